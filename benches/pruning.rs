@@ -11,13 +11,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use clap::ValueEnum;
+use tandem::base::quantile::Times;
 use tandem::corpus::Tokenizer;
-use tandem::exec::cpu::{Algorithm, CpuExecutor};
-use tandem::exec::{Executor, Hit};
 use tandem::index::Index;
-use tandem::quantile::Times;
 use tandem::query::{Mode, look_up, read_log};
+use tandem::search::cpu::{Algorithm, CpuExecutor};
+use tandem::search::{Executor, Hit};
 
 fn main() -> Result<(), Box<dyn Error>> {
     // Cargo adds a `--bench` of its own.
@@ -26,7 +25,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [folder, log, ..] = arguments.as_slice() else { return Err("usage: pruning INDEX QUERIES [LIMIT ..]".into()) };
     let (limit, rounds, k) = (number(2, 2000)?, number(3, 5)?, number(4, 10)?);
     let algorithms = match arguments.get(5) {
-        Some(names) => names.split(',').map(|name| Algorithm::from_str(name, false)).collect::<Result<_, _>>()?,
+        Some(names) => {
+            let named = |name| Algorithm::ALL.into_iter().find(|algorithm| algorithm.name() == name);
+            names.split(',').map(|name| named(name).ok_or(format!("no algorithm {name}"))).collect::<Result<_, _>>()?
+        }
         None => Algorithm::ALL.to_vec(),
     };
 

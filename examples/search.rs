@@ -7,13 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use tandem::build::{BuildOptions, build_from_text};
+use tandem::base::ids::QueryId;
 use tandem::corpus::{Collection, Tokenizer};
-use tandem::exec::Executor;
-use tandem::exec::cpu::{Algorithm, CpuExecutor};
-use tandem::ids::QueryId;
 use tandem::index::{Bm25, Index};
+use tandem::indexing::{BuildOptions, build_from_text};
 use tandem::query::{Mode, Query};
+use tandem::search::Executor;
+use tandem::search::cpu::{Algorithm, CpuExecutor};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);

@@ -14,7 +14,7 @@
 // wait for each other a third longer (docs/gpu.md).
 //
 // Limits: those of drive.cuh. Shared memory: 7 KiB. Launch bounds: 64 threads, 18 blocks a multiprocessor: 56 registers.
-// Bound by latency and by reads scattered over device memory. Twin on the host: exec/cpu/or/exhaustive.rs.
+// Bound by latency and by reads scattered over device memory. Twin on the host: search/cpu/or/exhaustive.rs.
 
 #include "batch.cuh"
 #include "drive.cuh"

@@ -28,11 +28,11 @@ COUNTERS = KERNELS.parent / "docs" / "kernel-counters.csv"
 # Compile units: source, name of what it compiles to.
 UNITS = [
     ("tandem.cu", "tandem"),
-    ("published/published.cu", "published"),
-    ("ranges/ranges.cu", "ranges"),
-    ("cached/cached.cu", "cached"),
+    ("ding/ding.cu", "ding"),
+    ("huang/huang.cu", "huang"),
+    ("wang/wang.cu", "wang"),
     ("host_reads.cu", "host_reads"),
-    ("trie/trie.cu", "trie"),
+    ("wei/wei.cu", "wei"),
     ("indexing/indexing.cu", "indexing"),
 ]
 OPTIONS = ["--std=c++17", "--fmad=false", "--extra-device-vectorization", "--ptxas-options=-v"]

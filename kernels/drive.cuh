@@ -16,7 +16,7 @@
 //
 // Exactness: what is dropped has a bound (sums and products of upper bounds, times a slack that covers all roundings) below
 // a score that k documents reach. The threshold only rises, whoever reads it, and however late; so which documents become
-// candidates depends on timing, but the best k among them do not. Twin on the host: exec/cpu/or/exhaustive.rs.
+// candidates depends on timing, but the best k among them do not. Twin on the host: search/cpu/or/exhaustive.rs.
 // Limits: MAX_TERMS terms; documents below 2^31; fewer than 2^27 items a launch.
 // Asking for the next list's directory before it is known to be needed gained nothing.
 #pragma once

@@ -9,7 +9,7 @@
 // meet) is below the threshold that earlier tiles have set.
 //
 // Limits: MAX_TERMS terms; documents below 2^31; room for all candidates, which is not looked at: the host gives as much as
-// there are documents. Shared memory: 36 KiB. Twin on the host: exec/cpu/or/exhaustive.rs.
+// there are documents. Shared memory: 36 KiB. Twin on the host: search/cpu/or/exhaustive.rs.
 // Launch bounds: 256 threads, at least 5 blocks a multiprocessor: 40 registers, with which 6 fit, as they do by shared memory.
 // Bound by latency: that of a list's rows and norms, once for each eight blocks that meet the tile, with a barrier behind it.
 // Twice the threads a tile were no faster on dense lists and slower on sparse ones.

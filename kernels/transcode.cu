@@ -6,7 +6,7 @@
 // The bounds of impacts are computed here, from the norms that searches use: they hold whatever BM25's parameters are.
 // Limits: documents below 2^31; fewer than 2^32 blocks (checked by the host before) and rows (after scan_tiles).
 // Shared memory: 2 KiB. Launch bounds: 128 threads, 48 registers at most; 1024 for the scans. Bound by instructions.
-// Twin on the host: the reader in the tests of exec/gpu/lists.rs.
+// Twin on the host: the reader in the tests of search/gpu/lists.rs.
 
 #include "block_codec.cuh"
 #include "lists.cuh"

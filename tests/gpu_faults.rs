@@ -15,17 +15,17 @@ use std::time::Duration;
 use cudarc::driver::sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT as MULTIPROCESSORS;
 use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg, result};
 use cudarc::nvrtc::Ptx;
+use tandem::base::ids::{JobId, QueryId};
+use tandem::base::machine::{FaultKind, FaultPlan, Machine, PerClass};
+use tandem::base::time::Nanos;
 use tandem::cost::{Cost, MachineModel};
-use tandem::exec::cpu::CpuExecutor;
-use tandem::exec::gpu::GpuExecutor;
-use tandem::gpu::list_gpus;
-use tandem::ids::{JobId, QueryId};
 use tandem::index::{Bm25, Index, IndexBuilder};
 use tandem::live::{self, Ending, LanePool, LaneWork, LiveOutcome, LiveQuery, LiveRun, QuerySet};
-use tandem::machine::{FaultKind, FaultPlan, Machine, PerClass};
 use tandem::query::{Mode, Query};
 use tandem::sched::{Job, Jobs, Lane, LanesToPoll, Next, Policy};
-use tandem::time::Nanos;
+use tandem::search::cpu::CpuExecutor;
+use tandem::search::device::list_gpus;
+use tandem::search::gpu::GpuExecutor;
 
 /// Two kernels: `wild` writes to an address that nobody has; `spin` runs until the word that it is given is not 0.
 const KERNELS: &str = "

@@ -20,7 +20,7 @@ use self::claims::{Claim, Claims, MAX_TASKS};
 mod atomics {
     pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 }
-#[path = "../src/exec/cpu/multicore/pool/claims.rs"]
+#[path = "../crates/core/src/search/cpu/multicore/pool/claims.rs"]
 mod claims;
 
 /// Threads that search: the owner of the slot and helpers.

@@ -3,10 +3,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tandem::build::exchange::{ImportOptions, import};
 use tandem::corpus::ciff::CiffReader;
 use tandem::corpus::pisa::PisaReader;
 use tandem::index::Bm25;
+use tandem::indexing::exchange::{ImportOptions, import};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&mode, bytes)) = bytes.split_first() else {

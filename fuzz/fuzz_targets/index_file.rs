@@ -5,11 +5,11 @@
 use std::sync::{Arc, OnceLock};
 
 use libfuzzer_sys::fuzz_target;
-use tandem::exec::Executor;
-use tandem::exec::cpu::{Algorithm, CpuExecutor};
-use tandem::ids::{QueryId, TermId};
+use tandem::base::ids::{QueryId, TermId};
 use tandem::index::{Bm25, FILE_NAME, Index, IndexBuilder};
 use tandem::query::{Mode, Query};
+use tandem::search::Executor;
+use tandem::search::cpu::{Algorithm, CpuExecutor};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Words of a good index's smallest kinds of lists: one posting, a few, a block, a block and more,
@@ -96,7 +96,7 @@ fn read_all(index: Index) {
         }
     }
     for doc in 0..index.num_docs().min(100) {
-        let _ = index.external_id(tandem::ids::DocId(doc));
+        let _ = index.external_id(tandem::base::ids::DocId(doc));
     }
     let words: Vec<String> = (0..LENGTHS.len()).map(|position| format!("t{position}")).collect();
     let first = CpuExecutor::new(Arc::clone(&index), index.built_with());

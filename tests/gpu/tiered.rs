@@ -1,7 +1,7 @@
 //! An index of which a part lies in the host's memory is searched with the same answers, whatever the part.
 
-use tandem::exec::gpu::GpuMemory;
-use tandem::ids::DeviceId;
+use tandem::base::ids::DeviceId;
+use tandem::search::gpu::GpuMemory;
 
 use super::*;
 

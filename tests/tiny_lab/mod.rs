@@ -5,8 +5,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use tandem::base::machine::Class;
 use tandem::cost::{Measured, Workload};
-use tandem::machine::Class;
 
 /// A folder with a tiny index, its query log and its workload, made by the program itself.
 pub fn tiny_lab() -> tempfile::TempDir {

@@ -1,0 +1,109 @@
+//! This machine at work: its processors opened, its queries' costs measured or taken from an earlier run.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::Arguments;
+use crate::Failure;
+use crate::defaults::{self, Bars};
+use crate::options::workers_here;
+use tandem_core::base::machine::Idle;
+use tandem_core::cost::{ProfileOptions, Workload};
+use tandem_core::files::Provenance;
+use tandem_core::index::Index;
+use tandem_core::lab::{
+    Estimates, GpuChoice, HostInfo, Multicore, Node, Processors, Wanted, adopt_machine, asked, kept_workload,
+    workload_of_index,
+};
+use tandem_core::query::Query;
+
+/// Measured runs of each query.
+const REPEATS: usize = 3;
+
+/// The processors of this machine that are asked for, or all.
+pub(super) fn wanted(arguments: &Arguments) -> Result<Wanted, Failure> {
+    let host = HostInfo::detect();
+    let gpus = match arguments.gpu {
+        GpuChoice::None | GpuChoice::Replay => 0,
+        GpuChoice::Auto | GpuChoice::Real => arguments.gpus.map_or(host.gpus, usize::from),
+    };
+    let cpus = workers_here(arguments.cpus, arguments.force, arguments.gpu, (gpus, 1))?;
+    if cpus + gpus == 0 {
+        return Err(Failure::input("nothing to drive: --cpus is 0, and there is no GPU"));
+    }
+    // Without a GPU nothing stands in its place.
+    let gpu = if gpus == 0 { GpuChoice::None } else { GpuChoice::Real };
+    let (algorithm, multicore) = (arguments.search.algorithm, Multicore::Inter);
+    Ok(Wanted { algorithm, cpus, multicore, gpu, gpus, streams: 1 })
+}
+
+/// Opens the index and the processors, measures what is missing, and starts the workers.
+pub(super) fn start(arguments: &Arguments) -> Result<Node, Failure> {
+    let (index, log) = arguments.log.open("what to ask of this index")?;
+    let mut queries = defaults::read_queries(&log, &index)?;
+    let memory = arguments.gpu_memory.open(&arguments.settings, &index, &queries)?;
+    let mut processors = Processors::open(wanted(arguments)?, &index, memory.as_ref(), &Bars::default())?;
+    arguments.gpu_memory.needs_gpu(processors.gpu_name().is_some())?;
+    let (name, workload) = match &arguments.workload {
+        Some(path) => workload_of_index(path, arguments.search.mode, &index)?,
+        None => {
+            queries.truncate(arguments.limit as usize);
+            costs(arguments, &mut processors, &queries, &index, &log)?
+        }
+    };
+    let mut node = Node::start(processors, &name, workload, queries, &index, &Estimates::default())?;
+    node.set_idle(Idle::default());
+    if let Some((name, file)) = arguments.machine.read(true)? {
+        errln!("what serving costs beyond: {name}");
+        adopt_machine(&mut node, &file, &Bars::default())?;
+    }
+    Ok(node)
+}
+
+/// What these queries cost here: kept by an earlier run, or measured now and kept for the next.
+fn costs(
+    arguments: &Arguments,
+    processors: &mut Processors,
+    queries: &[Query],
+    index: &Arc<Index>,
+    log: &std::path::Path,
+) -> Result<(String, Workload), Failure> {
+    let path: PathBuf = arguments.out.join("here.workload.csv");
+    let name = path.display().to_string();
+    // Whatever what is kept must agree in.
+    let same = Provenance::new()
+        .with("machine", tandem_core::files::this_machine())
+        .with("index", format!("{:016x}", index.fingerprint()))
+        .with("queries", asked(log, queries))
+        .with("limit", arguments.limit)
+        .with("modes", arguments.search.mode)
+        .with("k", arguments.search.k)
+        .with("algorithm", arguments.search.algorithm.name())
+        .with("gpu", processors.gpu_name().unwrap_or_else(|| String::from("none")));
+    // Queries cost more where rows are host-resident.
+    let memory = || arguments.gpu_memory.named(&arguments.settings).unwrap_or_else(|| String::from("all of the index"));
+    let same = if processors.gpu_name().is_some() { same.with("gpu memory", memory()) } else { same };
+    if let Some(kept) = kept_workload(&path, &same) {
+        errln!("costs: {name}, kept by an earlier run (delete it to measure anew)");
+        return Ok((name, kept));
+    }
+    errln!("measuring {} queries {REPEATS} times", queries.len());
+    let options = ProfileOptions {
+        modes: vec![arguments.search.mode],
+        k: arguments.search.k,
+        repeats: REPEATS,
+        ..ProfileOptions::default()
+    };
+    let mut workload = processors.profile(queries, index, &options, &Bars::default())?;
+    let measured = &workload.provenance;
+    let mut provenance = Provenance::new().with_command_and_machine();
+    for key in ["cpu", "docs", "repeats", "seed"] {
+        provenance = measured.get(key).into_iter().fold(provenance, |all, value| all.with(key, value));
+    }
+    for key in ["index", "queries", "limit", "modes", "k", "algorithm", "gpu", "gpu memory"] {
+        provenance = same.get(key).into_iter().fold(provenance, |all, value| all.with(key, value));
+    }
+    workload.provenance = provenance;
+    workload.write(&path)?;
+    Ok((name, workload))
+}

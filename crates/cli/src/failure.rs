@@ -1,0 +1,194 @@
+//! Why a command ended without its result, and with which exit code.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use super::interrupts;
+use super::settings::bad_setting;
+use tandem_core::cost::{ProfileError, TrainError};
+use tandem_core::files::InputError;
+use tandem_core::index::IndexError;
+use tandem_core::indexing::BuildError;
+use tandem_core::lab::LabError;
+use tandem_core::live::LiveError;
+use tandem_core::sched::{LawBroken, PolicyError};
+use tandem_core::search::ExecError;
+use tandem_core::search::device::GpuError;
+use tandem_core::sim::SimError;
+use tandem_papers::codec::CodecError;
+
+/// Why a command ended without its result.
+#[derive(Debug)]
+pub struct Failure {
+    message: String,
+    code: u8,
+}
+
+impl Failure {
+    /// Bad usage or input: exit code 2.
+    pub fn input(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: 2 }
+    }
+
+    /// The work itself failed: exit code 1.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: 1 }
+    }
+
+    /// A signal ended the work before there was anything to keep: what a shell says of a program that a signal ended.
+    pub(super) fn interrupted(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: interrupts::code().unwrap_or(1) }
+    }
+
+    /// What the process ends with.
+    pub(super) fn code(&self) -> ExitCode {
+        ExitCode::from(self.code)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// Errors that are always the user's to mend.
+macro_rules! input {
+    ($($error:ty),*) => {
+        $(impl From<$error> for Failure {
+            fn from(e: $error) -> Self {
+                Self::input(e.to_string())
+            }
+        })*
+    };
+}
+
+// A full disk or an unreadable path is the user's to mend, like any bad input.
+input!(InputError, IndexError, std::io::Error, TrainError);
+
+/// Errors that never are: the work itself failed.
+macro_rules! failed {
+    ($($error:ty),*) => {
+        $(impl From<$error> for Failure {
+            fn from(e: $error) -> Self {
+                Self::failed(e.to_string())
+            }
+        })*
+    };
+}
+
+failed!(CodecError, LawBroken, LiveError);
+
+/// The library speaks of values; here it is known which option gives each.
+impl From<PolicyError> for Failure {
+    fn from(e: PolicyError) -> Self {
+        Self::input(match &e {
+            PolicyError::MissingClass { class, .. } => {
+                format!("{e} (--{class}s 1)")
+            }
+            PolicyError::NoProcessors => format!("{e} (--cpus 1, say)"),
+            PolicyError::BadOption { option, value, expected } => {
+                return bad_setting(&option.replace(' ', "-"), value, expected);
+            }
+        })
+    }
+}
+
+impl From<ExecError> for Failure {
+    fn from(e: ExecError) -> Self {
+        match e {
+            ExecError::Gpu(e) => e.into(),
+            ExecError::TooLarge { .. }
+            | ExecError::BadK(_)
+            | ExecError::BadThreads { .. }
+            | ExecError::UnequalGpus(..)
+            | ExecError::TooManyTerms(_)
+            | ExecError::BeyondGpu { .. } => Self::input(e.to_string()),
+            ExecError::Panicked | ExecError::NoThread(_) => Self::failed(e.to_string()),
+        }
+    }
+}
+
+impl From<GpuError> for Failure {
+    fn from(e: GpuError) -> Self {
+        match e {
+            GpuError::NoGpu(_) | GpuError::DoesNotFit { .. } | GpuError::BadBudget { .. } => Self::input(e.to_string()),
+            GpuError::Failed { .. } | GpuError::OutOfMemory { .. } => Self::failed(e.to_string()),
+        }
+    }
+}
+
+impl From<BuildError> for Failure {
+    fn from(e: BuildError) -> Self {
+        match e {
+            BuildError::Threads(_) | BuildError::Panicked => Self::failed(e.to_string()),
+            BuildError::Input(_) | BuildError::Index(_) | BuildError::Run { .. } => Self::input(e.to_string()),
+        }
+    }
+}
+
+impl From<ProfileError> for Failure {
+    fn from(e: ProfileError) -> Self {
+        match e {
+            ProfileError::Options(message) => Self::input(message),
+            ProfileError::Search { .. } | ProfileError::Batch { .. } | ProfileError::Differ { .. } => {
+                Self::failed(e.to_string())
+            }
+        }
+    }
+}
+
+impl From<SimError> for Failure {
+    fn from(e: SimError) -> Self {
+        match e {
+            SimError::Policy(e) => e.into(),
+            SimError::Law(e) => e.into(),
+            SimError::Interrupted => Self::interrupted(e.to_string()),
+        }
+    }
+}
+
+/// The lab speaks of what it was given; here it is known which option gives it.
+impl From<LabError> for Failure {
+    fn from(e: LabError) -> Self {
+        let way_out = match &e {
+            LabError::NoModel(e) => return Self::input(format!("--estimates model: {e} (or take --estimates oracle)")),
+            LabError::NoEstimate { .. } => return Self::input(format!("--estimates {e}")),
+            LabError::NotMeasured { class, .. } => {
+                format!(" (profile it there, or leave the kind out with --{class}s 0)")
+            }
+            LabError::OtherIndex { .. } => " (profile it: `tandem profile`)".to_owned(),
+            LabError::NotInLog { .. } => "; name the log that was profiled: --queries".to_owned(),
+            LabError::HasGpuTimes { .. } => "; --gpu replay is for workloads without".to_owned(),
+            LabError::NoGpuTimes { .. } => {
+                ": measure it on a machine that has one, leave it out (--gpus 0), or take recorded times (--gpu replay)"
+                    .to_owned()
+            }
+            LabError::NothingReal => " (--cpus is 0)".to_owned(),
+            LabError::DeadlineTooShort { .. } => ": give --deadline-ms more, or another --objective".to_owned(),
+            LabError::TooFewArrivals { .. } => " (give a longer trace)".to_owned(),
+            LabError::Input(_)
+            | LabError::Index(_)
+            | LabError::Io(_)
+            | LabError::NoQueries { .. }
+            | LabError::NoRate { .. } => String::new(),
+            _ => return Self::of_work(e),
+        };
+        Self::input(format!("{e}{way_out}"))
+    }
+}
+
+impl Failure {
+    /// What is wrong with the work itself, or with what the layers below the lab were given.
+    fn of_work(e: LabError) -> Self {
+        match e {
+            LabError::Exec(e) => e.into(),
+            LabError::Profile(e) => e.into(),
+            LabError::Live(e) => e.into(),
+            LabError::Sim(e) => e.into(),
+            LabError::Policy(e) => e.into(),
+            LabError::Interrupted => Self::interrupted(e.to_string()),
+            e => Self::failed(e.to_string()),
+        }
+    }
+}

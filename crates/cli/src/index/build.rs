@@ -1,0 +1,173 @@
+//! `tandem index build`: makes an index from text.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+
+use serde_json::json;
+
+use super::method::MethodArguments;
+use super::parameters::Bm25Arguments;
+use super::{check_out, give};
+use crate::Failure;
+use crate::options::names::choice;
+use tandem_core::corpus::{Collection, Tokenizer, Words};
+use tandem_core::files::{InputError, free_memory_bytes, read_lines};
+use tandem_core::index::{Index, IndexError};
+use tandem_core::indexing::{BuildError, BuildOptions, BuildSummary, Indexer, Progress, Stages, build_by};
+
+/// Text, and how it is cut.
+#[derive(Debug, clap::Args)]
+pub(super) struct TextArguments {
+    /// A file of JSON lines with `id`, `text` and, optionally, `title`, of WARC records or of TREC documents (plain, .gz or
+    /// .zst; - reads the standard input), or a folder of text files; several are one collection, in this order
+    #[arg(required = true, value_name = "INPUT")]
+    pub(super) inputs: Vec<PathBuf>,
+    /// How text is cut into words
+    #[arg(long, value_parser = choice::<Words>(), default_value = Words::Unicode.name())]
+    tokenizer: Words,
+    /// Stem words of this language (english, german, ...); porter is English by the original algorithm
+    #[arg(long, value_name = "LANG")]
+    stem: Option<String>,
+    /// Words to leave out: `english` for a built-in list, or a file of words
+    #[arg(long, value_name = "english|FILE")]
+    stop_words: Option<String>,
+    #[command(flatten)]
+    bm25: Bm25Arguments,
+}
+
+/// Index a collection of text: JSON lines, WARC or TREC (plain, .gz or .zst), or a folder of text files.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    text: TextArguments,
+    /// Folder of the index
+    #[arg(short, long, value_name = "DIR")]
+    out: PathBuf,
+    #[command(flatten)]
+    method: MethodArguments,
+    /// Memory that the process may take, such as 2GiB: text, lists, documents' lengths and names, what waits to be written. What
+    /// has no room in it goes to disk, into the index's folder, where an interrupted build finds lists again. If it is not
+    /// enough, a note says how much is taken. With `--method trie` the dictionary lies in memory beyond it, and with `--gpus`
+    /// what the driver takes [default: half of what is free]
+    #[arg(long, value_name = "BYTES", value_parser = super::parameters::bytes)]
+    memory: Option<u64>,
+    /// CPU cores to use; all unless given. The index doesn't depend on it, nor on the memory
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    cpus: Option<u16>,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let started = Instant::now();
+    let options = arguments.text.checked(arguments.memory, arguments.cpus)?;
+    check_out(&arguments.out)?;
+    let mut way = arguments.method.checked(options.threads)?;
+    let collection = Collection::open_all(arguments.text.inputs.clone(), options.threads)?;
+    let summary = build_showing(way.indexer(), collection, &arguments.out, &options).map_err(|e| match e {
+        BuildError::Index(IndexError::Collection(what)) => InputError::file(&arguments.text.inputs[0], what).into(),
+        e => Failure::from(e),
+    })?;
+    let seconds = started.elapsed().as_secs_f64();
+    // Reading it back is the proof that the index is whole.
+    let index = Index::read_back(&arguments.out)?;
+    let reading_back_s = started.elapsed().as_secs_f64() - seconds;
+    let Stages { inverting, reader_waited, checking, merging, finishing } = summary.stages;
+    let [inverting_s, reader_waited_s, checking_s, merging_s, finishing_s] =
+        [inverting, reader_waited, checking, merging, finishing].map(|stage| stage.as_secs_f64());
+    outln!("documents  {:>15}", index.num_docs());
+    outln!("tokens     {:>15}", index.num_tokens());
+    outln!("terms      {:>15}", index.num_terms());
+    outln!("postings   {:>15}", index.num_postings());
+    let megabytes = summary.bytes as f64 / 1e6;
+    outln!("text       {megabytes:>15.1} MB");
+    outln!("time       {seconds:>15.2} s, {:.1} MB/s on {} threads", megabytes / seconds, options.threads);
+    outln!(
+        "stages     {inverting_s:>15.2} s inverting ({reader_waited_s:.2} s of it the reader waited), {checking_s:.2} s checking, \
+         {merging_s:.2} s merging, {finishing_s:.2} s finishing, {reading_back_s:.2} s reading back"
+    );
+    if summary.runs_on_disk > 0 {
+        let resumed_mb = summary.resumed_bytes as f64 / 1e6;
+        let resumed = if resumed_mb > 0.0 { format!(", {resumed_mb:.1} MB done before") } else { String::new() };
+        outln!("runs       {:>15} on disk meanwhile{resumed}", summary.runs_on_disk);
+    }
+    if summary.skipped_files > 0 {
+        outln!("skipped    {:>15} binary files", summary.skipped_files);
+    }
+    outln!("tokenizer  {}", index.tokenizer_name());
+    outln!("index      {}", arguments.out.display());
+    let method = way.describe();
+    let more = json!({
+        "method": method,
+        "text_bytes": summary.bytes,
+        "runs_on_disk": summary.runs_on_disk,
+        "resumed_bytes": summary.resumed_bytes,
+        "skipped_files": summary.skipped_files,
+        "threads": options.threads,
+        "time_s": seconds,
+        "inverting_s": inverting_s,
+        "reader_waited_s": reader_waited_s,
+        "checking_s": checking_s,
+        "merging_s": merging_s,
+        "finishing_s": finishing_s,
+        "reading_back_s": reading_back_s,
+    });
+    give(&index, &arguments.out, more);
+    Ok(())
+}
+
+/// Builds an index, and shows on standard error how far it is.
+pub(crate) fn build_showing(
+    indexer: &mut dyn Indexer,
+    collection: Collection,
+    out: &Path,
+    options: &BuildOptions,
+) -> Result<BuildSummary, BuildError> {
+    let expected_bytes = collection.expected_bytes();
+    let template = match expected_bytes {
+        Some(_) => "{elapsed} {wide_bar} {msg}, {eta} left",
+        None => "{spinner} {elapsed} {msg}",
+    };
+    let bar = ProgressBar::new(expected_bytes.unwrap_or(0))
+        .with_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    bar.enable_steady_tick(Duration::from_millis(100));
+    let summary = build_by(indexer, collection, out, options, &|progress| match progress {
+        Progress::Reading { documents, bytes } => {
+            bar.set_position(bytes);
+            bar.set_message(format!("read {} documents, {}", HumanCount(documents), HumanBytes(bytes)));
+        }
+        Progress::Writing { done, of } => {
+            bar.set_length(of as u64);
+            bar.set_position(done as u64);
+            bar.set_message(format!("wrote {done} of {of} ranges of terms"));
+        }
+        Progress::Exceeding(need) => {
+            let given = HumanBytes(options.memory_bytes.unwrap_or(0));
+            bar.suspend(|| errln!("note: memory: {need}; the build goes on with that, and not with {given}"));
+        }
+    });
+    bar.finish_and_clear();
+    summary
+}
+
+impl TextArguments {
+    /// How to build, in so much memory and on so many cores: those of the machine unless given.
+    pub(super) fn checked(&self, memory: Option<u64>, cpus: Option<u16>) -> Result<BuildOptions, Failure> {
+        let bm25 = self.bm25.checked()?;
+        let mut tokenizer = Tokenizer::new(self.tokenizer);
+        if let Some(language) = &self.stem {
+            tokenizer = tokenizer.with_stem(language).map_err(|what| Failure::input(format!("--stem: {what}")))?;
+        }
+        match self.stop_words.as_deref() {
+            None => {}
+            Some("english") => tokenizer = tokenizer.with_english_stop_words(),
+            Some(file) => {
+                let lines = read_lines(Path::new(file))?.map(|line| line.map(|(_, text)| text));
+                tokenizer = tokenizer.with_stop_words(&lines.collect::<Result<Vec<_>, _>>()?.join("\n"));
+            }
+        }
+        let memory_bytes = memory.or_else(|| free_memory_bytes().map(|free| free / 2));
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(BuildOptions { tokenizer, bm25, threads: cpus.map_or(cores, usize::from), memory_bytes })
+    }
+}

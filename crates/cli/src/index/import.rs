@@ -1,0 +1,79 @@
+//! `tandem index import`: makes an index from another engine's.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use indicatif::ProgressBar;
+
+use super::check_out;
+use super::parameters::{Bm25Arguments, ExchangeFormat};
+use crate::Failure;
+use crate::defaults::progress;
+use tandem_core::corpus::ciff::CiffReader;
+use tandem_core::corpus::pisa::PisaReader;
+use tandem_core::corpus::{ListSource, Tokenizer};
+use tandem_core::index::Index;
+use tandem_core::indexing::exchange::{ImportOptions, import};
+
+/// What queries are cut with where neither the user nor the file says.
+const ASSUMED_TOKENIZER: &str = "ascii";
+
+/// Take over another engine's index: a CIFF file, or a PISA or ds2i binary collection.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// A CIFF file (.ciff, .ciff.gz), or the .docs file of a PISA or ds2i binary collection, whose siblings .freqs and
+    /// .sizes (and .terms and .documents, if there are any) stand beside it
+    file: PathBuf,
+    /// Folder of the index
+    #[arg(short, long, value_name = "DIR")]
+    out: PathBuf,
+    /// What the file is [default: by its name]
+    #[arg(long, value_enum)]
+    format: Option<ExchangeFormat>,
+    /// How the terms were made, so that queries are cut alike: `ascii`, `unicode`, `ascii+stem=english`, ..., as `index
+    /// info` names it [default: what the file says, if this program wrote it; `ascii` otherwise]
+    #[arg(long, value_name = "NAME")]
+    tokenizer: Option<String>,
+    #[command(flatten)]
+    bm25: Bm25Arguments,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let started = Instant::now();
+    let bm25 = arguments.bm25.checked()?;
+    check_out(&arguments.out)?;
+    if let Some(name) = &arguments.tokenizer {
+        Tokenizer::from_name(name).map_err(|what| Failure::input(format!("--tokenizer: {what}")))?;
+    }
+    // CIFF has its documents at the end: a first pass finds them.
+    let spinner = ProgressBar::new_spinner().with_message("reading documents");
+    spinner.enable_steady_tick(Duration::from_millis(200));
+    let mut source: Box<dyn ListSource> = match ExchangeFormat::of(&arguments.file, arguments.format)? {
+        ExchangeFormat::Ciff => Box::new(CiffReader::open(&arguments.file)?),
+        ExchangeFormat::Pisa => Box::new(PisaReader::open(&arguments.file)?),
+    };
+    spinner.finish_and_clear();
+    let of_file = source.tokenizer_name().filter(|name| Tokenizer::from_name(name).is_ok());
+    let said = arguments.tokenizer.clone().or(of_file);
+    let is_assumed = said.is_none();
+    let options = ImportOptions { bm25, tokenizer: said.unwrap_or_else(|| ASSUMED_TOKENIZER.to_owned()) };
+
+    let bar = progress("lists", source.num_lists());
+    let imported = import(source.as_mut(), &arguments.out, &options, &|lists| bar.set_position(lists));
+    bar.finish_and_clear();
+    imported?;
+    for note in source.notes() {
+        errln!("note: {}: {note}", arguments.file.display());
+    }
+    // Reading it back is the proof that the index is whole.
+    let index = Index::open(&arguments.out)?;
+    outln!("documents  {:>15}", index.num_docs());
+    outln!("tokens     {:>15}", index.num_tokens());
+    outln!("terms      {:>15}", index.num_terms());
+    outln!("postings   {:>15}", index.num_postings());
+    outln!("time       {:>15.2} s", started.elapsed().as_secs_f64());
+    let assumed = if is_assumed { " (assumed; --tokenizer NAME says otherwise)" } else { "" };
+    outln!("tokenizer  {}{assumed}", index.tokenizer_name());
+    outln!("index      {}", arguments.out.display());
+    Ok(())
+}

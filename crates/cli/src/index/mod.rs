@@ -1,0 +1,80 @@
+//! `tandem index`: makes an index (from text, from another engine's, a synthetic one), exchanges,
+//! renumbers or describes one.
+
+mod build;
+mod export;
+mod import;
+mod info;
+mod method;
+mod parameters;
+mod quantise;
+mod reorder;
+mod synth;
+
+use std::path::Path;
+
+pub(super) use build::build_showing;
+
+use serde_json::{Value, json};
+
+pub(super) use self::parameters::bytes;
+use super::Failure;
+use super::output::{is_json, result};
+use tandem_core::files::check_writable;
+use tandem_core::index::{FILE_NAME, Index};
+
+/// Make, exchange, renumber and describe an index.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+commands! {
+    Build: build;
+    Import: import;
+    Export: export;
+    Reorder: reorder;
+    Quantise: quantise;
+    Synth: synth;
+    Info: info;
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    arguments.command.run()
+}
+
+/// Gives what an index is to the document of `--format json`; `more` is what the command has found besides.
+fn give(index: &Index, dir: &Path, more: Value) {
+    if !is_json() {
+        return;
+    }
+    let mut facts = json!({
+        "path": dir.display().to_string(),
+        "documents": index.num_docs(),
+        "tokens": index.num_tokens(),
+        "terms": index.num_terms(),
+        "postings": index.num_postings(),
+        "tokenizer": index.tokenizer_name(),
+        "fingerprint": format!("{:016x}", index.fingerprint()),
+    });
+    if let (Value::Object(facts), Value::Object(more)) = (&mut facts, more) {
+        facts.extend(more);
+    }
+    result("index", facts);
+}
+
+/// Whether the new index would take the place of the one that it is made from; `lost` says what would be gone.
+fn check_not_itself(index: &Path, out: &Path, lost: &str) -> Result<(), Failure> {
+    match (index.canonicalize(), out.canonicalize()) {
+        (Ok(from), Ok(to)) if from == to => {
+            Err(Failure::input(format!("--out is {}, the index itself: {lost} would be lost", out.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether an index could be written into folder `dir`: asked before the work that it takes.
+fn check_out(dir: &Path) -> Result<(), Failure> {
+    Ok(check_writable(&dir.join(FILE_NAME))?)
+}

@@ -1,0 +1,158 @@
+//! `tandem index synth`: makes an index of any size without any text.
+
+use std::io::ErrorKind;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+
+use serde_json::json;
+
+use super::check_out;
+use crate::Failure;
+use crate::defaults::progress;
+use crate::output::{is_json, result};
+use tandem_core::files::{check_writable, write_atomically};
+use tandem_core::indexing::BuildError;
+use tandem_core::indexing::synth::{SynthOptions, TextOptions, build_synthetic, write_text};
+
+/// Make an index of a given size whose lists look like those of real text.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Documents, 1000 or more; Ding et al. 2009 searched 25.2 million. With --text any number, without end unless given
+    #[arg(long, value_name = "N", required_unless_present = "text")]
+    docs: Option<u64>,
+    /// Make text instead, as JSON lines; --out is then a file, or - for the standard output: `tandem index synth --text -o -
+    /// | tandem index build - -o DIR`
+    #[arg(long, conflicts_with_all = ["num_queries", "vocabulary"])]
+    text: bool,
+    /// With --text: end after so many bytes, such as 50GB
+    #[arg(long, value_name = "BYTES", requires = "text", value_parser = super::parameters::bytes)]
+    bytes: Option<u64>,
+    /// Folder of the index
+    #[arg(short, long, value_name = "DIR")]
+    out: PathBuf,
+    /// Chooses everything that is random
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Mean tokens a document, 20 to 5000; postings a document are 0.46 times this
+    #[arg(long, value_name = "L", default_value_t = SynthOptions::MEAN_LENGTH)]
+    mean_length: f64,
+    /// Terms; 200 N^0.6 unless given
+    #[arg(long, value_name = "V")]
+    vocabulary: Option<u32>,
+    /// Queries to draw; their lists hold 0.148 N postings on average, as in Ding et al. 2009
+    #[arg(long, value_name = "M", default_value_t = 0)]
+    num_queries: usize,
+    /// File of the queries; queries.tsv in the index's folder unless given
+    #[arg(long, value_name = "FILE", requires = "num_queries")]
+    queries_out: Option<PathBuf>,
+    /// CPU cores to use; all unless given. The index doesn't depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    cpus: Option<u16>,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.text {
+        return text(arguments);
+    }
+    check_out(&arguments.out)?;
+    if let Some(path) = &arguments.queries_out {
+        check_writable(path)?;
+    }
+    let options = SynthOptions {
+        num_docs: num_docs(arguments)?,
+        seed: arguments.seed,
+        mean_length: arguments.mean_length,
+        num_terms: arguments.vocabulary,
+        num_queries: arguments.num_queries,
+        queries_path: arguments.queries_out.clone(),
+        threads: arguments.cpus.and_then(|threads| NonZeroUsize::new(threads.into())),
+    };
+    let style = ProgressStyle::with_template("{wide_bar} {human_pos} of about {human_len} postings, {eta} left");
+    let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let made = build_synthetic(&options, &arguments.out, &|done, expected| {
+        bar.set_length(expected.max(done));
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    let report = made?;
+    let postings = report.num_postings as f64;
+    outln!("documents   {:>15}", report.num_docs);
+    outln!("terms       {:>15}", report.num_terms);
+    outln!("postings    {:>15}", report.num_postings);
+    outln!("occurrences {:>15}", report.num_occurrences);
+    let bits = report.index_bytes as f64 * 8.0 / postings;
+    outln!("size        {:>15}, {bits:.2} bits a posting with everything", HumanBytes(report.index_bytes).to_string());
+    let rate = HumanCount((postings / report.seconds) as u64);
+    outln!("time        {:>15.2} s, {rate} postings/s", report.seconds);
+    if let Some((queries, path)) = &report.queries {
+        outln!("queries     {queries:>15} in {}", path.display());
+        outln!("            {:>15.0} postings in the lists of a query, on average", report.mean_query_postings);
+    }
+    outln!("index       {}", arguments.out.display());
+    let (queries, queries_path) = report.queries.as_ref().map(|(n, path)| (n, path.display().to_string())).unzip();
+    let made = json!({
+        "path": arguments.out.display().to_string(),
+        "documents": report.num_docs,
+        "terms": report.num_terms,
+        "postings": report.num_postings,
+        "occurrences": report.num_occurrences,
+        "queries": queries,
+        "queries_path": queries_path,
+        "mean_query_postings": report.mean_query_postings,
+        "index_bytes": report.index_bytes,
+        "time_s": report.seconds,
+    });
+    result("index", made);
+    Ok(())
+}
+
+/// Documents of an index.
+fn num_docs(arguments: &Arguments) -> Result<u32, Failure> {
+    let docs = arguments.docs.unwrap_or_default();
+    let range = SynthOptions::DOCS;
+    let fits = u32::try_from(docs).ok().filter(|docs| range.contains(docs));
+    fits.ok_or_else(|| Failure::input(format!("--docs is {docs}, expected {} to {}", range.start(), range.end())))
+}
+
+/// Writes synthetic text.
+fn text(arguments: &Arguments) -> Result<(), Failure> {
+    if !(1.0..=1e6).contains(&arguments.mean_length) {
+        return Err(Failure::input(format!("--mean-length is {}, expected 1 to 1000000", arguments.mean_length)));
+    }
+    let options = TextOptions {
+        seed: arguments.seed,
+        first_doc: 0,
+        num_docs: arguments.docs,
+        max_bytes: arguments.bytes,
+        mean_length: arguments.mean_length,
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(arguments.cpus.map_or(0, usize::from)).build();
+    let pool = pool.map_err(|e| BuildError::Threads(e.to_string()))?;
+    let bar = progress("bytes of text", arguments.bytes.unwrap_or(0));
+    let report = |_: u64, bytes: u64| bar.set_position(bytes);
+    if arguments.out == Path::new("-") {
+        if is_json() {
+            return Err(Failure::input("--format json and -o - both take the standard output: name a file"));
+        }
+        let written = pool.install(|| write_text(&options, &mut std::io::stdout(), &report));
+        bar.finish_and_clear();
+        return match written {
+            // Whoever reads has seen enough.
+            Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
+            other => Ok(other.map(|_| ())?),
+        };
+    }
+    if options.num_docs.is_none() && options.max_bytes.is_none() {
+        return Err(Failure::input("--text into a file needs an end: --docs N or --bytes BYTES"));
+    }
+    let (docs, bytes) = write_atomically(&arguments.out, |out| pool.install(|| write_text(&options, out, &report)))?;
+    bar.finish_and_clear();
+    outln!("documents   {docs:>15}");
+    outln!("text        {:>15}", HumanBytes(bytes).to_string());
+    outln!("file        {}", arguments.out.display());
+    let path = arguments.out.display().to_string();
+    result("text", json!({"path": path, "documents": docs, "text_bytes": bytes}));
+    Ok(())
+}

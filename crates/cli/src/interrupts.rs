@@ -1,0 +1,43 @@
+//! Ctrl-C and `kill`: the first ends the runs, live or simulated, and keeps what was found, the second ends the process.
+//!
+//! Either way the process says so by its exit code, as a shell does of a program that a signal ended: 128 and the
+//! signal's number. Of a signal that nobody catches, before anything is measured, the shell says the same.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Once};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use tandem_core::live::interrupt_flag;
+
+/// What a signal adds to, in an exit code.
+const SIGNALLED: i32 = 128;
+
+/// The exit code of the signal that came last; 0 for none.
+static CAUGHT: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
+
+/// From now on runs end at the first signal. Later calls change nothing.
+pub(super) fn catch() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // Without a handler Ctrl-C ends the process at once: a loss of comfort, no reason not to run.
+        if let Err(e) = [SIGINT, SIGTERM].into_iter().try_for_each(catch_signal) {
+            errln!("warning: Ctrl-C will not keep what was found: {e}");
+        }
+    });
+}
+
+fn catch_signal(signal: i32) -> std::io::Result<()> {
+    let code = SIGNALLED + signal;
+    // In the order in which they are called: the second signal finds the flag set by the first.
+    flag::register_conditional_shutdown(signal, code, interrupt_flag())?;
+    flag::register(signal, interrupt_flag())?;
+    flag::register_usize(signal, Arc::clone(&CAUGHT), code as usize)?;
+    Ok(())
+}
+
+/// What the process is to end with if a signal has ended its runs; `None` if none came.
+pub(super) fn code() -> Option<u8> {
+    u8::try_from(CAUGHT.load(Ordering::Relaxed)).ok().filter(|&code| code > 0)
+}

@@ -1,0 +1,222 @@
+//! `tandem live`: drives the real executors with the same scheduler code that `simulate` plays.
+
+mod node;
+mod session;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use self::session::Session;
+use super::options::{
+    ArrivalArguments, DeadlineArgument, FaultArguments, GpuArguments, GpuMemoryArguments, IndexAndLog,
+    MachineFileArgument, ObjectiveArguments, check_seconds, no_rates, not_in, own_rate, workers_here,
+};
+use super::output::say;
+use super::run_logs::LogArguments;
+use super::settings::SetArguments;
+use super::{Failure, interrupts};
+use crate::options::names::choice;
+use tandem_core::base::machine::{Class, PlannedFault};
+use tandem_core::files::check_writable;
+use tandem_core::lab::{Estimates, GpuChoice, Multicore, Node, draw, traced};
+use tandem_core::query::{Mode, Trace};
+use tandem_core::sched::PolicyKind;
+use tandem_core::search::cpu::Algorithm;
+use tandem_core::search::device::list_gpus;
+use tandem_core::sim::Arrivals;
+use tandem_report::number;
+
+/// Drive the real executors with the same scheduler code.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    log_of_queries: IndexAndLog,
+    /// What `profile` measured of these queries on this index; left out, some of them are measured now
+    #[arg(long, value_name = "FILE")]
+    workload: Option<PathBuf>,
+    /// Policies, between commas; left out, all that the machine can run
+    #[arg(long, value_name = "NAME", value_parser = choice::<PolicyKind>(), value_delimiter = ',')]
+    policy: Vec<PolicyKind>,
+    #[command(flatten)]
+    arrivals: ArrivalArguments,
+    /// How long queries arrive in each run
+    #[arg(long, value_name = "S", default_value_t = 2.0, conflicts_with_all = ["num_queries", "trace"])]
+    seconds: f64,
+    #[command(flatten)]
+    deadline: DeadlineArgument,
+    #[command(flatten)]
+    objective: ObjectiveArguments,
+    /// CPU cores that work; the driver needs one of its own besides [default: all that are left beside the driver and the
+    /// GPUs' lanes]
+    #[arg(long, value_name = "N")]
+    cpus: Option<usize>,
+    /// Take --cpus beyond the cores of this machine
+    #[arg(long)]
+    force: bool,
+    /// How these cores share queries
+    #[arg(long, value_name = "METHOD", value_parser = choice::<Multicore>(), default_value = Multicore::Inter.name())]
+    multicore: Multicore,
+    /// What stands in the GPU's place
+    #[arg(long, value_parser = choice::<GpuChoice>(), default_value = GpuChoice::Auto.name())]
+    gpu: GpuChoice,
+    #[command(flatten)]
+    gpus: GpuArguments,
+    #[command(flatten)]
+    gpu_memory: GpuMemoryArguments,
+    /// How the terms of queries combine
+    #[arg(long, value_parser = choice::<Mode>(), default_value = Mode::Or.name())]
+    mode: Mode,
+    /// How the CPU finds the best documents with any of the words; all give the same result
+    #[arg(long, value_parser = choice::<Algorithm>(), default_value = Algorithm::Auto.name())]
+    algorithm: Algorithm,
+    /// What policies know of costs: `model` (boosted trees fitted to the workload, each query
+    /// estimated by some that have not seen it), `cart`, `m5`, `forest`, `work` (other kinds, likewise), `oracle` (the measured times), a model file, or the name of a
+    /// model that ships with Tandem
+    #[arg(long, value_name = "WHAT", default_value = "model")]
+    estimates: String,
+    #[command(flatten)]
+    machine: MachineFileArgument,
+    /// Where the results go
+    #[arg(short, long, value_name = "DIR", default_value = "out/live")]
+    out: PathBuf,
+    #[command(flatten)]
+    logs: LogArguments,
+    #[command(flatten)]
+    faults: FaultArguments,
+    #[command(flatten)]
+    settings: SetArguments,
+}
+
+/// More arrivals in a run than this are surely a slip.
+const MAX_ARRIVALS: usize = 10_000_000;
+/// Arrivals of a live run where no seeds are named.
+const SEEDS: &str = "1";
+/// The longest run, a day.
+const MAX_SECONDS: f64 = 86_400.0;
+/// Rates that are tried where none are named, as shares of the rate above which no scheduler is stable.
+const DEFAULT_SHARES: [f64; 3] = [0.3, 0.6, 0.9];
+/// Workers run queries for this long before the first run: caches fill, clocks rise.
+const WARM_UP: Duration = Duration::from_millis(500);
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let estimates = check(arguments)?;
+    let (mut node, workload_name) = node::start(arguments, &estimates)?;
+    let policies = arguments.settings.policies(&arguments.policy, node.model(), &node.lengths())?;
+    let path = arguments.arrivals.trace.as_deref();
+    let traced = path.map(|path| traced(path, node.workload(), not_in(arguments.mode)));
+    let (traced, traced_qps) = traced.transpose()?.unzip();
+    let own_qps = own_rate(&arguments.arrivals.process.process()?, None)?;
+    let rates = arguments
+        .arrivals
+        .rates()?
+        .or(traced_qps.or(own_qps).map(|rate_qps| vec![rate_qps]))
+        .or_else(|| default_rates(node.region_qps()))
+        .ok_or_else(no_rates)?;
+    let plans = plans(arguments, &node, &rates, traced)?;
+    let runs = policies.len() * plans.len();
+    check_faults(&node, runs)?;
+    let queries: usize = plans.iter().map(|plan| plan.arrivals.len()).sum();
+    arguments.logs.check(queries.saturating_mul(policies.len()))?;
+
+    interrupts::catch();
+    node.warm_up(WARM_UP)?;
+    let criterion = arguments.objective.checked()?.within(arguments.deadline.checked()?);
+    let mut session = Session::new(arguments, criterion, node, workload_name, runs);
+    say(&format!("driving {}; Ctrl-C ends them and keeps what was measured\n", number::counted(runs, "run", "runs")))?;
+    let driven = session.drive_all(&policies, &plans);
+    // Whatever has happened, what was measured is kept: on paper, too, should there be no room for it anywhere else.
+    let kept = session.finish();
+    driven.and(kept)
+}
+
+/// Checks what can be before anything is opened, and reads what policies are to know.
+fn check(arguments: &Arguments) -> Result<Estimates, Failure> {
+    let cpus = workers(arguments)?;
+    if cpus == 0 && matches!(arguments.gpu, GpuChoice::None | GpuChoice::Replay) {
+        return Err(Failure::input("nothing real to drive: with --cpus 0 take --gpu real, or use `tandem simulate`"));
+    }
+    check_seconds(arguments.seconds, MAX_SECONDS)?;
+    arguments.deadline.checked()?;
+    arguments.gpu.check()?;
+    let needs_gpu = |policy: &&PolicyKind| policy.required_classes().contains(&Class::GPU);
+    if arguments.gpu == GpuChoice::None
+        && let Some(policy) = arguments.policy.iter().find(needs_gpu)
+    {
+        return Err(Failure::input(format!("policy {policy} needs a GPU, and --gpu is none: leave one of them out")));
+    }
+    if cpus == 0 && list_gpus().is_err() {
+        return Err(Failure::input("nothing real to drive: this machine has no GPU, and --cpus is 0"));
+    }
+    arguments.machine.check()?;
+    arguments.arrivals.num_queries()?;
+    arguments.arrivals.seeds(SEEDS)?;
+    arguments.objective.checked()?;
+    arguments.settings.checked()?;
+    // Which lanes there are is known once they are there.
+    arguments.faults.plan(&arguments.settings, usize::MAX)?;
+    let estimates = Estimates::named(&arguments.estimates)?;
+    own_rate(&arguments.arrivals.process.process()?, arguments.arrivals.rates()?.as_deref())?;
+    arguments.arrivals.trace.as_deref().map(Trace::read).transpose()?;
+    check_writable(&arguments.out.join("summary.csv"))?;
+    let rates = arguments.arrivals.rates()?.filter(|_| arguments.arrivals.trace.is_none());
+    rates.into_iter().flatten().try_for_each(|rate_qps| count(arguments, rate_qps).map(|_| ()))?;
+    Ok(estimates)
+}
+
+/// An executor that a plan has retired stays so: of the runs after the first nobody could say what they measure.
+fn check_faults(node: &Node, runs: usize) -> Result<(), Failure> {
+    let stays = |fault: &PlannedFault| !fault.kind.passes() && !node.lane_pool().is_recorded(fault.processor);
+    if runs > 1
+        && let Some(fault) = node.model().faults.faults.iter().find(|fault| stays(fault))
+    {
+        return Err(Failure::input(format!(
+            "--faults: after its {} lane {} would be retired in all {runs} runs: name one policy and one rate, or --set time-warp=true",
+            fault.kind, fault.processor
+        )));
+    }
+    Ok(())
+}
+
+/// CPU workers.
+fn workers(arguments: &Arguments) -> Result<usize, Failure> {
+    workers_here(arguments.cpus, arguments.force, arguments.gpu, arguments.gpus.counts())
+}
+
+/// How many queries a run at this rate has.
+fn count(arguments: &Arguments, rate_qps: f64) -> Result<usize, Failure> {
+    // A float too large saturates, and is refused.
+    let count = arguments.arrivals.num_queries.unwrap_or((rate_qps * arguments.seconds).ceil() as usize).max(1);
+    if count > MAX_ARRIVALS {
+        let fault = format!("{count} queries at {rate_qps} per second are too many, at most {MAX_ARRIVALS} a run");
+        return Err(Failure::input(fault));
+    }
+    Ok(count)
+}
+
+fn default_rates(region_qps: Option<f64>) -> Option<Vec<f64>> {
+    region_qps.map(|top| DEFAULT_SHARES.map(|share| number::significant(top * share, 2)).to_vec())
+}
+
+/// One run's arrivals, which all policies share.
+struct Plan {
+    rate_qps: f64,
+    arrivals: Arrivals,
+}
+
+fn plans(arguments: &Arguments, node: &Node, rates: &[f64], traced: Option<Arrivals>) -> Result<Vec<Plan>, Failure> {
+    if let Some(arrivals) = traced {
+        return Ok(rates.iter().map(|&rate_qps| Plan { rate_qps, arrivals: arrivals.clone() }).collect());
+    }
+    let process = arguments.arrivals.process.process()?;
+    if let Some(note) = arguments.arrivals.process.note(&process, rates) {
+        errln!("{note}");
+    }
+    let mut plans = Vec::new();
+    for &rate_qps in rates {
+        let count = count(arguments, rate_qps)?;
+        for seed in arguments.arrivals.seeds(SEEDS)? {
+            plans.push(Plan { rate_qps, arrivals: draw(&process, seed, count, node.workload().rows.len()) });
+        }
+    }
+    Ok(plans)
+}

@@ -1,0 +1,222 @@
+//! The runs of one command: driving them, and what is kept of each.
+
+use super::node::gpu_in_words;
+use super::{Arguments, Plan};
+use crate::Failure;
+use crate::kept::Kept;
+use crate::output::say;
+use crate::run_logs::KeptRuns;
+use tandem_core::base::ids::ProcessorId;
+use tandem_core::base::machine::{Class, LaneFault};
+use tandem_core::base::time::Nanos;
+use tandem_core::files::Provenance;
+use tandem_core::lab::{Criterion, Judge, LiveRunSpec, Node};
+use tandem_core::live::{Ending, GpuLane, LiveOutcome};
+use tandem_core::sched::{BuiltIn, PolicyFactory, Shed};
+use tandem_report::faults::{FaultRow, write_faults};
+use tandem_report::number;
+use tandem_report::summary::{LiveSummaryRow, Source, Summary, SummaryRow, write_live_summaries};
+use tandem_report::table::Table;
+
+/// The runs of one command.
+pub(super) struct Session<'a> {
+    arguments: &'a Arguments,
+    criterion: Criterion,
+    node: Node,
+    workload_name: String,
+    rows: Vec<LiveSummaryRow>,
+    faults: Vec<FaultRow>,
+    /// What the user has to know beyond the table.
+    notes: Vec<String>,
+    kept: KeptRuns<'a>,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(
+        arguments: &'a Arguments,
+        criterion: Criterion,
+        node: Node,
+        workload_name: String,
+        runs: usize,
+    ) -> Self {
+        let kept = KeptRuns::new(&arguments.logs, &arguments.out, runs == 1);
+        let (rows, faults, notes) = (Vec::new(), Vec::new(), Vec::new());
+        Self { arguments, criterion, node, workload_name, rows, faults, notes, kept }
+    }
+
+    /// Drives every plan through every policy, up to the end or to the first run that is interrupted or fails.
+    pub(super) fn drive_all(&mut self, policies: &[BuiltIn], plans: &[Plan]) -> Result<(), Failure> {
+        let runs = policies.len() * plans.len();
+        let mut done = 0;
+        for policy in policies {
+            for plan in plans {
+                errln!(
+                    "run {} of {runs}: {}, {} queries a second",
+                    done + 1,
+                    policy.name(),
+                    number::text(plan.rate_qps, 6)
+                );
+                let mut drive = LiveRunSpec::new(plan.rate_qps, &plan.arrivals, self.deadline());
+                // What a planned fault holds up is to be seen to its end, and what is dropped is no backlog.
+                if self.arguments.faults.faults.is_some() || policy.sheds() != Shed::Nothing {
+                    drive.abandon_after = None;
+                }
+                let outcome = self.node.drive(policy, drive)?;
+                done += 1;
+                self.note(policy, plan, &outcome);
+                self.rows.extend(self.row(policy, plan, &outcome));
+                let of_run = (policy.name(), plan.rate_qps, plan.arrivals.seed);
+                self.faults.extend(outcome.log.faults.iter().map(|fault| FaultRow::of(of_run, fault)));
+                self.keep_log(policy, plan, &outcome)?;
+                match outcome.ending {
+                    Ending::Complete | Ending::Overloaded => {}
+                    Ending::Interrupted => {
+                        self.notes
+                            .push(format!("interrupted in run {done} of {runs}; the table holds what was measured"));
+                        return Ok(());
+                    }
+                    Ending::Failed(e) => return Err(Failure::failed(format!("run {done} of {runs}: {e}"))),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn deadline(&self) -> Nanos {
+        Nanos::from_ms(self.arguments.deadline.ms)
+    }
+
+    fn note(&mut self, policy: &BuiltIn, plan: &Plan, outcome: &LiveOutcome) {
+        let run = format!("{} at {} q/s", policy.name(), number::text(plan.rate_qps, 6));
+        for LaneFault { processor, at, kind, queries, is_retired, what } in &outcome.log.faults {
+            let lost = number::counted(*queries, "query", "queries");
+            let then = if *is_retired { "a CPU goes on in its place" } else { "it is tried again" };
+            let at_ms = at.as_ms();
+            self.notes.push(format!(
+                "{run}: {kind} on lane {processor} after {at_ms:.1} ms: {lost} ran again on a CPU, {then} ({what})"
+            ));
+        }
+        let before = |lane: &ProcessorId| !outcome.log.faults.iter().any(|fault| fault.processor == *lane);
+        for lane in self.node.lane_pool().retired().into_iter().filter(before) {
+            self.notes.push(format!("{run}: in lane {lane}'s place a CPU worked, since it had failed before"));
+        }
+        if !outcome.log.shed.is_empty() {
+            let dropped = number::counted(outcome.log.shed.len(), "query", "queries");
+            self.notes.push(format!("{run}: {dropped} dropped, late when a processor took them up"));
+        }
+        let LiveOutcome { unreleased, unfinished, .. } = *outcome;
+        if unreleased + unfinished > 0 {
+            let why = match outcome.ending {
+                Ending::Overloaded => "given up: its backlog was hopeless; ",
+                _ => "",
+            };
+            let lost = format!("{unfinished} queries did not finish, {unreleased} were not released");
+            self.notes.push(format!("{run}: {why}{lost}; delays are those of the others"));
+        }
+        self.notes.extend(outcome.lag_warning(self.deadline()).map(|warning| format!("warning: {run}: {warning}")));
+    }
+
+    /// The run's line; `None` if nothing has finished.
+    fn row(&self, policy: &BuiltIn, plan: &Plan, outcome: &LiveOutcome) -> Option<LiveSummaryRow> {
+        let summary = Summary::of_log(&outcome.log, self.node.machine())?;
+        let (rate_qps, seed) = (plan.rate_qps, plan.arrivals.seed);
+        Some(LiveSummaryRow {
+            row: SummaryRow { source: Source::Live, policy: policy.name().to_owned(), rate_qps, seed, summary },
+            lag_p50_ms: outcome.lag.p50.as_ms(),
+            lag_p99_ms: outcome.lag.p99.as_ms(),
+            handoff_p50_us: outcome.handoff[Class::CPU].p50.as_us(),
+            unfinished: outcome.unfinished,
+            unreleased: outcome.unreleased,
+            overloaded: outcome.overloaded(),
+            gpu: self.node.lane_pool().gpu().name(),
+            // Of a run that was interrupted nobody knows how it would have ended.
+            verdict: (!outcome.interrupted())
+                .then(|| Judge::of_log(self.criterion, &outcome.log, plan.arrivals.len(), rate_qps)),
+        })
+    }
+
+    /// Writes `summary.csv`, the runs that have finished; `faults.csv`, the lanes that have failed in them, if any were to or
+    /// have; and the trace of their logs. What can be written is, whatever else can't.
+    fn write(&mut self) -> Kept {
+        let provenance = self.provenance();
+        let mut kept = Kept::new();
+        let summary = self.arguments.out.join("summary.csv");
+        kept.rows("summary", &summary, write_live_summaries(&summary, &provenance, &self.rows));
+        if self.arguments.faults.faults.is_some() || !self.faults.is_empty() {
+            let faults = self.arguments.out.join("faults.csv");
+            kept.rows("faults", &faults, write_faults(&faults, &provenance, &self.faults));
+        }
+        let none = KeptRuns::new(&self.arguments.logs, &self.arguments.out, false);
+        kept.files(std::mem::replace(&mut self.kept, none).finish(&provenance));
+        kept
+    }
+
+    /// Writes what was measured, and prints it.
+    pub(super) fn finish(mut self) -> Result<(), Failure> {
+        let kept = self.write();
+        let printed = self.print(&kept);
+        kept.finish().and(printed)
+    }
+
+    fn provenance(&self) -> Provenance {
+        Provenance::new()
+            .with_command_and_machine()
+            .with("workload", &self.workload_name)
+            .with("mode", self.arguments.mode)
+            .with("estimates", &self.arguments.estimates)
+            .with("gpu", gpu_in_words(&self.node))
+            .with("objective", self.criterion)
+    }
+
+    fn keep_log(&mut self, policy: &BuiltIn, plan: &Plan, outcome: &LiveOutcome) -> Result<(), Failure> {
+        let gpu_is_replayed = self.node.lane_pool().gpu() == GpuLane::Replay;
+        let lane = |_: ProcessorId, class: Class| match class {
+            Class::GPU if gpu_is_replayed => GpuLane::Replay.name(),
+            _ => GpuLane::Real.name(),
+        };
+        let run = (policy.name(), plan.rate_qps, plan.arrivals.seed);
+        let log = &outcome.log;
+        let provenance = self.provenance();
+        self.kept.keep(run, &provenance, log, |path, of_run| log.write_with_lanes(path, of_run, lane))
+    }
+
+    fn print(&self, kept: &Kept) -> Result<(), Failure> {
+        let headings = [
+            "policy",
+            "qps",
+            "finished",
+            "mean ms",
+            "p50 ms",
+            "p95 ms",
+            "p99 ms",
+            "max ms",
+            "missed",
+            "cpu busy",
+            "gpu busy",
+            "lag p99 ms",
+            "objective",
+        ];
+        let mut table = Table::new(headings).with_keys(2);
+        let share = |share: Option<f64>| share.map_or(String::from("-"), |share| format!("{:.1} %", share * 100.0));
+        for LiveSummaryRow { row, lag_p99_ms, verdict, .. } in &self.rows {
+            let s = &row.summary;
+            table.row([
+                row.policy.to_owned(),
+                number::text(row.rate_qps, 6),
+                s.queries.to_string(),
+                format!("{:.3}", s.mean_ms),
+                format!("{:.3}", s.p50_ms),
+                format!("{:.3}", s.p95_ms),
+                format!("{:.3}", s.p99_ms),
+                format!("{:.3}", s.max_ms),
+                s.missed.to_string(),
+                share(s.utilisation[Class::CPU]),
+                share(s.utilisation[Class::GPU]),
+                format!("{lag_p99_ms:.3}"),
+                verdict.map_or(String::from("-"), |verdict| verdict.words()),
+            ]);
+        }
+        let notes: String = self.notes.iter().map(|note| format!("{note}\n")).collect();
+        say(&format!("\n{table}objective: {}\n{notes}{}\n", self.criterion, kept.in_words()))
+    }
+}

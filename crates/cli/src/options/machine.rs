@@ -1,0 +1,54 @@
+//! `--cpus`, `--gpus`, `--streams`: the machine.
+
+use crate::Failure;
+use tandem_core::lab::{GpuChoice, HostInfo};
+
+/// More processors of a class than this are surely a slip.
+pub(crate) const MAX_PROCESSORS: usize = 1024;
+
+/// Refuses numbers of processors that are surely slips; each with the option that gives it.
+pub(crate) fn check_processors(counts: &[(&str, usize)]) -> Result<(), Failure> {
+    match counts.iter().find(|(_, count)| *count > MAX_PROCESSORS) {
+        Some((option, count)) => Err(Failure::input(format!("{option} is {count}, expected at most {MAX_PROCESSORS}"))),
+        None => Ok(()),
+    }
+}
+
+/// The CPU workers of a command that drives this machine: those asked for, or all for which there is a core beside the
+/// driver and the lanes of its GPUs. More than there are cores is refused unless `is_forced`.
+pub(crate) fn workers_here(
+    asked: Option<usize>,
+    is_forced: bool,
+    gpu: GpuChoice,
+    (gpus, streams): (usize, usize),
+) -> Result<usize, Failure> {
+    let host = HostInfo::detect();
+    let workers = asked.unwrap_or_else(|| host.workers(host.gpu_lanes(gpu, gpus, streams)));
+    check_processors(&[("--cpus", workers)])?;
+    if workers > host.cores && !is_forced {
+        return Err(Failure::input(format!(
+            "--cpus is {workers}, and this machine has {} cores: workers would wait for each other, and delays tell of that \
+             (--force drives them all the same; `tandem simulate --cpus {workers}` asks what a larger machine would do)",
+            host.cores
+        )));
+    }
+    Ok(workers)
+}
+
+/// The GPUs that are driven.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct GpuArguments {
+    /// GPUs, by their numbers from 0
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    gpus: u16,
+    /// Streams of each GPU, which answer queries side by side
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    streams: u16,
+}
+
+impl GpuArguments {
+    /// GPUs, and streams of each.
+    pub(crate) fn counts(self) -> (usize, usize) {
+        (usize::from(self.gpus), usize::from(self.streams))
+    }
+}

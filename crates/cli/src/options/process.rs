@@ -1,0 +1,91 @@
+//! `--arrivals`, `--replay`: how queries arrive.
+
+use super::names::choice;
+use crate::Failure;
+use tandem_core::query::{ArrivalProcess, Replay};
+use tandem_report::number;
+
+/// How queries arrive.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ProcessArguments {
+    /// How queries arrive: poisson, bursty, uniform, or a CSV file of recorded arrivals with a column `arrival_us` or
+    /// `arrival_s`
+    #[arg(long, value_name = "PROCESS|FILE", default_value = "poisson")]
+    pub(crate) arrivals: String,
+    /// How recorded arrivals are played [default: compress]
+    #[arg(long, value_name = "HOW", value_parser = choice::<Replay>())]
+    replay: Option<Replay>,
+}
+
+impl ProcessArguments {
+    /// The process; reads the file where one is named.
+    pub(crate) fn process(&self) -> Result<ArrivalProcess, Failure> {
+        let process = ArrivalProcess::named(&self.arrivals, self.replay.unwrap_or_default())?;
+        match (self.replay, process.recording()) {
+            (Some(replay), None) => Err(Failure::input(format!(
+                "--replay {}: arrivals are {}, expected a file of recorded ones (--arrivals FILE)",
+                replay.name(),
+                self.arrivals
+            ))),
+            _ => Ok(process),
+        }
+    }
+
+    /// As files name it: `poisson`, or a file and how it is played.
+    pub(crate) fn named(&self, process: &ArrivalProcess) -> String {
+        match process.recording() {
+            Some(recording) => format!("{}, {}", self.arrivals, recording.replay().name()),
+            None => self.arrivals.clone(),
+        }
+    }
+
+    /// What becomes of a recording at these rates, in words; of other arrivals nothing.
+    pub(crate) fn note(&self, process: &ArrivalProcess, rates: &[f64]) -> Option<String> {
+        let recording = process.recording()?;
+        let least = rates.iter().copied().min_by(f64::total_cmp)? / recording.rate_qps();
+        let most = rates.iter().copied().max_by(f64::total_cmp)? / recording.rate_qps();
+        let three = |number: f64| number::text(number, 3);
+        let factor = if least == most { three(most) } else { format!("{} to {}", three(least), three(most)) };
+        let played = match recording.replay() {
+            Replay::Repeat => String::from("in real time, end to end"),
+            Replay::Windows => String::from("in real time, by windows of a twentieth of it"),
+            Replay::Intensify => format!("intensified {factor} times: bursts last as long as they did"),
+            Replay::Compress => format!(
+                "COMPRESSED {factor} times: what lasted a second lasts {} ms at most (--replay intensify keeps how long \
+                 bursts last)",
+                three(1e3 / least)
+            ),
+        };
+        let seconds = number::text(recording.seconds(), 4);
+        let recorded = number::text(recording.rate_qps(), 3);
+        Some(format!("arrivals: {}, {recorded} q/s over {seconds} s, {played}", self.arrivals))
+    }
+}
+
+/// The rate at which arrivals come, where they have one of their own; those that are asked for must be it.
+pub(crate) fn own_rate(process: &ArrivalProcess, asked: Option<&[f64]>) -> Result<Option<f64>, Failure> {
+    let Some(recording) = process.recording().filter(|recording| recording.replay().has_own_rate()) else {
+        return Ok(None);
+    };
+    let own_qps = recording.rate_qps();
+    match asked.into_iter().flatten().find(|&&asked| (asked / own_qps - 1.0).abs() > 1e-3) {
+        Some(asked) => Err(Failure::input(format!(
+            "--rate {asked}: --replay {} plays at the recorded rate, {} q/s (intensify and compress play at any)",
+            recording.replay().name(),
+            number::text(own_qps, 6)
+        ))),
+        None => Ok(Some(own_qps)),
+    }
+}
+
+/// Refuses arrivals that come at one rate only where a capacity is searched.
+pub(crate) fn any_rate(process: &ArrivalProcess) -> Result<(), Failure> {
+    match process.recording().map(tandem_core::query::Recording::replay).filter(|replay| replay.has_own_rate()) {
+        Some(replay) => Err(Failure::input(format!(
+            "--replay {} plays at the recorded rate only, and a capacity is searched at many: take intensify or compress \
+             (or `tandem simulate --what delays`)",
+            replay.name()
+        ))),
+        None => Ok(()),
+    }
+}

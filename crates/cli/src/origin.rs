@@ -1,0 +1,86 @@
+//! Where costs come from: an index and a machine. What was measured elsewhere says little here.
+
+use super::Failure;
+use tandem_core::cost::Workload;
+use tandem_core::files::Provenance;
+use tandem_core::lab::Estimates;
+use tandem_core::query::Mode;
+
+/// What a workload's file says of the machine that it was measured on.
+const MACHINE: [&str; 3] = ["machine", "cpu", "gpu"];
+
+/// Warns where policies are told costs by a model that was fitted on another index or machine than the workload's.
+pub(super) fn warn_of_another(estimates: &Estimates, name: &str, workload: &Workload) {
+    let Estimates::Model(model_name, model) = estimates else { return };
+    for key in ["index", "cpu", "gpu"] {
+        let of_model = model.provenance.get(&format!("workload_{key}")).map(String::as_str);
+        let of_workload = workload.provenance.get(key);
+        if let (Some(of_model), Some(of_workload)) = (of_model, of_workload)
+            && of_model != of_workload
+        {
+            errln!(
+                "warning: the model {model_name} is of another {key} ({of_model}) than {name} ({of_workload}): its \
+                 estimates may be far off"
+            );
+        }
+    }
+}
+
+/// Refuses workloads that were measured on different machines: their costs cannot be learnt as one.
+pub(super) fn check_same_machine(workloads: &[(String, Workload)]) -> Result<(), Failure> {
+    let Some(((first_name, first), others)) = workloads.split_first() else { return Ok(()) };
+    for (name, workload) in others {
+        for key in MACHINE {
+            let (one, other) = (first.provenance.get(key), workload.provenance.get(key));
+            if let (Some(one), Some(other)) = (one, other)
+                && one != other
+            {
+                let what = format!(
+                    "{first_name} and {name} were measured on different machines ({key}: {one}; {other}): train a model \
+                     for each"
+                );
+                return Err(Failure::input(what));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Of what a plot's numbers are: workload, mode, k, machine, and whether the GPU's are replayed.
+pub(super) fn in_words(name: &str, provenance: &Provenance, mode: Mode, is_replayed: bool) -> String {
+    let last = name.rsplit('/').next().unwrap_or(name);
+    let mut words = vec![last.split(".workload.csv").next().unwrap_or(last).to_owned(), format!("mode {mode}")];
+    words.extend(provenance.get("k").map(|k| format!("top {k}")));
+    words.extend(provenance.get("cpu").or_else(|| provenance.get("machine")).map(str::to_owned));
+    match provenance.get("gpu") {
+        _ if is_replayed => words.push(String::from("GPU: replay")),
+        Some("none") | None => {}
+        Some(gpu) => words.push(gpu.to_owned()),
+    }
+    words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(machine: &str) -> Workload {
+        Workload { provenance: Provenance::default().with("machine", machine).with("k", 10), ..Workload::default() }
+    }
+
+    #[test]
+    fn workloads_of_two_machines_are_not_one() {
+        let both = |machine: &str| [(String::from("a.csv"), of("x")), (String::from("b.csv"), of(machine))];
+        assert!(check_same_machine(&both("x")).is_ok());
+        let message = check_same_machine(&both("y")).unwrap_err().to_string();
+        assert!(message.contains("a.csv and b.csv") && message.contains("machine: x; y"), "{message}");
+    }
+
+    #[test]
+    fn a_plot_says_what_its_numbers_are_of() {
+        let words =
+            |is_replayed| in_words("traces/enwiki.workload.csv.zst", &of("x").provenance, Mode::Or, is_replayed);
+        assert_eq!(words(false), "enwiki, mode or, top 10, x");
+        assert_eq!(words(true), "enwiki, mode or, top 10, x, GPU: replay");
+    }
+}

@@ -1,0 +1,144 @@
+//! What commands print.
+//!
+//! The standard library's `println!` panics where the reader has gone away, as `tandem index info X | head`
+//! makes it. Here that is no failure; anything else that goes wrong, such as a full disk behind `>`, is one, and
+//! ends the command with 2.
+//!
+//! Under `--format json` what is for people goes to standard error, and at the end one document goes to standard output:
+//!
+//! ```text
+//! {"command": "tandem simulate ...", "machine": "...", "tandem": "0.1.0", "files": ["out/summary.csv", ...],
+//!  "results": {"summary": [{"policy": "stealing", "rate_qps": 500, "p99_ms": 1.2, ...}, ...], "capacity": [...]}}
+//! ```
+//!
+//! Results are what the files hold, under their columns' names; commands [name](result_file) the files, or
+//! [give](result) what is in none.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::Failure;
+use tandem_core::files::{Provenance, write_atomically};
+use tandem_report::json::rows_of_csv;
+
+/// The first failure to print a line.
+static FAILED: Mutex<Option<String>> = Mutex::new(None);
+/// What goes into the document; `None` where people read.
+static DOCUMENT: Mutex<Option<Document>> = Mutex::new(None);
+
+/// What a command has found, in the order in which it said so.
+#[derive(Debug, Default)]
+struct Document {
+    into: Option<PathBuf>,
+    files: Vec<(String, PathBuf)>,
+    values: Map<String, Value>,
+}
+
+/// Prints a line to standard output.
+macro_rules! outln {
+    () => { $crate::output::out_line(format_args!("")) };
+    ($($part:tt)*) => { $crate::output::out_line(format_args!($($part)*)) };
+}
+
+/// Prints a line to standard error.
+macro_rules! errln {
+    () => { $crate::output::err_line(format_args!("")) };
+    ($($part:tt)*) => { $crate::output::err_line(format_args!($($part)*)) };
+}
+
+/// From now on standard output is for the document alone; or it goes to a file.
+pub(super) fn begin_json(into: Option<&Path>) {
+    let into = into.map(Path::to_owned);
+    with_document(|document| *document = Some(Document { into, ..Document::default() }));
+}
+
+/// Whether the document is asked for.
+pub(super) fn is_json() -> bool {
+    with_document(|document| document.is_some())
+}
+
+/// A CSV file that holds results, under a name for them; read at the end.
+pub(super) fn result_file(name: &str, path: &Path) {
+    with_document(|document| {
+        if let Some(document) = document {
+            document.files.push((name.to_owned(), path.to_owned()));
+        }
+    });
+}
+
+/// Results that are in no CSV file.
+pub(super) fn result(name: &str, value: impl Serialize) {
+    with_document(|document| {
+        if let Some(document) = document {
+            document.values.insert(name.to_owned(), json!(value));
+        }
+    });
+}
+
+fn with_document<T>(work: impl FnOnce(&mut Option<Document>) -> T) -> T {
+    work(&mut DOCUMENT.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+}
+
+/// See `outln!`.
+pub(super) fn out_line(line: fmt::Arguments<'_>) {
+    if let Err(failure) = say(&format!("{line}\n"))
+        && let Ok(mut first) = FAILED.lock()
+    {
+        first.get_or_insert(failure.to_string());
+    }
+}
+
+/// See `errln!`. There is nowhere to report that standard error cannot be written to.
+pub(super) fn err_line(line: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Prints to standard output, or where that is for the document, to standard error; a reader that has gone away
+/// (`| head`) is no failure.
+pub(super) fn say(text: &str) -> Result<(), Failure> {
+    if is_json() {
+        let _ = io::stderr().write_all(text.as_bytes());
+        return Ok(());
+    }
+    say_bytes(text.as_bytes())
+}
+
+/// Prints to standard output what is its own, text or not.
+pub(super) fn say_bytes(bytes: &[u8]) -> Result<(), Failure> {
+    let mut out = io::stdout();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::input(format!("standard output: {e}"))),
+        _ => Ok(()),
+    }
+}
+
+/// Prints the document, if there is one, and says whether every line could be printed.
+///
+/// # Errors
+/// The first failure of `outln!`, or what keeps a file of results from being read.
+pub(super) fn finish() -> Result<(), Failure> {
+    if let Some(document) = with_document(Option::take) {
+        let mut results = document.values;
+        for (name, path) in &document.files {
+            results.insert(name.clone(), rows_of_csv(path)?);
+        }
+        let about = Provenance::new().with_command_and_machine();
+        let mut whole: Map<String, Value> = about.lines().map(|(key, value)| (key.to_owned(), json!(value))).collect();
+        let files: Vec<String> = document.files.iter().map(|(_, path)| path.display().to_string()).collect();
+        whole.extend([(String::from("files"), json!(files)), (String::from("results"), Value::Object(results))]);
+        let text = format!("{}\n", Value::Object(whole));
+        match &document.into {
+            Some(path) => write_atomically(path, |out| out.write_all(text.as_bytes()))?,
+            None => say_bytes(text.as_bytes())?,
+        }
+    }
+    match FAILED.lock().ok().and_then(|mut first| first.take()) {
+        Some(message) => Err(Failure::input(message)),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,304 @@
+//! `tandem profile`: measures what every query costs on each processor present, and checks that they agree.
+
+pub(super) mod machine;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde_json::json;
+
+use super::options::{GpuMemoryArguments, IndexAndLog, check_k};
+use super::output::result;
+use super::settings::SetArguments;
+use super::{Failure, defaults};
+use crate::options::names::choice;
+use tandem_core::base::machine::{Class, Idle};
+use tandem_core::base::quantile::{median, nearest_rank};
+use tandem_core::cost::batches::BatchModel;
+use tandem_core::cost::{BatchContention, BatchStream, Contention, ProfileOptions, Workload, profile};
+use tandem_core::files::{Provenance, check_writable};
+use tandem_core::index::Index;
+use tandem_core::lab::{Estimates, GpuChoice, HostInfo, Multicore, Node, Processors, Wanted, measure_contention};
+use tandem_core::query::{Mode, Query};
+use tandem_core::search::cpu::{Algorithm, CpuExecutor};
+use tandem_core::search::device::GpuError;
+use tandem_core::search::gpu::UploadReport;
+use tandem_core::search::{ExecError, Executor};
+
+/// Measure what every query costs on each processor present.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    log: IndexAndLog,
+    /// Where the workload goes; .gz and .zst are packed
+    #[arg(short, long, value_name = "FILE", default_value = "out/profile.workload.csv")]
+    out: PathBuf,
+    /// How terms combine
+    #[arg(long, value_parser = choice::<Mode>(), value_delimiter = ',', default_values = Mode::ALL.map(Mode::name))]
+    mode: Vec<Mode>,
+    /// How the CPU finds the best documents with any of the words; all give the same result
+    #[arg(long, value_parser = choice::<Algorithm>(), default_value = Algorithm::Auto.name())]
+    algorithm: Algorithm,
+    /// CPU cores that answer a query together, under --multicore fgqp
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    cpus: u16,
+    #[command(flatten)]
+    gpu_memory: GpuMemoryArguments,
+    /// How CPU cores share queries; under `inter` and `adaptive` one core is measured
+    #[arg(long, value_name = "METHOD", value_parser = choice::<Multicore>(), default_value = Multicore::Inter.name())]
+    multicore: Multicore,
+    /// Processors to measure [default: each present]
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kinds())]
+    on: Vec<Class>,
+    /// How many documents a query gets, 1 to 10000; a GPU gives 1000
+    #[arg(short, value_name = "K", default_value_t = ProfileOptions::default().k)]
+    k: usize,
+    /// Measured runs of each query, of which the median is kept
+    #[arg(long, value_name = "N", default_value_t = ProfileOptions::default().repeats)]
+    repeats: usize,
+    /// Only the first N queries of the log that hold a word of the index
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Draws the orders in which queries run
+    #[arg(long, default_value_t = ProfileOptions::default().seed)]
+    seed: u64,
+    #[command(flatten)]
+    machine: machine::MachineArguments,
+    #[command(flatten)]
+    settings: SetArguments,
+}
+
+fn kinds() -> impl TypedValueParser<Value = Class> {
+    PossibleValuesParser::new(Class::ALL.map(Class::name))
+        .map(|name| if name == Class::GPU.name() { Class::GPU } else { Class::CPU })
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let options = check(arguments)?;
+    let (index, queries_path) = arguments.log.open("what to measure on this index")?;
+    let mut queries = defaults::read_queries(&queries_path, &index)?;
+    queries.truncate(arguments.limit.unwrap_or(usize::MAX));
+    if let Some(path) = &arguments.machine.machine {
+        return machine::run(arguments, path, &index, queries);
+    }
+    let mut executors = executors(arguments, &index, &queries)?;
+    let devices: Vec<String> = executors.iter().map(|e| format!("{} ({})", e.class(), e.device())).collect();
+    errln!(
+        "{} queries in {} modes on {}: checked once, then measured {} times",
+        queries.len(),
+        options.modes.len(),
+        devices.join(" and "),
+        options.repeats,
+    );
+
+    let bar = defaults::progress("profile", options.searches(executors.len(), queries.len()));
+    let measured = profile(&mut executors, &queries, &index, &options, &mut |done| bar.set_position(done));
+    bar.finish_and_clear();
+    let mut workload = measured?;
+    let num_executors = executors.len();
+    let refused = refusals(&workload, &executors);
+    // Contention is measured with executors of its own, which upload the index again.
+    drop(executors);
+    workload.contention = contention(arguments, &index, &queries, &workload)?;
+    workload.provenance = provenance(&workload, &queries_path);
+    workload.write(&arguments.out)?;
+    print_table(&workload, num_executors > 1);
+    refused.iter().for_each(|line| outln!("{line}"));
+    print_batches(&workload);
+    print_contention(&workload);
+    result("workload", arguments.out.display().to_string());
+    let batches = workload.batches.0.iter().filter_map(|(class, model)| Some((class.name(), model.as_ref()?)));
+    result("batches", batches.collect::<BTreeMap<_, _>>());
+    outln!("workload: {}", arguments.out.display());
+    Ok(())
+}
+
+/// Where what was measured comes from.
+fn provenance(workload: &Workload, queries_path: &Path) -> Provenance {
+    let provenance = Provenance::new().with_command_and_machine().with("queries", queries_path.display());
+    let keys = ["cpu", "gpu", "index", "docs", "k", "repeats", "seed"];
+    let measured = keys.into_iter().filter_map(|key| Some((key, workload.provenance.get(key)?)));
+    measured.fold(provenance, |all, (key, value)| all.with(key, value))
+}
+
+/// What these queries take in company, on all cores and the GPU; `None` where a CPU core by itself was not measured.
+fn contention(
+    arguments: &Arguments,
+    index: &Arc<Index>,
+    queries: &[Query],
+    workload: &Workload,
+) -> Result<Option<Contention>, Failure> {
+    let has = |class: Class| workload.rows.iter().all(|row| row.measured[class].is_some());
+    if !has(Class::CPU) || arguments.multicore != Multicore::Inter {
+        return Ok(None);
+    }
+    let gpus = usize::from(has(Class::GPU));
+    let wanted = Wanted {
+        algorithm: arguments.algorithm,
+        cpus: HostInfo::detect().workers(gpus),
+        multicore: Multicore::Inter,
+        gpu: if gpus > 0 { GpuChoice::Real } else { GpuChoice::None },
+        gpus,
+        streams: 1,
+    };
+    let bars = defaults::Bars::default();
+    let memory = arguments.gpu_memory.open(&arguments.settings, index, queries)?;
+    let processors = Processors::open(wanted, index, memory.as_ref().filter(|_| gpus > 0), &bars)?;
+    let mut node =
+        Node::start(processors, "this workload", workload.clone(), queries.to_vec(), index, &Estimates::Oracle)?;
+    node.set_idle(Idle::default());
+    Ok(Some(measure_contention(&mut node, &bars)?))
+}
+
+/// Checks what can be before anything is opened.
+fn check(arguments: &Arguments) -> Result<ProfileOptions, Failure> {
+    check_k(arguments.k)?;
+    machine::check(&arguments.machine)?;
+    if arguments.settings.idle.is_some() && arguments.machine.machine.is_none() {
+        return Err(Failure::input("--set idle: needs --machine"));
+    }
+    for (option, value) in [("repeats", Some(arguments.repeats)), ("limit", arguments.limit)] {
+        if value == Some(0) {
+            return Err(Failure::input(format!("--{option} is 0, expected 1 or more")));
+        }
+    }
+    check_writable(&arguments.out)?;
+    let modes = Mode::ALL.into_iter().filter(|mode| arguments.mode.contains(mode)).collect();
+    Ok(ProfileOptions {
+        modes,
+        k: arguments.k,
+        repeats: arguments.repeats,
+        seed: arguments.seed,
+        ..ProfileOptions::default()
+    })
+}
+
+/// One executor for each kind that is asked for, or present.
+fn executors(arguments: &Arguments, index: &Arc<Index>, queries: &[Query]) -> Result<Vec<Box<dyn Executor>>, Failure> {
+    let bm25 = index.built_with();
+    let wanted = |kind| arguments.on.is_empty() || arguments.on.contains(&kind);
+    let mut executors: Vec<Box<dyn Executor>> = Vec::new();
+    if wanted(Class::CPU) {
+        let cpu = CpuExecutor::new(Arc::clone(index), bm25).with_algorithm(arguments.algorithm);
+        executors.extend(arguments.multicore.lanes(&cpu, usize::from(arguments.cpus), 0)?.into_iter().take(1));
+    }
+    if wanted(Class::GPU) {
+        let memory = arguments.gpu_memory.open(&arguments.settings, index, queries)?;
+        match defaults::gpu_executor(index, bm25, memory.as_ref()) {
+            Ok(gpu) => {
+                let UploadReport { device_bytes, host_bytes, copied_bytes, seconds } = gpu.upload_report();
+                errln!(
+                    "the index takes {:.2} GB of the GPU's memory and {:.2} GB of the host's; {:.2} GB were copied, in \
+                     {seconds:.2} s",
+                    device_bytes as f64 / 1e9,
+                    host_bytes as f64 / 1e9,
+                    copied_bytes as f64 / 1e9,
+                );
+                executors.push(Box::new(gpu));
+            }
+            Err(ExecError::Gpu(GpuError::NoGpu(why))) if arguments.on.is_empty() => errln!("no GPU to measure: {why}"),
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(executors)
+}
+
+/// How many rows a processor left empty, since it takes fewer terms or documents than others do.
+fn refusals(workload: &Workload, executors: &[Box<dyn Executor>]) -> Vec<String> {
+    let line = |class: Class| {
+        let empty = workload.rows.iter().filter(|row| row.measured[class].is_none()).count();
+        let rows = workload.rows.len();
+        (empty > 0).then(|| {
+            format!(
+                "{class} does not take {empty} of the {rows} rows (too many terms, or documents asked for): its times are \
+                 left empty there"
+            )
+        })
+    };
+    executors.iter().filter_map(|executor| line(executor.class())).collect()
+}
+
+/// What batches cost, and how wrong the fit is.
+fn print_batches(workload: &Workload) {
+    for (class, model) in workload.batches.0.iter() {
+        let Some(BatchModel { cost, samples, mean_relative_error, p95_relative_error, .. }) = model else { continue };
+        outln!(
+            "batches on {class}: {samples} of 1 to {}; predicted within {:.1} % in the mean, {:.1} % for 95 of 100 (those \
+             left out of the fit); the thread is at them for {:.1} us and {:.2} us a query",
+            cost.most_queries,
+            mean_relative_error * 100.0,
+            p95_relative_error * 100.0,
+            cost.host_fixed_us,
+            cost.host_each_us,
+        );
+    }
+}
+
+/// What queries take in company.
+fn print_contention(workload: &Workload) {
+    let Some(found) = &workload.contention else { return };
+    let cpu: Vec<String> = found.cpu.iter().map(|point| format!("{} {:.2}", point.busy, point.times)).collect();
+    outln!("in company, times that alone, by busy CPU workers: {}", cpu.join(", "));
+    for BatchContention { busy_cpus, host, device } in &found.gpu_batches {
+        outln!("batches one after another beside {busy_cpus} CPU workers: thread {host:.2}, device {device:.2} times");
+    }
+    if !found.gpu_streams.is_empty() {
+        outln!(
+            "batches one after another, by queries: thread and device, times that by the formula; end to end, over the longer; the thread's share before the launch; how long slow ones follow each other"
+        );
+        outln!("queries  thread  device  end to end  prepared  slow for us");
+        for BatchStream { queries, host, prepared, device, spacing, host_lasts_us, .. } in &found.gpu_streams {
+            outln!("{queries:7}  {host:6.2}  {device:6.2}  {spacing:10.2}  {prepared:8.2}  {host_lasts_us:11.1}");
+        }
+    }
+    result("contention", json!(found));
+}
+
+/// Service times by class and mode.
+fn print_table(workload: &Workload, compared: bool) {
+    let mut costs = Vec::new();
+    outln!("mode    kind  queries   mean us  median us     p95 us     p99 us     max us  spread");
+    for mode in Mode::ALL {
+        for kind in Class::ALL {
+            let rows = workload.rows.iter().filter(|row| row.mode == mode);
+            let measured: Vec<_> = rows.filter_map(|row| row.measured[kind]).collect();
+            if measured.is_empty() {
+                continue;
+            }
+            let mut us: Vec<f64> = measured.iter().map(|m| m.median_us).collect();
+            us.sort_by(f64::total_cmp);
+            let at = |share| nearest_rank(&us, share).unwrap_or(f64::NAN);
+            let spread = median(measured.iter().map(|m| m.spread_us / m.median_us).collect());
+            outln!(
+                "{:<6}  {:<4}  {:>7}  {:>8.1}  {:>9.1}  {:>9.1}  {:>9.1}  {:>9.1}  {:>4.1} %",
+                mode.name(),
+                kind.name(),
+                us.len(),
+                us.iter().sum::<f64>() / us.len() as f64,
+                at(0.5),
+                at(0.95),
+                at(0.99),
+                at(1.0),
+                spread * 100.0,
+            );
+            costs.push(json!({
+                "mode": mode.name(),
+                "kind": kind.name(),
+                "queries": us.len(),
+                "spread_share": spread,
+                "mean_us": us.iter().sum::<f64>() / us.len() as f64,
+                "p50_us": at(0.5),
+                "p95_us": at(0.95),
+                "p99_us": at(0.99),
+                "max_us": at(1.0),
+            }));
+        }
+    }
+    result("costs", costs);
+    outln!("spread: half of the queries vary by less than this (interquartile range over repetitions)");
+    if compared {
+        outln!("all processors returned the same documents with the same scores");
+    }
+}

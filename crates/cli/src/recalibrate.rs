@@ -1,0 +1,168 @@
+//! `tandem recalibrate`: brings a model up to date with what queries took while they were served.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::Failure;
+use super::output::result;
+use tandem_core::base::ids::QueryId;
+use tandem_core::cost::{ModelFile, Recalibration, Served, WorkloadRow, recalibrate};
+use tandem_core::files::{Provenance, check_writable};
+use tandem_core::lab::named_workload;
+use tandem_core::query::Mode;
+use tandem_core::sched::{LogRow, RunLog};
+use tandem_report::table::Table;
+
+/// Bring a model up to date with what queries took in a live run's log.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// The model file
+    model: PathBuf,
+    /// Logs of live runs: `log.csv` of `tandem live --log` or `validate --log`
+    #[arg(required = true)]
+    logs: Vec<PathBuf>,
+    /// The workload that was driven: a file, or the name of one that ships
+    #[arg(long, value_name = "FILE")]
+    workload: Option<String>,
+    /// Where the model goes that is up to date
+    #[arg(short, long, value_name = "FILE", default_value = "out/model.json")]
+    out: PathBuf,
+}
+
+/// An error that is left above so many times the one of cross-validation asks for a new profile.
+const WORSE: f64 = 1.5;
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    check_writable(&arguments.out)?;
+    let models = ModelFile::read(&arguments.model)?;
+    let (name, workload) = named_workload(arguments.workload.as_deref())?;
+    let rows: HashMap<QueryId, &WorkloadRow> = workload.rows.iter().map(|row| (row.query_id, row)).collect();
+    let mut served = Vec::new();
+    let (mut num_rows, mut unknown) = (0, 0);
+    for path in &arguments.logs {
+        let (log, head) = RunLog::read(path)?;
+        let asked: Option<Mode> =
+            head.get("mode").and_then(|name| Mode::ALL.into_iter().find(|mode| mode.name() == name));
+        num_rows += log.rows.len();
+        for row in alone(&log) {
+            let Some(query) = rows.get(&row.query) else {
+                unknown += 1;
+                continue;
+            };
+            // Ids are a workload's own: those of one that was measured for the run alone are other queries in another.
+            if let Some(asked) = asked.filter(|&asked| asked != query.mode) {
+                let message = format!(
+                    "{}: its queries were asked in mode {asked}, and query {} of {name} in mode {}: name the workload that was \
+                     driven (--workload, of `live` too)",
+                    path.display(),
+                    row.query,
+                    query.mode
+                );
+                return Err(Failure::input(message));
+            }
+            let us = row.finished.since(row.started).as_us();
+            if us > 0.0 {
+                served.push(Served { kind: row.class, mode: query.mode, inputs: query.inputs(), us });
+            }
+        }
+    }
+    if unknown > 0 {
+        let message =
+            format!("{unknown} queries of the logs are not in {name}: name the workload that was driven (--workload)");
+        return Err(Failure::input(message));
+    }
+    let (mut scaled, found) = recalibrate(&models, &served);
+    if found.is_empty() {
+        let message = format!(
+            "{} of {num_rows} queries were served alone on processors and in modes of which {} has models: fewer than 30 \
+             of each tell nothing",
+            served.len(),
+            arguments.model.display(),
+        );
+        return Err(Failure::input(message));
+    }
+    if let Some(command) = Provenance::new().with_command_and_machine().get("command") {
+        scaled.provenance.insert("recalibrated".to_owned(), command.to_owned());
+    }
+    scaled.write(&arguments.out)?;
+    outln!("{} of {num_rows} queries were served alone and count\n", served.len());
+    outln!("{}", table(&found));
+    notes(&found, &models);
+    give(&found);
+    outln!("models: {}", arguments.out.display());
+    Ok(())
+}
+
+/// The rows of submissions of one query, in order of arrival; those that ran twice took longer than the query does.
+fn alone(log: &RunLog) -> impl Iterator<Item = &LogRow> {
+    let mut sizes: HashMap<u32, u32> = HashMap::new();
+    for row in &log.rows {
+        *sizes.entry(row.batch).or_default() += 1;
+    }
+    log.rows.iter().filter(move |row| sizes[&row.batch] == 1 && !row.again)
+}
+
+fn table(found: &[Recalibration]) -> Table {
+    let mut table = Table::grouped([
+        ("", &["kind", "mode", "queries"][..]),
+        ("estimates times", &["factor", "from", "to"]),
+        ("error, %", &["before", "after"]),
+    ]);
+    for one in found {
+        table.row([
+            one.kind.to_string(),
+            one.mode.to_string(),
+            one.queries.to_string(),
+            format!("{:.3}", one.factor),
+            format!("{:.3}", one.interval.low),
+            format!("{:.3}", one.interval.high),
+            format!("{:.1}", 100.0 * one.error_before),
+            format!("{:.1}", 100.0 * one.error_after),
+        ]);
+    }
+    table
+}
+
+/// What the table does not say: drift along the logs, and models that a factor does not mend.
+fn notes(found: &[Recalibration], models: &ModelFile) {
+    for one in found {
+        if let Some((first, last)) = one.drift {
+            outln!(
+                "{}, {}: it drifts: at first queries took {first:.2} times what was estimated, at last {last:.2} times",
+                one.kind,
+                one.mode,
+            );
+        }
+        let evaluation = models.model(one.kind, one.mode).and_then(|model| model.evaluation.as_ref());
+        if let Some(evaluation) = evaluation
+            && one.error_after > WORSE * evaluation.mean_relative_error
+        {
+            outln!(
+                "{}, {}: {:.0} % of error are left where the profile's queries had {:.0} %: profile again, and train",
+                one.kind,
+                one.mode,
+                100.0 * one.error_after,
+                100.0 * evaluation.mean_relative_error,
+            );
+        }
+    }
+}
+
+fn give(found: &[Recalibration]) {
+    let row = |one: &Recalibration| {
+        json!({
+            "kind": one.kind,
+            "mode": one.mode.name(),
+            "queries": one.queries,
+            "factor": one.factor,
+            "factor_low": one.interval.low,
+            "factor_high": one.interval.high,
+            "error_before": one.error_before,
+            "error_after": one.error_after,
+            "drift": one.drift,
+        })
+    };
+    result("recalibrated", found.iter().map(row).collect::<Vec<_>>());
+}

@@ -1,0 +1,195 @@
+//! `tandem reproduce`: the papers' tables and figures, measured again on today's machine.
+//!
+//! The experiments are the library's, in [`papers`](tandem_papers); here options become what one runs on. By default
+//! that is a synthetic index, fitted to the statistics of the papers' collections; `INDEX` and `--queries` name a
+//! real one (`inputs.rs`).
+
+mod inputs;
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::Failure;
+use super::defaults::Bars;
+use super::options::{check_k, check_seconds};
+use super::output::{result, result_file, say};
+use crate::options::names::choice;
+use tandem_core::files::{Provenance, check_writable, this_machine};
+use tandem_core::query::Mode;
+use tandem_papers::{Context, EXPERIMENTS, Experiment, ExperimentError, Here, Kept, Run};
+use tandem_report::table::Table;
+use tandem_report::table::fitted;
+
+/// Re-run a table or figure of the papers here: their numbers beside ours.
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true)]
+pub(super) struct Arguments {
+    /// Tables and figures to re-run, between commas, such as tatikonda-fig4; those of Wang et al. one after another share the lists
+    /// that they stand on
+    #[arg(required_unless_present = "list", value_name = "NAME,...")]
+    names: Option<String>,
+    /// Name all tables and figures of the papers, and which of them this version can re-run; asked for another, it says
+    /// why not, and what comes nearest
+    #[arg(long, conflicts_with = "names")]
+    list: bool,
+    /// Folder of the index to run on, with --queries; left out, a synthetic one, made in the output folder
+    #[arg(requires = "queries")]
+    index: Option<PathBuf>,
+    /// Query log: one query a line, `id<TAB>query`, or JSON lines
+    #[arg(long, value_name = "FILE", requires = "index")]
+    queries: Option<PathBuf>,
+    /// Folder of real collections (corpus/, queries/), for lines about real lists beside the synthetic ones; left out,
+    /// what TANDEM_DATA names
+    #[arg(long, value_name = "DIR", conflicts_with = "index")]
+    data: Option<PathBuf>,
+    /// Documents of the synthetic index or text; each experiment has a default of its own, at most 2,000,000 on fewer than eight
+    /// cores
+    #[arg(long, value_name = "N", conflicts_with = "index", value_parser = clap::value_parser!(u32).range(1000..))]
+    docs: Option<u32>,
+    /// Files of text for tables and figures about indexing, as `tandem index build` takes them; left out, synthetic ones,
+    /// made in the output folder
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "docs")]
+    text: Vec<PathBuf>,
+    /// Queries to use, from the beginning of the log; each experiment has a default of its own
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
+    /// CPU cores to use at most; all of the machine unless given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    cpus: Option<u16>,
+    /// How the terms of a query combine; as in the paper unless given
+    #[arg(long, value_parser = choice::<Mode>())]
+    mode: Option<Mode>,
+    /// Documents that a query asks for
+    #[arg(short, value_name = "K", default_value_t = 10)]
+    k: usize,
+    /// How long one measurement lasts, of the many that a figure is made of
+    #[arg(long, value_name = "S", default_value_t = 0.3)]
+    seconds: f64,
+    /// Draws the index, the queries and the arrivals
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// Figures of Wang et al.: PageRank, one number of at least 0 a line, in the order of the index's documents; drawn
+    /// from the seed unless given
+    #[arg(long, value_name = "FILE", requires = "index")]
+    page_rank: Option<PathBuf>,
+    /// Where results go, and the synthetic index
+    #[arg(short, long, value_name = "DIR", default_value = "out/reproduce")]
+    out: PathBuf,
+}
+
+/// The longest measurement, an hour.
+const MAX_SECONDS: f64 = 3600.0;
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let Some(names) = &arguments.names else {
+        let known = |e: &Experiment| {
+            json!({
+                "name": e.name, "is_here": matches!(e.here, Here::Measured(_)), "what": e.what, "paper": e.paper, "gpu": e.gpu.name(),
+                "runs_on": e.runs_on,
+            })
+        };
+        result("experiments", EXPERIMENTS.iter().map(known).collect::<Vec<_>>());
+        return say(&list());
+    };
+    let experiments: Vec<(&Experiment, Run)> = names.split(',').map(named).collect::<Result<_, Failure>>()?;
+    check_k(arguments.k)?;
+    check_seconds(arguments.seconds, MAX_SECONDS)?;
+    for (experiment, _) in &experiments {
+        check_writable(&arguments.out.join(format!("{}.csv", experiment.name)))?;
+    }
+    let cores = cores(arguments);
+    let source =
+        |docs, limit| inputs::chosen(arguments, docs, limit).map_err(|e| ExperimentError::Input(e.to_string()));
+    let real = |log, limit| inputs::real(arguments, log, limit).map_err(|e| ExperimentError::Input(e.to_string()));
+    let bars = Bars::default();
+    let context = Context {
+        source: &source,
+        is_source_real: arguments.index.is_some(),
+        real: &real,
+        progress: &bars,
+        cores,
+        mode: arguments.mode,
+        k: arguments.k,
+        seconds: arguments.seconds,
+        seed: arguments.seed,
+        docs: arguments.docs,
+        text: arguments.text.clone(),
+        scratch: arguments.out.clone(),
+        page_rank: arguments.page_rank.as_deref(),
+        kept: Kept::default(),
+    };
+    let mut paper = None;
+    for (experiment, run) in experiments {
+        if paper.replace(experiment.paper).is_some_and(|before| before != experiment.paper) {
+            context.kept.clear();
+        }
+        reproduce(arguments, experiment, run, &context)?;
+    }
+    Ok(())
+}
+
+/// The table or figure of this name, which this version can re-run.
+fn named(name: &str) -> Result<(&'static Experiment, Run), Failure> {
+    let experiment = EXPERIMENTS.iter().find(|experiment| experiment.name == name).ok_or_else(|| unknown(name))?;
+    match experiment.here {
+        Here::Measured(run) => Ok((experiment, run)),
+        Here::Lacks(reason) => Err(Failure::input(format!("{name} cannot be re-run in this version: {reason}"))),
+    }
+}
+
+fn reproduce(arguments: &Arguments, experiment: &Experiment, run: Run, context: &Context<'_>) -> Result<(), Failure> {
+    let name = experiment.name;
+    let machine = format!("{} ({} used at most)", this_machine(), context.cores);
+    say(&fitted(&format!("{name}: {}\n{}\non {machine}\n\n", experiment.what, experiment.paper)))?;
+    let findings = run(context);
+    context.progress.end();
+    let findings = findings?;
+    say(&fitted(&findings.to_string()))?;
+    let provenance = Provenance::new().with_command_and_machine().with("seed", arguments.seed);
+    let written = findings.write(&arguments.out, name, &provenance)?;
+    result_file(name, &arguments.out.join(format!("{name}.csv")));
+    say(&fitted(&format!("\nwritten: {}\n", written.join(", "))))
+}
+
+/// Cores that the machine has, or fewer if the user wants it so.
+fn cores(arguments: &Arguments) -> usize {
+    let here = std::thread::available_parallelism().map_or(1, usize::from);
+    arguments.cpus.map_or(here, |cores| usize::from(cores).min(here))
+}
+
+impl From<ExperimentError> for Failure {
+    fn from(e: ExperimentError) -> Self {
+        match e {
+            ExperimentError::Input(message) => Self::input(message),
+            ExperimentError::Wrong(message) => Self::failed(message),
+            ExperimentError::Exec(e) => e.into(),
+            ExperimentError::Gpu(e) => e.into(),
+            ExperimentError::Index(e) => e.into(),
+            ExperimentError::Build(e) => e.into(),
+            ExperimentError::Codec(e) => e.into(),
+            ExperimentError::Sim(e) => e.into(),
+            ExperimentError::Cache(e) => Self::input(e.to_string()),
+        }
+    }
+}
+
+fn unknown(name: &str) -> Failure {
+    let alike =
+        EXPERIMENTS.iter().find(|experiment| experiment.name.starts_with(name) || name.starts_with(experiment.name));
+    let hint = alike.map(|experiment| format!(" (did you mean {}?)", experiment.name)).unwrap_or_default();
+    Failure::input(format!("no table or figure is called {name:?}{hint}; see `tandem reproduce --list`"))
+}
+
+/// All experiments, as a table, and what its columns mean.
+fn list() -> String {
+    let mut table = Table::new(["name", "here", "GPU", "runs on", "what the paper shows"]);
+    for Experiment { name, what, runs_on, gpu, here, .. } in &EXPERIMENTS {
+        let is_here = if matches!(here, Here::Measured(_)) { "yes" } else { "no" };
+        table.row([*name, is_here, gpu.name(), runs_on, what]);
+    }
+    let meanings = "GPU: adds, its columns stay empty without one; needed, nothing is measured without one. Runs on: what is made or \
+                    read unless INDEX and --queries, or --text, name something else; with fewer than eight cores an index has 2 \
+                    M documents at most. It is made on first use, and kept in the output folder.";
+    format!("{table}\n{}\n", fitted(meanings))
+}

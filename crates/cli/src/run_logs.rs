@@ -1,0 +1,96 @@
+//! `--log` and `--perfetto`: where the logs of runs go.
+
+use std::path::{Path, PathBuf};
+
+use super::Failure;
+use tandem_core::files::{Provenance, check_writable};
+use tandem_core::sched::RunLog;
+use tandem_report::number;
+use tandem_report::perfetto::PerfettoTrace;
+
+/// Which logs are kept.
+#[derive(Debug, clap::Args)]
+pub(super) struct LogArguments {
+    /// Write every run's log as well: log.csv, or the folder `log` for several runs
+    #[arg(long)]
+    pub(super) log: bool,
+    /// Write every run as a trace for <https://ui.perfetto.dev>: lanes, batches, queues
+    #[arg(long, value_name = "FILE")]
+    pub(super) perfetto: Option<PathBuf>,
+}
+
+/// More log rows than this would fill an ordinary disk.
+const MAX_LOG_ROWS: usize = 50_000_000;
+/// More queries than this no viewer of traces opens well.
+const MAX_TRACE_ROWS: usize = 2_000_000;
+
+impl LogArguments {
+    /// Whether any log is wanted.
+    pub(super) fn any(&self) -> bool {
+        self.log || self.perfetto.is_some()
+    }
+
+    /// Refuses, before anything is run, logs of so many `rows` that nobody could use them, and a trace that could not be
+    /// written.
+    pub(crate) fn check(&self, rows: usize) -> Result<(), Failure> {
+        let limits = [("--log", self.log, MAX_LOG_ROWS), ("--perfetto", self.perfetto.is_some(), MAX_TRACE_ROWS)];
+        if let Some((option, _, most)) = limits.into_iter().find(|&(_, is_wanted, most)| is_wanted && rows > most) {
+            let what = format!("{option} would write {rows} rows, at most {most}: name fewer rates or policies");
+            return Err(Failure::input(what));
+        }
+        Ok(self.perfetto.as_deref().map_or(Ok(()), check_writable)?)
+    }
+}
+
+/// Logs of runs, kept as they come.
+#[derive(Debug)]
+pub(super) struct KeptRuns<'a> {
+    arguments: &'a LogArguments,
+    out: &'a Path,
+    is_single: bool,
+    /// Whether a log was written.
+    has_log: bool,
+    trace: PerfettoTrace,
+}
+
+impl<'a> KeptRuns<'a> {
+    /// Of one run or several, in the folder `out`.
+    pub(super) fn new(arguments: &'a LogArguments, out: &'a Path, is_single: bool) -> Self {
+        Self { arguments, out, is_single, has_log: false, trace: PerfettoTrace::default() }
+    }
+
+    /// Keeps a run as it was asked for; `write` writes its log.
+    pub(super) fn keep(
+        &mut self,
+        (policy, rate_qps, seed): (&str, f64, u64),
+        provenance: &Provenance,
+        log: &RunLog,
+        write: impl FnOnce(&Path, &Provenance) -> std::io::Result<()>,
+    ) -> Result<(), Failure> {
+        let rate = number::text(rate_qps, 9);
+        if self.arguments.log {
+            let of_run = provenance.clone().with("policy", policy).with("rate_qps", &rate).with("seed", seed);
+            let name = format!("{policy}-{rate}qps-seed{seed}.csv");
+            let path = if self.is_single { self.out.join("log.csv") } else { self.out.join("log").join(name) };
+            write(&path, &of_run)?;
+            self.has_log = true;
+        }
+        if self.arguments.perfetto.is_some() {
+            self.trace.add(&format!("{policy} at {rate} q/s, seed {seed}"), log);
+        }
+        Ok(())
+    }
+
+    /// Writes the trace, and gives what was written: files, and the folder of several logs.
+    pub(super) fn finish(self, provenance: &Provenance) -> Result<Vec<PathBuf>, Failure> {
+        let mut written = Vec::new();
+        if self.has_log {
+            written.push(self.out.join(if self.is_single { "log.csv" } else { "log" }));
+        }
+        if let Some(path) = &self.arguments.perfetto {
+            self.trace.write(path, provenance)?;
+            written.push(path.clone());
+        }
+        Ok(written)
+    }
+}

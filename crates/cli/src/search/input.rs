@@ -1,0 +1,95 @@
+//! What is searched, and for what.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Arguments;
+use crate::Failure;
+use crate::defaults::{default_index, read_queries};
+use tandem_core::base::ids::QueryId;
+use tandem_core::corpus::Tokenizer;
+use tandem_core::files::InputError;
+use tandem_core::index::Index;
+use tandem_core::query::{Mode, Query};
+use tandem_report::number::counted;
+
+/// Queries of the default log that are answered where none are given: a screenful.
+const SHOWN_QUERIES: usize = 3;
+
+/// What is searched, and for what.
+pub(super) struct Input {
+    pub(super) index: Arc<Index>,
+    pub(super) index_dir: PathBuf,
+    /// At least one.
+    pub(super) queries: Vec<Query>,
+}
+
+/// What the user names, or the defaults.
+pub(super) fn input(arguments: &Arguments) -> Result<Input, Failure> {
+    let Some(index_dir) = arguments.index.clone() else { return default_input(arguments) };
+    let index = Arc::new(Index::open(&index_dir)?);
+    let queries = match (&arguments.words[..], &arguments.queries) {
+        ([], Some(path)) => prepare_log(path, &index)?,
+        (words @ [_, ..], _) => vec![prepare_words(&words.join(" "), &index, arguments.mode)?],
+        ([], None) => return Err(Failure::input("nothing to search for: give words or --queries FILE")),
+    };
+    if arguments.words.is_empty() {
+        tell_of_unknown_words(&queries, arguments.mode);
+    }
+    Ok(Input { index, index_dir, queries })
+}
+
+/// Says what becomes of queries of a log that ask for all of their words where no document holds some of these.
+fn tell_of_unknown_words(queries: &[Query], mode: Mode) {
+    let queries = queries.iter().filter(|query| query.dropped_terms > 0).count();
+    if queries > 0 && mode != Mode::Or {
+        let asked = counted(queries, "query asks", "queries ask");
+        errln!("mode {mode}: {asked} for words that no document holds: {LEFT_OUT}");
+    }
+}
+
+/// What becomes of words that no document holds where all words are asked for.
+const LEFT_OUT: &str = "they are left out, and documents that hold all of the others are found";
+
+/// The default index, with the user's queries or the first few of its own.
+fn default_input(arguments: &Arguments) -> Result<Input, Failure> {
+    let (index, own_queries) = default_index()?;
+    let index_dir = own_queries.parent().unwrap_or(Path::new(".")).to_owned();
+    errln!("no INDEX given: searching the synthetic index in {}", index_dir.display());
+    let queries = match &arguments.queries {
+        Some(path) => prepare_log(path, &index)?,
+        None => {
+            let mut queries = prepare_log(&own_queries, &index)?;
+            errln!("no queries given: the first {SHOWN_QUERIES} of {}", own_queries.display());
+            queries.truncate(SHOWN_QUERIES);
+            queries
+        }
+    };
+    Ok(Input { index, index_dir, queries })
+}
+
+/// The queries of a log that have terms in the index: at least one.
+fn prepare_log(path: &Path, index: &Index) -> Result<Vec<Query>, Failure> {
+    let queries = read_queries(path, index)?;
+    if queries.is_empty() {
+        return Err(InputError::file(path, "holds no query with a term that is in the index").into());
+    }
+    Ok(queries)
+}
+
+/// A query of words from the command line.
+fn prepare_words(words: &str, index: &Index, mode: Mode) -> Result<Query, Failure> {
+    let tokenizer = Tokenizer::from_name(index.tokenizer_name()).map_err(Failure::input)?;
+    let terms = tokenizer.terms(words);
+    if terms.is_empty() {
+        return Err(Failure::input("the query is empty: it holds no word, or only stop words"));
+    }
+    let query = Query::prepare(QueryId(0), "1", &terms, index)
+        .ok_or_else(|| Failure::input(format!("no document holds any of these words: {}", terms.join(" "))))?;
+    let unknown: Vec<&str> = terms.iter().map(String::as_str).filter(|term| index.term(term).is_none()).collect();
+    if !unknown.is_empty() {
+        let left_out = if mode == Mode::Or { "they are left out" } else { LEFT_OUT };
+        errln!("{} of {} words are in no document ({}): {left_out}", unknown.len(), terms.len(), unknown.join(", "));
+    }
+    Ok(query)
+}

@@ -1,0 +1,241 @@
+//! `tandem search`: answers queries and says how long it took.
+
+mod answers;
+mod input;
+mod output;
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::json;
+
+use self::answers::{answer_on_cpu, answer_on_gpu, timed};
+use self::input::{Input, input};
+use self::output::{summarise, write};
+use super::Failure;
+use super::defaults::gpu_executor;
+use super::options::{GpuMemoryArguments, MAX_PROCESSORS, check_k};
+use super::output::{begin_json, result};
+use super::settings::SetArguments;
+use crate::options::names::choice;
+use tandem_core::base::ids::DocId;
+use tandem_core::base::machine::Class;
+use tandem_core::files::{InputError, check_writable};
+use tandem_core::index::{Bm25, Idf, Index};
+use tandem_core::query::{Mode, Query};
+use tandem_core::search::cpu::{Algorithm, CpuExecutor};
+use tandem_report::effectiveness::{Effectiveness, Qrels};
+use tandem_report::number::counted;
+use tandem_report::trec::Ranking;
+
+/// Answer queries: print the best documents.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Folder of the index; without one, the index of the last `validate`, or a small synthetic one made in `out/`
+    index: Option<PathBuf>,
+    /// Words to look for
+    words: Vec<String>,
+    /// Query log: one query a line, `id<TAB>query`, PISA's `id:query`, JSON lines with a `query`, or TREC
+    /// topics; plain, .gz or .zst
+    #[arg(long, value_name = "FILE", conflicts_with = "words")]
+    queries: Option<PathBuf>,
+    /// Which documents match: with all words, with any, or with any where too few have all
+    #[arg(long, value_parser = choice::<Mode>(), default_value = Mode::AndOr.name())]
+    mode: Mode,
+    /// How the CPU finds the best documents with any of the words; all give the same result
+    #[arg(long, value_parser = choice::<Algorithm>(), default_value = Algorithm::Auto.name())]
+    algorithm: Algorithm,
+    /// The processor that searches
+    #[arg(long, value_enum, default_value_t = On::Cpu)]
+    on: On,
+    /// How many documents a query gets, 1 to 10000; a GPU gives 1000
+    #[arg(short, value_name = "K", default_value_t = 10)]
+    k: usize,
+    /// BM25's saturation of the frequency [default: that of the index]
+    #[arg(long)]
+    k1: Option<f32>,
+    /// BM25's share of the length normalisation, 0 to 1 [default: that of the index]
+    #[arg(long)]
+    b: Option<f32>,
+    /// BM25's form of the inverse document frequency [default: that of the index]
+    #[arg(long, value_parser = choice::<Idf>())]
+    idf: Option<Idf>,
+    /// How results are written
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    /// Name of the run in TREC's form, one word
+    #[arg(long, default_value = "tandem")]
+    tag: String,
+    /// CPU workers, each answering whole queries
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    cpus: usize,
+    #[command(flatten)]
+    gpu_memory: GpuMemoryArguments,
+    #[command(flatten)]
+    settings: SetArguments,
+    /// Queries that go to the GPU together
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    batch: usize,
+    /// Judgements in TREC's form: also print MAP, reciprocal rank and recall (to depth k) and nDCG@10
+    #[arg(long, value_name = "FILE", requires = "queries")]
+    qrels: Option<PathBuf>,
+    /// File for the results instead of the terminal
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum On {
+    Cpu,
+    Gpu,
+}
+
+impl On {
+    fn kind(self) -> Class {
+        match self {
+            Self::Cpu => Class::CPU,
+            Self::Gpu => Class::GPU,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For people
+    Table,
+    /// `query Q0 doc rank score tag`
+    Trec,
+    /// `query_id,rank,doc_id,score`
+    Csv,
+    /// One document: queries with their documents, times, effectiveness
+    Json,
+}
+
+/// The largest batch: its results are held until all are there.
+const MAX_BATCH: usize = 1 << 20;
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    check(arguments)?;
+    if arguments.format == Format::Json {
+        begin_json(arguments.out.as_deref());
+    }
+    let qrels = arguments.qrels.as_deref().map(Qrels::read).transpose()?;
+    let Input { index, index_dir, queries } = input(arguments)?;
+    check_names(arguments, &queries, qrels.as_ref())?;
+    let bm25 = parameters(arguments, index.built_with())?;
+
+    let (answers, wall_s) = match arguments.on {
+        On::Cpu => {
+            let cpu = CpuExecutor::new(Arc::clone(&index), bm25).with_algorithm(arguments.algorithm);
+            timed(|| answer_on_cpu(cpu, &queries, arguments))?
+        }
+        On::Gpu => {
+            let memory = arguments.gpu_memory.open(&arguments.settings, &index, &queries)?;
+            let gpu = gpu_executor(&index, bm25, memory.as_ref())?;
+            timed(|| answer_on_gpu(gpu, &queries, arguments))?
+        }
+    };
+    let rankings = &answers.rankings;
+    write(arguments, &index, &index_dir, bm25, rankings)?;
+    summarise(arguments, &answers, wall_s);
+    if let Some(qrels) = qrels {
+        warn_of_another_collection(arguments, &index, &qrels, rankings);
+        let ids: Vec<_> = rankings.iter().map(|ranking| ranking.external_ids(&index)).collect();
+        let found = qrels.judge(rankings.iter().map(|r| r.label.as_str()).zip(ids.iter().map(Vec::as_slice)));
+        let Effectiveness { queries, map, ndcg_at_10, reciprocal_rank, recall } = found;
+        let judged = counted(queries, "judged query", "judged queries");
+        errln!(
+            "{judged}: MAP {map:.4}, nDCG@10 {ndcg_at_10:.4}, reciprocal rank {reciprocal_rank:.4}, recall {recall:.4} \
+             (depth {})",
+            arguments.k
+        );
+        result(
+            "effectiveness",
+            json!({
+                "queries": queries,
+                "depth": arguments.k,
+                "map": map,
+                "ndcg_at_10": ndcg_at_10,
+                "reciprocal_rank": reciprocal_rank,
+                "recall": recall,
+            }),
+        );
+    }
+    Ok(())
+}
+
+/// Says so where no document that is judged is in the index at all: then zeros tell nothing of rankings.
+fn warn_of_another_collection(arguments: &Arguments, index: &Index, qrels: &Qrels, rankings: &[Ranking]) {
+    let judged = qrels.documents();
+    let is_judged = |doc: DocId| judged.contains(&*index.external_id(doc));
+    // Mostly one of the documents that were found is judged, and the index need not be gone through.
+    let mut found = rankings.iter().flat_map(|ranking| &ranking.hits);
+    if !found.any(|hit| is_judged(hit.doc)) && !(0..index.num_docs()).map(DocId).any(is_judged) {
+        let documents = counted(judged.len(), "document", "documents");
+        let path = arguments.qrels.as_deref().unwrap_or(Path::new("")).display();
+        errln!(
+            "warning: {path}: none of the {documents} that it judges is in this index: is it of another collection?"
+        );
+    }
+}
+
+/// Refuses what makes no sense before anything is opened.
+fn check(arguments: &Arguments) -> Result<(), Failure> {
+    check_k(arguments.k)?;
+    if !(1..=MAX_PROCESSORS).contains(&arguments.cpus) {
+        return Err(Failure::input(format!("--cpus is {}, expected 1 to {MAX_PROCESSORS}", arguments.cpus)));
+    }
+    if arguments.on == On::Gpu && arguments.cpus > 1 {
+        return Err(Failure::input("--cpus is for --on cpu; the GPU is driven by one thread"));
+    }
+    if !(1..=MAX_BATCH).contains(&arguments.batch) {
+        return Err(Failure::input(format!("--batch is {}, expected 1 to {MAX_BATCH}", arguments.batch)));
+    }
+    if arguments.on == On::Cpu && arguments.batch > 1 {
+        return Err(Failure::input("--batch is for --on gpu; the --cpus take one query each"));
+    }
+    if arguments.tag.is_empty() || arguments.tag.contains(char::is_whitespace) {
+        return Err(Failure::input(format!("--tag is \"{}\", expected one word", arguments.tag)));
+    }
+    if let Some(path) = &arguments.out {
+        check_writable(path)?;
+    }
+    Ok(())
+}
+
+/// Refuses a log whose names of queries can't tell results apart, or are none of those that are judged.
+fn check_names(arguments: &Arguments, queries: &[Query], qrels: Option<&Qrels>) -> Result<(), Failure> {
+    let Some(log) = &arguments.queries else { return Ok(()) };
+    if arguments.format == Format::Trec || qrels.is_some() {
+        let mut seen = HashSet::new();
+        if let Some(twice) = queries.iter().find(|query| !seen.insert(query.label.as_str())) {
+            let what = format!("two queries are named \"{}\", expected a name for each in a TREC run", twice.label);
+            return Err(InputError::file(log, what).into());
+        }
+    }
+    if let (Some(qrels), Some(path)) = (qrels, &arguments.qrels)
+        && !queries.iter().any(|query| qrels.has(&query.label))
+    {
+        let what = format!("judges no query of {}: do their names differ?", log.display());
+        return Err(InputError::file(path, what).into());
+    }
+    Ok(())
+}
+
+/// The index's parameters, with what the user gave instead.
+fn parameters(arguments: &Arguments, built_with: Bm25) -> Result<Bm25, Failure> {
+    if built_with.is_impacts() {
+        if arguments.k1.is_some() || arguments.b.is_some() || arguments.idf.is_some() {
+            return Err(Failure::input("--k1, --b and --idf are for an index of frequencies; this one holds impacts"));
+        }
+        return Ok(built_with);
+    }
+    let bm25 = Bm25 {
+        k1: arguments.k1.unwrap_or(built_with.k1),
+        b: arguments.b.unwrap_or(built_with.b),
+        idf: arguments.idf.unwrap_or(built_with.idf),
+    };
+    bm25.check().map_err(|what| Failure::input(format!("--{what}")))?;
+    Ok(bm25)
+}

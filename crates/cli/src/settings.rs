@@ -1,0 +1,265 @@
+//! `--set KEY=VALUE`: tuning that few runs need. `tandem help settings` prints all keys.
+//!
+//! [`Settings`] is the table of keys: one field each, with its meaning, the type that it parses to, its default, and as its
+//! heading the commands that read it. An option is for what most users of a command say; all else is a setting.
+
+use std::ops::Deref;
+use std::path::PathBuf;
+
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser};
+
+use super::Failure;
+use super::options::{shard_costs, watchdog_ms};
+use super::output::say;
+use crate::options::names::choice;
+use tandem_core::base::machine::{FaultPlan, Idle};
+use tandem_core::sched::{PolicyOptions, Shed, StealGuard};
+use tandem_core::sim::{Routing, ShardCosts};
+
+/// Who reads a setting.
+const POLICIES: &str = "Settings of capacity, simulate, sweep, live, validate";
+const CLUSTERS: &str = "Settings of simulate, sweep";
+const FAULTS: &str = "Settings of simulate, live";
+const GPU_MEMORY: &str = "Settings of capacity, search, profile, live, validate";
+const IDLE: &str = "Settings of profile, live";
+const LIVE: &str = "Settings of live";
+
+/// The values of all settings. Each command reads its own.
+#[derive(Clone, Debug, Parser)]
+#[command(no_binary_name = true, disable_help_flag = true, help_template = "{all-args}")]
+pub(super) struct Settings {
+    /// stealing: a query waits for one kind of processor if it is predicted to be this many times as fast there
+    #[arg(long, help_heading = POLICIES, value_name = "RATIO", default_value_t = PolicyOptions::default().threshold_ratio)]
+    pub(super) threshold_ratio: f64,
+    /// stealing: a query past this share of the time to its deadline runs next on its preferred kind
+    #[arg(long, help_heading = POLICIES, value_name = "SHARE", default_value_t = PolicyOptions::default().urgent_share)]
+    pub(super) urgent_share: f64,
+    /// stealing: weight of the predicted cost in the order of a queue (0: cost does not count)
+    #[arg(long, help_heading = POLICIES, value_name = "WEIGHT", default_value_t = PolicyOptions::default().cost_weight)]
+    pub(super) cost_weight: f64,
+    /// stealing: weight of the deadline in the order of a queue
+    #[arg(long, help_heading = POLICIES, value_name = "WEIGHT", default_value_t = PolicyOptions::default().deadline_weight)]
+    pub(super) deadline_weight: f64,
+    /// stealing: weight of the time that a query gains by running on this kind and not on the other
+    #[arg(long, help_heading = POLICIES, value_name = "WEIGHT", default_value_t = PolicyOptions::default().affinity_weight)]
+    pub(super) affinity_weight: f64,
+    /// stealing: what an idle processor heeds before it steals
+    #[arg(long, help_heading = POLICIES, value_name = "GUARD", value_parser = choice::<StealGuard>(), default_value = PolicyOptions::default().steal_guard.name())]
+    pub(super) steal_guard: StealGuard,
+    /// policies that batch: the most queries of a batch
+    #[arg(long, help_heading = POLICIES, value_name = "N", default_value_t = PolicyOptions::default().batch_limit)]
+    pub(super) batch_limit: u32,
+    /// policies that batch: a batch takes at most this share of the time to its queries' deadlines
+    #[arg(long, help_heading = POLICIES, value_name = "SHARE", default_value_t = PolicyOptions::default().batch_share)]
+    pub(super) batch_share: f64,
+    /// window: a batch closes when its oldest query has waited this long, in microseconds
+    #[arg(long, help_heading = POLICIES, value_name = "US", default_value_t = PolicyOptions::default().window_us)]
+    pub(super) window_us: f64,
+    /// window: or when it holds so many queries
+    #[arg(long, help_heading = POLICIES, value_name = "N", default_value_t = PolicyOptions::default().window_queries)]
+    pub(super) window_queries: u32,
+    /// length-based: queries whose lists have fewer blocks of 128 postings go to GPUs [default: where, by estimates, neither
+    /// side waits for the other]
+    #[arg(long, help_heading = POLICIES, value_name = "BLOCKS")]
+    pub(super) length_threshold: Option<u32>,
+    /// cached-first: queries that may wait for each CPU worker before the other side helps
+    #[arg(long, help_heading = POLICIES, value_name = "N", default_value_t = PolicyOptions::default().patience)]
+    pub(super) patience: u32,
+    /// which queries are dropped when a processor takes them up; objectives count them as late
+    #[arg(long, help_heading = POLICIES, value_name = "WHICH", value_parser = choice::<Shed>(), default_value = PolicyOptions::default().shed.name())]
+    pub(super) shed: Shed,
+    /// which of a shard's replicas answers a query
+    #[arg(long, help_heading = CLUSTERS, value_name = "HOW", value_parser = choice::<Routing>(), default_value = Routing::default().name())]
+    pub(super) routing: Routing,
+    /// what a query costs on other shards: `alike=S`, as measured times a lognormal factor whose logarithm deviates by S; or
+    /// `independent`, as much as another query
+    #[arg(long, help_heading = CLUSTERS, value_name = "WHAT", default_value = "alike=0.1", value_parser = shard_costs)]
+    pub(super) shard_costs: ShardCosts,
+    /// how long a lane may be at one batch before a spare CPU takes its place, in milliseconds
+    #[arg(long, help_heading = FAULTS, value_name = "MS", default_value_t = FaultPlan::WATCHDOG.as_ms(), value_parser = watchdog_ms)]
+    pub(super) watchdog_ms: f64,
+    /// query log that tells what queries read most, for --gpu-memory [default: the queries themselves]
+    #[arg(long, help_heading = GPU_MEMORY, value_name = "FILE")]
+    pub(super) gpu_memory_log: Option<PathBuf>,
+    /// what lanes and the driver do between queries [default: as when the machine file was measured; without one, and for
+    /// `profile --machine`, spin]
+    #[arg(long, help_heading = IDLE, value_name = "HOW", value_parser = choice::<Idle>())]
+    pub(super) idle: Option<Idle>,
+    /// the lanes' threads only pass the time that each batch is predicted to take: what scheduling costs is real, what
+    /// queries cost is known
+    #[arg(long, help_heading = LIVE, value_name = "BOOL", action = ArgAction::Set, default_value_t = false)]
+    pub(super) time_warp: bool,
+}
+
+/// Options that went, with what is said in their place. A setting's key is its old option, too.
+const GONE: [(&str, &str); 2] = [("--p99", "--objective p99"), ("--miss-share", "--objective miss-share=X")];
+
+/// The settings of one command: `--set`, once for each key.
+#[derive(Clone, Debug)]
+pub(super) struct SetArguments(Settings);
+
+impl Deref for SetArguments {
+    type Target = Settings;
+
+    fn deref(&self) -> &Settings {
+        &self.0
+    }
+}
+
+impl Args for SetArguments {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        let name = command.get_name().to_owned();
+        command.arg(
+            Arg::new("set")
+                .long("set")
+                .value_name("KEY=VALUE")
+                .action(ArgAction::Append)
+                .value_parser(move |text: &str| checked(&name, text))
+                .help("Tuning, once for each key; `tandem help settings` lists keys, meanings and defaults"),
+        )
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for SetArguments {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = matches.get_many::<String>("set").into_iter().flatten();
+        let fault = |what: String| clap::Error::raw(ErrorKind::ArgumentConflict, format!("{what}\n"));
+        // Each has been checked by itself: together they can only repeat a key.
+        let settings = Settings::try_parse_from(given).map_err(|e| fault(format!("--set: {}", reason(&e))))?;
+        if settings.gpu_memory_log.is_some() && !matches.contains_id("gpu_memory") {
+            return Err(fault(String::from("--set gpu-memory-log: needs --gpu-memory BYTES")));
+        }
+        Ok(Self(settings))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The table, in which a value follows its key.
+fn table() -> clap::Command {
+    Settings::command().mut_args(|setting| setting.require_equals(true))
+}
+
+/// The commands that read a setting, between commas.
+fn readers(setting: &Arg) -> &str {
+    setting.get_help_heading().and_then(|heading| heading.strip_prefix("Settings of ")).unwrap_or_default()
+}
+
+/// One `KEY=VALUE` of a command, as an argument of [`Settings`].
+fn checked(command: &str, text: &str) -> Result<String, String> {
+    let table = table();
+    let key = text.split('=').next().unwrap_or_default();
+    let reads = |setting: &&Arg| readers(setting).split(", ").any(|reader| reader == command);
+    let likeness = |setting: &&Arg| setting.get_long().map_or(0.0, |long| strsim::jaro_winkler(key, long));
+    let Some(setting) = table.get_arguments().find(|setting| setting.get_long() == Some(key)) else {
+        let nearest = table.get_arguments().filter(reads).max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+        let nearest = nearest.and_then(Arg::get_long).unwrap_or_default();
+        return Err(format!("{command} has no setting {key:?}, the nearest is {nearest} (see `tandem help settings`)"));
+    };
+    if !reads(&setting) {
+        return Err(format!("{command} does not read {key}: {} do (see `tandem help settings`)", readers(setting)));
+    }
+    let argument = format!("--{text}");
+    let fault = |e: clap::Error| format!("{key}: {} (see `tandem help settings`)", reason(&e));
+    table.try_get_matches_from([&argument]).map(|_| argument.clone()).map_err(fault)
+}
+
+/// What is wrong with a value, without the words of options around it.
+fn reason(e: &clap::Error) -> String {
+    match (e.get(ContextKind::ValidValue), std::error::Error::source(e)) {
+        (Some(ContextValue::Strings(values)), _) if !values.is_empty() => format!("expected {}", values.join(" or ")),
+        (_, Some(why)) => why.to_string(),
+        _ if e.kind() == ErrorKind::ArgumentConflict => String::from("a key is given twice"),
+        _ => String::from("expected KEY=VALUE"),
+    }
+}
+
+/// A value that does not suit the others.
+pub(super) fn bad_setting(key: &str, value: impl std::fmt::Display, expected: &str) -> Failure {
+    Failure::input(format!("--set {key}={value}: expected {expected} (see `tandem help settings`)"))
+}
+
+/// The error, or for an option that has become a setting one that says how it is given now.
+pub(super) fn explained(e: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(option)) = e.get(ContextKind::InvalidArg) else { return e };
+    if e.kind() != ErrorKind::UnknownArgument {
+        return e;
+    }
+    let table = Settings::command();
+    let now = match GONE.iter().find(|(gone, _)| gone == option) {
+        Some((_, now)) => (*now).to_owned(),
+        None => {
+            let key = option.strip_prefix("--");
+            let setting = table.get_arguments().find(|setting| key.is_some() && setting.get_long() == key);
+            let Some((key, setting)) = key.zip(setting) else { return e };
+            format!("--set {key}=VALUE, a setting of {} (see `tandem help settings`)", readers(setting))
+        }
+    };
+    clap::Error::raw(ErrorKind::UnknownArgument, format!("{option} is no option: it is now {now}\n"))
+}
+
+/// List the keys of --set: what each means, its default, and the commands that read it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = listing())]
+pub(super) struct Arguments {}
+
+pub(super) fn run(_: &Arguments) -> Result<(), Failure> {
+    say(&listing().to_string())
+}
+
+/// All settings by the commands that read them.
+fn listing() -> StyledStr {
+    let options = table().render_long_help().to_string();
+    options.replace("      --", "  --set ").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_few_settings_and_each_has_a_reader_a_unit_and_a_meaning() {
+        let table = table();
+        let settings: Vec<&Arg> = table.get_arguments().collect();
+        assert!((1..=30).contains(&settings.len()), "{} settings", settings.len());
+        let commands = crate::command();
+        for setting in settings {
+            assert!(setting.get_help().is_some() && setting.get_value_names().is_some(), "{setting}");
+            for reader in readers(setting).split(", ") {
+                let command = commands.find_subcommand(reader).unwrap_or_else(|| panic!("{setting}: no {reader}"));
+                assert!(command.get_arguments().any(|option| option.get_id() == "set"), "{reader} has no --set");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_setting_names_a_key_and_the_help() {
+        for (command, text, expected) in [
+            ("simulate", "batch-limt=3", "simulate has no setting \"batch-limt\", the nearest is batch-limit"),
+            ("live", "", "live has no setting \"\", the nearest is "),
+            ("live", "routing=random", "live does not read routing: simulate, sweep do"),
+            ("search", "patience=1", "search does not read patience: "),
+            ("simulate", "patience=x", "patience: invalid digit found in string"),
+            ("simulate", "patience", "patience: expected KEY=VALUE"),
+            ("simulate", "patience=", "patience: "),
+            ("simulate", "shed=early", "shed: expected nothing or late"),
+            ("sweep", "shard-costs=alike=-1", "shard-costs: \"alike=-1\", expected independent, or alike=S"),
+            ("live", "watchdog-ms=NaN", "watchdog-ms: expected 1 to 600000"),
+            ("live", "time-warp=maybe", "time-warp: expected true or false"),
+        ] {
+            let message = checked(command, text).unwrap_err();
+            assert!(message.starts_with(expected) && message.contains("`tandem help settings`"), "{text}: {message}");
+        }
+        assert_eq!(checked("sweep", "shard-costs=independent").unwrap(), "--shard-costs=independent");
+        assert_eq!(checked("live", "cost-weight=-1").unwrap(), "--cost-weight=-1");
+    }
+}

@@ -1,0 +1,104 @@
+//! What is simulated: the machine, the queries, their arrivals, the rates.
+
+use super::Arguments;
+use crate::Failure;
+use crate::options::{not_in, own_rate};
+use tandem_core::base::machine::{Class, Machine};
+use tandem_core::cost::Workload;
+use tandem_core::files::this_machine;
+use tandem_core::lab::{GPU_LANE_DEPTH, GpuChoice, HostInfo, draw_all, traced};
+use tandem_core::query::ArrivalProcess;
+use tandem_core::sim::Arrivals;
+use tandem_report::number;
+
+/// More queries than this, over all seeds, would not fit an ordinary memory.
+const MAX_QUERIES: usize = 100_000_000;
+/// Arrivals of a simulation where no seeds are named.
+const SEEDS: &str = "1:10";
+
+/// The numbers of processors, each with its option.
+pub(super) fn counts(arguments: &Arguments) -> [(&'static str, usize); 3] {
+    [("--cpus", arguments.cpus.unwrap_or(1)), ("--gpus", arguments.gpus.unwrap_or(1)), ("--streams", arguments.streams)]
+}
+
+/// The machine: with a GPU if one is asked for, or unasked where its times are known. `as_served`: its GPU lanes are as
+/// deep as they are when they are driven.
+pub(super) fn machine(arguments: &Arguments, workload: &Workload, as_served: bool) -> Result<Machine, Failure> {
+    let has_times = workload.rows.iter().any(|row| row.measured[Class::GPU].is_some());
+    let gpus = match (arguments.gpu, arguments.gpus) {
+        (GpuChoice::None, Some(1..)) => {
+            return Err(Failure::input("--gpu is none, and --gpus asks for some: leave one of them out"));
+        }
+        (GpuChoice::None, _) => 0,
+        (_, Some(gpus)) => gpus,
+        (_, None) => usize::from(has_times),
+    };
+    let cpus =
+        arguments.cpus.unwrap_or_else(|| if is_of_here(workload) { workers_of_here(gpus, arguments) } else { 1 });
+    if cpus + gpus * arguments.streams == 0 {
+        return Err(Failure::input("the machine has no processors: give --cpus or --gpus at least 1"));
+    }
+    Ok(Machine::new(cpus, 0).with_gpus(gpus, arguments.streams, if as_served { GPU_LANE_DEPTH } else { 1 }))
+}
+
+/// Whether the workload was measured on this machine.
+pub(super) fn is_of_here(workload: &Workload) -> bool {
+    workload.provenance.get("machine").is_some_and(|machine| machine == this_machine())
+}
+
+/// Cores that work where this machine is simulated, beside the driver and GPUs that it may have.
+fn workers_of_here(gpus: usize, arguments: &Arguments) -> usize {
+    let host = HostInfo::detect();
+    host.workers(host.gpu_lanes(arguments.gpu, gpus, arguments.streams))
+}
+
+/// `3 CPU workers`, and why so many where that was left open.
+pub(super) fn cpus_in_words(arguments: &Arguments, workload: &Workload, machine: &Machine) -> String {
+    let words = number::counted(machine.count(Class::CPU), "CPU worker", "CPU workers");
+    match arguments.cpus {
+        Some(_) => words,
+        None if is_of_here(workload) => format!("{words} (this machine's; --cpus)"),
+        None => format!("{words} (--cpus)"),
+    }
+}
+
+/// `1 GPU`, `2 GPUs of 4 streams`.
+pub(super) fn gpus_in_words(machine: &Machine) -> String {
+    let gpus = machine.num_devices(Class::GPU);
+    let words = number::counted(gpus, "GPU", "GPUs");
+    match machine.count(Class::GPU).checked_div(gpus) {
+        Some(streams @ 2..) => format!("{words} of {streams} streams"),
+        _ => words,
+    }
+}
+
+/// Whether a GPU is asked for, in whatever words.
+pub(super) fn wants_gpu(arguments: &Arguments) -> bool {
+    arguments.gpus.is_some_and(|gpus| gpus > 0)
+}
+
+/// The runs, of `n` queries each, and the rate of the trace or recording where one is played in real time.
+pub(super) fn arrivals(
+    arguments: &Arguments,
+    process: &ArrivalProcess,
+    workload: &Workload,
+    n: usize,
+) -> Result<(Vec<Arrivals>, Option<f64>), Failure> {
+    if let Some(path) = &arguments.arrivals.trace {
+        let (arrivals, rate_qps) = traced(path, workload, not_in(arguments.mode))?;
+        return Ok((vec![arrivals], Some(rate_qps)));
+    }
+    let seeds = arguments.arrivals.seeds(SEEDS)?;
+    if n.saturating_mul(seeds.len()) > MAX_QUERIES {
+        let message =
+            format!("--num-queries {n} with {} seed(s) is too much: at most {MAX_QUERIES} in all", seeds.len());
+        return Err(Failure::input(message));
+    }
+    let own_qps = own_rate(process, None)?;
+    Ok((draw_all(process, &seeds, n, workload.rows.len()), own_qps))
+}
+
+/// The rates asked for, or the trace's; `None` where neither says.
+pub(super) fn named_rates(arguments: &Arguments, recorded_qps: Option<f64>) -> Result<Option<Vec<f64>>, Failure> {
+    Ok(arguments.arrivals.rates()?.or(recorded_qps.map(|rate_qps| vec![rate_qps])))
+}

@@ -1,0 +1,152 @@
+//! `tandem simulate`: delay against rate, and the capacity within a deadline, for several policies.
+
+mod inputs;
+mod simulation;
+
+use std::path::PathBuf;
+
+use self::simulation::Simulation;
+use super::defaults::Bars;
+use super::kept::Kept;
+use super::options::{
+    ArrivalArguments, ClusterArguments, DeadlineArgument, FaultArguments, MachineFileArgument, ObjectiveArguments,
+};
+use super::output::say;
+use super::run_logs::{KeptRuns, LogArguments};
+use super::settings::SetArguments;
+use super::{Failure, interrupts, origin};
+use crate::options::names::choice;
+use tandem_core::files::{Provenance, check_writable};
+use tandem_core::lab::{GpuChoice, PolicyResults};
+use tandem_core::live;
+use tandem_core::query::Mode;
+use tandem_core::sched::PolicyKind;
+use tandem_core::sim::simulate;
+use tandem_report::policies::{tables, write};
+use tandem_report::table::fitted;
+
+/// What there is to find out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Part {
+    /// The highest rate that each policy sustains
+    Capacity,
+    /// What queries wait at each rate
+    Delays,
+    /// A figure of these delays
+    Plot,
+}
+
+/// Play arrivals through policies: delay against rate, and the capacity within a deadline.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Measured queries: a workload file, or the name of one that ships with Tandem; left out, the first of those
+    #[arg(long, value_name = "FILE")]
+    workload: Option<String>,
+    /// Policies, between commas; left out, all that the machine can run
+    #[arg(long, value_name = "NAME", value_parser = choice::<PolicyKind>(), value_delimiter = ',')]
+    policy: Vec<PolicyKind>,
+    #[command(flatten)]
+    arrivals: ArrivalArguments,
+    #[command(flatten)]
+    deadline: DeadlineArgument,
+    #[command(flatten)]
+    objective: ObjectiveArguments,
+    /// What to find out
+    #[arg(long, value_name = "WHAT", value_enum, value_delimiter = ',', default_values_t = [Part::Capacity, Part::Delays, Part::Plot])]
+    what: Vec<Part>,
+    /// CPU workers [default: for a workload measured on this machine all its cores but the driver's and the GPUs', for
+    /// others 1]
+    #[arg(long, value_name = "N")]
+    cpus: Option<usize>,
+    /// GPUs [default: 1 where the workload has GPU times, or takes them with --gpu replay]
+    #[arg(long, value_name = "N")]
+    gpus: Option<usize>,
+    /// Streams of each GPU, which answer queries side by side
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    streams: usize,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+    /// Whose times the GPU takes: `real`, those that were measured with the workload; `replay`, for a workload that was
+    /// measured without a GPU, those of an NVIDIA H200, of these very queries where it answered them, else as a model that
+    /// ships predicts them from the lists; `auto`, measured times where there are any, else no GPU
+    #[arg(long, value_parser = choice::<GpuChoice>(), default_value = GpuChoice::Auto.name(), hide_possible_values = true, value_name = "auto|real|replay|none")]
+    gpu: GpuChoice,
+    /// Which of the workload's rows are asked
+    #[arg(long, value_parser = choice::<Mode>(), default_value = Mode::Or.name())]
+    mode: Mode,
+    /// What policies know of costs: `model` (boosted trees fitted to the workload, each query
+    /// estimated by some that have not seen it), `cart`, `lengths`, `m5`, `forest`, `work` (other kinds, likewise), `oracle` (the measured times), a model file, or the name of a
+    /// model that ships with Tandem
+    #[arg(long, value_name = "WHAT", default_value = "model")]
+    estimates: String,
+    #[command(flatten)]
+    machine: MachineFileArgument,
+    #[command(flatten)]
+    faults: FaultArguments,
+    /// Where the results go
+    #[arg(short, long, value_name = "DIR", default_value = "out")]
+    out: PathBuf,
+    #[command(flatten)]
+    logs: LogArguments,
+    #[command(flatten)]
+    settings: SetArguments,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    check_writable(&arguments.out.join("summary.csv"))?;
+    let simulation = Simulation::new(arguments)?;
+    // Until here nothing was found that an interrupt should keep.
+    interrupts::catch();
+    let mut results = PolicyResults::default();
+    let played = simulation.comparison.play(&mut results, &Bars::quiet()).map_err(Failure::from);
+    if results.is_empty() {
+        return played;
+    }
+    // Whatever has failed, what was found before is kept.
+    let kept = keep(&simulation, &mut results);
+    let (title, tables) = (simulation.title(&results), tables(&simulation.comparison, &results));
+    let printed = say(&fitted(&format!("{title}\n\n{tables}\n{}\n", kept.in_words())));
+    played.and(kept.finish()).and(printed)
+}
+
+/// Writes the results. A file that can't be written keeps no other from being written.
+fn keep(simulation: &Simulation<'_>, results: &mut PolicyResults) -> Kept {
+    let Simulation { arguments, workload_name, workload, replayed, comparison, .. } = simulation;
+    let provenance = simulation.provenance();
+    let subtitle = origin::in_words(workload_name, &workload.provenance, arguments.mode, replayed.is_some());
+    let subtitle = arguments.what.contains(&Part::Plot).then_some(subtitle.as_str());
+    let mut kept = Kept::new();
+    for (name, files) in write(comparison, results, &arguments.out, &provenance, subtitle) {
+        kept.named(name, files);
+    }
+    if arguments.logs.any() {
+        kept.files(keep_logs(simulation, results, &provenance));
+    }
+    kept
+}
+
+/// Plays every run once more for its log, up to an interrupt, and returns the files.
+fn keep_logs(
+    simulation: &Simulation<'_>,
+    results: &mut PolicyResults,
+    provenance: &Provenance,
+) -> Result<Vec<PathBuf>, Failure> {
+    let Simulation { arguments, comparison, .. } = simulation;
+    let (policies, experiment) = (&comparison.policies, &comparison.experiment);
+    let num_runs = policies.len() * results.rates_qps.len() * experiment.arrivals.len();
+    let mut kept = KeptRuns::new(&arguments.logs, &arguments.out, num_runs == 1);
+    for policy in policies {
+        for &rate_qps in &results.rates_qps {
+            for arrivals in &experiment.arrivals {
+                if live::interrupted() {
+                    results.notes.push(String::from("interrupted: the logs of some runs are missing"));
+                    return kept.finish(provenance);
+                }
+                let log = simulate(experiment.run(policy.as_ref(), rate_qps, arrivals)?)?;
+                let run = (policy.name(), rate_qps, arrivals.seed);
+                kept.keep(run, provenance, &log, |path, of_run| log.write(path, of_run))?;
+            }
+        }
+    }
+    kept.finish(provenance)
+}

@@ -1,0 +1,313 @@
+//! `tandem sweep`: many simulations over a product of parameters, in parts that any machine can play.
+
+mod report;
+mod slurm;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+use xxhash_rust::xxh3::xxh3_64;
+
+use self::report::{chart, table};
+use self::slurm::Job;
+use super::defaults::progress;
+use super::options::{
+    ArrivalArguments, DEFAULT_MS, MAX_PROCESSORS, ObjectiveArguments, any_rate, check_nodes, counts, numbers, own_rate,
+};
+use super::output::{result_file, say};
+use super::settings::{SetArguments, Settings};
+use super::{Failure, interrupts};
+use crate::options::names::choice;
+use tandem_core::base::machine::Class;
+use tandem_core::files::{Provenance, check_writable};
+use tandem_core::lab::sweep::{Axes, Point, Sweep, SweepFolder, SweepOptions, SweepRow, SweepWorkload};
+use tandem_core::lab::{Estimates, GpuChoice, LabError, named_workload, named_workload_in, settle_gpu_times};
+use tandem_core::live::interrupt_flag;
+use tandem_core::query::Mode;
+use tandem_core::sched::PolicyKind;
+use tandem_report::table::fitted;
+
+/// More points than this are surely a slip.
+const MAX_POINTS: usize = 100_000;
+/// A deadline of a day.
+const MAX_DEADLINE_MS: f64 = 86_400_000.0;
+/// Estimates that deviate more than this know nothing.
+const MAX_NOISE: f64 = 3.0;
+/// Arrivals of each point where no seeds are named.
+const SEEDS: &str = "1:10";
+
+/// Simulate a product of parameters (machines, policies, deadlines, errors, clusters), in parts that any machine plays.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Measured queries: a workload file, or the name of one that ships with Tandem; left out, the first of those
+    #[arg(long, value_name = "FILE")]
+    workload: Option<String>,
+    /// Which of the workload's rows are asked, between commas
+    #[arg(long, value_parser = choice::<Mode>(), value_delimiter = ',', default_values = [Mode::Or.name()])]
+    mode: Vec<Mode>,
+    /// Policies, between commas; left out, all that a machine of the sweep can run
+    #[arg(long, value_name = "NAME", value_parser = choice::<PolicyKind>(), value_delimiter = ',')]
+    policy: Vec<PolicyKind>,
+    /// CPU workers: numbers and FIRST:LAST, between commas
+    #[arg(long, value_name = "LIST", default_value = "1")]
+    cpus: String,
+    /// GPUs, likewise [default: 1 where the workload has GPU times, or takes them with --gpu replay]
+    #[arg(long, value_name = "LIST")]
+    gpus: Option<String>,
+    /// Streams of each GPU, likewise
+    #[arg(long, value_name = "LIST", default_value = "1")]
+    streams: String,
+    /// Times from a query's arrival to its deadline, in milliseconds, between commas
+    #[arg(long, value_name = "LIST", default_value_t = DEFAULT_MS.to_string())]
+    deadline_ms: String,
+    /// By how much the logarithms of estimates deviate from what --estimates says, between commas: what a worse model costs
+    #[arg(long, value_name = "LIST", default_value = "0")]
+    noise: String,
+    /// Parts of the index, on machines of their own: numbers and FIRST:LAST, between commas
+    #[arg(long, value_name = "LIST", default_value = "1")]
+    shards: String,
+    /// Machines for each part, likewise; with --rate, the fewest that keep it are told
+    #[arg(long, value_name = "LIST", default_value = "1")]
+    replicas: String,
+    #[command(flatten)]
+    arrivals: ArrivalArguments,
+    #[command(flatten)]
+    objective: ObjectiveArguments,
+    /// Whose times the GPU takes, as of `simulate`
+    #[arg(long, value_parser = choice::<GpuChoice>(), default_value = GpuChoice::Auto.name(), hide_possible_values = true, value_name = "auto|real|replay|none")]
+    gpu: GpuChoice,
+    /// What policies know of costs, before --noise: `oracle` (the measured times), `model` (a tree per processor fitted to
+    /// the workload), a model file, or the name of a model that ships
+    #[arg(long, value_name = "WHAT", default_value = "oracle")]
+    estimates: String,
+    /// The folder of the sweep: what is there of it already is not played again
+    #[arg(short, long, value_name = "DIR", default_value = "out/sweep")]
+    out: PathBuf,
+    /// Play only part I of N, from 1, and merge nothing
+    #[arg(long, value_name = "I/N", conflicts_with_all = ["merge", "slurm"])]
+    part: Option<String>,
+    /// Play nothing: put the parts together
+    #[arg(long, conflicts_with = "slurm")]
+    merge: bool,
+    /// Hand the sweep to Slurm: an array of N jobs, and one after them that merges
+    #[arg(long, value_name = "N")]
+    slurm: Option<usize>,
+    /// With --slurm: write the scripts, submit nothing
+    #[arg(long, requires = "slurm")]
+    dry_run: bool,
+    #[command(flatten)]
+    settings: SetArguments,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let axes = axes(arguments)?;
+    let part = arguments.part.as_deref().map(parse_part).transpose()?;
+    check_writable(&arguments.out.join("sweep.csv"))?;
+    if let Some(jobs) = arguments.slurm {
+        return Job::new(jobs, &arguments.out)?.submit(arguments.dry_run);
+    }
+    let (digest, options) = options(arguments, &axes)?;
+    let sweep = Sweep::new(&axes, options)?;
+    let (points, impossible): (Vec<Point>, Vec<Point>) =
+        axes.points().into_iter().partition(|point| sweep.is_possible(point));
+    if points.is_empty() {
+        return Err(Failure::input(
+            "no policy of the sweep can run on any of its machines: give --cpus, --gpus or --policy",
+        ));
+    }
+    let folder = SweepFolder::new(&arguments.out, digest);
+    let mut rows: Vec<Option<SweepRow>> = points.iter().map(|point| folder.read(point)).collect::<Result<_, _>>()?;
+    let kept = rows.iter().flatten().count();
+    if !arguments.merge {
+        let mine = |number: usize| part.is_none_or(|(part, parts)| number % parts == part - 1);
+        let missing: Vec<usize> =
+            (0..points.len()).filter(|&at| rows[at].is_none() && mine(points[at].number)).collect();
+        for (at, row) in play(&sweep, &folder, &points, &missing)? {
+            rows[at] = Some(row);
+        }
+    }
+    let there: Vec<SweepRow> = rows.into_iter().flatten().collect();
+    let missing = points.len() - there.len();
+    let mut text = format!("{} of {} points are played, {kept} of them before", there.len(), points.len());
+    if !impossible.is_empty() {
+        text.push_str(&format!("; {} more have a policy that their machine cannot run", impossible.len()));
+    }
+    text.push('\n');
+    if missing > 0 {
+        let merges = arguments.merge;
+        text.push_str("the same command goes on where this one ended");
+        if merges {
+            return Err(Failure::failed(format!("{text}: nothing is merged before all are there")));
+        }
+        return say(&fitted(&format!("{text}; nothing is merged yet\n")));
+    }
+    if part.is_some() {
+        text.push_str("all parts are there: --merge in the place of --part puts them together\n");
+        return say(&fitted(&text));
+    }
+    let provenance = Provenance::new().with("command", command());
+    folder.merge(&provenance, &there)?;
+    result_file("sweep", &folder.merged());
+    let mut written = vec![folder.merged().display().to_string()];
+    if let Some(chart) = chart(&there) {
+        written.push(chart.write(&arguments.out.join("sweep"))?.display().to_string());
+    }
+    text.push_str(&format!("\n{}\nwritten: {}\n", table(&there), written.join(", ")));
+    say(&fitted(&text))
+}
+
+/// The command that any part of the sweep could be given as, so that whoever merges writes the same bytes.
+fn command() -> String {
+    Provenance::new().with_command_and_machine().get("command").map_or(String::new(), |command| {
+        let mut words = Vec::new();
+        let mut skip = false;
+        for word in command.split(' ') {
+            if std::mem::take(&mut skip) || word == "--merge" || word.starts_with("--part=") {
+                continue;
+            }
+            skip = word == "--part";
+            if !skip {
+                words.push(word);
+            }
+        }
+        words.join(" ")
+    })
+}
+
+fn axes(arguments: &Arguments) -> Result<Axes, Failure> {
+    if arguments.arrivals.trace.is_some() {
+        return Err(Failure::input("--trace is one run, with its own rate: `tandem simulate --trace` plays it"));
+    }
+    let policies = arguments.settings.checked()?;
+    let kinds = if arguments.policy.is_empty() { PolicyKind::ALL.to_vec() } else { arguments.policy.clone() };
+    let mut distinct: Vec<PolicyKind> = Vec::new();
+    kinds.into_iter().for_each(|kind| {
+        if !distinct.contains(&kind) {
+            distinct.push(kind);
+        }
+    });
+    let mut modes = arguments.mode.clone();
+    modes.sort_unstable();
+    modes.dedup();
+    let axes = Axes {
+        modes,
+        policies: distinct
+            .into_iter()
+            .filter(|kind| !arguments.policy.is_empty() || !kind.is_for_comparison())
+            .map(|kind| kind.with(policies))
+            .collect(),
+        cpus: counts("--cpus", &arguments.cpus, 0, MAX_PROCESSORS)?,
+        gpus: gpus(arguments)?,
+        streams: counts("--streams", &arguments.streams, 1, 64)?,
+        deadlines_ms: numbers("--deadline-ms", &arguments.deadline_ms, 1e-6, MAX_DEADLINE_MS)?,
+        noises: numbers("--noise", &arguments.noise, 0.0, MAX_NOISE)?,
+        shards: counts("--shards", &arguments.shards, 1, MAX_PROCESSORS)?,
+        replicas: counts("--replicas", &arguments.replicas, 1, MAX_PROCESSORS)?,
+        rates_qps: arguments.arrivals.rates()?.unwrap_or_default(),
+    };
+    let most = |counts: &[usize]| counts.iter().copied().max().unwrap_or(1);
+    check_nodes(most(&axes.shards), most(&axes.replicas))?;
+    match axes.num_points() {
+        Some(points) if points <= MAX_POINTS => Ok(axes),
+        _ => Err(Failure::input(format!("the product of all lists has more than {MAX_POINTS} points"))),
+    }
+}
+
+/// The numbers of GPUs: as `simulate` takes them where none are named.
+fn gpus(arguments: &Arguments) -> Result<Vec<usize>, Failure> {
+    if let Some(list) = &arguments.gpus {
+        return counts("--gpus", list, 0, MAX_PROCESSORS);
+    }
+    Ok(vec![match arguments.gpu {
+        GpuChoice::None => 0,
+        GpuChoice::Replay | GpuChoice::Real => 1,
+        GpuChoice::Auto => {
+            let (_, workload) = named_workload(arguments.workload.as_deref())?;
+            usize::from(workload.rows.iter().any(|row| row.measured[Class::GPU].is_some()))
+        }
+    }])
+}
+
+/// What does not vary, and a digest of all that the numbers depend on.
+fn options(arguments: &Arguments, axes: &Axes) -> Result<(String, SweepOptions), Failure> {
+    let objective = arguments.objective.checked()?;
+    let Settings { routing, shard_costs, length_threshold, .. } = *arguments.settings;
+    let estimates = Estimates::named(&arguments.estimates)?;
+    let seeds = arguments.arrivals.seeds(SEEDS)?;
+    let at_least = arguments.arrivals.num_queries()?.unwrap_or(0);
+    let process = arguments.arrivals.process.process()?;
+    match own_rate(&process, arguments.arrivals.rates()?.as_deref())? {
+        Some(_) => {}
+        None if axes.rates_qps.is_empty() => any_rate(&process)?,
+        None => {}
+    }
+    let mut workloads = BTreeMap::new();
+    let mut digest = format!(
+        "{axes:?} {objective:?} {routing:?} {shard_costs:?} {process:?} {seeds:?} {at_least} {length_threshold:?}"
+    );
+    for &mode in &axes.modes {
+        let (name, mut workload) = named_workload_in(arguments.workload.as_deref(), mode)?;
+        let wants_gpu = axes.gpus.iter().any(|&gpus| gpus > 0);
+        settle_gpu_times(&name, &mut workload, arguments.gpu, wants_gpu && arguments.gpu != GpuChoice::None)?;
+        digest.push_str(&format!(" {name} {:?}", workload.rows));
+        workloads.insert(mode, SweepWorkload { name, workload });
+    }
+    digest.push_str(&format!(" {estimates:?}"));
+    let digest = format!("{:016x}", xxh3_64(digest.as_bytes()));
+    let options = SweepOptions {
+        workloads,
+        estimates,
+        objective,
+        process,
+        seeds,
+        at_least,
+        routing,
+        shard_costs,
+        length_threshold,
+    };
+    Ok((digest, options))
+}
+
+/// Plays what is missing, in any order, until it is done or interrupted.
+fn play(
+    sweep: &Sweep,
+    folder: &SweepFolder,
+    points: &[Point],
+    missing: &[usize],
+) -> Result<Vec<(usize, SweepRow)>, Failure> {
+    interrupts::catch();
+    let stop = interrupt_flag();
+    let progress = progress("sweep points", missing.len() as u64);
+    // Taken one at a time, the first first: what an interrupted sweep has done is its beginning.
+    let next = AtomicUsize::new(0);
+    let worker = |_| {
+        let mut done = Vec::new();
+        while !stop.load(Ordering::Relaxed) {
+            let Some(&at) = missing.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+            let row = match sweep.play(&points[at]) {
+                // In the middle of a point: it will be played again.
+                Err(LabError::Interrupted) => break,
+                row => row?,
+            };
+            folder.write(row.clone())?;
+            progress.inc(1);
+            done.push((at, row));
+        }
+        Ok::<_, LabError>(done)
+    };
+    let threads = rayon::current_num_threads().max(1);
+    let done: Vec<Result<Vec<(usize, SweepRow)>, LabError>> = (0..threads).into_par_iter().map(worker).collect();
+    progress.finish_and_clear();
+    let done = done.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Ok(done.into_iter().flatten().collect())
+}
+
+/// `2/8`.
+fn parse_part(text: &str) -> Result<(usize, usize), Failure> {
+    let parts = text.split_once('/').and_then(|(part, parts)| Some((part.parse().ok()?, parts.parse().ok()?)));
+    let is_part = |&(part, parts): &(usize, usize)| (1..=parts).contains(&part);
+    let fault = || Failure::input(format!("--part: {text:?}, expected I/N with I from 1 to N"));
+    parts.filter(is_part).ok_or_else(fault)
+}

@@ -1,0 +1,115 @@
+//! `tandem trace`: draws arrivals over the queries of a workload.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::Failure;
+use super::options::{ProcessArguments, own_rate, parse_rate};
+use super::output::result;
+use crate::options::names::choice;
+use tandem_core::base::ids::QueryId;
+use tandem_core::files::{Provenance, check_writable};
+use tandem_core::lab::named_workload_in;
+use tandem_core::query::{Mode, Trace, TraceSummary};
+
+/// Draw arrivals over a query log or workload.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Workload whose queries arrive: a file, or the name of one that ships with Tandem; left out, the first of those
+    #[arg(long, value_name = "FILE", conflicts_with = "ids")]
+    workload: Option<String>,
+    /// Which of the workload's queries arrive: those that were measured in this mode, as `simulate` and `live` take them
+    #[arg(long, value_parser = choice::<Mode>(), default_value = Mode::Or.name(), conflicts_with = "ids")]
+    mode: Mode,
+    /// Draw from query ids 0 to M - 1 instead of a workload's
+    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..))]
+    ids: Option<u32>,
+    /// Mean rate, in queries a second [default: 100, or that of a recording that is played in real time]
+    #[arg(long, value_name = "R")]
+    rate: Option<String>,
+    /// Queries that arrive
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10_000,
+        value_parser = clap::value_parser!(u32).range(1..=100_000_000)
+    )]
+    num_queries: u32,
+    /// Chooses arrivals and queries
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    process: ProcessArguments,
+    /// Trace file to write
+    #[arg(short, long, value_name = "FILE", default_value = "out/arrivals.trace.csv")]
+    out: PathBuf,
+}
+
+/// The mean rate where none is named.
+const DEFAULT_RATE_QPS: f64 = 100.0;
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let asked = arguments.rate.as_deref().map(parse_rate).transpose();
+    let asked = asked.map_err(|what| Failure::input(format!("--rate: {what}")))?;
+    let process = arguments.process.process()?;
+    let rate_qps = own_rate(&process, asked.as_ref().map(std::slice::from_ref))?.or(asked).unwrap_or(DEFAULT_RATE_QPS);
+    check_writable(&arguments.out)?;
+    let (source, ids) = queries(arguments)?;
+    let mut trace = Trace::draw(&ids, &process, rate_qps, arguments.seed, arguments.num_queries as usize);
+    trace.provenance = Provenance::new()
+        .with_command_and_machine()
+        .with("seed", arguments.seed)
+        .with("rate_qps", rate_qps)
+        .with("arrivals", arguments.process.named(&process))
+        .with("queries", format!("{} of {source}", ids.len()));
+    trace.write(&arguments.out)?;
+
+    let summary = TraceSummary::of(&trace);
+    outln!(
+        "arrivals          {:>12}  {}, seed {}",
+        summary.arrivals,
+        arguments.process.named(&process),
+        arguments.seed
+    );
+    if let Some(note) = arguments.process.note(&process, &[rate_qps]) {
+        errln!("{note}");
+    }
+    outln!("queries           {:>12}  of {source}", ids.len());
+    outln!("span              {:>12.3}  s", summary.span.as_secs());
+    outln!("mean rate         {:>12.3}  q/s, {rate_qps} asked", summary.rate_qps);
+    let gaps = "squared coefficient of variation (Poisson: 1)";
+    outln!("gaps              {:>12}  {gaps}", decimals(summary.gap_variation));
+    let counts = "variance over mean (Poisson: 1)";
+    outln!("counts a second   {:>12}  {counts}", decimals(summary.count_dispersion));
+    outln!("busiest second    {:>12}  arrivals", summary.busiest_second);
+    outln!("trace             {}", arguments.out.display());
+    let found = json!({
+        "path": arguments.out.display().to_string(),
+        "arrivals": summary.arrivals,
+        "queries": ids.len(),
+        "seed": arguments.seed,
+        "span_s": summary.span.as_secs(),
+        "asked_rate_qps": rate_qps,
+        "mean_rate_qps": summary.rate_qps,
+        "gap_variation": summary.gap_variation,
+        "count_dispersion": summary.count_dispersion,
+        "busiest_second_arrivals": summary.busiest_second,
+    });
+    result("trace", found);
+    Ok(())
+}
+
+/// The ids that are drawn from, and what they are called.
+fn queries(arguments: &Arguments) -> Result<(String, Vec<QueryId>), Failure> {
+    if let Some(count) = arguments.ids {
+        return Ok((format!("ids 0 to {}", count - 1), (0..count).map(QueryId).collect()));
+    }
+    let (name, workload) = named_workload_in(arguments.workload.as_deref(), arguments.mode)?;
+    Ok((format!("{name}, mode {}", arguments.mode), workload.rows.iter().map(|row| row.query_id).collect()))
+}
+
+/// Three decimals, or a dash for what too few arrivals don't tell.
+fn decimals(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"))
+}

@@ -1,0 +1,163 @@
+//! What `train --report` tells of regret: what each policy loses by estimates, on a small machine and a large one.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::Arguments;
+use crate::Failure;
+use crate::defaults::Bars;
+use crate::output::result_file;
+use tandem_core::base::machine::{Class, Machine};
+use tandem_core::cost::{MachineModel, Workload};
+use tandem_core::files::{Digits, Provenance, Record, write_csv};
+use tandem_core::lab::{Estimates, LabError, Regret, in_pieces, regret, regret_pieces};
+use tandem_core::sched::{BuiltIn, PolicyFactory, PolicyKind, PolicyOptions};
+use tandem_report::table::Table;
+
+/// Runs at each rate.
+const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    policy: String,
+    cpus: usize,
+    gpus: usize,
+    exact_qps: Digits<6>,
+    estimated_qps: Digits<6>,
+    regret: Digits<4>,
+    bound_qps: Digits<6>,
+    exact_p99_ms: Digits<4>,
+    estimated_p99_ms: Digits<4>,
+    short_of_bound: Digits<4>,
+}
+
+impl Record for Line {}
+
+/// A machine, and the policies that make sense on it.
+struct OnMachine {
+    cpus: usize,
+    gpus: usize,
+    machine: Machine,
+    policies: Vec<BuiltIn>,
+}
+
+/// What a policy loses, and on which machine.
+struct Found {
+    cpus: usize,
+    gpus: usize,
+    regret: Regret,
+}
+
+/// Simulates, prints, and writes `regret.csv` into `dir`.
+pub(super) fn write(dir: &Path, names: &str, workload: &Workload, arguments: &Arguments) -> Result<(), Failure> {
+    let machines = machines(workload, arguments);
+    if machines.is_empty() {
+        return Ok(());
+    }
+    let estimates = Estimates::Fitted(arguments.model);
+    let deadline = arguments.deadline.checked()?;
+    let found =
+        simulate(machines, |on, done| regret(workload, &estimates, &on.machine, &on.policies, deadline, &SEEDS, done))?;
+    let path = dir.join("regret.csv");
+    let provenance = Provenance::new()
+        .with_command_and_machine()
+        .with("workload", names)
+        .with("model", arguments.model)
+        .with("mode", arguments.mode)
+        .with("deadline_ms", arguments.deadline.ms);
+    write_csv(&path, &provenance, found.iter().map(line))?;
+    result_file("regret", &path);
+    outln!(
+        "\nwhat estimates cost policies: capacity at p99 within {} ms, {}, mode {}, {} seeds\n\n{}",
+        arguments.deadline.ms,
+        names,
+        arguments.mode,
+        SEEDS.len(),
+        table(&found),
+    );
+    outln!("written: {}", path.display());
+    Ok(())
+}
+
+/// Plays all machines by `play`, which tells each piece that is done; with what was found, how many CPUs and GPUs that was of.
+fn simulate(
+    machines: Vec<OnMachine>,
+    play: impl Fn(&OnMachine, &(dyn Fn() + Sync)) -> Result<Vec<Regret>, LabError>,
+) -> Result<Vec<Found>, Failure> {
+    let pieces: usize = machines.iter().map(|on| regret_pieces(on.policies.len(), SEEDS.len())).sum();
+    let step = "simulating what estimates cost policies, with exact costs and with estimates (minutes)";
+    in_pieces(&Bars::default(), step, pieces, |done| {
+        let mut found = Vec::new();
+        for on in machines {
+            let of_machine = play(&on, done)?;
+            found.extend(of_machine.into_iter().map(|regret| Found { cpus: on.cpus, gpus: on.gpus, regret }));
+        }
+        Ok(found)
+    })
+}
+
+fn table(found: &[Found]) -> Table {
+    let mut table = Table::grouped([
+        ("", &["policy", "cpus", "gpus"][..]),
+        ("capacity, q/s", &["exact", "estimates", "bound"]),
+        ("", &["regret", "short of bound"]),
+        ("p99 ms at 95 %", &["exact", "estimates", "ratio"]),
+    ])
+    .with_keys(3);
+    for Found { cpus, gpus, regret } in found {
+        table.row([
+            regret.policy.clone(),
+            cpus.to_string(),
+            gpus.to_string(),
+            format!("{:.0}", regret.exact.qps),
+            format!("{:.0}", regret.estimated.qps),
+            format!("{:.0}", regret.exact.bound_qps),
+            format!("{:+.1} %", 100.0 * regret.share()),
+            format!("{:.1} %", 100.0 * regret.short_of_bound()),
+            format!("{:.3}", regret.exact_p99_ms),
+            format!("{:.3}", regret.estimated_p99_ms),
+            format!("{:.2}", regret.p99_ratio()),
+        ]);
+    }
+    table
+}
+
+fn line(&Found { cpus, gpus, ref regret }: &Found) -> Line {
+    Line {
+        policy: regret.policy.clone(),
+        cpus,
+        gpus,
+        exact_qps: Digits(regret.exact.qps),
+        estimated_qps: Digits(regret.estimated.qps),
+        regret: Digits(regret.share()),
+        bound_qps: Digits(regret.exact.bound_qps),
+        exact_p99_ms: Digits(regret.exact_p99_ms),
+        estimated_p99_ms: Digits(regret.estimated_p99_ms),
+        short_of_bound: Digits(regret.short_of_bound()),
+    }
+}
+
+/// Whether any query was measured on a GPU.
+pub(super) fn has_gpu_times(workload: &Workload) -> bool {
+    workload.rows.iter().any(|row| row.measured[Class::GPU].is_some())
+}
+
+/// The machines that are asked for: by default with a GPU if queries were measured on one.
+fn machines(workload: &Workload, arguments: &Arguments) -> Vec<OnMachine> {
+    let measured = usize::from(has_gpu_times(workload));
+    let all_gpus = if arguments.regret_gpus.is_empty() { &[measured][..] } else { &arguments.regret_gpus };
+    let mut machines = Vec::new();
+    for &cpus in arguments.regret_cpus.iter().filter(|&&cpus| cpus > 0) {
+        for &gpus in all_gpus {
+            let machine = Machine::new(cpus, 0).with_gpus(gpus, 1, 1);
+            let model = MachineModel { batches: workload.batches.batch_costs(), ..machine.clone().into() };
+            let has_batches = gpus > 0 && model.batches.iter().any(|(_, batches)| batches.is_some());
+            let usual = |kind: &PolicyKind| !kind.is_for_comparison() && (has_batches || !kind.batches());
+            let all = PolicyKind::ALL.into_iter().filter(usual).map(|kind| kind.with(PolicyOptions::default()));
+            let policies: Vec<BuiltIn> = all.filter(|policy| policy.build(&model).is_ok()).collect();
+            machines.push(OnMachine { cpus, gpus, machine, policies });
+        }
+    }
+    machines
+}

@@ -1,0 +1,61 @@
+//! Identifiers, one type each, so that a document can't be passed for a term.
+//!
+//! Each is a number from 0 that says which of its kind, and nothing more. What they number lives elsewhere: the
+//! [`Index`](crate::index::Index) has the documents and terms, a [`Machine`](crate::base::machine::Machine) the processors.
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(bytemuck::Pod, bytemuck::Zeroable)]
+        #[serde(transparent)]
+        #[repr(transparent)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// As a position in an array.
+            #[must_use]
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+id! {
+    /// A document's number inside its index, from 0, in the order of the collection.
+    DocId
+}
+id! {
+    /// A term's number inside its index: its rank in byte order of the vocabulary, from 0.
+    TermId
+}
+id! {
+    /// A query's number inside its log or workload file.
+    QueryId
+}
+id! {
+    /// One arrival of a query in a run, from 0 in order of arrival; the same query may arrive often.
+    JobId
+}
+id! {
+    /// A processor's position in its machine's list.
+    ProcessorId
+}
+id! {
+    /// A device's number among those of its class: a GPU by its ordinal, the host's cores 0.
+    DeviceId
+}
+
+impl DocId {
+    /// Past the last posting of every list. Documents are numbered below 2^31.
+    pub const END: Self = Self(u32::MAX);
+}

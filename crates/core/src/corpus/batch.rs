@@ -1,0 +1,287 @@
+//! Collections as streams of batches.
+
+use std::io::{BufRead, BufReader, Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::document::{BATCH_BYTES, Document};
+use super::folder::{FileBatch, Folder};
+use super::jsonl::{JsonLines, LineBase, LineBatch, PlainLines};
+use super::split::Records;
+use super::trec::{self, Trec};
+use super::unpack;
+use super::warc::{self, Warc};
+use crate::files::{InputError, open_bytes, open_stdin, unpacked};
+
+/// Consecutive documents of a collection, all of one file or folder of it, not parsed yet.
+#[derive(Debug)]
+pub struct Batch {
+    file: u32,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Lines(LineBatch),
+    Warc(Records),
+    Trec(Records),
+    Files(FileBatch),
+}
+
+impl Batch {
+    /// Which of the collection's files or folders it is of, in their order from 0.
+    #[must_use]
+    pub fn file(&self) -> u32 {
+        self.file
+    }
+
+    /// Parses the batch and calls `visit` for each of its documents, in order.
+    ///
+    /// Returns how many files were skipped because they are binary.
+    ///
+    /// # Errors
+    /// If a document can't be read: where, and what is wrong with it.
+    pub fn for_each(&self, visit: impl FnMut(Document<'_>)) -> Result<usize, InputError> {
+        match &self.kind {
+            Kind::Lines(lines) => lines.for_each(visit).map(|()| 0),
+            Kind::Warc(records) => warc::for_each(records, visit).map(|()| 0),
+            Kind::Trec(records) => trec::for_each(records, visit).map(|()| 0),
+            Kind::Files(files) => files.for_each(visit),
+        }
+    }
+
+    /// Says whether a batch is the same as one that was read before: of the text, or of files' names, sizes and times.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        match &self.kind {
+            Kind::Lines(lines) => lines.digest(),
+            Kind::Warc(records) | Kind::Trec(records) => records.digest(),
+            Kind::Files(files) => files.digest(),
+        }
+    }
+
+    /// Reads the text into `memory`, if it waits for that: before the batch is parsed or its digest taken.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub(crate) fn load(&mut self, memory: &mut Vec<u8>) -> Result<(), InputError> {
+        match &mut self.kind {
+            Kind::Lines(lines) => lines.load(memory),
+            Kind::Warc(_) | Kind::Trec(_) | Kind::Files(_) => Ok(()),
+        }
+    }
+
+    /// Gives memory back if the text can be [loaded](Self::load) again.
+    pub(crate) fn unload(&mut self, memory: &mut Vec<u8>) {
+        if let Kind::Lines(lines) = &mut self.kind {
+            lines.unload(memory);
+        }
+    }
+
+    /// Bytes of text in memory.
+    pub(crate) fn bytes_in_memory(&self) -> usize {
+        match &self.kind {
+            Kind::Lines(lines) => lines.bytes_in_memory(),
+            Kind::Warc(records) | Kind::Trec(records) => records.bytes.len(),
+            Kind::Files(_) => 0,
+        }
+    }
+
+    /// What its documents' lines are counted from, if they stand on lines.
+    pub fn line_base(&self) -> Option<LineBase> {
+        match &self.kind {
+            Kind::Lines(lines) => Some(lines.line_base()),
+            Kind::Warc(_) | Kind::Trec(_) | Kind::Files(_) => None,
+        }
+    }
+
+    /// Bytes of the lines or files.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        match &self.kind {
+            Kind::Lines(lines) => lines.bytes(),
+            Kind::Warc(records) | Kind::Trec(records) => records.bytes.len() as u64,
+            Kind::Files(files) => files.bytes(),
+        }
+    }
+}
+
+/// A collection that is being read: one file or folder after another.
+#[derive(Debug)]
+pub struct Collection {
+    paths: Vec<PathBuf>,
+    /// The number of the first of them.
+    first: u32,
+    /// The path that `source` reads.
+    at: usize,
+    source: Source,
+    threads: usize,
+    /// Bytes that threads may decompress ahead of the reader.
+    most_ahead: Arc<AtomicUsize>,
+    /// Whether batches of plain files are only found.
+    is_deferred: bool,
+}
+
+/// Bytes that may be decompressed ahead of the reader, a thread, unless a collection is told otherwise: a third of a frame of
+/// 100 MB, for the nearer frames more, for the farther less.
+const AHEAD_BYTES_PER_THREAD: usize = 32 << 20;
+
+#[derive(Debug)]
+enum Source {
+    Lines(JsonLines),
+    PlainLines(PlainLines),
+    Warc(Warc),
+    Trec(Trec),
+    Folder(Folder),
+}
+
+impl Collection {
+    /// Opens a collection: a folder of text files, or a file (plain, `.gz` or `.zst`; `-` is the standard input) of JSON
+    /// lines, WARC records or TREC documents, known by its first bytes. Compressed files are decompressed on up to
+    /// `threads` threads.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub fn open(path: &Path, threads: usize) -> Result<Self, InputError> {
+        Self::open_all(vec![path.to_owned()], threads)
+    }
+
+    /// Opens several of them as one collection, in this order.
+    ///
+    /// # Errors
+    /// If there is none, or the first can't be read.
+    pub fn open_all(paths: Vec<PathBuf>, threads: usize) -> Result<Self, InputError> {
+        let first = paths.first().ok_or_else(|| InputError::file(Path::new(""), "expected a file or folder"))?;
+        let most_ahead = Arc::new(AtomicUsize::new(threads * AHEAD_BYTES_PER_THREAD));
+        let source = Source::open(first, threads, &most_ahead, false)?;
+        Ok(Self { paths, first: 0, at: 0, source, threads, most_ahead, is_deferred: false })
+    }
+
+    /// One file's bytes, as they were read from `path`, the collection's file of this number.
+    ///
+    /// # Errors
+    /// If they can't be read.
+    pub fn of_bytes(path: &Path, number: u32, bytes: Vec<u8>) -> Result<Self, InputError> {
+        let source = Source::of_reader(path, unpacked(path, Cursor::new(bytes))?, false)?;
+        let paths = vec![path.to_owned()];
+        Ok(Self { paths, first: number, at: 0, source, threads: 1, most_ahead: Arc::default(), is_deferred: false })
+    }
+
+    /// From now on, threads decompress so many bytes ahead of the reader at most, and a megabyte or two each.
+    pub(crate) fn limit_ahead(&self, bytes: usize) {
+        self.most_ahead.fetch_min(bytes, Ordering::Relaxed);
+    }
+
+    /// From now on, batches of plain files of lines are only found, not read: whoever takes them [loads](Batch::load) them, and
+    /// their documents' lines are called by their [base](Batch::line_base). To be called before anything is read.
+    ///
+    /// # Errors
+    /// If the first file can't be read.
+    pub(crate) fn defer_reading(&mut self) -> Result<(), InputError> {
+        self.is_deferred = true;
+        let path = &self.paths[self.at];
+        if matches!(self.source, Source::Lines(_)) && is_plain(path) {
+            self.source = Source::open(path, self.threads, &self.most_ahead, true)?;
+        }
+        Ok(())
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
+    /// What is read, such that another collection, or another state of it, is called otherwise: where it is, and of a
+    /// file how long it is and when it was written. What comes in through a pipe is known by its batches only.
+    #[must_use]
+    pub fn identity(&self) -> String {
+        let mut identity = format!("batches {BATCH_BYTES}");
+        for path in &self.paths {
+            let path = path.canonicalize().unwrap_or_else(|_| path.clone());
+            identity += &format!(" {}", path.display());
+            if let Ok(file) = path.metadata()
+                && file.is_file()
+            {
+                let written = file.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+                identity += &format!(" bytes {} written {}", file.len(), written.unwrap_or_default().as_nanos());
+            }
+        }
+        identity
+    }
+
+    /// How many bytes of text there are, where that is known before they are read.
+    #[must_use]
+    pub fn expected_bytes(&self) -> Option<u64> {
+        let of = |(number, path): (usize, &PathBuf)| match &self.source {
+            Source::Folder(folder) if number == self.at => Some(folder.bytes()),
+            _ => path.metadata().ok().filter(|_| is_plain(path)).map(|file| file.len()),
+        };
+        self.paths.iter().enumerate().map(of).sum()
+    }
+
+    /// The next documents, at least one; `None` after the last.
+    ///
+    /// # Errors
+    /// If the file system or the decompressor fails.
+    pub fn next_batch(&mut self) -> Result<Option<Batch>, InputError> {
+        loop {
+            let kind = match &mut self.source {
+                Source::Lines(lines) => lines.next_batch()?.map(Kind::Lines),
+                Source::PlainLines(lines) => lines.next_batch()?.map(Kind::Lines),
+                Source::Warc(records) => records.next_batch()?.map(Kind::Warc),
+                Source::Trec(documents) => documents.next_batch()?.map(Kind::Trec),
+                Source::Folder(folder) => folder.next_batch().map(Kind::Files),
+            };
+            if let Some(kind) = kind {
+                return Ok(Some(Batch { file: self.first + self.at as u32, kind }));
+            }
+            let Some(path) = self.paths.get(self.at + 1) else { return Ok(None) };
+            self.source = Source::open(path, self.threads, &self.most_ahead, self.is_deferred)?;
+            self.at += 1;
+        }
+    }
+}
+
+/// What some editors and spreadsheets put before the first line of a text file in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Whether `path` is a file whose bytes are the text: not compressed, no pipe, no folder.
+fn is_plain(path: &Path) -> bool {
+    let is_packed = path.extension().is_some_and(|extension| extension == "gz" || extension == "zst");
+    !is_packed && path.is_file()
+}
+
+impl Source {
+    fn open(path: &Path, threads: usize, most_ahead: &Arc<AtomicUsize>, is_deferred: bool) -> Result<Self, InputError> {
+        if path.is_dir() {
+            return Ok(Self::Folder(Folder::open(path)?));
+        }
+        let reader: Box<dyn BufRead + Send> = if path == Path::new("-") {
+            open_stdin().map_err(|e| InputError::file(path, format!("cannot read: {e}")))?
+        } else if let Some(unpacked) = unpack::open(path, threads, most_ahead)? {
+            Box::new(BufReader::with_capacity(1 << 16, unpacked))
+        } else {
+            open_bytes(path)?
+        };
+        Self::of_reader(path, reader, is_deferred && is_plain(path))
+    }
+
+    /// Knows what `reader` reads by its first bytes. Lines of a plain file at `path` can be read later.
+    fn of_reader(path: &Path, mut reader: Box<dyn BufRead + Send>, is_deferred: bool) -> Result<Self, InputError> {
+        let mut start = Vec::new();
+        let read = reader.by_ref().take(64).read_to_end(&mut start);
+        read.map_err(|e| InputError::line(path, 1, format!("cannot read: {e}")))?;
+        let mark_bytes = if start.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+        start.drain(..mark_bytes);
+        let (is_warc, is_trec) = (warc::is_warc(&start), trec::is_trec(&start));
+        let reader = Box::new(Cursor::new(start).chain(reader));
+        Ok(match (is_warc, is_trec) {
+            (true, _) => Self::Warc(warc::open(path, reader)),
+            (_, true) => Self::Trec(trec::open(path, reader)),
+            _ if is_deferred => Self::PlainLines(PlainLines::open(path, mark_bytes as u64)?),
+            _ => Self::Lines(JsonLines::new(path, reader)),
+        })
+    }
+}

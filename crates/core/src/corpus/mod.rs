@@ -1,0 +1,45 @@
+//! What can be read: collections of text, and of lists.
+//!
+//! A collection is read as a stream of [`Batch`]es of a few megabytes, each of which any thread can parse by itself:
+//!
+//! ```text
+//! file or folder ──Collection──▶ Batch ──▶ documents (id, title, text) ──Tokenizer──▶ terms
+//!                                Batch ──▶ ...
+//! ```
+//!
+//! | collection | file |
+//! | --- | --- |
+//! | JSON lines | `jsonl.rs` |
+//! | WARC, as web crawlers write it | `warc.rs` |
+//! | TREC, `<DOC>` after `<DOC>` | `trec.rs` |
+//! | a folder of text files | `folder.rs` |
+//!
+//! Files may be compressed (`.gz`, `.zst`); several threads decompress them where they are many frames or members
+//! (`unpack.rs`). Text in other encodings than UTF-8 is recognised (`encoding.rs`).
+//!
+//! Exchange files hold collections that are inverted already: [`ciff`] and [`pisa`] read them as
+//! [`ListSource`]s, list by list.
+//!
+//! Documents are numbered in the order of the collection, whatever the number of threads.
+
+mod batch;
+pub mod ciff;
+mod document;
+mod encoding;
+mod folder;
+mod html;
+mod inverted;
+mod jsonl;
+pub mod pisa;
+mod split;
+mod stop_words;
+mod tokenizer;
+mod trec;
+mod unpack;
+mod warc;
+
+pub use batch::{Batch, Collection};
+pub use document::Document;
+pub use inverted::{DocumentTable, ListSource, TermList};
+pub use jsonl::LineBase;
+pub use tokenizer::{Cutter, Tokenizer, Words};

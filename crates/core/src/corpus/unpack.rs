@@ -1,0 +1,558 @@
+//! Decompressing a file on several threads.
+//!
+//! A zstd file is a row of frames, a gzip file one of members, each compressed by itself; but only who has read one knows
+//! where the next begins. So the file is cut into stripes, and a thread looks in its stripe for what looks like a
+//! beginning, and decompresses from there until a frame ends behind the stripe:
+//!
+//! ```text
+//! frames    |----------|------|---------------|----|----|-------
+//! stripes   |         |         |         |         |         |
+//! thread    1──────────▶2─────────────────────▶          4─────▶    stripe 3 has no beginning
+//! ```
+//!
+//! The reader takes the pieces in order, each chunk by chunk while it grows. A piece that begins where the one before ended
+//! is right; where none does (bytes may look like a beginning by chance), the reader decompresses itself until the next
+//! stripe. So a file that is one long frame is read as by one thread.
+//!
+//! What is decompressed ahead of the reader is bounded. The farther a piece is from the reader, the less there may be
+//! already if it is to grow: so the next ones, which are needed first, are always those that can.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use memchr::memmem;
+
+use crate::files::{InputError, read_exact_at};
+
+/// Bytes of a stripe.
+const STRIPE_BYTES: u64 = 2 << 20;
+/// Bytes that go from a thread to the reader at once.
+const CHUNK_BYTES: usize = 1 << 20;
+/// Chunks that the piece at hand may have, whatever others have.
+const LEAST_CHUNKS: usize = 2;
+
+/// How a file is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Zstd,
+    Gzip,
+}
+
+impl Format {
+    /// What every frame or member begins with.
+    fn magic(self) -> &'static [u8] {
+        match self {
+            Self::Zstd => &[0x28, 0xb5, 0x2f, 0xfd],
+            Self::Gzip => &[0x1f, 0x8b, 0x08],
+        }
+    }
+}
+
+/// A file from some place on.
+#[derive(Debug)]
+struct FileFrom {
+    shared: Arc<Shared>,
+    at: u64,
+}
+
+impl Read for FileFrom {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = (self.shared.len - self.at).min(buffer.len() as u64) as usize;
+        read_exact_at(&self.shared.file, &mut buffer[..len], self.at)?;
+        self.at += len as u64;
+        Ok(len)
+    }
+}
+
+type Input = BufReader<FileFrom>;
+
+/// Where in the file `input` is.
+fn place_of(input: &Input) -> u64 {
+    input.get_ref().at - input.buffer().len() as u64
+}
+
+/// One frame or member that is being decompressed.
+enum Frame {
+    Zstd(Box<zstd::stream::read::Decoder<'static, Input>>),
+    Gzip(Box<flate2::bufread::GzDecoder<Input>>),
+}
+
+impl Frame {
+    fn begin(format: Format, input: Input) -> io::Result<Self> {
+        Ok(match format {
+            Format::Zstd => Self::Zstd(Box::new(zstd::stream::read::Decoder::with_buffer(input)?.single_frame())),
+            Format::Gzip => Self::Gzip(Box::new(flate2::bufread::GzDecoder::new(input))),
+        })
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Zstd(decoder) => decoder.read(buffer),
+            Self::Gzip(decoder) => decoder.read(buffer),
+        }
+    }
+
+    fn end(self) -> Input {
+        match self {
+            Self::Zstd(decoder) => decoder.finish(),
+            Self::Gzip(decoder) => decoder.into_inner(),
+        }
+    }
+}
+
+/// Frames that begin in a stripe.
+#[derive(Debug, Default)]
+struct Piece {
+    progress: Progress,
+    /// What the reader has not taken yet.
+    chunks: VecDeque<Vec<u8>>,
+    /// Whether the reader takes it: then it does begin here.
+    is_read: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Progress {
+    /// A thread looks for a beginning.
+    #[default]
+    Looking,
+    /// There is none, or the reader does without.
+    Nothing,
+    /// A thread decompresses.
+    From(u64),
+    /// The last of the frames ends here.
+    Whole { start: u64, end: u64 },
+}
+
+#[derive(Debug)]
+struct Shared {
+    file: File,
+    len: u64,
+    format: Format,
+    threads: usize,
+    /// Bytes that may be decompressed before the reader comes to them.
+    most_ahead: Arc<AtomicUsize>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    next: u64,
+    /// The stripe that the reader is at.
+    at: u64,
+    /// By stripe.
+    pieces: BTreeMap<u64, Piece>,
+    /// Bytes in their chunks.
+    ahead: usize,
+    /// Memory of chunks that were read.
+    spare: Vec<Vec<u8>>,
+    /// Why the piece that the reader takes ends.
+    error: Option<io::Error>,
+    is_over: bool,
+}
+
+impl State {
+    /// A piece that somebody may take.
+    fn wanted(&mut self, stripe: u64) -> Option<&mut Piece> {
+        self.pieces.get_mut(&stripe).filter(|piece| piece.progress != Progress::Nothing)
+    }
+
+    /// Forgets a piece: a thread that is at it ends.
+    fn remove(&mut self, stripe: u64) {
+        if let Some(piece) = self.pieces.remove(&stripe) {
+            self.forget(piece.chunks);
+        }
+    }
+
+    fn forget(&mut self, chunks: VecDeque<Vec<u8>>) {
+        self.ahead -= chunks.iter().map(Vec::len).sum::<usize>();
+        self.spare.extend(chunks);
+    }
+}
+
+/// A compressed file that several threads decompress; reads as its text.
+pub(super) struct Unpacked {
+    shared: Arc<Shared>,
+    /// Where in the file everything before is read, but for the piece at hand.
+    place: u64,
+    /// The stripe of the piece at hand.
+    piece: Option<u64>,
+    /// The chunk at hand, and how much of it is read.
+    chunk: Vec<u8>,
+    read: usize,
+    /// What the reader decompresses itself.
+    frame: Option<Frame>,
+}
+
+/// Opens `path` for decompression on `threads` threads, by so many bytes ahead of the reader; `None` if it is not compressed, or
+/// too short to gain.
+///
+/// # Errors
+/// If it can't be opened.
+pub(super) fn open(path: &Path, threads: usize, most_ahead: &Arc<AtomicUsize>) -> Result<Option<Unpacked>, InputError> {
+    let format = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("zst") => Format::Zstd,
+        Some("gz") => Format::Gzip,
+        _ => return Ok(None),
+    };
+    let cannot = |e: io::Error| InputError::file(path, format!("cannot open: {e}"));
+    let file = File::open(path).map_err(cannot)?;
+    let about = file.metadata().map_err(cannot)?;
+    if !about.is_file() || about.len() < 2 * STRIPE_BYTES || threads < 2 {
+        return Ok(None);
+    }
+    let shared = Arc::new(Shared {
+        file,
+        len: about.len(),
+        format,
+        threads,
+        most_ahead: Arc::clone(most_ahead),
+        state: Mutex::default(),
+        changed: Condvar::new(),
+    });
+    for number in 0..threads {
+        let shared = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name(format!("unpack-{number}")).spawn(move || shared.work());
+        thread.map_err(|e| InputError::file(path, format!("cannot start threads: {e}")))?;
+    }
+    Ok(Some(Unpacked { shared, place: 0, piece: None, chunk: Vec::new(), read: 0, frame: None }))
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn num_stripes(&self) -> u64 {
+        self.len.div_ceil(STRIPE_BYTES)
+    }
+
+    /// Waits until what `find` looks for is there.
+    fn wait_for<'a, T>(&'a self, mut state: MutexGuard<'a, State>, mut find: impl FnMut(&mut State) -> Option<T>) -> T {
+        loop {
+            if let Some(found) = find(&mut state) {
+                return found;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Whether a piece of this stripe may grow by so many bytes.
+    fn has_room(&self, state: &State, stripe: u64, bytes: usize) -> bool {
+        let before = state.pieces.range(..stripe).filter(|(_, piece)| piece.progress != Progress::Nothing).count();
+        let share = self.threads - before.min(self.threads - 1);
+        state.ahead + bytes <= self.most_ahead.load(Ordering::Relaxed) / self.threads * share
+    }
+
+    /// Decompresses stripe after stripe, until there are no more or nobody reads.
+    fn work(self: Arc<Self>) {
+        while let Some(stripe) = self.take_stripe() {
+            self.unpack(stripe);
+            self.changed.notify_all();
+        }
+    }
+
+    fn take_stripe(&self) -> Option<u64> {
+        self.wait_for(self.lock(), |state| {
+            let stripe = state.next;
+            if state.is_over || stripe == self.num_stripes() {
+                return Some(None);
+            }
+            (stripe <= state.at || self.has_room(state, stripe, CHUNK_BYTES)).then(|| {
+                state.next += 1;
+                state.pieces.insert(stripe, Piece::default());
+                Some(stripe)
+            })
+        })
+    }
+
+    /// Decompresses what begins in a stripe. Where that can't be read, the reader will see.
+    fn unpack(self: &Arc<Self>, stripe: u64) {
+        let begin = stripe * STRIPE_BYTES;
+        let end = (begin + STRIPE_BYTES).min(self.len);
+        let magic = self.format.magic();
+        // A beginning may stand across the border.
+        let mut bytes = vec![0; ((end - begin) as usize + magic.len() - 1).min((self.len - begin) as usize)];
+        if read_exact_at(&self.file, &mut bytes, begin).is_ok() {
+            for at in memmem::find_iter(&bytes, magic) {
+                let is_settled = match self.unpack_from(stripe, begin + at as u64, end) {
+                    Ok(()) => true,
+                    Err(e) => self.gives_up(stripe, e),
+                };
+                if is_settled {
+                    return;
+                }
+            }
+        }
+        if let Some(piece) = self.lock().pieces.get_mut(&stripe) {
+            piece.progress = Progress::Nothing;
+        }
+    }
+
+    /// Decompresses frames from `start` on, up to the first that begins at `end` or behind, or until nobody wants them.
+    fn unpack_from(self: &Arc<Self>, stripe: u64, start: u64, end: u64) -> io::Result<()> {
+        match self.lock().wanted(stripe) {
+            Some(piece) => piece.progress = Progress::From(start),
+            None => return Ok(()),
+        }
+        self.changed.notify_all();
+        let mut input = BufReader::with_capacity(1 << 16, FileFrom { shared: Arc::clone(self), at: start });
+        let (mut chunk, mut filled) = (self.spare_chunk(), 0);
+        while place_of(&input) < end {
+            let mut frame = Frame::begin(self.format, input)?;
+            loop {
+                if filled == CHUNK_BYTES {
+                    if !self.hand_over(stripe, chunk) {
+                        return Ok(());
+                    }
+                    (chunk, filled) = (self.spare_chunk(), 0);
+                }
+                match frame.read(&mut chunk[filled..])? {
+                    0 => break,
+                    read => filled += read,
+                }
+            }
+            input = frame.end();
+        }
+        chunk.truncate(filled);
+        if self.hand_over(stripe, chunk)
+            && let Some(piece) = self.lock().wanted(stripe)
+        {
+            piece.progress = Progress::Whole { start, end: place_of(&input) };
+        }
+        Ok(())
+    }
+
+    /// Memory for a chunk.
+    fn spare_chunk(&self) -> Vec<u8> {
+        let mut chunk = self.lock().spare.pop().unwrap_or_default();
+        chunk.resize(CHUNK_BYTES, 0);
+        chunk
+    }
+
+    /// Adds a chunk to a piece as soon as there is room; whether anybody wants more.
+    fn hand_over(&self, stripe: u64, chunk: Vec<u8>) -> bool {
+        let len = chunk.len();
+        let mut chunk = Some(chunk);
+        let is_wanted = self.wait_for(self.lock(), |state| {
+            let Some(piece) = state.wanted(stripe) else { return Some(false) };
+            let is_short = piece.chunks.len() < LEAST_CHUNKS;
+            if state.is_over {
+                return Some(false);
+            }
+            let is_awaited = stripe == state.at && is_short;
+            if !is_awaited && !self.has_room(state, stripe, len) {
+                return None;
+            }
+            state.wanted(stripe)?.chunks.extend(chunk.take());
+            state.ahead += len;
+            Some(true)
+        });
+        self.changed.notify_all();
+        is_wanted
+    }
+
+    /// Whether a thread gives a piece up that it could not decompress: if the reader takes it, or nobody wants it any more.
+    /// Otherwise another beginning may be the right one.
+    fn gives_up(&self, stripe: u64, error: io::Error) -> bool {
+        let mut state = self.lock();
+        let Some(piece) = state.wanted(stripe) else { return true };
+        if piece.is_read {
+            piece.progress = Progress::Nothing;
+            state.error = Some(error);
+            return true;
+        }
+        piece.progress = Progress::Looking;
+        let chunks = std::mem::take(&mut piece.chunks);
+        state.forget(chunks);
+        false
+    }
+}
+
+impl Unpacked {
+    /// Takes the next chunk of the piece at hand; false if there is no more.
+    fn next_chunk(&mut self) -> io::Result<bool> {
+        let Some(stripe) = self.piece else { return Ok(false) };
+        let read = std::mem::take(&mut self.chunk);
+        self.read = 0;
+        let mut state = self.shared.lock();
+        if read.capacity() > 0 {
+            state.spare.push(read);
+        }
+        let taken = self.shared.wait_for(state, |state| {
+            let piece = state.pieces.get_mut(&stripe)?;
+            if let Some(chunk) = piece.chunks.pop_front() {
+                state.ahead -= chunk.len();
+                return Some(Ok(Some(chunk)));
+            }
+            match piece.progress {
+                Progress::Whole { end, .. } => {
+                    self.place = end;
+                    Some(Ok(None))
+                }
+                Progress::Nothing => Some(Err(state.error.take().unwrap_or_else(|| io::ErrorKind::InvalidData.into()))),
+                Progress::Looking | Progress::From(_) => None,
+            }
+        });
+        self.shared.changed.notify_all();
+        let chunk = taken.inspect_err(|_| self.piece = None)?;
+        if chunk.is_none() {
+            self.piece = None;
+        }
+        self.chunk = chunk.unwrap_or_default();
+        Ok(self.piece.is_some())
+    }
+
+    /// Goes to the next piece, or begins to decompress where none fits; false at the end.
+    fn advance(&mut self) -> io::Result<bool> {
+        if self.place == self.shared.len {
+            return Ok(false);
+        }
+        let stripe = self.place / STRIPE_BYTES;
+        let mut state = self.shared.lock();
+        // Stripes that a frame spanned hold nothing that is still to be read.
+        while let Some((&passed, _)) = state.pieces.first_key_value().filter(|&(&passed, _)| passed < stripe) {
+            state.remove(passed);
+        }
+        state.at = stripe;
+        state.next = state.next.max(stripe);
+        self.shared.changed.notify_all();
+        let fits = self.shared.wait_for(state, |state| {
+            let piece = state.pieces.get_mut(&stripe)?;
+            let fits = match piece.progress {
+                Progress::Looking => return None,
+                Progress::Nothing => false,
+                Progress::From(start) | Progress::Whole { start, .. } => start == self.place,
+            };
+            piece.is_read = fits;
+            if !fits {
+                // Should the reader come back to the stripe, nobody else will.
+                state.remove(stripe);
+                state.pieces.insert(stripe, Piece { progress: Progress::Nothing, ..Piece::default() });
+            }
+            Some(fits)
+        });
+        if fits {
+            self.piece = Some(stripe);
+        } else {
+            let from = FileFrom { shared: Arc::clone(&self.shared), at: self.place };
+            self.frame = Some(Frame::begin(self.shared.format, BufReader::with_capacity(1 << 16, from))?);
+        }
+        Ok(true)
+    }
+}
+
+impl Read for Unpacked {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if self.read < self.chunk.len() {
+                let len = (self.chunk.len() - self.read).min(buffer.len());
+                buffer[..len].copy_from_slice(&self.chunk[self.read..][..len]);
+                self.read += len;
+                return Ok(len);
+            }
+            if let Some(mut frame) = self.frame.take() {
+                let read = frame.read(buffer)?;
+                if read > 0 || buffer.is_empty() {
+                    self.frame = Some(frame);
+                    return Ok(read);
+                }
+                self.place = place_of(&frame.end());
+            }
+            if !self.next_chunk()? && !self.advance()? {
+                return Ok(0);
+            }
+        }
+    }
+}
+
+impl Drop for Unpacked {
+    fn drop(&mut self) {
+        self.shared.lock().is_over = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::base::random::Random;
+
+    /// Bytes that don't compress well, so that files have several stripes.
+    fn noise(len: usize, seed: u64) -> Vec<u8> {
+        let mut random = Random::new(seed, 0);
+        (0..len).map(|_| b'a' + random.below(26) as u8).collect()
+    }
+
+    fn packed(format: Format, frames: &[Vec<u8>]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for frame in frames {
+            match format {
+                Format::Zstd => out.extend(zstd::stream::encode_all(frame.as_slice(), 1).unwrap()),
+                Format::Gzip => {
+                    let mut encoder = flate2::write::GzEncoder::new(&mut out, flate2::Compression::fast());
+                    encoder.write_all(frame).unwrap();
+                    encoder.finish().unwrap();
+                }
+            }
+        }
+        out
+    }
+
+    fn unpacked_ahead(path: &Path, most_ahead: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let most_ahead = Arc::new(AtomicUsize::new(most_ahead));
+        let mut unpacked = open(path, 3, &most_ahead).unwrap().expect("long enough");
+        unpacked.read_to_end(&mut bytes)?;
+        let state = unpacked.shared.lock();
+        assert_eq!(state.ahead, 0);
+        Ok(bytes)
+    }
+
+    fn unpacked(path: &Path) -> io::Result<Vec<u8>> {
+        unpacked_ahead(path, 64 << 20)
+    }
+
+    #[test]
+    fn files_of_few_long_and_many_short_frames_come_out_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        for (format, name) in [(Format::Zstd, "x.zst"), (Format::Gzip, "x.gz")] {
+            let path = dir.path().join(name);
+            for lengths in [vec![9_000_000], vec![20_000; 450], vec![7_000_000, 1, 0, 50_000, 3_000_000, 10]] {
+                let frames: Vec<Vec<u8>> = (0..).zip(&lengths).map(|(seed, &len)| noise(len, seed)).collect();
+                std::fs::write(&path, packed(format, &frames)).unwrap();
+                for most_ahead in [0, 5 << 20, 64 << 20] {
+                    assert!(unpacked_ahead(&path, most_ahead).unwrap() == frames.concat(), "{format:?} {lengths:?}");
+                }
+            }
+            // What looks like a beginning and is none: text that holds the magic, stored as it is.
+            let mut tricky = noise(1_000_000, 3);
+            (0..999_990).step_by(999).for_each(|at| tricky[at..at + 3].copy_from_slice(&format.magic()[..3]));
+            let frames = vec![tricky; 9];
+            std::fs::write(&path, packed(format, &frames)).unwrap();
+            assert!(unpacked(&path).unwrap() == frames.concat(), "{format:?}");
+        }
+    }
+
+    #[test]
+    fn damage_is_an_error_wherever_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.gz");
+        let frames: Vec<Vec<u8>> = (0..30).map(|seed| noise(300_000, seed)).collect();
+        let whole = packed(Format::Gzip, &frames);
+        for place in (1000..whole.len()).step_by(700_001) {
+            let mut bytes = whole.clone();
+            bytes[place] ^= 0xff;
+            std::fs::write(&path, bytes).unwrap();
+            assert!(unpacked(&path).is_err(), "byte {place}");
+        }
+        std::fs::write(&path, &whole[..whole.len() - 5]).unwrap();
+        assert!(unpacked(&path).is_err());
+    }
+}

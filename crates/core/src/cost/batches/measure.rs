@@ -1,0 +1,100 @@
+//! Measuring batches of drawn queries, of many sizes.
+
+use std::time::{Duration, Instant};
+
+use crate::base::random::Random;
+use crate::query::{Mode, Query};
+use crate::search::{Answers, ExecError, Executor, Request};
+
+/// Which batches are measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchOptions {
+    /// The sizes, ascending.
+    pub sizes: Vec<u32>,
+    /// Batches of each size, at least.
+    pub repeats: usize,
+    /// For so long batches of one size are repeated beyond that.
+    pub time_a_size: Duration,
+    /// Draws the queries.
+    pub seed: u64,
+}
+
+impl Default for BatchOptions {
+    fn default() -> Self {
+        Self {
+            sizes: (0..=12).map(|power| 1 << power).collect(),
+            repeats: 8,
+            time_a_size: Duration::from_millis(150),
+            seed: 1,
+        }
+    }
+}
+
+/// A batch that was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BatchSample {
+    /// Its queries, as positions in the work that they were drawn from.
+    pub work: Vec<u32>,
+    /// From submission to the answers in host memory, in microseconds.
+    pub total_us: f64,
+    /// The device's own time of it; 0 where the device has no clock.
+    pub device_us: f64,
+    /// In which the thread prepared requests and read answers, much of it while the device worked; where the executor
+    /// doesn't tell, whatever the device did not take.
+    pub host_us: f64,
+}
+
+/// No size is repeated more often than this.
+const MOST_REPEATS: usize = 64;
+/// The stream of random numbers that batches are drawn from.
+const STREAM: u64 = 0xBA7C;
+
+/// Runs batches drawn from `work` (a query and the mode to ask it in) for `k` documents each, of every size in turn.
+/// Every other batch is drawn from all of it, so that modes mix; those between from one mode alone, so that it can be
+/// told what each mode adds.
+///
+/// # Errors
+/// If a batch fails.
+///
+/// # Panics
+/// If `work` is empty.
+pub fn measure_batches(
+    executor: &mut dyn Executor,
+    work: &[(&Query, Mode)],
+    k: usize,
+    options: &BatchOptions,
+) -> Result<Vec<BatchSample>, ExecError> {
+    let mut random = Random::new(options.seed, STREAM);
+    let mut answers = Answers::default();
+    let mut samples = Vec::new();
+    let everything: Vec<u32> = (0..work.len() as u32).collect();
+    let in_mode = |mode| everything.iter().copied().filter(|&i| work[i as usize].1 == mode).collect::<Vec<u32>>();
+    let by_mode: Vec<Vec<u32>> = Mode::ALL.into_iter().map(in_mode).filter(|some| !some.is_empty()).collect();
+    for &size in &options.sizes {
+        let began = Instant::now();
+        // The first one warms caches and buffers, and does not count.
+        for repeat in 0..=MOST_REPEATS {
+            if repeat > options.repeats && began.elapsed() > options.time_a_size {
+                break;
+            }
+            let from = if repeat % 2 == 0 { &everything } else { &by_mode[repeat / 2 % by_mode.len()] };
+            let drawn: Vec<u32> = (0..size).map(|_| from[random.below(from.len() as u32) as usize]).collect();
+            let batch: Vec<Request<'_>> = drawn
+                .iter()
+                .map(|&i| {
+                    let (query, mode) = work[i as usize];
+                    Request { query, mode, k }
+                })
+                .collect();
+            let submitted = Instant::now();
+            let execution = executor.search_batch(&batch, &mut answers)?;
+            let total_us = submitted.elapsed().as_nanos() as f64 / 1e3;
+            if repeat > 0 {
+                let device_us = execution.device_us.unwrap_or(0.0).min(total_us);
+                let host_us = execution.host_us.unwrap_or(total_us - device_us).min(total_us);
+                samples.push(BatchSample { work: drawn, total_us, device_us, host_us });
+            }
+        }
+    }
+    Ok(samples)
+}

@@ -1,0 +1,386 @@
+//! A machine file's numbers on lanes, laid out to be asked millions of times a second.
+
+use super::batches::{AskedBatch, BatchCompany, BatchTimes, Spell};
+use super::draws::{STEP, interpolated, unit, value_at};
+use super::{AfterIdle, InUse, LaneFile, Quantile};
+use crate::base::machine::{Class, PerClass};
+use crate::base::random::{exp, ln, mix};
+use crate::base::time::Nanos;
+use crate::cost::Contention;
+
+/// Idle times are told apart by their octave and its quarters.
+const QUARTERS: usize = 4;
+/// Octaves of a 64-bit number of nanoseconds.
+const OCTAVES: usize = 64;
+
+/// What serving costs on lanes of a class: [`LaneFile`], ready for use.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LaneCosts {
+    stream: f64,
+    spacing: f64,
+    /// By share, evenly from none to all: how many times longer, and what beyond.
+    in_use: Vec<(f64, Nanos)>,
+    memory_ns: f64,
+    /// By octave and quarter of the idle time in nanoseconds: handing over, and how many times longer.
+    after_idle: Vec<(Nanos, f64)>,
+    hand_back: Nanos,
+    /// By busy lanes of the class, itself counted; more than the last count as that.
+    crowding: Vec<f64>,
+    beside: PerClass<f64>,
+    batches: BatchCompany,
+    is_gpu: bool,
+    speeds: Vec<Quantile>,
+    speed_lasts_ns: f64,
+    noise: Vec<Quantile>,
+    stalls_per_ns: f64,
+    stall_us: Vec<Quantile>,
+}
+
+/// What is remembered of a lane from query to query.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LaneState {
+    /// The share of its time that was work lately.
+    in_use: f64,
+    /// How many times longer work takes at this moment, and until when.
+    speed: f64,
+    speed_until: Nanos,
+    /// Of a GPU's lane, how slow its thread was at its last batch.
+    spell: Option<Spell>,
+}
+
+impl Default for LaneState {
+    fn default() -> Self {
+        Self { in_use: 0.0, speed: 1.0, speed_until: Nanos::ZERO, spell: None }
+    }
+}
+
+/// Steps of the share of a lane's time.
+const SHARES: usize = 64;
+
+impl LaneCosts {
+    /// Of lanes of `class`; what queries of a workload were found to take in `company` stands in the place of what the
+    /// machine's own did.
+    pub(super) fn new(class: Class, file: &LaneFile, company: Option<&Contention>) -> Self {
+        let crowding: Vec<(f64, f64)> =
+            file.crowding.iter().map(|point| (f64::from(point.busy), point.times)).collect();
+        let beside = PerClass::from_fn(|class| file.beside.get(&class).copied().unwrap_or(1.0));
+        let own = company.filter(|company| class == Class::CPU && !company.cpu.is_empty());
+        let (stream, crowding, beside) = match own {
+            Some(company) => {
+                let alone = company.cpu[0].times;
+                let crowding = company.cpu.iter().map(|point| (f64::from(point.busy), point.times / alone)).collect();
+                let beside = |class: Class| if class.is_gpu() { company.cpu_beside_gpu } else { 1.0 };
+                (alone, crowding, PerClass::from_fn(beside))
+            }
+            None => (file.stream, crowding, beside),
+        };
+        let by_lanes = |points: &[(f64, f64)]| {
+            let most = points.last().map_or(1, |&(lanes, _)| lanes.max(1.0) as u32);
+            let at = |lanes| interpolated(points.iter().copied(), f64::from(lanes)).unwrap_or(1.0);
+            (0..=most).map(at).collect::<Vec<f64>>()
+        };
+        let own = company.filter(|company| class.is_gpu() && !company.gpu_in_use.is_empty());
+        let told = own.map_or(&file.in_use, |company| &company.gpu_in_use);
+        let in_use = (0..=SHARES).map(|step| {
+            let share = step as f64 / SHARES as f64;
+            let at =
+                |value: fn(&InUse) -> f64| interpolated(told.iter().map(|point| (point.share, value(point))), share);
+            (at(|point| point.times).unwrap_or(1.0), Nanos::from_us(at(|point| point.plus_us).unwrap_or(0.0)))
+        });
+        Self {
+            stream,
+            spacing: file.spacing,
+            in_use: in_use.collect(),
+            memory_ns: file.memory_ms * 1e6,
+            after_idle: (0..OCTAVES * QUARTERS).map(|slot| after_idle(file, slot)).collect(),
+            hand_back: Nanos::from_us(file.hand_back_us),
+            crowding: by_lanes(&crowding),
+            beside,
+            batches: BatchCompany::new((file.batch_host, file.batch_device), company.filter(|_| class.is_gpu())),
+            is_gpu: class.is_gpu(),
+            speeds: file.speeds.clone(),
+            speed_lasts_ns: file.speed_lasts_ms * 1e6,
+            noise: file.noise.clone(),
+            stalls_per_ns: if file.stalls.us.is_empty() { 0.0 } else { file.stalls.per_s / 1e9 },
+            stall_us: file.stalls.us.clone(),
+        }
+    }
+
+    /// The same where handing over takes its real time anyway.
+    #[must_use]
+    pub fn without_hand_over(mut self) -> Self {
+        self.after_idle.iter_mut().for_each(|(hand_over, _)| *hand_over = Nanos::ZERO);
+        Self { hand_back: Nanos::ZERO, ..self }
+    }
+
+    /// Work in a stream over work alone.
+    #[must_use]
+    pub fn stream(&self) -> f64 {
+        self.stream
+    }
+
+    /// Of a lane that holds several batches: the share of what a query takes alone that passes between the ends of two.
+    #[must_use]
+    pub fn spacing(&self) -> f64 {
+        self.spacing
+    }
+
+    /// From the end of the work until the dispatcher knows.
+    #[must_use]
+    pub fn hand_back(&self) -> Nanos {
+        self.hand_back
+    }
+
+    /// What company makes of a batch. `number` is what chance is drawn from.
+    #[must_use]
+    #[inline]
+    pub fn batch(&self, state: &mut LaneState, batch: &AskedBatch, now: Nanos, number: u64) -> BatchTimes {
+        let mut bits = mix(number);
+        self.enter_moment(state, now, &mut bits);
+        let times = self.batches.times(batch, &mut state.spell, state.speed, bits);
+        BatchTimes { host: times.host * state.speed, ..times }
+    }
+
+    /// Remembers that the lane worked for so long after having been idle.
+    #[inline]
+    pub fn note_work(&self, state: &mut LaneState, idle: Nanos, taken: Nanos) {
+        state.in_use *= exp(-(idle.0 as f64) / self.memory_ns);
+        state.in_use = 1.0 - (1.0 - state.in_use) * exp(-(taken.0 as f64) / self.memory_ns);
+    }
+
+    /// Draws how fast the core is from now on, where the last moment is over.
+    #[inline]
+    fn enter_moment(&self, state: &mut LaneState, now: Nanos, bits: &mut u64) {
+        if self.speeds.is_empty() || now < state.speed_until {
+            return;
+        }
+        state.speed = value_at(&self.speeds, unit(*bits)).unwrap_or(1.0);
+        *bits = mix(*bits ^ STEP);
+        let lasts = -ln(unit(*bits).max(1e-9)) * self.speed_lasts_ns;
+        state.speed_until = now + Nanos(lasts as u64);
+        *bits = mix(*bits ^ STEP);
+    }
+
+    /// From the dispatcher's start until a lane is at work that has been idle for so long.
+    #[must_use]
+    #[inline]
+    pub fn hand_over(&self, idle: Nanos) -> Nanos {
+        self.after_idle[slot_of(idle)].0
+    }
+
+    /// How many times longer work takes while so many lanes of its class work, itself counted, and, by class, others do.
+    #[must_use]
+    #[inline]
+    pub fn crowded(&self, class: Class, busy: &PerClass<u32>) -> f64 {
+        let own = self.crowding[(busy[class] as usize).min(self.crowding.len() - 1)];
+        let others = Class::ALL.into_iter().filter(|&other| other != class && busy[other] > 0);
+        others.fold(own, |times, other| times * self.beside[other])
+    }
+
+    /// What work takes that takes `in_stream` in a stream, on a lane that has been idle for so long, while others make
+    /// it `crowded` times longer. `number` is what chance is drawn from: the same for the same number.
+    #[must_use]
+    #[inline]
+    pub fn work(
+        &self,
+        state: &mut LaneState,
+        in_stream: Nanos,
+        idle: Nanos,
+        crowded: f64,
+        now: Nanos,
+        number: u64,
+    ) -> Nanos {
+        state.in_use *= exp(-(idle.0 as f64) / self.memory_ns);
+        let (times, plus) = self.in_use[(state.in_use * SHARES as f64) as usize];
+        let mut bits = mix(number);
+        let speed = if self.is_gpu {
+            // A GPU lane's speeds are those of its thread at batches; how a query alone varies is all noise.
+            1.0
+        } else {
+            self.enter_moment(state, now, &mut bits);
+            state.speed
+        };
+        let times = times * self.after_idle[slot_of(idle)].1;
+        let expected = (in_stream.scaled(times) + plus).scaled(crowded * speed);
+        let taken = self.varied(expected, bits);
+        state.in_use = 1.0 - (1.0 - state.in_use) * exp(-(taken.0 as f64) / self.memory_ns);
+        taken
+    }
+
+    fn varied(&self, expected: Nanos, bits: u64) -> Nanos {
+        let varied = match value_at(&self.noise, unit(bits)) {
+            Some(times) => expected.scaled(times),
+            None => expected,
+        };
+        let chance = self.stalls_per_ns * varied.0 as f64;
+        if chance <= 0.0 {
+            return varied;
+        }
+        let bits = mix(bits ^ STEP);
+        // One stall at most: two in one query are rarer than what is known of either.
+        if unit(bits) >= chance {
+            return varied;
+        }
+        varied + Nanos::from_us(value_at(&self.stall_us, unit(mix(bits))).unwrap_or(0.0))
+    }
+}
+
+/// Where an idle time stands in the table.
+#[inline]
+fn slot_of(idle: Nanos) -> usize {
+    let ns = idle.0.max(QUARTERS as u64);
+    let octave = 63 - ns.leading_zeros() as usize;
+    octave * QUARTERS + (ns >> (octave - 2)) as usize % QUARTERS
+}
+
+/// What the file says of the idle times of a slot, at its middle.
+fn after_idle(file: &LaneFile, slot: usize) -> (Nanos, f64) {
+    let (octave, quarter) = (slot / QUARTERS, slot % QUARTERS);
+    let idle_us = 2f64.powi(octave as i32) * (1.0 + (quarter as f64 + 0.5) / QUARTERS as f64) / 1e3;
+    let at = |value: fn(&AfterIdle) -> f64| {
+        let points = file.after_idle.iter().map(|point| (point.idle_us.max(1e-3).ln(), value(point)));
+        interpolated(points, idle_us.ln())
+    };
+    (Nanos::from_us(at(|point| point.hand_over_us).unwrap_or(0.0)), at(|point| point.times).unwrap_or(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Crowding, Stalls};
+    use super::*;
+    use crate::cost::{BatchContention, CpuContention};
+    use std::collections::BTreeMap;
+
+    fn quantiles(points: &[(f64, f64)]) -> Vec<Quantile> {
+        points.iter().map(|&(share, value)| Quantile { share, value }).collect()
+    }
+
+    fn file() -> LaneFile {
+        LaneFile {
+            stream: 0.7,
+            spacing: 1.0,
+            in_use: vec![
+                InUse { share: 0.0, times: 1.5, plus_us: 2.0 },
+                InUse { share: 1.0, times: 1.0, plus_us: 0.0 },
+            ],
+            memory_ms: 2.0,
+            after_idle: vec![
+                AfterIdle { idle_us: 1.0, hand_over_us: 0.5, times: 1.0 },
+                AfterIdle { idle_us: 100.0, hand_over_us: 1.5, times: 1.4 },
+            ],
+            hand_back_us: 0.25,
+            crowding: vec![Crowding { busy: 1, times: 1.0 }, Crowding { busy: 5, times: 1.2 }],
+            beside: BTreeMap::from([(Class::GPU, 1.1)]),
+            batch_host: 1.0,
+            batch_device: 1.0,
+            speeds: Vec::new(),
+            speed_lasts_ms: 10.0,
+            noise: quantiles(&[(0.0, 0.9), (0.5, 1.1), (1.0, 1.3)]),
+            stalls: Stalls { per_s: 1000.0, us: quantiles(&[(0.0, 5.0), (1.0, 5.0)]) },
+        }
+    }
+
+    #[test]
+    fn what_lies_between_two_idle_times_goes_by_their_logarithm() {
+        let lanes = LaneCosts::new(Class::CPU, &file(), None);
+        let at = |us: f64| lanes.after_idle[slot_of(Nanos::from_us(us))];
+        assert_eq!((at(0.0).1, at(0.9).0), (1.0, Nanos(500)));
+        // Slots are an eighth of an octave wide to either side.
+        assert!((at(10.0).1 - 1.2).abs() < 0.01, "{:?}", at(10.0));
+        assert_eq!(at(1e6), (Nanos(1500), 1.4));
+        assert_eq!(slot_of(Nanos(u64::MAX)), OCTAVES * QUARTERS - 1);
+    }
+
+    #[test]
+    fn a_lane_warms_up_as_it_works_and_cools_as_it_idles() {
+        let calm = LaneFile { noise: Vec::new(), stalls: Stalls::default(), ..file() };
+        let lanes = LaneCosts::new(Class::CPU, &calm, None);
+        let mut state = LaneState::default();
+        let mut work =
+            |idle_us: f64| lanes.work(&mut state, Nanos(100_000), Nanos::from_us(idle_us), 1.0, Nanos::ZERO, 1);
+        // 1.5 times and 2 us more on a cold lane, 1.4 times that after a pause.
+        assert_eq!(work(1e6), Nanos(212_000));
+        let warm = (0..500).map(|_| work(0.0)).last();
+        assert!(warm.is_some_and(|warm| warm < Nanos(102_000)), "{warm:?}");
+        assert!(work(2000.0) > Nanos(170_000));
+        assert_eq!(work(1e6), Nanos(212_000));
+    }
+
+    #[test]
+    fn a_core_is_slow_for_as_long_as_it_is() {
+        let slow_or_not = quantiles(&[(0.5, 1.0), (0.500001, 2.0)]);
+        let calm = LaneFile {
+            in_use: Vec::new(),
+            noise: Vec::new(),
+            stalls: Stalls::default(),
+            speeds: slow_or_not,
+            speed_lasts_ms: 1.0,
+            ..file()
+        };
+        let lanes = LaneCosts::new(Class::CPU, &calm, None);
+        let mut state = LaneState::default();
+        let at = |i: u64| Nanos(i * 10_000);
+        let work: Vec<u64> =
+            (0..20_000).map(|i| lanes.work(&mut state, Nanos(1000), Nanos::ZERO, 1.0, at(i), i).0).collect();
+        let slow = work.iter().filter(|&&ns| ns > 1500).count();
+        let changes = work.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        // 200 ms of moments of a millisecond each, of which every other changes.
+        assert!((6000..14_000).contains(&slow) && (60..150).contains(&changes), "{slow} slow, {changes} changes");
+    }
+
+    #[test]
+    fn crowding_counts_the_own_class_and_who_works_beside() {
+        let lanes = LaneCosts::new(Class::CPU, &file(), None);
+        let times = |cpu, gpu| lanes.crowded(Class::CPU, &PerClass::two(cpu, gpu));
+        assert_eq!([times(1, 0), times(3, 0), times(9, 0)], [1.0, 1.1, 1.2]);
+        assert!((times(1, 2) - 1.1).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_a_workload_takes_in_company_stands_before_what_the_machine_says() {
+        let company = Contention {
+            cpu: vec![CpuContention { busy: 1, times: 0.8 }, CpuContention { busy: 5, times: 1.6 }],
+            cpu_beside_gpu: 1.5,
+            gpu_batches: vec![
+                BatchContention { busy_cpus: 0, host: 1.0, device: 1.0 },
+                BatchContention { busy_cpus: 4, host: 2.0, device: 1.2 },
+            ],
+            gpu_in_use: vec![
+                InUse { share: 0.0, times: 2.0, plus_us: 0.0 },
+                InUse { share: 1.0, times: 4.0, plus_us: 0.0 },
+            ],
+            gpu_streams: Vec::new(),
+        };
+        let cpu = LaneCosts::new(Class::CPU, &file(), Some(&company));
+        assert_eq!((cpu.stream(), cpu.crowded(Class::CPU, &PerClass::two(3, 0))), (0.8, 1.5));
+        assert_eq!(cpu.crowded(Class::CPU, &PerClass::two(9, 1)), 3.0);
+        let gpu = LaneCosts::new(Class::GPU, &file(), Some(&company));
+        let batch = |lanes: &LaneCosts, busy| {
+            let batch = AskedBatch { queries: 16, busy_cpus: busy, ..AskedBatch::default() };
+            let times = lanes.batch(&mut LaneState::default(), &batch, Nanos::ZERO, 1);
+            (times.host, times.device)
+        };
+        assert_eq!([0, 2, 9].map(|busy| batch(&gpu, busy)), [(1.0, 1.0), (1.5, 1.1), (2.0, 1.2)]);
+        assert_eq!((gpu.in_use[0].0, gpu.in_use[SHARES / 2].0, gpu.in_use[SHARES].0), (2.0, 3.0, 4.0));
+        // Without a GPU among what was measured, all of that is the machine file's.
+        let none = Contention { gpu_batches: Vec::new(), gpu_in_use: Vec::new(), ..company };
+        let gpu = LaneCosts::new(Class::GPU, &LaneFile { batch_host: 1.3, ..file() }, Some(&none));
+        assert_eq!(batch(&gpu, 3), (1.3, 1.0));
+        assert_eq!(gpu.in_use, LaneCosts::new(Class::GPU, &file(), None).in_use);
+    }
+
+    #[test]
+    fn noise_has_its_distribution_and_stalls_come_as_often_as_they_should() {
+        let calm = LaneCosts::new(Class::CPU, &LaneFile { stalls: Stalls::default(), ..file() }, None);
+        let expected = Nanos(100_000);
+        let count = 20_000;
+        let mean = |lanes: &LaneCosts| {
+            (0..count).map(|i| lanes.varied(expected, mix(i)).0 as f64).sum::<f64>() / count as f64 / 1e3
+        };
+        // Evenly from 0.9 to 1.3 of it, so that the mean of so many is known to 0.1 %.
+        assert!((mean(&calm) - 110.0).abs() < 0.3, "{}", mean(&calm));
+        // A tenth of them and a little more is stalled for 5 us.
+        let stalled = mean(&LaneCosts::new(Class::CPU, &file(), None)) - mean(&calm);
+        assert!((stalled - 0.55).abs() < 0.05, "{stalled}");
+    }
+}

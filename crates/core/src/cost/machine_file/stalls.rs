@@ -1,0 +1,218 @@
+//! What holds the dispatcher's core up, and when: by the time, whatever the dispatcher does.
+//!
+//! A core is taken away from who works on it and from who waits on it alike. So stalls come as a Poisson process in simulated
+//! time, one after another, and a dispatcher that has little to do meets few of them:
+//!
+//! ```text
+//!   stalls       |###|            |#####|          |##|
+//!   could        [round ]     [round ]                    [round ]
+//!   does         ....[round ] [rou.......nd ]             [round ]
+//! ```
+//!
+//! A round that could begin during one begins when it is over, with all that has come until then; one that is under way ends
+//! later by as much. Each stall is drawn from the one before: the same run meets the same ones, whoever plays it.
+
+use super::draws::{STEP, unit, value_at};
+use super::{Quantile, Stalls};
+use crate::base::random::{ln, mix};
+use crate::base::time::Nanos;
+
+/// The stream of randomness.
+const STREAM: u64 = 0x5354_414C;
+/// A run that stands still for so many stalls has met none of them.
+const FAR: f64 = 4e6;
+
+/// How often the dispatcher's core is taken away, and for how long: [`Stalls`], ready for use.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DispatcherStalls {
+    /// From the end of one to the next, in the mean; 0 where there are none.
+    gap_ns: f64,
+    us: Vec<Quantile>,
+}
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stall {
+    from: Nanos,
+    until: Nanos,
+    /// What the next one is drawn from.
+    bits: u64,
+}
+
+/// The stalls of a run, in order of time.
+#[derive(Clone, Debug)]
+pub struct StallClock {
+    stalls: DispatcherStalls,
+    /// The first that is not over.
+    next: Stall,
+}
+
+impl DispatcherStalls {
+    pub(super) fn new(file: &Stalls) -> Self {
+        let gap_ns = if file.per_s > 0.0 && !file.us.is_empty() { 1e9 / file.per_s } else { 0.0 };
+        Self { gap_ns, us: file.us.clone() }
+    }
+
+    /// Those that a run meets on node number `node` of its cluster, 0 if it has but one, if the query in `first_row` arrives first:
+    /// other arrivals meet others, and the same ones the same at every rate and under every policy.
+    #[must_use]
+    pub fn of_run(&self, node: u32, first_row: u32) -> StallClock {
+        let bits = mix(mix(STREAM ^ u64::from(node)) ^ u64::from(first_row));
+        StallClock { next: self.after(Nanos::ZERO, bits), stalls: self.clone() }
+    }
+
+    fn after(&self, end: Nanos, bits: u64) -> Stall {
+        if self.gap_ns == 0.0 {
+            return Stall { from: Nanos::MAX, until: Nanos::MAX, bits };
+        }
+        let gap_ns = -ln(1.0 - unit(bits)) * self.gap_ns;
+        // Two never share a moment.
+        let from = end + Nanos(1) + Nanos(gap_ns as u64);
+        let bits = mix(bits ^ STEP);
+        let lasts_us = value_at(&self.us, unit(bits)).unwrap_or(0.0);
+        Stall { from, until: from + Nanos::from_us(lasts_us), bits: mix(bits ^ STEP) }
+    }
+
+    /// When a round begins that could at `at`, where `next` is the first stall that may not be over, and which is then.
+    #[cold]
+    fn begin(&self, mut next: Stall, at: Nanos) -> (Nanos, Stall) {
+        if at == Nanos::MAX {
+            return (at, next);
+        }
+        if at.since(next.until).0 as f64 > FAR * self.gap_ns {
+            next = self.after(at, next.bits);
+        }
+        while next.until <= at {
+            next = self.after(next.until, next.bits);
+        }
+        if at < next.from { (at, next) } else { (next.until, self.after(next.until, next.bits)) }
+    }
+
+    /// The same of when a round ends that would at `at`.
+    #[cold]
+    fn end(&self, mut next: Stall, mut at: Nanos) -> (Nanos, Stall) {
+        while next.from <= at && at < Nanos::MAX {
+            at += next.until.since(next.from);
+            next = self.after(next.until, next.bits);
+        }
+        (at, next)
+    }
+}
+
+impl StallClock {
+    /// When a round begins that could at `at`: then, or when the stall is over that lasts then.
+    #[must_use]
+    #[inline(always)]
+    pub fn begin_at(&self, at: Nanos) -> Nanos {
+        if at < self.next.from { at } else { self.stalls.begin(self.next, at).0 }
+    }
+
+    /// The same; `at` is no earlier than the end of the round before, and stalls before are forgotten.
+    #[inline(always)]
+    pub fn begin(&mut self, at: Nanos) -> Nanos {
+        if at < self.next.from {
+            return at;
+        }
+        let (begin, next) = self.stalls.begin(self.next, at);
+        self.next = next;
+        begin
+    }
+
+    /// When the round ends that began last and would end at `at`: later by the stalls that come meanwhile.
+    #[must_use]
+    #[inline(always)]
+    pub fn end(&mut self, at: Nanos) -> Nanos {
+        if at < self.next.from {
+            return at;
+        }
+        let (end, next) = self.stalls.end(self.next, at);
+        self.next = next;
+        end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stalls(per_s: f64, points: &[(f64, f64)]) -> DispatcherStalls {
+        let us = points.iter().map(|&(share, value)| Quantile { share, value }).collect();
+        DispatcherStalls::new(&Stalls { per_s, us })
+    }
+
+    /// The first so many of a run, each from when until when.
+    fn first(stalls: &DispatcherStalls, node: u32, row: u32, count: usize) -> Vec<(Nanos, Nanos)> {
+        let first = stalls.of_run(node, row).next;
+        let all = std::iter::successors(Some(first), |stall| Some(stalls.after(stall.until, stall.bits)));
+        all.take(count).map(|stall| (stall.from, stall.until)).collect()
+    }
+
+    #[test]
+    fn they_come_as_often_and_last_as_long_as_they_should() {
+        let stalls = stalls(200.0, &[(0.0, 100.0), (0.9, 100.0), (0.9, 3000.0), (1.0, 3000.0)]);
+        let all = first(&stalls, 0, 0, 20_000);
+        let lasted: u64 = all.iter().map(|(from, until)| until.since(*from).0).sum();
+        let gaps: Vec<f64> = all.windows(2).map(|two| two[1].0.since(two[0].1).as_ms()).collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let square = gaps.iter().map(|gap| gap * gap).sum::<f64>() / gaps.len() as f64;
+        // Exponential gaps of 5 ms: their square is twice that of the mean. A tenth lasts 3 ms, the others a tenth of one.
+        assert!((mean - 5.0).abs() < 0.15 && (square / (mean * mean) - 2.0).abs() < 0.15, "{mean}, {square}");
+        assert!((lasted as f64 / 20_000.0 / 390e3 - 1.0).abs() < 0.05, "{lasted}");
+        // Others for other arrivals, and for each node; the same for the same.
+        assert_eq!(first(&stalls, 0, 0, 3), all[..3]);
+        assert!(first(&stalls, 0, 1, 1)[0] != all[0] && first(&stalls, 1, 0, 1)[0] != all[0]);
+    }
+
+    #[test]
+    fn a_round_begins_after_a_stall_and_ends_later_by_those_on_its_way() {
+        let stalls = stalls(1000.0, &[(1.0, 40.0)]);
+        let all = first(&stalls, 0, 7, 3);
+        let [(from, until), (second, second_until), (third, _)] = all[..] else { panic!("{all:?}") };
+        let mut clock = stalls.of_run(0, 7);
+        assert_eq!(
+            [Nanos(from.0 - 1), from, Nanos(until.0 - 1), until].map(|at| clock.begin_at(at)),
+            [Nanos(from.0 - 1), until, until, until]
+        );
+        // Nothing is forgotten by asking; then the first one is over.
+        assert_eq!(
+            (clock.begin(Nanos(from.0 - 10)), clock.end(Nanos(from.0 - 5))),
+            (Nanos(from.0 - 10), Nanos(from.0 - 5))
+        );
+        assert_eq!(clock.end(from + Nanos(5)), until + Nanos(5));
+        assert_eq!((clock.begin(until + Nanos(5)), clock.begin_at(from)), (until + Nanos(5), from));
+        // A round over both that are left: from before the second until after the third.
+        assert_eq!(clock.begin(Nanos(second.0 - 1)), Nanos(second.0 - 1));
+        let work = third.since(second_until) + Nanos(10);
+        assert_eq!(clock.end(Nanos(second.0 - 1) + work), Nanos(second.0 - 1) + work + Nanos(80_000));
+    }
+
+    #[test]
+    fn asked_late_or_often_they_are_the_same() {
+        let stalls = stalls(5000.0, &[(0.0, 20.0), (1.0, 300.0)]);
+        let (mut often, mut late) = (stalls.of_run(0, 3), stalls.of_run(0, 3));
+        let (mut at, mut now) = (Nanos::ZERO, Nanos::ZERO);
+        for i in 0..2000 {
+            at += Nanos(mix(i) % 700_000);
+            // The one looks at each microsecond before, as a driver may that is idle; the other when it has to.
+            let looks = (0..=20).map(|us| Nanos(at.0.saturating_sub(20_000) + us * 1000));
+            let begin = late.begin(at);
+            now = looks.fold(now, |now, look| often.begin(now.max(look)));
+            assert_eq!(now, begin);
+            at = begin;
+        }
+        assert_eq!(often.next, late.next);
+    }
+
+    #[test]
+    fn none_come_where_none_are_told_and_time_may_end() {
+        for stalls in [DispatcherStalls::default(), stalls(0.0, &[(1.0, 5.0)]), stalls(5.0, &[])] {
+            let mut clock = stalls.of_run(0, 0);
+            let at = Nanos(u64::MAX / 2);
+            assert_eq!((clock.begin_at(at), clock.begin(at), clock.end(at)), (at, at, at));
+            assert_eq!((clock.begin(Nanos::MAX), clock.end(Nanos::MAX)), (Nanos::MAX, Nanos::MAX));
+        }
+        let mut clock = stalls(1e6, &[(1.0, 0.1)]).of_run(0, 0);
+        assert!(clock.begin(Nanos(u64::MAX / 2)) < Nanos(u64::MAX / 2 + 1000));
+        assert_eq!((clock.begin(Nanos::MAX), clock.end(Nanos::MAX)), (Nanos::MAX, Nanos::MAX));
+    }
+}

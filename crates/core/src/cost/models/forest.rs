@@ -1,0 +1,125 @@
+//! Random forest: the mean of many regression trees, each grown on samples drawn with repetition.
+//!
+//! Fitted by `smartcore`; its nodes are copied into [`Tree`]s.
+
+use serde::Deserialize;
+use smartcore::ensemble::random_forest_regressor::{RandomForestRegressor, RandomForestRegressorParameters};
+use smartcore::linalg::basic::matrix::DenseMatrix;
+
+use super::samples::Samples;
+use super::tree::{FitError, MAX_DEPTH, SmartcoreNodes, StoredTree, Tree, convert, matrix};
+use super::{FitOptions, LN_US, Regression};
+use crate::base::random::exp;
+use crate::cost::inputs::{InputSet, NUM_INPUTS};
+
+/// Trees of a forest: more gain nothing that shows.
+const TREES: usize = 40;
+/// The most trees of a forest in a file.
+const MOST_TREES: usize = 1000;
+/// The fewest samples behind a leaf.
+const MIN_LEAF: usize = 3;
+
+/// Trees, of whose answers the mean counts.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::cost) struct Forest(Vec<Tree>);
+
+type FittedForest = RandomForestRegressor<f64, f64, DenseMatrix<f64>, Vec<f64>>;
+
+/// What is read of `smartcore`'s stored form.
+#[derive(Deserialize)]
+struct SmartcoreForest {
+    forest_regressor: SmartcoreTrees,
+}
+
+#[derive(Deserialize)]
+struct SmartcoreTrees {
+    trees: Vec<SmartcoreNodes>,
+}
+
+impl Forest {
+    /// Fits a forest of so many trees, each on samples drawn with repetition, asking about a third of the inputs at each
+    /// question.
+    ///
+    /// # Errors
+    /// If `smartcore` refuses the samples.
+    fn of(samples: &Samples, trees: usize, max_depth: u16, min_leaf: usize, seed: u64) -> Result<Self, FitError> {
+        let parameters = RandomForestRegressorParameters::default()
+            .with_n_trees(trees)
+            .with_m((samples.known().iter().count() / 3).max(1))
+            .with_max_depth(max_depth + 1)
+            .with_min_samples_leaf(min_leaf)
+            .with_min_samples_split(2 * min_leaf)
+            .with_seed(seed);
+        let fitted = FittedForest::fit(&matrix(samples)?, &samples.ln_us(), parameters).map_err(|e| e.to_string())?;
+        let known: Vec<usize> = samples.known().iter().collect();
+        let stored = serde_json::to_value(&fitted).map_err(|e| e.to_string())?;
+        let forest: SmartcoreForest = serde_json::from_value(stored).map_err(|e| format!("smartcore's forest: {e}"))?;
+        let mut trees = forest
+            .forest_regressor
+            .trees
+            .iter()
+            .map(|tree| convert(&tree.nodes, 0, &known))
+            .collect::<Result<Vec<_>, _>>()?;
+        for sample in samples.rows() {
+            trees.iter_mut().for_each(|tree: &mut Tree| tree.count(sample));
+        }
+        Ok(Self(trees))
+    }
+}
+
+impl Regression for Forest {
+    const NAME: &'static str = "forest";
+    const HELP: &'static str = "The mean of many regression trees: random forest";
+    const TARGET: &'static str = LN_US;
+
+    type Stored = Vec<StoredTree>;
+
+    fn fit(samples: &Samples, options: &FitOptions) -> Result<Self, FitError> {
+        Self::of(samples, TREES, MAX_DEPTH, MIN_LEAF, options.seed)
+    }
+
+    fn predict_us(&self, inputs: &[f64; NUM_INPUTS]) -> f64 {
+        exp(self.0.iter().map(|tree| tree.predict(inputs)).sum::<f64>() / self.0.len() as f64)
+    }
+
+    fn asks(&self) -> InputSet {
+        self.0.iter().flat_map(|tree| tree.asks().iter().collect::<Vec<_>>()).collect()
+    }
+
+    fn size(&self) -> (usize, &'static str) {
+        (self.0.len(), "trees")
+    }
+
+    fn stored(&self) -> Vec<StoredTree> {
+        self.0.iter().map(Tree::stored).collect()
+    }
+
+    fn checked(stored: &Vec<StoredTree>, features: InputSet, place: &str) -> Result<Self, String> {
+        if stored.is_empty() || stored.len() > MOST_TREES {
+            return Err(format!("{place}: {} trees, expected 1 to {MOST_TREES}", stored.len()));
+        }
+        let check = |(n, tree): (usize, &StoredTree)| tree.check(features, &format!("{place}[{n}]"), 0);
+        Ok(Self(stored.iter().enumerate().map(check).collect::<Result<_, _>>()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::models::tree::tests::{depth, world};
+
+    #[test]
+    fn a_forest_is_as_many_trees_of_the_same_kind() {
+        let samples = world();
+        let Forest(forest) = Forest::of(&samples, 7, 6, 5, 1).unwrap();
+        assert_eq!(forest.len(), 7);
+        assert!(forest[0] != forest[1]);
+        for tree in &forest {
+            let (leaves, depth) = (tree.size().0, depth(tree));
+            assert!(leaves > 4 && depth <= 6);
+        }
+        let mean = |row: &[f64; NUM_INPUTS]| forest.iter().map(|tree| tree.predict(row)).sum::<f64>() / 7.0;
+        let errors = samples.rows().iter().zip(samples.ln_us()).map(|(row, target)| (mean(row) - target).abs());
+        assert!(errors.sum::<f64>() / 600.0 < 0.2);
+    }
+}

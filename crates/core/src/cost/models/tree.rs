@@ -1,0 +1,340 @@
+//! Regression trees: questions about features, answered `yes` (at most the threshold) or `no`, down to a leaf.
+//!
+//! ```text
+//! postings <= 181200.5 ?
+//! |- yes: terms <= 2.5 ?
+//! |       |- yes: ln(us) 3.41   (118 samples)
+//! |       `- no:  ln(us) 4.02   (97 samples)
+//! `- no:  ln(us) 6.88           (61 samples)
+//! ```
+//!
+//! Trees suit search costs: they need no scaling of features, follow thresholds that real machines have (a cache,
+//! a launch overhead), never predict outside what was measured, and take well under a microsecond to ask. They are
+//! fitted by `smartcore` (CART: the split that lowers the squared error most) on the logarithm of the cost, so
+//! that a short query's error weighs as much as a long one's; the fitted nodes are then copied into this form,
+//! which can be read and stored.
+
+use serde::{Deserialize, Serialize};
+use smartcore::linalg::basic::matrix::DenseMatrix;
+use smartcore::tree::decision_tree_regressor::{DecisionTreeRegressor, DecisionTreeRegressorParameters};
+
+use super::samples::Samples;
+use super::{FitOptions, LN_US, Regression};
+use crate::base::random::exp;
+use crate::cost::inputs::{InputSet, Inputs, NUM_INPUTS};
+
+/// The most questions on a path from the root to a leaf. Bounds the recursion when files are read.
+pub(in crate::cost) const MAX_DEPTH: u16 = 40;
+
+/// What can go wrong in a fit, in words.
+pub(in crate::cost) type FitError = String;
+
+/// A node and what is below it.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::cost) enum Tree {
+    /// A question.
+    Split {
+        /// Position in [`Inputs::NAMES`].
+        feature: usize,
+        /// The largest value that takes `yes`.
+        threshold: f64,
+        yes: Box<Tree>,
+        no: Box<Tree>,
+    },
+    /// An answer.
+    Leaf {
+        /// Mean of the samples' targets.
+        value: f64,
+        /// Training samples that ended here.
+        samples: u32,
+    },
+}
+
+impl Tree {
+    /// Fits a tree that asks at most `max_depth` questions and keeps `min_leaf` samples in each leaf.
+    ///
+    /// # Errors
+    /// If `smartcore` refuses the samples.
+    pub(in crate::cost) fn fit(samples: &Samples, max_depth: u16, min_leaf: usize) -> Result<Self, FitError> {
+        let fitted = fit_smartcore(samples, max_depth, min_leaf)?;
+        let mut tree = read_smartcore(&fitted, samples)?;
+        for sample in samples.rows() {
+            tree.count(sample);
+        }
+        Ok(tree)
+    }
+
+    /// The value of the leaf that `features` lead to.
+    pub(in crate::cost) fn predict(&self, features: &[f64; NUM_INPUTS]) -> f64 {
+        let mut node = self;
+        loop {
+            match node {
+                Self::Leaf { value, .. } => return *value,
+                Self::Split { feature, threshold, yes, no } => {
+                    node = if features[*feature] <= *threshold { yes } else { no };
+                }
+            }
+        }
+    }
+
+    /// Adds one sample to the leaf that `features` lead to.
+    pub(super) fn count(&mut self, features: &[f64; NUM_INPUTS]) {
+        let mut node = self;
+        loop {
+            match node {
+                Self::Leaf { samples, .. } => {
+                    *samples += 1;
+                    return;
+                }
+                Self::Split { feature, threshold, yes, no } => {
+                    node = if features[*feature] <= *threshold { yes } else { no };
+                }
+            }
+        }
+    }
+}
+
+impl Regression for Tree {
+    const NAME: &'static str = "cart";
+    const HELP: &'static str = "A regression tree";
+    const TARGET: &'static str = LN_US;
+
+    type Stored = StoredTree;
+
+    fn fit(samples: &Samples, options: &FitOptions) -> Result<Self, FitError> {
+        Tree::fit(samples, options.max_depth, options.min_leaf)
+    }
+
+    fn predict_us(&self, inputs: &[f64; NUM_INPUTS]) -> f64 {
+        exp(self.predict(inputs))
+    }
+
+    fn asks(&self) -> InputSet {
+        match self {
+            Self::Leaf { .. } => InputSet::default(),
+            Self::Split { feature, yes, no, .. } => {
+                [*feature].into_iter().chain(yes.asks().iter()).chain(no.asks().iter()).collect()
+            }
+        }
+    }
+
+    fn size(&self) -> (usize, &'static str) {
+        let leaves = match self {
+            Self::Leaf { .. } => 1,
+            Self::Split { yes, no, .. } => yes.size().0 + no.size().0,
+        };
+        (leaves, "leaves")
+    }
+
+    fn stored(&self) -> StoredTree {
+        match self {
+            Tree::Leaf { value, samples } => {
+                StoredTree { value: Some(*value), samples: Some(*samples), ..StoredTree::default() }
+            }
+            Tree::Split { feature, threshold, yes, no } => StoredTree {
+                feature: Some(Inputs::NAMES[*feature].to_owned()),
+                threshold: Some(*threshold),
+                yes: Some(Box::new(yes.stored())),
+                no: Some(Box::new(no.stored())),
+                ..StoredTree::default()
+            },
+        }
+    }
+
+    fn checked(stored: &StoredTree, features: InputSet, place: &str) -> Result<Self, String> {
+        stored.check(features, place, 0)
+    }
+}
+
+type Fitted = DecisionTreeRegressor<f64, f64, DenseMatrix<f64>, Vec<f64>>;
+
+/// What is known of the samples, a column each.
+pub(super) fn matrix(samples: &Samples) -> Result<DenseMatrix<f64>, FitError> {
+    let known: Vec<usize> = samples.known().iter().collect();
+    let rows: Vec<Vec<f64>> =
+        samples.rows().iter().map(|row| known.iter().map(|&input| row[input]).collect()).collect();
+    DenseMatrix::from_2d_vec(&rows).map_err(|e| e.to_string())
+}
+
+fn fit_smartcore(samples: &Samples, max_depth: u16, min_leaf: usize) -> Result<Fitted, FitError> {
+    let parameters = DecisionTreeRegressorParameters::default()
+        // It counts levels, of which the first asks nothing.
+        .with_max_depth(max_depth + 1)
+        .with_min_samples_leaf(min_leaf)
+        .with_min_samples_split(2 * min_leaf);
+    Fitted::fit(&matrix(samples)?, &samples.ln_us(), parameters).map_err(|e| e.to_string())
+}
+
+/// What we need of `smartcore`'s stored form: its nodes are private, but serialise.
+#[derive(Deserialize)]
+struct SmartcoreTree {
+    tree_regressor: SmartcoreNodes,
+}
+
+#[derive(Deserialize)]
+pub(super) struct SmartcoreNodes {
+    pub(super) nodes: Vec<SmartcoreNode>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct SmartcoreNode {
+    output: f64,
+    split_feature: usize,
+    split_value: Option<f64>,
+    true_child: Option<usize>,
+    false_child: Option<usize>,
+}
+
+fn read_smartcore(fitted: &Fitted, samples: &Samples) -> Result<Tree, FitError> {
+    let known: Vec<usize> = samples.known().iter().collect();
+    let stored = serde_json::to_value(fitted).map_err(|e| e.to_string())?;
+    let tree: SmartcoreTree = serde_json::from_value(stored).map_err(|e| format!("smartcore's tree: {e}"))?;
+    convert(&tree.tree_regressor.nodes, 0, &known)
+}
+
+/// The subtree at `nodes[at]`, whose questions are about `known` inputs by their number. Depth is bounded by the depth asked
+/// of the fit.
+pub(super) fn convert(nodes: &[SmartcoreNode], at: usize, known: &[usize]) -> Result<Tree, FitError> {
+    let node = nodes.get(at).ok_or_else(|| format!("smartcore's tree lacks node {at}"))?;
+    Ok(match (node.split_value, node.true_child, node.false_child) {
+        (Some(threshold), Some(yes), Some(no)) => Tree::Split {
+            feature: *known
+                .get(node.split_feature)
+                .ok_or("smartcore's tree asks about a column that it was not given")?,
+            threshold: rounded(threshold),
+            yes: Box::new(convert(nodes, yes, known)?),
+            no: Box::new(convert(nodes, no, known)?),
+        },
+        _ => Tree::Leaf { value: rounded(node.output), samples: 0 },
+    })
+}
+
+/// Rounds to six decimals, so that a file holds short numbers and reads back to the same tree. Counts and their
+/// midpoints are exact; a log time moves by a millionth.
+fn rounded(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+/// A tree's form in files: either a question (`feature`, `threshold`, `yes`, `no`) or a leaf (`value`, `samples`).
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::cost) struct StoredTree {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    feature: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threshold: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    yes: Option<Box<StoredTree>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no: Option<Box<StoredTree>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    samples: Option<u32>,
+}
+
+impl StoredTree {
+    /// Checks the tree, whose questions may be about `features` only. `place` names it in errors.
+    ///
+    /// # Errors
+    /// The place of the node that is wrong, and what is wrong with it.
+    pub(crate) fn check(&self, features: InputSet, place: &str, depth: u16) -> Result<Tree, String> {
+        if depth > MAX_DEPTH {
+            return Err(format!("{place}: more than {MAX_DEPTH} questions on a path"));
+        }
+        match self {
+            Self {
+                feature: Some(name), threshold: Some(threshold), yes: Some(yes), no: Some(no), value: None, ..
+            } => {
+                let feature = Inputs::position(name).filter(|&input| features.contains(input));
+                let Some(feature) = feature else {
+                    return Err(format!("{place}: asks for `{name}`, which is none of the model's features"));
+                };
+                if !threshold.is_finite() {
+                    return Err(format!("{place}: threshold {threshold}, expected a finite number"));
+                }
+                Ok(Tree::Split {
+                    feature,
+                    threshold: *threshold,
+                    yes: Box::new(yes.check(features, &format!("{place}.yes"), depth + 1)?),
+                    no: Box::new(no.check(features, &format!("{place}.no"), depth + 1)?),
+                })
+            }
+            Self { feature: None, threshold: None, yes: None, no: None, value: Some(value), samples } => {
+                // e^±40 us is far outside of any measurement (a femtosecond's millionth, and 7,000 years).
+                if !value.is_finite() || value.abs() > 40.0 {
+                    return Err(format!("{place}: value {value}, expected the logarithm of microseconds"));
+                }
+                Ok(Tree::Leaf { value: *value, samples: samples.unwrap_or(0) })
+            }
+            _ => Err(format!(
+                "{place}: neither a question (`feature`, `threshold`, `yes`, `no`) nor a leaf (`value`, `samples`)"
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    use crate::query::Features;
+
+    /// Samples with steps in two features, and a little that no feature explains.
+    pub(in crate::cost::models) fn world() -> Samples {
+        let (rows, us): (Vec<Inputs>, Vec<f64>) = (0..600_u32)
+            .map(|i| {
+                let postings = u64::from(i * 7919 % 10_007) + 10;
+                let terms = 1 + i % 5;
+                let lengths: Vec<u64> = (1..=u64::from(terms)).map(|n| n * postings).collect();
+                let features = Features { expected_matches: 0.0, ..Features::from_lengths(&lengths, 100_000) };
+                let target = if postings > 5000 { 6.0 } else { 3.0 } + f64::from(terms) / 10.0;
+                (Inputs::of(&features, None), (target + f64::from(i % 7) / 50.0).exp())
+            })
+            .unzip();
+        Samples::new(&rows, us)
+    }
+
+    #[test]
+    fn our_tree_predicts_what_smartcore_predicts() {
+        use smartcore::linalg::basic::arrays::Array;
+        let samples = world();
+        let fitted = fit_smartcore(&samples, 8, 3).unwrap();
+        let tree = Tree::fit(&samples, 8, 3).unwrap();
+        let probes: Vec<[f64; NUM_INPUTS]> = samples.rows().iter().map(|row| row.map(|x| x * 1.37 + 0.25)).collect();
+        let known = |row: &[f64; NUM_INPUTS]| samples.known().iter().map(|input| row[input]).collect::<Vec<_>>();
+        let matrix = DenseMatrix::from_2d_vec(&probes.iter().map(known).collect()).unwrap();
+        let expected = fitted.predict(&matrix).unwrap();
+        assert_eq!(matrix.shape().0, expected.len());
+        for (probe, expected) in probes.iter().zip(expected) {
+            let ours = tree.predict(probe);
+            // Leaves are stored with six decimals.
+            assert!((ours - expected).abs() <= 0.5e-6 + f64::EPSILON, "{ours} {expected}");
+        }
+    }
+
+    #[test]
+    fn a_fit_keeps_within_its_depth_and_leaf_size() {
+        for max_depth in [1, 2, 5] {
+            let tree = Tree::fit(&world(), max_depth, 20).unwrap();
+            let (leaves, depth) = (tree.size().0, depth(&tree));
+            assert!(leaves > 1 && depth <= max_depth, "{max_depth}: {leaves} leaves, {depth} deep");
+            assert!(smallest_leaf(&tree) >= 20);
+        }
+    }
+
+    /// The most questions before a leaf.
+    pub(in crate::cost::models) fn depth(tree: &Tree) -> u16 {
+        match tree {
+            Tree::Leaf { .. } => 0,
+            Tree::Split { yes, no, .. } => 1 + depth(yes).max(depth(no)),
+        }
+    }
+
+    fn smallest_leaf(tree: &Tree) -> u32 {
+        match tree {
+            Tree::Leaf { samples, .. } => *samples,
+            Tree::Split { yes, no, .. } => smallest_leaf(yes).min(smallest_leaf(no)),
+        }
+    }
+}

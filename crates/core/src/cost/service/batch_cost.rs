@@ -1,0 +1,364 @@
+//! What a batch takes of a processor, from what its queries take alone.
+//!
+//! ```text
+//!   device  = device_fixed + crowding(n) · Σ added + longest · max alone
+//!   exposed = fixed + each · n        what passes on an idle lane while the device does not work
+//!   host    = host_fixed + host_each · n        what the lane's thread is at, most of it while the device works
+//! ```
+//!
+//! A large batch goes to the device in pieces, and so does one batch after another: the thread prepares what comes next
+//! while the device works. Of a batch alone only the `exposed` part shows; of batches in a stream whichever is longer, the
+//! thread's work or the device's, sets the pace.
+//!
+//! `added` is what a query adds to a batch so large that the device is full. In a small one it adds more: sixteen
+//! queries don't fill a GPU, and `crowding`, above 1 there, says how far from full it is. It is known at some sizes and
+//! interpolated between them over the logarithm of n. The longest query holds up its batch by the part of its work that
+//! is not shared out.
+//!
+//! Whatever the formula says, a batch takes at most what its queries take one after another: an executor may always run
+//! them so. Capacity certificates rest on that.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::machine::{Class, PerClass};
+use crate::base::time::Nanos;
+
+/// What a query costs on processors of one class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Its service time when it is alone there.
+    pub alone: Nanos,
+    /// What it adds to the device's time for a large batch; as `alone` where batches gain nothing.
+    pub added: Nanos,
+}
+
+impl Cost {
+    /// On a class that the machine lacks: later than anything.
+    pub const NEVER: Self = Self { alone: Nanos::MAX, added: Nanos::MAX };
+
+    /// Of a query that takes so long alone on a CPU and on a GPU, gains nothing from company, and runs nowhere else.
+    #[must_use]
+    pub fn on_cpu_and_gpu(cpu: Nanos, gpu: Nanos) -> PerClass<Self> {
+        PerClass::from_fn(|class| match class {
+            Class::CPU => Self::alone(cpu),
+            Class::GPU => Self::alone(gpu),
+            _ => Self::NEVER,
+        })
+    }
+
+    /// Of a query that gains nothing from company.
+    #[must_use]
+    pub fn alone(alone: Nanos) -> Self {
+        Self { alone, added: alone }
+    }
+
+    /// So many times as much of everything; [`NEVER`](Self::NEVER) stays.
+    #[must_use]
+    pub fn scaled(self, factor: f64) -> Self {
+        if self == Self::NEVER {
+            return self;
+        }
+        Self { alone: self.alone.scaled(factor), added: self.added.scaled(factor) }
+    }
+}
+
+/// The queries of a batch, summed up; one more is taken in constant time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BatchLoad {
+    /// How many queries.
+    pub queries: u32,
+    /// What they take one after another.
+    pub alone: Nanos,
+    /// What the longest takes alone.
+    pub longest: Nanos,
+    /// What they add to a large batch.
+    pub added: Nanos,
+}
+
+impl BatchLoad {
+    /// With one more query.
+    #[must_use]
+    pub fn with(self, cost: Cost) -> Self {
+        Self {
+            queries: self.queries + 1,
+            alone: self.alone + cost.alone,
+            longest: self.longest.max(cost.alone),
+            added: self.added + cost.added,
+        }
+    }
+
+    /// Without one of its queries. The longest stays what it was as long as others are left: which of them is now is not known.
+    #[must_use]
+    pub fn without(self, cost: Cost) -> Self {
+        if self.queries <= 1 {
+            return Self::default();
+        }
+        Self {
+            queries: self.queries - 1,
+            alone: self.alone - cost.alone,
+            longest: self.longest,
+            added: self.added - cost.added,
+        }
+    }
+}
+
+/// What a batch takes of a processor's two halves, which overlap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BatchTime {
+    /// Preparing, launching and reading: the lane's thread.
+    pub host: Nanos,
+    /// What of it, and of launching and copying, the device has to wait for on an idle lane.
+    pub exposed: Nanos,
+    /// The device's own time.
+    pub device: Nanos,
+}
+
+impl BatchTime {
+    /// On a processor whose device never waits: its thread and what it does are one.
+    #[must_use]
+    pub fn of_device(device: Nanos) -> Self {
+        Self { device, ..Self::default() }
+    }
+
+    /// From start to finish on an idle processor.
+    #[must_use]
+    pub fn total(self) -> Nanos {
+        (self.exposed + self.device).max(self.host)
+    }
+}
+
+/// A line over the number of queries, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exposed {
+    /// For any batch.
+    pub fixed_us: f64,
+    /// For each query.
+    pub each_us: f64,
+}
+
+/// What batches take on processors of one class; see the module's formula. Times in microseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BatchCost {
+    /// What the lane's thread takes for any batch.
+    pub host_fixed_us: f64,
+    /// What the lane's thread takes for each query.
+    pub host_each_us: f64,
+    /// What passes on an idle lane beside the device's time; where that was not told apart, all of the thread's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exposed: Option<Exposed>,
+    /// What the device takes for any batch.
+    pub device_fixed_us: f64,
+    /// The share of the longest query's time alone by which it holds up its batch.
+    pub longest: f64,
+    /// How many times what they add the queries of a batch take: `(n, crowding)`, n ascending.
+    pub crowding: Vec<(u32, f64)>,
+    /// The largest batch that was measured: larger ones are not to be asked for.
+    pub most_queries: u32,
+}
+
+impl BatchCost {
+    /// No batch has more queries.
+    pub const MOST_QUERIES: u32 = 1 << 24;
+
+    /// Whether every number makes sense.
+    ///
+    /// # Errors
+    /// Names the first that does not, with what would.
+    pub fn check(&self) -> Result<(), String> {
+        let times = [
+            ("host_fixed_us", self.host_fixed_us),
+            ("host_each_us", self.host_each_us),
+            ("device_fixed_us", self.device_fixed_us),
+            ("longest", self.longest),
+            ("exposed's fixed_us", self.exposed.map_or(0.0, |exposed| exposed.fixed_us)),
+            ("exposed's each_us", self.exposed.map_or(0.0, |exposed| exposed.each_us)),
+        ];
+        if let Some((name, value)) = times.into_iter().find(|(_, value)| !(value.is_finite() && *value >= 0.0)) {
+            return Err(format!("{name} is {value}, expected a number from 0"));
+        }
+        if !(1..=Self::MOST_QUERIES).contains(&self.most_queries) {
+            return Err(format!("most_queries is {}, expected 1 to {}", self.most_queries, Self::MOST_QUERIES));
+        }
+        check_crowding(&self.crowding)
+    }
+
+    /// What a batch takes.
+    #[must_use]
+    pub fn time(&self, load: &BatchLoad) -> BatchTime {
+        let singly = self.singly(load);
+        if load.queries <= 1 {
+            return singly;
+        }
+        let crowded = crowding(&self.crowding, load.queries) * load.added.as_us();
+        let together = BatchTime {
+            host: self.host(load.queries),
+            exposed: self.exposed(load.queries),
+            device: Nanos::from_us(self.device_fixed_us + crowded + self.longest * load.longest.as_us()),
+        };
+        if together.total() <= singly.total() { together } else { singly }
+    }
+
+    /// What the lane's thread takes for a batch of so many queries.
+    #[must_use]
+    pub fn host(&self, queries: u32) -> Nanos {
+        Nanos::from_us(self.host_fixed_us + self.host_each_us * f64::from(queries))
+    }
+
+    /// The same of batches for which the thread takes `host` times as long, and the device `device` times. What passes
+    /// beside the device's time stays.
+    #[must_use]
+    pub fn slower(&self, host: f64, device: f64) -> Self {
+        Self {
+            host_fixed_us: self.host_fixed_us * host,
+            host_each_us: self.host_each_us * host,
+            exposed: self.exposed.or(Some(Exposed { fixed_us: self.host_fixed_us, each_us: self.host_each_us })),
+            device_fixed_us: self.device_fixed_us * device,
+            longest: self.longest * device,
+            crowding: self.crowding.iter().map(|&(size, factor)| (size, factor * device)).collect(),
+            most_queries: self.most_queries,
+        }
+    }
+
+    /// What the device waits for on an idle lane before and after a batch of so many queries.
+    #[must_use]
+    pub fn exposed(&self, queries: u32) -> Nanos {
+        self.exposed.map_or_else(
+            || self.host(queries),
+            |Exposed { fixed_us, each_us }| Nanos::from_us(fixed_us + each_us * f64::from(queries)),
+        )
+    }
+
+    /// What queries take one after another, by halves.
+    fn singly(&self, load: &BatchLoad) -> BatchTime {
+        let of_all = |one: Nanos| Nanos(one.0.saturating_mul(u64::from(load.queries))).min(load.alone);
+        let exposed = of_all(self.exposed(1));
+        BatchTime { host: of_all(self.host(1)), exposed, device: load.alone.since(exposed) }
+    }
+
+    /// The least that the queries of a batch take of the device, in whatever batches they run.
+    pub(super) fn least_device(&self, load: &BatchLoad) -> Nanos {
+        load.added.scaled(least(&self.crowding)).min(load.alone)
+    }
+
+    /// The least that a query takes of host and device, in whatever batch it runs.
+    pub(super) fn least(&self, cost: Cost) -> BatchTime {
+        let alone = self.singly(&BatchLoad::default().with(cost));
+        BatchTime {
+            host: Nanos::from_us(self.host_each_us).min(alone.host),
+            exposed: Nanos::ZERO,
+            device: cost.added.scaled(least(&self.crowding)).min(alone.device),
+        }
+    }
+}
+
+/// Whether factors by size of batch make sense.
+fn check_crowding(crowding: &[(u32, f64)]) -> Result<(), String> {
+    let is_ascending = crowding.is_sorted_by(|a, b| a.0 < b.0);
+    let is_possible = |&(size, crowding): &(u32, f64)| size > 0 && crowding.is_finite() && crowding > 0.0;
+    if is_ascending && crowding.iter().all(is_possible) {
+        return Ok(());
+    }
+    Err("crowding must have sizes that ascend from 1, each with a number above 0".to_owned())
+}
+
+/// How many times what they bring the queries of a batch of `n` take, by factors that are known at some sizes: how far from full
+/// such a batch is.
+fn crowding(factors: &[(u32, f64)], n: u32) -> f64 {
+    let after = factors.partition_point(|&(size, _)| size < n);
+    match (after.checked_sub(1).map(|before| factors[before]), factors.get(after)) {
+        (Some((small, high)), Some(&(large, low))) => {
+            let share = (f64::from(n) / f64::from(small)).ln() / (f64::from(large) / f64::from(small)).ln();
+            high + share * (low - high)
+        }
+        (Some((_, last)), None) => last,
+        (None, Some(&(_, first))) => first,
+        (None, None) => 1.0,
+    }
+}
+
+/// The least of such factors.
+fn least(factors: &[(u32, f64)]) -> f64 {
+    let least = factors.iter().map(|&(_, factor)| factor).fold(f64::INFINITY, f64::min);
+    if least.is_finite() { least } else { 1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn gpu() -> BatchCost {
+        BatchCost {
+            host_fixed_us: 8.0,
+            host_each_us: 0.5,
+            exposed: None,
+            device_fixed_us: 4.0,
+            longest: 0.8,
+            crowding: vec![(1, 8.0), (16, 4.0), (256, 1.5), (4096, 1.0)],
+            most_queries: 4096,
+        }
+    }
+
+    fn cost_of((alone_us, added_us): (u64, u64)) -> Cost {
+        Cost { alone: Nanos(alone_us * 1000), added: Nanos(added_us * 1000) }
+    }
+
+    fn load(costs: impl IntoIterator<Item = (u64, u64)>) -> BatchLoad {
+        costs.into_iter().map(cost_of).fold(BatchLoad::default(), BatchLoad::with)
+    }
+
+    #[test]
+    fn a_batch_takes_its_halves() {
+        // Sixteen queries of 25 us that add 2: 8 + 16 · 0.5 on the host, 4 + 4 · 32 + 0.8 · 25 on the device.
+        let time = gpu().time(&load(vec![(25, 2); 16]));
+        let halves = BatchTime { host: Nanos(16_000), exposed: Nanos(16_000), device: Nanos(152_000) };
+        assert_eq!(time, halves);
+        // Between sizes: 64 lies half way from 16 to 256.
+        let time = gpu().time(&load(vec![(25, 2); 64]));
+        assert_eq!(time.device, Nanos(4_000 + 352_000 + 20_000));
+        // A batch is never slower than its queries one after another.
+        assert_eq!(gpu().time(&load(vec![(9, 9); 16])).total(), Nanos(16 * 9_000));
+        // A long query holds up the batch.
+        let time = gpu().time(&load([(1000, 2), (100, 2)]));
+        let both = gpu().time(&load([(100, 2), (100, 2)]));
+        assert_eq!(time.device.since(both.device), Nanos::from_us(0.8 * 900.0));
+    }
+
+    #[test]
+    fn a_query_alone_takes_what_it_takes_alone() {
+        let halves = BatchTime { host: Nanos(8500), exposed: Nanos(8500), device: Nanos(15_500) };
+        assert_eq!(gpu().time(&load([(24, 2)])), halves);
+        assert_eq!(gpu().time(&load([(5, 1)])).total(), Nanos(5000));
+    }
+
+    #[test]
+    fn what_the_thread_does_while_the_device_works_shows_only_where_it_is_longer() {
+        let hidden = BatchCost { exposed: Some(Exposed { fixed_us: 10.0, each_us: 0.0 }), ..gpu() };
+        let time = hidden.time(&load(vec![(25, 2); 16]));
+        assert_eq!((time.host, time.total()), (Nanos(16_000), Nanos(162_000)));
+        let busy = BatchCost { host_each_us: 20.0, ..hidden };
+        assert_eq!(busy.time(&load(vec![(25, 2); 16])).total(), Nanos(328_000));
+    }
+
+    proptest! {
+        #[test]
+        fn a_batch_takes_at_most_the_sum_and_at_least_the_least(
+            // No query takes less than the host does for one.
+            costs in prop::collection::vec((9u64..2000, 0u64..2000), 1..300),
+        ) {
+            let costs: Vec<Cost> = costs.into_iter().map(|(alone, added)| cost_of((alone, added.min(alone)))).collect();
+            let load = costs.iter().copied().fold(BatchLoad::default(), BatchLoad::with);
+            let time = gpu().time(&load);
+            prop_assert!(time.total() <= load.alone);
+            let least: Vec<BatchTime> = costs.iter().map(|&cost| gpu().least(cost)).collect();
+            let sum = |half: fn(&BatchTime) -> Nanos| least.iter().map(half).fold(Nanos::ZERO, std::ops::Add::add);
+            // Each query's share is rounded to a nanosecond.
+            let slack = Nanos(costs.len() as u64);
+            prop_assert!(sum(|least| least.device) <= time.device + slack);
+            prop_assert!(sum(|least| least.host) <= time.host + slack);
+        }
+    }
+}

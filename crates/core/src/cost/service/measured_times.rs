@@ -1,0 +1,498 @@
+//! Batches as long as measured queries and a fitted machine say.
+
+use super::{BatchLoad, BatchTime, Cost, MachineModel, Preparing, Rerun, ServiceTimes};
+use crate::base::ids::ProcessorId;
+use crate::base::machine::{Class, FaultKind, LaneFault, PATIENCE, PerClass, PlannedFault, Processor};
+use crate::base::time::Nanos;
+use crate::cost::machine_file::{AskedBatch, LaneCosts, LaneState};
+
+/// A lane's two halves.
+#[derive(Clone, Copy, Debug, Default)]
+struct LaneClock {
+    /// When its thread has prepared what it was given.
+    host_free: Nanos,
+    /// When its last batch will have finished.
+    finish: Nanos,
+    /// When its thread will have nothing to do: before that is known to the dispatcher.
+    done: Nanos,
+    /// What a machine file lets be remembered of it.
+    state: LaneState,
+    /// When it was noticed that it had failed for good: from then on a CPU works in its place.
+    retired_at: Option<Nanos>,
+    /// Batches in a row for which it found no memory.
+    without_memory: u32,
+}
+
+/// A device that streams share.
+#[derive(Clone, Copy, Debug, Default)]
+struct DeviceClock {
+    free: Nanos,
+}
+
+impl DeviceClock {
+    /// When a batch has finished that is prepared at `ready` and takes `device`. It has the device to itself for `alone` only:
+    /// a small batch does not fill the device.
+    #[inline]
+    fn take(&mut self, ready: Nanos, device: Nanos, alone: Nanos) -> Nanos {
+        self.free = ready.max(self.free) + alone;
+        self.free.max(ready + device)
+    }
+}
+
+impl LaneClock {
+    /// When a batch is done that its thread may take up from `begin` on, once it has prepared what came before.
+    #[inline]
+    fn run(&mut self, time: BatchTime, begin: Nanos, device: &mut DeviceClock) -> Nanos {
+        self.run_among_others(time, time.device, begin, device)
+    }
+
+    /// The thread is to prepare a batch for so long, from `begin` on at the earliest: what it holds and would end meanwhile ends when
+    /// it is through with that.
+    #[inline]
+    fn prepare(&mut self, prepared: Nanos, begin: Nanos, hand_back: Nanos) -> Option<Preparing> {
+        let from = begin.max(self.host_free);
+        if self.done <= from || prepared == Nanos::ZERO {
+            return None;
+        }
+        let until = from + prepared;
+        self.done = self.done.max(until);
+        Some(Preparing { from: from + hand_back, until: until + hand_back })
+    }
+
+    /// The same of a batch that has the device to itself only for `alone`.
+    #[inline]
+    fn run_among_others(&mut self, time: BatchTime, alone: Nanos, begin: Nanos, device: &mut DeviceClock) -> Nanos {
+        let begin = begin.max(self.host_free);
+        self.host_free = begin + time.host;
+        let done = device.take(begin + time.exposed, time.device, alone);
+        // A short batch does not overtake the lane's last one.
+        self.host_free.max(done).max(self.done)
+    }
+}
+
+/// Service times from costs measured alone, with pipelines, devices that streams share, and batches.
+#[derive(Clone, Debug)]
+pub struct MeasuredTimes<'a, F> {
+    model: &'a MachineModel,
+    /// What the query in a row of the workload costs on a class.
+    cost: F,
+    lanes: Vec<LaneClock>,
+    /// By class and device: when it will be free.
+    devices: PerClass<Vec<DeviceClock>>,
+    /// Batches so far: what varies by chance varies by this number.
+    number: u64,
+    /// Planned faults that may still come, in order of time.
+    faults: Vec<PlannedFault>,
+    /// What became of the batch that was started last, and for how long its lane sees nothing else.
+    rerun: Option<Rerun>,
+    preparing: Option<Preparing>,
+    /// Whether nothing can fail and no machine file says more: what most runs have, and is quickest.
+    is_exact: bool,
+}
+
+impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
+    /// An idle machine; `cost` says what the query in a row of the workload costs on a class.
+    #[must_use]
+    pub fn new(model: &'a MachineModel, cost: F) -> Self {
+        let lanes = vec![LaneClock::default(); model.machine.len()];
+        let devices = PerClass::from_fn(|class| vec![DeviceClock::default(); model.machine.num_devices(class)]);
+        Self {
+            model,
+            cost,
+            lanes,
+            devices,
+            number: 0,
+            faults: model.faults.faults.clone(),
+            rerun: None,
+            preparing: None,
+            is_exact: model.is_exact(),
+        }
+    }
+
+    /// What the queries of these rows cost together.
+    #[inline]
+    fn load(&self, class: Class, rows: &[u32]) -> BatchLoad {
+        rows.iter().fold(BatchLoad::default(), |load, &row| load.with((self.cost)(row, class)))
+    }
+
+    /// By class, how many lanes work now, the one that starts counted.
+    #[inline]
+    fn busy(&self, class: Class, processor: ProcessorId, now: Nanos) -> PerClass<u32> {
+        let mut busy = PerClass::default();
+        for ((other, on), lane) in self.model.machine.processors().zip(&self.lanes) {
+            let class = if lane.retired_at.is_some() { Class::CPU } else { on.class };
+            busy[class] += u32::from(lane.done > now && other != processor);
+        }
+        busy[class] += 1;
+        busy
+    }
+
+    /// As [`ServiceTimes::start`], on a machine of which a machine file tells.
+    fn start_among_others(
+        &mut self,
+        costs: &LaneCosts,
+        (processor, class): (ProcessorId, Class),
+        rows: &[u32],
+        now: Nanos,
+    ) -> Nanos {
+        let device = self.model.machine.processor(processor).device;
+        let idle = now.since(self.lanes[processor.index()].done);
+        let busy = self.busy(class, processor, now);
+        let crowded = costs.crowded(class, &busy);
+        self.number += 1;
+        self.preparing = None;
+        let load = self.load(class, rows);
+        let time = self.model.batch_time(class, &load);
+        let lane = &mut self.lanes[processor.index()];
+        let begin = now + costs.hand_over(idle);
+        if let Some(batches) = self.model.batches[class].as_ref().filter(|_| load.queries > 1) {
+            let asked = AskedBatch { queries: load.queries, busy_cpus: busy[Class::CPU], host: time.host, begin };
+            let times = costs.batch(&mut lane.state, &asked, now, self.number);
+            let time = BatchTime {
+                host: time.host.scaled(times.host),
+                exposed: time.exposed.scaled(times.host),
+                device: time.device.scaled(times.device),
+            };
+            costs.note_work(&mut lane.state, idle, time.total());
+            // No less than bounds count for its queries.
+            let alone = time.device.scaled(times.spacing).max(batches.least_device(&load));
+            let on_device = &mut self.devices[class][device.index()];
+            self.preparing = lane.prepare(time.host.scaled(times.prepared), begin, costs.hand_back());
+            lane.done = lane.run_among_others(time, alone.min(time.device), begin, on_device);
+            lane.finish = lane.done + costs.hand_back();
+            return lane.finish;
+        }
+        let taken = costs.work(&mut lane.state, time.total(), idle, crowded, now, self.number);
+        if self.model.batches[class].is_some() {
+            // Of a query alone most of the time is on its way, where the next one may be, too.
+            let device_time = load.alone.scaled(costs.spacing()).min(taken);
+            let exposed = taken.since(device_time);
+            let time = BatchTime { host: exposed, exposed, device: device_time };
+            lane.done = lane.run(time, begin, &mut self.devices[class][device.index()]);
+        } else {
+            lane.done = begin.max(lane.done) + taken;
+        }
+        lane.finish = lane.done + costs.hand_back();
+        lane.finish
+    }
+}
+
+impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
+    #[inline]
+    fn start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos {
+        if self.is_exact {
+            // As below, where nothing fails.
+            let class = self.model.machine.class(processor);
+            if self.model.batches[class].is_none() {
+                return self.start_one_by_one(processor, class, rows, now);
+            }
+            return self.start_well(processor, class, rows, now);
+        }
+        if self.faults.is_empty() && self.lanes[processor.index()].retired_at.is_none() {
+            return self.start_well(processor, self.model.machine.class(processor), rows, now);
+        }
+        self.start_or_fail(processor, rows, now)
+    }
+
+    #[inline]
+    fn take_rerun(&mut self) -> Option<Rerun> {
+        self.rerun.take()
+    }
+
+    #[inline]
+    fn take_preparing(&mut self) -> Option<Preparing> {
+        self.preparing.take()
+    }
+}
+
+impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
+    /// As [`ServiceTimes::start`], where something may go wrong on the way: by the [rule](crate::base::machine::FaultPlan) that live
+    /// lanes keep to.
+    ///
+    /// A batch that a lane loses runs again on a CPU in its place, query after query, from the moment on at which the fault is
+    /// noticed: at once, or when the watchdog barks. A stall holds up the batch that is under way, and passes unnoticed on a
+    /// lane that has none. Memory is asked for when a batch is handed over.
+    #[cold]
+    fn start_or_fail(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos {
+        let Processor { class, device, .. } = self.model.machine.processor(processor);
+        let before = self.lanes[processor.index()];
+        if let Some(retired_at) = before.retired_at {
+            // What was handed over before is lost like the batch that failed.
+            self.rerun = (now < retired_at).then_some(Rerun { fault: None });
+            return self.start_well(processor, Class::CPU, rows, now);
+        }
+        let device_before = self.devices[class][device.index()];
+        let begin = now.max(before.done);
+        let finish = self.start_well(processor, class, rows, now);
+        match self.meet_faults(processor, now, begin, finish) {
+            Ok(finish) => {
+                self.lanes[processor.index()].without_memory = 0;
+                finish
+            }
+            Err((kind, noticed)) => {
+                self.devices[class][device.index()] = device_before;
+                self.preparing = None;
+                self.lose(processor, before, rows.len(), kind, noticed);
+                self.start_well(processor, Class::CPU, rows, noticed)
+            }
+        }
+    }
+
+    /// What planned faults make of a batch that was handed over at `now`, is taken up at `begin` and would finish at `finish`:
+    /// when it does finish, with the stalls on its way.
+    ///
+    /// # Errors
+    /// With the fault by which it is lost, and when that is noticed.
+    fn meet_faults(
+        &mut self,
+        processor: ProcessorId,
+        now: Nanos,
+        begin: Nanos,
+        mut finish: Nanos,
+    ) -> Result<Nanos, (FaultKind, Nanos)> {
+        let barks_at = begin + self.model.faults.watchdog;
+        let meets = |fault: &PlannedFault, finish| match fault.kind {
+            FaultKind::Memory => fault.at <= now,
+            _ => fault.at < finish,
+        };
+        loop {
+            let of_lane = |fault: &PlannedFault| fault.processor == processor && meets(fault, finish);
+            let Some(next) = self.faults.iter().position(of_lane) else { return Ok(finish) };
+            let fault = self.faults[next];
+            let is_over = match fault.kind {
+                FaultKind::Memory => fault.end() <= now,
+                _ => fault.end() <= begin,
+            };
+            if is_over {
+                self.faults.remove(next);
+                continue;
+            }
+            match fault.kind {
+                FaultKind::Error | FaultKind::Panic => return Err((fault.kind, begin.max(fault.at))),
+                FaultKind::Hang => return Err((FaultKind::Hang, barks_at.max(fault.at))),
+                FaultKind::Memory => return Err((FaultKind::Memory, begin)),
+                FaultKind::Stall => {
+                    let until = finish + fault.end().since(begin.max(fault.at));
+                    if until > barks_at {
+                        return Err((FaultKind::Hang, barks_at.max(fault.at)));
+                    }
+                    self.faults.remove(next);
+                    finish = until;
+                    let lane = &mut self.lanes[processor.index()];
+                    (lane.done, lane.host_free, lane.finish) = (finish, finish, finish);
+                }
+            }
+        }
+    }
+
+    /// Puts a lane back to where it was `before` a batch of so many queries that it has lost, and notes what became of both.
+    fn lose(&mut self, processor: ProcessorId, before: LaneClock, queries: usize, kind: FaultKind, noticed: Nanos) {
+        let without_memory = before.without_memory + u32::from(kind == FaultKind::Memory);
+        let is_retired = kind != FaultKind::Memory || without_memory >= PATIENCE;
+        self.lanes[processor.index()] = LaneClock {
+            done: noticed,
+            host_free: noticed,
+            finish: noticed,
+            retired_at: is_retired.then_some(noticed),
+            without_memory,
+            ..before
+        };
+        let what = String::from("as planned");
+        let fault = LaneFault { processor, at: noticed, kind, queries, is_retired, what };
+        self.rerun = Some(Rerun { fault: Some(fault) });
+    }
+
+    /// As [`ServiceTimes::start`], where nothing goes wrong.
+    ///
+    /// `class` is the lane's own, or a CPU's where that has taken its place.
+    #[inline]
+    fn start_well(&mut self, processor: ProcessorId, class: Class, rows: &[u32], now: Nanos) -> Nanos {
+        let model = self.model;
+        let device = model.machine.processor(processor).device;
+        if let Some(costs) = &model.lanes[class] {
+            return self.start_among_others(costs, (processor, class), rows, now);
+        }
+        let Some(batches) = &model.batches[class] else { return self.start_one_by_one(processor, class, rows, now) };
+        let begin = now + model.handoff[class];
+        let load = self.load(class, rows);
+        let lane = &mut self.lanes[processor.index()];
+        lane.finish = lane.run(batches.time(&load), begin, &mut self.devices[class][device.index()]);
+        lane.done = lane.finish;
+        lane.finish
+    }
+
+    /// The same, where queries of a batch run one after another.
+    #[inline]
+    fn start_one_by_one(&mut self, processor: ProcessorId, class: Class, rows: &[u32], now: Nanos) -> Nanos {
+        let begin = now + self.model.handoff[class];
+        let alone = rows.iter().fold(Nanos::ZERO, |sum, &row| sum + (self.cost)(row, class).alone);
+        let lane = &mut self.lanes[processor.index()];
+        lane.finish = begin.max(lane.finish) + alone;
+        lane.done = lane.finish;
+        lane.finish
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::machine::{FaultPlan, Machine};
+    use crate::cost::service::{BatchCost, Exposed};
+
+    /// Row r costs 10 (r + 1) us on a CPU, and on a GPU 5 on the host and 10 on the device, alone or not.
+    fn cost(row: u32, class: Class) -> Cost {
+        if class.is_gpu() {
+            Cost { alone: Nanos(15_000), added: Nanos(10_000) }
+        } else {
+            Cost::alone(Nanos(10_000 * (u64::from(row) + 1)))
+        }
+    }
+
+    fn model(machine: Machine) -> MachineModel {
+        let batches = BatchCost {
+            host_fixed_us: 0.0,
+            host_each_us: 5.0,
+            exposed: None,
+            device_fixed_us: 0.0,
+            longest: 0.0,
+            crowding: vec![(1, 1.0)],
+            most_queries: 64,
+        };
+        MachineModel { batches: PerClass::two(None, Some(batches)), ..MachineModel::from(machine) }
+    }
+
+    const GPU: ProcessorId = ProcessorId(1);
+
+    #[test]
+    fn a_cpu_runs_a_batch_one_query_after_another() {
+        let model = model(Machine::new(2, 0));
+        let mut times = MeasuredTimes::new(&model, cost);
+        assert_eq!(times.start(ProcessorId(1), &[0, 1, 2], Nanos(7)), Nanos(60_007));
+        assert_eq!(times.start(ProcessorId(0), &[4], Nanos(7)), Nanos(50_007));
+    }
+
+    #[test]
+    fn the_host_prepares_while_the_device_runs() {
+        let model = model(Machine::new(1, 0).with_gpus(1, 1, 2));
+        let mut times = MeasuredTimes::new(&model, cost);
+        // 10 us of host, 20 of device; the second batch is prepared meanwhile and waits for the device.
+        assert_eq!(times.start(GPU, &[0, 1], Nanos(0)), Nanos(30_000));
+        assert_eq!(times.start(GPU, &[2, 3], Nanos(0)), Nanos(50_000));
+        // After a pause, both halves again.
+        assert_eq!(times.start(GPU, &[0], Nanos(100_000)), Nanos(115_000));
+    }
+
+    #[test]
+    fn whichever_is_longer_sets_the_pace_of_batches_in_a_stream() {
+        let mut model = model(Machine::new(1, 0).with_gpus(1, 1, 2));
+        if let Some(batches) = &mut model.batches[Class::GPU] {
+            batches.host_each_us = 30.0;
+            batches.exposed = Some(Exposed { fixed_us: 10.0, each_us: 0.0 });
+        }
+        let cost = |_, _| Cost { alone: Nanos(100_000), added: Nanos(10_000) };
+        let mut times = MeasuredTimes::new(&model, cost);
+        // 60 us of the thread, of which 10 before the device begins on its 20.
+        let ends: Vec<u64> = (0..3).map(|_| times.start(GPU, &[0, 1], Nanos(0)).0).collect();
+        assert_eq!(ends, [60_000, 120_000, 180_000]);
+    }
+
+    #[test]
+    fn batches_that_do_not_fill_the_device_overlap_there() {
+        // 20 us each, of which 12 alone.
+        let mut device = DeviceClock::default();
+        let mut take = |ready| device.take(Nanos(ready), Nanos(20), Nanos(12)).0;
+        assert_eq!([take(0), take(0), take(1)], [20, 24, 36]);
+        // One that comes when the others have passed takes as long as on an idle device.
+        assert_eq!([take(30), take(100)], [50, 120]);
+    }
+
+    #[test]
+    fn what_ends_while_a_thread_prepares_is_seen_when_it_is_through_with_that() {
+        // Ten microseconds to prepare of a thread that is free from 5 on, and holds what ends at `done`.
+        let prepare = |done: u64, begin: u64| {
+            let mut lane = LaneClock { host_free: Nanos(5), done: Nanos(done), ..LaneClock::default() };
+            let preparing = lane.prepare(Nanos(10), Nanos(begin), Nanos(2));
+            (lane.done.0, preparing.map(|preparing| (preparing.from.0, preparing.until.0)))
+        };
+        assert_eq!(prepare(12, 8), (18, Some((10, 20))));
+        assert_eq!(prepare(12, 0), (15, Some((7, 17))));
+        // Earlier batches than the last may end meanwhile.
+        assert_eq!(prepare(40, 8), (40, Some((10, 20))));
+        // It holds nothing any more.
+        assert_eq!(prepare(8, 8), (8, None));
+    }
+
+    #[test]
+    fn streams_share_their_device_and_gpus_do_not() {
+        let start_both = |machine: Machine| {
+            let model = model(machine);
+            let mut times = MeasuredTimes::new(&model, cost);
+            [GPU, ProcessorId(2)].map(|gpu| times.start(gpu, &[0], Nanos(0)).0)
+        };
+        assert_eq!(start_both(Machine::new(1, 0).with_gpus(1, 2, 1)), [15_000, 25_000]);
+        assert_eq!(start_both(Machine::new(1, 2)), [15_000, 15_000]);
+    }
+
+    #[test]
+    fn a_lane_that_fails_runs_its_batch_again_on_a_cpu_and_goes_on_with_that() {
+        let fault = |kind, at, lasts| PlannedFault { at: Nanos(at), processor: GPU, kind, lasts: Nanos(lasts) };
+        // Batches of one query each: when it finishes, whether it ran again, and of which fault.
+        let played = |faults: Vec<PlannedFault>| {
+            let faults = FaultPlan::new(faults, Nanos(1_000_000));
+            let model = MachineModel { faults, ..model(Machine::new(1, 0).with_gpus(1, 1, 1)) };
+            let mut times = MeasuredTimes::new(&model, cost);
+            // Alone each takes 15 us there, and 10, 20, 30, 40 on a CPU.
+            [(0, 0), (1, 15_000), (2, 2_000_000), (3, 4_000_000)].map(|(row, at)| {
+                let finish = times.start(GPU, &[row], Nanos(at)).0;
+                let rerun = times.take_rerun();
+                (finish, rerun.map(|rerun| rerun.fault.map(|fault| (fault.kind, fault.at.0, fault.is_retired))))
+            })
+        };
+        let (well, retired) = (|at: u64| (at + 15_000, None), |finish: u64| (finish, None));
+        assert_eq!(played(vec![]), [well(0), well(15_000), well(2_000_000), well(4_000_000)]);
+        let told = |finish: u64, kind, at: u64, is_retired| (finish, Some(Some((kind, at, is_retired))));
+        for kind in [FaultKind::Error, FaultKind::Panic] {
+            let expected = [well(0), told(40_000, kind, 20_000, true), retired(2_030_000), retired(4_040_000)];
+            assert_eq!(played(vec![fault(kind, 20_000, 0)]), expected);
+        }
+        let hangs =
+            [well(0), told(1_035_000, FaultKind::Hang, 1_015_000, true), retired(2_030_000), retired(4_040_000)];
+        assert_eq!(played(vec![fault(FaultKind::Hang, 20_000, 0)]), hangs);
+        // A stall that outlasts the watchdog is one; a shorter one holds up what is under way, or nothing.
+        assert_eq!(played(vec![fault(FaultKind::Stall, 20_000, 2_000_000)]), hangs);
+        let held = [well(0), (37_000, None), well(2_000_000), well(4_000_000)];
+        assert_eq!(played(vec![fault(FaultKind::Stall, 20_000, 7_000)]), held);
+        let idle = [well(0), well(15_000), well(2_000_000), well(4_000_000)];
+        assert_eq!(played(vec![fault(FaultKind::Stall, 50_000, 7_000)]), idle);
+        // Without memory a batch runs elsewhere and the next is tried again, three times in a row.
+        let memory = |lasts| played(vec![fault(FaultKind::Memory, 10_000, lasts)]);
+        let one = told(35_000, FaultKind::Memory, 15_000, false);
+        assert_eq!(memory(100_000), [well(0), one, well(2_000_000), well(4_000_000)]);
+        let two = told(2_030_000, FaultKind::Memory, 2_000_000, false);
+        assert_eq!(memory(9_000_000), [well(0), one, two, told(4_040_000, FaultKind::Memory, 4_000_000, true)]);
+    }
+
+    #[test]
+    fn what_a_lane_holds_when_it_fails_runs_again_too() {
+        let fault = PlannedFault { at: Nanos(5_000), processor: GPU, kind: FaultKind::Error, lasts: Nanos::ZERO };
+        let faults = FaultPlan::new(vec![fault], FaultPlan::WATCHDOG);
+        let model = MachineModel { faults, ..model(Machine::new(1, 0).with_gpus(1, 1, 2)) };
+        let mut times = MeasuredTimes::new(&model, cost);
+        assert_eq!(times.start(GPU, &[0], Nanos(0)), Nanos(15_000));
+        assert!(times.take_rerun().unwrap().fault.is_some());
+        // Handed over before the fault; the next after it.
+        assert_eq!(times.start(GPU, &[1], Nanos(4_000)), Nanos(35_000));
+        assert_eq!(times.take_rerun(), Some(Rerun { fault: None }));
+        assert_eq!(times.start(GPU, &[0], Nanos(15_000)), Nanos(45_000));
+        assert_eq!(times.take_rerun(), None);
+    }
+
+    #[test]
+    fn handing_over_takes_its_time() {
+        let mut model = model(Machine::new(1, 1));
+        model.handoff = PerClass::two(Nanos(3), Nanos(4));
+        let mut times = MeasuredTimes::new(&model, cost);
+        assert_eq!(times.start(ProcessorId(0), &[0], Nanos(0)), Nanos(10_003));
+        assert_eq!(times.start(GPU, &[0], Nanos(0)), Nanos(15_004));
+    }
+}

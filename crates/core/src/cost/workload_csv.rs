@@ -1,0 +1,325 @@
+//! The file form of workloads: CSV, columns by name and in any order, `#` lines for provenance.
+//!
+//! ```text
+//! # tandem: 0.1.0
+//! query_id,mode,terms,shortest,second_shortest,postings,...,cpu_us,gpu_us,results,...
+//! 0,and,2,118,5204,5322,...,41.207,96.310,10,...
+//! ```
+//!
+//! Reading is strict, because a misread workload gives a wrong answer without a sign of it: a column or value that is
+//! not what it should be is an [`InputError`] with its line and column.
+
+use std::collections::HashMap;
+use std::io::{self, BufRead};
+use std::path::Path;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::batches::BatchModels;
+use super::{Contention, Measured, Workload, WorkloadRow};
+use crate::base::ids::QueryId;
+use crate::base::machine::{Class, PerClass};
+use crate::files::{CsvReader, Decimals, InputError, Record, Row, open_text, parsed, write_csv};
+use crate::query::{Features, IndexFeatures, Mode, with_index_features};
+
+/// Makes [`Line`] of the columns: of each its name, its form in a line, and its value in a row. Files of earlier versions may
+/// lack those that are `optional`.
+macro_rules! columns {
+    ($row:ident: $($([$optional:ident])? $column:ident: $form:ty = $value:expr,)+) => {
+        /// A line of the file. Columns that it may lack are derived, or left out.
+        #[derive(Debug, Serialize, Deserialize)]
+        struct Line {
+            $($column: $form,)+
+        }
+
+        impl Record for Line {
+            const OPTIONAL: &'static [&'static str] = &[$($(name!($optional $column),)?)+];
+            const REMOVED: &'static [&'static str] = &["gpu_far_us", "far_shares", "gpu_bus_us"];
+            const REMEDY: &'static str = "profile the workload again with this version";
+        }
+
+        impl Line {
+            /// A row as the file holds it.
+            fn of($row: &WorkloadRow) -> Self {
+                Self { $($column: $value,)+ }
+            }
+        }
+    };
+}
+
+/// The name of an optional column.
+macro_rules! name {
+    (optional $column:ident) => {
+        stringify!($column)
+    };
+}
+
+/// Lists the columns, in their order in files. A new one is a line here, a field of [`WorkloadRow`], and its reading in [`row`];
+/// those of the index's features come from their own list.
+macro_rules! define_columns {
+    ($($(#[$meaning:meta])* $feature:ident,)*) => {
+        columns! { row:
+            query_id: QueryId = row.query_id,
+            mode: Mode = row.mode,
+            terms: Count = Count(row.features.terms.into()),
+            shortest: Count = Count(row.features.shortest),
+            second_shortest: Count = Count(row.features.second_shortest),
+            postings: Count = Count(row.features.postings),
+            [optional] longest: Option<Count> = known(row.features.longest),
+            [optional] blocks: Option<Count> = known(row.features.blocks),
+            [optional] and_blocks: Option<Count> = known(row.features.and_blocks),
+            [optional] expected_matches: Option<AtLeastZero> =
+                row.features.is_complete().then_some(AtLeastZero(row.features.expected_matches)),
+            cpu_us: Option<ServiceUs> = row.measured[Class::CPU].map(|m| ServiceUs(m.median_us)),
+            gpu_us: Option<ServiceUs> = row.measured[Class::GPU].map(|m| ServiceUs(m.median_us)),
+            results: u32 = row.results,
+            [optional] log_id: Option<u32> = Some(row.log_id),
+            [optional] cpu_spread_us: Option<SpreadUs> = row.measured[Class::CPU].map(|m| SpreadUs(m.spread_us)),
+            [optional] gpu_spread_us: Option<SpreadUs> = row.measured[Class::GPU].map(|m| SpreadUs(m.spread_us)),
+            [optional] gpu_device_us: Option<ServiceUs> =
+                row.measured[Class::GPU].and_then(|m| m.device_us).map(ServiceUs),
+            $([optional] $feature: Option<AtLeastZero> =
+                row.index_features.map(|f| f.$feature).filter(|number| !number.is_nan()).map(AtLeastZero),)*
+        }
+
+        impl Line {
+            /// The features of the index, as far as they are given.
+            fn index_features(&self) -> [Option<AtLeastZero>; IndexFeatures::COUNT] {
+                [$(self.$feature),*]
+            }
+        }
+    };
+}
+with_index_features!(define_columns);
+
+/// A count that is 0 where it is not known.
+fn known(count: u64) -> Option<Count> {
+    Some(Count(count)).filter(|_| count > 0)
+}
+
+/// A number of something.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(transparent)]
+struct Count(u64);
+
+/// A service time in microseconds.
+#[derive(Clone, Copy, Debug)]
+struct ServiceUs(f64);
+
+/// How far service times spread, in microseconds.
+#[derive(Clone, Copy, Debug)]
+struct SpreadUs(f64);
+
+/// A number that is not negative.
+#[derive(Clone, Copy, Debug)]
+struct AtLeastZero(f64);
+
+/// The least time that a file holds, in microseconds: times have three decimals, and zero is no service time.
+const LEAST_US: f64 = 0.001;
+/// An hour: no query takes longer, so that such a cost is a mistake in its unit.
+const MOST_US: f64 = 3.6e9;
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let count = |text: &str| text.parse().ok().filter(|&count| count > 0);
+        parsed(deserializer, "a whole number from 1", count).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ServiceUs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let us = |text: &str| text.parse().ok().filter(|&us: &f64| us > 0.0 && us.is_finite());
+        parsed(deserializer, "microseconds above 0", us).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for SpreadUs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        parsed(deserializer, "microseconds from 0", at_least_zero).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for AtLeastZero {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        parsed(deserializer, "a number from 0", at_least_zero).map(Self)
+    }
+}
+
+fn at_least_zero(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|number: &f64| *number >= 0.0 && number.is_finite())
+}
+
+impl Serialize for ServiceUs {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Decimals::<3>(self.0.max(LEAST_US)).serialize(serializer)
+    }
+}
+
+impl Serialize for SpreadUs {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Decimals::<3>(self.0).serialize(serializer)
+    }
+}
+
+impl Serialize for AtLeastZero {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Decimals::<3>(self.0).serialize(serializer)
+    }
+}
+
+impl Workload {
+    /// Reads a workload file (`.csv`, also `.gz` or `.zst`).
+    ///
+    /// # Errors
+    /// With line and column: missing or unknown columns, values that are not what the column holds (NaN, negative or
+    /// zero times, those above an hour, unknown modes), query ids that repeat, no rows at all.
+    pub fn read(path: &Path) -> Result<Self, InputError> {
+        Self::parse(path, open_text(path)?)
+    }
+
+    /// Reads a workload from any source; `name` stands for it in errors.
+    ///
+    /// # Errors
+    /// As [`Workload::read`].
+    pub fn parse(name: impl AsRef<Path>, reader: impl BufRead) -> Result<Self, InputError> {
+        let path = name.as_ref();
+        let mut lines = CsvReader::<Line, _>::new(path, reader)?;
+        let mut rows = Vec::new();
+        let mut lines_by_id = HashMap::new();
+        while let Some(line) = lines.next_row()? {
+            let row = row(&line)?;
+            if let Some(first) = lines_by_id.insert(row.query_id, line.line()) {
+                let message = format!("`query_id` {} was given in line {first} already", row.query_id);
+                return Err(line.error_at("query_id", message));
+            }
+            rows.push(row);
+        }
+        if rows.is_empty() {
+            return Err(InputError::file(path, "holds no queries, expected a header and at least one row"));
+        }
+        let mut provenance = lines.into_provenance();
+        let unusable = |fault| InputError::file(path, format!("a comment line cannot be used: {fault}"));
+        let batches = BatchModels::take_from(&mut provenance).map_err(unusable)?;
+        let contention = Contention::take_from(&mut provenance).map_err(unusable)?;
+        Ok(Self { provenance, rows, batches, contention })
+    }
+
+    /// Writes a workload file, whole or not at all; names that end in `.gz` or `.zst` are compressed.
+    ///
+    /// Times and `expected_matches` are rounded to three decimals (times to no less than 0.001); what was read from a
+    /// file that this wrote is written and read back unchanged.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn write(&self, path: &Path) -> io::Result<()> {
+        let provenance = self.batches.in_provenance(&self.provenance);
+        let provenance = Contention::in_provenance(self.contention.as_ref(), &provenance);
+        write_csv(path, &provenance, self.rows.iter().map(Line::of))
+    }
+}
+
+/// A line as a row, checked.
+fn row(line: &Row<'_, Line>) -> Result<WorkloadRow, InputError> {
+    let Line { query_id, mode, results, log_id, cpu_us, gpu_us, cpu_spread_us, gpu_spread_us, gpu_device_us, .. } =
+        line.value;
+    let cpu = measured(line, ["cpu_us", "cpu_spread_us", ""], (cpu_us, cpu_spread_us, None))?;
+    let gpu = measured(line, ["gpu_us", "gpu_spread_us", "gpu_device_us"], (gpu_us, gpu_spread_us, gpu_device_us))?;
+    Ok(WorkloadRow {
+        query_id,
+        log_id: log_id.unwrap_or(query_id.0),
+        mode,
+        features: features(line)?,
+        index_features: index_features(&line.value),
+        measured: PerClass::two(cpu, gpu),
+        results,
+    })
+}
+
+/// What was measured on a class of processor: median, spread and the device's own time, from columns of these names.
+fn measured(
+    line: &Row<'_, Line>,
+    names: [&str; 3],
+    (median, spread, device): (Option<ServiceUs>, Option<SpreadUs>, Option<ServiceUs>),
+) -> Result<Option<Measured>, InputError> {
+    let Some(ServiceUs(median_us)) = median else {
+        for (name, is_given) in [(names[1], spread.is_some()), (names[2], device.is_some())] {
+            if is_given {
+                return Err(line.error_at(name, format!("`{name}` is given where `{}` is empty", names[0])));
+            }
+        }
+        return Ok(None);
+    };
+    at_most_an_hour(line, names[0], median_us)?;
+    device.map_or(Ok(()), |ServiceUs(us)| at_most_an_hour(line, names[2], us))?;
+    let spread_us = spread.map_or(0.0, |spread| spread.0);
+    Ok(Some(Measured { median_us, spread_us, device_us: device.map(|us| us.0) }))
+}
+
+fn at_most_an_hour(line: &Row<'_, Line>, name: &str, us: f64) -> Result<(), InputError> {
+    if us <= MOST_US {
+        return Ok(());
+    }
+    Err(line.unexpected(name, "microseconds, at most an hour of them (3.6e9)"))
+}
+
+/// The features from the index: NaN for those that the file, of an earlier version, does not have; `None` if it has none.
+fn index_features(line: &Line) -> Option<IndexFeatures> {
+    let given = line.index_features();
+    let is_any = given.iter().any(Option::is_some);
+    is_any.then(|| IndexFeatures::from_vector(given.map(|number| number.map_or(f64::NAN, |number| number.0))))
+}
+
+/// The features; those that the file lacks are derived where the list lengths follow from the others, else unknown.
+fn features(line: &Row<'_, Line>) -> Result<Features, InputError> {
+    let Line {
+        terms: Count(terms),
+        shortest: Count(shortest),
+        second_shortest: Count(second_shortest),
+        postings: Count(postings),
+        longest,
+        blocks,
+        and_blocks,
+        expected_matches,
+        ..
+    } = line.value;
+    let terms = u32::try_from(terms).map_err(|_| line.unexpected("terms", "a whole number from 1"))?;
+    if second_shortest < shortest {
+        return Err(line.unexpected("second_shortest", &format!("at least `shortest`, {shortest}")));
+    }
+    let least = if terms == 1 { second_shortest } else { shortest.saturating_add(second_shortest) };
+    if postings < least {
+        return Err(line.unexpected("postings", &format!("the sum of all lists, at least {least}")));
+    }
+
+    // One to three lists are known from the shortest two and the sum; of more, the longest ones are not.
+    let lengths = match terms {
+        1 => Some(vec![shortest]),
+        2 => Some(vec![shortest, postings - shortest]),
+        3 => Some(vec![shortest, second_shortest, postings - shortest - second_shortest]),
+        _ => None,
+    };
+    // Expected matches depend on the size of the collection, which `profile` notes.
+    let docs: Option<u64> = line.provenance().get("docs").and_then(|docs| docs.parse().ok());
+    let derived = lengths.map(|lengths| Features::from_lengths(&lengths, docs.unwrap_or(1)));
+    let or_derived = |given: Option<Count>, value: fn(&Features) -> u64| {
+        given.map(|count| count.0).or_else(|| derived.as_ref().map(value))
+    };
+    let longest = or_derived(longest, |f| f.longest);
+    let blocks = or_derived(blocks, |f| f.blocks);
+    let and_blocks = or_derived(and_blocks, |f| f.and_blocks);
+    let expected_matches = expected_matches
+        .map(|number| number.0)
+        .or_else(|| derived.filter(|_| terms == 1 || docs.is_some()).map(|f| f.expected_matches))
+        // One that is unknown leaves them incomplete.
+        .filter(|_| [longest, blocks, and_blocks].iter().all(Option::is_some));
+    Ok(Features {
+        terms,
+        shortest,
+        second_shortest,
+        postings,
+        longest: longest.unwrap_or(0),
+        blocks: blocks.unwrap_or(0),
+        and_blocks: and_blocks.unwrap_or(0),
+        expected_matches: expected_matches.unwrap_or(f64::NAN),
+    })
+}

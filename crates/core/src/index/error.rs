@@ -1,0 +1,28 @@
+//! What can be wrong with an index.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why an index can't be read or built.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    /// The file system refused.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The bytes are not an index that this program reads, or are damaged.
+    #[error("{path}: {message}", path = path.display())]
+    Damaged {
+        /// The index file.
+        path: PathBuf,
+        /// What was expected, what was found, and what would mend it.
+        message: String,
+    },
+    /// The collection can't be indexed: empty, or larger than the format holds.
+    #[error("{0}")]
+    Collection(String),
+}

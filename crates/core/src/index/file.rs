@@ -1,0 +1,420 @@
+//! The index file, memory-mapped.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytemuck::Pod;
+use memmap2::Mmap;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::check::{Lists, check_file, check_lists};
+use super::dictionary::{Dictionary, MappedBytes};
+use super::directory::{BlockEntry, ListPlace, LongList, TermSlot};
+use super::layout::{FILE_NAME, FileHeader, Section, WHOLE_DICTIONARY_VERSION};
+use super::list::{Blocks, short_bound, short_run};
+use super::packed::Run;
+use super::{BLOCK_LEN, Bm25, Idf, IndexBuilder, IndexError, PostingList};
+use crate::base::ids::{DocId, TermId};
+use crate::base::prefetch::prefetch;
+
+/// Sixteen cores check 16 GB a second: some tens of megabytes at a time stay.
+const LET_GO_EVERY: Duration = Duration::from_millis(4);
+
+/// An open index. Cheap to share (`Arc<Index>`); everything is read from the mapped file.
+#[derive(Debug)]
+pub struct Index {
+    map: Arc<Mmap>,
+    header: FileHeader,
+    dictionary: Dictionary,
+    bm25: Bm25,
+    tokenizer: String,
+}
+
+impl Index {
+    /// Opens the index in folder `dir`, checking magic number, version, lengths and checksums.
+    ///
+    /// All of the file is read once, on all threads: about as fast as the disk or memory gives it.
+    ///
+    /// # Errors
+    /// If it is missing, truncated, damaged or of another version: what is wrong, and what would mend it.
+    pub fn open(dir: &Path) -> Result<Self, IndexError> {
+        let path = dir.join(FILE_NAME);
+        let map = map_file(&path)?;
+        Self::from_map(map)
+            .map_err(|what| IndexError::Damaged { path, message: format!("{what} (rebuild it: `tandem index build`)") })
+    }
+
+    /// As [`open`](Self::open), of an index that was just written, to know that it is whole: what was looked at is let go of
+    /// meanwhile, so that a build within some memory is not seen to take as much as its index.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn read_back(dir: &Path) -> Result<Self, IndexError> {
+        let path = dir.join(FILE_NAME);
+        let map = map_file(&path)?;
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    let_go(&map);
+                    std::thread::sleep(LET_GO_EVERY);
+                }
+            });
+            let index = Self::from_map(Arc::clone(&map));
+            is_done.store(true, Ordering::Relaxed);
+            index
+        })
+        .map_err(|message| IndexError::Damaged { path, message })
+    }
+
+    /// An index of these lists in a temporary folder, at BM25's usual parameters: for tests and examples.
+    ///
+    /// Terms may come in any order; a document's length is the sum of its frequencies, and there are as many documents
+    /// as the largest number needs.
+    ///
+    /// # Errors
+    /// As [`IndexBuilder::add`] and [`IndexBuilder::write`].
+    pub fn from_lists<S: AsRef<str>>(lists: &[(S, Vec<(u32, u32)>)]) -> Result<Self, IndexError> {
+        let num_docs = lists.iter().flat_map(|(_, list)| list).map(|&(doc, _)| doc as usize + 1).max().unwrap_or(0);
+        let mut doc_lengths = vec![0_u32; num_docs];
+        for &(doc, freq) in lists.iter().flat_map(|(_, list)| list) {
+            let length = &mut doc_lengths[doc as usize];
+            *length = length.saturating_add(freq);
+        }
+        let mut sorted: Vec<_> = lists.iter().map(|(term, list)| (term.as_ref(), list)).collect();
+        sorted.sort_by_key(|&(term, _)| term);
+        let mut builder = IndexBuilder::new(doc_lengths, Vec::new(), Bm25::default());
+        for (term, list) in sorted {
+            builder.add(term, list)?;
+        }
+        let dir = tempfile::tempdir().map_err(|source| IndexError::Io { path: std::env::temp_dir(), source })?;
+        builder.write(dir.path())?;
+        Self::open(dir.path())
+    }
+
+    fn from_map(map: Arc<Mmap>) -> Result<Self, String> {
+        let header = check_file(&map)?;
+        let idf = match header.idf {
+            0 => Idf::Plus,
+            1 => Idf::Papers,
+            2 => Idf::Impacts,
+            other => return Err(format!("damaged: idf form {other}, expected 0, 1 or 2")),
+        };
+        let section = MappedBytes { map: Arc::clone(&map), range: range_of(&header, Section::Dictionary) };
+        let dictionary = match header.version {
+            WHOLE_DICTIONARY_VERSION => Dictionary::open_whole(&section, header.num_terms),
+            _ => Dictionary::open(&section, header.num_terms),
+        };
+        let dictionary = dictionary.map_err(|e| format!("damaged: the dictionary: {e}"))?;
+        let tokenizer = std::str::from_utf8(&map[range_of(&header, Section::Tokenizer)])
+            .map_err(|_| "damaged: the tokenizer's name is not UTF-8")?
+            .to_owned();
+        let bm25 = Bm25 { k1: header.k1, b: header.b, idf };
+        let index = Self { map, header, dictionary, bm25, tokenizer };
+        index.bm25.check().map_err(|what| format!("damaged: {what}"))?;
+        let lists = Lists {
+            payload: index.items(Section::Payload)?,
+            last_docs: index.items(Section::LastDocs)?,
+            blocks: index.items(Section::Blocks)?,
+            long_lists: index.items(Section::LongLists)?,
+            short_lists: bytemuck::cast_slice(index.items::<u32>(Section::ShortLists)?),
+            slots: index.items(Section::Terms)?,
+        };
+        index.check_documents()?;
+        check_lists(&header, lists)?;
+        Ok(index)
+    }
+
+    fn check_documents(&self) -> Result<(), String> {
+        let lengths: &[u32] = self.items(Section::DocLengths)?;
+        if lengths.len() != self.header.num_docs as usize || lengths.len() >= 1 << 31 {
+            return Err("damaged: the number of documents differs from the header's".into());
+        }
+        let ends: &[u64] = self.items(Section::ExternalIdEnds)?;
+        let text = self.bytes(Section::ExternalIds);
+        let in_range = ends.is_sorted() && ends.last().is_none_or(|&end| end == text.len() as u64);
+        if !in_range || !(ends.is_empty() || ends.len() == lengths.len()) {
+            return Err("damaged: the external ids are out of place".into());
+        }
+        Ok(())
+    }
+
+    /// Bytes of a section, for display.
+    #[must_use]
+    pub fn section_bytes(&self, section: Section) -> u64 {
+        self.header.section(section).len
+    }
+
+    /// Documents.
+    #[must_use]
+    pub fn num_docs(&self) -> u32 {
+        self.header.num_docs
+    }
+
+    /// Distinct terms.
+    #[must_use]
+    pub fn num_terms(&self) -> u32 {
+        self.header.num_terms
+    }
+
+    /// Postings in all lists.
+    #[must_use]
+    pub fn num_postings(&self) -> u64 {
+        self.header.num_postings
+    }
+
+    /// Tokens in all documents.
+    #[must_use]
+    pub fn num_tokens(&self) -> u64 {
+        self.header.num_tokens
+    }
+
+    /// Mean tokens a document.
+    #[must_use]
+    pub fn average_length(&self) -> f64 {
+        self.num_tokens() as f64 / f64::from(self.num_docs())
+    }
+
+    /// Tokens of each document.
+    #[must_use]
+    pub fn doc_lengths(&self) -> &[u32] {
+        self.checked_items(Section::DocLengths)
+    }
+
+    /// The BM25 parameters that the stored impacts were computed with.
+    #[must_use]
+    pub fn built_with(&self) -> Bm25 {
+        self.bm25
+    }
+
+    /// Whether its frequencies are impacts: see [`quantise`](crate::indexing::quantise()).
+    #[must_use]
+    pub fn is_quantised(&self) -> bool {
+        self.bm25.is_impacts()
+    }
+
+    /// How text was cut into terms when this index was built, so that queries are cut alike.
+    #[must_use]
+    pub fn tokenizer_name(&self) -> &str {
+        &self.tokenizer
+    }
+
+    /// The term's number, if it is in the vocabulary.
+    #[must_use]
+    pub fn term(&self, term: &str) -> Option<TermId> {
+        self.dictionary.rank(term).map(TermId)
+    }
+
+    /// The term's text.
+    ///
+    /// # Panics
+    /// If there is no such term.
+    #[must_use]
+    pub fn term_text(&self, term: TermId) -> String {
+        assert!(term.0 < self.num_terms(), "term {term} of {}", self.num_terms());
+        String::from_utf8_lossy(&self.dictionary.term(term.0)).into_owned()
+    }
+
+    /// The document's id in its collection; its number where the collection gives none.
+    ///
+    /// # Panics
+    /// If there is no such document.
+    #[must_use]
+    pub fn external_id(&self, doc: DocId) -> Cow<'_, str> {
+        assert!(doc.0 < self.num_docs(), "document {doc} of {}", self.num_docs());
+        let ends: &[u64] = self.checked_items(Section::ExternalIdEnds);
+        if ends.is_empty() {
+            return Cow::Owned(doc.to_string());
+        }
+        let start = doc.index().checked_sub(1).map_or(0, |before| ends[before] as usize);
+        String::from_utf8_lossy(&self.bytes(Section::ExternalIds)[start..ends[doc.index()] as usize])
+    }
+
+    /// The term's postings.
+    ///
+    /// # Panics
+    /// If there is no such term.
+    #[must_use]
+    pub fn list(&self, term: TermId) -> PostingList<'_> {
+        match self.place(term) {
+            ListPlace::Single(doc) => {
+                let norm = self.bm25.norm(self.doc_lengths()[doc as usize], self.average_length());
+                PostingList::short(Run::single(doc), Bm25::max_impact([(1, norm)]))
+            }
+            ListPlace::Short(byte) => short_run(self.bytes(Section::ShortLists), byte)
+                .map_or(PostingList::EMPTY, |run| {
+                    PostingList::short(run, short_bound(&run).min(self.bm25.largest_impact()))
+                }),
+            ListPlace::Long(number) => self.long_posting_list(&self.long_lists()[number as usize]),
+        }
+    }
+
+    /// Asks for what tells where the term's list is: [`Index::list`] is about to be called.
+    #[inline]
+    pub fn prefetch(&self, term: TermId) {
+        let slots = self.checked_items::<TermSlot>(Section::Terms);
+        prefetch(slots.get(term.index()..).unwrap_or_default(), size_of::<TermSlot>());
+    }
+
+    /// Asks for the row of the term's list in the table of long lists, if it is one: [`Index::list`] is about to be called.
+    #[inline]
+    pub fn prefetch_row(&self, term: TermId) {
+        if let ListPlace::Long(number) = self.place(term) {
+            prefetch(self.long_lists().get(number as usize..).unwrap_or_default(), size_of::<LongList>());
+        }
+    }
+
+    #[inline]
+    fn long_posting_list<'a>(&'a self, list: &'a LongList) -> PostingList<'a> {
+        let start = list.first_block as usize;
+        let range = start..start + (list.doc_freq as usize).div_ceil(BLOCK_LEN);
+        let payload = bytemuck::cast_slice(&self.payload()[list.payload_word as usize..]);
+        let blocks = Blocks { list, entries: &self.blocks()[range.clone()], payload, num_docs: self.num_docs() };
+        PostingList::long(blocks, &self.last_docs()[range])
+    }
+
+    /// All terms with their lists, in byte order of the terms.
+    ///
+    /// # Errors
+    /// What `visit` returns.
+    pub fn for_each_list<E>(&self, mut visit: impl FnMut(&str, PostingList<'_>) -> Result<(), E>) -> Result<(), E> {
+        self.dictionary.for_each(|term, rank| visit(&String::from_utf8_lossy(term), self.list(TermId(rank))))
+    }
+
+    /// Identifies the content: equal for equal indexes (a hash of the section checksums and BM25's parameters).
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        let mut bytes: Vec<u8> = self.header.sections.iter().flat_map(|s| s.checksum.to_le_bytes()).collect();
+        bytes.extend([self.header.k1, self.header.b].iter().flat_map(|value| value.to_le_bytes()));
+        bytes.extend(self.header.idf.to_le_bytes());
+        xxh3_64(&bytes)
+    }
+
+    #[inline]
+    fn place(&self, term: TermId) -> ListPlace {
+        self.checked_items::<TermSlot>(Section::Terms)[term.index()].place()
+    }
+
+    /// The term's list, if it has [`BLOCK_LEN`] postings or more: where its blocks are.
+    ///
+    /// # Panics
+    /// If there is no such term.
+    #[must_use]
+    pub fn long_list(&self, term: TermId) -> Option<&LongList> {
+        match self.place(term) {
+            ListPlace::Long(number) => Some(&self.long_lists()[number as usize]),
+            ListPlace::Single(_) | ListPlace::Short(_) => None,
+        }
+    }
+
+    /// The position of the term's list in [`long_lists`](Self::long_lists), if it is one of them.
+    ///
+    /// # Panics
+    /// If there is no such term.
+    #[must_use]
+    #[inline]
+    pub fn long_list_number(&self, term: TermId) -> Option<u32> {
+        match self.place(term) {
+            ListPlace::Long(number) => Some(number),
+            ListPlace::Single(_) | ListPlace::Short(_) => None,
+        }
+    }
+
+    /// All long lists with their postings, in the order of [`long_lists`](Self::long_lists).
+    pub fn long_posting_lists(&self) -> impl Iterator<Item = PostingList<'_>> {
+        self.long_lists().iter().map(|list| self.long_posting_list(list))
+    }
+
+    /// All long lists, in order of their terms.
+    #[must_use]
+    pub fn long_lists(&self) -> &[LongList] {
+        self.checked_items(Section::LongLists)
+    }
+
+    /// All short lists' bits, to a whole number of words.
+    #[must_use]
+    pub fn short_lists(&self) -> &[u32] {
+        self.checked_items(Section::ShortLists)
+    }
+
+    /// The last documents of all blocks of long lists.
+    #[must_use]
+    pub fn last_docs(&self) -> &[u32] {
+        self.checked_items(Section::LastDocs)
+    }
+
+    /// All blocks of long lists.
+    #[must_use]
+    pub fn blocks(&self) -> &[BlockEntry] {
+        self.checked_items(Section::Blocks)
+    }
+
+    /// All packed bits of long lists, and probe forms between them.
+    #[must_use]
+    pub fn payload(&self) -> &[u32] {
+        self.checked_items(Section::Payload)
+    }
+
+    fn bytes(&self, section: Section) -> &[u8] {
+        &self.map[range_of(&self.header, section)]
+    }
+
+    /// A section as items of type `T`.
+    fn items<T: Pod>(&self, section: Section) -> Result<&[T], String> {
+        bytemuck::try_cast_slice(self.bytes(section))
+            .map_err(|_| format!("damaged: section `{}` holds no whole number of items", section.name()))
+    }
+
+    /// A section that [`Index::open`] has seen to hold items of type `T`.
+    #[inline]
+    pub(super) fn checked_items<T: Pod>(&self, section: Section) -> &[T] {
+        bytemuck::cast_slice(self.bytes(section))
+    }
+}
+
+/// Where a section of a checked file is.
+fn range_of(header: &FileHeader, section: Section) -> Range<usize> {
+    let entry = header.section(section);
+    entry.offset as usize..(entry.offset + entry.len) as usize
+}
+
+pub(super) fn map_file(path: &Path) -> Result<Arc<Mmap>, IndexError> {
+    let cannot = |source| IndexError::Io { path: PathBuf::from(path), source };
+    let file = File::open(path).map_err(|e| {
+        if let (io::ErrorKind::NotADirectory, Some(dir)) = (e.kind(), path.parent()) {
+            let source = io::Error::new(e.kind(), "is a file, expected the folder of an index");
+            return IndexError::Io { path: dir.to_owned(), source };
+        }
+        let hint = match e.kind() {
+            io::ErrorKind::NotFound => {
+                "there is no index here (make one: `tandem index build` or `tandem index synth`)"
+            }
+            _ => "cannot open",
+        };
+        cannot(io::Error::new(e.kind(), format!("{hint}: {e}")))
+    })?;
+    if file.metadata().map_err(cannot)?.len() == 0 {
+        let message = "truncated: the file is empty (rebuild it: `tandem index build`)".to_owned();
+        return Err(IndexError::Damaged { path: path.to_owned(), message });
+    }
+    // SAFETY: the mapping is read-only, and this program never changes an index in place: it renames a new
+    // file over the old one, whose pages live on. Another program that truncates or edits the file while it
+    // is mapped breaks this.
+    unsafe { Mmap::map(&file) }.map(Arc::new).map_err(cannot)
+}
+
+/// Drops the pages of a mapped file from this process; the system keeps them as long as it has room.
+fn let_go(map: &Mmap) {
+    // SAFETY: nothing was ever written to this mapping of a file, so that a page that is dropped comes back the same.
+    #[cfg(unix)]
+    let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,397 @@
+//! Posting lists and their blocks.
+
+use super::directory::{BlockEntry, LongList, STORED_RANKS, impact_bound};
+use super::encode::{ROW_WORDS, SHORT_HEAD_BITS, SHORT_LEN_BITS};
+use super::packed::{Code, FullBlock, Run, read_bits};
+use super::probe::{Probe, ProbeShape};
+use super::{BLOCK_LEN, Bm25};
+use crate::base::ids::DocId;
+use crate::base::prefetch::prefetch;
+
+/// A term's postings, borrowed from an index.
+///
+/// A list of fewer than [`BLOCK_LEN`] postings is one block, whose last document isn't stored: what stands for it is
+/// above every document, so that a search inside it may find nothing and must then go on to the list's end.
+#[derive(Clone, Copy, Debug)]
+pub struct PostingList<'a> {
+    doc_freq: u32,
+    max_impact: f32,
+    last_docs: &'a [u32],
+    form: Form<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Form<'a> {
+    /// Fewer than a block.
+    Short(Run<'a>),
+    /// Blocks, all full but the last.
+    Long(Blocks<'a>),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Blocks<'a> {
+    pub(super) list: &'a LongList,
+    pub(super) entries: &'a [BlockEntry],
+    /// The payload from the list's first byte on.
+    pub(super) payload: &'a [u8],
+    pub(super) num_docs: u32,
+}
+
+/// What stands for the last document of a short list: above every document.
+const ANY_DOC: [u32; 1] = [DocId::END.0 - 1];
+
+/// As many bytes as most packed blocks take, and the line in which they begin.
+const BLOCK_BYTES: usize = 192;
+/// Bytes of a cache line.
+const LINE_BYTES: usize = 64;
+
+/// A part of a list's bytes in the file.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ListBits {
+    /// Documents: gaps, bitsets, exceptions.
+    pub docs: u64,
+    /// Frequencies with their exceptions.
+    pub freqs: u64,
+    /// Last documents, offsets, codes and bounds: what is read before a block is decoded.
+    pub skips: u64,
+    /// The list's row in the table of long lists.
+    pub directory: u64,
+    /// The probe form.
+    pub probe: u64,
+}
+
+impl std::iter::Sum for ListBits {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |a, b| Self {
+            docs: a.docs + b.docs,
+            freqs: a.freqs + b.freqs,
+            skips: a.skips + b.skips,
+            directory: a.directory + b.directory,
+            probe: a.probe + b.probe,
+        })
+    }
+}
+
+/// Decoded postings of one block: documents and frequencies, valid up to the block's length.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub struct BlockBuffer {
+    /// Document ids, ascending.
+    pub docs: [u32; BLOCK_LEN],
+    /// Frequencies, at least 1.
+    pub freqs: [u32; BLOCK_LEN],
+}
+
+impl Default for BlockBuffer {
+    fn default() -> Self {
+        Self { docs: [0; BLOCK_LEN], freqs: [0; BLOCK_LEN] }
+    }
+}
+
+impl<'a> PostingList<'a> {
+    /// The list without a posting.
+    pub const EMPTY: Self = Self { doc_freq: 0, max_impact: 0.0, last_docs: &[], form: Form::Short(Run::EMPTY) };
+
+    pub(super) fn short(run: Run<'a>, max_impact: f32) -> Self {
+        Self { doc_freq: run.len as u32, max_impact, last_docs: &ANY_DOC, form: Form::Short(run) }
+    }
+
+    pub(super) fn long(blocks: Blocks<'a>, last_docs: &'a [u32]) -> Self {
+        let LongList { doc_freq, max_impact, .. } = *blocks.list;
+        Self { doc_freq, max_impact, last_docs, form: Form::Long(blocks) }
+    }
+
+    /// Documents that contain the term.
+    #[must_use]
+    #[inline]
+    pub fn doc_freq(&self) -> u32 {
+        self.doc_freq
+    }
+
+    /// Upper bound of `tf / (tf + norm(document))` over the list, BM25 at the parameters that the index was built with;
+    /// a posting's score is that times the term's weight.
+    #[must_use]
+    #[inline]
+    pub fn max_impact(&self) -> f32 {
+        self.max_impact
+    }
+
+    /// Blocks in the list; all but the last hold [`BLOCK_LEN`] postings.
+    #[must_use]
+    #[inline]
+    pub fn num_blocks(&self) -> usize {
+        self.last_docs.len()
+    }
+
+    /// Postings in block `block`.
+    #[must_use]
+    #[inline]
+    pub fn block_len(&self, block: usize) -> usize {
+        (self.doc_freq as usize - block * BLOCK_LEN).min(BLOCK_LEN)
+    }
+
+    /// The last document of block `block`, or, in a list of fewer than [`BLOCK_LEN`] postings, a number above it.
+    ///
+    /// # Panics
+    /// If the list has no such block.
+    #[must_use]
+    #[inline]
+    pub fn last_doc(&self, block: usize) -> u32 {
+        self.last_docs[block]
+    }
+
+    /// [`last_doc`](Self::last_doc) of all blocks, ascending.
+    #[must_use]
+    #[inline]
+    pub fn last_docs(&self) -> &'a [u32] {
+        self.last_docs
+    }
+
+    /// Upper bound of `tf / (tf + norm(document))` over block `block`; at most [`max_impact`](Self::max_impact).
+    ///
+    /// # Panics
+    /// If the list has no such block.
+    #[must_use]
+    #[inline]
+    pub fn block_max_impact(&self, block: usize) -> f32 {
+        match &self.form {
+            Form::Short(_) => self.max_impact,
+            Form::Long(blocks) => impact_bound(blocks.entries[block].impact(), self.max_impact),
+        }
+    }
+
+    /// A lower bound of the `k`-th best impact in the list, 0 where none is known: what seeds a threshold.
+    ///
+    /// At least `k` documents score the term's weight times this or more, each step rounded as
+    /// [`Bm25::score`] and this product are.
+    #[must_use]
+    #[inline]
+    pub fn kth_impact(&self, k: usize) -> f32 {
+        match &self.form {
+            Form::Short(_) => 0.0,
+            Form::Long(blocks) => {
+                STORED_RANKS.iter().position(|&rank| k <= rank).map_or(0.0, |at| blocks.list.kth_impacts[at])
+            }
+        }
+    }
+
+    /// The list's direct form, if it has one.
+    #[must_use]
+    #[inline]
+    pub fn probe(&self) -> Option<Probe<'a>> {
+        match &self.form {
+            Form::Long(blocks) if blocks.list.probe_row != 0 => {
+                let rows = blocks.list.probe_row as usize..blocks.list.rows as usize;
+                let words = bytemuck::cast_slice(&blocks.payload[rows.start * ROW_WORDS * 4..rows.end * ROW_WORDS * 4]);
+                let shape = ProbeShape::read(blocks.num_docs as usize, self.doc_freq as usize, words)?;
+                Some(Probe::new(shape, words))
+            }
+            _ => None,
+        }
+    }
+
+    /// Asks for what opening the list reads first, which may be far from the processor.
+    #[inline]
+    pub fn prefetch_head(&self) {
+        match &self.form {
+            Form::Short(run) => prefetch(run.bytes, 2 * LINE_BYTES),
+            Form::Long(blocks) => {
+                prefetch(self.last_docs, 2 * LINE_BYTES);
+                prefetch(blocks.entries, 2 * LINE_BYTES);
+                prefetch(blocks.payload, BLOCK_BYTES);
+            }
+        }
+    }
+
+    /// Asks for the bound of block `block`, and for what tells where the block is.
+    #[inline]
+    pub fn prefetch_bound(&self, block: usize) {
+        if let Form::Long(blocks) = &self.form {
+            prefetch(blocks.entries.get(block..).unwrap_or_default(), size_of::<BlockEntry>());
+        }
+    }
+
+    /// All documents of the list, ascending: for what works on whole lists, not for searching.
+    #[must_use]
+    pub fn docs(&self) -> Vec<u32> {
+        let mut docs = Vec::with_capacity(self.doc_freq() as usize);
+        let mut block_docs = [0; BLOCK_LEN];
+        for block in 0..self.num_blocks() {
+            let len = self.decode_docs(block, &mut block_docs);
+            docs.extend_from_slice(&block_docs[..len]);
+        }
+        docs
+    }
+
+    /// Decodes the documents of block `block` into `docs` and returns how many there are.
+    ///
+    /// # Panics
+    /// If the list has no such block.
+    #[inline]
+    pub fn decode_docs(&self, block: usize, docs: &mut [u32; BLOCK_LEN]) -> usize {
+        let Some(full) = self.full_block(block) else { return self.decode_run_docs(block, docs) };
+        full.decode_docs(docs);
+        BLOCK_LEN
+    }
+
+    /// Decodes the frequencies of block `block` into `freqs` and returns how many there are.
+    ///
+    /// # Panics
+    /// If the list has no such block.
+    #[inline]
+    pub fn decode_freqs(&self, block: usize, freqs: &mut [u32; BLOCK_LEN]) -> usize {
+        let Some(full) = self.full_block(block) else { return self.decode_run_freqs(block, freqs) };
+        full.decode_freqs(freqs);
+        BLOCK_LEN
+    }
+
+    // A list has at most one block that isn't full. Its code, inlined, would take the registers of those that are.
+    #[inline(never)]
+    fn decode_run_docs(&self, block: usize, docs: &mut [u32; BLOCK_LEN]) -> usize {
+        let Block::Run(run) = self.block(block) else { return 0 };
+        run.decode_docs(docs);
+        run.len
+    }
+
+    #[inline(never)]
+    fn decode_run_freqs(&self, block: usize, freqs: &mut [u32; BLOCK_LEN]) -> usize {
+        let Block::Run(run) = self.block(block) else { return 0 };
+        run.decode_freqs(freqs);
+        run.len
+    }
+
+    /// The frequency of posting `position` of block `block`, without decoding the others.
+    ///
+    /// # Panics
+    /// If the list has no such posting.
+    #[must_use]
+    #[inline]
+    pub fn freq_at(&self, block: usize, position: usize) -> u32 {
+        match self.block(block) {
+            Block::Full(full) => full.freq_at(position),
+            Block::Run(run) => run.freq_at(position),
+        }
+    }
+
+    /// Asks for the bytes of block `block`, which is about to be decoded, to be brought near.
+    #[inline]
+    pub fn prefetch(&self, block: usize) {
+        if let Form::Long(blocks) = &self.form
+            && let Some(entry) = blocks.entries.get(block)
+        {
+            prefetch(&blocks.payload[entry.byte as usize..], BLOCK_BYTES);
+        }
+    }
+
+    /// All postings as `(document, frequency)`, for tests and tools; searching decodes block by block.
+    pub fn postings(&self) -> impl Iterator<Item = (u32, u32)> + use<'a> {
+        let list = *self;
+        let mut buffer = BlockBuffer::default();
+        (0..list.num_blocks()).flat_map(move |block| {
+            let len = list.decode_docs(block, &mut buffer.docs);
+            list.decode_freqs(block, &mut buffer.freqs);
+            (0..len).map(|i| (buffer.docs[i], buffer.freqs[i])).collect::<Vec<_>>()
+        })
+    }
+
+    /// What the list takes in the file, part by part, without its slot and the bits that fill the last byte or word.
+    #[must_use]
+    pub fn bits(&self) -> ListBits {
+        let mut bits = ListBits::default();
+        for block in 0..self.num_blocks() {
+            let (docs, freqs) = match self.block(block) {
+                Block::Full(full) => {
+                    let (docs, freqs) = full.part_bytes();
+                    (8 * docs, 8 * freqs)
+                }
+                Block::Run(run) => run.part_bits(),
+            };
+            bits.docs += docs as u64;
+            bits.freqs += freqs as u64;
+        }
+        match &self.form {
+            Form::Short(run) => bits.skips = run.bit as u64,
+            Form::Long(blocks) => {
+                bits.skips = 8 * (blocks.entries.len() * (size_of::<BlockEntry>() + size_of::<u32>())) as u64;
+                bits.directory = 8 * size_of::<LongList>() as u64;
+                if blocks.list.probe_row != 0 {
+                    bits.probe = 128 * u64::from(blocks.list.rows - blocks.list.probe_row);
+                }
+            }
+        }
+        bits
+    }
+
+    /// Block `block`, if it is full.
+    #[inline]
+    fn full_block(&self, block: usize) -> Option<FullBlock<'a>> {
+        match &self.form {
+            Form::Long(blocks) if (block + 1) * BLOCK_LEN <= self.doc_freq as usize => {
+                Some(blocks.full_block(block, self.base(block), self.last_docs[block]))
+            }
+            _ => None,
+        }
+    }
+
+    /// The document before block `block` of a long list.
+    #[inline]
+    fn base(&self, block: usize) -> u32 {
+        if block == 0 { u32::MAX } else { self.last_docs[block - 1] }
+    }
+
+    #[inline]
+    pub(super) fn block(&self, block: usize) -> Block<'a> {
+        match &self.form {
+            Form::Short(run) => Block::Run(*run),
+            Form::Long(blocks) => blocks.block(block, self.base(block), self.last_docs[block]),
+        }
+    }
+}
+
+/// One block, full or not.
+#[derive(Debug)]
+pub(super) enum Block<'a> {
+    Full(FullBlock<'a>),
+    Run(Run<'a>),
+}
+
+impl<'a> Blocks<'a> {
+    /// The block after document `base`.
+    #[inline]
+    pub(super) fn block(&self, block: usize, base: u32, last_doc: u32) -> Block<'a> {
+        let len = (self.list.doc_freq as usize - block * BLOCK_LEN).min(BLOCK_LEN);
+        if len == BLOCK_LEN {
+            return Block::Full(self.full_block(block, base, last_doc));
+        }
+        let entry = self.entries[block];
+        let (doc_code, freq_code) = entry.run_codes();
+        let bytes = &self.payload[entry.byte as usize..];
+        Block::Run(Run { base, len, doc_code, freq_code, bytes, bit: 0 })
+    }
+
+    /// The block, which is full, after document `base`.
+    #[inline]
+    fn full_block(&self, block: usize, base: u32, last_doc: u32) -> FullBlock<'a> {
+        let entry = self.entries[block];
+        let (doc_code, freq_code) = entry.column_codes();
+        let bytes = &self.payload[entry.byte as usize..];
+        FullBlock { base, last_doc, doc_code, freq_code, bytes, freqs_at: entry.freqs_at() }
+    }
+}
+
+/// The short list that begins at this byte; none if its head isn't inside `bytes`.
+#[inline]
+pub(super) fn short_run(bytes: &[u8], byte: u32) -> Option<Run<'_>> {
+    let bytes = bytes.get(byte as usize..).filter(|rest| rest.len() * 8 >= SHORT_HEAD_BITS as usize)?;
+    let head = read_bits(bytes, 0, SHORT_HEAD_BITS);
+    let doc_code = Code::from_stored(head >> SHORT_LEN_BITS);
+    let freq_code = Code::from_stored(head >> (SHORT_LEN_BITS + Code::BITS));
+    let len = (head & ((1 << SHORT_LEN_BITS) - 1)) as usize;
+    Some(Run { base: u32::MAX, len, doc_code, freq_code, bytes, bit: SHORT_HEAD_BITS as usize })
+}
+
+/// The bound of a short list's impacts, from the byte at the end of its head.
+#[inline]
+pub(super) fn short_bound(run: &Run<'_>) -> f32 {
+    impact_bound(read_bits(run.bytes, SHORT_HEAD_BITS as usize - 8, 8) as u8, Bm25::LARGEST_IMPACT)
+}

@@ -1,0 +1,67 @@
+//! The inverted index: block-compressed posting lists, used as they lie on disk.
+//!
+//! A **posting** is a document and how often the term occurs in it. A term's postings form a list, sorted by
+//! [`DocId`](crate::base::ids::DocId), cut into **blocks** of [`BLOCK_LEN`]. What a search must know of a block before it
+//! decodes it stands in arrays of their own, so that skipping touches no packed bits. Most terms are rare, most
+//! postings are in long lists; so there are three kinds of lists:
+//!
+//! ```text
+//! slots       | apple | apply | pear |           4 bytes a term, which are the list of one document themselves,
+//!                 |       |  (17)               point to a short list,
+//! short lists     |   |len, codes, bound|gaps|tfs|          bits
+//!                 v                             or to a long one: 40 bytes, with its bounds,
+//! long lists  | apple |
+//!                 |
+//! last docs   |  407  |  911  |  998  |          4 bytes a block: what is searched
+//! blocks      |   *   |   *   |   *   |          8 bytes a block: where its bits are, how they are packed, its bound
+//!                 |
+//! payload     |gaps|tfs|gaps|tfs|gaps|tfs|probe form|
+//! ```
+//!
+//! A full block is packed in groups of eight, each as narrow as its own largest value allows, and decoded by vector
+//! units without a branch; where documents are so dense that it is shorter, they are a bitset. Fewer postings than a
+//! block are packed one after another, so that a list of two costs some forty bits. The densest lists also have a
+//! [probe form](Probe). The file is described byte by byte in `layout.rs`; a GPU gets
+//! [sections of it](ListSections) as they are.
+
+mod best;
+mod bm25;
+mod builder;
+mod check;
+mod column;
+mod device;
+mod dictionary;
+mod directory;
+mod documents;
+mod encode;
+mod error;
+mod file;
+mod layout;
+mod list;
+mod packed;
+mod pieces;
+mod probe;
+mod sections;
+mod sizes;
+mod writer;
+
+pub use bm25::{Bm25, Idf, MAX_IMPACT};
+pub use builder::IndexBuilder;
+pub use device::ListSections;
+#[cfg(test)]
+pub(crate) use device::tests::OwnedSections;
+pub use directory::{BlockEntry, LongList};
+pub use documents::{DocumentSource, VisitDocument};
+pub(crate) use encode::BlockPostings;
+pub use encode::{EncodedLists, ListEncoder};
+pub use error::IndexError;
+pub use file::Index;
+pub use layout::{FILE_NAME, Section};
+pub use list::{BlockBuffer, ListBits, PostingList};
+pub use packed::sum_gaps;
+pub use probe::Probe;
+pub use sizes::{PartSize, index_sizes};
+pub use writer::{IndexFolder, IndexWriter};
+
+/// Postings in a full block.
+pub const BLOCK_LEN: usize = 128;

@@ -1,0 +1,191 @@
+//! What a build may take of memory, and what of it is for what.
+//!
+//! The budget is for the whole process. Its parts stand one after another in time, so each stage has nearly all of it:
+//!
+//! | stage | what lies in memory |
+//! | --- | --- |
+//! | inverting | the program; batches on their way, two a thread and two more; growing lists; runs that are kept; what is decompressed ahead |
+//! | checking | the program; runs that are kept, and what is where in the others; 4 bytes a document for lengths, and 8 for digests of names, or 4 in two passes where that is too much |
+//! | merging | the program; those runs; 4 bytes a document for norms; what the writer has on its way; columns of the index, as far as they don't wait on disk; for each range at work a block of each run, and its lists as they are packed |
+//!
+//! A budget that is smaller than what a stage needs at least is exceeded, and the caller is told by how much and why.
+
+use super::progress::MemoryNeed;
+use crate::index::IndexWriter;
+
+/// The program itself, and its threads' stacks.
+const PROGRAM_BYTES: u64 = 24 << 20;
+/// A batch of text on its way, with what it was cut from.
+const BATCH_BYTES: u64 = 5 << 19;
+/// By so much a worker's lists may exceed their share: those of a batch.
+const OVERSHOOT_BYTES: u64 = 1 << 20;
+/// Of what is left for inverting, what workers' growing lists may take together; a quarter is for what sorting them takes and
+/// what the allocator keeps.
+const GROWING_SHARE: f64 = 0.5625;
+/// Of it, what runs may take that stay in memory while lists grow.
+const KEPT_SHARE: f64 = 0.125;
+/// Of it, what may be decompressed before workers take it.
+const AHEAD_SHARE: f64 = 0.0625;
+/// A worker's lists may always grow so far: runs are never smaller but the last.
+const LEAST_GROWING_BYTES: u64 = 256 << 10;
+/// They may never grow further: places in them are 32 bits.
+const MOST_GROWING_BYTES: u64 = 2 << 30;
+/// What a worker takes at least of text and lists.
+const LEAST_WORKER_BYTES: u64 = 2 << 20;
+/// Of the budget, what columns of the index may take that wait.
+const COLUMNS_SHARE: u64 = 16;
+const LEAST_COLUMNS_BYTES: u64 = 1 << 20;
+/// A length or a norm of each document.
+const LENGTH_BYTES: u64 = size_of::<u32>() as u64;
+/// A digest of each document's name, as far as they are in memory at once.
+const DIGEST_BYTES: u64 = size_of::<u64>() as u64;
+/// Digests of names have room for so many bytes at least.
+const LEAST_DIGESTS_BYTES: u64 = 1 << 20;
+/// A range that is merged while others are, roughly.
+const RANGE_BYTES: u64 = 16 << 20;
+/// What merging the longest list takes, a document, where nothing more is known.
+const LONGEST_LIST_BYTES: u64 = 5;
+
+/// How much memory a build may take, and how many threads share it.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    /// As much as there is, if `None`.
+    bytes: Option<u64>,
+    threads: u64,
+}
+
+impl Budget {
+    pub(crate) fn new(bytes: Option<u64>, threads: usize) -> Self {
+        Self { bytes, threads: threads as u64 }
+    }
+
+    /// What is missing for a build of any size.
+    pub(crate) fn lacks_for_any(self) -> Option<MemoryNeed> {
+        let inverting = self.batches_bytes() + self.threads * LEAST_WORKER_BYTES;
+        let merging = IndexWriter::BYTES + LEAST_COLUMNS_BYTES + RANGE_BYTES;
+        let needed_bytes = PROGRAM_BYTES + inverting.max(merging);
+        self.lacks(needed_bytes, MemoryNeed::threads(needed_bytes, self.threads))
+    }
+
+    /// What is missing, if so much is needed.
+    fn lacks(self, needed_bytes: u64, need: MemoryNeed) -> Option<MemoryNeed> {
+        self.bytes.filter(|&bytes| bytes < needed_bytes).map(|_| need)
+    }
+
+    fn batches_bytes(self) -> u64 {
+        (2 * self.threads + 2) * BATCH_BYTES + self.threads * OVERSHOOT_BYTES
+    }
+
+    /// What there is for lists while they grow, and for runs.
+    fn inverting_bytes(self) -> Option<u64> {
+        self.bytes.map(|bytes| bytes.saturating_sub(PROGRAM_BYTES + self.batches_bytes()))
+    }
+
+    fn inverting_share(self, share: f64) -> u64 {
+        self.inverting_bytes().map_or(u64::MAX, |bytes| (bytes as f64 * share) as u64)
+    }
+
+    /// What one worker's lists may take.
+    pub(crate) fn most_growing(self) -> u64 {
+        (self.inverting_share(GROWING_SHARE) / self.threads).clamp(LEAST_GROWING_BYTES, MOST_GROWING_BYTES)
+    }
+
+    /// What all runs in memory may take while lists grow.
+    pub(crate) fn most_kept(self) -> u64 {
+        self.inverting_share(KEPT_SHARE)
+    }
+
+    /// What may be decompressed before workers take it.
+    pub(crate) fn most_ahead(self) -> u64 {
+        self.inverting_share(AHEAD_SHARE)
+    }
+
+    /// What all runs in memory may take at the end, of `documents` documents, while so many other workers have lists still.
+    pub(crate) fn most_kept_last(self, documents: u64, growing_workers: u64) -> u64 {
+        let Some(bytes) = self.bytes else { return u64::MAX };
+        let while_inverting =
+            self.inverting_bytes().unwrap_or(u64::MAX).saturating_sub(growing_workers * self.most_growing());
+        let checking = documents * (LENGTH_BYTES + DIGEST_BYTES);
+        let lists = documents * (LENGTH_BYTES + LONGEST_LIST_BYTES) + self.threads * RANGE_BYTES;
+        let merging = IndexWriter::BYTES + self.columns_bytes() + lists;
+        while_inverting.min(bytes.saturating_sub(PROGRAM_BYTES + checking.max(merging)))
+    }
+
+    /// What digests of names may take, of `documents` documents, beside what is held in memory.
+    pub(crate) fn digests_bytes(self, documents: u64, held_bytes: u64) -> u64 {
+        let taken = PROGRAM_BYTES + held_bytes + documents * LENGTH_BYTES;
+        // Where they were, norms are next.
+        let least = LEAST_DIGESTS_BYTES.max(documents * LENGTH_BYTES);
+        self.bytes.map_or(u64::MAX, |bytes| bytes.saturating_sub(taken).max(least))
+    }
+
+    /// What is missing for checking so many documents beside what is held in memory, and for their norms.
+    pub(crate) fn lacks_for_documents(self, documents: u64, held_bytes: u64) -> Option<MemoryNeed> {
+        let needed_bytes = PROGRAM_BYTES + held_bytes + 2 * documents * LENGTH_BYTES;
+        self.lacks(needed_bytes, MemoryNeed::documents(needed_bytes, documents, held_bytes))
+    }
+
+    /// What columns of the index may take that wait in memory.
+    pub(crate) fn columns_bytes(self) -> u64 {
+        self.bytes.map_or(u64::MAX, |bytes| (bytes / COLUMNS_SHARE).max(LEAST_COLUMNS_BYTES))
+    }
+
+    /// What merging may take, of `documents` documents, beside what is held in memory.
+    pub fn merging_bytes(self, documents: u64, held_bytes: u64) -> u64 {
+        let taken = self.beside_ranges(documents, held_bytes);
+        self.bytes.map_or(u64::MAX, |bytes| bytes.saturating_sub(taken))
+    }
+
+    /// What is missing if the largest range of terms takes so much of that.
+    pub(crate) fn lacks_for_merging(self, documents: u64, held_bytes: u64, range_bytes: u64) -> Option<MemoryNeed> {
+        let needed_bytes = self.beside_ranges(documents, held_bytes) + range_bytes;
+        self.lacks(needed_bytes, MemoryNeed::merging(needed_bytes, documents, range_bytes))
+    }
+
+    fn beside_ranges(self, documents: u64, held_bytes: u64) -> u64 {
+        let columns = self.bytes.map_or(0, |_| self.columns_bytes());
+        PROGRAM_BYTES + held_bytes + documents * LENGTH_BYTES + IndexWriter::BYTES + columns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_budget_are_within_it() {
+        for threads in [1, 2, 16, 64] {
+            for bytes in [0, 1 << 20, 64 << 20, 512 << 20, 2 << 30, 64 << 30] {
+                let budget = Budget::new(Some(bytes), threads);
+                let growing = budget.most_growing() * threads as u64;
+                let inverting =
+                    PROGRAM_BYTES + budget.batches_bytes() + growing + budget.most_kept() + budget.most_ahead();
+                assert!(inverting <= bytes || budget.lacks_for_any().is_some() || growing < 32 << 20, "{budget:?}");
+                for documents in [0, 1 << 20, 1 << 25] {
+                    let held = budget.most_kept_last(documents, 0);
+                    let checking =
+                        PROGRAM_BYTES + held + LENGTH_BYTES * documents + budget.digests_bytes(documents, held);
+                    let merging = budget.beside_ranges(documents, held) + budget.merging_bytes(documents, held);
+                    let least = budget.beside_ranges(documents, 0) + LEAST_DIGESTS_BYTES + LENGTH_BYTES * documents;
+                    assert!(checking.max(merging) <= bytes.max(least), "{budget:?}, {documents} documents");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_budget_nothing_is_bounded_but_a_workers_lists() {
+        let budget = Budget::new(None, 3);
+        assert_eq!(budget.most_growing(), MOST_GROWING_BYTES);
+        let bounds = [
+            budget.most_kept(),
+            budget.most_ahead(),
+            budget.most_kept_last(1 << 30, 3),
+            budget.digests_bytes(1 << 30, 1 << 40),
+            budget.columns_bytes(),
+            budget.merging_bytes(1 << 30, 1 << 40),
+        ];
+        assert!(bounds.iter().all(|&bytes| bytes == u64::MAX), "{bounds:?}");
+        assert!(budget.lacks_for_any().is_none() && budget.lacks_for_merging(9, 9, 1 << 40).is_none());
+    }
+}

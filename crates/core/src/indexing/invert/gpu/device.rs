@@ -1,0 +1,503 @@
+//! The device: its memory, and the kernels of `kernels/indexing`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use cudarc::driver::{
+    CudaEvent, CudaFunction, CudaSlice, CudaStream, DevicePtrMut, DeviceRepr, DriverError, PushKernelArg,
+};
+use rayon::prelude::*;
+
+use super::accumulator::ROW_BYTES;
+use super::backend::{Backend, Counts, DistinctWords, InvertedRun, Room, WordPlace, most_tokens, most_words};
+use crate::base::ids::DeviceId;
+use crate::corpus::Words;
+use crate::search::device::{Device, GpuError, Images, Module, Pinned, shape};
+
+const IMAGES: Images = Images {
+    what: "the kernels that invert text",
+    ptx: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/compiled/indexing.ptx")),
+    cubin_sm_90: include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/compiled/indexing.sm_90.cubin")),
+};
+
+// As in indexing.cuh.
+const THREADS: u32 = 256;
+const TEXT_TILE: u32 = 4_096;
+const SORT_TILE: u32 = 4_096;
+const LIST_TILE: u32 = 2_048;
+const DIGITS: u32 = 256;
+const DIGIT_BITS: u32 = DIGITS.trailing_zeros();
+const SCAN_THREADS: u32 = 1_024;
+const ROW: usize = 16;
+
+/// A piece: a batch of twice the usual size fits in.
+const PIECE_BYTES: usize = 4 << 20;
+const PIECE_DOCS: usize = PIECE_BYTES / 16;
+/// Text of a run: the more, the fewer lists are merged; but a run's batches wait in the host's memory.
+const TEXT_BYTES: usize = 128 << 20;
+const DOCS: usize = TEXT_BYTES / 64;
+/// A token takes five to six bytes of English text.
+const TOKENS: usize = TEXT_BYTES / 4;
+const SLOTS: usize = 1 << 23;
+/// Three quarters of the slots: in a fuller table words are found slowly.
+const WORDS: usize = SLOTS / 4 * 3;
+
+const ROOM: Room = Room {
+    piece_bytes: PIECE_BYTES,
+    piece_docs: PIECE_DOCS,
+    text_bytes: TEXT_BYTES,
+    docs: DOCS,
+    tokens: TOKENS,
+    words: WORDS,
+};
+// A first piece always fits.
+const _: () = assert!(2 * most_words(PIECE_BYTES) <= WORDS && 2 * most_tokens(PIECE_BYTES) <= TOKENS);
+
+/// Thread blocks that go through the table.
+const BLOCKS_PER_MULTIPROCESSOR: u32 = 8;
+/// Of the free memory of a GPU, in sixteenths, what streams may take unless it is said how many there should be.
+const MOST_SIXTEENTHS: u64 = 14;
+
+/// `Totals` in indexing.cuh, by word.
+const TOTALS: usize = 8;
+const TOTAL_TOKENS: usize = 0;
+const TOTAL_WORDS: usize = 1;
+const TOTAL_LISTED_WORDS: usize = 2;
+const TOTAL_LISTED_BYTES: usize = 3;
+const TOTAL_POSTING_BYTES: usize = 4;
+
+/// `Arrays` in indexing.cuh.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+struct ArraysArgument {
+    text: u64,
+    doc_ends: u64,
+    slots: u64,
+    tokens: u64,
+    others: u64,
+    tile_counts: u64,
+    digit_totals: u64,
+    word_slots: u64,
+    word_places: u64,
+    word_terms: u64,
+    list_starts: u64,
+    doc_lengths: u64,
+    totals: u64,
+    slot_mask: u32,
+    is_unicode: u32,
+}
+
+// SAFETY: plain numbers, laid out as C does.
+unsafe impl DeviceRepr for ArraysArgument {}
+// SAFETY: likewise.
+unsafe impl DeviceRepr for WordPlace {}
+
+#[derive(Clone, Debug)]
+struct Kernels {
+    count_words: CudaFunction,
+    scan_counts: CudaFunction,
+    number_words: CudaFunction,
+    list_words: CudaFunction,
+    set_terms: CudaFunction,
+    map_tokens: CudaFunction,
+    count_digits: CudaFunction,
+    scan_digits: CudaFunction,
+    scatter: CudaFunction,
+    measure_postings: CudaFunction,
+    encode_postings: CudaFunction,
+}
+
+/// Page-locked memory of a piece, and the event that says that it has been read and what it added been counted.
+struct PieceMemory {
+    text: Pinned<u8>,
+    doc_ends: Pinned<u32>,
+    totals: Pinned<u32>,
+    done: CudaEvent,
+}
+
+/// What a run takes on the device.
+struct Arrays {
+    text: CudaSlice<u8>,
+    doc_ends: CudaSlice<u32>,
+    slots: CudaSlice<u64>,
+    tokens: CudaSlice<u64>,
+    others: CudaSlice<u64>,
+    tile_counts: CudaSlice<u32>,
+    digit_totals: CudaSlice<u32>,
+    word_slots: CudaSlice<u32>,
+    word_places: CudaSlice<WordPlace>,
+    word_terms: CudaSlice<u32>,
+    list_starts: CudaSlice<u32>,
+    doc_lengths: CudaSlice<u32>,
+    totals: CudaSlice<u32>,
+}
+
+/// A stream of a GPU, with memory of its own.
+struct DeviceBackend {
+    device: Device,
+    stream: Arc<CudaStream>,
+    kernels: Kernels,
+    arrays: Arrays,
+    pieces: [PieceMemory; 2],
+    /// The piece that is written next, or being written.
+    next: usize,
+    num_pieces: usize,
+    text_end: usize,
+    num_docs: usize,
+    words: Words,
+}
+
+impl fmt::Debug for DeviceBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeviceBackend").field("device", &self.device.info).finish_non_exhaustive()
+    }
+}
+
+/// Opens streams: see [`super::open`].
+pub(super) fn open(gpus: usize, streams: Option<usize>, threads: usize) -> Result<Vec<Box<dyn Backend>>, GpuError> {
+    let devices: Vec<(Device, Kernels)> =
+        (0..gpus as u32).map(|ordinal| open_device(DeviceId(ordinal))).collect::<Result<_, _>>()?;
+    let mut backends: Vec<Box<dyn Backend>> = Vec::new();
+    for (number, (device, kernels)) in devices.iter().enumerate() {
+        let needed_bytes = Arrays::bytes();
+        let streams = match streams {
+            Some(streams) => streams,
+            // Threads are dealt to the GPUs in turn.
+            None => {
+                let fed = (threads + gpus - 1 - number) / gpus;
+                let fit = device.free_bytes()? / 16 * MOST_SIXTEENTHS / needed_bytes;
+                fed.min(fit as usize).max(1)
+            }
+        };
+        device.check_room(streams as u64 * needed_bytes)?;
+        // Locking pages takes long, and can be done for several at once.
+        let opened = (0..streams).into_par_iter().map(|_| DeviceBackend::new(device, kernels));
+        let opened: Vec<DeviceBackend> = opened.collect::<Result<_, _>>()?;
+        backends.extend(opened.into_iter().map(|backend| Box::new(backend) as Box<dyn Backend>));
+    }
+    Ok(backends)
+}
+
+fn open_device(ordinal: DeviceId) -> Result<(Device, Kernels), GpuError> {
+    let device = Device::open(ordinal)?;
+    let module = Module::load(&device, IMAGES)?;
+    let sizes = [THREADS, TEXT_TILE, SORT_TILE, LIST_TILE, DIGITS, SCAN_THREADS].map(|size| size as usize);
+    let structures = [ROW, 4 * TOTALS, size_of::<WordPlace>(), size_of::<ArraysArgument>()];
+    module.check_layout(&device.new_stream()?, "indexing_layout", &[&sizes[..], &structures].concat())?;
+    let kernels = Kernels {
+        count_words: module.function("count_words")?,
+        scan_counts: module.function("scan_counts")?,
+        number_words: module.function("number_words")?,
+        list_words: module.function("list_words")?,
+        set_terms: module.function("set_terms")?,
+        map_tokens: module.function("map_tokens")?,
+        count_digits: module.function("count_digits")?,
+        scan_digits: module.function("scan_digits")?,
+        scatter: module.function("scatter")?,
+        measure_postings: module.function("measure_postings")?,
+        encode_postings: module.function("encode_postings")?,
+    };
+    Ok((device, kernels))
+}
+
+impl Arrays {
+    const TILE_COUNTS: usize = DIGITS as usize * TOKENS.div_ceil(SORT_TILE as usize);
+
+    /// Device memory that they take.
+    fn bytes() -> u64 {
+        (TEXT_BYTES + 8 * DOCS + 8 * SLOTS + 16 * TOKENS + 4 * Self::TILE_COUNTS + 20 * WORDS) as u64
+    }
+
+    fn new(stream: &Arc<CudaStream>) -> Result<Self, DriverError> {
+        // SAFETY: of all that is not zeroed here or by `begin_run`, kernels and copies write what others read.
+        unsafe {
+            Ok(Self {
+                text: stream.alloc_zeros(TEXT_BYTES)?,
+                doc_ends: stream.alloc(DOCS)?,
+                slots: stream.alloc(SLOTS)?,
+                tokens: stream.alloc(TOKENS)?,
+                others: stream.alloc(TOKENS)?,
+                tile_counts: stream.alloc(Self::TILE_COUNTS)?,
+                digit_totals: stream.alloc(DIGITS as usize)?,
+                word_slots: stream.alloc(WORDS)?,
+                word_places: stream.alloc(WORDS)?,
+                word_terms: stream.alloc(WORDS)?,
+                list_starts: stream.alloc(WORDS)?,
+                doc_lengths: stream.alloc(DOCS)?,
+                totals: stream.alloc(TOTALS)?,
+            })
+        }
+    }
+
+    fn argument(&mut self, stream: &Arc<CudaStream>, words: Words) -> ArraysArgument {
+        ArraysArgument {
+            text: self.text.device_ptr_mut(stream).0,
+            doc_ends: self.doc_ends.device_ptr_mut(stream).0,
+            slots: self.slots.device_ptr_mut(stream).0,
+            tokens: self.tokens.device_ptr_mut(stream).0,
+            others: self.others.device_ptr_mut(stream).0,
+            tile_counts: self.tile_counts.device_ptr_mut(stream).0,
+            digit_totals: self.digit_totals.device_ptr_mut(stream).0,
+            word_slots: self.word_slots.device_ptr_mut(stream).0,
+            word_places: self.word_places.device_ptr_mut(stream).0,
+            word_terms: self.word_terms.device_ptr_mut(stream).0,
+            list_starts: self.list_starts.device_ptr_mut(stream).0,
+            doc_lengths: self.doc_lengths.device_ptr_mut(stream).0,
+            totals: self.totals.device_ptr_mut(stream).0,
+            slot_mask: SLOTS as u32 - 1,
+            is_unicode: u32::from(words == Words::Unicode),
+        }
+    }
+}
+
+impl DeviceBackend {
+    fn new(device: &Device, kernels: &Kernels) -> Result<Self, GpuError> {
+        let stream = device.new_stream()?;
+        let piece = || {
+            Ok(PieceMemory {
+                text: Pinned::for_results(device, PIECE_BYTES, 0)?,
+                doc_ends: Pinned::for_results(device, PIECE_DOCS, 0)?,
+                totals: Pinned::for_results(device, TOTALS, 0)?,
+                done: device.context.new_event(None)?,
+            })
+        };
+        let make = || {
+            let mut backend = Self {
+                arrays: Arrays::new(&stream)?,
+                pieces: [piece()?, piece()?],
+                device: device.clone(),
+                stream: Arc::clone(&stream),
+                kernels: kernels.clone(),
+                next: 0,
+                num_pieces: 0,
+                text_end: 0,
+                num_docs: 0,
+                words: Words::Unicode,
+            };
+            backend.begin_run()?;
+            stream.synchronize()?;
+            Ok(backend)
+        };
+        make().map_err(|e: DriverError| GpuError::of("allocating memory for runs", &e))
+    }
+
+    /// Forgets everything.
+    fn begin_run(&mut self) -> Result<(), DriverError> {
+        let Self { arrays: Arrays { slots, doc_lengths, totals, .. }, stream, .. } = self;
+        stream.memset_zeros(slots)?;
+        stream.memset_zeros(doc_lengths)?;
+        stream.memset_zeros(totals)?;
+        (self.num_pieces, self.text_end, self.num_docs) = (0, ROW_BYTES, 0);
+        Ok(())
+    }
+
+    /// Copies the piece, and launches what numbers its words.
+    fn start(&mut self, len: usize, doc_ends: &[u32], words: Words) -> Result<(), DriverError> {
+        let Self { stream, arrays, pieces, kernels, .. } = self;
+        let piece = &mut pieces[self.next];
+        let (from, first_doc) = (self.text_end, self.num_docs);
+        let (to, end_doc) = (from + len.next_multiple_of(ROW_BYTES), first_doc + doc_ends.len());
+        // SAFETY: `piece` has waited for the copies of what was there before.
+        let (text, ends) = unsafe { (piece.text.as_mut_slice(), piece.doc_ends.as_mut_slice()) };
+        text[len..to - from].fill(b' ');
+        ends.iter_mut().zip(doc_ends).for_each(|(place, end)| *place = from as u32 + end);
+        stream.memcpy_htod(&text[..to - from], &mut arrays.text.slice_mut(from..to))?;
+        stream.memcpy_htod(&ends[..doc_ends.len()], &mut arrays.doc_ends.slice_mut(first_doc..end_doc))?;
+
+        self.words = words;
+        let argument = arrays.argument(stream, words);
+        let (from, to) = (from as u32, to as u32);
+        let (first_doc, end_doc) = (first_doc as u32, end_doc as u32);
+        let tiles = (to - from).div_ceil(TEXT_TILE);
+        // SAFETY: arguments are those of the kernels in kernels/indexing/cut.cu. The text between `from` and `to` is copied
+        // before, and `Room` says how many tokens and words there is room for, which the accumulator keeps to.
+        unsafe {
+            let mut launch = stream.launch_builder(&kernels.count_words);
+            launch.arg(&argument).arg(&from).arg(&to).launch(shape(tiles, THREADS))?;
+            kernels.scan_counts(stream, &argument, tiles, TOTAL_TOKENS)?;
+            let mut launch = stream.launch_builder(&kernels.number_words);
+            launch.arg(&argument).arg(&from).arg(&to).arg(&first_doc).arg(&end_doc);
+            launch.launch(shape(tiles, THREADS))?;
+        }
+        // SAFETY: `counts` and `piece` wait for the event before they read it or let it be written again.
+        let totals = unsafe { piece.totals.as_mut_slice() };
+        stream.memcpy_dtoh(&arrays.totals, totals)?;
+        piece.done.record(stream)?;
+        (self.text_end, self.num_docs) = (to as usize, end_doc as usize);
+        self.next = 1 - self.next;
+        self.num_pieces += 1;
+        Ok(())
+    }
+
+    fn totals(&self) -> Result<[usize; TOTALS], DriverError> {
+        let mut totals = [0_u32; TOTALS];
+        self.stream.memcpy_dtoh(&self.arrays.totals, &mut totals)?;
+        self.stream.synchronize()?;
+        Ok(totals.map(|total| total as usize))
+    }
+
+    fn fetch_words(&mut self, words: &mut DistinctWords) -> Result<(), DriverError> {
+        let Self { stream, arrays, kernels, .. } = self;
+        let argument = arrays.argument(stream, self.words);
+        let blocks = BLOCKS_PER_MULTIPROCESSOR * self.device.multiprocessors;
+        // SAFETY: the argument is that of `list_words` in kernels/indexing/cut.cu. There are no more words than `Room` says, and
+        // their bytes are no more than the text has, for which `others` has room.
+        unsafe { stream.launch_builder(&kernels.list_words).arg(&argument).launch(shape(blocks, THREADS)) }?;
+        let totals = self.totals()?;
+        words.text.resize(totals[TOTAL_LISTED_BYTES], 0);
+        words.places.resize(totals[TOTAL_LISTED_WORDS], WordPlace::default());
+        let Self { stream, arrays, .. } = self;
+        fetch_bytes(stream, &arrays.others, &mut words.text)?;
+        if !words.places.is_empty() {
+            let places = arrays.word_places.slice(..words.places.len());
+            stream.memcpy_dtoh(&places, &mut words.places)?;
+        }
+        stream.synchronize()
+    }
+
+    fn invert_run(&mut self, terms: &[u32], num_terms: u32, run: &mut InvertedRun) -> Result<(), DriverError> {
+        let Self { stream, arrays, .. } = self;
+        if !terms.is_empty() {
+            stream.memcpy_htod(terms, &mut arrays.word_terms.slice_mut(..terms.len()))?;
+        }
+        let argument = arrays.argument(stream, self.words);
+        let num_words = terms.len() as u32;
+        let num_tokens = self.totals()?[TOTAL_TOKENS] as u32;
+        let Self { stream, kernels, .. } = self;
+        let (mut from, mut to) = (argument.tokens, argument.others);
+        let sort_tiles = num_tokens.div_ceil(SORT_TILE);
+        let list_tiles = num_tokens.div_ceil(LIST_TILE);
+        // SAFETY: arguments are those of the kernels in kernels/indexing. Every slot that a token names is listed, and has its
+        // term before tokens get theirs; of `tokens` and `others` each has room for all tokens, and for their lists, since a
+        // posting takes no more bytes than its tokens.
+        unsafe {
+            if num_words > 0 {
+                let mut launch = stream.launch_builder(&kernels.set_terms);
+                launch.arg(&argument).arg(&num_words).launch(shape(num_words.div_ceil(THREADS), THREADS))?;
+                let mut launch = stream.launch_builder(&kernels.map_tokens);
+                launch.arg(&argument).arg(&num_tokens).arg(&num_terms);
+                launch.launch(shape(num_tokens.div_ceil(THREADS), THREADS))?;
+            }
+            if num_terms > 0 {
+                let term_bits = u32::BITS - num_terms.leading_zeros();
+                for bit in (0..term_bits).step_by(DIGIT_BITS as usize).map(|bit| u32::BITS + bit) {
+                    kernels.sort_by(stream, &argument, (from, to), num_tokens, bit, sort_tiles)?;
+                    (from, to) = (to, from);
+                }
+                let mut launch = stream.launch_builder(&kernels.measure_postings);
+                launch.arg(&from).arg(&num_tokens).arg(&num_terms).arg(&argument.tile_counts);
+                launch.launch(shape(list_tiles, THREADS))?;
+                kernels.scan_counts(stream, &argument, list_tiles, TOTAL_POSTING_BYTES)?;
+                let mut launch = stream.launch_builder(&kernels.encode_postings);
+                launch.arg(&from).arg(&num_tokens).arg(&num_terms).arg(&argument.tile_counts);
+                launch.arg(&to).arg(&argument.list_starts).launch(shape(list_tiles, THREADS))?;
+            }
+        }
+        let totals = self.totals()?;
+        run.lists.resize(totals[TOTAL_POSTING_BYTES], 0);
+        run.starts.resize(num_terms as usize, 0);
+        run.doc_lengths.resize(self.num_docs, 0);
+        let Self { stream, arrays, .. } = self;
+        let lists = if to == argument.others { &arrays.others } else { &arrays.tokens };
+        fetch_bytes(stream, lists, &mut run.lists)?;
+        if num_terms > 0 {
+            stream.memcpy_dtoh(&arrays.list_starts.slice(..num_terms as usize), &mut run.starts)?;
+        }
+        stream.memcpy_dtoh(&arrays.doc_lengths.slice(..self.num_docs), &mut run.doc_lengths)?;
+        stream.synchronize()?;
+        self.begin_run()
+    }
+}
+
+impl Kernels {
+    /// Tiles' counts become what comes before each, and their sum is added to the total of this number.
+    ///
+    /// # Safety
+    /// So many tiles have counts.
+    unsafe fn scan_counts(
+        &self,
+        stream: &Arc<CudaStream>,
+        arrays: &ArraysArgument,
+        tiles: u32,
+        total: usize,
+    ) -> Result<(), DriverError> {
+        let total_at = arrays.totals + 4 * total as u64;
+        let mut launch = stream.launch_builder(&self.scan_counts);
+        launch.arg(&arrays.tile_counts).arg(&tiles).arg(&total_at);
+        // SAFETY: as above; the arguments are those of `scan_counts` in kernels/indexing/cut.cu.
+        unsafe { launch.launch(shape(1, SCAN_THREADS)) }.map(|_| ())
+    }
+
+    /// Sorts tokens by eight bits from `bit` on.
+    ///
+    /// # Safety
+    /// At both addresses there is room for so many tokens, and at the first there are so many, in so many tiles.
+    unsafe fn sort_by(
+        &self,
+        stream: &Arc<CudaStream>,
+        arrays: &ArraysArgument,
+        (from, to): (u64, u64),
+        num_tokens: u32,
+        bit: u32,
+        tiles: u32,
+    ) -> Result<(), DriverError> {
+        // SAFETY: as above; the arguments are those of the kernels in kernels/indexing/sort.cu.
+        unsafe {
+            let mut launch = stream.launch_builder(&self.count_digits);
+            launch.arg(&from).arg(&num_tokens).arg(&bit).arg(&arrays.tile_counts).arg(&tiles);
+            launch.launch(shape(tiles, THREADS))?;
+            let mut launch = stream.launch_builder(&self.scan_digits);
+            launch.arg(&arrays.tile_counts).arg(&tiles).arg(&arrays.digit_totals).launch(shape(DIGITS, THREADS))?;
+            let mut launch = stream.launch_builder(&self.scatter);
+            launch.arg(&from).arg(&num_tokens).arg(&bit).arg(&arrays.tile_counts).arg(&tiles);
+            launch.arg(&arrays.digit_totals).arg(&to).launch(shape(tiles, THREADS))?;
+        }
+        Ok(())
+    }
+}
+
+/// Fetches the first bytes of an array.
+fn fetch_bytes(stream: &Arc<CudaStream>, array: &CudaSlice<u64>, bytes: &mut [u8]) -> Result<(), DriverError> {
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    // SAFETY: every pattern of bits is a byte.
+    let view = unsafe { array.transmute::<u8>(bytes.len()) }.expect("the array has so many bytes");
+    stream.memcpy_dtoh(&view, bytes)
+}
+
+impl Backend for DeviceBackend {
+    fn room(&self) -> Room {
+        ROOM
+    }
+
+    fn piece(&mut self) -> Result<&mut [u8], GpuError> {
+        let piece = &mut self.pieces[self.next];
+        piece.done.synchronize().map_err(|e| GpuError::of("numbering words", &e))?;
+        // SAFETY: the copies of what was there have ended, and the next one begins when the piece is sent.
+        Ok(unsafe { piece.text.as_mut_slice() })
+    }
+
+    fn send(&mut self, len: usize, doc_ends: &[u32], words: Words) -> Result<(), GpuError> {
+        self.start(len, doc_ends, words).map_err(|e| GpuError::of("sending text", &e))
+    }
+
+    fn counts(&mut self) -> Result<Counts, GpuError> {
+        if self.num_pieces < 2 {
+            return Ok(Counts::default());
+        }
+        // The one sent last is in the other half.
+        let piece = &self.pieces[self.next];
+        piece.done.synchronize().map_err(|e| GpuError::of("numbering words", &e))?;
+        let total = |place: usize| piece.totals.read_now(place) as usize;
+        Ok(Counts { tokens: total(TOTAL_TOKENS), words: total(TOTAL_WORDS) })
+    }
+
+    fn distinct_words(&mut self, words: &mut DistinctWords) -> Result<(), GpuError> {
+        self.fetch_words(words).map_err(|e| GpuError::of("fetching distinct words", &e))
+    }
+
+    fn invert(&mut self, terms: &[u32], num_terms: u32, run: &mut InvertedRun) -> Result<(), GpuError> {
+        self.invert_run(terms, num_terms, run).map_err(|e| GpuError::of("inverting a run", &e))
+    }
+}

@@ -1,0 +1,127 @@
+//! A thread that feeds a stream of a GPU.
+//!
+//! It parses batches and sends their text; when a run is full, it gets the distinct words, finds their terms, and gets the
+//! lists. Batches are kept until their run is, or where they can be read again: should the GPU fail, they go to the CPU's
+//! accumulator, with all that come after them. So does a batch that no piece has room for.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::accumulator::{GpuAccumulator, Refusal};
+use super::backend::Backend;
+use crate::corpus::{Batch, Tokenizer};
+use crate::indexing::BuildError;
+use crate::indexing::invert::run::RunSource;
+use crate::indexing::invert::store::Store;
+use crate::indexing::invert::worker::{CpuWorker, Worker};
+use crate::search::device::GpuError;
+
+/// What GPUs did of a build.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GpuReport {
+    /// Streams that were fed, each by a thread.
+    pub streams: usize,
+    /// Bytes of the collection that GPUs inverted.
+    pub bytes: u64,
+    /// Why GPUs were lost; a stream each. CPUs did their part.
+    pub lost: Vec<String>,
+}
+
+/// What all lanes tell of themselves.
+pub(in crate::indexing::invert) type SharedReport = Arc<Mutex<GpuReport>>;
+
+/// A stream of a GPU, its thread, and a CPU's accumulator for what the GPU does not take.
+#[derive(Debug)]
+pub(in crate::indexing::invert) struct Lane<'a> {
+    /// `None` once it is lost.
+    gpu: Option<GpuAccumulator>,
+    /// What the GPU has taken and not given back as a run.
+    held: Vec<(u64, Batch)>,
+    held_bytes: usize,
+    /// For batches that are read here.
+    memory: Vec<u8>,
+    cpu: CpuWorker<'a>,
+    tokenizer: &'a Tokenizer,
+    report: SharedReport,
+}
+
+impl<'a> Lane<'a> {
+    pub(in crate::indexing::invert) fn new(
+        backend: Box<dyn Backend>,
+        tokenizer: &'a Tokenizer,
+        report: SharedReport,
+    ) -> Self {
+        report.lock().unwrap_or_else(PoisonError::into_inner).streams += 1;
+        Self {
+            gpu: Some(GpuAccumulator::new(backend)),
+            held: Vec::new(),
+            held_bytes: 0,
+            memory: Vec::new(),
+            cpu: CpuWorker::new(tokenizer),
+            tokenizer,
+            report,
+        }
+    }
+
+    /// Bytes of memory in use.
+    fn bytes(&self) -> usize {
+        self.held_bytes + self.cpu.bytes() + self.gpu.as_ref().map_or(0, GpuAccumulator::bytes)
+    }
+
+    /// Gets the run that the GPU has, and gives it to the store.
+    fn seal(&mut self, store: &Store, is_last: bool) -> Result<(), BuildError> {
+        let Some(gpu) = &mut self.gpu else { return Ok(()) };
+        match gpu.invert(self.tokenizer) {
+            Ok(mut lists) => {
+                let take = |lists: &mut dyn RunSource| if is_last { store.take_last(lists) } else { store.take(lists) };
+                take(&mut lists)?;
+                let bytes: u64 = self.held.iter().map(|(_, batch)| batch.bytes()).sum();
+                self.report.lock().unwrap_or_else(PoisonError::into_inner).bytes += bytes;
+                self.held.clear();
+                self.held_bytes = 0;
+                Ok(())
+            }
+            Err(error) => self.lose(&error, store),
+        }
+    }
+
+    /// Goes on without the GPU, beginning with what it had.
+    fn lose(&mut self, error: &GpuError, store: &Store) -> Result<(), BuildError> {
+        self.gpu = None;
+        self.report.lock().unwrap_or_else(PoisonError::into_inner).lost.push(error.to_string());
+        self.held_bytes = 0;
+        self.held.drain(..).try_for_each(|(number, batch)| self.cpu.take(number, batch, store).map(|_| ()))
+    }
+}
+
+impl Worker for Lane<'_> {
+    fn take(&mut self, number: u64, mut batch: Batch, store: &Store) -> Result<u32, BuildError> {
+        let Some(gpu) = &mut self.gpu else { return self.cpu.take(number, batch, store) };
+        batch.load(&mut self.memory)?;
+        let num_docs = match gpu.add(number, &batch, self.tokenizer) {
+            Ok(num_docs) => num_docs,
+            Err(Refusal::Input(error)) => return Err(error.into()),
+            Err(Refusal::TooLarge) => return self.cpu.take(number, batch, store),
+            Err(Refusal::Gpu(error)) => {
+                self.lose(&error, store)?;
+                return self.cpu.take(number, batch, store);
+            }
+        };
+        batch.unload(&mut self.memory);
+        self.held_bytes += batch.bytes_in_memory();
+        self.held.push((number, batch));
+        match gpu.is_full() {
+            Ok(is_full) => {
+                if is_full || store.is_full(self.bytes()) {
+                    self.seal(store, false)?;
+                }
+            }
+            Err(error) => self.lose(&error, store)?,
+        }
+        Ok(num_docs)
+    }
+
+    fn finish(&mut self, store: &Store) -> Result<(), BuildError> {
+        self.seal(store, true)?;
+        self.cpu.finish(store)
+    }
+}

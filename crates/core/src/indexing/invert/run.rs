@@ -1,0 +1,385 @@
+//! Runs: an accumulator's lists, sorted by term, in memory or on disk.
+//!
+//! ```text
+//! | documents of segments ... | blocks of lists ... | contents: what is where | footer |
+//! ```
+//!
+//! A block is some 32 KiB of lists, whole ones, in byte order of the terms; a list that is as long begins one. For each, the term's length, the term, the
+//! length of its postings, the [postings](super::postings). The contents say where segments and blocks are, what their
+//! checksums are, and each block's first term, so that any range of the vocabulary is found without reading others.
+//!
+//! | FOOTER | SIZE | MEANING |
+//! | ---: | ---: | --- |
+//! | 0 | 8 | where the contents begin |
+//! | 8 | 8 | their length in bytes |
+//! | 16 | 8 | their XXH3-64 |
+//! | 24 | 8 | magic, `TandemR2` |
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::segment::Segment;
+use crate::files::read_exact_at;
+use crate::indexing::postings::put;
+use crate::indexing::{BuildError, SegmentDocuments};
+
+const MAGIC: [u8; 8] = *b"TandemR2";
+const FOOTER_BYTES: usize = 32;
+/// A block is written once it has so many bytes.
+pub(super) const BLOCK_BYTES: usize = 32 << 10;
+
+/// What looks at each term and its encoded postings.
+pub(super) type ListVisitor<'a> = dyn FnMut(&[u8], &[u8]) -> io::Result<()> + 'a;
+
+/// Where a run comes from: lists of some segments, by whoever inverted them.
+pub(super) trait RunSource {
+    /// Bytes of memory in use; a run takes no more.
+    fn bytes(&self) -> usize;
+
+    /// Whether there is no segment.
+    fn is_empty(&self) -> bool;
+
+    /// Calls `visit` with each term and its encoded postings, in byte order of the terms.
+    fn for_each_list(&self, visit: &mut ListVisitor<'_>) -> io::Result<()>;
+
+    /// Hands over the segments, and forgets everything else.
+    fn take_segments(&mut self) -> Vec<Segment>;
+}
+
+/// Lists of some of the collection's segments.
+#[derive(Debug)]
+pub(super) struct Run {
+    data: Data,
+    contents: Contents,
+}
+
+#[derive(Debug)]
+enum Data {
+    Memory(Vec<u8>),
+    File(File, PathBuf),
+}
+
+/// A piece of a run's data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Place {
+    offset: u64,
+    len: u64,
+    checksum: u64,
+}
+
+/// What is where in a run.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Contents {
+    segments: Vec<Segment>,
+    documents: Vec<Place>,
+    blocks: Vec<Place>,
+    first_terms: Vec<u8>,
+    first_term_ends: Vec<u64>,
+}
+
+impl Run {
+    /// Takes over what `source` holds, in memory.
+    pub(super) fn in_memory(source: &mut dyn RunSource) -> io::Result<Self> {
+        let mut sealer = Sealer::new(Vec::new());
+        sealer.seal(source)?;
+        Ok(Self { data: Data::Memory(sealer.out), contents: sealer.contents })
+    }
+
+    /// Takes over what `source` holds, in a new file at `path`; it is on disk when this returns.
+    pub(super) fn on_disk(source: &mut dyn RunSource, path: &Path) -> io::Result<Self> {
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
+        let mut sealer = Sealer::new(BufWriter::with_capacity(1 << 20, file));
+        sealer.seal(source)?;
+        let Sealer { mut out, offset, contents, .. } = sealer;
+        let bytes = contents.encode();
+        out.write_all(&bytes)?;
+        for number in [offset, bytes.len() as u64, xxh3_64(&bytes)] {
+            out.write_all(&number.to_le_bytes())?;
+        }
+        out.write_all(&MAGIC)?;
+        let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        Ok(Self { data: Data::File(file, path.to_owned()), contents })
+    }
+
+    /// Opens a file that [`on_disk`](Self::on_disk) wrote; `None` if it is not one, or damaged.
+    pub(super) fn open(path: &Path) -> Option<Self> {
+        let file = File::open(path).ok()?;
+        let len = file.metadata().ok()?.len();
+        let mut footer = [0; FOOTER_BYTES];
+        let footer_at = len.checked_sub(FOOTER_BYTES as u64)?;
+        read_exact_at(&file, &mut footer, footer_at).ok()?;
+        let [offset, contents_len, checksum] =
+            [0, 8, 16].map(|at| u64::from_le_bytes(*footer[at..].first_chunk().expect("inside the footer")));
+        if footer[24..] != MAGIC || offset.checked_add(contents_len)? != footer_at {
+            return None;
+        }
+        let mut bytes = vec![0; contents_len as usize];
+        read_exact_at(&file, &mut bytes, offset).ok()?;
+        if xxh3_64(&bytes) != checksum {
+            return None;
+        }
+        let contents = Contents::decode(&bytes)?;
+        Some(Self { data: Data::File(file, path.to_owned()), contents })
+    }
+
+    /// Its segments, in order of the collection.
+    pub(super) fn segments(&self) -> &[Segment] {
+        &self.contents.segments
+    }
+
+    /// The documents of the segment at `position`.
+    pub(super) fn documents(&self, position: usize) -> Result<SegmentDocuments, BuildError> {
+        let mut buffer = Vec::new();
+        let bytes = self.read(self.contents.documents[position], &mut buffer)?;
+        SegmentDocuments::decode(bytes).ok_or_else(|| self.damaged("its documents are cut short"))
+    }
+
+    /// Bytes of memory that it takes.
+    pub(super) fn bytes_in_memory(&self) -> usize {
+        match &self.data {
+            Data::Memory(bytes) => bytes.len(),
+            Data::File(..) => 0,
+        }
+    }
+
+    /// Bytes of memory that it takes, with what says where all is.
+    pub(super) fn bytes(&self) -> u64 {
+        let Contents { segments, documents, blocks, first_terms, first_term_ends } = &self.contents;
+        let a_segment = segments.len() * size_of::<Segment>() + documents.len() * size_of::<Place>();
+        let a_block = blocks.len() * size_of::<Place>() + first_term_ends.len() * size_of::<u64>() + first_terms.len();
+        (self.bytes_in_memory() + a_segment + a_block) as u64
+    }
+
+    /// Whether its data are on disk.
+    pub(super) fn is_on_disk(&self) -> bool {
+        matches!(self.data, Data::File(..))
+    }
+
+    /// The first term and the length of each block.
+    pub(super) fn samples(&self) -> impl Iterator<Item = (&[u8], u64)> {
+        (0..self.num_blocks()).map(|block| (self.first_term(block), self.contents.blocks[block].len))
+    }
+
+    pub(super) fn num_blocks(&self) -> usize {
+        self.contents.blocks.len()
+    }
+
+    /// The block that `term` is in, if it is in any.
+    pub(super) fn block_of(&self, term: &[u8]) -> usize {
+        let (mut low, mut high) = (0, self.num_blocks());
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.first_term(middle) <= term { low = middle + 1 } else { high = middle }
+        }
+        low.saturating_sub(1)
+    }
+
+    /// The bytes of a block; `buffer` may take them.
+    pub(super) fn block<'a>(&'a self, block: usize, buffer: Vec<u8>) -> Result<Cow<'a, [u8]>, BuildError> {
+        let place = self.contents.blocks[block];
+        if let Data::Memory(_) = &self.data {
+            return Ok(Cow::Borrowed(self.read(place, &mut Vec::new()).map(|_| self.in_place(place))?));
+        }
+        let mut buffer = buffer;
+        self.read(place, &mut buffer)?;
+        Ok(Cow::Owned(buffer))
+    }
+
+    pub(super) fn damaged(&self, what: &str) -> BuildError {
+        let path = match &self.data {
+            Data::Memory(_) => PathBuf::from("memory"),
+            Data::File(_, path) => path.clone(),
+        };
+        let folder = path.parent().map(Path::display);
+        let way_out = folder.map_or_else(String::new, |folder| format!(" (delete {folder} to begin anew)"));
+        BuildError::Run { message: format!("damaged: {what}{way_out}"), path }
+    }
+
+    fn first_term(&self, block: usize) -> &[u8] {
+        let ends = &self.contents.first_term_ends;
+        let start = block.checked_sub(1).map_or(0, |before| ends[before]);
+        &self.contents.first_terms[start as usize..ends[block] as usize]
+    }
+
+    fn in_place(&self, place: Place) -> &[u8] {
+        match &self.data {
+            Data::Memory(bytes) => &bytes[place.offset as usize..][..place.len as usize],
+            Data::File(..) => &[],
+        }
+    }
+
+    /// Reads a piece and checks it: into `buffer`, unless it is in memory.
+    fn read<'a>(&'a self, place: Place, buffer: &'a mut Vec<u8>) -> Result<&'a [u8], BuildError> {
+        let Data::File(file, path) = &self.data else {
+            return Ok(self.in_place(place));
+        };
+        buffer.resize(place.len as usize, 0);
+        read_exact_at(file, buffer, place.offset)
+            .map_err(|e| BuildError::Run { path: path.clone(), message: format!("cannot read: {e}") })?;
+        if xxh3_64(buffer) != place.checksum {
+            return Err(self.damaged("a checksum does not match"));
+        }
+        Ok(buffer)
+    }
+}
+
+/// Writes the data of a run, and notes what is where.
+struct Sealer<W> {
+    out: W,
+    offset: u64,
+    block: Vec<u8>,
+    contents: Contents,
+}
+
+impl<W: Write> Sealer<W> {
+    fn new(out: W) -> Self {
+        Self { out, offset: 0, block: Vec::with_capacity(2 * BLOCK_BYTES), contents: Contents::default() }
+    }
+
+    fn seal(&mut self, source: &mut dyn RunSource) -> io::Result<()> {
+        source.for_each_list(&mut |term, postings| self.list(term, postings))?;
+        self.end_block()?;
+        for mut segment in source.take_segments() {
+            let documents = self.piece(&std::mem::take(&mut segment.documents))?;
+            self.contents.documents.push(documents);
+            self.contents.segments.push(segment);
+        }
+        Ok(())
+    }
+
+    fn list(&mut self, term: &[u8], postings: &[u8]) -> io::Result<()> {
+        // So a block's first term tells whose list makes it long.
+        if postings.len() >= BLOCK_BYTES {
+            self.end_block()?;
+        }
+        if self.block.is_empty() {
+            self.contents.first_terms.extend_from_slice(term);
+            self.contents.first_term_ends.push(self.contents.first_terms.len() as u64);
+        }
+        put(&mut self.block, term.len() as u32);
+        self.block.extend_from_slice(term);
+        put(&mut self.block, postings.len() as u32);
+        self.block.extend_from_slice(postings);
+        if self.block.len() >= BLOCK_BYTES {
+            self.end_block()?;
+        }
+        Ok(())
+    }
+
+    fn end_block(&mut self) -> io::Result<()> {
+        if !self.block.is_empty() {
+            let block = std::mem::take(&mut self.block);
+            let place = self.piece(&block)?;
+            self.contents.blocks.push(place);
+            self.block = block;
+            self.block.clear();
+        }
+        Ok(())
+    }
+
+    fn piece(&mut self, bytes: &[u8]) -> io::Result<Place> {
+        self.out.write_all(bytes)?;
+        let place = Place { offset: self.offset, len: bytes.len() as u64, checksum: xxh3_64(bytes) };
+        self.offset += place.len;
+        Ok(place)
+    }
+}
+
+impl Contents {
+    /// Numbers of segments and blocks, each segment and its documents, each block and the end of its first term, first
+    /// terms.
+    fn encode(&self) -> Vec<u8> {
+        let mut numbers = vec![self.segments.len() as u64, self.blocks.len() as u64];
+        for (segment, Place { offset, len, checksum }) in self.segments.iter().zip(&self.documents) {
+            let Segment { number, digest, text_bytes, skipped_files, first_doc, num_docs, .. } = segment;
+            numbers.extend([number, digest, text_bytes, skipped_files, offset, len, checksum]);
+            numbers.extend([u64::from(*first_doc), u64::from(*num_docs)]);
+        }
+        for (Place { offset, len, checksum }, end) in self.blocks.iter().zip(&self.first_term_ends) {
+            numbers.extend([offset, len, checksum, end]);
+        }
+        let mut bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        bytes.extend_from_slice(&self.first_terms);
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut rest = bytes;
+        let mut next = || {
+            let (number, after) = rest.split_first_chunk()?;
+            rest = after;
+            Some(u64::from_le_bytes(*number))
+        };
+        let (num_segments, num_blocks) = (next()?, next()?);
+        let mut contents = Self::default();
+        for _ in 0..num_segments {
+            let [number, digest, text_bytes, skipped_files] = [next()?, next()?, next()?, next()?];
+            let place = Place { offset: next()?, len: next()?, checksum: next()? };
+            let (first_doc, num_docs) = (u32::try_from(next()?).ok()?, u32::try_from(next()?).ok()?);
+            let documents = Vec::new();
+            contents.documents.push(place);
+            contents.segments.push(Segment {
+                number,
+                digest,
+                text_bytes,
+                skipped_files,
+                first_doc,
+                num_docs,
+                documents,
+            });
+        }
+        for _ in 0..num_blocks {
+            contents.blocks.push(Place { offset: next()?, len: next()?, checksum: next()? });
+            contents.first_term_ends.push(next()?);
+        }
+        contents.first_terms = rest.to_vec();
+        let ends = &contents.first_term_ends;
+        (ends.is_sorted() && ends.last().is_none_or(|&end| end as usize == rest.len())).then_some(contents)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::accumulator::Accumulator;
+    use super::*;
+
+    #[test]
+    fn contents_come_back_and_what_is_cut_short_does_not() {
+        let place = |offset| Place { offset, len: offset + 1, checksum: offset + 2 };
+        let contents = Contents {
+            segments: vec![Segment { number: 3, digest: 4, num_docs: 5, ..Segment::default() }],
+            documents: vec![place(10)],
+            blocks: vec![place(20), place(30)],
+            first_terms: b"abc".to_vec(),
+            first_term_ends: vec![1, 3],
+        };
+        let bytes = contents.encode();
+        assert_eq!(Contents::decode(&bytes).unwrap(), contents);
+        for len in 0..bytes.len() {
+            assert!(Contents::decode(&bytes[..len]).is_none(), "{len}");
+        }
+    }
+
+    #[test]
+    fn a_file_with_any_changed_byte_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run");
+        let mut accumulator = Accumulator::of_lines(&["red fox", "a fox"]);
+        Run::on_disk(&mut accumulator, &path).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        assert!(Run::open(&path).is_some_and(|run| run.block(0, Vec::new()).is_ok() && run.documents(0).is_ok()));
+        for place in 0..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[place] ^= 4;
+            std::fs::write(&path, bytes).unwrap();
+            let is_read =
+                Run::open(&path).is_some_and(|run| run.block(0, Vec::new()).is_ok() && run.documents(0).is_ok());
+            assert!(!is_read, "byte {place}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! All runs of a collection together: which document has which number.
+
+use super::merge::merge;
+use super::run::Run;
+use crate::index::IndexWriter;
+use crate::indexing::{BuildError, BuildOptions, BuildSummary, Inverted, Progress, SegmentDocuments};
+
+/// Runs that hold every batch of a collection once.
+#[derive(Debug)]
+pub(super) struct Runs {
+    runs: Vec<Run>,
+    /// Of each run, what to add to its documents' numbers, segment by segment.
+    places: Vec<Vec<SegmentPlace>>,
+    /// All segments in order of the collection: run, position in it.
+    order: Vec<(usize, usize)>,
+    num_docs: u64,
+    summary: BuildSummary,
+}
+
+/// Documents of a run up to `end` have `shift` added to their numbers (wrapping).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SegmentPlace {
+    pub(super) end: u32,
+    pub(super) shift: u32,
+}
+
+impl Runs {
+    /// Numbers the documents. `num_batches` is how many batches the collection has; `summary` what is known of the build
+    /// but for them.
+    pub(super) fn new(runs: Vec<Run>, num_batches: u64, summary: BuildSummary) -> Result<Self, BuildError> {
+        let mut order: Vec<(usize, usize)> = runs
+            .iter()
+            .enumerate()
+            .flat_map(|(run, held)| (0..held.segments().len()).map(move |at| (run, at)))
+            .collect();
+        let segment = |&(run, at): &(usize, usize)| &runs[run].segments()[at];
+        order.sort_by_key(|place| segment(place).number);
+        let is_whole =
+            order.len() as u64 == num_batches && order.iter().map(|at| segment(at).number).eq(0..num_batches);
+        if let (false, Some(run)) = (is_whole, runs.first()) {
+            return Err(run.damaged("the runs do not hold each batch once"));
+        }
+        let mut places: Vec<Vec<SegmentPlace>> =
+            runs.iter().map(|run| vec![SegmentPlace { end: 0, shift: 0 }; run.segments().len()]).collect();
+        let mut summary = summary;
+        let (mut next, mut num_docs) = (0_u32, 0);
+        for &(run, at) in &order {
+            let segment = &runs[run].segments()[at];
+            let end = segment.first_doc.wrapping_add(segment.num_docs);
+            places[run][at] = SegmentPlace { end, shift: next.wrapping_sub(segment.first_doc) };
+            next = next.saturating_add(segment.num_docs);
+            num_docs += u64::from(segment.num_docs);
+            summary.bytes += segment.text_bytes;
+            summary.skipped_files += segment.skipped_files as usize;
+        }
+        Ok(Self { runs, places, order, num_docs, summary })
+    }
+
+    pub(super) fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    /// Of each segment of a run, what to add to its documents' numbers.
+    pub(super) fn places(&self, run: usize) -> &[SegmentPlace] {
+        &self.places[run]
+    }
+}
+
+impl Inverted for Runs {
+    fn summary(&self) -> BuildSummary {
+        self.summary
+    }
+
+    fn for_each_segment(
+        &self,
+        visit: &mut dyn FnMut(&SegmentDocuments) -> Result<(), BuildError>,
+    ) -> Result<(), BuildError> {
+        self.order.iter().try_for_each(|&(run, at)| visit(&self.runs[run].documents(at)?))
+    }
+
+    fn num_docs(&self) -> u64 {
+        self.num_docs
+    }
+
+    fn bytes(&self) -> u64 {
+        let a_segment = (size_of::<(usize, usize)>() + size_of::<SegmentPlace>()) as u64;
+        self.runs.iter().map(Run::bytes).sum::<u64>() + self.order.len() as u64 * a_segment
+    }
+
+    fn merge_into(
+        &self,
+        writer: &mut IndexWriter,
+        options: &BuildOptions,
+        progress: &(dyn Fn(Progress) + Sync),
+    ) -> Result<(), BuildError> {
+        merge(self, options, writer, progress)
+    }
+}

@@ -1,0 +1,60 @@
+//! Who inverts: what a thread does with the batches that it gets.
+
+use super::accumulator::Accumulator;
+use super::run::RunSource;
+use super::store::Store;
+use crate::corpus::{Batch, Tokenizer};
+use crate::indexing::BuildError;
+
+/// Takes batches, and makes runs of them.
+pub(super) trait Worker {
+    /// Inverts batch `number`, and hands over a run if it is time; returns how many documents the batch has.
+    ///
+    /// # Errors
+    /// If a document can't be read, or a run can't be kept. The worker is then of no use any more.
+    fn take(&mut self, number: u64, batch: Batch, store: &Store) -> Result<u32, BuildError>;
+
+    /// Hands over what there is still.
+    ///
+    /// # Errors
+    /// If it can't be kept.
+    fn finish(&mut self, store: &Store) -> Result<(), BuildError>;
+}
+
+/// A CPU core.
+#[derive(Debug)]
+pub(super) struct CpuWorker<'a> {
+    tokenizer: &'a Tokenizer,
+    accumulator: Accumulator,
+    /// For batches that are read here.
+    memory: Vec<u8>,
+}
+
+impl<'a> CpuWorker<'a> {
+    pub(super) fn new(tokenizer: &'a Tokenizer) -> Self {
+        Self { tokenizer, accumulator: Accumulator::default(), memory: Vec::new() }
+    }
+
+    /// Bytes of memory in use.
+    pub(super) fn bytes(&self) -> usize {
+        self.accumulator.bytes()
+    }
+}
+
+impl Worker for CpuWorker<'_> {
+    fn take(&mut self, number: u64, mut batch: Batch, store: &Store) -> Result<u32, BuildError> {
+        batch.load(&mut self.memory)?;
+        let before = self.accumulator.num_docs();
+        self.accumulator.add(number, &batch, self.tokenizer)?;
+        batch.unload(&mut self.memory);
+        let num_docs = self.accumulator.num_docs() - before;
+        if store.is_full(self.accumulator.bytes()) {
+            store.take(&mut self.accumulator)?;
+        }
+        Ok(num_docs)
+    }
+
+    fn finish(&mut self, store: &Store) -> Result<(), BuildError> {
+        store.take_last(&mut self.accumulator)
+    }
+}

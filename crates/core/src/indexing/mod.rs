@@ -1,0 +1,36 @@
+//! Making indexes: whatever [`corpus`](crate::corpus) reads, as an [`Index`](crate::index::Index).
+//!
+//! The layer above both: `corpus` knows no index, `index` knows no text.
+//!
+//! ```text
+//! corpus: text ────────────────build_from_text──┐
+//! corpus: CIFF, PISA ──────────exchange::import─┤
+//! a size and a seed ───────────synth────────────┼──▶ ListEncoder ──▶ IndexWriter ──▶ index
+//! an index ──reorder, quantise──────────────────┘                                      │
+//!                                           CIFF, PISA ◀──exchange::export─────────────┘
+//! ```
+//!
+//! Every way gives the same file, byte for byte, for every number of threads.
+
+mod allocator;
+mod budget;
+mod documents;
+mod error;
+pub mod exchange;
+mod indexer;
+mod invert;
+pub mod journal;
+pub mod postings;
+mod progress;
+mod quantise;
+pub mod ranges;
+pub mod reorder;
+pub mod synth;
+
+pub(crate) use budget::Budget;
+pub use documents::SegmentDocuments;
+pub use error::BuildError;
+pub use indexer::{BuildOptions, BuildSummary, Indexer, Inverted, Stages, build_by, build_from_text};
+pub use invert::{GpuReport, HashIndexer};
+pub use progress::{MemoryNeed, Progress};
+pub use quantise::quantise;

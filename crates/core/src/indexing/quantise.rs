@@ -1,0 +1,143 @@
+//! Impacts of eight bits: an index whose postings hold what they add to a score, instead of frequencies.
+//!
+//! ```text
+//! impact(t, d) = share(t, d) / largest share of any posting · 255, rounded to the nearest (halves up), at least 1
+//! score(d)     = Σ impact(t, d) · count of t in the query
+//! ```
+//!
+//! A share is what [`Bm25::score`] gives for a query that names the term once, at the parameters the index was built
+//! with: the idf and the document's length are in the impact, and searching needs neither. Scores are whole numbers, so
+//! every executor finds the same documents in any order of addition; but they are another ranking than BM25's: postings
+//! that differ by less than a step score alike, and small shares weigh up to a step more. Compare rankings of impacts
+//! with rankings of impacts.
+//!
+//! Source: Anh, de Kretser and Moffat, "Vector-Space Ranking with Effective Early Termination", SIGIR 2001.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::base::ids::{DocId, TermId};
+use crate::index::{BLOCK_LEN, Bm25, EncodedLists, Index, IndexError, IndexWriter, ListEncoder, MAX_IMPACT};
+
+/// Terms that one task converts.
+const TERMS_A_TASK: usize = 1024;
+
+/// Writes `index` into folder `dir` with its frequencies replaced by impacts, on all of rayon's threads.
+///
+/// # Errors
+/// If the index holds impacts already, or the file system refuses; an index that was there stays.
+pub fn quantise(index: &Index, dir: &Path) -> Result<(), IndexError> {
+    if index.is_quantised() {
+        return Err(IndexError::Collection("the index holds impacts already".to_owned()));
+    }
+    let norms = index.built_with().norms(index.doc_lengths(), index.average_length());
+    let terms: Vec<Range<u32>> = (0..index.num_terms())
+        .step_by(TERMS_A_TASK)
+        .map(|start| start..index.num_terms().min(start + TERMS_A_TASK as u32))
+        .collect();
+    let largest = terms
+        .par_iter()
+        .map(|terms| {
+            let mut largest = 0.0_f32;
+            for term in terms.clone().map(TermId) {
+                for_each_block(index, term, &norms, |_, shares| {
+                    largest = shares.iter().copied().fold(largest, f32::max);
+                });
+            }
+            largest
+        })
+        .reduce(|| 0.0, f32::max);
+
+    let external_ids = (0..index.num_docs()).map(|doc| index.external_id(DocId(doc)).into_owned()).collect();
+    let lengths = index.doc_lengths().to_vec();
+    let mut writer = IndexWriter::create(dir, lengths, external_ids, Bm25::IMPACTS, index.tokenizer_name())?;
+    let impact_norms = writer.norms();
+    // A few tasks a thread at a time: what they pack waits in memory until it is written.
+    for group in terms.chunks(rayon::current_num_threads() * 4) {
+        let packed: Vec<EncodedLists> = group
+            .par_iter()
+            .map(|terms| convert(index, terms.clone(), &norms, largest, Arc::clone(&impact_norms)))
+            .collect::<Result<_, _>>()?;
+        packed.iter().try_for_each(|lists| writer.append(lists))?;
+    }
+    writer.finish()
+}
+
+fn convert(
+    index: &Index,
+    terms: Range<u32>,
+    norms: &[f32],
+    largest: f32,
+    impact_norms: Arc<[f32]>,
+) -> Result<EncodedLists, IndexError> {
+    let mut encoder = ListEncoder::new(impact_norms);
+    let (mut docs, mut impacts) = (Vec::new(), Vec::new());
+    for term in terms.map(TermId) {
+        docs.clear();
+        impacts.clear();
+        for_each_block(index, term, norms, |block_docs, shares| {
+            docs.extend_from_slice(block_docs);
+            impacts.extend(shares.iter().map(|&share| impact(share, largest)));
+        });
+        encoder.add_columns(&index.term_text(term), &docs, &impacts)?;
+    }
+    Ok(encoder.take())
+}
+
+/// The impact of a share of at most `largest`.
+fn impact(share: f32, largest: f32) -> u32 {
+    let impact = (f64::from(share) / f64::from(largest) * f64::from(MAX_IMPACT)).round();
+    (impact as u32).clamp(1, MAX_IMPACT)
+}
+
+/// Visits the term's documents, and what each adds to the score of a query that names the term once, block by block.
+fn for_each_block(index: &Index, term: TermId, norms: &[f32], mut visit: impl FnMut(&[u32], &[f32])) {
+    let list = index.list(term);
+    let weight = index.built_with().weight(index.num_docs(), list.doc_freq(), 1);
+    let (mut docs, mut freqs, mut shares) = ([0; BLOCK_LEN], [0; BLOCK_LEN], [0.0; BLOCK_LEN]);
+    for block in 0..list.num_blocks() {
+        let len = list.decode_docs(block, &mut docs);
+        list.decode_freqs(block, &mut freqs);
+        for ((share, &doc), &freq) in shares.iter_mut().zip(&docs[..len]).zip(&freqs) {
+            *share = Bm25::score(weight, freq, norms[doc as usize]);
+        }
+        visit(&docs[..len], &shares[..len]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn impacts_are_rounded_shares_and_lists_stay() {
+        let lists =
+            [("common", (0..700).map(|doc| (doc, 1 + doc % 9)).collect::<Vec<_>>()), ("rare", vec![(3, 2), (650, 7)])];
+        let index = Index::from_lists(&lists).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        quantise(&index, dir.path()).unwrap();
+        let quantised = Index::open(dir.path()).unwrap();
+        assert!(quantised.is_quantised() && !index.is_quantised());
+
+        let shares = |term: &str| -> Vec<(u32, f32)> {
+            let list = index.list(index.term(term).unwrap());
+            let weight = index.built_with().weight(index.num_docs(), list.doc_freq(), 1);
+            let norm = |doc: u32| index.built_with().norm(index.doc_lengths()[doc as usize], index.average_length());
+            list.postings().map(|(doc, freq)| (doc, Bm25::score(weight, freq, norm(doc)))).collect()
+        };
+        let largest =
+            ["common", "rare"].iter().flat_map(|term| shares(term)).map(|(_, share)| share).fold(0.0, f32::max);
+        for term in ["common", "rare"] {
+            let list = quantised.list(quantised.term(term).unwrap());
+            for ((doc, impact), (expected_doc, share)) in list.postings().zip(shares(term)) {
+                assert_eq!(doc, expected_doc);
+                let exact = f64::from(share) / f64::from(largest) * 255.0;
+                assert!((f64::from(impact) - exact).abs() <= 0.5 || impact == 1, "{term} {doc}: {impact} for {exact}");
+            }
+        }
+        assert!(quantise(&quantised, dir.path()).is_err());
+    }
+}

@@ -1,0 +1,40 @@
+//! Synthetic collections: an index of any size, with the shape of a web collection, without any text.
+//!
+//! What a search costs depends on how long its lists are and how their documents lie, so these are modelled, and words
+//! are not. Four laws of real collections are kept:
+//!
+//! | law | here |
+//! | --- | --- |
+//! | vocabulary grows as a power of the collection (Heaps) | `V = 200 N^0.6`, unless given |
+//! | document frequencies fall as a power of the rank (Zipf, Mandelbrot) | [`Vocabulary`]: `df(r) = 0.9 N ((1 + q) / (r + q))^1.2` |
+//! | neighbours resemble each other: gaps are bursty | `cascade.rs`: topics at all scales, a random field for each term |
+//! | long documents have more terms, and repeat them more | [`Documents`]: lognormal lengths, shared by all terms |
+//!
+//! Every term is drawn from a random stream of its own, so terms are made in parallel and the index is the same, byte
+//! for byte, on any number of threads and any machine. A list of n postings takes O(n log n) time at most, whatever the
+//! size of the collection.
+//!
+//! Document lengths are the shared array, not the sum of what the terms drew; the two agree on average.
+
+mod build;
+mod cascade;
+mod documents;
+mod queries;
+mod size;
+mod text;
+mod vocabulary;
+
+pub use build::{SynthOptions, SynthReport, build_synthetic, draw_queries};
+pub use documents::Documents;
+pub use queries::{MEAN_QUERY_SHARE, synthetic_queries, write_queries};
+pub use text::{TextOptions, write_text};
+pub use vocabulary::Vocabulary;
+
+/// Stream numbers of [`Random`](crate::base::random::Random); terms follow from [`TERM_STREAMS`], document chunks from
+/// [`LENGTH_STREAMS`].
+const QUERY_STREAM: u64 = 1;
+const LENGTH_STREAMS: u64 = 1 << 32;
+const TERM_STREAMS: u64 = 1 << 33;
+
+#[cfg(test)]
+mod tests;

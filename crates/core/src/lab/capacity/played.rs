@@ -1,0 +1,92 @@
+//! Every policy at every rate with every seed: what delays come to.
+
+use std::sync::atomic::Ordering;
+
+use rayon::prelude::*;
+
+use crate::base::machine::{LaneFault, Machine};
+use crate::lab::{Summary, Tally};
+use crate::live;
+use crate::sched::{LogRow, PolicyFactory, ShedJob, Sink};
+use crate::sim::{Arrivals, Experiment, SimError};
+
+/// One run of a policy at a rate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Played {
+    /// The policy's name.
+    pub policy: String,
+    /// Queries a second.
+    pub rate_qps: f64,
+    /// What its arrivals were drawn from.
+    pub seed: u64,
+    /// What it came to.
+    pub summary: Summary,
+    /// The lanes that failed in it.
+    pub faults: Vec<LaneFault>,
+}
+
+/// Plays every seed's arrivals at every rate through every policy, in this order, whichever run ends first; `done` hears of
+/// each run that has ended. A run in which nothing arrives is left out, and so is what is not `wanted` of a policy (by its
+/// name) at a rate, and what had not ended when it was [interrupted](live::interrupt).
+///
+/// # Errors
+/// If a policy can't be made for this machine, or breaks its contract.
+pub fn play_all(
+    experiment: &Experiment,
+    policies: &[&dyn PolicyFactory],
+    rates: &[f64],
+    wanted: impl Fn(&str, f64) -> bool,
+    done: &(dyn Fn() + Sync),
+) -> Result<Vec<Played>, SimError> {
+    let mut runs: Vec<(&dyn PolicyFactory, f64, &Arrivals)> = Vec::new();
+    for &policy in policies {
+        for &rate_qps in rates.iter().filter(|&&rate_qps| wanted(policy.name(), rate_qps)) {
+            runs.extend(experiment.arrivals.iter().map(|arrivals| (policy, rate_qps, arrivals)));
+        }
+    }
+    let one = |&(policy, rate_qps, arrivals): &(&dyn PolicyFactory, f64, &Arrivals)| {
+        let played = play(experiment, policy, rate_qps, arrivals)?;
+        done();
+        Ok(played)
+    };
+    let played: Vec<Result<Option<Played>, SimError>> = runs.par_iter().map(one).collect();
+    played.into_iter().filter_map(Result::transpose).collect()
+}
+
+/// One run; `None` if nothing arrives, or it was ended before its end.
+fn play(
+    experiment: &Experiment,
+    policy: &dyn PolicyFactory,
+    rate_qps: f64,
+    arrivals: &Arrivals,
+) -> Result<Option<Played>, SimError> {
+    let stop = live::interrupt_flag();
+    let is_stopped = || stop.load(Ordering::Relaxed);
+    // Of a cluster only the slowest shards' rows come, which tell nothing of how busy its nodes are.
+    let machine = if experiment.cluster.is_some() { &Machine::default() } else { &experiment.model.machine };
+    let tally = Tally::new(machine, arrivals.len());
+    let (tally, faults) = if experiment.model.faults.faults.is_empty() {
+        (experiment.play(policy, rate_qps, arrivals, tally, |_| is_stopped())?, LaneFaults::default())
+    } else {
+        experiment.play(policy, rate_qps, arrivals, (tally, LaneFaults::default()), |_| is_stopped())?
+    };
+    if is_stopped() {
+        return Ok(None);
+    }
+    let (policy, seed) = (policy.name().to_owned(), arrivals.seed);
+    Ok(tally.summary().map(|summary| Played { policy, rate_qps, seed, summary, faults: faults.0 }))
+}
+
+/// The lanes that fail in a run, in order of time.
+#[derive(Debug, Default)]
+struct LaneFaults(Vec<LaneFault>);
+
+impl Sink for LaneFaults {
+    fn record(&mut self, _: &LogRow) {}
+
+    fn shed(&mut self, _: &ShedJob) {}
+
+    fn lane_fault(&mut self, fault: &LaneFault) {
+        self.0.push(fault.clone());
+    }
+}

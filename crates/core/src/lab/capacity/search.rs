@@ -1,0 +1,180 @@
+//! The highest rate of a grid that one seed's arrivals sustain.
+//!
+//! Rates stand on a grid whose top is the limit of what is stable for the policy, each 0.5 % below the one before: no
+//! rate above is ever tried. From a step to begin with the search climbs or descends by 1, 2, 4... steps until the verdict changes, and
+//! halves what lies between. Whatever was tried is remembered, for the other aim too.
+
+use std::collections::BTreeMap;
+
+use super::length::RunLength;
+use super::probe::{Aim, ProbeResult, probe};
+use crate::base::time::Nanos;
+use crate::lab::Criterion;
+use crate::sched::PolicyFactory;
+use crate::sim::certificate;
+use crate::sim::{Arrivals, Experiment, SimError};
+
+/// From one step of the grid to the next.
+const STEP: f64 = 1.005;
+/// Rates below this share of the top count as none.
+const LOWEST: f64 = 1e-6;
+
+/// The rates that are tried, from the top down.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RateGrid {
+    pub(super) top_qps: f64,
+}
+
+impl RateGrid {
+    pub(super) fn rate_qps(self, step: u32) -> f64 {
+        self.top_qps * STEP.powi(-(step as i32))
+    }
+
+    pub(super) fn lowest(self) -> u32 {
+        (LOWEST.recip().ln() / STEP.ln()) as u32
+    }
+}
+
+/// Search parameters that do not depend on the seed.
+#[derive(Clone, Copy)]
+pub(super) struct SearchContext<'a> {
+    pub(super) experiment: &'a Experiment,
+    pub(super) policy: &'a dyn PolicyFactory,
+    pub(super) criterion: Criterion,
+    pub(super) length: RunLength,
+    pub(super) grid: RateGrid,
+    /// The most that each query can take under this policy, where it promises something.
+    pub(super) dearest: Option<&'a [Nanos]>,
+}
+
+/// The search with one seed's arrivals, and what it has tried.
+pub(super) struct SeedSearch<'a> {
+    context: SearchContext<'a>,
+    arrivals: &'a Arrivals,
+    tried: BTreeMap<u32, ProbeResult>,
+}
+
+impl<'a> SeedSearch<'a> {
+    pub(super) fn new(context: SearchContext<'a>, arrivals: &'a Arrivals) -> Self {
+        Self { context, arrivals, tried: BTreeMap::new() }
+    }
+
+    /// The step at and below which every rate that was tried meets `aim`, one above it not; `None` if none does. It is
+    /// looked for from `begin` on; `look_below` is how many steps below what was found one more is tried.
+    ///
+    /// # Errors
+    /// If the policy can't be made for this machine, or breaks its contract.
+    pub(super) fn highest(&mut self, aim: Aim, begin: u32, look_below: Option<u32>) -> Result<Option<u32>, SimError> {
+        let mut begin = begin;
+        loop {
+            let Some(found) = self.descend_or_climb(aim, begin)? else { return Ok(None) };
+            let below = found + look_below.unwrap_or(0);
+            if below > self.context.grid.lowest() || self.meets(aim, below)? {
+                // What was tried from another beginning may have failed further below.
+                match self.lowest_failure(aim).filter(|&failed| failed > found) {
+                    Some(failed) => begin = failed + 1,
+                    None => return Ok(Some(found)),
+                }
+            } else {
+                begin = below + 1;
+            }
+        }
+    }
+
+    /// The lowest rate tried that does not meet `aim`.
+    pub(super) fn lowest_failure_qps(&self, aim: Aim) -> Option<f64> {
+        self.lowest_failure(aim).map(|step| self.context.grid.rate_qps(step))
+    }
+
+    /// How often a rate meets `aim` though a lower one did not.
+    pub(super) fn flips(&self, aim: Aim) -> usize {
+        let result: Vec<bool> = self.tried.values().filter_map(|result| result.of(aim)).collect();
+        result.windows(2).filter(|pair| pair[0] && !pair[1]).count()
+    }
+
+    fn lowest_failure(&self, aim: Aim) -> Option<u32> {
+        self.tried.iter().rev().find(|(_, result)| result.of(aim) == Some(false)).map(|(&step, _)| step)
+    }
+
+    fn descend_or_climb(&mut self, aim: Aim, begin: u32) -> Result<Option<u32>, SimError> {
+        let lowest = self.context.grid.lowest();
+        limit_from(begin, lowest, |step| self.meets(aim, step))
+    }
+
+    fn meets(&mut self, aim: Aim, step: u32) -> Result<bool, SimError> {
+        let known = self.tried.get(&step).copied().unwrap_or_default();
+        if let Some(met) = known.of(aim) {
+            return Ok(met);
+        }
+        let SearchContext { experiment, policy, criterion, length, grid, dearest } = self.context;
+        let rate_qps = grid.rate_qps(step);
+        let arrivals = self.arrivals.first(length.searched(&criterion, rate_qps));
+        let least = criterion.limit.min(criterion.deadline);
+        let is_certain = |dearest| certificate::nobody_misses(dearest, &arrivals, rate_qps, least);
+        let result = if dearest.is_some_and(is_certain) {
+            ProbeResult { objective: Some(true), no_miss: Some(true) }
+        } else {
+            probe(experiment, policy, criterion, aim, &arrivals, rate_qps)?
+        };
+        let result = known.and(result);
+        self.tried.insert(step, result);
+        Ok(result.of(aim) == Some(true))
+    }
+}
+
+/// The step that meets what is asked and above which one does not, or the top: from `begin` on by 1, 2, 4... steps, up while
+/// they do and down while they don't; then what lies between is halved. `None` if none down to `lowest` does.
+///
+/// # Errors
+/// The first that `meets` gives.
+pub(super) fn limit_from<E>(
+    begin: u32,
+    lowest: u32,
+    mut meets: impl FnMut(u32) -> Result<bool, E>,
+) -> Result<Option<u32>, E> {
+    let (mut failed, mut passed, mut stride) = (None, None, 1);
+    let mut step = begin.min(lowest);
+    loop {
+        if meets(step)? {
+            passed = Some(step);
+            if step == 0 || failed.is_some() {
+                break;
+            }
+            step = step.saturating_sub(stride);
+        } else {
+            failed = Some(step);
+            if step == lowest || passed.is_some() {
+                break;
+            }
+            step = (step + stride).min(lowest);
+        }
+        stride *= 2;
+    }
+    let Some(mut passed) = passed else { return Ok(None) };
+    let Some(mut failed) = failed else { return Ok(Some(passed)) };
+    while passed - failed > 1 {
+        let middle = failed + (passed - failed) / 2;
+        if meets(middle)? {
+            passed = middle;
+        } else {
+            failed = middle;
+        }
+    }
+    Ok(Some(passed))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_limit_is_found_from_wherever_one_begins(begin in 0u32..400, limit in 0u32..300, lowest in 300u32..350) {
+            let found = limit_from(begin, lowest, |step| Ok::<_, ()>(step >= limit));
+            prop_assert_eq!(found, Ok(Some(limit)));
+            prop_assert_eq!(limit_from(begin, lowest, |_| Ok::<_, ()>(false)), Ok(None));
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Policies side by side on one experiment: the rate that each sustains, and the delays of queries at each rate.
+
+use std::fmt;
+
+use super::capacity::{Capacities, CapacitySearch, Played, RunLength, play_all};
+use super::error::LabError;
+use super::objective::Objective;
+use super::progress::{Progress, in_pieces};
+use crate::base::stats::significant;
+use crate::live;
+use crate::sched::PolicyFactory;
+use crate::sim::{Experiment, SimError};
+
+/// Rates are spread over this range where none are named: from a share of the least capacity to one of the greatest.
+const SHARES_OF_CAPACITY: (f64, f64) = (0.4, 1.05);
+/// The same as shares of the highest stable rate, where no capacities are known.
+const SHARES_OF_REGION: (f64, f64) = (0.02, 1.0);
+/// Where no rates are named, a policy is played up to this multiple of its capacity: beyond, delays only grow.
+const HOPELESS: f64 = 1.5;
+
+/// What is compared, and how.
+pub struct Comparison {
+    /// Machine, queries and arrivals.
+    pub experiment: Experiment,
+    /// The policies, in the order of the tables.
+    pub policies: Vec<Box<dyn PolicyFactory>>,
+    /// What a run must meet for its rate to count as sustained.
+    pub objective: Objective,
+    /// Length of the runs of the capacity search.
+    pub length: RunLength,
+    /// Whether capacities are searched.
+    pub has_capacities: bool,
+    /// Whether delays are simulated.
+    pub has_delays: bool,
+    /// Rates at which delays are simulated; `None` for [`NUM_RATES`](Self::NUM_RATES) rates around the capacities.
+    pub rates_qps: Option<Vec<f64>>,
+    /// Above this rate no scheduler is stable in the long run.
+    pub region_qps: f64,
+}
+
+/// The results of a [`Comparison`], up to its end or an interrupt.
+#[derive(Debug, Default)]
+pub struct PolicyResults {
+    /// By policy, the rate that it sustains.
+    pub capacities: Vec<Capacities>,
+    /// The rates at which delays were simulated.
+    pub rates_qps: Vec<f64>,
+    /// One entry a policy, rate and seed.
+    pub played: Vec<Played>,
+    /// Why something is missing.
+    pub notes: Vec<String>,
+}
+
+impl PolicyResults {
+    /// Whether there is nothing to report.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.capacities.is_empty() && self.played.is_empty() && self.notes.is_empty()
+    }
+}
+
+impl Comparison {
+    /// How many rates are simulated where none are named.
+    pub const NUM_RATES: usize = 12;
+
+    /// Capacities and delays of these policies, p99 within the experiment's deadline being the objective.
+    ///
+    /// # Errors
+    /// If all queries cost nothing.
+    pub fn new(experiment: Experiment, policies: Vec<Box<dyn PolicyFactory>>) -> Result<Self, LabError> {
+        let region_qps = experiment.region().ok_or(LabError::NothingToSchedule)?.rate_qps;
+        Ok(Self {
+            experiment,
+            policies,
+            objective: Objective::default(),
+            length: RunLength::default(),
+            has_capacities: true,
+            has_delays: true,
+            rates_qps: None,
+            region_qps,
+        })
+    }
+
+    /// Searches and simulates. Whatever was found before an interrupt or a failure is in `results`.
+    ///
+    /// # Errors
+    /// If a policy can't be made for this machine, or breaks its contract.
+    pub fn play(&self, results: &mut PolicyResults, progress: &dyn Progress) -> Result<(), LabError> {
+        if self.has_capacities {
+            self.search(results, progress)?;
+        }
+        if self.has_delays && !live::interrupted() {
+            self.play_delays(results, progress)?;
+        }
+        Ok(())
+    }
+
+    fn search(&self, results: &mut PolicyResults, progress: &dyn Progress) -> Result<(), LabError> {
+        let search = match CapacitySearch::new(&self.experiment, self.objective, self.length) {
+            Ok(search) => search.beside_no_miss(),
+            // Delays are simulated all the same.
+            Err(e @ LabError::TooFewArrivals { .. }) if self.has_delays => {
+                results.notes.push(format!("no capacity: {e}"));
+                return Ok(());
+            }
+            Err(e) => return Err(e),
+        };
+        let policies = self.factories();
+        let pieces = policies.len() * search.seeds();
+        let found = in_pieces(progress, "capacities", pieces, |done| search.of_each(&policies, done));
+        for found in found {
+            match found {
+                Ok(capacities) => results.capacities.push(capacities),
+                Err(SimError::Interrupted) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        let (known, all) = (results.capacities.len(), policies.len());
+        if known < all {
+            results.notes.push(format!("interrupted: the capacities of {known} of {all} policies are known"));
+        }
+        Ok(())
+    }
+
+    fn play_delays(&self, results: &mut PolicyResults, progress: &dyn Progress) -> Result<(), LabError> {
+        results.rates_qps = self.rates_qps.clone().unwrap_or_else(|| self.rates_around(&results.capacities));
+        let is_hopeless = |policy: &str, rate_qps: f64| {
+            let mut found = results.capacities.iter().map(|found| &found.objective);
+            found.any(|found| found.policy == policy && rate_qps > found.qps * HOPELESS)
+        };
+        let wanted = |policy: &str, rate_qps| self.rates_qps.is_some() || !is_hopeless(policy, rate_qps);
+        let policies = self.factories();
+        let rates = &results.rates_qps;
+        let pairs = policies.iter().flat_map(|policy| rates.iter().map(|&rate_qps| (policy.name(), rate_qps)));
+        let runs =
+            pairs.filter(|&(policy, rate_qps)| wanted(policy, rate_qps)).count() * self.experiment.arrivals.len();
+        let played =
+            in_pieces(progress, "delays", runs, |done| play_all(&self.experiment, &policies, rates, wanted, done))?;
+        if live::interrupted() {
+            results.notes.push(format!("interrupted: {} of {runs} runs are played", played.len()));
+        }
+        results.played = played;
+        Ok(())
+    }
+
+    /// Rates from well below the least capacity to a little above the greatest, in equal factors.
+    fn rates_around(&self, capacities: &[Capacities]) -> Vec<f64> {
+        let found = || capacities.iter().map(|found| found.objective.qps).filter(|&qps| qps > 0.0);
+        let least = found().min_by(f64::total_cmp).map(|qps| qps * SHARES_OF_CAPACITY.0);
+        let most = found().max_by(f64::total_cmp).map(|qps| qps * SHARES_OF_CAPACITY.1);
+        let from = least.unwrap_or(self.region_qps * SHARES_OF_REGION.0);
+        let to = most.unwrap_or(self.region_qps * SHARES_OF_REGION.1);
+        let rate = |i: usize| from * (to / from).powf(i as f64 / (Self::NUM_RATES - 1) as f64);
+        (0..Self::NUM_RATES).map(|i| significant(rate(i), 3)).collect()
+    }
+
+    fn factories(&self) -> Vec<&dyn PolicyFactory> {
+        self.policies.iter().map(Box::as_ref).collect()
+    }
+}
+
+impl fmt::Debug for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let policies: Vec<&str> = self.policies.iter().map(|policy| policy.name()).collect();
+        f.debug_struct("Comparison").field("policies", &policies).finish_non_exhaustive()
+    }
+}

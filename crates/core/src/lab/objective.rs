@@ -1,0 +1,279 @@
+//! What a rate must come up to, for a capacity to be the highest that does: the one definition that all commands share.
+//!
+//! ```text
+//!   objective              a query is late after    so many of n may be late
+//!   no-miss                the deadline             none
+//!   miss-share <= x        the deadline             ⌊x n⌋
+//!   pN <= y ms             y ms                     n − ⌈N n / 100⌉: the nearest rank of N % is not late
+//! ```
+//!
+//! Each is a bound on a *count*, and needs no quantile: whoever judges a run counts the late ones, exactly, and may give
+//! up as soon as there are too many. A run that meets it must not be growing at its end either ([`Verdict::grows`]), or
+//! the next one as long would not meet it.
+//!
+//! The objective is p99 within the deadline where nothing else is asked for. No miss at all is what a person would ask
+//! for, and the answer depends on how long one looks: of twice as many queries the longest takes longer. So it is told
+//! beside, with the number of queries.
+
+use std::fmt;
+
+use crate::base::stats::significant;
+use crate::base::time::Nanos;
+
+/// What is asked of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Objective {
+    /// No query is later than its deadline.
+    NoMiss,
+    /// At most this share of the queries is later than its deadline.
+    MissShare(f64),
+    /// This share of the queries takes at most so long.
+    Percentile {
+        /// From 0 to 1, neither: 0.99 of p99.
+        share: f64,
+        /// The time; `None` is the deadline.
+        within: Option<Nanos>,
+    },
+}
+
+impl Default for Objective {
+    /// p99 within the deadline.
+    fn default() -> Self {
+        Self::Percentile { share: 0.99, within: None }
+    }
+}
+
+impl Objective {
+    /// Shares below this would need runs of more than a hundred million queries.
+    const LEAST_SHARE: f64 = 1e-6;
+
+    /// `no-miss`, `miss-share=0.01`, `p99`, `p99.9=20` (milliseconds); `<=` may stand for `=`.
+    ///
+    /// # Errors
+    /// In words: what was expected.
+    pub fn from_text(text: &str) -> Result<Self, String> {
+        let (name, value) = match text.split_once('=') {
+            Some((name, value)) => (name.trim_end_matches('<').trim(), Some(value.trim())),
+            None => (text.trim(), None),
+        };
+        let number = |value: &str| {
+            let value = value.strip_suffix("ms").unwrap_or(value).trim();
+            value.parse::<f64>().map_err(|_| format!("{value:?} is not a number"))
+        };
+        match (name, value) {
+            ("no-miss", None) => Ok(Self::NoMiss),
+            ("miss-share", Some(share)) => Self::miss_share(number(share)?),
+            (name, value) => {
+                let percent = name.strip_prefix('p').and_then(|percent| percent.parse::<f64>().ok());
+                let expected = || format!("{text:?}: expected no-miss, miss-share=0.01, p99 or p99=20 (milliseconds)");
+                let percent = percent.ok_or_else(expected)?;
+                Self::percentile(percent, value.map(number).transpose()?)
+            }
+        }
+    }
+
+    /// At most this share of the queries misses its deadline.
+    ///
+    /// # Errors
+    /// In words, if it is no share that runs can tell.
+    pub fn miss_share(share: f64) -> Result<Self, String> {
+        if (Self::LEAST_SHARE..=0.5).contains(&share) {
+            Ok(Self::MissShare(share))
+        } else {
+            Err(format!("share {share}, expected {} to 0.5 (of no miss at all: no-miss)", Self::LEAST_SHARE))
+        }
+    }
+
+    /// So many per cent of the queries take at most so many milliseconds; `None`: until the deadline.
+    ///
+    /// # Errors
+    /// In words, if these are no numbers that make sense.
+    pub fn percentile(percent: f64, within_ms: Option<f64>) -> Result<Self, String> {
+        let most = 100.0 * (1.0 - Self::LEAST_SHARE);
+        if !(50.0..=most).contains(&percent) {
+            return Err(format!("p{percent}, expected p50 to p{most} (of all: no-miss)"));
+        }
+        let within = within_ms.map(Nanos::from_ms);
+        if within == Some(Nanos::ZERO) || within_ms.is_some_and(|ms| !ms.is_finite()) {
+            return Err(format!("p{percent} within {} ms, expected more than 0", within_ms.unwrap_or_default()));
+        }
+        Ok(Self::Percentile { share: percent / 100.0, within })
+    }
+
+    /// What it asks where the deadline is this.
+    #[must_use]
+    pub fn within(self, deadline: Nanos) -> Criterion {
+        let limit = match self {
+            Self::Percentile { within: Some(within), .. } => within,
+            _ => deadline,
+        };
+        Criterion { objective: self, deadline, limit }
+    }
+}
+
+/// An objective beside its deadline: what runs are judged by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Criterion {
+    /// What is asked for.
+    pub objective: Objective,
+    /// When a query has missed.
+    pub deadline: Nanos,
+    /// When a query is late: the deadline, unless the objective names a time of its own.
+    pub limit: Nanos,
+}
+
+impl Criterion {
+    /// The share of the queries that may be late.
+    #[must_use]
+    pub fn late_share(&self) -> f64 {
+        match self.objective {
+            Objective::NoMiss => 0.0,
+            Objective::MissShare(share) => share,
+            // Without the digits that a double adds: 0.001 of p99.9.
+            Objective::Percentile { share, .. } => significant(1.0 - share, 9),
+        }
+    }
+
+    /// How many of `queries` may be late.
+    #[must_use]
+    pub fn allowed(&self, queries: usize) -> usize {
+        match self.objective {
+            Objective::NoMiss => 0,
+            Objective::MissShare(share) => exact(share * queries as f64).floor() as usize,
+            // As `quantile` ranks: the value of that rank must not be late, those above may be.
+            Objective::Percentile { share, .. } => {
+                let rank = exact(share * queries as f64).ceil() as usize;
+                queries - rank.clamp(1.min(queries), queries)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Objective {
+    /// As in options; [`Criterion`] says it in full.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoMiss => f.write_str("no-miss"),
+            Self::MissShare(share) => write!(f, "miss-share={share}"),
+            Self::Percentile { share, within: None } => write!(f, "p{}", percent(*share)),
+            Self::Percentile { share, within: Some(within) } => write!(f, "p{}={}", percent(*share), within.as_ms()),
+        }
+    }
+}
+
+impl fmt::Display for Criterion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let limit_ms = self.limit.as_ms();
+        match self.objective {
+            Objective::NoMiss => write!(f, "no miss of {limit_ms} ms"),
+            Objective::MissShare(share) => write!(f, "at most {} % miss {limit_ms} ms", percent(share)),
+            Objective::Percentile { share, .. } => write!(f, "p{} <= {limit_ms} ms", percent(share)),
+        }
+    }
+}
+
+/// A number of queries, without the digits that a double adds: 99.9 / 100 of 1000 is a little more than 999.
+fn exact(queries: f64) -> f64 {
+    significant(queries, 12)
+}
+
+/// 99.9 of 0.999, without the digits that a double adds.
+fn percent(share: f64) -> f64 {
+    significant(share * 100.0, 9)
+}
+
+/// What a run came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Verdict {
+    /// Queries that arrived.
+    pub queries: usize,
+    /// Those of them that were late, or never answered.
+    pub late: usize,
+    /// How many may be.
+    pub allowed: usize,
+    /// Those that missed the deadline, or were never answered.
+    pub missed: usize,
+    /// Whether delays grew in the second half of the run, by more than chance explains, and so steeply that their mean
+    /// would be past the limit within a hundred limits more.
+    pub grows: bool,
+}
+
+impl Verdict {
+    /// Whether the run comes up to the objective.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.late <= self.allowed && !self.grows
+    }
+
+    /// `held`, or why not: `missed: 2.3 % late`, `missed: still growing`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        if self.holds() {
+            return String::from("held");
+        }
+        if self.late <= self.allowed {
+            return String::from("missed: still growing");
+        }
+        let late = 100.0 * self.late as f64 / self.queries.max(1) as f64;
+        format!("missed: {} % late", significant(late, 2))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::base::quantile::select_nearest_rank;
+
+    #[test]
+    fn objectives_read_back_from_their_names_and_say_what_they_ask() {
+        let deadline = Nanos::from_ms(50.0);
+        for (text, name, words) in [
+            ("no-miss", "no-miss", "no miss of 50 ms"),
+            ("miss-share=0.001", "miss-share=0.001", "at most 0.1 % miss 50 ms"),
+            ("miss-share <= 0.02", "miss-share=0.02", "at most 2 % miss 50 ms"),
+            ("p99", "p99", "p99 <= 50 ms"),
+            ("p99.9", "p99.9", "p99.9 <= 50 ms"),
+            ("p95<=20ms", "p95=20", "p95 <= 20 ms"),
+        ] {
+            let objective = Objective::from_text(text).unwrap();
+            assert_eq!(
+                (objective.to_string().as_str(), objective.within(deadline).to_string().as_str()),
+                (name, words)
+            );
+            assert_eq!(Objective::from_text(&objective.to_string()), Ok(objective));
+        }
+        for bad in
+            ["", "p", "p100", "p12", "p99=0", "p99=x", "p99=inf", "miss-share", "miss-share=0", "no-miss=1", "q99"]
+        {
+            assert!(Objective::from_text(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn few_queries_may_be_late_and_of_no_miss_none() {
+        let allowed = |text: &str, n| Objective::from_text(text).unwrap().within(Nanos(1)).allowed(n);
+        assert_eq!([0, 1, 99, 100, 199, 200, 1000].map(|n| allowed("p99", n)), [0, 0, 0, 1, 1, 2, 10]);
+        assert_eq!([0, 99, 100, 250].map(|n| allowed("miss-share=0.01", n)), [0, 0, 1, 2]);
+        // In doubles 99.9 / 100 of 1000 is a little more than 999, and 0.29 of 100 a little less than 29.
+        assert_eq!([999, 1000, 2000, 1_000_000].map(|n| allowed("p99.9", n)), [0, 1, 2, 1000]);
+        assert_eq!(allowed("miss-share=0.29", 100), 29);
+        assert_eq!(allowed("no-miss", 1_000_000), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn a_percentile_is_within_its_time_exactly_if_no_more_are_late_than_may_be(
+            mut delays in prop::collection::vec(0u64..100, 1..400),
+            percent in 50.0..99.9f64,
+            limit in 1u64..100,
+        ) {
+            let share = percent / 100.0;
+            let criterion = Objective::Percentile { share, within: Some(Nanos(limit)) }.within(Nanos(1000));
+            let late = delays.iter().filter(|&&delay| delay > limit).count();
+            let found = select_nearest_rank(&mut delays, share).unwrap();
+            prop_assert_eq!(late <= criterion.allowed(delays.len()), found <= limit);
+        }
+    }
+}

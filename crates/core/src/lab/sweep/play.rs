@@ -1,0 +1,269 @@
+//! One point of a sweep, played.
+
+use std::collections::BTreeMap;
+
+use super::{Axes, Point, SweepRow};
+use crate::base::machine::{Class, Machine, PerClass};
+use crate::base::quantile::nearest_rank;
+use crate::base::random::{Random, exp};
+use crate::base::stats::mean_interval;
+use crate::base::time::Nanos;
+use crate::cost::{Cost, MachineModel, Workload};
+use crate::files::Digits;
+use crate::lab::{
+    CapacitySearch, Estimates, Judge, LabError, Objective, QueryLengths, RunLength, Summary, Tally, draw_all,
+    sim_queries,
+};
+use crate::query::{ArrivalProcess, Mode};
+use crate::sched::{BuiltIn, PolicyFactory};
+use crate::sim::{Cluster, ClusterShape, Experiment, Routing, ShardCosts, SimQuery};
+
+/// The stream of randomness of an estimate's noise.
+const NOISE_STREAM: u64 = 0x4E4F_4953;
+/// How sure the intervals of means are.
+const CONFIDENCE: f64 = 0.95;
+
+/// The queries of one mode.
+#[derive(Clone, Debug)]
+pub struct SweepWorkload {
+    /// The file, or the name of one that ships.
+    pub name: String,
+    /// Its rows of that mode.
+    pub workload: Workload,
+}
+
+/// What does not vary.
+#[derive(Clone, Debug)]
+pub struct SweepOptions {
+    /// By mode: what is asked.
+    pub workloads: BTreeMap<Mode, SweepWorkload>,
+    /// What policies are told of costs.
+    pub estimates: Estimates,
+    /// What runs must come up to.
+    pub objective: Objective,
+    /// When queries arrive,
+    pub process: ArrivalProcess,
+    /// drawn from these seeds, a run each,
+    pub seeds: Vec<u64>,
+    /// of so many queries at least.
+    pub at_least: usize,
+    /// How a shard's node is chosen.
+    pub routing: Routing,
+    /// How costs differ between shards.
+    pub shard_costs: ShardCosts,
+    /// From how many blocks on a query is long, to policies that go by length; `None` for what suits each machine best.
+    pub length_threshold: Option<u32>,
+}
+
+/// What costs depend on: the mode, and whether there are CPUs and GPUs.
+type CostKey = (Mode, bool, bool);
+
+/// A sweep, ready to be played.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    options: SweepOptions,
+    /// What queries cost, and are expected to, of all points for which that is the same.
+    queries: BTreeMap<CostKey, Vec<SimQuery>>,
+}
+
+impl Sweep {
+    /// Over these axes.
+    ///
+    /// # Errors
+    /// If a workload lacks a measurement or an estimate that a point needs.
+    pub fn new(axes: &Axes, options: SweepOptions) -> Result<Self, LabError> {
+        let mut queries = BTreeMap::new();
+        for point in axes.points().iter().filter(|point| point.cpus + point.gpus > 0) {
+            let key = kinds(point);
+            if !queries.contains_key(&key)
+                && let Some(SweepWorkload { workload, .. }) = options.workloads.get(&point.mode)
+            {
+                queries.insert(key, sim_queries(workload, &options.estimates, &machine(point))?);
+            }
+        }
+        Ok(Self { options, queries })
+    }
+
+    /// Whether the point's policy can run on its machine.
+    #[must_use]
+    pub fn is_possible(&self, point: &Point) -> bool {
+        point.cpus + point.gpus > 0 && self.model(point).is_some_and(|model| point.policy.build(&model).is_ok())
+    }
+
+    fn model(&self, point: &Point) -> Option<MachineModel> {
+        let workload = &self.options.workloads.get(&point.mode)?.workload;
+        Some(MachineModel { batches: workload.batches.batch_costs(), ..machine(point).into() })
+    }
+
+    /// The point's policy, for the lengths of its queries.
+    fn policy(&self, point: &Point, queries: &[SimQuery], model: &MachineModel) -> BuiltIn {
+        let estimates: Vec<PerClass<Cost>> = queries.iter().map(|query| query.estimate).collect();
+        let of = |SweepWorkload { workload, .. }: &SweepWorkload| QueryLengths::of(workload, &estimates, model);
+        let lengths = self.options.workloads.get(&point.mode).map(of).unwrap_or_default();
+        let mut policy = point.policy.clone().with_lengths(lengths.blocks);
+        policy.options.length_threshold = self.options.length_threshold.unwrap_or(lengths.best_threshold);
+        policy
+    }
+
+    /// The answer to a point, the same on any machine and any number of threads.
+    ///
+    /// # Errors
+    /// If its policy can't be made for its machine or breaks its contract, or everything costs nothing.
+    pub fn play(&self, point: &Point) -> Result<SweepRow, LabError> {
+        let (experiment, policy) = self.prepare(point)?;
+        let region_qps = experiment.region().ok_or(LabError::NothingToSchedule)?.rate_qps;
+        let asked = self.asked(point, region_qps);
+        match point.rate_qps {
+            Some(rate_qps) => self.delays(experiment, &policy, rate_qps, asked),
+            None => self.capacity(&experiment, &policy, asked),
+        }
+    }
+
+    /// A point's machine, queries and policy, before any arrivals but those that bounds count.
+    fn prepare(&self, point: &Point) -> Result<(Experiment, BuiltIn), LabError> {
+        let (Some(model), Some(queries)) = (self.model(point), self.queries.get(&kinds(point))) else {
+            return Err(LabError::NothingToSchedule);
+        };
+        let mut queries = queries.clone();
+        blur(&mut queries, point.noise);
+        let policy = self.policy(point, &queries, &model);
+        let shape = ClusterShape {
+            shards: point.shards,
+            replicas: point.replicas,
+            routing: self.options.routing,
+            costs: self.options.shard_costs,
+        };
+        let experiment = Experiment {
+            cluster: (shape.nodes() > 1).then(|| Cluster::new(shape, &queries)),
+            arrivals: draw_all(&self.options.process, &self.options.seeds, 1, queries.len()),
+            queries,
+            model,
+            deadline: deadline(point),
+        };
+        Ok((experiment, policy))
+    }
+
+    /// A point's row as it is asked for, without the answers.
+    fn asked(&self, point: &Point, region_qps: f64) -> SweepRow {
+        SweepRow {
+            point: point.number,
+            workload: self.options.workloads.get(&point.mode).map(|of| of.name.clone()).unwrap_or_default(),
+            mode: point.mode.to_string(),
+            policy: point.policy.name().to_owned(),
+            cpus: point.cpus,
+            gpus: point.gpus,
+            streams: point.streams,
+            deadline_ms: Digits(point.deadline_ms),
+            noise: Digits(point.noise),
+            shards: point.shards,
+            replicas: point.replicas,
+            objective: self.options.objective.within(deadline(point)).to_string(),
+            seeds: self.options.seeds.len(),
+            queries: 0,
+            region_qps: Digits(region_qps),
+            capacity_qps: None,
+            low_qps: None,
+            high_qps: None,
+            failing_qps: None,
+            rate_qps: None,
+            mean_ms: None,
+            mean_low_ms: None,
+            mean_high_ms: None,
+            p50_ms: None,
+            p95_ms: None,
+            p99_ms: None,
+            missed_share: None,
+            held: None,
+        }
+    }
+
+    /// The row with the rate that is sustained.
+    fn capacity(&self, experiment: &Experiment, policy: &BuiltIn, asked: SweepRow) -> Result<SweepRow, LabError> {
+        let search = CapacitySearch::new(experiment, self.options.objective, self.run_length())?;
+        let found = search.of(policy)?.objective;
+        Ok(SweepRow {
+            queries: found.queries,
+            capacity_qps: Some(Digits(found.qps)),
+            low_qps: Some(Digits(found.interval.low)),
+            high_qps: Some(Digits(found.interval.high)),
+            failing_qps: found.failing_qps.map(Digits),
+            ..asked
+        })
+    }
+
+    /// The row with what queries meet at a rate.
+    fn delays(
+        &self,
+        mut experiment: Experiment,
+        policy: &BuiltIn,
+        rate_qps: f64,
+        asked: SweepRow,
+    ) -> Result<SweepRow, LabError> {
+        let criterion = self.options.objective.within(experiment.deadline);
+        let count = self.run_length().searched(&criterion, rate_qps);
+        experiment.arrivals = draw_all(&self.options.process, &self.options.seeds, count, experiment.queries.len());
+        let mut summaries = Vec::new();
+        let (mut held, mut missed) = (0, 0);
+        for arrivals in &experiment.arrivals {
+            let sinks = (Tally::new(&Machine::default(), count), Judge::new(criterion, count));
+            let (tally, judge) = experiment.play(policy, rate_qps, arrivals, sinks, |_| false)?;
+            held += usize::from(judge.verdict(rate_qps).holds());
+            let summary = tally.summary();
+            // What was dropped is late like what came too late; where nothing was answered, all of it is.
+            missed += summary.as_ref().map_or(count, |summary| summary.missed + summary.shed);
+            summaries.extend(summary);
+        }
+        let means: Vec<f64> = summaries.iter().map(|summary| summary.mean_ms).collect();
+        let interval = mean_interval(&means, CONFIDENCE);
+        let middle = |of: fn(&Summary) -> f64| {
+            let mut values: Vec<f64> = summaries.iter().map(of).collect();
+            values.sort_by(f64::total_cmp);
+            nearest_rank(&values, 0.5).map(Digits)
+        };
+        Ok(SweepRow {
+            queries: count,
+            rate_qps: Some(Digits(rate_qps)),
+            mean_ms: Some(Digits(means.iter().sum::<f64>() / means.len().max(1) as f64)),
+            mean_low_ms: interval.map(|interval| Digits(interval.low)),
+            mean_high_ms: interval.map(|interval| Digits(interval.high)),
+            p50_ms: middle(|summary| summary.p50_ms),
+            p95_ms: middle(|summary| summary.p95_ms),
+            p99_ms: middle(|summary| summary.p99_ms),
+            missed_share: Some(Digits(missed as f64 / (count * self.options.seeds.len()).max(1) as f64)),
+            held: Some(held),
+            ..asked
+        })
+    }
+
+    fn run_length(&self) -> RunLength {
+        RunLength::Enough { at_least: self.options.at_least }
+    }
+}
+
+fn deadline(point: &Point) -> Nanos {
+    Nanos::from_ms(point.deadline_ms)
+}
+
+fn machine(point: &Point) -> Machine {
+    Machine::new(point.cpus, 0).with_gpus(point.gpus, point.streams, 1)
+}
+
+/// Points that ask for the same costs.
+fn kinds(point: &Point) -> CostKey {
+    (point.mode, point.cpus > 0, point.gpus > 0)
+}
+
+/// Makes estimates wrong, each class's by a factor of its own: lognormal of mean 1. The same draws for every noise, so that
+/// more of it is the same error, further out.
+fn blur(queries: &mut [SimQuery], noise: f64) {
+    if noise == 0.0 {
+        return;
+    }
+    for (number, query) in (0..).zip(queries) {
+        let mut random = Random::new(number, NOISE_STREAM);
+        let factors: PerClass<f64> = PerClass::from_fn(|_| exp(noise * random.normal() - noise * noise / 2.0));
+        for class in Class::ALL {
+            query.estimate[class] = query.estimate[class].scaled(factors[class]);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Which queries are asked, and what is known of their costs before a run.
+
+use std::path::Path;
+
+use xxhash_rust::xxh3::Xxh3Default;
+
+use super::{GpuChoice, LabError};
+use crate::base::machine::Class;
+use crate::cost::{RecordedGpu, Workload, replay_gpu_times, shipped};
+use crate::files::{InputError, Provenance};
+use crate::index::Index;
+use crate::query::{Mode, Query};
+
+/// A workload and its name: the file, or else the shipped one of that name; without a name, the first of those that ship.
+///
+/// # Errors
+/// If it can't be read, or none of this name ships.
+pub fn named_workload(name: Option<&str>) -> Result<(String, Workload), InputError> {
+    let Some(name) = name else {
+        return shipped::default_workload().map(|(name, workload)| (name.to_owned(), workload));
+    };
+    let path = Path::new(name);
+    if path.exists() {
+        return Ok((name.to_owned(), Workload::read(path)?));
+    }
+    // A name with an extension is surely meant as a file: its absence is then what to report.
+    let shipped = shipped::workload(name);
+    let workload = shipped.or_else(|e| if path.extension().is_some() { Workload::read(path) } else { Err(e) });
+    Ok((name.to_owned(), workload?))
+}
+
+/// As [`named_workload`], its rows of `mode` only: at least one.
+///
+/// # Errors
+/// As there, and if it has no rows of this mode.
+pub fn named_workload_in(name: Option<&str>, mode: Mode) -> Result<(String, Workload), LabError> {
+    let (name, workload) = named_workload(name)?;
+    let rows = rows_in(&name, &workload, mode)?;
+    Ok((name, rows))
+}
+
+/// The rows of `mode` in a workload file, if they were measured on this very index.
+///
+/// # Errors
+/// If it can't be read, has no such rows, or is of another index.
+pub fn workload_of_index(path: &Path, mode: Mode, index: &Index) -> Result<(String, Workload), LabError> {
+    let (name, workload) = (path.display().to_string(), Workload::read(path)?);
+    let here = format!("{:016x}", index.fingerprint());
+    if let Some(there) = workload.provenance.get("index").filter(|&there| there != here) {
+        return Err(LabError::OtherIndex { workload: name, there: there.to_owned(), here });
+    }
+    let rows = rows_in(&name, &workload, mode)?;
+    Ok((name, rows))
+}
+
+/// What is asked, in words: the log, and a digest of its queries, which a log that has changed does not share.
+#[must_use]
+pub fn asked(log: &Path, queries: &[Query]) -> String {
+    let mut digest = Xxh3Default::new();
+    for query in queries {
+        let numbers = [query.id.0, query.terms.len() as u32];
+        let terms = query.terms.iter().flat_map(|term| [term.term.0, term.qtf]);
+        numbers.into_iter().chain(terms).for_each(|number| digest.update(&number.to_le_bytes()));
+    }
+    format!("{} ({} queries, digest {:016x})", log.display(), queries.len(), digest.digest())
+}
+
+/// The workload that an earlier run kept in a file, if what its head says agrees with `same` in all but the program's
+/// version; `None` where it does not, or cannot be read: then it is to be measured.
+#[must_use]
+pub fn kept_workload(path: &Path, same: &Provenance) -> Option<Workload> {
+    let kept = Workload::read(path).ok()?;
+    let agrees = same.lines().all(|(key, value)| key == "tandem" || kept.provenance.get(key) == Some(value));
+    agrees.then_some(kept)
+}
+
+/// Settles whose times the GPU takes where no GPU is driven: gives a workload recorded ones if `choice` is to replay them,
+/// and says whose they are. `wants_gpu`: a GPU is asked for, in whatever words.
+///
+/// # Errors
+/// If times are asked for that nobody has, or recorded ones where the workload has its own.
+pub fn settle_gpu_times(
+    name: &str,
+    workload: &mut Workload,
+    choice: GpuChoice,
+    wants_gpu: bool,
+) -> Result<Option<RecordedGpu>, LabError> {
+    let is_measured = workload.rows.iter().any(|row| row.measured[Class::GPU].is_some());
+    match choice {
+        GpuChoice::Replay if is_measured => Err(LabError::HasGpuTimes { workload: name.to_owned() }),
+        GpuChoice::Replay => Ok(Some(replay_gpu_times(workload)?)),
+        _ if !is_measured && (wants_gpu || choice == GpuChoice::Real) => {
+            Err(LabError::NoGpuTimes { workload: name.to_owned() })
+        }
+        _ => Ok(None),
+    }
+}
+
+fn rows_in(name: &str, workload: &Workload, mode: Mode) -> Result<Workload, LabError> {
+    let rows = workload.only(mode);
+    if rows.rows.is_empty() {
+        let has = Mode::ALL.into_iter().filter(|mode| workload.rows.iter().any(|row| row.mode == *mode)).collect();
+        return Err(LabError::NoQueries { workload: name.to_owned(), mode, has });
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::ids::QueryId;
+    use crate::base::machine::PerClass;
+    use crate::cost::{Measured, WorkloadRow};
+    use crate::query::Features;
+
+    #[test]
+    fn costs_of_other_queries_are_not_taken_for_those_of_a_log_that_has_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, log) = (dir.path().join("here.workload.csv"), Path::new("queries.tsv"));
+        let index = Index::from_lists(&[("a", vec![(0, 1), (1, 1)]), ("b", vec![(0, 2), (2, 1)]), ("c", vec![(1, 1)])])
+            .unwrap();
+        let query = |id: u32, terms: &[&str]| Query::prepare(QueryId(id), "q", terms, &index).unwrap();
+        let key = |queries: &[Query]| Provenance::new().with("queries", asked(log, queries)).with("k", 10);
+        let measured = [query(0, &["a", "c"]), query(1, &["b"])];
+        let time = Measured { median_us: 5.0, spread_us: 1.0, device_us: None };
+        let row = |query: &Query| WorkloadRow {
+            query_id: query.id,
+            log_id: query.id.0,
+            mode: Mode::Or,
+            features: Features::of(query, &index),
+            index_features: None,
+            measured: PerClass::two(Some(time), None),
+            results: 2,
+        };
+        let rows = measured.iter().map(row).collect();
+        Workload { provenance: key(&measured), rows, ..Workload::default() }.write(&path).unwrap();
+        let is_kept = |queries: &[Query]| kept_workload(&path, &key(queries)).is_some();
+        assert!(is_kept(&measured) && is_kept(&measured.clone()));
+        // Lists as long as those, another number, another weight, fewer, more.
+        let [first, second] = measured.clone();
+        assert!(!is_kept(&[query(0, &["b", "c"]), second.clone()]));
+        assert!(!is_kept(&[first.clone(), query(2, &["b"])]));
+        assert!(!is_kept(&[first.clone(), query(1, &["b", "b"])]));
+        assert!(!is_kept(std::slice::from_ref(&first)));
+        assert!(!is_kept(&[first, second, query(2, &["a"])]));
+        // The log by another name may have other words for the same queries.
+        assert!(
+            kept_workload(&path, &Provenance::new().with("queries", asked(Path::new("q.tsv"), &measured))).is_none()
+        );
+    }
+}

@@ -1,0 +1,217 @@
+//! Lanes that fail in the middle of a run, and executors that are made to.
+//!
+//! A lane may have a fallback executor, which gives the same answers. By the [rule](crate::base::machine::FaultPlan) for what becomes
+//! of a lane it runs what the lane's own one has lost, in order, and what comes after. Nothing is lost on the way, since an
+//! order stays in the lane's ring until its completion has been seen; and nothing is answered twice, since of two threads
+//! that come with a completion the first one claims it:
+//!
+//! ```text
+//!   own thread    |==A==|==B=✗                 an error, a panic: the same thread goes on with the fallback
+//!                            |===B===|===C===|
+//!
+//!   own thread    |==A==|==B=···················| B comes too late, the thread ends
+//!   replacement               |===B===|===C===|   the watchdog barked: a thread of its own, with the fallback
+//! ```
+//!
+//! The driver sees batches that took long; what has failed is told in the run's log. A thread that hangs is left to itself: no
+//! system lets one be ended safely.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::base::machine::{Class, FaultKind, PlannedFault};
+use crate::base::time::Nanos;
+use crate::query::{Mode, Query};
+use crate::search::device::GpuError;
+use crate::search::{Answers, ExecError, Execution, Executor, Help, Hit, Pipeline, Request};
+
+/// How long a thread that is to hang sleeps between two looks at whether the run is over.
+const NAP: Duration = Duration::from_millis(5);
+
+/// When the run began that is under way: what planned faults count from.
+#[derive(Clone, Debug, Default)]
+pub struct RunClock(Arc<Mutex<Option<Instant>>>);
+
+impl RunClock {
+    pub(super) fn set(&self, began: Option<Instant>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = began;
+    }
+
+    fn elapsed(&self) -> Option<Nanos> {
+        let began = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        began.map(|began| Nanos(began.elapsed().as_nanos() as u64))
+    }
+}
+
+/// An executor that fails as planned. Without a run it does not.
+pub struct Faulty {
+    inner: Box<dyn Executor>,
+    /// Of the inner one's pipeline; 0 if it has none.
+    depth: usize,
+    /// In order of time.
+    faults: Vec<PlannedFault>,
+    clock: RunClock,
+}
+
+impl std::fmt::Debug for Faulty {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Faulty").field("faults", &self.faults).finish_non_exhaustive()
+    }
+}
+
+impl Faulty {
+    /// `inner`, with the faults of a plan that are of its lane, in order of time.
+    #[must_use]
+    pub fn new(mut inner: Box<dyn Executor>, faults: Vec<PlannedFault>, clock: RunClock) -> Self {
+        let depth = inner.pipeline().map_or(0, |pipeline| pipeline.depth());
+        Self { inner, depth, faults, clock }
+    }
+
+    /// The first fault that is due and not over: each run goes through all of the plan.
+    fn due(&self) -> Option<PlannedFault> {
+        let now = self.clock.elapsed()?;
+        self.faults.iter().find(|fault| fault.end() > now).copied().filter(|fault| fault.at <= now)
+    }
+
+    /// Fails if a fault is due, or does nothing until it is over. `needs_memory` says that a batch begins.
+    fn check(&self, needs_memory: bool) -> Result<(), ExecError> {
+        while let Some(fault) = self.due() {
+            match fault.kind {
+                FaultKind::Error => {
+                    let doing = String::from("a planned fault");
+                    let message = String::from("this executor fails from now on");
+                    return Err(GpuError::Failed { doing, message }.into());
+                }
+                FaultKind::Memory if needs_memory => {
+                    return Err(GpuError::OutOfMemory { doing: String::from("a planned fault") }.into());
+                }
+                FaultKind::Memory => return Ok(()),
+                // As a panic goes through its callers, but nothing is printed: it is no bug.
+                FaultKind::Panic => std::panic::resume_unwind(Box::new("a planned fault")),
+                // Until the end of the fault, or of the run.
+                FaultKind::Hang | FaultKind::Stall => {
+                    while let Some(now) = self.clock.elapsed().filter(|&now| now < fault.end()) {
+                        std::thread::sleep(Duration::from_nanos(fault.end().since(now).0).min(NAP));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What hangs in a device does not keep the host from asking for it.
+    fn hangs(&self) -> bool {
+        self.due().is_some_and(|fault| fault.kind == FaultKind::Hang)
+    }
+}
+
+impl Executor for Faulty {
+    fn class(&self) -> Class {
+        self.inner.class()
+    }
+
+    fn device(&self) -> String {
+        self.inner.device()
+    }
+
+    fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {
+        self.check(true)?;
+        let execution = self.inner.search(query, mode, k, hits)?;
+        // One that came meanwhile holds up what is under way.
+        self.check(false)?;
+        Ok(execution)
+    }
+
+    fn search_batch(&mut self, batch: &[Request<'_>], answers: &mut Answers) -> Result<Execution, ExecError> {
+        self.check(true)?;
+        let execution = self.inner.search_batch(batch, answers)?;
+        self.check(false)?;
+        Ok(execution)
+    }
+
+    fn pipeline(&mut self) -> Option<&mut dyn Pipeline> {
+        if self.depth > 0 { Some(self) } else { None }
+    }
+
+    fn help(&mut self) -> Help {
+        self.inner.help()
+    }
+
+    fn num_cores(&self) -> usize {
+        self.inner.num_cores()
+    }
+}
+
+impl Pipeline for Faulty {
+    fn depth(&self) -> usize {
+        self.depth
+    }
+
+    fn submit(&mut self, batch: &[Request<'_>]) -> Result<(), ExecError> {
+        if self.hangs() {
+            return Ok(());
+        }
+        self.check(true)?;
+        self.inner.pipeline().map_or(Ok(()), |pipeline| pipeline.submit(batch))
+    }
+
+    fn poll(&mut self, answers: &mut Answers) -> Option<Result<Execution, ExecError>> {
+        if self.hangs() {
+            return None;
+        }
+        match self.check(false) {
+            Ok(()) => self.inner.pipeline()?.poll(answers),
+            Err(fault) => Some(Err(fault)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::ids::ProcessorId;
+
+    struct Idle;
+
+    impl Executor for Idle {
+        fn class(&self) -> Class {
+            Class::CPU
+        }
+
+        fn device(&self) -> String {
+            String::from("nothing")
+        }
+
+        fn search(&mut self, _: &Query, _: Mode, _: usize, _: &mut Vec<Hit>) -> Result<Execution, ExecError> {
+            Ok(Execution::default())
+        }
+    }
+
+    #[test]
+    fn every_run_goes_through_the_whole_plan() {
+        let fault = |at_ms, kind, lasts_ms| PlannedFault {
+            at: Nanos::from_ms(at_ms),
+            processor: ProcessorId(0),
+            kind,
+            lasts: Nanos::from_ms(lasts_ms),
+        };
+        let clock = RunClock::default();
+        let plan = vec![fault(0.0, FaultKind::Memory, 1000.0), fault(2000.0, FaultKind::Memory, 1000.0)];
+        let mut faulty = Faulty::new(Box::new(Idle), plan, clock.clone());
+        let query =
+            Query { id: crate::base::ids::QueryId(0), label: String::new(), terms: Vec::new(), dropped_terms: 0 };
+        let mut fails = |began: Option<Instant>| {
+            clock.set(began);
+            faulty.search(&query, Mode::Or, 1, &mut Vec::new()).is_err()
+        };
+        let ago =
+            |ms| Some(Instant::now().checked_sub(Duration::from_millis(ms)).expect("the machine runs for seconds"));
+        assert!(!fails(None));
+        for _ in 0..2 {
+            assert_eq!(
+                [fails(ago(0)), fails(ago(1500)), fails(ago(2500)), fails(ago(9000))],
+                [true, false, true, false]
+            );
+        }
+    }
+}

@@ -1,0 +1,587 @@
+//! The lanes of a machine, with the threads behind them.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::QuerySet;
+use super::clock::since;
+use super::ending::LiveError;
+use super::faults::RunClock;
+use super::pinning::Cores;
+use super::ring::{Completion, Rings, Sleeper, Survived};
+use super::worker::Worker;
+use crate::base::ids::ProcessorId;
+use crate::base::machine::{Class, FaultKind, Idle, Machine, PerClass, Processor};
+use crate::base::time::Nanos;
+use crate::cost::machine_file::LaneCosts;
+use crate::cost::{Cost, MachineModel};
+use crate::search::Executor;
+
+/// What stands in the GPU's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GpuLane {
+    /// A GPU.
+    Real,
+    /// Recorded times.
+    Replay,
+    /// Nothing.
+    None,
+}
+
+impl GpuLane {
+    /// `real`, `replay` or `none`, as in options and files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Real => "real",
+            Self::Replay => "replay",
+            Self::None => "none",
+        }
+    }
+}
+
+impl fmt::Display for GpuLane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What does the work of a lane.
+pub enum LaneWork {
+    /// This executor, on a thread of its own.
+    Executor(Box<dyn Executor>),
+    /// The first, and should it fail, the second, which gives the same answers.
+    WithFallback(Box<dyn Executor>, Box<dyn Executor>),
+    /// Nothing does: its batches take the recorded times.
+    Recorded,
+    /// A thread of its own, which lets the recorded times pass: what scheduling costs is real, what queries cost is
+    /// known. Handing over is real too, so that the machine's costs of it are left out of the times.
+    TimeWarp,
+}
+
+impl fmt::Debug for LaneWork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Executor(executor) => write!(f, "Executor({})", executor.device()),
+            Self::WithFallback(executor, fallback) => {
+                write!(f, "WithFallback({}, {})", executor.device(), fallback.device())
+            }
+            Self::Recorded => f.write_str("Recorded"),
+            Self::TimeWarp => f.write_str("TimeWarp"),
+        }
+    }
+}
+
+/// A lane as the driver sees it.
+#[derive(Debug)]
+pub(super) enum Lane {
+    /// A thread takes its batches from rings.
+    Worker(WorkerLane),
+    /// The recorded times pass in the driver's event queue.
+    Recorded,
+}
+
+/// The driver's end of a lane's rings.
+pub(super) struct WorkerLane {
+    rings: Arc<Rings>,
+    /// Turns ordered and completions seen.
+    ordered: u32,
+    seen: u32,
+    /// Whether it lets recorded times pass instead of working.
+    pretends: bool,
+    /// Whether it was given up: its thread is still at some batch.
+    is_lost: bool,
+    /// What only matters when it fails; apart from what every batch needs.
+    threads: Box<Threads>,
+}
+
+/// The threads of a lane: the one that serves it, and what another would begin as.
+struct Threads {
+    /// Whether the lane was given a fallback executor.
+    had_fallback: bool,
+    affinity: CpuAffinity,
+    /// As each begins; nothing of it changes.
+    worker: Worker,
+    current: Option<JoinHandle<()>>,
+}
+
+impl fmt::Debug for WorkerLane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ordered, seen, pretends, is_lost, .. } = self;
+        f.debug_struct("WorkerLane")
+            .field("ordered", ordered)
+            .field("seen", seen)
+            .field("pretends", pretends)
+            .field("is_lost", is_lost)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The cores that a lane's threads are pinned to.
+#[derive(Clone, Debug)]
+struct CpuAffinity {
+    cores: Cores,
+    is_gpu: bool,
+    /// Its number among lanes of GPUs, or its first core among the CPU workers'.
+    number: usize,
+}
+
+impl CpuAffinity {
+    /// Pins the calling thread to these cores.
+    fn apply(&self) {
+        if self.is_gpu {
+            self.cores.pin_gpu(self.number);
+        } else {
+            self.cores.pin_worker(self.number);
+        }
+    }
+}
+
+impl WorkerLane {
+    /// Batches under way.
+    pub(super) fn under_way(&self) -> u32 {
+        self.ordered.wrapping_sub(self.seen)
+    }
+
+    /// Whether it lets recorded times pass instead of working.
+    pub(super) fn pretends(&self) -> bool {
+        self.pretends
+    }
+
+    /// The slot of the oldest batch under way, and of the next one ordered: from 0 to below [`slots`](Self::slots).
+    pub(super) fn oldest_slot(&self) -> usize {
+        self.rings.slot(self.seen.wrapping_add(1))
+    }
+
+    pub(super) fn next_slot(&self) -> usize {
+        self.rings.slot(self.ordered.wrapping_add(1))
+    }
+
+    pub(super) fn slots(&self) -> usize {
+        self.rings.slots()
+    }
+
+    /// Orders a batch; a lane that pretends is at it `until` then. A worker that falls asleep at this very moment is woken by a later
+    /// [look](Self::wake_if_asleep), of which there are many while it has work.
+    pub(super) fn order(&mut self, rows: impl ExactSizeIterator<Item = u32>, until: u64) {
+        self.ordered = self.ordered.wrapping_add(1);
+        self.rings.order(self.ordered, rows, until);
+    }
+
+    #[inline]
+    pub(super) fn wake_if_asleep(&self) {
+        self.rings.worker.wake_if_asleep();
+    }
+
+    /// Whether the oldest batch under way is done.
+    #[inline]
+    pub(super) fn has_completion(&self) -> bool {
+        self.rings.has_completed(self.seen.wrapping_add(1))
+    }
+
+    /// The completion of the oldest batch under way, if it is done.
+    pub(super) fn take_completion(&mut self) -> Option<Completion> {
+        let completion = self.rings.completed(self.seen.wrapping_add(1))?;
+        self.seen = self.seen.wrapping_add(1);
+        Some(completion)
+    }
+
+    /// Whether its fallback executor is at work for good, or has failed itself.
+    pub(super) fn is_retired(&self) -> bool {
+        self.threads.had_fallback && !self.rings.has_fallback()
+    }
+
+    /// Another thread takes the lane over, with the fallback executor: it begins with the oldest batch under way, of so many
+    /// `queries`. What is to be said of it, with the time since the lane pool was made; `None` if there is no fallback.
+    ///
+    /// # Errors
+    /// If the system gives no thread; then the fallback is lost, too.
+    pub(super) fn take_over(&mut self, queries: usize, watchdog: Nanos) -> Option<Result<Survived, LiveError>> {
+        let (taken, again) = (self.seen, self.under_way());
+        let (fallback, thread) = self.rings.hand_on()?;
+        let replacement = Worker { thread, taken, completed: taken, again, ..self.threads.worker.clone() };
+        let affinity = self.threads.affinity.clone();
+        let serve = move || {
+            affinity.apply();
+            replacement.serve(fallback);
+        };
+        let name = format!("replacement of lane {}", self.threads.worker.processor);
+        match std::thread::Builder::new().name(name).spawn(serve) {
+            // The thread before it ends by itself, or never.
+            Ok(thread) => self.threads.current = Some(thread),
+            Err(e) => return Some(Err(LiveError::NoThread(e.to_string()))),
+        }
+        let what = format!("nothing was heard of a batch for {:.0} ms", watchdog.as_ms());
+        let at = since(self.threads.worker.epoch);
+        Some(Ok(Survived { at, kind: FaultKind::Hang, queries, is_retired: true, what }))
+    }
+
+    /// Nothing is waited for any more that it has under way, which was so many batches: its thread is left to itself, and no run can
+    /// use the lane again.
+    pub(super) fn give_up(&mut self) -> u32 {
+        let under_way = self.under_way();
+        self.rings.abandon();
+        (self.seen, self.is_lost) = (self.ordered, true);
+        // Whoever waited for it at the end would wait for ever.
+        self.threads.current = None;
+        under_way
+    }
+
+    /// Whether it was [given up](Self::give_up).
+    pub(super) fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
+    /// The error that a failed completion speaks of.
+    pub(super) fn take_failure(&self) -> Option<LiveError> {
+        self.rings.take_failure()
+    }
+
+    /// What it survived since this was asked last.
+    pub(super) fn take_survived(&self) -> Vec<Survived> {
+        self.rings.take_survived()
+    }
+
+    /// Waits until the answers of all batches that are done have been compared, and says what is wrong with them.
+    pub(super) fn settle(&self) -> Result<(), LiveError> {
+        while !self.is_lost && !self.rings.is_checked(self.seen) {
+            std::thread::yield_now();
+        }
+        self.take_failure().map_or(Ok(()), Err)
+    }
+}
+
+/// The lanes of a machine, spawned once and reused from run to run: executors keep their memory and caches.
+///
+/// Dropping it ends the threads.
+#[derive(Debug)]
+pub struct LanePool {
+    model: MachineModel,
+    /// What recorded times are made of: the model without what is real.
+    played: MachineModel,
+    queries: Arc<QuerySet>,
+    /// By row of the workload: what a recorded lane takes.
+    recorded: Vec<PerClass<Cost>>,
+    cores: Cores,
+    pub(super) lanes: Vec<Lane>,
+    /// The driver, when it sleeps.
+    driver: Arc<Sleeper>,
+    idle: Idle,
+    /// What planned faults count from.
+    run_clock: RunClock,
+    /// Set while threads with a core of their own spin for work.
+    spins: Arc<AtomicBool>,
+    epoch: Instant,
+}
+
+impl LanePool {
+    /// The lanes of `model`'s machine, in its order, each with what does its work; a thread is spawned for each executor.
+    ///
+    /// `queries` and `recorded` have an entry for each row of the workload: what executors run, and what the recorded
+    /// lanes take. Either may be empty if no lane needs it.
+    ///
+    /// # Errors
+    /// If there are more or fewer lanes than processors, or the system gives no thread.
+    pub fn spawn(
+        model: MachineModel,
+        work: Vec<LaneWork>,
+        queries: Arc<QuerySet>,
+        recorded: Vec<PerClass<Cost>>,
+    ) -> Result<Self, LiveError> {
+        if work.len() != model.machine.len() {
+            return Err(LiveError::LaneCount { lanes: work.len(), processors: model.machine.len() });
+        }
+        let is_gpu = |processor: usize| model.machine.class(ProcessorId(processor as u32)).is_gpu();
+        let cores_of = |work: &LaneWork| match work {
+            LaneWork::Executor(executor) | LaneWork::WithFallback(executor, _) => executor.num_cores(),
+            LaneWork::TimeWarp => 1,
+            LaneWork::Recorded => 0,
+        };
+        let lanes = || work.iter().enumerate();
+        let gpus = lanes().filter(|(i, work)| is_gpu(*i) && cores_of(work) > 0).count();
+        let busy = lanes().filter(|(i, _)| !is_gpu(*i)).map(|(_, work)| cores_of(work)).sum();
+        let mut lane_pool = Self {
+            model: MachineModel::default(),
+            played: MachineModel::default(),
+            queries,
+            recorded,
+            cores: Cores::share(gpus, busy),
+            lanes: Vec::with_capacity(work.len()),
+            driver: Arc::default(),
+            idle: Idle::Sleep,
+            run_clock: RunClock::default(),
+            spins: Arc::default(),
+            epoch: Instant::now(),
+        };
+        // By order of the processors, among those alike.
+        let (mut gpu_lane, mut cpu_core) = (0, 0);
+        for (i, work) in work.into_iter().enumerate() {
+            let (number, step) = if is_gpu(i) { (&mut gpu_lane, 1) } else { (&mut cpu_core, cores_of(&work)) };
+            let own = *number;
+            *number += step;
+            let lane = match work {
+                LaneWork::Executor(executor) => lane_pool.spawn_worker(&model, i, Some(executor), None, own)?,
+                LaneWork::WithFallback(executor, fallback) => {
+                    lane_pool.spawn_worker(&model, i, Some(executor), Some(fallback), own)?
+                }
+                LaneWork::TimeWarp => lane_pool.spawn_worker(&model, i, None, None, own)?,
+                LaneWork::Recorded => Lane::Recorded,
+            };
+            lane_pool.lanes.push(lane);
+        }
+        lane_pool.set_model(model);
+        Ok(lane_pool)
+    }
+
+    /// A lane pool without threads: every processor takes the recorded times.
+    #[must_use]
+    pub fn recorded(model: MachineModel, recorded: Vec<PerClass<Cost>>) -> Self {
+        let lanes = model.machine.processors().map(|_| Lane::Recorded).collect();
+        let (queries, cores, driver) = (Arc::default(), Cores::default(), Arc::default());
+        let played = model.clone();
+        let (idle, spins, run_clock) = (Idle::Sleep, Arc::default(), RunClock::default());
+        let epoch = Instant::now();
+        Self { model, played, queries, recorded, cores, lanes, driver, idle, run_clock, spins, epoch }
+    }
+
+    fn spawn_worker(
+        &mut self,
+        model: &MachineModel,
+        position: usize,
+        executor: Option<Box<dyn Executor>>,
+        fallback: Option<Box<dyn Executor>>,
+        number: usize,
+    ) -> Result<Lane, LiveError> {
+        let processor = ProcessorId(position as u32);
+        let Processor { class, depth, .. } = model.machine.processor(processor);
+        let rings = Arc::new(Rings::new(depth, model.most_queries(class)));
+        let cores = self.cores.clone();
+        let worker = Worker {
+            processor,
+            class,
+            queries: Arc::clone(&self.queries),
+            rings: Arc::clone(&rings),
+            driver: Arc::clone(&self.driver),
+            epoch: self.epoch,
+            depth: depth as usize,
+            driver_sleeps: !cores.driver_owns_core(),
+            owns_core: if class.is_gpu() { cores.gpu_owns_core() } else { cores.worker_owns_core(number) },
+            spins: Arc::clone(&self.spins),
+            thread: 0,
+            taken: 0,
+            completed: 0,
+            again: 0,
+            without_memory: 0,
+            last_done: 0,
+        };
+        let (pretends, had_fallback) = (executor.is_none(), fallback.is_some());
+        fallback.into_iter().for_each(|fallback| rings.keep_fallback(fallback));
+        let affinity = CpuAffinity { cores, is_gpu: class.is_gpu(), number };
+        let (own, own_affinity) = (worker.clone(), affinity.clone());
+        let serve = move || {
+            own_affinity.apply();
+            match executor {
+                Some(executor) => own.serve(executor),
+                None => own.pretend(),
+            }
+        };
+        let thread = std::thread::Builder::new().name(format!("{class} worker {processor}")).spawn(serve);
+        let current = Some(thread.map_err(|e| LiveError::NoThread(e.to_string()))?);
+        let threads = Box::new(Threads { had_fallback, affinity, worker, current });
+        Ok(Lane::Worker(WorkerLane { rings, ordered: 0, seen: 0, pretends, is_lost: false, threads }))
+    }
+
+    /// Lets every executor run queries, each its next one, for about `time`: caches fill and clocks rise, and a wrong
+    /// answer shows before anything is measured.
+    ///
+    /// # Errors
+    /// The first that an executor reports, though it may have a fallback.
+    pub fn warm_up(&mut self, time: Duration) -> Result<(), LiveError> {
+        self.check_lanes()?;
+        let began = Instant::now();
+        for row in 0..self.queries.len() as u32 {
+            if began.elapsed() >= time {
+                break;
+            }
+            for lane in workers(&mut self.lanes) {
+                lane.order(std::iter::once(row), 0);
+            }
+            let waited = self.model.faults.lost_after;
+            for lane in workers(&mut self.lanes) {
+                let since = Instant::now();
+                while lane.take_completion().is_none() {
+                    lane.wake_if_asleep();
+                    std::thread::yield_now();
+                    if since.elapsed().as_nanos() > u128::from(waited.0) {
+                        lane.give_up();
+                        return Err(LiveError::LaneHangs { processor: lane.threads.worker.processor, waited });
+                    }
+                }
+                lane.settle()?;
+                if let Some(Survived { what, .. }) = lane.take_survived().pop() {
+                    return Err(LiveError::LaneFailed { processor: lane.threads.worker.processor, what });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// That no lane was given up in a run before: its thread may still be at a batch of that run.
+    pub(super) fn check_lanes(&self) -> Result<(), LiveError> {
+        let is_lost = |lane: &Lane| matches!(lane, Lane::Worker(worker) if worker.is_lost());
+        let Some(lost) = self.lanes.iter().position(is_lost) else { return Ok(()) };
+        Err(LiveError::LaneHangs { processor: ProcessorId(lost as u32), waited: self.model.faults.lost_after })
+    }
+
+    /// Its machine, with what is known of its costs.
+    #[must_use]
+    pub fn model(&self) -> &MachineModel {
+        &self.model
+    }
+
+    /// Takes on other costs for the same machine, as measured meanwhile: recorded lanes take them.
+    ///
+    /// # Panics
+    /// If the machine is another.
+    pub fn set_model(&mut self, model: MachineModel) {
+        assert_eq!(model.machine.len(), self.lanes.len(), "a lane pool's processors stay what they are");
+        self.played = model.clone();
+        for (processor, Processor { class, .. }) in model.machine.processors() {
+            if matches!(&self.lanes[processor.index()], Lane::Worker(lane) if lane.pretends) {
+                self.played.handoff[class] = Nanos::ZERO;
+                self.played.lanes[class] = self.played.lanes[class].take().map(LaneCosts::without_hand_over);
+            }
+        }
+        self.model = model;
+    }
+
+    /// Its processors.
+    #[must_use]
+    pub fn machine(&self) -> &Machine {
+        &self.model.machine
+    }
+
+    /// What threads do while they have nothing to do; as it is made, they sleep.
+    pub fn set_idle(&mut self, idle: Idle) {
+        self.idle = idle;
+    }
+
+    /// What threads do while they have nothing to do.
+    #[must_use]
+    pub fn idle(&self) -> Idle {
+        self.idle
+    }
+
+    /// Faulty executors that were given this clock count from the beginning of each run.
+    pub fn set_run_clock(&mut self, clock: RunClock) {
+        self.run_clock = clock;
+    }
+
+    /// See [`set_run_clock`](Self::set_run_clock).
+    pub(super) fn run_clock(&self) -> RunClock {
+        self.run_clock.clone()
+    }
+
+    /// A run begins, or has ended: threads that are to spin meanwhile are woken for it.
+    pub(super) fn set_running(&mut self, is_running: bool) {
+        self.spins.store(is_running && self.idle == Idle::Spin, Ordering::Relaxed);
+        if is_running {
+            workers(&mut self.lanes).for_each(|lane| lane.rings.worker.wake());
+        }
+    }
+
+    /// Whether a processor's batches take recorded times.
+    ///
+    /// # Panics
+    /// If the machine has no such processor.
+    #[must_use]
+    pub fn is_recorded(&self, processor: ProcessorId) -> bool {
+        match &self.lanes[processor.index()] {
+            Lane::Worker(lane) => lane.pretends,
+            Lane::Recorded => true,
+        }
+    }
+
+    /// Whether a processor has no thread: its batches take recorded times in the driver's own queue.
+    ///
+    /// # Panics
+    /// If the machine has no such processor.
+    #[must_use]
+    pub fn is_replayed(&self, processor: ProcessorId) -> bool {
+        matches!(&self.lanes[processor.index()], Lane::Recorded)
+    }
+
+    /// Lanes whose own executors have failed for good.
+    #[must_use]
+    pub fn retired(&self) -> Vec<ProcessorId> {
+        let lanes = (0..).map(ProcessorId).zip(&self.lanes);
+        let retired = lanes.filter(|(_, lane)| matches!(lane, Lane::Worker(lane) if lane.is_retired()));
+        retired.map(|(processor, _)| processor).collect()
+    }
+
+    /// What stands in the GPU's place: a GPU if there is one.
+    #[must_use]
+    pub fn gpu(&self) -> GpuLane {
+        let mut gpus = self.machine().processors().filter(|(_, processor)| processor.class.is_gpu()).peekable();
+        if gpus.peek().is_none() {
+            GpuLane::None
+        } else if gpus.all(|(processor, _)| self.is_recorded(processor)) {
+            GpuLane::Replay
+        } else {
+            GpuLane::Real
+        }
+    }
+
+    /// Whether there are cores enough: one for the driver and one for each CPU worker. If not, they take time from each
+    /// other and delays come out too long.
+    #[must_use]
+    pub fn has_cores_enough(&self) -> bool {
+        self.lanes.iter().all(|lane| matches!(lane, Lane::Recorded)) || self.cores.are_enough()
+    }
+
+    pub(super) fn cores(&self) -> &Cores {
+        &self.cores
+    }
+
+    pub(super) fn queries(&self) -> &QuerySet {
+        &self.queries
+    }
+
+    pub(super) fn epoch(&self) -> Instant {
+        self.epoch
+    }
+
+    pub(super) fn driver(&self) -> &Arc<Sleeper> {
+        &self.driver
+    }
+
+    /// What the query in a row takes on a recorded lane of `class`; `None` where nothing is known.
+    pub(super) fn recorded_cost(&self, row: u32, class: Class) -> Option<Cost> {
+        self.recorded.get(row as usize).map(|costs| costs[class]).filter(|cost| *cost != Cost::NEVER)
+    }
+
+    /// What a run needs, apart from each other: the model, what recorded times are made of, the lanes.
+    pub(super) fn parts(&mut self) -> (&MachineModel, &MachineModel, &[PerClass<Cost>], &mut [Lane]) {
+        (&self.model, &self.played, &self.recorded, &mut self.lanes)
+    }
+}
+
+/// The lanes with threads.
+fn workers(lanes: &mut [Lane]) -> impl Iterator<Item = &mut WorkerLane> {
+    lanes.iter_mut().filter_map(|lane| match lane {
+        Lane::Worker(lane) => Some(lane),
+        Lane::Recorded => None,
+    })
+}
+
+impl Drop for LanePool {
+    fn drop(&mut self) {
+        workers(&mut self.lanes).for_each(|lane| lane.rings.close());
+        for thread in workers(&mut self.lanes).filter_map(|lane| lane.threads.current.take()) {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The queries that workers run, and what is known of their answers.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::base::ids::QueryId;
+use crate::query::{Mode, Query};
+use crate::search::{Hit, Request};
+
+/// A query as workers run it.
+#[derive(Clone, Debug)]
+pub struct LiveQuery {
+    /// Its id in the workload: what jobs ask for.
+    pub id: QueryId,
+    /// Its terms.
+    pub query: Query,
+    /// How they combine.
+    pub mode: Mode,
+    /// How many documents the profile found, where there is one.
+    pub results: Option<u32>,
+}
+
+/// The queries of a lane pool, by their row in the workload, with the `k` that all of them ask for.
+#[derive(Debug, Default)]
+pub struct QuerySet {
+    k: usize,
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    live: LiveQuery,
+    /// The hash of the first answer to come, 0 until then. Written once, by whichever worker comes first.
+    answer: AtomicU64,
+}
+
+impl QuerySet {
+    /// Takes the queries in, in the order of the workload's rows.
+    pub fn new(k: usize, queries: impl IntoIterator<Item = LiveQuery>) -> Self {
+        let entry = |live| Entry { live, answer: AtomicU64::new(0) };
+        Self { k, entries: queries.into_iter().map(entry).collect() }
+    }
+
+    /// How many documents each query asks for.
+    #[must_use]
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    /// How many queries there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The query in this row.
+    #[must_use]
+    pub fn get(&self, row: u32) -> Option<&LiveQuery> {
+        self.entries.get(row as usize).map(|entry| &entry.live)
+    }
+
+    /// The workload's id of the query in this row.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub(super) fn id(&self, row: u32) -> QueryId {
+        self.entries[row as usize].live.id
+    }
+
+    /// The query in this row, as executors are asked for it.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub(super) fn request(&self, row: u32) -> Request<'_> {
+        let LiveQuery { query, mode, .. } = &self.entries[row as usize].live;
+        Request { query, mode: *mode, k: self.k }
+    }
+
+    /// Compares an answer with the profile's and with the first answer to the same query.
+    ///
+    /// # Errors
+    /// In words, what differs.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn check(&self, row: u32, hits: &[Hit]) -> Result<(), String> {
+        let entry = &self.entries[row as usize];
+        if let Some(results) = entry.live.results
+            && hits.len() != results as usize
+        {
+            return Err(format!("it found {} documents, its profile has {results}", hits.len()));
+        }
+        let hash = hash(hits);
+        // The hash guards no other memory: relaxed will do. Looking first leaves the cache line shared.
+        let first = match entry.answer.load(Ordering::Relaxed) {
+            0 => entry.answer.compare_exchange(0, hash, Ordering::Relaxed, Ordering::Relaxed).err().unwrap_or(hash),
+            first => first,
+        };
+        if first == hash {
+            Ok(())
+        } else {
+            Err(String::from("its documents or scores differ from those of an earlier run of the same query"))
+        }
+    }
+}
+
+/// A hash of documents and score bits in order; never 0. Each hit goes through a multiplication whose two halves are
+/// folded, as in wyhash: about a nanosecond a hit.
+fn hash(hits: &[Hit]) -> u64 {
+    const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
+    let folded = hits.iter().fold(hits.len() as u64 ^ ODD, |state, hit| {
+        let word = u64::from(hit.doc.0) << 32 | u64::from(hit.score.to_bits());
+        let product = u128::from(state ^ word.wrapping_mul(ODD)) * u128::from(ODD | 1 << 63);
+        (product as u64) ^ (product >> 64) as u64 ^ word.rotate_left(23)
+    });
+    folded.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::ids::DocId;
+
+    #[test]
+    fn an_answer_must_have_the_profiles_length_and_repeat_exactly() {
+        let query = Query { id: QueryId(0), label: String::new(), terms: Vec::new(), dropped_terms: 0 };
+        let live = LiveQuery { id: QueryId(9), query, mode: Mode::And, results: Some(1) };
+        let set = QuerySet::new(10, [live]);
+        let hit = |doc, score| Hit { doc: DocId(doc), score };
+        assert!(set.check(0, &[]).unwrap_err().contains("found 0 documents, its profile has 1"));
+        set.check(0, &[hit(1, 2.0)]).unwrap();
+        set.check(0, &[hit(1, 2.0)]).unwrap();
+        assert!(set.check(0, &[hit(1, 2.5)]).unwrap_err().contains("differ"));
+    }
+
+    #[test]
+    fn answers_that_differ_in_anything_hash_differently() {
+        let hit = |doc, score| Hit { doc: DocId(doc), score };
+        let mut hashes: Vec<u64> = Vec::new();
+        for a in 0..20 {
+            for b in 0..20 {
+                hashes.push(hash(&[hit(a, 1.0), hit(b, 1.0)]));
+                hashes.push(hash(&[hit(a, 1.0), hit(b, 1.5)]));
+                hashes.push(hash(&[hit(a, 1.5), hit(b, 1.0), hit(0, 0.0)]));
+            }
+        }
+        let all = hashes.len();
+        hashes.sort_unstable();
+        hashes.dedup();
+        assert_eq!(hashes.len(), all);
+    }
+}

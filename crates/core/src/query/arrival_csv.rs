@@ -1,0 +1,140 @@
+//! Reading CSV files that have a column of arrival times: our own traces, and recordings from elsewhere.
+//!
+//! The time is in `arrival_us` (microseconds) or `arrival_s` (seconds), one of them, ascending from the start of the
+//! recording; both are kept to the nanosecond.
+
+use std::io::BufRead;
+use std::path::Path;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::base::ids::QueryId;
+use crate::base::time::Nanos;
+use crate::files::{CsvReader, InputError, Provenance, Record, Row, Us, parsed};
+
+/// Beyond 2^53 ns (104 days) a double no longer tells nanoseconds apart, and a time is a mistake.
+const MOST_S: f64 = 9.0e6;
+
+/// A line of a trace.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Arrival {
+    pub(super) arrival_us: ArrivalUs,
+    pub(super) query_id: QueryId,
+}
+
+impl Record for Arrival {}
+
+/// A line of a recording from elsewhere: one of the two columns.
+#[derive(Debug, Deserialize)]
+struct Recorded {
+    arrival_us: Option<ArrivalUs>,
+    arrival_s: Option<ArrivalS>,
+}
+
+impl Record for Recorded {
+    const OPTIONAL: &'static [&'static str] = &["arrival_us", "arrival_s"];
+}
+
+/// A time of arrival in microseconds: any number, to the nanosecond.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ArrivalUs(pub(super) Nanos);
+
+/// A time of arrival in seconds.
+#[derive(Clone, Copy, Debug)]
+struct ArrivalS(Nanos);
+
+impl Serialize for ArrivalUs {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Us(self.0).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ArrivalUs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let time = |text: &str| number(text, MOST_S * 1e6).map(Nanos::from_us);
+        parsed(deserializer, "a number from 0 to 9e12 (us)", time).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ArrivalS {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let time = |text: &str| number(text, MOST_S).map(Nanos::from_secs);
+        parsed(deserializer, "a number from 0 to 9e6 (s)", time).map(Self)
+    }
+}
+
+fn number(text: &str, most: f64) -> Option<f64> {
+    text.parse().ok().filter(|number| (0.0..=most).contains(number))
+}
+
+/// Reads the comment lines and all rows of a trace; at least one, and none earlier than the one before.
+///
+/// `refuse` says of a query what is wrong with it, if anything is.
+pub(super) fn read_trace(
+    path: &Path,
+    reader: impl BufRead,
+    refuse: impl Fn(QueryId) -> Option<String>,
+) -> Result<(Provenance, Vec<(Nanos, QueryId)>), InputError> {
+    let mut lines = CsvReader::<Arrival, _>::new(path, reader)?;
+    let mut order = Order::default();
+    let mut rows = Vec::new();
+    while let Some(row) = lines.next_row()? {
+        let Arrival { arrival_us: ArrivalUs(arrival), query_id } = row.value;
+        if let Some(message) = refuse(query_id) {
+            return Err(row.error_at("query_id", message));
+        }
+        order.check(&row, "arrival_us", "us", arrival)?;
+        rows.push((arrival, query_id));
+    }
+    if rows.is_empty() { Err(no_arrivals(path)) } else { Ok((lines.into_provenance(), rows)) }
+}
+
+/// Reads the arrivals of any file that has them, whatever else its columns hold; each with its line.
+pub(super) fn read_arrivals(path: &Path, reader: impl BufRead) -> Result<Vec<(u64, Nanos)>, InputError> {
+    let mut lines = CsvReader::<Recorded, _>::among_others(path, reader)?;
+    if !lines.has_header() {
+        return Err(no_arrivals(path));
+    }
+    let (name, unit) = match (lines.column("arrival_us"), lines.column("arrival_s")) {
+        (true, false) => ("arrival_us", "us"),
+        (false, true) => ("arrival_s", "s"),
+        (true, true) => return Err(lines.error("both `arrival_us` and `arrival_s` are given, expected one of them")),
+        (false, false) => return Err(lines.error("the header lacks `arrival_us` or `arrival_s`")),
+    };
+    let mut order = Order::default();
+    let mut rows = Vec::new();
+    while let Some(row) = lines.next_row()? {
+        let time = row.value.arrival_us.map(|us| us.0).or(row.value.arrival_s.map(|s| s.0));
+        let arrival = time.ok_or_else(|| row.unexpected(name, "a time"))?;
+        order.check(&row, name, unit, arrival)?;
+        rows.push((row.line(), arrival));
+    }
+    if rows.is_empty() { Err(no_arrivals(path)) } else { Ok(rows) }
+}
+
+fn no_arrivals(path: &Path) -> InputError {
+    InputError::file(path, "holds no arrivals, expected a header and at least one row")
+}
+
+/// What has come so far.
+#[derive(Default)]
+struct Order {
+    last: Nanos,
+    /// As it was written.
+    text: String,
+}
+
+impl Order {
+    /// Refuses an arrival that is earlier than the one before.
+    fn check<T>(&mut self, row: &Row<'_, T>, name: &str, unit: &str, arrival: Nanos) -> Result<(), InputError> {
+        let (time, previous) = (row.text(name), &self.text);
+        if arrival < self.last {
+            let message = format!("arrivals go backwards: {time} {unit} after {previous} {unit} (sort by {name})");
+            return Err(row.error_at(name, message));
+        }
+        self.last = arrival;
+        self.text.clear();
+        self.text.push_str(time);
+        Ok(())
+    }
+}

@@ -1,0 +1,145 @@
+//! Trace files: which query arrives when.
+//!
+//! ```text
+//! # tandem: 0.1.0
+//! # seed: 1
+//! arrival_us,query_id
+//! 812.004,17
+//! 1203.900,3
+//! ```
+//!
+//! Times count from the start of the run, ascending, to the nanosecond. Columns may stand in any order.
+
+use std::io::{self, BufRead};
+use std::path::Path;
+
+use super::arrival_csv::{Arrival, ArrivalUs, read_trace};
+use super::{ArrivalProcess, Stretch, draw_queries, unit_arrivals};
+use crate::base::ids::QueryId;
+use crate::base::time::Nanos;
+use crate::files::{InputError, Provenance, open_text, write_csv};
+
+/// Arrivals of queries, and where they come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// The comment lines of its file.
+    pub provenance: Provenance,
+    /// When each query arrives; ascending, equal times allowed.
+    pub rows: Vec<(Nanos, QueryId)>,
+}
+
+impl Trace {
+    /// Draws `n` arrivals at `rate_qps` of queries chosen uniformly from `queries`.
+    ///
+    /// Equal to the arrivals that a simulation of the same process, rate and seed plays.
+    ///
+    /// # Panics
+    /// If `queries` is empty, or the rate not finite and above 0.
+    #[must_use]
+    pub fn draw(queries: &[QueryId], process: &ArrivalProcess, rate_qps: f64, seed: u64, n: usize) -> Self {
+        let unit = unit_arrivals(process, seed, n);
+        let chosen = draw_queries(seed, n, queries.len());
+        let stretch = Stretch::of(process, seed, rate_qps);
+        let rows = unit.iter().zip(chosen).map(|(&at, row)| (stretch.time(at), queries[row as usize])).collect();
+        Self { provenance: Provenance::default(), rows }
+    }
+
+    /// Reads a trace file (`.csv`, also `.gz` or `.zst`).
+    ///
+    /// # Errors
+    /// With line and column: missing or unknown columns, times that are negative, not numbers or go backwards, query
+    /// ids that are not whole numbers; or no rows at all.
+    pub fn read(path: &Path) -> Result<Self, InputError> {
+        Self::parse(path, open_text(path)?)
+    }
+
+    /// Reads a trace file whose queries must be ones that its reader knows: `refuse` says of a query what is wrong with
+    /// it, if anything is.
+    ///
+    /// # Errors
+    /// As [`Trace::read`]; and for the first arrival of a query that is refused, with line and column.
+    pub fn read_checked(path: &Path, refuse: impl Fn(QueryId) -> Option<String>) -> Result<Self, InputError> {
+        Self::parse_checked(path, open_text(path)?, refuse)
+    }
+
+    /// Reads a trace from any source; `name` stands for it in errors.
+    ///
+    /// # Errors
+    /// As [`Trace::read`].
+    pub fn parse(name: impl AsRef<Path>, reader: impl BufRead) -> Result<Self, InputError> {
+        Self::parse_checked(name.as_ref(), reader, |_| None)
+    }
+
+    fn parse_checked(
+        path: &Path,
+        reader: impl BufRead,
+        refuse: impl Fn(QueryId) -> Option<String>,
+    ) -> Result<Self, InputError> {
+        let (provenance, rows) = read_trace(path, reader, refuse)?;
+        Ok(Self { provenance, rows })
+    }
+
+    /// Writes a trace file, whole or not at all. Reading it gives an equal trace.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn write(&self, path: &Path) -> io::Result<()> {
+        let line = |&(arrival, query_id): &(Nanos, QueryId)| Arrival { arrival_us: ArrivalUs(arrival), query_id };
+        write_csv(path, &self.provenance, self.rows.iter().map(line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str) -> String {
+        Trace::parse("x.trace.csv", text.as_bytes()).expect_err(text).to_string()
+    }
+
+    #[test]
+    fn a_written_trace_reads_back_unchanged() {
+        let queries = [QueryId(4), QueryId(9), QueryId(2)];
+        let mut trace = Trace::draw(&queries, &ArrivalProcess::Poisson, 1234.5, 3, 500);
+        trace.provenance = Provenance::new().with("seed", 3);
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.trace.csv");
+        trace.write(&path).unwrap();
+        assert_eq!(Trace::read(&path).unwrap(), trace);
+    }
+
+    #[test]
+    fn columns_may_stand_in_any_order() {
+        let trace = Trace::parse("x", "# seed: 5\nquery_id, arrival_us\n7, 1.5\n8, 1.5\r\n".as_bytes()).unwrap();
+        assert_eq!(trace.rows, [(Nanos(1500), QueryId(7)), (Nanos(1500), QueryId(8))]);
+        assert_eq!(trace.provenance.get("seed"), Some("5"));
+    }
+
+    #[test]
+    fn refusals_name_the_place() {
+        let head = "arrival_us,query_id\n";
+        for (text, expected) in [
+            (String::new(), "x.trace.csv: holds no arrivals"),
+            (head.into(), "x.trace.csv: holds no arrivals"),
+            ("arrival_us\n1\n".into(), "x.trace.csv:1:1: the header lacks `query_id`"),
+            ("query_id\n1\n".into(), "x.trace.csv:1:1: the header lacks `arrival_us`"),
+            ("arrival_us,query_id,mood\n1,2,3".into(), "x.trace.csv:1:21: unknown column `mood`"),
+            ("query_id,arrival_us,query_id\n1,2,3".into(), "x.trace.csv:1:21: column `query_id` is given twice"),
+            (format!("{head}12e,3"), "x.trace.csv:2:1: `arrival_us` is \"12e\", expected a number"),
+            (format!("{head}NaN,3"), "x.trace.csv:2:1: `arrival_us` is \"NaN\""),
+            (format!("{head}-1,3"), "x.trace.csv:2:1: `arrival_us` is \"-1\""),
+            (format!("{head}1e300,3"), "x.trace.csv:2:1: `arrival_us` is \"1e300\""),
+            (format!("{head}1, -3"), "x.trace.csv:2:4: `query_id` is \"-3\""),
+            (format!("{head}1"), "x.trace.csv:2: 1 values, expected 2"),
+            (
+                format!("{head}1203900,1\n1203400,2"),
+                "x.trace.csv:3:1: arrivals go backwards: 1203400 us after 1203900 us (sort by arrival_us)",
+            ),
+        ] {
+            let message = refusal(&text);
+            assert!(message.starts_with(expected), "{message:?} for {text:?}");
+        }
+        let invalid = Trace::parse("x", &b"arrival_us,query_id\n\xff,1\n"[..]).unwrap_err();
+        assert_eq!(invalid.line, Some(2));
+    }
+}

@@ -1,0 +1,90 @@
+//! `adaptive`: batches whose size is found by trial: a little larger after each that kept its time, much smaller after
+//! one that didn't.
+//!
+//! Additive increase, multiplicative decrease, as Clipper sizes the batches of its models (Crankshaw et al., NSDI 2017,
+//! section 4.3). It asks no cost model, only what batches have really taken, and so shows what predictions are worth.
+//!
+//! ```text
+//!   size  |      /|    /|  /|     time allowed = batch share · time to the deadline
+//!         |    /  |  /  |/  |
+//!         |  /    |/        |/    after a batch that took longer: nine tenths
+//!         |/                      after a full batch that kept it: four more
+//! ```
+
+use super::batching::{batching_classes, poll_batching};
+use super::registry::PolicyEntry;
+use super::{Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyError, PolicyOptions};
+use crate::base::ids::JobId;
+use crate::base::machine::{Class, PerClass};
+use crate::base::time::Nanos;
+use crate::cost::MachineModel;
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry {
+    batches: true,
+    required_classes: &[Class::GPU],
+    may_run_on: |class, _| class.is_gpu(),
+    ..PolicyEntry::new("adaptive", "GPUs take batches whose size is found by trial (Clipper, NSDI 2017)", |setup| {
+        Ok(Box::new(Adaptive::new(setup.options, setup.model)?))
+    })
+};
+
+/// Queries that a batch may hold more after a full one kept its time.
+const INCREASE: f64 = 4.0;
+/// What is left of the size after one did not.
+const DECREASE: f64 = 0.9;
+
+/// Batches of adapted size, on GPUs.
+#[derive(Clone, Debug)]
+struct Adaptive {
+    classes: Vec<Class>,
+    most_queries: PerClass<f64>,
+    share: f64,
+    /// By class: the size of the next batch.
+    size: PerClass<f64>,
+}
+
+impl Adaptive {
+    /// For this machine; batches begin at one query.
+    ///
+    /// # Errors
+    /// If the machine has no GPU, or an option makes no sense.
+    fn new(options: &PolicyOptions, model: &MachineModel) -> Result<Self, PolicyError> {
+        options.check()?;
+        let most = |class| f64::from(options.batch_limit.min(model.most_queries(class)));
+        Ok(Self {
+            classes: batching_classes(model, ENTRY.name)?,
+            most_queries: PerClass::from_fn(most),
+            share: options.batch_share,
+            size: PerClass::from_fn(|_| 1.0),
+        })
+    }
+}
+
+impl Policy for Adaptive {
+    fn name(&self) -> &str {
+        ENTRY.name
+    }
+
+    fn arrive(&mut self, _job: &Job, _jobs: &Jobs, _now: Nanos) -> LanesToPoll {
+        poll_batching(&self.classes)
+    }
+
+    fn next(&mut self, lane: Lane, jobs: &Jobs, _now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        if jobs.num_waiting() == 0 || !self.classes.contains(&lane.class) || lane.under_way > 0 {
+            return Next::Wait;
+        }
+        batch.extend(jobs.iter_waiting().take(self.size[lane.class] as usize).map(|job| job.id));
+        Next::Run
+    }
+
+    fn finished(&mut self, lane: Lane, batch: &[JobId], jobs: &Jobs, service: Nanos, _now: Nanos) -> LanesToPoll {
+        let allowed = batch.iter().map(|&id| jobs.job(id).allowance()).min().unwrap_or(Nanos::MAX).scaled(self.share);
+        let size = &mut self.size[lane.class];
+        if service > allowed {
+            *size = (*size * DECREASE).max(1.0);
+        } else if batch.len() >= *size as usize {
+            *size = (*size + INCREASE).min(self.most_queries[lane.class]);
+        }
+        LanesToPoll::Nobody
+    }
+}

@@ -1,0 +1,89 @@
+//! `best-of`: each query on the class of processor that is predicted to answer it sooner, one query at a time in the
+//! whole machine, first come, first served.
+//!
+//! The third configuration of Ding et al. 2009, section 9. It shows what choosing well is worth without running in
+//! parallel.
+
+use super::job::{preferred_class, soonest_class};
+use super::registry::PolicyEntry;
+use super::{Job, Jobs, Joining, Lane, LanesToPoll, Line, Lines, Next, Policy, PolicyError};
+use crate::base::ids::JobId;
+use crate::base::machine::{Class, Machine};
+use crate::base::time::Nanos;
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry {
+    required_classes: &[Class::CPU, Class::GPU],
+    may_run_on: |class, predicted| class == preferred_class(predicted),
+    ..PolicyEntry::new("best-of", "Each query on its better processor, one at a time in the whole machine", |setup| {
+        Ok(Box::new(BestOf::new(setup.machine())?))
+    })
+};
+
+/// Runs one job at a time, on its better class of processor.
+#[derive(Clone, Debug)]
+struct BestOf {
+    is_running: bool,
+}
+
+impl BestOf {
+    /// A machine-wide queue.
+    ///
+    /// # Errors
+    /// If `machine` lacks CPUs or GPUs: then there is nothing to choose.
+    fn new(machine: &Machine) -> Result<Self, PolicyError> {
+        PolicyError::require(machine, ENTRY.name, ENTRY.required_classes)?;
+        Ok(Self { is_running: false })
+    }
+
+    /// Whom the job in front concerns, if anything may start.
+    fn lanes_to_poll(&self, jobs: &Jobs) -> LanesToPoll {
+        match jobs.oldest() {
+            Some(job) if !self.is_running => LanesToPoll::Class(job.preferred_class()),
+            _ => LanesToPoll::Nobody,
+        }
+    }
+}
+
+impl Policy for BestOf {
+    fn name(&self) -> &str {
+        ENTRY.name
+    }
+
+    fn arrive(&mut self, _job: &Job, jobs: &Jobs, _now: Nanos) -> LanesToPoll {
+        self.lanes_to_poll(jobs)
+    }
+
+    fn next(&mut self, lane: Lane, jobs: &Jobs, _now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        match jobs.oldest() {
+            Some(job) if !self.is_running && job.preferred_class() == lane.class => {
+                self.is_running = true;
+                batch.push(job.id);
+                Next::Run
+            }
+            _ => Next::Wait,
+        }
+    }
+
+    fn finished(&mut self, _lane: Lane, _batch: &[JobId], jobs: &Jobs, _service: Nanos, _now: Nanos) -> LanesToPoll {
+        self.is_running = false;
+        self.lanes_to_poll(jobs)
+    }
+
+    fn as_lines(&mut self) -> Option<&mut dyn Lines> {
+        Some(self)
+    }
+}
+
+impl Lines for BestOf {
+    fn lines(&self) -> Vec<Line> {
+        Class::ALL.map(Line::Class).to_vec()
+    }
+
+    fn is_serial(&self) -> bool {
+        true
+    }
+
+    fn join(&mut self, job: Joining<'_>, _now: Nanos) -> usize {
+        soonest_class(job.alone).index()
+    }
+}

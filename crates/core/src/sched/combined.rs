@@ -1,0 +1,220 @@
+//! `combined`: GPUs take what waits in batches; CPU workers take what a batch gains least on, and what cannot wait.
+//!
+//! ```text
+//!               by age ──────────▶ GPU: all that waits, oldest first, as one batch
+//!   arrival ──┤
+//!               by what a batch     CPU: the job on which a batch gains least, if the CPU
+//!               gains on it ─────▶       has it done before a GPU would
+//! ```
+//!
+//! What a batch gains on a query is what the query costs a CPU alone over what it *adds* to a batch, not over what it
+//! costs a GPU alone: sixteen queries take a GPU little longer than one. Sorting by that ratio is the optimum of the
+//! capacity region's linear program ([`bounds`](crate::sim::bounds)), which also gives its smallest ratios to the CPUs.
+//!
+//! A CPU worker leaves a job alone that the next batch would have done sooner. So at low load every query goes where it
+//! is answered first, as under `mct`; under load, batches grow, the next batch is far away, and
+//! the workers are busy all the time. When very much waits a worker takes a few short jobs at once, which spares the
+//! dispatcher as many decisions.
+//!
+//! Memory and time: each job stands in one order a class of workers; O(log n) a job, amortised.
+
+use super::batching::BatchLimits;
+use super::forecast::Forecast;
+use super::order::Order;
+use super::registry::PolicyEntry;
+use super::{Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyError, PolicyOptions};
+use crate::base::ids::{JobId, ProcessorId};
+use crate::base::machine::{Class, PerClass};
+use crate::base::time::Nanos;
+use crate::cost::{BatchLoad, MachineModel};
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry {
+    batches: true,
+    ..PolicyEntry::new(
+        "combined",
+        "GPUs take batches; CPUs what a batch gains least on, and what cannot wait",
+        |setup| Ok(Box::new(Combined::new(setup.options, setup.model)?)),
+    )
+};
+
+/// A worker takes several jobs at once only if so many wait for each worker,
+const CROWD: usize = 4;
+/// as many as these at most,
+const MOST_AT_ONCE: usize = 8;
+/// and for no longer than this share of the time to their deadlines.
+const SHARE_AT_ONCE: f64 = 0.01;
+
+/// GPUs in batches, and CPU workers beside them.
+#[derive(Clone, Debug)]
+struct Combined {
+    limits: BatchLimits,
+    forecast: Forecast,
+    /// Lanes that take batches,
+    batching: Vec<(ProcessorId, Class)>,
+    /// and the classes and number of those that work on single queries.
+    workers: Vec<Class>,
+    num_workers: usize,
+    /// By class of worker: the jobs, that on which a batch gains least first.
+    gains: PerClass<Order<u64>>,
+    /// What waits, as one batch on the first batching class.
+    waiting: BatchLoad,
+}
+
+impl Combined {
+    /// Empty queues.
+    ///
+    /// # Errors
+    /// If the machine has no processor, or an option makes no sense.
+    fn new(options: &PolicyOptions, model: &MachineModel) -> Result<Self, PolicyError> {
+        options.check()?;
+        PolicyError::require(&model.machine, ENTRY.name, &[])?;
+        let (batching, workers): (Vec<_>, Vec<_>) = model
+            .machine
+            .processors()
+            .map(|(id, processor)| (id, processor.class))
+            .partition(|(_, class)| class.is_gpu());
+        let worker_classes = model.machine.classes().filter(|class| !class.is_gpu()).collect();
+        Ok(Self {
+            limits: BatchLimits::new(options),
+            forecast: Forecast::new(model),
+            batching,
+            workers: worker_classes,
+            num_workers: workers.len(),
+            gains: PerClass::default(),
+            waiting: BatchLoad::default(),
+        })
+    }
+
+    /// The class of what batches are compared with.
+    fn batching_class(&self) -> Option<Class> {
+        self.batching.first().map(|&(_, class)| class)
+    }
+
+    /// Takes a job out of what waits.
+    fn take(&mut self, job: &Job) {
+        if let Some(class) = self.batching_class() {
+            self.waiting = self.waiting.without(job.predicted[class]);
+        }
+    }
+
+    fn batch_for_gpu(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        if lane.under_way > 0 {
+            let close_at = self.forecast.close_at(lane, jobs.num_waiting());
+            if close_at > now {
+                return Next::WaitUntil(close_at);
+            }
+        }
+        let load = self.limits.fill(jobs.iter_waiting(), lane, &self.forecast, now, batch);
+        for &id in batch.iter() {
+            self.take(jobs.job(id));
+        }
+        self.forecast.start(lane, &load, now);
+        Next::Run
+    }
+
+    fn batch_for_worker(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        if lane.under_way > 0 {
+            return Next::Wait;
+        }
+        // What a GPU would have done by then, if it took all that waits next.
+        let gpu_finish = self.forecast.earliest_finish(&self.batching, &self.waiting, now);
+        let crowd = jobs.num_waiting() / (CROWD * self.num_workers.max(1));
+        let most = crowd.clamp(1, MOST_AT_ONCE);
+        let mut finish = now + self.forecast.model().handoff[lane.class];
+        let mut stop_at = Nanos::MAX;
+        while batch.len() < most {
+            let Some((_, job)) = self.gains[lane.class].first(jobs) else { break };
+            let job_finish = finish + job.alone(lane.class);
+            if job_finish > gpu_finish || job_finish > stop_at {
+                break;
+            }
+            self.gains[lane.class].pop();
+            self.take(job);
+            if batch.is_empty() {
+                stop_at = finish + job.allowance().scaled(SHARE_AT_ONCE);
+            }
+            finish = job_finish;
+            batch.push(job.id);
+        }
+        if batch.is_empty()
+            && let Some(oldest) = jobs.oldest()
+            && oldest.deadline < gpu_finish
+            && finish + oldest.alone(lane.class) <= oldest.deadline
+        {
+            // It cannot wait for the batch.
+            self.take(oldest);
+            batch.push(oldest.id);
+        }
+        if batch.is_empty() { Next::Wait } else { Next::Run }
+    }
+}
+
+impl Policy for Combined {
+    fn name(&self) -> &str {
+        ENTRY.name
+    }
+
+    fn arrive(&mut self, job: &Job, jobs: &Jobs, _now: Nanos) -> LanesToPoll {
+        let batching = self.batching_class();
+        if let Some(class) = batching {
+            self.waiting = self.waiting.with(job.predicted[class]);
+        }
+        for &class in &self.workers {
+            let key = batching.map_or(0, |batching| gain(job.alone(class), job.predicted[batching].added));
+            self.gains[class].push(key, job.id, jobs);
+        }
+        LanesToPoll::ClassThenOthers(job.preferred_class())
+    }
+
+    fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        if jobs.num_waiting() == 0 {
+            Next::Wait
+        } else if lane.class.is_gpu() {
+            self.batch_for_gpu(lane, jobs, now, batch)
+        } else {
+            self.batch_for_worker(lane, jobs, now, batch)
+        }
+    }
+
+    fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> LanesToPoll {
+        self.forecast.finished(lane, now);
+        LanesToPoll::Nobody
+    }
+}
+
+/// What a worker takes for a query over what it adds to a batch, in 1/65536: an integer, so that it orders.
+fn gain(alone: Nanos, added: Nanos) -> u64 {
+    (alone.0 as f64 / (added.0 as f64).max(1.0) * 65_536.0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stealing::tests::{CPU, GPU, job};
+    use super::*;
+    use crate::base::machine::Machine;
+
+    #[test]
+    fn what_waits_is_what_is_compared_with_a_worker_however_long_the_queue_has_not_been_empty() {
+        let options = PolicyOptions { batch_limit: 1, ..PolicyOptions::default() };
+        let mut policy = Combined::new(&options, &Machine::new(1, 1).into()).unwrap();
+        let mut jobs = Jobs::default();
+        let mut batch = Vec::new();
+        for id in 0..100 {
+            let job = job(id, 0, 30 + u64::from(id), 10);
+            jobs.arrive(Nanos::ZERO, |_| job);
+            policy.arrive(&job, &jobs, Nanos::ZERO);
+            // From the third on one goes for each that comes: two always wait.
+            if id >= 2 {
+                batch.clear();
+                let lane = if id % 3 == 0 { CPU } else { GPU };
+                if policy.next(lane, &jobs, Nanos::ZERO, &mut batch) != Next::Run {
+                    policy.next(GPU, &jobs, Nanos::ZERO, &mut batch);
+                }
+                jobs.start(batch[0]);
+            }
+            let waiting = jobs.iter_waiting().map(|job| job.predicted[Class::GPU]);
+            let expected = waiting.fold(BatchLoad::default(), BatchLoad::with);
+            assert_eq!(policy.waiting, expected, "after job {id}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! What happens next: the one rule for ties, shared by the simulator and the live driver under a manual clock.
+//!
+//! Arrivals are streamed by the caller, never pushed: pending events are at most a lane's depth of completions a lane
+//! and one wake-up, so what is kept stays as small as the machine. At one and the same nanosecond the order is
+//!
+//! 1. completions, in the order in which their batches were started,
+//! 2. the wake-up,
+//! 3. the arrival.
+//!
+//! A completion goes first so that a job that arrives at that very moment finds the processor idle, as in the textbook
+//! queue where the waiting time is max(0, finish of the one before − arrival).
+
+use crate::base::ids::ProcessorId;
+use crate::base::time::Nanos;
+
+/// What is due next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// This processor finishes a batch.
+    Finish(Nanos, ProcessorId),
+    /// The wake-up.
+    Wake(Nanos),
+    /// The caller's next arrival.
+    Arrival,
+}
+
+/// Completions and the wake-up that lie ahead, in the order in which they are to be handled.
+#[derive(Clone, Debug, Default)]
+pub struct EventQueue {
+    /// From `first` on ascending; of equal times the one that started first is first. What lies before `first` has been
+    /// handled.
+    finishes: Vec<(Nanos, ProcessorId)>,
+    first: usize,
+    wake: Option<Nanos>,
+}
+
+impl EventQueue {
+    /// So many completions that have been handled may lie about.
+    const MOST_HANDLED: usize = 256;
+    /// Among so many completions one sinks by steps.
+    const FEW: usize = 12;
+
+    /// Nothing ahead.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Notes that `processor` will finish at `at`; to be called in the order of the starts.
+    #[inline]
+    pub fn finish_at(&mut self, at: Nanos, processor: ProcessorId) {
+        if self.first == self.finishes.len() {
+            // The only one.
+            self.finishes.clear();
+            self.first = 0;
+            self.finishes.push((at, processor));
+            return;
+        }
+        if self.first > Self::MOST_HANDLED {
+            self.finishes.drain(..self.first);
+            self.first = 0;
+        }
+        // What starts last mostly finishes last: sinking in from the end beats any heap, among as few as lanes are.
+        self.finishes.push((at, processor));
+        let ahead = &mut self.finishes[self.first..];
+        let mut place = ahead.len() - 1;
+        if place > Self::FEW {
+            // Among many the place is searched for, and all behind it moved at once.
+            let found = ahead[..place].partition_point(|(before, _)| *before <= at);
+            ahead.copy_within(found..place, found + 1);
+            place = found;
+        }
+        while place > 0 && ahead[place - 1].0 > at {
+            ahead[place] = ahead[place - 1];
+            place -= 1;
+        }
+        ahead[place] = (at, processor);
+    }
+
+    /// Of `processor`, what would finish after `from` and before `until` finishes at `until`.
+    pub fn hold(&mut self, processor: ProcessorId, from: Nanos, until: Nanos) {
+        let ahead = &mut self.finishes[self.first..];
+        let is_held = |&(at, of): &(Nanos, ProcessorId)| of == processor && from < at && at < until;
+        let Some(first) = ahead.iter().position(is_held) else { return };
+        let end = first + ahead[first..].partition_point(|&(at, _)| at <= until);
+        // Those that stay go before those that are held, and both keep their order.
+        ahead[first..end].sort_by_key(is_held);
+        for held in ahead[first..end].iter_mut().filter(|held| is_held(held)) {
+            held.0 = until;
+        }
+    }
+
+    /// The next completion.
+    #[must_use]
+    #[inline]
+    pub(crate) fn next_finish(&self) -> Option<(Nanos, ProcessorId)> {
+        self.finishes.get(self.first).copied()
+    }
+
+    /// Removes the next completion, of which there is one.
+    #[inline]
+    pub(crate) fn pop_finish(&mut self) {
+        self.first += 1;
+    }
+
+    /// Sets the one wake-up, as [`Action::WakeAt`](super::Action::WakeAt) asks.
+    pub fn wake_at(&mut self, at: Nanos) {
+        self.wake = Some(at);
+    }
+
+    /// When the next completion or wake-up is due, if there is one.
+    #[must_use]
+    #[inline]
+    pub fn peek(&self) -> Option<Nanos> {
+        let finish = self.finishes.get(self.first).map(|(at, _)| *at);
+        match (finish, self.wake) {
+            (Some(finish), Some(wake)) => Some(finish.min(wake)),
+            (finish, wake) => finish.or(wake),
+        }
+    }
+
+    /// Removes and gives what is due next and no later than `until`, where the caller's next arrival is at `arrival`;
+    /// `None` when nothing is.
+    #[inline]
+    pub fn pop(&mut self, arrival: Option<Nanos>, until: Nanos) -> Option<Due> {
+        let arrival_at = arrival.unwrap_or(Nanos::MAX);
+        let wake_at = self.wake.unwrap_or(Nanos::MAX);
+        if let Some(&(at, processor)) = self.finishes.get(self.first)
+            && at <= wake_at
+            && at <= arrival_at
+        {
+            if at > until {
+                return None;
+            }
+            self.first += 1;
+            return Some(Due::Finish(at, processor));
+        }
+        if self.wake.is_some() && wake_at <= arrival_at {
+            if wake_at > until {
+                return None;
+            }
+            self.wake = None;
+            return Some(Due::Wake(wake_at));
+        }
+        (arrival.is_some() && arrival_at <= until).then_some(Due::Arrival)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_one_time_completions_go_first_in_order_of_start_then_the_wake_up_then_the_arrival() {
+        let mut queue = EventQueue::new();
+        queue.finish_at(Nanos(7), ProcessorId(3));
+        queue.finish_at(Nanos(7), ProcessorId(1));
+        queue.finish_at(Nanos(5), ProcessorId(2));
+        queue.wake_at(Nanos(7));
+        assert_eq!(queue.peek(), Some(Nanos(5)));
+        let arrival = Some(Nanos(7));
+        assert_eq!(queue.pop(arrival, Nanos(4)), None);
+        let order: Vec<Due> = (0..5).filter_map(|_| queue.pop(arrival, Nanos(7))).collect();
+        let expected = [
+            Due::Finish(Nanos(5), ProcessorId(2)),
+            Due::Finish(Nanos(7), ProcessorId(3)),
+            Due::Finish(Nanos(7), ProcessorId(1)),
+            Due::Wake(Nanos(7)),
+            Due::Arrival,
+        ];
+        assert_eq!(order, expected);
+        assert_eq!(queue.pop(None, Nanos::MAX), None);
+    }
+
+    #[test]
+    fn what_a_processor_holds_back_finishes_together_when_it_looks_again() {
+        let mut queue = EventQueue::new();
+        for (at, processor) in [(3, 1), (5, 1), (6, 2), (7, 1), (8, 2), (9, 1), (9, 2)] {
+            queue.finish_at(Nanos(at), ProcessorId(processor));
+        }
+        queue.hold(ProcessorId(1), Nanos(3), Nanos(8));
+        let left: Vec<(u64, u32)> = std::iter::from_fn(|| queue.pop(None, Nanos::MAX))
+            .map(|due| match due {
+                Due::Finish(at, processor) => (at.0, processor.0),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(left, [(3, 1), (6, 2), (8, 2), (8, 1), (8, 1), (9, 1), (9, 2)]);
+        // Nothing of it ahead.
+        queue.finish_at(Nanos(20), ProcessorId(2));
+        queue.hold(ProcessorId(1), Nanos(3), Nanos(30));
+        assert_eq!(queue.peek(), Some(Nanos(20)));
+    }
+}

@@ -1,0 +1,248 @@
+//! The lanes of a machine as the dispatcher sees them: what each holds, and which have room.
+
+use super::super::{Lane, LanesToPoll};
+use crate::base::ids::{JobId, ProcessorId};
+use crate::base::machine::{Class, Machine, PerClass};
+use crate::base::time::Nanos;
+
+/// A batch under way. Its memory is the lane's, and is used again and again.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Running {
+    pub(super) jobs: Vec<JobId>,
+    /// Their rows in the workload, as whoever runs them asks for.
+    pub(super) rows: Vec<u32>,
+    pub(super) number: u32,
+    pub(super) started: Nanos,
+    pub(super) stolen: bool,
+    /// Whether it runs again on the lane's fallback executor.
+    pub(super) again: bool,
+}
+
+/// A set of lanes, by position; its first member is found in a 64th of the machine's size.
+#[derive(Clone, Debug, Default)]
+struct LaneSet {
+    words: Vec<u64>,
+}
+
+impl LaneSet {
+    fn with_room_for(lanes: usize) -> Self {
+        Self { words: vec![0; lanes.div_ceil(64)] }
+    }
+
+    #[inline]
+    fn set(&mut self, lane: usize, is_member: bool) {
+        let (word, bit) = (&mut self.words[lane / 64], lane % 64);
+        *word = *word & !(1 << bit) | u64::from(is_member) << bit;
+    }
+
+    /// The first member from position `from` on.
+    #[inline]
+    fn first_from(&self, from: usize) -> Option<usize> {
+        let mut word = from / 64;
+        let mut bits = self.words.get(word)? & (u64::MAX << (from % 64));
+        while bits == 0 {
+            word += 1;
+            bits = *self.words.get(word)?;
+        }
+        Some(word * 64 + bits.trailing_zeros() as usize)
+    }
+}
+
+/// One lane: a ring of as many batches as it is deep.
+#[derive(Clone, Debug)]
+struct Ring {
+    class: Class,
+    batches: Vec<Running>,
+    /// Where the oldest batch is, and how many there are.
+    oldest: usize,
+    held: usize,
+}
+
+impl Ring {
+    /// The place of the batch after `after` others.
+    #[inline]
+    fn place(&self, after: usize) -> usize {
+        let place = self.oldest + after;
+        if place < self.batches.len() { place } else { place - self.batches.len() }
+    }
+}
+
+/// What the lanes hold.
+#[derive(Clone, Debug)]
+pub(super) struct Lanes {
+    rings: Vec<Ring>,
+    /// Lanes with room, by class: those that hold nothing,
+    idle: PerClass<LaneSet>,
+    /// and those that hold something.
+    partly: PerClass<LaneSet>,
+    /// Batches under way in all lanes together.
+    pub(super) under_way: usize,
+}
+
+impl Lanes {
+    pub(super) fn of(machine: &Machine) -> Self {
+        let ring =
+            |class, depth: u32| Ring { class, batches: vec![Running::default(); depth as usize], oldest: 0, held: 0 };
+        let mut lanes = Self {
+            rings: machine.processors().map(|(_, processor)| ring(processor.class, processor.depth)).collect(),
+            idle: PerClass::from_fn(|_| LaneSet::with_room_for(machine.len())),
+            partly: PerClass::from_fn(|_| LaneSet::with_room_for(machine.len())),
+            under_way: 0,
+        };
+        for (i, ring) in lanes.rings.iter().enumerate() {
+            lanes.idle[ring.class].set(i, true);
+        }
+        lanes
+    }
+
+    /// As a policy sees it.
+    #[inline(always)]
+    pub(super) fn lane(&self, processor: ProcessorId) -> Lane {
+        let ring = &self.rings[processor.index()];
+        Lane { processor, class: ring.class, under_way: ring.held as u32 }
+    }
+
+    /// Whether it can hold another batch.
+    #[inline]
+    pub(super) fn has_room(&self, processor: ProcessorId) -> bool {
+        let ring = &self.rings[processor.index()];
+        ring.held < ring.batches.len()
+    }
+
+    /// A lane of `class` with room; an idle one if there is one.
+    #[inline]
+    pub(super) fn first_with_room(&self, class: Class) -> Option<ProcessorId> {
+        let found = self.idle[class].first_from(0).or_else(|| self.partly[class].first_from(0));
+        found.map(|i| ProcessorId(i as u32))
+    }
+
+    /// The first lane with room from position `from` on, of any class.
+    pub(super) fn next_with_room(&self, from: usize) -> Option<ProcessorId> {
+        let sets = Class::ALL.into_iter().flat_map(|class| [&self.idle[class], &self.partly[class]]);
+        sets.filter_map(|set| set.first_from(from)).min().map(|i| ProcessorId(i as u32))
+    }
+
+    /// Adds a batch, without jobs yet, to a lane with room.
+    #[inline(always)]
+    pub(super) fn start(&mut self, processor: ProcessorId) -> &mut Running {
+        let i = processor.index();
+        let ring = &mut self.rings[i];
+        let place = ring.place(ring.held);
+        ring.held += 1;
+        self.under_way += 1;
+        if ring.held == 1 {
+            self.idle[ring.class].set(i, false);
+        }
+        // A lane that is one batch deep is idle or full.
+        if ring.batches.len() > 1 {
+            self.partly[ring.class].set(i, ring.held < ring.batches.len());
+        }
+        let batch = &mut ring.batches[place];
+        batch.jobs.clear();
+        batch.rows.clear();
+        batch
+    }
+
+    /// The oldest batch of the lane, which has ended: it stays readable until another takes its place. And the lane as it
+    /// is now.
+    #[inline(always)]
+    pub(super) fn finish(&mut self, processor: ProcessorId) -> Option<(Lane, &Running)> {
+        let i = processor.index();
+        let ring = self.rings.get_mut(i).filter(|ring| ring.held > 0)?;
+        let ended = ring.oldest;
+        ring.oldest = ring.place(1);
+        ring.held -= 1;
+        self.under_way -= 1;
+        if ring.held == 0 {
+            self.idle[ring.class].set(i, true);
+        }
+        if ring.batches.len() > 1 {
+            self.partly[ring.class].set(i, ring.held > 0);
+        }
+        let lane = Lane { processor, class: ring.class, under_way: ring.held as u32 };
+        Some((lane, &ring.batches[ended]))
+    }
+
+    /// The batch of this number, if it is under way there.
+    #[inline]
+    pub(super) fn batch(&self, processor: ProcessorId, number: u32) -> Option<&Running> {
+        let ring = self.rings.get(processor.index())?;
+        // The last one is asked for most.
+        let places = (0..ring.held).rev().map(|after| &ring.batches[ring.place(after)]);
+        places.into_iter().find(|batch| batch.number == number)
+    }
+
+    /// The same, to be changed.
+    pub(super) fn batch_mut(&mut self, processor: ProcessorId, number: u32) -> Option<&mut Running> {
+        let ring = self.rings.get_mut(processor.index())?;
+        let place =
+            (0..ring.held).map(|after| ring.place(after)).find(|&place| ring.batches[place].number == number)?;
+        Some(&mut ring.batches[place])
+    }
+}
+
+/// The lanes to poll for the events since the last decision.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PendingPolls {
+    pub(super) processors: Vec<ProcessorId>,
+    /// Bit c is set if lanes of class c are to be polled.
+    pub(super) classes: u8,
+    /// By class: how many of its lanes are to be polled.
+    pub(super) lanes: PerClass<u32>,
+    /// By class: for how many of these lanes one of each other class is polled if none is free.
+    pub(super) others_too: PerClass<u32>,
+    pub(super) everyone: bool,
+}
+
+impl PendingPolls {
+    #[inline]
+    pub(super) fn add(&mut self, lanes: LanesToPoll) {
+        match lanes {
+            LanesToPoll::Nobody => {}
+            LanesToPoll::Processor(processor) => self.processors.push(processor),
+            LanesToPoll::Class(class) => {
+                self.classes |= 1 << class.index();
+                self.lanes[class] += 1;
+            }
+            LanesToPoll::ClassThenOthers(class) => {
+                self.classes |= 1 << class.index();
+                self.lanes[class] += 1;
+                self.others_too[class] += 1;
+            }
+            LanesToPoll::Everyone => self.everyone = true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lane_with_room_is_found_idle_ones_first() {
+        let machine = Machine::new(70, 0).with_gpus(2, 1, 2);
+        let mut lanes = Lanes::of(&machine);
+        for cpu in (0..70).map(ProcessorId) {
+            assert_eq!(lanes.first_with_room(Class::CPU), Some(cpu));
+            lanes.start(cpu).number = cpu.0;
+        }
+        assert_eq!(lanes.first_with_room(Class::CPU), None);
+        assert_eq!(lanes.next_with_room(3), Some(ProcessorId(70)));
+        // Both GPUs get a batch before either gets two.
+        for (gpu, number) in [(70, 70), (71, 71), (70, 72), (71, 73)] {
+            assert_eq!(lanes.first_with_room(Class::GPU), Some(ProcessorId(gpu)));
+            lanes.start(ProcessorId(gpu)).number = number;
+        }
+        assert_eq!((lanes.first_with_room(Class::GPU), lanes.under_way), (None, 74));
+        assert_eq!(lanes.finish(ProcessorId(71)).map(|(_, batch)| batch.number), Some(71));
+        assert_eq!(lanes.lane(ProcessorId(71)).under_way, 1);
+        assert!(lanes.has_room(ProcessorId(71)) && !lanes.has_room(ProcessorId(70)));
+        assert_eq!(lanes.first_with_room(Class::GPU), Some(ProcessorId(71)));
+        assert!(lanes.batch(ProcessorId(70), 72).is_some() && lanes.batch(ProcessorId(70), 71).is_none());
+        lanes.start(ProcessorId(71)).number = 74;
+        let order: Vec<u32> =
+            (0..2).filter_map(|_| lanes.finish(ProcessorId(71)).map(|(_, batch)| batch.number)).collect();
+        assert_eq!(order, [73, 74]);
+        assert!(lanes.finish(ProcessorId(71)).is_none() && lanes.finish(ProcessorId(99)).is_none());
+    }
+}

@@ -1,0 +1,539 @@
+//! The one scheduler core, under simulated and under real time.
+//!
+//! The loop around it hands in what has happened, then asks once for decisions:
+//!
+//! ```text
+//!   arrive · finish · wake   any number of events, all that are due now
+//!   decide                   asks the lanes that they concern, and says what to start
+//! ```
+//!
+//! The policy says of each event [whom it concerns](super::LanesToPoll), so that an event costs the same on a machine of 2 and
+//! of 64 lanes. It is not trusted: each law that is checked here costs a comparison a job.
+//!
+//! | law | checked when |
+//! | --- | --- |
+//! | time never goes back | an event comes |
+//! | only jobs that have arrived run | a batch starts |
+//! | no job runs twice | a batch starts |
+//! | nothing starts on a lane without room | by construction: only lanes with room are asked |
+//! | no job is lost: while jobs wait, something runs or a wake-up is due | after decisions |
+//!
+//! A policy may ask it to [shed](super::Shed) load: then jobs that a batch names are looked at before the batch starts, and
+//! those that cannot meet their deadline any more are dropped. The policy learns of a batch of which nothing is left as of one
+//! that finished at once.
+//!
+//! Memory is O(jobs in flight), besides what the [`Sink`] keeps.
+
+mod events;
+mod jobs;
+mod lanes;
+
+pub use events::{Due, EventQueue};
+pub use jobs::Jobs;
+
+use jobs::Place;
+use lanes::{Lanes, PendingPolls, Running};
+
+use super::{Job, LanesToPoll, LogRow, Next, Policy, RunLog, Shed, ShedJob};
+use crate::base::ids::{JobId, ProcessorId};
+use crate::base::machine::{Class, LaneFault, Machine};
+use crate::base::time::Nanos;
+use crate::cost::Rerun;
+
+/// What the loop around the dispatcher has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Start the batch of this number, which [`Dispatcher::rows`] gives, on this processor now; report
+    /// [`Dispatcher::finish`] when it is done. Batches of a processor end in the order in which they start.
+    Start(ProcessorId, u32),
+    /// Report [`Dispatcher::wake`] at this time. It takes the place of any later wake-up that was asked for before.
+    WakeAt(Nanos),
+}
+
+/// A policy or the loop has broken its contract: our mistake, never the user's.
+///
+/// A single word, so that what hardly ever fails returns in a register.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("policy {} broke its contract at {} ns: {}", .0.policy, .0.now.0, .0.law)]
+pub struct LawBroken(Box<Breach>);
+
+/// Whose, when, and of which law, with the values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Breach {
+    policy: String,
+    now: Nanos,
+    law: String,
+}
+
+impl LawBroken {
+    /// Of a loop that has let `this` arrive after `last`.
+    #[cold]
+    pub(crate) fn arrivals_went_back(policy: &str, now: Nanos, last: Nanos, this: Nanos) -> Self {
+        let law = format!("time went back from an arrival at {} ns to one at {} ns", last.0, this.0);
+        Self(Box::new(Breach { policy: policy.to_owned(), now, law }))
+    }
+}
+
+/// Takes in the rows of a run as its jobs finish: all of them ([`RunLog`]), or just what a summary needs.
+pub trait Sink {
+    /// Takes the row of a job that has finished; rows come in order of finish.
+    fn record(&mut self, row: &LogRow);
+
+    /// Takes a job that was dropped: no row will come of it.
+    fn shed(&mut self, job: &ShedJob);
+
+    /// Hears that a lane has failed, and goes on with its fallback executor.
+    fn lane_fault(&mut self, fault: &LaneFault) {
+        let _ = fault;
+    }
+}
+
+/// Both, each row first to the one.
+impl<A: Sink, B: Sink> Sink for (A, B) {
+    #[inline]
+    fn record(&mut self, row: &LogRow) {
+        self.0.record(row);
+        self.1.record(row);
+    }
+
+    fn shed(&mut self, job: &ShedJob) {
+        self.0.shed(job);
+        self.1.shed(job);
+    }
+
+    fn lane_fault(&mut self, fault: &LaneFault) {
+        self.0.lane_fault(fault);
+        self.1.lane_fault(fault);
+    }
+}
+
+/// Owns the processors' states, asks the policy, checks its laws and writes the log.
+pub struct Dispatcher<S = RunLog> {
+    policy: Box<dyn Policy>,
+    /// What the policy lets be dropped, and how many batches came to nothing so.
+    shed: Shed,
+    emptied: u64,
+    lanes: Lanes,
+    classes: Vec<Class>,
+    jobs: Jobs,
+    running: usize,
+    batches: u32,
+    now: Nanos,
+    last_arrival: Nanos,
+    pending: PendingPolls,
+    /// The wake-up that the loop holds, and the earliest that was asked for since.
+    held_wake: Option<Nanos>,
+    asked_wake: Option<Nanos>,
+    /// What a policy fills in.
+    chosen: Vec<JobId>,
+    sink: S,
+}
+
+impl<S> std::fmt::Debug for Dispatcher<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dispatcher")
+            .field("policy", &self.policy.name())
+            .field("now", &self.now)
+            .field("waiting", &self.jobs.num_waiting())
+            .field("running", &self.running)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Dispatcher {
+    /// A dispatcher over an idle machine that keeps the whole log; `jobs` is how many will arrive, as far as known.
+    #[must_use]
+    pub fn new(machine: &Machine, policy: Box<dyn Policy>, jobs: usize) -> Self {
+        Self::with_sink(machine, policy, RunLog::with_room_for(jobs))
+    }
+
+    /// Ends the run and gives its log: rows in order of arrival; jobs that never ended are not in it.
+    #[must_use]
+    pub fn into_log(self) -> RunLog {
+        let mut log = self.sink;
+        log.sort();
+        log
+    }
+}
+
+impl<S: Sink> Dispatcher<S> {
+    /// The policy's name.
+    #[must_use]
+    pub fn policy_name(&self) -> &str {
+        self.policy.name()
+    }
+
+    /// A dispatcher over an idle machine that gives each finished job's row to `sink`.
+    #[must_use]
+    pub fn with_sink(machine: &Machine, policy: Box<dyn Policy>, sink: S) -> Self {
+        Self {
+            shed: policy.sheds(),
+            policy,
+            emptied: 0,
+            lanes: Lanes::of(machine),
+            classes: machine.classes().collect(),
+            jobs: Jobs::default(),
+            running: 0,
+            batches: 0,
+            now: Nanos::ZERO,
+            last_arrival: Nanos::ZERO,
+            pending: PendingPolls::default(),
+            held_wake: None,
+            asked_wake: None,
+            chosen: Vec::new(),
+            sink,
+        }
+    }
+
+    /// A job has arrived. Jobs are numbered from 0 in the order of these calls.
+    ///
+    /// # Errors
+    /// If the loop breaks the order of time or of jobs.
+    #[inline(always)]
+    pub fn arrive(&mut self, now: Nanos, job: Job) -> Result<(), LawBroken> {
+        let expected = self.jobs.next_id();
+        if job.id != expected {
+            return Err(self.broken(format!("job {} arrived where job {expected} was due", job.id)));
+        }
+        self.arrive_made(now, job.arrival, |_| job)
+    }
+
+    /// The same, for a job that arrived at `arrival` and is made of its number: in its place, where it is read at once.
+    ///
+    /// # Errors
+    /// As for [`arrive`](Self::arrive).
+    #[inline(always)]
+    pub(crate) fn arrive_made(
+        &mut self,
+        now: Nanos,
+        arrival: Nanos,
+        make: impl FnOnce(JobId) -> Job,
+    ) -> Result<(), LawBroken> {
+        self.pass_to(now)?;
+        if arrival < self.last_arrival {
+            return Err(LawBroken::arrivals_went_back(self.policy.name(), now, self.last_arrival, arrival));
+        }
+        self.last_arrival = arrival;
+        let id = self.jobs.arrive(now, make);
+        let lanes = self.policy.arrive(self.jobs.job(id), &self.jobs, now);
+        self.pending.add(lanes);
+        Ok(())
+    }
+
+    /// `processor` has finished the oldest of the batches that it was started on; how many queries that held.
+    ///
+    /// # Errors
+    /// If the loop breaks the order of time, or nothing ran there.
+    #[inline]
+    pub fn finish(&mut self, now: Nanos, processor: ProcessorId) -> Result<usize, LawBroken> {
+        self.pass_to(now)?;
+        let Some((lane, &Running { ref jobs, number, started, stolen, again, .. })) = self.lanes.finish(processor)
+        else {
+            return Err(self.broken(format!("processor {processor} finished, but nothing ran on it")));
+        };
+        self.running -= jobs.len();
+        for &id in jobs {
+            self.jobs.finish(id);
+            let job = self.jobs.job(id);
+            self.sink.record(&LogRow {
+                job: id,
+                query: job.query,
+                arrival: job.arrival,
+                released: self.jobs.released(id),
+                started,
+                finished: now,
+                processor,
+                class: lane.class,
+                batch: number,
+                deadline: job.deadline,
+                predicted: job.predicted.map(|cost| cost.alone),
+                stolen,
+                again,
+            });
+        }
+        let lanes = self.policy.finished(lane, jobs, &self.jobs, now.since(started), now);
+        let ended = jobs.len();
+        self.jobs.leave();
+        // Where nothing waits nobody is to be asked, and a job that arrives later asks for itself.
+        if self.jobs.num_waiting() > 0 {
+            self.pending.add(lanes);
+            self.pending.add(LanesToPoll::Processor(processor));
+        }
+        Ok(ended)
+    }
+
+    /// The batch of this number, which is under way on `processor`, runs again on the lane's fallback executor.
+    pub fn rerun(&mut self, processor: ProcessorId, number: u32, rerun: &Rerun) {
+        if let Some(batch) = self.lanes.batch_mut(processor, number) {
+            batch.again = true;
+        }
+        rerun.fault.iter().for_each(|fault| self.sink.lane_fault(fault));
+    }
+
+    /// A time asked for by [`Action::WakeAt`] has come.
+    ///
+    /// # Errors
+    /// If the loop breaks the order of time.
+    pub fn wake(&mut self, now: Nanos) -> Result<(), LawBroken> {
+        self.pass_to(now)?;
+        self.held_wake = None;
+        if self.jobs.num_waiting() > 0 {
+            self.pending.add(LanesToPoll::Everyone);
+        }
+        Ok(())
+    }
+
+    /// Decides what the events since the last call lead to, and appends what is to be done to `actions`.
+    ///
+    /// # Errors
+    /// If the policy loses, repeats or invents a job, or the loop breaks the order of time.
+    #[inline]
+    pub fn decide(&mut self, now: Nanos, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
+        self.pass_to(now)?;
+        // As most events of a lightly loaded run leave it.
+        if self.jobs.num_waiting() == 0 {
+            return Ok(());
+        }
+        self.poll_pending(actions)
+    }
+
+    /// Of the jobs of a batch that is under way on `processor`: their rows in the workload. Empty if there is none.
+    #[must_use]
+    #[inline]
+    pub fn rows(&self, processor: ProcessorId, number: u32) -> &[u32] {
+        self.lanes.batch(processor, number).map_or(&[], |batch| &batch.rows)
+    }
+
+    /// Jobs that have arrived and not finished.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.jobs.num_waiting() + self.running
+    }
+
+    /// When the first of the jobs in flight was meant to arrive: how far behind the run is.
+    #[must_use]
+    pub fn oldest_arrival(&self) -> Option<Nanos> {
+        self.jobs.first().map(|job| job.arrival)
+    }
+
+    /// What has been recorded so far.
+    #[must_use]
+    pub fn sink(&self) -> &S {
+        &self.sink
+    }
+
+    /// The same, for whoever takes rows out in the middle of the run.
+    pub fn sink_mut(&mut self) -> &mut S {
+        &mut self.sink
+    }
+
+    /// Ends the run and gives the sink.
+    #[must_use]
+    pub fn into_sink(self) -> S {
+        self.sink
+    }
+
+    #[inline]
+    fn pass_to(&mut self, now: Nanos) -> Result<(), LawBroken> {
+        if now < self.now {
+            return Err(self.broken(format!("time went back from {} ns to {} ns", self.now.0, now.0)));
+        }
+        self.now = now;
+        Ok(())
+    }
+
+    fn poll_pending(&mut self, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
+        let emptied = self.emptied;
+        for i in 0..self.pending.processors.len() {
+            let processor = self.pending.processors[i];
+            while self.jobs.num_waiting() > 0 && self.lanes.has_room(processor) && self.poll(processor, actions)? {}
+        }
+        self.pending.processors.clear();
+        while self.pending.classes != 0 {
+            let class = Class::ALL[self.pending.classes.trailing_zeros() as usize];
+            self.pending.classes &= self.pending.classes - 1;
+            let asked = std::mem::take(&mut self.pending.lanes[class]);
+            let others_too = std::mem::take(&mut self.pending.others_too[class]);
+            let started = self.poll_class(class, asked, actions)?;
+            // Whoever found no lane here may find one elsewhere.
+            let left = (asked - started).min(others_too);
+            if left > 0 {
+                for i in 0..self.classes.len() {
+                    if self.classes[i] != class {
+                        self.poll_class(self.classes[i], left, actions)?;
+                    }
+                }
+            }
+        }
+        if std::mem::take(&mut self.pending.everyone) {
+            self.poll_everyone(actions)?;
+        }
+        // A batch that came to nothing may have freed the way of lanes that were asked before it.
+        if self.emptied != emptied {
+            self.pending = PendingPolls::default();
+            self.poll_everyone(actions)?;
+        }
+        if self.jobs.num_waiting() > 0
+            && self.lanes.under_way == 0
+            && self.held_wake.is_none()
+            && self.asked_wake.is_none()
+        {
+            self.poll_everyone(actions)?;
+            if self.lanes.under_way == 0 && self.asked_wake.is_none() {
+                return Err(
+                    self.broken(format!("{} jobs wait, nothing runs and no wake-up is due", self.jobs.num_waiting()))
+                );
+            }
+        }
+        if let Some(at) = self.asked_wake.take()
+            && self.held_wake.is_none_or(|held| at < held)
+        {
+            self.held_wake = Some(at);
+            actions.push(Action::WakeAt(at));
+        }
+        Ok(())
+    }
+
+    /// Asks up to `count` lanes of a class, until one waits; gives how many have started something.
+    fn poll_class(&mut self, class: Class, count: u32, actions: &mut Vec<Action>) -> Result<u32, LawBroken> {
+        for started in 0..count {
+            if self.jobs.num_waiting() == 0 {
+                return Ok(started);
+            }
+            let Some(processor) = self.lanes.first_with_room(class) else { return Ok(started) };
+            if !self.poll(processor, actions)? {
+                return Ok(started);
+            }
+        }
+        Ok(count)
+    }
+
+    /// Asks all lanes with room, again and again until none starts anything: a start may free another lane's way.
+    fn poll_everyone(&mut self, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
+        loop {
+            let emptied = self.emptied;
+            let mut any_started = false;
+            let mut from = 0;
+            while self.jobs.num_waiting() > 0
+                && let Some(processor) = self.lanes.next_with_room(from)
+            {
+                any_started |= self.poll(processor, actions)?;
+                from = processor.index() + 1;
+            }
+            if !any_started && self.emptied == emptied {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Asks a lane with room what it does next; whether it starts something.
+    #[inline]
+    fn poll(&mut self, processor: ProcessorId, actions: &mut Vec<Action>) -> Result<bool, LawBroken> {
+        let mut chosen = std::mem::take(&mut self.chosen);
+        let result = loop {
+            chosen.clear();
+            let next = self.policy.next(self.lanes.lane(processor), &self.jobs, self.now, &mut chosen);
+            let stolen = match next {
+                Next::Run => false,
+                Next::Steal => true,
+                _ if !chosen.is_empty() => {
+                    break Err(self.broken(format!("filled a batch for processor {processor} and waits")));
+                }
+                Next::Wait => break Ok(false),
+                Next::WaitUntil(until) if until > self.now => {
+                    self.asked_wake = Some(self.asked_wake.map_or(until, |earlier| earlier.min(until)));
+                    break Ok(false);
+                }
+                Next::WaitUntil(until) => {
+                    break Err(self.broken(format!("asked to wait until {} ns, which has passed", until.0)));
+                }
+            };
+            if self.shed == Shed::Late && !chosen.is_empty() {
+                self.drop_late(processor, &mut chosen);
+                if chosen.is_empty() {
+                    if self.jobs.num_waiting() == 0 {
+                        break Ok(false);
+                    }
+                    continue;
+                }
+            }
+            break self.start(processor, &chosen, stolen, actions).map(|()| true);
+        };
+        self.chosen = chosen;
+        result
+    }
+
+    /// Drops those of the chosen jobs that would finish after their deadline if they started on this lane now, alone and as
+    /// predicted. The policy learns if that is all of them.
+    fn drop_late(&mut self, processor: ProcessorId, chosen: &mut Vec<JobId>) {
+        let lane = self.lanes.lane(processor);
+        let now = self.now;
+        chosen.retain(|&id| {
+            // What may not start is for `start` to say.
+            let Some(&Job { query, arrival, deadline, predicted, .. }) = self.jobs.waiting(id) else { return true };
+            if now + predicted[lane.class].alone <= deadline {
+                return true;
+            }
+            self.jobs.start(id);
+            self.jobs.finish(id);
+            self.sink.shed(&ShedJob {
+                job: id,
+                query,
+                arrival,
+                released: self.jobs.released(id),
+                dropped: now,
+                processor,
+                class: lane.class,
+                deadline,
+                predicted: predicted.map(|cost| cost.alone),
+            });
+            false
+        });
+        if chosen.is_empty() {
+            self.emptied += 1;
+            // Whomever it concerns: all lanes are asked again once this round of questions is over.
+            let _ = self.policy.finished(lane, &[], &self.jobs, Nanos::ZERO, now);
+        }
+        self.jobs.leave();
+    }
+
+    #[inline]
+    fn start(
+        &mut self,
+        processor: ProcessorId,
+        chosen: &[JobId],
+        stolen: bool,
+        actions: &mut Vec<Action>,
+    ) -> Result<(), LawBroken> {
+        if chosen.is_empty() {
+            return Err(self.broken(format!("started an empty batch on processor {processor}")));
+        }
+        let batch = self.lanes.start(processor);
+        (batch.number, batch.started, batch.stolen, batch.again) = (self.batches, self.now, stolen, false);
+        for &id in chosen {
+            let fault = match self.jobs.place(id) {
+                Some(Place::Waiting) => {
+                    batch.rows.push(self.jobs.start(id).row);
+                    batch.jobs.push(id);
+                    continue;
+                }
+                Some(_) => format!("job {id} ran twice"),
+                None if self.jobs.is_past(id) => format!("job {id} ran again after it had finished"),
+                None => format!("job {id} ran before it arrived"),
+            };
+            return Err(self.broken(fault));
+        }
+        self.running += chosen.len();
+        actions.push(Action::Start(processor, self.batches));
+        self.batches += 1;
+        Ok(())
+    }
+
+    #[cold]
+    fn broken(&self, law: String) -> LawBroken {
+        LawBroken(Box::new(Breach { policy: self.policy.name().to_owned(), now: self.now, law }))
+    }
+}
+
+#[cfg(test)]
+mod tests;

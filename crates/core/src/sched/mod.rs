@@ -1,0 +1,70 @@
+//! Scheduling: policies as pure state machines, and the dispatcher that drives and checks them.
+//!
+//! A policy is told the time, it never reads it; it sees estimates, never true costs. The simulator and the live
+//! driver are two short loops around one [`Dispatcher`]:
+//!
+//! ```text
+//!   arrivals ──arrive──▶ ┌────────────┐ ──Action::Start──▶ processors (simulated, real or replayed)
+//!                        │ Dispatcher │
+//!   processors ─finish─▶ │   Policy   │ ──Action::WakeAt─▶ the loop's clock
+//!                        └─────┬──────┘
+//!                              ▼ RunLog
+//! ```
+//!
+//! Invariant: nothing here reads a clock, draws a random number or sees a true service time.
+
+mod batching;
+mod dispatch;
+mod factory;
+mod forecast;
+mod job;
+mod lines;
+mod log;
+mod options;
+mod order;
+mod policy;
+mod registry;
+mod shedding;
+
+// Policies. A new one is a file with an entry, its `mod` line and its line in the list.
+mod adaptive;
+mod best_of;
+mod cached_first;
+mod combined;
+mod greedy;
+mod mct;
+mod only;
+mod static_split;
+mod stealing;
+mod stealing_adaptive;
+mod stealing_published;
+mod window;
+
+// In the order of tables and figures.
+registry::policies! {
+    GpuOnly = only::GPU_ONLY,
+    CpuOnly = only::CPU_ONLY,
+    BestOf = best_of::ENTRY,
+    Stealing = stealing::ENTRY,
+    Mct = mct::ENTRY,
+    Greedy = greedy::ENTRY,
+    Window = window::ENTRY,
+    Adaptive = adaptive::ENTRY,
+    Combined = combined::ENTRY,
+    StealingPublished = stealing_published::ENTRY,
+    LengthBased = static_split::LENGTH_BASED,
+    RandomSplit = static_split::RANDOM_SPLIT,
+    StealingAdaptive = stealing_adaptive::ENTRY,
+    CachedFirst = cached_first::ENTRY,
+}
+
+pub use cached_first::CachedFirst;
+pub use dispatch::{Action, Dispatcher, Due, EventQueue, Jobs, LawBroken, Sink};
+pub use factory::{PolicyFactory, Promise};
+pub use job::{Job, preferred_class};
+pub use lines::{Joining, Line, Lines};
+pub use log::{LogRow, RunLog, ShedJob};
+pub use options::{PolicyOptions, StealGuard};
+pub use policy::{Lane, LanesToPoll, Next, Policy, PolicyError};
+pub use registry::BuiltIn;
+pub use shedding::Shed;

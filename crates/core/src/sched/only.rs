@@ -1,0 +1,77 @@
+//! `cpu-only` and `gpu-only`: one FIFO queue before all processors of one class; the others stay idle.
+//!
+//! The first two configurations of Ding et al. 2009, section 9; with c processors of the class this is the textbook's
+//! queue with c servers.
+
+use super::registry::PolicyEntry;
+use super::{Job, Jobs, Joining, Lane, LanesToPoll, Line, Lines, Next, Policy, PolicyError};
+use crate::base::ids::JobId;
+use crate::base::machine::{Class, Machine};
+use crate::base::time::Nanos;
+
+pub(super) const GPU_ONLY: PolicyEntry = PolicyEntry {
+    required_classes: &[Class::GPU],
+    may_run_on: |class, _| class == Class::GPU,
+    ..PolicyEntry::new("gpu-only", "Everything on the GPUs, first come, first served", |setup| {
+        Ok(Box::new(OnlyOn::new(Class::GPU, setup.machine())?))
+    })
+};
+
+pub(super) const CPU_ONLY: PolicyEntry = PolicyEntry {
+    required_classes: &[Class::CPU],
+    may_run_on: |class, _| class == Class::CPU,
+    ..PolicyEntry::new("cpu-only", "Everything on the CPUs, first come, first served", |setup| {
+        Ok(Box::new(OnlyOn::new(Class::CPU, setup.machine())?))
+    })
+};
+
+/// Runs every job on processors of one class, first come, first served.
+#[derive(Clone, Debug)]
+struct OnlyOn {
+    class: Class,
+    name: &'static str,
+}
+
+impl OnlyOn {
+    /// Uses the processors of `class` alone.
+    ///
+    /// # Errors
+    /// If `machine` has none.
+    fn new(class: Class, machine: &Machine) -> Result<Self, PolicyError> {
+        let name = if class.is_gpu() { GPU_ONLY.name } else { CPU_ONLY.name };
+        PolicyError::require(machine, name, &[class])?;
+        Ok(Self { class, name })
+    }
+}
+
+impl Policy for OnlyOn {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn arrive(&mut self, _job: &Job, _jobs: &Jobs, _now: Nanos) -> LanesToPoll {
+        LanesToPoll::Class(self.class)
+    }
+
+    fn next(&mut self, lane: Lane, jobs: &Jobs, _now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        if lane.class != self.class || lane.under_way > 0 {
+            return Next::Wait;
+        }
+        batch.extend(jobs.oldest().map(|job| job.id));
+        if batch.is_empty() { Next::Wait } else { Next::Run }
+    }
+
+    fn as_lines(&mut self) -> Option<&mut dyn Lines> {
+        Some(self)
+    }
+}
+
+impl Lines for OnlyOn {
+    fn lines(&self) -> Vec<Line> {
+        vec![Line::Class(self.class)]
+    }
+
+    fn join(&mut self, _job: Joining<'_>, _now: Nanos) -> usize {
+        0
+    }
+}

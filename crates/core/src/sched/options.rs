@@ -1,0 +1,138 @@
+//! The options of policies, and what they may be.
+
+use super::{PolicyError, Shed};
+use crate::base::time::Nanos;
+
+/// What a thief heeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StealGuard {
+    /// Nothing: an idle processor always steals
+    None,
+    /// Steals only jobs that it is predicted to finish within their deadline
+    Deadline,
+    /// Steals only jobs that it is predicted to finish before their own processors would have worked off their queue
+    Gain,
+}
+
+impl StealGuard {
+    /// All guards, the loosest first.
+    pub const ALL: [Self; 3] = [Self::None, Self::Deadline, Self::Gain];
+
+    /// `none`, `deadline` or `gain`, as in options.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Deadline => "deadline",
+            Self::Gain => "gain",
+        }
+    }
+}
+
+impl std::fmt::Display for StealGuard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The options of all policies; each policy reads its own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PolicyOptions {
+    /// stealing: a query waits for one class of processor if it is predicted to be this many times as fast there
+    pub threshold_ratio: f64,
+    /// stealing: a query past this share of the time to its deadline runs next on its preferred class
+    pub urgent_share: f64,
+    /// stealing: weight of the predicted cost in the order of a queue (0: cost does not count)
+    pub cost_weight: f64,
+    /// stealing: weight of the deadline in the order of a queue
+    pub deadline_weight: f64,
+    /// stealing: weight of the time that a query gains by running on this class and not on the next best
+    pub affinity_weight: f64,
+    /// stealing: what an idle processor heeds before it steals
+    pub steal_guard: StealGuard,
+    /// Policies that batch: the most queries of a batch, however many a processor could take
+    pub batch_limit: u32,
+    /// Policies that batch: a batch takes at most this share of the time to its queries' deadlines
+    pub batch_share: f64,
+    /// window: a batch closes when its oldest query has waited this long
+    pub window_us: f64,
+    /// window: or when it holds so many queries
+    pub window_queries: u32,
+    /// length-based: queries whose lists have fewer blocks go to GPUs
+    pub length_threshold: u32,
+    /// cached-first: queries that may wait for each CPU worker before the other side helps
+    pub patience: u32,
+    /// All policies: queries that are dropped when a processor takes them up
+    pub shed: Shed,
+}
+
+impl Default for PolicyOptions {
+    fn default() -> Self {
+        Self {
+            threshold_ratio: 1.2,
+            urgent_share: 0.6,
+            cost_weight: 1.0,
+            deadline_weight: 1.0,
+            affinity_weight: 0.1,
+            steal_guard: StealGuard::Gain,
+            batch_limit: 4096,
+            batch_share: 0.4,
+            window_us: 500.0,
+            window_queries: 256,
+            length_threshold: 15_000,
+            patience: 4,
+            shed: Shed::Nothing,
+        }
+    }
+}
+
+impl PolicyOptions {
+    /// Weights above this would leave nothing of a nanosecond's worth in a 64-bit key.
+    const MAX_WEIGHT: f64 = 1e6;
+    /// A window longer than a minute is surely a slip.
+    const MAX_WINDOW_US: f64 = 6e7;
+
+    /// The window's length.
+    #[must_use]
+    pub fn window(&self) -> Nanos {
+        Nanos::from_us(self.window_us)
+    }
+
+    /// Whether every value makes sense.
+    ///
+    /// # Errors
+    /// Names the first option that does not, with what would.
+    pub fn check(&self) -> Result<(), PolicyError> {
+        let fault = |option: &'static str, value: f64, expected: &'static str| {
+            Err(PolicyError::BadOption { option, value, expected })
+        };
+        if !(self.threshold_ratio >= 1.0 && self.threshold_ratio.is_finite()) {
+            return fault("threshold ratio", self.threshold_ratio, "a number of at least 1");
+        }
+        if !(0.0..=1.0).contains(&self.urgent_share) {
+            return fault("urgent share", self.urgent_share, "a number from 0 to 1");
+        }
+        let weights = [
+            ("cost weight", self.cost_weight),
+            ("deadline weight", self.deadline_weight),
+            ("affinity weight", self.affinity_weight),
+        ];
+        for (option, weight) in weights {
+            if !(0.0..=Self::MAX_WEIGHT).contains(&weight) {
+                return fault(option, weight, "a number from 0 to 1000000");
+            }
+        }
+        for (option, count) in [("batch limit", self.batch_limit), ("window queries", self.window_queries)] {
+            if count == 0 {
+                return fault(option, 0.0, "at least 1");
+            }
+        }
+        if !(self.batch_share > 0.0 && self.batch_share <= 1.0) {
+            return fault("batch share", self.batch_share, "a number above 0 and at most 1");
+        }
+        if !(0.0..=Self::MAX_WINDOW_US).contains(&self.window_us) {
+            return fault("window us", self.window_us, "a number from 0 to 60000000");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,232 @@
+//! The lab's own policies: what is known of each, and how it is found by its name.
+//!
+//! Each policy's file has a [`PolicyEntry`]. The list of policies is in `sched/mod.rs`, one line each. Names, help and the
+//! order of tables and figures come from it.
+
+use std::sync::Arc;
+
+use super::PolicyKind;
+use super::factory::{PolicyFactory, Promise};
+use super::options::PolicyOptions;
+use super::policy::{Policy, PolicyError};
+use super::shedding::{Shed, Shedding};
+use crate::base::machine::{Class, Machine, PerClass};
+use crate::base::time::Nanos;
+use crate::cost::{Cost, MachineModel};
+
+/// What the lab knows of one of its policies.
+#[derive(Debug)]
+pub(super) struct PolicyEntry {
+    /// The name in options and in files.
+    pub(super) name: &'static str,
+    /// What the policy does, in a line.
+    pub(super) help: &'static str,
+    /// Makes the policy.
+    pub(super) build: Build,
+    /// Classes of processor without which the policy cannot be built.
+    pub(super) required_classes: &'static [Class],
+    /// Whether the policy puts several queries into one batch.
+    pub(super) batches: bool,
+    /// Whether the policy runs only where it is named: a paper's policy of which the lab has its own form.
+    pub(super) for_comparison: bool,
+    /// Whether a query with these predicted costs may run on the class.
+    pub(super) may_run_on: fn(Class, &PerClass<Cost>) -> bool,
+    /// How long the machine may be idle while a query waits.
+    pub(super) idle_wait: fn(&PolicyOptions) -> Nanos,
+}
+
+/// Makes a policy with empty queues.
+type Build = fn(&PolicySetup<'_>) -> Result<Box<dyn Policy>, PolicyError>;
+
+impl PolicyEntry {
+    /// A policy that runs on any machine, runs every query on any class, one at a time, and never idles while one waits.
+    pub(super) const fn new(name: &'static str, help: &'static str, build: Build) -> Self {
+        Self {
+            name,
+            help,
+            build,
+            required_classes: &[],
+            batches: false,
+            for_comparison: false,
+            may_run_on: |_, _| true,
+            idle_wait: |_| Nanos::ZERO,
+        }
+    }
+}
+
+/// What a policy is built from.
+pub(super) struct PolicySetup<'a> {
+    pub(super) options: &'a PolicyOptions,
+    pub(super) model: &'a MachineModel,
+    /// By row of the workload: the blocks in all lists of the query.
+    pub(super) blocks: &'a Arc<[u32]>,
+}
+
+impl PolicySetup<'_> {
+    pub(super) fn machine(&self) -> &Machine {
+        &self.model.machine
+    }
+}
+
+/// Makes [`PolicyKind`] of the list of policies, each with its file and the entry in it.
+macro_rules! policies {
+    ($($kind:ident = $file:ident::$entry:ident,)+) => {
+        /// Which policy.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum PolicyKind {
+            $(#[doc = concat!("The policy in `sched/", stringify!($file), ".rs`.")] $kind,)+
+        }
+
+        impl PolicyKind {
+            /// All policies, in the order of tables and figures.
+            pub const ALL: [Self; [$(Self::$kind),+].len()] = [$(Self::$kind),+];
+
+            fn entry(self) -> &'static registry::PolicyEntry {
+                match self {
+                    $(Self::$kind => const { &$file::$entry },)+
+                }
+            }
+        }
+    };
+}
+pub(super) use policies;
+
+impl PolicyKind {
+    /// The name, as in options and in files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.entry().name
+    }
+
+    /// What the policy does, in a line.
+    #[must_use]
+    pub fn help(self) -> &'static str {
+        self.entry().help
+    }
+
+    /// The policy of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Whether the policy runs only where it is named: a paper's policy of which the lab has its own form.
+    #[must_use]
+    pub fn is_for_comparison(self) -> bool {
+        self.entry().for_comparison
+    }
+
+    /// Whether the policy makes batches: without batch costs it is another policy by another name.
+    #[must_use]
+    pub fn batches(self) -> bool {
+        self.entry().batches
+    }
+
+    /// Classes of processor without which the policy cannot be built.
+    #[must_use]
+    pub fn required_classes(self) -> &'static [Class] {
+        self.entry().required_classes
+    }
+
+    /// Its factory, with these options.
+    #[must_use]
+    pub fn with(self, options: PolicyOptions) -> BuiltIn {
+        BuiltIn { kind: self, options, blocks: Arc::new([]) }
+    }
+}
+
+impl std::fmt::Display for PolicyKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The factory of one of the lab's own policies.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BuiltIn {
+    /// Which policy.
+    pub kind: PolicyKind,
+    /// Its options.
+    pub options: PolicyOptions,
+    /// By row of the workload, the blocks in all lists of the query: what `length-based` goes by. Rows behind its end count as
+    /// short.
+    pub blocks: Arc<[u32]>,
+}
+
+impl BuiltIn {
+    /// The same, of a workload whose queries have so many blocks, by row.
+    #[must_use]
+    pub fn with_lengths(self, blocks: Arc<[u32]>) -> Self {
+        Self { blocks, ..self }
+    }
+}
+
+impl PolicyFactory for BuiltIn {
+    fn name(&self) -> &str {
+        self.kind.name()
+    }
+
+    fn build(&self, model: &MachineModel) -> Result<Box<dyn Policy>, PolicyError> {
+        let setup = PolicySetup { options: &self.options, model, blocks: &self.blocks };
+        let policy = (self.kind.entry().build)(&setup)?;
+        Ok(match self.options.shed {
+            Shed::Nothing => policy,
+            shed @ Shed::Late => Box::new(Shedding { inner: policy, shed }),
+        })
+    }
+
+    fn makes_batches(&self) -> bool {
+        self.kind.batches()
+    }
+
+    fn sheds(&self) -> Shed {
+        self.options.shed
+    }
+
+    fn promise(&self) -> Option<Promise> {
+        // What is dropped goes by estimates, and the promise is one of true costs.
+        if self.options.shed != Shed::Nothing {
+            return None;
+        }
+        let idle_wait = (self.kind.entry().idle_wait)(&self.options);
+        Some(Promise { idle_wait })
+    }
+
+    fn may_run_on(&self, class: Class, predicted: &PerClass<Cost>) -> bool {
+        (self.kind.entry().may_run_on)(class, predicted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::machine::Machine;
+
+    #[test]
+    fn every_policy_goes_by_one_name_everywhere() {
+        let model = MachineModel::from(Machine::new(1, 1));
+        for kind in PolicyKind::ALL {
+            let factory = kind.with(PolicyOptions::default());
+            assert_eq!(factory.build(&model).unwrap().name(), factory.name());
+            assert_eq!(PolicyKind::from_name(kind.name()), Some(kind));
+        }
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused() {
+        let fault = |kind: PolicyKind, options: PolicyOptions, machine: Machine| {
+            kind.with(options).build(&machine.into()).err().map(|e| e.to_string()).unwrap_or_default()
+        };
+        let usual = PolicyOptions::default();
+        assert!(fault(PolicyKind::GpuOnly, usual, Machine::new(2, 0)).contains("needs a gpu"));
+        assert!(fault(PolicyKind::Greedy, usual, Machine::new(2, 0)).contains("needs a gpu"));
+        assert!(fault(PolicyKind::Stealing, usual, Machine::new(0, 2)).contains("needs a cpu"));
+        assert!(fault(PolicyKind::Combined, usual, Machine::new(0, 0)).contains("no processors"));
+        let nan = PolicyOptions { cost_weight: f64::NAN, ..usual };
+        assert!(fault(PolicyKind::Stealing, nan, Machine::new(1, 1)).contains("cost weight is NaN"));
+        let half = PolicyOptions { threshold_ratio: 0.5, ..usual };
+        assert!(fault(PolicyKind::Stealing, half, Machine::new(1, 1)).contains("at least 1"));
+        let empty = PolicyOptions { batch_limit: 0, ..usual };
+        assert!(fault(PolicyKind::Combined, empty, Machine::new(1, 1)).contains("batch limit is 0"));
+    }
+}

@@ -1,0 +1,207 @@
+//! `stealing-published`: three queues and stealing as Ding et al. published them (WWW 2009, section 9).
+//!
+//! `stealing` is the lab's own form, with a guard over thieves and a fixed threshold. Here is what the
+//! paper says, and where it leaves something open, the plainest choice:
+//!
+//! ```text
+//!                 ┌─ CPU at least r times as fast ─▶ CPU queue ───▶ CPUs     idle, own queue empty: the oldest of
+//!   arrival ──────┼─ else ─▶ third queue ── feeds ─────▲ ▲                   the third moves over; and if that is
+//!                 └─ GPU at least r times as fast ─▶ GPU queue ───▶ GPUs     empty, the oldest of the other's is stolen
+//! ```
+//!
+//! - **A thief heeds nothing**: a job that takes a hundred times as long on it is stolen as well.
+//! - **The third queue feeds the others**: its oldest job moves to the queue of a processor that has none left, and to that
+//!   of its preferred processor when it becomes urgent, there to be ordered like the rest.
+//! - **The threshold `r` is "chosen adaptively during the process"**; the paper doesn't say how. Each class has its own. A
+//!   theft says that too much was bound to the class that was robbed: its `r` grows by a tenth, so that more goes to the
+//!   third queue. A job of that queue which the other class runs says that there is enough: `r` shrinks by a hundredth, not
+//!   below 1.
+//! - **In an own queue** jobs go by the mix of cost, deadline and affinity that `stealing` describes, and
+//!   urgent ones first.
+
+use super::order::Order;
+use super::registry::PolicyEntry;
+use super::stealing::{Choice, priority};
+use super::{Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyError, PolicyOptions};
+use crate::base::ids::JobId;
+use crate::base::machine::{Class, Machine, PerClass};
+use crate::base::time::Nanos;
+
+pub(super) const ENTRY: PolicyEntry = PolicyEntry {
+    required_classes: &[Class::CPU, Class::GPU],
+    for_comparison: true,
+    ..PolicyEntry::new(
+        "stealing-published",
+        "Three queues and stealing as published, without a guard; played where it is asked for",
+        |setup| Ok(Box::new(StealingPublished::new(setup.options, setup.machine())?)),
+    )
+};
+
+/// Growth of a threshold by a theft, and its decay by a job of the third queue.
+const GROWTH: f64 = 1.1;
+const DECAY: f64 = 0.99;
+/// Beyond this everything is in the third queue.
+const MAX_THRESHOLD: f64 = 1e6;
+
+/// The queue of one class.
+#[derive(Clone, Debug)]
+struct ClassQueue {
+    /// By the mix, and by age, for thieves.
+    own: Order<i64>,
+    ages: Order<()>,
+    /// Jobs that prefer this class, wherever they wait, by the time at which they become urgent.
+    urgency: Order<Nanos>,
+    threshold: f64,
+}
+
+/// Ding et al.'s scheduler as published.
+#[derive(Clone, Debug)]
+struct StealingPublished {
+    classes: Vec<Class>,
+    options: PolicyOptions,
+    queues: PerClass<ClassQueue>,
+    third: Order<()>,
+}
+
+impl StealingPublished {
+    /// Empty queues; thresholds begin at the options' ratio.
+    ///
+    /// # Errors
+    /// If `machine` lacks CPUs or GPUs, or an option makes no sense.
+    fn new(options: &PolicyOptions, machine: &Machine) -> Result<Self, PolicyError> {
+        PolicyError::require(machine, ENTRY.name, ENTRY.required_classes)?;
+        options.check()?;
+        let queue = |_| ClassQueue {
+            own: Order::default(),
+            ages: Order::default(),
+            urgency: Order::default(),
+            threshold: options.threshold_ratio,
+        };
+        Ok(Self {
+            classes: machine.classes().collect(),
+            options: *options,
+            queues: PerClass::from_fn(queue),
+            third: Order::default(),
+        })
+    }
+
+    /// Puts a job into the queue of `class`.
+    fn enqueue(&mut self, class: Class, job: &Job, choice: &Choice, jobs: &Jobs) {
+        let queue = &mut self.queues[class];
+        queue.own.push(priority(&self.options, job, choice), job.id, jobs);
+        queue.ages.push((), job.id, jobs);
+    }
+
+    /// A job for a processor of `class`, and whether it was another's.
+    fn choose(&mut self, class: Class, jobs: &Jobs, now: Nanos) -> Option<(JobId, bool)> {
+        let urgent = self.queues[class].urgency.first(jobs).filter(|(urgent_at, _)| *urgent_at <= now);
+        if let Some((_, job)) = urgent {
+            return Some((job.id, false));
+        }
+        if let Some((_, job)) = self.queues[class].own.first(jobs) {
+            return Some((job.id, false));
+        }
+        if let Some((_, job)) = self.third.first(jobs) {
+            let preferred = Choice::of(job, &self.classes).preferred;
+            if preferred != class {
+                let threshold = &mut self.queues[preferred].threshold;
+                *threshold = (*threshold * DECAY).max(1.0);
+            }
+            return Some((job.id, false));
+        }
+        let others = self.classes.iter().copied().filter(|&other| other != class);
+        let mut oldest: Option<(JobId, Class)> = None;
+        for victim in others {
+            if let Some((_, job)) = self.queues[victim].ages.first(jobs)
+                && oldest.is_none_or(|(id, _)| job.id < id)
+            {
+                oldest = Some((job.id, victim));
+            }
+        }
+        let (id, victim) = oldest?;
+        let threshold = &mut self.queues[victim].threshold;
+        *threshold = (*threshold * GROWTH).min(MAX_THRESHOLD);
+        Some((id, true))
+    }
+}
+
+impl Policy for StealingPublished {
+    fn name(&self) -> &str {
+        ENTRY.name
+    }
+
+    fn arrive(&mut self, job: &Job, jobs: &Jobs, _now: Nanos) -> LanesToPoll {
+        let choice = Choice::of(job, &self.classes);
+        let urgent_at = job.arrival + job.allowance().scaled(self.options.urgent_share);
+        self.queues[choice.preferred].urgency.push(urgent_at, job.id, jobs);
+        if choice.is_bound(self.queues[choice.preferred].threshold) {
+            self.enqueue(choice.preferred, job, &choice, jobs);
+        } else {
+            self.third.push((), job.id, jobs);
+        }
+        LanesToPoll::ClassThenOthers(choice.preferred)
+    }
+
+    fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        if lane.under_way > 0 {
+            return Next::Wait;
+        }
+        let Some((id, stolen)) = self.choose(lane.class, jobs, now) else { return Next::Wait };
+        batch.push(id);
+        if stolen { Next::Steal } else { Next::Run }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sched::stealing::tests::{CPU, GPU, job};
+
+    fn with_jobs(arrivals: &[Job]) -> (StealingPublished, Jobs) {
+        let mut policy = StealingPublished::new(&PolicyOptions::default(), &Machine::new(1, 1)).unwrap();
+        let mut jobs = Jobs::default();
+        for job in arrivals {
+            jobs.arrive(job.arrival, |_| *job);
+            policy.arrive(job, &jobs, job.arrival);
+        }
+        (policy, jobs)
+    }
+
+    fn run((policy, jobs): &mut (StealingPublished, Jobs), lane: Lane, now_ms: u64) -> Option<(u32, Next)> {
+        let mut batch = Vec::new();
+        let next = policy.next(lane, jobs, Nanos(now_ms * 1_000_000), &mut batch);
+        batch.first().map(|&id| (jobs.start(id).id.0, next))
+    }
+
+    #[test]
+    fn a_processor_takes_its_own_then_the_third_queues_then_steals_whatever_that_takes() {
+        let mut waiting = with_jobs(&[job(0, 0, 9000, 10), job(1, 0, 11, 10), job(2, 0, 10, 100), job(3, 1, 900, 10)]);
+        assert_eq!(run(&mut waiting, CPU, 1), Some((2, Next::Run)));
+        assert_eq!(run(&mut waiting, CPU, 1), Some((1, Next::Run)));
+        // The oldest of the other's, though the next would lose less and neither can be in time.
+        assert_eq!(run(&mut waiting, CPU, 1), Some((0, Next::Steal)));
+        assert_eq!(run(&mut waiting, GPU, 1), Some((3, Next::Run)));
+        assert_eq!(run(&mut waiting, GPU, 1), None);
+    }
+
+    #[test]
+    fn an_urgent_job_of_the_third_queue_runs_next_on_its_preferred_class() {
+        let mut waiting = with_jobs(&[job(0, 0, 100, 99), job(1, 1, 500, 10)]);
+        assert_eq!(run(&mut waiting, GPU, 300), Some((0, Next::Run)));
+        assert_eq!(run(&mut waiting, GPU, 300), Some((1, Next::Run)));
+    }
+
+    #[test]
+    fn thefts_send_more_to_the_third_queue_and_what_others_run_of_it_sends_less() {
+        let mut waiting = with_jobs(&[job(0, 0, 130, 100)]);
+        assert_eq!(run(&mut waiting, CPU, 1), Some((0, Next::Steal)));
+        // 1.32 now: the same ratio is no longer enough.
+        let (policy, jobs) = &mut waiting;
+        let second = job(1, 2, 130, 100);
+        jobs.arrive(second.arrival, |_| second);
+        policy.arrive(&second, jobs, second.arrival);
+        assert_eq!(run(&mut waiting, CPU, 2), Some((1, Next::Run)));
+        let threshold = waiting.0.queues[Class::GPU].threshold;
+        assert!((threshold - 1.2 * GROWTH * DECAY).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,168 @@
+//! AND of lists that are all dense: their bits, 64 documents at a time.
+//!
+//! ```text
+//! a   0110 1001 ...     64 bits of each list
+//! b   1100 1011 ...
+//! &   0100 1001 ...     matches: few are scored one by one, their frequencies being probed; for many, the whole
+//!                       word is, as in OR (see `bitmap_tile.rs`), and only the matches' sums are looked at
+//! ```
+//!
+//! Once k documents are known, a tile is passed over if the best impacts of all lists' blocks in it can't
+//! reach them together.
+
+use std::ops::Range;
+
+use super::candidates::Candidates;
+use super::conjunction::SumBounds;
+use crate::base::ids::DocId;
+use crate::search::TopK;
+use crate::search::cpu::blocks::{TILE_DOCS, TILE_WORDS, Term, Tile, TilePostings, find_block};
+use crate::search::cpu::scoring::Accumulator;
+use crate::search::cpu::simd::{Avx2, WORD_DOCS, WORD_FREQS};
+
+/// So many matches in a tile take longer one by one than the tile takes as a whole.
+const MANY_MATCHES: u32 = TILE_DOCS as u32 / 16;
+
+/// What documents are scored with.
+#[derive(Clone, Copy)]
+struct Scorer<'a> {
+    terms: &'a [Term<'a>],
+    bounds: &'a SumBounds,
+    norms: &'a [f32],
+}
+
+/// Offers every document in `range` of all lists to `best`; all have a probe. `blocks` are 0, one a term.
+pub(crate) fn search(
+    terms: &[Term<'_>],
+    range: Range<DocId>,
+    bounds: &SumBounds,
+    norms: &[f32],
+    blocks: &mut [usize],
+    candidates: &mut Candidates,
+    best: &mut TopK,
+) {
+    let scorer = Scorer { terms, bounds, norms };
+    #[cfg(target_arch = "x86_64")]
+    if let Some(avx2) = Avx2::detect() {
+        // SAFETY: the processor has these features, as has just been asked.
+        return unsafe { search_avx2(avx2, scorer, range, blocks, candidates, best) };
+    }
+    search_any(None, scorer, range, blocks, candidates, best);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,popcnt,bmi1")]
+fn search_avx2(
+    avx2: Avx2,
+    scorer: Scorer<'_>,
+    range: Range<DocId>,
+    blocks: &mut [usize],
+    candidates: &mut Candidates,
+    best: &mut TopK,
+) {
+    search_any(Some(avx2), scorer, range, blocks, candidates, best);
+}
+
+#[inline(always)]
+fn search_any(
+    avx2: Option<Avx2>,
+    scorer: Scorer<'_>,
+    range: Range<DocId>,
+    blocks: &mut [usize],
+    candidates: &mut Candidates,
+    best: &mut TopK,
+) {
+    let Scorer { terms, bounds, norms } = scorer;
+    let end = range.end.0.min(norms.len() as u32);
+    let mut start = range.start.0;
+    candidates.clear();
+    while start < end {
+        let tile = Tile::new(start, end);
+        start = tile.end();
+        if best.is_full() && bound(terms, blocks, &tile) <= bounds.slack.pruning(best.threshold()) {
+            continue;
+        }
+        let mut common = [u64::MAX; TILE_WORDS];
+        for probe in terms.iter().filter_map(|term| term.probe.as_ref()) {
+            for (common, bits) in common.iter_mut().zip(tile.bits_of(probe.words())) {
+                *common &= bits;
+            }
+        }
+        if common.iter().map(|word| word.count_ones()).sum::<u32>() >= MANY_MATCHES {
+            if !candidates.docs().is_empty() {
+                candidates.offer_to(best, terms, bounds, norms, false);
+                candidates.clear();
+            }
+            score_tile(avx2, terms, &tile, &common, norms, best);
+            continue;
+        }
+        for (mut bits, first) in common.into_iter().zip((tile.first_doc()..).step_by(WORD_DOCS)) {
+            while bits != 0 {
+                let doc = first + bits.trailing_zeros();
+                bits &= bits - 1;
+                if !candidates.push(doc) {
+                    candidates.offer_to(best, terms, bounds, norms, false);
+                    candidates.clear();
+                }
+            }
+        }
+    }
+    if !candidates.docs().is_empty() {
+        candidates.offer_to(best, terms, bounds, norms, false);
+    }
+}
+
+/// Offers the documents of `common`, bits of a tile's words.
+#[inline(always)]
+fn score_tile(
+    avx2: Option<Avx2>,
+    terms: &[Term<'_>],
+    tile: &Tile,
+    common: &[u64; TILE_WORDS],
+    norms: &[f32],
+    best: &mut TopK,
+) {
+    let mut sums = [[0.0_f32; WORD_DOCS]; TILE_WORDS];
+    let mut room = [0; TILE_DOCS + WORD_FREQS];
+    let mut norms_room = [0.0; WORD_DOCS];
+    for term in terms {
+        let Some(probe) = &term.probe else { continue };
+        let mut postings = TilePostings::new(tile, probe, &mut room);
+        postings.add_large(tile, term.weight, norms, &mut sums);
+        for (word, sums) in sums[..tile.num_words()].iter_mut().enumerate() {
+            if common[word] == 0 {
+                postings.pass_word(word);
+            } else {
+                let norms = tile.norms(word, norms, &mut norms_room);
+                postings.add_word(avx2, word, term.weight, norms, sums);
+            }
+        }
+    }
+    for ((sums, &bits), first) in sums.iter().zip(common).zip((tile.first_doc()..).step_by(WORD_DOCS)) {
+        if bits != 0 && f32::any_above(avx2, sums, best.threshold()) {
+            for (&sum, doc) in sums.iter().zip(first..) {
+                if bits >> (doc - first) & 1 == 1 {
+                    best.offer(doc, sum);
+                }
+            }
+        }
+    }
+}
+
+/// Bounds the scores of the documents of a tile; `blocks`, where each list stands, moves on to it.
+fn bound(terms: &[Term<'_>], blocks: &mut [usize], tile: &Tile) -> f32 {
+    let mut sum = 0.0;
+    for (term, block) in terms.iter().zip(blocks) {
+        let last_docs = term.list.last_docs();
+        *block = find_block(last_docs, *block, tile.first_doc());
+        let mut largest = 0.0_f32;
+        for (number, &last_doc) in last_docs.iter().enumerate().skip(*block) {
+            largest = largest.max(term.block_bound(number));
+            if last_doc + 1 >= tile.end() {
+                break;
+            }
+        }
+        sum += largest;
+    }
+    sum
+}

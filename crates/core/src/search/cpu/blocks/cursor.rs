@@ -1,0 +1,309 @@
+//! A place in a posting list that moves forward, block by block, and what is known of the block it is in.
+//!
+//! Nothing is decoded before it is needed, and then for a block at once: its documents when the cursor comes to
+//! it, its frequencies when a second one is asked for, its shares of scores when its postings are gone through
+//! one after the other.
+//!
+//! ```text
+//! seek(900)      last documents  | ..127 | ..300 | ..655 | ..1203 | ..2001 |
+//!                                    ^ here            gallop  ^ at least 900: decode, go on inside eight by eight
+//! ```
+
+use super::search::find_block;
+use super::term::Term;
+use crate::index::{BLOCK_LEN, Bm25};
+use crate::search::cpu::scoring::score_block;
+use crate::search::cpu::simd::{STEP, above, below};
+
+/// Past the last posting: above every document.
+pub(crate) const END: u32 = i32::MAX as u32;
+
+/// A block's worth of numbers, and as many more as one step may look at beyond them.
+const PADDED_LEN: usize = BLOCK_LEN + STEP;
+
+/// A forward cursor over a list, with its memory, which is kept from query to query.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(crate) struct Cursor {
+    /// [`END`] in the places that the block leaves free.
+    docs: [u32; PADDED_LEN],
+    freqs: [u32; PADDED_LEN],
+    shares: [f32; PADDED_LEN],
+    known: Known,
+    /// Shares that were asked for one by one.
+    singles: u8,
+    /// The decoded block, [`NO_BLOCK`] if none is.
+    block: usize,
+    /// The first document past it that the list may have.
+    next_doc: u32,
+    /// The posting in it at which the cursor stands; 128 at its end.
+    position: usize,
+}
+
+/// What is known of a block besides its documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    Docs,
+    Freqs,
+    Shares,
+}
+
+const NO_BLOCK: usize = usize::MAX;
+
+/// Shares are computed one by one up to this many; then all frequencies are decoded.
+const FEW_SINGLES: u8 = 2;
+
+impl Default for Cursor {
+    fn default() -> Self {
+        Self {
+            docs: [END; PADDED_LEN],
+            freqs: [1; PADDED_LEN],
+            shares: [0.0; PADDED_LEN],
+            known: Known::Docs,
+            singles: 0,
+            block: NO_BLOCK,
+            next_doc: 0,
+            position: 0,
+        }
+    }
+}
+
+impl Cursor {
+    /// Goes before the first posting of a list: nothing is decoded.
+    pub(crate) fn reset(&mut self) {
+        self.block = NO_BLOCK;
+        self.next_doc = 0;
+        self.position = BLOCK_LEN;
+    }
+
+    /// Moves to the first posting with a document of at least `target` and returns that document;
+    /// [`END`] if there is none.
+    ///
+    /// Never moves backwards.
+    #[inline(always)]
+    pub(crate) fn seek(&mut self, term: &Term<'_>, target: u32) -> u32 {
+        if self.next_doc <= target {
+            self.open(term, find_block(term.list.last_docs(), self.block.wrapping_add(1), target));
+        }
+        self.seek_inside(target)
+    }
+
+    /// As [`seek`](Self::seek), but passes over blocks with a bound of at most `needed` undecoded. Returns a document
+    /// that the next in a better block isn't below; where that is below `limit`, the cursor stands at it.
+    #[inline(always)]
+    pub(crate) fn seek_above(&mut self, term: &Term<'_>, target: u32, limit: u32, needed: f32) -> u32 {
+        if self.next_doc <= target {
+            let block = find_block(term.list.last_docs(), self.block.wrapping_add(1), target);
+            if !self.open_above(term, block, limit, needed) {
+                return self.next_doc;
+            }
+        }
+        self.seek_inside(target)
+    }
+
+    /// Opens the first block from `block` on with a bound above `needed`, if one begins below `limit`;
+    /// tells whether one does.
+    #[inline(always)]
+    fn open_above(&mut self, term: &Term<'_>, mut block: usize, limit: u32, needed: f32) -> bool {
+        let last_docs = term.list.last_docs();
+        while block < last_docs.len() && term.block_bound(block) <= needed {
+            if last_docs[block] >= limit {
+                // Before the block, as nothing is said about its documents behind the limit.
+                self.block = block.wrapping_sub(1);
+                self.next_doc = limit;
+                self.position = BLOCK_LEN;
+                return false;
+            }
+            block += 1;
+        }
+        self.open(term, block);
+        block < last_docs.len()
+    }
+
+    /// Goes to the first document of at least `target` in the decoded block; returns it, or what the
+    /// next block isn't below.
+    #[inline(always)]
+    fn seek_inside(&mut self, target: u32) -> u32 {
+        loop {
+            let Some(docs) = self.docs[self.position..].first_chunk::<STEP>() else { return END };
+            let passed = below(docs, target).count_ones() as usize;
+            self.position += passed;
+            if passed < STEP {
+                return self.least_doc();
+            }
+        }
+    }
+
+    /// Steps over the posting at which the cursor stands; tells how far the next one is at least.
+    #[inline(always)]
+    pub(crate) fn step(&mut self) -> u32 {
+        self.position += 1;
+        self.least_doc()
+    }
+
+    /// The document at which the cursor stands, or, at a block's end, one that the next isn't below.
+    #[inline(always)]
+    pub(crate) fn least_doc(&self) -> u32 {
+        self.docs[self.position].min(self.next_doc)
+    }
+
+    /// Decodes the documents of a block and stands at its first.
+    #[inline(never)]
+    fn open(&mut self, term: &Term<'_>, block: usize) {
+        let last_docs = term.list.last_docs();
+        self.block = block;
+        self.position = 0;
+        self.known = Known::Docs;
+        self.singles = 0;
+        let len = match self.docs.first_chunk_mut() {
+            Some(docs) if block < last_docs.len() => term.list.decode_docs(block, docs),
+            _ => 0,
+        };
+        self.docs[len..].fill(END);
+        self.next_doc = if block + 1 < last_docs.len() { last_docs[block] + 1 } else { END };
+    }
+
+    /// The share of the posting at which the cursor stands.
+    #[inline(always)]
+    pub(crate) fn share(&mut self, term: &Term<'_>, norms: &[f32]) -> f32 {
+        if self.known == Known::Shares {
+            return self.shares[self.position];
+        }
+        let freq = if self.known == Known::Docs && self.singles < FEW_SINGLES {
+            self.singles += 1;
+            term.list.freq_at(self.block, self.position)
+        } else {
+            self.decode_freqs(term);
+            self.freqs[self.position]
+        };
+        Bm25::score(term.weight, freq, norms[self.docs[self.position] as usize])
+    }
+
+    fn decode_freqs(&mut self, term: &Term<'_>) {
+        if self.known == Known::Docs
+            && let Some(freqs) = self.freqs.first_chunk_mut()
+        {
+            term.list.decode_freqs(self.block, freqs);
+            self.known = Known::Freqs;
+        }
+    }
+
+    /// Computes the shares of the whole block.
+    #[inline(always)]
+    fn score(&mut self, term: &Term<'_>, norms: &[f32]) {
+        if self.known != Known::Shares {
+            self.score_all(term, norms);
+        }
+    }
+
+    #[inline(never)]
+    fn score_all(&mut self, term: &Term<'_>, norms: &[f32]) {
+        self.decode_freqs(term);
+        let len = term.list.block_len(self.block);
+        score_block(&self.docs[..len], &self.freqs[..len], term.weight, norms, &mut self.shares[..len]);
+        self.known = Known::Shares;
+    }
+
+    /// The next posting, from where the cursor stands, with a share above `needed` and a document below
+    /// `limit`: its document and share; the cursor moves behind it. `None` if there is none: the cursor then
+    /// stands at or behind `limit`.
+    #[inline(always)]
+    pub(crate) fn next_above(
+        &mut self,
+        term: &Term<'_>,
+        norms: &[f32],
+        limit: u32,
+        needed: f32,
+        skips_blocks: bool,
+    ) -> Option<(u32, f32)> {
+        loop {
+            self.score(term, norms);
+            loop {
+                let at = self.position;
+                let (Some(docs), Some(shares)) =
+                    (self.docs[at..].first_chunk::<STEP>(), self.shares[at..].first_chunk::<STEP>())
+                else {
+                    break;
+                };
+                let inside = below(docs, limit);
+                let hits = inside & above(shares, needed);
+                if hits != 0 {
+                    let hit = at + hits.trailing_zeros() as usize;
+                    self.position = hit + 1;
+                    return Some((self.docs[hit], self.shares[hit]));
+                }
+                self.position += inside.count_ones() as usize;
+                if inside.count_ones() < STEP as u32 {
+                    break;
+                }
+            }
+            if self.least_doc() >= limit {
+                return None;
+            }
+            // The block ended before the limit.
+            if !skips_blocks {
+                self.open(term, self.block + 1);
+            } else if !self.open_above(term, self.block + 1, limit, needed) {
+                return None;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::index::Index;
+    use crate::search::cpu::blocks::ImpactBounds;
+
+    proptest! {
+        #[test]
+        fn a_cursor_finds_what_a_walk_over_all_postings_finds(
+            gaps in prop::collection::vec((1..60_u32, 1..5_u32), 1..700),
+            steps in prop::collection::vec((0..900_u32, 0..5_u8), 1..60),
+            needed in 0.0..2.5_f32,
+        ) {
+            let mut doc = 0;
+            let postings: Vec<(u32, u32)> = gaps.iter().map(|&(gap, tf)| { doc += gap; (doc, tf) }).collect();
+            let index = Index::from_lists(&[("a", postings.clone())]).unwrap();
+            let norms = index.built_with().norms(index.doc_lengths(), index.average_length());
+            let bounds = ImpactBounds::new(&index, index.built_with());
+            let term = Term::new(index.list(index.term("a").unwrap()), 3.0, bounds);
+            let share = |at: usize| Bm25::score(3.0, postings[at].1, norms[postings[at].0 as usize]);
+            let mut cursor = Cursor::default();
+            cursor.reset();
+            let mut target = 0;
+            for (ahead, what) in steps {
+                target += ahead;
+                let at = postings.partition_point(|posting| posting.0 < target);
+                let limit = target + ahead / 2 + 1;
+                if what < 3 {
+                    let found = cursor.seek(&term, target);
+                    prop_assert_eq!(found, postings.get(at).map_or(END, |posting| posting.0));
+                    if found < END {
+                        prop_assert_eq!(cursor.share(&term, &norms), share(at));
+                    }
+                    continue;
+                }
+                let skips_blocks = what == 4;
+                let found = if skips_blocks {
+                    cursor.seek_above(&term, target, limit, needed)
+                } else {
+                    cursor.seek(&term, target)
+                };
+                let mut hits = Vec::new();
+                while found < limit && let Some(hit) = cursor.next_above(&term, &norms, limit, needed, skips_blocks) {
+                    hits.push(hit);
+                }
+                let inside = (at..postings.len()).take_while(|&at| postings[at].0 < limit);
+                let expected: Vec<(u32, f32)> =
+                    inside.map(|at| (postings[at].0, share(at))).filter(|hit| hit.1 > needed).collect();
+                prop_assert_eq!(hits, expected);
+                prop_assert!(found >= limit || cursor.least_doc() >= limit);
+                target = limit;
+            }
+        }
+    }
+}

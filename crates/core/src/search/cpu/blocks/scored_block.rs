@@ -1,0 +1,87 @@
+//! A list's blocks one after another, decoded and scored as a whole, taken window by window.
+
+use super::search::{find_block, first_geq};
+use super::term::Term;
+use crate::base::ids::DocId;
+use crate::index::{BLOCK_LEN, PostingList};
+use crate::search::cpu::scoring::Accumulator;
+
+/// A decoded block of one term.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub(crate) struct ScoredBlock<S> {
+    docs: [u32; BLOCK_LEN],
+    shares: [S; BLOCK_LEN],
+    /// The block's number in its list.
+    block: usize,
+    /// Its postings.
+    len: usize,
+    /// The first that is not in a window yet.
+    position: usize,
+}
+
+impl<S: Accumulator> Default for ScoredBlock<S> {
+    fn default() -> Self {
+        Self { docs: [0; BLOCK_LEN], shares: [S::default(); BLOCK_LEN], block: 0, len: 0, position: 0 }
+    }
+}
+
+impl<S: Accumulator> ScoredBlock<S> {
+    /// The first document that is in no window yet; [`DocId::END`]'s number past the list's end.
+    #[inline(always)]
+    pub(crate) fn doc(&self) -> u32 {
+        // A position past the last is only at the end of the list.
+        if self.position < self.len { self.docs[self.position % BLOCK_LEN] } else { DocId::END.0 }
+    }
+
+    /// Opens the list at its first document of at least `start`.
+    #[inline(always)]
+    pub(crate) fn start(&mut self, term: &Term<'_>, start: u32, freqs: &mut [u32; BLOCK_LEN], norms: &[f32]) {
+        let block = find_block(term.list.last_docs(), 0, start);
+        self.open(block, term, freqs, norms);
+        if self.doc() < start {
+            self.position = first_geq(&self.docs, start);
+            // Only in a short list can there be none.
+            if self.docs[self.position] < start {
+                self.position = self.len;
+            }
+        }
+    }
+
+    /// Decodes and scores a block; past the last, the list is at its end.
+    #[inline(always)]
+    fn open(&mut self, block: usize, term: &Term<'_>, freqs: &mut [u32; BLOCK_LEN], norms: &[f32]) {
+        let list: PostingList<'_> = term.list;
+        (self.block, self.position) = (block, 0);
+        if block >= list.num_blocks() {
+            self.len = 0;
+            return;
+        }
+        self.len = list.decode_docs(block, &mut self.docs);
+        // Searching takes all 128 places in order; a tail's free places count as past the end.
+        self.docs[self.len..].fill(DocId::END.0);
+        list.decode_freqs(block, freqs);
+        S::write_shares(&self.docs[..self.len], &freqs[..self.len], term.weight, norms, &mut self.shares[..self.len]);
+    }
+
+    /// Visits the documents of the block below `end`, at least one, that haven't been visited, and their shares; opens
+    /// the next block after the last.
+    #[inline(always)]
+    pub(crate) fn take_below<R>(
+        &mut self,
+        end: u32,
+        term: &Term<'_>,
+        freqs: &mut [u32; BLOCK_LEN],
+        norms: &[f32],
+        visit: impl FnOnce(&[u32], &[S]) -> R,
+    ) -> R {
+        let stop = if self.docs[self.len - 1] < end { self.len } else { first_geq(&self.docs, end) };
+        let visited = self.position..stop;
+        self.position = stop;
+        let result = visit(&self.docs[visited.clone()], &self.shares[visited]);
+        if self.position == self.len {
+            self.open(self.block + 1, term, freqs, norms);
+        }
+        result
+    }
+}

@@ -1,0 +1,90 @@
+//! How a query is cut into tasks.
+//!
+//! A task is a range of documents; tasks are numbered in ascending order, and a run of neighbouring
+//! tasks is a range, too.
+
+use std::ops::Range;
+
+use super::claims::MAX_TASKS;
+use crate::base::ids::DocId;
+use crate::index::Index;
+use crate::query::QueryTerm;
+use crate::search::cpu::executor::Pass;
+
+/// Blocks of the leading list in a task of an AND, at least: 256 postings, half a skip block of Tatikonda et al.
+/// Searching it takes some microseconds, and beginning it some tenths of one: with fewer, that is seen; with more,
+/// queries whose rarest list is short keep few cores busy.
+const AND_BLOCKS: usize = 2;
+
+/// Blocks of the leading list in a task of an OR, at least. Its cost is in adding up all lists, many documents at a
+/// time, for which a task must be long.
+const OR_BLOCKS: usize = 32;
+
+/// A way to cut queries.
+#[derive(Clone, Copy, Debug)]
+pub enum Partition {
+    /// By document, in so many ranges of equal length: as Tatikonda et al. published it.
+    Documents {
+        /// How many.
+        parts: u32,
+    },
+    /// By blocks of one list: AND's rarest, which leads the search; OR's longest, which is most of the work.
+    Blocks {
+        /// The most tasks worth having: more even out nothing, and each has to find its beginning in every list.
+        most_tasks: usize,
+    },
+}
+
+impl Partition {
+    /// How many tasks a pass over these lists has, at least 1.
+    pub(crate) fn num_tasks(self, index: &Index, terms: &[QueryTerm], pass: Pass) -> u32 {
+        match self {
+            Self::Documents { parts } => parts,
+            Self::Blocks { most_tasks } => {
+                let num_blocks = leader(index, terms, pass).len();
+                num_blocks.div_ceil(blocks_a_task(num_blocks, most_tasks, pass)).max(1) as u32
+            }
+        }
+    }
+
+    /// The documents of a run of tasks.
+    pub(crate) fn range(self, index: &Index, terms: &[QueryTerm], pass: Pass, tasks: Range<u32>) -> Range<DocId> {
+        match self {
+            Self::Documents { parts } => {
+                let bound = |task: u32| match u64::from(index.num_docs()) * u64::from(task) / u64::from(parts) {
+                    _ if task >= parts => DocId::END,
+                    doc => DocId(doc as u32),
+                };
+                bound(tasks.start)..bound(tasks.end)
+            }
+            Self::Blocks { most_tasks } => {
+                let last_docs = leader(index, terms, pass);
+                let step = blocks_a_task(last_docs.len(), most_tasks, pass);
+                let bound = |task: u32| match task as usize * step {
+                    0 => DocId(0),
+                    // The last task takes what comes after the list's end, too: other lists may go on there.
+                    blocks if blocks >= last_docs.len() => DocId::END,
+                    blocks => DocId(last_docs[blocks - 1] + 1),
+                };
+                bound(tasks.start)..bound(tasks.end)
+            }
+        }
+    }
+}
+
+/// The last documents of the blocks of the list that a pass is cut by.
+fn leader<'a>(index: &'a Index, terms: &[QueryTerm], pass: Pass) -> &'a [u32] {
+    let leader = match pass {
+        Pass::And => terms.first(),
+        Pass::Or => terms.last(),
+    };
+    leader.map_or(&[], |term| index.list(term.term).last_docs())
+}
+
+fn blocks_a_task(num_blocks: usize, most_tasks: usize, pass: Pass) -> usize {
+    let blocks = match pass {
+        Pass::And => AND_BLOCKS,
+        Pass::Or => OR_BLOCKS,
+    };
+    blocks.max(num_blocks.div_ceil(most_tasks.min(MAX_TASKS)))
+}

@@ -1,0 +1,162 @@
+//! A core's part of the work: claim a task, search it, deposit what was found.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::pool::{Claim, Schedule, Slot, TaskPool};
+use crate::base::ids::{DocId, TermId};
+use crate::query::{Mode, Query, QueryTerm};
+use crate::search::cpu::executor::CpuExecutor;
+use crate::search::cpu::executor::{ALL_DOCS, Pass, needs_or};
+use crate::search::{ExecError, Executor, Hit, MAX_K};
+
+/// What one thread needs to take part: an executor, and room for a query and its results.
+#[derive(Debug)]
+pub struct Worker {
+    number: usize,
+    /// The sequential executor that searches each task.
+    pub executor: CpuExecutor,
+    /// If the executor has an index of its own: its terms, by the query's; [`ABSENT`] where it has no such list.
+    part_terms: Option<Arc<[u32]>>,
+    terms: Vec<QueryTerm>,
+    own_terms: Vec<QueryTerm>,
+    hits: Vec<Hit>,
+    /// By slot: the last epoch in which the worker's own task was taken.
+    seen: Box<[u64]>,
+    /// The slot in which there was work last: queries are begun in the order of slots.
+    look_first: usize,
+}
+
+/// Stands for a term that a part of the index lacks.
+pub const ABSENT: u32 = u32::MAX;
+
+impl Worker {
+    /// Worker `number`, for pools of `slots` slots.
+    pub fn new(number: usize, slots: usize, executor: CpuExecutor, part_terms: Option<Arc<[u32]>>) -> Self {
+        Self {
+            number,
+            executor,
+            part_terms,
+            terms: Vec::with_capacity(Query::MAX_TERMS),
+            own_terms: Vec::with_capacity(Query::MAX_TERMS),
+            hits: Vec::with_capacity(MAX_K),
+            seen: vec![0; slots].into(),
+            look_first: 0,
+        }
+    }
+
+    /// Answers a query that is not worth sharing; the worker's executor must have the whole index.
+    pub(crate) fn search_alone(
+        &mut self,
+        query: &Query,
+        mode: Mode,
+        k: usize,
+        hits: &mut Vec<Hit>,
+    ) -> Result<(), ExecError> {
+        let searched = catch_unwind(AssertUnwindSafe(|| self.executor.search(query, mode, k, hits)));
+        if searched.is_err() {
+            self.executor = self.executor.clone_for_worker();
+        }
+        searched.unwrap_or(Err(ExecError::Panicked)).map(|_| ())
+    }
+
+    /// Works on the first query that has an unclaimed task: up to `most_claims` claims. Whether there was any.
+    pub(crate) fn work(&mut self, pool: &TaskPool, most_claims: usize) -> bool {
+        let num_slots = pool.slots.len();
+        (0..num_slots).any(|step| {
+            let slot = (self.look_first + step) % num_slots;
+            let worked = self.work_at(pool, slot, most_claims);
+            if worked {
+                self.look_first = slot;
+            }
+            worked
+        })
+    }
+
+    /// Works on the query in slot `slot`: up to `most_claims` claims. Whether there was a task to claim.
+    pub(crate) fn work_at(&mut self, pool: &TaskPool, slot: usize, most_claims: usize) -> bool {
+        let place = &pool.slots[slot];
+        let Some(claim) = self.claim(pool, slot) else { return false };
+        let (pass, k) = place.read(&mut self.terms);
+        // Nobody else can finish the query before this worker has said that it is done: it says so once, at its end.
+        let mut claimed = claim.tasks.len() as u32;
+        let searched = catch_unwind(AssertUnwindSafe(|| {
+            self.executor.best().reset(k);
+            place.take_back(self.number, self.executor.best());
+            self.search(pool, place, pass, claim);
+            for _ in 1..most_claims {
+                let Some(claim) = self.claim(pool, slot) else { break };
+                claimed += claim.tasks.len() as u32;
+                self.search(pool, place, pass, claim);
+            }
+            self.executor.best().drain_into(&mut self.hits);
+            // Without those that stand in for other cores' documents.
+            self.hits.retain(|hit| hit.doc < DocId::END);
+            place.deposit(self.number, &self.hits);
+        }));
+        if searched.is_err() {
+            place.fail();
+            // Its scratch memory is in whatever state the panic left it.
+            self.executor = self.executor.clone_for_worker();
+        }
+        if place.finish(claimed) {
+            self.settle(pool, place, k);
+        }
+        true
+    }
+
+    fn claim(&mut self, pool: &TaskPool, slot: usize) -> Option<Claim> {
+        let place = &pool.slots[slot];
+        match pool.schedule {
+            Schedule::Dynamic => place.claim(|_| 1),
+            Schedule::Guided => place.claim(|left| left / (2 * (1 + pool.idle.load(Ordering::Relaxed) as u32))),
+            Schedule::Static => {
+                let claim = place.claim_own(self.number as u32, self.seen[slot])?;
+                self.seen[slot] = claim.epoch;
+                Some(claim)
+            }
+        }
+    }
+
+    /// Searches claimed tasks, with the threshold that all cores together have reached.
+    fn search(&mut self, pool: &TaskPool, place: &Slot, pass: Pass, claim: Claim) {
+        place.lift(self.executor.best());
+        self.search_claim(pool, pass, claim);
+        place.raise_threshold(self.executor.best());
+    }
+
+    fn search_claim(&mut self, pool: &TaskPool, pass: Pass, claim: Claim) {
+        let Some(part_terms) = &self.part_terms else {
+            let range = pool.partition.range(self.executor.index(), &self.terms, pass, claim.tasks);
+            self.executor.search_range(&self.terms, pass, range);
+            return;
+        };
+        // A part holds the documents of its range and no others. Terms keep the weights that they
+        // have in the whole index.
+        let own_term = |term: &QueryTerm| {
+            let own = part_terms[term.term.index()];
+            (own != ABSENT).then_some(QueryTerm { term: TermId(own), ..*term })
+        };
+        self.own_terms.clear();
+        self.own_terms.extend(self.terms.iter().filter_map(own_term));
+        let is_hopeless = pass == Pass::And && self.own_terms.len() < self.terms.len();
+        if !is_hopeless && !self.own_terms.is_empty() {
+            self.executor.search_range(&self.own_terms, pass, ALL_DOCS);
+        }
+    }
+
+    /// Ends the query that this worker finished last; or begins its OR, in which this worker takes part like any other.
+    fn settle(&mut self, pool: &TaskPool, place: &Slot, k: usize) {
+        self.executor.best().reset(k);
+        place.merge(self.executor.best());
+        let found = self.executor.best().len();
+        if place.wants_or() && !place.has_failed() && needs_or(found, k, self.terms.len()) {
+            let num_tasks = pool.partition.num_tasks(self.executor.index(), &self.terms, Pass::Or);
+            place.publish_pass(Pass::Or, num_tasks);
+        } else {
+            self.executor.best().drain_into(&mut self.hits);
+            place.answer(&self.hits);
+        }
+    }
+}

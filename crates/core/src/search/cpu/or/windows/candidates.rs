@@ -1,0 +1,120 @@
+//! Documents that may still enter, with their scores so far: arrays that shrink from term to term.
+//!
+//! Eight candidates are taken at once: their scores are compared with what they must exceed, and those that do are
+//! moved to the front by one shuffle. There is no branch on any one candidate: whether a document stays is as hard
+//! to foresee as a coin.
+
+use std::ops::Range;
+
+use crate::search::cpu::simd::{Docs, STEP, sift};
+
+/// Candidates, ascending; at most `MOST` at a time.
+#[derive(Debug)]
+pub(crate) struct Candidates<const MOST: usize> {
+    docs: Box<[u32]>,
+    scores: Box<[f32]>,
+    shares: Box<[f32]>,
+    len: usize,
+}
+
+impl<const MOST: usize> Default for Candidates<MOST> {
+    fn default() -> Self {
+        // Eight are written at once, however few are kept.
+        let floats = || vec![0.0; MOST + STEP].into();
+        Self { docs: vec![0; MOST + STEP].into(), scores: floats(), shares: floats(), len: 0 }
+    }
+}
+
+impl<const MOST: usize> Candidates<MOST> {
+    /// How many there are.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Documents and scores.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, f32)> {
+        self.docs[..self.len].iter().copied().zip(self.scores[..self.len].iter().copied())
+    }
+
+    /// The documents.
+    #[inline(always)]
+    pub(crate) fn docs(&self) -> &[u32] {
+        &self.docs[..self.len]
+    }
+
+    /// Forgets all of them.
+    #[inline(always)]
+    pub(crate) fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Keeps the first `len` only.
+    #[inline(always)]
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
+    /// Appends those of eight documents, ascending and behind the others, whose scores are above `needed`.
+    #[inline(always)]
+    pub(crate) fn push_above(&mut self, docs: Docs<'_>, scores: &[f32; STEP], needed: f32) {
+        if let (Some(kept_docs), Some(kept_scores)) =
+            (self.docs[self.len..].first_chunk_mut(), self.scores[self.len..].first_chunk_mut())
+        {
+            self.len += sift(docs, scores, None, needed, (kept_docs, kept_scores));
+        }
+    }
+
+    /// Appends a document behind the others if its score is above `needed`.
+    #[inline(always)]
+    pub(crate) fn push_one_above(&mut self, doc: u32, score: f32, needed: f32) {
+        self.docs[self.len] = doc;
+        self.scores[self.len] = score;
+        self.len += usize::from(score > needed);
+    }
+
+    /// The documents of candidates, and room for what is to be added to their scores.
+    #[inline(always)]
+    pub(crate) fn shares_mut(&mut self, range: Range<usize>) -> impl Iterator<Item = (u32, &mut f32)> {
+        self.docs[range.clone()].iter().copied().zip(&mut self.shares[range])
+    }
+
+    /// Adds their shares to the candidates of `range` and moves those with a score above `needed` to place `kept`,
+    /// which is not behind the range's start; tells the place behind them.
+    #[inline(always)]
+    pub(crate) fn sieve(&mut self, range: Range<usize>, mut kept: usize, needed: f32) -> usize {
+        let mut at = range.start;
+        while at + STEP <= range.end
+            && let Some(docs) = self.docs[at..].first_chunk()
+            && let Some(scores) = self.scores[at..].first_chunk::<STEP>()
+            && let Some(shares) = self.shares[at..].first_chunk::<STEP>()
+        {
+            let (mut kept_docs, mut kept_scores) = ([0; STEP], [0.0; STEP]);
+            let kept_here = (&mut kept_docs, &mut kept_scores);
+            let count = sift(Docs::These(docs), scores, Some(shares), needed, kept_here);
+            self.docs[kept..kept + STEP].copy_from_slice(&kept_docs);
+            self.scores[kept..kept + STEP].copy_from_slice(&kept_scores);
+            kept += count;
+            at += STEP;
+        }
+        for at in at..range.end {
+            let (doc, score) = (self.docs[at], self.scores[at] + self.shares[at]);
+            self.docs[kept] = doc;
+            self.scores[kept] = score;
+            kept += usize::from(score > needed);
+        }
+        kept
+    }
+
+    /// As [`sieve`](Self::sieve), but adds nothing.
+    #[inline(always)]
+    pub(crate) fn sieve_as_they_are(&mut self, range: Range<usize>, mut kept: usize, needed: f32) -> usize {
+        for at in range {
+            let (doc, score) = (self.docs[at], self.scores[at]);
+            self.docs[kept] = doc;
+            self.scores[kept] = score;
+            kept += usize::from(score > needed);
+        }
+        kept
+    }
+}

@@ -1,0 +1,200 @@
+//! A window of documents, and the block of a list that was decoded last in it.
+
+use std::ops::Range;
+
+use super::candidates::Candidates;
+use crate::base::ids::DocId;
+use crate::index::{BLOCK_LEN, BlockBuffer, Bm25, PostingList};
+use crate::search::cpu::blocks::{Term, find_block, first_geq};
+use crate::search::cpu::scoring::score_block;
+
+/// So few candidates in a block are looked up one by one; more, without a branch that could be mispredicted.
+const FEW_CANDIDATES: usize = 3;
+
+/// One window of documents and what is known of the terms inside it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window<'a> {
+    /// Its first document.
+    pub(crate) start: u32,
+    /// One past its last document, at most as many further as [`window_docs`](super::scorer::window_docs) says.
+    pub(crate) end: u32,
+    /// Upper bound of each term's share of a score; 0 where the list has no posting inside.
+    pub(crate) bounds: &'a [f32],
+    /// Each list's first block with a last document of at least `start`.
+    pub(crate) first_blocks: &'a [u32],
+    /// Documents with a term before this one are not looked at: that has been done.
+    pub(crate) first_term: usize,
+    /// Terms from here on are looked up, even where they are essential.
+    pub(crate) end_of_essential: usize,
+}
+
+/// The block of a list that was decoded last.
+#[derive(Debug)]
+pub(crate) struct DecodedBlock {
+    pub(crate) buffer: BlockBuffer,
+    /// [`NO_BLOCK`] if none is.
+    block: usize,
+    len: usize,
+    has_freqs: bool,
+    /// Its postings' shares of scores, if they are known: a block is scored as a whole.
+    pub(crate) shares: [f32; BLOCK_LEN],
+    has_shares: bool,
+}
+
+const NO_BLOCK: usize = usize::MAX;
+
+impl Default for DecodedBlock {
+    fn default() -> Self {
+        Self {
+            buffer: BlockBuffer::default(),
+            block: NO_BLOCK,
+            len: 0,
+            has_freqs: false,
+            shares: [0.0; BLOCK_LEN],
+            has_shares: false,
+        }
+    }
+}
+
+impl DecodedBlock {
+    /// Forgets the block: another list follows.
+    pub(crate) fn reset(&mut self) {
+        self.block = NO_BLOCK;
+    }
+
+    /// Decodes and scores the next block from `block` on with postings inside the window and a bound above `needed`,
+    /// and tells which of its postings those are; `None` if there is none. `block` moves past it.
+    #[inline(always)]
+    pub(crate) fn next_run(
+        &mut self,
+        term: &Term<'_>,
+        norms: &[f32],
+        window: &Window<'_>,
+        needed: f32,
+        block: &mut usize,
+    ) -> Option<Range<usize>> {
+        let last_docs = term.list.last_docs();
+        while let Some(&last_doc) = last_docs.get(*block) {
+            let current = *block;
+            // The next block begins past this one's end: it may have nothing to do with the window.
+            *block = if last_doc < window.end - 1 { current + 1 } else { usize::MAX };
+            if term.block_bound(current) <= needed {
+                continue;
+            }
+            self.decode(&term.list, current);
+            let docs = &self.buffer.docs;
+            let begin = if docs[0] < window.start { first_geq(docs, window.start) } else { 0 };
+            let stop = if last_doc < window.end { self.len } else { first_geq(docs, window.end).min(self.len) };
+            if begin < stop {
+                self.score(term, norms);
+                return Some(begin..stop);
+            }
+        }
+        None
+    }
+
+    /// Adds the share of a non-essential term to all candidates, block by block from `first_block` on, and keeps those
+    /// with a sum above `needed`.
+    #[inline(always)]
+    pub(crate) fn look_up<const MOST: usize>(
+        &mut self,
+        term: &Term<'_>,
+        first_block: u32,
+        norms: &[f32],
+        candidates: &mut Candidates<MOST>,
+        needed: f32,
+    ) {
+        let last_docs = term.list.last_docs();
+        let (mut next, mut kept) = (0, 0);
+        let mut block = first_block as usize;
+        while let Some(&doc) = candidates.docs().get(next) {
+            block = find_block(last_docs, block, doc);
+            let last_doc = last_docs.get(block).copied().unwrap_or(u32::MAX);
+            let behind = next + candidates.docs()[next..].partition_point(|&doc| doc <= last_doc);
+            // What a candidate in this block must have for the block's best to lift it above `needed`.
+            let bound = if block < last_docs.len() { term.block_bound(block) } else { 0.0 };
+            let alive = kept..candidates.sieve_as_they_are(next..behind, kept, needed - bound);
+            next = behind;
+            if alive.is_empty() || block == last_docs.len() {
+                kept = alive.end;
+                continue;
+            }
+            self.decode(&term.list, block);
+            if alive.len() <= FEW_CANDIDATES {
+                // Most are not in the list: of a block's frequencies few are asked for.
+                for (doc, share) in candidates.shares_mut(alive.clone()) {
+                    let position = first_geq(&self.buffer.docs, doc);
+                    *share = if self.buffer.docs[position] == doc {
+                        Bm25::score(term.weight, term.list.freq_at(block, position), norms[doc as usize])
+                    } else {
+                        0.0
+                    };
+                }
+            } else {
+                self.decode_freqs(&term.list);
+                for (doc, share) in candidates.shares_mut(alive.clone()) {
+                    let position = first_geq(&self.buffer.docs, doc);
+                    let freq = if self.buffer.docs[position] == doc { self.buffer.freqs[position] } else { 0 };
+                    *share = share_or_zero(term.weight, freq, norms[doc as usize]);
+                }
+            }
+            kept = candidates.sieve(alive, kept, needed);
+        }
+        candidates.truncate(kept);
+    }
+
+    /// Whether `doc` is in the list.
+    #[inline(always)]
+    pub(crate) fn contains(&mut self, term: &Term<'_>, doc: u32) -> bool {
+        if let Some(probe) = term.probe {
+            return probe.contains(doc);
+        }
+        let last_docs = term.list.last_docs();
+        // Documents tend to ascend.
+        let is_ahead = |block: usize| last_docs.get(block.wrapping_sub(1)).is_some_and(|&before| before < doc);
+        let block = find_block(last_docs, if is_ahead(self.block) { self.block } else { 0 }, doc);
+        if block == last_docs.len() {
+            return false;
+        }
+        self.decode(&term.list, block);
+        self.buffer.docs[first_geq(&self.buffer.docs, doc)] == doc
+    }
+
+    #[inline(always)]
+    fn decode(&mut self, list: &PostingList<'_>, block: usize) {
+        if self.block != block {
+            self.len = list.decode_docs(block, &mut self.buffer.docs);
+            // Searching takes all 128 places in order; a tail's free places count as past the end.
+            self.buffer.docs[self.len..].fill(DocId::END.0);
+            self.block = block;
+            self.has_freqs = false;
+            self.has_shares = false;
+        }
+    }
+
+    #[inline(always)]
+    fn score(&mut self, term: &Term<'_>, norms: &[f32]) {
+        if !self.has_shares {
+            self.decode_freqs(&term.list);
+            let (docs, freqs) = (&self.buffer.docs[..self.len], &self.buffer.freqs[..self.len]);
+            score_block(docs, freqs, term.weight, norms, &mut self.shares[..self.len]);
+            self.has_shares = true;
+        }
+    }
+
+    #[inline(always)]
+    fn decode_freqs(&mut self, list: &PostingList<'_>) {
+        if !self.has_freqs {
+            list.decode_freqs(self.block, &mut self.buffer.freqs);
+            self.has_freqs = true;
+        }
+    }
+}
+
+/// A posting's share; 0 for a frequency of 0, which stands for no posting.
+#[inline(always)]
+pub(crate) fn share_or_zero(weight: f32, freq: u32, norm: f32) -> f32 {
+    // A norm of 0 would make it 0 / 0. The least number above it changes no other quotient: added to
+    // 1 or more, it is lost.
+    Bm25::score(weight, freq, norm.max(f32::MIN_POSITIVE))
+}

@@ -1,0 +1,138 @@
+//! Finding a GPU: the one place that says why none can be used.
+
+use std::sync::Arc;
+
+use cudarc::driver::sys::CUdevice_attribute as Attribute;
+use cudarc::driver::{CudaContext, CudaStream, sys};
+
+use super::{GpuError, GpuInfo};
+use crate::base::ids::DeviceId;
+
+/// The oldest driver that reads our kernels, as CUDA encodes versions: 12.4.
+const MIN_DRIVER_VERSION: i32 = 12_040;
+/// What the L2 cache fetches from memory at a time, if it may choose: neighbours of what is read are often read next.
+const L2_FETCH_BYTES: usize = 128;
+/// The oldest compute capability that they are compiled for: Turing.
+const MIN_CAPABILITY: (i32, i32) = (7, 5);
+
+/// The GPUs of this machine, usable or too old.
+///
+/// # Errors
+/// [`GpuError::NoGpu`] if there is no driver, or one too old.
+pub fn list_gpus() -> Result<Vec<GpuInfo>, GpuError> {
+    check_driver()?;
+    let count = CudaContext::device_count().map_err(|e| GpuError::no_gpu(&e))?;
+    (0..u32::try_from(count).unwrap_or(0)).map(|ordinal| Ok(Device::open_any(DeviceId(ordinal))?.info)).collect()
+}
+
+/// A GPU in use.
+#[derive(Clone, Debug)]
+pub struct Device {
+    /// The driver's context of this GPU.
+    pub context: Arc<CudaContext>,
+    /// Name, memory and limits of this GPU.
+    pub info: GpuInfo,
+    pub(crate) multiprocessors: u32,
+}
+
+impl Device {
+    /// Opens the GPU of this number.
+    ///
+    /// # Errors
+    /// [`GpuError::NoGpu`], with the reason.
+    pub fn open(ordinal: DeviceId) -> Result<Self, GpuError> {
+        check_driver()?;
+        let count = CudaContext::device_count().map_err(|e| GpuError::no_gpu(&e))?;
+        if i64::from(ordinal.0) >= i64::from(count) {
+            return Err(GpuError::NoGpu(format!(
+                "there is no GPU {ordinal}: the driver sees {count}, numbered from 0"
+            )));
+        }
+        let device = Self::open_any(ordinal)?;
+        let capability = device.info.capability;
+        if capability < MIN_CAPABILITY {
+            return Err(GpuError::NoGpu(format!(
+                "{} has compute capability {}.{}, expected {}.{} or newer",
+                device.info.name, capability.0, capability.1, MIN_CAPABILITY.0, MIN_CAPABILITY.1
+            )));
+        }
+        Ok(device)
+    }
+
+    fn open_any(ordinal: DeviceId) -> Result<Self, GpuError> {
+        let open = || {
+            let context = CudaContext::new(ordinal.index())?;
+            // SAFETY: whoever allocates here uses a buffer on one stream alone, or awaits what is written to it before
+            // others read it. So no stream needs to wait for another one.
+            unsafe { context.disable_event_tracking() };
+            context.bind_to_thread()?;
+            // A hint: GPUs that don't know it are as fast as they were.
+            // SAFETY: it concerns this context alone, which is this thread's.
+            let _ = unsafe { sys::cuCtxSetLimit(sys::CUlimit::CU_LIMIT_MAX_L2_FETCH_GRANULARITY, L2_FETCH_BYTES) };
+            let info = GpuInfo {
+                ordinal,
+                name: context.name()?,
+                memory_bytes: context.total_mem()? as u64,
+                capability: context.compute_capability()?,
+            };
+            let multiprocessors = context.attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+            Ok(Self { context, info, multiprocessors: multiprocessors.unsigned_abs() })
+        };
+        open().map_err(|e| GpuError::no_gpu(&e))
+    }
+
+    /// A new stream.
+    ///
+    /// # Errors
+    /// If the driver refuses.
+    pub fn new_stream(&self) -> Result<Arc<CudaStream>, GpuError> {
+        self.context.new_stream().map_err(|e| GpuError::of("making a stream", &e))
+    }
+
+    /// A new event that notes its time.
+    pub fn new_event(&self) -> Result<cudarc::driver::CudaEvent, cudarc::driver::DriverError> {
+        self.context.new_event(Some(sys::CUevent_flags::CU_EVENT_DEFAULT))
+    }
+
+    /// An error unless so many bytes of device memory are free.
+    ///
+    /// # Errors
+    /// [`GpuError::DoesNotFit`].
+    pub fn check_room(&self, needed_bytes: u64) -> Result<(), GpuError> {
+        let free_bytes = self.free_bytes()?;
+        if needed_bytes > free_bytes {
+            return Err(GpuError::DoesNotFit { needed_bytes, free_bytes });
+        }
+        Ok(())
+    }
+
+    /// Bytes of device memory that are free now.
+    pub fn free_bytes(&self) -> Result<u64, GpuError> {
+        let (free, _total) =
+            self.context.mem_get_info().map_err(|e| GpuError::of("asking for free device memory", &e))?;
+        Ok(free as u64)
+    }
+}
+
+/// Checks that the driver is there and new enough, before anything else asks for one of its functions: the binding
+/// panics where a library or a function is missing.
+fn check_driver() -> Result<(), GpuError> {
+    // SAFETY: loading NVIDIA's driver library runs its initialisers and nothing else.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(GpuError::NoGpu("no NVIDIA driver on this machine (libcuda.so.1 not found)".to_owned()));
+    }
+    let mut version = 0;
+    // SAFETY: writes one integer, which outlives the call; every driver has this function, and it needs no context.
+    unsafe { sys::cuDriverGetVersion(&raw mut version) }.result().map_err(|e| GpuError::no_gpu(&e))?;
+    if version < MIN_DRIVER_VERSION {
+        return Err(GpuError::NoGpu(format!(
+            "the NVIDIA driver supports CUDA {}.{}, expected {}.{} or newer (update the driver)",
+            version / 1000,
+            version % 1000 / 10,
+            MIN_DRIVER_VERSION / 1000,
+            MIN_DRIVER_VERSION % 1000 / 10
+        )));
+    }
+    // Where a driver is installed but no GPU is plugged in, this is what fails.
+    cudarc::driver::result::init().map_err(|e| GpuError::no_gpu(&e))
+}

@@ -1,0 +1,117 @@
+//! Memory of the host for scattered reads by the GPU.
+//!
+//! Reads across the bus that follow no order wait for the translation of their addresses. In pages of two megabytes the H200
+//! reads twice as many pieces a second as in the system's of four kilobytes (117 against 61 million, whatever their size up to
+//! 256 bytes), so these are asked for first. A driver or machine that has none gives page-locked memory of small pages, which
+//! is the same but for that.
+
+use std::mem::MaybeUninit;
+
+use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
+use cudarc::driver::{DriverError, PinnedHostSlice};
+
+use super::Device;
+
+/// Bytes in the host's memory, for the GPU to write and to read.
+#[derive(Debug)]
+pub(crate) struct HostMemory {
+    address: u64,
+    /// What gives them back.
+    owner: Owner,
+}
+
+#[derive(Debug)]
+enum Owner {
+    Large { _pages: LargePages },
+    Small { _pages: PinnedHostSlice<u32> },
+}
+
+/// A range of addresses with large pages of the host behind it.
+#[derive(Debug)]
+struct LargePages {
+    device: Device,
+    address: u64,
+    bytes: usize,
+    handle: sys::CUmemGenericAllocationHandle,
+}
+
+impl HostMemory {
+    /// So many words, of which nothing is known.
+    ///
+    /// # Errors
+    /// If the host has not so much that can be locked.
+    pub(crate) fn new(device: &Device, words: usize) -> Result<Self, DriverError> {
+        if let Ok(pages) = LargePages::new(device, 4 * words) {
+            return Ok(Self { address: pages.address, owner: Owner::Large { _pages: pages } });
+        }
+        let flags = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
+        // SAFETY: the GPU writes every word before it reads it; the host reads none.
+        let mut pages = unsafe { device.context.alloc_pinned_with_flags::<u32>(words, flags) }?;
+        Ok(Self { address: pages.as_mut_ptr()? as u64, owner: Owner::Small { _pages: pages } })
+    }
+
+    /// Where they are, for the GPU.
+    pub(crate) fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Whether they are in large pages.
+    pub(crate) fn has_large_pages(&self) -> bool {
+        matches!(self.owner, Owner::Large { .. })
+    }
+}
+
+impl LargePages {
+    fn new(device: &Device, bytes: usize) -> Result<Self, DriverError> {
+        device.context.bind_to_thread()?;
+        // Where the driver does not tell the GPU's node, the first one.
+        let node = device.context.attribute(Attribute::CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID)?.max(0);
+        // SAFETY: zero is a value of each of its fields but the two that are set to others at once.
+        let mut wanted: sys::CUmemAllocationProp = unsafe {
+            let mut wanted = MaybeUninit::<sys::CUmemAllocationProp>::zeroed();
+            (*wanted.as_mut_ptr()).type_ = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
+            (*wanted.as_mut_ptr()).location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA;
+            wanted.assume_init()
+        };
+        wanted.location.id = node;
+        let mut access = sys::CUmemAccessDesc {
+            location: wanted.location,
+            flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+        };
+        access.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
+        access.location.id = device.info.ordinal.0 as i32;
+        let granularity = sys::CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_MINIMUM;
+        let (mut page_bytes, mut address, mut handle) = (0, 0, 0);
+        // SAFETY: each call gets what the one before gave, and writes to numbers that outlive it.
+        unsafe {
+            sys::cuMemGetAllocationGranularity(&raw mut page_bytes, &raw const wanted, granularity).result()?;
+            let bytes = bytes.max(1).next_multiple_of(page_bytes.max(1));
+            sys::cuMemCreate(&raw mut handle, bytes, &raw const wanted, 0).result()?;
+            let reserved = sys::cuMemAddressReserve(&raw mut address, bytes, 0, 0, 0).result();
+            if let Err(error) = reserved {
+                let _ = sys::cuMemRelease(handle);
+                return Err(error);
+            }
+            // From here on dropping it gives all back.
+            let pages = Self { device: device.clone(), address, bytes, handle };
+            sys::cuMemMap(address, bytes, 0, handle, 0).result()?;
+            sys::cuMemSetAccess(address, bytes, &raw const access, 1).result()?;
+            Ok(pages)
+        }
+    }
+}
+
+impl Drop for LargePages {
+    fn drop(&mut self) {
+        if self.device.context.bind_to_thread().is_err() {
+            return;
+        }
+        // SAFETY: they were reserved, created and mapped together, or mapping failed, which unmapping then says; whoever
+        // enqueued work that uses them has waited for it.
+        unsafe {
+            let _ = sys::cuMemUnmap(self.address, self.bytes);
+            let _ = sys::cuMemRelease(self.handle);
+            let _ = sys::cuMemAddressFree(self.address, self.bytes);
+        }
+    }
+}

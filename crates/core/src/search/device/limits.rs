@@ -1,0 +1,133 @@
+//! What this GPU can do at best: the rates and latencies that everything else is a fraction of.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DriverError};
+use cudarc::nvrtc::Ptx;
+
+use super::host_reads::HostReads;
+use super::{Device, GpuError, shape};
+use crate::base::ids::DeviceId;
+use crate::base::quantile::median;
+
+/// Words of what is copied: 1 GiB, many times any cache.
+const COPY_WORDS: usize = 1 << 28;
+/// Bytes of copies from the host: the latency of small ones, the rate of large ones.
+const HOST_COPY_BYTES: [usize; 4] = [10_000, 1 << 20, 16 << 20, 256 << 20];
+/// Launches that are timed, one by one and in a row.
+const LAUNCHES: usize = 1000;
+
+/// A kernel that does nothing, in the driver's own language: what is left of a launch is what a launch takes.
+const NOTHING_PTX: &str = "\
+.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry nothing() { ret; }
+";
+/// Threads that do nothing.
+const THREADS: u32 = 128;
+
+/// The limits of one GPU, as measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceLimits {
+    /// The GPU's name.
+    pub device: String,
+    /// Bytes a second of a copy from device memory to device memory, read and written together.
+    pub copy_rate: f64,
+    /// Microseconds from a launch to the return of the call that waits for it.
+    pub launch_and_wait_us: f64,
+    /// Microseconds from launch to launch of kernels that do nothing, none waited for.
+    pub launch_us: f64,
+    /// Copies from page-locked host memory: bytes, and microseconds from the call to the end of the wait.
+    pub host_copies: Vec<(usize, f64)>,
+    /// Scattered reads of the host's memory.
+    pub host_reads: HostReads,
+}
+
+impl DeviceLimits {
+    /// Measures a GPU; each number is the median of `repeats`, of launches of a thousand.
+    ///
+    /// # Errors
+    /// [`GpuError::NoGpu`] if there is none, [`GpuError::DoesNotFit`] if 2 GiB of its memory are not free.
+    pub fn measure(ordinal: DeviceId, repeats: usize) -> Result<Self, GpuError> {
+        let device = Device::open(ordinal)?;
+        let stream = device.new_stream()?;
+        device.check_room(2 * 4 * COPY_WORDS as u64)?;
+        let host_reads = HostReads::measure(&device, repeats)?;
+        let measure = || {
+            let nothing = device.context.load_module(Ptx::from_src(NOTHING_PTX))?.load_function("nothing")?;
+            let copy_us = copy_us(&device, &stream, repeats)?;
+            let (launch_and_wait_us, launch_us) = launches_us(&stream, &nothing)?;
+            let host_copies = HOST_COPY_BYTES.into_iter().map(|bytes| host_copy(&stream, bytes, repeats));
+            Ok(Self {
+                device: device.info.name.clone(),
+                copy_rate: 2.0 * 4.0 * COPY_WORDS as f64 / copy_us * 1e6,
+                launch_and_wait_us,
+                launch_us,
+                host_copies: host_copies.collect::<Result<_, _>>()?,
+                host_reads: host_reads.clone(),
+            })
+        };
+        measure().map_err(|e: DriverError| GpuError::of("measuring the device", &e))
+    }
+
+    /// Bytes a second of the largest copy from page-locked host memory.
+    pub fn host_copy_rate(&self) -> f64 {
+        self.host_copies.last().map_or(f64::NAN, |&(bytes, us)| bytes as f64 / us * 1e6)
+    }
+}
+
+fn copy_us(device: &Device, stream: &Arc<CudaStream>, repeats: usize) -> Result<f64, DriverError> {
+    let (started, finished) = (device.new_event()?, device.new_event()?);
+    let d_source: CudaSlice<u32> = stream.alloc_zeros(COPY_WORDS)?;
+    let mut d_target: CudaSlice<u32> = stream.alloc_zeros(COPY_WORDS)?;
+    let mut times_us = Vec::with_capacity(repeats);
+    for run in 0..=repeats {
+        started.record(stream)?;
+        stream.memcpy_dtod(&d_source, &mut d_target)?;
+        finished.record(stream)?;
+        finished.synchronize()?;
+        if run > 0 {
+            times_us.push(f64::from(started.elapsed_ms(&finished)?) * 1e3);
+        }
+    }
+    Ok(median(times_us))
+}
+
+/// Microseconds of a launch that is waited for, and of one that is not.
+fn launches_us(stream: &Arc<CudaStream>, nothing: &CudaFunction) -> Result<(f64, f64), DriverError> {
+    // SAFETY: the kernel takes no argument, reads nothing and writes nothing.
+    let launch = || unsafe { stream.launch_builder(nothing).launch(shape(1, THREADS)) }.map(drop);
+    let mut waited_us = Vec::with_capacity(LAUNCHES);
+    for _ in 0..LAUNCHES {
+        let began = Instant::now();
+        launch()?;
+        stream.synchronize()?;
+        waited_us.push(began.elapsed().as_secs_f64() * 1e6);
+    }
+    let began = Instant::now();
+    for _ in 0..LAUNCHES {
+        launch()?;
+    }
+    stream.synchronize()?;
+    Ok((median(waited_us), began.elapsed().as_secs_f64() * 1e6 / LAUNCHES as f64))
+}
+
+fn host_copy(stream: &Arc<CudaStream>, bytes: usize, repeats: usize) -> Result<(usize, f64), DriverError> {
+    // SAFETY: all bytes are written before they are copied.
+    let mut source = unsafe { stream.context().alloc_pinned::<u8>(bytes) }?;
+    source.as_mut_slice()?.fill(1);
+    let mut d_target: CudaSlice<u8> = stream.alloc_zeros(bytes)?;
+    stream.synchronize()?;
+    let mut times_us = Vec::with_capacity(repeats);
+    for run in 0..=repeats {
+        let began = Instant::now();
+        stream.memcpy_htod(&source, &mut d_target)?;
+        stream.synchronize()?;
+        if run > 0 {
+            times_us.push(began.elapsed().as_secs_f64() * 1e6);
+        }
+    }
+    Ok((bytes, median(times_us)))
+}

@@ -1,0 +1,469 @@
+//! A batch of queries as the device will read it: batch.cuh is the other side.
+//!
+//! ```text
+//! input    entries | terms | drivers, hints (first launch) | drivers, hints (second) | tiled | sampled | sorted later
+//! launch   score_batch ─▶ score_tiles (sample) ─▶ score_tiles ─▶ score_batch (second stages) ─▶ merge_topk
+//! results  number, keys | number, keys | ...  | postings scored, began, ended
+//! ```
+//!
+//! Queries of all modes and numbers of results mix. Nearly all batches are one launch; the others are for what only
+//! some queries need: tiles, the second stage of AND+OR, more results than a warp sorts. A batch that is small enough
+//! travels as a kernel parameter, so that no copy need arrive before the launch.
+
+use bytemuck::{Pod, cast_slice};
+
+use super::arguments::{
+    BatchArgument, BatchEntry, IS_LAST, NEEDS_ALL, NO_GATE, SCORES_ALL, SMALL_INPUT_WORDS, SORTS_LATER, SmallInput,
+    TermEntry, TileEntry, WARP_K,
+};
+use super::kernels::TILE_DOCS;
+use super::plan::{Plan, Pruning, num_blocks};
+use super::share::DriverShares;
+use super::terms::TermTable;
+use crate::query::Mode;
+use crate::search::Request;
+
+/// Candidates that a query has room for: with seeds there are seldom more; those with more run again, alone.
+const CANDIDATES: usize = 4096;
+const CANDIDATES_A_RESULT: usize = 16;
+/// Words that tell what was scored, and when a batch began and ended.
+const END: usize = 3;
+/// Blocks that the lists of a batch have at most, unless it is of one query: a launch's items are fewer, and counted in
+/// 32 bits.
+const MAX_BLOCKS: u64 = 1 << 30;
+/// Tiles are sampled first where they have this many postings or more on average: then a sample finds a threshold that
+/// spares the others most of their candidates.
+const SAMPLED_POSTINGS: u64 = 64;
+/// ... and where there are at least so many tiles for each one of the sample,
+const SAMPLED_TILES: u32 = 4;
+/// ... and where so many results are wanted: for fewer, the first tiles of a single launch find as good a threshold.
+const SAMPLED_K: u32 = 64;
+
+/// What there is room for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// Entries: queries, and second stages of queries.
+    pub(super) entries: usize,
+    /// Words of the input.
+    pub(super) input_words: usize,
+    /// Words of the results.
+    pub(super) result_words: usize,
+    /// Candidates of all queries together.
+    pub(super) candidates: usize,
+    /// Whether all that is for candidates is for one query.
+    pub(super) is_for_one: bool,
+}
+
+/// The machine that work is shared out to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Machine {
+    pub(super) warps: u32,
+    pub(super) multiprocessors: u32,
+}
+
+/// A request of a batch, in the order in which they came.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Planned {
+    pub(super) plan: Plan,
+    /// Its terms, among those of the batch.
+    pub(super) first_term: u32,
+    pub(super) place: Place,
+}
+
+/// Where a request is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It has no term: nowhere.
+    Nowhere,
+    /// In the batch, from this word of the results on.
+    At(u32),
+    /// By itself: it needs more room than a batch has.
+    Alone,
+}
+
+/// Launches of one batch, with what they are passed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Launches {
+    /// Words of the input.
+    pub(super) input_len: usize,
+    /// Whether it travels as a parameter.
+    pub(super) is_small: bool,
+    pub(super) scored: Option<BatchArgument>,
+    pub(super) sampled: Option<BatchArgument>,
+    pub(super) tiled: Option<BatchArgument>,
+    pub(super) scored_again: Option<BatchArgument>,
+    pub(super) sorted: Option<(BatchArgument, u32)>,
+}
+
+impl Launches {
+    /// Where it will be told what was scored, and when the batch began and ended, in words of the results: behind them.
+    pub(super) fn end_at(&self) -> Option<usize> {
+        self.scored.or(self.tiled).map(|batch| batch.end_at as usize)
+    }
+}
+
+/// A batch in the making; its memory is used again.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) planned: Vec<Planned>,
+    pub(super) terms: Vec<TermEntry>,
+    entries: Vec<BatchEntry>,
+    first: DriverShares,
+    second: DriverShares,
+    tiled: Vec<TileEntry>,
+    sampled: Vec<TileEntry>,
+    later: Vec<u32>,
+    tiles: u32,
+    sampled_tiles: u32,
+    num_blocks: u64,
+    /// Of results and candidates, as far as they are given to queries.
+    result_words: usize,
+    candidates: usize,
+    /// Queries that the batch answers.
+    num_answered: u32,
+}
+
+/// What a query takes of a batch's room.
+struct Needs {
+    /// Blocks of lists that drive.
+    num_blocks: u64,
+    candidates: usize,
+    result_words: usize,
+}
+
+/// Places for candidates of a query.
+fn candidates(plan: &Plan, num_docs: u32, tiles: u32, room: &Room) -> usize {
+    let k = plan.query.k as usize;
+    let most = num_docs.max(1) as usize;
+    let by_lists = CANDIDATES + CANDIDATES_A_RESULT * k;
+    match plan.by_tiles {
+        _ if room.is_for_one => room.candidates,
+        // A stage before the tiles goes through lists.
+        true => (tiles as usize * k).max(by_lists).min(most),
+        false => by_lists.min(most),
+    }
+}
+
+impl Batch {
+    /// Forgets all requests.
+    pub(super) fn clear(&mut self) {
+        self.planned.clear();
+        self.terms.clear();
+        self.entries.clear();
+        self.first.clear();
+        self.second.clear();
+        self.tiled.clear();
+        self.sampled.clear();
+        self.later.clear();
+        (self.tiles, self.sampled_tiles, self.num_blocks) = (0, 0, 0);
+        (self.result_words, self.candidates, self.num_answered) = (0, 0, 0);
+    }
+
+    /// Adds a request if there is room for it; whether it was added. An empty batch takes any request.
+    #[inline]
+    pub(super) fn add(
+        &mut self,
+        table: &TermTable,
+        &Request { query, mode, k }: &Request<'_>,
+        pruning: Pruning,
+        room: &Room,
+        machine: Machine,
+    ) -> bool {
+        let first_term = self.terms.len();
+        let plan = Plan::new(table, query, mode, k, pruning, &mut self.terms);
+        self.add_planned(plan, first_term, table.num_docs(), room, machine)
+    }
+
+    /// As [`Batch::add`], for a plan whose terms are the last ones.
+    pub(super) fn add_planned(
+        &mut self,
+        plan: Plan,
+        first_term: usize,
+        num_docs: u32,
+        room: &Room,
+        machine: Machine,
+    ) -> bool {
+        let planned = |place| Planned { plan, first_term: first_term as u32, place };
+        let terms_of = &self.terms[first_term..];
+        if terms_of.is_empty() {
+            self.planned.push(planned(Place::Nowhere));
+            return true;
+        }
+        let by_tiles = plan.by_tiles;
+        let tiles = num_docs.div_ceil(TILE_DOCS).max(1);
+        let needs = Needs {
+            num_blocks: terms_of[..plan.num_drivers(plan.mode == Mode::And)]
+                .iter()
+                .map(num_blocks)
+                .map(u64::from)
+                .sum(),
+            candidates: candidates(&plan, num_docs, tiles, room),
+            result_words: 1 + plan.query.k as usize,
+        };
+        if !self.has_room(&needs, terms_of.len(), room, machine) {
+            if self.entries.is_empty() {
+                self.planned.push(planned(Place::Alone));
+                return true;
+            }
+            self.terms.truncate(first_term);
+            return false;
+        }
+        self.planned.push(planned(Place::At(self.result_words as u32)));
+        let last = self.add_entries(&plan, first_term, needs.candidates);
+        if by_tiles {
+            self.add_tiles(last, tiles, machine);
+        }
+        self.num_blocks += needs.num_blocks;
+        self.result_words += needs.result_words;
+        self.candidates += needs.candidates;
+        self.num_answered += 1;
+        true
+    }
+
+    /// Whether one more query fits, of so many terms.
+    fn has_room(&self, needs: &Needs, num_terms: usize, room: &Room, machine: Machine) -> bool {
+        self.entries.len() + 2 <= room.entries
+            && self.candidates + needs.candidates <= room.candidates
+            && self.result_words + needs.result_words + END <= room.result_words
+            && self.input_words(num_terms, needs.num_blocks, machine) <= room.input_words
+            && (self.entries.is_empty() || self.num_blocks + needs.num_blocks <= MAX_BLOCKS)
+    }
+
+    /// Adds the entries of a query, one or two, with its lists' shares of the work but for tiles. The last one's number.
+    fn add_entries(&mut self, plan: &Plan, first_term: usize, capacity: usize) -> u32 {
+        let number = self.entries.len() as u32;
+        let later = if plan.query.k as usize > WARP_K { SORTS_LATER } else { 0 };
+        let mut query = plan.query;
+        query.first_term = first_term as u32;
+        let entry = BatchEntry {
+            query,
+            num_items: 0,
+            result: self.result_words as u32,
+            candidates: self.candidates as u32,
+            capacity: capacity as u32,
+            gate: NO_GATE,
+            flags: IS_LAST | later,
+        };
+        let mut last = number;
+        let is_union = plan.mode != Mode::And;
+        if plan.mode != Mode::Or {
+            // What is tiled sorts by itself, but a stage before it has no such kernel behind it.
+            let flags = NEEDS_ALL | if is_union { later } else { IS_LAST | later };
+            self.entries.push(BatchEntry { flags, ..entry });
+            self.first.add(number, plan, &self.terms[first_term..], true);
+        }
+        if is_union {
+            let gate = if plan.mode == Mode::AndOr { number } else { NO_GATE };
+            last = self.entries.len() as u32;
+            let all = if plan.scores_all { SCORES_ALL } else { 0 };
+            self.entries.push(BatchEntry { gate, flags: entry.flags | all, ..entry });
+            if !plan.by_tiles {
+                let shares = if gate == NO_GATE { &mut self.first } else { &mut self.second };
+                shares.add(last, plan, &self.terms[first_term..], false);
+            }
+        }
+        // The tiles' kernel sorts itself, whatever k.
+        if later != 0 && !plan.by_tiles {
+            self.later.push(last);
+        }
+        last
+    }
+
+    /// Adds the tiles of an entry.
+    fn add_tiles(&mut self, number: u32, tiles: u32, machine: Machine) {
+        let entry = &mut self.entries[number as usize];
+        let terms = &self.terms[entry.query.first_term as usize..];
+        let postings: u64 = terms.iter().map(|term| u64::from(term.doc_freq)).sum();
+        let pays = entry.query.k >= SAMPLED_K
+            && tiles >= SAMPLED_TILES * machine.multiprocessors
+            && postings >= SAMPLED_POSTINGS * u64::from(tiles);
+        let sample_stride = if pays { tiles / machine.multiprocessors } else { 0 };
+        entry.num_items = tiles;
+        self.tiled.push(TileEntry { query: number, first_item: self.tiles, sample_stride });
+        self.tiles += tiles;
+        if pays {
+            self.sampled.push(TileEntry { query: number, first_item: self.sampled_tiles, sample_stride });
+            self.sampled_tiles += tiles.div_ceil(sample_stride);
+        }
+    }
+
+    /// Words of the input, at most, with one more query of so many terms and blocks.
+    fn input_words(&self, more_terms: usize, more_blocks: u64, machine: Machine) -> usize {
+        let entries = self.entries.len() + 2;
+        let drivers = self.first.len() + self.second.len() + 2 * more_terms;
+        let hints = 2 * DriverShares::most_hints(entries, self.num_blocks + more_blocks, drivers, machine.warps);
+        12 * entries
+            + 5 * (self.terms.len() + more_terms)
+            + 4 * drivers
+            + hints
+            + 3 * (self.tiled.len() + self.sampled.len() + 2)
+            + self.later.len()
+            + 40
+    }
+
+    /// Whether the input may travel as a parameter, which has no hints.
+    fn is_small(&self) -> bool {
+        let drivers = 4 * (self.first.len() + self.second.len());
+        let len = 12 * self.entries.len() + (5 * self.terms.len()).next_multiple_of(4) + drivers;
+        len <= SMALL_INPUT_WORDS && self.tiled.is_empty() && self.later.is_empty()
+    }
+
+    /// Whether nothing is to be launched.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Shares the work out and says what is to be launched; `write` is then to be called with room for the input.
+    pub(super) fn finish(&mut self, machine: Machine) -> Launches {
+        let is_small = self.is_small();
+        self.first.share_out(&mut self.entries, machine.warps, !is_small);
+        self.second.share_out(&mut self.entries, machine.warps, !is_small);
+        let mut len = 0;
+        let mut place = |words: usize| {
+            let at = len;
+            // Everything begins at a multiple of 16 bytes.
+            len = (len + words).next_multiple_of(4);
+            at as u32
+        };
+        let words = |bytes: usize| bytes / 4;
+        let common = BatchArgument {
+            queries_at: place(words(size_of_val(self.entries.as_slice()))),
+            terms_at: place(words(size_of_val(self.terms.as_slice()))),
+            num_queries: self.num_answered,
+            end_at: self.result_words as u32,
+            ..BatchArgument::default()
+        };
+        let mut scored = |shares: &DriverShares| BatchArgument {
+            drivers_at: place(words(size_of_val(shares.drivers.as_slice()))),
+            hints_at: place(shares.hints.len()),
+            num_drivers: shares.drivers.len() as u32,
+            num_items: shares.num_items,
+            num_first_items: shares.num_first_items,
+            item_rows: shares.item_rows,
+            ..common
+        };
+        let [first, second] = [&self.first, &self.second].map(|shares| (!shares.is_empty()).then(|| scored(shares)));
+        let mut tiles = |tiled: &[TileEntry], num_items| {
+            let tiles_at = place(words(size_of_val(tiled)));
+            (num_items > 0).then_some(BatchArgument { tiles_at, num_tiled: tiled.len() as u32, num_items, ..common })
+        };
+        let tiled = tiles(&self.tiled, self.tiles);
+        let sampled = tiles(&self.sampled, self.sampled_tiles);
+        let later_at = place(self.later.len());
+        let num_later = self.later.len() as u32;
+        let sorted = (num_later > 0).then_some((BatchArgument { later_at, ..common }, num_later));
+        let mut launches =
+            Launches { input_len: len, is_small, scored: first, sampled, tiled, scored_again: second, sorted };
+        // A second stage never comes without a first one.
+        let earliest = [&mut launches.scored, &mut launches.sampled, &mut launches.tiled];
+        if let Some(batch) = earliest.into_iter().flatten().next() {
+            batch.is_first = 1;
+        }
+        launches
+    }
+
+    /// Writes the input, from first to last.
+    pub(super) fn write(&self, launches: &Launches, input: &mut [u32]) {
+        let mut len = 0;
+        append(input, &mut len, &self.entries);
+        append(input, &mut len, &self.terms);
+        for shares in [&self.first, &self.second].into_iter().filter(|shares| !shares.is_empty()) {
+            append(input, &mut len, &shares.drivers);
+            append(input, &mut len, &shares.hints);
+        }
+        append(input, &mut len, &self.tiled);
+        append(input, &mut len, &self.sampled);
+        append(input, &mut len, &self.later);
+        debug_assert_eq!(len, launches.input_len);
+    }
+
+    /// The input as a parameter, if it is small enough.
+    pub(super) fn small_input(&self, launches: &Launches) -> Option<SmallInput> {
+        launches.is_small.then(|| {
+            let mut small = SmallInput { words: [0; SMALL_INPUT_WORDS] };
+            self.write(launches, &mut small.words);
+            small
+        })
+    }
+}
+
+/// Appends items to the words that travel to the device.
+fn append<T: Pod>(input: &mut [u32], len: &mut usize, items: &[T]) {
+    let words: &[u32] = cast_slice(items);
+    input[*len..*len + words.len()].copy_from_slice(words);
+    *len = (*len + words.len()).next_multiple_of(4);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::tests::plan;
+    use super::*;
+
+    const ROOM: Room =
+        Room { entries: 64, input_words: 1 << 16, result_words: 4000, candidates: 400_000, is_for_one: false };
+    const MACHINE: Machine = Machine { warps: 4224, multiprocessors: 132 };
+
+    /// Adds a query of lists of these lengths and bounds.
+    fn add(batch: &mut Batch, lists: &[(u32, f32)], mode: Mode, k: usize) -> bool {
+        let (mut plan, terms) = plan(lists, 0.5, mode);
+        plan.query.k = k as u32;
+        let first = batch.terms.len();
+        batch.terms.extend(terms);
+        batch.add_planned(plan, first, 1_000_000, &ROOM, MACHINE)
+    }
+
+    #[test]
+    fn gpu_batch_of_mixed_modes_has_a_second_launch_for_second_stages_only() {
+        let mut batch = Batch::default();
+        let lists = [(2000, 3.0), (90_000, 1.0)];
+        for mode in Mode::ALL {
+            assert!(add(&mut batch, &lists, mode, 10));
+        }
+        let launches = batch.finish(MACHINE);
+        assert!(launches.is_small && launches.tiled.is_none() && launches.sorted.is_none());
+        // AND and AND+OR drive by one list each, OR by two, and so does the union of AND+OR.
+        let (first, second) = (launches.scored.unwrap(), launches.scored_again.unwrap());
+        assert_eq!((first.num_drivers, second.num_drivers), (4, 2));
+        assert_eq!((first.is_first, second.is_first, first.num_queries, first.end_at), (1, 0, 3, 33));
+        let input = batch.small_input(&launches).unwrap();
+        let entries: &[BatchEntry] = cast_slice(&input.words[..4 * 12]);
+        assert_eq!(entries.iter().map(|entry| entry.gate).collect::<Vec<_>>(), [NO_GATE, NO_GATE, NO_GATE, 2]);
+        assert_eq!(entries[2].flags, NEEDS_ALL);
+        assert_eq!(entries[2].result, entries[3].result);
+        assert_eq!(entries.iter().map(|entry| entry.num_items).sum::<u32>(), first.num_items + second.num_items);
+    }
+
+    #[test]
+    fn gpu_batch_sorts_many_results_later_and_tiles_where_all_would_be_looked_up() {
+        let mut batch = Batch::default();
+        assert!(add(&mut batch, &[(2000, 3.0)], Mode::Or, 10));
+        assert!(add(&mut batch, &[(2000, 3.0)], Mode::Or, 129));
+        assert!(add(&mut batch, &[(400_000, 1.0); 12], Mode::AndOr, 1000));
+        let launches = batch.finish(MACHINE);
+        assert!(!launches.is_small);
+        assert_eq!(launches.sorted.map(|(_, num_later)| num_later), Some(1));
+        assert_eq!(launches.tiled.map(|tiled| (tiled.num_tiled, tiled.num_items)), Some((1, 123)));
+        assert_eq!(launches.scored.unwrap().num_drivers, 3);
+        assert!(launches.scored_again.is_none());
+        let mut input = vec![0; launches.input_len];
+        batch.write(&launches, &mut input);
+    }
+
+    #[test]
+    fn gpu_batch_ends_where_there_is_no_more_room_and_takes_the_rest_later() {
+        let mut batch = Batch::default();
+        let mut added = 0;
+        while add(&mut batch, &[(2000, 3.0)], Mode::Or, 10) {
+            added += 1;
+        }
+        // Two entries may be needed; 4256 candidates each.
+        assert_eq!(added, 63);
+        assert_eq!((batch.planned.len(), batch.terms.len()), (63, 63));
+        batch.clear();
+        // What no batch has room for runs alone, and what has no term nowhere.
+        assert!(add(&mut batch, &[(400_000, 1.0); 12], Mode::Or, 5000));
+        assert!(add(&mut batch, &[], Mode::Or, 10));
+        assert_eq!(batch.planned.iter().map(|one| one.place).collect::<Vec<_>>(), [Place::Alone, Place::Nowhere]);
+        assert!(batch.is_empty());
+    }
+}

@@ -1,0 +1,521 @@
+//! Running queries on a GPU: one at a time, in batches, and batch after batch.
+//!
+//! ```text
+//! search          lone.rs: one launch, straight from lists to results
+//! search_batch    submit, then wait for all
+//! submit ──▶ chunks of the batch ──▶ slots, in turn ──▶ poll
+//!               prepare, launch        each a stream      read what has come
+//! ```
+//!
+//! A large batch goes to the device in chunks, so that the next one is prepared while the one before runs, and the end of
+//! one, when few warps are left, is the beginning of another. Slots are given out in turn and batches end in order, so
+//! that a slot that is needed and not free is the one that is read next.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use cudarc::driver::DriverError;
+
+use super::accepted::check;
+use super::batch::{Place, Room};
+use super::lists::DeviceLists;
+use super::lone::LoneRunner;
+use super::slot::{End, Slot, Taken};
+use super::tiered::GpuMemory;
+use super::upload::{UploadOptions, UploadReport};
+use crate::base::ids::DeviceId;
+use crate::base::machine::Class;
+use crate::index::{Bm25, Index};
+use crate::query::{Mode, Query};
+use crate::search::device::{Device, GpuError};
+use crate::search::{Answers, ExecError, Execution, Executor, Hit, PIPELINE_DEPTH, Pipeline, Request};
+
+/// Chunks under way at most.
+const SLOTS: usize = 6;
+/// Chunks that a batch is cut into at least, so that the next is prepared while one runs, ...
+const CHUNKS: usize = 3;
+/// ... unless they would be smaller than this.
+const SMALL_CHUNK: usize = 128;
+/// Requests of a chunk at most.
+const MAX_CHUNK: usize = 1024;
+/// What a chunk has room for: with ten results each, about a thousand queries' candidates.
+const CHUNK_ROOM: Room = Room {
+    entries: 2 * MAX_CHUNK,
+    input_words: 1 << 19,
+    result_words: 1 << 18,
+    candidates: 9 << 19,
+    is_for_one: false,
+};
+/// Requests ahead of the one that is planned, whose terms are asked for.
+const AHEAD: usize = 4;
+/// Of no more requests than this, results are read as they come; else when all are there.
+const READ_AT_ONCE: usize = 64;
+
+/// One stream of a GPU for queries alone, and some for batches.
+#[derive(Debug)]
+pub struct GpuExecutor {
+    pub(super) lone: LoneRunner,
+    slots: Vec<Slot>,
+    next_slot: usize,
+    slots_in_use: usize,
+    /// Batches under way, the oldest first.
+    flights: VecDeque<Flight>,
+    /// Answers whose memory is used again.
+    spare: Vec<Answers>,
+    postings_scored: u64,
+}
+
+/// A batch under way.
+#[derive(Debug, Default)]
+struct Flight {
+    len: usize,
+    /// Its slots that have not been read.
+    slots: VecDeque<usize>,
+    answers: Answers,
+    host_us: f64,
+    device_ns: u64,
+    ended_ns: u64,
+    /// Postings of lists that drive which were scored.
+    scored: u64,
+    /// Why it is lost.
+    lost: Option<String>,
+}
+
+impl Flight {
+    /// Adds the time of a chunk, which may have run beside the one before.
+    fn add(&mut self, end: End) {
+        self.device_ns += end.ended_ns.saturating_sub(end.began_ns.max(self.ended_ns));
+        self.ended_ns = self.ended_ns.max(end.ended_ns);
+        self.scored += end.scored;
+    }
+}
+
+impl GpuExecutor {
+    /// Copies `index` to the machine's first GPU and makes ready to search it with `bm25`.
+    ///
+    /// # Errors
+    /// [`GpuError::NoGpu`] if there is none to use, [`GpuError::DoesNotFit`] if its memory is too small.
+    pub fn new(index: &Arc<Index>, bm25: Bm25) -> Result<Self, ExecError> {
+        Self::with_progress(index, bm25, &|_, _| ())
+    }
+
+    /// As [`GpuExecutor::new`]; `progress` is called with the bytes that have been copied so far, and with all there
+    /// are.
+    ///
+    /// # Errors
+    /// As [`GpuExecutor::new`].
+    pub fn with_progress(index: &Arc<Index>, bm25: Bm25, progress: &dyn Fn(u64, u64)) -> Result<Self, ExecError> {
+        Self::on_device(DeviceId(0), index, bm25, None, progress)
+    }
+
+    /// As [`GpuExecutor::with_progress`], on the GPU of this number, and with no more of the index in its memory than
+    /// `memory` allows.
+    ///
+    /// # Errors
+    /// As [`GpuExecutor::new`]; [`GpuError::BadBudget`] if what must lie there exceeds the budget, or the budget what is free.
+    pub fn on_device(
+        ordinal: DeviceId,
+        index: &Arc<Index>,
+        bm25: Bm25,
+        memory: Option<&GpuMemory>,
+        progress: &dyn Fn(u64, u64),
+    ) -> Result<Self, ExecError> {
+        let device = Device::open(ordinal)?;
+        let stream = device.new_stream()?;
+        let kernels = Arc::new(super::kernels::Kernels::load(&device, &stream)?);
+        let room = LoneRunner::room(index, &device);
+        let reserved_bytes = Slot::bytes(&room) + SLOTS as u64 * Slot::bytes(&CHUNK_ROOM);
+        let options = UploadOptions { memory, ..UploadOptions::reserving(reserved_bytes) };
+        let lists = DeviceLists::upload(&device, &stream, &kernels, index, bm25, options, progress)?;
+        Self::assemble(LoneRunner::new(device, kernels, Arc::new(lists), room)?)
+    }
+
+    /// Another executor on the same GPU, which shares this one's copy of the index.
+    ///
+    /// # Errors
+    /// If device memory is too small for its buffers.
+    pub fn for_another_stream(&self) -> Result<Self, ExecError> {
+        let room = self.lone.slot.room;
+        self.lone.device.check_room(Slot::bytes(&room) + SLOTS as u64 * Slot::bytes(&CHUNK_ROOM))?;
+        let (kernels, lists) = (Arc::clone(&self.lone.kernels), Arc::clone(&self.lone.lists));
+        Self::assemble(LoneRunner::new(self.lone.device.clone(), kernels, lists, room)?)
+    }
+
+    fn assemble(lone: LoneRunner) -> Result<Self, ExecError> {
+        let slot = |_| {
+            let stream = lone.device.new_stream()?;
+            let slot = Slot::new(&lone.device, stream, CHUNK_ROOM);
+            slot.map_err(|e| GpuError::of("allocating buffers for batches", &e))
+        };
+        let slots = (0..SLOTS).map(slot).collect::<Result<Vec<_>, _>>()?;
+        let (flights, spare) = (VecDeque::new(), Vec::new());
+        Ok(Self { lone, slots, next_slot: 0, slots_in_use: 0, flights, spare, postings_scored: 0 })
+    }
+
+    /// What the upload of the index took.
+    #[must_use]
+    pub fn upload_report(&self) -> UploadReport {
+        self.lone.lists.report
+    }
+
+    /// From now on passes over no more than `pruning` says: to measure what each part of it is worth. Answers stay the same.
+    pub fn set_pruning(&mut self, pruning: super::Pruning) {
+        self.lone.pruning = pruning;
+    }
+
+    /// Microseconds of the device from scores to sorted results, of the last query that ran alone.
+    pub fn topk_us(&self) -> f64 {
+        self.lone.topk_us
+    }
+
+    /// Whether a query goes through all its lists by tiles of documents.
+    pub fn goes_by_tiles(&self, query: &Query, mode: Mode, k: usize) -> bool {
+        super::plan::Plan::new(&self.lone.lists.terms, query, mode, k, self.lone.pruning, &mut Vec::new()).by_tiles
+    }
+
+    /// Postings of lists that drive which were scored for the last batch; those of tiles, where all are, not counted.
+    pub fn postings_scored(&self) -> u64 {
+        self.postings_scored
+    }
+
+    /// Prepares and launches a batch; waits only where all slots are under way.
+    fn start(&mut self, batch: &[Request<'_>]) -> Result<(), ExecError> {
+        batch.iter().try_for_each(|request| check(request.query, request.k))?;
+        self.lone.check(|| doing(batch.len(), 0))?;
+        let answers = self.spare.pop().unwrap_or_default();
+        let mut flight = Flight { len: batch.len(), answers, ..Flight::default() };
+        flight.answers.clear();
+        self.flights.push_back(flight);
+        let chunk_len = batch.len().div_ceil(CHUNKS).clamp(SMALL_CHUNK, MAX_CHUNK);
+        let mut next = 0;
+        while next < batch.len() {
+            if self.slots_in_use == self.slots.len()
+                && let Err(error) = self.read_oldest()
+            {
+                self.flights.pop_back();
+                return Err(error);
+            }
+            let began = Instant::now();
+            let first = next;
+            let slot = &mut self.slots[self.next_slot];
+            slot.batch.clear();
+            while next < batch.len() && next - first < chunk_len {
+                if let Some(ahead) = batch.get(next + AHEAD) {
+                    self.lone.lists.terms.prefetch(&ahead.query.terms);
+                }
+                let LoneRunner { lists, pruning, machine, .. } = &self.lone;
+                if !slot.batch.add(&lists.terms, &batch[next], *pruning, &slot.room, *machine) {
+                    break;
+                }
+                next += 1;
+            }
+            let launched = slot.launch(&self.lone.kernels, &self.lone.lists, self.lone.machine);
+            if let Err(error) = launched {
+                let error = self.failed(doing(batch.len(), first), &error);
+                self.flights.pop_back();
+                return Err(error);
+            }
+            let flight = self.flights.back_mut().expect("it was pushed above");
+            flight.slots.push_back(self.next_slot);
+            flight.host_us += began.elapsed().as_secs_f64() * 1e6;
+            self.slots_in_use += 1;
+            self.next_slot = (self.next_slot + 1) % self.slots.len();
+        }
+        Ok(())
+    }
+
+    /// Waits for the oldest slot under way and reads it.
+    fn read_oldest(&mut self) -> Result<(), ExecError> {
+        let Some(place) = self.flights.iter().position(|flight| !flight.slots.is_empty()) else { return Ok(()) };
+        let flight = &mut self.flights[place];
+        let number = flight.slots.pop_front().expect("it has one");
+        self.slots_in_use -= 1;
+        let slot = &mut self.slots[number];
+        let len = flight.len;
+        let error = match read_slot(slot, &mut self.lone, flight) {
+            Ok(()) => return Ok(()),
+            Err(ReadError::Driver(error)) => self.lone.failed(doing(len, 0), &error),
+            Err(ReadError::Fault(message)) => GpuError::Failed { doing: doing(len, 0), message }.into(),
+            Err(ReadError::Alone(error)) => error,
+        };
+        // Its slot is no longer among those under way, and still it is lost.
+        self.flights[place].lost = Some(error.to_string());
+        self.lose_all(&error.to_string());
+        Err(error)
+    }
+
+    /// Makes an error of a failed call, and all slots as new; notes that the device is lost if it is.
+    fn failed(&mut self, doing: String, error: &DriverError) -> ExecError {
+        let error = self.lone.failed(doing, error);
+        self.lose_all(&error.to_string());
+        error
+    }
+
+    /// Gives up all batches under way.
+    fn lose_all(&mut self, why: &str) {
+        for flight in &mut self.flights {
+            if !flight.slots.is_empty() {
+                flight.lost = Some(why.to_owned());
+                flight.slots.clear();
+            }
+        }
+        self.slots_in_use = 0;
+        for slot in &mut self.slots {
+            if slot.reset().is_err() {
+                self.lone.broken.get_or_insert_with(|| format!("the GPU stopped at an earlier error: {why}"));
+            }
+        }
+    }
+
+    /// Replaces `answers` by those of a batch that has been read.
+    fn finish(&mut self, mut flight: Flight, answers: &mut Answers) -> Result<Execution, ExecError> {
+        if let Some(message) = flight.lost {
+            return Err(GpuError::Failed { doing: doing(flight.len, 0), message }.into());
+        }
+        self.postings_scored = flight.scored;
+        std::mem::swap(answers, &mut flight.answers);
+        self.spare.push(flight.answers);
+        Ok(Execution { device_us: Some(flight.device_ns as f64 * 1e-3), host_us: Some(flight.host_us) })
+    }
+}
+
+/// Why a slot could not be read.
+enum ReadError {
+    Driver(DriverError),
+    Fault(String),
+    /// A query that had to run alone failed.
+    Alone(ExecError),
+}
+
+impl From<DriverError> for ReadError {
+    fn from(error: DriverError) -> Self {
+        Self::Driver(error)
+    }
+}
+
+/// Waits for a slot's results and appends them to its batch's answers.
+fn read_slot(slot: &mut Slot, lone: &mut LoneRunner, flight: &mut Flight) -> Result<(), ReadError> {
+    if slot.batch.planned.len() > READ_AT_ONCE {
+        while !slot.has_ended() {
+            slot.spin()?;
+        }
+    }
+    let began = Instant::now();
+    let mut hits = std::mem::take(&mut lone.hits);
+    for number in 0..slot.batch.planned.len() {
+        let planned = slot.batch.planned[number];
+        let k = planned.plan.query.k as usize;
+        let taken = match planned.place {
+            Place::At(word) => slot.take_results(word as usize, k, &mut hits)?,
+            Place::Alone => Taken::TooMany,
+            Place::Nowhere => {
+                hits.clear();
+                Taken::Hits
+            }
+        };
+        match taken {
+            Taken::Hits => {}
+            Taken::TooMany => {
+                let first = planned.first_term as usize;
+                let terms = &slot.batch.terms[first..first + planned.plan.query.num_terms as usize];
+                let device_us = lone.run(&planned.plan, terms, &mut hits).map_err(ReadError::Alone)?;
+                flight.device_ns += (device_us * 1e3) as u64;
+            }
+            Taken::Fault(message) => return Err(ReadError::Fault(format!("{message}, query {number}"))),
+        }
+        flight.answers.push(&hits);
+    }
+    lone.hits = hits;
+    if slot.batch.planned.len() > READ_AT_ONCE {
+        flight.host_us += began.elapsed().as_secs_f64() * 1e6;
+    }
+    if let Some(end) = slot.take_end()? {
+        flight.add(end);
+    }
+    Ok(())
+}
+
+/// What was being done, for an error.
+fn doing(num_queries: usize, first: usize) -> String {
+    format!(
+        "kernels `score_batch`, `score_tiles`, `merge_topk` for a batch of {num_queries} queries from number {first} on"
+    )
+}
+
+impl Pipeline for GpuExecutor {
+    fn depth(&self) -> usize {
+        PIPELINE_DEPTH
+    }
+
+    fn submit(&mut self, batch: &[Request<'_>]) -> Result<(), ExecError> {
+        assert!(self.flights.len() < PIPELINE_DEPTH, "{} batches are under way", self.flights.len());
+        self.start(batch)
+    }
+
+    fn poll(&mut self, answers: &mut Answers) -> Option<Result<Execution, ExecError>> {
+        while let Some(&number) = self.flights.front()?.slots.front() {
+            match self.slots[number].look() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => {
+                    let len = self.flights.front()?.len;
+                    self.failed(doing(len, 0), &error);
+                    break;
+                }
+            }
+            if self.read_oldest().is_err() {
+                break;
+            }
+        }
+        let flight = self.flights.pop_front()?;
+        Some(self.finish(flight, answers))
+    }
+}
+
+impl Executor for GpuExecutor {
+    fn class(&self) -> Class {
+        Class::GPU
+    }
+
+    fn device(&self) -> String {
+        let name = &self.lone.device.info.name;
+        match self.lone.lists.report {
+            UploadReport { host_bytes: 0, .. } => name.clone(),
+            UploadReport { device_bytes, host_bytes, .. } => {
+                let mb = |bytes: u64| bytes as f64 / 1e6;
+                format!("{name} with {:.1} of {:.1} MB of the index", mb(device_bytes), mb(device_bytes + host_bytes))
+            }
+        }
+    }
+
+    fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {
+        hits.clear();
+        check(query, k)?;
+        if query.terms.is_empty() {
+            return Ok(Execution { device_us: Some(0.0), host_us: None });
+        }
+        let device_us = self.lone.search(query, mode, k, hits)?;
+        Ok(Execution { device_us: Some(device_us), host_us: None })
+    }
+
+    fn search_batch(&mut self, batch: &[Request<'_>], answers: &mut Answers) -> Result<Execution, ExecError> {
+        if let [Request { query, mode, k }] = *batch {
+            answers.clear();
+            let mut hits = std::mem::take(&mut self.lone.hits);
+            let execution = self.search(query, mode, k, &mut hits);
+            answers.push(&hits);
+            self.lone.hits = hits;
+            return execution;
+        }
+        self.start(batch)?;
+        while self.flights.back().is_some_and(|flight| !flight.slots.is_empty()) {
+            // An error is kept with its batch.
+            let _ = self.read_oldest();
+        }
+        match self.flights.pop_back() {
+            Some(flight) => self.finish(flight, answers),
+            None => Ok(Execution::default()),
+        }
+    }
+
+    fn pipeline(&mut self) -> Option<&mut dyn Pipeline> {
+        Some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::super::lists::tests::open;
+    use super::super::plan::{Plan, Pruning};
+    use super::*;
+    use crate::base::ids::QueryId;
+    use crate::search::cpu::CpuExecutor;
+
+    const ALONE: &str = "exec::gpu::executor::tests::a_fault_alone_in_its_process";
+
+    #[test]
+    fn gpu_fault_names_kernel_and_query_and_the_cpu_goes_on() {
+        if open().is_none() {
+            return;
+        }
+        // A fault ends the device's context for a whole process: it gets one of its own.
+        let child =
+            Command::new(std::env::current_exe().unwrap()).args(["--exact", ALONE, "--ignored"]).output().unwrap();
+        let said = String::from_utf8_lossy(&child.stdout);
+        assert!(
+            child.status.success() && said.contains("1 passed"),
+            "{said}{}",
+            String::from_utf8_lossy(&child.stderr)
+        );
+    }
+
+    #[test]
+    fn gpu_answers_stay_the_same_whatever_is_passed_over() {
+        if open().is_none() {
+            return;
+        }
+        let list =
+            |step: usize, from: usize| (from as u32..60_000).step_by(step).map(|doc| (doc, 1 + doc % 7)).collect();
+        let lists: [(&str, Vec<(u32, u32)>); 4] =
+            [("every", list(1, 0)), ("few", list(401, 9)), ("many", list(3, 1)), ("some", list(17, 5))];
+        let index = Arc::new(Index::from_lists(&lists).unwrap());
+        let queries: Vec<Query> =
+            [&["few"][..], &["some", "many"], &["few", "many", "every"], &["many", "every", "some", "few"]]
+                .iter()
+                .map(|terms| Query::prepare(QueryId(0), "q", terms, &index).unwrap())
+                .collect();
+        let mut gpu = GpuExecutor::new(&index, index.built_with()).unwrap();
+        let mut cpu = CpuExecutor::new(Arc::clone(&index), index.built_with());
+        for (seeds, bounds) in [(true, true), (false, true), (true, false), (false, false)] {
+            gpu.set_pruning(Pruning { seeds, bounds });
+            for (mode, k) in Mode::ALL.into_iter().flat_map(|mode| [1, 10, 300].map(|k| (mode, k))) {
+                let batch: Vec<Request<'_>> = queries.iter().map(|query| Request { query, mode, k }).collect();
+                let mut together = Answers::default();
+                gpu.search_batch(&batch, &mut together).unwrap();
+                for (query, together) in queries.iter().zip(together.iter()) {
+                    let (mut expected, mut alone) = (Vec::new(), Vec::new());
+                    cpu.search(query, mode, k, &mut expected).unwrap();
+                    gpu.search(query, mode, k, &mut alone).unwrap();
+                    assert_eq!(alone, expected, "{mode}, k {k}, seeds {seeds}, bounds {bounds}");
+                    assert_eq!(together, expected, "{mode}, k {k}, seeds {seeds}, bounds {bounds}, in a batch");
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[ignore = "ends its process's device context: the test above runs it"]
+    fn a_fault_alone_in_its_process() {
+        if open().is_none() {
+            return;
+        }
+        let list = |step: usize| (0..10_000).step_by(step).map(|doc| (doc, 1 + doc % 3)).collect();
+        let lists: [(&str, Vec<(u32, u32)>); 2] = [("rare", list(7)), ("frequent", list(2))];
+        let index = Arc::new(Index::from_lists(&lists).unwrap());
+        let query = Query::prepare(QueryId(0), "seven", &["rare", "frequent"], &index).unwrap();
+        let mut gpu = GpuExecutor::new(&index, index.built_with()).unwrap();
+        let mut cpu = CpuExecutor::new(Arc::clone(&index), index.built_with());
+        let (mut found, mut expected) = (Vec::new(), Vec::new());
+        gpu.search(&query, Mode::And, 10, &mut found).unwrap();
+        cpu.search(&query, Mode::And, 10, &mut expected).unwrap();
+        assert_eq!(found, expected);
+
+        let mut terms = Vec::new();
+        let plan = Plan::new(&gpu.lone.lists.terms, &query, Mode::And, 10, Pruning::default(), &mut terms);
+        terms[0].first_block = u32::MAX; // 64 GiB behind the first block: nothing is there
+        let text = gpu.lone.run(&plan, &terms, &mut found).unwrap_err().to_string();
+        assert!(text.contains("`score_lone`") && text.contains("CUDA_ERROR"), "{text}");
+
+        let stopped = "stopped at an earlier error";
+        let text = gpu.search(&query, Mode::And, 10, &mut found).unwrap_err().to_string();
+        assert!(text.contains("query seven") && text.contains(stopped), "{text}");
+        let batch = [Request { query: &query, mode: Mode::And, k: 10 }; 2];
+        let text = gpu.search_batch(&batch, &mut Answers::default()).unwrap_err().to_string();
+        assert!(text.contains("a batch of 2 queries") && text.contains(stopped), "{text}");
+        cpu.search(&query, Mode::And, 10, &mut found).unwrap();
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,253 @@
+//! The index in device memory, in a layout made for searching there.
+//!
+//! The file's blocks save every bit: gaps, groups of their own widths, bitsets. On a GPU those cost more in
+//! instructions than they save in bandwidth, so that kernels turn each block into another form when the index is
+//! [uploaded](super::upload): documents as differences from the block's first, all of one width, so that any thread
+//! reads any of them alone; a byte a posting that bounds its impact; a directory that tells where a document would
+//! be. `kernels/lists.cuh` describes the form.
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
+
+use super::arguments::{BlockArgument, ListsArgument};
+use super::kernels::Kernels;
+use super::terms::TermTable;
+use super::tiered::Rows;
+use super::upload::{UploadOptions, UploadReport, Uploaded, upload};
+use crate::index::{Bm25, Index};
+use crate::search::ExecError;
+use crate::search::device::Device;
+
+/// All lists of an index in device memory, read only, with the norms of its documents for one set of BM25 parameters.
+#[derive(Debug)]
+pub(super) struct DeviceLists {
+    pub(super) host: Arc<Index>,
+    /// What planning asks of each term.
+    pub(super) terms: TermTable,
+    d_blocks: CudaSlice<BlockArgument>,
+    rows: Rows,
+    d_directory: CudaSlice<u32>,
+    d_norms: CudaSlice<u32>,
+    pub(super) report: UploadReport,
+}
+
+impl DeviceLists {
+    /// Brings `index` to the device and waits until it is there. `options` say what must stay free, and how much may lie there;
+    /// `progress` is called with the bytes that are copied, and with all that are to be.
+    ///
+    /// # Errors
+    /// [`GpuError::DoesNotFit`] if device memory is too small.
+    pub(super) fn upload(
+        device: &Device,
+        stream: &Arc<CudaStream>,
+        kernels: &Kernels,
+        index: &Arc<Index>,
+        bm25: Bm25,
+        options: UploadOptions<'_>,
+        progress: &dyn Fn(u64, u64),
+    ) -> Result<Self, ExecError> {
+        let uploaded = upload(device, stream, kernels, index, bm25, options, progress)?;
+        Ok(Self::new(index, bm25, uploaded))
+    }
+
+    fn new(index: &Arc<Index>, bm25: Bm25, uploaded: Uploaded) -> Self {
+        let Uploaded { d_blocks, rows, d_directory, d_norms, report } = uploaded;
+        let terms = TermTable::new(index, bm25);
+        Self { host: Arc::clone(index), terms, d_blocks, rows, d_directory, d_norms, report }
+    }
+
+    /// The lists as kernels take them.
+    pub(super) fn argument(&self, stream: &CudaStream) -> ListsArgument {
+        ListsArgument {
+            blocks: self.d_blocks.device_ptr(stream).0,
+            rows: self.rows.device_address(stream),
+            directory: self.d_directory.device_ptr(stream).0,
+            norms: self.d_norms.device_ptr(stream).0,
+            host_rows: self.rows.host_address(),
+            num_docs: self.host.num_docs(),
+            num_resident: self.rows.num_resident(),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::terms::shift;
+    use super::*;
+    use crate::base::ids::DeviceId;
+    use crate::base::random::Random;
+    use crate::index::BLOCK_LEN;
+    use crate::query::QueryTerm;
+    use crate::search::device::GpuError;
+    use crate::search::gpu::arguments::{DIRECTORY_STRIDE, NO_DIRECTORY};
+
+    /// A device to test on, with its kernels; none, and a word about it, where there is no GPU.
+    pub(in crate::search::gpu) fn open() -> Option<(Device, Arc<CudaStream>, Kernels)> {
+        let device = match Device::open(DeviceId(0)) {
+            Ok(device) => device,
+            Err(error) => {
+                assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {error}");
+                crate::skipped::skipped("no GPU");
+                return None;
+            }
+        };
+        let stream = device.context.new_stream().unwrap();
+        let kernels = Kernels::load(&device, &stream).unwrap();
+        Some((device, stream, kernels))
+    }
+
+    /// The host's reader of what the device holds: kernels/lists.cuh.
+    #[derive(Debug)]
+    pub(in crate::search::gpu) struct HostCopy {
+        pub(in crate::search::gpu) blocks: Vec<BlockArgument>,
+        pub(in crate::search::gpu) rows: Vec<u32>,
+        pub(in crate::search::gpu) directory: Vec<u32>,
+    }
+
+    impl HostCopy {
+        /// Asserts that the list whose blocks begin at `first_block` is this one, and its bounds are bounds.
+        pub(in crate::search::gpu) fn assert_list(
+            &self,
+            what: &str,
+            first_block: u32,
+            list: &[(u32, u32)],
+            norm: impl Fn(u32) -> f32,
+        ) {
+            for (number, postings) in list.chunks(BLOCK_LEN).enumerate() {
+                let block = Block { header: self.blocks[first_block as usize + number], rows: &self.rows };
+                assert_eq!(block.len(), postings.len(), "{what}, block {number}");
+                for (i, &(doc, freq)) in postings.iter().enumerate() {
+                    assert_eq!((block.doc(i), block.freq(i)), (doc, freq), "{what}, block {number}, {i}");
+                    let impact = Bm25::score(1.0, freq, norm(doc));
+                    assert!(impact <= block.impact_bound(i), "{what}, block {number}, {i}");
+                    assert!(impact + 0.01 >= block.impact_bound(i) - 0.01, "{what}, block {number}, {i}");
+                }
+            }
+        }
+
+        /// Asserts that the list's directory tells where its documents are.
+        pub(in crate::search::gpu) fn assert_directory(
+            &self,
+            what: &str,
+            first_block: u32,
+            list: &[(u32, u32)],
+            num_docs: u32,
+        ) {
+            let shift = shift(num_docs, list.len() as u32);
+            let entries = &self.directory[(DIRECTORY_STRIDE * u64::from(first_block)) as usize..];
+            for j in 0..=((num_docs - 1) >> shift) + 1 {
+                let before = list.partition_point(|&(doc, _)| u64::from(doc) < u64::from(j) << shift);
+                assert_eq!(entries[j as usize] as usize, before, "{what}, entry {j}");
+            }
+        }
+    }
+
+    struct Block<'a> {
+        header: BlockArgument,
+        rows: &'a [u32],
+    }
+
+    impl Block<'_> {
+        fn len(&self) -> usize {
+            (self.header.packing >> 12 & 127) as usize + 1
+        }
+
+        fn value(&self, row: u32, width: u32, i: usize) -> u32 {
+            if width == 0 {
+                return 0;
+            }
+            let bit = i as u32 / 4 * width;
+            let word = |bit: u32| u64::from(self.rows[(4 * (row + bit / 32)) as usize + i % 4]);
+            let both = word(bit) | word(bit + width - 1) << 32;
+            (both >> (bit % 32)) as u32 & (u32::MAX >> (32 - width))
+        }
+
+        fn doc(&self, i: usize) -> u32 {
+            self.header.first_doc + self.value(self.header.row, self.header.packing & 63, i)
+        }
+
+        fn freq(&self, i: usize) -> u32 {
+            1 + self.value(self.header.row + (self.header.packing >> 19), self.header.packing >> 6 & 63, i)
+        }
+
+        fn impact_bound(&self, i: usize) -> f32 {
+            let row = self.header.row + (self.header.packing >> 19) - self.len().div_ceil(16) as u32;
+            let byte = self.rows[4 * row as usize + i / 4] >> (8 * (i % 4)) & 255;
+            self.header.max_impact * byte as f32 / 255.0 * (1.0 + f32::EPSILON)
+        }
+    }
+
+    #[test]
+    fn gpu_lists_hold_what_the_file_holds() {
+        let num_docs = 400_000;
+        let mut random = Random::new(5, 0);
+        // Shorter than a block, dense, in bursts, with gaps and frequencies of many widths; documents up to the last
+        // one. The first list takes no payload.
+        let mut lists: Vec<(String, Vec<(u32, u32)>)> = vec![
+            ("a".to_owned(), (0..200).map(|doc| (doc, 1)).collect()),
+            ("last".to_owned(), vec![(num_docs - 1, 3)]),
+        ];
+        for (number, one_in) in [1, 2, 3, 9, 40, 300, 2000, 60_000].into_iter().enumerate() {
+            for len in [1, 2, 127, 128, 129, 255, 256, 257, 5000, 100_000] {
+                let (burst, max_freq) = (1 + random.below(3) * 40, 1 << random.below(20));
+                let mut doc = random.below(one_in);
+                let mut list = Vec::new();
+                while list.len() < len && doc < num_docs {
+                    list.push((doc, 1 + random.below(max_freq)));
+                    let spread = if random.below(20) == 0 { burst } else { 1 };
+                    doc += 1 + random.below(2 * one_in - 1) * spread;
+                }
+                lists.push((format!("t{number}-{len}"), list));
+            }
+        }
+        let index = Arc::new(Index::from_lists(&lists).unwrap());
+        let Some((device, stream, kernels)) = open() else { return };
+        let with_limit = |bm25, part_bytes, limit_bytes| {
+            let options = UploadOptions { part_bytes, limit_bytes, ..UploadOptions::reserving(0) };
+            upload(&device, &stream, &kernels, &index, bm25, options, &|_, _| ())
+        };
+        let bm25 = index.built_with();
+        // What is asked for before anything is known of the result, and then what is needed at least.
+        let needed = |limit_bytes| match with_limit(bm25, 1, limit_bytes) {
+            Err(ExecError::Gpu(GpuError::DoesNotFit { needed_bytes, free_bytes })) => {
+                assert!(free_bytes == limit_bytes && needed_bytes > free_bytes);
+                needed_bytes
+            }
+            other => panic!("{other:?}, expected a refusal"),
+        };
+        let least = needed(needed(0));
+        assert_eq!(needed(least - 1), least);
+
+        // In one part; then each list alone, of which none, some or all stay on the device.
+        let other_bm25 = Bm25 { k1: 0.9, b: 0.2, ..Bm25::default() };
+        let uploads = [
+            (bm25, with_limit(bm25, u64::MAX, u64::MAX)),
+            (bm25, with_limit(bm25, 1, least)),
+            (other_bm25, with_limit(other_bm25, 1, least + 200_000)),
+            (bm25, with_limit(bm25, 1, u64::MAX)),
+        ]
+        .map(|(bm25, uploaded)| (bm25, uploaded.unwrap()));
+        let [at_once, twice, some_twice, once] = uploads.each_ref().map(|(_, uploaded)| uploaded.report.copied_bytes);
+        assert!(twice > some_twice && some_twice > once && once == at_once, "{twice} {some_twice} {once} {at_once}");
+        for (bm25, uploaded) in uploads {
+            let lists_on_device = DeviceLists::new(&index, bm25, uploaded);
+            let copy = HostCopy {
+                blocks: stream.clone_dtoh(&lists_on_device.d_blocks).unwrap(),
+                rows: lists_on_device.rows.to_host(&stream),
+                directory: stream.clone_dtoh(&lists_on_device.d_directory).unwrap(),
+            };
+            stream.synchronize().unwrap();
+            let norms = bm25.norms(index.doc_lengths(), index.average_length());
+            for (name, list) in &lists {
+                let id = index.term(name).unwrap();
+                let term = lists_on_device.terms.entry(&QueryTerm { term: id, doc_freq: list.len() as u32, qtf: 1 });
+                copy.assert_list(name, term.first_block, list, |doc| norms[doc as usize]);
+                assert_eq!(term.shift == NO_DIRECTORY, list.len() < BLOCK_LEN);
+                if term.shift != NO_DIRECTORY {
+                    copy.assert_directory(name, term.first_block, list, index.num_docs());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What is decided about a query before the GPU sees it: its bounds, the threshold it starts with, and which lists
+//! drive.
+
+use super::arguments::{QueryEntry, SCORE_BINS, SLACK_PARTS, TermEntry};
+use super::terms::{Rank, TermTable};
+use crate::index::BLOCK_LEN;
+use crate::query::{Mode, Query};
+
+/// As `BOUND_SLACK` in tandem.cuh: what a bound is multiplied by before it is compared.
+const BOUND_SLACK: f32 = 1.0 + 1.0 / SLACK_PARTS as f32;
+/// Looking a document up costs about as much as two postings cost `score_tiles`, ...
+const POSTINGS_A_LOOKUP: f64 = 2.0;
+/// ... and so many documents of a tile, which is cleared and looked through, about as much as one.
+const DOCS_A_POSTING: f64 = 8.0;
+
+/// What is passed over because it can't be among the best. All of it, but where a measurement tells what that is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pruning {
+    /// Thresholds begin at a score that `k` documents are known to reach; else at nothing.
+    pub seeds: bool,
+    /// Postings, blocks and tiles are passed over whose bounds don't reach the threshold; else every posting of a union is
+    /// scored, and every one of an intersection's shortest list looked up.
+    pub bounds: bool,
+}
+
+impl Default for Pruning {
+    fn default() -> Self {
+        Self { seeds: true, bounds: true }
+    }
+}
+
+/// In place of a bound that excludes nothing: any sum of it and scores is above every score.
+const NO_BOUND: f32 = 1e30;
+
+/// A query, ready for the kernels, but for its terms, which lie elsewhere: in the order in which scores are added.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    pub(super) query: QueryEntry,
+    /// How many of the terms drive for OR: the first ones.
+    num_drivers: u32,
+    pub(super) mode: Mode,
+    /// Whether so many documents would be looked up that going through all lists is cheaper.
+    pub(super) by_tiles: bool,
+    /// Whether no tile is passed over.
+    pub(super) scores_all: bool,
+}
+
+impl Plan {
+    /// Prepares a query, and appends its terms to `terms`. What is planned for one without terms must not be run.
+    #[inline]
+    pub(super) fn new(
+        table: &TermTable,
+        query: &Query,
+        mode: Mode,
+        k: usize,
+        pruning: Pruning,
+        terms: &mut Vec<TermEntry>,
+    ) -> Self {
+        let first = terms.len();
+        // What is known of single terms does not hold for documents with all of several.
+        let holds = pruning.seeds && (mode != Mode::And || query.terms.len() == 1);
+        let rank = if holds { Rank::for_k(k) } else { None };
+        let mut seed = 0.0_f32;
+        for term in &query.terms {
+            let (entry, reached) = table.entry_and_seed(term, rank);
+            seed = seed.max(reached);
+            terms.push(entry);
+        }
+        let terms = &mut terms[first..];
+        let plan = Self::of_terms(terms, seed, table.num_docs(), mode, k);
+        if pruning.bounds { plan } else { plan.without_bounds(terms) }
+    }
+
+    /// The same, excluding nothing: a union goes through all of its lists by tiles.
+    fn without_bounds(mut self, terms: &mut [TermEntry]) -> Self {
+        match self.mode {
+            Mode::And => terms.iter_mut().for_each(|term| term.rest = NO_BOUND),
+            Mode::Or | Mode::AndOr => (self.by_tiles, self.scores_all) = (true, true),
+        }
+        self
+    }
+
+    /// A plan for terms that hold their own bounds, and get the sums of those from them on; and for a score that `k`
+    /// documents are known to reach.
+    fn of_terms(terms: &mut [TermEntry], seed: f32, num_docs: u32, mode: Mode, k: usize) -> Self {
+        // One list alone: its union is its intersection.
+        let mode = if terms.len() == 1 { Mode::Or } else { mode };
+        let mut total = 0.0;
+        let mut num_drivers = 0;
+        for (t, term) in terms.iter_mut().enumerate().rev() {
+            term.rest += total;
+            total = term.rest;
+            if num_drivers == 0 && total * BOUND_SLACK >= seed {
+                num_drivers = t as u32 + 1;
+            }
+        }
+        let bins =
+            |from: f32| SCORE_BINS as f32 / (total * BOUND_SLACK - from).max(total * 1e-3).max(f32::MIN_POSITIVE);
+        let query = QueryEntry {
+            first_term: 0,
+            num_terms: terms.len() as u32,
+            k: k as u32,
+            seed,
+            bins_per_score: bins(seed),
+            bins_per_bound: bins(0.0),
+        };
+        let num_drivers = num_drivers.max(u32::from(!terms.is_empty()));
+        let mut plan = Self { query, num_drivers, mode, by_tiles: false, scores_all: false };
+        if mode != Mode::And && terms.len() > 1 {
+            plan.by_tiles = plan.lookups(terms) * POSTINGS_A_LOOKUP > tile_work(terms, num_docs);
+        }
+        plan
+    }
+
+    /// About how often a document is looked up in a list.
+    fn lookups(&self, terms: &[TermEntry]) -> f64 {
+        let lookups = |t: usize| {
+            f64::from(terms[t].doc_freq) * f64::from(self.share(terms, t, false)) * (terms.len() - 1 - t) as f64
+        };
+        (0..self.num_drivers as usize).map(lookups).sum()
+    }
+
+    /// Which share of a driver's range of impacts lets a posting be looked up: all of it, if what comes after it alone
+    /// can reach the threshold.
+    #[inline]
+    pub(super) fn share(&self, terms: &[TermEntry], t: usize, needs_all: bool) -> f32 {
+        if needs_all {
+            return 1.0;
+        }
+        let behind = terms.get(t + 1).map_or(0.0, |next| next.rest);
+        let bound = (terms[t].rest - behind).max(f32::MIN_POSITIVE);
+        ((terms[t].rest - self.query.seed) / bound).clamp(0.0, 1.0)
+    }
+
+    /// How many lists drive.
+    #[inline]
+    pub(super) fn num_drivers(&self, needs_all: bool) -> usize {
+        if needs_all { 1 } else { self.num_drivers as usize }
+    }
+
+    /// Whether every posting of term `t` may have to be looked up: what comes after it can reach the threshold alone.
+    #[inline]
+    pub(super) fn all_enter(&self, terms: &[TermEntry], t: usize, needs_all: bool) -> bool {
+        needs_all || terms.get(t + 1).map_or(0.0, |next| next.rest) >= self.query.seed
+    }
+}
+
+/// What `score_tiles` would do, in postings.
+fn tile_work(terms: &[TermEntry], num_docs: u32) -> f64 {
+    let postings: f64 = terms.iter().map(|term| f64::from(term.doc_freq)).sum();
+    postings + f64::from(num_docs) / DOCS_A_POSTING
+}
+
+/// The blocks of a term.
+#[inline]
+pub(super) fn num_blocks(term: &TermEntry) -> u32 {
+    term.doc_freq.div_ceil(BLOCK_LEN as u32)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A plan for lists of these lengths and bounds, and its terms.
+    pub(in crate::search::gpu) fn plan(lists: &[(u32, f32)], seed: f32, mode: Mode) -> (Plan, Vec<TermEntry>) {
+        let entry = |&(doc_freq, rest): &(u32, f32)| TermEntry { doc_freq, rest, ..TermEntry::default() };
+        let mut terms: Vec<_> = lists.iter().map(entry).collect();
+        let plan = Plan::of_terms(&mut terms, seed, 1_000_000, mode, 10);
+        (plan, terms)
+    }
+
+    #[test]
+    fn gpu_plan_drives_by_the_lists_that_can_reach_the_seed_with_those_after_them() {
+        let lists = [(1000, 6.0), (50_000, 4.0), (300_000, 1.5), (400_000, 1.0)];
+        for (seed, drivers) in [(0.0, 4), (0.9, 4), (1.1, 3), (2.4, 3), (2.6, 2), (6.4, 2), (6.6, 1)] {
+            let (plan, terms) = plan(&lists, seed, Mode::Or);
+            assert_eq!((plan.num_drivers(false), plan.num_drivers(true)), (drivers, 1), "seed {seed}");
+            assert_eq!(terms[0].rest, 12.5);
+            // The last bin holds the best score that there can be.
+            assert!((12.5 - seed) * plan.query.bins_per_score <= SCORE_BINS as f32);
+        }
+    }
+
+    #[test]
+    fn gpu_plan_of_one_term_is_a_union_in_any_mode() {
+        for mode in Mode::ALL {
+            let (plan, _) = plan(&[(500, 2.0)], 1.0, mode);
+            assert_eq!((plan.mode, plan.num_drivers(false), plan.by_tiles), (Mode::Or, 1, false));
+        }
+    }
+
+    #[test]
+    fn gpu_plan_goes_through_all_lists_where_all_would_be_looked_up() {
+        let alike = [(400_000, 1.0); 12];
+        assert!(plan(&alike, 1.0, Mode::Or).0.by_tiles);
+        assert!(!plan(&alike, 1.0, Mode::And).0.by_tiles);
+        assert!(!plan(&alike[..2], 1.8, Mode::Or).0.by_tiles);
+    }
+}

@@ -1,0 +1,236 @@
+//! When queries arrive in a run and which they are, at any rate.
+//!
+//! All of it is known at one query a second; a run at another rate divides the times. So two rates, or two policies,
+//! differ by what they are and not by luck (common random numbers). What is drawn is drawn afresh whenever it is played:
+//! a run of any length costs no memory.
+
+use std::sync::Arc;
+
+use crate::base::time::Nanos;
+use crate::query::{ArrivalProcess, QueryDraws, Stretch, UnitTimes};
+
+/// Arrivals and queries of one seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arrivals {
+    /// The seed they were drawn from.
+    pub seed: u64,
+    source: Source,
+    count: usize,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Source {
+    /// Times at one query a second, in seconds, and positions in the experiment's queries.
+    Given { unit: Arc<[f64]>, queries: Arc<[u32]> },
+    /// Of queries at positions below `rows`.
+    Drawn { process: Arc<ArrivalProcess>, rows: usize },
+}
+
+impl Arrivals {
+    /// These: times of arrival at one query a second, ascending, in seconds, and for each a position in the experiment's
+    /// queries. Of two lists of different length the shorter counts.
+    #[must_use]
+    pub fn given(seed: u64, unit: Vec<f64>, queries: Vec<u32>) -> Self {
+        let count = unit.len().min(queries.len());
+        Self { seed, source: Source::Given { unit: unit.into(), queries: queries.into() }, count }
+    }
+
+    /// The first `count` of a process, each with a query drawn from `rows`.
+    ///
+    /// # Panics
+    /// If `rows` is 0 or past 2^32.
+    #[must_use]
+    pub fn drawn(process: &ArrivalProcess, seed: u64, count: usize, rows: usize) -> Self {
+        assert!(rows > 0 && u32::try_from(rows).is_ok(), "{rows} queries to draw from");
+        Self { seed, source: Source::Drawn { process: Arc::new(process.clone()), rows }, count }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether nothing arrives.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// How many there could be: `None` if there is no end to what may be drawn.
+    #[must_use]
+    pub fn available(&self) -> Option<usize> {
+        match &self.source {
+            Source::Given { unit, queries } => Some(unit.len().min(queries.len())),
+            Source::Drawn { .. } => None,
+        }
+    }
+
+    /// The first `count` of them; where they are drawn, also more than there were. A longer run begins with the shorter.
+    #[must_use]
+    pub fn first(&self, count: usize) -> Self {
+        let count = self.available().map_or(count, |available| count.min(available));
+        Self { count, ..self.clone() }
+    }
+
+    /// Each one's time at one query a second, in seconds, and its position in the experiment's queries.
+    pub fn iter(&self) -> impl Iterator<Item = (f64, u32)> + Clone + use<'_> {
+        match &self.source {
+            Source::Given { unit, queries } => Stream::Given(unit.iter().zip(queries.iter())),
+            Source::Drawn { process, rows } => {
+                Stream::Drawn(UnitTimes::of(process, self.seed).zip(QueryDraws::of(self.seed, *rows)))
+            }
+        }
+        .take(self.count)
+    }
+
+    /// Which queries arrive, one after the other.
+    pub fn queries(&self) -> impl Iterator<Item = u32> + '_ {
+        self.iter().map(|(_, query)| query)
+    }
+
+    /// The arrivals of a run at `rate_qps` queries a second.
+    ///
+    /// # Panics
+    /// If the rate is not finite and above 0.
+    pub fn at_rate(&self, rate_qps: f64) -> impl Iterator<Item = (Nanos, u32)> + Clone + use<'_> {
+        let (units, stretch) = match &self.source {
+            Source::Given { unit, queries } => {
+                let count = self.count.min(unit.len()).min(queries.len());
+                (Stream::Given((&unit[..count], &queries[..count])), Stretch::evenly(rate_qps))
+            }
+            Source::Drawn { process, rows } => {
+                let drawn = (UnitTimes::of(process, self.seed), QueryDraws::of(self.seed, *rows));
+                (Stream::Drawn(drawn), Stretch::of(process, self.seed, rate_qps))
+            }
+        };
+        AtRate { units, stretch, left: self.count, times: [Nanos::ZERO; BLOCK], rows: [0; BLOCK], next: 0, end: 0 }
+    }
+
+    /// Whether the arrivals of one rate are those of another, nearer to each other: only then do bounds at one rate say
+    /// anything of others.
+    #[must_use]
+    pub fn stretch_evenly(&self) -> bool {
+        match &self.source {
+            Source::Given { .. } => true,
+            Source::Drawn { process, .. } => process.stretches_evenly(),
+        }
+    }
+}
+
+/// Arrivals of a run that are made at a time: a processor draws several at once where nothing comes between.
+const BLOCK: usize = 16;
+
+/// Times at one query a second, and positions in the experiment's queries, from the next arrival on.
+type Units<'a> = Stream<(&'a [f64], &'a [u32]), (UnitTimes<'a>, QueryDraws)>;
+
+/// The arrivals of a run at a rate.
+#[derive(Clone)]
+struct AtRate<'a> {
+    units: Units<'a>,
+    stretch: Stretch<'a>,
+    /// Those that are yet to be made.
+    left: usize,
+    /// The last that were: those from `next` to before `end` are yet to be given.
+    times: [Nanos; BLOCK],
+    rows: [u32; BLOCK],
+    next: usize,
+    end: usize,
+}
+
+impl AtRate<'_> {
+    #[inline(never)]
+    fn make(&mut self) {
+        let count = self.left.min(BLOCK);
+        (self.left, self.next, self.end) = (self.left - count, 0, count);
+        match &mut self.units {
+            Stream::Given((units, queries)) => {
+                let (now, later) = units.split_at(count);
+                self.times.iter_mut().zip(now).for_each(|(time, &unit)| *time = self.stretch.time(unit));
+                *units = later;
+                let (now, later) = queries.split_at(count);
+                self.rows[..count].copy_from_slice(now);
+                *queries = later;
+            }
+            Stream::Drawn((units, queries)) => {
+                let units = units.take(count);
+                self.times.iter_mut().zip(units).for_each(|(time, unit)| *time = self.stretch.time(unit));
+                self.rows.iter_mut().zip(queries.take(count)).for_each(|(row, query)| *row = query);
+            }
+        }
+    }
+}
+
+impl Iterator for AtRate<'_> {
+    type Item = (Nanos, u32);
+
+    #[inline]
+    fn next(&mut self) -> Option<(Nanos, u32)> {
+        if self.next == self.end {
+            if self.left == 0 {
+                return None;
+            }
+            self.make();
+        }
+        let at = self.next % BLOCK;
+        self.next += 1;
+        Some((self.times[at], self.rows[at]))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.left + self.end - self.next;
+        (left, Some(left))
+    }
+}
+
+/// One or the other.
+#[derive(Clone)]
+enum Stream<A, B> {
+    Given(A),
+    Drawn(B),
+}
+
+impl<'a, A: Iterator<Item = (&'a f64, &'a u32)>, B: Iterator<Item = (f64, u32)>> Iterator for Stream<A, B> {
+    type Item = (f64, u32);
+
+    #[inline]
+    fn next(&mut self) -> Option<(f64, u32)> {
+        match self {
+            Self::Given(given) => given.next().map(|(&unit, &query)| (unit, query)),
+            Self::Drawn(drawn) => drawn.next(),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match self {
+            Self::Given(given) => given.size_hint(),
+            Self::Drawn(drawn) => drawn.size_hint(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::{draw_queries, unit_arrivals};
+
+    #[test]
+    fn what_is_drawn_as_it_is_played_equals_what_is_kept() {
+        let drawn = Arrivals::drawn(&ArrivalProcess::Poisson, 7, 500, 30);
+        let (unit, queries) = (unit_arrivals(&ArrivalProcess::Poisson, 7, 500), draw_queries(7, 500, 30));
+        let kept = Arrivals::given(7, unit.clone(), queries.clone());
+        assert!(
+            drawn.iter().eq(kept.iter())
+                && drawn.at_rate(321.0).eq(unit.iter().map(|&at| Stretch::evenly(321.0).time(at)).zip(queries))
+        );
+        assert_eq!((drawn.len(), drawn.at_rate(1.0).size_hint().0), (500, 500));
+    }
+
+    #[test]
+    fn a_run_is_prolonged_where_it_is_drawn_and_ends_where_it_is_given() {
+        let drawn = Arrivals::drawn(&ArrivalProcess::Uniform, 1, 10, 3);
+        assert!(drawn.first(20).iter().take(10).eq(drawn.iter()) && drawn.first(20).len() == 20);
+        let given = Arrivals::given(1, vec![1.0, 2.0], vec![0, 0]);
+        assert_eq!((given.first(20).len(), given.first(1).len(), given.available()), (2, 1, Some(2)));
+    }
+}

@@ -1,0 +1,490 @@
+//! Rates that no scheduler can exceed, not even one that knows the future, preempts and splits queries.
+//!
+//! # The capacity region
+//! Of n queries, i takes c_ir of resource r, of which there are m_r, if it runs on the class that r belongs to; a share
+//! x_ir of it does. The work that a query brings on average must fit all resources:
+//!
+//! ```text
+//!   minimise T   with   Σ_i c_ir x_ir / n ≤ m_r T for each r,   Σ_r x_ir = 1;   rate ≤ 1 / T
+//! ```
+//!
+//! What a query takes is the *least* that it can take, in the best of batches or, for schedulers that make none, alone
+//! ([`MachineModel::least_use`]). A class that
+//! batches has two resources, the lanes' threads and the devices, and a third where queries read what lies in the host's
+//! memory, the devices' buses; a query takes of all, so each alone gives a bound, and the tightest one counts.
+//!
+//! With two classes no solver is needed: sort by c/g and move queries to the CPUs, smallest ratio first, until both
+//! sides take equally long; one query is split. With more, the dual is climbed: every price of every resource gives a
+//! bound, as below, and the best one found counts. In the long run no scheduler is stable above this rate; a short run
+//! may be.
+//!
+//! # The clairvoyant bound
+//! Put a price y_r on each resource, all together 1. Wherever a query runs, it takes from the machine at least
+//!
+//! ```text
+//!   w_i = min over r of  y_r c_ir / m_r
+//! ```
+//!
+//! of priced time, of which the machine gives at most one second a second. If any schedule meets every deadline, then
+//! whatever arrives within \[s, t\] is done by t + D, so the weights of those queries sum to at most t + D − s:
+//! exactly that a single FIFO server with service times w_i keeps every delay within D (Lindley's recursion, 2 ns a
+//! query). The highest rate at which it does, the least over some prices, bounds this very trace; it is a
+//! certificate, not an estimate.
+
+use super::{Arrivals, SimQuery};
+use crate::base::machine::{Class, PerClass};
+use crate::base::time::Nanos;
+use crate::cost::{BatchSizes, Cost, MachineModel};
+
+/// Prices tried, besides the one at which the capacity region is tight.
+const PRICES: u32 = 40;
+/// Steps of the climb where there are more than two classes.
+const CLIMB: u32 = 400;
+/// Rates are found to this relative precision.
+const PRECISION: f64 = 1e-4;
+/// A rate below this share of the limit counts as none: queries that arrive at one moment miss at every rate.
+const NO_RATE: f64 = 1e-12;
+
+/// The optimum of the capacity region's linear program.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Region {
+    /// Highest rate at which any scheduler is stable, in queries per second.
+    pub rate_qps: f64,
+    /// The price of each class's time, all together 1: what a second of it is worth to the rate.
+    pub price: PerClass<f64>,
+}
+
+/// What one query takes of a machine at least, as a share of all there is of each class, in seconds.
+type Shares = PerClass<f64>;
+
+/// Which resource of a class that batches is looked at.
+#[derive(Clone, Copy)]
+enum View {
+    Lanes,
+    Devices,
+}
+
+impl View {
+    /// The views that differ on this machine.
+    fn of(model: &MachineModel) -> &'static [Self] {
+        let batches = |class| model.batches[class].is_some();
+        if model.machine.classes().any(batches) { &[Self::Devices, Self::Lanes] } else { &[Self::Lanes] }
+    }
+
+    /// What a query takes of each class, in this view. Infinite on classes that the machine lacks, or that it may not run on.
+    fn shares(self, model: &MachineModel, costs: &PerClass<Cost>, sizes: BatchSizes) -> Shares {
+        PerClass::from_fn(|class| {
+            let lanes = model.machine.count(class) as f64;
+            if lanes == 0.0 || costs[class] == Cost::NEVER {
+                return f64::INFINITY;
+            }
+            let least = model.least_use(class, costs[class], sizes);
+            match self {
+                Self::Devices if model.batches[class].is_some() => {
+                    least.device.as_secs() / model.machine.num_devices(class) as f64
+                }
+                _ => least.lane.as_secs() / lanes,
+            }
+        })
+    }
+}
+
+/// Solves the capacity region for queries that are asked equally often, for schedulers that may make batches of these sizes.
+///
+/// `None` without queries, without processors, or if everything costs nothing.
+#[must_use]
+pub fn region(
+    services: impl IntoIterator<Item = PerClass<Cost>>,
+    model: &MachineModel,
+    sizes: BatchSizes,
+) -> Option<Region> {
+    let services: Vec<PerClass<Cost>> = services.into_iter().collect();
+    let regions = View::of(model).iter().filter_map(|view| {
+        let shares: Vec<Shares> = services.iter().map(|costs| view.shares(model, costs, sizes)).collect();
+        region_of(shares, model)
+    });
+    regions.min_by(|a, b| a.rate_qps.total_cmp(&b.rate_qps))
+}
+
+fn region_of(shares: Vec<Shares>, model: &MachineModel) -> Option<Region> {
+    let classes: Vec<Class> = model.machine.classes().collect();
+    let n = shares.len() as f64;
+    let found = match classes[..] {
+        [] => None,
+        [only] => {
+            let total: f64 = shares.iter().map(|share| share[only]).sum();
+            Some(Region { rate_qps: n / total, price: PerClass::from_fn(|class| f64::from(class == only)) })
+        }
+        [first, second] => of_two(shares, first, second),
+        _ => Some(climb(&shares, &classes)),
+    };
+    found.filter(|region| region.rate_qps.is_finite() && region.rate_qps > 0.0)
+}
+
+/// The optimum between two classes, exactly.
+fn of_two(mut shares: Vec<Shares>, first: Class, second: Class) -> Option<Region> {
+    let n = shares.len() as f64;
+    let all_on = |class: Class, work: f64| {
+        Some(Region { rate_qps: n / work, price: PerClass::from_fn(|other| f64::from(other == class)) })
+    };
+    // What may run on one of the two only is no part of the choice.
+    let (mut on_first, mut on_second) = (0.0, 0.0);
+    shares.retain(|share| match (share[first].is_finite(), share[second].is_finite()) {
+        (true, false) => {
+            on_first += share[first];
+            false
+        }
+        (false, true) => {
+            on_second += share[second];
+            false
+        }
+        // One that runs nowhere makes every rate too high.
+        (false, false) => {
+            on_first = f64::INFINITY;
+            false
+        }
+        (true, true) => true,
+    });
+    // By the first's part of both: a cost of nothing needs no special case, and keys that are numbers of their own are a
+    // total order, which products of two rounded shares are not.
+    let part = |share: &Shares| share[first] / (share[first] + share[second]);
+    shares.sort_by(|a, b| part(a).total_cmp(&part(b)));
+    on_second += shares.iter().map(|share| share[second]).sum::<f64>();
+    if on_first > on_second {
+        return all_on(first, on_first);
+    }
+    for share in &shares {
+        let (c, g) = (share[first], share[second]);
+        if on_first + c >= on_second - g {
+            // Balance: on_first + f c = on_second − f g.
+            let fraction = ((on_second - on_first) / (c + g)).clamp(0.0, 1.0);
+            let mut price = PerClass::default();
+            (price[first], price[second]) = (g / (c + g), c / (c + g));
+            return Some(Region { rate_qps: n / (on_first + fraction * c), price });
+        }
+        on_first += c;
+        on_second -= g;
+    }
+    all_on(second, on_second)
+}
+
+/// The best bound found among several classes by raising the prices of those that are used most (multiplicative
+/// weights). Every price gives a bound; the least of them is within a few permille of the optimum.
+fn climb(shares: &[Shares], classes: &[Class]) -> Region {
+    let mut price = PerClass::from_fn(|class| if classes.contains(&class) { 1.0 } else { 0.0 });
+    let mut best = Region { rate_qps: f64::INFINITY, price };
+    for step in 0..CLIMB {
+        let sum: f64 = classes.iter().map(|&class| price[class]).sum();
+        price = price.map(|y| y / sum);
+        let mut used: PerClass<f64> = PerClass::default();
+        let mut total = 0.0;
+        for share in shares {
+            let priced = classes.iter().map(|&class| (price[class] * share[class], class));
+            let Some((weight, class)) = priced.min_by(|a, b| a.0.total_cmp(&b.0)) else { continue };
+            total += weight;
+            used[class] += share[class];
+        }
+        let rate_qps = shares.len() as f64 / total;
+        if rate_qps < best.rate_qps {
+            best = Region { rate_qps, price };
+        }
+        let most = classes.iter().map(|&class| used[class]).fold(f64::MIN_POSITIVE, f64::max);
+        let rate = 1.0 / (1.0 + f64::from(step) / 10.0);
+        for &class in classes {
+            price[class] *= (rate * used[class] / most).exp();
+        }
+    }
+    best
+}
+
+/// The highest rate at which any schedule at all can meet every deadline, for `arrivals` that ask `queries`; the
+/// certificate above. It takes 16 bytes an arrival. No schedule of a longer run that begins with these exceeds it either.
+///
+/// `None` if rates up to `limit_qps` are not excluded. Zero if a query can't meet its deadline even when alone, or
+/// queries that arrive at one moment can't all meet theirs.
+///
+/// # Panics
+/// If an arrival names a query that `queries` lacks.
+#[must_use]
+pub fn clairvoyant_qps(
+    arrivals: &Arrivals,
+    queries: &[SimQuery],
+    model: &MachineModel,
+    deadline: Nanos,
+    limit_qps: f64,
+) -> Option<f64> {
+    let services = || arrivals.queries().map(|query| queries[query as usize].service);
+    let classes: Vec<Class> = model.machine.classes().collect();
+    // Played some hundred times: drawn once.
+    let drawn: Vec<(f64, u32)> = arrivals.iter().collect();
+    // The longest query holds up its batch, and what it needs may overlap: what it needs of one thing is a lower bound.
+    let fastest = |service: PerClass<Cost>| {
+        let needed = |&class: &Class| {
+            let least = model.least_use(class, service[class], BatchSizes::Any);
+            least.lane.max(least.device)
+        };
+        classes.iter().map(needed).min()
+    };
+    if services().any(|service| fastest(service).is_none_or(|time| time > deadline)) {
+        return Some(0.0);
+    }
+    // Arrivals are rounded to a nanosecond in a run; two of slack keep the certificate strict.
+    let deadline_s = deadline.as_secs() + 2e-9;
+    let mut best = limit_qps;
+    for &view in View::of(model) {
+        let shares: Vec<Shares> =
+            queries.iter().map(|query| view.shares(model, &query.service, BatchSizes::Any)).collect();
+        let asked: Vec<Shares> = arrivals.queries().map(|query| shares[query as usize]).collect();
+        let tight = region_of(asked, model).map(|region| region.price);
+        // By position in the workload.
+        let mut weights = vec![0.0; queries.len()];
+        for price in tight.into_iter().chain(prices(&classes)) {
+            for (weight, share) in weights.iter_mut().zip(&shares) {
+                *weight = classes.iter().map(|&class| price[class] * share[class]).fold(f64::INFINITY, f64::min);
+            }
+            best = least_rate(&drawn, &weights, best, deadline_s, limit_qps * NO_RATE);
+            if best == 0.0 {
+                return Some(0.0);
+            }
+        }
+    }
+    (best < limit_qps).then_some(best)
+}
+
+/// Prices to try: along the line between the first class and the others, taken alike.
+fn prices(classes: &[Class]) -> impl Iterator<Item = PerClass<f64>> + '_ {
+    let steps = if classes.len() > 1 { PRICES } else { 1 };
+    (0..steps).map(move |i| {
+        let of_first = if classes.len() > 1 { (f64::from(i) + 0.5) / f64::from(steps) } else { 1.0 };
+        let of_others = (1.0 - of_first) / (classes.len().max(2) - 1) as f64;
+        PerClass::from_fn(|class| if class == classes[0] { of_first } else { of_others })
+    })
+}
+
+/// The highest rate up to `best` at which a single FIFO server with these service times keeps every delay within the
+/// deadline; 0 below `nothing_qps`.
+fn least_rate(arrivals: &[(f64, u32)], weights: &[f64], best: f64, deadline_s: f64, nothing_qps: f64) -> f64 {
+    let mut best = best;
+    if !lindley_exceeds(arrivals, weights, best, deadline_s) {
+        return best;
+    }
+    let mut kept = 0.0;
+    while best - kept > best * PRECISION {
+        if best < nothing_qps {
+            return 0.0;
+        }
+        let middle = 0.5 * (kept + best);
+        if lindley_exceeds(arrivals, weights, middle, deadline_s) {
+            best = middle;
+        } else {
+            kept = middle;
+        }
+    }
+    best
+}
+
+/// Whether any delay of a single FIFO server exceeds `deadline_s` at this rate.
+fn lindley_exceeds(arrivals: &[(f64, u32)], weights: &[f64], rate_qps: f64, deadline_s: f64) -> bool {
+    let mut free_at = 0.0_f64;
+    arrivals.iter().any(|&(unit, query)| {
+        let arrival = unit / rate_qps;
+        free_at = free_at.max(arrival) + weights[query as usize];
+        free_at - arrival > deadline_s
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::base::ids::{DeviceId, QueryId};
+    use crate::base::machine::Machine;
+
+    fn costs(cpu_ms: f64, gpu_ms: f64) -> PerClass<Cost> {
+        PerClass::from_fn(|class| match class {
+            Class::CPU => Cost::alone(Nanos::from_ms(cpu_ms)),
+            Class::GPU => Cost::alone(Nanos::from_ms(gpu_ms)),
+            // Twice as slow as the first sort.
+            Class::CPU2 => Cost::alone(Nanos::from_ms(2.0 * cpu_ms)),
+            _ => Cost::NEVER,
+        })
+    }
+
+    /// Half the queries cost (2, 4) ms, three in ten (8, 5), two in ten (60, 10).
+    fn three_classes() -> Vec<PerClass<Cost>> {
+        let class = |n: usize, cpu_ms: f64, gpu_ms: f64| vec![costs(cpu_ms, gpu_ms); n];
+        [class(5, 2.0, 4.0), class(3, 8.0, 5.0), class(2, 60.0, 10.0)].concat()
+    }
+
+    fn rate(cpus: usize, gpus: usize) -> f64 {
+        region(three_classes(), &Machine::new(cpus, gpus).into(), BatchSizes::Any).unwrap().rate_qps
+    }
+
+    #[test]
+    fn the_capacity_region_has_its_reference_values() {
+        // Solved with HiGHS; see the tolerance: the reference has four decimals.
+        let cases = [
+            (1, 1, 393.9394),
+            (4, 1, 649.3506),
+            (8, 1, 909.0909),
+            (1, 2, 636.3636),
+            (16, 2, 1818.1818),
+            (1, 0, 64.9351),
+            (0, 1, 181.8182),
+        ];
+        for (cpus, gpus, expected) in cases {
+            assert!((rate(cpus, gpus) - expected).abs() < 5e-5, "{cpus} CPUs, {gpus} GPUs: {}", rate(cpus, gpus));
+        }
+    }
+
+    #[test]
+    fn queries_that_may_run_on_one_class_only_are_no_part_of_the_choice() {
+        // Milliseconds beside a class that takes for ever: sums of both would lose what is small.
+        let only = |class: Class, ms: f64| {
+            PerClass::from_fn(|other| if other == class { Cost::alone(Nanos::from_ms(ms)) } else { Cost::NEVER })
+        };
+        let rate = |services: Vec<PerClass<Cost>>| {
+            region(services, &Machine::new(2, 1).into(), BatchSizes::One).map(|region| region.rate_qps)
+        };
+        let masked =
+            |cpus: usize, gpus: usize| [vec![only(Class::CPU, 4.0); cpus], vec![only(Class::GPU, 1.0); gpus]].concat();
+        for (cpus, gpus) in [(50, 950), (900, 100), (0, 1000), (1000, 0)] {
+            // Two CPUs, one GPU: the slower side decides.
+            let expected = 1000.0 / (cpus as f64 * 4e-3 / 2.0).max(gpus as f64 * 1e-3);
+            let found = rate(masked(cpus, gpus)).unwrap();
+            assert!((found / expected - 1.0).abs() < 1e-9, "{cpus} and {gpus}: {found}, {expected}");
+        }
+        // Others fill up the side that has less to do: 100 of (4, 1) ms go where 950 of 1 ms are not, but for what balances.
+        let mixed = [masked(50, 950), vec![costs(4.0, 1.0); 100]].concat();
+        let (on_cpus, on_gpu) = (0.1 + 100.0 * 2e-3, 0.95);
+        assert!((rate(mixed).unwrap() / (1100.0 / f64::max(on_cpus, on_gpu)) - 1.0).abs() < 1e-9);
+        assert_eq!(rate(vec![PerClass::from_fn(|_| Cost::NEVER)]), None);
+    }
+
+    #[test]
+    fn the_price_at_the_cut_is_the_dual_of_the_reference() {
+        let region = region(three_classes(), &Machine::new(1, 1).into(), BatchSizes::Any).unwrap();
+        assert!((region.price[Class::CPU] - 5.0 / 13.0).abs() < 1e-12);
+        assert!((region.price[Class::GPU] - 8.0 / 13.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_third_class_of_half_the_speed_is_worth_half_a_processor() {
+        let second = |class, stream| crate::base::machine::Processor { class, device: DeviceId(0), stream, depth: 1 };
+        // Two slow cores beside one CPU and one GPU are as good as one CPU more, and of that the solution is known.
+        let machine = Machine::new(1, 1).with(second(Class::CPU2, 0)).with(second(Class::CPU2, 1));
+        let climbed = region(three_classes(), &machine.into(), BatchSizes::Any).unwrap().rate_qps;
+        let exact = rate(2, 1);
+        assert!(climbed >= exact * (1.0 - 1e-9) && climbed < exact * 1.01, "{climbed} for {exact}");
+    }
+
+    /// Queries of these costs in nanoseconds, on machines of CPUs and GPUs without batches.
+    fn in_ns(services: &[(u64, u64)]) -> Vec<PerClass<Cost>> {
+        services.iter().map(|&(cpu, gpu)| Cost::on_cpu_and_gpu(Nanos(cpu), Nanos(gpu))).collect()
+    }
+
+    #[test]
+    fn ratios_that_differ_by_rounding_alone_are_sorted_all_the_same() {
+        // All ratios are 1/11 but for the rounding of shares and of their products: compared by products these queries have no
+        // order, and sorting by that panics. A third is nowhere exact.
+        let services: Vec<(u64, u64)> = (1..=1000).map(|i| i * 7919 % 1009).map(|i| (i, 11 * i)).collect();
+        let (on_cpus, on_gpu) =
+            services.iter().fold((0.0, 0.0), |(c, g), &(cpu, gpu)| (c + cpu as f64 / 3.0, g + gpu as f64));
+        let found = region(in_ns(&services), &Machine::new(3, 1).into(), BatchSizes::Any).unwrap();
+        // Equal ratios: whichever are moved, a share of all the work is.
+        let expected = 1000.0 / (on_cpus * on_gpu / (on_cpus + on_gpu)) * 1e9;
+        assert!((found.rate_qps / expected - 1.0).abs() < 1e-9, "{} for {expected}", found.rate_qps);
+        assert!((found.price[Class::CPU] / (33.0 / 34.0) - 1.0).abs() < 1e-9, "{:?}", found.price);
+    }
+
+    proptest! {
+        #[test]
+        fn between_two_classes_the_region_is_the_least_bound_of_all_prices(
+            services in prop::collection::vec((prop_oneof![0..4_u64, 0..1_000_000_u64], prop_oneof![0..4_u64, 0..1_000_000_u64]), 1..60),
+            cpus in 1..5_usize,
+            gpus in 1..4_usize,
+        ) {
+            let share = |&(cpu, gpu): &(u64, u64)| (cpu as f64 / cpus as f64, gpu as f64 / gpus as f64);
+            // What the queries take at least at a price of y for the CPUs: greatest where a query costs the same on both sides.
+            let priced = |y: f64| services.iter().map(share).map(|(c, g)| (y * c).min((1.0 - y) * g)).sum::<f64>();
+            let even = services.iter().map(share).filter(|(c, g)| c + g > 0.0).map(|(c, g)| g / (c + g));
+            let most = even.map(priced).fold(0.0, f64::max);
+            let found = region(in_ns(&services), &Machine::new(cpus, gpus).into(), BatchSizes::Any);
+            if most == 0.0 {
+                // One side has what costs nothing there, the other the rest.
+                prop_assert!(found.is_none_or(|region| region.rate_qps > 1e15), "{:?}", found);
+            } else {
+                let expected = services.len() as f64 / most * 1e9;
+                let found = found.unwrap();
+                prop_assert!((found.rate_qps / expected - 1.0).abs() < 1e-9, "{} for {}", found.rate_qps, expected);
+                prop_assert!((found.price[Class::CPU] + found.price[Class::GPU] - 1.0).abs() < 1e-9);
+            }
+        }
+    }
+
+    #[test]
+    fn batches_raise_the_region_to_what_they_add() {
+        let batches = crate::cost::BatchCost {
+            host_fixed_us: 10.0,
+            host_each_us: 100.0,
+            exposed: None,
+            device_fixed_us: 0.0,
+            longest: 0.0,
+            crowding: vec![(1, 4.0), (1000, 1.0)],
+            most_queries: 1000,
+        };
+        // Alone 4 ms; in a large batch 1 ms of the device, 0.1 of the host.
+        let cost = Cost { alone: Nanos::from_ms(4.0), added: Nanos::from_ms(1.0) };
+        let costs = PerClass::from_fn(|class| if class == Class::GPU { cost } else { Cost::NEVER });
+        let of_sizes = |machine: Machine, host_each_us: f64, sizes: BatchSizes| {
+            let batches = crate::cost::BatchCost { host_each_us, ..batches.clone() };
+            let batches = PerClass::from_fn(|class| (class == Class::GPU).then(|| batches.clone()));
+            region([costs], &MachineModel { batches, ..machine.into() }, sizes).unwrap().rate_qps
+        };
+        let rate = |machine: Machine, host_each_us: f64| of_sizes(machine, host_each_us, BatchSizes::Any);
+        assert!((rate(Machine::new(0, 1), 100.0) - 1000.0).abs() < 1e-6);
+        assert!((rate(Machine::new(0, 2), 100.0) - 2000.0).abs() < 1e-6);
+        // Two streams share a device; a host slower than the device is what limits.
+        assert!((rate(Machine::default().with_gpus(1, 2, 1), 100.0) - 1000.0).abs() < 1e-6);
+        assert!((rate(Machine::new(0, 1), 2000.0) - 500.0).abs() < 1e-6);
+        assert!((rate(Machine::default().with_gpus(1, 2, 1), 2000.0) - 1000.0).abs() < 1e-6);
+        // One by one: 4 ms each, of which 0.11 are the thread's. A second stream, or a second batch in the lane, hides those, and
+        // the device is what limits.
+        let alone = |machine: Machine| of_sizes(machine, 100.0, BatchSizes::One);
+        assert!((alone(Machine::new(0, 1)) - 250.0).abs() < 1e-6);
+        assert!((alone(Machine::default().with_gpus(1, 2, 1)) - 1000.0 / 3.89).abs() < 1e-6);
+        assert!((alone(Machine::default().with_gpus(1, 1, 2)) - 1000.0 / 3.89).abs() < 1e-6);
+    }
+
+    /// The bound of one query that is asked at each of `unit`.
+    fn bound_of(unit: &[f64], service: PerClass<Cost>, machine: &Machine, deadline: Nanos) -> Option<f64> {
+        let queries = [SimQuery { id: QueryId(0), service, estimate: service }];
+        let arrivals = Arrivals::given(0, unit.to_vec(), vec![0; unit.len()]);
+        clairvoyant_qps(&arrivals, &queries, &machine.clone().into(), deadline, 1e6)
+    }
+
+    #[test]
+    fn a_hopeless_query_has_no_rate_and_an_easy_one_no_bound() {
+        let machine = Machine::new(1, 1);
+        let bound = |unit: &[f64], service: PerClass<Cost>| bound_of(unit, service, &machine, Nanos::from_ms(500.0));
+        let slow = costs(600.0, 700.0);
+        assert_eq!(bound(&[1.0], slow), Some(0.0));
+        let quick = costs(6.0, 7.0);
+        assert_eq!(bound(&[1.0], quick), None);
+        // Sixty at one moment miss at every rate.
+        let crowd = costs(30.0, 30.0);
+        assert_eq!(bound(&[0.0; 60], crowd), Some(0.0));
+        assert_eq!(region([], &machine.into(), BatchSizes::Any), None);
+        assert_eq!(region([quick], &Machine::new(0, 0).into(), BatchSizes::Any), None);
+    }
+
+    #[test]
+    fn the_bound_of_one_fifo_server_is_the_rate_at_which_its_delay_reaches_the_deadline() {
+        // Two arrivals a unit apart that cost 10 ms each: the second waits 10 ms − 1/rate and ends
+        // within 15 ms up to 200/s.
+        let service = costs(10.0, 1e9);
+        let found = bound_of(&[1.0, 2.0], service, &Machine::new(1, 0), Nanos::from_ms(15.0)).unwrap();
+        assert!((found / 200.0 - 1.0).abs() < 2.0 * PRECISION, "{found}");
+    }
+}

@@ -1,0 +1,284 @@
+//! Runs: a workload and its arrivals, played through a policy on a node or on a cluster of them.
+
+use super::ahead::Ahead;
+use super::cluster::{ClusterRun, OtherNodes, play_cluster};
+use super::lines::{LinesRun, play_lines};
+use super::node::{Inbox, Node};
+use super::table::QueryTable;
+use crate::base::ids::{JobId, QueryId};
+use crate::base::machine::PerClass;
+use crate::base::time::Nanos;
+use crate::cost::{Cost, DispatcherTime, MachineModel, MeasuredTimes, ServiceTimes};
+use crate::sched::{Dispatcher, Job, LawBroken, LogRow, Policy, RunLog, ShedJob, Sink};
+
+/// A query of the workload: what it costs in truth, and what the policy is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SimQuery {
+    /// Its number in the workload.
+    pub id: QueryId,
+    /// What it truly costs on each class. On a class that the machine lacks it is never read.
+    pub service: PerClass<Cost>,
+    /// What it is expected to cost; [`Cost::NEVER`] on a class that the machine lacks.
+    pub estimate: PerClass<Cost>,
+}
+
+/// One run: a machine, a policy and what arrives.
+pub struct SimRun<'a, A> {
+    /// The machine.
+    pub model: &'a MachineModel,
+    /// The policy, fresh.
+    pub policy: Box<dyn Policy>,
+    /// The workload.
+    pub queries: &'a [SimQuery],
+    /// Times of arrival, never descending, each with a position in `queries`.
+    pub arrivals: A,
+    /// Time from a query's arrival to its deadline.
+    pub deadline: Nanos,
+    /// The rest of the cluster that the machine is the first node of.
+    pub others: Option<OtherNodes<'a>>,
+}
+
+impl<A> std::fmt::Debug for SimRun<'_, A> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SimRun")
+            .field("machine", &self.model.machine)
+            .field("policy", &self.policy.name())
+            .field("queries", &self.queries.len())
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Plays the arrivals through the policy until every query has been answered.
+///
+/// # Errors
+/// If the policy breaks its contract, or arrivals go back in time.
+///
+/// # Panics
+/// If an arrival names a query that `run.queries` lacks.
+pub fn simulate(run: SimRun<'_, impl Iterator<Item = (Nanos, u32)>>) -> Result<RunLog, LawBroken> {
+    let jobs = run.arrivals.size_hint().0;
+    let mut log = simulate_into(run, RunLog::with_room_for(jobs), |_| false)?;
+    log.sort();
+    Ok(log)
+}
+
+/// Like [`simulate`], but gives each query's end to `sink`, in order, and keeps nothing else; ends
+/// early, in the middle of the run, once `enough` says so of the sink.
+///
+/// # Errors
+/// As for [`simulate`].
+///
+/// # Panics
+/// As for [`simulate`].
+pub fn simulate_into<S: Sink>(
+    run: SimRun<'_, impl Iterator<Item = (Nanos, u32)>>,
+    sink: S,
+    enough: impl Fn(&S) -> bool,
+) -> Result<S, LawBroken> {
+    let SimRun { model, mut policy, queries, arrivals, deadline, others } = run;
+    if let Some(others) = others {
+        let run = ClusterRun { model, others, first: policy, queries, deadline };
+        return play_cluster(run, arrivals, sink, enough);
+    }
+    let time = model.dispatcher_time(policy.name());
+    if model.faults.faults.is_empty() {
+        let name = policy.name().to_owned();
+        if let Some(lines) = policy.as_lines() {
+            let table = QueryTable::of_alone(queries, &model.machine);
+            let times = MeasuredTimes::new(model, |row, class| table.service(row, class));
+            let arrivals = Ahead::of(arrivals, |row| table.prefetch(row));
+            let run = LinesRun { machine: &model.machine, table: &table, times, time, deadline };
+            return play_lines(run, &name, lines, arrivals, sink, enough);
+        }
+    }
+    let table = QueryTable::of(queries, &model.machine);
+    let mut times = MeasuredTimes::new(model, |row, class| table.service(row, class));
+    let arrivals = Ahead::of(arrivals, |row| table.prefetch(row));
+    let dispatcher = Dispatcher::with_sink(&model.machine, policy, sink);
+    let job = |id, arrival, row| Job {
+        id,
+        query: table.id(row),
+        row,
+        arrival,
+        deadline: arrival + deadline,
+        predicted: *table.estimate(row),
+    };
+    Ok(drive(dispatcher, &mut times, time, arrivals, job, enough)?.into_sink())
+}
+
+/// Plays arrivals, each of which names a row of the workload and becomes the job that `job` makes of it, through a
+/// dispatcher whose batches take what `times` says, and which itself takes `time`.
+///
+/// # Errors
+/// If the policy breaks its contract, or arrivals go back in time.
+pub fn drive<S: Sink>(
+    dispatcher: Dispatcher<S>,
+    times: &mut impl ServiceTimes,
+    time: DispatcherTime,
+    mut arrivals: impl Iterator<Item = (Nanos, u32)>,
+    job: impl Fn(JobId, Nanos, u32) -> Job,
+    enough: impl Fn(&S) -> bool,
+) -> Result<Dispatcher<S>, LawBroken> {
+    let next = arrivals.next();
+    let first_row = next.map_or(0, |(_, row)| row);
+    let mut inbox = Stream { next, arrivals, job };
+    let DispatcherTime { decisions, stalls } = time;
+    let mut node = Node::new(dispatcher, times, decisions, stalls.of_run(0, first_row));
+    while let Some(at) = node.next_group_at(inbox.next_at()) {
+        if !node.play_group(at, &mut inbox, &enough)? {
+            break;
+        }
+    }
+    Ok(node.into_dispatcher())
+}
+
+/// Arrivals as they are drawn, each made a job when it is taken.
+struct Stream<A, F> {
+    next: Option<(Nanos, u32)>,
+    arrivals: A,
+    job: F,
+}
+
+impl<A: Iterator<Item = (Nanos, u32)>, F: Fn(JobId, Nanos, u32) -> Job> Inbox for Stream<A, F> {
+    #[inline(always)]
+    fn next_at(&self) -> Option<Nanos> {
+        self.next.map(|(arrival, _)| arrival)
+    }
+
+    #[inline(always)]
+    fn hand_in<S: Sink>(&mut self, dispatcher: &mut Dispatcher<S>, now: Nanos) -> Result<(), LawBroken> {
+        let Some((arrival, row)) = self.next else { return Ok(()) };
+        self.next = self.arrivals.next();
+        dispatcher.arrive_made(now, arrival, |id| (self.job)(id, arrival, row))
+    }
+}
+
+/// Learns just whether any query missed its deadline: what a capacity search asks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NoMiss {
+    /// Whether one did.
+    pub is_broken: bool,
+}
+
+impl Sink for NoMiss {
+    fn record(&mut self, row: &LogRow) {
+        self.is_broken |= row.missed();
+    }
+
+    fn shed(&mut self, _job: &ShedJob) {
+        self.is_broken = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::base::machine::{Idle, Machine};
+    use crate::cost::MachineFile;
+    use crate::cost::machine_file::{DispatcherFile, DispatcherRounds, Quantile, RoundCost, Stalls};
+    use crate::sched::{PolicyFactory, PolicyKind, PolicyOptions};
+
+    fn query(id: u32, cpu_ns: u64, gpu_ns: u64) -> SimQuery {
+        let service = Cost::on_cpu_and_gpu(Nanos(cpu_ns), Nanos(gpu_ns));
+        SimQuery { id: QueryId(id), service, estimate: service }
+    }
+
+    fn run_of<'a>(
+        policy: PolicyKind,
+        model: &'a MachineModel,
+        queries: &'a [SimQuery],
+        arrivals: &'a [(u64, u32)],
+    ) -> SimRun<'a, impl Iterator<Item = (Nanos, u32)> + 'a> {
+        let policy = policy.with(PolicyOptions::default()).build(model).unwrap();
+        let arrivals = arrivals.iter().map(|&(at, query)| (Nanos(at), query));
+        SimRun { model, policy, queries, arrivals, deadline: Nanos(100), others: None }
+    }
+
+    #[test]
+    fn a_small_run_by_hand() {
+        let model = MachineModel::from(Machine::new(1, 1));
+        let queries = [query(70, 10, 50), query(71, 60, 30)];
+        let log = simulate(run_of(PolicyKind::CpuOnly, &model, &queries, &[(0, 1), (5, 0), (60, 0)])).unwrap();
+        let times: Vec<_> = log.rows.iter().map(|r| (r.query.0, r.started.0, r.finished.0)).collect();
+        assert_eq!(times, [(71, 0, 60), (70, 60, 70), (70, 70, 80)]);
+        let log = simulate(run_of(PolicyKind::BestOf, &model, &queries, &[(0, 1), (5, 0), (60, 0)])).unwrap();
+        let times: Vec<_> = log.rows.iter().map(|r| (r.processor.0, r.started.0, r.finished.0)).collect();
+        assert_eq!(times, [(1, 0, 30), (0, 30, 40), (0, 60, 70)]);
+    }
+
+    #[test]
+    fn the_dispatcher_takes_its_time_and_what_comes_meanwhile_waits_for_it() {
+        let model = MachineModel { decision: Nanos(10), ..Machine::new(2, 0).into() };
+        let queries = [query(0, 25, 0)];
+        let log = simulate(run_of(PolicyKind::CpuOnly, &model, &queries, &[(0, 0), (3, 0), (8, 0)])).unwrap();
+        let times: Vec<_> = log.rows.iter().map(|r| (r.released.0, r.started.0, r.finished.0)).collect();
+        // The first is decided on at 10; the two that came meanwhile together, at 30, where one finds a worker. The
+        // first has finished at 35, is seen at once, and its worker starts the third at 45.
+        assert_eq!(times, [(0, 10, 35), (10, 30, 55), (10, 45, 70)]);
+    }
+
+    #[test]
+    fn a_dispatcher_that_is_held_up_sees_late_and_ends_late_and_an_idle_one_notices_nothing() {
+        let any = RoundCost { arrival_ns: 10.0, answer_ns: 10.0, ..RoundCost::default() };
+        let dispatcher = DispatcherFile {
+            rounds: vec![DispatcherRounds { lanes: 1, any, policies: BTreeMap::new() }],
+            stalls: Stalls { per_s: 1000.0, us: vec![Quantile { share: 1.0, value: 50.0 }] },
+        };
+        let file = MachineFile::new(BTreeMap::new(), Idle::Spin, BTreeMap::new(), dispatcher);
+        let model = file.model(&Machine::new(1, 0).into(), None, |_| false);
+        let stalls = model.dispatcher_time("cpu-only").stalls.of_run(0, 0);
+        let from = (200..).find(|&at| stalls.begin_at(Nanos(at)) > Nanos(at)).unwrap();
+        let until = from + 50_000;
+        let queries = [query(0, 25, 0)];
+        // It arrives before the stall, ends in it, is decided on when it begins, comes in it, when it is over.
+        for (arrival, [released, started, finished]) in [
+            (from - 100, [from - 100, from - 90, from - 65]),
+            (from - 20, [from - 20, from - 10, until]),
+            (from - 5, [from - 5, until + 5, until + 30]),
+            (from + 5, [until, until + 10, until + 35]),
+            (until, [until, until + 10, until + 35]),
+        ] {
+            let arrivals = [(arrival, 0)];
+            let by_lines = simulate(run_of(PolicyKind::CpuOnly, &model, &queries, &arrivals)).unwrap();
+            let table = QueryTable::of(&queries, &model.machine);
+            let mut times = MeasuredTimes::new(&model, |row, class| table.service(row, class));
+            let policy = PolicyKind::CpuOnly.with(PolicyOptions::default()).build(&model).unwrap();
+            let dispatcher = Dispatcher::with_sink(&model.machine, policy, RunLog::default());
+            let job = |id, arrival, row| {
+                let (query, predicted) = (queries[row as usize].id, queries[row as usize].estimate);
+                Job { id, query, row, arrival, deadline: arrival + Nanos(100), predicted }
+            };
+            let arrivals = arrivals.map(|(at, row)| (Nanos(at), row)).into_iter();
+            let time = model.dispatcher_time("cpu-only");
+            let driven = drive(dispatcher, &mut times, time, arrivals, job, |_| false).unwrap().into_sink();
+            for log in [by_lines, driven] {
+                let row = &log.rows[0];
+                assert_eq!(
+                    [row.released.0, row.started.0, row.finished.0],
+                    [released, started, finished],
+                    "at {arrival}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_stops_early_once_the_sink_has_enough() {
+        let model = MachineModel::from(Machine::new(1, 0));
+        let queries = [query(0, 80, 0)];
+        let arrivals = [(0, 0), (0, 0), (0, 0)];
+        let run = run_of(PolicyKind::CpuOnly, &model, &queries, &arrivals);
+        assert!(simulate_into(run, NoMiss::default(), |sink| sink.is_broken).unwrap().is_broken);
+    }
+
+    #[test]
+    fn arrivals_that_go_back_are_refused() {
+        let model = MachineModel::from(Machine::new(1, 0));
+        let queries = [query(0, 1, 1)];
+        let run = run_of(PolicyKind::CpuOnly, &model, &queries, &[(9, 0), (3, 0)]);
+        assert!(simulate(run).unwrap_err().to_string().contains("time went back"));
+    }
+}

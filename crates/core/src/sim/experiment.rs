@@ -1,0 +1,152 @@
+//! One workload, one machine, and the runs of several seeds that all policies and all rates share.
+//!
+//! A run's arrivals are one unit-rate sequence, divided by the rate; its queries are drawn once. So two policies, or
+//! two rates, differ by what they are and not by luck (common random numbers).
+
+use rayon::prelude::*;
+
+use super::{Arrivals, Cluster, OtherNodes, SimQuery, SimRun, bounds, simulate_into};
+use crate::base::machine::PerClass;
+use crate::base::time::Nanos;
+use crate::cost::{BatchSizes, Cost, MachineModel};
+use crate::sched::{LawBroken, PolicyError, PolicyFactory, Sink};
+
+/// What is simulated, whatever the policy and the rate.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// The machine.
+    pub model: MachineModel,
+    /// The workload.
+    pub queries: Vec<SimQuery>,
+    /// Time from arrival to deadline.
+    pub deadline: Nanos,
+    /// The runs, one a seed.
+    pub arrivals: Vec<Arrivals>,
+    /// Where there is more than one such machine: how they share the work.
+    pub cluster: Option<Cluster>,
+}
+
+/// Why a simulation could not be run.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SimError {
+    /// The policy can't be made.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The policy has broken its contract.
+    #[error(transparent)]
+    Law(#[from] LawBroken),
+    /// Somebody ended it, from outside, before there was anything to tell.
+    #[error("interrupted before all was simulated")]
+    Interrupted,
+}
+
+impl Experiment {
+    /// Plays one seed's arrivals at `rate_qps` through `policy` and gives each finished query to
+    /// `sink`, until `enough`.
+    ///
+    /// # Errors
+    /// If the policy can't be made for this machine, or breaks its contract.
+    pub fn play<S: Sink>(
+        &self,
+        policy: &dyn PolicyFactory,
+        rate_qps: f64,
+        arrivals: &Arrivals,
+        sink: S,
+        enough: impl Fn(&S) -> bool,
+    ) -> Result<S, SimError> {
+        Ok(simulate_into(self.run(policy, rate_qps, arrivals)?, sink, enough)?)
+    }
+
+    /// The run of one seed at a rate, for [`simulate`](super::simulate).
+    ///
+    /// # Errors
+    /// If the policy can't be made for this machine.
+    pub fn run<'a>(
+        &'a self,
+        factory: &dyn PolicyFactory,
+        rate_qps: f64,
+        arrivals: &'a Arrivals,
+    ) -> Result<SimRun<'a, impl Iterator<Item = (Nanos, u32)> + use<'a>>, SimError> {
+        let policy = factory.build(&self.model)?;
+        let arrivals = arrivals.at_rate(rate_qps);
+        let others = |cluster: &'a Cluster| {
+            let policies = (1..cluster.shape().nodes()).map(|_| factory.build(&self.model));
+            Ok::<_, PolicyError>(OtherNodes { cluster, policies: policies.collect::<Result<_, _>>()? })
+        };
+        let others = self.cluster.as_ref().map(others).transpose()?;
+        let Self { model, queries, deadline, .. } = self;
+        Ok(SimRun { model, policy, queries, arrivals, deadline: *deadline, others })
+    }
+
+    /// The capacity region in the long run: of the queries as they are given, or of all that may be drawn.
+    #[must_use]
+    pub fn region(&self) -> Option<bounds::Region> {
+        self.region_in(BatchSizes::Any)
+    }
+
+    /// The rows of the queries that are given, or of all that may be drawn.
+    fn asked_rows(&self) -> Vec<u32> {
+        if self.arrivals.iter().all(|arrivals| arrivals.available().is_none()) {
+            (0..self.queries.len() as u32).collect()
+        } else {
+            self.arrivals.iter().flat_map(Arrivals::queries).collect()
+        }
+    }
+
+    /// The same for schedulers that make batches of these sizes.
+    fn region_in(&self, sizes: BatchSizes) -> Option<bounds::Region> {
+        let rows = self.asked_rows();
+        let model = self.model.with_fallbacks();
+        match &self.cluster {
+            Some(cluster) => cluster.region(&model, &rows, sizes),
+            None => bounds::region(rows.iter().map(|&row| self.queries[row as usize].service), &model, sizes),
+        }
+    }
+
+    /// The same for a policy that may make no batches, or not run every query everywhere, and of a workload of which this share,
+    /// of the queries that cost most, is dropped: above this rate it is not stable.
+    #[must_use]
+    pub fn region_of(&self, policy: &dyn PolicyFactory, dropped: f64) -> Option<bounds::Region> {
+        let masked = |query: &SimQuery| SimQuery {
+            service: PerClass::from_fn(|class| {
+                if policy.may_run_on(class, &query.estimate) { query.service[class] } else { Cost::NEVER }
+            }),
+            ..*query
+        };
+        let mut queries: Vec<SimQuery> = self.queries.iter().map(masked).collect();
+        if dropped > 0.0 {
+            let least = |query: &SimQuery| self.model.machine.classes().map(|class| query.service[class].alone).min();
+            let mut dearest: Vec<usize> = (0..queries.len()).collect();
+            dearest.sort_by_key(|&row| std::cmp::Reverse(least(&queries[row])));
+            // Of what is asked, which may be one row more often than another.
+            let mut asked = vec![0_usize; queries.len()];
+            self.asked_rows().into_iter().for_each(|row| asked[row as usize] += 1);
+            let mut left = (asked.iter().sum::<usize>() as f64 * dropped).ceil() as usize;
+            for row in dearest {
+                if left == 0 {
+                    break;
+                }
+                left = left.saturating_sub(asked[row]);
+                queries[row].service = PerClass::from_fn(|_| Cost::alone(Nanos::ZERO));
+            }
+        }
+        let cluster = self.cluster.as_ref().map(|cluster| Cluster::new(cluster.shape(), &queries));
+        Self { queries, cluster, model: self.model.clone(), arrivals: self.arrivals.clone(), ..*self }
+            .region_in(if policy.makes_batches() { BatchSizes::Any } else { BatchSizes::One })
+    }
+
+    /// By seed, the clairvoyant bound of the first `most` arrivals, up to `limit_qps`; `None` where they exclude no such
+    /// rate.
+    #[must_use]
+    pub fn clairvoyant_qps(&self, most: usize, limit_qps: f64) -> Vec<Option<f64>> {
+        let bound = |arrivals: &Arrivals| {
+            // What is certified is one machine.
+            if !arrivals.stretch_evenly() || self.cluster.is_some() {
+                return None;
+            }
+            let arrivals = arrivals.first(most);
+            bounds::clairvoyant_qps(&arrivals, &self.queries, &self.model.with_fallbacks(), self.deadline, limit_qps)
+        };
+        self.arrivals.par_iter().map(bound).collect()
+    }
+}

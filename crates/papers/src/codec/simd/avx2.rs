@@ -1,0 +1,301 @@
+//! Inner loops for x86 processors with AVX2, BMI and POPCNT (all since 2015).
+//!
+//! Unpacking takes two rows of a block at once, one in each half of a 32-byte vector; a **row** is four numbers, one a
+//! lane. Numbers and frequencies take a row and the next; documents rows *r* and *r* + 16: both halves then run
+//! through the same instructions, each summing up its own half of the block; only at the end is the sum of the first
+//! half added to the second.
+//!
+//! ```text
+//! rows        0 .. 15                    16 .. 31
+//! halves      low: sums from the base    high: sums from 0, then + the last of the low half
+//! ```
+
+use std::arch::x86_64::{
+    __m128i, __m256i, _mm_cvtepu16_epi32, _mm_set_epi64x, _mm_setzero_si128, _mm_shuffle_epi8, _mm256_add_epi32,
+    _mm256_and_si256, _mm256_castsi256_si128, _mm256_cvtepu8_epi32, _mm256_extracti128_si256, _mm256_or_si256,
+    _mm256_set1_epi32, _mm256_setr_epi32, _mm256_setr_m128i, _mm256_shuffle_epi32, _mm256_slli_si256,
+    _mm256_sllv_epi32, _mm256_srlv_epi32, _pdep_u64,
+};
+
+use super::portable::{self, Zeros};
+use tandem_core::index::BLOCK_LEN;
+
+/// Rows in half a block.
+const HALF: usize = 16;
+
+/// Whether this processor runs this file's functions.
+#[inline]
+pub(super) fn is_available() -> bool {
+    is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("popcnt")
+}
+
+type Unpack = unsafe fn(&[[u32; 4]], u32, &mut [u32; BLOCK_LEN]);
+
+macro_rules! by_width {
+    ($what:ident) => {
+        [
+            rows::<0, $what>,
+            rows::<1, $what>,
+            rows::<2, $what>,
+            rows::<3, $what>,
+            rows::<4, $what>,
+            rows::<5, $what>,
+            rows::<6, $what>,
+            rows::<7, $what>,
+            rows::<8, $what>,
+            rows::<9, $what>,
+            rows::<10, $what>,
+            rows::<11, $what>,
+            rows::<12, $what>,
+            rows::<13, $what>,
+            rows::<14, $what>,
+            rows::<15, $what>,
+            rows::<16, $what>,
+            rows::<17, $what>,
+            rows::<18, $what>,
+            rows::<19, $what>,
+            rows::<20, $what>,
+            rows::<21, $what>,
+            rows::<22, $what>,
+            rows::<23, $what>,
+            rows::<24, $what>,
+            rows::<25, $what>,
+            rows::<26, $what>,
+            rows::<27, $what>,
+            rows::<28, $what>,
+            rows::<29, $what>,
+            rows::<30, $what>,
+            rows::<31, $what>,
+            rows::<32, $what>,
+        ]
+    };
+}
+
+/// What comes out of unpacking: the numbers, the numbers plus one, or the sums of the numbers plus one.
+const NUMBERS: u8 = 0;
+const FREQS: u8 = 1;
+const DOCS: u8 = 2;
+
+static UNPACK: [Unpack; 33] = by_width!(NUMBERS);
+static UNPACK_FREQS: [Unpack; 33] = by_width!(FREQS);
+static UNPACK_DOCS: [Unpack; 33] = by_width!(DOCS);
+
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+#[inline]
+pub(super) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
+    // SAFETY: the features that the function needs are those of this one.
+    unsafe { UNPACK[usize::from(width)](words.as_chunks().0, 0, out) }
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+#[inline]
+pub(super) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
+    // SAFETY: as above.
+    unsafe { UNPACK_FREQS[usize::from(width)](words.as_chunks().0, 0, out) }
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+#[inline]
+pub(super) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &mut [u32; BLOCK_LEN]) {
+    // SAFETY: as above.
+    unsafe { UNPACK_DOCS[usize::from(width)](words.as_chunks().0, base, out) }
+}
+
+/// Repeats the body for each row of half a block, with shifts and places that the compiler knows: a
+/// loop is not unrolled.
+macro_rules! unrolled {
+    ($row:ident => $body:block) => { unrolled!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15: $row $body) };
+    ($($number:literal)*: $row:ident $body:block) => {
+        $({
+            const $row: usize = $number;
+            $body
+        })*
+    };
+}
+
+/// Unpacks a block of width `W`, of which each element of `words` is a word of all four lanes, to `WHAT`.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+fn rows<const W: usize, const WHAT: u8>(words: &[[u32; 4]], base: u32, out: &mut [u32; BLOCK_LEN]) {
+    let words: &[[u32; 4]; W] = words[..W].try_into().expect("W words were taken");
+    let rows: &mut [[u32; 4]; 2 * HALF] = out.as_chunks_mut().0.try_into().expect("a block has 32 rows");
+    let mask = _mm256_set1_epi32(((1_u64 << W) - 1) as u32 as i32);
+    let base = base as i32;
+    let ones = _mm256_set1_epi32(1);
+    let mut before = _mm256_setr_epi32(base, base, base, base, 0, 0, 0, 0);
+    unrolled!(ROW => {
+        let (low_row, high_row) = if WHAT == DOCS { (ROW, ROW + HALF) } else { (2 * ROW, 2 * ROW + 1) };
+        let mut numbers = two_rows::<W>(words, low_row, high_row);
+        if W < 32 {
+            numbers = _mm256_and_si256(numbers, mask);
+        }
+        if WHAT != NUMBERS {
+            numbers = _mm256_add_epi32(numbers, ones);
+        }
+        if WHAT == DOCS {
+            numbers = _mm256_add_epi32(numbers, _mm256_slli_si256::<4>(numbers));
+            numbers = _mm256_add_epi32(numbers, _mm256_slli_si256::<8>(numbers));
+            numbers = _mm256_add_epi32(numbers, before);
+            before = _mm256_shuffle_epi32::<0xff>(numbers);
+        }
+        if WHAT == DOCS {
+            rows[low_row] = bytemuck::cast(_mm256_castsi256_si128(numbers));
+            rows[high_row] = bytemuck::cast(_mm256_extracti128_si256::<1>(numbers));
+        } else {
+            let pair: &mut [[u32; 4]; 2] = (&mut rows[low_row..=high_row]).try_into().expect("two rows");
+            *pair = bytemuck::cast(numbers);
+        }
+    });
+    if WHAT == DOCS {
+        let half_sum = _mm256_castsi256_si128(before);
+        let half_sum = _mm256_setr_m128i(half_sum, half_sum);
+        let (pairs, _) = rows[HALF..].as_flattened_mut().as_chunks_mut::<8>();
+        for pair in pairs {
+            *pair = bytemuck::cast(_mm256_add_epi32(bytemuck::cast(*pair), half_sum));
+        }
+    }
+}
+
+/// Two rows, with whatever is above their `W` bits.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+#[inline]
+fn two_rows<const W: usize>(words: &[[u32; 4]; W], low_row: usize, high_row: usize) -> __m256i {
+    let (low, high) = (low_row * W, high_row * W);
+    let shifts = |low: usize, high: usize| {
+        let (low, high) = (low as i32, high as i32);
+        _mm256_setr_epi32(low, low, low, low, high, high, high, high)
+    };
+    let at = |low: usize, high: usize| {
+        let word = |at: usize| -> __m128i { words.get(at).map_or(_mm_setzero_si128(), |word| bytemuck::cast(*word)) };
+        _mm256_setr_m128i(word(low), word(high))
+    };
+    let numbers = _mm256_srlv_epi32(at(low / 32, high / 32), shifts(low % 32, high % 32));
+    // A shift by 32 gives 0: where a row ends inside its word, the next word adds nothing.
+    if low % 32 + W > 32 || high % 32 + W > 32 {
+        let next = _mm256_sllv_epi32(at(low / 32 + 1, high / 32 + 1), shifts(32 - low % 32, 32 - high % 32));
+        return _mm256_or_si256(numbers, next);
+    }
+    numbers
+}
+
+/// Four or two numbers at once: `pdep` spreads the bits of an eight-byte window over lanes of 16 or 32 bits.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+#[inline]
+pub(super) fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
+    // A window begins at a whole byte, so 57 of its bits are sure.
+    let done = match width {
+        0..=14 => spread::<4>(words, width, out, |window, mask| {
+            let lanes = _pdep_u64(window, mask * 0x0001_0001_0001_0001);
+            bytemuck::cast(_mm_cvtepu16_epi32(_mm_set_epi64x(0, lanes as i64)))
+        }),
+        15..=28 => spread::<2>(words, width, out, |window, mask| {
+            let lanes = _pdep_u64(window, mask * 0x0000_0001_0000_0001);
+            [lanes as u32, (lanes >> 32) as u32]
+        }),
+        _ => 0,
+    };
+    portable::unpack_horizontal_from(done, words, width, &mut out[done..]);
+}
+
+/// Unpacks `N` numbers at a time while eight bytes can be read; returns how many that were.
+#[inline(always)]
+fn spread<const N: usize>(words: &[u32], width: u8, out: &mut [u32], spread: impl Fn(u64, u64) -> [u32; N]) -> usize {
+    let bytes: &[u8] = bytemuck::cast_slice(words);
+    let mask = (1 << width) - 1;
+    let mut bit = 0;
+    let mut done = 0;
+    for numbers in out.as_chunks_mut::<N>().0 {
+        let Some(&window) = bytes.get(bit / 8..).and_then(<[u8]>::first_chunk) else {
+            break;
+        };
+        *numbers = spread(u64::from_le_bytes(window) >> (bit % 8), mask);
+        bit += N * usize::from(width);
+        done += N;
+    }
+    done
+}
+
+/// For each byte, where its set bits are, lowest first.
+static SET_BITS: [[u8; 8]; 256] = {
+    let mut places = [[0; 8]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut count = 0;
+        let mut bit = 0;
+        while bit < 8 {
+            if byte >> bit & 1 == 1 {
+                places[byte][count] = bit;
+                count += 1;
+            }
+            bit += 1;
+        }
+        byte += 1;
+    }
+    places
+};
+
+/// As the portable twin, but a byte at a time: its places come from a table, eight at once, with no branch in between.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+#[inline]
+pub(super) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: &mut Zeros) -> usize {
+    let mut found = 0;
+    for (bits, place) in portable::zero_words(words, start, end) {
+        let mut place = _mm256_set1_epi32(place as i32);
+        for byte in bits.to_le_bytes() {
+            let places = _mm256_cvtepu8_epi32(_mm_set_epi64x(0, i64::from_le_bytes(SET_BITS[usize::from(byte)])));
+            let out: &mut [u32; 8] = zeros[found..].first_chunk_mut().expect("room for 64 more than asked for");
+            *out = bytemuck::cast(_mm256_add_epi32(places, place));
+            found += byte.count_ones() as usize;
+            place = _mm256_add_epi32(place, _mm256_set1_epi32(8));
+        }
+        if found >= len {
+            break;
+        }
+    }
+    found
+}
+
+/// For each control byte, which of the next 16 bytes goes where; 0x80 gives a zero byte.
+static SHUFFLES: [[u8; 16]; 256] = {
+    let mut shuffles = [[0x80; 16]; 256];
+    let mut control = 0;
+    while control < 256 {
+        let mut from = 0;
+        let mut number = 0;
+        while number < 4 {
+            let len = (control >> (2 * number) & 3) + 1;
+            let mut byte = 0;
+            while byte < len {
+                shuffles[control][4 * number + byte] = from;
+                from += 1;
+                byte += 1;
+            }
+            number += 1;
+        }
+        control += 1;
+    }
+    shuffles
+};
+
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+#[inline]
+pub(super) fn stream_vbyte(controls: &[u8], data: &[u8], numbers: &mut [u32]) {
+    let mut at = 0;
+    let (quads, rest) = numbers.as_chunks_mut::<4>();
+    for (i, (quad, &control)) in quads.iter_mut().zip(controls).enumerate() {
+        // Near the end of the list 16 bytes can't be read.
+        let Some(bytes) = data.get(at..at + 16) else {
+            portable::stream_vbyte(&controls[i..], &data[at..], &mut numbers[i * 4..]);
+            return;
+        };
+        let bytes: [u8; 16] = bytes.try_into().expect("16 bytes");
+        let shuffle = bytemuck::cast(SHUFFLES[usize::from(control)]);
+        *quad = bytemuck::cast(_mm_shuffle_epi8(bytemuck::cast(bytes), shuffle));
+        at += usize::from(portable::QUAD_BYTES[usize::from(control)]);
+    }
+    if !rest.is_empty() {
+        portable::stream_vbyte(&controls[quads.len()..], &data[at..], rest);
+    }
+}

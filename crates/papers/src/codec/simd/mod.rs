@@ -1,0 +1,177 @@
+//! The inner loops of decoding, in the best form that this processor runs.
+//!
+//! Each has a [`portable`] twin that gives the same bits; which one runs is decided at run time.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+mod portable;
+
+pub(super) use portable::{MAX_ZEROS, Zeros};
+
+use tandem_core::index::BLOCK_LEN;
+
+/// Calls the function of `avx2` if this processor runs it, else that of `portable`.
+macro_rules! best {
+    ($function:ident($($argument:expr),*)) => {{
+        #[cfg(target_arch = "x86_64")]
+        if avx2::is_available() {
+            // SAFETY: the processor has the features that all functions of `avx2` are compiled for.
+            return unsafe { avx2::$function($($argument),*) };
+        }
+        portable::$function($($argument),*)
+    }};
+}
+
+/// Unpacks 128 numbers of `width` bits, packed in four lanes.
+///
+/// # Panics
+/// If `words` is short of `4 * width`, or `width` above 32.
+#[inline]
+pub(super) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
+    best!(unpack(words, width, out))
+}
+
+/// Unpacks 128 frequencies minus one: [`unpack`], and one added to each.
+///
+/// # Panics
+/// As [`unpack`].
+#[inline]
+pub(super) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
+    best!(unpack_freqs(words, width, out))
+}
+
+/// Unpacks 128 gaps minus one and sums them up to documents after `base`: [`unpack`] and then [`sum_gaps`].
+///
+/// # Panics
+/// As [`unpack`].
+#[inline]
+pub(super) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &mut [u32; BLOCK_LEN]) {
+    best!(unpack_docs(words, width, base, out))
+}
+
+/// Unpacks numbers of `width` bits that lie one after another in `words`, which holds them all; `width` is at most 32.
+#[inline]
+pub(super) fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
+    best!(unpack_horizontal(words, width, out))
+}
+
+/// Writes where zeros are in bits `start..end` of `words`, counted from `start`, until there are at least `len`;
+/// returns how many were found. Entries past those are unspecified.
+///
+/// # Panics
+/// If the range is not in `words`, or `len` above 128.
+#[inline]
+pub(super) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: &mut Zeros) -> usize {
+    best!(zeros(words, start, end, len, zeros))
+}
+
+/// Bytes of data that control bytes announce for `len` numbers, at most four a control byte.
+#[inline]
+pub(super) fn stream_vbyte_bytes(controls: &[u8], len: usize) -> usize {
+    portable::stream_vbyte_bytes(controls, len)
+}
+
+/// Decodes StreamVByte; `data` may go on past the numbers' bytes.
+///
+/// # Panics
+/// If `data` has fewer bytes than [`stream_vbyte_bytes`], or there are fewer control bytes than one for four numbers.
+#[inline]
+pub(super) fn stream_vbyte(controls: &[u8], data: &[u8], numbers: &mut [u32]) {
+    best!(stream_vbyte(controls, data, numbers))
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+    use tandem_core::index::sum_gaps;
+
+    /// Words without pattern.
+    fn noise(len: usize, seed: u64) -> Vec<u32> {
+        let mut state = seed;
+        std::iter::repeat_with(|| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 32) as u32
+        })
+        .take(len)
+        .collect()
+    }
+
+    #[test]
+    fn every_width_unpacks_to_the_same_bits() {
+        if !avx2::is_available() {
+            crate::skipped::skipped("no AVX2");
+            return;
+        }
+        for width in 0..=32_u8 {
+            let words = noise(4 * usize::from(width), width.into());
+            let (mut fast, mut portable) = ([1; BLOCK_LEN], [2; BLOCK_LEN]);
+            unpack(&words, width, &mut fast);
+            portable::unpack(&words, width, &mut portable);
+            assert_eq!(fast, portable, "width {width}");
+            unpack_freqs(&words, width, &mut fast);
+            portable::unpack_freqs(&words, width, &mut portable);
+            assert_eq!(fast, portable, "width {width}");
+            for base in [0, 77, u32::MAX] {
+                unpack_docs(&words, width, base, &mut fast);
+                portable::unpack_docs(&words, width, base, &mut portable);
+                assert_eq!(fast, portable, "width {width}");
+                portable::unpack(&words, width, &mut portable);
+                sum_gaps(base, &mut portable);
+                assert_eq!(fast, portable, "width {width}");
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_one_after_another_unpack_to_the_same_bits() {
+        for width in 0..=32_u8 {
+            for len in 0..=BLOCK_LEN {
+                let words = noise((len * usize::from(width)).div_ceil(32), len as u64);
+                let (mut fast, mut portable) = (vec![1; len], vec![2; len]);
+                unpack_horizontal(&words, width, &mut fast);
+                portable::unpack_horizontal(&words, width, &mut portable);
+                assert_eq!(fast, portable, "{len} of width {width}");
+            }
+        }
+    }
+
+    #[test]
+    fn zeros_are_those_found_one_by_one() {
+        for (seed, density) in [(1, 1), (2, 3), (3, 8)] {
+            // Ones prevail: zeros where all of several draws are zero.
+            let words: Vec<u32> =
+                (0..20).map(|i| (0..density).fold(0, |word, draw| word | noise(draw + 1, seed + i)[draw])).collect();
+            for start in 0..130 {
+                for end in (start..words.len() * 32).step_by(7) {
+                    let expected: Vec<u32> = (start..end)
+                        .filter(|bit| words[bit / 32] >> (bit % 32) & 1 == 0)
+                        .map(|bit| (bit - start) as u32)
+                        .collect();
+                    let len = expected.len().min(BLOCK_LEN);
+                    for function in [super::zeros, portable::zeros] {
+                        let mut places = [0; MAX_ZEROS];
+                        let found = function(&words, start, end, len, &mut places);
+                        assert!(found >= len && found <= expected.len(), "{found} of {len}");
+                        assert_eq!(places[..len], expected[..len], "{start}..{end}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn stream_vbyte_decodes_the_same_with_and_without_bytes_to_spare() {
+        for len in 1..=BLOCK_LEN {
+            let controls: Vec<u8> = noise(len.div_ceil(4), len as u64).iter().map(|word| *word as u8).collect();
+            let bytes = stream_vbyte_bytes(&controls, len);
+            let data: Vec<u8> = noise(bytes + 20, 3).iter().map(|word| *word as u8).collect();
+            let mut portable = vec![0; len];
+            portable::stream_vbyte(&controls, &data, &mut portable);
+            for spare in [0, 1, 15, 16, 20] {
+                let mut fast = vec![0; len];
+                stream_vbyte(&controls, &data[..bytes + spare], &mut fast);
+                assert_eq!(fast, portable, "{len} numbers, {spare} bytes to spare");
+            }
+        }
+    }
+}

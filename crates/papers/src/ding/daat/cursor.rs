@@ -1,0 +1,159 @@
+//! A place in a coded list.
+
+use super::lists::CodedList;
+use crate::codec::{Codec, Column, ListReader, MAX_BLOCK_LEN};
+use tandem_core::base::ids::DocId;
+
+/// How a cursor gets to a document beyond the block that it is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Advance {
+    /// By the skips: blocks between are not decoded.
+    BySkips,
+    /// Decoding every block on the way.
+    BlockByBlock,
+}
+
+/// A place in a coded list: before it began, at a posting, or past the end.
+pub(crate) struct Cursor<'a> {
+    docs: Box<dyn ListReader + 'a>,
+    codec: &'a dyn Codec,
+    freq_words: &'a [u32],
+    last_doc: u32,
+    /// Opened when the first frequency is asked for.
+    freqs: Option<Box<dyn ListReader + 'a>>,
+    /// The block that is decoded; the number of blocks before the first and past the last.
+    block: usize,
+    len: usize,
+    place: usize,
+    block_docs: [u32; MAX_BLOCK_LEN],
+    freq_block: usize,
+    block_freqs: [u32; MAX_BLOCK_LEN],
+}
+
+const END: u32 = DocId::END.0;
+const NO_BLOCK: usize = usize::MAX;
+const CODED_HERE: &str = "the list was coded by the same codec";
+
+impl<'a> Cursor<'a> {
+    pub(super) fn open(codec: &'a dyn Codec, list: &'a CodedList) -> Self {
+        Self {
+            docs: codec.open(Column::Docs, &list.docs).expect(CODED_HERE),
+            codec,
+            freq_words: &list.freqs,
+            last_doc: list.last_doc,
+            freqs: None,
+            block: NO_BLOCK,
+            len: 0,
+            place: 0,
+            block_docs: [0; MAX_BLOCK_LEN],
+            freq_block: NO_BLOCK,
+            block_freqs: [0; MAX_BLOCK_LEN],
+        }
+    }
+
+    /// Blocks in the list.
+    pub(crate) fn num_blocks(&self) -> usize {
+        self.docs.num_blocks()
+    }
+
+    /// Values in a block but the last.
+    pub(crate) fn block_len(&self) -> usize {
+        self.docs.block_len()
+    }
+
+    /// The document before the first of `block`, -1 as `u32::MAX` before block 0, and the end past the last: the skips,
+    /// for which nothing is decoded.
+    pub(crate) fn skip(&self, block: usize) -> u32 {
+        self.docs.base(block).unwrap_or(END)
+    }
+
+    /// The list's last document, which lies uncompressed, too; 0 where there is none.
+    pub(crate) fn last_doc(&self) -> u32 {
+        self.last_doc
+    }
+
+    /// The block that has the first document from `target` on, if any has.
+    pub(crate) fn find_block(&self, target: u32) -> usize {
+        self.docs.find_block(target)
+    }
+
+    /// The first document from `target` on, and not before where the cursor is; [`DocId::END`] if there is none.
+    pub(crate) fn seek(&mut self, target: u32, advance: Advance) -> u32 {
+        if self.block == NO_BLOCK {
+            let block = if advance == Advance::BySkips { self.docs.find_block(target) } else { 0 };
+            self.decode(block);
+        }
+        while self.len > 0 && self.block_docs[self.len - 1] < target {
+            let next = match advance {
+                Advance::BySkips => self.block_from(target),
+                Advance::BlockByBlock => self.block + 1,
+            };
+            self.decode(next);
+        }
+        // Most steps are short: double them until one is too long.
+        let docs = &self.block_docs[self.place..self.len];
+        let mut reach = 1;
+        while reach < docs.len() && docs[reach] < target {
+            reach *= 2;
+        }
+        let from = reach / 2;
+        let until = (reach + 1).min(docs.len());
+        self.place +=
+            from.min(docs.len()) + docs.get(from..until).unwrap_or_default().partition_point(|&doc| doc < target);
+        self.doc()
+    }
+
+    /// Goes to the beginning of `block`: a task's first of this list.
+    pub(crate) fn start_at(&mut self, block: usize) {
+        self.decode(block);
+    }
+
+    /// The document at the cursor; [`DocId::END`] past the end.
+    pub(crate) fn doc(&self) -> u32 {
+        if self.place < self.len { self.block_docs[self.place] } else { END }
+    }
+
+    /// The place of the posting at the cursor in the list.
+    pub(crate) fn place(&self) -> usize {
+        self.block * self.block_len() + self.place
+    }
+
+    /// The frequency of the posting at `place`, which is in the list.
+    pub(crate) fn freq(&mut self, place: usize) -> u32 {
+        let block = place / self.block_len();
+        if block != self.freq_block {
+            let freqs =
+                self.freqs.get_or_insert_with(|| self.codec.open(Column::Freqs, self.freq_words).expect(CODED_HERE));
+            freqs.decode_block(block, &mut self.block_freqs).expect(CODED_HERE);
+            self.freq_block = block;
+        }
+        self.block_freqs[place % self.block_len()]
+    }
+
+    /// The first block after this one that may have `target`: doubling steps over the skips, then halving them.
+    fn block_from(&self, target: u32) -> usize {
+        let is_before = |block: usize| block < self.num_blocks() && self.skip(block) < target;
+        let (mut low, mut step) = (self.block + 1, 1);
+        while is_before(low + step) {
+            low += step;
+            step *= 2;
+        }
+        while step > 0 {
+            if is_before(low + step) {
+                low += step;
+            }
+            step /= 2;
+        }
+        low
+    }
+
+    fn decode(&mut self, block: usize) {
+        self.block = block;
+        self.place = 0;
+        self.len = if block < self.num_blocks() {
+            self.docs.decode_block(block, &mut self.block_docs).expect(CODED_HERE)
+        } else {
+            0
+        };
+    }
+}

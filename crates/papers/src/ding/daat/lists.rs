@@ -1,0 +1,106 @@
+//! The lists of some terms, coded.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::cursor::Cursor;
+use crate::codec::{Codec, CodecError, Column};
+use tandem_core::base::ids::TermId;
+use tandem_core::index::{BLOCK_LEN, Bm25, Index};
+use tandem_core::query::QueryTerm;
+
+/// Lists in memory, coded by one codec, and what scores are made of.
+#[derive(Debug)]
+pub(crate) struct CodedLists {
+    codec: Box<dyn Codec>,
+    lists: HashMap<TermId, CodedList>,
+    bm25: Bm25,
+    num_docs: u32,
+    norms: Arc<[f32]>,
+}
+
+#[derive(Debug)]
+pub(super) struct CodedList {
+    pub(super) docs: Vec<u32>,
+    pub(super) freqs: Vec<u32>,
+    /// The last document; 0 where there is none.
+    pub(super) last_doc: u32,
+}
+
+impl CodedLists {
+    /// Codes the lists of `terms`, as far as their documents are in `range`, on all cores.
+    ///
+    /// # Errors
+    /// If the codec refuses a list.
+    pub(crate) fn encode(
+        index: &Index,
+        terms: &[TermId],
+        codec: Box<dyn Codec>,
+        range: Range<u32>,
+    ) -> Result<Self, CodecError> {
+        let bm25 = index.built_with();
+        let norms = bm25.norms(index.doc_lengths(), index.average_length()).into();
+        let lists: Result<HashMap<_, _>, CodecError> = terms
+            .par_iter()
+            .map(|&term| {
+                let (docs, freqs) = postings(index, term, &range);
+                let last_doc = docs.last().copied().unwrap_or(0);
+                let [docs, freqs] = [(Column::Docs, docs), (Column::Freqs, freqs)]
+                    .map(|(column, values)| codec.encode_list(column, &values));
+                Ok((term, CodedList { docs: docs?, freqs: freqs?, last_doc }))
+            })
+            .collect();
+        Ok(Self { lists: lists?, codec, bm25, num_docs: index.num_docs(), norms })
+    }
+
+    /// The codec's name.
+    pub(crate) fn codec(&self) -> &'static str {
+        self.codec.name()
+    }
+
+    /// Documents of the collection.
+    pub(crate) fn num_docs(&self) -> u32 {
+        self.num_docs
+    }
+
+    /// A cursor before the first posting of a term's list.
+    ///
+    /// # Panics
+    /// If the term is none of those that were coded.
+    pub(crate) fn cursor(&self, term: TermId) -> Cursor<'_> {
+        Cursor::open(&*self.codec, &self.lists[&term])
+    }
+
+    /// A term's weight, as every executor has it.
+    pub(crate) fn weight(&self, term: &QueryTerm) -> f32 {
+        self.bm25.weight(self.num_docs, term.doc_freq, term.qtf)
+    }
+
+    /// A document's norm.
+    pub(crate) fn norm(&self, doc: u32) -> f32 {
+        self.norms[doc as usize]
+    }
+}
+
+/// A term's documents and frequencies inside of `range`.
+fn postings(index: &Index, term: TermId, range: &Range<u32>) -> (Vec<u32>, Vec<u32>) {
+    let list = index.list(term);
+    let (mut docs, mut freqs) = (Vec::new(), Vec::new());
+    let (mut block_docs, mut block_freqs) = ([0; BLOCK_LEN], [0; BLOCK_LEN]);
+    let first = list.last_docs().partition_point(|&last| last < range.start);
+    for block in first..list.num_blocks() {
+        let len = list.decode_docs(block, &mut block_docs);
+        if block_docs[0] >= range.end {
+            break;
+        }
+        list.decode_freqs(block, &mut block_freqs);
+        let inside = block_docs[..len].partition_point(|&doc| doc < range.start)
+            ..block_docs[..len].partition_point(|&doc| doc < range.end);
+        docs.extend_from_slice(&block_docs[inside.clone()]);
+        freqs.extend_from_slice(&block_freqs[inside]);
+    }
+    (docs, freqs)
+}

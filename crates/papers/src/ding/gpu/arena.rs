@@ -1,0 +1,169 @@
+//! Lists coded by PForDelta, laid out for the device: one arena of words, and a tree that says where each array is.
+
+use super::kernels::PFOR_BLOCK_LEN;
+use super::twin::read_slot;
+use crate::codec::{Column, packed_words};
+
+/// Words that will be copied to the device, and how many words of scratch memory the decoded exceptions will take
+/// there.
+#[derive(Debug, Default)]
+pub(super) struct Arena {
+    pub(super) words: Vec<u32>,
+    pub(super) scratch_len: usize,
+}
+
+/// One packed array: where its parts begin in the arena.
+#[derive(Clone, Debug)]
+pub(super) struct Tree {
+    pub(super) len: u32,
+    pub(super) width: u32,
+    pub(super) num_exceptions: u32,
+    pub(super) slots: usize,
+    /// The value before each block, where the array ascends.
+    pub(super) bases: Option<usize>,
+    /// Each block's first exception, and one more.
+    pub(super) starts: usize,
+    pub(super) positions: Source,
+    pub(super) overflows: Source,
+}
+
+/// Where an array of exceptions is.
+#[derive(Clone, Debug)]
+pub(super) enum Source {
+    /// There are no exceptions.
+    Nowhere,
+    /// It lies raw in the arena.
+    Raw(usize),
+    /// It is packed, and will be decoded to `scratch`, in words from that memory's start.
+    Packed { tree: Box<Tree>, scratch: usize },
+}
+
+impl Tree {
+    /// Blocks of the array.
+    pub(super) fn num_blocks(&self) -> u32 {
+        self.len.div_ceil(PFOR_BLOCK_LEN as u32)
+    }
+
+    /// Words that its decoded values take: whole blocks.
+    pub(super) fn output_len(&self) -> usize {
+        self.num_blocks() as usize * PFOR_BLOCK_LEN
+    }
+
+    /// Levels of packed arrays below this one.
+    pub(super) fn depth(&self) -> usize {
+        let below = |source: &Source| match source {
+            Source::Packed { tree, .. } => 1 + tree.depth(),
+            Source::Raw(_) | Source::Nowhere => 0,
+        };
+        below(&self.positions).max(below(&self.overflows))
+    }
+}
+
+impl Arena {
+    /// Appends a list that [`PForDelta`](crate::codec::PForDelta) encoded as `column`.
+    ///
+    /// # Panics
+    /// If it is no such list.
+    pub(super) fn push_list(&mut self, column: Column, encoded: &[u32]) -> Tree {
+        let (header, mut rest) = encoded.split_at(4);
+        let (len, width, levels) = (header[0] as usize, header[1] & 0xff, header[1] >> 8);
+        let num_exceptions = header[2] as usize;
+        let entry_len = if column == Column::Docs { 2 } else { 1 };
+        let skips = take(&mut rest, len.div_ceil(PFOR_BLOCK_LEN) * entry_len);
+        let slots = take(&mut rest, packed_words(len, width));
+        let (overflows, _) = self.push_array(&mut rest, num_exceptions, levels, false);
+        let (positions, _) = self.push_array(&mut rest, num_exceptions, levels, true);
+        let starts: Vec<u32> =
+            skips.chunks(entry_len).map(|entry| entry[entry_len - 1]).chain([num_exceptions as u32]).collect();
+        let bases = (column == Column::Docs).then(|| {
+            let bases: Vec<u32> = skips.chunks(entry_len).map(|entry| entry[0]).collect();
+            self.push(&bases)
+        });
+        Tree {
+            len: len as u32,
+            width,
+            num_exceptions: num_exceptions as u32,
+            slots: self.push(slots),
+            bases,
+            starts: self.push(&starts),
+            positions,
+            overflows,
+        }
+    }
+
+    /// Appends an array of exceptions with `levels` of recursion, and returns its values too.
+    fn push_array(&mut self, rest: &mut &[u32], len: usize, levels: u32, ascends: bool) -> (Source, Vec<u32>) {
+        if len == 0 {
+            return (Source::Nowhere, Vec::new());
+        }
+        if levels == 0 {
+            let values = restore(take(rest, len).to_vec(), ascends);
+            return (Source::Raw(self.push(&values)), values);
+        }
+        let (width, num_exceptions) = (take(rest, 1)[0], take(rest, 1)[0] as usize);
+        let slots = take(rest, packed_words(len, width));
+        let (overflows, overflow_values) = self.push_array(rest, num_exceptions, levels - 1, false);
+        let (positions, places) = self.push_array(rest, num_exceptions, levels - 1, true);
+        let mut numbers: Vec<u32> = (0..len).map(|i| read_slot(slots, width, len, i)).collect();
+        for (&place, &overflow) in places.iter().zip(&overflow_values) {
+            numbers[place as usize] += overflow << width;
+        }
+        let values = restore(numbers, ascends);
+        let blocks = (0..len).step_by(PFOR_BLOCK_LEN);
+        let starts: Vec<u32> = blocks
+            .clone()
+            .map(|first| places.partition_point(|&place| (place as usize) < first) as u32)
+            .chain([num_exceptions as u32])
+            .collect();
+        let bases = ascends.then(|| {
+            let bases: Vec<u32> = blocks.map(|first| first.checked_sub(1).map_or(u32::MAX, |i| values[i])).collect();
+            self.push(&bases)
+        });
+        let tree = Tree {
+            len: len as u32,
+            width,
+            num_exceptions: num_exceptions as u32,
+            slots: self.push(slots),
+            bases,
+            starts: self.push(&starts),
+            positions,
+            overflows,
+        };
+        let scratch = self.scratch_len;
+        self.scratch_len += tree.output_len();
+        (Source::Packed { tree: Box::new(tree), scratch }, values)
+    }
+
+    /// Appends words at a multiple of sixteen bytes; returns where.
+    pub(super) fn push(&mut self, words: &[u32]) -> usize {
+        self.align();
+        let start = self.words.len();
+        self.words.extend_from_slice(words);
+        start
+    }
+
+    /// Fills up to a multiple of sixteen bytes.
+    pub(super) fn align(&mut self) {
+        self.words.resize(self.words.len().next_multiple_of(4), 0);
+    }
+}
+
+/// Packed numbers as values: each one more; if they are gaps, summed up from -1.
+fn restore(mut numbers: Vec<u32>, ascends: bool) -> Vec<u32> {
+    let mut before = u32::MAX;
+    for number in &mut numbers {
+        *number = number.wrapping_add(1);
+        if ascends {
+            before = before.wrapping_add(*number);
+            *number = before;
+        }
+    }
+    numbers
+}
+
+/// The next `len` words.
+pub(super) fn take<'a>(rest: &mut &'a [u32], len: usize) -> &'a [u32] {
+    let (taken, left) = rest.split_at(len);
+    *rest = left;
+    taken
+}

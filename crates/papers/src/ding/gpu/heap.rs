@@ -1,0 +1,122 @@
+//! The 512-ary heap that gives the best k scores.
+
+use cudarc::driver::{CudaSlice, PushKernelArg};
+
+use super::context::{PublishedGpu, launching};
+use super::kernels::{Count, HEAP_DEGREE, HEAP_LEVELS, HeapArgument, shape, warps_for};
+use tandem_core::search::device::GpuError;
+use tandem_core::search::gpu::MAX_K;
+
+/// Memory for a heap and what is taken out of it.
+#[derive(Debug)]
+pub(super) struct Heap {
+    d_keys: CudaSlice<u64>,
+    d_results: CudaSlice<u64>,
+}
+
+/// The scores that a heap is built over; it removes from them what it takes out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scores {
+    pub(super) scores: u64,
+    /// Whose they are; 0 if score i is document i's.
+    pub(super) docs: u64,
+    pub(super) count: Count,
+}
+
+/// A heap whose building is enqueued.
+#[derive(Debug)]
+pub(super) struct Built(HeapArgument);
+
+/// Keys of each level over `len` scores: two levels, or as many as it takes to have no more than 512 at the top.
+fn level_lens(len: u32) -> Vec<u32> {
+    let mut lens = vec![len.div_ceil(HEAP_DEGREE).max(1)];
+    while let Some(&last) = lens.last()
+        && last > HEAP_DEGREE
+    {
+        lens.push(last.div_ceil(HEAP_DEGREE));
+    }
+    lens
+}
+
+impl Heap {
+    /// For at most `len` scores.
+    pub(super) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, GpuError> {
+        let keys: u32 = level_lens(len).iter().sum();
+        Ok(Self { d_keys: gpu.zeros(keys as usize)?, d_results: gpu.zeros(1 + MAX_K)? })
+    }
+
+    /// Enqueues the building of the heap over `scores`, which are aligned to sixteen bytes, as their documents are.
+    pub(super) fn build(&mut self, gpu: &PublishedGpu, scores: Scores) -> Result<Built, GpuError> {
+        let lens = level_lens(scores.count.at_most());
+        let mut argument = HeapArgument {
+            scores: scores.scores,
+            docs: scores.docs,
+            levels: [0; HEAP_LEVELS],
+            lens: [0; HEAP_LEVELS],
+            num_levels: lens.len() as u32,
+            num_scores: scores.count,
+        };
+        let mut address = gpu.address(&self.d_keys);
+        for (level, &len) in lens.iter().enumerate() {
+            argument.levels[level] = address;
+            argument.lens[level] = len;
+            address += 8 * u64::from(len);
+        }
+        let mut launch = gpu.stream.launch_builder(&gpu.kernels.heap_leaves);
+        launch.arg(&argument);
+        // SAFETY: the argument is that of `heap_leaves` in kernels/ding/heap.cu; the levels lie in `d_keys`, which
+        // `new` made long enough, and the scores are on the device.
+        unsafe { launch.launch(warps_for(lens[0])) }.map_err(launching("heap_leaves"))?;
+        for (level, &len) in lens.iter().enumerate().skip(1) {
+            let level = level as u32;
+            let mut launch = gpu.stream.launch_builder(&gpu.kernels.heap_level);
+            launch.arg(&argument).arg(&level);
+            // SAFETY: as above, for `heap_level`, whose level exists and is not the lowest.
+            unsafe { launch.launch(shape(len, HEAP_DEGREE)) }.map_err(launching("heap_level"))?;
+        }
+        Ok(Built(argument))
+    }
+
+    /// Enqueues the taking out of the best `k`, at most [`MAX_K`], of a heap that was built last.
+    pub(super) fn take_best(&mut self, gpu: &PublishedGpu, Built(argument): Built, k: u32) -> Result<(), GpuError> {
+        let k = k.min(MAX_K as u32);
+        let mut launch = gpu.stream.launch_builder(&gpu.kernels.heap_extract);
+        launch.arg(&argument).arg(&k).arg(&mut self.d_results);
+        // SAFETY: as in `build`, for `heap_extract`; the results have room for `MAX_K` keys and their number.
+        unsafe { launch.launch(shape(1, HEAP_DEGREE)) }.map(drop).map_err(launching("heap_extract"))
+    }
+
+    /// The keys that were taken out, best first, once all that was enqueued is done.
+    pub(super) fn keys(&self, gpu: &PublishedGpu, k: usize, keys: &mut Vec<u64>) -> Result<(), GpuError> {
+        let copying = |e| GpuError::of("copying to the host", &e);
+        keys.clear();
+        keys.resize(1 + k, 0);
+        gpu.stream.memcpy_dtoh(&self.d_results.slice(..=k), keys).map_err(copying)?;
+        gpu.stream.synchronize().map_err(copying)?;
+        let count = keys.remove(0) as usize;
+        keys.truncate(count);
+        Ok(())
+    }
+
+    /// Fills all memory with ones, so that what is not written shows.
+    #[cfg(test)]
+    pub(super) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), GpuError> {
+        super::tests::poison(gpu, &mut self.d_keys)?;
+        super::tests::poison(gpu, &mut self.d_results)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_shrink_by_512_until_one_group_is_left() {
+        assert_eq!(level_lens(0), [1]);
+        assert_eq!(level_lens(512), [1]);
+        assert_eq!(level_lens(513), [2]);
+        assert_eq!(level_lens(512 * 512 + 1), [513, 2]);
+        assert_eq!(level_lens(25_200_000), [49_219, 97]);
+        assert!(level_lens(u32::MAX).len() <= HEAP_LEVELS);
+    }
+}

@@ -1,0 +1,161 @@
+//! Parallel Merge Find, and with it the intersection of two uncompressed lists.
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaSlice, PushKernelArg};
+
+use super::compact::{Compaction, Matches};
+use super::context::{PublishedGpu, launching};
+use super::kernels::{Count, MergeFindArgument, threads_for};
+use tandem_core::search::device::GpuError;
+
+/// The most levels of recursion: those of the paper's figure 6.
+pub(super) const MAX_LEVELS: u32 = 4;
+
+/// The strides of the searches, coarsest first, for a list of `len` with `levels` of recursion: powers of one ratio
+/// down to 1, so that every segment is cut into as many. Levels that would have no splitter are left out.
+pub(super) fn strides(len: u32, levels: u32) -> Vec<u32> {
+    let bits = len.checked_ilog2().unwrap_or(0).div_ceil(levels + 1).max(1);
+    (0..=levels).rev().map(|level| (level * bits).min(31)).filter(|&b| b == 0 || len >> b > 0).map(|b| 1 << b).collect()
+}
+
+/// An ascending list in device memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DeviceList {
+    pub(super) address: u64,
+    pub(super) count: Count,
+}
+
+/// Memory for what the levels find.
+#[derive(Debug)]
+pub(super) struct MergeFinder {
+    d_coarse: CudaSlice<u32>,
+}
+
+impl MergeFinder {
+    /// For lists of at most `len`. Strides at least double from level to level: together they find fewer places than
+    /// that.
+    pub(super) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, GpuError> {
+        Ok(Self { d_coarse: gpu.zeros(len as usize)? })
+    }
+
+    /// Fills all memory with ones, so that what is not written shows.
+    #[cfg(test)]
+    pub(super) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), GpuError> {
+        super::tests::poison(gpu, &mut self.d_coarse)
+    }
+
+    /// Enqueues the search for the elements of `a` in `b`: to `found` goes how many elements of `b` are below each of
+    /// them. With `matching` it is instead the place in `b` plus one, or 0 where `b` has no such element.
+    ///
+    /// `found` has room for `a.count.at_most()` words.
+    pub(super) fn find(
+        &self,
+        gpu: &PublishedGpu,
+        a: DeviceList,
+        b: DeviceList,
+        levels: u32,
+        matching: bool,
+        found: u64,
+    ) -> Result<(), GpuError> {
+        let len = a.count.at_most();
+        let mut coarse = gpu.address(&self.d_coarse);
+        let mut task = MergeFindArgument {
+            a: a.address,
+            b: b.address,
+            coarse: 0,
+            found: 0,
+            num_a: a.count,
+            num_b: b.count,
+            stride: 0,
+            coarse_stride: 0,
+        };
+        for stride in strides(len, levels) {
+            let is_last = stride == 1;
+            task.stride = stride;
+            task.found = if is_last { found } else { coarse };
+            let (kernel, name) = if is_last && matching {
+                (&gpu.kernels.merge_match, "merge_match")
+            } else {
+                (&gpu.kernels.merge_find, "merge_find")
+            };
+            let mut launch = gpu.stream.launch_builder(kernel);
+            launch.arg(&task);
+            // SAFETY: the argument is that of `merge_find` and `merge_match` in kernels/ding/merge_find.cu; both
+            // lists are on the device, `found` has room for `a` and `d_coarse` for all levels above.
+            unsafe { launch.launch(threads_for(len / stride)) }.map_err(launching(name))?;
+            task.coarse = task.found;
+            task.coarse_stride = stride;
+            coarse += 4 * u64::from(len / stride);
+        }
+        Ok(())
+    }
+}
+
+/// Two uncompressed lists in device memory, ready to be intersected.
+#[derive(Debug)]
+pub(crate) struct ListIntersection {
+    gpu: Arc<PublishedGpu>,
+    a: DeviceList,
+    b: DeviceList,
+    finder: MergeFinder,
+    compaction: Compaction,
+    d_found: CudaSlice<u32>,
+    matches: Matches,
+    /// What `a` and `b` point to.
+    d_a: CudaSlice<u32>,
+    _d_b: CudaSlice<u32>,
+}
+
+impl ListIntersection {
+    /// Copies both lists, which ascend, to the device.
+    ///
+    /// # Errors
+    /// If device memory is too small, or a call fails.
+    pub(crate) fn upload(gpu: &Arc<PublishedGpu>, a: &[u32], b: &[u32]) -> Result<Self, GpuError> {
+        let (d_a, d_b) = (gpu.upload(a)?, gpu.upload(b)?);
+        let list = |d_list: &CudaSlice<u32>, len: usize| DeviceList {
+            address: gpu.address(d_list),
+            count: Count::known(len as u32),
+        };
+        Ok(Self {
+            a: list(&d_a, a.len()),
+            b: list(&d_b, b.len()),
+            finder: MergeFinder::new(gpu, a.len() as u32)?,
+            compaction: Compaction::new(gpu, a.len() as u32)?,
+            d_found: gpu.zeros(a.len())?,
+            matches: Matches::new(gpu, a.len() as u32)?,
+            gpu: Arc::clone(gpu),
+            d_a,
+            _d_b: d_b,
+        })
+    }
+
+    /// Enqueues the intersection with `levels` of recursion, 0 to 4.
+    ///
+    /// # Errors
+    /// If a launch fails.
+    pub(crate) fn run(&mut self, levels: u32) -> Result<(), GpuError> {
+        let found = self.gpu.address(&self.d_found);
+        self.finder.find(&self.gpu, self.a, self.b, levels.min(MAX_LEVELS), true, found)?;
+        let docs = self.gpu.address(&self.d_a);
+        self.compaction.gather_matches(&self.gpu, found, self.a.count, docs, None, &mut self.matches)
+    }
+
+    /// Fills what a run writes with ones, so that what is not written shows.
+    #[cfg(test)]
+    pub(super) fn poison(&mut self) -> Result<(), GpuError> {
+        self.finder.poison(&self.gpu)?;
+        self.compaction.poison(&self.gpu)?;
+        self.matches.poison(&self.gpu)?;
+        super::tests::poison(&self.gpu, &mut self.d_found)
+    }
+
+    /// The common documents that the last run found.
+    ///
+    /// # Errors
+    /// If a kernel or the copy failed.
+    pub(crate) fn docs(&self) -> Result<Vec<u32>, GpuError> {
+        self.matches.docs(&self.gpu)
+    }
+}

@@ -1,0 +1,88 @@
+//! Decoding whole lists of PForDelta, many in a launch: what the decoding figures measure.
+
+use std::sync::Arc;
+
+use cudarc::driver::CudaSlice;
+
+use super::arena::{Arena, Tree};
+use super::context::PublishedGpu;
+use super::kernels::PforArgument;
+use super::plan::{Decoded, Places, Plan};
+use crate::codec::Column;
+use tandem_core::search::device::GpuError;
+
+/// Lists in device memory with room for their decoded values.
+#[derive(Debug)]
+pub struct PforBatch {
+    gpu: Arc<PublishedGpu>,
+    trees: Vec<Tree>,
+    /// Where each list's values begin in the output.
+    outputs: Vec<usize>,
+    plan: Plan,
+    d_arguments: CudaSlice<PforArgument>,
+    d_output: CudaSlice<u32>,
+    /// What the plan points to.
+    _d_words: CudaSlice<u32>,
+    _d_scratch: CudaSlice<u32>,
+}
+
+impl PforBatch {
+    /// Copies lists to the device, each encoded by [`PForDelta`](crate::codec::PForDelta) as `column`.
+    ///
+    /// # Errors
+    /// If device memory is too small, or a call fails.
+    pub fn upload<'a>(
+        gpu: &Arc<PublishedGpu>,
+        column: Column,
+        lists: impl IntoIterator<Item = &'a [u32]>,
+    ) -> Result<Self, GpuError> {
+        let mut arena = Arena::default();
+        let trees: Vec<Tree> = lists.into_iter().map(|list| arena.push_list(column, list)).collect();
+        let (mut outputs, mut output_len) = (Vec::new(), 0);
+        for tree in &trees {
+            outputs.push(output_len);
+            output_len += tree.output_len();
+        }
+        let d_words = gpu.upload(&arena.words)?;
+        let d_scratch = gpu.zeros(arena.scratch_len)?;
+        let d_output = gpu.zeros(output_len)?;
+        let places = Places { words: gpu.address(&d_words), scratch: gpu.address(&d_scratch) };
+        let output = gpu.address(&d_output);
+        let to = |start: usize| Some(output + 4 * start as u64);
+        let targets: Vec<Decoded<'_>> =
+            trees.iter().zip(&outputs).map(|(tree, &start)| Decoded { tree, places, output: to(start) }).collect();
+        let plan = Plan::new(&targets);
+        let mut d_arguments = gpu.zeros(plan.len())?;
+        plan.upload(gpu, &mut d_arguments)?;
+        let gpu = Arc::clone(gpu);
+        Ok(Self { gpu, trees, outputs, plan, d_arguments, d_output, _d_words: d_words, _d_scratch: d_scratch })
+    }
+
+    /// Enqueues the decoding of all lists. Without `with_sums`, documents stay gaps.
+    ///
+    /// # Errors
+    /// If a launch fails.
+    pub fn decode(&self, with_sums: bool) -> Result<(), GpuError> {
+        self.plan.run(&self.gpu, &self.d_arguments, with_sums)
+    }
+
+    /// Kernels that [`decode`](Self::decode) launches.
+    pub(crate) fn launches(&self) -> usize {
+        self.plan.num_stages()
+    }
+
+    /// What list `list` was decoded to last.
+    ///
+    /// # Errors
+    /// If a kernel or the copy failed.
+    pub(crate) fn values(&self, list: usize) -> Result<Vec<u32>, GpuError> {
+        self.gpu.download(&self.d_output, self.outputs[list], self.trees[list].len as usize)
+    }
+
+    /// Fills what is decoded, exceptions too, with a value that no list has, so that what is not written shows.
+    #[cfg(test)]
+    pub(super) fn poison(&mut self) -> Result<(), GpuError> {
+        super::tests::poison(&self.gpu, &mut self._d_scratch)?;
+        super::tests::poison(&self.gpu, &mut self.d_output)
+    }
+}

@@ -1,0 +1,143 @@
+//! What to decode, in which order: the arrays of exceptions of all lists, deepest first, then the lists themselves.
+
+use std::ops::Range;
+
+use cudarc::driver::{CudaSlice, PushKernelArg};
+
+use super::arena::{Source, Tree};
+use super::context::{PublishedGpu, launching};
+use super::kernels::{PforArgument, warps_for};
+use tandem_core::search::device::GpuError;
+
+/// Where an arena and its scratch memory are on the device: the addresses of their first words. Of an arena that is not
+/// there as a whole, where its first word would be if what is there were a part of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Places {
+    pub(super) words: u64,
+    pub(super) scratch: u64,
+}
+
+impl Places {
+    /// Those of a part of an arena, whose words and scratch memory lie at these addresses.
+    pub(super) fn of_part(words_at: u64, words: &Range<usize>, scratch_at: u64, scratch: &Range<usize>) -> Self {
+        let first = |at: u64, start: usize| at.wrapping_sub(4 * start as u64);
+        Self { words: first(words_at, words.start), scratch: first(scratch_at, scratch.start) }
+    }
+
+    /// A word of the arena.
+    fn word(self, index: usize) -> u64 {
+        self.words.wrapping_add(4 * index as u64)
+    }
+
+    /// A tree as kernels take it, decoded to `output`.
+    pub(super) fn argument(self, tree: &Tree, output: u64) -> PforArgument {
+        PforArgument {
+            slots: self.word(tree.slots),
+            bases: tree.bases.map_or(0, |bases| self.word(bases)),
+            starts: self.word(tree.starts),
+            positions: self.exceptions(&tree.positions),
+            overflows: self.exceptions(&tree.overflows),
+            output,
+            len: tree.len,
+            width: tree.width,
+            num_exceptions: tree.num_exceptions,
+            first_block: 0,
+        }
+    }
+
+    fn exceptions(self, source: &Source) -> u64 {
+        match source {
+            Source::Nowhere => 0,
+            Source::Raw(start) => self.word(*start),
+            Source::Packed { scratch, .. } => self.scratch.wrapping_add(4 * *scratch as u64),
+        }
+    }
+}
+
+/// A list to be decoded: its exceptions, and, where an output is given, all of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Decoded<'t> {
+    pub(super) tree: &'t Tree,
+    pub(super) places: Places,
+    pub(super) output: Option<u64>,
+}
+
+/// Arrays by stage: those of one stage are decoded by one launch, and need what the stages before it decode.
+#[derive(Debug)]
+pub(super) struct Plan {
+    arguments: Vec<PforArgument>,
+    /// First array, arrays and blocks of each stage.
+    stages: Vec<(usize, u32, u32)>,
+}
+
+impl Plan {
+    /// Of these lists.
+    pub(super) fn new(lists: &[Decoded<'_>]) -> Self {
+        let depth = lists.iter().map(|list| list.tree.depth()).max().unwrap_or(0);
+        let mut by_depth = vec![Vec::new(); depth + 1];
+        for &Decoded { tree, places, output } in lists {
+            if let Some(output) = output {
+                by_depth[0].push(places.argument(tree, output));
+            }
+            collect_exceptions(places, tree, 1, &mut by_depth);
+        }
+        let (mut arguments, mut stages) = (Vec::new(), Vec::new());
+        for mut stage in by_depth.into_iter().rev().filter(|stage| !stage.is_empty()) {
+            let mut num_blocks = 0;
+            for argument in &mut stage {
+                argument.first_block = num_blocks;
+                num_blocks += argument.len.div_ceil(super::kernels::PFOR_BLOCK_LEN as u32);
+            }
+            stages.push((arguments.len(), stage.len() as u32, num_blocks));
+            arguments.append(&mut stage);
+        }
+        Self { arguments, stages }
+    }
+
+    /// Stages: each is a launch.
+    pub(super) fn num_stages(&self) -> usize {
+        self.stages.len()
+    }
+
+    /// Arrays in all stages.
+    pub(super) fn len(&self) -> usize {
+        self.arguments.len()
+    }
+
+    /// Copies the arrays' descriptions to `target`, which is long enough.
+    pub(super) fn upload(&self, gpu: &PublishedGpu, target: &mut CudaSlice<PforArgument>) -> Result<(), GpuError> {
+        let copied = gpu.stream.memcpy_htod(&self.arguments, &mut target.slice_mut(..self.arguments.len()));
+        copied.map_err(|e| GpuError::of("copying to the device", &e))
+    }
+
+    /// Decodes all stages. Without `with_sums`, the arrays of the last one stay gaps.
+    ///
+    /// `d_arguments` is what [`upload`](Self::upload) wrote; what the descriptions point to is allocated.
+    pub(super) fn run(
+        &self,
+        gpu: &PublishedGpu,
+        d_arguments: &CudaSlice<PforArgument>,
+        with_sums: bool,
+    ) -> Result<(), GpuError> {
+        for (number, &(first, num_arrays, num_blocks)) in self.stages.iter().enumerate() {
+            let with_sums = u32::from(with_sums || number + 1 < self.stages.len());
+            let arrays = gpu.address(d_arguments) + (first * size_of::<PforArgument>()) as u64;
+            let mut launch = gpu.stream.launch_builder(&gpu.kernels.pfor_decode);
+            launch.arg(&arrays).arg(&num_arrays).arg(&num_blocks).arg(&with_sums);
+            // SAFETY: the arguments are those of `pfor_decode` in kernels/ding/pfor.cu; the descriptions are
+            // uploaded, and made by `Places::argument` from a tree whose arena, scratch and output are on the device.
+            unsafe { launch.launch(warps_for(num_blocks)) }.map_err(launching("pfor_decode"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Adds the packed arrays of exceptions below `tree`, which lie `depth` deep.
+fn collect_exceptions(places: Places, tree: &Tree, depth: usize, by_depth: &mut [Vec<PforArgument>]) {
+    for source in [&tree.positions, &tree.overflows] {
+        if let Source::Packed { tree, .. } = source {
+            by_depth[depth].push(places.argument(tree, places.exceptions(source)));
+            collect_exceptions(places, tree, depth + 1, by_depth);
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! Queries as the paper runs them on the GPU: a term at a time, every step a kernel.
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaSlice, PushKernelArg};
+
+use super::compact::{Compaction, Matches};
+use super::context::{PublishedGpu, launching};
+use super::heap::{Heap, Scores};
+use super::kernels::{Count, PforArgument, threads_for, warps_for};
+use super::lists::{HostLists, List};
+use super::merge_find::{DeviceList, MergeFinder};
+use super::plan::{Decoded, Places, Plan};
+use super::stages::{Stage, StageClock};
+use crate::codec::PForDelta;
+use tandem_core::index::Bm25;
+use tandem_core::query::{Mode, Query, QueryTerm};
+use tandem_core::search::device::GpuError;
+use tandem_core::search::gpu::{MAX_TERMS, check};
+use tandem_core::search::{ExecError, Hit, TopK};
+
+/// Levels of recursion of Parallel Merge Find: "three levels appear to perform best" (section 7.3).
+const FIND_LEVELS: u32 = 3;
+
+/// A term's list, and where it is on the device.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Operand<'l> {
+    list: &'l List,
+    places: Places,
+    weight: f32,
+}
+
+impl<'l> Operand<'l> {
+    /// Its documents, to be decoded.
+    fn docs(&self, output: Option<u64>) -> Decoded<'l> {
+        Decoded { tree: &self.list.docs, places: self.places, output }
+    }
+
+    /// Its frequencies, likewise.
+    fn freqs(&self, output: Option<u64>) -> Decoded<'l> {
+        Decoded { tree: &self.list.freqs, places: self.places, output }
+    }
+}
+
+/// What searches lists in device memory, wherever they lie there.
+#[derive(Debug)]
+pub(super) struct Searcher {
+    gpu: Arc<PublishedGpu>,
+    bm25: Bm25,
+    num_docs: u32,
+    buffers: Buffers,
+    /// Decoded exceptions of a query's lists; grows to what the largest query needs.
+    d_scratch: CudaSlice<u32>,
+    clock: StageClock,
+}
+
+/// The lists of some terms in device memory, all of them, and what searches them.
+#[derive(Debug)]
+pub(crate) struct PublishedSearch {
+    lists: Arc<HostLists>,
+    d_words: CudaSlice<u32>,
+    searcher: Searcher,
+}
+
+/// What the steps of a query leave for each other.
+#[derive(Debug)]
+struct Buffers {
+    d_norms: CudaSlice<f32>,
+    d_accumulators: CudaSlice<f32>,
+    d_arguments: CudaSlice<PforArgument>,
+    d_docs: CudaSlice<u32>,
+    d_freqs: CudaSlice<u32>,
+    /// Of each candidate: the block of the next list that it falls into, and its place there.
+    d_block_of: CudaSlice<u32>,
+    d_found: CudaSlice<u32>,
+    /// Of each block of a list: whether it is needed, its rank among those that are; which these are, and how many.
+    d_flags: CudaSlice<u32>,
+    d_slot_of: CudaSlice<u32>,
+    d_needed: CudaSlice<u32>,
+    d_num_needed: CudaSlice<u32>,
+    /// Candidates, in turn.
+    candidates: [Matches; 2],
+    finder: MergeFinder,
+    compaction: Compaction,
+    heap: Heap,
+    keys: Vec<u64>,
+}
+
+impl Buffers {
+    fn new(gpu: &PublishedGpu, norms: &[f32], longest: u32, most_blocks: u32) -> Result<Self, GpuError> {
+        let num_docs = norms.len() as u32;
+        let mut d_norms = gpu.zeros::<f32>(norms.len())?;
+        let copied = gpu.stream.memcpy_htod(norms, &mut d_norms.slice_mut(..norms.len()));
+        copied.map_err(|e| GpuError::of("copying to the device", &e))?;
+        let (values, blocks) = (longest as usize, most_blocks as usize);
+        let whole_blocks = blocks * super::kernels::PFOR_BLOCK_LEN;
+        // Each term has two arrays, and each level two for every one above it.
+        let arrays = 2 * MAX_TERMS * ((2 << PForDelta::MAX_LEVELS) - 1);
+        Ok(Self {
+            d_norms,
+            d_accumulators: gpu.zeros(norms.len())?,
+            d_arguments: gpu.zeros(arrays)?,
+            d_docs: gpu.zeros(whole_blocks)?,
+            d_freqs: gpu.zeros(whole_blocks)?,
+            d_block_of: gpu.zeros(values)?,
+            d_found: gpu.zeros(values)?,
+            d_flags: gpu.zeros(blocks)?,
+            d_slot_of: gpu.zeros(blocks)?,
+            d_needed: gpu.zeros(blocks)?,
+            d_num_needed: gpu.zeros(1)?,
+            candidates: [Matches::new(gpu, longest)?, Matches::new(gpu, longest)?],
+            finder: MergeFinder::new(gpu, longest)?,
+            compaction: Compaction::new(gpu, longest.max(most_blocks))?,
+            heap: Heap::new(gpu, num_docs.max(longest))?,
+            keys: Vec::new(),
+        })
+    }
+}
+
+impl PublishedSearch {
+    /// Copies all lists to the device.
+    ///
+    /// # Errors
+    /// If device memory is too small, or a call fails.
+    pub(crate) fn upload(gpu: &Arc<PublishedGpu>, lists: &Arc<HostLists>) -> Result<Self, GpuError> {
+        let searcher = Searcher::new(gpu, lists, lists.bytes())?;
+        Ok(Self { d_words: gpu.upload(&lists.words)?, lists: Arc::clone(lists), searcher })
+    }
+
+    /// Finds the `k` best documents of a query all of whose terms have lists here. With `with_stages`, returns the
+    /// microseconds of each stage on the device, in the order of [`Stage::ALL`].
+    ///
+    /// # Errors
+    /// If `k` is out of range or a call fails.
+    ///
+    /// # Panics
+    /// If a term has no list here.
+    pub(crate) fn search(
+        &mut self,
+        query: &Query,
+        mode: Mode,
+        k: usize,
+        with_stages: bool,
+        hits: &mut Vec<Hit>,
+    ) -> Result<[f64; Stage::ALL.len()], ExecError> {
+        let base = self.searcher.gpu.address(&self.d_words);
+        let address_of = |list: &List| base + 4 * list.words.start as u64;
+        let operands = self.searcher.operands(&self.lists, address_of, query)?;
+        self.searcher.search(&operands, query, mode, k, with_stages, hits)
+    }
+
+    /// Fills all that a query writes with ones, so that what is not written shows.
+    #[cfg(test)]
+    pub(super) fn poison(&mut self) -> Result<(), GpuError> {
+        self.searcher.poison()
+    }
+}
+
+impl Searcher {
+    /// For queries on `lists`, of which so many bytes at most will be on the device.
+    ///
+    /// # Errors
+    /// If device memory is too small for these and the buffers, or a call fails.
+    pub(super) fn new(gpu: &Arc<PublishedGpu>, lists: &HostLists, list_bytes: u64) -> Result<Self, GpuError> {
+        let longest = lists.iter().map(|list| list.docs.len).max().unwrap_or(0);
+        let most_blocks = lists.iter().map(|list| list.docs.num_blocks()).max().unwrap_or(0);
+        let num_docs = u64::from(lists.num_docs);
+        let needed_bytes = list_bytes + 2 * Matches::bytes(longest) + 20 * u64::from(longest) + 9 * num_docs;
+        gpu.device.check_room(needed_bytes)?;
+        Ok(Self {
+            bm25: lists.bm25,
+            num_docs: lists.num_docs,
+            buffers: Buffers::new(gpu, &lists.norms, longest, most_blocks)?,
+            d_scratch: gpu.zeros(1)?,
+            clock: StageClock::default(),
+            gpu: Arc::clone(gpu),
+        })
+    }
+
+    /// As [`PublishedSearch::search`]; `operands` are the query's.
+    pub(super) fn search(
+        &mut self,
+        operands: &[Operand<'_>],
+        query: &Query,
+        mode: Mode,
+        k: usize,
+        with_stages: bool,
+        hits: &mut Vec<Hit>,
+    ) -> Result<[f64; Stage::ALL.len()], ExecError> {
+        hits.clear();
+        check(query, k)?;
+        if query.terms.is_empty() {
+            return Ok([0.0; Stage::ALL.len()]);
+        }
+        self.clock.restart(&self.gpu, with_stages)?;
+        if mode != Mode::Or {
+            self.intersect(operands, k)?;
+            self.buffers.heap.keys(&self.gpu, k, &mut self.buffers.keys)?;
+        }
+        if mode == Mode::Or || (mode == Mode::AndOr && self.buffers.keys.len() < k) {
+            self.unite(operands, k)?;
+            self.buffers.heap.keys(&self.gpu, k, &mut self.buffers.keys)?;
+        }
+        hits.extend(self.buffers.keys.iter().map(|&key| TopK::hit(key)));
+        Ok(self.clock.times_us()?)
+    }
+
+    /// The query's lists, each with room for its decoded exceptions; `address_of` tells where a list's words are on the
+    /// device.
+    pub(super) fn operands<'l>(
+        &mut self,
+        lists: &'l HostLists,
+        address_of: impl Fn(&List) -> u64,
+        query: &Query,
+    ) -> Result<Vec<Operand<'l>>, GpuError> {
+        let of_query = || query.terms.iter().map(|term| (term, lists.list(term.term)));
+        let needed: usize = of_query().map(|(_, list)| list.scratch.len()).sum();
+        if needed > self.d_scratch.len() {
+            // The query before has been waited for: nothing uses it.
+            self.d_scratch = self.gpu.zeros(needed)?;
+        }
+        let mut scratch_at = self.gpu.address(&self.d_scratch);
+        let operand = |(term, list): (&QueryTerm, &'l List)| {
+            let places = Places::of_part(address_of(list), &list.words, scratch_at, &list.scratch);
+            scratch_at += 4 * list.scratch.len() as u64;
+            Operand { list, places, weight: self.bm25.weight(self.num_docs, term.doc_freq, term.qtf) }
+        };
+        Ok(of_query().map(operand).collect())
+    }
+
+    /// Fills all that a query writes with ones, so that what is not written shows.
+    #[cfg(test)]
+    pub(super) fn poison(&mut self) -> Result<(), GpuError> {
+        use super::tests::poison;
+        let (gpu, buffers) = (&*self.gpu, &mut self.buffers);
+        poison(gpu, &mut self.d_scratch)?;
+        poison(gpu, &mut buffers.d_accumulators)?;
+        for buffer in [
+            &mut buffers.d_docs,
+            &mut buffers.d_freqs,
+            &mut buffers.d_block_of,
+            &mut buffers.d_found,
+            &mut buffers.d_flags,
+            &mut buffers.d_slot_of,
+            &mut buffers.d_needed,
+            &mut buffers.d_num_needed,
+        ] {
+            poison(gpu, buffer)?;
+        }
+        for candidates in &mut buffers.candidates {
+            candidates.poison(gpu)?;
+        }
+        buffers.finder.poison(gpu)?;
+        buffers.compaction.poison(gpu)?;
+        buffers.heap.poison(gpu)
+    }
+
+    /// Enqueues AND: the best `k` documents that all lists have.
+    fn intersect(&mut self, operands: &[Operand<'_>], k: usize) -> Result<(), GpuError> {
+        let gpu = Arc::clone(&self.gpu);
+        // The exceptions of all lists, and the shortest list whole.
+        let docs = gpu.address(&self.buffers.d_docs);
+        let mut decoded: Vec<Decoded<'_>> =
+            operands.iter().flat_map(|operand| [operand.docs(None), operand.freqs(None)]).collect();
+        decoded[0].output = Some(docs);
+        decode(&gpu, &mut self.buffers.d_arguments, &decoded)?;
+        self.clock.end(&gpu, Stage::Decompression)?;
+
+        let buffers = &self.buffers;
+        let norms = gpu.address(&buffers.d_norms);
+        let mut count = Count::known(operands[0].list.docs.len);
+        let mut scores = gpu.address(&buffers.candidates[0].d_scores);
+        let first = Scoring::of(&operands[0], true);
+        first.run(&gpu, docs, 0, count, norms, scores)?;
+        self.clock.end(&gpu, Stage::Scoring)?;
+
+        let mut current_docs = docs;
+        for (turn, operand) in operands.iter().enumerate().skip(1) {
+            let candidates = DeviceList { address: current_docs, count };
+            self.decode_needed(operand, candidates)?;
+            // Intersect within the blocks.
+            let buffers = &mut self.buffers;
+            let [block_of, slot_of, decoded, found] =
+                [&buffers.d_block_of, &buffers.d_slot_of, &buffers.d_freqs, &buffers.d_found]
+                    .map(|buffer| gpu.address(buffer));
+            let list_len = operand.list.docs.len;
+            let mut launch = gpu.stream.launch_builder(&gpu.kernels.match_in_blocks);
+            launch.arg(&current_docs).arg(&block_of).arg(&count).arg(&slot_of).arg(&decoded).arg(&list_len).arg(&found);
+            // SAFETY: the arguments are those of `match_in_blocks`; every candidate's block is among the decoded ones.
+            unsafe { launch.launch(threads_for(count.at_most())) }.map_err(launching("match_in_blocks"))?;
+            let target = &mut buffers.candidates[turn % 2];
+            buffers.compaction.gather_matches(&gpu, found, count, current_docs, Some(scores), target)?;
+            current_docs = gpu.address(&target.d_docs);
+            scores = gpu.address(&target.d_scores);
+            count = Count::counted(gpu.address(&target.d_count), count.at_most());
+            let matched_places = gpu.address(&target.d_places);
+            self.clock.end(&gpu, Stage::Intersection)?;
+
+            Scoring::of(operand, false).run(&gpu, current_docs, matched_places, count, norms, scores)?;
+            self.clock.end(&gpu, Stage::Scoring)?;
+        }
+        let heap = &mut self.buffers.heap;
+        let built = heap.build(&gpu, Scores { scores, docs: current_docs, count })?;
+        self.clock.end(&gpu, Stage::HeapBuilding)?;
+        heap.take_best(&gpu, built, k as u32)?;
+        self.clock.end(&gpu, Stage::TakingOut)
+    }
+
+    /// Enqueues what AND needs of a list: which of its blocks the candidates fall into, and these blocks decoded side by side.
+    fn decode_needed(&mut self, operand: &Operand<'_>, candidates: DeviceList) -> Result<(), GpuError> {
+        let gpu = Arc::clone(&self.gpu);
+        let buffers = &mut self.buffers;
+        let count = candidates.count;
+        let Operand { list, places, .. } = *operand;
+        let tree = &list.docs;
+        let num_blocks = tree.num_blocks();
+        let [block_of, flags, slot_of, needed, num_needed] =
+            [&buffers.d_block_of, &buffers.d_flags, &buffers.d_slot_of, &buffers.d_needed, &buffers.d_num_needed]
+                .map(|buffer| gpu.address(buffer));
+        // Which blocks: those before which as many bases, but for the first block's, lie below a candidate.
+        let bases = DeviceList { address: places.argument(tree, 0).bases + 4, count: Count::known(num_blocks - 1) };
+        buffers.finder.find(&gpu, candidates, bases, FIND_LEVELS, false, block_of)?;
+        let clear = gpu.stream.memset_zeros(&mut buffers.d_flags.slice_mut(..num_blocks as usize));
+        clear.map_err(|e| GpuError::of("clearing flags", &e))?;
+        let mut launch = gpu.stream.launch_builder(&gpu.kernels.mark_blocks);
+        launch.arg(&block_of).arg(&count).arg(&flags);
+        // SAFETY: the arguments are those of `mark_blocks` in kernels/ding/intersect.cu; what was found are
+        // blocks of the list, which has no more than there are flags.
+        unsafe { launch.launch(threads_for(count.at_most())) }.map_err(launching("mark_blocks"))?;
+        buffers.compaction.gather_blocks(&gpu, flags, num_blocks, needed, slot_of, num_needed)?;
+        self.clock.end(&gpu, Stage::Intersection)?;
+
+        // Not more are needed than there are candidates.
+        let argument = places.argument(tree, gpu.address(&buffers.d_freqs));
+        let most_needed = num_blocks.min(count.at_most());
+        let num_needed = Count::counted(num_needed, most_needed);
+        let mut launch = gpu.stream.launch_builder(&gpu.kernels.pfor_decode_needed);
+        launch.arg(&argument).arg(&needed).arg(&num_needed);
+        // SAFETY: the arguments are those of `pfor_decode_needed` in kernels/ding/pfor.cu; exceptions are
+        // decoded, and the output has room for all blocks of the longest list.
+        unsafe { launch.launch(warps_for(most_needed)) }.map_err(launching("pfor_decode_needed"))?;
+        self.clock.end(&gpu, Stage::Decompression)
+    }
+
+    /// Enqueues OR: the best `k` documents that any list has.
+    fn unite(&mut self, operands: &[Operand<'_>], k: usize) -> Result<(), GpuError> {
+        let gpu = Arc::clone(&self.gpu);
+        let num_docs = self.num_docs;
+        let mut launch = gpu.stream.launch_builder(&gpu.kernels.clear_accumulators);
+        launch.arg(&mut self.buffers.d_accumulators).arg(&num_docs);
+        // SAFETY: the arguments are those of `clear_accumulators` in kernels/ding/score.cu; there is one
+        // accumulator a document.
+        unsafe { launch.launch(threads_for(num_docs.div_ceil(4))) }.map_err(launching("clear_accumulators"))?;
+        self.clock.end(&gpu, Stage::Initialization)?;
+        let (docs, freqs) = (gpu.address(&self.buffers.d_docs), gpu.address(&self.buffers.d_freqs));
+        for operand in operands {
+            let (len, weight) = (operand.list.docs.len, operand.weight);
+            let decoded = [operand.docs(Some(docs)), operand.freqs(Some(freqs))];
+            decode(&gpu, &mut self.buffers.d_arguments, &decoded)?;
+            self.clock.end(&gpu, Stage::Decompression)?;
+            let buffers = &mut self.buffers;
+            let mut launch = gpu.stream.launch_builder(&gpu.kernels.accumulate);
+            launch.arg(&docs).arg(&freqs).arg(&len).arg(&buffers.d_norms).arg(&weight).arg(&mut buffers.d_accumulators);
+            // SAFETY: the arguments are those of `accumulate`; as many documents and frequencies have been decoded, and
+            // every document has a norm and an accumulator.
+            unsafe { launch.launch(threads_for(len)) }.map_err(launching("accumulate"))?;
+            self.clock.end(&gpu, Stage::Scoring)?;
+        }
+        let scores = gpu.address(&self.buffers.d_accumulators);
+        let scores = Scores { scores, docs: 0, count: Count::known(num_docs) };
+        let built = self.buffers.heap.build(&gpu, scores)?;
+        self.clock.end(&gpu, Stage::HeapBuilding)?;
+        self.buffers.heap.take_best(&gpu, built, k as u32)?;
+        self.clock.end(&gpu, Stage::TakingOut)
+    }
+}
+
+/// One term of the candidates' scores.
+struct Scoring {
+    freqs: PforArgument,
+    weight: f32,
+    is_first: bool,
+}
+
+impl Scoring {
+    /// By this list.
+    fn of(operand: &Operand<'_>, is_first: bool) -> Self {
+        let freqs = operand.places.argument(&operand.list.freqs, 0);
+        Self { freqs, weight: operand.weight, is_first }
+    }
+
+    /// Enqueues it. `places` are the candidates' in the term's list; 0 if candidate i is posting i.
+    fn run(
+        &self,
+        gpu: &PublishedGpu,
+        docs: u64,
+        places: u64,
+        count: Count,
+        norms: u64,
+        scores: u64,
+    ) -> Result<(), GpuError> {
+        let is_first = u32::from(self.is_first);
+        let mut launch = gpu.stream.launch_builder(&gpu.kernels.score_candidates);
+        launch.arg(&self.freqs).arg(&docs).arg(&places).arg(&count).arg(&norms);
+        launch.arg(&self.weight).arg(&is_first).arg(&scores);
+        // SAFETY: the arguments are those of `score_candidates` in kernels/ding/score.cu; the frequencies'
+        // exceptions are decoded, places are inside the list, and there are norms for all documents and scores for
+        // all candidates.
+        unsafe { launch.launch(threads_for(count.at_most())) }.map(drop).map_err(launching("score_candidates"))
+    }
+}
+
+/// Decodes the exceptions of these lists, and those with an output whole.
+fn decode(
+    gpu: &PublishedGpu,
+    d_arguments: &mut CudaSlice<PforArgument>,
+    lists: &[Decoded<'_>],
+) -> Result<(), GpuError> {
+    let plan = Plan::new(lists);
+    plan.upload(gpu, d_arguments)?;
+    plan.run(gpu, d_arguments, true)
+}

@@ -1,0 +1,91 @@
+//! Where the time of a query goes: the stages of the paper's table 3.
+
+use cudarc::driver::sys::CUevent_flags;
+use cudarc::driver::{CudaEvent, DriverError};
+
+use super::context::PublishedGpu;
+use tandem_core::search::device::GpuError;
+
+/// A part of the work of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Clearing the accumulators.
+    Initialization,
+    /// Exceptions, documents and, for OR, frequencies.
+    Decompression,
+    /// Looking up, compacting.
+    Intersection,
+    /// Fetching frequencies and adding scores.
+    Scoring,
+    /// The heap's levels above the scores.
+    HeapBuilding,
+    /// The best documents taken out of the heap, one after another.
+    TakingOut,
+}
+
+impl Stage {
+    /// All stages, in the order of a query.
+    pub(crate) const ALL: [Stage; 6] = [
+        Stage::Initialization,
+        Stage::Decompression,
+        Stage::Intersection,
+        Stage::Scoring,
+        Stage::HeapBuilding,
+        Stage::TakingOut,
+    ];
+
+    /// What tables call it.
+    pub(crate) fn name(self) -> &'static str {
+        ["initialization", "decompression", "intersection", "scoring", "heap", "taking out"][self as usize]
+    }
+}
+
+/// Events between the stages of a query; none are recorded while it is switched off.
+#[derive(Debug, Default)]
+pub(super) struct StageClock {
+    is_on: bool,
+    events: Vec<CudaEvent>,
+    /// The stage that ends at each event; the first event ends none.
+    ended: Vec<Option<Stage>>,
+}
+
+impl StageClock {
+    /// Forgets the last query; measures the next one if `is_on`.
+    pub(super) fn restart(&mut self, gpu: &PublishedGpu, is_on: bool) -> Result<(), GpuError> {
+        self.is_on = is_on;
+        self.ended.clear();
+        self.mark(gpu, None)
+    }
+
+    /// Says that what was enqueued since the last mark belongs to `stage`.
+    pub(super) fn end(&mut self, gpu: &PublishedGpu, stage: Stage) -> Result<(), GpuError> {
+        self.mark(gpu, Some(stage))
+    }
+
+    fn mark(&mut self, gpu: &PublishedGpu, stage: Option<Stage>) -> Result<(), GpuError> {
+        if !self.is_on {
+            return Ok(());
+        }
+        let mut mark = || -> Result<(), DriverError> {
+            if self.events.len() == self.ended.len() {
+                self.events.push(gpu.device.context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT))?);
+            }
+            self.events[self.ended.len()].record(&gpu.stream)
+        };
+        mark().map_err(|e| GpuError::of("recording an event", &e))?;
+        self.ended.push(stage);
+        Ok(())
+    }
+
+    /// Microseconds of each stage, in the order of [`Stage::ALL`]. The stream has been synchronised.
+    pub(super) fn times_us(&self) -> Result<[f64; Stage::ALL.len()], GpuError> {
+        let mut times_us = [0.0; Stage::ALL.len()];
+        for (pair, ended) in self.events.windows(2).zip(self.ended.iter().skip(1)) {
+            let elapsed = pair[0].elapsed_ms(&pair[1]).map_err(|e| GpuError::of("timing", &e))?;
+            if let Some(stage) = ended {
+                times_us[*stage as usize] += f64::from(elapsed) * 1e3;
+            }
+        }
+        Ok(times_us)
+    }
+}

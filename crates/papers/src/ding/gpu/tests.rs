@@ -1,0 +1,495 @@
+//! Twins against the obvious, and kernels against twins.
+//!
+//! Where there is no GPU the latter say so and pass; with `TANDEM_REQUIRE_GPU` set they fail there. With
+//! `TANDEM_SANITIZER` set (kernels/sanitize.py does so) they try less of the same: kernels then run a hundred times
+//! slower.
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaSlice, DevicePtrMut};
+use proptest::prelude::*;
+
+use super::arena::{Arena, Source, Tree};
+use super::heap::{Heap, Scores};
+use super::kernels::Count;
+use super::merge_find::{MAX_LEVELS, strides};
+use super::rice::RiceParts;
+use super::twin;
+use super::{
+    CachedSearch, HostLists, ListIntersection, LockedLists, PforBatch, PublishedGpu, PublishedSearch, RiceBatch, Stage,
+    requests_of,
+};
+use crate::codec::{Codec, Column, PForDelta, Rice};
+use tandem_core::base::ids::{DocId, QueryId, TermId};
+use tandem_core::base::random::Random;
+use tandem_core::index::{Bm25, Index};
+use tandem_core::query::{Mode, Query};
+use tandem_core::search::cpu::CpuExecutor;
+use tandem_core::search::device::GpuError;
+use tandem_core::search::gpu::MAX_K;
+use tandem_core::search::{Executor, Hit, TopK};
+
+/// What a test tries: `all`, or `few` under a sanitizer. Both reach the same paths.
+fn sized<T>(all: T, few: T) -> T {
+    if std::env::var_os("TANDEM_SANITIZER").is_some() { few } else { all }
+}
+
+/// Fills a buffer with ones.
+pub(super) fn poison<T>(gpu: &PublishedGpu, buffer: &mut CudaSlice<T>) -> Result<(), GpuError> {
+    let bytes = buffer.num_bytes();
+    let (pointer, _guard) = buffer.device_ptr_mut(&gpu.stream);
+    // SAFETY: the buffer has that many bytes and is used on this stream alone.
+    unsafe { cudarc::driver::result::memset_d8_async(pointer, 0xff, bytes, gpu.stream.cu_stream()) }
+        .map_err(|e| GpuError::of("poisoning a buffer", &e))
+}
+
+/// The GPU; `None`, with a message, where there is none.
+fn open() -> Option<Arc<PublishedGpu>> {
+    match PublishedGpu::open() {
+        Ok(gpu) => Some(gpu),
+        Err(error @ GpuError::NoGpu(_)) => {
+            assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {error}");
+            crate::skipped::skipped("no GPU");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Lengths around the borders of warps, groups, blocks and tiles.
+const LENGTHS: [usize; 17] = [1, 2, 31, 32, 127, 128, 129, 511, 512, 513, 640, 1023, 1024, 1025, 4096, 10_000, 70_001];
+
+/// `len` ascending documents, fewer where they would exceed 2^31: gaps of `mean_gap` on average, a share of them far
+/// larger.
+fn docs(seed: u64, len: usize, mean_gap: u32) -> Vec<u32> {
+    let mut random = Random::new(seed, 0);
+    let mut next = 0_u64;
+    (0..len)
+        .map(|_| {
+            let spread = if random.below(12) == 0 { 40 } else { 1 };
+            let doc = next + u64::from(random.below(2 * mean_gap)) * spread;
+            next = doc + 1;
+            doc
+        })
+        .take_while(|&doc| doc < 1 << 31)
+        .map(|doc| doc as u32)
+        .collect()
+}
+
+/// Lists that are hard on decoders: gaps of 1 alone, documents up to 2^31, one huge gap, and random ones of all
+/// lengths.
+fn hard_lists() -> Vec<Vec<u32>> {
+    let mut lists = vec![
+        vec![],
+        vec![0],
+        vec![(1 << 31) - 1],
+        (0..3000).collect(),
+        (5..2000).chain([(1 << 31) - 2, (1 << 31) - 1]).collect(),
+        (0..1500).map(|i| i * 1_400_000).collect(),
+    ];
+    for (seed, len) in LENGTHS.into_iter().enumerate() {
+        for mean_gap in [1, 3, 100, 20_000] {
+            lists.push(docs(seed as u64, len, mean_gap));
+        }
+    }
+    // Every width of slots.
+    for width in 0..=31 {
+        let gap = 1_u32 << width;
+        lists.push(
+            (0..600_u64).map(|i| i * u64::from(gap)).take_while(|&doc| doc < 1 << 31).map(|d| d as u32).collect(),
+        );
+    }
+    lists
+}
+
+/// Frequencies for such lists, and of every width.
+fn hard_freqs(lists: &[Vec<u32>]) -> Vec<Vec<u32>> {
+    let mut random = Random::new(9, 0);
+    let of_width = |width: u32| (0..600).map(|_| 1 + (random.bits() as u32 & !(u32::MAX << width))).collect();
+    let mut all: Vec<Vec<u32>> = (0..32).map(of_width).collect();
+    all.push((0..600).map(|i| if i % 3 == 0 { u32::MAX } else { 1 + i }).collect());
+    all.extend(lists.iter().map(|list| freqs(7, list.len())));
+    all
+}
+
+fn freqs(seed: u64, len: usize) -> Vec<u32> {
+    let mut random = Random::new(seed, 1);
+    (0..len).map(|_| 1 + if random.below(10) == 0 { random.below(1 << 20) } else { random.below(4) }).collect()
+}
+
+fn encode(codec: &dyn Codec, column: Column, values: &[u32]) -> Vec<u32> {
+    let mut words = Vec::new();
+    codec.encode(column, values, &mut words).unwrap();
+    words
+}
+
+/// Decodes a tree as the kernels do.
+fn decode_tree(arena: &Arena, tree: &Tree) -> Vec<u32> {
+    let exceptions = |source: &Source| match source {
+        Source::Nowhere => Vec::new(),
+        Source::Raw(start) => arena.words[*start..*start + tree.num_exceptions as usize].to_vec(),
+        Source::Packed { tree, .. } => decode_tree(arena, tree),
+    };
+    let (positions, overflows) = (exceptions(&tree.positions), exceptions(&tree.overflows));
+    let len = tree.len as usize;
+    let slots = &arena.words[tree.slots..];
+    let mut values: Vec<u32> = (0..len).map(|i| twin::read_slot(slots, tree.width, len, i) + 1).collect();
+    for (block, values) in values.chunks_mut(512).enumerate() {
+        let starts = &arena.words[tree.starts + block..];
+        for exception in starts[0]..starts[1] {
+            let place = positions[exception as usize] as usize - block * 512;
+            values[place] += overflows[exception as usize] << tree.width;
+        }
+        if let Some(bases) = tree.bases {
+            let mut sum = arena.words[bases + block];
+            for value in values {
+                sum = sum.wrapping_add(*value);
+                *value = sum;
+            }
+        }
+    }
+    values
+}
+
+/// Rice as on the device: the unary part summed and compacted, the binary part summed.
+fn decode_rice(parts: &RiceParts<'_>) -> Vec<u32> {
+    let mut quotients = Vec::new();
+    for block in 0..(parts.num_unary_bits as usize).div_ceil(128) {
+        let mut ones = parts.unary_sums[block];
+        for bit in block * 128..(block + 1) * 128 {
+            if parts.unary.get(bit / 32).is_some_and(|word| word >> (bit % 32) & 1 == 1) {
+                ones += 1;
+            } else if quotients.len() < parts.len {
+                quotients.push(ones);
+            }
+        }
+    }
+    let mut sum = 0;
+    (0..parts.len)
+        .map(|i| {
+            if i % 128 == 0 {
+                sum = parts.binary_sums[i / 128];
+            }
+            sum = sum.wrapping_add(twin::read_slot(parts.binary, parts.width, parts.len, i));
+            sum.wrapping_add(quotients[i].checked_shl(parts.width).unwrap_or(0)).wrapping_add(i as u32)
+        })
+        .collect()
+}
+
+#[test]
+fn device_forms_hold_what_was_encoded() {
+    for list in hard_lists() {
+        assert_eq!(decode_rice(&RiceParts::of_docs(&encode(&Rice, Column::Docs, &list))), list);
+        for levels in 0..=PForDelta::MAX_LEVELS {
+            let codec = PForDelta::new(levels);
+            let mut arena = Arena::default();
+            let tree = arena.push_list(Column::Docs, &encode(&codec, Column::Docs, &list));
+            assert_eq!(decode_tree(&arena, &tree), list, "{} documents, {levels} levels", list.len());
+            let freqs = freqs(1, list.len());
+            let tree = arena.push_list(Column::Freqs, &encode(&codec, Column::Freqs, &freqs));
+            assert_eq!(decode_tree(&arena, &tree), freqs, "{} frequencies, {levels} levels", list.len());
+        }
+    }
+}
+
+#[test]
+fn strides_halve_at_least_down_to_one() {
+    for len in [0, 1, 2, 3, 10, 1000, 5000, 16_000_000, u32::MAX] {
+        for levels in 0..=MAX_LEVELS {
+            let strides = strides(len, levels);
+            assert_eq!(strides.last(), Some(&1));
+            assert!(strides.windows(2).all(|pair| pair[0] / 2 >= pair[1]), "{len}, {levels}: {strides:?}");
+            assert!(strides.iter().all(|&stride| stride == 1 || stride <= len));
+        }
+    }
+    assert_eq!(strides(16_000_000, 1), [4096, 1]);
+}
+
+proptest! {
+    #[test]
+    fn merge_find_counts_the_smaller_ones_at_any_level(
+        mut a in proptest::collection::vec(0_u32..5000, 0..600),
+        mut b in proptest::collection::vec(0_u32..5000, 0..600),
+        levels in 0..=MAX_LEVELS,
+    ) {
+        a.sort_unstable();
+        b.sort_unstable();
+        let expected: Vec<u32> = a.iter().map(|&x| b.partition_point(|&y| y < x) as u32).collect();
+        prop_assert_eq!(twin::merge_find(&a, &b, &strides(a.len() as u32, levels)), expected);
+    }
+
+    #[test]
+    fn a_heap_of_degree_512_gives_the_best_in_order(
+        mut keys in proptest::collection::hash_set(1_u64..1 << 40, 0..3000),
+        k in 1_usize..1200,
+    ) {
+        let unsorted: Vec<u64> = keys.drain().collect();
+        let mut expected = unsorted.clone();
+        expected.sort_unstable_by(|a, b| b.cmp(a));
+        expected.truncate(k);
+        prop_assert_eq!(twin::heap_top_k(&unsorted, k), expected);
+    }
+}
+
+#[test]
+fn gpu_decodes_pfor_delta_at_every_level_of_recursion() {
+    let Some(gpu) = open() else { return };
+    let lists = hard_lists();
+    for levels in 0..=PForDelta::MAX_LEVELS {
+        let codec = PForDelta::new(levels);
+        for column in [Column::Docs, Column::Freqs] {
+            let values: Vec<Vec<u32>> = match column {
+                Column::Docs => lists.clone(),
+                Column::Freqs => hard_freqs(&lists),
+            };
+            let encoded: Vec<Vec<u32>> = values.iter().map(|list| encode(&codec, column, list)).collect();
+            let mut batch = PforBatch::upload(&gpu, column, encoded.iter().map(Vec::as_slice)).unwrap();
+            batch.poison().unwrap();
+            batch.decode(true).unwrap();
+            for (i, expected) in values.iter().enumerate() {
+                assert_eq!(&batch.values(i).unwrap(), expected, "list {i}, {column:?}, {levels} levels");
+            }
+            batch.poison().unwrap();
+            batch.decode(false).unwrap();
+            for (i, expected) in values.iter().enumerate() {
+                let mut before = u32::MAX;
+                let gaps: Vec<u32> = expected
+                    .iter()
+                    .map(|&value| {
+                        if column == Column::Docs {
+                            value.wrapping_sub(std::mem::replace(&mut before, value))
+                        } else {
+                            value
+                        }
+                    })
+                    .collect();
+                assert_eq!(batch.values(i).unwrap(), gaps, "gaps of list {i}, {column:?}, {levels} levels");
+            }
+        }
+    }
+}
+
+#[test]
+fn gpu_decodes_rice() {
+    let Some(gpu) = open() else { return };
+    let lists = hard_lists();
+    let encoded: Vec<Vec<u32>> = lists.iter().map(|list| encode(&Rice, Column::Docs, list)).collect();
+    let mut batch = RiceBatch::upload(&gpu, encoded.iter().map(Vec::as_slice)).unwrap();
+    batch.poison().unwrap();
+    batch.decode().unwrap();
+    for (i, expected) in lists.iter().enumerate() {
+        assert_eq!(&batch.docs(i).unwrap(), expected, "list {i}");
+    }
+}
+
+#[test]
+fn gpu_intersects_uncompressed_lists_at_every_level_of_recursion() {
+    let Some(gpu) = open() else { return };
+    for (seed, (len_a, len_b)) in
+        [(0, 3), (3, 0), (1, 1), (127, 129), (1, 5000), (5000, 1), (1000, 1025), (70_001, 70_001), (300, 200_000)]
+            .into_iter()
+            .enumerate()
+    {
+        for mean_gap in [1, 4, 60] {
+            let (mut a, mut b) = (docs(seed as u64, len_a, mean_gap), docs(100 + seed as u64, len_b, mean_gap));
+            if mean_gap == 4 {
+                // As far up as documents go.
+                let end = a.iter().chain(&b).max().map_or(0, |last| (1 << 31) - 1 - last);
+                a.iter_mut().chain(&mut b).for_each(|doc| *doc += end);
+            }
+            let places = twin::merge_find(&a, &b, &[1]);
+            let expected: Vec<u32> = a
+                .iter()
+                .zip(places)
+                .filter(|&(doc, place)| b.get(place as usize) == Some(doc))
+                .map(|(&doc, _)| doc)
+                .collect();
+            let mut intersection = ListIntersection::upload(&gpu, &a, &b).unwrap();
+            for levels in 0..=MAX_LEVELS {
+                intersection.poison().unwrap();
+                intersection.run(levels).unwrap();
+                assert_eq!(
+                    intersection.docs().unwrap(),
+                    expected,
+                    "{len_a} in {len_b}, gap {mean_gap}, {levels} levels"
+                );
+            }
+        }
+    }
+}
+
+/// An index whose lists are of lengths around those of blocks, and come in runs, so that some blocks are needed and some are
+/// not; and its terms, `t0` and so on.
+fn bursty_index(random: &mut Random) -> (Arc<Index>, Vec<TermId>) {
+    let num_docs = 60_000_u32;
+    let lens = [1, 2, 100, 127, 128, 129, 511, 513, 3000, 20_000, 59_999, 60_000];
+    let lists: Vec<(String, Vec<(u32, u32)>)> = lens
+        .iter()
+        .enumerate()
+        .map(|(term, &len)| {
+            let mut docs: Vec<u32> = (0..num_docs).collect();
+            while docs.len() > len {
+                let surplus = docs.len() - len;
+                let start = random.below(docs.len() as u32) as usize;
+                let run = (1 + random.below(1 + num_docs / 50) as usize).min(surplus).min(docs.len() - start);
+                docs.drain(start..start + run);
+            }
+            let freqs = freqs(term as u64, len);
+            (format!("t{term}"), docs.into_iter().zip(freqs).collect())
+        })
+        .collect();
+    let index = Arc::new(Index::from_lists(&lists).unwrap());
+    let terms = lists.iter().map(|(name, _)| index.term(name).unwrap()).collect();
+    (index, terms)
+}
+
+#[test]
+fn gpu_finds_the_same_documents_as_the_cpu_in_all_modes() {
+    let Some(gpu) = open() else { return };
+    let mut random = Random::new(3, 0);
+    let (index, terms) = bursty_index(&mut random);
+    let mut cpu = CpuExecutor::new(Arc::clone(&index), Bm25::default());
+    for levels in [0, 1, 3] {
+        let host = HostLists::encode(&index, &terms, Bm25::default(), PForDelta::new(levels)).unwrap();
+        let mut search = PublishedSearch::upload(&gpu, &Arc::new(host)).unwrap();
+        for number in 0..sized(60_u32, 5) {
+            let names: Vec<String> =
+                (0..1 + number % 5).map(|_| format!("t{}", random.below(terms.len() as u32))).collect();
+            let query = Query::prepare(QueryId(number), "q", &names, &index).unwrap();
+            for mode in Mode::ALL {
+                for &k in sized(&[1, 10, MAX_K][..], &[10]) {
+                    let (mut expected, mut found) = (Vec::new(), Vec::new());
+                    cpu.search(&query, mode, k, &mut expected).unwrap();
+                    search.poison().unwrap();
+                    let stages = search.search(&query, mode, k, number % 2 == 0, &mut found).unwrap();
+                    let keys =
+                        |hits: &[Hit]| -> Vec<u64> { hits.iter().map(|h| TopK::key(h.doc.0, h.score)).collect() };
+                    assert_eq!(keys(&found), keys(&expected), "{names:?}, {mode}, k {k}, {levels} levels");
+                    assert_eq!(stages[Stage::TakingOut as usize] > 0.0, number % 2 == 0);
+                }
+            }
+        }
+        let none = Query { terms: Vec::new(), ..Query::prepare(QueryId(0), "none", &["t0"], &index).unwrap() };
+        for mode in Mode::ALL {
+            let mut found = vec![Hit { doc: DocId(0), score: 0.0 }];
+            search.search(&none, mode, 10, true, &mut found).unwrap();
+            assert!(found.is_empty());
+        }
+    }
+}
+
+/// Queries of one to four different terms, most of them of few ones.
+fn log(index: &Index, num_terms: u32, num_queries: u32, random: &mut Random) -> Vec<Query> {
+    let mut term = || {
+        let most = random.below(num_terms);
+        format!("t{}", random.below(1 + most))
+    };
+    let query = |number: u32| {
+        let names: Vec<String> = (0..1 + number % 4).map(|_| term()).collect();
+        Query::prepare(QueryId(number), "q", &names, index).unwrap()
+    };
+    (0..num_queries).map(query).collect()
+}
+
+#[test]
+fn a_larger_cache_of_lists_moves_less_and_one_for_all_moves_each_once() {
+    let mut random = Random::new(5, 0);
+    let (index, terms) = bursty_index(&mut random);
+    let lists = HostLists::encode(&index, &terms, Bm25::default(), PForDelta::new(1)).unwrap();
+    let queries = log(&index, terms.len() as u32, 400, &mut random);
+    let largest = queries.iter().map(|query| lists.bytes_of(query)).max().unwrap();
+    let named: usize = queries.iter().map(|query| query.terms.len()).sum();
+    let mut before = u64::MAX;
+    for budget in [largest, (largest + lists.bytes()) / 2, lists.bytes()] {
+        let requests = requests_of(&lists, budget, &[], &queries).unwrap();
+        assert_eq!((requests.queries, requests.lists), (queries.len(), named));
+        assert!(requests.moved_bytes <= before, "{requests:?}");
+        before = requests.moved_bytes;
+    }
+    let asked: std::collections::BTreeSet<TermId> =
+        queries.iter().flat_map(|query| &query.terms).map(|term| term.term).collect();
+    let whole = requests_of(&lists, lists.bytes(), &[], &queries).unwrap();
+    assert_eq!(whole.lists - whole.hits, asked.len());
+    let again = requests_of(&lists, lists.bytes(), &queries, &queries).unwrap();
+    assert_eq!((again.hits, again.moved_bytes), (named, 0));
+    assert!(requests_of(&lists, largest - 1, &[], &queries).is_err());
+}
+
+#[test]
+fn gpu_answers_from_cached_lists_are_those_from_resident_ones() {
+    let Some(gpu) = open() else { return };
+    let mut random = Random::new(5, 0);
+    let (index, terms) = bursty_index(&mut random);
+    for levels in [0, 1, 3] {
+        let lists = HostLists::encode(&index, &terms, Bm25::default(), PForDelta::new(levels)).unwrap();
+        let lists = Arc::new(lists);
+        let locked = Arc::new(LockedLists::new(&gpu, &lists).unwrap());
+        let mut resident = PublishedSearch::upload(&gpu, &lists).unwrap();
+        let queries = log(&index, terms.len() as u32, sized(300, 12), &mut random);
+        let largest = queries.iter().map(|query| lists.bytes_of(query)).max().unwrap();
+        let mut has_moved_lists = false;
+        for mode in Mode::ALL {
+            let mut expected = Vec::new();
+            for query in &queries {
+                let mut hits = Vec::new();
+                resident.search(query, mode, 10, false, &mut hits).unwrap();
+                expected.push(hits);
+            }
+            for budget in [largest, largest + largest / 7, lists.bytes() * 9 / 10, lists.bytes()] {
+                for ahead in sized(&[0, 1, 3][..], &[1]) {
+                    let mut cached = CachedSearch::new(&locked, budget.max(largest)).unwrap();
+                    cached.poison().unwrap();
+                    let mut answers = Vec::new();
+                    let stream = cached.run(&queries, mode, 10, *ahead, &mut answers).unwrap();
+                    let keys = |answers: &[Vec<Hit>]| -> Vec<Vec<u64>> {
+                        answers.iter().map(|hits| hits.iter().map(|h| TopK::key(h.doc.0, h.score)).collect()).collect()
+                    };
+                    assert_eq!(
+                        keys(&answers),
+                        keys(&expected),
+                        "{mode}, {levels} levels, {budget} bytes, {ahead} ahead"
+                    );
+                    assert_eq!(stream.requests.queries, queries.len());
+                    if *ahead == 0 {
+                        assert_eq!(stream.requests, requests_of(&lists, budget, &[], &queries).unwrap());
+                    }
+                    has_moved_lists |= stream.requests.compactions > 0;
+                }
+            }
+        }
+        assert!(has_moved_lists || std::env::var_os("TANDEM_SANITIZER").is_some());
+        let mut small = CachedSearch::new(&locked, largest - 16).unwrap();
+        assert!(small.run(&queries, Mode::And, 10, 1, &mut Vec::new()).is_err());
+    }
+}
+
+#[test]
+fn gpu_heap_gives_the_best_in_order() {
+    let Some(gpu) = open() else { return };
+    let lens = [0, 1, 127, 128, 129, 511, 512, 513, 5000, 512 * 512, 512 * 512 + 1, 300_000];
+    for (number, &len) in lens.iter().enumerate() {
+        let mut random = Random::new(number as u64, 2);
+        // Few distinct scores: ties are many, and smaller documents go first.
+        let scores: Vec<u32> = (0..len).map(|_| (random.below(1 << 12) as f32).to_bits()).collect();
+        let docs: Vec<u32> = (0..len as u32).map(|i| (1 << 31) - 1 - len as u32 + i).collect();
+        let (d_docs, mut heap) = (gpu.upload(&docs).unwrap(), Heap::new(&gpu, len as u32).unwrap());
+        for &k in sized(&[1, 10, 513, MAX_K][..], &[20]) {
+            for with_docs in [false, true] {
+                // What is taken out is removed.
+                let d_scores = gpu.upload(&scores).unwrap();
+                heap.poison(&gpu).unwrap();
+                let docs_at = if with_docs { gpu.address(&d_docs) } else { 0 };
+                let count = Count::known(len as u32);
+                let over = Scores { scores: gpu.address(&d_scores), docs: docs_at, count };
+                let built = heap.build(&gpu, over).unwrap();
+                heap.take_best(&gpu, built, k as u32).unwrap();
+                let mut found = Vec::new();
+                heap.keys(&gpu, k, &mut found).unwrap();
+                let doc = |i: usize| if with_docs { docs[i] } else { i as u32 };
+                let keys: Vec<u64> =
+                    scores.iter().enumerate().map(|(i, &bits)| TopK::key(doc(i), f32::from_bits(bits))).collect();
+                assert_eq!(found, twin::heap_top_k(&keys, k), "{len} scores, k {k}");
+            }
+        }
+    }
+}

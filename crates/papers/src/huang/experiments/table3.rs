@@ -1,0 +1,146 @@
+//! Huang et al., table 3: one GPU against four, by threads a query.
+//!
+//! The queries are cut into batches of a sixteenth of all, which are dealt to the GPUs. With as many GPUs as the machine has
+//! that is measured; with four, if it has fewer, it is computed: each batch as long as it took on one GPU, dealt to four.
+
+use std::time::Instant;
+
+use super::answers::check;
+use super::bench::{Bench, OnCpu};
+use crate::huang::ranges::batch::Limits;
+use crate::huang::ranges::deal::{deal, makespan_of};
+use crate::huang::ranges::gpu::RangesGpu;
+use crate::huang::ranges::range::Ranges;
+use crate::huang::ranges::strategy::Strategy;
+use crate::{Context, ExperimentError, Findings};
+use tandem_core::search::ExecError;
+use tandem_core::search::device::list_gpus;
+
+const THREADS: [u32; 3] = [64, 128, 256];
+const PAPERS_GPUS: usize = 4;
+/// Batches that all queries make.
+const BATCHES: usize = 16;
+/// The paper's milliseconds: for each strategy, for each number of threads, one GPU and four.
+const PAPERS: [(Strategy, [(f64, f64); 3]); 4] = [
+    (Strategy::And, [(5.81, 1.51), (6.08, 1.38), (7.56, 1.65)]),
+    (Strategy::Or, [(30.32, 5.67), (29.53, 5.38), (34.42, 6.50)]),
+    (Strategy::Wand, [(7.45, 1.75), (7.86, 1.63), (8.97, 1.98)]),
+    (Strategy::Bmw, [(4.47, 0.94), (4.47, 0.93), (6.51, 1.12)]),
+];
+
+pub(crate) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
+    let mut findings = Findings::default();
+    let bench = Bench::open_for_gpu(context, &mut findings)?;
+    let mut gpus = open_all(&bench, &mut findings)?;
+    for (strategy, papers) in PAPERS {
+        let expected = bench.on_cpu(bench.all(), strategy, context.k)?;
+        for (threads, (papers_one, papers_four)) in THREADS.into_iter().zip(papers) {
+            let name = format!("{}, P {threads}", strategy.name());
+            let times = DealtTimes::measure(&bench, &mut gpus, &expected, strategy, threads, context.k)?;
+            findings.compare(format!("{name}: one GPU"), "ms", papers_one, times.one_ms);
+            let saved = |one: f64, several: f64| 100.0 * (1.0 - several / one);
+            let four_ms = match times.all_ms {
+                Some(all_ms) if gpus.len() == PAPERS_GPUS => all_ms,
+                _ => times.four_computed_ms,
+            };
+            let how = if gpus.len() == PAPERS_GPUS { "four GPUs" } else { "four GPUs, computed from one's batches" };
+            findings.compare(format!("{name}: {how}"), "ms", papers_four, four_ms);
+            findings.compare(
+                format!("{name}: {how}, saved"),
+                "%",
+                saved(papers_one, papers_four),
+                saved(times.one_ms, four_ms),
+            );
+            if let Some(all_ms) = times.all_ms {
+                findings.compare(format!("{name}: {} GPUs, measured", gpus.len()), "ms", None, all_ms);
+                findings.compare(
+                    format!("{name}: {} GPUs, times one", gpus.len()),
+                    "times",
+                    None,
+                    times.one_ms / all_ms,
+                );
+                findings.compare(format!("{name}: {} GPUs, computed", gpus.len()), "ms", None, times.all_computed_ms);
+            }
+        }
+    }
+    findings.note(format!(
+        "{} queries in {BATCHES} batches, k {}; {} here. Four GPUs gain more than fourfold in the paper's OR (5.3 times at P 64): \
+         dealing batches alone can't do that.",
+        bench.queries.len(),
+        context.k,
+        if gpus.len() == 1 { String::from("one GPU") } else { format!("{} GPUs", gpus.len()) },
+    ));
+    Ok(findings)
+}
+
+/// Every GPU of this machine, four at most, each with its lists.
+fn open_all(bench: &Bench, findings: &mut Findings) -> Result<Vec<RangesGpu>, ExperimentError> {
+    let mut gpus = vec![bench.needed_gpu(findings)?];
+    let here = list_gpus()?.len().min(PAPERS_GPUS);
+    for ordinal in 1..here as u32 {
+        gpus.extend(bench.gpu(ordinal)?);
+    }
+    // GPUs of other models would make a batch take other times on each.
+    if gpus.iter().any(|gpu| gpu.name() != gpus[0].name()) {
+        findings.note("The GPUs of this machine are of several models: only the first one is used.");
+        gpus.truncate(1);
+    }
+    Ok(gpus)
+}
+
+/// Milliseconds a query: on one GPU, on all of this machine if there are several, and computed.
+pub(super) struct DealtTimes {
+    one_ms: f64,
+    all_ms: Option<f64>,
+    pub(super) four_computed_ms: f64,
+    all_computed_ms: f64,
+}
+
+impl DealtTimes {
+    /// Deals all queries to `gpus`, and to the first of them alone.
+    ///
+    /// # Errors
+    /// If all GPUs fail, or one answers wrongly.
+    pub(super) fn measure(
+        bench: &Bench,
+        gpus: &mut [RangesGpu],
+        expected: &OnCpu,
+        strategy: Strategy,
+        threads: u32,
+        k: usize,
+    ) -> Result<Self, ExperimentError> {
+        let queries = &bench.queries;
+        let limits = Limits { queries: queries.len().div_ceil(BATCHES), ..Limits::default() };
+        let batches = gpus[0].cut(queries, limits);
+        let run = |gpus: &mut [RangesGpu], batch_ms: &mut Vec<f64>| -> Result<f64, ExperimentError> {
+            let began = Instant::now();
+            let workers = gpus.iter_mut().map(|gpu| {
+                |batch: usize| -> Result<_, ExecError> {
+                    let began = Instant::now();
+                    let outcome =
+                        gpu.run(&queries[batches[batch].clone()], strategy, threads, Ranges::AsPublished, k)?;
+                    Ok((outcome.answers, began.elapsed().as_secs_f64() * 1e3))
+                }
+            });
+            let dealt = deal(workers.collect(), batches.len())?;
+            let ms = began.elapsed().as_secs_f64() * 1e3;
+            batch_ms.clear();
+            for (dealt, batch) in dealt.iter().zip(&batches) {
+                let (answers, took_ms) = &dealt.answer;
+                check(strategy, k, queries[batch.clone()].iter().zip(&expected.hits[batch.clone()]), answers)?;
+                batch_ms.push(*took_ms);
+            }
+            Ok(ms)
+        };
+        let each = queries.len() as f64;
+        let mut batch_ms = Vec::new();
+        let all_ms = if gpus.len() > 1 { Some(bench.median_ms(|| run(gpus, &mut batch_ms))? / each) } else { None };
+        let one_ms = bench.median_ms(|| run(&mut gpus[..1], &mut batch_ms))? / each;
+        Ok(Self {
+            one_ms,
+            all_ms,
+            four_computed_ms: makespan_of(&batch_ms, PAPERS_GPUS) / each,
+            all_computed_ms: makespan_of(&batch_ms, gpus.len()) / each,
+        })
+    }
+}

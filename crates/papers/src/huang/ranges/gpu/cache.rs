@@ -1,0 +1,60 @@
+//! The lists that stay in the device's memory: those of more than one block, in the terms' order, while there is room.
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
+
+use crate::huang::ranges::batch::{Address, Cached, is_admitted};
+use crate::huang::ranges::index::RangeIndex;
+use tandem_core::search::device::{Device, GpuError};
+
+/// Words that every list begins at a multiple of: sixteen bytes, which a block's head is read by.
+const ALIGNMENT: usize = 4;
+
+/// Lists in device memory, and the host's table of them.
+#[derive(Debug)]
+pub(super) struct Cache {
+    pub(super) table: Cached,
+    pub(super) bytes: u64,
+    /// What the table points to.
+    _d_words: CudaSlice<u32>,
+}
+
+impl Cache {
+    /// Copies the lists of `index` that are to stay to the device, up to `most_bytes` of them.
+    ///
+    /// # Errors
+    /// If device memory is too small, or a call fails.
+    pub(super) fn fill(
+        device: &Device,
+        stream: &Arc<CudaStream>,
+        index: &RangeIndex,
+        most_bytes: u64,
+    ) -> Result<Self, GpuError> {
+        let mut places = Vec::new();
+        let mut words = 0;
+        for (term, list) in index.lists() {
+            let list_words = 4 * list.blocks.len() + list.words.len().next_multiple_of(ALIGNMENT);
+            if is_admitted(list) && 4 * (words + list_words) as u64 <= most_bytes {
+                places.push((term, list, words));
+                words += list_words;
+            }
+        }
+        let bytes = 4 * words as u64;
+        device.check_room(bytes)?;
+        let copying = |e| GpuError::of("copying lists to the device", &e);
+        let mut d_words = stream.alloc_zeros::<u32>(words.max(1)).map_err(copying)?;
+        let base = d_words.device_ptr(stream).0;
+        let mut table = Cached::new();
+        for (term, list, start) in places {
+            let blocks: &[u32] = bytemuck::cast_slice(&list.blocks);
+            let words_at = start + blocks.len();
+            stream.memcpy_htod(blocks, &mut d_words.slice_mut(start..words_at)).map_err(copying)?;
+            let end = words_at + list.words.len();
+            stream.memcpy_htod(&list.words, &mut d_words.slice_mut(words_at..end)).map_err(copying)?;
+            table.insert(term, Address { blocks: base + 4 * start as u64, words: base + 4 * words_at as u64 });
+        }
+        stream.synchronize().map_err(copying)?;
+        Ok(Self { table, bytes, _d_words: d_words })
+    }
+}

@@ -1,0 +1,293 @@
+//! A batch on a GPU: packed, copied, launched, copied back.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits};
+
+use super::cache::Cache;
+use super::kernels::{BatchArgument, Kernels, Report};
+use crate::huang::ranges::batch::{Batch, Limits, cut};
+use crate::huang::ranges::index::{Norms, RangeIndex};
+use crate::huang::ranges::range::{Ranges, check_owners};
+use crate::huang::ranges::strategy::Strategy;
+use tandem_core::base::ids::DeviceId;
+use tandem_core::query::Query;
+use tandem_core::search::device::{Device, GpuError};
+use tandem_core::search::gpu::check;
+use tandem_core::search::{Answers, ExecError, Hit, TopK};
+
+/// Shared memory that a thread block takes at most: what every GPU gives without being asked twice, less what the kernels
+/// have of their own.
+const SHARED_BYTES: usize = 47 * 1024;
+
+/// What came of a batch.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outcome {
+    /// The answers, in order.
+    pub(crate) answers: Answers,
+    /// What each query took and did.
+    pub(crate) reports: Vec<Report>,
+    /// Bytes that were copied to the device.
+    pub(crate) copied_bytes: u64,
+    /// Microseconds of the device, from the first copy to the last.
+    pub(crate) device_us: f64,
+}
+
+/// A GPU with the lists that stay there.
+#[derive(Debug)]
+pub(crate) struct RangesGpu {
+    device: Device,
+    stream: Arc<CudaStream>,
+    kernels: Kernels,
+    index: Arc<RangeIndex>,
+    cache: Cache,
+    d_norms: Option<CudaSlice<f32>>,
+    d_batch: CudaSlice<u8>,
+    d_state: CudaSlice<u32>,
+    d_local_keys: CudaSlice<u64>,
+    d_results: CudaSlice<u64>,
+    d_reports: CudaSlice<Report>,
+}
+
+impl RangesGpu {
+    /// Opens GPU `ordinal` and copies the lists that stay there, up to `most_bytes` of them.
+    ///
+    /// # Errors
+    /// [`GpuError::NoGpu`] if there is none of this number, [`GpuError::DoesNotFit`], or what a call says.
+    pub(crate) fn open(ordinal: DeviceId, index: &Arc<RangeIndex>, most_bytes: u64) -> Result<Self, GpuError> {
+        let device = Device::open(ordinal)?;
+        let stream = device.new_stream()?;
+        let kernels = Kernels::load(&device, &stream)?;
+        let cache = Cache::fill(&device, &stream, index, most_bytes)?;
+        let copying = |e| GpuError::of("copying norms to the device", &e);
+        let d_norms = match index.norms() {
+            Norms::Each(norms) => {
+                device.check_room(size_of_val(norms.as_slice()) as u64)?;
+                Some(stream.clone_htod(norms).map_err(copying)?)
+            }
+            Norms::All(_) => None,
+        };
+        Ok(Self {
+            d_batch: room(&device, &stream, 1)?,
+            d_state: room(&device, &stream, 1)?,
+            d_local_keys: room(&device, &stream, 1)?,
+            d_results: room(&device, &stream, 1)?,
+            d_reports: room(&device, &stream, 1)?,
+            device,
+            stream,
+            kernels,
+            index: Arc::clone(index),
+            cache,
+            d_norms,
+        })
+    }
+
+    /// The GPU's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.device.info.name
+    }
+
+    /// Bytes of the lists that stay in the device's memory.
+    pub(crate) fn cached_bytes(&self) -> u64 {
+        self.cache.bytes
+    }
+
+    /// Cuts queries into batches, in order.
+    pub(crate) fn cut(&self, queries: &[Query], limits: Limits) -> Vec<Range<usize>> {
+        cut(&self.index, queries, &self.cache.table, limits)
+    }
+
+    /// Answers a batch, and waits for it: the `k` best documents of each query, by `threads` threads each, which share
+    /// documents as `ranges` says. All terms must be
+    /// in the index.
+    ///
+    /// # Errors
+    /// If the kernels don't take a query, `k` or `threads`, or a call fails: then no query of the batch has an answer.
+    pub(crate) fn run(
+        &mut self,
+        queries: &[Query],
+        strategy: Strategy,
+        threads: u32,
+        ranges: Ranges,
+        k: usize,
+    ) -> Result<Outcome, ExecError> {
+        check_owners(threads)?;
+        queries.iter().try_for_each(|query| check(query, k))?;
+        if queries.is_empty() {
+            return Ok(Outcome::default());
+        }
+        Ok(self.run_checked(queries, strategy, threads, ranges, k)?)
+    }
+
+    fn run_checked(
+        &mut self,
+        queries: &[Query],
+        strategy: Strategy,
+        threads: u32,
+        ranges: Ranges,
+        k: usize,
+    ) -> Result<Outcome, GpuError> {
+        let copying = |e| GpuError::of("copying a batch", &e);
+        let batch = self.pack(queries, threads, ranges)?;
+        let shared = Shared::of(threads as usize, k);
+        self.make_room(&batch, queries.len(), threads, k, &shared)?;
+        #[cfg(debug_assertions)]
+        self.poison()?;
+
+        let (device, stream) = (&self.device.clone(), &Arc::clone(&self.stream));
+        let events = [device.new_event().map_err(copying)?, device.new_event().map_err(copying)?];
+        events[0].record(stream).map_err(copying)?;
+        stream.memcpy_htod(&batch.bytes, &mut self.d_batch.slice_mut(..batch.bytes.len())).map_err(copying)?;
+        let running = |e| GpuError::of(format!("kernel `{}`, {} queries", Kernels::name(strategy), queries.len()), &e);
+        let argument = self.argument(&batch, k, &shared);
+        let shape = LaunchConfig {
+            grid_dim: (queries.len() as u32, 1, 1),
+            block_dim: (threads, 1, 1),
+            shared_mem_bytes: shared.bytes as u32,
+        };
+        let mut launch = stream.launch_builder(self.kernels.of(strategy));
+        launch.arg(&argument);
+        // SAFETY: the argument is that of the kernels in kernels/huang/. The batch lies where it says, its lists there and in
+        // the cache, whose blocks and words are those of the index; state, results, reports and keys have been made long enough
+        // for this batch; documents are below `num_docs`, the length of the norms. All of it belongs to this executor, whose
+        // stream is awaited below before anything is freed.
+        unsafe { launch.launch(shape) }.map_err(running)?;
+        let keys = stream.clone_dtoh(&self.d_results.slice(..queries.len() * k)).map_err(copying)?;
+        let reports = stream.clone_dtoh(&self.d_reports.slice(..queries.len())).map_err(copying)?;
+        events[1].record(stream).map_err(copying)?;
+        stream.synchronize().map_err(running)?;
+        let device_us = f64::from(events[0].elapsed_ms(&events[1]).map_err(copying)?) * 1e3;
+
+        let mut answers = Answers::default();
+        let mut hits: Vec<Hit> = Vec::with_capacity(k);
+        for (keys, report) in keys.chunks(k).zip(&reports) {
+            hits.clear();
+            hits.extend(keys[..k.min(report.found as usize)].iter().map(|&key| TopK::hit(key)));
+            answers.push(&hits);
+        }
+        Ok(Outcome { answers, reports, copied_bytes: batch.bytes.len() as u64, device_us })
+    }
+
+    /// The batch as it travels. Addresses in it are those of where it will lie: it is packed once that is known to have room.
+    fn pack(&mut self, queries: &[Query], threads: u32, ranges: Ranges) -> Result<Batch, GpuError> {
+        let pack = |of: &Self| {
+            let at = of.d_batch.device_ptr(&of.stream).0;
+            Batch::pack(&of.index, queries, threads, ranges, &of.cache.table, at)
+        };
+        let batch = pack(self);
+        if batch.bytes.len() <= self.d_batch.len() {
+            return Ok(batch);
+        }
+        self.d_batch = room(&self.device, &self.stream, batch.bytes.len())?;
+        Ok(pack(self))
+    }
+
+    /// Makes all that the kernels of a batch write long enough.
+    fn make_room(
+        &mut self,
+        batch: &Batch,
+        queries: usize,
+        threads: u32,
+        k: usize,
+        shared: &Shared,
+    ) -> Result<(), GpuError> {
+        let (device, stream) = (&self.device, &self.stream);
+        ensure(device, stream, &mut self.d_state, batch.state_words as usize)?;
+        ensure(device, stream, &mut self.d_results, queries * k)?;
+        ensure(device, stream, &mut self.d_reports, queries)?;
+        if !shared.holds_local_keys {
+            ensure(device, stream, &mut self.d_local_keys, queries * threads as usize * k)?;
+        }
+        Ok(())
+    }
+
+    /// What the kernels of a batch take that lies on the device, and for which there is room.
+    fn argument(&self, batch: &Batch, k: usize, shared: &Shared) -> BatchArgument {
+        let stream = &self.stream;
+        let at = self.d_batch.device_ptr(stream).0;
+        BatchArgument {
+            queries: at,
+            terms: at + batch.terms_at,
+            norms: self.d_norms.as_ref().map_or(0, |norms| norms.device_ptr(stream).0),
+            state: self.d_state.device_ptr(stream).0,
+            local_keys: if shared.holds_local_keys { 0 } else { self.d_local_keys.device_ptr(stream).0 },
+            results: self.d_results.device_ptr(stream).0,
+            reports: self.d_reports.device_ptr(stream).0,
+            num_docs: self.index.num_docs(),
+            k: k as u32,
+            norm: if let Norms::All(norm) = self.index.norms() { *norm } else { 0.0 },
+            reserved: 0,
+        }
+    }
+
+    /// Fills all that a batch writes with ones, so that what is not written shows.
+    #[cfg(debug_assertions)]
+    fn poison(&mut self) -> Result<(), GpuError> {
+        let stream = Arc::clone(&self.stream);
+        let fill = |address: u64, bytes: usize| {
+            // SAFETY: the buffer has that many bytes and is used on this stream alone.
+            unsafe { cudarc::driver::result::memset_d8_async(address, 0xff, bytes, stream.cu_stream()) }
+                .map_err(|e| GpuError::of("poisoning a buffer", &e))
+        };
+        fill(self.d_state.device_ptr(&stream).0, self.d_state.num_bytes())?;
+        fill(self.d_local_keys.device_ptr(&stream).0, self.d_local_keys.num_bytes())?;
+        fill(self.d_results.device_ptr(&stream).0, self.d_results.num_bytes())?;
+        fill(self.d_reports.device_ptr(&stream).0, self.d_reports.num_bytes())
+    }
+}
+
+/// What a thread block has in shared memory: the merged keys, each thread's keys if there is room, a count a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shared {
+    bytes: usize,
+    holds_local_keys: bool,
+}
+
+impl Shared {
+    fn of(threads: usize, k: usize) -> Self {
+        let without = 8 * k + 4 * threads;
+        let with = without + 8 * k * threads;
+        let holds_local_keys = with <= SHARED_BYTES;
+        Self { bytes: if holds_local_keys { with } else { without }, holds_local_keys }
+    }
+}
+
+/// Zeroed device memory; at least one item, so that it has an address.
+fn room<T: DeviceRepr + ValidAsZeroBits>(
+    device: &Device,
+    stream: &Arc<CudaStream>,
+    len: usize,
+) -> Result<CudaSlice<T>, GpuError> {
+    device.check_room((len.max(1) * size_of::<T>()) as u64)?;
+    stream.alloc_zeros(len.max(1)).map_err(|e| GpuError::of("allocating buffers", &e))
+}
+
+/// Makes `buffer` at least so long; what was in it is lost then.
+fn ensure<T: DeviceRepr + ValidAsZeroBits>(
+    device: &Device,
+    stream: &Arc<CudaStream>,
+    buffer: &mut CudaSlice<T>,
+    len: usize,
+) -> Result<(), GpuError> {
+    if buffer.len() < len {
+        *buffer = room(device, stream, len.next_power_of_two())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_memory_holds_what_fits_of_every_thread_count_and_k() {
+        assert_eq!(Shared::of(64, 10), Shared { bytes: 80 + 256 + 5120, holds_local_keys: true });
+        assert!(!Shared::of(512, 1000).holds_local_keys);
+        for threads in (32..=512).step_by(32) {
+            for k in [1, 10, 20, 100, 1000] {
+                assert!(Shared::of(threads, k).bytes <= SHARED_BYTES, "{threads}, {k}");
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The kernels by document ranges: their arguments, and where they are loaded.
+//!
+//! The structures repeat those of `kernels/huang/ranges.cuh`; [`Kernels::load`] compares their sizes.
+
+use std::sync::Arc;
+
+use bytemuck::{Pod, Zeroable};
+use cudarc::driver::{CudaFunction, CudaStream, DeviceRepr, ValidAsZeroBits};
+
+use crate::huang::ranges::batch::{CURSOR_WORDS, QueryEntry, TermEntry};
+use crate::huang::ranges::list::{RANGE_BLOCK_LEN, RangeBlock};
+use crate::huang::ranges::range::MAX_OWNERS;
+use crate::huang::ranges::strategy::Strategy;
+use tandem_core::search::device::{Device, GpuError, Images, Module};
+
+const IMAGES: Images = Images {
+    what: "the kernels by document ranges",
+    ptx: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/compiled/huang.ptx")),
+    cubin_sm_90: include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/compiled/huang.sm_90.cubin")),
+};
+
+/// 2^16: bounds have one part in so many of slack.
+const SLACK_PARTS: usize = 65_536;
+
+/// `RangeBatch`: device addresses of buffers that outlive the launch.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct BatchArgument {
+    pub(super) queries: u64,
+    pub(super) terms: u64,
+    /// 0: all documents have `norm`.
+    pub(super) norms: u64,
+    pub(super) state: u64,
+    /// 0: shared memory has room for them.
+    pub(super) local_keys: u64,
+    pub(super) results: u64,
+    pub(super) reports: u64,
+    pub(super) num_docs: u32,
+    pub(super) k: u32,
+    pub(super) norm: f32,
+    pub(super) reserved: u32,
+}
+
+/// What a query took and did: `RangeReport`.
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Report {
+    /// The multiprocessor's clock over initialisation, scoring and merging.
+    pub(crate) cycles: [u64; 3],
+    /// Postings whose score was computed.
+    pub(crate) postings_scored: u64,
+    /// Blocks that were decoded; one across a border counts for each owner.
+    pub(crate) blocks_decoded: u64,
+    /// Documents that were found, `k` at most.
+    pub(crate) found: u32,
+    pub(super) reserved: u32,
+}
+
+// SAFETY: plain words in C layout, of the size that the kernels have (checked when they are loaded).
+unsafe impl DeviceRepr for BatchArgument {}
+// SAFETY: as above.
+unsafe impl DeviceRepr for Report {}
+// SAFETY: as above; all zero is a report.
+unsafe impl ValidAsZeroBits for Report {}
+
+/// The kernels, loaded on one device.
+#[derive(Debug)]
+pub(super) struct Kernels {
+    by_strategy: [CudaFunction; Strategy::ALL.len()],
+}
+
+impl Kernels {
+    /// Loads the kernels and checks that they agree with this file.
+    ///
+    /// # Errors
+    /// If the driver refuses them, or they were compiled from another version of the sources.
+    pub(super) fn load(device: &Device, stream: &Arc<CudaStream>) -> Result<Self, GpuError> {
+        let module = Module::load(device, IMAGES)?;
+        let layout = [
+            RANGE_BLOCK_LEN,
+            MAX_OWNERS as usize,
+            CURSOR_WORDS,
+            SLACK_PARTS,
+            size_of::<RangeBlock>(),
+            size_of::<TermEntry>(),
+            size_of::<QueryEntry>(),
+            size_of::<Report>(),
+            size_of::<BatchArgument>(),
+        ];
+        module.check_layout(stream, "ranges_layout", &layout)?;
+        let kernel = |strategy| module.function(Self::name(strategy));
+        let [and, or, wand, bmw] = Strategy::ALL.map(kernel);
+        Ok(Self { by_strategy: [and?, or?, wand?, bmw?] })
+    }
+
+    /// The kernel of a strategy.
+    pub(super) fn of(&self, strategy: Strategy) -> &CudaFunction {
+        &self.by_strategy[strategy as usize]
+    }
+
+    /// Its name in the sources.
+    pub(super) fn name(strategy: Strategy) -> &'static str {
+        match strategy {
+            Strategy::And => "ranges_and",
+            Strategy::Or => "ranges_or",
+            Strategy::Wand => "ranges_wand",
+            Strategy::Bmw => "ranges_bmw",
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! A posting list in NewPFD blocks of 64, each with its least and greatest document and its best score.
+//!
+//! A block's words, which begin at its `offset` among the list's:
+//!
+//! | word | meaning |
+//! | --- | --- |
+//! | 0 | words `w` that the documents take |
+//! | 1 .. | NewPFD of the documents: 0 for the least one, then gaps minus 1 |
+//! | 1 + `w` .. | NewPFD of the frequencies minus 1 |
+//!
+//! The documents of a block are sums from its least one, so that a block is decoded by itself.
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::codec::{CodecError, decode_new_pfd, encode_new_pfd};
+use tandem_core::index::Bm25;
+
+/// Postings in a block, but for a list's last.
+pub(crate) const RANGE_BLOCK_LEN: usize = 64;
+
+/// What is known of a block without decoding it: `RangeBlock` in kernels/huang/ranges.cuh.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct RangeBlock {
+    /// Its first document.
+    pub(crate) least: u32,
+    /// Its last document.
+    pub(crate) greatest: u32,
+    /// Where its words begin among the list's.
+    pub(crate) offset: u32,
+    /// No posting's score exceeds the term's weight times this, in single precision.
+    pub(crate) max_impact: f32,
+}
+
+/// A term's list.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct RangeList {
+    /// Its postings.
+    pub(crate) doc_freq: u32,
+    /// The largest of its blocks' `max_impact`.
+    pub(crate) max_impact: f32,
+    /// Its blocks, all of 64 postings but the last.
+    pub(crate) blocks: Vec<RangeBlock>,
+    /// The words of all blocks.
+    pub(crate) words: Vec<u32>,
+}
+
+/// A block, decoded.
+#[derive(Clone, Debug)]
+pub(crate) struct Decoded {
+    /// Its documents, ascending.
+    pub(crate) docs: [u32; RANGE_BLOCK_LEN],
+    /// Their frequencies, if they were asked for.
+    pub(crate) freqs: [u32; RANGE_BLOCK_LEN],
+    /// How many there are.
+    pub(crate) len: usize,
+}
+
+impl Default for Decoded {
+    fn default() -> Self {
+        Self { docs: [0; RANGE_BLOCK_LEN], freqs: [0; RANGE_BLOCK_LEN], len: 0 }
+    }
+}
+
+impl RangeList {
+    /// The list of these postings: documents ascending, frequencies at least 1, both as long; `norm` gives BM25's norm of a
+    /// document.
+    ///
+    /// # Panics
+    /// If the two are not of one length.
+    pub(crate) fn encode(docs: &[u32], freqs: &[u32], norm: impl Fn(u32) -> f32) -> Self {
+        assert_eq!(docs.len(), freqs.len(), "a frequency for each document");
+        let mut list = Self { doc_freq: docs.len() as u32, ..Self::default() };
+        let mut numbers = Vec::with_capacity(RANGE_BLOCK_LEN);
+        for (docs, freqs) in docs.chunks(RANGE_BLOCK_LEN).zip(freqs.chunks(RANGE_BLOCK_LEN)) {
+            let offset = list.words.len();
+            let max_impact = Bm25::max_impact(docs.iter().zip(freqs).map(|(&doc, &freq)| (freq, norm(doc))));
+            let (least, greatest) = (docs[0], docs[docs.len() - 1]);
+            list.blocks.push(RangeBlock { least, greatest, offset: offset as u32, max_impact });
+            list.max_impact = list.max_impact.max(max_impact);
+            list.words.push(0);
+            numbers.clear();
+            numbers.push(0);
+            numbers.extend(docs.windows(2).map(|pair| pair[1] - pair[0] - 1));
+            encode_new_pfd(&numbers, &mut list.words);
+            list.words[offset] = (list.words.len() - offset - 1) as u32;
+            numbers.clear();
+            numbers.extend(freqs.iter().map(|freq| freq - 1));
+            encode_new_pfd(&numbers, &mut list.words);
+        }
+        list
+    }
+
+    /// Postings of block `block`.
+    #[inline]
+    pub(crate) fn block_len(&self, block: usize) -> usize {
+        (self.doc_freq as usize - block * RANGE_BLOCK_LEN).min(RANGE_BLOCK_LEN)
+    }
+
+    /// Bytes of its blocks' heads and words.
+    pub(crate) fn bytes(&self) -> u64 {
+        (size_of_val(self.blocks.as_slice()) + size_of_val(self.words.as_slice())) as u64
+    }
+
+    /// Decodes the documents of block `block`.
+    ///
+    /// # Errors
+    /// If the words are damaged.
+    #[inline]
+    pub(crate) fn decode_docs(&self, block: usize, decoded: &mut Decoded) -> Result<(), CodecError> {
+        let RangeBlock { least, offset, .. } = self.blocks[block];
+        decoded.len = self.block_len(block);
+        let docs = &mut decoded.docs[..decoded.len];
+        decode_new_pfd(&self.words[offset as usize + 1..], docs)?;
+        let mut doc = least;
+        docs[0] = doc;
+        for number in &mut docs[1..] {
+            doc = doc.wrapping_add(*number).wrapping_add(1);
+            *number = doc;
+        }
+        Ok(())
+    }
+
+    /// Decodes the frequencies of block `block`.
+    ///
+    /// # Errors
+    /// If the words are damaged.
+    #[inline]
+    pub(crate) fn decode_freqs(&self, block: usize, decoded: &mut Decoded) -> Result<(), CodecError> {
+        let offset = self.blocks[block].offset as usize;
+        let start = offset + 1 + self.words[offset] as usize;
+        let freqs = &mut decoded.freqs[..self.block_len(block)];
+        decode_new_pfd(&self.words[start..], freqs)?;
+        freqs.iter_mut().for_each(|freq| *freq = freq.wrapping_add(1));
+        Ok(())
+    }
+}

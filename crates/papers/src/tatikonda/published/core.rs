@@ -1,0 +1,81 @@
+//! One core, on a range of the documents.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::ding::daat::{Advance, CodedLists, Cursor, intersect};
+use tandem_core::base::machine::Class;
+use tandem_core::index::Bm25;
+use tandem_core::query::{Mode, Query, QueryTerm};
+use tandem_core::search::{ExecError, Execution, Executor, Hit, TopK, check};
+
+/// Intersects lists on the caller's core. It knows AND alone, as the paper does.
+#[derive(Debug)]
+pub(in crate::tatikonda) struct Core {
+    lists: Arc<CodedLists>,
+    docs: Range<u32>,
+    advance: Advance,
+    best: TopK,
+}
+
+impl Core {
+    /// A core for the documents in `docs`, which gets along in lists as `advance` says: "the next skip block is
+    /// decompressed" (section 3.2.4) is [`Advance::BlockByBlock`].
+    pub(in crate::tatikonda) fn new(lists: Arc<CodedLists>, docs: Range<u32>, advance: Advance) -> Self {
+        Self { lists, docs, advance, best: TopK::default() }
+    }
+
+    /// A core for all documents, which decodes all blocks on its way.
+    pub(in crate::tatikonda) fn whole(lists: &Arc<CodedLists>) -> Self {
+        Self::new(Arc::clone(lists), 0..lists.num_docs(), Advance::BlockByBlock)
+    }
+
+    /// Microseconds that the best `k` documents of the core's take.
+    pub(in crate::tatikonda) fn time_us(&mut self, terms: &[QueryTerm], k: usize) -> f64 {
+        let mut hits = Vec::new();
+        let began = Instant::now();
+        self.intersect(terms, k, &mut hits);
+        began.elapsed().as_secs_f64() * 1e6
+    }
+
+    /// The best `k` documents of the core's that have all terms.
+    pub(super) fn intersect(&mut self, terms: &[QueryTerm], k: usize, hits: &mut Vec<Hit>) {
+        let lists = &*self.lists;
+        let mut cursors: Vec<Cursor<'_>> = terms.iter().map(|term| lists.cursor(term.term)).collect();
+        let weights: Vec<f32> = terms.iter().map(|term| lists.weight(term)).collect();
+        if self.docs.start > 0 {
+            for cursor in &mut cursors {
+                let block = cursor.find_block(self.docs.start);
+                cursor.start_at(block);
+            }
+        }
+        let best = &mut self.best;
+        best.reset(k);
+        intersect(&mut cursors, self.docs.start, self.docs.end, self.advance, |doc, cursors| {
+            let norm = lists.norm(doc);
+            let shares = cursors.iter_mut().zip(&weights).map(|(cursor, &weight)| {
+                let place = cursor.place();
+                Bm25::score(weight, cursor.freq(place), norm)
+            });
+            best.offer(doc, shares.reduce(|score, share| score + share).unwrap_or(0.0));
+        });
+        best.drain_into(hits);
+    }
+}
+
+impl Executor for Core {
+    fn class(&self) -> Class {
+        Class::CPU
+    }
+
+    fn device(&self) -> String {
+        format!("one core, Small Adaptive, lists in {}", self.lists.codec())
+    }
+
+    fn search(&mut self, query: &Query, _: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {
+        check(query, k)?;
+        self.intersect(&query.terms, k, hits);
+        Ok(Execution::default())
+    }
+}

@@ -1,0 +1,254 @@
+//! FGQP: one producer cuts queries into tasks; whoever is free takes one from a pool.
+//!
+//! ```text
+//! producer   while the pool has at most γ tasks: cut the next query         (algorithm 2)
+//! all        an intersection from the pool ─▶ its documents to the scoring pool
+//!            a scoring from that pool      ─▶ the query's best               (algorithm 3)
+//! ```
+//!
+//! The producer takes tasks like the others while the pool is full. A query is answered when its last scoring is done.
+//! Scorings go first: they end what was begun.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use super::gang::wait;
+use super::tasks::{Needed, create_tasks, skips};
+use crate::ding::daat::{Advance, CodedLists, Cursor, intersect};
+use tandem_core::base::time::Nanos;
+use tandem_core::index::Bm25;
+use tandem_core::query::QueryTerm;
+use tandem_core::search::cpu::multicore::{Cores, Served, Stream, digest};
+use tandem_core::search::{ExecError, Hit, TopK, check};
+
+/// A query that was cut.
+#[derive(Debug)]
+struct InFlight {
+    position: usize,
+    started: Nanos,
+    terms: Vec<QueryTerm>,
+    /// The rarest list's skips: a task is about the documents from one to the next.
+    rarest: Vec<u32>,
+    /// Every task's blocks of every list, one task after another.
+    needed: Vec<Needed>,
+    /// Tasks that are not scored yet.
+    left: AtomicUsize,
+    best: Mutex<TopK>,
+}
+
+/// What is in the two pools.
+#[derive(Debug)]
+enum Task {
+    /// To intersect: a task's number.
+    Intersection(Arc<InFlight>, usize),
+    /// To score: documents, and each one's place in every list.
+    Scoring(Arc<InFlight>, Vec<u32>, Vec<u32>),
+}
+
+/// The pools, and what all threads know.
+struct Shared<'a> {
+    lists: &'a CodedLists,
+    clock: Instant,
+    k: usize,
+    intersections: Mutex<VecDeque<Task>>,
+    scorings: Mutex<VecDeque<Task>>,
+    /// How many tasks there are in both, and in the first: looked at without a lock.
+    waiting: AtomicUsize,
+    unintersected: AtomicUsize,
+    is_over: AtomicBool,
+    answered: Mutex<Vec<(usize, Served)>>,
+    num_answered: AtomicUsize,
+    is_crowded: bool,
+}
+
+/// Answers a stream of ANDs with `workers` cores and the pool's threshold; the caller is the producer, and tied to the
+/// first core.
+///
+/// # Errors
+/// If `k` or a query is out of range, or a thread panicked.
+pub(in crate::tatikonda) fn serve_by_tasks(
+    lists: &CodedLists,
+    workers: usize,
+    threshold: usize,
+    stream: &Stream<'_>,
+    cores: &Cores,
+) -> Result<Vec<Served>, ExecError> {
+    stream.queries.iter().try_for_each(|query| check(query, stream.k))?;
+    let shared = Shared {
+        lists,
+        clock: stream.start(),
+        k: stream.k,
+        intersections: Mutex::default(),
+        scorings: Mutex::default(),
+        waiting: AtomicUsize::new(0),
+        unintersected: AtomicUsize::new(0),
+        is_over: AtomicBool::new(false),
+        answered: Mutex::default(),
+        num_answered: AtomicUsize::new(0),
+        is_crowded: cores.len() < workers,
+    };
+    let outcome = std::thread::scope(|scope| {
+        let shared = &shared;
+        let consumers: Vec<_> = (1..workers)
+            .map(|number| {
+                scope.spawn(move || {
+                    cores.pin(number);
+                    shared.consume();
+                })
+            })
+            .collect();
+        cores.pin(0);
+        shared.produce(stream, threshold, || consumers.iter().any(|consumer| consumer.is_finished()));
+        shared.is_over.store(true, Ordering::Release);
+        consumers.into_iter().try_for_each(|consumer| consumer.join().map_err(|_| ExecError::Panicked))
+    });
+    outcome?;
+    let mut served = vec![Served::default(); stream.order.len()];
+    for (position, one) in shared.answered.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        served[position] = Served { arrival: stream.arrival(position), ..one };
+    }
+    Ok(served)
+}
+
+impl Shared<'_> {
+    /// Algorithm 2: cuts queries while the pool is small, else works like the others; until all are answered, or
+    /// a consumer `is_broken`.
+    fn produce(&self, stream: &Stream<'_>, threshold: usize, is_broken: impl Fn() -> bool) {
+        let mut next = 0;
+        while self.num_answered.load(Ordering::Acquire) < stream.order.len() {
+            let in_flight = next - self.num_answered.load(Ordering::Acquire);
+            let is_due = self.unintersected.load(Ordering::Relaxed) <= threshold && in_flight < stream.most_at_once;
+            if let Some(started) = stream.due(next, self.clock).filter(|_| is_due) {
+                self.cut(next, started, &stream.query(next).terms);
+                next += 1;
+            } else if let Some(task) = self.take() {
+                self.work(task);
+            } else if is_broken() {
+                return;
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    /// Algorithm 3.
+    fn consume(&self) {
+        loop {
+            wait(self.is_crowded, || self.waiting.load(Ordering::Acquire) > 0 || self.is_over.load(Ordering::Acquire));
+            match self.take() {
+                Some(task) => self.work(task),
+                None if self.is_over.load(Ordering::Acquire) => return,
+                None => {}
+            }
+        }
+    }
+
+    /// Cuts a query and puts its tasks into the pool.
+    fn cut(&self, position: usize, started: Nanos, terms: &[QueryTerm]) {
+        let lists: Vec<Vec<u32>> = terms.iter().map(|term| skips(&self.lists.cursor(term.term))).collect();
+        let mut needed = Vec::new();
+        create_tasks(&lists, &mut needed);
+        let num_tasks = needed.len() / terms.len().max(1);
+        let mut best = TopK::default();
+        best.reset(self.k);
+        let query = Arc::new(InFlight {
+            position,
+            started,
+            terms: terms.to_vec(),
+            rarest: lists.into_iter().next().unwrap_or_default(),
+            needed,
+            left: AtomicUsize::new(num_tasks),
+            best: Mutex::new(best),
+        });
+        if num_tasks == 0 {
+            return self.answer(&query);
+        }
+        let mut pool = self.intersections.lock().unwrap_or_else(PoisonError::into_inner);
+        pool.extend((0..num_tasks).map(|task| Task::Intersection(Arc::clone(&query), task)));
+        self.unintersected.fetch_add(num_tasks, Ordering::Relaxed);
+        self.waiting.fetch_add(num_tasks, Ordering::Release);
+    }
+
+    /// The oldest task, a scoring if there is one.
+    fn take(&self) -> Option<Task> {
+        if self.waiting.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let from = |pool: &Mutex<VecDeque<Task>>| pool.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let scoring = from(&self.scorings);
+        let is_scoring = scoring.is_some();
+        let task = scoring.or_else(|| from(&self.intersections))?;
+        if !is_scoring {
+            self.unintersected.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.waiting.fetch_sub(1, Ordering::AcqRel);
+        Some(task)
+    }
+
+    fn work(&self, task: Task) {
+        match task {
+            Task::Intersection(query, number) => self.intersect(query, number),
+            Task::Scoring(query, docs, places) => self.score(&query, &docs, &places),
+        }
+    }
+
+    /// Intersects a task's blocks, and passes its documents on to be scored.
+    fn intersect(&self, query: Arc<InFlight>, number: usize) {
+        let width = query.terms.len();
+        let needed = &query.needed[number * width..][..width];
+        let mut cursors: Vec<Cursor<'_>> = query.terms.iter().map(|term| self.lists.cursor(term.term)).collect();
+        for (cursor, &(first, _)) in cursors.iter_mut().zip(needed) {
+            cursor.start_at(first as usize);
+        }
+        let first = number.checked_sub(1).map_or(0, |before| query.rarest[before] + 1);
+        let end = query.rarest[number] + 1;
+        let (mut docs, mut places) = (Vec::new(), Vec::new());
+        intersect(&mut cursors, first, end, Advance::BlockByBlock, |doc, cursors| {
+            docs.push(doc);
+            places.extend(cursors.iter().map(|cursor| cursor.place() as u32));
+        });
+        if docs.is_empty() {
+            return self.finish(&query);
+        }
+        let scoring = Task::Scoring(query, docs, places);
+        self.scorings.lock().unwrap_or_else(PoisonError::into_inner).push_back(scoring);
+        self.waiting.fetch_add(1, Ordering::Release);
+    }
+
+    /// Scores a task's documents.
+    fn score(&self, query: &Arc<InFlight>, docs: &[u32], places: &[u32]) {
+        let mut lists: Vec<(Cursor<'_>, f32)> =
+            query.terms.iter().map(|term| (self.lists.cursor(term.term), self.lists.weight(term))).collect();
+        let mut scored = Vec::with_capacity(docs.len());
+        for (&doc, places) in docs.iter().zip(places.chunks(lists.len())) {
+            let norm = self.lists.norm(doc);
+            let shares = lists
+                .iter_mut()
+                .zip(places)
+                .map(|((cursor, weight), &place)| Bm25::score(*weight, cursor.freq(place as usize), norm));
+            scored.push((doc, shares.reduce(|score, share| score + share).unwrap_or(0.0)));
+        }
+        let mut best = query.best.lock().unwrap_or_else(PoisonError::into_inner);
+        scored.into_iter().for_each(|(doc, score)| best.offer(doc, score));
+        drop(best);
+        self.finish(query);
+    }
+
+    /// One task less; the last one's thread answers.
+    fn finish(&self, query: &Arc<InFlight>) {
+        if query.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.answer(query);
+        }
+    }
+
+    fn answer(&self, query: &Arc<InFlight>) {
+        let mut hits: Vec<Hit> = Vec::new();
+        query.best.lock().unwrap_or_else(PoisonError::into_inner).drain_into(&mut hits);
+        let finished = Nanos(self.clock.elapsed().as_nanos() as u64);
+        let one = Served { arrival: Nanos::ZERO, started: query.started, finished, digest: digest(&hits) };
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner).push((query.position, one));
+        self.num_answered.fetch_add(1, Ordering::Release);
+    }
+}

@@ -1,0 +1,365 @@
+//! The cache's laws, on random lists and logs.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Lists of these lengths, eight bytes a posting and four for every started block.
+#[derive(Debug)]
+struct Lens(Vec<u32>);
+
+impl Sizes for Lens {
+    fn num_lists(&self) -> usize {
+        self.0.len()
+    }
+
+    fn len(&self, list: u32) -> u32 {
+        self.0[list as usize]
+    }
+
+    fn bytes(&self, _list: u32, postings: u32) -> u64 {
+        u64::from(8 * postings + 4 * postings.div_ceil(CACHE_BLOCK_LEN))
+    }
+}
+
+const FOOTPRINT: Footprint = Footprint { query_bytes: 32, term_bytes: 48 };
+
+fn policies(share: f64) -> [AdmissionPolicy; 3] {
+    [AdmissionPolicy::Vfb { share }, AdmissionPolicy::Qtf, AdmissionPolicy::QtfDf]
+}
+
+/// Lists, and queries of 1 to 4 of them, each with how far it goes into each list.
+fn worlds() -> impl Strategy<Value = (Lens, Vec<Vec<u32>>, Vec<Vec<u32>>)> {
+    let lens = prop::collection::vec(1_u32..3000, 1..20);
+    lens.prop_flat_map(|lens| {
+        let lists = prop::collection::btree_set(0..lens.len() as u32, 1..5.min(lens.len() + 1).max(2));
+        let query = lists.prop_map(|lists| lists.into_iter().collect::<Vec<u32>>());
+        let reaches = prop::collection::vec(0.0..=1.0_f64, 4);
+        let log = prop::collection::vec((query, reaches), 1..60);
+        (Just(lens), log).prop_map(|(lens, log)| {
+            let depths = |(lists, reaches): &(Vec<u32>, Vec<f64>)| {
+                let depth = |(&list, &reach): (&u32, &f64)| (f64::from(lens[list as usize]) * reach) as u32;
+                lists.iter().zip(reaches).map(depth).collect()
+            };
+            let depths = log.iter().map(depths).collect();
+            (Lens(lens), log.into_iter().map(|(lists, _)| lists).collect(), depths)
+        })
+    })
+}
+
+fn visits_of(sizes: &Lens, log: &[Vec<u32>], depths: &[Vec<u32>]) -> Visits {
+    let mut visits = Visits::new(sizes);
+    for (lists, depths) in log.iter().zip(depths) {
+        for (&list, &depth) in lists.iter().zip(depths) {
+            visits.record(list, depth);
+        }
+    }
+    visits
+}
+
+proptest! {
+    #[test]
+    fn visits_of_blocks_count_who_goes_that_far((sizes, log, depths) in worlds()) {
+        let visits = visits_of(&sizes, &log, &depths);
+        for list in 0..sizes.num_lists() as u32 {
+            let reach = |block: u32| {
+                let pairs = log.iter().zip(&depths).flat_map(|(lists, depths)| lists.iter().zip(depths));
+                pairs.filter(|&(&named, &depth)| named == list && depth > block * CACHE_BLOCK_LEN).count() as u32
+            };
+            let expected: Vec<u32> = (0..sizes.len(list).div_ceil(CACHE_BLOCK_LEN)).map(reach).collect();
+            prop_assert_eq!(visits.of_blocks(list), expected);
+            prop_assert_eq!(visits.named(list) as usize, log.iter().filter(|lists| lists.contains(&list)).count());
+        }
+    }
+
+    #[test]
+    fn what_is_admitted_keeps_to_the_budget_and_to_the_share(
+        (sizes, log, depths) in worlds(),
+        budget in 0_u64..100_000,
+        share in prop::sample::select(vec![0.01, 0.5, 0.75, 0.95, 1.0]),
+    ) {
+        let visits = visits_of(&sizes, &log, &depths);
+        for policy in policies(share) {
+            let admission = Admission::new(policy, &visits, &sizes).unwrap();
+            let prefixes = admission.within(budget, &sizes);
+            prop_assert!(prefixes.bytes() <= budget);
+            prop_assert_eq!(&Prefixes::of(prefixes.as_slice().to_vec(), &sizes), &prefixes);
+            for list in 0..sizes.num_lists() as u32 {
+                let held = prefixes.postings(list);
+                match policy {
+                    AdmissionPolicy::Vfb { .. } => prop_assert!(f64::from(held) <= share * f64::from(sizes.len(list))),
+                    _ => prop_assert!(held == 0 || held == sizes.len(list)),
+                }
+            }
+            // With room for all, all is held that may be.
+            let all = admission.within(u64::MAX / 2, &sizes);
+            for list in 0..sizes.num_lists() as u32 {
+                let most = match policy {
+                    AdmissionPolicy::Vfb { share } => (share * f64::from(sizes.len(list))).floor() as u32,
+                    _ => sizes.len(list),
+                };
+                prop_assert_eq!(all.postings(list), most);
+            }
+        }
+    }
+
+    #[test]
+    fn vfb_never_holds_a_block_and_leaves_a_more_visited_one_that_would_fit(
+        (sizes, log, depths) in worlds(), budget in 0_u64..60_000,
+    ) {
+        let visits = visits_of(&sizes, &log, &depths);
+        let prefixes = Admission::new(AdmissionPolicy::Vfb { share: 1.0 }, &visits, &sizes).unwrap().within(budget, &sizes);
+        let room = budget - prefixes.bytes();
+        for left in 0..sizes.num_lists() as u32 {
+            let held = prefixes.postings(left);
+            if held == sizes.len(left) {
+                continue;
+            }
+            let next = (held + CACHE_BLOCK_LEN).min(sizes.len(left));
+            let more = sizes.bytes(left, next) - sizes.bytes(left, held);
+            // It was turned away because it did not fit when its turn came, and what is left is not more than then.
+            prop_assert!(more > room, "list {left}: {more} would fit into {room}");
+        }
+    }
+
+    #[test]
+    fn batches_hold_every_query_once_in_order_and_keep_to_the_buffer(
+        (sizes, log, depths) in worlds(),
+        cache in 0_u64..60_000,
+        buffer in 100_u64..80_000,
+        limit in 1_usize..40,
+        share in prop::sample::select(vec![0.3, 1.0]),
+    ) {
+        let visits = visits_of(&sizes, &log, &depths);
+        for policy in policies(share) {
+            let prefixes = Admission::new(policy, &visits, &sizes).unwrap().within(cache, &sizes);
+            let mut maker = BatchMaker::new(&sizes, &prefixes, FOOTPRINT, buffer);
+            let (mut batch, mut seen, mut moved) = (Batch::default(), Vec::new(), 0);
+            while maker.next(&log, limit, &mut batch) {
+                prop_assert!(batch.queries.len() <= limit && batch.bytes <= buffer);
+                let mut missing: Vec<u32> = batch.queries.iter()
+                    .flat_map(|&query| &log[query as usize]).copied().filter(|&list| !prefixes.is_cached(list)).collect();
+                missing.sort_unstable();
+                missing.dedup();
+                let mut lists = batch.lists.clone();
+                lists.sort_unstable();
+                prop_assert_eq!(&lists, &missing);
+                let list_bytes: u64 = lists.iter().map(|&list| sizes.whole_bytes(list)).sum();
+                let own: u64 = batch.queries.iter().map(|&query| FOOTPRINT.of(log[query as usize].len())).sum();
+                prop_assert_eq!((batch.list_bytes, batch.bytes), (list_bytes, list_bytes + own));
+                seen.extend(&batch.queries);
+                moved += list_bytes;
+            }
+            let oversized = maker.oversized().to_vec();
+            let mut all: Vec<u32> = seen.iter().chain(&oversized).copied().collect();
+            prop_assert!(seen.is_sorted() && oversized.is_sorted());
+            all.sort_unstable();
+            prop_assert_eq!(all, (0..log.len() as u32).collect::<Vec<_>>());
+            match BatchMaker::new(&sizes, &prefixes, FOOTPRINT, buffer).walk(&log, limit) {
+                Ok(walk) => {
+                    prop_assert_eq!((walk.queries, walk.list_bytes), (seen.len() as u64, moved));
+                    prop_assert_eq!(walk.oversized, oversized.len() as u64);
+                }
+                Err(error) => {
+                    let is_small = matches!(error, CacheError::BufferTooSmall { needed_bytes, .. } if needed_bytes > buffer);
+                    prop_assert!(seen.is_empty() && is_small);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_store_keeps_its_budget_and_what_is_pinned(
+        lens in prop::collection::vec(1_u64..100, 4..30),
+        budget in 50_u64..600,
+        steps in prop::collection::vec((prop::collection::btree_set(0_usize..30, 1..5), any::<bool>()), 1..80),
+        half_life in 1.0_f64..50.0,
+    ) {
+        let mut store = ListStore::new(lens.len(), budget, LeastSaved::new(lens.len(), half_life));
+        let mut pinned: Vec<Vec<(u32, u64)>> = Vec::new();
+        for (lists, is_release) in steps {
+            if is_release && !pinned.is_empty() {
+                store.unpin(&pinned.remove(0));
+            }
+            let lists: Vec<(u32, u64)> =
+                lists.into_iter().filter(|&list| list < lens.len()).map(|list| (list as u32, lens[list])).collect();
+            let was_held: Vec<bool> = lists.iter().map(|&(list, _)| store.holds(list)).collect();
+            if let Ok(found) = store.pin(&lists) {
+                let hits: u64 = lists.iter().zip(&was_held).filter(|&(_, &held)| held).map(|(&(_, bytes), _)| bytes).sum();
+                prop_assert_eq!(found.hit_bytes, hits);
+                prop_assert_eq!(found.hit_bytes + found.miss_bytes, lists.iter().map(|&(_, bytes)| bytes).sum::<u64>());
+                pinned.push(lists);
+            } else {
+                // Only what is pinned can stand in the way.
+                let mut held: Vec<(u32, u64)> = pinned.iter().flatten().chain(&lists).copied().collect();
+                held.sort_unstable();
+                held.dedup();
+                prop_assert!(held.iter().map(|&(_, bytes)| bytes).sum::<u64>() > budget);
+            }
+            prop_assert!(store.used_bytes() <= budget);
+            prop_assert!(pinned.iter().flatten().all(|&(list, _)| store.holds(list)));
+            let held: u64 = (0..lens.len()).filter(|&list| store.holds(list as u32)).map(|list| lens[list]).sum();
+            prop_assert_eq!(held, store.used_bytes());
+        }
+    }
+
+    #[test]
+    fn placed_lists_keep_their_bytes_wherever_they_move(
+        lens in prop::collection::vec(1_u64..100, 4..30),
+        budget in 50_u64..600,
+        steps in prop::collection::vec((prop::collection::btree_set(0_usize..30, 1..5), any::<bool>()), 1..80),
+        half_life in 1.0_f64..50.0,
+    ) {
+        let mut placed = PlacedLists::new(lens.len(), budget, LeastSaved::new(lens.len(), half_life));
+        // The same under a budget alone: places cost no list its own.
+        let mut store = ListStore::new(lens.len(), budget, LeastSaved::new(lens.len(), half_life));
+        let mut memory = vec![u32::MAX; budget as usize];
+        let mut pinned: Vec<Vec<(u32, u64)>> = Vec::new();
+        for (lists, is_release) in steps {
+            if is_release && !pinned.is_empty() {
+                let lists = pinned.remove(0);
+                placed.unpin(&lists);
+                store.unpin(&lists);
+            }
+            let lists: Vec<(u32, u64)> =
+                lists.into_iter().filter(|&list| list < lens.len()).map(|list| (list as u32, lens[list])).collect();
+            match (placed.pin(&lists), store.pin(&lists)) {
+                (Ok(arrivals), Ok(expected)) => {
+                    prop_assert_eq!(&arrivals.misses, &expected.misses);
+                    prop_assert_eq!((arrivals.hit_bytes, arrivals.miss_bytes), (expected.hit_bytes, expected.miss_bytes));
+                    for Move { from, to, len } in arrivals.moves {
+                        prop_assert!(to < from);
+                        memory.copy_within(from as usize..(from + len) as usize, to as usize);
+                    }
+                    for list in arrivals.misses {
+                        let place = placed.place_of(list).unwrap() as usize;
+                        memory[place..][..lens[list as usize] as usize].fill(list);
+                    }
+                    pinned.push(lists);
+                }
+                (placed, expected) => prop_assert_eq!(placed.err(), expected.err()),
+            }
+            for list in 0..lens.len() as u32 {
+                let place = placed.place_of(list);
+                prop_assert_eq!(place.is_some(), store.holds(list));
+                let Some(place) = place else { continue };
+                prop_assert!(memory[place as usize..][..lens[list as usize] as usize].iter().all(|&held| held == list));
+            }
+        }
+    }
+
+    #[test]
+    fn a_fit_finds_what_made_its_points(constant in 0.1_f64..100.0, inverse in 0.0_f64..1e4) {
+        let points: Vec<(f64, f64)> = [1.0, 10.0, 64.0, 500.0, 9000.0].map(|x| (x, constant + inverse / x)).to_vec();
+        let fit = super::model::Fit::of(&points);
+        prop_assert!((fit.constant - constant).abs() < 1e-6 * (constant + inverse), "{fit:?}");
+        prop_assert!((fit.inverse - inverse).abs() < 1e-6 * (constant + inverse), "{fit:?}");
+        prop_assert!(fit.relative_residual < 1e-9);
+    }
+
+    #[test]
+    fn the_buffer_under_a_limit_is_within_it_and_no_much_larger_one_is(
+        c in (0.1_f64..10.0, 0.0_f64..100.0), t in (1.0_f64..100.0, 0.0_f64..50.0), limit_ms in 0.01_f64..100.0,
+    ) {
+        let model = ThroughputModel {
+            calculation: super::model::Fit { constant: c.0, inverse: c.1, relative_residual: 0.0 },
+            transfer: super::model::Fit { constant: t.0, inverse: t.1, relative_residual: 0.0 },
+        };
+        // Every query brings 10 kB; a buffer below that holds none.
+        let walk = |buffer: u64| {
+            let n = buffer / 10_000;
+            (n > 0).then(|| Walk { queries: n * 7, batches: 7, bytes: n * 70_000, ..Walk::default() })
+        };
+        let memory = 64 << 20;
+        match model.with_cache(memory, 16 << 20, limit_ms, walk) {
+            Some(found) => {
+                prop_assert!(found.batch_ms <= limit_ms);
+                let step = (memory - (16 << 20)) / 256 + 1;
+                let larger = found.buffer_bytes + step;
+                if larger <= memory - (16 << 20) {
+                    let walk = walk(larger).unwrap();
+                    prop_assert!(model.query_us(&walk) * walk.queries_a_batch() / 1e3 > limit_ms);
+                }
+            }
+            // Not even the smallest buffer that halving tries.
+            None => {
+                let walk = walk((48 << 20) / 256 + 1).unwrap();
+                prop_assert!(model.query_us(&walk) * walk.queries_a_batch() / 1e3 > limit_ms);
+            }
+        }
+    }
+}
+
+#[test]
+fn vfb_admits_as_in_the_papers_example() {
+    // Figure 2: blocks with two visits and more, then those of the list that most queries name.
+    let sizes = Lens(vec![5 * CACHE_BLOCK_LEN, 4 * CACHE_BLOCK_LEN, 6 * CACHE_BLOCK_LEN]);
+    let mut visits = Visits::new(&sizes);
+    for blocks in [4, 3, 2] {
+        visits.record(0, blocks * CACHE_BLOCK_LEN);
+    }
+    for (list, blocks) in [(1, 3), (1, 2), (2, 5), (2, 3)] {
+        visits.record(list, blocks * CACHE_BLOCK_LEN);
+    }
+    let admission = Admission::new(AdmissionPolicy::Vfb { share: 1.0 }, &visits, &sizes).unwrap();
+    let ten_blocks = 10 * sizes.bytes(0, CACHE_BLOCK_LEN);
+    let held = admission.within(ten_blocks, &sizes);
+    // Two visits or more: 3 + 2 + 3 blocks; one visit: the fourth of list 0, then the third of list 1 before those of 2.
+    assert_eq!(held.as_slice(), [4, 3, 3].map(|blocks| blocks * CACHE_BLOCK_LEN));
+}
+
+#[test]
+fn rivals_take_the_most_named_or_the_shortest_for_their_names() {
+    let sizes = Lens(vec![1000, 10, 500, 20]);
+    let mut visits = Visits::new(&sizes);
+    for (list, times) in [(0, 9), (1, 3), (2, 5), (3, 1)] {
+        (0..times).for_each(|_| visits.record(list, 1));
+    }
+    let budget = sizes.bytes(0, 1000) + sizes.bytes(1, 10);
+    let held = |policy| Admission::new(policy, &visits, &sizes).unwrap().within(budget, &sizes).as_slice().to_vec();
+    // By names 0, 2, 1, 3: list 2 does not fit beside 0, list 1 does.
+    assert_eq!(held(AdmissionPolicy::Qtf), [1000, 10, 0, 0]);
+    // By names over length 1, 3, 2, 0.
+    assert_eq!(held(AdmissionPolicy::QtfDf), [0, 10, 500, 20]);
+}
+
+#[test]
+fn shares_out_of_range_and_buffers_without_room_are_refused_with_figures() {
+    let sizes = Lens(vec![100]);
+    let visits = Visits::new(&sizes);
+    for share in [0.0, -0.5, 1.01, f64::NAN] {
+        let error = Admission::new(AdmissionPolicy::Vfb { share }, &visits, &sizes).err().unwrap();
+        assert!(error.to_string().contains("expected above 0 and at most 1"), "{error}");
+    }
+    let none = Prefixes::none(1);
+    let error = BatchMaker::new(&sizes, &none, FOOTPRINT, 500).walk(&[vec![0_u32]], 10).unwrap_err();
+    assert_eq!(error, CacheError::BufferTooSmall { buffer_bytes: 500, needed_bytes: 884, num_queries: 1 });
+    assert!(error.to_string().contains("the smallest needs 884 bytes"));
+}
+
+#[test]
+fn a_static_store_refuses_what_it_has_no_room_for() {
+    let mut store = ListStore::new(3, 100, KeepAll);
+    assert_eq!(store.pin(&[(0, 60), (1, 30)]).unwrap().misses, [0, 1]);
+    let error = store.pin(&[(2, 11)]).unwrap_err();
+    assert_eq!(error, CacheError::DoesNotFit { wanted_bytes: 11, room_bytes: 10, budget_bytes: 100 });
+    assert_eq!(store.pin(&[(1, 30)]).unwrap().hit_bytes, 30);
+}
+
+#[test]
+fn a_memory_in_pieces_is_put_together() {
+    let mut space = super::space::Space::new(5, 100);
+    assert_eq!([0, 1, 2].map(|list| space.place(list, 30)), [Some(0), Some(30), Some(60)]);
+    space.free(0);
+    space.free(2);
+    // 70 are free, in two gaps.
+    assert_eq!(space.place(3, 45), None);
+    assert_eq!(space.compact(), [Move { from: 30, to: 0, len: 30 }]);
+    assert_eq!((space.place(3, 45), space.place_of(1)), (Some(30), Some(0)));
+    // The lowest gap that is long enough.
+    assert_eq!((space.place(4, 25), space.place(2, 1)), (Some(75), None));
+    // What lies side by side moves at once.
+    space.free(1);
+    assert_eq!(space.compact(), [Move { from: 30, to: 0, len: 70 }]);
+    assert_eq!([3, 4].map(|list| space.place_of(list)), [Some(0), Some(45)]);
+}

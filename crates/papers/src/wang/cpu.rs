@@ -1,0 +1,45 @@
+//! The rival: the same algorithm on CPU threads, a query a thread, in turn.
+
+use std::time::Instant;
+
+use super::ranker::{Best, Ranker};
+use super::{lists::SortedLists, train_test_split::RankedQuery};
+
+/// Documents of a round: a thread looks up one after another, and stops as soon as it may.
+pub(super) const CPU_ROUND: usize = 16;
+
+/// Answers all queries, in their order, on so many threads: query i on thread i modulo their number. Returns the answers'
+/// keys and the seconds from the first to the last.
+pub(super) fn answer_all(
+    ranker: &Ranker<'_>,
+    lists: &SortedLists,
+    queries: &[RankedQuery],
+    k: usize,
+    threads: usize,
+) -> (Vec<Best>, f64) {
+    let mut answers = vec![Best::default(); queries.len()];
+    let mut shares: Vec<Vec<(&RankedQuery, &mut Best)>> = (0..threads).map(|_| Vec::new()).collect();
+    for (i, pair) in queries.iter().zip(&mut answers).enumerate() {
+        shares[i % threads].push(pair);
+    }
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        for share in shares {
+            scope.spawn(move || {
+                for (query, best) in share {
+                    *best = answer(ranker, lists, query, k);
+                }
+            });
+        }
+    });
+    let seconds = began.elapsed().as_secs_f64();
+    (answers, seconds)
+}
+
+/// Answers a query.
+pub(super) fn answer(ranker: &Ranker<'_>, lists: &SortedLists, query: &RankedQuery, k: usize) -> Best {
+    let mut best = Best::new(k);
+    let mut depths = vec![0; query.lists.len()];
+    ranker.rank(&query.postings(lists), &query.weights, 0, CPU_ROUND, &mut best, &mut depths);
+    best
+}

@@ -1,0 +1,179 @@
+//! Lists in global order, as both processors search them.
+//!
+//! A list is three arrays of words, one behind another: its documents, their frequencies, and a table of buckets. A bucket
+//! is the documents with the same high bits, `doc >> shift`, and the table says how many postings come before each: hash
+//! segmentation (Ao et al. 2011). A document is looked for in its own bucket alone.
+//!
+//! ```text
+//!   documents     | 3 | 5 | 9 | 17 | 18 | 40 |        shift 4: buckets 0 to 15, 16 to 31, 32 to 47
+//!   frequencies   | 1 | 1 | 2 |  1 |  7 |  1 |
+//!   table         | 0 | 3 | 5 | 6 |                   one entry more than buckets
+//! ```
+//!
+//! The beginning of a list has the beginnings of all three, but for the table's last entry, which is its length.
+
+use std::collections::BTreeSet;
+
+use rayon::prelude::*;
+
+use super::order::GlobalOrder;
+use crate::wang::cache::Sizes;
+use tandem_core::base::ids::TermId;
+use tandem_core::index::Index;
+use tandem_core::query::Query;
+
+/// Postings of a bucket that a list's shift is chosen for: at most so many, were they evenly spread.
+const BUCKET_LEN: u64 = 16;
+/// Bytes of a word.
+const WORD_BYTES: u64 = 4;
+
+/// The lists of all terms of a log, numbered by ascending term.
+#[derive(Debug)]
+pub(crate) struct SortedLists {
+    terms: Vec<TermId>,
+    lists: Vec<List>,
+    words: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct List {
+    start: usize,
+    len: u32,
+    shift: u32,
+    table_len: u32,
+}
+
+/// A list, or its beginning, borrowed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Postings<'a> {
+    /// Ascending.
+    pub(crate) docs: &'a [u32],
+    /// As many, at least 1 each.
+    pub(crate) freqs: &'a [u32],
+    /// The table of the whole list.
+    pub(crate) table: &'a [u32],
+    /// Low bits that are no part of a bucket's number.
+    pub(crate) shift: u32,
+}
+
+impl Postings<'_> {
+    /// Where the document is; `None` if it is not.
+    #[inline]
+    pub(super) fn find(&self, doc: u32) -> Option<usize> {
+        let bucket = (doc >> self.shift) as usize;
+        let (&low, &high) = (self.table.get(bucket)?, self.table.get(bucket + 1)?);
+        let place = low as usize + self.docs[low as usize..high as usize].partition_point(|&other| other < doc);
+        (place < high as usize && self.docs[place] == doc).then_some(place)
+    }
+}
+
+impl SortedLists {
+    /// Those of the terms that the queries name.
+    pub(super) fn of(index: &Index, order: &GlobalOrder, queries: &[Query]) -> Self {
+        let terms: BTreeSet<TermId> = queries.iter().flat_map(|query| &query.terms).map(|term| term.term).collect();
+        let terms: Vec<TermId> = terms.into_iter().collect();
+        let made: Vec<(List, Vec<u32>)> = terms.par_iter().map(|&term| Self::make(index, order, term)).collect();
+        // Gigabytes: written by all cores, each of which meets new pages.
+        let mut words = vec![0; made.iter().map(|(_, words)| words.len()).sum()];
+        let mut lists = Vec::with_capacity(made.len());
+        let (mut start, mut rest, mut places) = (0, words.as_mut_slice(), Vec::with_capacity(made.len()));
+        for (list, list_words) in made {
+            let (place, later) = rest.split_at_mut(list_words.len());
+            lists.push(List { start, ..list });
+            start += list_words.len();
+            rest = later;
+            places.push((place, list_words));
+        }
+        places.into_par_iter().for_each(|(place, list_words)| place.copy_from_slice(&list_words));
+        Self { terms, lists, words }
+    }
+
+    fn make(index: &Index, order: &GlobalOrder, term: TermId) -> (List, Vec<u32>) {
+        let mut postings: Vec<u64> = index
+            .list(term)
+            .postings()
+            .map(|(doc, freq)| u64::from(order.new_of_old[doc as usize]) << 32 | u64::from(freq))
+            .collect();
+        postings.par_sort_unstable();
+        let len = postings.len() as u32;
+        let shift = shift_of(index.num_docs(), len);
+        let table_len = postings.last().map_or(0, |last| (last >> 32 >> shift) as usize + 2);
+        let mut words = Vec::with_capacity(2 * postings.len() + table_len);
+        words.extend(postings.iter().map(|posting| (posting >> 32) as u32));
+        words.extend(postings.iter().map(|&posting| posting as u32));
+        let mut place = 0;
+        for bucket in 0..table_len as u64 {
+            while place < postings.len() && postings[place] >> 32 >> shift < bucket {
+                place += 1;
+            }
+            words.push(place as u32);
+        }
+        (List { start: 0, len, shift, table_len: table_len as u32 }, words)
+    }
+
+    /// The list's number, if the log has the term.
+    pub(super) fn number(&self, term: TermId) -> Option<u32> {
+        self.terms.binary_search(&term).ok().map(|number| number as u32)
+    }
+
+    /// A whole list.
+    pub(crate) fn list(&self, list: u32) -> Postings<'_> {
+        let List { start, len, shift, table_len } = self.lists[list as usize];
+        let (docs, rest) = self.words[start..].split_at(len as usize);
+        let (freqs, rest) = rest.split_at(len as usize);
+        Postings { docs, freqs, table: &rest[..table_len as usize], shift }
+    }
+
+    /// All words of a list, as they lie.
+    #[cfg(feature = "gpu")]
+    pub(crate) fn words(&self, list: u32) -> &[u32] {
+        let List { start, len, table_len, .. } = self.lists[list as usize];
+        &self.words[start..start + 2 * len as usize + table_len as usize]
+    }
+
+    /// All words of all lists.
+    #[cfg(feature = "gpu")]
+    pub(crate) fn all_words(&self) -> &[u32] {
+        &self.words
+    }
+
+    /// Entries of the table that the list's first `postings` postings need.
+    pub(crate) fn table_len(&self, list: u32, postings: u32) -> u32 {
+        let of = self.list(list);
+        match postings.checked_sub(1) {
+            None => 0,
+            Some(last) => (of.docs[last as usize] >> of.shift) + 2,
+        }
+    }
+
+    /// Bytes that the lists of all terms of an index would take, those of this log or not.
+    pub(super) fn bytes_of_all_terms(index: &Index) -> u64 {
+        let bytes = |term| {
+            let len = u64::from(index.list(TermId(term)).doc_freq());
+            // A list has at least as many buckets as its postings fill, and reaches to the last document or nearly so.
+            let buckets = u64::from(index.num_docs()) >> shift_of(index.num_docs(), len as u32);
+            WORD_BYTES * (2 * len + (buckets + 2).min(len + 2))
+        };
+        (0..index.num_terms()).into_par_iter().map(bytes).sum()
+    }
+}
+
+impl Sizes for SortedLists {
+    fn num_lists(&self) -> usize {
+        self.lists.len()
+    }
+
+    fn len(&self, list: u32) -> u32 {
+        self.lists[list as usize].len
+    }
+
+    fn bytes(&self, list: u32, postings: u32) -> u64 {
+        WORD_BYTES * (2 * u64::from(postings) + u64::from(self.table_len(list, postings)))
+    }
+}
+
+/// The shift with which `len` documents of `num_docs`, evenly spread, are at most [`BUCKET_LEN`] a bucket.
+fn shift_of(num_docs: u32, len: u32) -> u32 {
+    let documents_a_bucket = u64::from(num_docs.max(1)) * BUCKET_LEN / u64::from(len.max(1));
+    documents_a_bucket.max(1).ilog2().min(31)
+}

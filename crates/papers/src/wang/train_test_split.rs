@@ -1,0 +1,102 @@
+//! The log: a half that trains, and a half that is measured.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::ExperimentError;
+use crate::wang::lists::{Postings, SortedLists};
+use crate::wang::ranker::{Best, Ranker};
+use crate::wang::ranking::{MAX_TERMS, Ranking};
+use tandem_core::query::Query;
+
+/// A query as the paper's methods run it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RankedQuery {
+    /// Its lists, the shortest first.
+    pub(crate) lists: Vec<u32>,
+    /// (1 − α) w̄ of each.
+    pub(crate) weights: Vec<f32>,
+}
+
+impl AsRef<[u32]> for RankedQuery {
+    fn as_ref(&self) -> &[u32] {
+        &self.lists
+    }
+}
+
+impl RankedQuery {
+    pub(super) fn new(query: &Query, lists: &SortedLists, ranking: &Ranking, num_docs: u32) -> Self {
+        let doc_freqs: Vec<u32> = query.terms.iter().map(|term| term.doc_freq).collect();
+        Self {
+            lists: query.terms.iter().filter_map(|term| lists.number(term.term)).collect(),
+            weights: ranking.weights(num_docs, &doc_freqs),
+        }
+    }
+
+    /// Its lists, whole.
+    pub(crate) fn postings<'a>(&self, lists: &'a SortedLists) -> Vec<Postings<'a>> {
+        self.lists.iter().map(|&list| lists.list(list)).collect()
+    }
+}
+
+/// Both halves, and what was left out.
+#[derive(Debug)]
+pub(super) struct Halves {
+    pub(super) train: Vec<RankedQuery>,
+    pub(super) test: Vec<RankedQuery>,
+    /// Queries that no document answers.
+    pub(super) num_empty: usize,
+    /// Queries of more than [`MAX_TERMS`] terms.
+    pub(super) num_long: usize,
+}
+
+impl Halves {
+    /// The first and the second half of those queries that some document answers.
+    pub(super) fn of(queries: &[Query], lists: &SortedLists, ranker: &Ranker<'_>) -> Result<Self, ExperimentError> {
+        let num_docs = ranker.documents.norms.len() as u32;
+        let short: Vec<&Query> = queries.iter().filter(|query| query.terms.len() <= MAX_TERMS).collect();
+        let is_answered = |query: &RankedQuery| {
+            let postings = query.postings(lists);
+            let mut best = Best::new(1);
+            // One document is enough, whichever.
+            ranker.rank(&postings, &query.weights, 0, 16, &mut best, &mut vec![0; query.lists.len()]);
+            !best.keys().is_empty()
+        };
+        let answered: Vec<RankedQuery> = short
+            .par_iter()
+            .map(|query| RankedQuery::new(query, lists, &ranker.ranking, num_docs))
+            .filter(is_answered)
+            .collect();
+        let half = answered.len() / 2;
+        let (train, test) = split(&answered, 0..half, half..answered.len())?;
+        Ok(Self {
+            train: train.to_vec(),
+            test: test.to_vec(),
+            num_empty: short.len() - answered.len(),
+            num_long: queries.len() - short.len(),
+        })
+    }
+}
+
+/// Two parts of a log, of which neither is empty and none holds a query of the other.
+pub(super) fn split<T>(log: &[T], train: Range<usize>, test: Range<usize>) -> Result<(&[T], &[T]), ExperimentError> {
+    let refuse = |what: &str| {
+        let message = format!(
+            "of {} queries {} to {} are to train and {} to {} to be measured: {what}",
+            log.len(),
+            train.start,
+            train.end,
+            test.start,
+            test.end
+        );
+        Err(ExperimentError::Input(message))
+    };
+    if train.start < test.end && test.start < train.end {
+        return refuse("they overlap, and what is measured must not be known before");
+    }
+    match (log.get(train.clone()), log.get(test.clone())) {
+        (Some(a), Some(b)) if !a.is_empty() && !b.is_empty() => Ok((a, b)),
+        _ => refuse("both need a query at least (a longer log, or a larger --limit)"),
+    }
+}

@@ -1,0 +1,256 @@
+//! The end: all parts of the dictionary together, and each term's partial lists as one.
+//!
+//! ```text
+//! parts of the dictionary ──▶ terms in byte order ──▶ ranges ──▶ of each run the lists of a range's terms ──▶ index
+//! ```
+//!
+//! The trie's slots are nearly in byte order. Only short terms, numbers and what is neither stand elsewhere: four sequences,
+//! each sorted, are merged.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::dictionary::Dictionary;
+use super::run_file::RunFile;
+use super::slots::sorted_groups;
+use tandem_core::index::{EncodedLists, IndexWriter, ListEncoder};
+use tandem_core::indexing::postings::decode;
+use tandem_core::indexing::ranges::{RangeBytes, division, write_ranges};
+use tandem_core::indexing::{BuildError, BuildOptions, BuildSummary, Inverted, Progress, SegmentDocuments};
+
+/// A term of one of the parts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TermOf {
+    part: u16,
+    number: u32,
+}
+
+/// The whole dictionary: its parts, and whose each slot is.
+#[derive(Debug)]
+pub(super) struct Combined {
+    parts: Vec<Dictionary>,
+    owners: Vec<u16>,
+    /// All terms, in byte order.
+    order: Vec<TermOf>,
+    /// Of each part, each term's place in that order.
+    places: Vec<Vec<u32>>,
+}
+
+impl Combined {
+    /// Puts the parts' terms in order. `owners` says whose each slot is.
+    pub(super) fn new(parts: Vec<Dictionary>, owners: Vec<u16>) -> Self {
+        let mut sequences: Vec<std::vec::IntoIter<TermOf>> = Vec::new();
+        for group in sorted_groups() {
+            let terms: Vec<Vec<TermOf>> = group
+                .into_par_iter()
+                .map(|slot| {
+                    let part = owners[usize::from(slot)];
+                    let mut numbers = Vec::new();
+                    parts[usize::from(part)].append_sorted(slot, &mut numbers);
+                    numbers.into_iter().map(|number| TermOf { part, number }).collect()
+                })
+                .collect();
+            sequences.push(terms.concat().into_iter());
+        }
+        let mut combined = Self { order: Vec::new(), places: Vec::new(), parts, owners };
+        let mut heads: Vec<(Vec<u8>, TermOf)> = Vec::new();
+        let mut sources: Vec<std::vec::IntoIter<TermOf>> = Vec::new();
+        for mut sequence in sequences {
+            if let Some(first) = sequence.next() {
+                heads.push((combined.bytes_of(first), first));
+                sources.push(sequence);
+            }
+        }
+        let mut order = Vec::with_capacity(combined.parts.iter().map(|part| part.terms.len()).sum());
+        while let Some(least) = (0..heads.len()).min_by(|&a, &b| heads[a].0.cmp(&heads[b].0)) {
+            order.push(heads[least].1);
+            match sources[least].next() {
+                Some(next) => {
+                    heads[least].0.clear();
+                    combined.parts[usize::from(next.part)].append_term(next.number, &mut heads[least].0);
+                    heads[least].1 = next;
+                }
+                None => {
+                    heads.swap_remove(least);
+                    drop(sources.swap_remove(least));
+                }
+            }
+        }
+        combined.places = combined.parts.iter().map(|part| vec![0; part.terms.len()]).collect();
+        for (place, term) in (0..).zip(&order) {
+            combined.places[usize::from(term.part)][term.number as usize] = place;
+        }
+        combined.order = order;
+        combined
+    }
+
+    /// The parts.
+    pub(super) fn parts(&self) -> &[Dictionary] {
+        &self.parts
+    }
+
+    /// Bytes of memory in use.
+    fn bytes(&self) -> u64 {
+        let terms: u64 = self.parts.iter().map(Dictionary::bytes).sum();
+        terms + (self.order.len() * (size_of::<TermOf>() + size_of::<u32>())) as u64
+    }
+
+    /// All terms in order, with their numbers, as bytes to be kept: of each its length, itself, part and number.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for &term in &self.order {
+            let text = self.bytes_of(term);
+            bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
+            bytes.extend_from_slice(&text);
+            bytes.extend_from_slice(&term.part.to_le_bytes());
+            bytes.extend_from_slice(&term.number.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn bytes_of(&self, term: TermOf) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.parts[usize::from(term.part)].append_term(term.number, &mut bytes);
+        bytes
+    }
+
+    fn slot_of(&self, term: TermOf) -> u16 {
+        self.parts[usize::from(term.part)].terms[term.number as usize].slot as u16
+    }
+}
+
+/// A collection as the paper leaves it: a dictionary, and a file of partial lists a run.
+#[derive(Debug)]
+pub(super) struct PartialLists {
+    pub(super) dictionary: Combined,
+    pub(super) runs: Vec<RunFile>,
+    /// Of each run, the number of its first document.
+    pub(super) first_docs: Vec<u32>,
+    pub(super) num_docs: u64,
+    pub(super) summary: BuildSummary,
+}
+
+impl Inverted for PartialLists {
+    fn summary(&self) -> BuildSummary {
+        self.summary
+    }
+
+    fn for_each_segment(
+        &self,
+        visit: &mut dyn FnMut(&SegmentDocuments) -> Result<(), BuildError>,
+    ) -> Result<(), BuildError> {
+        self.runs.iter().try_for_each(|run| run.segments()?.iter().try_for_each(&mut *visit))
+    }
+
+    fn num_docs(&self) -> u64 {
+        self.num_docs
+    }
+
+    fn bytes(&self) -> u64 {
+        self.dictionary.bytes()
+    }
+
+    fn merge_into(
+        &self,
+        writer: &mut IndexWriter,
+        options: &BuildOptions,
+        progress: &(dyn Fn(Progress) + Sync),
+    ) -> Result<(), BuildError> {
+        let room = options.budget().merging_bytes(self.num_docs, self.bytes());
+        let ranges = self.cut(options.threads, room)?;
+        let bytes: Vec<RangeBytes> = ranges.iter().map(|range| range.bytes).collect();
+        let norms = writer.norms();
+        write_ranges(&bytes, room, options.threads, writer, progress, &|number| {
+            let TermRange { from, to, .. } = ranges[number];
+            self.merge_range(from, to, ListEncoder::new(Arc::clone(&norms)))
+        })
+    }
+}
+
+/// Places `from` to below `to` in the order of terms, and what merging them takes.
+struct TermRange {
+    from: usize,
+    to: usize,
+    bytes: RangeBytes,
+}
+
+impl PartialLists {
+    /// Cuts the vocabulary into ranges of about equal work.
+    fn cut(&self, threads: usize, room: u64) -> Result<Vec<TermRange>, BuildError> {
+        let order = &self.dictionary.order;
+        let mut bytes_of = vec![0_u64; order.len()];
+        for run in &self.runs {
+            let mut is_whole = true;
+            run.for_each_section(|slot, entries| {
+                let places = &self.dictionary.places[usize::from(self.dictionary.owners[usize::from(slot)])];
+                for entry in entries {
+                    match places.get(entry.term as usize) {
+                        Some(&place) => bytes_of[place as usize] += u64::from(entry.len),
+                        None => is_whole = false,
+                    }
+                }
+            })?;
+            if !is_whole {
+                return Err(run.damaged());
+            }
+        }
+        let (most, _) = division(bytes_of.iter().sum(), threads, room, 0);
+        let mut ranges = Vec::new();
+        let (mut from, mut bytes) = (0, 0);
+        for (place, len) in bytes_of.iter().enumerate() {
+            bytes += len;
+            if bytes >= most || place + 1 == order.len() {
+                // Bytes, and what they say: a document and a frequency each.
+                let bytes_taken = RangeBytes { merging: 9 * bytes, packed: 2 * bytes };
+                ranges.push(TermRange { from, to: place + 1, bytes: bytes_taken });
+                (from, bytes) = (place + 1, 0);
+            }
+        }
+        Ok(ranges)
+    }
+
+    /// Packs the terms at places `from` to below `to`.
+    fn merge_range(&self, from: usize, to: usize, mut encoder: ListEncoder) -> Result<EncodedLists, BuildError> {
+        let Combined { order, places, owners, .. } = &self.dictionary;
+        let mut slots: Vec<u16> = order[from..to].iter().map(|&term| self.dictionary.slot_of(term)).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        // Partial lists: whose, of which run, where in `bytes`.
+        let mut partial: Vec<(u32, u32, usize, usize)> = Vec::new();
+        let mut bytes: Vec<u8> = Vec::new();
+        for &slot in &slots {
+            let places = &places[usize::from(owners[usize::from(slot)])];
+            let place_of = |term: u32| places[term as usize] as usize;
+            for (number, run) in (0..).zip(&self.runs) {
+                run.for_each_list(
+                    slot,
+                    |term| (from..to).contains(&place_of(term)),
+                    |term, list| {
+                        partial.push((place_of(term) as u32, number, bytes.len(), list.len()));
+                        bytes.extend_from_slice(list);
+                    },
+                )?;
+            }
+        }
+        partial.sort_unstable();
+        let (mut term, mut docs, mut freqs) = (Vec::new(), Vec::new(), Vec::new());
+        for lists in partial.chunk_by(|a, b| a.0 == b.0) {
+            docs.clear();
+            freqs.clear();
+            for &(_, run, at, len) in lists {
+                let first_doc = self.first_docs[run as usize];
+                decode(&bytes[at..at + len], |doc, freq| {
+                    docs.push(doc.wrapping_add(first_doc));
+                    freqs.push(freq);
+                });
+            }
+            term.clear();
+            let TermOf { part, number } = order[lists[0].0 as usize];
+            self.dictionary.parts[usize::from(part)].append_term(number, &mut term);
+            let term = std::str::from_utf8(&term).map_err(|_| self.runs[0].damaged())?;
+            encoder.add_columns(term, &docs, &freqs)?;
+        }
+        Ok(encoder.take())
+    }
+}

@@ -1,0 +1,49 @@
+//! An indexer on a GPU: 480 thread blocks of a warp each, a slot at a time.
+//!
+//! ```text
+//! prepare   the slots' streams, one after another, to the device; room for the worst
+//! index     kernel `index_slots`: trees, and postings of each slot in the order in which they began
+//! collect   postings and new terms back; a slot's postings by term, encoded
+//! ```
+//!
+//! The trees stay on the device. Terms and their strings come back with every run: should the device fail, they are what a CPU
+//! goes on from ([`indexer`](super::indexer)).
+//!
+//! What asks for a device's memory and launches is a [`Backend`](backend::Backend): the device, or its twin on the host, which
+//! does what the kernel does and is what tests without a GPU run.
+
+#[cfg(any(feature = "gpu", test))]
+mod backend;
+#[cfg(feature = "gpu")]
+mod device;
+#[cfg(any(feature = "gpu", test))]
+mod gpu_indexer;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+pub(super) mod twin;
+
+#[cfg(any(feature = "gpu", test))]
+pub(super) use gpu_indexer::GpuIndexer;
+
+use super::indexer::SlotIndexer;
+use tandem_core::search::device::GpuError;
+
+/// The indexer on the GPU of this number.
+///
+/// # Errors
+/// [`GpuError::NoGpu`] if there is none to use.
+#[cfg(feature = "gpu")]
+pub(super) fn open(ordinal: usize) -> Result<Box<dyn SlotIndexer>, GpuError> {
+    let device = device::DeviceBackend::open(tandem_core::base::ids::DeviceId(ordinal as u32))?;
+    Ok(Box::new(GpuIndexer::new(Box::new(device))))
+}
+
+/// The indexer on a GPU: this build knows none.
+///
+/// # Errors
+/// [`GpuError::NoGpu`], always.
+#[cfg(not(feature = "gpu"))]
+pub(super) fn open(_: usize) -> Result<Box<dyn SlotIndexer>, GpuError> {
+    Err(GpuError::NoGpu(tandem_core::search::device::NOT_BUILT.to_owned()))
+}

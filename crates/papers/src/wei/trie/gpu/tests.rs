@@ -1,0 +1,132 @@
+//! The host's side against the CPU indexer by the kernel's twin; the kernel against its twin.
+//!
+//! Where there is no GPU the latter says so and passes; with `TANDEM_REQUIRE_GPU` set it fails there.
+
+use std::collections::BTreeMap;
+
+use super::backend::Backend;
+use super::gpu_indexer::GpuIndexer;
+use super::twin::Twin;
+use crate::wei::trie::buffer::Buffer;
+use crate::wei::trie::cpu_indexer::CpuIndexer;
+use crate::wei::trie::dictionary::Dictionary;
+use crate::wei::trie::indexer::SlotIndexer;
+use crate::wei::trie::sections::Sections;
+use crate::wei::trie::slots::NUM_SLOTS;
+use tandem_core::base::random::Random;
+use tandem_core::search::device::GpuError;
+
+/// Terms and their encoded lists, by slot and term: what must not depend on who made it.
+type Lists = BTreeMap<(u16, Vec<u8>), Vec<u8>>;
+
+/// Runs of documents, with terms of all lengths, many in few slots and few in many.
+fn runs(seed: u64, num_runs: usize, tokens: usize) -> Vec<Buffer> {
+    let mut random = Random::new(seed, 0);
+    let term = |random: &mut Random| -> Vec<u8> {
+        let bits = random.below(16);
+        let number = random.below(1 << bits);
+        match random.below(40) {
+            0 => vec![b'q'; 200 + random.below(120) as usize],
+            1 => [&b"long"[..], &vec![b'z'; 250 + random.below(10) as usize], &number.to_be_bytes()[..]].concat(),
+            2 => number.to_string().into_bytes(),
+            3 => vec![b'a' + random.below(26) as u8; 1 + random.below(3) as usize],
+            4..20 => format!("comp{number}").into_bytes(),
+            20..24 => format!("contra{}", number % 50).into_bytes(),
+            _ => (0..3 + random.below(6)).map(|_| b'a' + random.below(26) as u8).collect(),
+        }
+    };
+    (0..num_runs)
+        .map(|_| {
+            let mut buffer = Buffer::default();
+            let mut doc = 0;
+            for _ in 0..tokens {
+                doc += u32::from(random.below(20) == 0);
+                buffer.push(doc, &term(&mut random));
+            }
+            buffer.num_docs = doc + 1;
+            buffer
+        })
+        .collect()
+}
+
+/// What an indexer makes of some runs, and its dictionary.
+fn indexed(indexer: &mut dyn SlotIndexer, runs: &[Buffer]) -> (Vec<Lists>, Dictionary) {
+    let slots: Vec<u16> = (0..NUM_SLOTS as u16).collect();
+    let (mut all, mut first_doc) = (Vec::new(), 7);
+    for buffer in runs {
+        let mut sections = Sections::default();
+        indexer.prepare(buffer, &slots, first_doc).unwrap();
+        indexer.index(buffer, &slots).unwrap();
+        indexer.collect(&mut sections).unwrap();
+        first_doc += buffer.num_docs;
+        all.push(sections);
+    }
+    let dictionary = indexer.finish().unwrap();
+    let lists = all.iter().map(|sections| {
+        let (mut lists, mut entries, mut at) = (Lists::new(), sections.entries.iter(), 0);
+        for section in &sections.sections {
+            for entry in entries.by_ref().take(section.lists as usize) {
+                let mut term = Vec::new();
+                dictionary.append_term(entry.term, &mut term);
+                let bytes = sections.bytes[at..at + entry.len as usize].to_vec();
+                at += entry.len as usize;
+                assert!(lists.insert((section.slot, term), bytes).is_none(), "a term has one list a run");
+            }
+        }
+        lists
+    });
+    (lists.collect(), dictionary)
+}
+
+/// The terms of each slot in order of the tree, spelled out.
+fn terms(dictionary: &Dictionary) -> Vec<Vec<Vec<u8>>> {
+    let spelled = |&number: &u32| {
+        let mut term = Vec::new();
+        dictionary.append_term(number, &mut term);
+        term
+    };
+    (0..NUM_SLOTS as u16)
+        .map(|slot| {
+            let mut numbers = Vec::new();
+            dictionary.append_sorted(slot, &mut numbers);
+            numbers.iter().map(spelled).collect()
+        })
+        .collect()
+}
+
+/// Checks an indexer on a device, or what takes its place, against a CPU's.
+fn check(backend: Box<dyn Backend>, runs: &[Buffer]) {
+    let (expected, trees) = indexed(&mut CpuIndexer::default(), runs);
+    let (found, dictionary) = indexed(&mut GpuIndexer::new(backend), runs);
+    assert!(terms(&dictionary) == terms(&trees), "trees");
+    for (run, (found, expected)) in found.iter().zip(&expected).enumerate() {
+        assert!(found == expected, "lists of run {run}");
+    }
+    assert_eq!(dictionary.nodes.len(), trees.nodes.len(), "nodes are split alike");
+}
+
+#[test]
+fn lists_and_trees_by_the_kernels_twin_are_those_of_a_cpu() {
+    check(Box::<Twin>::default(), &runs(1, 3, 20_000));
+    check(Box::<Twin>::default(), &[Buffer::default(), runs(2, 1, 1).remove(0)]);
+}
+
+#[test]
+fn gpu_lists_and_trees_are_those_of_a_cpu() {
+    #[cfg(feature = "gpu")]
+    let opened = super::device::DeviceBackend::open(tandem_core::base::ids::DeviceId(0));
+    #[cfg(not(feature = "gpu"))]
+    let opened: Result<Twin, GpuError> = Err(GpuError::NoGpu(tandem_core::search::device::NOT_BUILT.to_owned()));
+    match opened {
+        Ok(device) => {
+            let is_sanitized = std::env::var_os("TANDEM_SANITIZER").is_some();
+            let tokens = if is_sanitized { 2_000 } else { 300_000 };
+            check(Box::new(device), &runs(3, 3, tokens));
+        }
+        Err(error @ GpuError::NoGpu(_)) => {
+            assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {error}");
+            println!("skipped: {error}");
+        }
+        Err(error) => panic!("{error}"),
+    }
+}

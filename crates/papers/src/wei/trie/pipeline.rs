@@ -1,0 +1,324 @@
+//! The whole: sample, split, parse and index run after run, put together.
+//!
+//! ```text
+//! buffer of parser 0, 1, ..., M - 1, 0, ...
+//!    │ one run
+//!    ▼
+//! prepare ─▶ index: every indexer its slots, side by side ─▶ collect ─▶ a file
+//! ```
+//!
+//! Preparing (input to the GPUs) and collecting (lists from everywhere encoded, written) are not done side by side with
+//! anything of the same run, as in the paper; parsers go on meanwhile.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::buffer::Buffer;
+use super::combine::{Combined, PartialLists};
+use super::cpu_indexer::CpuIndexer;
+use super::dictionary::Dictionary;
+use super::grants::Grants;
+use super::indexer::SlotIndexer;
+use super::parsers::{Parsed, parse_all};
+use super::report::{PartReport, RunReport, TrieReport};
+use super::run_file::RunFile;
+use super::sections::Sections;
+use super::slots::NUM_SLOTS;
+use super::split::split;
+use tandem_core::corpus::{Collection, Cutter, Tokenizer};
+use tandem_core::files::{InputError, write_atomically};
+use tandem_core::indexing::journal::Journal;
+use tandem_core::indexing::{BuildError, BuildOptions, BuildSummary, Indexer, Inverted, Progress};
+use tandem_core::search::device::GpuError;
+
+/// Text of a run, at most: as in the paper.
+const MOST_BUFFER_BYTES: u64 = 1 << 30;
+const LEAST_BUFFER_BYTES: u64 = 1 << 20;
+/// Of the memory given, a buffer is such a part over the number of parsers: one is filled, one waits, and a run is indexed.
+const BUFFER_SHARE: u64 = 4;
+/// Batches sampled at most: 2 MB each.
+const SAMPLE_BATCHES: usize = 64;
+
+/// How many work at what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrieOptions {
+    /// Threads that parse; at least 1.
+    pub parsers: usize,
+    /// Threads that index on a CPU.
+    pub cpu_indexers: usize,
+    /// GPUs that index, from the first; with CPU indexers at least 1 in all.
+    pub gpus: usize,
+    /// Text of a run, in bytes; as much as memory allows up to 1 GiB if `None`.
+    pub buffer_bytes: Option<u64>,
+}
+
+impl TrieOptions {
+    /// How the paper would divide so many cores: five to parse for every three that index, six for two with GPUs.
+    #[must_use]
+    pub fn for_cores(cores: usize, gpus: usize) -> Self {
+        let (of, parsers) = if gpus == 0 { (8, 5) } else { (8, 6) };
+        let parsers = (cores * parsers / of).max(1);
+        let cpu_indexers = cores.saturating_sub(parsers).max(1);
+        Self { parsers, cpu_indexers, gpus, buffer_bytes: None }
+    }
+}
+
+/// The paper's way from text to lists.
+#[derive(Debug)]
+pub struct TrieIndexer {
+    options: TrieOptions,
+    gpus: Vec<Box<dyn SlotIndexer>>,
+    report: TrieReport,
+}
+
+/// An indexer with its slots.
+#[derive(Debug)]
+struct Worker {
+    indexer: Box<dyn SlotIndexer>,
+    is_gpu: bool,
+    slots: Vec<u16>,
+    sections: Sections,
+}
+
+impl TrieIndexer {
+    /// Opens the GPUs.
+    ///
+    /// # Errors
+    /// If there are not so many to use.
+    pub fn new(options: TrieOptions) -> Result<Self, GpuError> {
+        let gpus = (0..options.gpus).map(super::gpu::open).collect::<Result<_, _>>()?;
+        Ok(Self { options, gpus, report: TrieReport::default() })
+    }
+
+    /// With indexers in place of GPUs.
+    #[cfg(test)]
+    pub(super) fn with_gpus(options: TrieOptions, gpus: Vec<Box<dyn SlotIndexer>>) -> Self {
+        Self { options, gpus, report: TrieReport::default() }
+    }
+
+    /// What the last build took.
+    #[must_use]
+    pub fn report(&self) -> &TrieReport {
+        &self.report
+    }
+
+    fn grants(&self, collection: Collection, options: &BuildOptions) -> Grants {
+        let share = |memory: u64| memory / (BUFFER_SHARE * (self.options.parsers as u64 + 1));
+        let by_memory = options.memory_bytes.map_or(MOST_BUFFER_BYTES, share);
+        let bytes = self.options.buffer_bytes.unwrap_or(by_memory);
+        Grants::new(collection, bytes.clamp(LEAST_BUFFER_BYTES, MOST_BUFFER_BYTES))
+    }
+
+    /// Parses all of a collection and drops what was parsed; returns how long it took, in seconds, and the report of each
+    /// buffer.
+    ///
+    /// # Errors
+    /// As [`Indexer::invert`].
+    pub fn parse_alone(
+        &mut self,
+        collection: Collection,
+        options: &BuildOptions,
+        progress: &(dyn Fn(Progress) + Sync),
+    ) -> Result<TrieReport, BuildError> {
+        let grants = self.grants(collection, options);
+        let began = Instant::now();
+        let mut report = TrieReport::default();
+        parse_all(&grants, self.options.parsers, &options.tokenizer, progress, |parsed| {
+            report.runs.push(run_report(&parsed));
+            Ok(parsed.buffer)
+        })?;
+        report.reading_s = grants.reading_s();
+        (report.parsers_s, report.indexers_s) = (began.elapsed().as_secs_f64(), began.elapsed().as_secs_f64());
+        Ok(report)
+    }
+}
+
+impl Indexer for TrieIndexer {
+    fn invert(
+        &mut self,
+        collection: Collection,
+        dir: &Path,
+        options: &BuildOptions,
+        progress: &(dyn Fn(Progress) + Sync),
+    ) -> Result<Arc<dyn Inverted>, BuildError> {
+        // The dictionary is in memory, so nothing of an interrupted build is of use: all of it is removed.
+        let journal = Journal::open(dir, "trie", |_| false);
+        let mut journal = journal.map_err(|e| BuildError::of(dir, "cannot clean up", &e))?;
+        let grants = self.grants(collection, options);
+        let mut report = TrieReport::default();
+        let began = Instant::now();
+        let owners = self.split(&grants, &options.tokenizer)?;
+        report.sampling_s = began.elapsed().as_secs_f64();
+
+        let mut workers = self.workers(&owners);
+        let (mut paths, mut first_docs, mut next_doc) = (Vec::new(), Vec::new(), 0_u32);
+        let mut summary = BuildSummary::default();
+        let began = Instant::now();
+        let mut waited_from = Instant::now();
+        parse_all(&grants, self.options.parsers, &options.tokenizer, progress, |parsed| {
+            let path = journal.next_path().map_err(|e| BuildError::of(dir, "cannot make a folder", &e))?;
+            let mut run = run_report(&parsed);
+            run.waiting_s = waited_from.elapsed().as_secs_f64();
+            index_run(&mut workers, &parsed.buffer, next_doc, &path, &mut run, &mut report.lost)?;
+            summary.bytes += parsed.buffer.text_bytes;
+            summary.skipped_files += parsed.buffer.skipped_files;
+            first_docs.push(next_doc);
+            next_doc = next_doc.saturating_add(parsed.buffer.num_docs);
+            paths.push(path);
+            report.parsers_s = began.elapsed().as_secs_f64() - run.preparing_s - run.indexing_s - run.collecting_s;
+            report.runs.push(run);
+            waited_from = Instant::now();
+            Ok(parsed.buffer)
+        })?;
+        report.indexers_s = began.elapsed().as_secs_f64();
+        report.reading_s = grants.reading_s();
+        summary.runs_on_disk = paths.len();
+
+        let began = Instant::now();
+        let parts = workers.iter_mut().map(|worker| finish(worker, &mut report.lost)).collect();
+        let dictionary = Combined::new(parts, owners);
+        report.combining_s = began.elapsed().as_secs_f64();
+        let began = Instant::now();
+        if let Some(run) = paths.first() {
+            write_dictionary(&dictionary, &run.with_file_name("dictionary"))?;
+        }
+        report.writing_s = began.elapsed().as_secs_f64();
+        report.parts = part_reports(&workers, &dictionary, &report.runs);
+        self.report = report;
+        let runs = paths.iter().map(|path| RunFile::open(path)).collect::<Result<_, _>>()?;
+        Ok(Arc::new(PartialLists { dictionary, runs, first_docs, num_docs: u64::from(next_doc), summary }))
+    }
+}
+
+impl TrieIndexer {
+    /// Whose each slot is, from a sample.
+    fn split(&self, grants: &Grants, tokenizer: &Tokenizer) -> Result<Vec<u16>, InputError> {
+        let mut sampled = Buffer::default();
+        let mut cutter = Cutter::default();
+        grants.sample(SAMPLE_BATCHES, |batch| sampled.parse(batch, tokenizer, &mut cutter))?;
+        let tokens: Vec<u64> = (0..NUM_SLOTS as u16).map(|slot| u64::from(sampled.stream(slot).tokens())).collect();
+        Ok(split(&tokens, self.options.cpu_indexers, self.gpus.len()))
+    }
+
+    /// The indexers, each with its slots.
+    fn workers(&mut self, owners: &[u16]) -> Vec<Worker> {
+        let cpus = (0..self.options.cpu_indexers).map(|_| -> Box<dyn SlotIndexer> { Box::<CpuIndexer>::default() });
+        let gpus = std::mem::take(&mut self.gpus);
+        let indexers = cpus.map(|cpu| (cpu, false)).chain(gpus.into_iter().map(|gpu| (gpu, true)));
+        let mut workers: Vec<Worker> = indexers
+            .map(|(indexer, is_gpu)| Worker { indexer, is_gpu, slots: Vec::new(), sections: Sections::default() })
+            .collect();
+        for (slot, &owner) in (0..).zip(owners) {
+            workers[usize::from(owner)].slots.push(slot);
+        }
+        workers
+    }
+}
+
+fn run_report(parsed: &Parsed) -> RunReport {
+    RunReport {
+        text_bytes: parsed.buffer.text_bytes,
+        tokens: parsed.buffer.tokens,
+        unpacking_s: parsed.unpacking_s,
+        parsing_s: parsed.parsing_s,
+        ..RunReport::default()
+    }
+}
+
+/// Writes the dictionary beside the runs.
+fn write_dictionary(dictionary: &Combined, path: &Path) -> Result<(), BuildError> {
+    let written = write_atomically(path, |file| file.write_all(&dictionary.encode()));
+    written.map_err(|e| BuildError::of(path, "cannot write", &e))
+}
+
+/// What each indexer had to do.
+fn part_reports(workers: &[Worker], dictionary: &Combined, runs: &[RunReport]) -> Vec<PartReport> {
+    let parts = workers.iter().zip(dictionary.parts()).enumerate();
+    let report = |(place, (worker, part)): (usize, (&Worker, &Dictionary))| PartReport {
+        is_gpu: worker.is_gpu,
+        slots: worker.slots.len(),
+        tokens: runs.iter().map(|run| run.part_tokens[place]).sum(),
+        terms: part.terms.len() as u64,
+        characters: part.characters(),
+    };
+    parts.map(report).collect()
+}
+
+/// Indexes one buffer and writes its lists.
+fn index_run(
+    workers: &mut [Worker],
+    buffer: &Buffer,
+    first_doc: u32,
+    path: &Path,
+    report: &mut RunReport,
+    lost: &mut Vec<String>,
+) -> Result<(), BuildError> {
+    let tokens = |slots: &[u16]| slots.iter().map(|&slot| u64::from(buffer.stream(slot).tokens())).sum();
+    report.part_tokens = workers.iter().map(|worker| tokens(&worker.slots)).collect();
+
+    let began = Instant::now();
+    let mut failed: Vec<Option<GpuError>> = Vec::new();
+    for worker in &mut *workers {
+        failed.push(worker.indexer.prepare(buffer, &worker.slots, first_doc).err());
+    }
+    report.preparing_s = began.elapsed().as_secs_f64();
+
+    let began = Instant::now();
+    report.part_s = vec![0.0; workers.len()];
+    std::thread::scope(|scope| -> Result<(), BuildError> {
+        for (number, ((worker, failed), seconds)) in
+            workers.iter_mut().zip(&mut failed).zip(&mut report.part_s).enumerate()
+        {
+            let work = move || {
+                let began = Instant::now();
+                if failed.is_none() {
+                    *failed = worker.indexer.index(buffer, &worker.slots).err();
+                }
+                *seconds = began.elapsed().as_secs_f64();
+            };
+            std::thread::Builder::new()
+                .name(format!("index-{number}"))
+                .spawn_scoped(scope, work)
+                .map_err(|e| BuildError::Threads(e.to_string()))?;
+        }
+        Ok(())
+    })?;
+    report.indexing_s = began.elapsed().as_secs_f64();
+
+    let began = Instant::now();
+    for (worker, failed) in workers.iter_mut().zip(failed) {
+        worker.sections.clear();
+        let failed = failed.or_else(|| worker.indexer.collect(&mut worker.sections).err());
+        if let Some(error) = failed {
+            replace(worker, buffer, &error, lost);
+        }
+    }
+    let sections: Vec<Sections> = workers.iter_mut().map(|worker| std::mem::take(&mut worker.sections)).collect();
+    RunFile::write(path, &sections, &buffer.segments).map_err(|e| BuildError::of(path, "cannot write", &e))?;
+    for (worker, sections) in workers.iter_mut().zip(sections) {
+        worker.sections = sections;
+    }
+    report.collecting_s = began.elapsed().as_secs_f64();
+    Ok(())
+}
+
+/// Puts a CPU indexer in the place of a lost one: from the terms that it had before this run, and this run once more. Terms
+/// keep their numbers, so that runs on disk are still right.
+fn replace(worker: &mut Worker, buffer: &Buffer, error: &GpuError, lost: &mut Vec<String>) {
+    lost.push(error.to_string());
+    worker.sections.clear();
+    let mut indexer = CpuIndexer::of(worker.indexer.salvage());
+    let indexed = indexer.index(buffer, &worker.slots).and_then(|()| indexer.collect(&mut worker.sections));
+    debug_assert!(indexed.is_ok(), "a CPU does not fail");
+    worker.indexer = Box::new(indexer);
+}
+
+/// The dictionary of an indexer at the end.
+fn finish(worker: &mut Worker, lost: &mut Vec<String>) -> Dictionary {
+    worker.indexer.finish().unwrap_or_else(|error| {
+        lost.push(error.to_string());
+        worker.indexer.salvage()
+    })
+}

@@ -1,0 +1,37 @@
+//! Numbers as they are written: the same value gives the same text everywhere.
+
+pub use tandem_core::base::stats::significant;
+
+/// As text with `digits` significant digits and no exponent, for CSV files and tables.
+#[must_use]
+pub fn text(value: f64, digits: usize) -> String {
+    significant(value, digits).to_string()
+}
+
+/// As text, and empty where there is no value: an empty field in a CSV file.
+#[must_use]
+pub fn optional(value: Option<f64>, digits: usize) -> String {
+    value.map(|value| text(value, digits)).unwrap_or_default()
+}
+
+/// A count and what is counted: `1 query`, `2 queries`.
+#[must_use]
+pub fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_their_leading_digits() {
+        assert_eq!(text(123_456.789, 3), "123000");
+        assert_eq!(text(0.000_123_45, 3), "0.000123");
+        assert_eq!(text(0.0, 6), "0");
+        assert_eq!(text(181.818_181_8, 6), "181.818");
+        assert_eq!(optional(None, 3), "");
+        assert!(significant(f64::INFINITY, 3).is_infinite());
+        assert_eq!([counted(1, "term", "terms"), counted(0, "term", "terms")], ["1 term", "0 terms"]);
+    }
+}

@@ -1,0 +1,271 @@
+//! Delay against rate, percentiles, and the distribution of delays.
+
+use std::collections::BTreeMap;
+
+use super::folder::{Folder, Kind, Log};
+use super::html::{Cell, HtmlTable, folded, number};
+use crate::plot::{LineChart, Point, Series, Signs, Stroke, look_of, looks_of};
+use crate::sheet::{Line, Sheet};
+use tandem_core::base::quantile::median;
+use tandem_core::base::stats::mean_interval;
+
+/// A share of the delays, and its column.
+const METRICS: [(&str, &str); 4] = [("mean_ms", "mean"), ("p50_ms", "median"), ("p95_ms", "p95"), ("p99_ms", "p99")];
+/// How sure intervals are.
+const CONFIDENCE: f64 = 0.95;
+/// Percentiles that a summary has, and the share of queries that is slower.
+const PERCENTILES: [(&str, f64); 5] =
+    [("p50_ms", 0.5), ("p95_ms", 0.05), ("p99_ms", 0.01), ("p999_ms", 0.001), ("max_ms", 0.0)];
+/// Rates that lie further apart than this stand on a logarithmic axis.
+const WIDE: u64 = 25;
+/// Where runs tell of queries that were answered too late, or not at all.
+const NOT_IN_TIME: [&str; 4] = ["missed", "unfinished", "unreleased", "shed"];
+/// Points of a curve of a distribution.
+const CURVE_POINTS: usize = 240;
+
+/// The runs of a policy at a rate, one a seed.
+#[derive(Debug, Default)]
+pub(super) struct Runs<'a>(Vec<Line<'a>>);
+
+impl Runs<'_> {
+    fn mean(&self, column: &str) -> Option<f64> {
+        let values: Vec<f64> = self.0.iter().filter_map(|line| line.number(column)).collect();
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    }
+
+    fn interval(&self, column: &str) -> Option<(f64, f64)> {
+        let values: Vec<f64> = self.0.iter().filter_map(|line| line.number(column)).collect();
+        let interval = mean_interval(&values, CONFIDENCE)?;
+        Some((interval.low.max(0.0), interval.high))
+    }
+
+    /// The middle one of the seeds.
+    pub(super) fn median(&self, column: &str) -> Option<f64> {
+        let values: Vec<f64> = self.0.iter().filter_map(|line| line.number(column)).collect();
+        (!values.is_empty()).then(|| median(values))
+    }
+
+    /// The largest of the seeds.
+    pub(super) fn most(&self, column: &str) -> Option<f64> {
+        self.0.iter().filter_map(|line| line.number(column)).reduce(f64::max)
+    }
+
+    /// Queries that came too late, never, or were dropped, in all seeds.
+    pub(super) fn missed(&self) -> f64 {
+        let of_run = |line: &Line<'_>| NOT_IN_TIME.map(|column| line.number(column).unwrap_or(0.0));
+        self.0.iter().flat_map(of_run).sum()
+    }
+}
+
+/// A line of the charts: a policy, by what, and its runs by rate (in thousandths, which can be ordered).
+pub(super) type Curves<'a> = BTreeMap<(usize, String, String), BTreeMap<u64, Runs<'a>>>;
+
+pub(super) fn curves(folder: &Folder) -> Curves<'_> {
+    let mut curves = Curves::new();
+    for line in folder.of(Kind::Summary).flat_map(Sheet::lines) {
+        let (policy, source) = (line.text("policy").to_owned(), line.text("source").to_owned());
+        let Some(rate) = line.number("rate_qps") else { continue };
+        let curve = curves.entry((look_of(&policy), policy, source)).or_default();
+        curve.entry((rate * 1e3) as u64).or_default().0.push(line);
+    }
+    curves
+}
+
+/// Delay curves, percentiles, distributions and their tables.
+pub(super) fn section(id: &str, folder: &Folder, deadline_ms: Option<f64>) -> String {
+    let curves = curves(folder);
+    if curves.is_empty() {
+        return distribution(id, &folder.logs, deadline_ms);
+    }
+    let has_both = curves.keys().any(|(_, _, source)| source == "simulated")
+        && curves.keys().any(|(_, _, source)| source != "simulated");
+    let seeds = curves.values().flat_map(|curve| curve.values().map(|runs| runs.0.len())).max().unwrap_or(0);
+    let is_single_rate = curves.values().all(|curve| curve.len() < 2);
+    let mut html = format!("<section id=\"{id}-s-delays\"><h3>Delays</h3>\n");
+    if !is_single_rate {
+        html += "<div class=\"tabs\">";
+        for (column, name) in METRICS {
+            let chart = delay_chart(&curves, column, name, deadline_ms, has_both, seeds);
+            html += &chart.html(&format!("{id}-{}", column.trim_end_matches("_ms")));
+        }
+        html += "</div>\n";
+    }
+    html += &percentiles(id, &curves, deadline_ms, has_both);
+    html += &distribution(id, &folder.logs, deadline_ms);
+    for sheet in folder.of(Kind::Summary) {
+        html += &folded(
+            &format!("All {} runs in numbers ({})", sheet.rows.len(), sheet.name),
+            &HtmlTable::of_sheet(&format!("Runs: {}", sheet.name), sheet),
+        );
+    }
+    html + "</section>\n"
+}
+
+fn delay_chart(
+    curves: &Curves<'_>,
+    column: &str,
+    name: &str,
+    deadline_ms: Option<f64>,
+    has_both: bool,
+    seeds: usize,
+) -> LineChart {
+    let rates = || curves.values().flat_map(|curve| curve.keys().copied());
+    let series = curves.iter().map(|((look, policy, source), curve)| {
+        let point = |(rate, runs): (&u64, &Runs<'_>)| {
+            let (x, y) = (*rate as f64 / 1e3, runs.mean(column)?);
+            Some(Point { x, y, interval: runs.interval(column), is_hollow: runs.missed() > 0.0 })
+        };
+        Series {
+            name: series_name(policy, source, has_both),
+            colour: Some(*look),
+            points: curve.iter().filter_map(point).collect(),
+            stroke: stroke(source, has_both),
+            ..Series::default()
+        }
+    });
+    let bars = if seeds > 1 {
+        format!(". Bars: {:.0} % intervals of the mean over {seeds} seeds", 100.0 * CONFIDENCE)
+    } else {
+        String::new()
+    };
+    let dashed = if has_both { ". Dashed: simulated" } else { "" };
+    let chart = LineChart {
+        title: format!("Delay against arrival rate: {name}"),
+        x_label: String::from("arrival rate (queries/s)"),
+        y_label: format!("{name} delay (ms)"),
+        is_x_log: rates().max() > rates().min().map(|least| least.saturating_mul(WIDE)),
+        is_y_log: true,
+        series: series.collect(),
+        horizontal: deadline_ms.map(|ms| (ms, String::from("deadline"))),
+        note: Some(format!("Hollow: a query missed its deadline{bars}{dashed}")),
+        ..LineChart::default()
+    };
+    chart.with_best("those without a miss up to the highest rates", Series::highest_kept)
+}
+
+fn series_name(policy: &str, source: &str, has_both: bool) -> String {
+    if has_both { format!("{policy}, {source}") } else { policy.to_owned() }
+}
+
+fn stroke(source: &str, has_both: bool) -> Stroke {
+    if has_both && source == "simulated" { Stroke::Dashed } else { Stroke::Solid }
+}
+
+/// At which rate each curve is looked at: the highest common one at which at least half of the policies miss nothing,
+/// so that they can be compared; where there is none, each policy's own highest rate below the first miss.
+fn rates_shown(curves: &Curves<'_>) -> (Vec<u64>, bool) {
+    let mut rates: Vec<u64> = curves.values().flat_map(|curve| curve.keys().copied()).collect();
+    rates.sort_unstable();
+    let holds = |rate: &u64| {
+        let runs = || curves.values().filter_map(|curve| curve.get(rate));
+        runs().count() == curves.len() && 2 * runs().filter(|runs| runs.missed() == 0.0).count() >= curves.len()
+    };
+    if let Some(&rate) = rates.iter().rev().find(|rate| holds(rate)) {
+        return (vec![rate; curves.len()], true);
+    }
+    let own = |curve: &BTreeMap<u64, Runs<'_>>| {
+        let good = curve.iter().take_while(|(_, runs)| runs.missed() == 0.0).last();
+        good.or_else(|| curve.iter().next()).map_or(0, |(rate, _)| *rate)
+    };
+    (curves.values().map(own).collect(), false)
+}
+
+/// The percentiles of each policy at a rate that it sustains.
+fn percentiles(id: &str, curves: &Curves<'_>, deadline_ms: Option<f64>, has_both: bool) -> String {
+    let (rates, is_common) = rates_shown(curves);
+    let at = match (rates.first(), is_common) {
+        (Some(&rate), true) => format!("at {} queries a second", number(rate as f64 / 1e3)),
+        _ => String::from("each policy at its highest rate below the first miss"),
+    };
+    let columns =
+        ["policy", "source", "rate_qps", "mean_ms", "p50_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms", "missed"];
+    let mut table = HtmlTable::new(&format!("Delays, {at}"), columns);
+    let mut chart = tail_chart(format!("How many queries wait how long, {at}"), deadline_ms);
+    for (((look, policy, source), curve), rate) in curves.iter().zip(&rates) {
+        let Some(runs) = curve.get(rate) else { continue };
+        let text = |value: f64| crate::number::text(value, 9);
+        let cell = |column: &str| Cell::of(&runs.mean(column).map_or_else(String::new, text));
+        table.row(columns.iter().map(|&column| match column {
+            "policy" => Cell::text(policy),
+            "source" => Cell::text(source),
+            "missed" => Cell::of(&text(runs.missed())),
+            column => cell(column),
+        }));
+        let queries = runs.mean("queries").unwrap_or(1.0);
+        let name = series_name(policy, source, has_both);
+        let point = |&(column, slower): &(&str, f64)| {
+            let slower = if slower == 0.0 { (1.0 / queries).min(0.001) } else { slower };
+            let (x, y) = (runs.mean(column)?, -slower.log10());
+            (y <= DECADES).then(|| Point { x, y, ..Point::default() })
+        };
+        chart.series.push(Series {
+            name: if is_common { name } else { format!("{name}, {} q/s", number(*rate as f64 / 1e3)) },
+            colour: Some(*look),
+            points: PERCENTILES.iter().filter_map(point).collect(),
+            stroke: stroke(source, has_both),
+            ..Series::default()
+        });
+    }
+    chart.description = format!(
+        "Median, p95, p99, p99.9 and longest delay of {} policies, {at}; the table has the same numbers.",
+        chart.series.len()
+    );
+    // The one that answers last but one in a hundred the soonest is the best.
+    let chart =
+        chart.with_best("those of the shortest p99", |series| series.points.get(2).map_or(f64::MIN, |point| -point.x));
+    format!("{}{}", chart.html(&format!("{id}-tail")), table.html())
+}
+
+/// So many nines a tail chart goes down to.
+const DECADES: f64 = 5.0;
+
+/// Delay along, and up how many queries are answered by then: each step is ten times fewer that are not.
+fn tail_chart(title: String, deadline_ms: Option<f64>) -> LineChart {
+    let ticks = ["0", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %"];
+    LineChart {
+        title,
+        x_label: String::from("delay (ms)"),
+        y_label: String::from("share of queries answered"),
+        is_x_log: true,
+        y_ticks: ticks.into_iter().enumerate().map(|(i, text)| (i as f64, text.to_owned())).collect(),
+        vertical: deadline_ms.map(|ms| (ms, String::from("deadline"))),
+        note: Some(String::from("Each step up is ten times fewer queries that wait longer")),
+        ..LineChart::default()
+    }
+}
+
+/// The delays of logged runs, all of them.
+fn distribution(id: &str, logs: &[Log], deadline_ms: Option<f64>) -> String {
+    let title = String::from("How many queries wait how long, in the runs whose logs were kept");
+    let mut chart = tail_chart(title, deadline_ms);
+    let logs: Vec<&Log> = logs.iter().filter(|log| !log.log.rows.is_empty()).collect();
+    let looks = looks_of(&logs.iter().map(|log| log.title.as_str()).collect::<Vec<_>>());
+    for (Log { title, log, .. }, (colour, nth)) in logs.into_iter().zip(looks) {
+        let mut delays: Vec<u64> = log.rows.iter().map(|row| row.delay().0).collect();
+        delays.sort_unstable();
+        let n = delays.len();
+        // Ranks that lie evenly on this axis: many at the end, where few queries are.
+        let decades = (n as f64).log10().min(DECADES);
+        let rank = |i: usize| {
+            let slower = 10f64.powf(-decades * i as f64 / CURVE_POINTS as f64);
+            (((1.0 - slower) * n as f64) as usize).min(n - 1)
+        };
+        let mut ranks: Vec<usize> = (0..=CURVE_POINTS).map(rank).collect();
+        ranks.dedup();
+        let point = |rank: usize| {
+            let slower = 1.0 - (rank as f64 + 0.5) / n as f64;
+            let y = -slower.log10();
+            (y <= DECADES).then(|| Point { x: delays[rank] as f64 / 1e6, y, ..Point::default() })
+        };
+        chart.series.push(Series {
+            name: title.clone(),
+            colour: Some(colour),
+            points: ranks.into_iter().filter_map(point).collect(),
+            stroke: if nth % 2 == colour % 2 { Stroke::Solid } else { Stroke::Dashed },
+            signs: Signs::Line,
+            ..Series::default()
+        });
+    }
+    chart.description = format!("The distribution of delays of {} logged runs.", chart.series.len());
+    chart.html(&format!("{id}-cdf"))
+}

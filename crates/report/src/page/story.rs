@@ -1,0 +1,236 @@
+//! The story in words: the question, the answer, how sure.
+
+use super::answer::of_capacities;
+use super::capacity::Capacity;
+use super::costs::service_times;
+use super::delays::{Runs, curves};
+use super::folder::{Folder, Kind};
+use super::html::{number, percent, rounded};
+use super::sweep;
+use crate::number::counted;
+use crate::sheet::Sheet;
+use crate::text::escaped;
+
+/// What a reader should know before any picture.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Story {
+    pub(super) question: String,
+    /// HTML: what matters most is strong.
+    pub(super) answer: String,
+    /// Sentences.
+    pub(super) certainty: Vec<String>,
+    /// Few numbers, each with what it is.
+    pub(super) facts: Vec<(String, String)>,
+}
+
+/// The story of a folder.
+pub(super) fn story(folder: &Folder, capacities: &[Capacity]) -> Story {
+    let mut story = if capacities.is_empty() {
+        of_sweep(folder).or_else(|| of_delays(folder)).or_else(|| of_costs(folder)).unwrap_or_else(|| plain(folder))
+    } else {
+        of_capacities(capacities)
+    };
+    if let Some(gpu) = folder.note("gpu").filter(|gpu| gpu.contains("replay")) {
+        story.certainty.push(format!("No GPU was driven: its lane stands for one by recorded times ({gpu})."));
+    }
+    story.certainty.splice(0..0, unread(folder));
+    story.certainty.extend(warnings(folder));
+    story.certainty.extend(unanswered(folder));
+    story.certainty.extend(lateness(folder));
+    if let Some(estimates) = folder.note("estimates") {
+        story.certainty.push(match estimates {
+            "oracle" => {
+                String::from("Policies were told the true costs, which no real scheduler knows: this is the best case.")
+            }
+            "model" => String::from("Policies saw estimates only, by models that had not seen the query."),
+            name => format!("Policies saw estimates only, of the model {name}."),
+        });
+    }
+    for (key, name) in [("machine", "Run on"), ("mode", "Mode"), ("workload", "Workload"), ("index", "Index")] {
+        if let Some(value) = folder.note(key) {
+            // Of a path the last part, without what says how it is packed.
+            let last = value.rsplit('/').next().unwrap_or(value);
+            let short = last.split(".workload.csv").next().unwrap_or(last);
+            story.facts.push((name.to_owned(), short.to_owned()));
+        }
+    }
+    story
+}
+
+/// Of a sweep.
+fn of_sweep(folder: &Folder) -> Option<Story> {
+    let (question, answer) = sweep::answer(folder)?;
+    Some(Story { question, answer: escaped(&answer), ..Story::default() })
+}
+
+/// More lines that could not be read are counted, no more.
+const MOST_UNREAD: usize = 5;
+
+/// What of the results could not be read, so that the rest may be a wrong answer.
+fn unread(folder: &Folder) -> Vec<String> {
+    let shown = folder.unread.iter().take(MOST_UNREAD).map(|why| format!("Could not be read: {why}."));
+    let more = folder.unread.len().saturating_sub(MOST_UNREAD);
+    let more =
+        (more > 0).then(|| format!("Could not be read either: {}.", counted(more, "other place", "other places")));
+    shown.chain(more).collect()
+}
+
+/// What commands warn of in the files that they have written.
+fn warnings(folder: &Folder) -> Vec<String> {
+    let mut warnings: Vec<String> = Vec::new();
+    let lines = folder.sheets.iter().flat_map(|(_, sheet)| sheet.provenance.lines());
+    for (_, warning) in lines.filter(|(key, _)| *key == "warning") {
+        let warning = format!("Warning: {warning}.");
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+    warnings
+}
+
+/// Queries of live runs that had no answer when these were given up or interrupted: their delays are in no percentile.
+fn unanswered(folder: &Folder) -> Option<String> {
+    const COLUMNS: [&str; 3] = ["unanswered", "unfinished", "unreleased"];
+    let lines = || folder.of(Kind::Validation).chain(folder.of(Kind::Summary)).flat_map(Sheet::lines);
+    let of_runs: Vec<f64> = lines()
+        .filter(|line| COLUMNS.iter().any(|column| line.number(column).is_some()))
+        .map(|line| COLUMNS.iter().filter_map(|column| line.number(column)).sum())
+        .collect();
+    let runs = of_runs.iter().filter(|&&queries| queries > 0.0).count();
+    (runs > 0).then(|| {
+        let queries: f64 = of_runs.iter().sum();
+        format!(
+            "In {runs} of {} live runs {} queries were not answered, since they were given up or interrupted; delays there are \
+             those of the others.",
+            of_runs.len(),
+            number(queries)
+        )
+    })
+}
+
+/// A driver that is late by more than this share of the deadline measures itself, too.
+const LATE_SHARE: f64 = 0.1;
+
+/// Whether the driver of live runs was late by much: what was measured then has the machine's other work in it.
+fn lateness(folder: &Folder) -> Option<String> {
+    let lines = || folder.of(Kind::Validation).chain(folder.of(Kind::Summary)).flat_map(Sheet::lines);
+    let lags = lines().filter_map(|line| line.number("measured_lag_max_ms").or_else(|| line.number("lag_p99_ms")));
+    let lags: Vec<f64> = lags.collect();
+    let deadlines = folder.of(Kind::ValidationCapacity).chain(folder.of(Kind::Capacity)).flat_map(Sheet::lines);
+    let deadline_ms = deadlines.filter_map(|line| line.number("deadline_ms")).next()?;
+    let late = lags.iter().filter(|&&lag_ms| lag_ms > LATE_SHARE * deadline_ms).count();
+    (late > 0).then(|| {
+        format!(
+            "In {late} of {} live runs something else kept this machine busy: the driver itself was late by more than {} \
+             ms, and measured delays include it.",
+            lags.len(),
+            number(LATE_SHARE * deadline_ms)
+        )
+    })
+}
+
+pub(super) fn strong(text: &str) -> String {
+    format!("<strong>{}</strong>", escaped(text))
+}
+
+/// Runs at given rates: what they came to at the highest rate that nobody missed at, in any seed.
+fn of_delays(folder: &Folder) -> Option<Story> {
+    let lines: Vec<_> = folder.of(Kind::Summary).flat_map(Sheet::lines).collect();
+    let curves = curves(folder);
+    let played = curves.iter().flat_map(|((_, policy, _), rates)| rates.values().map(move |runs| (policy, runs)));
+    let good = played.filter(|(_, runs)| runs.most("missed").is_some() && runs.missed() == 0.0);
+    let rate = |runs: &Runs<'_>| runs.most("rate_qps").unwrap_or(0.0);
+    let best = good.max_by(|(_, a), (_, b)| rate(a).total_cmp(&rate(b)));
+    let policies = {
+        let mut names: Vec<&str> = lines.iter().map(|line| line.text("policy")).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.len()
+    };
+    let (answer, facts) = match (best, lines.first()) {
+        (Some((policy, runs)), _) => {
+            let (rate, p99) = (runs.most("rate_qps")?, runs.median("p99_ms")?);
+            (
+                format!(
+                    "At {} queries a second {} answered half of the queries within {} ms, 99 % within {}, and all of them within {} ms; none missed its deadline.",
+                    strong(&rounded(rate, 4)),
+                    strong(policy),
+                    number(runs.median("p50_ms").unwrap_or(f64::NAN)),
+                    strong(&format!("{} ms", number(p99))),
+                    number(runs.most("max_ms").unwrap_or(f64::NAN))
+                ),
+                vec![
+                    (String::from("Highest rate without a miss"), format!("{} q/s", number(rate))),
+                    (String::from("p99 there"), format!("{} ms", number(p99))),
+                ],
+            )
+        }
+        (None, Some(_)) => (
+            String::from(
+                "In every run some query missed its deadline: the rates tried are above what this machine sustains.",
+            ),
+            Vec::new(),
+        ),
+        (None, None) => return None,
+    };
+    let queries: f64 = lines.iter().filter_map(|line| line.number("queries")).sum();
+    let certainty = vec![format!(
+        "{} of {} in all, {}.",
+        counted(lines.len(), "run", "runs"),
+        counted(policies, "policy", "policies"),
+        format_args!("{} queries", number(queries))
+    )];
+    Some(Story { question: String::from("How long do queries wait at these rates?"), answer, certainty, facts })
+}
+
+/// Workloads, models, benchmarks.
+fn of_costs(folder: &Folder) -> Option<Story> {
+    if let Some((_, workload)) = folder.workloads.first() {
+        let (class, mode, us) = service_times(workload).into_iter().next()?;
+        let mean = us.iter().sum::<f64>() / us.len() as f64;
+        return Some(Story {
+            question: String::from("What does a query cost?"),
+            answer: format!(
+                "On {} a query in mode {} takes {} in the mean, over {} queries.",
+                strong(class.name()),
+                mode,
+                strong(&format!("{} µs", number(mean))),
+                us.len()
+            ),
+            ..Story::default()
+        });
+    }
+    let (_, model) = folder.models.first()?;
+    let best = model.models().iter().filter_map(|model| Some((model, model.evaluation.as_ref()?)));
+    let (model, e) = best.min_by(|a, b| a.1.mean_relative_error.total_cmp(&b.1.mean_relative_error))?;
+    Some(Story {
+        question: String::from("How well is a query's cost known before it runs?"),
+        answer: format!(
+            "On {}, mode {}, estimates are off by {} in the mean.",
+            strong(model.kind.name()),
+            model.mode,
+            strong(&percent(e.mean_relative_error, false))
+        ),
+        certainty: vec![format!(
+            "By {}-fold cross-validation over {} queries: each was estimated by a model that had not seen it. Always telling the mean cost would be off by {}.",
+            e.folds,
+            e.samples,
+            percent(e.baseline_mean_relative_error, false)
+        )],
+        facts: Vec::new(),
+    })
+}
+
+fn plain(folder: &Folder) -> Story {
+    let tables = folder.sheets.len();
+    let question = if folder.of(Kind::Bench).next().is_some() {
+        "What do the parts of this node reach?"
+    } else {
+        "What is in this folder?"
+    };
+    Story {
+        question: question.to_owned(),
+        answer: format!("{} of results, below.", counted(tables, "table", "tables")),
+        ..Story::default()
+    }
+}

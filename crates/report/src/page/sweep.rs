@@ -1,0 +1,128 @@
+//! Sweeps: the answer along what varies.
+
+use super::folder::{Folder, Kind};
+use super::html::{HtmlTable, folded, heading, rounded};
+use crate::plot::{LineChart, Point, Series, looks_of};
+use crate::sheet::{Line, Sheet};
+
+/// Axes that are numbers, the likeliest to be drawn along first: column, name, and whether they are best seen as ratios.
+const AXES: [(&str, &str, bool); 8] = [
+    ("rate_qps", "arrival rate", true),
+    ("replicas", "replicas of each shard", false),
+    ("cpus", "CPU workers", true),
+    ("gpus", "GPUs", false),
+    ("streams", "streams of each GPU", false),
+    ("deadline_ms", "deadline", true),
+    ("noise", "error of estimates (deviation of their logarithm)", false),
+    ("shards", "shards", true),
+];
+
+/// A sweep's answers in words, for the story; `None` where the folder has none.
+pub(super) fn answer(folder: &Folder) -> Option<(String, String)> {
+    let lines: Vec<Line<'_>> = folder.of(Kind::Sweep).flat_map(Sheet::lines).collect();
+    let kept = kept(&lines)?;
+    let best = lines.iter().filter_map(|line| Some((line.number("capacity_qps")?, line)));
+    let varying: Vec<&(&str, &str, bool)> = AXES.iter().filter(|axis| varies(&lines, axis.0)).collect();
+    let at = |line: &Line<'_>| varying.iter().map(|axis| setting(line, axis.0, axis.1)).collect::<Vec<_>>().join(", ");
+    let question = format!("What is sustained over {} points ({kept})?", lines.len());
+    if let Some((qps, line)) = best.max_by(|a, b| a.0.total_cmp(&b.0)) {
+        let text =
+            format!("At most {} queries a second, under {}: {}.", rounded(qps, 4), line.text("policy"), at(line));
+        return Some((question, text));
+    }
+    let holds = |line: &&Line<'_>| {
+        line.number("held").zip(line.number("seeds")).is_some_and(|(held, seeds)| 2.0 * held > seeds)
+    };
+    let held = lines.iter().filter(holds).count();
+    Some((question, format!("{held} of {} points keep it in most of their runs.", lines.len())))
+}
+
+/// The objective of all points; where these differ in their deadlines, what they have in common.
+fn kept(lines: &[Line<'_>]) -> Option<String> {
+    let first = lines.first()?.text("objective");
+    let share = first.split(" <= ").next().unwrap_or(first);
+    Some(if varies(lines, "objective") { format!("{share} within each point's deadline") } else { first.to_owned() })
+}
+
+/// What a line has on an axis, with its unit: `deadline 10 ms`. What stands in brackets in the axis's name is left out.
+fn setting(line: &Line<'_>, column: &str, name: &str) -> String {
+    let name = name.split(" (").next().unwrap_or(name);
+    format!("{name} {} {}", line.text(column), heading(column).1).trim_end().to_owned()
+}
+
+fn varies(lines: &[Line<'_>], column: &str) -> bool {
+    lines.iter().any(|line| line.text(column) != lines[0].text(column))
+}
+
+/// Picture and table.
+pub(super) fn section(id: &str, folder: &Folder) -> String {
+    let mut html = String::new();
+    for (number_of_sheet, sheet) in folder.of(Kind::Sweep).enumerate() {
+        let lines: Vec<Line<'_>> = sheet.lines().collect();
+        let id = format!("{id}-sweep{number_of_sheet}");
+        html += &chart(&lines).map_or_else(String::new, |chart| chart.html(&id));
+        let title = format!("All {} points in numbers ({})", sheet.rows.len(), sheet.name);
+        html += &folded(&title, &HtmlTable::of_sheet(&format!("Points: {}", sheet.name), sheet));
+    }
+    if html.is_empty() { html } else { format!("<section id=\"{id}-s-sweep\"><h3>Sweep</h3>\n{html}</section>\n") }
+}
+
+/// Along the first axis that varies, a line for each policy and each combination of the others.
+fn chart(lines: &[Line<'_>]) -> Option<LineChart> {
+    let first = lines.first()?;
+    let (along, label, is_ratio) = AXES.iter().find(|(column, ..)| varies(lines, column))?;
+    let mode = [("mode", "mode", false)];
+    let others: Vec<&(&str, &str, bool)> =
+        mode.iter().chain(&AXES).filter(|(column, ..)| column != along && varies(lines, column)).collect();
+    let tells_capacity = first.number("capacity_qps").is_some();
+    let [value, low, high] = if tells_capacity {
+        ["capacity_qps", "low_qps", "high_qps"]
+    } else {
+        ["mean_ms", "mean_low_ms", "mean_high_ms"]
+    };
+    let mut series: Vec<Series> = Vec::new();
+    for line in lines {
+        let others = others.iter().map(|(column, name, _)| setting(line, column, name));
+        let name = std::iter::once(line.text("policy").to_owned()).chain(others).collect::<Vec<_>>().join(", ");
+        let (Some(x), Some(y)) = (line.number(along), line.number(value)) else { continue };
+        let is_hollow = line.number("held").zip(line.number("seeds")).is_some_and(|(held, seeds)| 2.0 * held <= seeds);
+        let interval = line.number(low).zip(line.number(high)).map(|(low, high)| (low.max(0.0), high));
+        let point = Point { x, y, interval, is_hollow };
+        match series.iter_mut().find(|series| series.name == name) {
+            Some(series) => series.points.push(point),
+            None => series.push(Series { name, points: vec![point], ..Series::default() }),
+        }
+    }
+    let looks = looks_of(&series.iter().map(|series| series.name.as_str()).collect::<Vec<_>>());
+    for (series, (colour, marker)) in series.iter_mut().zip(looks) {
+        (series.colour, series.marker) = (Some(colour), Some(marker));
+    }
+    let (what, y_label, note) = if tells_capacity {
+        ("What is sustained", "capacity (queries/s)", "Bars: intervals of the median over seeds")
+    } else {
+        let note = "Hollow: the objective is not kept in most runs. Bars: 95 % intervals of the mean over seeds";
+        ("Mean delay", "mean delay (ms)", note)
+    };
+    let unit = match heading(along).1 {
+        "" => String::new(),
+        "q/s" => String::from(" (queries/s)"),
+        unit => format!(" ({unit})"),
+    };
+    let chart = LineChart {
+        title: format!("{what}, by {label}"),
+        description: format!("{what} along {label}, {} lines; the table has the same numbers.", series.len()),
+        x_label: format!("{label}{unit}"),
+        y_label: y_label.to_owned(),
+        is_x_log: *is_ratio && lines.iter().all(|line| line.number(along).is_some_and(|x| x > 0.0)),
+        is_y_log: true,
+        series,
+        note: Some(note.to_owned()),
+        ..LineChart::default()
+    };
+    let chart = chart.with_ticks_at_points();
+    Some(if tells_capacity {
+        chart.with_best("those of the highest rates", Series::highest)
+    } else {
+        chart.with_best("those that keep the objective furthest", Series::highest_kept)
+    })
+}

@@ -1,0 +1,471 @@
+//! Charts of lines and points.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use plotters::style::Color;
+
+use super::axis::Axis;
+use super::canvas::{
+    Anchor, Canvas, Drawing, LABEL_SIZE, LINE_HEIGHT, Medium, Place, TICK_SIZE, TITLE_SIZE, fitted, text_width,
+};
+use super::look::{GRID, INK, colour};
+use crate::number::text;
+
+/// How a line is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stroke {
+    /// Unbroken: what was measured, or the main matter.
+    #[default]
+    Solid,
+    /// Dashes: what was predicted, or a reference.
+    Dashed,
+}
+
+/// What is drawn of a series.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Signs {
+    /// A line with a marker at each point.
+    #[default]
+    LineAndMarkers,
+    /// A line alone.
+    Line,
+    /// Markers that are not joined; small dots where they are many.
+    Markers,
+}
+
+/// A point of a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Point {
+    /// Along.
+    pub x: f64,
+    /// Up.
+    pub y: f64,
+    /// Whether the marker is hollow, say because a query missed its deadline here.
+    pub is_hollow: bool,
+    /// Between which `y` surely lies, where that is known.
+    pub interval: Option<(f64, f64)>,
+}
+
+/// One line.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its points, in the order in which they are joined. Points that are not finite, or not positive on a logarithmic
+    /// axis, are left out.
+    pub points: Vec<Point>,
+    /// How it is drawn.
+    pub stroke: Stroke,
+    /// Which colour; by default its position among the series. Give a pair (predicted, measured) the same.
+    pub colour: Option<usize>,
+    /// Which marker; by default that of the colour.
+    pub marker: Option<usize>,
+    /// What is drawn of it.
+    pub signs: Signs,
+}
+
+impl Series {
+    /// Up to where along it has no hollow marker: of a line of delays, the highest rate without a miss.
+    #[must_use]
+    pub fn highest_kept(&self) -> f64 {
+        self.points.iter().filter(|point| !point.is_hollow).map(|point| point.x).fold(f64::MIN, f64::max)
+    }
+
+    /// Its highest value.
+    #[must_use]
+    pub fn highest(&self) -> f64 {
+        self.points.iter().map(|point| point.y).fold(f64::MIN, f64::max)
+    }
+}
+
+/// A chart of lines.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LineChart {
+    /// Above the chart.
+    pub title: String,
+    /// Below the title and smaller: of what the numbers are. Empty for none.
+    pub subtitle: String,
+    /// What a person who doesn't see it should know; if empty, where each line begins and ends.
+    pub description: String,
+    /// Below the horizontal axis, with the unit.
+    pub x_label: String,
+    /// Above the vertical axis, with the unit.
+    pub y_label: String,
+    /// Whether the horizontal axis is logarithmic.
+    pub is_x_log: bool,
+    /// Whether the vertical axis is logarithmic.
+    pub is_y_log: bool,
+    /// Ticks of the horizontal axis, and what is written there; chosen where there are none.
+    pub x_ticks: Vec<(f64, String)>,
+    /// The same of the vertical axis.
+    pub y_ticks: Vec<(f64, String)>,
+    /// The lines.
+    pub series: Vec<Series>,
+    /// A vertical line across the chart, and what it means.
+    pub vertical: Option<(f64, String)>,
+    /// A horizontal line across the chart, and what it means.
+    pub horizontal: Option<(f64, String)>,
+    /// Whether the line is drawn on which both values are equal; both axes show the same values then.
+    pub has_diagonal: bool,
+    /// A remark below the chart, such as what hollow markers mean.
+    pub note: Option<String>,
+}
+
+/// A chart shows so many policies or other lines, unless more were asked for.
+const MOST_LINES: usize = 8;
+/// More points that are not joined are small dots.
+const MOST_MARKERS: usize = 80;
+/// A horizontal axis of so many values, or fewer, has its ticks there.
+const MOST_OWN_TICKS: usize = 6;
+/// The width of a column of the legend, and of the sample of a line in it.
+const COLUMN: f64 = 210.0;
+const SAMPLE: f64 = 34.0;
+/// How high the lines themselves reach.
+const PAGE_HEIGHT: f64 = 270.0;
+const FILE_HEIGHT: f64 = 360.0;
+
+impl LineChart {
+    /// Writes `STEM.svg`, whole or not at all, and gives its path.
+    ///
+    /// # Errors
+    /// Those of the file system, and of the drawing itself.
+    pub fn write(&self, stem: &Path) -> io::Result<PathBuf> {
+        let mut path = stem.as_os_str().to_owned();
+        path.push(".svg");
+        let (path, svg) = (PathBuf::from(path), self.drawn(Medium::File).file()?);
+        tandem_core::files::write_atomically(&path, |out| io::Write::write_all(out, svg.as_bytes()))?;
+        Ok(path)
+    }
+
+    /// With the eight lines that are `best` (which the note says in words) by their `worth`; lines of one
+    /// colour and marker belong together.
+    #[must_use]
+    pub fn with_best(mut self, best: &str, worth: impl Fn(&Series) -> f64) -> Self {
+        let mut groups: Vec<((usize, usize), f64)> = Vec::new();
+        for (index, series) in self.series.iter_mut().enumerate() {
+            series.colour.get_or_insert(index);
+            let (look, worth) = (look(index, series), worth(series));
+            match groups.iter_mut().find(|(of, _)| *of == look) {
+                Some((_, most)) => *most = most.max(worth),
+                None => groups.push((look, worth)),
+            }
+        }
+        let count = groups.len();
+        if count > MOST_LINES {
+            groups.sort_by(|a, b| b.1.total_cmp(&a.1));
+            groups.truncate(MOST_LINES);
+            self.series.retain(|series| groups.iter().any(|(of, _)| *of == look(0, series)));
+            let note = self.note.take().map_or_else(String::new, |note| format!("{note}. "));
+            self.note = Some(format!("{note}Shown: {MOST_LINES} of {count} lines, {best}"));
+        }
+        self
+    }
+
+    /// With ticks along the bottom where the points are, if these are few.
+    #[must_use]
+    pub fn with_ticks_at_points(mut self) -> Self {
+        let mut values: Vec<f64> = self.points().map(|point| point.x).filter(|x| x.is_finite()).collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        if values.len() <= MOST_OWN_TICKS {
+            self.x_ticks = values.into_iter().map(|x| (x, text(x, 6))).collect();
+        }
+        self
+    }
+
+    fn points(&self) -> impl Iterator<Item = &Point> {
+        self.series.iter().flat_map(|series| &series.points)
+    }
+
+    /// The chart as a part of a page; nothing if it has no point.
+    pub(crate) fn html(&self, id: &str) -> String {
+        if self.points().next().is_none() { String::new() } else { self.drawn(Medium::Page).html(id) }
+    }
+
+    fn axes(&self) -> (Axis, Axis) {
+        let ends =
+            |ticks: &[(f64, String)]| [ticks.first(), ticks.last()].into_iter().flatten().map(|(at, _)| *at).collect();
+        let (mut xs, mut ys): (Vec<f64>, Vec<f64>) = (ends(&self.x_ticks), ends(&self.y_ticks));
+        xs.extend(self.points().map(|point| point.x).chain(self.vertical.iter().map(|(x, _)| *x)));
+        ys.extend(self.points().map(|point| point.y).chain(self.horizontal.iter().map(|(y, _)| *y)));
+        if self.has_diagonal {
+            xs.extend(&ys);
+            ys.clone_from(&xs);
+        }
+        (Axis::new(xs, self.is_x_log), Axis::new(ys, self.is_y_log))
+    }
+
+    /// The chart, drawn.
+    pub(crate) fn drawn(&self, medium: Medium) -> Drawing {
+        let frame = Frame::new(self, medium);
+        let size = (medium.width(), frame.end);
+        Drawing {
+            title: self.title.clone(),
+            description: if self.description.is_empty() { self.ends_in_words() } else { self.description.clone() },
+            note: self.note.as_ref().map_or_else(String::new, |note| format!("{}.", note.trim_end_matches('.'))),
+            size,
+            inside: Canvas::inside(size, |canvas| frame.draw(canvas)),
+        }
+    }
+
+    /// Where each line begins and ends.
+    fn ends_in_words(&self) -> String {
+        let at = |point: &Point| format!("{} at {}", text(point.y, 4), text(point.x, 4));
+        let lines = self.series.iter().filter_map(|series| {
+            let (first, last) = (series.points.first()?, series.points.last()?);
+            Some(format!("{} goes from {} to {}", series.name, at(first), at(last)))
+        });
+        let lines = lines.collect::<Vec<_>>().join("; ");
+        format!("Up: {}. Along: {}. {lines}.", self.y_label, self.x_label)
+    }
+}
+
+/// Where all parts of a chart are.
+struct Frame<'a> {
+    chart: &'a LineChart,
+    x: Axis,
+    y: Axis,
+    x_ticks: Vec<(f64, String)>,
+    y_ticks: Vec<(f64, String)>,
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+    /// Text at the left, each with its size: title and subtitle above, notes below.
+    texts: Vec<(String, Place, f64)>,
+    /// Names of series in lines, each where its first one is.
+    legend: Vec<(usize, Place, Vec<String>)>,
+    end: f64,
+}
+
+impl<'a> Frame<'a> {
+    fn new(chart: &'a LineChart, medium: Medium) -> Self {
+        let (width, (x, y)) = (medium.width(), chart.axes());
+        let ticks = |own: &[(f64, String)], axis: &Axis| if own.is_empty() { axis.ticks() } else { own.to_vec() };
+        let (x_ticks, y_ticks) = (ticks(&chart.x_ticks, &x), ticks(&chart.y_ticks, &y));
+        let widest = y_ticks.iter().map(|(_, tick)| text_width(tick, TICK_SIZE)).fold(0.0, f64::max);
+        let half = x_ticks.last().map_or(0.0, |(_, tick)| text_width(tick, TICK_SIZE) / 2.0);
+        let (mut texts, mut at) = (Vec::new(), 6.0);
+        let mut write = |text: &str, size: f64, at: &mut f64| {
+            for line in fitted(text, size, width - 12.0).into_iter().filter(|line| !line.is_empty()) {
+                texts.push((line, (6.0, *at + 0.6 * size), size));
+                *at += 1.3 * size;
+            }
+        };
+        if medium == Medium::File {
+            write(&chart.title, TITLE_SIZE, &mut at);
+            write(&chart.subtitle, TICK_SIZE, &mut at);
+        }
+        at += 4.0;
+        write(&chart.y_label, LABEL_SIZE, &mut at);
+        // What a vertical line means is between the label and the lines.
+        let top = at + if chart.vertical.is_some() { 26.0 } else { 12.0 };
+        let bottom = top + if medium == Medium::File { FILE_HEIGHT } else { PAGE_HEIGHT };
+        let mut at = bottom + 28.0 + 1.6 * LABEL_SIZE;
+        let columns = (width / COLUMN).floor().max(1.0);
+        let column = width / columns;
+        let mut legend = Vec::new();
+        if chart.series.len() > 1 || (medium == Medium::File && !chart.series.is_empty()) {
+            let named = |(index, series): (usize, &super::Series)| {
+                (index, fitted(&series.name, LABEL_SIZE, column - SAMPLE - 14.0))
+            };
+            let entries: Vec<(usize, Vec<String>)> = chart.series.iter().enumerate().map(named).collect();
+            for row in entries.chunks(columns as usize) {
+                for (place, (index, lines)) in row.iter().enumerate() {
+                    legend.push((*index, (6.0 + column * place as f64, at + 0.6 * LABEL_SIZE), lines.clone()));
+                }
+                at += LINE_HEIGHT * row.iter().map(|(_, lines)| lines.len()).max().unwrap_or(1) as f64;
+            }
+        }
+        if let (Medium::File, Some(note)) = (medium, &chart.note) {
+            at += 6.0;
+            write(note, TICK_SIZE, &mut at);
+        }
+        let (left, right) = (widest + 14.0, width - half.max(8.0) - 2.0);
+        Self { chart, x, y, x_ticks, y_ticks, left, right, top, bottom, texts, legend, end: at + 6.0 }
+    }
+
+    fn across(&self, x: f64) -> Option<f64> {
+        self.x.position(x).map(|share| self.left + share * (self.right - self.left))
+    }
+
+    fn up(&self, y: f64) -> Option<f64> {
+        self.y.position(y).map(|share| self.bottom - share * (self.bottom - self.top))
+    }
+
+    fn draw(&self, canvas: &mut Canvas<'_>) {
+        let &Self { chart, left, right, top, bottom, .. } = self;
+        for (text, at, size) in &self.texts {
+            canvas.text(text, *at, *size, Anchor::Start);
+        }
+        canvas.ticks_below(&self.x_ticks, |x| self.across(x), (top, bottom));
+        for (tick, text) in &self.y_ticks {
+            let Some(y) = self.up(*tick) else { continue };
+            canvas.line(&[(left, y), (right, y)], GRID, 1.0, Stroke::Solid);
+            canvas.text(text, (left - 7.0, y), TICK_SIZE, Anchor::End);
+        }
+        canvas.line(&[(left, top), (left, bottom), (right, bottom)], INK, 1.0, Stroke::Solid);
+        canvas.text(&chart.x_label, ((left + right) / 2.0, bottom + 34.0), LABEL_SIZE, Anchor::Middle);
+        if chart.has_diagonal {
+            canvas.line(&[(left, bottom), (right, top)], INK, 1.0, Stroke::Dashed);
+        }
+        for (index, series) in chart.series.iter().enumerate() {
+            self.series(canvas, series, look(index, series));
+        }
+        if let Some((x, name)) = chart.vertical.as_ref().and_then(|(x, name)| Some((self.across(*x)?, name))) {
+            canvas.upright(x, (top, bottom), name);
+        }
+        if let Some((y, name)) = chart.horizontal.as_ref().and_then(|(y, name)| Some((self.up(*y)?, name))) {
+            canvas.line(&[(left, y), (right, y)], INK, 1.0, Stroke::Dashed);
+            // Below the line, where there is no room above.
+            let at = if y - top < 16.0 { y + 9.0 } else { y - 9.0 };
+            canvas.text(name, (left + 6.0, at), TICK_SIZE, Anchor::Start);
+        }
+        for (index, (x, y), lines) in &self.legend {
+            let series = &chart.series[*index];
+            let look = look(*index, series);
+            if series.signs != Signs::Markers {
+                canvas.line(&[(*x, *y), (x + SAMPLE - 8.0, *y)], colour(look.0), 2.0, series.stroke);
+            }
+            if series.signs != Signs::Line {
+                canvas.marker((x + (SAMPLE - 8.0) / 2.0, *y), look, false);
+            }
+            for (i, line) in lines.iter().enumerate() {
+                canvas.text(line, (x + SAMPLE, y + LINE_HEIGHT * i as f64), LABEL_SIZE, Anchor::Start);
+            }
+        }
+    }
+
+    fn series(&self, canvas: &mut Canvas<'_>, series: &Series, look: (usize, usize)) {
+        let ink = colour(look.0);
+        let shown: Vec<(Place, &Point)> = series
+            .points
+            .iter()
+            .filter_map(|point| Some(((self.across(point.x)?, self.up(point.y)?), point)))
+            .collect();
+        if series.signs == Signs::Markers && shown.len() > MOST_MARKERS {
+            shown.iter().for_each(|(place, _)| canvas.dot(*place, 2.0, ink.mix(0.45)));
+            return;
+        }
+        if series.signs != Signs::Markers {
+            canvas.line(&shown.iter().map(|(place, _)| *place).collect::<Vec<_>>(), ink, 2.0, series.stroke);
+        }
+        for ((x, y), point) in &shown {
+            let Some((low, high)) = point.interval else { continue };
+            // An interval may reach beyond what is shown.
+            let (low, high) = (self.up(low).unwrap_or(self.bottom), self.up(high).unwrap_or(self.top));
+            if (low - y).abs().max((high - y).abs()) > 4.0 {
+                let bars =
+                    [[(*x, low), (*x, high)], [(x - 4.0, low), (x + 4.0, low)], [(x - 4.0, high), (x + 4.0, high)]];
+                bars.iter().for_each(|bar| canvas.line(bar, ink, 1.0, Stroke::Solid));
+            }
+        }
+        if series.signs != Signs::Line {
+            shown.iter().for_each(|(place, point)| canvas.marker(*place, look, point.is_hollow));
+        }
+    }
+}
+
+/// Colour and marker of a series.
+fn look(index: usize, series: &Series) -> (usize, usize) {
+    let colour = series.colour.unwrap_or(index);
+    (colour, series.marker.unwrap_or(colour))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two lines of 19 points, the last four hollow.
+    fn chart() -> LineChart {
+        let line = |name: &str, scale: f64, stroke| Series {
+            name: name.to_owned(),
+            points: (1..20)
+                .map(|i| Point {
+                    x: f64::from(i) * 10.0,
+                    y: scale / f64::from(20 - i),
+                    is_hollow: i > 15,
+                    ..Point::default()
+                })
+                .collect(),
+            stroke,
+            ..Series::default()
+        };
+        LineChart {
+            title: String::from("Delay against rate"),
+            subtitle: String::from("of <nothing>"),
+            x_label: String::from("rate (queries/s)"),
+            y_label: String::from("mean delay (ms)"),
+            is_y_log: true,
+            series: vec![line("stealing", 900.0, Stroke::Solid), line("cpu-only <1>", 5000.0, Stroke::Dashed)],
+            vertical: Some((150.0, String::from("bound"))),
+            note: Some(String::from("hollow: a query missed")),
+            ..LineChart::default()
+        }
+    }
+
+    #[test]
+    fn a_chart_is_written_the_same_every_time_with_all_its_points() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = || std::fs::read_to_string(chart().write(&dir.path().join("delay.x")).unwrap()).unwrap();
+        let svg = write();
+        assert!(dir.path().join("delay.x.svg").exists());
+        for expected in
+            ["stealing", "of &lt;nothing&gt;", "cpu-only &lt;1&gt;", "rate (queries/s)", "bound", "hollow", "<desc>"]
+        {
+            assert!(svg.contains(expected), "{expected:?} should stand in the SVG");
+        }
+        assert_eq!(write(), svg);
+        // Circles of the first line, squares of the second, each once more in the legend.
+        assert_eq!(svg.matches("<circle").count(), 2 * 20);
+        assert_eq!(svg.matches("<polygon").count(), 20);
+        assert_eq!(svg.matches("<polygon fill=\"#FFFFFF\"").count(), 4);
+    }
+
+    #[test]
+    fn a_page_s_chart_has_the_page_s_colours_and_words_around_it() {
+        let html = chart().drawn(Medium::Page).html("x");
+        assert!(
+            html.contains("<figcaption>Delay against rate</figcaption>")
+                && html.contains("aria-labelledby=\"x-t x-d\"")
+        );
+        assert!(
+            html.contains("stealing goes from 47.37 at 10 to 900 at 190") && html.ends_with("missed.</p></figure>\n")
+        );
+        assert!(html.contains("var(--c0)") && html.contains("var(--paper)") && !html.contains('#'), "{html}");
+    }
+
+    #[test]
+    fn an_empty_chart_and_hopeless_points_still_draw() {
+        assert!(LineChart::default().drawn(Medium::File).file().is_ok());
+        let mut chart = chart();
+        let points = |chart: &LineChart| chart.drawn(Medium::File).file().unwrap().matches("<polygon").count();
+        let all = points(&chart);
+        chart.series[1].points[3].y = f64::NAN;
+        chart.series[1].points[4].y = 0.0;
+        assert_eq!(points(&chart), all - 2);
+    }
+
+    #[test]
+    fn the_best_lines_are_shown_in_their_order_with_their_colours() {
+        let series = |i: usize| Series {
+            name: format!("line {i}"),
+            points: vec![Point { x: 1.0, y: i as f64, ..Point::default() }],
+            ..Series::default()
+        };
+        let chart = LineChart {
+            series: (0..10).map(series).collect(),
+            note: Some(String::from("a note")),
+            ..LineChart::default()
+        };
+        let best = chart.with_best("those of the highest rates", |series| series.points[0].y);
+        assert_eq!(
+            best.series.iter().map(|series| series.colour).collect::<Vec<_>>(),
+            (2..10).map(Some).collect::<Vec<_>>()
+        );
+        assert_eq!(best.note.as_deref(), Some("a note. Shown: 8 of 10 lines, those of the highest rates"));
+        let ticks = LineChart { series: vec![series(4)], ..LineChart::default() }.with_ticks_at_points().x_ticks;
+        assert_eq!(ticks, [(1.0, String::from("1"))]);
+    }
+}

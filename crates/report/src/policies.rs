@@ -1,0 +1,330 @@
+//! Policies side by side: tables, files and a figure of a [`Comparison`].
+//!
+//! `tandem simulate` prints and writes these. [`compare`] does the same for policies of your own, in one call.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::capacity::{CapacityRow, write_capacities};
+use super::faults::{FaultRow, write_faults};
+use super::number;
+#[cfg(feature = "plots")]
+use super::plot::{LineChart, Point, Series, look_of};
+use super::summary::{Source, Summary, SummaryRow, write_summaries};
+use super::table::{Table, fitted};
+#[cfg(feature = "plots")]
+use tandem_core::base::stats::mean_interval;
+use tandem_core::files::Provenance;
+use tandem_core::lab::{Capacities, Capacity, Comparison, LabError, PolicyResults, Progress};
+use tandem_core::sched::PolicyFactory;
+use tandem_core::sim::{Arrivals, Experiment};
+
+/// Confidence of the intervals in figures.
+#[cfg(feature = "plots")]
+const CONFIDENCE: f64 = 0.95;
+
+/// Plays `comparison`, writes its files into `folder` and returns its tables, as `tandem simulate` does. `subject` says
+/// in words what is compared.
+///
+/// # Errors
+/// If a policy can't be made for this machine or breaks its contract, or a file can't be written.
+pub fn compare(
+    comparison: &Comparison,
+    subject: &str,
+    folder: &Path,
+    progress: &dyn Progress,
+) -> Result<String, LabError> {
+    let mut results = PolicyResults::default();
+    comparison.play(&mut results, progress)?;
+    let provenance = Provenance::new().with_command_and_machine().with("subject", subject);
+    let mut files = Vec::new();
+    for (_, written) in write(comparison, &results, folder, &provenance, Some(subject)) {
+        files.extend(written?.into_iter().map(|file| file.display().to_string()));
+    }
+    let tables = tables(comparison, &results);
+    Ok(fitted(&format!("{subject}\n\n{tables}\nwritten: {}\n", files.join(", "))))
+}
+
+/// Writes summary.csv, capacity.csv, faults.csv and the figure delay.svg into `folder`, as far as there are
+/// such results. The figure needs a `subtitle` and the feature `plots`. Returns each result's name with its files; one
+/// that can't be written does not keep the others from being written.
+pub fn write(
+    comparison: &Comparison,
+    results: &PolicyResults,
+    folder: &Path,
+    provenance: &Provenance,
+    subtitle: Option<&str>,
+) -> Vec<(&'static str, io::Result<Vec<PathBuf>>)> {
+    let summaries = summaries(results);
+    let mut written = Vec::new();
+    let mut table = |name, write: &dyn Fn(&Path) -> io::Result<()>| {
+        let path = folder.join(format!("{name}.csv"));
+        written.push((name, write(&path).map(|()| vec![path])));
+    };
+    if !summaries.is_empty() {
+        table("summary", &|path| write_summaries(path, provenance, &summaries));
+    }
+    if !results.capacities.is_empty() {
+        let rows = results.capacities.iter().flat_map(Capacities::iter).cloned().map(CapacityRow::simulated);
+        let rows: Vec<CapacityRow> = rows.collect();
+        table("capacity", &|path| write_capacities(path, provenance, &rows));
+    }
+    if !comparison.experiment.model.faults.faults.is_empty() && !summaries.is_empty() {
+        let rows = results.played.iter().flat_map(|run| {
+            run.faults.iter().map(|fault| FaultRow::of((run.policy.as_str(), run.rate_qps, run.seed), fault))
+        });
+        let rows: Vec<FaultRow> = rows.collect();
+        table("faults", &|path| write_faults(path, provenance, &rows));
+    }
+    #[cfg(feature = "plots")]
+    if let Some(subtitle) = subtitle.filter(|_| !summaries.is_empty()) {
+        let stem = folder.join("delay");
+        let chart = delay_chart(comparison, &summaries, &results.rates_qps, subtitle.to_owned())
+            .with_best("those without a miss up to the highest rates", Series::highest_kept);
+        written.push(("delay", chart.write(&stem).map(|path| vec![path])));
+    }
+    #[cfg(not(feature = "plots"))]
+    let _ = subtitle;
+    written
+}
+
+/// All tables, with notes on what is missing.
+#[must_use]
+pub fn tables(comparison: &Comparison, results: &PolicyResults) -> String {
+    let summaries = summaries(results);
+    let mut text = String::new();
+    if !results.capacities.is_empty() {
+        text.push_str(&capacity_table(&results.capacities));
+    }
+    text.extend(results.notes.iter().map(|note| format!("{note}\n")));
+    if !summaries.is_empty() {
+        let Comparison { experiment, policies, .. } = comparison;
+        text.push_str(&delay_table(&summaries, policies, &results.rates_qps, experiment));
+        text.push_str(&loss_table(&summaries, !experiment.model.faults.faults.is_empty()));
+    }
+    text
+}
+
+fn summaries(results: &PolicyResults) -> Vec<SummaryRow> {
+    results.played.iter().map(|run| SummaryRow::of(Source::Simulated, run.clone())).collect()
+}
+
+/// Mean delay over the seeds and whether any query missed, for a policy at a rate; `None` where that was not played.
+fn delay_at(summaries: &[SummaryRow], policy: &str, rate_qps: f64) -> Option<(f64, bool)> {
+    let rows = summaries.iter().filter(|row| row.policy == policy && row.rate_qps == rate_qps);
+    let (sum, count, missed) = rows.fold((0.0, 0, 0), |(sum, count, missed), row| {
+        (sum + row.summary.mean_ms, count + 1, missed + row.summary.missed)
+    });
+    (count > 0).then(|| (sum / f64::from(count), missed > 0))
+}
+
+/// The paper's Figure 7: average delay against arrival rate, one line a policy.
+#[cfg(feature = "plots")]
+fn delay_chart(comparison: &Comparison, summaries: &[SummaryRow], rates: &[f64], subtitle: String) -> LineChart {
+    let deadline_ms = comparison.experiment.deadline.as_ms();
+    let line = |policy: &dyn PolicyFactory| {
+        let point = |&rate_qps: &f64| {
+            let (y, is_hollow) = delay_at(summaries, policy.name(), rate_qps)?;
+            let rows = summaries.iter().filter(|row| row.policy == policy.name() && row.rate_qps == rate_qps);
+            let means: Vec<f64> = rows.map(|row| row.summary.mean_ms).collect();
+            let interval = mean_interval(&means, CONFIDENCE).map(|interval| (interval.low, interval.high));
+            Some(Point { x: rate_qps, y, is_hollow, interval })
+        };
+        let mut points: Vec<Point> = rates.iter().filter_map(point).collect();
+        points.sort_by(|a, b| a.x.total_cmp(&b.x));
+        let colour = Some(look_of(policy.name()));
+        Series { name: policy.name().to_owned(), points, colour, ..Series::default() }
+    };
+    let seeds = summaries.iter().map(|row| row.seed).collect::<std::collections::BTreeSet<_>>().len();
+    LineChart {
+        title: String::from("Average delay against arrival rate"),
+        subtitle,
+        x_label: String::from("arrival rate (queries/s)"),
+        y_label: String::from("average delay (ms)"),
+        is_x_log: true,
+        is_y_log: true,
+        series: comparison.policies.iter().map(|policy| line(policy.as_ref())).collect(),
+        vertical: Some(comparison.region_qps)
+            .filter(|&bound| bound > 0.0)
+            .map(|bound| (bound, String::from("no scheduler beyond"))),
+        note: Some(match seeds {
+            0 | 1 => format!("hollow: a query missed its deadline of {deadline_ms} ms"),
+            n => {
+                format!("hollow: a query missed its deadline of {deadline_ms} ms; bars: 95 % intervals over {n} seeds")
+            }
+        }),
+        ..LineChart::default()
+    }
+}
+
+/// Capacities, one line a policy, and what the columns mean.
+fn capacity_table(capacities: &[Capacities]) -> String {
+    let Some(first) = capacities.first().map(|found| &found.objective) else { return String::new() };
+    let rate = |qps: f64| number::text(qps, 4);
+    let mut text = format!("Capacity: the highest rate that keeps {}, in queries a second:\n", first.criterion);
+    let has_no_miss = capacities.iter().any(|found| found.no_miss.is_some());
+    let beside = has_no_miss.then_some("no miss");
+    let columns = ["policy", "q/s", "interval", "fails at", "of limit", "flips"];
+    let mut table = Table::new(columns.into_iter().chain(beside));
+    for Capacities { objective: found, no_miss } in capacities {
+        let at_least = if found.is_cut_off { ">= " } else { "" };
+        let row = [
+            found.policy.clone(),
+            format!("{at_least}{}", rate(found.qps)),
+            format!("{} to {}", rate(found.interval.low), rate(found.interval.high)),
+            found.failing_qps.map_or(String::from("-"), rate),
+            format!("{:.1} %", 100.0 * found.share_of_bound()),
+            found.flips.to_string(),
+        ];
+        table.row(row.into_iter().chain(no_miss.as_ref().map(|found| rate(found.qps))));
+    }
+    let _ = write!(text, "{table}");
+    let confidence = first.interval.confidence;
+    let _ = writeln!(
+        text,
+        "{}; no scheduler is stable in the long run above {} q/s",
+        match first.seeds {
+            1 => String::from("one run a rate, so no interval (--seeds 1:10 gives one)"),
+            seeds => format!(
+                "median of {seeds} runs with its {} % interval; fails at: the lowest rate that failed in any",
+                number::text(100.0 * confidence, 3)
+            ),
+        },
+        rate(first.region_qps)
+    );
+    text.push_str(&own_limits(capacities));
+    text.push_str(&lengths(capacities));
+    if capacities.iter().any(|found| found.objective.is_cut_off) {
+        text.push_str(">=: the arrivals end before they could tell of higher rates\n");
+    }
+    if capacities.iter().any(|found| found.objective.flips > 0) {
+        text.push_str("flips: how often a rate held though a lower one had failed, so that the limit isn't sharp\n");
+    }
+    text
+}
+
+/// The limits of policies that can't do all that a scheduler can: those without batches, say, on a machine that has them.
+fn own_limits(capacities: &[Capacities]) -> String {
+    let mut limits: Vec<(f64, Vec<&str>)> = Vec::new();
+    for found in capacities.iter().map(|found| &found.objective).filter(|found| found.stable_qps < found.region_qps) {
+        match limits.iter_mut().find(|(limit, _)| *limit == found.stable_qps) {
+            Some((_, policies)) => policies.push(&found.policy),
+            None => limits.push((found.stable_qps, vec![&found.policy])),
+        }
+    }
+    let limit =
+        |(limit, policies): &(f64, Vec<&str>)| format!("{} above {}", policies.join(", "), number::text(*limit, 4));
+    match &limits[..] {
+        [] => String::new(),
+        limits => format!(
+            "by what they may do, not stable either: {}\n",
+            limits.iter().map(limit).collect::<Vec<_>>().join("; ")
+        ),
+    }
+}
+
+/// How long the runs were.
+fn lengths(capacities: &[Capacities]) -> String {
+    let found: Vec<&Capacity> =
+        capacities.iter().map(|found| &found.objective).filter(|found| found.qps > 0.0).collect();
+    let limit_ms = found.first().map_or(0.0, |found| found.criterion.limit.as_ms());
+    let mut text = String::new();
+    if !found.is_empty() {
+        let _ = writeln!(
+            text,
+            "searched with runs of {}: a hundred times {limit_ms} ms, and a hundred late ones that \
+             may be,\nor cut off, but not growing; each answer held in a run of {}",
+            from_to(found.iter().map(|found| found.queries)),
+            from_to(found.iter().map(|found| found.confirmed_queries))
+        );
+    }
+    let short: Vec<&str> = found.iter().filter(|found| found.is_short()).map(|found| found.policy.as_str()).collect();
+    if !short.is_empty() {
+        let _ = writeln!(text, "shorter than a hundred times {limit_ms} ms even so: {}", short.join(", "));
+    }
+    text
+}
+
+/// `2000000 queries`, or from the least to the most.
+fn from_to(queries: impl Iterator<Item = usize> + Clone) -> String {
+    let (least, most) = (queries.clone().min().unwrap_or(0), queries.max().unwrap_or(0));
+    if least == most { format!("{least} queries") } else { format!("{least} to {most} queries") }
+}
+
+/// Percentiles of each policy's delays, at the highest of the rates below its first miss; means over the seeds.
+fn percentiles(summaries: &[SummaryRow], policies: &[Box<dyn PolicyFactory>], rates: &[f64]) -> Table {
+    let mut ascending = rates.to_vec();
+    ascending.sort_by(f64::total_cmp);
+    let mut table = Table::new(["policy", "qps", "mean", "p50", "p95", "p99", "max"]);
+    for policy in policies {
+        let is_missed = |rate_qps: f64| delay_at(summaries, policy.name(), rate_qps).is_none_or(|(_, missed)| missed);
+        let Some(&rate_qps) = ascending.iter().take_while(|&&rate_qps| !is_missed(rate_qps)).last() else { continue };
+        let rows = || summaries.iter().filter(|row| row.policy == policy.name() && row.rate_qps == rate_qps);
+        let mean = |of: fn(&Summary) -> f64| {
+            let sum: f64 = rows().map(|row| of(&row.summary)).sum();
+            number::text(sum / rows().count() as f64, 4)
+        };
+        table.row([
+            policy.name().to_owned(),
+            number::text(rate_qps, 6),
+            mean(|s| s.mean_ms),
+            mean(|s| s.p50_ms),
+            mean(|s| s.p95_ms),
+            mean(|s| s.p99_ms),
+            mean(|s| s.max_ms),
+        ]);
+    }
+    table
+}
+
+/// Average delays, one line a rate, one column a policy.
+fn delay_table(
+    summaries: &[SummaryRow],
+    policies: &[Box<dyn PolicyFactory>],
+    rates: &[f64],
+    experiment: &Experiment,
+) -> String {
+    let queries = experiment.arrivals.first().map_or(0, Arrivals::len);
+    let runs = number::counted(experiment.arrivals.len(), "run", "runs");
+    let mut text = format!("\nAverage delay in ms; {runs} of {queries} queries (*: a query missed its deadline):\n");
+    let mut table = Table::new(std::iter::once("qps").chain(policies.iter().map(|policy| policy.name())));
+    for &rate_qps in rates {
+        let delays = policies.iter().map(|policy| match delay_at(summaries, policy.name(), rate_qps) {
+            Some((delay_ms, is_missed)) => {
+                format!("{}{}", number::text(delay_ms, 4), if is_missed { '*' } else { ' ' })
+            }
+            None => String::from("- "),
+        });
+        table.row(std::iter::once(number::text(rate_qps, 6)).chain(delays));
+    }
+    let _ = write!(text, "{table}");
+    let table = percentiles(summaries, policies, rates);
+    if !table.is_empty() {
+        let _ = write!(text, "\nDelays in ms at the highest of these rates below a policy's first miss:\n{table}");
+    }
+    text
+}
+
+/// What was lost on the way at each rate, summed over the seeds: one line a policy and rate at which something was; nothing
+/// if nothing was, unless lanes were `to_fail`.
+fn loss_table(summaries: &[SummaryRow], to_fail: bool) -> String {
+    let mut sums: Vec<(&str, f64, [usize; 3])> = Vec::new();
+    for SummaryRow { policy, rate_qps, summary: s, .. } in summaries {
+        let counts = [s.lane_faults, s.again, s.shed];
+        match sums.iter_mut().find(|(name, rate, _)| name == policy && rate == rate_qps) {
+            Some((.., sum)) => sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count),
+            None => sums.push((policy, *rate_qps, counts)),
+        }
+    }
+    sums.retain(|(.., counts)| counts.iter().any(|&count| count > 0));
+    if sums.is_empty() {
+        return String::from(if to_fail { "\nNo query was under way on a lane that failed.\n" } else { "" });
+    }
+    let mut table = Table::new(["policy", "qps", "lanes failed", "queries ran again", "queries dropped"]);
+    for (policy, rate_qps, counts) in sums {
+        let [failed, again, shed] = counts.map(|count| count.to_string());
+        table.row([policy.to_owned(), number::text(rate_qps, 6), failed, again, shed]);
+    }
+    format!("\nLost on the way, over all runs:\n{table}")
+}

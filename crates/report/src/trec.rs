@@ -1,0 +1,125 @@
+//! Rankings as text: TREC's run form, which evaluation tools read, and CSV.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use tandem_core::files::Provenance;
+use tandem_core::index::Index;
+use tandem_core::search::Hit;
+
+/// What a query found.
+#[derive(Clone, Debug)]
+pub struct Ranking {
+    /// The query's name in its log.
+    pub label: String,
+    /// Its documents, best first.
+    pub hits: Vec<Hit>,
+}
+
+impl Ranking {
+    /// The external ids of its documents, best first.
+    #[must_use]
+    pub fn external_ids(&self, index: &Index) -> Vec<String> {
+        self.hits.iter().map(|hit| index.external_id(hit.doc).into_owned()).collect()
+    }
+}
+
+/// Writes `query Q0 doc rank score tag` lines, rank from 1; scores read back as the same floats.
+///
+/// White space would shift the columns, and an empty name would take one away: in labels and ids a blank is written
+/// `\s`, other white space `\u{...}` with its code point, a backslash `\\`, and a name without a character `\e`, so that
+/// every name can be read back.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_run_trec(out: &mut dyn Write, index: &Index, rankings: &[Ranking], tag: &str) -> io::Result<()> {
+    for ranking in rankings {
+        let label = one_word(Cow::Borrowed(&ranking.label));
+        for (rank, hit) in (1..).zip(&ranking.hits) {
+            let doc = one_word(index.external_id(hit.doc));
+            writeln!(out, "{label} Q0 {doc} {rank} {} {tag}", hit.score)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes `query_id,rank,doc_id,score` lines below `provenance`.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_run_csv(
+    out: &mut dyn Write,
+    index: &Index,
+    rankings: &[Ranking],
+    provenance: &Provenance,
+) -> io::Result<()> {
+    let mut head = Vec::new();
+    provenance.write_to(&mut head)?;
+    out.write_all(&head)?;
+    let mut rows = csv::Writer::from_writer(out);
+    rows.write_record(["query_id", "rank", "doc_id", "score"])?;
+    for ranking in rankings {
+        for (rank, hit) in (1..).zip(&ranking.hits) {
+            let (rank, score): (u32, f32) = (rank, hit.score);
+            rows.write_record([&ranking.label, &rank.to_string(), &*index.external_id(hit.doc), &score.to_string()])?;
+        }
+    }
+    rows.flush()
+}
+
+fn one_word(text: Cow<'_, str>) -> Cow<'_, str> {
+    if text.is_empty() {
+        return "\\e".into();
+    }
+    if !text.contains(|c: char| c.is_whitespace() || c == '\\') {
+        return text;
+    }
+    let mut word = String::with_capacity(text.len() + 4);
+    for c in text.chars() {
+        match c {
+            '\\' => word.push_str("\\\\"),
+            ' ' => word.push_str("\\s"),
+            c if c.is_whitespace() => word.extend(c.escape_unicode()),
+            c => word.push(c),
+        }
+    }
+    word.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What [`one_word`] made a word of.
+    fn read_back(word: &str) -> String {
+        let mut text = String::new();
+        let mut rest = word;
+        while let Some((before, escape)) = rest.split_once('\\') {
+            text.push_str(before);
+            let (c, after) = match escape.as_bytes()[0] {
+                b'\\' => (Some('\\'), &escape[1..]),
+                b's' => (Some(' '), &escape[1..]),
+                b'e' => (None, &escape[1..]),
+                _ => {
+                    let (code, after) = escape[2..].split_once('}').unwrap();
+                    (char::from_u32(u32::from_str_radix(code, 16).unwrap()), after)
+                }
+            };
+            text.extend(c);
+            rest = after;
+        }
+        text + rest
+    }
+
+    #[test]
+    fn any_name_is_one_word_of_its_own_and_can_be_read_back() {
+        let names = ["", "plain", "a b", "a_b", "a  b", "a\tb\n", "\u{2003}", r"C:\s x", r"\s", r"\e", "%20", "é ü"];
+        let words: Vec<String> = names.iter().map(|&name| one_word(name.into()).into_owned()).collect();
+        for (name, word) in names.iter().zip(&words) {
+            assert_eq!(word.split_whitespace().collect::<Vec<_>>(), [word], "{name:?}");
+            assert_eq!(read_back(word), *name, "{word}");
+        }
+        assert_eq!(words.iter().collect::<std::collections::HashSet<_>>().len(), names.len());
+        assert_eq!(words[1], "plain");
+    }
+}

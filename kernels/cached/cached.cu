@@ -1,3 +1,0 @@
-// cached.cu: the kernel of pruned list caching as a compile unit of its own. kernels/build.py compiles it.
-
-#include "cached/rank.cu"

@@ -1,3 +1,0 @@
-// trie.cu: the kernels that index, as one compile unit. kernels/build.py compiles it.
-
-#include "trie/index.cu"

@@ -1,0 +1,229 @@
+//! Capacities against queueing theory, and what a capacity may never be.
+
+use tandem::base::ids::QueryId;
+use tandem::base::machine::{Class, Machine};
+use tandem::base::random::Random;
+use tandem::base::time::Nanos;
+use tandem::cost::{BatchCost, Cost};
+use tandem::lab::{Capacities, CapacitySearch, Objective, RunLength, Tally};
+use tandem::query::{ArrivalProcess, unit_arrivals};
+use tandem::sched::{PolicyFactory, PolicyKind, PolicyOptions};
+use tandem::sim::{Arrivals, Experiment, SimQuery};
+
+/// Mean service time of the single servers, and the deadline: a hundred services.
+const SERVICE_MS: f64 = 5.0;
+const DEADLINE_MS: f64 = 500.0;
+
+/// Queries that take these times on a CPU and on a GPU.
+fn queries(costs_ms: impl IntoIterator<Item = (f64, f64)>) -> Vec<SimQuery> {
+    let query = |(id, (cpu_ms, gpu_ms)): (u32, (f64, f64))| {
+        let service = Cost::on_cpu_and_gpu(Nanos::from_ms(cpu_ms), Nanos::from_ms(gpu_ms));
+        SimQuery { id: QueryId(id), service, estimate: service }
+    };
+    (0..).zip(costs_ms).map(query).collect()
+}
+
+fn experiment(queries: Vec<SimQuery>, machine: Machine, deadline_ms: f64, seeds: u64) -> Experiment {
+    let draw = |seed| Arrivals::drawn(&ArrivalProcess::Poisson, seed, 0, queries.len());
+    let arrivals = (1..=seeds).map(draw).collect();
+    Experiment { model: machine.into(), queries, deadline: Nanos::from_ms(deadline_ms), arrivals, cluster: None }
+}
+
+fn capacity(experiment: &Experiment, policy: PolicyKind, objective: &str) -> Capacities {
+    let objective = Objective::from_text(objective).unwrap();
+    let search = CapacitySearch::new(experiment, objective, RunLength::default()).unwrap().beside_no_miss();
+    search.of(&policy.with(PolicyOptions::default())).unwrap()
+}
+
+/// 4000 service times as a quantile function gives them: their mean and variance are the distribution's to a permille.
+fn exponential_ms() -> impl Iterator<Item = (f64, f64)> {
+    (0..4000).map(|i| (-SERVICE_MS * (1.0 - (f64::from(i) + 0.5) / 4000.0).ln(), 1.0))
+}
+
+/// The rate at which a share `late` of an M/D/1 queue's delays exceeds the deadline: waiting times decay as
+/// C exp(−θ t) with λ (exp(θ s) − 1) = θ (Cramér and Lundberg).
+fn m_d_1_qps(late: f64) -> f64 {
+    let (s, wait) = (SERVICE_MS / 1e3, (DEADLINE_MS - SERVICE_MS) / 1e3);
+    let share_above = |rate: f64| {
+        // θ lies above its first-order value 2 (1 − ρ) / (ρ s) times something near 1: bisection.
+        let (mut low, mut high) = (1e-9, 4.0 * (1.0 - rate * s) / (rate * s * s));
+        for _ in 0..200 {
+            let middle = 0.5 * (low + high);
+            if rate * ((middle * s).exp() - 1.0) > middle { high = middle } else { low = middle }
+        }
+        (1.0 - rate * s) / (rate * s * (low * s).exp() - 1.0) * (-low * wait).exp()
+    };
+    let (mut low, mut high) = (0.5 / s, (1.0 - 1e-6) / s);
+    for _ in 0..100 {
+        let middle = 0.5 * (low + high);
+        if share_above(middle) > late { high = middle } else { low = middle }
+    }
+    low
+}
+
+#[test]
+fn a_single_servers_capacity_is_what_queueing_theory_says() {
+    let served_qps = 1e3 / SERVICE_MS;
+    // P(delay > D) = exp(−(μ − λ) D).
+    let m_m_1_qps = |late: f64| served_qps + late.ln() / (DEADLINE_MS / 1e3);
+    let m_m_1 = experiment(queries(exponential_ms()), Machine::new(1, 0), DEADLINE_MS, 10);
+    let m_d_1 = experiment(queries([(SERVICE_MS, 1.0)]), Machine::new(1, 0), DEADLINE_MS, 10);
+    for (name, experiment, objective, expected) in [
+        ("M/M/1", &m_m_1, "p99", m_m_1_qps(0.01)),
+        ("M/M/1", &m_m_1, "miss-share=0.05", m_m_1_qps(0.05)),
+        ("M/D/1", &m_d_1, "p99", m_d_1_qps(0.01)),
+    ] {
+        let found = capacity(experiment, PolicyKind::CpuOnly, objective).objective;
+        // Runs of a hundred deadlines tell rates apart that differ by a hundredth.
+        assert!((found.qps / expected - 1.0).abs() < 0.015, "{name}, {objective}: {found:?}, theory {expected}");
+        assert!(found.interval.low <= found.qps && found.qps <= found.interval.high, "{found:?}");
+        assert_eq!((found.seeds, found.interval.confidence), (10, 0.95));
+        assert!(found.confirmed_queries >= 2_000_000 && found.queries >= 100_000, "{found:?}");
+    }
+}
+
+#[test]
+fn no_capacity_is_above_what_is_stable_and_no_miss_is_rarer_than_the_objective() {
+    for seed in 0..2 {
+        let mut random = Random::new(seed, 5);
+        let mut ms = || (0.2 + 3.0 * random.unit()).powi(2);
+        let costs: Vec<(f64, f64)> = (0..50).map(|_| (ms(), ms())).collect();
+        // A deadline of hundreds of services forgives a long backlog: a run of ten thousand queries would have ended
+        // before it was felt.
+        let experiment = experiment(queries(costs), Machine::new(1, 1), 2000.0, 3);
+        let region_qps = experiment.region().unwrap().rate_qps;
+        for policy in [PolicyKind::Stealing, PolicyKind::Mct, PolicyKind::BestOf] {
+            let Capacities { objective, no_miss } = capacity(&experiment, policy, "p99");
+            let no_miss = no_miss.unwrap();
+            assert!(objective.qps > 0.0 && objective.qps <= region_qps, "{objective:?}");
+            assert!(no_miss.qps <= objective.qps && no_miss.qps <= no_miss.bound_qps, "{no_miss:?}, {objective:?}");
+            assert!(objective.interval.high <= region_qps, "{objective:?}");
+            assert!(!objective.is_short(), "{objective:?}");
+        }
+    }
+}
+
+#[test]
+fn no_policy_serves_more_than_its_region_and_those_that_serve_one_class_serve_all_of_it() {
+    for seed in 0..3 {
+        let mut random = Random::new(seed, 6);
+        // A few queries suit the CPUs, by much.
+        let costs: Vec<(f64, f64)> = (0..400)
+            .map(|i| {
+                if i % 20 == 0 {
+                    (0.1 + random.unit(), 30.0)
+                } else {
+                    (40.0 * random.unit() + 5.0, 0.2 + random.unit())
+                }
+            })
+            .collect();
+        let experiment = experiment(queries(costs), Machine::new(2, 1), 1e6, 1);
+        for kind in
+            [PolicyKind::GpuOnly, PolicyKind::CpuOnly, PolicyKind::BestOf, PolicyKind::Mct, PolicyKind::Stealing]
+        {
+            let policy = kind.with(PolicyOptions::default());
+            let region_qps = experiment.region_of(&policy, 0.0).unwrap().rate_qps;
+            // All that comes waits: how fast it is served does not depend on the rate.
+            let arrivals = experiment.arrivals[0].first(40_000);
+            let tally = Tally::new(&experiment.model.machine, 40_000);
+            let served = experiment.play(&policy, 20.0 * region_qps, &arrivals, tally, |_| false).unwrap();
+            let served_qps = served.summary().unwrap().throughput_qps;
+            // Of so many queries the mean cost is known to some permille.
+            assert!(served_qps <= 1.02 * region_qps, "{kind}: {served_qps} of {region_qps}");
+            if matches!(kind, PolicyKind::GpuOnly | PolicyKind::CpuOnly) {
+                assert!(served_qps >= 0.98 * region_qps, "{kind}: {served_qps} of {region_qps}");
+            }
+        }
+    }
+}
+
+#[test]
+fn policies_without_batches_are_not_tried_where_only_batches_are_stable() {
+    // A GPU that takes batches, and a deadline that forgives: one query in a hundred may wait for as long as the load lasts.
+    let batches = BatchCost {
+        host_fixed_us: 5.0,
+        host_each_us: 0.2,
+        device_fixed_us: 2.0,
+        longest: 0.5,
+        crowding: vec![(1, 6.0), (64, 2.0), (1024, 1.0)],
+        most_queries: 1024,
+        ..BatchCost::default()
+    };
+    let costs: Vec<(f64, f64)> =
+        (0..60).map(|i| (0.02 + 0.01 * f64::from(i % 9), 0.02 + 0.004 * f64::from(i % 7))).collect();
+    let queries: Vec<SimQuery> = queries(costs)
+        .into_iter()
+        .map(|mut query| {
+            query.service[Class::GPU].added = query.service[Class::GPU].alone.scaled(0.05);
+            SimQuery { estimate: query.service, ..query }
+        })
+        .collect();
+    let plain = experiment(queries, Machine::new(1, 1), 20.0, 3);
+    let mut batching = plain.clone();
+    batching.model.batches[Class::GPU] = Some(batches);
+    // What is stable without batches is what is stable where there are none.
+    let limit_qps = plain.region().unwrap().rate_qps;
+    let region_qps = batching.region().unwrap().rate_qps;
+    assert!(region_qps > 2.0 * limit_qps, "{region_qps} q/s with batches, {limit_qps} without");
+    for kind in PolicyKind::ALL.into_iter().filter(|kind| !kind.batches()) {
+        let found = capacity(&batching, kind, "p99").objective;
+        assert!(found.stable_qps <= limit_qps && found.region_qps == region_qps, "{found:?}");
+        assert!(found.qps <= found.stable_qps && found.interval.high <= found.stable_qps, "{found:?}");
+    }
+    // One that makes them is tried beyond, and one's own may.
+    assert!(capacity(&batching, PolicyKind::Greedy, "p99").objective.qps > limit_qps);
+    assert!(plain.region_of(&PolicyKind::Greedy.with(PolicyOptions::default()), 0.0).unwrap().rate_qps < limit_qps);
+}
+
+#[test]
+fn a_capacity_does_not_depend_on_how_many_queries_somebody_thought_of() {
+    let costs: Vec<(f64, f64)> = (0..40).map(|i| (1.0 + f64::from(i % 8), 3.0)).collect();
+    let experiment = experiment(queries(costs), Machine::new(1, 1), 500.0, 5);
+    let found = |at_least| {
+        let search = CapacitySearch::new(&experiment, Objective::default(), RunLength::Enough { at_least }).unwrap();
+        search.of(&PolicyKind::Mct.with(PolicyOptions::default())).unwrap().objective.qps
+    };
+    assert_eq!(found(0), found(1000));
+    let longer = found(300_000);
+    assert!((found(0) / longer - 1.0).abs() < 0.011, "{} and {longer}", found(0));
+}
+
+#[test]
+fn a_trace_tells_of_rates_up_to_its_length_only() {
+    let costs = [(1.0, 1.0); 4];
+    let trace = |n: usize| {
+        let queries = (0..n).map(|i| i as u32 % 4).collect();
+        let arrivals = vec![Arrivals::given(1, unit_arrivals(&ArrivalProcess::Poisson, 1, n), queries)];
+        Experiment { arrivals, ..experiment(self::queries(costs), Machine::new(1, 1), 500.0, 0) }
+    };
+    // Stable up to 2000 q/s; ten thousand arrivals are a hundred deadlines at 200.
+    let found = capacity(&trace(10_000), PolicyKind::Mct, "p99").objective;
+    assert!(found.is_cut_off && found.qps == 200.0 && !found.is_short(), "{found:?}");
+    let refused = CapacitySearch::new(&trace(9_000), Objective::default(), RunLength::default()).unwrap_err();
+    assert!(refused.to_string().starts_with("9000 arrivals are too few to tell"), "{refused}");
+}
+
+#[test]
+fn a_query_that_is_late_by_itself_leaves_no_rate_without_a_miss() {
+    // One in two hundred takes longer than the deadline: p99 may ignore it, no miss may not.
+    let costs = (0..200).map(|i| (if i == 0 { 60.0 } else { 1.0 }, 1e3));
+    let experiment = experiment(queries(costs), Machine::new(1, 0), 50.0, 3);
+    let Capacities { objective, no_miss } = capacity(&experiment, PolicyKind::CpuOnly, "p99");
+    let no_miss = no_miss.unwrap();
+    assert!(objective.qps > 0.0 && no_miss.qps == 0.0 && no_miss.bound_qps == 0.0, "{objective:?}, {no_miss:?}");
+    let all_late = self::experiment(queries([(60.0, 1e3)]), Machine::new(1, 0), 50.0, 3);
+    assert_eq!(capacity(&all_late, PolicyKind::CpuOnly, "p99").objective.qps, 0.0);
+}
+
+#[test]
+fn a_policy_that_leaves_most_of_the_machine_idle_has_a_capacity_too() {
+    // The GPU does the work of five hundred CPUs.
+    let experiment = experiment(queries([(500.0, 1.0)]), Machine::new(1, 1), 5_000.0, 2);
+    let policies = [PolicyKind::CpuOnly, PolicyKind::GpuOnly].map(|kind| kind.with(PolicyOptions::default()));
+    let factories: Vec<&dyn PolicyFactory> = policies.iter().map(|policy| policy as &dyn PolicyFactory).collect();
+    let search = CapacitySearch::new(&experiment, Objective::default(), RunLength::default()).unwrap();
+    let found = search.of_all(&factories, &|| ()).unwrap();
+    let qps: Vec<f64> = found.iter().map(|found| found.objective.qps).collect();
+    assert!((1.0..2.0).contains(&qps[0]) && (900.0..1000.001).contains(&qps[1]), "{qps:?}");
+    assert_eq!(found[0].objective, search.of(factories[0]).unwrap().objective);
+}

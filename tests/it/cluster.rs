@@ -1,0 +1,177 @@
+//! Simulated clusters against closed forms, and against single nodes.
+//!
+//! Times are exponential and arrivals Poisson, so that theory knows the answer. Each comparison is of the mean of
+//! independent replications, within four standard errors as they themselves show.
+
+use std::collections::BTreeMap;
+
+use tandem::base::ids::QueryId;
+use tandem::base::machine::{Idle, Machine};
+use tandem::base::time::Nanos;
+use tandem::cost::machine_file::{DispatcherFile, Quantile, Stalls};
+use tandem::cost::{Cost, MachineFile, MachineModel};
+use tandem::query::{ArrivalProcess, unit_arrivals};
+use tandem::sched::{PolicyKind, PolicyOptions, RunLog};
+use tandem::sim::{Arrivals, Cluster, ClusterShape, Experiment, Routing, ShardCosts, SimQuery, simulate};
+
+const REPLICATIONS: u64 = 16;
+const QUERIES: usize = 40_000;
+/// Mean service time.
+const SERVICE_MS: f64 = 5.0;
+
+/// Plays a cluster of nodes with one CPU each, at this load of each node.
+fn play(shape: Option<ClusterShape>, seed: u64, load: f64) -> RunLog {
+    play_on(&Machine::new(1, 0).into(), shape, seed, load)
+}
+
+/// The same of nodes like this.
+fn play_on(model: &MachineModel, shape: Option<ClusterShape>, seed: u64, load: f64) -> RunLog {
+    let gaps = unit_arrivals(&ArrivalProcess::Poisson, seed + 1_000_000, QUERIES);
+    let scales = std::iter::once(gaps[0]).chain(gaps.windows(2).map(|pair| pair[1] - pair[0]));
+    let query = |(id, scale): (u32, f64)| {
+        let service = Cost::on_cpu_and_gpu(Nanos::from_ms(SERVICE_MS * scale), Nanos::MAX);
+        SimQuery { id: QueryId(id), service, estimate: service }
+    };
+    let queries: Vec<SimQuery> = (0..).zip(scales).map(query).collect();
+    let replicas = shape.map_or(1, |shape| shape.replicas);
+    let experiment = Experiment {
+        cluster: shape.map(|shape| Cluster::new(shape, &queries)),
+        queries,
+        model: model.clone(),
+        deadline: Nanos::from_ms(500.0),
+        arrivals: Vec::new(),
+    };
+    let unit = unit_arrivals(&ArrivalProcess::Poisson, seed, QUERIES);
+    let arrivals = Arrivals::given(seed, unit, (0..QUERIES as u32).collect());
+    let rate_qps = load * replicas as f64 * 1e3 / SERVICE_MS;
+    let policy = PolicyKind::CpuOnly.with(PolicyOptions::default());
+    simulate(experiment.run(&policy, rate_qps, &arrivals).unwrap()).unwrap()
+}
+
+fn shape(shards: usize, replicas: usize, routing: Routing, costs: ShardCosts) -> ClusterShape {
+    ClusterShape { shards, replicas, routing, costs }
+}
+
+fn mean_services(log: &RunLog) -> f64 {
+    log.rows.iter().map(|row| row.delay().as_ms()).sum::<f64>() / log.rows.len() as f64 / SERVICE_MS
+}
+
+/// The mean of one number a replication, and its standard error.
+fn replicated(one: impl Fn(u64) -> f64) -> (f64, f64) {
+    let values: Vec<f64> = (1..=REPLICATIONS).map(one).collect();
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    (mean, (variance / n).sqrt())
+}
+
+fn agree(what: &str, expected: f64, one: impl Fn(u64) -> f64) {
+    let (mean, error) = replicated(one);
+    assert!((mean - expected).abs() < 4.0 * error, "{what}: simulated {mean:.4} ± {error:.4}, theory {expected:.4}");
+    assert!(error < 0.05 * expected, "{what}: ± {error:.4} is too loose around {expected:.4}");
+}
+
+fn harmonic(n: u32) -> f64 {
+    (1..=n).map(|i| 1.0 / f64::from(i)).sum()
+}
+
+#[test]
+fn a_cluster_of_one_node_is_that_node() {
+    for routing in Routing::ALL {
+        for costs in [ShardCosts::Alike(0.0), ShardCosts::Independent] {
+            assert_eq!(play(Some(shape(1, 1, routing, costs)), 3, 0.9), play(None, 3, 0.9));
+        }
+    }
+}
+
+#[test]
+fn nodes_are_held_up_each_by_itself() {
+    let stalls = Stalls { per_s: 20.0, us: vec![Quantile { share: 1.0, value: 10_000.0 }] };
+    let dispatcher = DispatcherFile { stalls, ..DispatcherFile::default() };
+    let file = MachineFile::new(BTreeMap::new(), Idle::Spin, BTreeMap::new(), dispatcher);
+    let model = file.model(&Machine::new(1, 0).into(), None, |_| false);
+    let alone = play_on(&model, None, 3, 0.5);
+    for routing in Routing::ALL {
+        let one = Some(shape(1, 1, routing, ShardCosts::Alike(0.0)));
+        assert_eq!(play_on(&model, one, 3, 0.5), alone);
+    }
+    // Each of seven shards takes as long as one, but another one is held up.
+    let seven = play_on(&model, Some(shape(7, 1, Routing::RoundRobin, ShardCosts::Alike(0.0))), 3, 0.5);
+    let (free, alone, seven) = (mean_services(&play(None, 3, 0.5)), mean_services(&alone), mean_services(&seven));
+    assert!(free < 0.95 * alone && alone < 0.95 * seven, "{free} services, held up {alone}, of seven {seven}");
+}
+
+#[test]
+fn shards_that_take_the_same_answer_together() {
+    let alone = play(None, 5, 0.8);
+    let sharded = play(Some(shape(7, 1, Routing::RoundRobin, ShardCosts::Alike(0.0))), 5, 0.8);
+    assert_eq!(sharded, alone);
+}
+
+#[test]
+fn replicas_chosen_at_random_are_queues_by_themselves() {
+    for load in [0.4, 0.7] {
+        agree(&format!("4 x M/M/1 at load {load}"), 1.0 / (1.0 - load), |seed| {
+            mean_services(&play(Some(shape(1, 4, Routing::Random, ShardCosts::Alike(0.0))), seed, load))
+        });
+    }
+}
+
+#[test]
+fn two_independent_shards_agree_with_flatto_and_hahn() {
+    for load in [0.3, 0.7] {
+        agree(&format!("fork and join of two at load {load}"), (12.0 - load) / 8.0 / (1.0 - load), |seed| {
+            mean_services(&play(Some(shape(2, 1, Routing::RoundRobin, ShardCosts::Independent)), seed, load))
+        });
+    }
+}
+
+#[test]
+fn many_independent_shards_agree_with_nelson_and_tantawi() {
+    // Their approximation is off by less than 5 % up to 32 shards.
+    for (shards, load) in [(4_u32, 0.5), (12, 0.7)] {
+        let two = (12.0 - load) / 8.0 / (1.0 - load);
+        let ratio = harmonic(shards) / harmonic(2);
+        let expected = (ratio + 4.0 / 11.0 * (1.0 - ratio) * load) * two;
+        let costs = ShardCosts::Independent;
+        let (mean, error) = replicated(|seed| {
+            mean_services(&play(Some(shape(shards as usize, 1, Routing::RoundRobin, costs)), seed, load))
+        });
+        assert!(
+            (mean / expected - 1.0).abs() < 0.05 && error < 0.03 * mean,
+            "{shards}: {mean:.3} ± {error:.3}, {expected:.3}"
+        );
+    }
+}
+
+#[test]
+fn an_idle_cluster_takes_as_long_as_the_longest_of_its_shards() {
+    agree("the longest of eight", harmonic(8), |seed| {
+        mean_services(&play(Some(shape(8, 1, Routing::RoundRobin, ShardCosts::Independent)), seed, 1e-4))
+    });
+}
+
+#[test]
+fn the_replica_with_the_fewest_queries_lies_between_one_queue_and_chance() {
+    let load = 0.8;
+    // One queue before both servers, M/M/2, is the best that two can do without knowing costs; chance is M/M/1 twice.
+    let (one_queue, chance) = (1.0 / (1.0 - load * load), 1.0 / (1.0 - load));
+    let mean = |routing| {
+        replicated(|seed| mean_services(&play(Some(shape(1, 2, routing, ShardCosts::Alike(0.0))), seed, load))).0
+    };
+    let (fewest, in_turn) = (mean(Routing::LeastOutstanding), mean(Routing::RoundRobin));
+    assert!(one_queue < fewest && fewest < in_turn && in_turn < chance, "{one_queue} {fewest} {in_turn} {chance}");
+}
+
+#[test]
+fn shards_that_differ_have_a_mean_cost_of_one_and_wait_for_the_slowest() {
+    let spread = 0.3;
+    let costs = ShardCosts::Alike(spread);
+    let alone = replicated(|seed| mean_services(&play(None, seed, 1e-4))).0;
+    let one = replicated(|seed| mean_services(&play(Some(shape(1, 1, Routing::RoundRobin, costs)), seed, 1e-4))).0;
+    assert!((one / alone - 1.0).abs() < 0.01, "a lognormal factor of mean 1: {one} against {alone}");
+    // The longest of two lognormal times of one mean, as a multiple of it: 2 Φ(σ / √2) = 1 + erf(σ / 2).
+    let two = replicated(|seed| mean_services(&play(Some(shape(2, 1, Routing::RoundRobin, costs)), seed, 1e-4))).0;
+    let expected = 1.0 + statrs::function::erf::erf(spread / 2.0);
+    assert!((two / alone / expected - 1.0).abs() < 0.01, "{} against {expected}", two / alone);
+}

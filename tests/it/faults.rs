@@ -1,0 +1,565 @@
+//! Lanes that fail in the middle of a run: no query is lost, none is answered twice, and the run says what happened.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use proptest::prelude::*;
+use tandem::base::ids::{DocId, JobId, ProcessorId, QueryId};
+use tandem::base::machine::{Class, FaultKind, FaultPlan, Idle, LaneFault, Machine, PerClass, PlannedFault};
+use tandem::base::time::Nanos;
+use tandem::cost::machine_file::{DispatcherFile, DispatcherRounds, Quantile, RoundCost, Stalls};
+use tandem::cost::{BatchCost, Cost, MachineFile, MachineModel};
+use tandem::live::{self, Ending, Faulty, LanePool, LaneWork, LiveOutcome, LiveQuery, LiveRun, QuerySet, RunClock};
+use tandem::query::{Mode, Query};
+use tandem::sched::{
+    BuiltIn, Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions, RunLog, Shed,
+};
+use tandem::search::device::GpuError;
+use tandem::search::{Answers, ExecError, Execution, Executor, Hit, Pipeline, Request};
+use tandem::sim::{SimQuery, SimRun, simulate};
+
+/// First come, first served, in batches, on any lane.
+struct Fifo(usize);
+
+impl Policy for Fifo {
+    fn name(&self) -> &str {
+        "fifo"
+    }
+
+    fn arrive(&mut self, _: &Job, _: &Jobs, _: Nanos) -> LanesToPoll {
+        LanesToPoll::Everyone
+    }
+
+    fn next(&mut self, _: Lane, jobs: &Jobs, _: Nanos, batch: &mut Vec<JobId>) -> Next {
+        batch.extend(jobs.iter_waiting().take(self.0).map(|job| job.id));
+        if batch.is_empty() { Next::Wait } else { Next::Run }
+    }
+}
+
+/// The same on one lane alone.
+struct Only(ProcessorId, Fifo);
+
+impl Policy for Only {
+    fn name(&self) -> &str {
+        "only"
+    }
+
+    fn arrive(&mut self, job: &Job, jobs: &Jobs, now: Nanos) -> LanesToPoll {
+        self.1.arrive(job, jobs, now)
+    }
+
+    fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        if lane.processor == self.0 { self.1.next(lane, jobs, now, batch) } else { Next::Wait }
+    }
+}
+
+/// How an executor fails, from the call of this number on.
+#[derive(Clone, Copy, Debug)]
+struct Failing {
+    from_call: u32,
+    panics: bool,
+}
+
+impl Failing {
+    const NEVER: Self = Self { from_call: u32::MAX, panics: false };
+
+    fn check(self, calls: u32) -> Result<(), ExecError> {
+        match (calls >= self.from_call, self.panics) {
+            (false, _) => Ok(()),
+            (true, false) => Err(GpuError::Failed { doing: "a script".into(), message: "on purpose".into() }.into()),
+            // Without the message of a panic, which takes long to print.
+            (true, true) => std::panic::resume_unwind(Box::new("on purpose")),
+        }
+    }
+}
+
+/// Finds one document, the query's own number; alone, or two batches deep where it has a pipeline.
+struct Scripted {
+    class: Class,
+    failing: Failing,
+    calls: u32,
+    answered: Arc<AtomicU32>,
+    under_way: VecDeque<(Vec<u32>, u32)>,
+}
+
+impl Scripted {
+    fn new(class: Class, failing: Failing, answered: &Arc<AtomicU32>) -> Self {
+        Self { class, failing, calls: 0, answered: Arc::clone(answered), under_way: VecDeque::new() }
+    }
+
+    fn check(&mut self) -> Result<(), ExecError> {
+        self.calls += 1;
+        self.failing.check(self.calls)
+    }
+
+    fn hit(query: u32) -> Hit {
+        Hit { doc: DocId(query), score: 1.0 }
+    }
+}
+
+impl Executor for Scripted {
+    fn class(&self) -> Class {
+        self.class
+    }
+
+    fn device(&self) -> String {
+        String::from("a script")
+    }
+
+    fn search(&mut self, query: &Query, _: Mode, _: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {
+        self.check()?;
+        self.answered.fetch_add(1, Ordering::Relaxed);
+        *hits = vec![Self::hit(query.id.0)];
+        Ok(Execution::default())
+    }
+
+    fn pipeline(&mut self) -> Option<&mut dyn Pipeline> {
+        if self.class.is_gpu() { Some(self) } else { None }
+    }
+}
+
+impl Pipeline for Scripted {
+    fn depth(&self) -> usize {
+        2
+    }
+
+    fn submit(&mut self, batch: &[Request<'_>]) -> Result<(), ExecError> {
+        self.check()?;
+        self.under_way.push_back((batch.iter().map(|request| request.query.id.0).collect(), 3));
+        Ok(())
+    }
+
+    fn poll(&mut self, answers: &mut Answers) -> Option<Result<Execution, ExecError>> {
+        let (_, polls) = self.under_way.front_mut()?;
+        *polls -= 1;
+        if *polls > 0 {
+            return None;
+        }
+        if let Err(fault) = self.check() {
+            return Some(Err(fault));
+        }
+        let (batch, _) = self.under_way.pop_front()?;
+        answers.clear();
+        batch.iter().for_each(|&id| answers.push(&[Self::hit(id)]));
+        self.answered.fetch_add(batch.len() as u32, Ordering::Relaxed);
+        Some(Ok(Execution::default()))
+    }
+}
+
+fn queries() -> Arc<QuerySet> {
+    let live = |id| LiveQuery {
+        id: QueryId(id),
+        query: Query { id: QueryId(id), label: String::new(), terms: Vec::new(), dropped_terms: 0 },
+        mode: Mode::And,
+        results: Some(1),
+    };
+    Arc::new(QuerySet::new(10, (0..10).map(live)))
+}
+
+fn jobs(count: u32) -> Vec<Job> {
+    let costs = PerClass::from_fn(|_| Cost::alone(Nanos(1000)));
+    let queries: Vec<_> = (0..10).map(|id| (QueryId(id), costs)).collect();
+    live::plan((0..count).map(|i| (Nanos::ZERO, i % 10)), &queries, Nanos::MAX)
+}
+
+/// How long the watchdog waits here.
+const WATCHDOG: Nanos = Nanos(300_000_000);
+
+/// Runs jobs in batches on a machine of one CPU worker and one GPU.
+fn run(work: Vec<LaneWork>, count: u32, batch: usize, clock: RunClock) -> LiveOutcome {
+    let mut lane_pool = lane_pool(work, clock);
+    run_on(&mut lane_pool, count, Box::new(Fifo(batch)))
+}
+
+fn lane_pool(work: Vec<LaneWork>, clock: RunClock) -> LanePool {
+    let faults = FaultPlan::new(Vec::new(), WATCHDOG);
+    let model = MachineModel { faults, ..Machine::new(1, 0).with_gpus(1, 1, 2).into() };
+    let mut lane_pool = LanePool::spawn(model, work, queries(), Vec::new()).unwrap();
+    lane_pool.set_run_clock(clock);
+    lane_pool
+}
+
+fn run_on(lane_pool: &mut LanePool, count: u32, policy: Box<dyn Policy>) -> LiveOutcome {
+    let run = LiveRun { policy, jobs: &jobs(count), abandon_after: None };
+    live::run(lane_pool, run).unwrap()
+}
+
+/// Every job ended exactly once.
+fn assert_each_ended_once(log: &RunLog, count: usize) {
+    let mut ids: Vec<u32> =
+        log.rows.iter().map(|row| row.job.0).chain(log.shed.iter().map(|shed| shed.job.0)).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, (0..count as u32).collect::<Vec<_>>());
+}
+
+/// Every query was answered, and its answer taken once.
+fn assert_whole(outcome: &LiveOutcome, count: u32) {
+    assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
+    assert_eq!((outcome.unreleased, outcome.unfinished), (0, 0));
+    let ids: Vec<u32> = outcome.log.rows.iter().map(|row| row.job.0).collect();
+    assert_eq!(ids, (0..count).collect::<Vec<_>>());
+}
+
+fn failing() -> impl Strategy<Value = Failing> {
+    let fails = (1u32..40, any::<bool>()).prop_map(|(from_call, panics)| Failing { from_call, panics });
+    prop_oneof![1 => Just(Failing::NEVER), 4 => fails]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn no_query_is_lost_or_taken_twice_whichever_lane_fails_and_when(
+        cpu in failing(),
+        gpu in failing(),
+        count in 0u32..120,
+        batch in 1usize..8,
+    ) {
+        let answered = Arc::default();
+        let lane = |class, failing| {
+            let fallback = Scripted::new(Class::CPU, Failing::NEVER, &answered);
+            LaneWork::WithFallback(Box::new(Scripted::new(class, failing, &answered)), Box::new(fallback))
+        };
+        let work = vec![lane(Class::CPU, cpu), lane(Class::GPU, gpu)];
+        let outcome = run(work, count, batch, RunClock::default());
+        assert_whole(&outcome, count);
+        // Rows say which queries ran again, on which lane.
+        let failed = |lane: ProcessorId| outcome.log.faults.iter().any(|fault| fault.processor == lane);
+        prop_assert!(outcome.log.rows.iter().all(|row| !row.again || failed(row.processor)));
+        prop_assert_eq!(outcome.log.rows.iter().any(|row| row.again), !outcome.log.faults.is_empty());
+        // Each lane fails once at most: what failed is not called again.
+        let lanes: Vec<ProcessorId> = outcome.log.faults.iter().map(|fault| fault.processor).collect();
+        prop_assert!(lanes.len() <= 2 && (lanes.len() < 2 || lanes[0] != lanes[1]), "{lanes:?}");
+        prop_assert!(outcome.log.faults.iter().all(|fault| fault.queries > 0 && !fault.what.is_empty()));
+        // Answers that nobody took are those of batches that a failed lane still held.
+        let again = outcome.log.rows.iter().filter(|row| row.again).count();
+        let answered = answered.load(Ordering::Relaxed) as usize;
+        prop_assert!((count as usize..=count as usize + again).contains(&answered), "{answered} answers");
+    }
+}
+
+#[test]
+fn a_lane_whose_fallback_fails_too_ends_the_run_with_an_error() {
+    let answered = Arc::default();
+    let always = Failing { from_call: 1, panics: false };
+    let broken = || Box::new(Scripted::new(Class::CPU, always, &answered));
+    let sound = Box::new(Scripted::new(Class::GPU, Failing::NEVER, &answered));
+    let work = vec![LaneWork::WithFallback(broken(), broken()), LaneWork::Executor(sound)];
+    let outcome = run(work, 20, 1, RunClock::default());
+    assert!(matches!(outcome.ending, Ending::Failed(_)), "{:?}", outcome.ending);
+    assert_eq!(outcome.log.faults.len(), 1);
+}
+
+#[test]
+fn a_lane_that_hangs_without_a_fallback_ends_the_run_and_nobody_waits_for_it() {
+    /// Comes back when it is told to.
+    struct Hanging(Arc<AtomicU32>);
+    impl Executor for Hanging {
+        fn class(&self) -> Class {
+            Class::CPU
+        }
+
+        fn device(&self) -> String {
+            String::from("a script")
+        }
+
+        fn search(&mut self, query: &Query, _: Mode, _: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {
+            while query.id.0 == 3 && self.0.load(Ordering::Relaxed) == 0 {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            *hits = vec![Scripted::hit(query.id.0)];
+            Ok(Execution::default())
+        }
+    }
+    let may_go_on = Arc::new(AtomicU32::new(0));
+    let answered = Arc::default();
+    let faults = FaultPlan { lost_after: Nanos(500_000_000), ..FaultPlan::new(Vec::new(), WATCHDOG) };
+    let model = MachineModel { faults, ..Machine::new(1, 0).with_gpus(1, 1, 2).into() };
+    let sound = Box::new(Scripted::new(Class::GPU, Failing::NEVER, &answered));
+    let work = vec![LaneWork::Executor(Box::new(Hanging(Arc::clone(&may_go_on)))), LaneWork::Executor(sound)];
+    let mut lane_pool = LanePool::spawn(model, work, queries(), Vec::new()).unwrap();
+    let outcome = run_on(&mut lane_pool, 20, Box::new(Only(ProcessorId(0), Fifo(1))));
+    // What had ended is kept, with the reason why no more has.
+    let Ending::Failed(error) = &outcome.ending else { panic!("{:?}", outcome.ending) };
+    let told =
+        "lane 0 was at one batch for more than 0.5 s, and has no fallback executor to go on with: it is given up";
+    assert_eq!(error.to_string(), told);
+    assert_eq!((outcome.log.rows.len(), outcome.unfinished), (3, 17));
+    // No later run uses the lane, and the lane pool's end waits for nobody.
+    let again = LiveRun { policy: Box::new(Fifo(1)), jobs: &jobs(1), abandon_after: None };
+    assert_eq!(live::run(&mut lane_pool, again).unwrap_err().to_string(), told);
+    assert_eq!(lane_pool.warm_up(std::time::Duration::from_millis(1)).unwrap_err().to_string(), told);
+    drop(lane_pool);
+    may_go_on.store(1, Ordering::Relaxed);
+}
+
+/// The faults of a run in which lane `lane` fails as planned, and all are survived.
+fn planned(lane: u32, kind: FaultKind, lasts_ms: u64) -> Vec<LaneFault> {
+    let answered = Arc::default();
+    let clock = RunClock::default();
+    let processor = ProcessorId(lane);
+    let planned = PlannedFault { at: Nanos::ZERO, processor, kind, lasts: Nanos(lasts_ms * 1_000_000) };
+    let fallback = || Box::new(Scripted::new(Class::CPU, Failing::NEVER, &answered));
+    let lane_of = |number: u32| {
+        let class = if number == 0 { Class::CPU } else { Class::GPU };
+        let own = Box::new(Scripted::new(class, Failing::NEVER, &answered));
+        if number == lane {
+            LaneWork::WithFallback(Box::new(Faulty::new(own, vec![planned], clock.clone())), fallback())
+        } else {
+            LaneWork::Executor(own)
+        }
+    };
+    let mut lane_pool = lane_pool(vec![lane_of(0), lane_of(1)], clock.clone());
+    let policy = || Box::new(Only(processor, Fifo(3)));
+    let outcome = run_on(&mut lane_pool, 60, policy());
+    assert_whole(&outcome, 60);
+    let retired = if outcome.log.faults.iter().any(|fault| fault.is_retired) { vec![processor] } else { Vec::new() };
+    assert_eq!(lane_pool.retired(), retired);
+    // The lane goes on in the next run.
+    assert_whole(&run_on(&mut lane_pool, 60, policy()), 60);
+    outcome.log.faults
+}
+
+#[test]
+fn every_planned_fault_is_survived_and_told_on_either_lane() {
+    for lane in [0, 1] {
+        for kind in [FaultKind::Error, FaultKind::Panic, FaultKind::Hang] {
+            let faults = planned(lane, kind, 0);
+            assert_eq!(faults.len(), 1, "{kind}: {faults:?}");
+            let LaneFault { processor, kind: told, queries, is_retired, .. } = faults[0];
+            assert_eq!((processor, told, is_retired), (ProcessorId(lane), kind, true));
+            assert!((1..=3).contains(&queries));
+        }
+        // A stall passes, unless the watchdog barks: then another thread goes on, and the first comes too late.
+        assert_eq!(planned(lane, FaultKind::Stall, 1), []);
+        let faults = planned(lane, FaultKind::Stall, 1500);
+        assert!(faults.len() == 1 && faults[0].kind == FaultKind::Hang && faults[0].is_retired, "{faults:?}");
+        assert!(faults[0].at >= WATCHDOG, "{faults:?}");
+        // Without memory the lane is tried again, three batches long.
+        let faults = planned(lane, FaultKind::Memory, 600_000);
+        let retired: Vec<bool> = faults.iter().map(|fault| fault.is_retired).collect();
+        assert!(faults.iter().all(|fault| fault.kind == FaultKind::Memory), "{faults:?}");
+        assert_eq!(retired, [false, false, true]);
+    }
+}
+
+#[test]
+fn a_request_that_no_executor_takes_is_no_fault_of_the_lane() {
+    struct Refusing;
+    impl Executor for Refusing {
+        fn class(&self) -> Class {
+            Class::CPU
+        }
+        fn device(&self) -> String {
+            String::from("a refusal")
+        }
+        fn search(&mut self, _: &Query, _: Mode, k: usize, _: &mut Vec<Hit>) -> Result<Execution, ExecError> {
+            Err(ExecError::BadK(k))
+        }
+    }
+    let answered = Arc::default();
+    let sound = |class| Box::new(Scripted::new(class, Failing::NEVER, &answered));
+    let work = vec![
+        LaneWork::WithFallback(Box::new(Refusing), sound(Class::CPU)),
+        LaneWork::WithFallback(sound(Class::GPU), sound(Class::CPU)),
+    ];
+    let outcome = run(work, 20, 1, RunClock::default());
+    assert!(matches!(outcome.ending, Ending::Failed(_)) && outcome.log.faults.is_empty(), "{:?}", outcome.ending);
+}
+
+// What is planned, simulated and live.
+
+const DEADLINE: Nanos = Nanos(40_000);
+
+fn sim_queries() -> impl Strategy<Value = Vec<SimQuery>> {
+    let cost = || {
+        (1u64..30, 1u64..3).prop_map(|(us, halves)| Cost { alone: Nanos(us * 1000), added: Nanos(us * 1000 / halves) })
+    };
+    let query = (cost(), cost(), cost(), cost()).prop_map(|(cpu, gpu, cpu_guess, gpu_guess)| {
+        let costs = |cpu, gpu| {
+            PerClass::from_fn(|class| match class {
+                Class::CPU => cpu,
+                Class::GPU => gpu,
+                _ => Cost::NEVER,
+            })
+        };
+        SimQuery { id: QueryId(0), service: costs(cpu, gpu), estimate: costs(cpu_guess, gpu_guess) }
+    });
+    prop::collection::vec(query, 1..8).prop_map(|mut queries| {
+        (0..).zip(&mut queries).for_each(|(id, query)| query.id = QueryId(id));
+        queries
+    })
+}
+
+fn arrivals() -> impl Strategy<Value = Vec<(Nanos, u32)>> {
+    prop::collection::vec((prop_oneof![Just(0u64), 0u64..20], any::<u32>()), 0..120).prop_map(|gaps| {
+        let mut now = 0;
+        let at = |(gap, query): (u64, u32)| {
+            now += gap * 1000;
+            (Nanos(now), query)
+        };
+        gaps.into_iter().map(at).collect()
+    })
+}
+
+fn plans(lanes: usize) -> impl Strategy<Value = FaultPlan> {
+    let fault = (0u64..1500, 0..lanes as u32, 0..FaultKind::ALL.len(), 1u64..300);
+    let fault = fault.prop_map(|(at_us, lane, kind, lasts_us)| {
+        let kind = FaultKind::ALL[kind];
+        let lasts = if kind.passes() { Nanos(lasts_us * 1000) } else { Nanos::ZERO };
+        PlannedFault { at: Nanos(at_us * 1000), processor: ProcessorId(lane), kind, lasts }
+    });
+    (prop::collection::vec(fault, 0..8), 50u64..400)
+        .prop_map(|(faults, watchdog_us)| FaultPlan::new(faults, Nanos(watchdog_us * 1000)))
+}
+
+/// A machine of up to three CPU workers and two GPUs, deep ones that batch or not, whose lanes fail as planned.
+/// With rounds that cost by what they take in, one policy's more than the others'.
+fn with_dispatcher(model: &MachineModel, each: Nanos) -> MachineModel {
+    let ns = each.0 as f64;
+    let any = RoundCost { round_ns: 3.0 * ns, arrival_ns: ns, batch_ns: 2.0 * ns, answer_ns: 0.5 * ns };
+    let policies = BTreeMap::from([(String::from("stealing"), RoundCost { arrival_ns: 4.0 * ns, ..any })]);
+    let stalls =
+        Stalls { per_s: 10_000.0, us: vec![Quantile { share: 0.0, value: 2.0 }, Quantile { share: 1.0, value: 40.0 }] };
+    let dispatcher = DispatcherFile { rounds: vec![DispatcherRounds { lanes: 1, any, policies }], stalls };
+    MachineFile::new(BTreeMap::new(), Idle::Spin, BTreeMap::new(), dispatcher).model(model, None, |_| false)
+}
+
+fn models() -> impl Strategy<Value = MachineModel> {
+    let batches = BatchCost {
+        host_fixed_us: 1.0,
+        host_each_us: 1.0,
+        exposed: None,
+        device_fixed_us: 1.0,
+        longest: 0.5,
+        crowding: vec![(1, 2.0), (16, 1.0)],
+        most_queries: 16,
+    };
+    let batches = prop_oneof![Just(None), Just(Some(batches))];
+    let overhead = || prop_oneof![Just(0u64), 0u64..3000].prop_map(Nanos);
+    (1usize..4, 1usize..3, 1u32..3, batches, overhead(), overhead(), any::<bool>()).prop_flat_map(
+        |(cpus, gpus, depth, batches, handoff, decision, has_file)| {
+            let machine = Machine::new(cpus, 0).with_gpus(gpus, 1, depth);
+            plans(machine.len()).prop_map(move |faults| {
+                let model = MachineModel {
+                    batches: PerClass::two(None, batches.clone()),
+                    handoff: PerClass::two(handoff, handoff),
+                    decision,
+                    faults,
+                    ..machine.clone().into()
+                };
+                if has_file { with_dispatcher(&model, decision) } else { model }
+            })
+        },
+    )
+}
+
+/// Every policy with and without shedding; lengths for the one that goes by them.
+fn policies() -> impl Iterator<Item = BuiltIn> {
+    let options = |shed| PolicyOptions { shed, length_threshold: 4, ..PolicyOptions::default() };
+    let of = move |kind: PolicyKind| {
+        Shed::ALL.map(|shed| kind.with(options(shed)).with_lengths(Arc::new([1, 9, 3, 4, 5, 2, 8, 3])))
+    };
+    PolicyKind::ALL.into_iter().flat_map(of)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn whatever_fails_every_query_ends_once_and_the_manual_clock_logs_what_sim_logs(
+        model in models(),
+        queries in sim_queries(),
+        mut arrivals in arrivals(),
+    ) {
+        arrivals.iter_mut().for_each(|(_, query)| *query %= queries.len() as u32);
+        let mut lane_pool = LanePool::recorded(model.clone(), queries.iter().map(|query| query.service).collect());
+        let estimates: Vec<_> = queries.iter().map(|q| (q.id, q.estimate)).collect();
+        let jobs = live::plan(arrivals.iter().copied(), &estimates, DEADLINE);
+        for policy in policies() {
+            let run = SimRun {
+                model: &model,
+                policy: policy.build(&model).unwrap(),
+                queries: &queries,
+                arrivals: arrivals.iter().copied(),
+                deadline: DEADLINE,
+                others: None,
+            };
+            let simulated = simulate(run).unwrap();
+            assert_each_ended_once(&simulated, jobs.len());
+            prop_assert!(policy.options.shed == Shed::Late || simulated.shed.is_empty());
+            // Late when it was taken up, by what the policy knew.
+            prop_assert!(simulated.shed.iter().all(|shed| shed.dropped + shed.predicted[shed.class] > shed.deadline));
+            let built = policy.build(&model).unwrap();
+            let run = LiveRun { policy: built, jobs: &jobs, abandon_after: None };
+            let driven = live::run_under_manual_clock(&mut lane_pool, run).unwrap();
+            prop_assert_eq!(&driven.log, &simulated, "{}", policy.name());
+            prop_assert_eq!(driven.unfinished, 0);
+            // Whoever ran again did so on a lane that failed, and whoever failed lost something.
+            let failed = |lane: ProcessorId| simulated.faults.iter().any(|fault| fault.processor == lane);
+            prop_assert!(simulated.rows.iter().all(|row| !row.again || failed(row.processor)));
+            prop_assert_eq!(simulated.rows.iter().any(|row| row.again), !simulated.faults.is_empty());
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(6))]
+
+    #[test]
+    fn lanes_that_pretend_fail_as_planned_under_a_real_clock_and_every_query_ends_once(
+        model in models(),
+        queries in sim_queries(),
+        mut arrivals in arrivals(),
+    ) {
+        arrivals.iter_mut().for_each(|(_, query)| *query %= queries.len() as u32);
+        let estimates: Vec<_> = queries.iter().map(|q| (q.id, q.estimate)).collect();
+        let jobs = live::plan(arrivals.iter().copied(), &estimates, DEADLINE);
+        let live = |query: &SimQuery| LiveQuery {
+            id: query.id,
+            query: Query { id: query.id, label: String::new(), terms: Vec::new(), dropped_terms: 0 },
+            mode: Mode::And,
+            results: None,
+        };
+        let set = Arc::new(QuerySet::new(10, queries.iter().map(live)));
+        let work = || model.machine.processors().map(|_| LaneWork::TimeWarp).collect();
+        let costs: Vec<_> = queries.iter().map(|query| query.service).collect();
+        let mut lane_pool = LanePool::spawn(model.clone(), work(), set, costs).unwrap();
+        for policy in policies() {
+            let built = policy.build(&model).unwrap();
+            let run = LiveRun { policy: built, jobs: &jobs, abandon_after: None };
+            let outcome = live::run(&mut lane_pool, run).unwrap();
+            prop_assert!(matches!(outcome.ending, Ending::Complete), "{}: {:?}", policy.name(), outcome.ending);
+            assert_each_ended_once(&outcome.log, jobs.len());
+            prop_assert_eq!((outcome.unfinished, outcome.unreleased), (0, 0));
+        }
+    }
+}
+
+#[test]
+fn beyond_capacity_shedding_answers_more_queries_in_time_than_answering_all() {
+    // One worker, a query every 10 us that takes 15, a deadline of 200.
+    let model = MachineModel::from(Machine::new(1, 0));
+    let cost = PerClass::from_fn(|class| if class == Class::CPU { Cost::alone(Nanos(15_000)) } else { Cost::NEVER });
+    let queries = [SimQuery { id: QueryId(0), service: cost, estimate: cost }];
+    let in_time = |shed| {
+        let policy = PolicyKind::CpuOnly.with(PolicyOptions { shed, ..PolicyOptions::default() });
+        let log = simulate(SimRun {
+            model: &model,
+            policy: policy.build(&model).unwrap(),
+            queries: &queries,
+            arrivals: (0..1000).map(|i| (Nanos(i * 10_000), 0)),
+            deadline: Nanos(200_000),
+            others: None,
+        })
+        .unwrap();
+        assert_each_ended_once(&log, 1000);
+        (log.rows.iter().filter(|row| !row.missed()).count(), log.shed.len())
+    };
+    // Without: the i-th is ready after 15 (i + 1) us, in time up to i = 37. With: all that run are.
+    assert_eq!(in_time(Shed::Nothing), (38, 0));
+    let (kept, dropped) = in_time(Shed::Late);
+    assert_eq!(kept + dropped, 1000);
+    assert!((660..=680).contains(&kept), "{kept}");
+}

@@ -1,0 +1,182 @@
+//! Policies that serve lines are simulated without a dispatcher: row by row what the dispatcher gives.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use tandem::base::ids::{DeviceId, JobId, QueryId};
+use tandem::base::machine::{Class, Idle, Machine, PerClass, Processor};
+use tandem::base::time::Nanos;
+use tandem::cost::machine_file::{
+    AfterIdle, Crowding, DispatcherFile, DispatcherRounds, InUse, LaneFile, MachineFile, Quantile, RoundCost, Stalls,
+};
+use tandem::cost::{BatchCost, Cost, MachineModel};
+use tandem::sched::{Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions, RunLog};
+use tandem::sim::{SimQuery, SimRun, simulate_into};
+
+/// A policy that does not say that it serves lines.
+struct Unsaid(Box<dyn Policy>);
+
+impl Policy for Unsaid {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn arrive(&mut self, job: &Job, jobs: &Jobs, now: Nanos) -> LanesToPoll {
+        self.0.arrive(job, jobs, now)
+    }
+
+    fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        self.0.next(lane, jobs, now, batch)
+    }
+
+    fn finished(&mut self, lane: Lane, batch: &[JobId], jobs: &Jobs, service: Nanos, now: Nanos) -> LanesToPoll {
+        self.0.finished(lane, batch, jobs, service, now)
+    }
+}
+
+/// A lane whose queries vary with what its machine does.
+fn lane_file() -> LaneFile {
+    LaneFile {
+        stream: 0.9,
+        spacing: 1.0,
+        in_use: vec![InUse { share: 0.0, times: 1.5, plus_us: 0.02 }, InUse { share: 1.0, times: 1.0, plus_us: 0.0 }],
+        memory_ms: 0.01,
+        after_idle: vec![AfterIdle { idle_us: 0.1, hand_over_us: 0.01, times: 1.3 }],
+        hand_back_us: 0.005,
+        crowding: vec![Crowding { busy: 1, times: 1.0 }, Crowding { busy: 3, times: 1.4 }],
+        beside: BTreeMap::from([(Class::GPU, 1.2)]),
+        batch_host: 1.0,
+        batch_device: 1.0,
+        speeds: vec![Quantile { share: 0.5, value: 0.8 }, Quantile { share: 1.0, value: 1.2 }],
+        speed_lasts_ms: 0.001,
+        noise: vec![Quantile { share: 0.5, value: 0.9 }, Quantile { share: 1.0, value: 1.3 }],
+        stalls: Stalls::default(),
+    }
+}
+
+fn batch_cost() -> BatchCost {
+    BatchCost {
+        host_fixed_us: 0.004,
+        host_each_us: 0.002,
+        exposed: None,
+        device_fixed_us: 0.003,
+        longest: 0.5,
+        crowding: vec![(1, 2.0), (8, 1.0)],
+        most_queries: 8,
+    }
+}
+
+prop_compose! {
+    fn models()(
+        (cpus, gpus, streams, depth) in (1..5_usize, 1..3_usize, 1..3_usize, 1..3_u32),
+        second_sorts in 0..4_u32,
+        (decision, handoff) in (0..9_u64, 0..9_u64),
+        (has_batches, has_file) in (any::<bool>(), any::<bool>()),
+        // Costs are of nanoseconds here.
+        stalls_per_us in prop_oneof![Just(0_u32), 1..100_u32],
+    ) -> MachineModel {
+        let mut machine = Machine::new(cpus, 0).with_gpus(gpus, streams, depth);
+        for (bit, class) in [Class::CPU2, Class::GPU2].into_iter().enumerate() {
+            if second_sorts >> bit & 1 == 1 {
+                machine = machine.with(Processor { class, device: DeviceId(0), stream: 0, depth });
+            }
+        }
+        let model = MachineModel {
+            decision: Nanos(decision),
+            handoff: PerClass::two(Nanos(handoff), Nanos(2 * handoff)),
+            batches: PerClass::two(None, has_batches.then(batch_cost)),
+            ..MachineModel::from(machine)
+        };
+        if !has_file {
+            return model;
+        }
+        let ns = decision as f64;
+        let any = RoundCost { round_ns: 3.0 * ns, arrival_ns: ns, batch_ns: ns, answer_ns: 0.0 };
+        let policies = BTreeMap::from([(String::from("mct"), RoundCost { arrival_ns: 2.0 * ns, answer_ns: ns, ..any })]);
+        let us = vec![Quantile { share: 0.0, value: 0.001 }, Quantile { share: 1.0, value: 0.03 }];
+        let stalls = Stalls { per_s: stalls_per_us as f64 * 1e6, us };
+        let dispatcher = DispatcherFile { rounds: vec![DispatcherRounds { lanes: 1, any, policies }], stalls };
+        let classes = BTreeMap::from([(Class::CPU, lane_file()), (Class::GPU, lane_file())]);
+        MachineFile::new(BTreeMap::new(), Idle::Spin, classes, dispatcher).model(&model, None, |_| false)
+    }
+}
+
+/// Costs so small that many events share a nanosecond; estimates that are right, or not.
+fn queries() -> impl Strategy<Value = Vec<SimQuery>> {
+    let costs = || (0..40_u64, 0..40_u64, 0..40_u64, 0..40_u64);
+    let per_class = |(cpu, gpu, cpu2, gpu2): (u64, u64, u64, u64)| {
+        let ns = [cpu, gpu, cpu2, gpu2];
+        PerClass::from_fn(|class| Cost { added: Nanos(ns[class.index()] / 2), ..Cost::alone(Nanos(ns[class.index()])) })
+    };
+    let query = (costs(), costs(), any::<bool>()).prop_map(move |(service, estimate, is_right)| {
+        let service = per_class(service);
+        (service, if is_right { service } else { per_class(estimate) })
+    });
+    prop::collection::vec(query, 1..12).prop_map(|queries| {
+        let query = |(id, (service, estimate)): (u32, _)| SimQuery { id: QueryId(id + 100), service, estimate };
+        (0..).zip(queries).map(query).collect()
+    })
+}
+
+const LINES: [PolicyKind; 6] = [
+    PolicyKind::GpuOnly,
+    PolicyKind::CpuOnly,
+    PolicyKind::BestOf,
+    PolicyKind::Mct,
+    PolicyKind::RandomSplit,
+    PolicyKind::LengthBased,
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn lines_give_the_rows_that_a_dispatcher_gives(
+        model in models(),
+        queries in queries(),
+        arrivals in prop::collection::vec((0..60_u64, any::<prop::sample::Index>()), 0..150),
+        crowd in 1..20_u64,
+        batch_limit in 1..3_u32,
+        stop_after in 0..200_usize,
+    ) {
+        let mut at = 0;
+        let arrivals: Vec<(Nanos, u32)> = arrivals.iter().map(|(gap, row)| {
+            at += gap / crowd;
+            (Nanos(at), row.index(queries.len()) as u32)
+        }).collect();
+        for kind in LINES {
+            let options = PolicyOptions { batch_limit, ..PolicyOptions::default() };
+            let lengths = (0..queries.len() as u32).map(|row| 40_000 * (row % 2)).collect();
+            let factory = kind.with(options).with_lengths(lengths);
+            let play = |policy: Box<dyn Policy>, enough: usize| {
+                let arrivals = arrivals.iter().copied();
+                let run = SimRun { model: &model, policy, queries: &queries, arrivals, deadline: Nanos(50), others: None };
+                simulate_into(run, RunLog::default(), |log| log.rows.len() > enough).unwrap()
+            };
+            for enough in [usize::MAX, stop_after] {
+                let policy = factory.build(&model).unwrap();
+                let by_dispatcher = play(Box::new(Unsaid(factory.build(&model).unwrap())), enough);
+                prop_assert_eq!(play(policy, enough), by_dispatcher, "{}", kind);
+            }
+        }
+    }
+}
+
+#[test]
+fn policies_that_commit_say_so_and_others_do_not() {
+    let model = MachineModel::from(Machine::new(3, 2));
+    let lines: Vec<PolicyKind> = PolicyKind::ALL
+        .into_iter()
+        .filter(|kind| kind.with(PolicyOptions::default()).build(&model).unwrap().as_lines().is_some())
+        .collect();
+    let mut expected = LINES.to_vec();
+    expected.sort();
+    let mut found = lines;
+    found.sort();
+    assert_eq!(found, expected);
+    // With batches of more than one query two of them are no lines any more.
+    let model = MachineModel { batches: PerClass::two(None, Some(batch_cost())), ..model };
+    for kind in [PolicyKind::RandomSplit, PolicyKind::LengthBased] {
+        assert!(kind.with(PolicyOptions::default()).build(&model).unwrap().as_lines().is_none());
+    }
+}

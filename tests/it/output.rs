@@ -1,0 +1,127 @@
+//! What commands do when nobody reads what they print, it cannot be written, or it goes to no terminal or a plain one.
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+fn tandem(dir: &Path, arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));
+    command.args(arguments.split_whitespace()).current_dir(dir).stderr(Stdio::piped());
+    command
+}
+
+/// Commands that print, on an index in `i`.
+const COMMANDS: [&str; 5] = [
+    "index info i",
+    "search i --queries i/queries.tsv --mode or",
+    "trace --ids 200 --num-queries 100 --rate 10 -o t.trace.csv",
+    "profile i --queries i/queries.tsv -o p.workload.csv --on cpu --repeats 1",
+    "train p.workload.csv -o m.json",
+];
+
+#[test]
+fn a_reader_that_has_gone_away_is_no_failure_and_a_full_disk_is_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let made =
+        tandem(dir.path(), "index synth --docs 2000 --num-queries 200 -o i").stdout(Stdio::null()).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    for arguments in COMMANDS {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let unread = tandem(dir.path(), arguments).stdout(writer).output().unwrap();
+        let errors = String::from_utf8_lossy(&unread.stderr).into_owned();
+        assert!(!errors.contains("panicked"), "{arguments}: {errors}");
+        assert_eq!(unread.status.code(), Some(0), "{arguments}: {errors}");
+
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let unwritten = tandem(dir.path(), arguments).stdout(full).output().unwrap();
+        let errors = String::from_utf8_lossy(&unwritten.stderr).into_owned();
+        assert_eq!(unwritten.status.code(), Some(2), "{arguments}: {errors}");
+        assert!(errors.contains("error: standard output: No space left on device"), "{arguments}: {errors}");
+    }
+}
+
+/// Every command, in an order in which each finds what it needs; small ones.
+const ALL_COMMANDS: [&str; 20] = [
+    "index synth --docs 2000 --num-queries 200 -o i",
+    "index build d.jsonl -o j",
+    "index info i",
+    "index reorder i -o i2",
+    "index quantise i -o i3",
+    "index export i -o x.ciff",
+    "index import x.ciff -o i4",
+    "search i --queries i/queries.tsv --mode or",
+    "trace --ids 200 --num-queries 100 --rate 10 -o t.trace.csv",
+    "profile i --queries i/queries.tsv -o p.workload.csv --on cpu --repeats 1",
+    "train p.workload.csv -o m.json",
+    "simulate --workload p.workload.csv --gpu none --policy cpu-only --rate 1000 --num-queries 200 -o s",
+    "live i --queries i/queries.tsv --workload p.workload.csv --gpu none --policy cpu-only --rate 500 --seconds 0.1 \
+     --cpus 1 --force -o l",
+    "capacity i --queries i/queries.tsv --deadline-ms 5 --limit 50 --cpus 1 --gpu none --policy cpu-only --force -o c",
+    "bench i --queries i/queries.tsv --what codecs --rounds 1 -o b",
+    "report s l -o r.html",
+    "reproduce tatikonda-fig7 --docs 20000 --limit 50 -o r",
+    "settings",
+    "completions bash",
+    "man m",
+];
+
+#[test]
+fn what_goes_to_no_terminal_has_no_colours_and_no_bars() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("d.jsonl"), "{\"id\":\"a\",\"text\":\"red fish\"}\n").unwrap();
+    for arguments in ALL_COMMANDS {
+        let output = tandem(dir.path(), arguments).env_remove("TANDEM_DATA").output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{arguments}: {errors}");
+        for (stream, bytes) in [("output", &output.stdout), ("errors", &output.stderr)] {
+            let is_plain = !bytes.contains(&b'\x1b') && !bytes.contains(&b'\r');
+            assert!(is_plain, "{arguments}, {stream}: {}", String::from_utf8_lossy(bytes));
+        }
+    }
+}
+
+/// What a command writes to a terminal.
+fn on_a_terminal(dir: &Path, arguments: &str, no_colour: bool) -> String {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+    let terminal = || OpenOptions::new().read(true).write(true).open(&name).unwrap();
+    let mut command = tandem(dir, arguments);
+    command.stdin(Stdio::null()).stdout(terminal()).stderr(terminal()).env("TERM", "xterm-256color");
+    command.env_remove("NO_COLOR").env_remove("CLICOLOR").env_remove("CLICOLOR_FORCE").env_remove("CI");
+    if no_colour {
+        command.env("NO_COLOR", "1");
+    }
+    let mut child = command.spawn().unwrap();
+    // The terminal closes, and reading ends, when nobody has it open any more: neither the child nor its description.
+    drop(command);
+    let (mut master, mut written) = (File::from(master), Vec::new());
+    let mut buffer = [0; 4096];
+    while let Ok(read @ 1..) = master.read(&mut buffer) {
+        written.extend_from_slice(&buffer[..read]);
+    }
+    child.wait().unwrap();
+    String::from_utf8_lossy(&written).into_owned()
+}
+
+/// Whether a text changes colours or weights: ESC [ numbers m.
+fn is_coloured(text: &str) -> bool {
+    text.split("\x1b[").skip(1).any(|rest| {
+        let end = rest.find(|letter: char| !letter.is_ascii_digit() && letter != ';');
+        end.is_some_and(|end| rest[end..].starts_with('m'))
+    })
+}
+
+#[test]
+fn a_terminal_gets_colours_unless_it_asks_for_none() {
+    let dir = tempfile::tempdir().unwrap();
+    for arguments in ["simulat", "simulate --rate", "--help", "index synth --docs 2000 --num-queries 200 -o i"] {
+        let plain = on_a_terminal(dir.path(), arguments, true);
+        assert!(!plain.is_empty() && !is_coloured(&plain), "{arguments}: {plain:?}");
+    }
+    assert!(is_coloured(&on_a_terminal(dir.path(), "simulat", false)));
+}

@@ -1,0 +1,144 @@
+//! `tandem sweep` from outside: parts, interruptions, threads, Slurm.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const TANDEM: &str = env!("CARGO_BIN_EXE_tandem");
+const SMALL: [&str; 9] =
+    ["--policy", "mct,cpu-only", "--cpus", "1,2", "--noise", "0,0.5", "--seeds", "1:2", "--rate=60000"];
+
+fn sweep(out: &Path, more: &[&str]) -> Output {
+    Command::new(TANDEM).arg("sweep").args(SMALL).arg("-o").arg(out).args(more).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// The results without the line that names their folder.
+fn results(out: &Path) -> String {
+    let text = std::fs::read_to_string(out.join("sweep.csv")).unwrap();
+    text.lines().filter(|line| !line.starts_with("# command")).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn parts_threads_and_a_sweep_that_goes_on_write_the_same_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let [whole, one_thread, parts, resumed] = ["whole", "one", "parts", "resumed"].map(|name| dir.path().join(name));
+    let text = stdout(&sweep(&whole, &[]));
+    assert!(text.contains("8 of 8 points are played, 0 of them before"), "{text}");
+    assert_eq!(results(&whole).lines().filter(|line| !line.starts_with('#')).count(), 9);
+
+    let mut command = Command::new(TANDEM);
+    command.arg("sweep").args(SMALL).arg("-o").arg(&one_thread).env("RAYON_NUM_THREADS", "1");
+    stdout(&command.output().unwrap());
+    assert_eq!(results(&one_thread), results(&whole));
+
+    for part in ["2/3", "1/3"] {
+        assert!(stdout(&sweep(&parts, &["--part", part])).contains("nothing is merged yet"));
+    }
+    let early = sweep(&parts, &["--merge"]);
+    assert_eq!(early.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&early.stderr).contains("6 of 8 points are played"), "{early:?}");
+    assert!(stdout(&sweep(&parts, &["--part=3/3"])).contains("--merge in the place of --part"));
+    stdout(&sweep(&parts, &["--merge"]));
+    assert_eq!(results(&parts), results(&whole));
+    let command = |out: &Path| {
+        let text = std::fs::read_to_string(out.join("sweep.csv")).unwrap();
+        text.lines().find(|line| line.starts_with("# command")).unwrap().to_owned()
+    };
+    assert!(!command(&parts).contains("--merge") && command(&parts).contains("--rate=60000"), "{}", command(&parts));
+
+    stdout(&sweep(&resumed, &[]));
+    for lost in ["000003.csv", "000007.csv"] {
+        std::fs::remove_file(resumed.join("points").join(lost)).unwrap();
+    }
+    assert!(stdout(&sweep(&resumed, &[])).contains("8 of 8 points are played, 6 of them before"));
+    assert_eq!(results(&resumed), results(&whole));
+}
+
+#[test]
+fn a_folder_holds_one_sweep() {
+    let dir = tempfile::tempdir().unwrap();
+    stdout(&sweep(dir.path(), &[]));
+    let other = sweep(dir.path(), &["--deadline-ms", "20"]);
+    assert_eq!(other.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&other.stderr);
+    assert!(message.contains("points/000000.csv:") && message.contains("of another sweep"), "{message}");
+    // What is damaged is told with its place.
+    let path = dir.path().join("points/000001.csv");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("cpu-only,", "cpu-only,x").replace("mct,", "mct,x")).unwrap();
+    let damaged = sweep(dir.path(), &[]);
+    let message = String::from_utf8_lossy(&damaged.stderr);
+    assert!(damaged.status.code() == Some(2) && message.contains("points/000001.csv:4"), "{message}");
+}
+
+#[test]
+fn the_fewest_machines_for_a_rate_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let arguments =
+        ["sweep", "--policy", "cpu-only", "--gpus", "0", "--seeds", "1:3", "--rate", "60000", "--shards", "2"];
+    let output =
+        Command::new(TANDEM).args(arguments).args(["--replicas", "1:4", "-o"]).arg(dir.path()).output().unwrap();
+    let text = stdout(&output);
+    let fewest = text.split("fewest machines").nth(1).unwrap_or_else(|| panic!("{text}"));
+    let row: Vec<&str> = fewest.lines().find(|line| line.starts_with("cpu-only")).unwrap().split_whitespace().collect();
+    // One CPU sustains 27,000 a second here: two do not keep 60,000, three do.
+    assert_eq!(row, ["cpu-only", "60000", "2", "3", "6"], "{text}");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    for (more, expected) in [
+        (&["--part", "4/3"][..], "--part: \"4/3\", expected I/N"),
+        (&["--replicas", "0"], "--replicas: \"0\", expected whole numbers"),
+        (&["--shards", "64", "--replicas", "64"], "at most 1024 machines"),
+        (&["--set", "shard-costs=alike=-1"], "shard-costs: \"alike=-1\""),
+        (&["--deadline-ms", "50,50"], "--deadline-ms: 50 is given twice"),
+        (&["--slurm", "0"], "--slurm is 0"),
+        (&["--merge", "--part", "1/2"], "cannot be used with"),
+    ] {
+        let output = sweep(dir.path(), more);
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && message.contains(expected), "{more:?}: {message}");
+    }
+}
+
+/// Runs scripts at once, an array's jobs one after the other, as far as `sweep` needs it.
+const FAKE_SBATCH: &str = r#"#!/bin/sh
+echo "$@" >> "$SBATCH_LOG"
+for script; do :; done
+last=$(sed -n 's/^#SBATCH --array=0-//p' "$script")
+for task in $(seq 0 "${last:-0}"); do
+  SLURM_ARRAY_TASK_ID=$task sh "$script" >> "$SBATCH_LOG.out" 2>&1 || exit
+done
+echo "41;cluster"
+"#;
+
+#[test]
+fn slurm_gets_an_array_of_jobs_and_one_after_them_that_merges() {
+    let dir = tempfile::tempdir().unwrap();
+    let (bin, log, out) = (dir.path().join("bin"), dir.path().join("log"), dir.path().join("it's here"));
+    std::fs::create_dir(&bin).unwrap();
+    std::fs::write(bin.join("sbatch"), FAKE_SBATCH).unwrap();
+    std::fs::set_permissions(bin.join("sbatch"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let submit = |more: &[&str]| {
+        let mut command = Command::new(TANDEM);
+        command.arg("sweep").args(SMALL).arg("-o").arg(&out).args(["--slurm", "3"]).args(more);
+        command.env("PATH", &path).env("SBATCH_LOG", &log).output().unwrap()
+    };
+    assert!(stdout(&submit(&["--dry-run"])).contains("not submitted"));
+    assert!(!log.exists() && !out.join("sweep.csv").exists());
+    let text = stdout(&submit(&[]));
+    assert!(text.contains("submitted: job 41, an array of 3; job 41 merges after it"), "{text}");
+    let calls = std::fs::read_to_string(&log).unwrap();
+    assert!(calls.lines().nth(1).unwrap().contains("--dependency=afterok:41"), "{calls}");
+    let alone = dir.path().join("alone");
+    stdout(&sweep(&alone, &[]));
+    assert_eq!(results(&out), results(&alone));
+}

@@ -1,0 +1,106 @@
+//! Ctrl-C and `kill`: whatever had been found by then is kept and printed, and the exit code says what ended it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::tiny_lab::{command, tandem, tiny_lab, with_replayed_gpu};
+
+/// Runs the program, sends it a signal some time after it has begun to catch them, and gives what it printed, once it has ended with
+/// the signal's code.
+fn ended_by(folder: &Path, arguments: &str, (signal, code): (&str, i32), later: Duration) -> String {
+    let mut child = command(folder, arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let patience = Instant::now() + Duration::from_secs(300);
+    while !catches_sigint(child.id()) {
+        assert!(child.try_wait().unwrap().is_none() && Instant::now() < patience, "tandem {arguments}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(later);
+    let killed = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let output = child.wait_with_output().unwrap();
+    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(output.status.code(), Some(code), "tandem {arguments}\n{out}\n{err}");
+    out
+}
+
+/// Whether a process has a handler for Ctrl-C: the second bit of the signals that it catches.
+fn catches_sigint(process: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 0b10 != 0)
+}
+
+#[test]
+fn simulate_keeps_the_runs_that_it_has_played() {
+    let lab = tiny_lab();
+    with_replayed_gpu(&lab.path().join("cpu.workload.csv"));
+    // More runs than anybody waits for, of a tenth of a second or so each.
+    let delays = "simulate --workload cpu.workload.csv --policy window --estimates oracle --what delays,plot --num-queries 20000 --seeds 1:50 \
+                  --rate 1000:2000:20 -o results";
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        let out = ended_by(lab.path(), delays, (signal, code), Duration::from_secs(3));
+        let told = out.lines().find(|line| line.starts_with("interrupted: ")).unwrap_or_else(|| panic!("{out}"));
+        let played: usize = told.split_whitespace().nth(1).unwrap().parse().unwrap();
+        assert!(told.ends_with("of 1000 runs are played") && (1..1000).contains(&played), "{told}");
+        assert!(out.contains("Average delay in ms") && out.contains("results/summary.csv"), "{out}");
+        let summary = std::fs::read_to_string(lab.path().join("results/summary.csv")).unwrap();
+        assert_eq!(summary.lines().filter(|line| line.starts_with("simulated,window,")).count(), played);
+        std::fs::remove_dir_all(lab.path().join("results")).unwrap();
+    }
+}
+
+#[test]
+fn simulate_keeps_the_capacities_that_it_has_found() {
+    let lab = tiny_lab();
+    with_replayed_gpu(&lab.path().join("cpu.workload.csv"));
+    let search = "simulate --workload cpu.workload.csv --policy greedy,window,stealing,mct --estimates oracle --what capacity --num-queries \
+                  200000 --seeds 1:40 -o results";
+    let out = ended_by(lab.path(), search, ("-INT", 130), Duration::from_secs(2));
+    let told = out.lines().find(|line| line.starts_with("interrupted: ")).unwrap_or_else(|| panic!("{out}"));
+    let known: usize = told.split_whitespace().nth(4).unwrap().parse().unwrap();
+    assert!(told.ends_with("policies are known") && known < 4, "{told}");
+    let file = std::fs::read_to_string(lab.path().join("results/capacity.csv")).unwrap_or_default();
+    let rows = file.lines().filter(|line| line.starts_with("simulated,") && line.contains(",p99 <= ")).count();
+    assert_eq!(rows, known, "{file}");
+    assert_eq!(out.contains("written: nothing"), known == 0, "{out}");
+}
+
+#[test]
+fn validate_keeps_the_live_runs_that_have_ended() {
+    let lab = tiny_lab();
+    let validate = "validate index --queries queries.tsv --limit 20 --gpu none --policy cpu-only --cpus 1 --force --deadline-ms 5000 \
+                    --runs 1 --seconds 1 -o results";
+    let mut child = command(lab.path(), validate).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Live runs are announced as they begin: once the third has, two have ended.
+    let mut err = BufReader::new(child.stderr.take().unwrap());
+    let (mut line, mut live) = (String::new(), 0);
+    while live < 3 {
+        line.clear();
+        assert_ne!(err.read_line(&mut line).unwrap(), 0, "it ended before it was interrupted");
+        live += usize::from(line.contains(", live at "));
+    }
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    let mut rest = String::new();
+    err.read_to_string(&mut rest).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(143), "{out}\n{rest}");
+    assert!(rest.contains("interrupted: writing what was measured so far"), "{rest}");
+    assert!(out.contains("Written to results"), "{out}");
+    let runs = std::fs::read_to_string(lab.path().join("results/validation_runs.csv")).unwrap();
+    assert!(runs.lines().filter(|line| line.starts_with("cpu-only,")).count() >= 2, "{runs}");
+    // The page tells of what there is.
+    tandem(lab.path(), "report results -o page.html", 0);
+}
+
+#[test]
+fn validate_says_so_where_nothing_had_been_driven() {
+    let lab = tiny_lab();
+    let validate = "validate index --queries queries.tsv --limit 20 --gpu none --policy cpu-only --cpus 1 --force --deadline-ms 5000 \
+                    --seconds 1 -o results";
+    let out = ended_by(lab.path(), validate, ("-INT", 130), Duration::from_millis(50));
+    assert!(!out.contains("Delays, simulated and live"), "{out}");
+    assert!(lab.path().join("results/here.workload.csv").exists());
+}

@@ -1,0 +1,375 @@
+//! The live driver under the real clock: honest endings, pipelines, many workers, every policy.
+//!
+//! No test here asserts a time: what is checked is order, counts and words.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use tandem::base::ids::{DocId, JobId, QueryId};
+use tandem::base::machine::{Class, Machine, PerClass};
+use tandem::base::time::Nanos;
+use tandem::cost::{BatchCost, Cost, MachineModel};
+use tandem::live::{self, Ending, LanePool, LaneWork, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet};
+use tandem::query::{Mode, Query};
+use tandem::sched::{Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions};
+use tandem::search::{Answers, ExecError, Execution, Executor, Hit, Pipeline, Request};
+
+const DEADLINE: Nanos = Nanos(40_000);
+
+/// First come, first served, on any processor; counts what has arrived.
+struct Fifo {
+    arrived: Arc<AtomicU32>,
+    batch: usize,
+}
+
+impl Policy for Fifo {
+    fn name(&self) -> &str {
+        "fifo"
+    }
+
+    fn arrive(&mut self, _job: &Job, _jobs: &Jobs, _now: Nanos) -> LanesToPoll {
+        self.arrived.fetch_add(1, Ordering::Relaxed);
+        LanesToPoll::Everyone
+    }
+
+    fn next(&mut self, _lane: Lane, jobs: &Jobs, _now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        batch.extend(jobs.iter_waiting().take(self.batch).map(|job| job.id));
+        if batch.is_empty() { Next::Wait } else { Next::Run }
+    }
+}
+
+fn fifo() -> Box<dyn Policy> {
+    batched_fifo(1)
+}
+
+fn batched_fifo(batch: usize) -> Box<dyn Policy> {
+    Box::new(Fifo { arrived: Arc::default(), batch })
+}
+
+fn counting_fifo(arrived: &Arc<AtomicU32>) -> Box<dyn Policy> {
+    Box::new(Fifo { arrived: Arc::clone(arrived), batch: 1 })
+}
+
+/// An executor whose answers a closure makes from the query's number in its log.
+struct Scripted<F>(F);
+
+impl<F: FnMut(u32) -> Result<Vec<Hit>, ExecError> + Send> Executor for Scripted<F> {
+    fn class(&self) -> Class {
+        Class::CPU
+    }
+
+    fn device(&self) -> String {
+        String::from("a script")
+    }
+
+    fn search(&mut self, query: &Query, _: Mode, _: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {
+        *hits = (self.0)(query.id.0)?;
+        Ok(Execution::default())
+    }
+}
+
+fn one_hit(score: f32) -> Vec<Hit> {
+    vec![Hit { doc: DocId(1), score }]
+}
+
+/// Queries 0 to 9, each with one result.
+fn ten_queries() -> Arc<QuerySet> {
+    let live = |id| LiveQuery {
+        id: QueryId(id),
+        query: Query { id: QueryId(id), label: id.to_string(), terms: Vec::new(), dropped_terms: 0 },
+        mode: Mode::And,
+        results: Some(1),
+    };
+    Arc::new(QuerySet::new(10, (0..10).map(live)))
+}
+
+/// A lane pool of one scripted CPU worker that knows the ten queries.
+fn lane_pool(script: impl FnMut(u32) -> Result<Vec<Hit>, ExecError> + Send + 'static) -> LanePool {
+    let work = vec![LaneWork::Executor(Box::new(Scripted(script)))];
+    LanePool::spawn(Machine::new(1, 0).into(), work, ten_queries(), Vec::new()).unwrap()
+}
+
+/// Costs of a query that runs on CPUs only.
+fn on_cpu(ns: u64) -> PerClass<Cost> {
+    PerClass::from_fn(|class| if class == Class::CPU { Cost::alone(Nanos(ns)) } else { Cost::NEVER })
+}
+
+/// `count` jobs that all arrive at once and ask queries 0 to 9 in turn.
+fn jobs_at_once(count: u32) -> Vec<Job> {
+    let queries: Vec<_> = (0..10).map(|id| (QueryId(id), on_cpu(1000))).collect();
+    live::plan((0..count).map(|i| (Nanos::ZERO, i % 10)), &queries, DEADLINE)
+}
+
+#[test]
+fn jobs_are_released_whatever_the_backlog() {
+    let arrived = Arc::new(AtomicU32::new(0));
+    let seen = Arc::clone(&arrived);
+    // The first query is answered only when all have been released: a driver that waited for answers would hang here.
+    let mut lane_pool = lane_pool(move |_| {
+        let patience = Instant::now();
+        while seen.load(Ordering::Relaxed) < 50 {
+            assert!(
+                patience.elapsed() < Duration::from_secs(60),
+                "the driver waits for an answer before it releases more"
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(one_hit(1.0))
+    });
+    let jobs = jobs_at_once(50);
+    let run = LiveRun { policy: counting_fifo(&arrived), jobs: &jobs, abandon_after: None };
+    let outcome = live::run(&mut lane_pool, run).unwrap();
+    assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
+    assert_eq!(outcome.log.rows.len(), 50);
+    assert_eq!((outcome.unreleased, outcome.unfinished), (0, 0));
+}
+
+#[test]
+fn one_lane_pool_serves_many_runs() {
+    let mut lane_pool = lane_pool(|_| Ok(one_hit(1.0)));
+    for count in [0, 1, 30] {
+        let jobs = jobs_at_once(count);
+        let outcome = live::run(&mut lane_pool, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+        assert_eq!(outcome.log.rows.len(), count as usize);
+    }
+}
+
+#[test]
+fn an_executor_that_fails_ends_the_run_and_keeps_what_was_measured() {
+    let mut lane_pool = lane_pool(|query| if query == 3 { Err(ExecError::BadK(0)) } else { Ok(one_hit(1.0)) });
+    let jobs = jobs_at_once(8);
+    let outcome = live::run(&mut lane_pool, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+    let Ending::Failed(LiveError::Executor { query, .. }) = outcome.ending else { panic!("{:?}", outcome.ending) };
+    assert_eq!(query, QueryId(3));
+    assert_eq!(outcome.log.rows.len(), 3);
+    assert_eq!(outcome.unreleased + outcome.unfinished, 5);
+    // The worker has survived.
+    let jobs = jobs_at_once(3);
+    let outcome = live::run(&mut lane_pool, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+    assert_eq!(outcome.log.rows.len(), 3);
+}
+
+#[test]
+fn an_executor_that_panics_ends_the_run_with_an_error() {
+    let mut lane_pool = lane_pool(|query| if query == 2 { panic!("on purpose") } else { Ok(one_hit(1.0)) });
+    let jobs = jobs_at_once(5);
+    let outcome = live::run(&mut lane_pool, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+    assert!(matches!(outcome.ending, Ending::Failed(LiveError::WorkerPanicked(_))), "{:?}", outcome.ending);
+    assert_eq!(outcome.log.rows.len(), 2);
+}
+
+#[test]
+fn an_answer_that_changes_ends_the_run_with_an_error() {
+    let mut answers = 0u8;
+    let mut lane_pool = lane_pool(move |_| {
+        answers += 1;
+        Ok(one_hit(if answers <= 10 { 1.0 } else { 1.5 }))
+    });
+    let jobs = jobs_at_once(20);
+    let outcome = live::run(&mut lane_pool, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+    let Ending::Failed(error) = outcome.ending else { panic!("{:?}", outcome.ending) };
+    assert!(error.to_string().starts_with("query 0 on cpu: its documents or scores differ"), "{error}");
+    assert_eq!(outcome.log.rows.len(), 10);
+}
+
+#[test]
+fn a_plan_that_the_lane_pool_cannot_run_is_refused_before_it_starts() {
+    let jobs = jobs_at_once(3);
+    let mut lane_pool = LanePool::recorded(Machine::new(1, 0).into(), Vec::new());
+    let error = live::run(&mut lane_pool, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap_err();
+    assert_eq!(error.to_string(), "query 0 has no recorded cpu time to replay");
+}
+
+#[test]
+fn a_hopeless_backlog_is_given_up_and_accounted_for() {
+    let mut lane_pool = LanePool::recorded(Machine::new(1, 0).into(), vec![on_cpu(100); 10]);
+    let queries: Vec<_> = (0..10).map(|id| (QueryId(id), on_cpu(100))).collect();
+    let jobs = live::plan((0..1000).map(|i| (Nanos(u64::from(i) * 10), i % 10)), &queries, DEADLINE);
+    let run = LiveRun { policy: fifo(), jobs: &jobs, abandon_after: Some(Nanos(400)) };
+    let outcome = live::run_under_manual_clock(&mut lane_pool, run).unwrap();
+    assert!(outcome.overloaded());
+    assert!(outcome.unreleased > 0 && outcome.unfinished > 0);
+    assert_eq!(outcome.log.rows.len() + outcome.unfinished + outcome.unreleased, 1000);
+    // The backlog was seen as soon as it was too old, and what ran then was waited for.
+    assert!(outcome.log.rows.iter().all(|row| row.delay() <= Nanos(400 + 10 + 100)));
+}
+
+/// A GPU that answers batches of at most `most` queries after it was polled a few times, two batches deep, in order.
+struct ScriptedGpu {
+    under_way: VecDeque<(Vec<u32>, u32)>,
+    score: fn(u32) -> f32,
+}
+
+impl Executor for ScriptedGpu {
+    fn class(&self) -> Class {
+        Class::GPU
+    }
+
+    fn device(&self) -> String {
+        String::from("a script")
+    }
+
+    fn search(&mut self, query: &Query, _: Mode, _: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {
+        *hits = one_hit((self.score)(query.id.0));
+        Ok(Execution::default())
+    }
+
+    fn pipeline(&mut self) -> Option<&mut dyn Pipeline> {
+        Some(self)
+    }
+}
+
+impl Pipeline for ScriptedGpu {
+    fn depth(&self) -> usize {
+        2
+    }
+
+    fn submit(&mut self, batch: &[Request<'_>]) -> Result<(), ExecError> {
+        assert!(self.under_way.len() < 2, "there is no room");
+        if batch.iter().any(|request| request.query.id == QueryId(7)) {
+            return Err(ExecError::BadK(7));
+        }
+        self.under_way.push_back((batch.iter().map(|request| request.query.id.0).collect(), 3));
+        Ok(())
+    }
+
+    fn poll(&mut self, answers: &mut Answers) -> Option<Result<Execution, ExecError>> {
+        let (_, polls) = self.under_way.front_mut()?;
+        *polls -= 1;
+        if *polls > 0 {
+            return None;
+        }
+        let (batch, _) = self.under_way.pop_front()?;
+        answers.clear();
+        batch.iter().for_each(|&id| answers.push(&one_hit((self.score)(id))));
+        Some(Ok(Execution::default()))
+    }
+}
+
+/// Runs `count` jobs in batches of three on one GPU with a pipeline.
+fn run_on_pipeline(count: u32, score: fn(u32) -> f32) -> LiveOutcome {
+    let gpu = ScriptedGpu { under_way: VecDeque::new(), score };
+    let model = MachineModel::from(Machine::default().with_gpus(1, 1, 2));
+    let work = vec![LaneWork::Executor(Box::new(gpu))];
+    let mut lane_pool = LanePool::spawn(model, work, ten_queries(), Vec::new()).unwrap();
+    let jobs = jobs_at_once(count);
+    live::run(&mut lane_pool, LiveRun { policy: batched_fifo(3), jobs: &jobs, abandon_after: None }).unwrap()
+}
+
+#[test]
+fn a_pipeline_is_kept_two_batches_deep_and_answers_every_query() {
+    let outcome = run_on_pipeline(7, |_| 1.0);
+    assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
+    let batches: Vec<u32> = outcome.log.rows.iter().map(|row| row.batch).collect();
+    assert_eq!(batches, [0, 0, 0, 1, 1, 1, 2]);
+    // The second began before the first had ended.
+    assert!(outcome.log.rows[3].started < outcome.log.rows[0].finished);
+}
+
+#[test]
+fn a_batch_that_a_pipeline_refuses_fails_in_its_turn() {
+    let outcome = run_on_pipeline(9, |_| 1.0);
+    let Ending::Failed(LiveError::Executor { query, .. }) = outcome.ending else { panic!("{:?}", outcome.ending) };
+    assert_eq!(query, QueryId(6));
+    assert_eq!(outcome.log.rows.len(), 6);
+}
+
+#[test]
+fn a_pipelines_last_answers_are_checked_too() {
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    let outcome = {
+        // The same six queries twice; the last answer is another.
+        let gpu = ScriptedGpu {
+            under_way: VecDeque::new(),
+            score: |_| if ASKED.fetch_add(1, Ordering::Relaxed) == 11 { 2.0 } else { 1.0 },
+        };
+        let model = MachineModel::from(Machine::default().with_gpus(1, 1, 2));
+        let work = vec![LaneWork::Executor(Box::new(gpu))];
+        let mut lane_pool = LanePool::spawn(model, work, ten_queries(), Vec::new()).unwrap();
+        let queries: Vec<_> = (0..10).map(|id| (QueryId(id), on_cpu(1000))).collect();
+        let jobs = live::plan((0..12).map(|i| (Nanos::ZERO, i % 6)), &queries, DEADLINE);
+        live::run(&mut lane_pool, LiveRun { policy: batched_fifo(6), jobs: &jobs, abandon_after: None }).unwrap()
+    };
+    let Ending::Failed(LiveError::WrongAnswer { query, .. }) = outcome.ending else { panic!("{:?}", outcome.ending) };
+    assert_eq!((query, outcome.log.rows.len()), (QueryId(5), 12));
+}
+
+#[test]
+fn many_workers_sleep_and_wake_and_lose_nothing() {
+    let worker = || LaneWork::Executor(Box::new(Scripted(|_| Ok(one_hit(1.0)))));
+    let model = MachineModel::from(Machine::new(5, 0));
+    let mut lane_pool = LanePool::spawn(model, (0..5).map(|_| worker()).collect(), ten_queries(), Vec::new()).unwrap();
+    let queries: Vec<_> = (0..10).map(|id| (QueryId(id), on_cpu(1000))).collect();
+    // Bursts of up to 20 jobs with pauses in which everybody falls asleep.
+    let arrivals = (0..2000u32).map(|i| (Nanos(u64::from(i / 20) * 1_000_000), i % 10));
+    let jobs = live::plan(arrivals, &queries, DEADLINE);
+    let outcome =
+        live::run(&mut lane_pool, LiveRun { policy: batched_fifo(2), jobs: &jobs, abandon_after: None }).unwrap();
+    assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
+    assert_eq!(outcome.log.rows.len(), 2000);
+}
+
+/// A machine of two CPU workers and a GPU two batches deep, costs of ten queries on it, and 300 jobs at random gaps.
+fn small_machine() -> (MachineModel, Vec<PerClass<Cost>>, Vec<Job>) {
+    let batches = BatchCost {
+        host_fixed_us: 5.0,
+        host_each_us: 1.0,
+        exposed: None,
+        device_fixed_us: 5.0,
+        longest: 0.5,
+        crowding: vec![(1, 2.0), (16, 1.0)],
+        most_queries: 64,
+    };
+    let machine = Machine::new(2, 0).with_gpus(1, 1, 2);
+    let model = MachineModel { batches: PerClass::two(None, Some(batches)), ..machine.into() };
+    let cost = |us: u64| Cost { alone: Nanos(us * 1000), added: Nanos(us * 200) };
+    let costs: Vec<_> = (0..10)
+        .map(|i| {
+            PerClass::from_fn(|class| match class {
+                Class::CPU => Cost::alone(Nanos(20_000 + 3000 * i)),
+                Class::GPU => cost(15 + 2 * i),
+                _ => Cost::NEVER,
+            })
+        })
+        .collect();
+    let queries: Vec<_> = (0..).map(QueryId).zip(costs.iter().copied()).collect();
+    let arrivals = (0..300u32).map(|i| (Nanos(u64::from(i * i % 97) * 100 + u64::from(i) * 12_000), i % 10));
+    let mut arrivals: Vec<_> = arrivals.collect();
+    arrivals.sort();
+    let jobs = live::plan(arrivals, &queries, Nanos(1_000_000_000));
+    (model, costs, jobs)
+}
+
+#[test]
+fn every_policy_completes_its_run_on_recorded_and_time_warped_lanes() {
+    let (model, costs, jobs) = small_machine();
+    let lanes = [LaneWork::TimeWarp, LaneWork::Recorded, LaneWork::TimeWarp];
+    let mut lane_pool = LanePool::spawn(model.clone(), lanes.into(), Arc::default(), costs).unwrap();
+    for kind in PolicyKind::ALL {
+        let policy = kind.with(PolicyOptions::default()).build(&model).unwrap();
+        let run = LiveRun { policy, jobs: &jobs, abandon_after: None };
+        let LiveOutcome { log, ending, .. } = live::run(&mut lane_pool, run).unwrap();
+        assert!(matches!(ending, Ending::Complete), "{kind}: {ending:?}");
+        assert_eq!(log.rows.iter().map(|row| row.job.index()).collect::<Vec<_>>(), (0..jobs.len()).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_time_warped_batch_takes_what_was_recorded_and_no_less() {
+    let (model, costs, jobs) = small_machine();
+    let lanes = (0..3).map(|_| LaneWork::TimeWarp).collect();
+    // What handing over costs is real here, and is not to be waited for as well.
+    let slow = MachineModel { handoff: PerClass::from_fn(|_| Nanos(1_000_000_000_000)), ..model.clone() };
+    let mut lane_pool = LanePool::spawn(slow, lanes, Arc::default(), costs.clone()).unwrap();
+    let policy = PolicyKind::CpuOnly.with(PolicyOptions::default()).build(&model).unwrap();
+    let run = LiveRun { policy, jobs: &jobs, abandon_after: None };
+    let outcome = live::run(&mut lane_pool, run).unwrap();
+    assert_eq!((outcome.log.rows.len(), outcome.unfinished), (jobs.len(), 0));
+    for row in &outcome.log.rows {
+        assert!(row.finished.since(row.started) >= costs[row.query.index()][Class::CPU].alone, "{row:?}");
+    }
+    let worked: Nanos = outcome.worked[Class::CPU];
+    assert!(worked > Nanos::ZERO && outcome.handoff[Class::CPU].max > Nanos::ZERO);
+}

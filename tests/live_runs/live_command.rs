@@ -1,0 +1,389 @@
+//! `tandem live`, as a whole program: its files, its refusals, Ctrl-C.
+//!
+//! No test here asserts a time: what is checked is order, counts and words.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use tandem::base::ids::QueryId;
+use tandem::base::machine::Class;
+use tandem::base::time::Nanos;
+use tandem::cost::{CostModel, Measured, ModelFile, Workload};
+use tandem::sched::RunLog;
+
+use crate::skipped;
+use crate::tiny_lab::{command, tandem, tiny_lab, with_replayed_gpu};
+
+const LIVE: &str = "live index --queries queries.tsv --workload cpu.workload.csv --out results --log";
+
+#[test]
+fn a_run_on_the_cpu_writes_its_log_and_summary() {
+    let lab = tiny_lab();
+    let (out, _) = tandem(
+        lab.path(),
+        &format!("{LIVE} --gpu none --estimates oracle --rate 500 --num-queries 50 --deadline-ms 5000"),
+        0,
+    );
+    assert!(out.contains("cpu-only"), "{out}");
+    let (log, provenance) = RunLog::read(&lab.path().join("results/log/cpu-only-500qps-seed1.csv")).unwrap();
+    assert_eq!(log.rows.len(), 50);
+    assert_eq!(provenance.get("policy"), Some("cpu-only"));
+    let summary = std::fs::read_to_string(lab.path().join("results/summary.csv")).unwrap();
+    assert!(summary.contains("\nlive,cpu-only,500,1,50,"), "{summary}");
+    // Whether it held is for the machine to say, whoever else uses it.
+    assert!(summary.contains(",none,0,0,"), "{summary}");
+    assert!(out.contains("objective: p99 <= 5000 ms") && out.contains("held"), "{out}");
+}
+
+#[test]
+fn cores_share_queries_by_every_method() {
+    let lab = tiny_lab();
+    for method in ["inter", "adaptive", "fgqp"] {
+        let run = "--gpu none --estimates oracle --policy cpu-only --cpus 2 --force --rate 300 --num-queries 30";
+        tandem(lab.path(), &format!("{LIVE} {run} --multicore {method}"), 0);
+        // Answers were checked against the profile's as they came.
+        let (log, _) = RunLog::read(&lab.path().join("results/log.csv")).unwrap();
+        assert_eq!(log.rows.len(), 30, "{method}");
+    }
+}
+
+#[test]
+fn rows_of_a_replayed_gpu_say_so() {
+    let lab = tiny_lab();
+    let path = lab.path().join("cpu.workload.csv");
+    let mut workload = Workload::read(&path).unwrap();
+    for row in &mut workload.rows {
+        row.measured[Class::GPU] = Some(Measured { median_us: 50.0, spread_us: 0.0, device_us: None });
+    }
+    workload.write(&path).unwrap();
+    let run = "--gpu replay --estimates oracle --policy gpu-only --rate 500 --num-queries 20";
+    let (out, _) = tandem(lab.path(), &format!("{LIVE} {run}"), 0);
+    assert!(out.contains("GPU: none used; its lane replays"), "{out}");
+    let log = std::fs::read_to_string(lab.path().join("results/log.csv")).unwrap();
+    let rows: Vec<&str> = log.lines().filter(|line| !line.starts_with('#')).skip(1).collect();
+    assert_eq!(rows.len(), 20);
+    assert!(rows.iter().all(|row| row.ends_with(",replay")), "{log}");
+    // A job starts when it is handed over, takes its recorded time at least, and one at a time runs.
+    let (log, _) = RunLog::read(&lab.path().join("results/log.csv")).unwrap();
+    assert!(log.rows.iter().all(|row| row.finished >= row.started + Nanos::from_us(50.0)));
+    assert!(log.rows.windows(2).all(|pair| pair[1].started >= pair[0].finished));
+}
+
+#[test]
+fn what_cannot_be_driven_is_refused_with_exit_code_2() {
+    let lab = tiny_lab();
+    let refused = [
+        ("--rate 0", "--rate: rate 0 is out of range"),
+        ("--rate NaN", "--rate"),
+        ("--seconds 0", "--seconds is 0"),
+        ("--num-queries 0", "--num-queries is 0"),
+        ("--deadline-ms 0", "--deadline-ms is 0"),
+        ("--cpus 0 --gpu none", "nothing real to drive"),
+        ("--cpus 1000 --gpu none", "--cpus is 1000, and this machine has"),
+        ("--objective p1", "--objective: p1, expected p50 to"),
+        ("--rate 1e9 --seconds 100", "are too many"),
+        ("--gpu none --policy stealing", "policy stealing needs a GPU, and --gpu is none"),
+        ("--gpu none --mode and", "no queries in mode and"),
+        ("--gpu none --trace missing.csv", "missing.csv"),
+        ("--gpu none --estimates missing.json", "missing.json"),
+    ];
+    for (arguments, expected) in refused {
+        let (_, err) = tandem(lab.path(), &format!("{LIVE} {arguments}"), 2);
+        assert!(err.contains(expected), "{arguments}: {err:?} should contain {expected:?}");
+    }
+    assert!(!lab.path().join("results").exists());
+}
+
+#[test]
+fn a_gpu_that_is_asked_for_and_missing_is_an_error() {
+    let lab = tiny_lab();
+    let output =
+        command(lab.path(), &format!("{LIVE} --gpu real --estimates oracle --num-queries 10")).output().unwrap();
+    if output.status.success() {
+        skipped::skipped("this machine has a GPU");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("error: no GPU to use: "));
+}
+
+/// A live run of a replayed GPU.
+const REPLAYED: &str = "--gpu replay --estimates oracle --policy gpu-only --rate 500 --num-queries 20";
+
+#[test]
+fn a_budget_of_gpu_memory_needs_a_gpu() {
+    let lab = tiny_lab();
+    with_replayed_gpu(&lab.path().join("cpu.workload.csv"));
+    let (_, error) = tandem(lab.path(), &format!("{LIVE} {REPLAYED} --gpu-memory 100"), 2);
+    assert!(error.contains("--gpu-memory: no GPU is driven"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_and_kill_end_a_run_cleanly_keep_what_was_measured_and_say_so_by_the_exit_code() {
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        let lab = tiny_lab();
+        let mut child = command(
+            lab.path(),
+            &format!("{LIVE} --gpu none --estimates oracle --rate 200 --deadline-ms 5000 --seconds 3600"),
+        )
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+        // From this line on signals are caught; a little later there is something to keep.
+        let mut announced = String::new();
+        let mut err = BufReader::new(child.stderr.take().unwrap());
+        while !announced.contains("run 1 of") {
+            assert_ne!(err.read_line(&mut announced).unwrap(), 0, "{announced}");
+        }
+        std::thread::sleep(Duration::from_secs(1));
+        let killed = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+        assert!(killed.success());
+        let output = child.wait_with_output().unwrap();
+        let out = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{out}");
+        assert!(out.contains("interrupted in run 1 of 3") && out.contains("were not released"), "{out}");
+        let summary = std::fs::read_to_string(lab.path().join("results/summary.csv")).unwrap();
+        assert_eq!(summary.lines().filter(|line| line.starts_with("live,")).count(), 1, "{summary}");
+        let (log, _) = RunLog::read(&lab.path().join("results/log/cpu-only-200qps-seed1.csv")).unwrap();
+        assert!(!log.rows.is_empty());
+    }
+}
+
+#[test]
+fn a_capacity_is_one_number_with_its_interval_and_whether_it_held() {
+    let lab = tiny_lab();
+    let question = "capacity index --queries queries.tsv --limit 24 --gpu none --policy cpu-only --seeds 1:3 --live-seconds 1 --out answer";
+    // Whether it holds is up to the machine; that it is said is not.
+    let (out, err) = tandem(lab.path(), &format!("{question} --objective miss-share=0.01 --deadline-ms 10"), 0);
+    assert!(out.contains(" q/s (") && out.contains(", policy cpu-only; at most 1 % miss 10 ms\n"), "{out}");
+    assert_eq!(out.contains("live: missed"), out.contains("held live"), "{out}");
+    assert!(out.contains("\nlive: "), "{out}");
+    assert!(out.contains("; a tenth beyond: ") && err.contains("measuring 24 queries 3 times"), "{out}{err}");
+    let text = std::fs::read_to_string(lab.path().join("answer/capacity.csv")).unwrap();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    // The objective's row has its live runs, no miss is told beside.
+    let live = |line: &str| line.split(',').nth(17).map(str::to_owned);
+    assert_eq!((lines.len(), live(lines[2]).as_deref()), (3, Some("")), "{text}");
+    assert!(live(lines[1]).is_some_and(|queries| queries.parse::<u32>().is_ok_and(|n| n > 0)), "{text}");
+    assert!(text.contains("# command: tandem capacity index") && text.contains("# objective: at most 1 %"), "{text}");
+    // Asked again, it measures nothing that it knows.
+    let (_, err) = tandem(lab.path(), &format!("{question} --objective miss-share=0.01 --deadline-ms 10"), 0);
+    assert!(err.contains("answer/here.workload.csv, kept by an earlier run"), "{err}");
+    // A log that has changed is another one.
+    let queries = std::fs::read_to_string(lab.path().join("queries.tsv")).unwrap();
+    std::fs::write(lab.path().join("queries.tsv"), queries.replacen("storm", "rope", 1)).unwrap();
+    let (_, err) = tandem(lab.path(), &format!("{question} --objective miss-share=0.01 --deadline-ms 10"), 0);
+    assert!(err.contains("measuring 24 queries 3 times"), "{err}");
+}
+
+/// The rows of a CSV file, with their values by column.
+fn rows(path: &Path) -> Vec<std::collections::BTreeMap<String, String>> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut lines = text.lines().filter(|line| !line.starts_with('#'));
+    let header: Vec<String> = lines.next().unwrap().split(',').map(str::to_owned).collect();
+    lines.map(|line| header.iter().cloned().zip(line.split(',').map(str::to_owned)).collect()).collect()
+}
+
+/// Gives the workload GPU times, for lanes that replay them.
+fn with_gpu_times(lab: &Path, median_us: f64) {
+    let path = lab.join("cpu.workload.csv");
+    let mut workload = Workload::read(&path).unwrap();
+    for row in &mut workload.rows {
+        row.measured[Class::GPU] = Some(Measured { median_us, spread_us: 0.0, device_us: None });
+    }
+    workload.write(&path).unwrap();
+}
+
+#[test]
+fn lanes_fail_as_planned_real_replayed_and_warped_and_the_files_say_so() {
+    let lab = tiny_lab();
+    with_gpu_times(lab.path(), 400.0);
+    let plan =
+        |text: &str| std::fs::write(lab.path().join("plan.csv"), format!("at_ms,processor,fault\n{text}")).unwrap();
+    let results = lab.path().join("results");
+    // A real lane: the CPU worker panics, and another executor answers in its place.
+    plan("30,0,panic\n900000,0,error\n");
+    let run = "--gpu none --estimates oracle --policy cpu-only --cpus 1 --force --deadline-ms 5000 --rate 500 --num-queries 100";
+    let (out, err) = tandem(lab.path(), &format!("{LIVE} {run} --faults plan.csv --format json"), 0);
+    let document: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(document["results"]["summary"][0]["lane_faults"], 1, "{out}");
+    assert_eq!(document["results"]["faults"][0]["fault"], "panic", "{out}");
+    assert!(err.contains("panic on lane 0 after") && err.contains("a CPU goes on in its place"), "{err}");
+    let (log, _) = RunLog::read(&results.join("log.csv")).unwrap();
+    assert_eq!((log.rows.len(), log.rows.iter().filter(|row| row.again).count()), (100, 1));
+    // Replayed times of a GPU that hangs, beside a real CPU worker: the watchdog ends the wait.
+    plan("30,1,hang\n");
+    let run = "--gpu replay --estimates oracle --policy gpu-only --cpus 1 --force --rate 500 --num-queries 100";
+    tandem(lab.path(), &format!("{LIVE} {run} --deadline-ms 5000 --faults plan.csv --set watchdog-ms=50"), 0);
+    let fault = &rows(&results.join("faults.csv"))[0];
+    assert_eq!([&fault["processor"], &fault["fault"], &fault["retired"]], ["1", "hang", "true"]);
+    // 50 ms after the batch began that was under way at 30 ms: a little before, if this machine is busy.
+    assert!(fault["at_ms"].parse::<f64>().unwrap() > 50.0, "{fault:?}");
+    let (log, _) = RunLog::read(&results.join("log.csv")).unwrap();
+    assert_eq!(log.rows.len(), 100);
+    // Threads that only let predicted times pass, in several runs: the plan is of each.
+    let run = "--gpu replay --estimates oracle --policy gpu-only --cpus 1 --force --rate 400,500 --num-queries 100";
+    tandem(
+        lab.path(),
+        &format!("{LIVE} {run} --deadline-ms 5000 --faults plan.csv --set watchdog-ms=50 --set time-warp=true"),
+        0,
+    );
+    let faults = rows(&results.join("faults.csv"));
+    assert_eq!(faults.iter().map(|fault| fault["rate_qps"].as_str()).collect::<Vec<_>>(), ["400", "500"]);
+    let counts = rows(&results.join("summary.csv"));
+    assert!(counts.iter().all(|row| row["queries"] == "100" && row["lane_faults"] == "1"), "{counts:?}");
+    // What is dropped is in the log, and counted.
+    let run = "--gpu none --estimates oracle --policy cpu-only --cpus 1 --force --rate 2e6 --num-queries 100000";
+    let (out, _) = tandem(lab.path(), &format!("{LIVE} {run} --deadline-ms 10 --set shed=late"), 0);
+    let row = &rows(&results.join("summary.csv"))[0];
+    let (log, _) = RunLog::read(&results.join("log.csv")).unwrap();
+    assert!(!log.shed.is_empty() && out.contains("dropped, late when a processor took them up"), "{out}");
+    assert_eq!((&row["shed"], log.rows.len() + log.shed.len()), (&log.shed.len().to_string(), 100_000));
+}
+
+#[test]
+fn fault_plans_that_cannot_be_driven_are_refused_before_anything_runs() {
+    let lab = tiny_lab();
+    let plan = |name: &str, line: &str| {
+        std::fs::write(lab.path().join(name), format!("at_ms,processor,fault,lasts_ms\n{line}\n")).unwrap();
+    };
+    plan("good.csv", "1,0,error,");
+    plan("gpu.csv", "1,1,error,");
+    plan("bad.csv", "1,0,error,7");
+    plan("none.csv", "");
+    let run = "--gpu none --estimates oracle --policy cpu-only --cpus 1 --force --num-queries 10";
+    for (arguments, expected) in [
+        ("--rate 100 --faults nowhere.csv", "nowhere.csv: cannot open: No such file"),
+        ("--rate 100 --faults bad.csv", "bad.csv:2:11: `lasts_ms` is \"7\", expected nothing"),
+        ("--rate 100 --faults none.csv", "none.csv: has no fault, expected a line for each"),
+        ("--rate 100 --faults gpu.csv", "gpu.csv:2:3: `processor` is \"1\", expected a lane of the machine, 0 to 0"),
+        ("--rate 100,200 --faults good.csv", "--faults: after its error lane 0 would be retired in all 2 runs"),
+        ("--rate 100 --set watchdog-ms=NaN", "watchdog-ms: expected 1 to 600000"),
+    ] {
+        let (_, err) = tandem(lab.path(), &format!("{LIVE} {run} {arguments}"), 2);
+        assert!(err.contains(expected), "{arguments}: {err:?} should contain {expected:?}");
+    }
+    assert!(!lab.path().join("results").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_full_disk_and_a_vanished_folder_keep_what_was_measured() {
+    let lab = tiny_lab();
+    let results = lab.path().join("results");
+    // A place that takes no byte, where the summary should go: the log is there, and the table is printed.
+    std::fs::create_dir(&results).unwrap();
+    std::os::unix::fs::symlink("/dev/full", results.join("summary.csv")).unwrap();
+    let run = "--gpu none --estimates oracle --policy cpu-only --cpus 1 --force --deadline-ms 5000 --rate 500";
+    let (out, err) = tandem(lab.path(), &format!("{LIVE} {run} --num-queries 50"), 2);
+    assert!(err.contains("error: cannot write results/summary.csv: No space left on device"), "{err}");
+    assert!(out.contains("cpu-only  500") && out.contains("written: results/log.csv"), "{out}");
+    assert_eq!(RunLog::read(&results.join("log.csv")).unwrap().0.rows.len(), 50);
+    // The same of a log: the run is in the table and in the summary, and what follows is not begun.
+    std::fs::remove_dir_all(&results).unwrap();
+    std::fs::create_dir_all(results.join("log")).unwrap();
+    std::os::unix::fs::symlink("/dev/full", results.join("log/cpu-only-500qps-seed1.csv")).unwrap();
+    let (out, err) = tandem(lab.path(), &format!("{LIVE} {run},600 --num-queries 50"), 2);
+    assert!(err.contains("log/cpu-only-500qps-seed1.csv: No space left on device"), "{err}");
+    assert!(out.contains("cpu-only  500") && !out.contains("cpu-only  600"), "{out}");
+    assert_eq!(rows(&results.join("summary.csv")).len(), 1);
+
+    for becomes_a_file in [false, true] {
+        let _ = std::fs::remove_dir_all(&results);
+        std::fs::create_dir(&results).unwrap();
+        let child = command(lab.path(), &format!("{LIVE} {run} --seconds 3"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // After it was checked that it can be written, while the run lasts.
+        std::thread::sleep(Duration::from_millis(1500));
+        std::fs::remove_dir_all(&results).unwrap();
+        if becomes_a_file {
+            std::fs::write(&results, "in the way").unwrap();
+        }
+        let output = child.wait_with_output().unwrap();
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(out.contains("cpu-only  500"), "{out}\n{err}");
+        if becomes_a_file {
+            assert_eq!(output.status.code(), Some(2), "{err}");
+            assert!(err.contains("cannot write results/") && out.contains("written: nothing"), "{out}\n{err}");
+            std::fs::remove_file(&results).unwrap();
+        } else {
+            assert_eq!(output.status.code(), Some(0), "{err}");
+            assert_eq!(rows(&results.join("summary.csv")).len(), 1);
+            assert_eq!(RunLog::read(&results.join("log.csv")).unwrap().0.rows.len(), 1500);
+        }
+    }
+}
+
+/// The answer of a command that was asked in JSON.
+fn json(folder: &Path, arguments: &str) -> serde_json::Value {
+    let (out, _) = tandem(folder, &format!("{arguments} --format json"), 0);
+    serde_json::from_str(&out).unwrap()
+}
+
+#[test]
+fn a_model_is_brought_up_to_date_with_what_live_runs_took_and_drift_is_told() {
+    let lab = tiny_lab();
+    let file = |name: &str| lab.path().join(name);
+    let mut workload = Workload::read(&file("cpu.workload.csv")).unwrap();
+    let recorded_us = |query: QueryId| 200.0 + f64::from(query.0);
+    for row in &mut workload.rows {
+        let median_us = recorded_us(row.query_id);
+        row.measured[Class::GPU] = Some(Measured { median_us, spread_us: 0.0, device_us: None });
+    }
+    workload.write(&file("cpu.workload.csv")).unwrap();
+    tandem(lab.path(), "train cpu.workload.csv --folds 3 -o model.json", 0);
+    // The model that policies go by is the one that is brought up to date.
+    for (policy, out) in [("cpu-only", "cpus"), ("gpu-only", "gpus")] {
+        let run = format!("--gpu replay --estimates model.json --policy {policy} --rate 300 --num-queries 240");
+        tandem(lab.path(), &format!("{} {run}", LIVE.replace("results", out)), 0);
+    }
+    let again = "recalibrate model.json cpus/log.csv gpus/log.csv --workload cpu.workload.csv -o scaled.json";
+    let told = json(lab.path(), again);
+    let found = told["results"]["recalibrated"].as_array().unwrap();
+    let of = |kind: &str| found.iter().find(|one| one["kind"] == kind).unwrap();
+    assert_eq!((found.len(), &of("cpu")["queries"], &of("gpu")["queries"]), (2, &240.into(), &240.into()), "{told}");
+    // A lane that replays takes what was recorded at least, and that is what was learnt.
+    let factor = |kind: &str| of(kind)["factor"].as_f64().unwrap();
+    assert!(factor("gpu") >= 0.99 && factor("cpu") > 0.0, "{told}");
+    let (before, after) =
+        (ModelFile::read(&file("model.json")).unwrap(), ModelFile::read(&file("scaled.json")).unwrap());
+    for (kind, name) in [(Class::CPU, "cpu"), (Class::GPU, "gpu")] {
+        for row in &workload.rows {
+            let us = |models: &ModelFile| models.predict_us(kind, row.mode, &row.inputs()).unwrap();
+            let ratio = us(&after) / us(&before);
+            assert!((ratio / factor(name) - 1.0).abs() < 1e-9, "{name}: {ratio}, {told}");
+        }
+    }
+    assert!(after.provenance["recalibrated"].starts_with("tandem recalibrate model.json"), "{:?}", after.provenance);
+    // It can be gone by.
+    tandem(lab.path(), &format!("{LIVE} --gpu none --estimates scaled.json --rate 500 --num-queries 20"), 0);
+
+    // A tenth more than was recorded, and from the middle on three times that.
+    let (mut log, provenance) = RunLog::read(&file("gpus/log.csv")).unwrap();
+    for (i, row) in log.rows.iter_mut().enumerate() {
+        row.finished = row.started + Nanos::from_us(recorded_us(row.query) * if i < 120 { 1.1 } else { 3.3 });
+    }
+    log.write(&file("slower.csv"), &provenance).unwrap();
+    let slower = "recalibrate model.json slower.csv --workload cpu.workload.csv -o slower.json";
+    let (out, _) = tandem(lab.path(), slower, 0);
+    assert!(out.contains("gpu, or: it drifts: at first queries took 1."), "{out}");
+    assert!(out.contains("profile again, and train"), "{out}");
+    let drift = json(lab.path(), slower)["results"]["recalibrated"][0]["drift"].clone();
+    assert!(drift[1].as_f64() > drift[0].as_f64().map(|first| 2.5 * first), "{drift}");
+
+    // Nothing is written of what says nothing.
+    log.rows.truncate(20);
+    log.write(&file("short.csv"), &provenance).unwrap();
+    let (_, err) = tandem(lab.path(), "recalibrate model.json short.csv --workload cpu.workload.csv -o none.json", 2);
+    assert!(err.contains("20 of 20 queries were served alone") && err.contains("fewer than 30"), "{err}");
+    let (_, err) = tandem(lab.path(), "recalibrate model.json cpus/log.csv --workload model.json -o none.json", 2);
+    assert!(err.contains("model.json"), "{err}");
+    assert!(!file("none.json").exists());
+}

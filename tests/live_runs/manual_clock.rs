@@ -1,0 +1,228 @@
+//! The law of the live driver: under a manual clock it logs exactly what the simulator logs, on any machine.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use tandem::base::ids::QueryId;
+use tandem::base::machine::{Class, Idle, Machine, PerClass};
+use tandem::base::time::Nanos;
+use tandem::cost::machine_file::{
+    AfterIdle, Crowding, DispatcherFile, DispatcherRounds, DispatcherStalls, InUse, LaneFile, Quantile, RoundCost,
+    Stalls,
+};
+use tandem::cost::{
+    BatchContention, BatchCost, BatchStream, Contention, Cost, CpuContention, MachineFile, MachineModel,
+};
+use tandem::live::{self, Ending, LanePool, LiveRun};
+use tandem::sched::{PolicyFactory, PolicyKind, PolicyOptions};
+use tandem::sim::{SimQuery, SimRun, simulate};
+
+const DEADLINE: Nanos = Nanos(40_000);
+
+/// Few, small and often equal numbers, in microseconds: ties are where two loops would differ.
+fn queries() -> impl Strategy<Value = Vec<SimQuery>> {
+    let time = || (1u64..30).prop_map(|us| Nanos(us * 1000));
+    // A query adds half of what it takes alone to a batch, or all of it.
+    let cost = || (time(), 1u64..3).prop_map(|(alone, halves)| Cost { alone, added: Nanos(alone.0 / halves) });
+    let query = (cost(), cost(), cost(), cost()).prop_map(|(cpu, gpu, cpu_guess, gpu_guess)| {
+        let costs = |cpu, gpu| {
+            PerClass::from_fn(|class| match class {
+                Class::CPU => cpu,
+                Class::GPU => gpu,
+                _ => Cost::NEVER,
+            })
+        };
+        SimQuery { id: QueryId(0), service: costs(cpu, gpu), estimate: costs(cpu_guess, gpu_guess) }
+    });
+    prop::collection::vec(query, 1..8).prop_map(|mut queries| {
+        for (query, id) in queries.iter_mut().zip(100..) {
+            query.id = QueryId(id);
+        }
+        queries
+    })
+}
+
+/// Gaps between arrivals, many of them zero, and which query arrives (taken modulo their number).
+fn arrivals() -> impl Strategy<Value = Vec<(Nanos, u32)>> {
+    prop::collection::vec((prop_oneof![Just(0u64), 0u64..20], any::<u32>()), 0..120).prop_map(|gaps| {
+        let mut now = 0;
+        gaps.into_iter()
+            .map(|(gap, query)| {
+                now += gap * 1000;
+                (Nanos(now), query)
+            })
+            .collect()
+    })
+}
+
+/// What a machine file and a workload's own company may say: lanes that take time to be told, speeds, noise and stalls, a GPU's
+/// thread that prepares one batch while others, which overlap on the device, end, and whose slow batches follow each other, and
+/// a driver that is held up so many times a second.
+fn among_others(model: &MachineModel, stalls_per_s: f64, lasts_us: f64) -> MachineModel {
+    let quantiles = |points: &[(f64, f64)]| points.iter().map(|&(share, value)| Quantile { share, value }).collect();
+    let lanes = LaneFile {
+        stream: 0.8,
+        spacing: 0.6,
+        in_use: vec![InUse { share: 0.0, times: 1.5, plus_us: 1.0 }, InUse { share: 1.0, times: 1.0, plus_us: 0.0 }],
+        memory_ms: 0.1,
+        after_idle: vec![
+            AfterIdle { idle_us: 1.0, hand_over_us: 0.5, times: 1.0 },
+            AfterIdle { idle_us: 50.0, hand_over_us: 3.0, times: 1.2 },
+        ],
+        hand_back_us: 1.0,
+        crowding: vec![Crowding { busy: 1, times: 1.0 }, Crowding { busy: 3, times: 1.3 }],
+        beside: BTreeMap::new(),
+        batch_host: 1.2,
+        batch_device: 0.9,
+        speeds: quantiles(&[(0.0, 0.8), (1.0, 1.4)]),
+        speed_lasts_ms: 0.05,
+        noise: quantiles(&[(0.0, 0.9), (1.0, 1.2)]),
+        stalls: Stalls { per_s: 20_000.0, us: quantiles(&[(0.0, 5.0), (1.0, 30.0)]) },
+    };
+    let stream = |queries, host, device, spacing| BatchStream {
+        queries,
+        host,
+        prepared: 0.7,
+        device,
+        spacing,
+        noise: quantiles(&[(0.0, 0.8), (1.0, 1.2)]),
+        host_noise: quantiles(&[(0.0, 0.9), (0.9, 1.0), (1.0, 8.0)]),
+        host_lasts_us: if queries > 2 { lasts_us } else { lasts_us / 4.0 },
+    };
+    let company = Contention {
+        cpu: vec![CpuContention { busy: 1, times: 0.9 }, CpuContention { busy: 3, times: 1.2 }],
+        cpu_beside_gpu: 1.1,
+        gpu_batches: vec![
+            BatchContention { busy_cpus: 0, host: 1.0, device: 1.0 },
+            BatchContention { busy_cpus: 3, host: 1.4, device: 1.1 },
+        ],
+        gpu_streams: vec![stream(2, 3.0, 1.0, 0.3), stream(16, 2.0, 1.2, 1.0)],
+        ..Contention::default()
+    };
+    let classes = [Class::CPU, Class::GPU].map(|class| (class, lanes.clone()));
+    let each_ns = model.decision.0 as f64;
+    let any = RoundCost { round_ns: 0.0, arrival_ns: each_ns, batch_ns: 0.0, answer_ns: each_ns };
+    let dispatcher = DispatcherFile {
+        rounds: vec![DispatcherRounds { lanes: 1, any, policies: BTreeMap::new() }],
+        stalls: Stalls { per_s: stalls_per_s, us: quantiles(&[(0.0, 1.0), (0.8, 8.0), (1.0, 60.0)]) },
+    };
+    let file = MachineFile::new(BTreeMap::new(), Idle::Spin, classes.into(), dispatcher);
+    file.model(model, Some(&company), |_| false)
+}
+
+/// CPU workers and GPUs of one or two streams, up to four batches deep, with and without batch costs; handing over and
+/// deciding take nothing or something, or a machine file says what serving takes.
+fn models() -> impl Strategy<Value = MachineModel> {
+    let machine = (1usize..4, 1usize..3, 1usize..3, 1u32..5)
+        .prop_map(|(cpus, gpus, streams, depth)| Machine::new(cpus, 0).with_gpus(gpus, streams, depth));
+    let batches = BatchCost {
+        host_fixed_us: 1.0,
+        host_each_us: 1.0,
+        exposed: None,
+        device_fixed_us: 1.0,
+        longest: 0.5,
+        crowding: vec![(1, 2.0), (16, 1.0)],
+        most_queries: 16,
+    };
+    let batches = prop_oneof![Just(None), Just(Some(batches))];
+    let overhead = || prop_oneof![Just(0u64), 0u64..3000].prop_map(Nanos);
+    let stalls_per_s = prop_oneof![Just(None), Just(Some(0.0)), Just(Some(20_000.0)), Just(Some(200_000.0))];
+    let lasts_us = prop_oneof![Just(0.0), 1.0..50.0];
+    (machine, batches, overhead(), overhead(), stalls_per_s, lasts_us).prop_map(
+        |(machine, batches, handoff, decision, stalls_per_s, lasts_us)| {
+            let model = MachineModel {
+                batches: PerClass::two(None, batches),
+                handoff: PerClass::two(handoff, handoff),
+                decision,
+                ..machine.into()
+            };
+            stalls_per_s.map_or(model.clone(), |per_s| among_others(&model, per_s, lasts_us))
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn live_driver_with_manual_clock_logs_exactly_what_sim_logs(
+        model in models(),
+        queries in queries(),
+        mut arrivals in arrivals(),
+    ) {
+        for (_, query) in &mut arrivals {
+            *query %= queries.len() as u32;
+        }
+        let mut lane_pool = LanePool::recorded(model.clone(), queries.iter().map(|query| query.service).collect());
+        let estimates: Vec<_> = queries.iter().map(|q| (q.id, q.estimate)).collect();
+        let jobs = live::plan(arrivals.iter().copied(), &estimates, DEADLINE);
+        for kind in PolicyKind::ALL {
+            let policy = || kind.with(PolicyOptions::default()).build(&model).unwrap();
+            let simulated = simulate(SimRun {
+                model: &model,
+                policy: policy(),
+                queries: &queries,
+                arrivals: arrivals.iter().copied(),
+                deadline: DEADLINE,
+                others: None,
+            })
+            .unwrap();
+            let run = LiveRun { policy: policy(), jobs: &jobs, abandon_after: None };
+            let driven = live::run_under_manual_clock(&mut lane_pool, run).unwrap();
+            prop_assert_eq!(&driven.log, &simulated, "{}", kind);
+            prop_assert!(matches!(driven.ending, Ending::Complete));
+            prop_assert_eq!(driven.log.rows.len(), jobs.len());
+            let has_stalls = model.dispatcher_time(kind.name()).stalls != DispatcherStalls::default();
+            prop_assert!(model.decision > Nanos::ZERO || has_stalls || driven.lag.max == Nanos::ZERO);
+            // Every event took its time, and nothing else did but what held the driver up.
+            let decision = driven.decision.max;
+            prop_assert!(jobs.is_empty() || decision == model.decision || (has_stalls && decision > model.decision));
+        }
+    }
+}
+
+#[test]
+fn what_holds_the_driver_up_and_how_long_slow_batches_last_is_felt_by_both_loops() {
+    let batches = BatchCost {
+        host_fixed_us: 4.0,
+        host_each_us: 1.0,
+        exposed: None,
+        device_fixed_us: 1.0,
+        longest: 0.5,
+        crowding: vec![(1, 2.0), (16, 1.0)],
+        most_queries: 16,
+    };
+    let machine = Machine::new(2, 0).with_gpus(1, 1, 4);
+    let plain = MachineModel { batches: PerClass::two(None, Some(batches)), decision: Nanos(50), ..machine.into() };
+    let service = |i: u64| {
+        let mut service = Cost::on_cpu_and_gpu(Nanos((10 + i) * 1000), Nanos((5 + i) * 1000));
+        service[Class::GPU].added = Nanos((5 + i) * 300);
+        service
+    };
+    let queries: Vec<SimQuery> =
+        (0..8).map(|i| SimQuery { id: QueryId(i), service: service(i.into()), estimate: service(i.into()) }).collect();
+    let arrivals: Vec<(Nanos, u32)> = (0..400).map(|i| (Nanos(u64::from(i) * 700), i * 7 % 8)).collect();
+    let estimates: Vec<_> = queries.iter().map(|q| (q.id, q.estimate)).collect();
+    let jobs = live::plan(arrivals.iter().copied(), &estimates, DEADLINE);
+    // Lines, batches, and queries that are stolen from them.
+    for kind in [PolicyKind::BestOf, PolicyKind::Adaptive, PolicyKind::Combined] {
+        let simulated = |model: &MachineModel| {
+            let (policy, arrivals) =
+                (kind.with(PolicyOptions::default()).build(model).unwrap(), arrivals.iter().copied());
+            simulate(SimRun { model, policy, queries: &queries, arrivals, deadline: DEADLINE, others: None }).unwrap()
+        };
+        let driven = |model: &MachineModel| {
+            let mut lane_pool = LanePool::recorded(model.clone(), queries.iter().map(|query| query.service).collect());
+            let policy = kind.with(PolicyOptions::default()).build(model).unwrap();
+            let run = LiveRun { policy, jobs: &jobs, abandon_after: None };
+            live::run_under_manual_clock(&mut lane_pool, run).unwrap().log
+        };
+        let both = among_others(&plain, 5000.0, 100.0);
+        let (calm, forgetful) = (among_others(&plain, 0.0, 100.0), among_others(&plain, 5000.0, 0.0));
+        assert_eq!(simulated(&both), driven(&both), "{kind}");
+        assert_ne!(simulated(&both), driven(&calm), "{kind}");
+        assert_ne!(simulated(&calm), driven(&both), "{kind}");
+        if kind != PolicyKind::BestOf {
+            assert_ne!(simulated(&both), driven(&forgetful), "{kind}");
+            assert_ne!(simulated(&forgetful), driven(&both), "{kind}");
+        }
+    }
+}
