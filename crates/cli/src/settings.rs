@@ -18,7 +18,7 @@ use tandem_core::base::machine::{FaultPlan, Idle};
 use tandem_core::sched::{PolicyOptions, Shed, StealGuard};
 use tandem_core::sim::{Routing, ShardCosts};
 
-/// Who reads a setting.
+// Headings of settings: the commands that read them.
 const POLICIES: &str = "Settings of capacity, simulate, sweep, live, validate";
 const CLUSTERS: &str = "Settings of simulate, sweep";
 const FAULTS: &str = "Settings of simulate, live";
@@ -48,10 +48,10 @@ pub(super) struct Settings {
     /// stealing: what an idle processor heeds before it steals
     #[arg(long, help_heading = POLICIES, value_name = "GUARD", value_parser = choice::<StealGuard>(), default_value = PolicyOptions::default().steal_guard.name())]
     pub(super) steal_guard: StealGuard,
-    /// policies that batch: the most queries of a batch
+    /// Policies that batch: the most queries of a batch
     #[arg(long, help_heading = POLICIES, value_name = "N", default_value_t = PolicyOptions::default().batch_limit)]
     pub(super) batch_limit: u32,
-    /// policies that batch: a batch takes at most this share of the time to its queries' deadlines
+    /// Policies that batch: a batch takes at most this share of the time to its queries' deadlines
     #[arg(long, help_heading = POLICIES, value_name = "SHARE", default_value_t = PolicyOptions::default().batch_share)]
     pub(super) batch_share: f64,
     /// window: a batch closes when its oldest query has waited this long, in microseconds
@@ -67,27 +67,27 @@ pub(super) struct Settings {
     /// cached-first: queries that may wait for each CPU worker before the other side helps
     #[arg(long, help_heading = POLICIES, value_name = "N", default_value_t = PolicyOptions::default().patience)]
     pub(super) patience: u32,
-    /// which queries are dropped when a processor takes them up; objectives count them as late
+    /// Which queries are dropped when a processor takes them up; objectives count them as late
     #[arg(long, help_heading = POLICIES, value_name = "WHICH", value_parser = choice::<Shed>(), default_value = PolicyOptions::default().shed.name())]
     pub(super) shed: Shed,
-    /// which of a shard's replicas answers a query
+    /// Which of a shard's replicas answers a query
     #[arg(long, help_heading = CLUSTERS, value_name = "HOW", value_parser = choice::<Routing>(), default_value = Routing::default().name())]
     pub(super) routing: Routing,
-    /// what a query costs on other shards: `alike=S`, as measured times a lognormal factor whose logarithm deviates by S; or
+    /// What a query costs on other shards: `alike=S`, as measured times a lognormal factor whose logarithm deviates by S; or
     /// `independent`, as much as another query
     #[arg(long, help_heading = CLUSTERS, value_name = "WHAT", default_value = "alike=0.1", value_parser = shard_costs)]
     pub(super) shard_costs: ShardCosts,
-    /// how long a lane may be at one batch before a spare CPU takes its place, in milliseconds
+    /// How long a lane may be at one batch before a spare CPU takes its place, in milliseconds
     #[arg(long, help_heading = FAULTS, value_name = "MS", default_value_t = FaultPlan::WATCHDOG.as_ms(), value_parser = watchdog_ms)]
     pub(super) watchdog_ms: f64,
-    /// query log that tells what queries read most, for --gpu-memory [default: the queries themselves]
+    /// Query log that tells what queries read most, for --gpu-memory [default: the queries themselves]
     #[arg(long, help_heading = GPU_MEMORY, value_name = "FILE")]
     pub(super) gpu_memory_log: Option<PathBuf>,
-    /// what lanes and the driver do between queries [default: as when the machine file was measured; without one, and for
+    /// What lanes and the driver do between queries [default: as when the machine file was measured; without one, and for
     /// `profile --machine`, spin]
     #[arg(long, help_heading = IDLE, value_name = "HOW", value_parser = choice::<Idle>())]
     pub(super) idle: Option<Idle>,
-    /// the lanes' threads only pass the time that each batch is predicted to take: what scheduling costs is real, what
+    /// The lanes' threads only pass the time that each batch is predicted to take: what scheduling costs is real, what
     /// queries cost is known
     #[arg(long, help_heading = LIVE, value_name = "BOOL", action = ArgAction::Set, default_value_t = false)]
     pub(super) time_warp: bool,
