@@ -1,4 +1,4 @@
-// batch.cuh: a batch of queries as the host writes it (src/search/gpu/batch.rs): what the kernels that search one share.
+// batch.cuh: a batch of queries as the host writes it (crates/core/src/search/gpu/batch.rs): what the kernels that search one share.
 #pragma once
 
 #include "merge.cuh"

@@ -11,7 +11,7 @@
 // Everything begins at any byte, so words are read in pairs and shifted. No word is read but those that hold a
 // block's bits: Index::open has decoded every block, so that these are inside their list, and nothing is checked
 // again. Every function here that shuffles is called by the whole warp, with one block.
-// The format is described in src/index/layout.rs; the reader's twin on the host is src/index/packed.
+// The format is described in crates/core/src/index/layout.rs; the reader's twin on the host is crates/core/src/index/packed.
 #pragma once
 
 #include "tandem.cuh"

@@ -1,7 +1,7 @@
 // host_reads.cu: the rate of scattered reads of the host's page-locked memory across the bus. A compile unit of its own.
 //
 // Groups of threads read pieces of 32 to 512 bytes, sixteen bytes a thread, at random places of a large array. A search reads
-// host-resident blocks of lists like that. Only src/search/device/host_reads.rs launches this kernel.
+// host-resident blocks of lists like that. Only crates/core/src/search/device/host_reads.rs launches this kernel.
 // In:   an array. Out: a sum, which keeps the compiler from dropping the reads.
 // Launch bounds: 256 threads. Bound by the bus.
 

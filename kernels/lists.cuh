@@ -21,7 +21,7 @@
 // there across the bus: their headers name rows behind the last one in device memory (Lists::rows_from). Headers and
 // directories are in device memory in any case, so that a block is asked for only if its bound reaches the threshold.
 //
-// transcode.cu writes all this; the host's reader is in the tests of src/search/gpu/lists.rs.
+// transcode.cu writes all this; the host's reader is in the tests of crates/core/src/search/gpu/lists.rs.
 #pragma once
 
 #include "tandem.cuh"

@@ -4,7 +4,7 @@
     kernels/sanitize.py TEST_BINARY[:FILTER] ... [--tools racecheck,memcheck,synccheck,initcheck] [--jobs 10] [--seconds 120]
                         [--results FILE]
 
-TEST_BINARY is what `cargo test --no-run` builds, of the library (`:gpu_`) and of tests/gpu.rs; FILTER is a part of the tests'
+TEST_BINARY is what `cargo test --no-run` builds, of the library (`:gpu_`) and of tests/gpu/main.rs; FILTER is a part of the tests'
 names. Debug builds are wanted: there kernels' outputs are poisoned. TANDEM_SANITIZER is set, so that tests try less of the
 same.
 

@@ -1,6 +1,6 @@
 // tandem.cuh: what the kernels that search share: sizes, the structures that the host passes, scoring, keys.
 //
-// The host's copies are in src/search/gpu/arguments.rs (structures) and kernels.rs (sizes). `tandem_layout` below carries what
+// The host's copies are in crates/core/src/search/gpu/arguments.rs (structures) and kernels.rs (sizes). `tandem_layout` below carries what
 // must agree into the module, the sizes of structures among it, and the host compares it on loading: one that was changed on
 // one side only never reaches a query.
 #pragma once

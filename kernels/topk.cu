@@ -3,7 +3,7 @@
 // In:   candidates, their histogram by score, the threshold, as earlier launches have left them. Out: for each query how many
 //       results, and their keys, best first, written straight into the host's pinned memory; clear states.
 // Limits: k up to MAX_K. Shared memory: 17 KiB. Launch bounds: 512 threads, 2 blocks a multiprocessor: 50 registers.
-// Twin on the host: exec/topk.rs.
+// Twin on the host: search/topk.rs.
 
 #include "batch.cuh"
 

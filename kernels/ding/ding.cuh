@@ -3,7 +3,7 @@
 //
 // The methods are those of Ding, He, Yan and Suel, "Using Graphics Processors for High Performance IR Query Processing",
 // WWW 2009: their data layout and their steps, one kernel a step, written for today's warps. The host's copies of the
-// structures are in src/papers/ding/gpu/kernels.rs, compared when the module is loaded, as tandem.cuh explains. What each
+// structures are in crates/papers/src/ding/gpu/kernels.rs, compared when the module is loaded, as tandem.cuh explains. What each
 // kernel takes and is bound by is in docs/kernels.md.
 #pragma once
 

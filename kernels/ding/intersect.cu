@@ -7,7 +7,7 @@
 //    and the scores so far.
 // Compaction is stable: flags are counted by tiles of 1024, the counts summed up, and what is flagged moves to its rank.
 // In:   the short list's documents, with their scores; the long list's bases and packed blocks. Out: the matches, in order.
-// Launch bounds: 256 threads. Bound by latency: a launch has little to do. Twin on the host: src/papers/ding/gpu/twin.rs.
+// Launch bounds: 256 threads. Bound by latency: a launch has little to do. Twin on the host: crates/papers/src/ding/gpu/twin.rs.
 
 #include "ding/ding.cuh"
 

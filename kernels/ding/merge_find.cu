@@ -5,7 +5,7 @@
 // the level below searches only its own. One launch a level, the coarsest first.
 // In:   two ascending lists. Out: one place of B for each (stride-th) element of A.
 // Launch bounds: 256 threads. Bound by latency: a search's reads wait for each other, and what is resident hides some of it.
-// Twin on the host: src/papers/ding/gpu/twin.rs.
+// Twin on the host: crates/papers/src/ding/gpu/twin.rs.
 
 #include "ding/ding.cuh"
 

@@ -3,7 +3,7 @@
 // Their state lies in device memory, word by word for all threads of a query, so that a warp that goes on together reads whole
 // lines: nothing here is an array that a thread indexes by itself. A block is not unpacked as a whole: opening one reads its
 // exceptions, and each document and frequency is then cut out of the block's words where they lie.
-// Twin on the host: src/papers/huang/ranges/cursor.rs.
+// Twin on the host: crates/papers/src/huang/ranges/cursor.rs.
 #pragma once
 
 #include "huang/new_pfd.cuh"

@@ -6,8 +6,8 @@
 //     stages      cursors are set (initialisation) | each thread goes through its range (scoring) | barrier | merging
 //
 // They are a compile unit of their own, loaded only to re-run that paper. The host's copies of the structures are in
-// src/papers/huang/ranges/batch.rs and gpu/kernels.rs, compared when the module is loaded; the twins of everything else are the files of the
-// same names in src/papers/huang/ranges/.
+// crates/papers/src/huang/ranges/batch.rs and gpu/kernels.rs, compared when the module is loaded; the twins of everything else are the files of the
+// same names in crates/papers/src/huang/ranges/.
 #pragma once
 
 #include "tandem.cuh"

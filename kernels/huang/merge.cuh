@@ -1,4 +1,4 @@
-// merge.cuh: the threads' keys to the query's, by insertion. Twin on the host: src/papers/huang/ranges/top_k.rs.
+// merge.cuh: the threads' keys to the query's, by insertion. Twin on the host: crates/papers/src/huang/ranges/top_k.rs.
 //
 // A warp holds the merged list, the best first. The keys of a thread come in the same order: the first that does not enter ends
 // it. A key finds its place from the end: 32 places at once, each lane moves its key back by one if the new one goes before it.

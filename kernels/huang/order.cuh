@@ -1,5 +1,5 @@
 // order.cuh: a thread's cursors in the order of their documents, for WAND and Block-Max WAND. Twin on the host: `Scan` in
-// src/papers/huang/ranges/search.rs.
+// crates/papers/src/huang/ranges/search.rs.
 #pragma once
 
 #include "huang/cursor.cuh"

@@ -1,4 +1,4 @@
-// top_k.cuh: a thread's best k keys, as a heap with the least on top. Twin on the host: src/papers/huang/ranges/top_k.rs.
+// top_k.cuh: a thread's best k keys, as a heap with the least on top. Twin on the host: crates/papers/src/huang/ranges/top_k.rs.
 #pragma once
 
 #include "huang/huang.cuh"

@@ -1,7 +1,7 @@
 // cut.cu: text into words, each with a number: its slot in a hash table.
 //
 // What begins a word is told from the bytes around it, sixteen bytes a thread, a bit a byte, as in
-// src/corpus/tokenizer/ascii.rs; bytes above 127 are letters, in words that the host has cut. Then each thread takes one of the
+// crates/core/src/corpus/tokenizer/ascii.rs; bytes above 127 are letters, in words that the host has cut. Then each thread takes one of the
 // tile's words, hashes it and looks it up. Words are compared byte by byte with the text where they first stood.
 // In:   a piece of text from `from` to `to`, both multiples of ROW, blanks around it; its documents' ends.
 // Out:  tokens in order of the text; slots of new words.

@@ -1,4 +1,4 @@
-// encode.cu: sorted tokens into lists, as src/indexing/postings.rs has them.
+// encode.cu: sorted tokens into lists, as crates/core/src/indexing/postings.rs has them.
 //
 // A posting is a run of equal tokens: its gap to the one before, minus one, twice; plus one if a frequency above 1 follows; each in
 // bytes of seven bits, the lowest first. First the bytes of each tile are measured, then, once it is known where each tile's begin,

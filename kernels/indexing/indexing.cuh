@@ -9,8 +9,8 @@
 //   count_digits, scan_digits, scatter               for each eight bits of the terms
 //   measure_postings, scan_counts, encode_postings
 //
-// They are a compile unit of their own (indexing.cu). The host's side is src/indexing/invert/gpu/device.rs, which compares sizes
-// when the module is loaded; what all of them do together is done again, by other means, in src/indexing/invert/gpu/twin.rs.
+// They are a compile unit of their own (indexing.cu). The host's side is crates/core/src/indexing/invert/gpu/device.rs, which compares sizes
+// when the module is loaded; what all of them do together is done again, by other means, in crates/core/src/indexing/invert/gpu/twin.rs.
 #pragma once
 
 #include "primitives.cuh"

@@ -2,7 +2,7 @@
 //
 // The method is that of Wang, Yu, Stones, Ren, Wang, Liu and Ren, "Efficient GPU-based Query Processing with Pruned List Caching
 // in Search Engines", ICPADS 2017; hash segmentation is that of Ao et al., PVLDB 2011. The host's copies of the structures are
-// in src/papers/wang/gpu/kernels.rs, compared when the module is loaded, as tandem.cuh explains.
+// in crates/papers/src/wang/gpu/kernels.rs, compared when the module is loaded, as tandem.cuh explains.
 #pragma once
 
 #include "primitives.cuh"

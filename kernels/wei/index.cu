@@ -3,11 +3,11 @@
 // A thread block is one warp; it takes the next slot whenever it is done with one. The slot's stream comes through a window of
 // 512 bytes in shared memory, and so do the nodes on the way down: a lane each compares the keys, and the vote of the lanes
 // says where to go on. Full nodes are split on the way down, before they are entered.
-// In:   streams of documents and strings (src/papers/wei/trie/stream.rs), trees and terms of the runs before.
+// In:   streams of documents and strings (crates/papers/src/wei/trie/stream.rs), trees and terms of the runs before.
 // Out:  trees and terms with those of this run, postings of each slot in the order in which they began.
 // Limits: the host provides room; documents below 2^31. Shared memory: 2 KiB.
 // Launch bounds: 32 threads. Bound by latency: a step down waits for the node before it.
-// Twin on the host: src/papers/wei/trie/gpu/twin.rs.
+// Twin on the host: crates/papers/src/wei/trie/gpu/twin.rs.
 
 #include "wei/wei.cuh"
 

@@ -1,7 +1,7 @@
 // wei.cuh: what the kernels of the paper's indexer share with the host: a trie of B-trees, and what a run adds to it.
 //
 // The method is that of Wei and JaJa, "A fast algorithm for constructing inverted files on heterogeneous platforms", IPDPS
-// 2011. They are a compile unit of their own (wei.cu). The host's copies of the structures are in src/papers/wei/trie/node.rs,
+// 2011. They are a compile unit of their own (wei.cu). The host's copies of the structures are in crates/papers/src/wei/trie/node.rs,
 // dictionary.rs and gpu/backend.rs, compared when the module is loaded.
 #pragma once
 

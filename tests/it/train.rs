@@ -143,7 +143,7 @@ fn the_readme_has_the_errors_and_the_regret_of_shipped_models() {
     if std::env::var_os("TANDEM_RENDER").is_some() {
         std::fs::write("models/README.md", [&readme[..start], &table, &readme[end..]].concat()).unwrap();
     } else {
-        assert_eq!(readme[start..end], table, "TANDEM_RENDER=1 cargo test --test train the_readme writes it");
+        assert_eq!(readme[start..end], table, "TANDEM_RENDER=1 cargo test --test it the_readme writes it");
     }
 }
 

@@ -12,7 +12,7 @@
 //! [`ShardCosts`], about as much, or as much as for another query. The first is what shards of a shuffled collection do,
 //! the second the worst that they can.
 //!
-//! With Poisson arrivals and exponential times there are closed forms to compare with (`tests/cluster.rs`): one shard of
+//! With Poisson arrivals and exponential times there are closed forms to compare with (`tests/it/cluster.rs`): one shard of
 //! R nodes chosen at random is R queues M/M/1; two independent shards are Flatto and Hahn's fork and join (1984), more of
 //! them Nelson and Tantawi's approximation (1988).
 

@@ -10,7 +10,7 @@
 //!
 //! It is kept event by event here, since rows are due in order of finish, the dispatcher's own time groups events, and what
 //! a batch takes may depend on what runs elsewhere ([`ServiceTimes`]). Rows are those of the
-//! [general loop](super::node), one by one (`tests/lines.rs`), which remains for everything else: batches of more than
+//! [general loop](super::node), one by one (`tests/it/lines.rs`), which remains for everything else: batches of more than
 //! one query, lanes that fail, load that is shed, clusters, policies of any other form.
 //!
 //! This loop stays because the general loop, compiled for the policy's type, takes 202 instead of 92 ns a query under

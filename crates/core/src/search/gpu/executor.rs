@@ -434,7 +434,7 @@ mod tests {
     use crate::base::ids::QueryId;
     use crate::search::cpu::CpuExecutor;
 
-    const ALONE: &str = "exec::gpu::executor::tests::a_fault_alone_in_its_process";
+    const ALONE: &str = "search::gpu::executor::tests::a_fault_alone_in_its_process";
 
     #[test]
     fn gpu_fault_names_kernel_and_query_and_the_cpu_goes_on() {

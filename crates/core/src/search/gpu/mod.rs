@@ -17,7 +17,7 @@
 //! driver is loaded when a GPU is asked for: without one, all else works.
 //!
 //! Results equal those of the CPU bit for bit: each kernel adds a document's terms in the query's order and rounds as
-//! [`Bm25::score`](crate::index::Bm25::score) does. `tests/gpu.rs` compares them where there is a GPU.
+//! [`Bm25::score`](crate::index::Bm25::score) does. `tests/gpu/main.rs` compares them where there is a GPU.
 
 mod accepted;
 mod arguments;
