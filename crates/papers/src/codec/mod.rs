@@ -21,7 +21,7 @@
 //! return values or a [`CodecError`], and never panic or read elsewhere.
 //!
 //! ```
-//! use tandem::papers::codec::{Column, codec_by_name};
+//! use tandem_papers::codec::{Column, codec_by_name};
 //!
 //! let codec = codec_by_name("rice").expect("all_codecs names it");
 //! let words = codec.encode_list(Column::Docs, &[3, 4, 7, 12])?;
@@ -29,7 +29,7 @@
 //! let mut docs = Vec::new();
 //! list.decode_all(&mut docs)?;
 //! assert_eq!(docs, [3, 4, 7, 12]);
-//! # Ok::<(), tandem::papers::codec::CodecError>(())
+//! # Ok::<(), tandem_papers::codec::CodecError>(())
 //! ```
 
 mod bits;
