@@ -11,7 +11,7 @@ use tandem_core::base::time::Nanos;
 use tandem_core::cost::{MachineModel, Workload};
 use tandem_core::lab::{Estimates, draw_all, named_workload, sim_queries};
 use tandem_core::query::{ArrivalProcess, Mode};
-use tandem_core::sched::{LogRow, PolicyFactory, PolicyKind, PolicyOptions, ShedJob, Sink};
+use tandem_core::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 use tandem_core::sim::{Arrivals, Experiment};
 
 /// Queries of a run that is played in all rounds.
@@ -98,10 +98,10 @@ fn time(
             // Where the system does not allow it, the peak is that of all runs before, too.
             let _ = fs::write("/proc/self/clear_refs", "5");
             let began = Instant::now();
-            let sum = experiment.play(policy as &dyn PolicyFactory, rate_qps, arrivals, DelaySum(0), |_| false)?;
+            let sum = experiment.total_delay(policy as &dyn PolicyFactory, rate_qps, arrivals)?;
             *least = began.elapsed().min(*least);
             *peak = peak_bytes().max(*peak);
-            std::hint::black_box(sum.0);
+            std::hint::black_box(sum);
         }
     }
     Ok(best)
@@ -113,18 +113,6 @@ fn peak_bytes() -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes << 10)
-}
-
-/// The sum of all delays, in nanoseconds.
-struct DelaySum(u64);
-
-impl Sink for DelaySum {
-    #[inline]
-    fn record(&mut self, row: &LogRow) {
-        self.0 += row.delay().0;
-    }
-
-    fn shed(&mut self, _job: &ShedJob) {}
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::{Arrivals, Cluster, OtherNodes, SimQuery, SimRun, bounds, simulate_in
 use crate::base::machine::PerClass;
 use crate::base::time::Nanos;
 use crate::cost::{BatchSizes, Cost, MachineModel};
-use crate::sched::{LawBroken, PolicyError, PolicyFactory, Sink};
+use crate::sched::{LawBroken, LogRow, PolicyError, PolicyFactory, ShedJob, Sink};
 
 /// What is simulated, whatever the policy and the rate.
 #[derive(Clone, Debug)]
@@ -40,6 +40,18 @@ pub enum SimError {
     Interrupted,
 }
 
+/// Adds up delays.
+struct DelaySum(Nanos);
+
+impl Sink for DelaySum {
+    #[inline]
+    fn record(&mut self, row: &LogRow) {
+        self.0.0 += row.delay().0;
+    }
+
+    fn shed(&mut self, _job: &ShedJob) {}
+}
+
 impl Experiment {
     /// Plays one seed's arrivals at `rate_qps` through `policy` and gives each finished query to
     /// `sink`, until `enough`.
@@ -55,6 +67,20 @@ impl Experiment {
         enough: impl Fn(&S) -> bool,
     ) -> Result<S, SimError> {
         Ok(simulate_into(self.run(policy, rate_qps, arrivals)?, sink, enough)?)
+    }
+
+    /// Plays one seed's arrivals at `rate_qps` through `policy` and returns the sum of all delays: the least that a run can
+    /// record, for benchmarks.
+    ///
+    /// # Errors
+    /// As for [`play`](Self::play).
+    pub fn total_delay(
+        &self,
+        policy: &dyn PolicyFactory,
+        rate_qps: f64,
+        arrivals: &Arrivals,
+    ) -> Result<Nanos, SimError> {
+        Ok(self.play(policy, rate_qps, arrivals, DelaySum(Nanos(0)), |_| false)?.0)
     }
 
     /// The run of one seed at a rate, for [`simulate`](super::simulate).
