@@ -11,7 +11,7 @@
 // where the first entry's state (the gate) tells that it has found enough.
 //
 // A thread block is two warps: it keeps its place on the multiprocessor until the slower one is done, and with four they
-// wait for each other a third longer (docs/gpu.md).
+// wait for each other a third longer (docs/tried.md).
 //
 // Limits: those of drive.cuh. Shared memory: 7 KiB. Launch bounds: 64 threads, 18 blocks a multiprocessor: 56 registers.
 // Bound by latency and by reads scattered over device memory. Twin on the host: search/cpu/or/exhaustive.rs.

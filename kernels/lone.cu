@@ -10,7 +10,7 @@
 //
 // Limits: those of drive.cuh; k up to LONE_THREADS. Shared memory: 17 KiB.
 // Launch bounds: 128 threads, 8 blocks a multiprocessor: 64 registers; 10 blocks would spill some.
-// Bound by latency (docs/gpu.md). Submitting it as a captured graph gained nothing.
+// Bound by latency (docs/results/gpu.md). Submitting it as a captured graph gained nothing (docs/tried.md).
 
 #include "drive.cuh"
 #include "merge.cuh"

@@ -4,7 +4,7 @@
 // The methods are those of Ding, He, Yan and Suel, "Using Graphics Processors for High Performance IR Query Processing",
 // WWW 2009: their data layout and their steps, one kernel a step, written for today's warps. The host's copies of the
 // structures are in crates/papers/src/ding/gpu/kernels.rs, compared when the module is loaded, as tandem.cuh explains. What each
-// kernel takes and is bound by is in docs/kernels.md.
+// kernel takes is in results/gpu/kernels.csv, and what bounds it in docs/results/gpu.md.
 #pragma once
 
 #include "tandem.cuh"

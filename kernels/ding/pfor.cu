@@ -10,7 +10,7 @@
 // A warp takes a block of 512: exceptions are scattered into its 2 KiB of shared memory, then slots are unpacked 128 at a time,
 // with the overflows added to them, and summed up by a scan for each 128.
 // Shared memory: 16 KiB. Launch bounds: 256 threads, 32 registers. Bound by what waits for what in a warp: a scatter, then four
-// scans (docs/gpu.md). Twin on the host: the decoder in papers/codec/pfor_delta.rs.
+// scans (docs/results/gpu.md). Twin on the host: the decoder in papers/codec/pfor_delta.rs.
 
 #include "ding/ding.cuh"
 

@@ -2,6 +2,8 @@
 
 pub mod capacity;
 pub mod compared;
+#[cfg(feature = "plots")]
+pub mod docs;
 pub mod effectiveness;
 pub mod faults;
 pub mod json;

@@ -133,9 +133,17 @@ impl LineChart {
     pub fn write(&self, stem: &Path) -> io::Result<PathBuf> {
         let mut path = stem.as_os_str().to_owned();
         path.push(".svg");
-        let (path, svg) = (PathBuf::from(path), self.drawn(Medium::File).file()?);
+        let (path, svg) = (PathBuf::from(path), self.svg()?);
         tandem_core::files::write_atomically(&path, |out| io::Write::write_all(out, svg.as_bytes()))?;
         Ok(path)
+    }
+
+    /// The chart as the text of an SVG file.
+    ///
+    /// # Errors
+    /// Those of the drawing.
+    pub fn svg(&self) -> io::Result<String> {
+        self.drawn(Medium::File).file()
     }
 
     /// With the eight lines that are `best` (which the note says in words) by their `worth`; lines of one
