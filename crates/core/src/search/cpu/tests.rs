@@ -1,4 +1,4 @@
-//! The executors against a twin that takes one posting at a time.
+//! Compares the executors with a twin that takes one posting at a time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use crate::indexing::quantise;
 use crate::query::{Mode, Query};
 use crate::search::{ExecError, Executor, Hit, MAX_K};
 
-/// Postings of each term; term i is named so that byte order is numerical order.
+/// Postings of each term. Names are padded so that byte order is numerical order.
 type Lists = Vec<Vec<(u32, u32)>>;
 
 fn name(term: usize) -> String {
     format!("t{term:04}")
 }
 
-/// An index of these lists on disk; the folder lives as long as the test needs it.
+/// An index of these lists on disk, and the folder that keeps it.
 fn build(lists: &Lists, lengths: &[u32]) -> (tempfile::TempDir, Arc<Index>) {
     let dir = tempfile::tempdir().unwrap();
     let ids = (0..lengths.len()).map(|i| format!("d{i}")).collect();
@@ -32,7 +32,7 @@ fn build(lists: &Lists, lengths: &[u32]) -> (tempfile::TempDir, Arc<Index>) {
     (dir, Arc::new(Index::open(&path).unwrap()))
 }
 
-/// The same index with impacts for frequencies.
+/// An index with quantised impacts in place of frequencies.
 fn with_impacts(index: &Index) -> (tempfile::TempDir, Arc<Index>) {
     let dir = tempfile::tempdir().unwrap();
     quantise(index, dir.path()).unwrap();
@@ -40,7 +40,6 @@ fn with_impacts(index: &Index) -> (tempfile::TempDir, Arc<Index>) {
     (dir, quantised)
 }
 
-/// All documents' scores, one posting at a time, then filtered and sorted.
 fn naive(index: &Index, bm25: Bm25, query: &Query, mode: Mode, k: usize) -> Vec<Hit> {
     let mut scores: BTreeMap<u32, (usize, f32)> = BTreeMap::new();
     for term in &query.terms {
@@ -86,7 +85,7 @@ fn strided(first: u32, step: u32, len: usize, max_tf: u32) -> Vec<(u32, u32)> {
 #[test]
 fn all_modes_equal_the_naive_twin_around_block_and_window_borders() {
     for len in [1, 2, 127, 128, 129, 255, 256, 257, 1000] {
-        // One list of every length, one that leads it by a stride, one in a far window.
+        // One list has this length, one leads it by a stride, and one is in a distant window.
         let lists = vec![
             strided(0, 3, len, 5),
             strided(0, 2, 2 * len, 3),
@@ -138,7 +137,7 @@ fn worlds() -> impl Strategy<Value = (Lists, Vec<u32>)> {
     (1..6000_u32, 1..=64_usize).prop_flat_map(|(num_docs, num_terms)| world(num_docs, num_terms))
 }
 
-/// So many lists that a query of all of them is long, over up to 2,000 documents.
+/// More than 64 lists over up to 2,000 documents.
 fn long_worlds() -> impl Strategy<Value = (Lists, Vec<u32>)> {
     let num_terms = prop_oneof![Just(65_usize), Just(100), 65..=400_usize, Just(Query::MAX_TERMS)];
     (1..2000_u32, num_terms).prop_flat_map(|(num_docs, num_terms)| world(num_docs, num_terms))
@@ -148,7 +147,7 @@ fn long_worlds() -> impl Strategy<Value = (Lists, Vec<u32>)> {
 fn world(num_docs: u32, num_terms: usize) -> impl Strategy<Value = (Lists, Vec<u32>)> {
     let one_in = prop_oneof![1..=8_u32, 1..=256_u32];
     let list = (one_in, 1..=4_u32, any::<u64>()).prop_map(move |(one_in, max_tf, seed)| {
-        // A list of a million possible shapes from three numbers: shrinking stays quick.
+        // Three numbers give a list, so that shrinking stays quick.
         let mut state = seed | 1;
         let mut draw = move || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -206,7 +205,7 @@ fn scores_of_impacts_are_sums_of_whole_numbers() {
     let (_dir, index) = with_impacts(&index);
     let mut executor = CpuExecutor::new(Arc::clone(&index), index.built_with()).with_algorithm(Algorithm::Exhaustive);
     let mut hits = Vec::new();
-    // Counts for which 16 bits hold every sum, counts for which they do not, and more than count.
+    // The counts cover sums within 16 bits, sums beyond them, and the cap on counts.
     for repetitions in [1, 5, 1500] {
         let mut terms: Vec<String> = (0..64).map(name).collect();
         terms.extend((0..3).cycle().map(name).take(3 * (repetitions - 1)));
@@ -225,13 +224,13 @@ fn scores_of_impacts_are_sums_of_whole_numbers() {
     }
 }
 
-/// Every algorithm, with seeds and without.
+/// Checks every algorithm, with seeds and without.
 fn check_all_algorithms(index: &Arc<Index>, bm25: Bm25, query: &Query, k: usize) -> Result<(), TestCaseError> {
     let expected = bits(&naive(index, bm25, query, Mode::Or, k));
     let mut hits = Vec::new();
     for (algorithm, is_seeded) in Algorithm::ALL.into_iter().flat_map(|a| [(a, false), (a, true)]) {
         let mut executor = CpuExecutor::new(Arc::clone(index), bm25).with_algorithm(algorithm).with_seeds(is_seeded);
-        // Twice: what a query leaves in the scratch memory must not change the next one's result.
+        // The second run shows that scratch memory of the first changes nothing.
         for _ in 0..2 {
             executor.search(query, Mode::Or, k, &mut hits).unwrap();
             prop_assert_eq!(bits(&hits), &expected[..], "{} seeded: {}, k {}", algorithm, is_seeded, k);
@@ -263,7 +262,7 @@ proptest! {
         for num_terms in [1, 2, 3, 5, lists.len()] {
             let mut terms: Vec<String> = (0..num_terms.min(lists.len())).map(name).collect();
             if repeated {
-                // A weight out of the order of frequencies.
+                // Repeated terms get weights that do not follow list lengths.
                 terms.extend([name(0), name(0), name(num_terms / 2)]);
             }
             let Some(query) = Query::prepare(QueryId(0), "q", &terms, &index) else { continue };

@@ -1,16 +1,16 @@
-//! What is known of a GPU before it is used.
+//! Description of a GPU.
 
 use crate::base::ids::DeviceId;
 
 /// A GPU of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpuInfo {
-    /// Its number. `CUDA_VISIBLE_DEVICES` chooses and renumbers.
+    /// The ordinal. `CUDA_VISIBLE_DEVICES` selects and renumbers GPUs.
     pub ordinal: DeviceId,
-    /// Its name, as the driver has it.
+    /// The driver's name of the GPU.
     pub name: String,
-    /// Its memory in bytes.
+    /// Device memory in bytes.
     pub memory_bytes: u64,
-    /// Its compute capability, major and minor.
+    /// Compute capability, major and minor.
     pub capability: (i32, i32),
 }

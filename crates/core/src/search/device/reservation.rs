@@ -1,5 +1,3 @@
-//! Memory that is held for a while.
-
 use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, CudaStream, DriverError};
@@ -7,10 +5,10 @@ use cudarc::driver::{CudaSlice, CudaStream, DriverError};
 use super::{Device, GpuError};
 use crate::base::ids::DeviceId;
 
-/// Device memory is given out in such pieces.
+/// Allocation granularity of device memory.
 const RESERVED_STEP: u64 = 32 << 20;
 
-/// Device memory that is held so that little is left for others: how a full device is tried.
+/// Reserved device memory, to test a nearly full device.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     stream: Arc<CudaStream>,
@@ -18,15 +16,12 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
-    /// Takes all free memory but about `left_bytes`.
-    ///
-    /// # Errors
-    /// If the device refuses.
+    /// Reserves all free memory except about `left_bytes`.
     pub(crate) fn leaving(ordinal: DeviceId, left_bytes: u64) -> Result<Self, GpuError> {
         let device = Device::open(ordinal)?;
         let reserve = |bytes: u64| {
             let stream = device.context.new_stream()?;
-            // SAFETY: nobody reads it.
+            // SAFETY: the memory is never read.
             let d_memory = unsafe { stream.alloc(bytes as usize) }?;
             stream.synchronize()?;
             Ok(Self { stream, d_memory: Some(d_memory) })
@@ -38,7 +33,7 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        // Memory is given back in the order of the stream: others should find it free.
+        // Memory is freed in stream order, and later tests need it free.
         drop(self.d_memory.take());
         self.stream.context().record_err(self.stream.synchronize());
     }

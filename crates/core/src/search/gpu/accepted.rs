@@ -1,18 +1,18 @@
-//! Which queries the kernels take. A CPU takes longer ones, and more results.
+//! Limits of the kernels. A CPU takes longer queries and more results.
 
 use crate::query::Query;
 use crate::search::{self, ExecError};
 
-/// The most terms of a query: `MAX_TERMS` in tandem.cuh.
+/// The most terms of a query, `MAX_TERMS` in tandem.cuh.
 pub const MAX_TERMS: usize = 64;
 
-/// The largest `k`: `MAX_K` in tandem.cuh.
+/// The largest `k`, `MAX_K` in tandem.cuh.
 pub const MAX_K: usize = 1000;
 
-/// Whether the kernels take this query with this `k`.
+/// Checks a query and its `k` against the limits of the kernels.
 ///
 /// # Errors
-/// [`ExecError::BeyondGpu`] if a CPU takes it and the kernels don't; those of every executor if none does.
+/// [`ExecError::BeyondGpu`] if only a CPU can take it, else the errors of [`search::check`].
 pub fn check(query: &Query, k: usize) -> Result<(), ExecError> {
     search::check(query, k)?;
     let within = |what, count, most, cpu_most| {

@@ -1,15 +1,15 @@
-//! Running queries on a GPU: one at a time, in batches, and batch after batch.
+//! The GPU executor: single queries, batches, and pipelines of batches.
 //!
 //! ```text
 //! search          lone.rs: one launch, straight from lists to results
 //! search_batch    submit, then wait for all
-//! submit ──▶ chunks of the batch ──▶ slots, in turn ──▶ poll
-//!               prepare, launch        each a stream      read what has come
+//! submit ──▶ chunks of the batch ──▶ slots, round-robin ──▶ poll
+//!               prepare, launch        one stream each     read available results
 //! ```
 //!
-//! A large batch goes to the device in chunks, so that the next one is prepared while the one before runs, and the end of
-//! one, when few warps are left, is the beginning of another. Slots are given out in turn and batches end in order, so
-//! that a slot that is needed and not free is the one that is read next.
+//! A large batch is split into chunks, so that one is prepared while another runs, and the end of one, with few active
+//! warps, overlaps the start of the next. Slots are used round-robin and batches end in order, so if no slot is free,
+//! the next one to use is the next one to read.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,15 +31,15 @@ use crate::query::{Mode, Query};
 use crate::search::device::{Device, GpuError};
 use crate::search::{Answers, ExecError, Execution, Executor, Hit, PIPELINE_DEPTH, Pipeline, Request};
 
-/// Chunks under way at most.
+/// The most chunks in flight.
 const SLOTS: usize = 6;
-/// Chunks that a batch is cut into at least, so that the next is prepared while one runs, ...
+/// The least chunks of a batch, so that one is prepared while another runs.
 const CHUNKS: usize = 3;
-/// ... unless they would be smaller than this.
+/// The least requests of a chunk, which takes precedence over [`CHUNKS`].
 const SMALL_CHUNK: usize = 128;
-/// Requests of a chunk at most.
+/// The most requests of a chunk.
 const MAX_CHUNK: usize = 1024;
-/// What a chunk has room for: with ten results each, about a thousand queries' candidates.
+/// The capacity of a chunk: candidates of about a thousand queries with ten results each.
 const CHUNK_ROOM: Room = Room {
     entries: 2 * MAX_CHUNK,
     input_words: 1 << 19,
@@ -47,43 +47,43 @@ const CHUNK_ROOM: Room = Room {
     candidates: 9 << 19,
     is_for_one: false,
 };
-/// Requests ahead of the one that is planned, whose terms are asked for.
+/// The distance of prefetched requests from the planned one.
 const AHEAD: usize = 4;
-/// Of no more requests than this, results are read as they come; else when all are there.
+/// Up to this number of requests, results are read as they arrive, else after all have arrived.
 const READ_AT_ONCE: usize = 64;
 
-/// One stream of a GPU for queries alone, and some for batches.
+/// One stream of a GPU for single queries, and some for batches.
 #[derive(Debug)]
 pub struct GpuExecutor {
-    pub(super) lone: LoneRunner,
+    pub(crate) lone: LoneRunner,
     slots: Vec<Slot>,
     next_slot: usize,
     slots_in_use: usize,
-    /// Batches under way, the oldest first.
+    /// Batches in flight, oldest first.
     flights: VecDeque<Flight>,
-    /// Answers whose memory is used again.
+    /// Reusable answers.
     spare: Vec<Answers>,
     postings_scored: u64,
 }
 
-/// A batch under way.
+/// A batch in flight.
 #[derive(Debug, Default)]
 struct Flight {
     len: usize,
-    /// Its slots that have not been read.
+    /// Unread slots.
     slots: VecDeque<usize>,
     answers: Answers,
     host_us: f64,
     device_ns: u64,
     ended_ns: u64,
-    /// Postings of lists that drive which were scored.
+    /// Scored postings of driving lists.
     scored: u64,
-    /// Why it is lost.
+    /// The error that lost the batch.
     lost: Option<String>,
 }
 
 impl Flight {
-    /// Adds the time of a chunk, which may have run beside the one before.
+    /// Adds the time of a chunk, which may overlap the one before.
     fn add(&mut self, end: End) {
         self.device_ns += end.ended_ns.saturating_sub(end.began_ns.max(self.ended_ns));
         self.ended_ns = self.ended_ns.max(end.ended_ns);
@@ -92,7 +92,7 @@ impl Flight {
 }
 
 impl GpuExecutor {
-    /// Copies `index` to the machine's first GPU and makes ready to search it with `bm25`.
+    /// Copies `index` to the machine's first GPU and prepares to search it with `bm25`.
     ///
     /// # Errors
     /// [`GpuError::NoGpu`] if there is none to use, [`GpuError::DoesNotFit`] if its memory is too small.
@@ -100,20 +100,18 @@ impl GpuExecutor {
         Self::with_progress(index, bm25, &|_, _| ())
     }
 
-    /// As [`GpuExecutor::new`]; `progress` is called with the bytes that have been copied so far, and with all there
-    /// are.
+    /// Like [`GpuExecutor::new`]. `progress` gets the bytes copied and the bytes in total.
     ///
     /// # Errors
-    /// As [`GpuExecutor::new`].
+    /// See [`GpuExecutor::new`].
     pub fn with_progress(index: &Arc<Index>, bm25: Bm25, progress: &dyn Fn(u64, u64)) -> Result<Self, ExecError> {
         Self::on_device(DeviceId(0), index, bm25, None, progress)
     }
 
-    /// As [`GpuExecutor::with_progress`], on the GPU of this number, and with no more of the index in its memory than
-    /// `memory` allows.
+    /// Like [`GpuExecutor::with_progress`], on the given GPU and with at most `memory` of the index in its memory.
     ///
     /// # Errors
-    /// As [`GpuExecutor::new`]; [`GpuError::BadBudget`] if what must lie there exceeds the budget, or the budget what is free.
+    /// See [`GpuExecutor::new`]. [`GpuError::BadBudget`] if the budget is too small or exceeds free memory.
     pub fn on_device(
         ordinal: DeviceId,
         index: &Arc<Index>,
@@ -131,7 +129,7 @@ impl GpuExecutor {
         Self::assemble(LoneRunner::new(device, kernels, Arc::new(lists), room)?)
     }
 
-    /// Another executor on the same GPU, which shares this one's copy of the index.
+    /// Another executor on the same GPU that shares this one's index.
     ///
     /// # Errors
     /// If device memory is too small for its buffers.
@@ -153,33 +151,33 @@ impl GpuExecutor {
         Ok(Self { lone, slots, next_slot: 0, slots_in_use: 0, flights, spare, postings_scored: 0 })
     }
 
-    /// What the upload of the index took.
+    /// Sizes and time of the index upload.
     #[must_use]
     pub fn upload_report(&self) -> UploadReport {
         self.lone.lists.report
     }
 
-    /// From now on passes over no more than `pruning` says: to measure what each part of it is worth. Answers stay the same.
+    /// Sets the pruning rules, to measure their effect. Answers stay the same.
     pub fn set_pruning(&mut self, pruning: super::Pruning) {
         self.lone.pruning = pruning;
     }
 
-    /// Microseconds of the device from scores to sorted results, of the last query that ran alone.
+    /// Device time from scores to sorted results of the last single query, in microseconds.
     pub fn topk_us(&self) -> f64 {
         self.lone.topk_us
     }
 
-    /// Whether a query goes through all its lists by tiles of documents.
+    /// Whether a query is scored by tiles of documents.
     pub fn goes_by_tiles(&self, query: &Query, mode: Mode, k: usize) -> bool {
         super::plan::Plan::new(&self.lone.lists.terms, query, mode, k, self.lone.pruning, &mut Vec::new()).by_tiles
     }
 
-    /// Postings of lists that drive which were scored for the last batch; those of tiles, where all are, not counted.
+    /// Scored postings of driving lists of the last batch, without tiles.
     pub fn postings_scored(&self) -> u64 {
         self.postings_scored
     }
 
-    /// Prepares and launches a batch; waits only where all slots are under way.
+    /// Prepares and launches a batch. It waits only if all slots are in flight.
     fn start(&mut self, batch: &[Request<'_>]) -> Result<(), ExecError> {
         batch.iter().try_for_each(|request| check(request.query, request.k))?;
         self.lone.check(|| doing(batch.len(), 0))?;
@@ -225,7 +223,7 @@ impl GpuExecutor {
         Ok(())
     }
 
-    /// Waits for the oldest slot under way and reads it.
+    /// Waits for the oldest slot in flight and reads it.
     fn read_oldest(&mut self) -> Result<(), ExecError> {
         let Some(place) = self.flights.iter().position(|flight| !flight.slots.is_empty()) else { return Ok(()) };
         let flight = &mut self.flights[place];
@@ -239,20 +237,20 @@ impl GpuExecutor {
             Err(ReadError::Fault(message)) => GpuError::Failed { doing: doing(len, 0), message }.into(),
             Err(ReadError::Alone(error)) => error,
         };
-        // Its slot is no longer among those under way, and still it is lost.
+        // Its last slot is no longer in flight, so `lose_all` would miss it.
         self.flights[place].lost = Some(error.to_string());
         self.lose_all(&error.to_string());
         Err(error)
     }
 
-    /// Makes an error of a failed call, and all slots as new; notes that the device is lost if it is.
+    /// Converts the error of a failed call and resets all slots. If that fails, the device is marked as lost.
     fn failed(&mut self, doing: String, error: &DriverError) -> ExecError {
         let error = self.lone.failed(doing, error);
         self.lose_all(&error.to_string());
         error
     }
 
-    /// Gives up all batches under way.
+    /// Drops all batches in flight.
     fn lose_all(&mut self, why: &str) {
         for flight in &mut self.flights {
             if !flight.slots.is_empty() {
@@ -268,7 +266,7 @@ impl GpuExecutor {
         }
     }
 
-    /// Replaces `answers` by those of a batch that has been read.
+    /// Replaces `answers` by those of a read batch.
     fn finish(&mut self, mut flight: Flight, answers: &mut Answers) -> Result<Execution, ExecError> {
         if let Some(message) = flight.lost {
             return Err(GpuError::Failed { doing: doing(flight.len, 0), message }.into());
@@ -280,7 +278,7 @@ impl GpuExecutor {
     }
 }
 
-/// Why a slot could not be read.
+/// The reason why a slot could not be read.
 enum ReadError {
     Driver(DriverError),
     Fault(String),
@@ -336,7 +334,7 @@ fn read_slot(slot: &mut Slot, lone: &mut LoneRunner, flight: &mut Flight) -> Res
     Ok(())
 }
 
-/// What was being done, for an error.
+/// The kernels and the batch, for an error.
 fn doing(num_queries: usize, first: usize) -> String {
     format!(
         "kernels `score_batch`, `score_tiles`, `merge_topk` for a batch of {num_queries} queries from number {first} on"
@@ -410,7 +408,7 @@ impl Executor for GpuExecutor {
         }
         self.start(batch)?;
         while self.flights.back().is_some_and(|flight| !flight.slots.is_empty()) {
-            // An error is kept with its batch.
+            // An error is stored with its batch.
             let _ = self.read_oldest();
         }
         match self.flights.pop_back() {
@@ -441,7 +439,7 @@ mod tests {
         if open().is_none() {
             return;
         }
-        // A fault ends the device's context for a whole process: it gets one of its own.
+        // A fault ends the device's context for a whole process, so the test runs in its own process.
         let child =
             Command::new(std::env::current_exe().unwrap()).args(["--exact", ALONE, "--ignored"]).output().unwrap();
         let said = String::from_utf8_lossy(&child.stdout);

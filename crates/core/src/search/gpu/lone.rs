@@ -1,7 +1,7 @@
-//! A query alone: one launch, straight from the lists to results in the host's memory.
+//! Single queries: one launch, straight from the lists to results in host memory.
 //!
-//! Queries that go by tiles or ask for many results, and those that found more candidates in a batch than there was room
-//! for, run as a batch of one, with room for every document.
+//! Queries that are scored by tiles, ask for many results or exceeded the candidates of a batch run as a batch of one,
+//! with room for every document.
 
 use std::sync::Arc;
 
@@ -20,53 +20,49 @@ use crate::query::{Mode, Query};
 use crate::search::device::{Device, GpuError};
 use crate::search::{ExecError, Hit};
 
-/// Words of the results of a lone query: their number, their keys, the nanoseconds that it took, and those after
-/// scoring.
+/// Result words of a single query: number, keys, nanoseconds in total, and nanoseconds after scoring.
 const LONE_RESULTS: usize = 3 + MAX_K;
-/// Drivers and terms of a query, in both stages, as words of a batch's input, with some to spare.
+/// Input words of a batch for the drivers and terms of a query in both stages, with a margin.
 const INPUT_WORDS: usize = 4096;
 
-/// Runs queries one at a time, on a stream of its own.
+/// Runs queries one at a time on its own stream.
 #[derive(Debug)]
-pub(super) struct LoneRunner {
-    pub(super) device: Device,
-    pub(super) kernels: Arc<Kernels>,
-    pub(super) lists: Arc<DeviceLists>,
-    pub(super) machine: Machine,
-    /// Its buffers: of one query.
-    pub(super) slot: Slot,
-    /// The microseconds after scoring, of what ran last.
-    pub(super) topk_us: f64,
-    /// What is passed over.
-    pub(super) pruning: Pruning,
-    /// Why nothing can be run any more: a fault in a kernel ends its context.
-    pub(super) broken: Option<String>,
-    /// Memory that is used again.
-    pub(super) hits: Vec<Hit>,
+pub(crate) struct LoneRunner {
+    pub(crate) device: Device,
+    pub(crate) kernels: Arc<Kernels>,
+    pub(crate) lists: Arc<DeviceLists>,
+    pub(crate) machine: Machine,
+    /// Its buffers, for one query.
+    pub(crate) slot: Slot,
+    /// Microseconds after scoring of the last query.
+    pub(crate) topk_us: f64,
+    pub(crate) pruning: Pruning,
+    /// The reason why nothing can run any more. A fault in a kernel ends its context.
+    pub(crate) broken: Option<String>,
+    /// Reused memory.
+    pub(crate) hits: Vec<Hit>,
     terms: Vec<TermEntry>,
 }
 
 impl LoneRunner {
-    /// What one query of an index may need.
-    pub(super) fn room(index: &Index, device: &Device) -> Room {
+    /// The largest buffers that one query of an index may need.
+    pub(crate) fn room(index: &Index, device: &Device) -> Room {
         let blocks = index.blocks().len() as u64 + MAX_TERMS as u64;
         let hints = DriverShares::most_hints(2, blocks, 2 * MAX_TERMS, Kernels::resident_warps_of(device));
         Room {
             entries: 2,
             input_words: INPUT_WORDS + 2 * hints,
-            // As a batch of one it ends with a word more.
+            // A batch of one has one more word at its end.
             result_words: LONE_RESULTS + 1,
-            // One for each document: `score_tiles` may leave k for every tile, and others all that they score.
+            // One per document: `score_tiles` may leave k per tile, and other kernels all that they score.
             candidates: index.num_docs().max(1) as usize,
             is_for_one: true,
         }
     }
 
-    /// A runner, with every kernel loaded: drivers load them when they are first launched.
-    ///
-    /// # Errors
-    /// If the driver refuses.
-    pub(super) fn new(
+    /// A runner with every kernel loaded, because drivers load kernels at their first launch. Fails if the driver
+    /// refuses.
+    pub(crate) fn new(
         device: Device,
         kernels: Arc<Kernels>,
         lists: Arc<DeviceLists>,
@@ -95,11 +91,8 @@ impl LoneRunner {
         })
     }
 
-    /// Searches a query that has terms. Returns the device's time in microseconds.
-    ///
-    /// # Errors
-    /// If the device fails.
-    pub(super) fn search(
+    /// Searches a query that has terms. Returns device time in microseconds.
+    pub(crate) fn search(
         &mut self,
         query: &Query,
         mode: Mode,
@@ -114,11 +107,8 @@ impl LoneRunner {
         outcome
     }
 
-    /// Runs what was planned. Returns the device's time in microseconds.
-    ///
-    /// # Errors
-    /// If the device fails.
-    pub(super) fn run(&mut self, plan: &Plan, terms: &[TermEntry], hits: &mut Vec<Hit>) -> Result<f64, ExecError> {
+    /// Runs a planned query. Returns device time in microseconds.
+    pub(crate) fn run(&mut self, plan: &Plan, terms: &[TermEntry], hits: &mut Vec<Hit>) -> Result<f64, ExecError> {
         self.run_labelled(plan, terms, "of a batch", hits)
     }
 
@@ -150,8 +140,8 @@ impl LoneRunner {
         }
     }
 
-    /// The short way: each stage is one launch, which leaves the states clear and the results in the host's memory.
-    /// Nothing else is asked of the driver.
+    /// Launches each stage once. The kernels clear the states and write the results to host memory, so no other driver
+    /// call is needed.
     fn run_at_once<const TERMS: usize>(
         &mut self,
         plan: &Plan,
@@ -173,8 +163,8 @@ impl LoneRunner {
             let mut lone = lone::<TERMS>(plan, terms, needs_all, self.machine.warps);
             let is_last = u32::from(!needs_all || plan.mode == Mode::And);
             lone.stage = LoneStage { capacity: self.slot.num_candidates(), is_last, ..lone.stage };
-            // SAFETY: there are two states, which are clear, and room for every document; the terms are the index's
-            // own; the results have that many words, and live as long as the stream.
+            // SAFETY: both states are clear, there is room for every document, the terms are the index's own, and the
+            // results have this many words and live as long as the stream.
             unsafe { self.kernels.score_lone(stream, &lists, &lone, &memory, gate) }?;
             gate = first_state;
             memory = QueryMemory { states: first_state + size_of::<StateArgument>() as u64, ..memory };
@@ -185,7 +175,7 @@ impl LoneRunner {
         Ok((device_us, taken))
     }
 
-    /// The long way, for many results and for queries that go through all lists: as a batch of one.
+    /// Runs queries with many results or tiles as a batch of one.
     fn run_in_steps(
         &mut self,
         plan: &Plan,
@@ -205,18 +195,18 @@ impl LoneRunner {
         Ok((end.ended_ns.saturating_sub(end.began_ns) as f64 * 1e-3, taken))
     }
 
-    /// Makes an error of a failed call, and the buffers as new; notes that the device is lost if it is.
-    pub(super) fn failed(&mut self, doing: String, error: &DriverError) -> ExecError {
+    /// Converts the error of a failed call and resets the buffers. If that fails, the device is marked as lost.
+    pub(crate) fn failed(&mut self, doing: String, error: &DriverError) -> ExecError {
         let error = GpuError::of(doing, error);
-        // A launch that was refused leaves what the stages before it did.
+        // A refused launch leaves the output of earlier stages.
         if self.slot.reset().is_err() {
             self.broken = Some(format!("the GPU stopped at an earlier error: {error}"));
         }
         error.into()
     }
 
-    /// An error if the device is lost.
-    pub(super) fn check(&self, doing: impl FnOnce() -> String) -> Result<(), ExecError> {
+    /// Fails if the device is lost.
+    pub(crate) fn check(&self, doing: impl FnOnce() -> String) -> Result<(), ExecError> {
         match &self.broken {
             Some(message) => Err(GpuError::Failed { doing: doing(), message: message.clone() }.into()),
             None => Ok(()),
@@ -224,7 +214,7 @@ impl LoneRunner {
     }
 }
 
-/// What was being done, for an error: the kernels that run in `query` and the query itself.
+/// The kernels and the query, for an error.
 fn doing(plan: &Plan, label: &str) -> String {
     let kernels = match (plan.by_tiles, plan.mode) {
         (true, Mode::Or) => "kernel `score_tiles`",

@@ -1,4 +1,4 @@
-//! One conjunction: what is known before it runs, the memory that it takes, and the way that it goes.
+//! Entry of the conjunctions: bounds, memory, and choice of the algorithm.
 
 use std::ops::Range;
 
@@ -10,24 +10,24 @@ use crate::search::TopK;
 use crate::search::cpu::blocks::Term;
 use crate::search::cpu::scoring::Slack;
 
-/// Memory for conjunctions, kept from query to query; it grows with the longest.
+/// Memory of conjunctions. It grows with the longest query.
 #[derive(Debug)]
 pub(crate) struct Conjunction {
     bounds: SumBounds,
     sieves: Sieves,
-    /// For [`bitmaps`]: the block in which each list stands.
+    /// The current block of each list, for [`bitmaps`].
     blocks: Vec<usize>,
     candidates: Candidates,
 }
 
 /// Bounds of sums of some terms' shares.
 #[derive(Debug)]
-pub(super) struct SumBounds {
-    pub(super) slack: Slack,
-    /// By term: of it and those after it. One more, 0, stands at the end.
-    pub(super) from: Vec<f32>,
-    /// By term: of those between the first and it.
-    pub(super) between: Vec<f32>,
+pub(crate) struct SumBounds {
+    pub(crate) slack: Slack,
+    /// By term: sum over it and all later terms, with a final 0.
+    pub(crate) from: Vec<f32>,
+    /// By term: sum over the terms between the first and it.
+    pub(crate) between: Vec<f32>,
 }
 
 impl Default for Conjunction {
@@ -38,7 +38,7 @@ impl Default for Conjunction {
 }
 
 impl Conjunction {
-    /// Offers every document in `range` of all lists to `best`. Terms are in the query's order: rarest first.
+    /// Offers every document in `range` of all lists to `best`. Terms are in the query's order, rarest first.
     pub(crate) fn search(&mut self, terms: &[Term<'_>], range: Range<DocId>, norms: &[f32], best: &mut TopK) {
         let Self { bounds, sieves, blocks, candidates } = self;
         bounds.fill(terms);

@@ -1,31 +1,31 @@
 //! Bounds of impacts at the BM25 parameters of the query.
 //!
-//! An index stores bounds of `tf / (tf + norm)` at the `k1` and `b` that it was built with. A search with other ones
-//! has other norms, `norm'`. If `norm' / norm` lies in `[c, C]` for every document, then
+//! An index stores bounds of `tf / (tf + norm)` at the `k1` and `b` that it was built with. Other parameters give other
+//! norms, `norm'`. If `norm' / norm` lies in `[c, C]` for every document, then
 //!
 //! ```text
 //! tf / (tf + norm)  <=  m    means    tf / (tf + norm')  <=  m / (m + c (1 - m))
 //! tf / (tf + norm)  >=  m    means    tf / (tf + norm')  >=  m / (m + C (1 - m))
 //! ```
 //!
-//! so that a stored bound still bounds, if less tightly, and no algorithm must fall back to another one. The ratio of
-//! two functions that are linear in the document's length is monotone: its extremes are at the shortest and the longest
-//! document. The form of the idf changes weights only, never impacts.
+//! A stored bound thus stays valid, if less tight, and every algorithm works with it. The ratio of two linear functions
+//! of the document length is monotone, so its extremes are at the shortest and the longest document. The form of the
+//! idf changes weights only, not impacts.
 
 use crate::index::{Bm25, Index};
 
-/// Slack for roundings of a conversion: far more than a handful of half units in the last place.
+/// Slack for the roundings of a conversion, far above their size.
 const SLACK: f64 = 1e-6;
 
-/// Turns stored bounds of impacts into bounds that hold for the query's parameters.
+/// Converts stored bounds of impacts to the query's parameters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ImpactBounds {
-    /// The least and the greatest ratio of the query's norms to the index's; `None` where they are equal.
+    /// Least and greatest ratio of the query's norms to the index's, or `None` if equal.
     ratios: Option<(f64, f64)>,
 }
 
 impl ImpactBounds {
-    /// What holds for a search of `index` with `bm25`.
+    /// Bounds for a search of `index` with `bm25`.
     pub(crate) fn new(index: &Index, bm25: Bm25) -> Self {
         let built_with = index.built_with();
         if built_with.k1 == bm25.k1 && built_with.b == bm25.b {
@@ -39,7 +39,7 @@ impl ImpactBounds {
             f64::from(bm25.norm(length, average)) / f64::from(built_with.norm(length, average))
         };
         let (at_shortest, at_longest) = (ratio(shortest), ratio(longest));
-        // A norm of zero (k1 of 0, or b of 1 and an empty document) has no ratio: then impacts are anything up to 1.
+        // A norm of 0 (k1 of 0, or b of 1 and an empty document) has no ratio. Impacts are then up to 1.
         let ratios = if at_shortest.is_finite() && at_longest.is_finite() {
             (at_shortest.min(at_longest) * (1.0 - SLACK), at_shortest.max(at_longest) * (1.0 + SLACK))
         } else {
@@ -48,7 +48,7 @@ impl ImpactBounds {
         Self { ratios: Some(ratios) }
     }
 
-    /// An upper bound at the query's parameters from a stored upper bound.
+    /// The upper bound at the query's parameters.
     #[inline]
     pub(crate) fn upper(self, stored: f32) -> f32 {
         match self.ratios {
@@ -62,7 +62,7 @@ impl ImpactBounds {
         }
     }
 
-    /// A lower bound at the query's parameters from a stored lower bound.
+    /// The lower bound at the query's parameters.
     #[inline]
     pub(crate) fn lower(self, stored: f32) -> f32 {
         match self.ratios {
@@ -90,7 +90,7 @@ mod tests {
             k1 in prop_oneof![Just(0.0_f32), 0.0..3.0_f32],
             b in prop_oneof![Just(0.0_f32), Just(1.0), 0.0..=1.0_f32],
         ) {
-            // One list; a document's length is its frequency plus what a second list adds.
+            // A document's length is its frequency in the first list plus that in the second one.
             let first: Vec<(u32, u32)> = (0..).zip(&postings).map(|(doc, p)| (doc, p.0)).collect();
             let second: Vec<(u32, u32)> = (0..).zip(&postings).map(|(doc, p)| (doc, p.1)).collect();
             let index = Index::from_lists(&[("a", first.clone()), ("b", second)]).unwrap();

@@ -1,16 +1,15 @@
-//! A query's term as AND and pruned OR see it: its list, its weight, and bounds of its scores.
+//! A query's term in an executor's form: its list, its weight, and bounds of its scores.
 
 use super::impact_bounds::ImpactBounds;
 use crate::index::{PostingList, Probe};
 
-/// One term of the query at hand.
+/// One term of the current query.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Term<'a> {
-    /// Its postings.
     pub(crate) list: PostingList<'a>,
-    /// The list's direct form, if it has one.
+    /// The bitmap of a dense list.
     pub(crate) probe: Option<Probe<'a>>,
-    /// What impacts are multiplied by.
+    /// The factor of impacts.
     pub(crate) weight: f32,
     /// Upper bound of its share of any document's score.
     pub(crate) bound: f32,
@@ -18,22 +17,22 @@ pub(crate) struct Term<'a> {
 }
 
 impl<'a> Term<'a> {
-    /// The term with this list and weight. What searching it reads first is asked for, together with the other terms'.
+    /// Prefetches the first memory that a search reads, so that reads of all terms overlap.
     pub(crate) fn new(list: PostingList<'a>, weight: f32, bounds: ImpactBounds) -> Self {
         list.prefetch_head();
         Self { list, probe: list.probe(), weight, bound: weight * bounds.upper(list.max_impact()), bounds }
     }
 
-    /// Upper bound of its share of the score of any document in block `block`.
+    /// Upper bound of its share in block `block`.
     #[inline]
     pub(crate) fn block_bound(&self, block: usize) -> f32 {
         self.weight * self.bounds.upper(self.list.block_max_impact(block))
     }
 
-    /// A score that at least `k` documents reach by this term alone, as far as the index knows; else 0.
+    /// A score that at least `k` documents reach by this term alone, or 0 if the index knows none.
     #[inline]
     pub(crate) fn kth_score(&self, k: usize) -> f32 {
-        // Below the product's rounding: a score takes three roundings, its bound two.
+        // The margin covers the roundings: a score has three, its bound two.
         self.weight * self.bounds.lower(self.list.kth_impact(k)) * (1.0 - 8.0 * f32::EPSILON)
     }
 }

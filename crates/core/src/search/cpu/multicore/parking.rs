@@ -8,7 +8,7 @@ use super::backoff::Backoff;
 
 /// Helpers that sleep, and how to wake them.
 #[derive(Debug)]
-pub(super) struct ParkedThreads {
+pub(crate) struct ParkedThreads {
     /// How many sleep, so that nobody looks further while none does.
     count: AtomicUsize,
     is_asleep: Box<[AtomicBool]>,
@@ -18,19 +18,19 @@ pub(super) struct ParkedThreads {
 
 impl ParkedThreads {
     /// So many helpers, all awake; [`set_threads`](Self::set_threads) tells their threads.
-    pub(super) fn new(helpers: usize) -> Self {
+    pub(crate) fn new(helpers: usize) -> Self {
         let is_asleep = (0..helpers).map(|_| AtomicBool::new(false)).collect();
         Self { count: AtomicUsize::new(0), is_asleep, threads: OnceLock::new() }
     }
 
     /// Tells the helpers' threads, in order.
-    pub(super) fn set_threads(&self, threads: Box<[Thread]>) {
+    pub(crate) fn set_threads(&self, threads: Box<[Thread]>) {
         // Called once, so that setting it can't fail.
         let _ = self.threads.set(threads);
     }
 
     /// Sleeps until woken, unless `last_look` finds a reason not to.
-    pub(super) fn park(&self, helper: usize, last_look: impl FnOnce() -> bool) {
+    pub(crate) fn park(&self, helper: usize, last_look: impl FnOnce() -> bool) {
         self.is_asleep[helper].store(true, Ordering::Relaxed);
         self.count.fetch_add(1, Ordering::Relaxed);
         // Pairs with the fence in `unpark`: who puts work up after this last look sees the one who sleeps.
@@ -43,7 +43,7 @@ impl ParkedThreads {
     }
 
     /// Wakes up to `most` of them, after work was put up.
-    pub(super) fn unpark(&self, most: usize) {
+    pub(crate) fn unpark(&self, most: usize) {
         fence(Ordering::SeqCst);
         if self.count.load(Ordering::Relaxed) == 0 {
             return;
@@ -55,7 +55,7 @@ impl ParkedThreads {
 
     /// Pauses; and when that has gone on for long, wakes everybody. An OR that follows an AND is put up by whoever
     /// finished the AND, who wakes nobody, and a core whose own task it is may have gone to sleep.
-    pub(super) fn unpark_if_late(&self, backoff: &mut Backoff) {
+    pub(crate) fn unpark_if_late(&self, backoff: &mut Backoff) {
         backoff.pause();
         if backoff.is_late() {
             self.unpark(usize::MAX);

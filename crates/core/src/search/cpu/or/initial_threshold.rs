@@ -1,10 +1,9 @@
-//! A threshold to start with.
+//! Initial threshold of a pruned disjunction.
 //!
-//! If k documents of one term's list reach a score by that term alone, the k-th best document of the whole query
-//! reaches at least that: other terms only add, and adding non-negative numbers never lowers a rounded sum. So the
-//! best of the terms' k-th best scores is a safe threshold before the first document is scored. The index stores
-//! lower bounds of the k-th best impact of longer lists for a few values of k; a list of one block is decoded and its
-//! k-th best score taken.
+//! If one term alone gives k documents some score, the query's k-th best score is at least that: other terms only add,
+//! and adding non-negative numbers never lowers a rounded sum. So the best of the terms' k-th best scores is a safe
+//! threshold. The index stores lower bounds of the k-th best impact of longer lists for a few k; a list of one block is
+//! decoded instead.
 //!
 //! Source: Petri, Moffat, Mackenzie, Culpepper and Beck, "Accelerated Query Processing via Similarity Score
 //! Prediction", SIGIR 2019; PISA's `kth_threshold`.
@@ -12,7 +11,7 @@
 use crate::index::{BLOCK_LEN, BlockBuffer, Bm25};
 use crate::search::cpu::blocks::Term;
 
-/// A score that at least `k` documents reach; 0 where nothing is known.
+/// A score that at least `k` documents reach, or 0 if none is known.
 pub(crate) fn estimate(terms: &[Term<'_>], k: usize, norms: &[f32], buffer: &mut BlockBuffer) -> f32 {
     let mut seed = 0.0_f32;
     for term in terms {

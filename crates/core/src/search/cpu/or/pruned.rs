@@ -1,16 +1,15 @@
-//! Pruned disjunctions: what is decided before one of the algorithms runs, and the memory that they share.
+//! Entry of the pruned disjunctions: choice of the algorithm, initial threshold, and shared memory.
 //!
 //! [`Algorithm::Auto`] chooses by k and the lengths of the query's lists:
 //!
-//! | postings | algorithm | because |
+//! | postings | algorithm | reason |
 //! | --- | --- | --- |
-//! | up to 4 for each of the k | exhaustive | a good part of the documents enters, and pruning has nothing to skip |
-//! | up to one for each 2^12 documents | exhaustive | MaxScore visits every window of documents, exhaustive jumps over gaps |
-//! | more | MaxScore | rare terms lead, and what they leave is scored in bulk where pruning fails |
+//! | at most 4 per result | exhaustive | a large part of the documents enters, so pruning skips nothing |
+//! | at most one per 2^12 documents | exhaustive | MaxScore visits every window, exhaustive jumps over gaps |
+//! | more | MaxScore | rare terms lead, and the rest is scored in bulk |
 //!
-//! The first limit was measured on the 261,407 articles of the 2014 English Wikipedia with queries of TREC's efficiency
-//! log (`benches/pruning.rs`) at k of 10, 100 and 1000. MaxScore was the best single choice in the mean at each of
-//! them.
+//! The first limit was measured on 261,407 articles of the 2014 English Wikipedia with TREC efficiency queries at k of
+//! 10, 100 and 1000 (`benches/pruning.rs`). MaxScore was the best single choice in the mean at each k.
 
 use std::ops::Range;
 
@@ -24,28 +23,27 @@ use crate::search::cpu::algorithm::Algorithm;
 use crate::search::cpu::blocks::{Cursor, Term};
 use crate::search::cpu::scoring::{Slack, Threshold};
 
-/// Scratch memory of the pruned algorithms, and how they are to run.
+/// Scratch memory and settings of the pruned algorithms.
 #[derive(Debug)]
 pub(crate) struct PrunedOr {
     pub(crate) algorithm: Algorithm,
     /// Whether thresholds start from the terms' k-th best scores.
     pub(crate) is_seeded: bool,
     buffer: BlockBuffer,
-    /// At least one a term.
+    /// At least one per term.
     cursors: Vec<Cursor>,
     scorer: WindowScorer,
     bounds: WindowBounds,
 }
 
-/// With fewer postings than this for each document of the result, pruning doesn't pay.
+/// Below this number of postings per result, exhaustive scoring is quicker.
 const POSTINGS_PER_RESULT: u64 = 4;
 
-/// With fewer postings than one for so many documents, most windows of MaxScore, of at most 2^16, are visited for a
-/// handful: on five million synthetic documents exhaustive was quicker up to twice as many.
+/// Below one posting per this number of documents, most windows of MaxScore (at most 2^16 documents) hold a handful of
+/// postings. On five million synthetic documents exhaustive scoring was quicker up to twice the number.
 const DOCS_PER_POSTING: u64 = 1 << 12;
 
 impl PrunedOr {
-    /// For disjunctions by `algorithm`.
     pub(crate) fn new(algorithm: Algorithm, is_seeded: bool) -> Self {
         Self {
             algorithm,
@@ -57,7 +55,7 @@ impl PrunedOr {
         }
     }
 
-    /// The algorithm for the `k` best of these terms' documents: the one asked for, or a choice among them.
+    /// The configured algorithm, or the automatic choice for the `k` best documents of these terms.
     pub(crate) fn choose(&self, terms: &[Term<'_>], k: usize, num_docs: usize) -> Algorithm {
         if self.algorithm != Algorithm::Auto {
             return self.algorithm;
@@ -67,8 +65,8 @@ impl PrunedOr {
         if postings < few { Algorithm::Exhaustive } else { Algorithm::Maxscore }
     }
 
-    /// Runs `algorithm`, which is neither exhaustive nor automatic, and offers every document of `range` that can enter
-    /// to `best`. Terms are in the query's order.
+    /// Runs `algorithm`, which must be a pruned one, and offers every document of `range` that can enter to `best`.
+    /// Terms are in the query's order.
     pub(crate) fn search(
         &mut self,
         algorithm: Algorithm,
@@ -97,7 +95,7 @@ impl PrunedOr {
                 let cursors = &mut self.cursors[..terms.len()];
                 cursors.iter_mut().for_each(Cursor::reset);
                 let with_blocks = algorithm == Algorithm::Bmw;
-                // Most queries have few terms, and arrays of their number are handled the quicker.
+                // Most queries have few terms, and small arrays are quicker.
                 match terms.len() {
                     0..=8 => by_pivots::<8>(with_blocks, terms, docs, cursors, norms, threshold, best),
                     9..=16 => by_pivots::<16>(with_blocks, terms, docs, cursors, norms, threshold, best),

@@ -1,14 +1,14 @@
-//! Keeping those of eight documents whose scores are above a threshold, without a branch on any one of them.
+//! Keeps those of eight documents whose scores are above a threshold, without a branch per document.
 //!
 //! ```text
 //! scores    2.1  0.4  3.3  0.9  1.8  0.2  0.1  2.2        threshold 1.0
-//! above     x         x         x              x          as bits: 1001 0101, which is a row of a table
+//! above     x         x         x              x          as bits: 1001 0101, the row of a table
 //! kept      2.1  3.3  1.8  2.2  .    .    .    .          one shuffle by that row
 //! ```
 
 use super::comparison::STEP;
 
-/// Of every set of eight lanes, the lanes in it, ascending, a byte each.
+/// For every set of eight lanes, its lanes in ascending order, one byte each.
 static LANES_OF: [u64; 256] = {
     let mut table = [0; 256];
     let mut set = 0;
@@ -26,17 +26,17 @@ static LANES_OF: [u64; 256] = {
     table
 };
 
-/// Where eight lanes' documents come from.
+/// The documents of eight lanes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Docs<'a> {
-    /// They are these.
+    /// These documents.
     These(&'a [u32; STEP]),
-    /// They are this one and those that follow it.
+    /// Consecutive documents from this one on.
     From(u32),
 }
 
-/// Adds `shares`, if there are any, to `scores` and writes the documents and sums of the lanes with a sum above `threshold`
-/// to the first places of `kept`; what it writes behind them is of no matter. Returns how many they are.
+/// Adds `shares`, if given, to `scores`, and writes the documents and sums of lanes with a sum above `threshold` to the
+/// first places of `kept`. Later places are unspecified. Returns their number.
 #[inline(always)]
 pub(crate) fn sift(
     docs: Docs<'_>,
@@ -47,7 +47,7 @@ pub(crate) fn sift(
 ) -> usize {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has AVX2, as has just been asked.
+        // SAFETY: the line above checked for AVX2.
         return unsafe { sift_avx2(docs, scores, shares, threshold, kept) };
     }
     sift_portable(docs, scores, shares, threshold, kept)
@@ -74,8 +74,8 @@ fn sift_portable(
     count
 }
 
-// Not with POPCNT, which `sift` has not asked for: inlined where that is enabled, the count is one
-// instruction all the same.
+// POPCNT is not enabled here because `sift` does not check for it. Inlined into a caller with POPCNT, the count still
+// becomes one instruction.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 #[inline]

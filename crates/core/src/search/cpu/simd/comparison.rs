@@ -1,9 +1,8 @@
-//! Comparisons of a few numbers at once, as bits: bit i for the i-th.
+//! Comparisons of a few numbers at once. Bit i is the result for number i.
 //!
-//! Four lanes are an instruction of every x86-64; where the caller is compiled for wider vectors, the compiler
-//! may join two of them.
+//! Every x86-64 compares four lanes per instruction. For callers compiled with wider vectors the compiler may join two.
 
-/// Numbers of one step in a block.
+/// Numbers compared per step.
 pub(crate) const STEP: usize = 8;
 
 /// Which of four documents are below `limit`; all are below 2^31.
@@ -17,7 +16,6 @@ fn below_4(docs: &[u32; 4], limit: u32) -> u32 {
     }
 }
 
-/// Which of four documents are below `limit`.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 fn below_4(docs: &[u32; 4], limit: u32) -> u32 {
@@ -33,21 +31,20 @@ fn above_4(scores: &[f32; 4], threshold: f32) -> u32 {
     unsafe { _mm_movemask_ps(_mm_cmpgt_ps(bytemuck::cast(*scores), _mm_set1_ps(threshold))) as u32 }
 }
 
-/// Which of four scores are above `threshold`.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 fn above_4(scores: &[f32; 4], threshold: f32) -> u32 {
     (0..).zip(scores).fold(0, |bits, (i, &score)| bits | u32::from(score > threshold) << i)
 }
 
-/// Which of at most 64 documents are below `limit`; all are below 2^31. Their number is a multiple of 4.
+/// Bits of the documents below `limit`. The documents are below 2^31; their number is a multiple of 4, at most 64.
 #[inline(always)]
 pub(crate) fn below<const N: usize>(docs: &[u32; N], limit: u32) -> u64 {
     let (fours, _) = docs.as_chunks::<4>();
     fours.iter().enumerate().fold(0, |bits, (i, four)| bits | u64::from(below_4(four, limit)) << (4 * i))
 }
 
-/// Which of at most 64 scores are above `threshold`. Their number is a multiple of 4.
+/// Bits of the scores above `threshold`. Their number is a multiple of 4, at most 64.
 #[inline(always)]
 pub(crate) fn above<const N: usize>(scores: &[f32; N], threshold: f32) -> u64 {
     let (fours, _) = scores.as_chunks::<4>();

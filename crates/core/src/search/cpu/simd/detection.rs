@@ -1,14 +1,13 @@
-//! Which vector instructions this processor has.
+//! Detection of vector instructions.
 //!
-//! Loops that pay for it have one body that is compiled twice: for every x86-64, and with these instructions. The
-//! compiler may not reorder or fuse float operations, so both give the same bits.
+//! Loops that gain from them have one body that is compiled twice, with these instructions and without. The compiler
+//! may neither reorder nor fuse float operations, so both give the same bits.
 
-/// The proof that this processor has AVX2, POPCNT and BMI1 (all since 2013), and so runs functions compiled for them.
+/// Proof that this processor has AVX2, POPCNT and BMI1 (all since 2013).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Avx2(());
 
 impl Avx2 {
-    /// Asks the processor.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     #[inline(always)]
     pub(crate) fn detect() -> Option<Self> {

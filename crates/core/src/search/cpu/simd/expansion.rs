@@ -1,12 +1,12 @@
-//! Words of bits, a bit a document, and how frequencies, which are packed a posting, find their documents in them.
+//! Expansion of packed frequencies, one per posting, to the bits of their documents in a word.
 
-/// Documents of a word of bits, which are added at once.
+/// Documents per word of bits.
 pub(crate) const WORD_DOCS: usize = 64;
 
-/// Frequencies from a word's first posting on: those of the word, and eight more.
+/// Frequencies of a word, and eight more that a step may read.
 pub(crate) const WORD_FREQS: usize = WORD_DOCS + 8;
 
-/// For each byte, where its eight documents find their frequencies among the next ones; 128 for no posting.
+/// For each byte, the index of each document's frequency among the next ones; 128 for an absent document.
 pub(crate) static EXPANSIONS: [[u8; 8]; 256] = {
     let mut table = [[128; 8]; 256];
     let mut byte = 0;
@@ -24,7 +24,8 @@ pub(crate) static EXPANSIONS: [[u8; 8]; 256] = {
     table
 };
 
-/// For each byte of bits, how many are set in those before.
+/// For each byte of bits, the number of bits set in earlier bytes.
+
 #[inline(always)]
 pub(crate) fn bits_before(bits: u64) -> [u8; 8] {
     let pairs = bits - (bits >> 1 & 0x5555_5555_5555_5555);

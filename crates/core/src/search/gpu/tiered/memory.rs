@@ -20,18 +20,16 @@ pub struct GpuMemory {
 }
 
 impl GpuMemory {
-    /// `bytes` for headers, directories, norms and rows. Blocks that queries like `log`'s read most become device-resident first.
-    /// Without a log, blocks become device-resident by number.
+    /// A budget of `bytes` for headers, directories, norms and rows. Blocks that queries like `log`'s read most become
+    /// device-resident first. Without a log the order is by block number.
     #[must_use]
     pub fn new(bytes: u64, index: &Arc<Index>, log: &[Query]) -> Self {
         Self { bytes, learned: Arc::new(log_reads(log, &read_rates(index, log))) }
     }
 
-    /// The bytes left for rows. `staying_bytes` are always device-resident, and `room_bytes` are free beside them.
-    ///
-    /// # Errors
+    /// Bytes left for rows, with `staying_bytes` always device-resident and `room_bytes` free. Fails with
     /// [`GpuError::BadBudget`] if the budget is smaller than `staying_bytes` or larger than free device memory.
-    pub(in crate::search::gpu) fn rows_bytes(&self, staying_bytes: u64, room_bytes: u64) -> Result<u64, GpuError> {
+    pub(crate) fn rows_bytes(&self, staying_bytes: u64, room_bytes: u64) -> Result<u64, GpuError> {
         match self.bytes.checked_sub(staying_bytes) {
             Some(rows_bytes) if rows_bytes <= room_bytes => Ok(rows_bytes),
             _ => Err(GpuError::BadBudget {
@@ -42,8 +40,8 @@ impl GpuMemory {
         }
     }
 
-    /// The order of the rows of an index whose block b takes `rows[b]` rows.
-    pub(in crate::search::gpu) fn order(&self, index: &Index, rows: Vec<u32>) -> RowOrder {
+    /// The order of the rows of an index, if block b takes `rows[b]` rows.
+    pub(crate) fn order(&self, index: &Index, rows: Vec<u32>) -> RowOrder {
         let row_reads = self.learned.row_reads(&list_sizes(index, &rows));
         let hot = (0..).zip(row_reads).filter(|&(_, reads)| reads > 0.0).map(|(term, reads)| {
             let (first_block, num_blocks) = list_blocks(index, TermId(term));

@@ -18,4 +18,4 @@ mod memory;
 mod rows;
 
 pub use memory::GpuMemory;
-pub(super) use rows::Rows;
+pub(crate) use rows::Rows;

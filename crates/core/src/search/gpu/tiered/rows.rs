@@ -9,7 +9,7 @@ use crate::search::placement::list_rows::ROW_BYTES;
 
 /// Memory of rows on the device and on the host.
 #[derive(Debug)]
-pub(in crate::search::gpu) struct Rows {
+pub(crate) struct Rows {
     d_rows: CudaSlice<u32>,
     host: Option<HostMemory>,
     num_resident: u64,
@@ -17,11 +17,8 @@ pub(in crate::search::gpu) struct Rows {
 }
 
 impl Rows {
-    /// Uninitialised memory for rows.
-    ///
-    /// # Errors
-    /// If the device or the host lacks memory.
-    pub(in crate::search::gpu) fn new(
+    /// Uninitialised memory for rows. Fails if the device or the host lacks memory.
+    pub(crate) fn new(
         device: &Device,
         stream: &Arc<CudaStream>,
         num_resident: u64,
@@ -34,45 +31,45 @@ impl Rows {
     }
 
     /// The address of row 0 for device-resident rows.
-    pub(in crate::search::gpu) fn device_address(&self, stream: &CudaStream) -> u64 {
+    pub(crate) fn device_address(&self, stream: &CudaStream) -> u64 {
         self.d_rows.device_ptr(stream).0
     }
 
-    /// The address that row 0 would have if all rows before the border were in the host's memory, too. Meaningless without
-    /// host-resident rows.
-    pub(in crate::search::gpu) fn host_address(&self) -> u64 {
+    /// The address that row 0 would have in host memory if all rows were there. It is meaningless without host-resident
+    /// rows.
+    pub(crate) fn host_address(&self) -> u64 {
         self.host.as_ref().map_or(0, |host| host.address().wrapping_sub(ROW_BYTES * self.num_resident))
     }
 
-    /// The border: rows before it are device-resident.
-    pub(in crate::search::gpu) fn num_resident(&self) -> u32 {
-        // Row numbers have 32 bits. Without host-resident rows, all of them are before the border.
+    /// The border. Rows before it are device-resident.
+    pub(crate) fn num_resident(&self) -> u32 {
+        // Row numbers have 32 bits. Without host-resident rows the border is past all of them.
         if self.host.is_some() { self.num_resident as u32 } else { u32::MAX }
     }
 
     /// Bytes of host-resident rows.
-    pub(in crate::search::gpu) fn host_bytes(&self) -> u64 {
+    pub(crate) fn host_bytes(&self) -> u64 {
         ROW_BYTES * self.num_on_host
     }
 
     /// All rows in order.
     #[cfg(test)]
-    pub(in crate::search::gpu) fn to_host(&self, stream: &Arc<CudaStream>) -> Vec<u32> {
+    pub(crate) fn to_host(&self, stream: &Arc<CudaStream>) -> Vec<u32> {
         let mut rows = stream.clone_dtoh(&self.d_rows).unwrap();
         stream.synchronize().unwrap();
         rows.truncate(4 * self.num_resident as usize);
         if let Some(host) = &self.host {
             let mut host_rows = vec![0; 4 * self.num_on_host as usize];
-            // SAFETY: the memory has so many words, which the kernels that were waited for above have written.
+            // SAFETY: the memory has this many words, written by kernels that have ended.
             unsafe { cudarc::driver::result::memcpy_dtoh_sync(&mut host_rows, host.address()) }.unwrap();
             rows.extend(host_rows);
         }
         rows
     }
 
-    /// These rows, all device-resident.
+    /// Device-resident rows only.
     #[cfg(test)]
-    pub(in crate::search::gpu) fn all_resident(d_rows: CudaSlice<u32>) -> Self {
+    pub(crate) fn all_resident(d_rows: CudaSlice<u32>) -> Self {
         Self { num_resident: d_rows.len() as u64 / 4, d_rows, host: None, num_on_host: 0 }
     }
 }

@@ -1,9 +1,9 @@
-//! MaxScore: top-k disjunction in which common terms are only looked up.
+//! MaxScore: top-k disjunction that only looks up common terms.
 //!
-//! A term's **bound** is the best share that it gives any document. Once the threshold (the k-th best score so far, or
-//! the seed) reaches the sum of some terms' bounds, a document with none but these terms cannot enter: they become
-//! non-essential, and only documents of the other lists are candidates. The threshold rises, and so does the number of
-//! non-essential terms:
+//! The **bound** of a term is its best share in any document. Once the threshold (the k-th best score so far, or the
+//! seed) reaches the sum of some terms' bounds, a document with only these terms cannot enter. They become
+//! non-essential, and only documents of the other lists are candidates. As the threshold rises, more terms become
+//! non-essential:
 //!
 //! ```text
 //! bounds            rare 9.1   medium 4.0   common 1.9   the 0.3        threshold
@@ -12,19 +12,18 @@
 //!                |  rare                                              |  6.5 > 4.0 + 1.9 + 0.3
 //! ```
 //!
-//! Which terms are non-essential is a matter of bounds and of cost: those that are dear to score, the common ones,
-//! should be. The query's order, ascending document frequency, has them last; so only its suffixes are considered, and
-//! as a gift all shares are added in the query's order. The partition is that of whole lists; windows of documents are
-//! scored in bulk (see `scorer.rs`).
+//! Common terms are expensive to score and should be the non-essential ones. They are last in the query's order
+//! (ascending document frequency), so only its suffixes are considered. This also adds all shares in the query's order.
+//! Windows of documents are scored in bulk (see `scorer.rs`), with the partition of whole lists.
 //!
-//! The best documents tend to have the rarest term. Where its list is much shorter than the other essential ones, a
-//! **pass** of its own takes it: it alone is essential, all others are looked up for its documents. Then the threshold
-//! is near its end already, and the next pass takes the documents without that term, whose bound they lack: often
-//! nothing is left to do.
+//! The best documents tend to have the rarest term. If its list is much shorter than the other essential ones, it gets
+//! a **pass** of its own: it alone is essential, and all others are looked up for its documents. This raises the
+//! threshold almost to its end. The next pass takes the documents without that term, whose sum of bounds is lower, and
+//! often nothing is left:
 //!
 //! ```text
 //! pass 1    rare: its documents    medium, common, the: looked up        threshold 0 .. 6.4
-//! pass 2    rare: shuts out        medium and what is below it: 4.0 + 1.9 + 0.3 <= 6.4, done
+//! pass 2    rare: excluded         medium, common, the: 4.0 + 1.9 + 0.3 <= 6.4, done
 //! ```
 //!
 //! Source: Turtle and Flood, "Query Evaluation: Strategies and Optimizations", 1995.
@@ -38,29 +37,29 @@ use crate::search::TopK;
 use crate::search::cpu::blocks::{Term, find_block};
 use crate::search::cpu::scoring::Threshold;
 
-/// A list is taken by a pass of its own if it is shorter than the other essential ones together by a factor of
-/// their number to this power: its documents are looked up in each of them, and the more they are, the later their
-/// bounds say no. Measured.
+/// A list gets a pass of its own if the other essential lists together are longer by a factor of their number to this
+/// power. Each of its documents is looked up in all of them, and with more lists the bounds exclude it later. The value
+/// is measured.
 const LEAD_COST: u32 = 3;
 
 /// A search by windows of documents.
 #[derive(Debug)]
 pub(crate) struct WindowSearch<'a> {
-    /// In the query's order.
+    /// Terms in the query's order.
     pub(crate) terms: &'a [Term<'a>],
-    /// The documents to look at.
+    /// The documents to search.
     pub(crate) docs: Range<u32>,
-    /// Documents of the whole collection.
+    /// The number of documents of the collection.
     pub(crate) num_docs: u32,
     pub(crate) norms: &'a [f32],
     pub(crate) scorer: &'a mut WindowScorer,
     pub(crate) bounds: &'a mut WindowBounds,
-    /// Must not count on an order of documents.
+    /// Its `in_order` must be false.
     pub(crate) threshold: &'a mut Threshold,
     pub(crate) best: &'a mut TopK,
 }
 
-/// What a pass knows of the terms in the window that it is at: memory for [`Window`]'s columns.
+/// Memory for the columns of [`Window`].
 #[derive(Debug, Default)]
 pub(crate) struct WindowBounds {
     bounds: Vec<f32>,
@@ -68,8 +67,8 @@ pub(crate) struct WindowBounds {
 }
 
 impl WindowSearch<'_> {
-    /// Offers every document that can enter: first by the passes of those terms that lead one, then by a last pass over
-    /// what they leave.
+    /// Offers every document that can enter: first in the passes of leading terms, then in a pass over the remaining
+    /// documents.
     pub(crate) fn run(&mut self) {
         for first_term in 0..self.terms.len() {
             let essential = essential_terms(&self.terms[first_term..], self.threshold);
@@ -85,7 +84,6 @@ impl WindowSearch<'_> {
         }
     }
 
-    /// One pass over all windows, with [`Window`]'s `first_term` and `end_of_essential`.
     fn pass(&mut self, first_term: usize, end_of_essential: usize, window_docs: usize) {
         let WindowBounds { bounds, first_blocks } = &mut *self.bounds;
         bounds.clear();
@@ -99,7 +97,7 @@ impl WindowSearch<'_> {
                 let last_docs = term.list.last_docs();
                 let block = find_block(last_docs, first_blocks[i] as usize, start);
                 first_blocks[i] = block as u32;
-                // The block before says where this one begins at the earliest.
+                // The block before gives a lower bound of this block's first document.
                 let begins = block.checked_sub(1).map_or(0, |before| last_docs[before] + 1);
                 bounds[i] = if block < last_docs.len() && begins < end { term.bound } else { 0.0 };
             }
@@ -115,7 +113,7 @@ fn postings(terms: &[Term<'_>]) -> usize {
     terms.iter().map(|term| term.list.doc_freq() as usize).sum()
 }
 
-/// The first terms, up to the one from which on all bounds together don't exceed the threshold.
+/// The essential terms: all but the longest suffix whose bounds together do not exceed the threshold.
 fn essential_terms<'t, 'a>(terms: &'t [Term<'a>], threshold: &Threshold) -> &'t [Term<'a>] {
     let mut sum = 0.0;
     let non_essential = terms.iter().rev().take_while(|term| {

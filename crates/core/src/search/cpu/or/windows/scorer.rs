@@ -1,21 +1,20 @@
-//! Scoring one window of documents in bulk.
+//! Scores one window of documents in bulk.
 //!
-//! With the threshold θ (a score that a document must exceed) and upper bounds of the terms' shares inside the window,
-//! the query's terms fall into two parts. The last ones, whose bounds together don't exceed θ, are **non-essential**:
-//! a document with no other term cannot enter. Terms are taken in the query's order, rarest first, which is also the
-//! order in which shares must be added, and all loops run over arrays:
+//! The last terms of the query whose bounds inside the window together do not exceed the threshold θ are
+//! **non-essential**: a document with no other term cannot enter. Terms are taken in the query's order, rarest first,
+//! in which shares must be added. All loops run over arrays:
 //!
 //! ```text
 //! essential       rare      +   +     + +            every posting is scored and added to accumulators, as in exhaustive OR
 //!                 medium      + +   +      +         (a single essential term needs none: its postings are the candidates)
-//! candidates                  * *     *    *         compacted: documents whose sum + bounds of the others exceeds f
-//! non-essential   common      ?  ?    -    ?         looked up for the candidates; those that fall short are dropped
+//! candidates                  * *     *    *         compacted: documents whose sum + bounds of the others exceeds θ
+//! non-essential   common      ?  ?    -    ?         looked up for the candidates; hopeless ones are dropped
 //!                 the         ?  -         ?         before the next term
 //! ```
 //!
-//! Essential blocks are skipped undecoded where their own bound and the other terms' don't exceed θ; a non-essential
-//! block is decoded only for a candidate that its bound keeps alive. Where candidates are many, a non-essential list
-//! is added in bulk, too.
+//! An essential block is skipped undecoded if its bound and the other terms' bounds do not exceed θ. A non-essential
+//! block is decoded only for a candidate that its bound keeps alive. If candidates are many, a non-essential list is
+//! added in bulk, too.
 //!
 //! Source: Turtle and Flood, "Query Evaluation: Strategies and Optimizations", 1995 (MaxScore); the bulk form follows
 //! Lucene's `MaxScoreBulkScorer`.
@@ -36,31 +35,30 @@ const MAX_WINDOW_DOCS: usize = 1 << 16;
 /// The documents of small windows: 16 KiB of accumulators, half of a common L1 cache.
 const MIN_WINDOW_DOCS: usize = 1 << 12;
 
-/// A window should be large enough for so many postings, or a visit of every list costs more than they do.
+/// A window should hold at least this number of postings, to amortise a visit of every list.
 const POSTINGS_PER_WINDOW: usize = 512;
 
-/// Documents that one bit of the touched mask stands for.
+/// Documents per bit of the touched mask.
 const CHUNK_DOCS: usize = 16;
 
-/// So many postings in bulk cost as much as one look-up through blocks.
+/// One look-up through blocks costs as much as this number of postings in bulk.
 const POSTINGS_PER_LOOK_UP: usize = 3;
 
-/// How many documents windows should have, a power of two, if so many postings of a collection are to be scored.
+/// The number of documents per window, a power of two, if `postings` of the collection are to be scored.
 pub(crate) fn window_docs(postings: usize, num_docs: usize) -> usize {
     let docs = POSTINGS_PER_WINDOW * num_docs / postings.max(1);
     docs.clamp(MIN_WINDOW_DOCS, MAX_WINDOW_DOCS).next_power_of_two()
 }
 
-/// Scratch memory for scoring windows, kept from query to query.
 #[derive(Debug)]
 pub(crate) struct WindowScorer {
-    /// At least one a term.
+    /// At least one per term.
     decoded: Vec<DecodedBlock>,
     /// All zero between windows.
     accumulators: Box<[f32; MAX_WINDOW_DOCS]>,
     touched: Touched,
     candidates: Candidates<MAX_WINDOW_DOCS>,
-    /// `before[i]`: the bounds of terms before i; `from[i]`: of term i and those after it.
+    /// `before[i]` sums the bounds of terms before i; `from[i]` those of term i and later ones.
     before: Vec<f32>,
     from: Vec<f32>,
 }
@@ -79,7 +77,7 @@ impl Default for WindowScorer {
 }
 
 impl WindowScorer {
-    /// Forgets the lists of the query before; `num_terms` of the next.
+    /// Drops the lists of the last query and makes room for `num_terms`.
     pub(crate) fn reset(&mut self, num_terms: usize) {
         if self.decoded.len() < num_terms {
             self.decoded.resize_with(num_terms, DecodedBlock::default);
@@ -93,8 +91,7 @@ impl WindowScorer {
 
     /// Offers every document of the window that can enter, in ascending order.
     ///
-    /// One body is compiled twice, for every x86-64 and for those with AVX2; both give the same bits, as the compiler
-    /// may not reorder or fuse float operations.
+    /// One body is compiled twice, with AVX2 and without; both give the same bits.
     pub(crate) fn score(
         &mut self,
         terms: &[Term<'_>],
@@ -105,7 +102,7 @@ impl WindowScorer {
     ) {
         #[cfg(target_arch = "x86_64")]
         if Avx2::detect().is_some() {
-            // SAFETY: the processor has these features, as has just been asked.
+            // SAFETY: `detect` found these processor features.
             return unsafe { self.score_avx2(terms, norms, window, threshold, best) };
         }
         self.score_any(terms, norms, window, threshold, best);
@@ -156,7 +153,7 @@ impl WindowScorer {
             self.stream(first, essential, &terms[first], norms, window, threshold);
         } else {
             for i in (first..essential).filter(|&i| bounds[i] > 0.0) {
-                // What a block of this list must bring for its documents to stay in the race.
+                // The bound that a block of this list must exceed for its documents to stay candidates.
                 let needed = threshold.pruning() - (self.before[i] + self.from[i + 1]);
                 self.accumulate(i, &terms[i], norms, window, needed);
             }
@@ -177,7 +174,7 @@ impl WindowScorer {
         }
     }
 
-    /// The only essential list inside the window: its postings themselves are the candidates.
+    /// Takes the postings of the only essential list inside the window as candidates.
     #[inline(always)]
     fn stream(
         &mut self,
@@ -204,13 +201,13 @@ impl WindowScorer {
         }
     }
 
-    /// Adds the shares of a list's postings inside the window to the accumulators, but for blocks with a bound
-    /// of at most `needed`.
+    /// Adds the shares of a list's postings inside the window to the accumulators, except blocks with a bound of at
+    /// most `needed`.
     #[inline(always)]
     fn accumulate(&mut self, i: usize, term: &Term<'_>, norms: &[f32], window: &Window<'_>, needed: f32) {
         let Self { decoded, accumulators, touched, .. } = self;
         let decoded = &mut decoded[i];
-        // The remainder never changes the value; it shows the compiler that the index is in range.
+        // The remainder changes no value; it proves to the compiler that the index is in range.
         let offset = |doc: u32| (doc - window.start) as usize % MAX_WINDOW_DOCS;
         let mut block = window.first_blocks[i] as usize;
         while let Some(run) = decoded.next_run(term, norms, window, needed, &mut block) {
@@ -220,7 +217,7 @@ impl WindowScorer {
             }
             let (first, last) = (offset(docs[0]) / CHUNK_DOCS, offset(docs[docs.len() - 1]) / CHUNK_DOCS);
             if 2 * (last - first) < docs.len() {
-                // Dense: hardly a chunk between the first and the last is left out.
+                // Dense: nearly all chunks between the first and the last are touched.
                 touched.add_range(first, last);
             } else {
                 docs.iter().for_each(|&doc| touched.add(offset(doc) / CHUNK_DOCS));
@@ -228,7 +225,7 @@ impl WindowScorer {
         }
     }
 
-    /// Makes candidates of the window's documents with a sum above `needed`, at least 0, and clears the accumulators.
+    /// Makes candidates of the window's documents with a sum above `needed` (at least 0), and clears the accumulators.
     #[inline(always)]
     fn collect(&mut self, window: &Window<'_>, needed: f32) {
         let Self { accumulators, touched, candidates, .. } = self;
@@ -276,7 +273,7 @@ impl WindowScorer {
     }
 }
 
-/// Which chunks of accumulators are not zero.
+/// The chunks of accumulators that are not zero.
 #[derive(Debug)]
 struct Touched {
     /// Bit i % 64 of word i / 64 stands for chunk i.
@@ -284,13 +281,11 @@ struct Touched {
 }
 
 impl Touched {
-    /// Adds chunk `chunk`.
     #[inline(always)]
     fn add(&mut self, chunk: usize) {
         self.words[chunk / 64] |= 1 << (chunk % 64);
     }
 
-    /// Adds the chunks from `first` to `last`.
     #[inline(always)]
     fn add_range(&mut self, first: usize, last: usize) {
         for word in first / 64..=last / 64 {
@@ -300,13 +295,13 @@ impl Touched {
         }
     }
 
-    /// Words for the chunks of a window.
     #[inline(always)]
     fn num_words(window: &Window<'_>) -> usize {
         ((window.end - window.start) as usize).div_ceil(64 * CHUNK_DOCS)
     }
 
-    /// The first document, counted from the window's start, of each chunk of word `number`, ascending; forgets them.
+    /// Removes the chunks of word `number` and returns the first document of each, relative to the window's start.
+
     #[inline(always)]
     fn take(&mut self, number: usize) -> impl Iterator<Item = usize> + use<> {
         let mut bits = std::mem::take(&mut self.words[number]);
