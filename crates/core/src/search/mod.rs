@@ -33,7 +33,6 @@ pub struct Hit {
 
 /// The most batches that a GPU's [`Pipeline`] holds.
 pub const PIPELINE_DEPTH: usize = 4;
-
 /// The largest `k` that executors take; a GPU takes fewer.
 pub const MAX_K: usize = 10_000;
 
@@ -111,6 +110,19 @@ pub struct Execution {
     /// Microseconds in which the calling thread prepared requests and read answers, if measured. Waiting is not
     /// included.
     pub host_us: Option<f64>,
+}
+
+/// Sizes and time of an index upload.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct UploadReport {
+    /// Device memory of lists and norms in bytes.
+    pub device_bytes: u64,
+    /// Host memory of host-resident rows, which kernels read across the bus, in bytes.
+    pub host_bytes: u64,
+    /// Bytes copied to the device.
+    pub copied_bytes: u64,
+    /// Seconds from the first copy to the last written list.
+    pub seconds: f64,
 }
 
 /// One query of a batch. A batch may mix modes and values of k.

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{ExecError, Execution, Executor, Hit};
 use crate::base::ids::DeviceId;
 use crate::base::machine::Class;
 use crate::index::{Bm25, Index};
 use crate::query::{Mode, Query};
+pub use crate::search::UploadReport;
 use crate::search::device::{GpuError, NOT_BUILT};
+use crate::search::{ExecError, Execution, Executor, Hit};
 
 /// A GPU executor, which this build cannot construct.
 #[derive(Debug)]
@@ -25,19 +26,6 @@ impl GpuMemory {
     }
 }
 
-/// Sizes and time of an index upload.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct UploadReport {
-    /// Device memory of the index in bytes.
-    pub device_bytes: u64,
-    /// Host memory of the index that kernels read across the bus, in bytes.
-    pub host_bytes: u64,
-    /// Bytes copied to the device.
-    pub copied_bytes: u64,
-    /// Seconds from the first copy to the last written list.
-    pub seconds: f64,
-}
-
 impl GpuExecutor {
     /// Reports that this build has no GPU support.
     ///
@@ -45,14 +33,6 @@ impl GpuExecutor {
     /// Always [`GpuError::NoGpu`].
     pub fn new(_: &Arc<Index>, _: Bm25) -> Result<Self, ExecError> {
         Err(GpuError::NoGpu(NOT_BUILT.to_owned()).into())
-    }
-
-    /// Reports that this build has no GPU support.
-    ///
-    /// # Errors
-    /// Always [`GpuError::NoGpu`].
-    pub fn with_progress(index: &Arc<Index>, bm25: Bm25, _: &dyn Fn(u64, u64)) -> Result<Self, ExecError> {
-        Self::new(index, bm25)
     }
 
     /// Reports that this build has no GPU support.

@@ -88,7 +88,6 @@ impl TopK {
         }
     }
 
-    /// Keeps the k best of at least k keys.
     #[inline(never)]
     fn select(&mut self) {
         let (_, &mut least, _) = self.keys.select_nth_unstable_by(self.k - 1, |a, b| b.cmp(a));

@@ -4,10 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::algorithm::Algorithm;
-use super::and::Conjunction;
-use super::blocks::{ImpactBounds, Term};
-use super::or::{Exhaustive, PrunedOr};
-use super::scoring::fits_u16;
+use super::and::conjunction::Conjunction;
+use super::blocks::term::{ImpactBounds, Term};
+use super::or::exhaustive::Exhaustive;
+use super::or::pruned::PrunedOr;
+use super::scoring::accumulator::fits_u16;
 use crate::base::ids::DocId;
 use crate::base::machine::Class;
 use crate::files::this_machine;
@@ -138,33 +139,26 @@ pub(crate) fn needs_or(found: usize, k: usize, terms: usize) -> bool {
     found < k && terms > 1
 }
 
-/// One pass over the lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pass {
-    /// Takes documents in all lists.
     And,
-    /// Takes documents in any list.
     Or,
 }
 
 pub(crate) const ALL_DOCS: Range<DocId> = DocId(0)..DocId::END;
 
 impl CpuExecutor {
-    /// Runs one pass over all documents. The result is in `scratch.best`.
     fn run(&mut self, query: &Query, pass: Pass, k: usize) {
         self.best().reset(k);
         self.search_range(&query.terms, pass, ALL_DOCS);
     }
 
-    /// The best documents since the last reset.
     pub(crate) fn best(&mut self) -> &mut TopK {
         &mut self.scratch.best
     }
 
     /// Runs one pass over the documents of `range` and offers them to [`best`](Self::best). Consecutive ranges together
-    /// give the bits of one pass over all documents.
-    ///
-    /// Panics if there is no term, or more than [`Query::MAX_TERMS`].
+    /// give the bits of one pass over all documents. Panics if there is no term, or more than [`Query::MAX_TERMS`].
     pub(crate) fn search_range(&mut self, terms: &[QueryTerm], pass: Pass, range: Range<DocId>) {
         assert!((1..=Query::MAX_TERMS).contains(&terms.len()), "a query of {} terms", terms.len());
         terms.iter().for_each(|term| self.index.prefetch(term.term));
@@ -201,7 +195,6 @@ fn prepare<'a>(index: &'a Index, bm25: Bm25, bounds: ImpactBounds, term: &QueryT
 }
 
 impl Scratch {
-    /// Offers the documents of `range` in this pass to `best`.
     fn search(&mut self, terms: &[Term<'_>], pass: Pass, range: Range<DocId>, norms: &[f32]) {
         let Self { conjunction, exhaustive, impacts, pruned, best } = self;
         if pass == Pass::And {

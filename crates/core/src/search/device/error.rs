@@ -65,7 +65,6 @@ mod of_the_driver {
         }
     }
 
-    /// The driver's name and explanation of an error.
     fn describe(error: &DriverError) -> String {
         let text = |text: Result<&CStr, DriverError>| text.map(|t| t.to_string_lossy().into_owned());
         match (text(error.error_name()), text(error.error_string())) {

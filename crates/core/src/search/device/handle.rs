@@ -5,7 +5,8 @@ use std::sync::Arc;
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::driver::{CudaContext, CudaStream, sys};
 
-use super::{GpuError, GpuInfo};
+use super::GpuInfo;
+use super::error::GpuError;
 use crate::base::ids::DeviceId;
 
 /// The oldest driver that reads the kernels, in CUDA's encoding of versions: 12.4.
@@ -66,8 +67,7 @@ impl Device {
             // another.
             unsafe { context.disable_event_tracking() };
             context.bind_to_thread()?;
-            // GPUs without this hint are not slower.
-            // SAFETY: the call concerns this thread's context only.
+            // GPUs without this hint are not slower. SAFETY: the call concerns this thread's context only.
             let _ = unsafe { sys::cuCtxSetLimit(sys::CUlimit::CU_LIMIT_MAX_L2_FETCH_GRANULARITY, L2_FETCH_BYTES) };
             let info = GpuInfo {
                 ordinal,

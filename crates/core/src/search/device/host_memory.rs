@@ -9,13 +9,11 @@ use std::mem::MaybeUninit;
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use cudarc::driver::{DriverError, PinnedHostSlice};
 
-use super::Device;
+use super::handle::Device;
 
-/// Host memory that the GPU writes and reads.
 #[derive(Debug)]
 pub(crate) struct HostMemory {
     address: u64,
-    /// The allocation.
     owner: Owner,
 }
 
@@ -46,7 +44,6 @@ impl HostMemory {
         Ok(Self { address: pages.as_mut_ptr()? as u64, owner: Owner::Small { _pages: pages } })
     }
 
-    /// The address for the GPU.
     pub(crate) fn address(&self) -> u64 {
         self.address
     }

@@ -2,7 +2,10 @@
 
 use cudarc::driver::PushKernelArg;
 
-use super::{Device, GpuError, HostMemory, Images, Module, shape};
+use super::error::GpuError;
+use super::handle::Device;
+use super::host_memory::HostMemory;
+use super::module::{Images, Module, shape};
 
 const IMAGES: Images = Images {
     what: "the kernel that reads the host's memory",
@@ -11,11 +14,9 @@ const IMAGES: Images = Images {
 };
 /// Threads per block, equal to the compiled kernel's.
 const THREADS: u32 = 256;
-/// Thread blocks per multiprocessor.
 const BLOCKS: u32 = 8;
 /// Bytes per read of a thread.
 const THREAD_BYTES: usize = 16;
-/// Reads per thread.
 const READS: u32 = 32;
 /// The range of the reads, many times larger than caches and translation buffers.
 const ARRAY_BYTES: usize = 1 << 30;

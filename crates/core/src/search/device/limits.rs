@@ -6,8 +6,10 @@ use std::time::Instant;
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DriverError};
 use cudarc::nvrtc::Ptx;
 
+use super::error::GpuError;
+use super::handle::Device;
 use super::host_reads::HostReads;
-use super::{Device, GpuError, shape};
+use super::module::shape;
 use crate::base::ids::DeviceId;
 use crate::base::quantile::median;
 
@@ -17,7 +19,6 @@ const COPY_WORDS: usize = 1 << 28;
 const HOST_COPY_BYTES: [usize; 4] = [10_000, 1 << 20, 16 << 20, 256 << 20];
 /// Timed launches, each waited for or in a row.
 const LAUNCHES: usize = 1000;
-
 /// A kernel without work, in PTX, which shows the cost of a launch.
 const NOTHING_PTX: &str = "\
 .version 7.0

@@ -13,13 +13,14 @@
 //! The driver is loaded on demand. A build without the feature `gpu` contains only the errors and reports that no GPU
 //! is usable.
 
+use crate::base::ids::DeviceId;
+
 mod error;
-mod info;
 
 #[cfg(feature = "gpu")]
 mod handle;
 #[cfg(feature = "gpu")]
-mod host_memory;
+pub(crate) mod host_memory;
 #[cfg(feature = "gpu")]
 mod host_reads;
 #[cfg(feature = "gpu")]
@@ -28,30 +29,31 @@ mod limits;
 mod module;
 #[cfg(feature = "gpu")]
 mod pinned;
-#[cfg(all(feature = "gpu", test))]
-mod reservation;
 #[cfg(feature = "gpu")]
-mod staging;
+pub(crate) mod staging;
 
 pub use error::GpuError;
-pub use info::GpuInfo;
-
 #[cfg(feature = "gpu")]
-pub use handle::Device;
-#[cfg(feature = "gpu")]
-pub use handle::list_gpus;
-#[cfg(feature = "gpu")]
-pub(crate) use host_memory::HostMemory;
+pub use handle::{Device, list_gpus};
 #[cfg(feature = "gpu")]
 pub use limits::DeviceLimits;
 #[cfg(feature = "gpu")]
 pub use module::{Images, Module, shape};
 #[cfg(feature = "gpu")]
 pub use pinned::Pinned;
-#[cfg(all(feature = "gpu", test))]
-pub(crate) use reservation::Reservation;
-#[cfg(feature = "gpu")]
-pub(crate) use staging::{STAGING_WORDS, Staging};
+
+/// A GPU of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GpuInfo {
+    /// The ordinal. `CUDA_VISIBLE_DEVICES` selects and renumbers GPUs.
+    pub ordinal: DeviceId,
+    /// The driver's name of the GPU.
+    pub name: String,
+    /// Device memory in bytes.
+    pub memory_bytes: u64,
+    /// Compute capability, major and minor.
+    pub capability: (i32, i32),
+}
 
 /// The reason why a build without the feature `gpu` has no GPU.
 #[cfg(not(feature = "gpu"))]

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use cudarc::driver::{CudaFunction, CudaModule, CudaStream, LaunchConfig};
 use cudarc::nvrtc::Ptx;
 
-use super::{Device, GpuError};
+use super::error::GpuError;
+use super::handle::Device;
 
 /// The output of `kernels/build.py` for one compile unit.
 #[derive(Clone, Copy, Debug)]

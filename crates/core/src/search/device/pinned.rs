@@ -6,7 +6,7 @@ use cudarc::driver::sys::{
 };
 use cudarc::driver::{DeviceRepr, DriverError, PinnedHostSlice, ValidAsZeroBits};
 
-use super::Device;
+use super::handle::Device;
 
 /// Numbers in page-locked memory.
 ///

@@ -6,19 +6,19 @@
 use bytemuck::{Pod, Zeroable};
 use cudarc::driver::DeviceRepr;
 
-use super::accepted::MAX_TERMS;
-
+/// The most terms of a query, `MAX_TERMS` in tandem.cuh.
+pub const MAX_TERMS: usize = 64;
+/// The largest `k`, `MAX_K` in tandem.cuh.
+pub const MAX_K: usize = 1000;
 /// The most results that a warp sorts. Thread blocks sort those of larger queries.
 pub(crate) const WARP_K: usize = 128;
 /// The terms of nearly every query. A kernel with parameters for no more than these starts sooner.
 pub(crate) const FEW_TERMS: usize = 8;
-/// Bins of the histogram of candidates' scores.
 pub(crate) const SCORE_BINS: usize = 512;
 /// Directory words per block of a long list.
 pub(crate) const DIRECTORY_STRIDE: u64 = 18;
 /// The shift of a short list (less than a block), which has no directory.
 pub(crate) const NO_DIRECTORY: u32 = 32;
-/// The reciprocal of the relative slack of bounds for roundings, explained in tandem.cuh.
 pub(crate) const SLACK_PARTS: u32 = 65536;
 /// In place of a number of results: the candidates exceeded their capacity.
 pub(crate) const TOO_MANY: u64 = u64::MAX - 1;
@@ -217,22 +217,17 @@ pub(crate) struct StateArgument {
     bins: [u32; SCORE_BINS],
 }
 
-// SAFETY: each type below consists of plain words in C layout, with the sizes of the kernels' types.
-unsafe impl DeviceRepr for PartArgument {}
-// SAFETY: see `PartArgument`.
-unsafe impl DeviceRepr for ListsArgument {}
-// SAFETY: see `PartArgument`.
-unsafe impl DeviceRepr for BlockArgument {}
-// SAFETY: see `PartArgument`.
+/// Passes plain words in C layout, with the sizes of the kernels' types, to kernels.
+macro_rules! device_repr {
+    ($($t:ty),*) => {
+        // SAFETY: the types below meet this condition.
+        $(unsafe impl DeviceRepr for $t {})*
+    };
+}
+device_repr!(PartArgument, ListsArgument, BlockArgument, BatchArgument, SmallInput, RunArgument, StateArgument);
+
+// SAFETY: it consists of plain words in C layout, with the size of the kernels' type.
 unsafe impl<const TERMS: usize> DeviceRepr for LoneArgument<TERMS> {}
-// SAFETY: see `PartArgument`.
-unsafe impl DeviceRepr for BatchArgument {}
-// SAFETY: see `PartArgument`.
-unsafe impl DeviceRepr for SmallInput {}
-// SAFETY: see `PartArgument`.
-unsafe impl DeviceRepr for RunArgument {}
-// SAFETY: see `PartArgument`.
-unsafe impl DeviceRepr for StateArgument {}
 // SAFETY: zeros are the state of a query that has not begun.
 unsafe impl cudarc::driver::ValidAsZeroBits for StateArgument {}
 // SAFETY: zeros are the state of a batch that has not begun.

@@ -22,10 +22,13 @@ use super::share::DriverShares;
 use super::terms::TermTable;
 use crate::query::Mode;
 use crate::search::Request;
+use crate::search::device::Device;
 
 /// Candidates per query. Queries with more, which are rare with seeds, run again alone.
 const CANDIDATES: usize = 4096;
 const CANDIDATES_A_RESULT: usize = 16;
+/// Warps of list kernels that a multiprocessor holds at once.
+const WARPS_A_MULTIPROCESSOR: u32 = 32;
 /// Words for the postings scored and the start and end of a batch.
 const END: usize = 3;
 /// The most blocks in the lists of a batch of several queries, so that 32 bits count the items of a launch.
@@ -38,14 +41,11 @@ const SAMPLED_TILES: u32 = 4;
 /// The least `k` for sampling. For fewer results the first tiles of a single launch find as good a threshold.
 const SAMPLED_K: u32 = 64;
 
-/// Capacity of the buffers of a batch.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
+pub(crate) struct BatchCapacity {
     /// Queries, and second stages of queries.
     pub(crate) entries: usize,
-    /// Words of the input.
     pub(crate) input_words: usize,
-    /// Words of the results.
     pub(crate) result_words: usize,
     /// Candidates of all queries together.
     pub(crate) candidates: usize,
@@ -53,25 +53,29 @@ pub(crate) struct Room {
     pub(crate) is_for_one: bool,
 }
 
-/// The parallelism of the device.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Machine {
+pub(crate) struct Parallelism {
     pub(crate) warps: u32,
     pub(crate) multiprocessors: u32,
 }
 
-/// A planned request of a batch, in request order.
+impl Parallelism {
+    pub(crate) fn of(device: &Device) -> Self {
+        Self { warps: device.multiprocessors * WARPS_A_MULTIPROCESSOR, multiprocessors: device.multiprocessors }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Planned {
     pub(crate) plan: Plan,
     /// Its first term among those of the batch.
     pub(crate) first_term: u32,
-    pub(crate) place: Place,
+    pub(crate) place: AnswerSource,
 }
 
 /// The source of a request's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum AnswerSource {
     /// The request has no term and no results.
     Nowhere,
     /// The batch writes it from this word of the results on.
@@ -80,10 +84,8 @@ pub(crate) enum Place {
     Alone,
 }
 
-/// The launches of one batch with their arguments.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Launches {
-    /// Words of the input.
     pub(crate) input_len: usize,
     /// Whether the input is a kernel parameter.
     pub(crate) is_small: bool,
@@ -101,7 +103,6 @@ impl Launches {
     }
 }
 
-/// A batch under construction. Its memory is reused.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub(crate) planned: Vec<Planned>,
@@ -115,23 +116,18 @@ pub(crate) struct Batch {
     tiles: u32,
     sampled_tiles: u32,
     num_blocks: u64,
-    /// Result words in use.
     result_words: usize,
     candidates: usize,
-    /// Number of queries that the batch answers.
     num_answered: u32,
 }
 
-/// Capacity that a query needs.
 struct Needs {
-    /// Blocks of driving lists.
     num_blocks: u64,
     candidates: usize,
     result_words: usize,
 }
 
-/// Candidates to reserve for a query.
-fn candidates(plan: &Plan, num_docs: u32, tiles: u32, room: &Room) -> usize {
+fn candidates(plan: &Plan, num_docs: u32, tiles: u32, room: &BatchCapacity) -> usize {
     let k = plan.query.k as usize;
     let most = num_docs.max(1) as usize;
     let by_lists = CANDIDATES + CANDIDATES_A_RESULT * k;
@@ -164,8 +160,8 @@ impl Batch {
         table: &TermTable,
         &Request { query, mode, k }: &Request<'_>,
         pruning: Pruning,
-        room: &Room,
-        machine: Machine,
+        room: &BatchCapacity,
+        machine: Parallelism,
     ) -> bool {
         let first_term = self.terms.len();
         let plan = Plan::new(table, query, mode, k, pruning, &mut self.terms);
@@ -178,13 +174,13 @@ impl Batch {
         plan: Plan,
         first_term: usize,
         num_docs: u32,
-        room: &Room,
-        machine: Machine,
+        room: &BatchCapacity,
+        machine: Parallelism,
     ) -> bool {
         let planned = |place| Planned { plan, first_term: first_term as u32, place };
         let terms_of = &self.terms[first_term..];
         if terms_of.is_empty() {
-            self.planned.push(planned(Place::Nowhere));
+            self.planned.push(planned(AnswerSource::Nowhere));
             return true;
         }
         let by_tiles = plan.by_tiles;
@@ -200,13 +196,13 @@ impl Batch {
         };
         if !self.has_room(&needs, terms_of.len(), room, machine) {
             if self.entries.is_empty() {
-                self.planned.push(planned(Place::Alone));
+                self.planned.push(planned(AnswerSource::Alone));
                 return true;
             }
             self.terms.truncate(first_term);
             return false;
         }
-        self.planned.push(planned(Place::At(self.result_words as u32)));
+        self.planned.push(planned(AnswerSource::At(self.result_words as u32)));
         let last = self.add_entries(&plan, first_term, needs.candidates);
         if by_tiles {
             self.add_tiles(last, tiles, machine);
@@ -219,7 +215,7 @@ impl Batch {
     }
 
     /// Whether a query with `num_terms` terms fits.
-    fn has_room(&self, needs: &Needs, num_terms: usize, room: &Room, machine: Machine) -> bool {
+    fn has_room(&self, needs: &Needs, num_terms: usize, room: &BatchCapacity, machine: Parallelism) -> bool {
         self.entries.len() + 2 <= room.entries
             && self.candidates + needs.candidates <= room.candidates
             && self.result_words + needs.result_words + END <= room.result_words
@@ -268,7 +264,7 @@ impl Batch {
         last
     }
 
-    fn add_tiles(&mut self, number: u32, tiles: u32, machine: Machine) {
+    fn add_tiles(&mut self, number: u32, tiles: u32, machine: Parallelism) {
         let entry = &mut self.entries[number as usize];
         let terms = &self.terms[entry.query.first_term as usize..];
         let postings: u64 = terms.iter().map(|term| u64::from(term.doc_freq)).sum();
@@ -286,7 +282,7 @@ impl Batch {
     }
 
     /// Upper bound of the input words with one more query of `more_terms` terms and `more_blocks` blocks.
-    fn input_words(&self, more_terms: usize, more_blocks: u64, machine: Machine) -> usize {
+    fn input_words(&self, more_terms: usize, more_blocks: u64, machine: Parallelism) -> usize {
         let entries = self.entries.len() + 2;
         let drivers = self.first.len() + self.second.len() + 2 * more_terms;
         let hints = 2 * DriverShares::most_hints(entries, self.num_blocks + more_blocks, drivers, machine.warps);
@@ -311,7 +307,7 @@ impl Batch {
     }
 
     /// Assigns work to warps and returns the launches. [`Batch::write`] then writes the input.
-    pub(crate) fn finish(&mut self, machine: Machine) -> Launches {
+    pub(crate) fn finish(&mut self, machine: Parallelism) -> Launches {
         let is_small = self.is_small();
         self.first.share_out(&mut self.entries, machine.warps, !is_small);
         self.second.share_out(&mut self.entries, machine.warps, !is_small);
@@ -359,7 +355,6 @@ impl Batch {
         launches
     }
 
-    /// Writes the input in order.
     pub(crate) fn write(&self, launches: &Launches, input: &mut [u32]) {
         let mut len = 0;
         append(input, &mut len, &self.entries);
@@ -396,11 +391,10 @@ mod tests {
     use super::super::plan::tests::plan;
     use super::*;
 
-    const ROOM: Room =
-        Room { entries: 64, input_words: 1 << 16, result_words: 4000, candidates: 400_000, is_for_one: false };
-    const MACHINE: Machine = Machine { warps: 4224, multiprocessors: 132 };
+    const ROOM: BatchCapacity =
+        BatchCapacity { entries: 64, input_words: 1 << 16, result_words: 4000, candidates: 400_000, is_for_one: false };
+    const MACHINE: Parallelism = Parallelism { warps: 4224, multiprocessors: 132 };
 
-    /// Adds a query with lists of these lengths and bounds.
     fn add(batch: &mut Batch, lists: &[(u32, f32)], mode: Mode, k: usize) -> bool {
         let (mut plan, terms) = plan(lists, 0.5, mode);
         plan.query.k = k as u32;
@@ -460,7 +454,10 @@ mod tests {
         // A query above the capacity of a batch runs alone; a query without terms does not run.
         assert!(add(&mut batch, &[(400_000, 1.0); 12], Mode::Or, 5000));
         assert!(add(&mut batch, &[], Mode::Or, 10));
-        assert_eq!(batch.planned.iter().map(|one| one.place).collect::<Vec<_>>(), [Place::Alone, Place::Nowhere]);
+        assert_eq!(
+            batch.planned.iter().map(|one| one.place).collect::<Vec<_>>(),
+            [AnswerSource::Alone, AnswerSource::Nowhere]
+        );
         assert!(batch.is_empty());
     }
 }

@@ -17,19 +17,19 @@ use std::time::Instant;
 
 use cudarc::driver::DriverError;
 
-use super::accepted::check;
-use super::batch::{Place, Room};
+use super::batch::{AnswerSource, BatchCapacity};
 use super::lists::DeviceLists;
 use super::lone::LoneRunner;
-use super::slot::{End, Slot, Taken};
+use super::plan::check;
+use super::slot::{BatchEnd, QueryOutcome, Slot};
 use super::tiered::GpuMemory;
-use super::upload::{UploadOptions, UploadReport};
+use super::upload::UploadOptions;
 use crate::base::ids::DeviceId;
 use crate::base::machine::Class;
 use crate::index::{Bm25, Index};
 use crate::query::{Mode, Query};
 use crate::search::device::{Device, GpuError};
-use crate::search::{Answers, ExecError, Execution, Executor, Hit, PIPELINE_DEPTH, Pipeline, Request};
+use crate::search::{Answers, ExecError, Execution, Executor, Hit, PIPELINE_DEPTH, Pipeline, Request, UploadReport};
 
 /// The most chunks in flight.
 const SLOTS: usize = 6;
@@ -37,10 +37,9 @@ const SLOTS: usize = 6;
 const CHUNKS: usize = 3;
 /// The least requests of a chunk, which takes precedence over [`CHUNKS`].
 const SMALL_CHUNK: usize = 128;
-/// The most requests of a chunk.
 const MAX_CHUNK: usize = 1024;
 /// The capacity of a chunk: candidates of about a thousand queries with ten results each.
-const CHUNK_ROOM: Room = Room {
+const CHUNK_ROOM: BatchCapacity = BatchCapacity {
     entries: 2 * MAX_CHUNK,
     input_words: 1 << 19,
     result_words: 1 << 18,
@@ -59,16 +58,13 @@ pub struct GpuExecutor {
     slots: Vec<Slot>,
     next_slot: usize,
     slots_in_use: usize,
-    /// Batches in flight, oldest first.
-    flights: VecDeque<Flight>,
-    /// Reusable answers.
+    flights: VecDeque<BatchInFlight>,
     spare: Vec<Answers>,
     postings_scored: u64,
 }
 
-/// A batch in flight.
 #[derive(Debug, Default)]
-struct Flight {
+struct BatchInFlight {
     len: usize,
     /// Unread slots.
     slots: VecDeque<usize>,
@@ -82,9 +78,9 @@ struct Flight {
     lost: Option<String>,
 }
 
-impl Flight {
+impl BatchInFlight {
     /// Adds the time of a chunk, which may overlap the one before.
-    fn add(&mut self, end: End) {
+    fn add(&mut self, end: BatchEnd) {
         self.device_ns += end.ended_ns.saturating_sub(end.began_ns.max(self.ended_ns));
         self.ended_ns = self.ended_ns.max(end.ended_ns);
         self.scored += end.scored;
@@ -97,18 +93,10 @@ impl GpuExecutor {
     /// # Errors
     /// [`GpuError::NoGpu`] if there is none to use, [`GpuError::DoesNotFit`] if its memory is too small.
     pub fn new(index: &Arc<Index>, bm25: Bm25) -> Result<Self, ExecError> {
-        Self::with_progress(index, bm25, &|_, _| ())
+        Self::on_device(DeviceId(0), index, bm25, None, &|_, _| ())
     }
 
-    /// Like [`GpuExecutor::new`]. `progress` gets the bytes copied and the bytes in total.
-    ///
-    /// # Errors
-    /// See [`GpuExecutor::new`].
-    pub fn with_progress(index: &Arc<Index>, bm25: Bm25, progress: &dyn Fn(u64, u64)) -> Result<Self, ExecError> {
-        Self::on_device(DeviceId(0), index, bm25, None, progress)
-    }
-
-    /// Like [`GpuExecutor::with_progress`], on the given GPU and with at most `memory` of the index in its memory.
+    /// Like [`GpuExecutor::new`], on the given GPU and with at most `memory` of the index in its memory. `progress` gets the bytes copied and the bytes in total.
     ///
     /// # Errors
     /// See [`GpuExecutor::new`]. [`GpuError::BadBudget`] if the budget is too small or exceeds free memory.
@@ -154,7 +142,7 @@ impl GpuExecutor {
     /// Sizes and time of the index upload.
     #[must_use]
     pub fn upload_report(&self) -> UploadReport {
-        self.lone.lists.report
+        self.lone.lists.uploaded.report
     }
 
     /// Sets the pruning rules, to measure their effect. Answers stay the same.
@@ -182,7 +170,7 @@ impl GpuExecutor {
         batch.iter().try_for_each(|request| check(request.query, request.k))?;
         self.lone.check(|| doing(batch.len(), 0))?;
         let answers = self.spare.pop().unwrap_or_default();
-        let mut flight = Flight { len: batch.len(), answers, ..Flight::default() };
+        let mut flight = BatchInFlight { len: batch.len(), answers, ..BatchInFlight::default() };
         flight.answers.clear();
         self.flights.push_back(flight);
         let chunk_len = batch.len().div_ceil(CHUNKS).clamp(SMALL_CHUNK, MAX_CHUNK);
@@ -267,7 +255,7 @@ impl GpuExecutor {
     }
 
     /// Replaces `answers` by those of a read batch.
-    fn finish(&mut self, mut flight: Flight, answers: &mut Answers) -> Result<Execution, ExecError> {
+    fn finish(&mut self, mut flight: BatchInFlight, answers: &mut Answers) -> Result<Execution, ExecError> {
         if let Some(message) = flight.lost {
             return Err(GpuError::Failed { doing: doing(flight.len, 0), message }.into());
         }
@@ -278,7 +266,6 @@ impl GpuExecutor {
     }
 }
 
-/// The reason why a slot could not be read.
 enum ReadError {
     Driver(DriverError),
     Fault(String),
@@ -293,7 +280,7 @@ impl From<DriverError> for ReadError {
 }
 
 /// Waits for a slot's results and appends them to its batch's answers.
-fn read_slot(slot: &mut Slot, lone: &mut LoneRunner, flight: &mut Flight) -> Result<(), ReadError> {
+fn read_slot(slot: &mut Slot, lone: &mut LoneRunner, flight: &mut BatchInFlight) -> Result<(), ReadError> {
     if slot.batch.planned.len() > READ_AT_ONCE {
         while !slot.has_ended() {
             slot.spin()?;
@@ -305,22 +292,22 @@ fn read_slot(slot: &mut Slot, lone: &mut LoneRunner, flight: &mut Flight) -> Res
         let planned = slot.batch.planned[number];
         let k = planned.plan.query.k as usize;
         let taken = match planned.place {
-            Place::At(word) => slot.take_results(word as usize, k, &mut hits)?,
-            Place::Alone => Taken::TooMany,
-            Place::Nowhere => {
+            AnswerSource::At(word) => slot.take_results(word as usize, k, &mut hits)?,
+            AnswerSource::Alone => QueryOutcome::TooMany,
+            AnswerSource::Nowhere => {
                 hits.clear();
-                Taken::Hits
+                QueryOutcome::Hits
             }
         };
         match taken {
-            Taken::Hits => {}
-            Taken::TooMany => {
+            QueryOutcome::Hits => {}
+            QueryOutcome::TooMany => {
                 let first = planned.first_term as usize;
                 let terms = &slot.batch.terms[first..first + planned.plan.query.num_terms as usize];
-                let device_us = lone.run(&planned.plan, terms, &mut hits).map_err(ReadError::Alone)?;
+                let device_us = lone.run(&planned.plan, terms, "of a batch", &mut hits).map_err(ReadError::Alone)?;
                 flight.device_ns += (device_us * 1e3) as u64;
             }
-            Taken::Fault(message) => return Err(ReadError::Fault(format!("{message}, query {number}"))),
+            QueryOutcome::Fault(message) => return Err(ReadError::Fault(format!("{message}, query {number}"))),
         }
         flight.answers.push(&hits);
     }
@@ -378,7 +365,7 @@ impl Executor for GpuExecutor {
 
     fn device(&self) -> String {
         let name = &self.lone.device.info.name;
-        match self.lone.lists.report {
+        match self.lone.lists.uploaded.report {
             UploadReport { host_bytes: 0, .. } => name.clone(),
             UploadReport { device_bytes, host_bytes, .. } => {
                 let mb = |bytes: u64| bytes as f64 / 1e6;
@@ -504,7 +491,7 @@ mod tests {
         let mut terms = Vec::new();
         let plan = Plan::new(&gpu.lone.lists.terms, &query, Mode::And, 10, Pruning::default(), &mut terms);
         terms[0].first_block = u32::MAX; // 64 GiB behind the first block: nothing is there
-        let text = gpu.lone.run(&plan, &terms, &mut found).unwrap_err().to_string();
+        let text = gpu.lone.run(&plan, &terms, "seven", &mut found).unwrap_err().to_string();
         assert!(text.contains("`score_lone`") && text.contains("CUDA_ERROR"), "{text}");
 
         let stopped = "stopped at an earlier error";

@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg};
 
-use super::accepted::{MAX_K, MAX_TERMS};
 use super::arguments::{
     BatchArgument, BatchEntry, BlockArgument, DIRECTORY_STRIDE, DriverEntry, FEW_TERMS, ListsArgument, LoneArgument,
-    NO_DIRECTORY, NO_GATE, PartArgument, RunArgument, SCORE_BINS, SLACK_PARTS, SMALL_INPUT_WORDS, SmallInput,
-    StateArgument, TOO_MANY, TermEntry, TileEntry, WARP_K,
+    MAX_K, MAX_TERMS, NO_DIRECTORY, NO_GATE, PartArgument, RunArgument, SCORE_BINS, SLACK_PARTS, SMALL_INPUT_WORDS,
+    SmallInput, StateArgument, TOO_MANY, TermEntry, TileEntry, WARP_K,
 };
 use super::tiered::Rows;
 use crate::index::{BLOCK_LEN, LongList};
@@ -23,7 +22,6 @@ const IMAGES: Images = Images {
     cubin_sm_90: include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/compiled/tandem.sm_90.cubin")),
 };
 
-/// Documents of a tile.
 pub(crate) const TILE_DOCS: u32 = 8192;
 const TILE_THREADS: u32 = 256;
 const LONE_THREADS: u32 = 128;
@@ -32,11 +30,6 @@ const MERGE_THREADS: u32 = 512;
 const TRANSCODE_THREADS: u32 = 128;
 const SCAN_THREADS: u32 = 1024;
 const WARP: u32 = 32;
-
-/// Warps of list kernels that a multiprocessor holds at once.
-const DRIVE_WARPS_RESIDENT: u32 = 32;
-
-/// The kernels, loaded on one device.
 #[derive(Debug)]
 pub(crate) struct Kernels {
     score_lone: CudaFunction,
@@ -49,7 +42,6 @@ pub(crate) struct Kernels {
     scan_rows: CudaFunction,
     scan_tiles: CudaFunction,
     write_blocks: CudaFunction,
-    multiprocessors: u32,
 }
 
 impl Kernels {
@@ -101,22 +93,7 @@ impl Kernels {
             scan_rows: module.function("scan_rows")?,
             scan_tiles: module.function("scan_tiles")?,
             write_blocks: module.function("write_blocks")?,
-            multiprocessors: device.multiprocessors,
         })
-    }
-
-    /// Warps of list kernels that the device holds at once.
-    pub(crate) fn resident_warps(&self) -> u32 {
-        self.multiprocessors * DRIVE_WARPS_RESIDENT
-    }
-
-    /// Warps of list kernels that `device` holds at once.
-    pub(crate) fn resident_warps_of(device: &Device) -> u32 {
-        device.multiprocessors * DRIVE_WARPS_RESIDENT
-    }
-
-    pub(crate) fn multiprocessors(&self) -> u32 {
-        self.multiprocessors
     }
 
     /// Launches `score_lone`, or `score_lone_long` for more than [`FEW_TERMS`] terms: one stage of a single query.
@@ -308,7 +285,6 @@ impl RowCounts {
         Ok(Self { d_of_blocks, d_of_tiles, num_blocks })
     }
 
-    /// Counts with these rows.
     #[cfg(test)]
     pub(crate) fn with(stream: &Arc<CudaStream>, rows: &[u32]) -> Result<Self, DriverError> {
         let counts = Self::new(stream, rows.len() as u32)?;
@@ -337,7 +313,6 @@ impl RowCounts {
         Ok(in_tile.iter().enumerate().map(|(block, rows)| before_tile[block / SCAN_THREADS as usize] + rows).collect())
     }
 
-    /// Device memory of the counts in bytes.
     pub(crate) fn bytes(num_blocks: u64) -> u64 {
         4 * (num_blocks + num_blocks / u64::from(SCAN_THREADS) + 2)
     }
@@ -349,7 +324,6 @@ fn part_shape(part: &PartArgument) -> Option<LaunchConfig> {
     (num_units > 0).then(|| shape(num_units.div_ceil(TRANSCODE_THREADS / WARP), TRANSCODE_THREADS))
 }
 
-/// Addresses of the memory that kernels of some queries write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueryMemory {
     /// State of a batch, or 0 for a single query.
@@ -366,18 +340,9 @@ mod tests {
 
     #[test]
     fn ptx_has_every_kernel_and_runs_on_turing() {
-        for kernel in [
-            "score_lone",
-            "score_lone_long",
-            "score_batch",
-            "score_small_batch",
-            "score_tiles",
-            "merge_topk",
-            "measure_blocks",
-            "scan_rows",
-            "scan_tiles",
-            "write_blocks",
-        ] {
+        let kernels = "score_lone score_lone_long score_batch score_small_batch score_tiles merge_topk \
+                       measure_blocks scan_rows scan_tiles write_blocks";
+        for kernel in kernels.split(' ') {
             assert!(IMAGES.ptx.contains(&format!(".entry {kernel}(")), "{kernel} is missing: run kernels/build.py");
         }
         assert!(IMAGES.ptx.contains(".target sm_75"));

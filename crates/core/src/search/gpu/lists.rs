@@ -7,13 +7,12 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
+use cudarc::driver::{CudaStream, DevicePtr};
 
-use super::arguments::{BlockArgument, ListsArgument};
+use super::arguments::ListsArgument;
 use super::kernels::Kernels;
 use super::terms::TermTable;
-use super::tiered::Rows;
-use super::upload::{UploadOptions, UploadReport, Uploaded, upload};
+use super::upload::{UploadOptions, Uploaded, upload};
 use crate::index::{Bm25, Index};
 use crate::search::ExecError;
 use crate::search::device::Device;
@@ -22,13 +21,8 @@ use crate::search::device::Device;
 #[derive(Debug)]
 pub(crate) struct DeviceLists {
     pub(crate) host: Arc<Index>,
-    /// Planning data of each term.
     pub(crate) terms: TermTable,
-    d_blocks: CudaSlice<BlockArgument>,
-    rows: Rows,
-    d_directory: CudaSlice<u32>,
-    d_norms: CudaSlice<u32>,
-    pub(crate) report: UploadReport,
+    pub(crate) uploaded: Uploaded,
 }
 
 impl DeviceLists {
@@ -44,39 +38,36 @@ impl DeviceLists {
         progress: &dyn Fn(u64, u64),
     ) -> Result<Self, ExecError> {
         let uploaded = upload(device, stream, kernels, index, bm25, options, progress)?;
-        Ok(Self::new(index, bm25, uploaded))
+        Ok(Self { host: Arc::clone(index), terms: TermTable::new(index, bm25), uploaded })
     }
 
-    fn new(index: &Arc<Index>, bm25: Bm25, uploaded: Uploaded) -> Self {
-        let Uploaded { d_blocks, rows, d_directory, d_norms, report } = uploaded;
-        let terms = TermTable::new(index, bm25);
-        Self { host: Arc::clone(index), terms, d_blocks, rows, d_directory, d_norms, report }
-    }
-
-    /// The lists in the kernels' form.
     pub(crate) fn argument(&self, stream: &CudaStream) -> ListsArgument {
+        let Uploaded { d_blocks, rows, d_directory, d_norms, .. } = &self.uploaded;
         ListsArgument {
-            blocks: self.d_blocks.device_ptr(stream).0,
-            rows: self.rows.device_address(stream),
-            directory: self.d_directory.device_ptr(stream).0,
-            norms: self.d_norms.device_ptr(stream).0,
-            host_rows: self.rows.host_address(),
+            blocks: d_blocks.device_ptr(stream).0,
+            rows: rows.device_address(stream),
+            directory: d_directory.device_ptr(stream).0,
+            norms: d_norms.device_ptr(stream).0,
+            host_rows: rows.host_address(),
             num_docs: self.host.num_docs(),
-            num_resident: self.rows.num_resident(),
+            num_resident: rows.num_resident(),
         }
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use cudarc::driver::CudaSlice;
+
     use super::super::terms::shift;
+    use super::super::tiered::Rows;
     use super::*;
     use crate::base::ids::DeviceId;
     use crate::base::random::Random;
     use crate::index::BLOCK_LEN;
     use crate::query::QueryTerm;
     use crate::search::device::GpuError;
-    use crate::search::gpu::arguments::{DIRECTORY_STRIDE, NO_DIRECTORY};
+    use crate::search::gpu::arguments::{BlockArgument, DIRECTORY_STRIDE, NO_DIRECTORY};
 
     /// A device with its kernels, or `None` with a note that the test was skipped.
     pub(crate) fn open() -> Option<(Device, Arc<CudaStream>, Kernels)> {
@@ -102,6 +93,21 @@ pub(crate) mod tests {
     }
 
     impl HostCopy {
+        pub(crate) fn new(
+            stream: &Arc<CudaStream>,
+            d_blocks: &CudaSlice<BlockArgument>,
+            rows: &Rows,
+            d_directory: &CudaSlice<u32>,
+        ) -> Self {
+            let copy = Self {
+                blocks: stream.clone_dtoh(d_blocks).unwrap(),
+                rows: rows.to_host(stream),
+                directory: stream.clone_dtoh(d_directory).unwrap(),
+            };
+            stream.synchronize().unwrap();
+            copy
+        }
+
         /// Asserts that the list from block `first_block` on is `list` and that its bounds hold.
         pub(crate) fn assert_list(&self, what: &str, first_block: u32, list: &[(u32, u32)], norm: impl Fn(u32) -> f32) {
             for (number, postings) in list.chunks(BLOCK_LEN).enumerate() {
@@ -215,17 +221,12 @@ pub(crate) mod tests {
         let [at_once, twice, some_twice, once] = uploads.each_ref().map(|(_, uploaded)| uploaded.report.copied_bytes);
         assert!(twice > some_twice && some_twice > once && once == at_once, "{twice} {some_twice} {once} {at_once}");
         for (bm25, uploaded) in uploads {
-            let lists_on_device = DeviceLists::new(&index, bm25, uploaded);
-            let copy = HostCopy {
-                blocks: stream.clone_dtoh(&lists_on_device.d_blocks).unwrap(),
-                rows: lists_on_device.rows.to_host(&stream),
-                directory: stream.clone_dtoh(&lists_on_device.d_directory).unwrap(),
-            };
-            stream.synchronize().unwrap();
+            let copy = HostCopy::new(&stream, &uploaded.d_blocks, &uploaded.rows, &uploaded.d_directory);
+            let terms = TermTable::new(&index, bm25);
             let norms = bm25.norms(index.doc_lengths(), index.average_length());
             for (name, list) in &lists {
                 let id = index.term(name).unwrap();
-                let term = lists_on_device.terms.entry(&QueryTerm { term: id, doc_freq: list.len() as u32, qtf: 1 });
+                let term = terms.entry(&QueryTerm { term: id, doc_freq: list.len() as u32, qtf: 1 });
                 copy.assert_list(name, term.first_block, list, |doc| norms[doc as usize]);
                 assert_eq!(term.shift == NO_DIRECTORY, list.len() < BLOCK_LEN);
                 if term.shift != NO_DIRECTORY {

@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use cudarc::driver::DriverError;
 
-use super::accepted::{MAX_K, MAX_TERMS};
-use super::arguments::{FEW_TERMS, LoneStage, StateArgument, TermEntry, WARP_K};
-use super::batch::{Machine, Place, Room};
+use super::arguments::{FEW_TERMS, LoneStage, MAX_K, MAX_TERMS, StateArgument, TermEntry, WARP_K};
+use super::batch::{AnswerSource, BatchCapacity, Parallelism};
 use super::kernels::{Kernels, QueryMemory};
 use super::lists::DeviceLists;
 use super::plan::{Plan, Pruning};
 use super::share::{DriverShares, lone};
-use super::slot::{Slot, Taken};
+use super::slot::{QueryOutcome, Slot};
 use crate::index::Index;
 use crate::query::{Mode, Query};
 use crate::search::device::{Device, GpuError};
@@ -25,13 +24,12 @@ const LONE_RESULTS: usize = 3 + MAX_K;
 /// Input words of a batch for the drivers and terms of a query in both stages, with a margin.
 const INPUT_WORDS: usize = 4096;
 
-/// Runs queries one at a time on its own stream.
 #[derive(Debug)]
 pub(crate) struct LoneRunner {
     pub(crate) device: Device,
     pub(crate) kernels: Arc<Kernels>,
     pub(crate) lists: Arc<DeviceLists>,
-    pub(crate) machine: Machine,
+    pub(crate) machine: Parallelism,
     /// Its buffers, for one query.
     pub(crate) slot: Slot,
     /// Microseconds after scoring of the last query.
@@ -39,17 +37,16 @@ pub(crate) struct LoneRunner {
     pub(crate) pruning: Pruning,
     /// The reason why nothing can run any more. A fault in a kernel ends its context.
     pub(crate) broken: Option<String>,
-    /// Reused memory.
     pub(crate) hits: Vec<Hit>,
     terms: Vec<TermEntry>,
 }
 
 impl LoneRunner {
     /// The largest buffers that one query of an index may need.
-    pub(crate) fn room(index: &Index, device: &Device) -> Room {
+    pub(crate) fn room(index: &Index, device: &Device) -> BatchCapacity {
         let blocks = index.blocks().len() as u64 + MAX_TERMS as u64;
-        let hints = DriverShares::most_hints(2, blocks, 2 * MAX_TERMS, Kernels::resident_warps_of(device));
-        Room {
+        let hints = DriverShares::most_hints(2, blocks, 2 * MAX_TERMS, Parallelism::of(device).warps);
+        BatchCapacity {
             entries: 2,
             input_words: INPUT_WORDS + 2 * hints,
             // A batch of one has one more word at its end.
@@ -66,11 +63,11 @@ impl LoneRunner {
         device: Device,
         kernels: Arc<Kernels>,
         lists: Arc<DeviceLists>,
-        room: Room,
+        room: BatchCapacity,
     ) -> Result<Self, GpuError> {
         let stream = device.new_stream()?;
         let mut slot = Slot::new(&device, stream, room).map_err(|e| GpuError::of("allocating buffers", &e))?;
-        let machine = Machine { warps: kernels.resident_warps(), multiprocessors: kernels.multiprocessors() };
+        let machine = Parallelism::of(&device);
         let memory = slot.memory();
         // SAFETY: the buffers live as long as the stream.
         let loaded = unsafe { kernels.load_all(&slot.stream, &lists.argument(&slot.stream), &memory) };
@@ -102,17 +99,13 @@ impl LoneRunner {
         let mut terms = std::mem::take(&mut self.terms);
         terms.clear();
         let plan = Plan::new(&self.lists.terms, query, mode, k, self.pruning, &mut terms);
-        let outcome = self.run_labelled(&plan, &terms, &query.label, hits);
+        let outcome = self.run(&plan, &terms, &query.label, hits);
         self.terms = terms;
         outcome
     }
 
-    /// Runs a planned query. Returns device time in microseconds.
-    pub(crate) fn run(&mut self, plan: &Plan, terms: &[TermEntry], hits: &mut Vec<Hit>) -> Result<f64, ExecError> {
-        self.run_labelled(plan, terms, "of a batch", hits)
-    }
-
-    fn run_labelled(
+    /// Runs a planned query. Returns device time in microseconds. `label` names the query in errors.
+    pub(crate) fn run(
         &mut self,
         plan: &Plan,
         terms: &[TermEntry],
@@ -128,10 +121,10 @@ impl LoneRunner {
             self.run_at_once::<{ MAX_TERMS }>(plan, terms, hits)
         };
         match ran {
-            Ok((device_us, Taken::Hits)) => Ok(device_us),
+            Ok((device_us, QueryOutcome::Hits)) => Ok(device_us),
             Ok((_, taken)) => {
                 let message = match taken {
-                    Taken::Fault(message) => message,
+                    QueryOutcome::Fault(message) => message,
                     _ => "more candidates than there is room for".to_owned(),
                 };
                 Err(GpuError::Failed { doing: doing(plan, label), message }.into())
@@ -147,7 +140,7 @@ impl LoneRunner {
         plan: &Plan,
         terms: &[TermEntry],
         hits: &mut Vec<Hit>,
-    ) -> Result<(f64, Taken), DriverError> {
+    ) -> Result<(f64, QueryOutcome), DriverError> {
         if cfg!(debug_assertions) {
             self.slot.poison()?;
         }
@@ -181,13 +174,13 @@ impl LoneRunner {
         plan: &Plan,
         terms: &[TermEntry],
         hits: &mut Vec<Hit>,
-    ) -> Result<(f64, Taken), DriverError> {
+    ) -> Result<(f64, QueryOutcome), DriverError> {
         let Self { slot, kernels, lists, machine, .. } = self;
         slot.batch.clear();
         slot.batch.terms.extend(terms);
         let num_docs = lists.terms.num_docs();
         slot.batch.add_planned(*plan, 0, num_docs, &slot.room, *machine);
-        assert_eq!(slot.batch.planned[0].place, Place::At(0), "there is room for any query");
+        assert_eq!(slot.batch.planned[0].place, AnswerSource::At(0), "there is room for any query");
         slot.launch(kernels, lists, *machine)?;
         let taken = slot.take_results(0, plan.query.k as usize, hits)?;
         let end = slot.take_end()?.unwrap_or_default();

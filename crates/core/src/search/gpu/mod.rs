@@ -18,7 +18,6 @@
 //! Results equal those of the CPU bit for bit: each kernel adds a document's terms in the query's order and rounds like
 //! [`Bm25::score`](crate::index::Bm25::score). `tests/gpu/main.rs` compares them on a GPU.
 
-mod accepted;
 mod arguments;
 mod batch;
 mod executor;
@@ -32,9 +31,9 @@ mod terms;
 mod tiered;
 mod upload;
 
-pub use accepted::check;
-pub use accepted::{MAX_K, MAX_TERMS};
+pub use arguments::{MAX_K, MAX_TERMS};
 pub use executor::GpuExecutor;
-pub use plan::Pruning;
+pub use plan::{Pruning, check};
 pub use tiered::GpuMemory;
-pub use upload::UploadReport;
+
+pub use crate::search::UploadReport;

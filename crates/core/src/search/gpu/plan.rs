@@ -1,9 +1,10 @@
 //! Planning of a query on the host: bounds, initial threshold, and driving lists.
 
-use super::arguments::{QueryEntry, SCORE_BINS, SLACK_PARTS, TermEntry};
+use super::arguments::{MAX_K, MAX_TERMS, QueryEntry, SCORE_BINS, SLACK_PARTS, TermEntry};
 use super::terms::{Rank, TermTable};
 use crate::index::BLOCK_LEN;
 use crate::query::{Mode, Query};
+use crate::search::{self, ExecError};
 
 /// Factor of a bound before comparisons, `BOUND_SLACK` in tandem.cuh.
 const BOUND_SLACK: f32 = 1.0 + 1.0 / SLACK_PARTS as f32;
@@ -11,6 +12,19 @@ const BOUND_SLACK: f32 = 1.0 + 1.0 / SLACK_PARTS as f32;
 const POSTINGS_A_LOOKUP: f64 = 2.0;
 /// The documents of a tile that cost as much as one posting, for clearing and reading.
 const DOCS_A_POSTING: f64 = 8.0;
+
+/// Checks a query and its `k` against the limits of the kernels.
+///
+/// # Errors
+/// [`ExecError::BeyondGpu`] if only a CPU can take it, else the errors of [`search::check`].
+pub fn check(query: &Query, k: usize) -> Result<(), ExecError> {
+    search::check(query, k)?;
+    let within = |what, count, most, cpu_most| {
+        if count <= most { Ok(()) } else { Err(ExecError::BeyondGpu { what, count, most, cpu_most }) }
+    };
+    within("k is", k, MAX_K, search::MAX_K)?;
+    within("the number of the query's terms is", query.terms.len(), MAX_TERMS, Query::MAX_TERMS)
+}
 
 /// The pruning rules in use, all by default. Measurements switch some off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,7 +171,6 @@ pub(crate) fn num_blocks(term: &TermEntry) -> u32 {
 pub(crate) mod tests {
     use super::*;
 
-    /// A plan for lists of these lengths and bounds, and its terms.
     pub(crate) fn plan(lists: &[(u32, f32)], seed: f32, mode: Mode) -> (Plan, Vec<TermEntry>) {
         let entry = |&(doc_freq, rest): &(u32, f32)| TermEntry { doc_freq, rest, ..TermEntry::default() };
         let mut terms: Vec<_> = lists.iter().map(entry).collect();

@@ -4,8 +4,7 @@
 //! of queries postings are likely to be scored, so four warps share a block while there are enough warps. In other
 //! lists a warp takes several blocks, and more if few of their postings are looked up.
 
-use super::accepted::MAX_TERMS;
-use super::arguments::{BatchEntry, DriverEntry, LoneArgument, LoneStage, TermEntry};
+use super::arguments::{BatchEntry, DriverEntry, LoneArgument, LoneStage, MAX_TERMS, TermEntry};
 use super::plan::{Plan, num_blocks};
 
 /// The most blocks per warp if most of their postings are looked up.
@@ -58,7 +57,6 @@ impl BlockCounts {
     }
 }
 
-/// Blocks per warp in the lists of a launch.
 #[derive(Clone, Copy, Debug)]
 struct ItemSizes {
     /// The number of first terms whose blocks four warps share.
@@ -150,13 +148,11 @@ pub(crate) fn lone<const TERMS: usize>(
     lone
 }
 
-/// The drivers of one launch for a batch.
 #[derive(Debug, Default)]
 pub(crate) struct DriverShares {
     /// Drivers in the order of queries.
     added: Vec<AddedDriver>,
     counts: BlockCounts,
-    /// Rounds of all blocks.
     rounds: f32,
     /// Blocks of conjunctive queries, and of others.
     blocks_all_and_any: [u64; 2],

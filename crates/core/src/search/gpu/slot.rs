@@ -9,7 +9,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtrMut, DriverError, sys};
 
 use super::arguments::{RunArgument, StateArgument, TOO_MANY, UNWRITTEN};
-use super::batch::{Batch, Launches, Machine, Room};
+use super::batch::{Batch, BatchCapacity, Launches, Parallelism};
 use super::kernels::{Kernels, QueryMemory};
 use super::lists::DeviceLists;
 use crate::search::device::{Device, Pinned};
@@ -18,12 +18,11 @@ use crate::search::{Hit, TopK};
 /// Polls of a word between queries for driver errors.
 const SPINS: u32 = 1 << 14;
 
-/// Buffers of one batch in flight.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(crate) stream: Arc<CudaStream>,
     pub(crate) batch: Batch,
-    pub(crate) room: Room,
+    pub(crate) room: BatchCapacity,
     pub(crate) results: Pinned<u64>,
     /// The word of the batch's end statistics, if a batch is in flight.
     end_at: Option<usize>,
@@ -38,14 +37,14 @@ pub(crate) struct Slot {
 
 impl Slot {
     /// Device memory of a slot in bytes.
-    pub(crate) fn bytes(room: &Room) -> u64 {
+    pub(crate) fn bytes(room: &BatchCapacity) -> u64 {
         (4 * room.input_words
             + size_of::<RunArgument>()
             + size_of::<StateArgument>() * room.entries
             + 8 * room.candidates) as u64
     }
 
-    pub(crate) fn new(device: &Device, stream: Arc<CudaStream>, room: Room) -> Result<Self, DriverError> {
+    pub(crate) fn new(device: &Device, stream: Arc<CudaStream>, room: BatchCapacity) -> Result<Self, DriverError> {
         // SAFETY: only copied input and written candidates are read.
         let (d_input, d_candidates) = unsafe { (stream.alloc(room.input_words)?, stream.alloc(room.candidates)?) };
         Ok(Self {
@@ -63,7 +62,6 @@ impl Slot {
         })
     }
 
-    /// Addresses of the memory that kernels write.
     pub(crate) fn memory(&mut self) -> QueryMemory {
         let stream = &self.stream;
         QueryMemory {
@@ -79,12 +77,11 @@ impl Slot {
         self.d_candidates.len() as u32
     }
 
-    /// Launches the batch's kernels.
     pub(crate) fn launch(
         &mut self,
         kernels: &Kernels,
         lists: &DeviceLists,
-        machine: Machine,
+        machine: Parallelism,
     ) -> Result<(), DriverError> {
         if self.batch.is_empty() {
             return Ok(());
@@ -193,29 +190,33 @@ impl Slot {
     }
 
     /// Waits for the end of the batch. `None` without kernels.
-    pub(crate) fn take_end(&mut self) -> Result<Option<End>, DriverError> {
+    pub(crate) fn take_end(&mut self) -> Result<Option<BatchEnd>, DriverError> {
         let Some(at) = self.end_at else { return Ok(None) };
-        let end = End { scored: self.take(at)?, began_ns: self.take(at + 1)?, ended_ns: self.take(at + 2)? };
+        let end = BatchEnd { scored: self.take(at)?, began_ns: self.take(at + 1)?, ended_ns: self.take(at + 2)? };
         self.end_at = None;
         Ok(Some(end))
     }
 
     /// Waits for the results of a query with this `k` from word `at` on, and takes them.
-    pub(crate) fn take_results(&mut self, at: usize, k: usize, hits: &mut Vec<Hit>) -> Result<Taken, DriverError> {
+    pub(crate) fn take_results(
+        &mut self,
+        at: usize,
+        k: usize,
+        hits: &mut Vec<Hit>,
+    ) -> Result<QueryOutcome, DriverError> {
         hits.clear();
         match self.take(at)? {
-            TOO_MANY => Ok(Taken::TooMany),
+            TOO_MANY => Ok(QueryOutcome::TooMany),
             count if count <= k as u64 => {
                 for word in at + 1..=at + count as usize {
                     hits.push(TopK::hit(self.take(word)?));
                 }
-                Ok(Taken::Hits)
+                Ok(QueryOutcome::Hits)
             }
-            count => Ok(Taken::Fault(format!("{count} results where at most {k} are expected"))),
+            count => Ok(QueryOutcome::Fault(format!("{count} results where at most {k} are expected"))),
         }
     }
 
-    /// Resets the slot after an error.
     pub(crate) fn reset(&mut self) -> Result<(), DriverError> {
         self.stream.synchronize()?;
         self.stream.memset_zeros(&mut self.d_states)?;
@@ -244,9 +245,8 @@ impl Drop for Slot {
     }
 }
 
-/// Statistics of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct End {
+pub(crate) struct BatchEnd {
     /// Scored postings of driving lists.
     pub(crate) scored: u64,
     /// Start on the device's clock in nanoseconds.
@@ -255,9 +255,8 @@ pub(crate) struct End {
     pub(crate) ended_ns: u64,
 }
 
-/// The outcome of a query in a batch.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Taken {
+pub(crate) enum QueryOutcome {
     /// Its results were taken.
     Hits,
     /// The candidates exceeded their capacity, so the query must run again alone.

@@ -23,9 +23,10 @@ use super::arguments::{BlockArgument, DIRECTORY_STRIDE, PartArgument};
 use super::kernels::{Kernels, RowCounts};
 use super::tiered::{GpuMemory, Rows};
 use crate::index::{BLOCK_LEN, Bm25, Index, ListSections, LongList};
-use crate::search::ExecError;
-use crate::search::device::{Device, GpuError, STAGING_WORDS, Staging};
+use crate::search::device::staging::{STAGING_WORDS, Staging};
+use crate::search::device::{Device, GpuError};
 use crate::search::placement::list_rows::ROW_BYTES;
+use crate::search::{ExecError, UploadReport};
 
 /// Options of an upload.
 #[derive(Clone, Copy, Debug)]
@@ -44,19 +45,6 @@ impl UploadOptions<'_> {
     pub(crate) fn reserving(reserved_bytes: u64) -> Self {
         Self { reserved_bytes, part_bytes: 128 << 20, limit_bytes: u64::MAX, memory: None }
     }
-}
-
-/// Sizes and time of an upload.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct UploadReport {
-    /// Device memory of lists and norms in bytes.
-    pub device_bytes: u64,
-    /// Host memory of host-resident rows, which kernels read across the bus, in bytes.
-    pub host_bytes: u64,
-    /// Bytes copied to the device.
-    pub copied_bytes: u64,
-    /// Seconds from the first copy to the last written list.
-    pub seconds: f64,
 }
 
 #[derive(Debug)]
@@ -90,29 +78,29 @@ pub(crate) fn upload(
     };
     let all_parts_bytes: u64 = parts.iter().map(|part| part.bytes).sum();
     let once_bytes = 4 * u64::from(lists.num_docs) + terms_bytes(&lists) + all_parts_bytes;
-    let way = Way { device, stream, kernels, index, lists, parts, room_bytes, progress };
+    let job = UploadJob { device, stream, kernels, index, lists, parts, room_bytes, progress };
     let mut staging = Staging::new(stream, STAGING_WORDS).map_err(failed)?;
 
-    let mut measured = way.measure(&mut staging, bm25, once_bytes).map_err(failed)?;
-    let placed = way.place(&mut measured.counts, options.memory)?;
+    let mut measured = job.measure(&mut staging, bm25, once_bytes).map_err(failed)?;
+    let placed = job.place(&mut measured.counts, options.memory)?;
     let rows_bytes = ROW_BYTES * placed.num_resident;
     numbered("rows of 16 bytes", placed.num_resident + placed.num_on_host)?;
     let Some(spare_bytes) = room_bytes.checked_sub(rows_bytes) else {
         return Err(GpuError::DoesNotFit { needed_bytes: needed_bytes + rows_bytes, free_bytes }.into());
     };
-    measured.make_room(&way.parts, spare_bytes);
+    measured.make_room(&job.parts, spare_bytes);
     // Memory is freed in stream order.
     stream.synchronize().map_err(failed)?;
     let total_bytes = once_bytes + all_parts_bytes - measured.kept_bytes;
-    let Written { d_blocks, rows, d_directory, d_norms } =
-        way.write(&mut staging, measured, &placed, total_bytes).map_err(failed)?;
-    let report = UploadReport {
+    let mut uploaded = job.write(&mut staging, measured, &placed, total_bytes).map_err(failed)?;
+    let Uploaded { d_blocks, rows, d_directory, d_norms, .. } = &uploaded;
+    uploaded.report = UploadReport {
         device_bytes: rows_bytes + (d_blocks.num_bytes() + d_directory.num_bytes() + d_norms.num_bytes()) as u64,
         host_bytes: rows.host_bytes(),
         copied_bytes: staging.copied_bytes(),
         seconds: began.elapsed().as_secs_f64(),
     };
-    Ok(Uploaded { d_blocks, rows, d_directory, d_norms, report })
+    Ok(uploaded)
 }
 
 fn failed(error: DriverError) -> GpuError {
@@ -120,33 +108,30 @@ fn failed(error: DriverError) -> GpuError {
     GpuError::of(doing, &error)
 }
 
-/// The context of one upload.
-struct Way<'a> {
+struct UploadJob<'a> {
     device: &'a Device,
     stream: &'a Arc<CudaStream>,
     kernels: &'a Kernels,
     index: &'a Index,
     lists: ListSections<'a>,
-    parts: Vec<Part>,
+    parts: Vec<FilePart>,
     /// Device memory for parts and rows in bytes.
     room_bytes: u64,
     progress: &'a dyn Fn(u64, u64),
 }
 
-/// The result of the measuring pass.
 struct Measured {
     d_norms: CudaSlice<u32>,
-    /// Rows of each block.
     counts: RowCounts,
-    terms: PartOnDevice,
+    terms: DevicePart,
     /// Parts that stay on the device.
-    kept: Vec<Option<PartOnDevice>>,
+    kept: Vec<Option<DevicePart>>,
     kept_bytes: u64,
 }
 
 impl Measured {
     /// Frees parts, the last ones first, until the others take at most `spare_bytes`.
-    fn make_room(&mut self, parts: &[Part], spare_bytes: u64) {
+    fn make_room(&mut self, parts: &[FilePart], spare_bytes: u64) {
         for (part, on_device) in parts.iter().zip(&mut self.kept).rev() {
             if self.kept_bytes > spare_bytes && on_device.take().is_some() {
                 self.kept_bytes -= part.bytes;
@@ -155,34 +140,25 @@ impl Measured {
     }
 }
 
-/// Numbers of device-resident and host-resident rows.
 struct Placed {
     num_resident: u64,
     num_on_host: u64,
 }
 
-/// The index in the searched form.
-struct Written {
-    d_blocks: CudaSlice<BlockArgument>,
-    rows: Rows,
-    d_directory: CudaSlice<u32>,
-    d_norms: CudaSlice<u32>,
-}
-
-impl Way<'_> {
+impl UploadJob<'_> {
     /// Uploads norms, terms and all parts, and counts the rows of every block. Parts stay while there is room.
     fn measure(&self, staging: &mut Staging<'_>, bm25: Bm25, total_bytes: u64) -> Result<Measured, DriverError> {
         let Self { stream, kernels, lists, .. } = self;
         let d_norms = upload_norms(staging, self.index, bm25)?;
         let norms_at = address(stream, &d_norms);
-        let terms = PartOnDevice::terms(staging, lists)?;
+        let terms = DevicePart::terms(staging, lists)?;
         let mut counts = RowCounts::new(stream, num_blocks(lists) as u32)?;
         // SAFETY: the part belongs to the opened index, is freed in stream order, and all blocks have counts.
         unsafe { kernels.measure_blocks(stream, &terms.argument(stream, lists, norms_at), &mut counts) }?;
-        let mut kept: Vec<Option<PartOnDevice>> = Vec::with_capacity(self.parts.len());
+        let mut kept: Vec<Option<DevicePart>> = Vec::with_capacity(self.parts.len());
         let mut kept_bytes = 0;
         for part in &self.parts {
-            let on_device = PartOnDevice::long_lists(staging, lists, part)?;
+            let on_device = DevicePart::long_lists(staging, lists, part)?;
             // SAFETY: see the terms' part above.
             unsafe { kernels.measure_blocks(stream, &on_device.argument(stream, lists, norms_at), &mut counts) }?;
             let is_kept = kept_bytes + part.bytes <= self.room_bytes;
@@ -193,7 +169,6 @@ impl Way<'_> {
         Ok(Measured { d_norms, counts, terms, kept, kept_bytes })
     }
 
-    /// Assigns rows to blocks, device-resident up to the budget.
     fn place(&self, counts: &mut RowCounts, memory: Option<&GpuMemory>) -> Result<Placed, ExecError> {
         let Self { stream, kernels, lists, index, room_bytes, .. } = self;
         let Some(memory) = memory else {
@@ -214,7 +189,7 @@ impl Way<'_> {
         measured: Measured,
         placed: &Placed,
         total_bytes: u64,
-    ) -> Result<Written, DriverError> {
+    ) -> Result<Uploaded, DriverError> {
         let Self { stream, kernels, lists, .. } = self;
         let Measured { d_norms, counts, terms, kept, .. } = measured;
         let norms_at = address(stream, &d_norms);
@@ -223,7 +198,7 @@ impl Way<'_> {
         let mut d_directory = unsafe { stream.alloc::<u32>(directory_words(lists) as usize) }?;
         // SAFETY: see the directory. Places of long lists among the short ones' blocks are never read.
         let mut d_blocks = unsafe { stream.alloc::<BlockArgument>(num_blocks(lists) as usize) }?;
-        let mut write = |part: PartOnDevice| {
+        let mut write = |part: DevicePart| {
             let targets = (&mut d_blocks, &mut rows, &mut d_directory);
             // SAFETY: the part was measured, and the targets have the measured sizes.
             unsafe { kernels.write_blocks(stream, &part.argument(stream, lists, norms_at), &counts, targets) }
@@ -232,14 +207,14 @@ impl Way<'_> {
         for (part, on_device) in self.parts.iter().zip(kept) {
             let on_device = match on_device {
                 Some(on_device) => on_device,
-                None => PartOnDevice::long_lists(staging, lists, part)?,
+                None => DevicePart::long_lists(staging, lists, part)?,
             };
             write(on_device)?;
             (self.progress)(staging.copied_bytes(), total_bytes);
         }
         drop(counts);
         stream.synchronize()?;
-        Ok(Written { d_blocks, rows, d_directory, d_norms })
+        Ok(Uploaded { d_blocks, rows, d_directory, d_norms, report: UploadReport::default() })
     }
 }
 
@@ -249,18 +224,14 @@ fn numbered(what: &'static str, count: u64) -> Result<u32, ExecError> {
 }
 
 /// Device memory of the upload without the rows: permanent and temporary data.
-fn needed_bytes(lists: &ListSections<'_>, parts: &[Part]) -> u64 {
+fn needed_bytes(lists: &ListSections<'_>, parts: &[FilePart]) -> u64 {
     let largest_part = parts.iter().map(|part| part.bytes).max().unwrap_or(0);
     staying_bytes(lists) + RowCounts::bytes(num_blocks(lists)) + terms_bytes(lists) + largest_part
 }
 
 /// Bytes that are device-resident under any budget: headers, directories, norms.
 fn staying_bytes(lists: &ListSections<'_>) -> u64 {
-    headers_bytes(lists) + 4 * (directory_words(lists) + u64::from(lists.num_docs))
-}
-
-fn headers_bytes(lists: &ListSections<'_>) -> u64 {
-    size_of::<BlockArgument>() as u64 * num_blocks(lists)
+    size_of::<BlockArgument>() as u64 * num_blocks(lists) + 4 * (directory_words(lists) + u64::from(lists.num_docs))
 }
 
 /// Blocks in the searched form: those of long lists, and one per term for short lists.
@@ -276,7 +247,6 @@ fn terms_bytes(lists: &ListSections<'_>) -> u64 {
     4 * (lists.slots.len() + lists.short_lists.len()) as u64
 }
 
-/// Computes and copies the norms of all documents.
 fn upload_norms(staging: &mut Staging<'_>, index: &Index, bm25: Bm25) -> Result<CudaSlice<u32>, DriverError> {
     let (lengths, average) = (index.doc_lengths(), index.average_length());
     staging.fill(lengths.len(), |first, norms| {
@@ -291,22 +261,22 @@ fn address(stream: &CudaStream, d_words: &CudaSlice<u32>) -> u64 {
 
 /// Consecutive long lists that are uploaded together.
 #[derive(Debug)]
-struct Part {
+struct FilePart {
     lists: Range<usize>,
     /// Their bytes in the file and on the device.
     bytes: u64,
 }
 
 /// Splits the long lists into parts.
-fn parts(lists: &ListSections<'_>, part_bytes: u64) -> Vec<Part> {
+fn parts(lists: &ListSections<'_>, part_bytes: u64) -> Vec<FilePart> {
     let mut parts = Vec::new();
-    let mut part = Part { lists: 0..0, bytes: 0 };
+    let mut part = FilePart { lists: 0..0, bytes: 0 };
     for (number, list) in lists.long_lists.iter().enumerate() {
         let items = size_of::<LongList>() + 12 * list.doc_freq.div_ceil(BLOCK_LEN as u32) as usize;
         part.bytes += (items + 4 * list.block_words()) as u64;
         part.lists.end = number + 1;
         if part.bytes >= part_bytes || part.lists.end == lists.long_lists.len() {
-            let next = Part { lists: part.lists.end..part.lists.end, bytes: 0 };
+            let next = FilePart { lists: part.lists.end..part.lists.end, bytes: 0 };
             parts.push(std::mem::replace(&mut part, next));
         }
     }
@@ -314,7 +284,7 @@ fn parts(lists: &ListSections<'_>, part_bytes: u64) -> Vec<Part> {
 }
 
 /// A part of the file on the device, which one launch converts.
-enum PartOnDevice {
+enum DevicePart {
     LongLists {
         d_lists: CudaSlice<u32>,
         d_last_docs: CudaSlice<u32>,
@@ -328,8 +298,8 @@ enum PartOnDevice {
     Terms { d_slots: CudaSlice<u32>, d_short_lists: CudaSlice<u32> },
 }
 
-impl PartOnDevice {
-    fn long_lists(staging: &mut Staging<'_>, lists: &ListSections<'_>, part: &Part) -> Result<Self, DriverError> {
+impl DevicePart {
+    fn long_lists(staging: &mut Staging<'_>, lists: &ListSections<'_>, part: &FilePart) -> Result<Self, DriverError> {
         let long_lists = &lists.long_lists[part.lists.clone()];
         // Payloads become contiguous, so lists begin elsewhere.
         let mut table = long_lists.to_vec();

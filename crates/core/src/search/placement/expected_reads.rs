@@ -49,7 +49,6 @@ impl ReadRates {
         Self { of_class: filled.collect() }
     }
 
-    /// The rate of a list of this length.
     pub(crate) fn of(&self, postings: u32) -> f64 {
         let last = self.of_class.len() - 1;
         f64::from(self.of_class[Self::class(postings).min(last)])
@@ -61,13 +60,11 @@ impl ReadRates {
 pub(crate) struct ListRead {
     /// The term number of the list.
     pub(crate) list: u32,
-    /// The reads of all blocks of the list.
     pub(crate) reads: f64,
 }
 
-/// The expected reads of `lists`, which are pairs of term number and length in postings.
-///
-/// Documents of the shortest list are looked up in the others at `rates`. A single list is read block by block.
+/// The expected reads of `lists`, which are pairs of term number and length in postings. Documents of the shortest list
+/// are looked up in the others at `rates`. A single list is read block by block.
 pub(crate) fn expected_reads<'a, I: Iterator<Item = (u32, u32)> + Clone>(
     lists: I,
     rates: &'a ReadRates,
@@ -78,12 +75,10 @@ pub(crate) fn expected_reads<'a, I: Iterator<Item = (u32, u32)> + Clone>(
     lists.map(move |(list, len)| ListRead { list, reads: reads * rates.of(len) })
 }
 
-/// The expected reads of a query's lists.
 pub(crate) fn query_reads<'a>(query: &'a Query, rates: &'a ReadRates) -> impl Iterator<Item = ListRead> + use<'a> {
     expected_reads(query.terms.iter().map(|term| (term.term.0, term.doc_freq)), rates)
 }
 
-/// The expected reads of all queries of a log, by list.
 pub(crate) fn log_reads(log: &[Query], rates: &ReadRates) -> LearnedReads {
     let mut learned = LearnedReads::default();
     for (number, query) in log.iter().enumerate() {

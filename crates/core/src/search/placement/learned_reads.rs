@@ -18,12 +18,9 @@ const CLASSES_AN_OCTAVE: f64 = 4.0;
 /// Candidate priors. The last one nearly ignores the counts.
 const PRIORS: [f64; 8] = [0.0, 0.25, 1.0, 4.0, 16.0, 64.0, 256.0, 1e6];
 
-/// Length and rows of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ListSize {
-    /// Length in postings.
     pub(crate) postings: u32,
-    /// Rows of all blocks.
     pub(crate) rows: u64,
 }
 
@@ -40,7 +37,6 @@ pub(crate) struct LearnedReads {
     halves: [BTreeMap<u32, f64>; 2],
 }
 
-/// Lists and rows of each class.
 #[derive(Clone, Debug, Default)]
 struct Classes {
     lists: Vec<f64>,
@@ -96,7 +92,6 @@ impl Classes {
         classes
     }
 
-    /// Mean reads of a list, by class.
     fn means(&self, lists: &[ListSize], reads: &BTreeMap<u32, f64>) -> Vec<f64> {
         let mut means = vec![0.0; self.lists.len()];
         reads.iter().for_each(|(&list, reads)| means[lists[list as usize].class()] += reads);

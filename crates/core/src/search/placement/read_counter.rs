@@ -26,12 +26,10 @@ const MOST_QUERIES: usize = 512;
 /// Results per counted query.
 const K: usize = 10;
 
-/// A read of consecutive rows of one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RowsRead {
     term: TermId,
     block: u32,
-    /// The first row within the block.
     first_row: u32,
     num_rows: u32,
     /// The warp's request. A request reads each sector once.
@@ -41,7 +39,6 @@ struct RowsRead {
 #[derive(Debug)]
 struct ReadCounter {
     index: Arc<Index>,
-    /// Finds the thresholds.
     cpu: CpuExecutor,
     k: usize,
     hits: Vec<Hit>,
@@ -51,18 +48,17 @@ struct ReadCounter {
 }
 
 /// A list of a query in the kernels' form.
-struct Term<'a> {
+struct CountedTerm<'a> {
     id: TermId,
     list: PostingList<'a>,
     weight: f32,
     /// Upper bound of the score from this term and all later ones.
     rest: f32,
-    /// The last decoded block.
     decoded: usize,
     docs: [u32; BLOCK_LEN],
 }
 
-impl Term<'_> {
+impl CountedTerm<'_> {
     /// Bits per document in a block of `docs`.
     fn width(docs: &[u32]) -> u32 {
         let span = docs.last().zip(docs.first()).map_or(0, |(last, first)| last - first);
@@ -136,7 +132,6 @@ impl ReadCounter {
     }
 }
 
-/// One pass over a query's lists.
 struct Reading<'a, F> {
     norms: &'a [f32],
     /// The least score of a result.
@@ -148,12 +143,12 @@ struct Reading<'a, F> {
 impl<F: FnMut(RowsRead)> Reading<'_, F> {
     fn run(&mut self, index: &Index, query: &Query, mode: Mode) {
         let bm25: Bm25 = index.built_with();
-        let mut terms: Vec<Term<'_>> = Vec::with_capacity(query.terms.len());
+        let mut terms: Vec<CountedTerm<'_>> = Vec::with_capacity(query.terms.len());
         for term in &query.terms {
             let list = index.list(term.term);
             let weight = bm25.weight(index.num_docs(), term.doc_freq, term.qtf);
             let rest = weight * list.max_impact();
-            terms.push(Term { id: term.term, list, weight, rest, decoded: usize::MAX, docs: [0; BLOCK_LEN] });
+            terms.push(CountedTerm { id: term.term, list, weight, rest, decoded: usize::MAX, docs: [0; BLOCK_LEN] });
         }
         let mut total = 0.0;
         for term in terms.iter_mut().rev() {
@@ -187,8 +182,8 @@ impl<F: FnMut(RowsRead)> Reading<'_, F> {
     }
 
     /// Scans a list and looks up postings that may be among the best.
-    fn drive(&mut self, terms: &mut [Term<'_>], driver: usize, needs_all: bool) {
-        let Term { id, list, weight, .. } = terms[driver];
+    fn drive(&mut self, terms: &mut [CountedTerm<'_>], driver: usize, needs_all: bool) {
+        let CountedTerm { id, list, weight, .. } = terms[driver];
         let rest = terms.get(driver + 1).map_or(0.0, |next| next.rest);
         let (mut docs, mut freqs) = ([0; BLOCK_LEN], [0; BLOCK_LEN]);
         let mut waiting: Vec<Survivor> = Vec::with_capacity(WARP);
@@ -198,7 +193,7 @@ impl<F: FnMut(RowsRead)> Reading<'_, F> {
             }
             let len = list.decode_docs(block, &mut docs);
             list.decode_freqs(block, &mut freqs);
-            let width = Term::width(&docs[..len]);
+            let width = CountedTerm::width(&docs[..len]);
             let request = self.ask();
             self.rows(request, id, block, value_rows(len, width), byte_rows(len));
             for position in 0..len {
@@ -218,7 +213,7 @@ impl<F: FnMut(RowsRead)> Reading<'_, F> {
 
     /// Looks up survivors in the lists after the driving one while they may reach the floor, then in the lists before
     /// it, which have already scored their own documents. Clears `survivors`.
-    fn follow(&mut self, terms: &mut [Term<'_>], driver: usize, survivors: &mut Vec<Survivor>, needs_all: bool) {
+    fn follow(&mut self, terms: &mut [CountedTerm<'_>], driver: usize, survivors: &mut Vec<Survivor>, needs_all: bool) {
         let floor = self.floor;
         let request = self.ask();
         for &Survivor { block, position, width, .. } in survivors.iter() {
@@ -245,7 +240,7 @@ impl<F: FnMut(RowsRead)> Reading<'_, F> {
     }
 
     /// The score that a list adds to a document, or `None` if the document is absent.
-    fn look_up(&mut self, request: u64, term: &mut Term<'_>, doc: u32) -> Option<f32> {
+    fn look_up(&mut self, request: u64, term: &mut CountedTerm<'_>, doc: u32) -> Option<f32> {
         let block = term.list.last_docs().partition_point(|&last| last < doc);
         if block >= term.list.num_blocks() {
             return None;
@@ -257,7 +252,7 @@ impl<F: FnMut(RowsRead)> Reading<'_, F> {
         }
         let docs = &term.docs[..len];
         let position = docs.partition_point(|&other| other < doc);
-        self.four_docs(request, term.id, block, Term::width(docs), position.min(len - 1));
+        self.four_docs(request, term.id, block, CountedTerm::width(docs), position.min(len - 1));
         if position == len || docs[position] != doc {
             return None;
         }
@@ -266,7 +261,7 @@ impl<F: FnMut(RowsRead)> Reading<'_, F> {
         let most = freqs[..len].iter().max().map_or(0, |most| most - 1);
         let width = u32::BITS - most.leading_zeros();
         if width > 0 {
-            let before = value_rows(len, Term::width(docs)) + byte_rows(len);
+            let before = value_rows(len, CountedTerm::width(docs)) + byte_rows(len);
             self.rows(request, term.id, block, before + position as u32 / 4 * width / 32, 1);
         }
         Some(Bm25::score(term.weight, freqs[position], self.norms[doc as usize]))

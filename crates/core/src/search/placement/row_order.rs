@@ -8,7 +8,6 @@
 //!                                                         border
 //! ```
 
-/// Consecutive blocks with the same expected reads per row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct HotBlocks {
     pub(crate) first_block: u32,
@@ -19,9 +18,7 @@ pub(crate) struct HotBlocks {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RowOrder {
-    /// First row of each block.
     pub(crate) first_rows: Vec<u32>,
-    /// Number of rows of each block.
     rows: Vec<u32>,
     pub(crate) num_rows: u64,
 }

@@ -16,8 +16,10 @@ use super::candidates::Candidates;
 use super::conjunction::SumBounds;
 use crate::base::ids::DocId;
 use crate::search::TopK;
-use crate::search::cpu::blocks::{TILE_DOCS, TILE_WORDS, Term, Tile, TilePostings, find_block};
-use crate::search::cpu::scoring::Accumulator;
+use crate::search::cpu::blocks::bitmap_tile::{TILE_DOCS, TILE_WORDS, Tile, TilePostings};
+use crate::search::cpu::blocks::search::find_block;
+use crate::search::cpu::blocks::term::Term;
+use crate::search::cpu::scoring::accumulator::Accumulator;
 use crate::search::cpu::simd::{Avx2, WORD_DOCS, WORD_FREQS};
 
 /// From this number of matches on, scoring the whole tile is quicker than scoring matches one by one.

@@ -17,20 +17,19 @@ use std::ops::Range;
 use super::conjunction::SumBounds;
 use crate::index::{BLOCK_LEN, PostingList, Probe};
 use crate::search::TopK;
-use crate::search::cpu::blocks::{Term, first_geq, intersect};
-use crate::search::cpu::scoring::score_block;
+use crate::search::cpu::blocks::search::{first_geq, intersect};
+use crate::search::cpu::blocks::term::Term;
+use crate::search::cpu::scoring::block::score_block;
 
 /// From this number of wanted frequencies on, a block is decoded as a whole.
 const MANY_FREQS: usize = 3;
 
-/// Candidates of one block, ascending.
 #[derive(Debug)]
 pub(crate) struct Candidates {
     len: usize,
     docs: [u32; BLOCK_LEN],
     /// Positions in the leading block.
     origin: [u8; BLOCK_LEN],
-    /// The leading block's number.
     lead_block: usize,
     /// For each term but the first, by origin: block times 128 plus position. Values of dropped candidates are stale.
     places: Vec<[u32; BLOCK_LEN]>,
@@ -187,7 +186,6 @@ impl Candidates {
         self.len = kept;
     }
 
-    /// Reads the candidates' frequencies from their places in a list.
     #[inline(always)]
     fn read_freqs(&mut self, term: usize, list: PostingList<'_>) {
         let (places, lead_block) = (&self.places[term], self.lead_block);
@@ -247,9 +245,7 @@ impl Sieve<'_> {
 
 impl Sieve<'_> {
     /// Keeps the candidates of `run` that are among `docs`, the documents of block `block`, which reaches past the
-    /// last.
-    ///
-    /// A table maps nearby documents to candidates, so each document of the block needs one look-up.
+    /// last. A table maps nearby documents to candidates, so each document of the block needs one look-up.
     #[inline(always)]
     pub(crate) fn keep_common(&mut self, run: Range<usize>, docs: &[u32; BLOCK_LEN], block: usize) {
         let (first, last) = (self.docs[run.start], self.docs[run.end - 1]);

@@ -7,10 +7,9 @@ use super::small_vs_small::Sieves;
 use super::{bitmaps, small_vs_small};
 use crate::base::ids::DocId;
 use crate::search::TopK;
-use crate::search::cpu::blocks::Term;
-use crate::search::cpu::scoring::Slack;
+use crate::search::cpu::blocks::term::Term;
+use crate::search::cpu::scoring::threshold::Slack;
 
-/// Memory of conjunctions. It grows with the longest query.
 #[derive(Debug)]
 pub(crate) struct Conjunction {
     bounds: SumBounds,
@@ -20,7 +19,6 @@ pub(crate) struct Conjunction {
     candidates: Candidates,
 }
 
-/// Bounds of sums of some terms' shares.
 #[derive(Debug)]
 pub(crate) struct SumBounds {
     pub(crate) slack: Slack,

@@ -9,7 +9,5 @@
 
 mod bitmaps;
 mod candidates;
-mod conjunction;
+pub(crate) mod conjunction;
 mod small_vs_small;
-
-pub(crate) use conjunction::Conjunction;

@@ -26,8 +26,9 @@ use super::conjunction::SumBounds;
 use crate::base::ids::DocId;
 use crate::index::{BLOCK_LEN, BlockBuffer};
 use crate::search::TopK;
-use crate::search::cpu::blocks::{Term, find_block, first_geq};
-use crate::search::cpu::scoring::score_block;
+use crate::search::cpu::blocks::search::{find_block, first_geq};
+use crate::search::cpu::blocks::term::Term;
+use crate::search::cpu::scoring::block::score_block;
 #[cfg(target_arch = "x86_64")]
 use crate::search::cpu::simd::Avx2;
 
@@ -66,9 +67,8 @@ impl Sieves {
     }
 }
 
-/// Offers every document in `range` of all lists to `best`. Terms are in the query's order, rarest first.
-///
-/// One body is compiled twice, as in `or/exhaustive.rs`.
+/// Offers every document in `range` of all lists to `best`. Terms are in the query's order, rarest first. One body is
+/// compiled twice, as in `or/exhaustive.rs`.
 pub(crate) fn search(
     terms: &[Term<'_>],
     range: Range<DocId>,

@@ -22,12 +22,11 @@
 use std::ops::Range;
 
 use crate::index::Probe;
-use crate::search::cpu::scoring::Accumulator;
+use crate::search::cpu::scoring::accumulator::Accumulator;
 use crate::search::cpu::simd::{Avx2, WORD_DOCS, WORD_FREQS};
 
 /// Documents per tile. Their norms, sums and frequencies take 9 KiB of the L1 cache.
 pub(crate) const TILE_DOCS: usize = 1024;
-
 pub(crate) const TILE_WORDS: usize = TILE_DOCS / WORD_DOCS;
 
 /// Consecutive documents, of at most [`TILE_WORDS`] words of bits.
@@ -36,7 +35,6 @@ pub(crate) struct Tile {
     docs: Range<u32>,
 }
 
-/// Room for a list's frequencies in a tile.
 pub(crate) type TileRoom = [u8; TILE_DOCS + WORD_FREQS];
 
 impl Tile {
@@ -109,12 +107,10 @@ impl Tile {
     }
 }
 
-/// A list's postings in a tile.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TilePostings<'a> {
     /// Bits of the documents, from the tile's first one on.
     bits: [u64; TILE_WORDS],
-    /// The number of the first posting.
     first: usize,
     count: usize,
     /// Frequencies, or 0 for those too large for a byte.
@@ -151,7 +147,6 @@ impl<'a> TilePostings<'a> {
         self.next += bits.count_ones() as usize;
     }
 
-    /// Skips the postings of word `word`.
     #[inline(always)]
     pub(crate) fn pass_word(&mut self, word: usize) {
         self.next += self.bits[word].count_ones() as usize;

@@ -11,12 +11,11 @@
 use super::search::find_block;
 use super::term::Term;
 use crate::index::{BLOCK_LEN, Bm25};
-use crate::search::cpu::scoring::score_block;
+use crate::search::cpu::scoring::block::score_block;
 use crate::search::cpu::simd::{STEP, above, below};
 
 /// The position past the last posting, above every document.
 pub(crate) const END: u32 = i32::MAX as u32;
-
 /// A block plus the numbers that one step may read beyond it.
 const PADDED_LEN: usize = BLOCK_LEN + STEP;
 
@@ -28,7 +27,7 @@ pub(crate) struct Cursor {
     docs: [u32; PADDED_LEN],
     freqs: [u32; PADDED_LEN],
     shares: [f32; PADDED_LEN],
-    known: Known,
+    known: Decoded,
     /// The number of shares computed one by one.
     singles: u8,
     /// The decoded block, or [`NO_BLOCK`].
@@ -41,14 +40,13 @@ pub(crate) struct Cursor {
 
 /// The decoded data of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Known {
+enum Decoded {
     Docs,
     Freqs,
     Shares,
 }
 
 const NO_BLOCK: usize = usize::MAX;
-
 /// Up to this number shares are computed one by one. Then all frequencies are decoded.
 const FEW_SINGLES: u8 = 2;
 
@@ -58,7 +56,7 @@ impl Default for Cursor {
             docs: [END; PADDED_LEN],
             freqs: [1; PADDED_LEN],
             shares: [0.0; PADDED_LEN],
-            known: Known::Docs,
+            known: Decoded::Docs,
             singles: 0,
             block: NO_BLOCK,
             next_doc: 0,
@@ -68,7 +66,6 @@ impl Default for Cursor {
 }
 
 impl Cursor {
-    /// Moves before the first posting of a list and decodes nothing.
     pub(crate) fn reset(&mut self) {
         self.block = NO_BLOCK;
         self.next_doc = 0;
@@ -144,13 +141,12 @@ impl Cursor {
         self.docs[self.position].min(self.next_doc)
     }
 
-    /// Decodes the documents of a block and moves to the first.
     #[inline(never)]
     fn open(&mut self, term: &Term<'_>, block: usize) {
         let last_docs = term.list.last_docs();
         self.block = block;
         self.position = 0;
-        self.known = Known::Docs;
+        self.known = Decoded::Docs;
         self.singles = 0;
         let len = match self.docs.first_chunk_mut() {
             Some(docs) if block < last_docs.len() => term.list.decode_docs(block, docs),
@@ -160,13 +156,12 @@ impl Cursor {
         self.next_doc = if block + 1 < last_docs.len() { last_docs[block] + 1 } else { END };
     }
 
-    /// The share of the current posting.
     #[inline(always)]
     pub(crate) fn share(&mut self, term: &Term<'_>, norms: &[f32]) -> f32 {
-        if self.known == Known::Shares {
+        if self.known == Decoded::Shares {
             return self.shares[self.position];
         }
-        let freq = if self.known == Known::Docs && self.singles < FEW_SINGLES {
+        let freq = if self.known == Decoded::Docs && self.singles < FEW_SINGLES {
             self.singles += 1;
             term.list.freq_at(self.block, self.position)
         } else {
@@ -177,18 +172,17 @@ impl Cursor {
     }
 
     fn decode_freqs(&mut self, term: &Term<'_>) {
-        if self.known == Known::Docs
+        if self.known == Decoded::Docs
             && let Some(freqs) = self.freqs.first_chunk_mut()
         {
             term.list.decode_freqs(self.block, freqs);
-            self.known = Known::Freqs;
+            self.known = Decoded::Freqs;
         }
     }
 
-    /// Computes the shares of the whole block.
     #[inline(always)]
     fn score(&mut self, term: &Term<'_>, norms: &[f32]) {
-        if self.known != Known::Shares {
+        if self.known != Decoded::Shares {
             self.score_all(term, norms);
         }
     }
@@ -198,7 +192,7 @@ impl Cursor {
         self.decode_freqs(term);
         let len = term.list.block_len(self.block);
         score_block(&self.docs[..len], &self.freqs[..len], term.weight, norms, &mut self.shares[..len]);
-        self.known = Known::Shares;
+        self.known = Decoded::Shares;
     }
 
     /// Document and share of the next posting from here on with a share above `needed` and a document below `limit`.
@@ -252,7 +246,7 @@ mod tests {
 
     use super::*;
     use crate::index::Index;
-    use crate::search::cpu::blocks::ImpactBounds;
+    use crate::search::cpu::blocks::term::ImpactBounds;
 
     proptest! {
         #[test]

@@ -4,15 +4,13 @@ use super::search::{find_block, first_geq};
 use super::term::Term;
 use crate::base::ids::DocId;
 use crate::index::{BLOCK_LEN, PostingList};
-use crate::search::cpu::scoring::Accumulator;
+use crate::search::cpu::scoring::accumulator::Accumulator;
 
-/// A decoded block of one term.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct ScoredBlock<S> {
     docs: [u32; BLOCK_LEN],
     shares: [S; BLOCK_LEN],
-    /// The block's number in its list.
     block: usize,
     len: usize,
     /// The first posting that no window has read.
@@ -47,7 +45,6 @@ impl<S: Accumulator> ScoredBlock<S> {
         }
     }
 
-    /// Decodes and scores a block. Past the last one the list is at its end.
     #[inline(always)]
     fn open(&mut self, block: usize, term: &Term<'_>, freqs: &mut [u32; BLOCK_LEN], norms: &[f32]) {
         let list: PostingList<'_> = term.list;

@@ -19,10 +19,10 @@ use std::sync::atomic::Ordering;
 use crate::base::machine::Class;
 use crate::query::{Mode, Query};
 use crate::search::cpu::executor::CpuExecutor;
-use crate::search::cpu::multicore::backoff::Backoff;
 use crate::search::cpu::multicore::cores::Cores;
-use crate::search::cpu::multicore::pool::Partition;
-use crate::search::cpu::multicore::pool::{Schedule, TaskPool};
+use crate::search::cpu::multicore::idle::Backoff;
+use crate::search::cpu::multicore::pool::partition::Partition;
+use crate::search::cpu::multicore::pool::slot::{Schedule, TaskPool};
 use crate::search::cpu::multicore::team::first_pass;
 use crate::search::cpu::multicore::worker::Worker;
 use crate::search::{ExecError, Execution, Executor, Help, Hit, check};
@@ -107,4 +107,10 @@ impl Executor for Adaptive {
         // One claim per call lets the caller check for its own queries.
         if self.worker.work(&self.pool, 1) { Help::Given } else { Help::NotNow }
     }
+}
+
+/// An INTER executor for each of `workers` cores, which answers whole queries on its own.
+#[must_use]
+pub fn inter_lanes(executor: &CpuExecutor, workers: usize) -> Vec<Box<dyn Executor>> {
+    (0..workers).map(|_| Box::new(executor.clone_for_worker()) as Box<dyn Executor>).collect()
 }

@@ -32,19 +32,15 @@
 //! Source: Tatikonda, Cambazoglu, Junqueira, "Posting List Intersection on Multicore Architectures", SIGIR 2011.
 
 mod adaptive;
-pub(crate) mod backoff;
 pub mod cores;
 mod fine_grained;
-mod inter_query;
-mod parking;
+pub(crate) mod idle;
 pub mod pool;
 mod stream;
 pub mod team;
 pub mod worker;
 
-pub use adaptive::adaptive_lanes;
+pub use adaptive::{adaptive_lanes, inter_lanes};
 pub use cores::Cores;
 pub use fine_grained::FineGrained;
-pub use inter_query::inter_lanes;
-pub use stream::digest;
-pub use stream::{Served, Stream, serve};
+pub use stream::{Served, Stream, digest, serve};

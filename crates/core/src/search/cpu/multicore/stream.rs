@@ -7,9 +7,9 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::backoff::Backoff;
 use super::cores::Cores;
-use super::pool::CachePadded;
+use super::idle::Backoff;
+use super::pool::claims::CachePadded;
 use crate::base::random::mix;
 use crate::base::time::Nanos;
 use crate::query::{Mode, Query};
@@ -45,7 +45,6 @@ pub struct Served {
     pub digest: u64,
 }
 
-/// Time for all threads to start.
 const HEAD_START: Duration = Duration::from_millis(2);
 
 impl Stream<'_> {

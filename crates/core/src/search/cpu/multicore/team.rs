@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::backoff::Backoff;
 use super::cores::Cores;
-use super::parking::ParkedThreads;
-use super::pool::{Schedule, Slot, TaskPool};
+use super::idle::{Backoff, ParkedThreads};
+use super::pool::slot::{Schedule, Slot, TaskPool};
 use super::worker::Worker;
 use crate::query::{Mode, Query};
 use crate::search::cpu::executor::Pass;
@@ -121,7 +120,6 @@ impl Team {
         self.worker.work(&self.shared.pool, 1)
     }
 
-    /// Replaces `hits` by the answer in a slot.
     pub(crate) fn take(&self, slot: usize, hits: &mut Vec<Hit>) -> Result<(), ExecError> {
         let slot = self.slot(slot);
         slot.take_answer(hits);
@@ -148,7 +146,6 @@ impl Drop for Team {
 }
 
 impl Shared {
-    /// The loop of a helper thread.
     fn serve(&self, mut worker: Worker, helper: usize) {
         let mut idle_since = None;
         let mut backoff = Backoff::new(self.is_crowded);

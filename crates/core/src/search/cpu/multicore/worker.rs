@@ -4,11 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::pool::{Claim, Schedule, Slot, TaskPool};
+use super::pool::claims::Claim;
+use super::pool::slot::{Schedule, Slot, TaskPool};
 use crate::base::ids::{DocId, TermId};
 use crate::query::{Mode, Query, QueryTerm};
-use crate::search::cpu::executor::CpuExecutor;
-use crate::search::cpu::executor::{ALL_DOCS, Pass, needs_or};
+use crate::search::cpu::executor::{ALL_DOCS, CpuExecutor, Pass, needs_or};
 use crate::search::{ExecError, Executor, Hit, MAX_K};
 
 /// The state of one thread: an executor, and room for a query and its results.
@@ -100,7 +100,7 @@ impl Worker {
             // The panic left its scratch memory in an unknown state.
             self.executor = self.executor.clone_for_worker();
         }
-        if place.finish(claimed) {
+        if place.claims.finish(claimed) {
             self.settle(pool, place, k);
         }
         true
@@ -109,10 +109,10 @@ impl Worker {
     fn claim(&mut self, pool: &TaskPool, slot: usize) -> Option<Claim> {
         let place = &pool.slots[slot];
         match pool.schedule {
-            Schedule::Dynamic => place.claim(|_| 1),
-            Schedule::Guided => place.claim(|left| left / (2 * (1 + pool.idle.load(Ordering::Relaxed) as u32))),
+            Schedule::Dynamic => place.claims.claim(|_| 1),
+            Schedule::Guided => place.claims.claim(|left| left / (2 * (1 + pool.idle.load(Ordering::Relaxed) as u32))),
             Schedule::Static => {
-                let claim = place.claim_own(self.number as u32, self.seen[slot])?;
+                let claim = place.claims.claim_own(self.number as u32, self.seen[slot])?;
                 self.seen[slot] = claim.epoch;
                 Some(claim)
             }

@@ -25,20 +25,18 @@ use std::ops::Range;
 use crate::base::ids::DocId;
 use crate::index::BLOCK_LEN;
 use crate::search::TopK;
-use crate::search::cpu::blocks::{ScoredBlock, TILE_DOCS, Term, Tile, TileRoom};
-use crate::search::cpu::scoring::Accumulator;
+use crate::search::cpu::blocks::bitmap_tile::{TILE_DOCS, Tile, TileRoom};
+use crate::search::cpu::blocks::scored_block::ScoredBlock;
+use crate::search::cpu::blocks::term::Term;
+use crate::search::cpu::scoring::accumulator::Accumulator;
 use crate::search::cpu::simd::{Avx2, WORD_DOCS, WORD_FREQS};
 
 /// The most documents of a window, numbered by 16 bits.
 const MAX_WINDOW_DOCS: usize = 1 << 16;
-
-/// Documents per window for dense lists.
 const DENSE_WINDOW_DOCS: u32 = 1 << 13;
-
 /// The most places that are noted in a window of sparse lists. With more, the whole window is scanned.
 const MAX_NOTED: usize = 8192;
 
-/// Scratch memory for disjunctions whose scores are summed in `S`.
 #[derive(Debug)]
 pub(crate) struct Exhaustive<S: Accumulator> {
     /// At least one per term.
@@ -201,7 +199,6 @@ fn window_for<S>(density: f32) -> (u32, bool) {
     }
 }
 
-/// Offers the documents of a single term, block by block.
 #[inline(always)]
 fn stream<S: Accumulator>(
     block: &mut ScoredBlock<S>,

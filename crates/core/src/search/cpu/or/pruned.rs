@@ -13,17 +13,20 @@
 
 use std::ops::Range;
 
-use super::initial_threshold;
-use super::pivots::{ListBounds, PivotSearch, Positions, ShallowBlocks, sorted};
-use super::windows::{WindowBounds, WindowScorer, WindowSearch};
+use super::block_max_wand::ShallowBlocks;
+use super::max_score::{WindowBounds, WindowSearch};
+use super::pivot::Positions;
+use super::scorer::WindowScorer;
+use super::sorted;
+use super::wand::{ListBounds, PivotSearch};
 use crate::base::ids::DocId;
-use crate::index::BlockBuffer;
+use crate::index::{BLOCK_LEN, BlockBuffer, Bm25};
 use crate::search::TopK;
 use crate::search::cpu::algorithm::Algorithm;
-use crate::search::cpu::blocks::{Cursor, Term};
-use crate::search::cpu::scoring::{Slack, Threshold};
+use crate::search::cpu::blocks::cursor::Cursor;
+use crate::search::cpu::blocks::term::Term;
+use crate::search::cpu::scoring::threshold::{Slack, Threshold};
 
-/// Scratch memory and settings of the pruned algorithms.
 #[derive(Debug)]
 pub(crate) struct PrunedOr {
     pub(crate) algorithm: Algorithm,
@@ -38,7 +41,6 @@ pub(crate) struct PrunedOr {
 
 /// Below this number of postings per result, exhaustive scoring is quicker.
 const POSTINGS_PER_RESULT: u64 = 4;
-
 /// Below one posting per this number of documents, most windows of MaxScore (at most 2^16 documents) hold a handful of
 /// postings. On five million synthetic documents exhaustive scoring was quicker up to twice the number.
 const DOCS_PER_POSTING: u64 = 1 << 12;
@@ -81,7 +83,7 @@ impl PrunedOr {
             return;
         }
         let seed = match self.is_seeded {
-            true => initial_threshold::estimate(terms, best.k(), norms, &mut self.buffer),
+            true => initial_threshold(terms, best.k(), norms, &mut self.buffer),
             false => 0.0,
         };
         let is_in_order = matches!(algorithm, Algorithm::Wand | Algorithm::Bmw);
@@ -114,7 +116,6 @@ impl PrunedOr {
     }
 }
 
-/// WAND, or Block-Max WAND, for at most `TERMS` terms.
 fn by_pivots<const TERMS: usize>(
     with_blocks: bool,
     terms: &[Term<'_>],
@@ -131,4 +132,40 @@ fn by_pivots<const TERMS: usize>(
     } else {
         PivotSearch { terms, cursors, positions, norms, blocks: ListBounds, threshold, best }.run(docs.end);
     }
+}
+
+/// A score that at least `k` documents reach, or 0 if none is known.
+///
+/// If one term alone gives k documents some score, the query's k-th best score is at least that: other terms only add,
+/// and adding non-negative numbers never lowers a rounded sum. The index stores lower bounds of the k-th best impact of
+/// longer lists for a few k; a list of one block is decoded instead.
+///
+/// Source: Petri, Moffat, Mackenzie, Culpepper and Beck, "Accelerated Query Processing via Similarity Score
+/// Prediction", SIGIR 2019; PISA's `kth_threshold`.
+fn initial_threshold(terms: &[Term<'_>], k: usize, norms: &[f32], buffer: &mut BlockBuffer) -> f32 {
+    let mut seed = 0.0_f32;
+    for term in terms {
+        if (term.list.doc_freq() as usize) < k || term.bound <= seed {
+            continue;
+        }
+        let stored = term.kth_score(k);
+        if stored > 0.0 {
+            seed = seed.max(stored);
+        } else if term.list.num_blocks() == 1 {
+            seed = seed.max(kth_score_of_block(term, k, norms, buffer));
+        }
+    }
+    seed
+}
+
+/// The exact `k`-th best score of a list of one block with at least `k` postings.
+fn kth_score_of_block(term: &Term<'_>, k: usize, norms: &[f32], buffer: &mut BlockBuffer) -> f32 {
+    let len = term.list.decode_docs(0, &mut buffer.docs);
+    term.list.decode_freqs(0, &mut buffer.freqs);
+    let mut scores = [0.0_f32; BLOCK_LEN];
+    for ((score, &doc), &freq) in scores.iter_mut().zip(&buffer.docs[..len]).zip(&buffer.freqs) {
+        *score = Bm25::score(term.weight, freq, norms[doc as usize]);
+    }
+    let (_, kth, _) = scores[..len].select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a));
+    *kth
 }

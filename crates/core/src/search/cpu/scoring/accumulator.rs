@@ -11,12 +11,10 @@ use super::block::score_block;
 use crate::index::{Bm25, MAX_IMPACT};
 use crate::search::cpu::simd::{Avx2, WORD_DOCS, WORD_FREQS};
 
-/// A number type for sums of scores.
 pub(crate) trait Accumulator: Copy + Debug + Default + PartialOrd + AddAssign {
     /// The least sum of a matching document.
     const LEAST: Self;
 
-    /// The share of one posting.
     fn share(weight: f32, freq: u32, norm: f32) -> Self;
 
     /// Writes the share of each posting to the same place of `out`. All slices have one length.
@@ -36,10 +34,8 @@ pub(crate) trait Accumulator: Copy + Debug + Default + PartialOrd + AddAssign {
         sums: &mut [Self; WORD_DOCS],
     );
 
-    /// Whether some sum is above `threshold`.
     fn any_above(avx2: Option<Avx2>, sums: &[Self; WORD_DOCS], threshold: Self) -> bool;
 
-    /// The sum as a score.
     fn score(self) -> f32;
 
     /// A score as a sum.

@@ -13,9 +13,8 @@
 
 use crate::index::Bm25;
 
-/// Writes the share of each posting, `Bm25::score(weight, freq, norms[doc])`, to the same place of `out`.
-///
-/// Panics if the slices differ in length, or a document has no norm.
+/// Writes the share of each posting, `Bm25::score(weight, freq, norms[doc])`, to the same place of `out`. Panics if the
+/// slices differ in length, or a document has no norm.
 #[inline]
 pub(crate) fn score_block(docs: &[u32], freqs: &[u32], weight: f32, norms: &[f32], out: &mut [f32]) {
     assert!(docs.len() == freqs.len() && docs.len() == out.len(), "one frequency and one share for each document");

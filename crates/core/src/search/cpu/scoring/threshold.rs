@@ -8,7 +8,6 @@
 use crate::query::Query;
 use crate::search::TopK;
 
-/// Relative slack of bounds for rounding errors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slack(f32);
 
@@ -50,10 +49,8 @@ pub(crate) struct Threshold {
 }
 
 impl Threshold {
-    /// A threshold just below `seed`, a score that at least k documents reach (0 if none is known).
-    ///
-    /// `in_order` promises that documents are offered in ascending order. Then a document with a score equal to the
-    /// k-th best cannot enter.
+    /// A threshold just below `seed`, a score that at least k documents reach (0 if none is known). `in_order` promises
+    /// that documents are offered in ascending order. Then a document with a score equal to the k-th best cannot enter.
     pub(crate) fn new(seed: f32, slack: Slack, in_order: bool) -> Self {
         // The k documents that reach the seed must still enter.
         let value = seed.next_down().max(0.0);

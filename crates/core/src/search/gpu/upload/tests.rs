@@ -3,7 +3,6 @@ use super::*;
 use crate::base::ids::DeviceId;
 use crate::base::random::Random;
 use crate::index::OwnedSections;
-use crate::search::device::{Reservation, Staging};
 
 /// The most documents of an index.
 const NUM_DOCS: u32 = (1 << 31) - 1;
@@ -60,9 +59,9 @@ fn gpu_reads_blocks_of_the_largest_documents() {
     let d_norms = staging.upload(bytemuck::cast_slice(&norms)).unwrap();
     // The address that the norm of document 0 would have. No norm below FIRST_DOC is read.
     let norms_at = address(&stream, &d_norms).wrapping_sub(4 * u64::from(FIRST_DOC));
-    let mut on_device = vec![PartOnDevice::terms(&mut staging, &sections).unwrap()];
+    let mut on_device = vec![DevicePart::terms(&mut staging, &sections).unwrap()];
     for part in parts(&sections, 20_000) {
-        on_device.push(PartOnDevice::long_lists(&mut staging, &sections, &part).unwrap());
+        on_device.push(DevicePart::long_lists(&mut staging, &sections, &part).unwrap());
     }
     assert!(on_device.len() > 5);
 
@@ -83,12 +82,7 @@ fn gpu_reads_blocks_of_the_largest_documents() {
         // SAFETY: the parts hold valid lists, and the targets have the measured sizes.
         unsafe { kernels.write_blocks(&stream, argument, &counts, targets) }.unwrap();
     }
-    let copy = HostCopy {
-        blocks: stream.clone_dtoh(&d_blocks).unwrap(),
-        rows: rows.to_host(&stream),
-        directory: stream.clone_dtoh(&d_directory).unwrap(),
-    };
-    stream.synchronize().unwrap();
+    let copy = HostCopy::new(&stream, &d_blocks, &rows, &d_directory);
     let norm = |doc: u32| norms[(doc - FIRST_DOC) as usize];
     let mut long_lists = sections.long_lists.iter();
     for (term, list) in lists.iter().enumerate() {
@@ -162,4 +156,38 @@ fn parts_hold_all_long_lists_in_order() {
         assert!(parts[..parts.len() - 1].iter().all(|part| part.bytes >= part_bytes));
     }
     assert!(parts(&OwnedSections::default().sections(1), 1).is_empty());
+}
+
+/// Allocation granularity of device memory.
+const RESERVED_STEP: u64 = 32 << 20;
+
+/// Reserved device memory, to test a nearly full device.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    stream: Arc<CudaStream>,
+    d_memory: Option<CudaSlice<u8>>,
+}
+
+impl Reservation {
+    /// Reserves all free memory except about `left_bytes`.
+    pub(crate) fn leaving(ordinal: DeviceId, left_bytes: u64) -> Result<Self, GpuError> {
+        let device = Device::open(ordinal)?;
+        let reserve = |bytes: u64| {
+            let stream = device.context.new_stream()?;
+            // SAFETY: the memory is never read.
+            let d_memory = unsafe { stream.alloc(bytes as usize) }?;
+            stream.synchronize()?;
+            Ok(Self { stream, d_memory: Some(d_memory) })
+        };
+        let bytes = device.free_bytes()?.saturating_sub(left_bytes) / RESERVED_STEP * RESERVED_STEP;
+        reserve(bytes.max(1)).map_err(|e: DriverError| GpuError::of("reserving device memory", &e))
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        // Memory is freed in stream order, and later tests need it free.
+        drop(self.d_memory.take());
+        self.stream.context().record_err(self.stream.synchronize());
+    }
 }

@@ -23,8 +23,6 @@ use super::atomics::{AtomicU32, AtomicU64, Ordering};
 /// Bits of the word for each of `next` and `tasks`. The epoch has the others.
 const COUNT_BITS: u32 = 16;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
-
-/// The most tasks of a query.
 pub(crate) const MAX_TASKS: usize = COUNT_MASK as usize;
 
 /// A value on its own cache lines, to avoid false sharing.
@@ -32,7 +30,6 @@ pub(crate) const MAX_TASKS: usize = COUNT_MASK as usize;
 #[repr(align(128))]
 pub(crate) struct CachePadded<T>(pub(crate) T);
 
-/// The claims of one slot.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     /// Polled by idle cores and changed by every claim.
@@ -41,7 +38,6 @@ pub(crate) struct Claims {
     unfinished: CachePadded<AtomicU32>,
 }
 
-/// Tasks that one core has claimed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
     pub(crate) epoch: u64,
@@ -63,7 +59,6 @@ impl Claims {
         self.word.0.load(Ordering::Relaxed) >> (2 * COUNT_BITS)
     }
 
-    /// The number of unclaimed tasks.
     #[inline]
     pub(crate) fn unclaimed(&self) -> u32 {
         let word = self.word.0.load(Ordering::Relaxed);
@@ -112,7 +107,6 @@ impl Claims {
     }
 }
 
-/// `next` and `tasks` of a word.
 #[inline]
 fn counts(word: u64) -> (u32, u32) {
     ((word >> COUNT_BITS & COUNT_MASK) as u32, (word & COUNT_MASK) as u32)

@@ -7,18 +7,15 @@
 //! | `partial_result.rs` | the result of one core |
 //! | `partition.rs` | the cut of a query into tasks |
 
-mod claims;
+pub(crate) mod claims;
 mod partial_result;
-mod partition;
-mod slot;
-mod task_pool;
+pub(crate) mod partition;
+pub(crate) mod slot;
 
 /// Atomics of [`claims`]. `tests/task_pool.rs` replaces them by loom's to explore interleavings.
 mod atomics {
     pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 }
 
-pub(crate) use claims::{CachePadded, Claim};
 pub use partition::Partition;
-pub(crate) use slot::Slot;
-pub use task_pool::{Schedule, TaskPool};
+pub use slot::{Schedule, TaskPool};

@@ -8,7 +8,6 @@ use crate::search::{Hit, MAX_K, TopK};
 /// Most queries ask for at most this number of documents. The first larger one allocates more room.
 const FEW: usize = 1000;
 
-/// Keys of documents in [`TopK`]'s form.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct PartialResult {
@@ -41,7 +40,6 @@ impl PartialResult {
         keys.take(len).map(|key| TopK::hit(key.load(Ordering::Relaxed)))
     }
 
-    /// Offers the documents found in `epoch` to `best`.
     pub(crate) fn offer_to(&self, best: &mut TopK, epoch: u64) {
         self.hits(epoch).for_each(|hit| best.offer(hit.doc.0, hit.score));
     }

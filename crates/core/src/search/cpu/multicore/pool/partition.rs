@@ -15,7 +15,6 @@ use crate::search::cpu::executor::Pass;
 /// them takes microseconds, and starting a task takes tenths of one. Smaller tasks cost noticeably; larger ones leave
 /// cores idle on queries with a short rarest list.
 const AND_BLOCKS: usize = 2;
-
 /// The least blocks of the leading list per OR task. An OR adds up all lists in bulk, which needs long tasks.
 const OR_BLOCKS: usize = 32;
 
@@ -46,7 +45,6 @@ impl Partition {
         }
     }
 
-    /// The documents of a run of tasks.
     pub(crate) fn range(self, index: &Index, terms: &[QueryTerm], pass: Pass, tasks: Range<u32>) -> Range<DocId> {
         match self {
             Self::Documents { parts } => {

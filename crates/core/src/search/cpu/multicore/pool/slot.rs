@@ -4,21 +4,56 @@
 //! thread writes them and then publishes. The core that finishes last sees all results and merges them. It sets
 //! `answered` or, for AND+OR with too few results, publishes the OR in the same slot.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::claims::{CachePadded, Claim, Claims};
+use super::claims::{CachePadded, Claims};
 use super::partial_result::PartialResult;
+use super::partition::Partition;
 use crate::base::ids::{DocId, TermId};
 use crate::base::time::Nanos;
 use crate::query::{Mode, Query, QueryTerm};
 use crate::search::cpu::executor::Pass;
 use crate::search::{Hit, TopK};
 
-/// One query in flight.
+/// The assignment of tasks to cores, named like OpenMP's loop schedules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Schedule {
+    /// Task `i` belongs to core `i`.
+    Static,
+    /// A free core takes the next task.
+    Dynamic,
+    /// A free core takes half of an even share of the unclaimed tasks, so that pieces shrink towards the end.
+    Guided,
+}
+
+/// Slots for queries in flight, with their common settings.
+#[derive(Debug)]
+pub struct TaskPool {
+    pub(crate) slots: Box<[Slot]>,
+    pub(crate) partition: Partition,
+    pub(crate) schedule: Schedule,
+    /// The number of cores that report no work.
+    pub(crate) idle: AtomicUsize,
+}
+
+impl TaskPool {
+    /// A pool of `slots` slots for `workers` cores.
+    pub fn new(slots: usize, workers: usize, partition: Partition, schedule: Schedule) -> Self {
+        let slots = (0..slots).map(|_| Slot::new(workers)).collect();
+        Self { slots, partition, schedule, idle: AtomicUsize::new(0) }
+    }
+
+    pub(crate) fn unclaimed(&self) -> usize {
+        self.slots.iter().map(|slot| slot.claims.unclaimed() as usize).sum()
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Slot {
-    claims: Claims,
+    /// The core whose [`Claims::finish`] returns true must call [`answer`](Self::answer) or
+    /// [`publish_pass`](Self::publish_pass).
+    pub(crate) claims: Claims,
     /// Polled by the owner.
     is_answered: CachePadded<AtomicBool>,
     /// Nanoseconds since `origin`.
@@ -32,14 +67,11 @@ pub(crate) struct Slot {
     /// Bits of a score that k documents reach. All cores raise it while they read the fields around it.
     threshold: CachePadded<AtomicU32>,
     terms: Box<[(AtomicU64, AtomicU32)]>,
-    /// Result of each core.
     deposits: Box<[PartialResult]>,
-    /// Merged result.
     answer: PartialResult,
 }
 
 impl Slot {
-    /// A slot for `workers` cores.
     pub(crate) fn new(workers: usize) -> Self {
         Self {
             claims: Claims::default(),
@@ -79,24 +111,6 @@ impl Slot {
         self.claims.publish(num_tasks);
     }
 
-    /// The number of unclaimed tasks.
-    #[inline]
-    pub(crate) fn unclaimed(&self) -> u32 {
-        self.claims.unclaimed()
-    }
-
-    /// See [`Claims::claim`].
-    #[inline]
-    pub(crate) fn claim(&self, share: impl Fn(u32) -> u32) -> Option<Claim> {
-        self.claims.claim(share)
-    }
-
-    /// See [`Claims::claim_own`].
-    #[inline]
-    pub(crate) fn claim_own(&self, task: u32, seen: u64) -> Option<Claim> {
-        self.claims.claim_own(task, seen)
-    }
-
     /// Reads the query into `terms`. The caller holds a claim.
     pub(crate) fn read(&self, terms: &mut Vec<QueryTerm>) -> (Pass, usize) {
         terms.clear();
@@ -109,7 +123,6 @@ impl Slot {
         (pass, self.k.load(Ordering::Relaxed) as usize)
     }
 
-    /// Whether an OR must follow if the AND finds too few.
     pub(crate) fn wants_or(&self) -> bool {
         self.mode.load(Ordering::Relaxed) == Mode::AndOr as u32 && self.pass.load(Ordering::Relaxed) == Pass::And as u32
     }
@@ -143,13 +156,6 @@ impl Slot {
         self.deposits[worker].replace(hits, self.claims.epoch());
     }
 
-    /// Marks `count` claimed tasks as finished and returns whether they were the last. If so, the caller owns the slot
-    /// and must call [`Slot::answer`] or [`Slot::publish_pass`].
-    pub(crate) fn finish(&self, count: u32) -> bool {
-        self.claims.finish(count)
-    }
-
-    /// Offers all results to `best`. The caller finished last.
     pub(crate) fn merge(&self, best: &mut TopK) {
         for deposit in &self.deposits {
             deposit.offer_to(best, self.claims.epoch());
@@ -173,7 +179,6 @@ impl Slot {
         self.is_answered.0.load(Ordering::Acquire)
     }
 
-    /// The time of the answer since `clock`.
     pub(crate) fn answered_at(&self, clock: Instant) -> Nanos {
         let answered = self.origin + Duration::from_nanos(self.answered_ns.load(Ordering::Relaxed));
         Nanos(answered.saturating_duration_since(clock).as_nanos() as u64)
@@ -184,7 +189,6 @@ impl Slot {
         self.has_failed.load(Ordering::Relaxed)
     }
 
-    /// Replaces `hits` by the answer, best first.
     pub(crate) fn take_answer(&self, hits: &mut Vec<Hit>) {
         hits.clear();
         hits.extend(self.answer.hits(self.claims.epoch()));

@@ -18,8 +18,9 @@ use std::ops::Range;
 
 use super::block_max_wand::ShallowBlock;
 use crate::search::TopK;
-use crate::search::cpu::blocks::{Cursor, END, Term};
-use crate::search::cpu::scoring::{Slack, Threshold};
+use crate::search::cpu::blocks::cursor::{Cursor, END};
+use crate::search::cpu::blocks::term::Term;
+use crate::search::cpu::scoring::threshold::{Slack, Threshold};
 
 /// Offers every document of `docs` that can enter, in ascending order. `with_blocks` adds the bounds of blocks. Each
 /// term has a cursor before its list.

@@ -7,7 +7,6 @@ use std::ops::Range;
 
 use crate::search::cpu::simd::{Docs, STEP, sift};
 
-/// At most `MOST` candidates, in ascending order.
 #[derive(Debug)]
 pub(crate) struct Candidates<const MOST: usize> {
     docs: Box<[u32]>,
@@ -30,7 +29,6 @@ impl<const MOST: usize> Candidates<MOST> {
         self.len
     }
 
-    /// Documents and scores.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, f32)> {
         self.docs[..self.len].iter().copied().zip(self.scores[..self.len].iter().copied())
     }

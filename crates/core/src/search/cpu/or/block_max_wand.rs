@@ -21,9 +21,10 @@
 
 use super::pivot::{Pivot, bound_of_sum};
 use super::wand::{BlockBounds, PivotSearch, set_bits};
-use crate::search::cpu::blocks::{END, Term, find_block};
+use crate::search::cpu::blocks::cursor::END;
+use crate::search::cpu::blocks::search::find_block;
+use crate::search::cpu::blocks::term::Term;
 
-/// The block of a list that could hold a document.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ShallowBlock {
     block: u32,

@@ -17,8 +17,9 @@
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
-use crate::search::cpu::blocks::{END, Term};
-use crate::search::cpu::scoring::Slack;
+use crate::search::cpu::blocks::cursor::END;
+use crate::search::cpu::blocks::term::Term;
+use crate::search::cpu::scoring::threshold::Slack;
 use crate::search::cpu::simd::{above, below};
 
 /// A lower bound of the next document of each term, and the term's bound, for at most `N` terms.
@@ -32,7 +33,6 @@ pub(crate) struct Positions<const N: usize> {
     num_terms: usize,
 }
 
-/// The first document that can enter by the bounds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pivot {
     /// No document below it can enter.
@@ -194,7 +194,6 @@ mod tests {
 
     use super::*;
 
-    /// Compares the pivot with its definition.
     fn check<const N: usize>(lanes: &[(u32, f32)], threshold: f32) {
         let mut positions = Positions { docs: [END; N], bounds: [0.0; N], num_terms: lanes.len() };
         for (lane, &(doc, bound)) in lanes.iter().enumerate() {

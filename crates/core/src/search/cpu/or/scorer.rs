@@ -23,24 +23,21 @@ use super::candidates::Candidates;
 use super::decoded_block::{DecodedBlock, Window, share_or_zero};
 use crate::index::BLOCK_LEN;
 use crate::search::TopK;
-use crate::search::cpu::blocks::{Term, find_block};
-use crate::search::cpu::scoring::Threshold;
+use crate::search::cpu::blocks::search::find_block;
+use crate::search::cpu::blocks::term::Term;
+use crate::search::cpu::scoring::threshold::Threshold;
 #[cfg(target_arch = "x86_64")]
 use crate::search::cpu::simd::Avx2;
 use crate::search::cpu::simd::{Docs, STEP};
 
 /// The most documents of a window: 256 KiB of accumulators, half of a common L2 cache.
 const MAX_WINDOW_DOCS: usize = 1 << 16;
-
 /// The documents of small windows: 16 KiB of accumulators, half of a common L1 cache.
 const MIN_WINDOW_DOCS: usize = 1 << 12;
-
 /// A window should hold at least this number of postings, to amortise a visit of every list.
 const POSTINGS_PER_WINDOW: usize = 512;
-
 /// Documents per bit of the touched mask.
 const CHUNK_DOCS: usize = 16;
-
 /// One look-up through blocks costs as much as this number of postings in bulk.
 const POSTINGS_PER_LOOK_UP: usize = 3;
 
@@ -77,7 +74,6 @@ impl Default for WindowScorer {
 }
 
 impl WindowScorer {
-    /// Drops the lists of the last query and makes room for `num_terms`.
     pub(crate) fn reset(&mut self, num_terms: usize) {
         if self.decoded.len() < num_terms {
             self.decoded.resize_with(num_terms, DecodedBlock::default);
@@ -89,9 +85,8 @@ impl WindowScorer {
         }
     }
 
-    /// Offers every document of the window that can enter, in ascending order.
-    ///
-    /// One body is compiled twice, with AVX2 and without; both give the same bits.
+    /// Offers every document of the window that can enter, in ascending order. One body is compiled twice, with AVX2
+    /// and without; both give the same bits.
     pub(crate) fn score(
         &mut self,
         terms: &[Term<'_>],

@@ -26,17 +26,15 @@
 use super::pivot::{Pivot, Positions};
 use crate::index::Bm25;
 use crate::search::TopK;
-use crate::search::cpu::blocks::{Cursor, Term};
-use crate::search::cpu::scoring::Threshold;
+use crate::search::cpu::blocks::cursor::Cursor;
+use crate::search::cpu::blocks::term::Term;
+use crate::search::cpu::scoring::threshold::Threshold;
 #[cfg(target_arch = "x86_64")]
 use crate::search::cpu::simd::Avx2;
 
-/// A search by pivots with at most `N` terms.
 #[derive(Debug)]
 pub(crate) struct PivotSearch<'a, const N: usize, B> {
-    /// Terms in the query's order.
     pub(crate) terms: &'a [Term<'a>],
-    /// One per term.
     pub(crate) cursors: &'a mut [Cursor],
     pub(crate) positions: Positions<N>,
     pub(crate) norms: &'a [f32],
@@ -89,9 +87,8 @@ pub(crate) fn set_bits(mut bits: u64) -> impl Iterator<Item = usize> {
 }
 
 impl<const N: usize, B: BlockBounds<N>> PivotSearch<'_, N, B> {
-    /// Offers every document before `end` that can enter, in ascending order.
-    ///
-    /// One body is compiled twice, with AVX2 and without; both give the same bits.
+    /// Offers every document before `end` that can enter, in ascending order. One body is compiled twice, with AVX2 and
+    /// without; both give the same bits.
     pub(crate) fn run(&mut self, end: u32) {
         #[cfg(target_arch = "x86_64")]
         if Avx2::detect().is_some() {
@@ -192,7 +189,6 @@ impl<const N: usize, B: BlockBounds<N>> PivotSearch<'_, N, B> {
         if at == doc { cursor.share(term, self.norms) } else { 0.0 }
     }
 
-    /// Settles the pivot alone.
     #[inline(always)]
     pub(crate) fn settle_pivot(&mut self, pivot: &Pivot, bounds: &[f32; N]) {
         let mut shares = [0.0; N];

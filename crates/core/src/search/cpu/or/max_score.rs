@@ -34,22 +34,19 @@ use std::slice;
 use super::decoded_block::Window;
 use super::scorer::{WindowScorer, window_docs};
 use crate::search::TopK;
-use crate::search::cpu::blocks::{Term, find_block};
-use crate::search::cpu::scoring::Threshold;
+use crate::search::cpu::blocks::search::find_block;
+use crate::search::cpu::blocks::term::Term;
+use crate::search::cpu::scoring::threshold::Threshold;
 
 /// A list gets a pass of its own if the other essential lists together are longer by a factor of their number to this
 /// power. Each of its documents is looked up in all of them, and with more lists the bounds exclude it later. The value
 /// is measured.
 const LEAD_COST: u32 = 3;
 
-/// A search by windows of documents.
 #[derive(Debug)]
 pub(crate) struct WindowSearch<'a> {
-    /// Terms in the query's order.
     pub(crate) terms: &'a [Term<'a>],
-    /// The documents to search.
     pub(crate) docs: Range<u32>,
-    /// The number of documents of the collection.
     pub(crate) num_docs: u32,
     pub(crate) norms: &'a [f32],
     pub(crate) scorer: &'a mut WindowScorer,
@@ -59,7 +56,6 @@ pub(crate) struct WindowSearch<'a> {
     pub(crate) best: &'a mut TopK,
 }
 
-/// Memory for the columns of [`Window`].
 #[derive(Debug, Default)]
 pub(crate) struct WindowBounds {
     bounds: Vec<f32>,
@@ -108,7 +104,6 @@ impl WindowSearch<'_> {
     }
 }
 
-/// The postings of all these terms.
 fn postings(terms: &[Term<'_>]) -> usize {
     terms.iter().map(|term| term.list.doc_freq() as usize).sum()
 }

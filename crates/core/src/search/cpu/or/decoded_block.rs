@@ -5,17 +5,16 @@ use std::ops::Range;
 use super::candidates::Candidates;
 use crate::base::ids::DocId;
 use crate::index::{BLOCK_LEN, BlockBuffer, Bm25, PostingList};
-use crate::search::cpu::blocks::{Term, find_block, first_geq};
-use crate::search::cpu::scoring::score_block;
+use crate::search::cpu::blocks::search::{find_block, first_geq};
+use crate::search::cpu::blocks::term::Term;
+use crate::search::cpu::scoring::block::score_block;
 
 /// Up to this number of candidates per block are looked up one by one. More are looked up without an unpredictable
 /// branch.
 const FEW_CANDIDATES: usize = 3;
 
-/// One window of documents, with the bounds of the terms inside it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window<'a> {
-    /// The first document.
     pub(crate) start: u32,
     /// One past the last document, limited by [`window_docs`](super::scorer::window_docs).
     pub(crate) end: u32,
@@ -29,7 +28,6 @@ pub(crate) struct Window<'a> {
     pub(crate) end_of_essential: usize,
 }
 
-/// The block of a list that was decoded last.
 #[derive(Debug)]
 pub(crate) struct DecodedBlock {
     pub(crate) buffer: BlockBuffer,
@@ -58,7 +56,6 @@ impl Default for DecodedBlock {
 }
 
 impl DecodedBlock {
-    /// Drops the block, before another list.
     pub(crate) fn reset(&mut self) {
         self.block = NO_BLOCK;
     }
