@@ -69,7 +69,7 @@ pub enum ExecError {
         cpu_most: usize,
     },
     /// The number of GPU threads per query is not possible.
-    #[error("{threads} threads a query, expected a multiple of 32 up to {most}")]
+    #[error("{threads} threads per query, expected a multiple of 32 up to {most}")]
     BadThreads {
         /// The requested number.
         threads: u32,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::algorithm::Algorithm;
 use super::and::conjunction::Conjunction;
-use super::blocks::term::{ImpactBounds, Term};
+use super::blocks::term::{ImpactBounds, SearchScope, Term};
 use super::or::exhaustive::Exhaustive;
 use super::or::pruned::PrunedOr;
 use super::scoring::accumulator::fits_u16;
@@ -179,13 +179,15 @@ impl CpuExecutor {
             Some(term) => prepare(index, *bm25, *bounds, term),
             None => Term::new(PostingList::EMPTY, 0.0, *bounds),
         });
-        self.scratch.search(&prepared[..terms.len()], pass, range, &self.norms);
+        let (start, end) = (range.start.0, range.end.0);
+        self.scratch.search(SearchScope { terms: &prepared[..terms.len()], start, end, norms: &self.norms }, pass);
     }
 
     fn search_many(&mut self, terms: &[QueryTerm], pass: Pass, range: Range<DocId>) {
         let Self { index, bm25, bounds, .. } = self;
         let prepared: Vec<Term<'_>> = terms.iter().map(|term| prepare(index, *bm25, *bounds, term)).collect();
-        self.scratch.search(&prepared, pass, range, &self.norms);
+        let (start, end) = (range.start.0, range.end.0);
+        self.scratch.search(SearchScope { terms: &prepared, start, end, norms: &self.norms }, pass);
     }
 }
 
@@ -195,20 +197,18 @@ fn prepare<'a>(index: &'a Index, bm25: Bm25, bounds: ImpactBounds, term: &QueryT
 }
 
 impl Scratch {
-    fn search(&mut self, terms: &[Term<'_>], pass: Pass, range: Range<DocId>, norms: &[f32]) {
+    fn search(&mut self, scope: SearchScope<'_>, pass: Pass) {
         let Self { conjunction, exhaustive, impacts, pruned, best } = self;
         if pass == Pass::And {
-            return conjunction.search(terms, range, norms, best);
+            return conjunction.search(scope, best);
         }
-        let algorithm = pruned.choose(terms, best.k(), norms.len());
+        let algorithm = pruned.choose(scope.terms, best.k(), scope.norms.len());
         if algorithm != Algorithm::Exhaustive {
-            return pruned.search(algorithm, terms, range, norms, best);
+            return pruned.search(algorithm, scope, best);
         }
         match impacts {
-            Some(impacts) if fits_u16(terms.iter().map(|term| term.weight)) => {
-                impacts.search(terms, range, norms, best);
-            }
-            _ => exhaustive.search(terms, range, norms, best),
+            Some(impacts) if fits_u16(scope.terms.iter().map(|term| term.weight)) => impacts.search(scope, best),
+            _ => exhaustive.search(scope, best),
         }
     }
 }

@@ -33,6 +33,7 @@ pub enum GpuError {
         /// The kernel or call, and the query.
         doing: String,
     },
+    /// A call or a kernel failed.
     #[error("{doing}: {message}")]
     Failed {
         /// The kernel or call, and the query.

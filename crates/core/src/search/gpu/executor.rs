@@ -23,7 +23,7 @@ use super::lone::LoneRunner;
 use super::plan::check;
 use super::slot::{BatchEnd, QueryOutcome, Slot};
 use super::tiered::GpuMemory;
-use super::upload::UploadOptions;
+use super::upload::{UploadOptions, upload};
 use crate::base::ids::DeviceId;
 use crate::base::machine::Class;
 use crate::index::{Bm25, Index};
@@ -113,7 +113,8 @@ impl GpuExecutor {
         let room = LoneRunner::room(index, &device);
         let reserved_bytes = Slot::bytes(&room) + SLOTS as u64 * Slot::bytes(&CHUNK_ROOM);
         let options = UploadOptions { memory, ..UploadOptions::reserving(reserved_bytes) };
-        let lists = DeviceLists::upload(&device, &stream, &kernels, index, bm25, options, progress)?;
+        let uploaded = upload(&device, &stream, &kernels, index, bm25, options, progress)?;
+        let lists = DeviceLists::new(index, bm25, uploaded);
         Self::assemble(LoneRunner::new(device, kernels, Arc::new(lists), room)?)
     }
 

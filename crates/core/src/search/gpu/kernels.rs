@@ -96,121 +96,6 @@ impl Kernels {
         })
     }
 
-    /// Launches `score_lone`, or `score_lone_long` for more than [`FEW_TERMS`] terms: one stage of a single query.
-    /// `gate` is 0 or the address of the earlier stage's state.
-    ///
-    /// # Safety
-    /// The memory of `lists` and `memory` must live until the kernel has ended. The stage must have the items of all
-    /// drivers, and the terms must belong to the index. The states must be clear before the first stage. There must be
-    /// room for the stage's candidates and for [`LONE_RESULTS`] words of results.
-    pub(crate) unsafe fn score_lone<const TERMS: usize>(
-        &self,
-        stream: &CudaStream,
-        lists: &ListsArgument,
-        lone: &LoneArgument<TERMS>,
-        memory: &QueryMemory,
-        gate: u64,
-    ) -> Result<(), DriverError> {
-        const { assert!(TERMS == FEW_TERMS || TERMS == MAX_TERMS, "there is no such kernel") };
-        let kernel = if TERMS == FEW_TERMS { &self.score_lone } else { &self.score_lone_long };
-        let mut launch = stream.launch_builder(kernel);
-        launch.arg(lists).arg(lone).arg(&memory.states).arg(&gate).arg(&memory.candidates).arg(&memory.results);
-        let blocks = lone.stage.num_items.div_ceil(LONE_THREADS / WARP).max(1);
-        // SAFETY: the arguments match the kernel in kernels/lone.cu; the caller guarantees their memory.
-        unsafe { launch.launch(shape(blocks, LONE_THREADS)) }.map(drop)
-    }
-
-    /// Launches `score_batch` with one warp per item, or `score_small_batch` if the batch's input is `small`.
-    ///
-    /// # Safety
-    /// The memory of `lists`, `batch` and `memory` must live until the kernel has ended. The input must have the form
-    /// of batch.cuh: drivers with their items, a hint per 32 items, entries with terms of the index and with places in
-    /// the states, candidates and results. The run and the states must be clear before the batch's first launch.
-    pub(crate) unsafe fn score_batch(
-        &self,
-        stream: &CudaStream,
-        lists: &ListsArgument,
-        batch: &BatchArgument,
-        small: Option<&SmallInput>,
-        memory: &QueryMemory,
-    ) -> Result<(), DriverError> {
-        let mut launch =
-            stream.launch_builder(if small.is_some() { &self.score_small_batch } else { &self.score_batch });
-        launch.arg(lists).arg(batch);
-        if let Some(small) = small {
-            launch.arg(small);
-        }
-        launch.arg(&memory.run).arg(&memory.states).arg(&memory.candidates).arg(&memory.results);
-        // First terms' items and the others each fill whole columns.
-        let parts = [batch.num_first_items, batch.num_items - batch.num_first_items];
-        let warps: u32 = parts.map(|items| items.next_multiple_of(batch.item_rows.max(1))).iter().sum();
-        let blocks = warps.div_ceil(BATCH_THREADS / WARP).max(1);
-        // SAFETY: the arguments match the kernel in kernels/batch.cu; the caller guarantees their memory.
-        unsafe { launch.launch(shape(blocks, BATCH_THREADS)) }.map(drop)
-    }
-
-    /// Launches `score_tiles` with one thread block per tile, or for the sample of tiles.
-    ///
-    /// # Safety
-    /// See [`Kernels::score_batch`], with tiled queries in place of drivers. There must be room for k candidates per
-    /// tile or for all documents, because the kernel does not check it.
-    pub(crate) unsafe fn score_tiles(
-        &self,
-        stream: &CudaStream,
-        lists: &ListsArgument,
-        batch: &BatchArgument,
-        memory: &QueryMemory,
-        is_sample: bool,
-    ) -> Result<(), DriverError> {
-        let is_sample = u32::from(is_sample);
-        let mut launch = stream.launch_builder(&self.score_tiles);
-        launch.arg(lists).arg(batch).arg(&memory.run).arg(&memory.states).arg(&memory.candidates);
-        launch.arg(&memory.results).arg(&is_sample);
-        // SAFETY: the arguments match `score_tiles` in kernels/tiles.cu; the caller guarantees their memory.
-        unsafe { launch.launch(shape(batch.num_items.max(1), TILE_THREADS)) }.map(drop)
-    }
-
-    /// Launches `merge_topk` for the `num_later` queries of a batch that it sorts.
-    ///
-    /// # Safety
-    /// See [`Kernels::score_batch`], whose launches for the batch must precede this one.
-    pub(crate) unsafe fn merge_topk(
-        &self,
-        stream: &CudaStream,
-        batch: &BatchArgument,
-        num_later: u32,
-        memory: &QueryMemory,
-    ) -> Result<(), DriverError> {
-        let mut launch = stream.launch_builder(&self.merge_topk);
-        launch.arg(batch).arg(&memory.run).arg(&memory.states).arg(&memory.candidates).arg(&memory.results);
-        // SAFETY: the arguments match `merge_topk` in kernels/topk.cu; the caller guarantees their memory.
-        unsafe { launch.launch(shape(num_later, MERGE_THREADS)) }.map(drop)
-    }
-
-    /// Launches every search kernel without work. The driver loads a kernel at its first launch, which takes longer
-    /// than a batch.
-    ///
-    /// # Safety
-    /// See [`Kernels::score_lone`].
-    pub(crate) unsafe fn load_all(
-        &self,
-        stream: &CudaStream,
-        lists: &ListsArgument,
-        memory: &QueryMemory,
-    ) -> Result<(), DriverError> {
-        let nothing = BatchArgument::default();
-        let small = SmallInput { words: [0; SMALL_INPUT_WORDS] };
-        // SAFETY: without items or queries kernels end at once.
-        unsafe {
-            self.score_lone(stream, lists, &LoneArgument::<FEW_TERMS>::default(), memory, 0)?;
-            self.score_lone(stream, lists, &LoneArgument::<{ MAX_TERMS }>::default(), memory, 0)?;
-            self.score_batch(stream, lists, &nothing, None, memory)?;
-            self.score_batch(stream, lists, &nothing, Some(&small), memory)?;
-            self.score_tiles(stream, lists, &nothing, memory, false)?;
-            self.merge_topk(stream, &nothing, 1, memory)
-        }
-    }
-
     /// Launches `measure_blocks`, which writes the rows of each block of a part to `counts`.
     ///
     /// # Safety
@@ -266,6 +151,113 @@ impl Kernels {
         launch.arg(d_blocks).arg(&on_device).arg(&on_host).arg(&num_resident).arg(d_directory);
         // SAFETY: the arguments match `write_blocks` in kernels/transcode.cu; the caller guarantees their memory.
         unsafe { launch.launch(shape) }.map(drop)
+    }
+}
+
+/// The index, the memory and the stream of some queries, for launches of the kernels that search. All memory, including
+/// that of arguments, must live until the kernels have ended.
+#[derive(Clone, Copy)]
+pub(crate) struct Search<'a> {
+    pub(crate) kernels: &'a Kernels,
+    pub(crate) stream: &'a CudaStream,
+    pub(crate) lists: ListsArgument,
+    pub(crate) memory: QueryMemory,
+}
+
+impl Search<'_> {
+    /// Launches `score_lone`, or `score_lone_long` for more than [`FEW_TERMS`] terms: one stage of a single query.
+    /// `gate` is 0 or the address of the earlier stage's state.
+    ///
+    /// # Safety
+    /// The stage must have the items of all
+    /// drivers, and the terms must belong to the index. The states must be clear before the first stage. There must be
+    /// room for the stage's candidates and for [`LONE_RESULTS`] words of results.
+    pub(crate) unsafe fn score_lone<const TERMS: usize>(
+        &self,
+        lone: &LoneArgument<TERMS>,
+        gate: u64,
+    ) -> Result<(), DriverError> {
+        const { assert!(TERMS == FEW_TERMS || TERMS == MAX_TERMS, "there is no such kernel") };
+        let Self { kernels, stream, lists, memory } = self;
+        let kernel = if TERMS == FEW_TERMS { &kernels.score_lone } else { &kernels.score_lone_long };
+        let mut launch = stream.launch_builder(kernel);
+        launch.arg(lists).arg(lone).arg(&memory.states).arg(&gate).arg(&memory.candidates).arg(&memory.results);
+        let blocks = lone.stage.num_items.div_ceil(LONE_THREADS / WARP).max(1);
+        // SAFETY: the arguments match the kernel in kernels/lone.cu; the caller guarantees their memory.
+        unsafe { launch.launch(shape(blocks, LONE_THREADS)) }.map(drop)
+    }
+
+    /// Launches `score_batch` with one warp per item, or `score_small_batch` if the batch's input is `small`.
+    ///
+    /// # Safety
+    /// The input must have the form
+    /// of batch.cuh: drivers with their items, a hint per 32 items, entries with terms of the index and with places in
+    /// the states, candidates and results. The run and the states must be clear before the batch's first launch.
+    pub(crate) unsafe fn score_batch(
+        &self,
+        batch: &BatchArgument,
+        small: Option<&SmallInput>,
+    ) -> Result<(), DriverError> {
+        let Self { kernels, stream, lists, memory } = self;
+        let kernel = if small.is_some() { &kernels.score_small_batch } else { &kernels.score_batch };
+        let mut launch = stream.launch_builder(kernel);
+        launch.arg(lists).arg(batch);
+        if let Some(small) = small {
+            launch.arg(small);
+        }
+        launch.arg(&memory.run).arg(&memory.states).arg(&memory.candidates).arg(&memory.results);
+        // First terms' items and the others each fill whole columns.
+        let parts = [batch.num_first_items, batch.num_items - batch.num_first_items];
+        let warps: u32 = parts.map(|items| items.next_multiple_of(batch.item_rows.max(1))).iter().sum();
+        let blocks = warps.div_ceil(BATCH_THREADS / WARP).max(1);
+        // SAFETY: the arguments match the kernel in kernels/batch.cu; the caller guarantees their memory.
+        unsafe { launch.launch(shape(blocks, BATCH_THREADS)) }.map(drop)
+    }
+
+    /// Launches `score_tiles` with one thread block per tile, or for the sample of tiles.
+    ///
+    /// # Safety
+    /// See [`Self::score_batch`], with tiled queries in place of drivers. There must be room for k candidates per
+    /// tile or for all documents, because the kernel does not check it.
+    pub(crate) unsafe fn score_tiles(&self, batch: &BatchArgument, is_sample: bool) -> Result<(), DriverError> {
+        let Self { kernels, stream, lists, memory } = self;
+        let is_sample = u32::from(is_sample);
+        let mut launch = stream.launch_builder(&kernels.score_tiles);
+        launch.arg(lists).arg(batch).arg(&memory.run).arg(&memory.states).arg(&memory.candidates);
+        launch.arg(&memory.results).arg(&is_sample);
+        // SAFETY: the arguments match `score_tiles` in kernels/tiles.cu; the caller guarantees their memory.
+        unsafe { launch.launch(shape(batch.num_items.max(1), TILE_THREADS)) }.map(drop)
+    }
+
+    /// Launches `merge_topk` for the `num_later` queries of a batch that it sorts.
+    ///
+    /// # Safety
+    /// See [`Self::score_batch`], whose launches for the batch must precede this one.
+    pub(crate) unsafe fn merge_topk(&self, batch: &BatchArgument, num_later: u32) -> Result<(), DriverError> {
+        let Self { kernels, stream, memory, .. } = self;
+        let mut launch = stream.launch_builder(&kernels.merge_topk);
+        launch.arg(batch).arg(&memory.run).arg(&memory.states).arg(&memory.candidates).arg(&memory.results);
+        // SAFETY: the arguments match `merge_topk` in kernels/topk.cu; the caller guarantees their memory.
+        unsafe { launch.launch(shape(num_later, MERGE_THREADS)) }.map(drop)
+    }
+
+    /// Launches every search kernel without work. The driver loads a kernel at its first launch, which takes longer
+    /// than a batch.
+    ///
+    /// # Safety
+    /// See [`Self::score_lone`].
+    pub(crate) unsafe fn load_all(&self) -> Result<(), DriverError> {
+        let nothing = BatchArgument::default();
+        let small = SmallInput { words: [0; SMALL_INPUT_WORDS] };
+        // SAFETY: without items or queries kernels end at once.
+        unsafe {
+            self.score_lone(&LoneArgument::<FEW_TERMS>::default(), 0)?;
+            self.score_lone(&LoneArgument::<{ MAX_TERMS }>::default(), 0)?;
+            self.score_batch(&nothing, None)?;
+            self.score_batch(&nothing, Some(&small))?;
+            self.score_tiles(&nothing, false)?;
+            self.merge_topk(&nothing, 1)
+        }
     }
 }
 

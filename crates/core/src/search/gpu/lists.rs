@@ -5,40 +5,23 @@
 //! differences from the block's first, in one width, so that any thread reads any of them alone; one byte per posting
 //! bounds its impact; a directory locates documents. `kernels/lists.cuh` describes the form.
 
-use std::sync::Arc;
-
 use cudarc::driver::{CudaStream, DevicePtr};
 
 use super::arguments::ListsArgument;
-use super::kernels::Kernels;
 use super::terms::TermTable;
-use super::upload::{UploadOptions, Uploaded, upload};
+use super::upload::Uploaded;
 use crate::index::{Bm25, Index};
-use crate::search::ExecError;
-use crate::search::device::Device;
 
 /// All lists of an index in device memory, read only, with the norms of its documents for one set of BM25 parameters.
 #[derive(Debug)]
 pub(crate) struct DeviceLists {
-    pub(crate) host: Arc<Index>,
     pub(crate) terms: TermTable,
     pub(crate) uploaded: Uploaded,
 }
 
 impl DeviceLists {
-    /// Copies `index` to the device and waits. `progress` gets the bytes copied and the bytes in total. Fails with
-    /// [`GpuError::DoesNotFit`] if device memory is too small.
-    pub(crate) fn upload(
-        device: &Device,
-        stream: &Arc<CudaStream>,
-        kernels: &Kernels,
-        index: &Arc<Index>,
-        bm25: Bm25,
-        options: UploadOptions<'_>,
-        progress: &dyn Fn(u64, u64),
-    ) -> Result<Self, ExecError> {
-        let uploaded = upload(device, stream, kernels, index, bm25, options, progress)?;
-        Ok(Self { host: Arc::clone(index), terms: TermTable::new(index, bm25), uploaded })
+    pub(crate) fn new(index: &Index, bm25: Bm25, uploaded: Uploaded) -> Self {
+        Self { terms: TermTable::new(index, bm25), uploaded }
     }
 
     pub(crate) fn argument(&self, stream: &CudaStream) -> ListsArgument {
@@ -49,7 +32,7 @@ impl DeviceLists {
             directory: d_directory.device_ptr(stream).0,
             norms: d_norms.device_ptr(stream).0,
             host_rows: rows.host_address(),
-            num_docs: self.host.num_docs(),
+            num_docs: self.terms.num_docs(),
             num_resident: rows.num_resident(),
         }
     }
@@ -57,17 +40,22 @@ impl DeviceLists {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::sync::Arc;
+
     use cudarc::driver::CudaSlice;
 
-    use super::super::terms::shift;
-    use super::super::tiered::Rows;
     use super::*;
     use crate::base::ids::DeviceId;
     use crate::base::random::Random;
     use crate::index::BLOCK_LEN;
     use crate::query::QueryTerm;
-    use crate::search::device::GpuError;
+    use crate::search::ExecError;
+    use crate::search::device::{Device, GpuError};
     use crate::search::gpu::arguments::{BlockArgument, DIRECTORY_STRIDE, NO_DIRECTORY};
+    use crate::search::gpu::kernels::Kernels;
+    use crate::search::gpu::terms::shift;
+    use crate::search::gpu::tiered::Rows;
+    use crate::search::gpu::upload::{UploadOptions, upload};
 
     /// A device with its kernels, or `None` with a note that the test was skipped.
     pub(crate) fn open() -> Option<(Device, Arc<CudaStream>, Kernels)> {

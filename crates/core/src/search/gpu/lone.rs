@@ -9,7 +9,7 @@ use cudarc::driver::DriverError;
 
 use super::arguments::{FEW_TERMS, LoneStage, MAX_K, MAX_TERMS, StateArgument, TermEntry, WARP_K};
 use super::batch::{AnswerSource, BatchCapacity, Parallelism};
-use super::kernels::{Kernels, QueryMemory};
+use super::kernels::{Kernels, QueryMemory, Search};
 use super::lists::DeviceLists;
 use super::plan::{Plan, Pruning};
 use super::share::{DriverShares, lone};
@@ -69,8 +69,9 @@ impl LoneRunner {
         let mut slot = Slot::new(&device, stream, room).map_err(|e| GpuError::of("allocating buffers", &e))?;
         let machine = Parallelism::of(&device);
         let memory = slot.memory();
+        let search = Search { kernels: &kernels, stream: &slot.stream, lists: lists.argument(&slot.stream), memory };
         // SAFETY: the buffers live as long as the stream.
-        let loaded = unsafe { kernels.load_all(&slot.stream, &lists.argument(&slot.stream), &memory) };
+        let loaded = unsafe { search.load_all() };
         let loaded = loaded.and_then(|()| slot.stream.synchronize());
         loaded.map_err(|e| GpuError::of("loading the kernels", &e))?;
         let (hits, terms) = (Vec::new(), Vec::new());
@@ -146,7 +147,7 @@ impl LoneRunner {
         }
         let mut memory = self.slot.memory();
         let stream = &self.slot.stream;
-        let lists = self.lists.argument(stream);
+        let (kernels, lists) = (&*self.kernels, self.lists.argument(stream));
         let first_state = memory.states;
         let mut gate = 0;
         for needs_all in [true, false] {
@@ -158,7 +159,7 @@ impl LoneRunner {
             lone.stage = LoneStage { capacity: self.slot.num_candidates(), is_last, ..lone.stage };
             // SAFETY: both states are clear, there is room for every document, the terms are the index's own, and the
             // results have this many words and live as long as the stream.
-            unsafe { self.kernels.score_lone(stream, &lists, &lone, &memory, gate) }?;
+            unsafe { Search { kernels, stream, lists, memory }.score_lone(&lone, gate) }?;
             gate = first_state;
             memory = QueryMemory { states: first_state + size_of::<StateArgument>() as u64, ..memory };
         }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtrMut, DriverError, sys};
 
-use super::arguments::{RunArgument, StateArgument, TOO_MANY, UNWRITTEN};
+use super::arguments::{BatchArgument, RunArgument, StateArgument, TOO_MANY, UNWRITTEN};
 use super::batch::{Batch, BatchCapacity, Launches, Parallelism};
-use super::kernels::{Kernels, QueryMemory};
+use super::kernels::{Kernels, QueryMemory, Search};
 use super::lists::DeviceLists;
 use crate::search::device::{Device, Pinned};
 use crate::search::{Hit, TopK};
@@ -101,26 +101,26 @@ impl Slot {
         let memory = self.memory();
         let stream = &self.stream;
         let input_at = self.d_input.device_ptr_mut(stream).0;
-        let lists = lists.argument(stream);
-        let at = |batch| super::arguments::BatchArgument { input: input_at, ..batch };
+        let search = Search { kernels, stream, lists: lists.argument(stream), memory };
+        let at = |batch| BatchArgument { input: input_at, ..batch };
         let Launches { scored, sampled, tiled, scored_again, sorted, .. } = launches;
         // SAFETY: the input does not change until all results have arrived. The batch assigned each query its places in
         // the clear states, the candidates and the results, and counted drivers and items together.
         unsafe {
             if let Some(batch) = scored {
-                kernels.score_batch(stream, &lists, &at(batch), small.as_ref(), &memory)?;
+                search.score_batch(&at(batch), small.as_ref())?;
             }
             if let Some(batch) = sampled {
-                kernels.score_tiles(stream, &lists, &at(batch), &memory, true)?;
+                search.score_tiles(&at(batch), true)?;
             }
             if let Some(batch) = tiled {
-                kernels.score_tiles(stream, &lists, &at(batch), &memory, false)?;
+                search.score_tiles(&at(batch), false)?;
             }
             if let Some(batch) = scored_again {
-                kernels.score_batch(stream, &lists, &at(batch), small.as_ref(), &memory)?;
+                search.score_batch(&at(batch), small.as_ref())?;
             }
             if let Some((batch, num_later)) = sorted {
-                kernels.merge_topk(stream, &at(batch), num_later, &memory)?;
+                search.merge_topk(&at(batch), num_later)?;
             }
         }
         self.end_at = launches.end_at();

@@ -14,11 +14,11 @@
 
 use std::ops::Range;
 
-use super::conjunction::SumBounds;
+use super::conjunction::Intersection;
 use crate::index::{BLOCK_LEN, PostingList, Probe};
 use crate::search::TopK;
 use crate::search::cpu::blocks::search::{first_geq, intersect};
-use crate::search::cpu::blocks::term::Term;
+use crate::search::cpu::blocks::term::SearchScope;
 use crate::search::cpu::scoring::block::score_block;
 
 /// From this number of wanted frequencies on, a block is decoded as a whole.
@@ -134,14 +134,8 @@ impl Candidates {
     /// Scores the candidates, which are in all lists, and offers them to `best`. Frequencies of dense lists come from
     /// their probes, others from the noted places.
     #[inline(always)]
-    pub(crate) fn offer_to(
-        &mut self,
-        best: &mut TopK,
-        terms: &[Term<'_>],
-        bounds: &SumBounds,
-        norms: &[f32],
-        is_led: bool,
-    ) {
+    pub(crate) fn offer_to(&mut self, best: &mut TopK, input: Intersection<'_>, is_led: bool) {
+        let Intersection { scope: SearchScope { terms, norms, .. }, bounds } = input;
         for (t, term) in terms.iter().enumerate() {
             match term.probe {
                 Some(probe) if t > 0 || !is_led => {
@@ -241,9 +235,7 @@ impl Sieve<'_> {
         self.places[usize::from(origin)] = (block * BLOCK_LEN + position) as u32;
         self.kept += usize::from(is_here);
     }
-}
 
-impl Sieve<'_> {
     /// Keeps the candidates of `run` that are among `docs`, the documents of block `block`, which reaches past the
     /// last. A table maps nearby documents to candidates, so each document of the block needs one look-up.
     #[inline(always)]

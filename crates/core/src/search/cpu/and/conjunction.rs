@@ -1,13 +1,10 @@
 //! Entry of the conjunctions: bounds, memory, and choice of the algorithm.
 
-use std::ops::Range;
-
 use super::candidates::Candidates;
 use super::small_vs_small::Sieves;
 use super::{bitmaps, small_vs_small};
-use crate::base::ids::DocId;
 use crate::search::TopK;
-use crate::search::cpu::blocks::term::Term;
+use crate::search::cpu::blocks::term::{SearchScope, Term};
 use crate::search::cpu::scoring::threshold::Slack;
 
 #[derive(Debug)]
@@ -28,6 +25,13 @@ pub(crate) struct SumBounds {
     pub(crate) between: Vec<f32>,
 }
 
+/// The input of an intersection.
+#[derive(Clone, Copy)]
+pub(crate) struct Intersection<'a> {
+    pub(crate) scope: SearchScope<'a>,
+    pub(crate) bounds: &'a SumBounds,
+}
+
 impl Default for Conjunction {
     fn default() -> Self {
         let bounds = SumBounds { slack: Slack::of(0), from: Vec::new(), between: Vec::new() };
@@ -36,18 +40,19 @@ impl Default for Conjunction {
 }
 
 impl Conjunction {
-    /// Offers every document in `range` of all lists to `best`. Terms are in the query's order, rarest first.
-    pub(crate) fn search(&mut self, terms: &[Term<'_>], range: Range<DocId>, norms: &[f32], best: &mut TopK) {
+    /// Offers every document of `scope` with all terms to `best`. Terms are ordered rarest first.
+    pub(crate) fn search(&mut self, scope: SearchScope<'_>, best: &mut TopK) {
         let Self { bounds, sieves, blocks, candidates } = self;
+        let SearchScope { terms, norms, .. } = scope;
         bounds.fill(terms);
         candidates.reset(terms.len());
         if terms.len() > 1 && terms.iter().all(|term| term.probe.is_some()) {
             blocks.clear();
             blocks.resize(terms.len(), 0);
-            bitmaps::search(terms, range, bounds, norms, blocks, candidates, best);
+            bitmaps::search(Intersection { scope, bounds }, blocks, candidates, best);
         } else {
             sieves.reset(terms, norms.len());
-            small_vs_small::search(terms, range, bounds, norms, sieves, candidates, best);
+            small_vs_small::search(Intersection { scope, bounds }, sieves, candidates, best);
         }
     }
 }

@@ -19,15 +19,13 @@
 //!
 //! A single list is scored as it is decoded. If all lists are dense, `bitmaps.rs` decodes no block.
 
-use std::ops::Range;
-
 use super::candidates::Candidates;
-use super::conjunction::SumBounds;
+use super::conjunction::Intersection;
 use crate::base::ids::DocId;
 use crate::index::{BLOCK_LEN, BlockBuffer};
 use crate::search::TopK;
 use crate::search::cpu::blocks::search::{find_block, first_geq};
-use crate::search::cpu::blocks::term::Term;
+use crate::search::cpu::blocks::term::{SearchScope, Term};
 use crate::search::cpu::scoring::block::score_block;
 #[cfg(target_arch = "x86_64")]
 use crate::search::cpu::simd::Avx2;
@@ -67,59 +65,34 @@ impl Sieves {
     }
 }
 
-/// Offers every document in `range` of all lists to `best`. Terms are in the query's order, rarest first. One body is
-/// compiled twice, as in `or/exhaustive.rs`.
-pub(crate) fn search(
-    terms: &[Term<'_>],
-    range: Range<DocId>,
-    bounds: &SumBounds,
-    norms: &[f32],
-    sieves: &mut Sieves,
-    candidates: &mut Candidates,
-    best: &mut TopK,
-) {
+/// Offers every document of all lists to `best`. One body is compiled twice, as in `or/exhaustive.rs`.
+pub(crate) fn search(input: Intersection<'_>, sieves: &mut Sieves, candidates: &mut Candidates, best: &mut TopK) {
     #[cfg(target_arch = "x86_64")]
     if Avx2::detect().is_some() {
         // SAFETY: `detect` found these processor features.
-        return unsafe { search_avx2(terms, range, bounds, norms, sieves, candidates, best) };
+        return unsafe { search_avx2(input, sieves, candidates, best) };
     }
-    search_any(terms, range, bounds, norms, sieves, candidates, best);
+    search_any(input, sieves, candidates, best);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,popcnt,bmi1")]
-fn search_avx2(
-    terms: &[Term<'_>],
-    range: Range<DocId>,
-    bounds: &SumBounds,
-    norms: &[f32],
-    sieves: &mut Sieves,
-    candidates: &mut Candidates,
-    best: &mut TopK,
-) {
-    search_any(terms, range, bounds, norms, sieves, candidates, best);
+fn search_avx2(input: Intersection<'_>, sieves: &mut Sieves, candidates: &mut Candidates, best: &mut TopK) {
+    search_any(input, sieves, candidates, best);
 }
 
 #[inline(always)]
-fn search_any(
-    terms: &[Term<'_>],
-    range: Range<DocId>,
-    bounds: &SumBounds,
-    norms: &[f32],
-    sieves: &mut Sieves,
-    candidates: &mut Candidates,
-    best: &mut TopK,
-) {
+fn search_any(input: Intersection<'_>, sieves: &mut Sieves, candidates: &mut Candidates, best: &mut TopK) {
+    let Intersection { scope: SearchScope { terms, mut start, end, .. }, bounds } = input;
     let Sieves { order, buffers, decoded } = sieves;
     let Some((lead, others)) = terms.split_first() else { return };
     if others.is_empty() {
-        return search_one(lead, range, bounds, norms, &mut buffers[0], best);
+        return search_one(lead, input, &mut buffers[0], best);
     }
     let last_docs = lead.list.last_docs();
-    let mut start = range.start.0;
     let mut block = find_block(last_docs, 0, start);
     while block < last_docs.len() {
-        if block > 0 && last_docs[block - 1] + 1 >= range.end.0 {
+        if block > 0 && last_docs[block - 1] + 1 >= end {
             return;
         }
         let lead_bound = lead.block_bound(block);
@@ -127,7 +100,7 @@ fn search_any(
             block += 1;
             continue;
         }
-        candidates.lead(lead.list, block, start, range.end.0);
+        candidates.lead(lead.list, block, start, end);
         let Some(&last) = candidates.docs().last() else {
             // The range lies in a gap of the block.
             block += 1;
@@ -153,9 +126,9 @@ fn search_any(
             }
         }
         if !candidates.docs().is_empty() {
-            candidates.offer_to(best, terms, bounds, norms, true);
+            candidates.offer_to(best, input, true);
         }
-        if start >= range.end.0 {
+        if start >= end {
             return;
         }
         block = find_block(last_docs, block + 1, start);
@@ -163,15 +136,8 @@ fn search_any(
 }
 
 #[inline(always)]
-fn search_one(
-    term: &Term<'_>,
-    range: Range<DocId>,
-    bounds: &SumBounds,
-    norms: &[f32],
-    buffer: &mut BlockBuffer,
-    best: &mut TopK,
-) {
-    let (start, end) = (range.start.0, range.end.0);
+fn search_one(term: &Term<'_>, input: Intersection<'_>, buffer: &mut BlockBuffer, best: &mut TopK) {
+    let Intersection { scope: SearchScope { start, end, norms, .. }, bounds } = input;
     let last_docs = term.list.last_docs();
     let mut shares = [0.0; BLOCK_LEN];
     for block in find_block(last_docs, 0, start)..last_docs.len() {

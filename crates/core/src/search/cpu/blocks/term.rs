@@ -109,6 +109,15 @@ impl<'a> Term<'a> {
     }
 }
 
+/// The terms of a query in its order, the documents to search, and the norms of all documents.
+#[derive(Clone, Copy)]
+pub(crate) struct SearchScope<'a> {
+    pub(crate) terms: &'a [Term<'a>],
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+    pub(crate) norms: &'a [f32],
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,18 +6,17 @@ use super::candidates::Candidates;
 use crate::base::ids::DocId;
 use crate::index::{BLOCK_LEN, BlockBuffer, Bm25, PostingList};
 use crate::search::cpu::blocks::search::{find_block, first_geq};
-use crate::search::cpu::blocks::term::Term;
+use crate::search::cpu::blocks::term::{SearchScope, Term};
 use crate::search::cpu::scoring::block::score_block;
 
 /// Up to this number of candidates per block are looked up one by one. More are looked up without an unpredictable
 /// branch.
 const FEW_CANDIDATES: usize = 3;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Window<'a> {
-    pub(crate) start: u32,
-    /// One past the last document, limited by [`window_docs`](super::scorer::window_docs).
-    pub(crate) end: u32,
+    /// The query, with the documents of the window: at most [`window_docs`](super::scorer::window_docs).
+    pub(crate) scope: SearchScope<'a>,
     /// Upper bound of each term's share, 0 if the list has no posting inside.
     pub(crate) bounds: &'a [f32],
     /// The first block of each list with a last document of at least `start`.
@@ -66,8 +65,7 @@ impl DecodedBlock {
     pub(crate) fn next_run(
         &mut self,
         term: &Term<'_>,
-        norms: &[f32],
-        window: &Window<'_>,
+        SearchScope { start, end, norms, .. }: SearchScope<'_>,
         needed: f32,
         block: &mut usize,
     ) -> Option<Range<usize>> {
@@ -75,14 +73,14 @@ impl DecodedBlock {
         while let Some(&last_doc) = last_docs.get(*block) {
             let current = *block;
             // The next block begins past this one's end and may be outside the window.
-            *block = if last_doc < window.end - 1 { current + 1 } else { usize::MAX };
+            *block = if last_doc < end - 1 { current + 1 } else { usize::MAX };
             if term.block_bound(current) <= needed {
                 continue;
             }
             self.decode(&term.list, current);
             let docs = &self.buffer.docs;
-            let begin = if docs[0] < window.start { first_geq(docs, window.start) } else { 0 };
-            let stop = if last_doc < window.end { self.len } else { first_geq(docs, window.end).min(self.len) };
+            let begin = if docs[0] < start { first_geq(docs, start) } else { 0 };
+            let stop = if last_doc < end { self.len } else { first_geq(docs, end).min(self.len) };
             if begin < stop {
                 self.score(term, norms);
                 return Some(begin..stop);

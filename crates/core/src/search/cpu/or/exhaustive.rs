@@ -20,14 +20,12 @@
 //! The next window begins at the next document of any list, so gaps cost nothing. One body is compiled twice, with AVX2
 //! and without; float operations are neither reordered nor fused.
 
-use std::ops::Range;
-
 use crate::base::ids::DocId;
 use crate::index::BLOCK_LEN;
 use crate::search::TopK;
 use crate::search::cpu::blocks::bitmap_tile::{TILE_DOCS, Tile, TileRoom};
 use crate::search::cpu::blocks::scored_block::ScoredBlock;
-use crate::search::cpu::blocks::term::Term;
+use crate::search::cpu::blocks::term::{SearchScope, Term};
 use crate::search::cpu::scoring::accumulator::Accumulator;
 use crate::search::cpu::simd::{Avx2, WORD_DOCS, WORD_FREQS};
 
@@ -61,54 +59,48 @@ impl<S: Accumulator> Default for Exhaustive<S> {
 }
 
 impl<S: Accumulator> Exhaustive<S> {
-    /// Offers every document in `range` with any term to `best`. Terms are in the query's order.
-    pub(crate) fn search(&mut self, terms: &[Term<'_>], range: Range<DocId>, norms: &[f32], best: &mut TopK) {
-        if self.blocks.len() < terms.len() {
-            self.blocks.resize(terms.len(), ScoredBlock::default());
+    /// Offers every document of `scope` with any term to `best`.
+    pub(crate) fn search(&mut self, scope: SearchScope<'_>, best: &mut TopK) {
+        if self.blocks.len() < scope.terms.len() {
+            self.blocks.resize(scope.terms.len(), ScoredBlock::default());
         }
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = Avx2::detect() {
             // SAFETY: `detect` found these processor features.
-            return unsafe { self.search_avx2(avx2, terms, range, norms, best) };
+            return unsafe { self.search_avx2(avx2, scope, best) };
         }
-        self.search_any(None, terms, range, norms, best);
+        self.search_any(None, scope, best);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,popcnt,bmi1")]
-    fn search_avx2(&mut self, avx2: Avx2, terms: &[Term<'_>], range: Range<DocId>, norms: &[f32], best: &mut TopK) {
-        self.search_any(Some(avx2), terms, range, norms, best);
+    fn search_avx2(&mut self, avx2: Avx2, scope: SearchScope<'_>, best: &mut TopK) {
+        self.search_any(Some(avx2), scope, best);
     }
 
     #[inline(always)]
-    fn search_any(
-        &mut self,
-        avx2: Option<Avx2>,
-        terms: &[Term<'_>],
-        range: Range<DocId>,
-        norms: &[f32],
-        best: &mut TopK,
-    ) {
+    fn search_any(&mut self, avx2: Option<Avx2>, scope: SearchScope<'_>, best: &mut TopK) {
+        let SearchScope { terms, start: first, end: last, norms } = scope;
         if terms.last().is_some_and(|term| term.probe.is_some()) {
-            return self.search_dense(avx2, terms, range, norms, best);
+            return self.search_dense(avx2, scope, best);
         }
         let Self { blocks, freqs, sums, noted, .. } = self;
         let blocks = &mut blocks[..terms.len()];
         for (block, term) in blocks.iter_mut().zip(terms) {
-            block.start(term, range.start.0, freqs, norms);
+            block.start(term, first, freqs, norms);
         }
         if let ([block], [term]) = (&mut *blocks, terms) {
-            return stream(block, term, range.end.0, freqs, norms, best);
+            return stream(block, term, last, freqs, norms, best);
         }
         let num_postings: u64 = terms.iter().map(|term| u64::from(term.list.doc_freq())).sum();
         let density = num_postings as f32 / norms.len() as f32;
         let (window_docs, is_sparse) = window_for::<S>(density);
         loop {
             let start = blocks.iter().map(ScoredBlock::doc).min().unwrap_or(DocId::END.0);
-            if start >= range.end.0 {
+            if start >= last {
                 return;
             }
-            let end = start.saturating_add(window_docs).min(range.end.0);
+            let end = start.saturating_add(window_docs).min(last);
             let mut num_noted = 0;
             for (block, term) in blocks.iter_mut().zip(terms) {
                 while block.doc() < end {
@@ -139,24 +131,17 @@ impl<S: Accumulator> Exhaustive<S> {
 
     /// Like [`Exhaustive::search`], if the last list is dense: windows follow one another without gaps.
     #[inline(always)]
-    fn search_dense(
-        &mut self,
-        avx2: Option<Avx2>,
-        terms: &[Term<'_>],
-        range: Range<DocId>,
-        norms: &[f32],
-        best: &mut TopK,
-    ) {
+    fn search_dense(&mut self, avx2: Option<Avx2>, scope: SearchScope<'_>, best: &mut TopK) {
+        let SearchScope { terms, mut start, end, norms } = scope;
         let Self { blocks, freqs, sums, room, .. } = self;
         // Lists ascend by length, so the dense ones are last.
         let num_dense = terms.iter().rev().take_while(|term| term.probe.is_some()).count();
         let (sparse_terms, dense_terms) = terms.split_at(terms.len() - num_dense);
         let blocks = &mut blocks[..sparse_terms.len()];
         for (block, term) in blocks.iter_mut().zip(sparse_terms) {
-            block.start(term, range.start.0, freqs, norms);
+            block.start(term, start, freqs, norms);
         }
-        let end = range.end.0.min(norms.len() as u32);
-        let mut start = range.start.0;
+        let end = end.min(norms.len() as u32);
         while start < end {
             let window_start = start - start % WORD_DOCS as u32;
             let window_end = window_start.saturating_add(DENSE_WINDOW_DOCS).min(end);

@@ -28,14 +28,13 @@
 //!
 //! Source: Turtle and Flood, "Query Evaluation: Strategies and Optimizations", 1995.
 
-use std::ops::Range;
 use std::slice;
 
 use super::decoded_block::Window;
 use super::scorer::{WindowScorer, window_docs};
 use crate::search::TopK;
 use crate::search::cpu::blocks::search::find_block;
-use crate::search::cpu::blocks::term::Term;
+use crate::search::cpu::blocks::term::{SearchScope, Term};
 use crate::search::cpu::scoring::threshold::Threshold;
 
 /// A list gets a pass of its own if the other essential lists together are longer by a factor of their number to this
@@ -43,12 +42,8 @@ use crate::search::cpu::scoring::threshold::Threshold;
 /// is measured.
 const LEAD_COST: u32 = 3;
 
-#[derive(Debug)]
 pub(crate) struct WindowSearch<'a> {
-    pub(crate) terms: &'a [Term<'a>],
-    pub(crate) docs: Range<u32>,
-    pub(crate) num_docs: u32,
-    pub(crate) norms: &'a [f32],
+    pub(crate) scope: SearchScope<'a>,
     pub(crate) scorer: &'a mut WindowScorer,
     pub(crate) bounds: &'a mut WindowBounds,
     /// Its `in_order` must be false.
@@ -66,14 +61,15 @@ impl WindowSearch<'_> {
     /// Offers every document that can enter: first in the passes of leading terms, then in a pass over the remaining
     /// documents.
     pub(crate) fn run(&mut self) {
-        for first_term in 0..self.terms.len() {
-            let essential = essential_terms(&self.terms[first_term..], self.threshold);
+        let SearchScope { terms, norms, .. } = self.scope;
+        for first_term in 0..terms.len() {
+            let essential = essential_terms(&terms[first_term..], self.threshold);
             let Some((lead, others)) = essential.split_first() else { return };
             let (lead, num_others, others) = (postings(slice::from_ref(lead)), others.len(), postings(others));
             let leads_a_pass = lead * num_others.pow(LEAD_COST) < others;
             let (end_of_essential, scored) =
-                if leads_a_pass { (first_term + 1, lead) } else { (self.terms.len(), lead + others) };
-            self.pass(first_term, end_of_essential, window_docs(scored, self.num_docs as usize));
+                if leads_a_pass { (first_term + 1, lead) } else { (terms.len(), lead + others) };
+            self.pass(first_term, end_of_essential, window_docs(scored, norms.len()));
             if !leads_a_pass {
                 return;
             }
@@ -82,14 +78,14 @@ impl WindowSearch<'_> {
 
     fn pass(&mut self, first_term: usize, end_of_essential: usize, window_docs: usize) {
         let WindowBounds { bounds, first_blocks } = &mut *self.bounds;
+        let SearchScope { terms, mut start, end: scope_end, norms } = self.scope;
         bounds.clear();
-        bounds.resize(self.terms.len(), 0.0);
+        bounds.resize(terms.len(), 0.0);
         first_blocks.clear();
-        first_blocks.resize(self.terms.len(), 0);
-        let mut start = self.docs.start;
-        while start < self.docs.end {
-            let end = start.saturating_add(window_docs as u32).min(self.docs.end);
-            for (i, term) in self.terms.iter().enumerate().skip(first_term) {
+        first_blocks.resize(terms.len(), 0);
+        while start < scope_end {
+            let end = start.saturating_add(window_docs as u32).min(scope_end);
+            for (i, term) in terms.iter().enumerate().skip(first_term) {
                 let last_docs = term.list.last_docs();
                 let block = find_block(last_docs, first_blocks[i] as usize, start);
                 first_blocks[i] = block as u32;
@@ -97,8 +93,9 @@ impl WindowSearch<'_> {
                 let begins = block.checked_sub(1).map_or(0, |before| last_docs[before] + 1);
                 bounds[i] = if block < last_docs.len() && begins < end { term.bound } else { 0.0 };
             }
-            let window = Window { start, end, bounds, first_blocks, first_term, end_of_essential };
-            self.scorer.score(self.terms, self.norms, &window, self.threshold, self.best);
+            let scope = SearchScope { terms, start, end, norms };
+            let window = Window { scope, bounds, first_blocks, first_term, end_of_essential };
+            self.scorer.score(&window, self.threshold, self.best);
             start = end;
         }
     }

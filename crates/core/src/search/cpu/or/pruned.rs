@@ -11,20 +11,17 @@
 //! The first limit was measured on 261,407 articles of the 2014 English Wikipedia with TREC efficiency queries at k of
 //! 10, 100 and 1000 (`benches/pruning.rs`). MaxScore was the best single choice in the mean at each k.
 
-use std::ops::Range;
-
 use super::block_max_wand::ShallowBlocks;
 use super::max_score::{WindowBounds, WindowSearch};
 use super::pivot::Positions;
 use super::scorer::WindowScorer;
 use super::sorted;
 use super::wand::{ListBounds, PivotSearch};
-use crate::base::ids::DocId;
 use crate::index::{BLOCK_LEN, BlockBuffer, Bm25};
 use crate::search::TopK;
 use crate::search::cpu::algorithm::Algorithm;
 use crate::search::cpu::blocks::cursor::Cursor;
-use crate::search::cpu::blocks::term::Term;
+use crate::search::cpu::blocks::term::{SearchScope, Term};
 use crate::search::cpu::scoring::threshold::{Slack, Threshold};
 
 #[derive(Debug)]
@@ -67,19 +64,11 @@ impl PrunedOr {
         if postings < few { Algorithm::Exhaustive } else { Algorithm::Maxscore }
     }
 
-    /// Runs `algorithm`, which must be a pruned one, and offers every document of `range` that can enter to `best`.
-    /// Terms are in the query's order.
-    pub(crate) fn search(
-        &mut self,
-        algorithm: Algorithm,
-        terms: &[Term<'_>],
-        range: Range<DocId>,
-        norms: &[f32],
-        best: &mut TopK,
-    ) {
-        let num_docs = norms.len() as u32;
-        let docs = range.start.0..range.end.0.min(num_docs);
-        if docs.is_empty() {
+    /// Runs `algorithm`, which must be a pruned one, and offers every document of `scope` that can enter to `best`.
+    pub(crate) fn search(&mut self, algorithm: Algorithm, mut scope: SearchScope<'_>, best: &mut TopK) {
+        let SearchScope { terms, norms, .. } = scope;
+        scope.end = scope.end.min(norms.len() as u32);
+        if scope.start >= scope.end {
             return;
         }
         let seed = match self.is_seeded {
@@ -99,17 +88,17 @@ impl PrunedOr {
                 let with_blocks = algorithm == Algorithm::Bmw;
                 // Most queries have few terms, and small arrays are quicker.
                 match terms.len() {
-                    0..=8 => by_pivots::<8>(with_blocks, terms, docs, cursors, norms, threshold, best),
-                    9..=16 => by_pivots::<16>(with_blocks, terms, docs, cursors, norms, threshold, best),
-                    17..=32 => by_pivots::<32>(with_blocks, terms, docs, cursors, norms, threshold, best),
-                    33..=64 => by_pivots::<64>(with_blocks, terms, docs, cursors, norms, threshold, best),
-                    _ => sorted::search(with_blocks, terms, docs, cursors, norms, threshold, best),
+                    0..=8 => by_pivots::<8>(scope, with_blocks, cursors, threshold, best),
+                    9..=16 => by_pivots::<16>(scope, with_blocks, cursors, threshold, best),
+                    17..=32 => by_pivots::<32>(scope, with_blocks, cursors, threshold, best),
+                    33..=64 => by_pivots::<64>(scope, with_blocks, cursors, threshold, best),
+                    _ => sorted::search(scope, with_blocks, cursors, threshold, best),
                 }
             }
             Algorithm::Maxscore => {
                 let Self { scorer, bounds, .. } = self;
                 scorer.reset(terms.len());
-                WindowSearch { terms, docs, num_docs, norms, scorer, bounds, threshold, best }.run();
+                WindowSearch { scope, scorer, bounds, threshold, best }.run();
             }
             Algorithm::Exhaustive | Algorithm::Auto => unreachable!("{algorithm} is no pruned algorithm"),
         }
@@ -117,20 +106,18 @@ impl PrunedOr {
 }
 
 fn by_pivots<const TERMS: usize>(
+    SearchScope { terms, start, end, norms }: SearchScope<'_>,
     with_blocks: bool,
-    terms: &[Term<'_>],
-    docs: Range<u32>,
     cursors: &mut [Cursor],
-    norms: &[f32],
     threshold: &mut Threshold,
     best: &mut TopK,
 ) {
-    let positions = Positions::<TERMS>::new(terms, docs.start);
+    let positions = Positions::<TERMS>::new(terms, start);
     if with_blocks {
         let blocks = ShallowBlocks::default();
-        PivotSearch { terms, cursors, positions, norms, blocks, threshold, best }.run(docs.end);
+        PivotSearch { terms, cursors, positions, norms, blocks, threshold, best }.run(end);
     } else {
-        PivotSearch { terms, cursors, positions, norms, blocks: ListBounds, threshold, best }.run(docs.end);
+        PivotSearch { terms, cursors, positions, norms, blocks: ListBounds, threshold, best }.run(end);
     }
 }
 

@@ -24,7 +24,7 @@ use super::decoded_block::{DecodedBlock, Window, share_or_zero};
 use crate::index::BLOCK_LEN;
 use crate::search::TopK;
 use crate::search::cpu::blocks::search::find_block;
-use crate::search::cpu::blocks::term::Term;
+use crate::search::cpu::blocks::term::SearchScope;
 use crate::search::cpu::scoring::threshold::Threshold;
 #[cfg(target_arch = "x86_64")]
 use crate::search::cpu::simd::Avx2;
@@ -87,44 +87,24 @@ impl WindowScorer {
 
     /// Offers every document of the window that can enter, in ascending order. One body is compiled twice, with AVX2
     /// and without; both give the same bits.
-    pub(crate) fn score(
-        &mut self,
-        terms: &[Term<'_>],
-        norms: &[f32],
-        window: &Window<'_>,
-        threshold: &mut Threshold,
-        best: &mut TopK,
-    ) {
+    pub(crate) fn score(&mut self, window: &Window<'_>, threshold: &mut Threshold, best: &mut TopK) {
         #[cfg(target_arch = "x86_64")]
         if Avx2::detect().is_some() {
             // SAFETY: `detect` found these processor features.
-            return unsafe { self.score_avx2(terms, norms, window, threshold, best) };
+            return unsafe { self.score_avx2(window, threshold, best) };
         }
-        self.score_any(terms, norms, window, threshold, best);
+        self.score_any(window, threshold, best);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,popcnt,bmi1")]
-    fn score_avx2(
-        &mut self,
-        terms: &[Term<'_>],
-        norms: &[f32],
-        window: &Window<'_>,
-        threshold: &mut Threshold,
-        best: &mut TopK,
-    ) {
-        self.score_any(terms, norms, window, threshold, best);
+    fn score_avx2(&mut self, window: &Window<'_>, threshold: &mut Threshold, best: &mut TopK) {
+        self.score_any(window, threshold, best);
     }
 
     #[inline(always)]
-    fn score_any(
-        &mut self,
-        terms: &[Term<'_>],
-        norms: &[f32],
-        window: &Window<'_>,
-        threshold: &mut Threshold,
-        best: &mut TopK,
-    ) {
+    fn score_any(&mut self, window: &Window<'_>, threshold: &mut Threshold, best: &mut TopK) {
+        let terms = window.scope.terms;
         let num_terms = terms.len();
         let bounds = &window.bounds[..num_terms];
         self.from[num_terms] = 0.0;
@@ -145,12 +125,12 @@ impl WindowScorer {
         let mut present = (0..essential).filter(|&i| bounds[i] > 0.0);
         let Some(first) = present.next() else { return };
         if present.next().is_none() {
-            self.stream(first, essential, &terms[first], norms, window, threshold);
+            self.stream(first, essential, window, threshold);
         } else {
             for i in (first..essential).filter(|&i| bounds[i] > 0.0) {
                 // The bound that a block of this list must exceed for its documents to stay candidates.
                 let needed = threshold.pruning() - (self.before[i] + self.from[i + 1]);
-                self.accumulate(i, &terms[i], norms, window, needed);
+                self.accumulate(i, window, needed);
             }
             self.collect(window, threshold.pruning() - self.from[essential]);
         }
@@ -158,7 +138,7 @@ impl WindowScorer {
             if self.candidates.len() == 0 {
                 return;
             }
-            self.look_up(i, &terms[i], norms, window, threshold.pruning() - self.from[i + 1]);
+            self.look_up(i, window, threshold.pruning() - self.from[i + 1]);
         }
         let done = &terms[..window.first_term];
         for (doc, score) in self.candidates.iter() {
@@ -171,20 +151,13 @@ impl WindowScorer {
 
     /// Takes the postings of the only essential list inside the window as candidates.
     #[inline(always)]
-    fn stream(
-        &mut self,
-        i: usize,
-        essential: usize,
-        term: &Term<'_>,
-        norms: &[f32],
-        window: &Window<'_>,
-        threshold: &Threshold,
-    ) {
+    fn stream(&mut self, i: usize, essential: usize, window: &Window<'_>, threshold: &Threshold) {
         let needed = threshold.pruning() - self.from[essential];
+        let scope = window.scope;
         self.candidates.clear();
         let decoded = &mut self.decoded[i];
         let mut block = window.first_blocks[i] as usize;
-        while let Some(run) = decoded.next_run(term, norms, window, needed, &mut block) {
+        while let Some(run) = decoded.next_run(&scope.terms[i], scope, needed, &mut block) {
             let (docs, shares) = (&decoded.buffer.docs[run.clone()], &decoded.shares[run]);
             let ((docs, more_docs), (shares, more_shares)) = (docs.as_chunks(), shares.as_chunks());
             for (docs, shares) in docs.iter().zip(shares) {
@@ -199,13 +172,14 @@ impl WindowScorer {
     /// Adds the shares of a list's postings inside the window to the accumulators, except blocks with a bound of at
     /// most `needed`.
     #[inline(always)]
-    fn accumulate(&mut self, i: usize, term: &Term<'_>, norms: &[f32], window: &Window<'_>, needed: f32) {
+    fn accumulate(&mut self, i: usize, window: &Window<'_>, needed: f32) {
+        let scope = window.scope;
         let Self { decoded, accumulators, touched, .. } = self;
         let decoded = &mut decoded[i];
         // The remainder changes no value; it proves to the compiler that the index is in range.
-        let offset = |doc: u32| (doc - window.start) as usize % MAX_WINDOW_DOCS;
+        let offset = |doc: u32| (doc - scope.start) as usize % MAX_WINDOW_DOCS;
         let mut block = window.first_blocks[i] as usize;
-        while let Some(run) = decoded.next_run(term, norms, window, needed, &mut block) {
+        while let Some(run) = decoded.next_run(&scope.terms[i], scope, needed, &mut block) {
             let (docs, shares) = (&decoded.buffer.docs[run.clone()], &decoded.shares[run]);
             for (&share, &doc) in shares.iter().zip(docs) {
                 accumulators[offset(doc)] += share;
@@ -229,7 +203,7 @@ impl WindowScorer {
             for first in touched.take(number) {
                 let Some(chunk) = accumulators[first..].first_chunk_mut::<CHUNK_DOCS>() else { return };
                 for (half, scores) in (0..).zip(chunk.as_chunks().0) {
-                    let start = window.start + first as u32 + half * STEP as u32;
+                    let start = window.scope.start + first as u32 + half * STEP as u32;
                     candidates.push_above(Docs::From(start), scores, needed);
                 }
                 *chunk = [0.0; CHUNK_DOCS];
@@ -239,7 +213,9 @@ impl WindowScorer {
 
     /// Adds the share of non-essential term `i` to all candidates and keeps those with a sum above `needed`.
     #[inline(always)]
-    fn look_up(&mut self, i: usize, term: &Term<'_>, norms: &[f32], window: &Window<'_>, needed: f32) {
+    fn look_up(&mut self, i: usize, window: &Window<'_>, needed: f32) {
+        let SearchScope { terms, start, end, norms } = window.scope;
+        let term = &terms[i];
         let candidates = &mut self.candidates;
         let all = 0..candidates.len();
         if let Some(probe) = term.probe {
@@ -251,14 +227,14 @@ impl WindowScorer {
         }
         let first_block = window.first_blocks[i];
         let last_docs = term.list.last_docs();
-        let num_blocks = find_block(last_docs, first_block as usize, window.end - 1) + 1 - first_block as usize;
+        let num_blocks = find_block(last_docs, first_block as usize, end - 1) + 1 - first_block as usize;
         if all.len() * POSTINGS_PER_LOOK_UP <= num_blocks * BLOCK_LEN {
             return self.decoded[i].look_up(term, first_block, norms, candidates, needed);
         }
-        self.accumulate(i, term, norms, window, f32::NEG_INFINITY);
+        self.accumulate(i, window, f32::NEG_INFINITY);
         let Self { accumulators, touched, candidates, .. } = self;
         for (doc, share) in candidates.shares_mut(all.clone()) {
-            *share = accumulators[(doc - window.start) as usize % MAX_WINDOW_DOCS];
+            *share = accumulators[(doc - start) as usize % MAX_WINDOW_DOCS];
         }
         let kept = candidates.sieve(all, 0, needed);
         candidates.truncate(kept);
@@ -292,7 +268,7 @@ impl Touched {
 
     #[inline(always)]
     fn num_words(window: &Window<'_>) -> usize {
-        ((window.end - window.start) as usize).div_ceil(64 * CHUNK_DOCS)
+        ((window.scope.end - window.scope.start) as usize).div_ceil(64 * CHUNK_DOCS)
     }
 
     /// Removes the chunks of word `number` and returns the first document of each, relative to the window's start.

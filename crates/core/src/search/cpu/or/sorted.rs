@@ -14,36 +14,32 @@
 //!
 //! Sources: see `wand.rs` and `block_max_wand.rs`.
 
-use std::ops::Range;
-
 use super::block_max_wand::ShallowBlock;
 use crate::search::TopK;
 use crate::search::cpu::blocks::cursor::{Cursor, END};
-use crate::search::cpu::blocks::term::Term;
+use crate::search::cpu::blocks::term::{SearchScope, Term};
 use crate::search::cpu::scoring::threshold::{Slack, Threshold};
 
-/// Offers every document of `docs` that can enter, in ascending order. `with_blocks` adds the bounds of blocks. Each
+/// Offers every document of the scope that can enter, in ascending order. `with_blocks` adds the bounds of blocks. Each
 /// term has a cursor before its list.
 pub(crate) fn search(
+    SearchScope { terms, start, end, norms }: SearchScope<'_>,
     with_blocks: bool,
-    terms: &[Term<'_>],
-    docs: Range<u32>,
     cursors: &mut [Cursor],
-    norms: &[f32],
     threshold: &mut Threshold,
     best: &mut TopK,
 ) {
     let slack = Slack::of(terms.len());
     let mut blocks = vec![ShallowBlock::default(); if with_blocks { terms.len() } else { 0 }];
     // Lower bounds of the terms' next documents, and the terms sorted by them.
-    let mut next_docs = vec![docs.start; terms.len()];
+    let mut next_docs = vec![start; terms.len()];
     let mut order: Vec<u16> = (0..terms.len() as u16).collect();
     let mut members = Vec::with_capacity(terms.len());
     let mut shares = vec![0.0; terms.len()];
     loop {
         let Some(num_members) = find_members(&order, &next_docs, terms, slack, threshold) else { return };
         let pivot = next_docs[usize::from(order[num_members - 1])];
-        if pivot >= docs.end {
+        if pivot >= end {
             return;
         }
         members.clear();
