@@ -155,11 +155,22 @@ fn score_of(key: u64) -> f32 {
 mod tests {
     use super::*;
 
+    fn sorted(offers: &[(u32, f32)]) -> Vec<(u32, f32)> {
+        let mut sorted = offers.to_vec();
+        sorted.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        sorted
+    }
+
+    fn drained(best: &mut TopK) -> Vec<(u32, f32)> {
+        let mut hits = Vec::new();
+        best.drain_into(&mut hits);
+        hits.iter().map(|hit| (hit.doc.0, hit.score)).collect()
+    }
+
     #[test]
     fn the_best_k_come_out_in_order_whatever_the_order_in() {
         let offers = [(9, 1.0), (3, 2.5), (7, 2.5), (1, 0.5), (5, f32::MIN_POSITIVE), (2, 2.5)];
-        let mut expected = offers.to_vec();
-        expected.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let expected = sorted(&offers);
         for rotation in 0..offers.len() {
             for k in 1..=offers.len() + 1 {
                 let mut best = TopK::default();
@@ -167,10 +178,7 @@ mod tests {
                 for &(doc, score) in offers.iter().cycle().skip(rotation).take(offers.len()) {
                     best.offer(doc, score);
                 }
-                let mut hits = Vec::new();
-                best.drain_into(&mut hits);
-                let found: Vec<_> = hits.iter().map(|hit| (hit.doc.0, hit.score)).collect();
-                assert_eq!(found, expected[..k.min(offers.len())], "k {k}, rotation {rotation}");
+                assert_eq!(drained(&mut best), expected[..k.min(offers.len())], "k {k}, rotation {rotation}");
                 assert!(best.is_empty());
             }
         }
@@ -181,8 +189,7 @@ mod tests {
         // Few distinct scores, in an order that mixes them well.
         let offers: Vec<(u32, f32)> =
             (0..5000_u32).map(|doc| (doc, 1.0 + (doc.wrapping_mul(2_654_435_761) >> 24) as f32)).collect();
-        let mut expected = offers.clone();
-        expected.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let expected = sorted(&offers);
         let mut best = TopK::default();
         for k in [1, MANY - 1, MANY, MANY + 1, 1000, 4999, 5000, 6000] {
             best.reset(k);
@@ -191,10 +198,7 @@ mod tests {
                 assert_eq!(best.len(), k.min(offered + 1));
             }
             assert!(k > offers.len() || best.threshold() <= expected[k - 1].1);
-            let mut hits = Vec::new();
-            best.drain_into(&mut hits);
-            let found: Vec<_> = hits.iter().map(|hit| (hit.doc.0, hit.score)).collect();
-            assert_eq!(found, expected[..k.min(offers.len())], "k {k}");
+            assert_eq!(drained(&mut best), expected[..k.min(offers.len())], "k {k}");
         }
     }
 

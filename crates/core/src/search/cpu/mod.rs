@@ -7,9 +7,9 @@
 //! | [`multicore`] | many cores: one query per core, one query on all cores, or adaptive |
 //! | `blocks/` | reading of posting lists: cursors, searching, bounds, tiles of bitmaps |
 //! | `scoring/` | BM25 shares in bulk, their accumulators and the threshold |
-//! | `simd/` | vector instructions, each with a portable twin |
+//! | `simd.rs` | vector instructions, each with a portable twin |
 //!
-//! A folder imports only from later rows. `executor.rs` selects the algorithm of a query and owns the scratch memory;
+//! A row imports only from later rows. `executor.rs` selects the algorithm of a query and owns the scratch memory;
 //! AND+OR runs an AND, then an OR if that found too few. All algorithms keep the best documents in a
 //! [`TopK`](super::TopK). A score is the sum of the terms' shares in the query's order, so all algorithms give the same
 //! bits as the exhaustive one.

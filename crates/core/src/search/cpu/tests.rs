@@ -94,16 +94,10 @@ fn all_modes_equal_the_naive_twin_around_block_and_window_borders() {
         ];
         let lengths: Vec<u32> = (0..25_000).map(|i| 10 + i % 90).collect();
         let (_dir, index) = build(&lists, &lengths);
-        let mut executor = CpuExecutor::new(Arc::clone(&index), Bm25::default());
-        let mut hits = Vec::new();
         for chosen in 1..16_usize {
             let terms: Vec<String> = (0..4).filter(|i| chosen >> i & 1 == 1).map(name).collect();
             let query = Query::prepare(QueryId(0), "q", &terms, &index).unwrap();
-            for (mode, k) in Mode::ALL.into_iter().flat_map(|mode| [1, 10, MAX_K].map(|k| (mode, k))) {
-                executor.search(&query, mode, k, &mut hits).unwrap();
-                let expected = naive(&index, Bm25::default(), &query, mode, k);
-                assert_eq!(bits(&hits), bits(&expected), "{len} {terms:?} {mode} {k}");
-            }
+            [1, 10, MAX_K].map(|k| check_all_modes(&index, Bm25::default(), &query, k).unwrap());
         }
     }
 }
@@ -191,6 +185,17 @@ fn scores_of_impacts_are_sums_of_whole_numbers() {
     }
 }
 
+fn check_all_modes(index: &Arc<Index>, bm25: Bm25, query: &Query, k: usize) -> Result<(), TestCaseError> {
+    let mut executor = CpuExecutor::new(Arc::clone(index), bm25);
+    let mut hits = Vec::new();
+    for mode in Mode::ALL {
+        executor.search(query, mode, k, &mut hits).unwrap();
+        let expected = naive(index, bm25, query, mode, k);
+        prop_assert_eq!(bits(&hits), bits(&expected), "{} terms, {}, k {}", query.terms.len(), mode, k);
+    }
+    Ok(())
+}
+
 /// Checks every algorithm, with seeds and without.
 fn check_all_algorithms(index: &Arc<Index>, bm25: Bm25, query: &Query, k: usize) -> Result<(), TestCaseError> {
     let expected = bits(&naive(index, bm25, query, Mode::Or, k));
@@ -222,8 +227,6 @@ fn check_world(
     if is_quantised {
         ((_dir, index), bm25) = (with_impacts(&index), Bm25::IMPACTS);
     }
-    let mut executor = CpuExecutor::new(Arc::clone(&index), bm25);
-    let mut hits = Vec::new();
     for &num_terms in query_lengths.iter().chain([&lists.len()]) {
         let mut terms: Vec<String> = (0..num_terms.min(lists.len())).map(name).collect();
         if repeated {
@@ -232,10 +235,7 @@ fn check_world(
         }
         let Some(query) = Query::prepare(QueryId(0), "q", &terms, &index) else { continue };
         check_all_algorithms(&index, bm25, &query, k)?;
-        for mode in Mode::ALL {
-            executor.search(&query, mode, k, &mut hits).unwrap();
-            prop_assert_eq!(bits(&hits), bits(&naive(&index, bm25, &query, mode, k)), "{} terms {}", num_terms, mode);
-        }
+        check_all_modes(&index, bm25, &query, k)?;
     }
     Ok(())
 }
@@ -268,12 +268,7 @@ proptest! {
         let (_dir, index) = build(&lists, &lengths);
         let Some(query) = all_terms(&index, lists.len()) else { return Ok(()) };
         check_all_algorithms(&index, Bm25::default(), &query, k)?;
-        let mut executor = CpuExecutor::new(Arc::clone(&index), Bm25::default());
-        let mut hits = Vec::new();
-        for mode in [Mode::And, Mode::AndOr] {
-            executor.search(&query, mode, k, &mut hits).unwrap();
-            prop_assert_eq!(bits(&hits), bits(&naive(&index, Bm25::default(), &query, mode, k)), "{}", mode);
-        }
+        check_all_modes(&index, Bm25::default(), &query, k)?;
     }
 }
 
@@ -304,13 +299,7 @@ fn long_conjunctions_and_large_results_equal_the_naive_twin() {
         let lengths: Vec<u32> = (0..12_000).map(|i| 500 + i % 90).collect();
         let (_dir, index) = build(&lists, &lengths);
         let query = all_terms(&index, num_terms).unwrap();
-        let mut executor = CpuExecutor::new(Arc::clone(&index), Bm25::default());
-        let mut hits = Vec::new();
-        for mode in Mode::ALL {
-            executor.search(&query, mode, k, &mut hits).unwrap();
-            let expected = naive(&index, Bm25::default(), &query, mode, k);
-            assert_eq!(bits(&hits), bits(&expected), "{num_terms} terms, {mode}, k {k}");
-        }
+        check_all_modes(&index, Bm25::default(), &query, k).unwrap();
     }
 }
 

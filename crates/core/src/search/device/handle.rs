@@ -21,8 +21,7 @@ const MIN_CAPABILITY: (i32, i32) = (7, 5);
 /// # Errors
 /// [`GpuError::NoGpu`] if there is no driver, or one too old.
 pub fn list_gpus() -> Result<Vec<GpuInfo>, GpuError> {
-    check_driver()?;
-    let count = CudaContext::device_count().map_err(|e| GpuError::no_gpu(&e))?;
+    let count = count_devices()?;
     (0..u32::try_from(count).unwrap_or(0)).map(|ordinal| Ok(Device::open_any(DeviceId(ordinal))?.info)).collect()
 }
 
@@ -42,8 +41,7 @@ impl Device {
     /// # Errors
     /// [`GpuError::NoGpu`], with the reason.
     pub fn open(ordinal: DeviceId) -> Result<Self, GpuError> {
-        check_driver()?;
-        let count = CudaContext::device_count().map_err(|e| GpuError::no_gpu(&e))?;
+        let count = count_devices()?;
         if i64::from(ordinal.0) >= i64::from(count) {
             return Err(GpuError::NoGpu(format!(
                 "there is no GPU {ordinal}: the driver sees {count}, numbered from 0"
@@ -114,8 +112,9 @@ impl Device {
     }
 }
 
-/// Checks that the driver exists and is new enough. The binding would panic on a missing library or function.
-fn check_driver() -> Result<(), GpuError> {
+/// The number of devices, after checking that the driver exists and is new enough. The binding would panic on a missing
+/// library or function.
+fn count_devices() -> Result<i32, GpuError> {
     // SAFETY: loading NVIDIA's driver library runs its initialisers only.
     if !unsafe { sys::is_culib_present() } {
         return Err(GpuError::NoGpu("no NVIDIA driver on this machine (libcuda.so.1 not found)".to_owned()));
@@ -133,5 +132,5 @@ fn check_driver() -> Result<(), GpuError> {
         )));
     }
     // This call fails if a driver is installed without a GPU.
-    cudarc::driver::result::init().map_err(|e| GpuError::no_gpu(&e))
+    cudarc::driver::result::init().and_then(|()| CudaContext::device_count()).map_err(|e| GpuError::no_gpu(&e))
 }

@@ -12,20 +12,14 @@ use cudarc::driver::{DriverError, PinnedHostSlice};
 use super::handle::Device;
 
 #[derive(Debug)]
-pub(crate) struct HostMemory {
-    address: u64,
-    owner: Owner,
-}
-
-#[derive(Debug)]
-enum Owner {
-    Large { _pages: LargePages },
-    Small { _pages: PinnedHostSlice<u32> },
+pub(crate) enum HostMemory {
+    Large(LargePages),
+    Small { address: u64, _pages: PinnedHostSlice<u32> },
 }
 
 /// An address range backed by large host pages.
 #[derive(Debug)]
-struct LargePages {
+pub(crate) struct LargePages {
     device: Device,
     address: u64,
     bytes: usize,
@@ -36,20 +30,23 @@ impl HostMemory {
     /// Uninitialised memory of `words` words. Fails if the host cannot lock it.
     pub(crate) fn new(device: &Device, words: usize) -> Result<Self, DriverError> {
         if let Ok(pages) = LargePages::new(device, 4 * words) {
-            return Ok(Self { address: pages.address, owner: Owner::Large { _pages: pages } });
+            return Ok(Self::Large(pages));
         }
         let flags = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
         // SAFETY: the GPU writes every word before it reads it; the host reads none.
         let mut pages = unsafe { device.context.alloc_pinned_with_flags::<u32>(words, flags) }?;
-        Ok(Self { address: pages.as_mut_ptr()? as u64, owner: Owner::Small { _pages: pages } })
+        Ok(Self::Small { address: pages.as_mut_ptr()? as u64, _pages: pages })
     }
 
     pub(crate) fn address(&self) -> u64 {
-        self.address
+        match self {
+            Self::Large(pages) => pages.address,
+            Self::Small { address, .. } => *address,
+        }
     }
 
     pub(crate) fn has_large_pages(&self) -> bool {
-        matches!(self.owner, Owner::Large { .. })
+        matches!(self, Self::Large(_))
     }
 }
 

@@ -35,7 +35,6 @@ impl<'a> Staging<'a> {
         self.copied_bytes
     }
 
-    /// Starts the copy of `source`, which ends with the stream.
     pub(crate) fn upload(&mut self, source: &[u32]) -> Result<CudaSlice<u32>, DriverError> {
         self.upload_pieces(std::iter::once(source))
     }

@@ -90,7 +90,6 @@ pub(crate) struct QueryEntry {
     pub(crate) bins_per_bound: f32,
 }
 
-/// The warps of one driving list, `Driver`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(16))]
 pub(crate) struct DriverEntry {

@@ -49,7 +49,6 @@ pub(crate) struct BatchCapacity {
     pub(crate) result_words: usize,
     /// Candidates of all queries together.
     pub(crate) candidates: usize,
-    /// Whether one query may use all candidates.
     pub(crate) is_for_one: bool,
 }
 
@@ -94,13 +93,6 @@ pub(crate) struct Launches {
     pub(crate) tiled: Option<BatchArgument>,
     pub(crate) scored_again: Option<BatchArgument>,
     pub(crate) sorted: Option<(BatchArgument, u32)>,
-}
-
-impl Launches {
-    /// The first word behind the results, for statistics of the batch.
-    pub(crate) fn end_at(&self) -> Option<usize> {
-        self.scored.or(self.tiled).map(|batch| batch.end_at as usize)
-    }
 }
 
 #[derive(Debug, Default)]
@@ -165,7 +157,7 @@ impl Batch {
     ) -> bool {
         let first_term = self.terms.len();
         let plan = Plan::new(table, query, mode, k, pruning, &mut self.terms);
-        self.add_planned(plan, first_term, table.num_docs(), room, machine)
+        self.add_planned(plan, first_term, table.num_docs, room, machine)
     }
 
     /// Like [`Batch::add`], for a plan whose terms were appended last.
@@ -379,7 +371,6 @@ impl Batch {
     }
 }
 
-/// Appends items to the input at a multiple of 16 bytes.
 fn append<T: Pod>(input: &mut [u32], len: &mut usize, items: &[T]) {
     let words: &[u32] = cast_slice(items);
     input[*len..*len + words.len()].copy_from_slice(words);

@@ -21,7 +21,7 @@ use super::batch::{AnswerSource, BatchCapacity};
 use super::lists::DeviceLists;
 use super::lone::LoneRunner;
 use super::plan::check;
-use super::slot::{BatchEnd, QueryOutcome, Slot};
+use super::slot::{BatchEnd, BatchSlot, QueryOutcome};
 use super::tiered::GpuMemory;
 use super::upload::{UploadOptions, upload};
 use crate::base::ids::DeviceId;
@@ -55,7 +55,7 @@ const READ_AT_ONCE: usize = 64;
 #[derive(Debug)]
 pub struct GpuExecutor {
     pub(crate) lone: LoneRunner,
-    slots: Vec<Slot>,
+    slots: Vec<BatchSlot>,
     next_slot: usize,
     slots_in_use: usize,
     flights: VecDeque<BatchInFlight>,
@@ -66,7 +66,6 @@ pub struct GpuExecutor {
 #[derive(Debug, Default)]
 struct BatchInFlight {
     len: usize,
-    /// Unread slots.
     slots: VecDeque<usize>,
     answers: Answers,
     host_us: f64,
@@ -74,12 +73,10 @@ struct BatchInFlight {
     ended_ns: u64,
     /// Scored postings of driving lists.
     scored: u64,
-    /// The error that lost the batch.
     lost: Option<String>,
 }
 
 impl BatchInFlight {
-    /// Adds the time of a chunk, which may overlap the one before.
     fn add(&mut self, end: BatchEnd) {
         self.device_ns += end.ended_ns.saturating_sub(end.began_ns.max(self.ended_ns));
         self.ended_ns = self.ended_ns.max(end.ended_ns);
@@ -111,7 +108,7 @@ impl GpuExecutor {
         let stream = device.new_stream()?;
         let kernels = Arc::new(super::kernels::Kernels::load(&device, &stream)?);
         let room = LoneRunner::room(index, &device);
-        let reserved_bytes = Slot::bytes(&room) + SLOTS as u64 * Slot::bytes(&CHUNK_ROOM);
+        let reserved_bytes = BatchSlot::bytes(&room) + SLOTS as u64 * BatchSlot::bytes(&CHUNK_ROOM);
         let options = UploadOptions { memory, ..UploadOptions::reserving(reserved_bytes) };
         let uploaded = upload(&device, &stream, &kernels, index, bm25, options, progress)?;
         let lists = DeviceLists::new(index, bm25, uploaded);
@@ -124,7 +121,7 @@ impl GpuExecutor {
     /// If device memory is too small for its buffers.
     pub fn for_another_stream(&self) -> Result<Self, ExecError> {
         let room = self.lone.slot.room;
-        self.lone.device.check_room(Slot::bytes(&room) + SLOTS as u64 * Slot::bytes(&CHUNK_ROOM))?;
+        self.lone.device.check_room(BatchSlot::bytes(&room) + SLOTS as u64 * BatchSlot::bytes(&CHUNK_ROOM))?;
         let (kernels, lists) = (Arc::clone(&self.lone.kernels), Arc::clone(&self.lone.lists));
         Self::assemble(LoneRunner::new(self.lone.device.clone(), kernels, lists, room)?)
     }
@@ -132,7 +129,7 @@ impl GpuExecutor {
     fn assemble(lone: LoneRunner) -> Result<Self, ExecError> {
         let slot = |_| {
             let stream = lone.device.new_stream()?;
-            let slot = Slot::new(&lone.device, stream, CHUNK_ROOM);
+            let slot = BatchSlot::new(&lone.device, stream, CHUNK_ROOM);
             slot.map_err(|e| GpuError::of("allocating buffers for batches", &e))
         };
         let slots = (0..SLOTS).map(slot).collect::<Result<Vec<_>, _>>()?;
@@ -281,7 +278,7 @@ impl From<DriverError> for ReadError {
 }
 
 /// Waits for a slot's results and appends them to its batch's answers.
-fn read_slot(slot: &mut Slot, lone: &mut LoneRunner, flight: &mut BatchInFlight) -> Result<(), ReadError> {
+fn read_slot(slot: &mut BatchSlot, lone: &mut LoneRunner, flight: &mut BatchInFlight) -> Result<(), ReadError> {
     if slot.batch.planned.len() > READ_AT_ONCE {
         while !slot.has_ended() {
             slot.spin()?;
@@ -293,7 +290,7 @@ fn read_slot(slot: &mut Slot, lone: &mut LoneRunner, flight: &mut BatchInFlight)
         let planned = slot.batch.planned[number];
         let k = planned.plan.query.k as usize;
         let taken = match planned.place {
-            AnswerSource::At(word) => slot.take_results(word as usize, k, &mut hits)?,
+            AnswerSource::At(word) => slot.take_hits(word as usize, k, &mut hits)?,
             AnswerSource::Alone => QueryOutcome::TooMany,
             AnswerSource::Nowhere => {
                 hits.clear();

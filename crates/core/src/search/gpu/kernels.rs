@@ -169,9 +169,8 @@ impl Search<'_> {
     /// `gate` is 0 or the address of the earlier stage's state.
     ///
     /// # Safety
-    /// The stage must have the items of all
-    /// drivers, and the terms must belong to the index. The states must be clear before the first stage. There must be
-    /// room for the stage's candidates and for [`LONE_RESULTS`] words of results.
+    /// The stage must have the items of all drivers, and the terms must belong to the index. The states must be clear
+    /// before the first stage. There must be room for the stage's candidates and results.
     pub(crate) unsafe fn score_lone<const TERMS: usize>(
         &self,
         lone: &LoneArgument<TERMS>,
@@ -190,9 +189,9 @@ impl Search<'_> {
     /// Launches `score_batch` with one warp per item, or `score_small_batch` if the batch's input is `small`.
     ///
     /// # Safety
-    /// The input must have the form
-    /// of batch.cuh: drivers with their items, a hint per 32 items, entries with terms of the index and with places in
-    /// the states, candidates and results. The run and the states must be clear before the batch's first launch.
+    /// The input must have the form of batch.cuh: drivers with their items, a hint per 32 items, entries with terms of
+    /// the index and with places in the states, candidates and results. The run and the states must be clear before
+    /// the batch's first launch.
     pub(crate) unsafe fn score_batch(
         &self,
         batch: &BatchArgument,

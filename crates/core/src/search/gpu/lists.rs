@@ -32,7 +32,7 @@ impl DeviceLists {
             directory: d_directory.device_ptr(stream).0,
             norms: d_norms.device_ptr(stream).0,
             host_rows: rows.host_address(),
-            num_docs: self.terms.num_docs(),
+            num_docs: self.terms.num_docs,
             num_resident: rows.num_resident(),
         }
     }
@@ -214,7 +214,7 @@ pub(crate) mod tests {
             let norms = bm25.norms(index.doc_lengths(), index.average_length());
             for (name, list) in &lists {
                 let id = index.term(name).unwrap();
-                let term = terms.entry(&QueryTerm { term: id, doc_freq: list.len() as u32, qtf: 1 });
+                let term = terms.entry_and_seed(&QueryTerm { term: id, doc_freq: list.len() as u32, qtf: 1 }, None).0;
                 copy.assert_list(name, term.first_block, list, |doc| norms[doc as usize]);
                 assert_eq!(term.shift == NO_DIRECTORY, list.len() < BLOCK_LEN);
                 if term.shift != NO_DIRECTORY {

@@ -13,7 +13,7 @@ use super::kernels::{Kernels, QueryMemory, Search};
 use super::lists::DeviceLists;
 use super::plan::{Plan, Pruning};
 use super::share::{DriverShares, lone};
-use super::slot::{QueryOutcome, Slot};
+use super::slot::{BatchSlot, QueryOutcome};
 use crate::index::Index;
 use crate::query::{Mode, Query};
 use crate::search::device::{Device, GpuError};
@@ -30,8 +30,7 @@ pub(crate) struct LoneRunner {
     pub(crate) kernels: Arc<Kernels>,
     pub(crate) lists: Arc<DeviceLists>,
     pub(crate) machine: Parallelism,
-    /// Its buffers, for one query.
-    pub(crate) slot: Slot,
+    pub(crate) slot: BatchSlot,
     /// Microseconds after scoring of the last query.
     pub(crate) topk_us: f64,
     pub(crate) pruning: Pruning,
@@ -66,7 +65,7 @@ impl LoneRunner {
         room: BatchCapacity,
     ) -> Result<Self, GpuError> {
         let stream = device.new_stream()?;
-        let mut slot = Slot::new(&device, stream, room).map_err(|e| GpuError::of("allocating buffers", &e))?;
+        let mut slot = BatchSlot::new(&device, stream, room).map_err(|e| GpuError::of("allocating buffers", &e))?;
         let machine = Parallelism::of(&device);
         let memory = slot.memory();
         let search = Search { kernels: &kernels, stream: &slot.stream, lists: lists.argument(&slot.stream), memory };
@@ -163,7 +162,7 @@ impl LoneRunner {
             gate = first_state;
             memory = QueryMemory { states: first_state + size_of::<StateArgument>() as u64, ..memory };
         }
-        let taken = self.slot.take_results(0, plan.query.k as usize, hits)?;
+        let taken = self.slot.take_hits(0, plan.query.k as usize, hits)?;
         self.topk_us = self.slot.take(LONE_RESULTS - 1)? as f64 * 1e-3;
         let device_us = self.slot.take(LONE_RESULTS - 2)? as f64 * 1e-3;
         Ok((device_us, taken))
@@ -179,11 +178,11 @@ impl LoneRunner {
         let Self { slot, kernels, lists, machine, .. } = self;
         slot.batch.clear();
         slot.batch.terms.extend(terms);
-        let num_docs = lists.terms.num_docs();
+        let num_docs = lists.terms.num_docs;
         slot.batch.add_planned(*plan, 0, num_docs, &slot.room, *machine);
         assert_eq!(slot.batch.planned[0].place, AnswerSource::At(0), "there is room for any query");
         slot.launch(kernels, lists, *machine)?;
-        let taken = slot.take_results(0, plan.query.k as usize, hits)?;
+        let taken = slot.take_hits(0, plan.query.k as usize, hits)?;
         let end = slot.take_end()?.unwrap_or_default();
         self.topk_us = 0.0;
         Ok((end.ended_ns.saturating_sub(end.began_ns) as f64 * 1e-3, taken))

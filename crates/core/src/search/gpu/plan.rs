@@ -80,7 +80,7 @@ impl Plan {
             terms.push(entry);
         }
         let terms = &mut terms[first..];
-        let plan = Self::of_terms(terms, seed, table.num_docs(), mode, k);
+        let plan = Self::of_terms(terms, seed, table.num_docs, mode, k);
         if pruning.bounds { plan } else { plan.without_bounds(terms) }
     }
 

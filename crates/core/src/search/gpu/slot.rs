@@ -19,7 +19,7 @@ use crate::search::{Hit, TopK};
 const SPINS: u32 = 1 << 14;
 
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct BatchSlot {
     pub(crate) stream: Arc<CudaStream>,
     pub(crate) batch: Batch,
     pub(crate) room: BatchCapacity,
@@ -35,7 +35,7 @@ pub(crate) struct Slot {
     d_candidates: CudaSlice<u64>,
 }
 
-impl Slot {
+impl BatchSlot {
     /// Device memory of a slot in bytes.
     pub(crate) fn bytes(room: &BatchCapacity) -> u64 {
         (4 * room.input_words
@@ -123,7 +123,7 @@ impl Slot {
                 search.merge_topk(&at(batch), num_later)?;
             }
         }
-        self.end_at = launches.end_at();
+        self.end_at = scored.or(tiled).map(|batch| batch.end_at as usize);
         Ok(())
     }
 
@@ -189,7 +189,6 @@ impl Slot {
         }
     }
 
-    /// Waits for the end of the batch. `None` without kernels.
     pub(crate) fn take_end(&mut self) -> Result<Option<BatchEnd>, DriverError> {
         let Some(at) = self.end_at else { return Ok(None) };
         let end = BatchEnd { scored: self.take(at)?, began_ns: self.take(at + 1)?, ended_ns: self.take(at + 2)? };
@@ -198,12 +197,7 @@ impl Slot {
     }
 
     /// Waits for the results of a query with this `k` from word `at` on, and takes them.
-    pub(crate) fn take_results(
-        &mut self,
-        at: usize,
-        k: usize,
-        hits: &mut Vec<Hit>,
-    ) -> Result<QueryOutcome, DriverError> {
+    pub(crate) fn take_hits(&mut self, at: usize, k: usize, hits: &mut Vec<Hit>) -> Result<QueryOutcome, DriverError> {
         hits.clear();
         match self.take(at)? {
             TOO_MANY => Ok(QueryOutcome::TooMany),
@@ -238,7 +232,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for BatchSlot {
     fn drop(&mut self) {
         // Kernels may still write results. An error is only recorded.
         self.stream.context().record_err(self.stream.synchronize());

@@ -33,28 +33,16 @@ struct TermRecord {
 #[derive(Debug)]
 pub(crate) struct TermTable {
     records: Vec<TermRecord>,
-    num_docs: u32,
+    pub(crate) num_docs: u32,
     bm25: Bm25,
 }
 
 impl TermTable {
-    /// Reads all lists.
     pub(crate) fn new(index: &Index, bm25: Bm25) -> Self {
         let num_terms = index.list_sections().slots.len() as u32;
         let record = |term| TermRecord::new(index, bm25, TermId(term));
         let records = (0..num_terms).into_par_iter().with_min_len(1024).map(record).collect();
         Self { records, num_docs: index.num_docs(), bm25 }
-    }
-
-    /// The number of documents of the index.
-    pub(crate) fn num_docs(&self) -> u32 {
-        self.num_docs
-    }
-
-    /// A term in the kernels' form. `rest` holds its own bound.
-    #[cfg(test)]
-    pub(crate) fn entry(&self, term: &QueryTerm) -> TermEntry {
-        self.entry_and_seed(term, None).0
     }
 
     /// A term in the kernels' form, and a score that documents up to `rank` reach by this term alone (0 if unknown).
@@ -74,7 +62,6 @@ impl TermTable {
         (entry, rank.map_or(0.0, |Rank(at)| weight * record.kth_impacts[at]))
     }
 
-    /// Prefetches the data of some terms.
     #[inline]
     pub(crate) fn prefetch(&self, terms: &[QueryTerm]) {
         for term in terms {

@@ -43,8 +43,6 @@ struct ReadCounter {
     k: usize,
     hits: Vec<Hit>,
     requests: u64,
-    /// Blocks and sectors that the current request has read.
-    sectors: Vec<(u32, u32)>,
 }
 
 /// A list of a query in the kernels' form.
@@ -80,26 +78,15 @@ struct Survivor {
 impl ReadCounter {
     /// `cpu` must search the same index.
     fn new(index: &Arc<Index>, cpu: CpuExecutor, k: usize) -> Self {
-        Self { index: Arc::clone(index), cpu, k, hits: Vec::new(), requests: 0, sectors: Vec::new() }
+        Self { index: Arc::clone(index), cpu, k, hits: Vec::new(), requests: 0 }
     }
 
-    /// Calls `read` with each read of a query. Fails if the query cannot be searched.
+    /// Calls `read` with each read of an AND or OR query. Fails if the query cannot be searched.
     fn count(&mut self, query: &Query, mode: Mode, read: &mut impl FnMut(RowsRead)) -> Result<(), ExecError> {
-        let modes: &[Mode] = match mode {
-            Mode::AndOr => {
-                self.cpu.search(query, Mode::And, self.k, &mut self.hits)?;
-                if self.hits.len() < self.k { &[Mode::And, Mode::Or] } else { &[Mode::And] }
-            }
-            Mode::And => &[Mode::And],
-            Mode::Or => &[Mode::Or],
-        };
-        for &mode in modes {
-            self.cpu.search(query, mode, self.k, &mut self.hits)?;
-            let floor = if self.hits.len() == self.k { self.hits[self.k - 1].score } else { 0.0 };
-            let index = Arc::clone(&self.index);
-            let norms = Arc::clone(self.cpu.norms());
-            Reading { norms: &norms, floor, requests: &mut self.requests, read }.run(&index, query, mode);
-        }
+        self.cpu.search(query, mode, self.k, &mut self.hits)?;
+        let floor = if self.hits.len() == self.k { self.hits[self.k - 1].score } else { 0.0 };
+        let norms = Arc::clone(self.cpu.norms());
+        Reading { norms: &norms, floor, requests: &mut self.requests, read }.run(&self.index, query, mode);
         Ok(())
     }
 
@@ -107,8 +94,9 @@ impl ReadCounter {
     /// query cannot be searched.
     fn sectors(&mut self, query: &Query, mode: Mode) -> Result<Vec<(TermId, f64)>, ExecError> {
         let mut sums: Vec<(TermId, f64)> = query.terms.iter().map(|term| (term.term, 0.0)).collect();
-        let (mut request, mut seen) = (u64::MAX, std::mem::take(&mut self.sectors));
-        let counted = self.count(query, mode, &mut |read| {
+        // Blocks and sectors that the current request has read.
+        let (mut request, mut seen) = (u64::MAX, Vec::new());
+        self.count(query, mode, &mut |read| {
             if read.request != request {
                 request = read.request;
                 seen.clear();
@@ -126,9 +114,8 @@ impl ReadCounter {
             if let Some((_, sum)) = sums.iter_mut().find(|(term, _)| *term == read.term) {
                 *sum += new as f64;
             }
-        });
-        self.sectors = seen;
-        counted.map(|()| sums)
+        })?;
+        Ok(sums)
     }
 }
 

@@ -1,4 +1,4 @@
-//! AND of dense lists by their bits, 64 documents at a time.
+//! Intersection of dense lists by their bits, 64 documents at a time.
 //!
 //! ```text
 //! a   0110 1001 ...     64 bits of each list

@@ -1,4 +1,4 @@
-//! AND: documents that are in every list.
+//! Conjunctions (AND): documents that are in every list.
 //!
 //! | file | condition | method |
 //! | --- | --- | --- |

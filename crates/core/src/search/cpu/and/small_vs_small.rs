@@ -45,7 +45,6 @@ pub(crate) struct Sieves {
 }
 
 impl Sieves {
-    /// Drops the lists of the last query.
     pub(crate) fn reset(&mut self, terms: &[Term<'_>], num_docs: usize) {
         if self.buffers.len() < terms.len() {
             self.buffers.resize_with(terms.len(), BlockBuffer::default);

@@ -14,8 +14,7 @@
 //!
 //! An absent document adds 0, which changes no sum's bits. Eight documents, present or absent, take little more than
 //! one vector division (5 cycles), as long as a single posting takes otherwise. So lists with a sixth of all documents,
-//! the least with this form, already gain, and nearly full lists gain sevenfold. Query logs are full of such lists:
-//! they hold four in five postings.
+//! the least with this form, gain, and nearly full lists gain sevenfold. They hold four in five postings of query logs.
 //!
 //! Documents are taken in tiles, so that frequencies, norms and sums of a tile stay in the L1 cache over all lists.
 
@@ -113,7 +112,6 @@ pub(crate) struct TilePostings<'a> {
     bits: [u64; TILE_WORDS],
     first: usize,
     count: usize,
-    /// Frequencies, or 0 for those too large for a byte.
     freqs: &'a [u8],
     probe: &'a Probe<'a>,
     /// The number of postings added so far.

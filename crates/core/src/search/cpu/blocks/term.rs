@@ -25,7 +25,6 @@ pub(crate) struct ImpactBounds {
 }
 
 impl ImpactBounds {
-    /// Bounds for a search of `index` with `bm25`.
     pub(crate) fn new(index: &Index, bm25: Bm25) -> Self {
         let built_with = index.built_with();
         if built_with.k1 == bm25.k1 && built_with.b == bm25.b {
@@ -48,7 +47,6 @@ impl ImpactBounds {
         Self { ratios: Some(ratios) }
     }
 
-    /// The upper bound at the query's parameters.
     #[inline]
     pub(crate) fn upper(self, stored: f32) -> f32 {
         match self.ratios {
@@ -62,7 +60,6 @@ impl ImpactBounds {
         }
     }
 
-    /// The lower bound at the query's parameters.
     #[inline]
     pub(crate) fn lower(self, stored: f32) -> f32 {
         match self.ratios {

@@ -88,7 +88,7 @@ impl Executor for Adaptive {
         let pass = first_pass(mode);
         let num_tasks = self.pool.partition.num_tasks(self.worker.executor.index(), &query.terms, pass);
         if num_tasks < LONG_TASKS && mode != Mode::AndOr {
-            return self.worker.search_alone(query, mode, k, hits).map(|()| Execution::default());
+            return self.worker.answer(query, mode, k, hits).map(|()| Execution::default());
         }
         let slot = &self.pool.slots[self.slot];
         slot.publish(query, mode, pass, k, num_tasks);

@@ -12,10 +12,8 @@
 //! at a time and answer each sooner; with a large one they never wait for the producer. The producer is one of the
 //! cores and takes tasks while the pool is full.
 //!
-//! In the paper a task lists the skip blocks that it needs of every list. Here it is a range of documents that follows
-//! from its number, so cutting costs the producer almost nothing. The core that takes it finds the range in each list
-//! by one search over the last documents of blocks. The paper makes a task of every skip block; here blocks are
-//! combined once there are a few tasks per core.
+//! The paper's task lists the needed skip blocks of every list, and every skip block makes a task. Here a task is a range
+//! of documents that follows from its number, found by one search per list, and there are a few tasks per core.
 
 use std::time::Instant;
 
@@ -108,7 +106,6 @@ impl FineGrained {
         Ok(served)
     }
 
-    /// Takes finished answers. Returns whether there was one.
     fn collect(
         &self,
         slots: &mut [Option<InFlight>],

@@ -81,7 +81,7 @@ impl Team {
     /// Answers one query with all cores.
     pub fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<(), ExecError> {
         if self.is_one_task(query, mode) {
-            return self.worker.search_alone(query, mode, k, hits);
+            return self.worker.answer(query, mode, k, hits);
         }
         self.begin(0, query, mode, k)?;
         let mut backoff = self.backoff();
@@ -115,7 +115,6 @@ impl Team {
         Ok(())
     }
 
-    /// Works on one task of any query. Returns whether there was one.
     pub(crate) fn work(&mut self) -> bool {
         self.worker.work(&self.shared.pool, 1)
     }

@@ -47,13 +47,7 @@ impl Worker {
     }
 
     /// Answers a query that is not worth sharing. The worker's executor must have the whole index.
-    pub(crate) fn search_alone(
-        &mut self,
-        query: &Query,
-        mode: Mode,
-        k: usize,
-        hits: &mut Vec<Hit>,
-    ) -> Result<(), ExecError> {
+    pub(crate) fn answer(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<(), ExecError> {
         let searched = catch_unwind(AssertUnwindSafe(|| self.executor.search(query, mode, k, hits)));
         if searched.is_err() {
             self.executor = self.executor.clone_for_worker();

@@ -8,14 +8,14 @@ use std::ops::Range;
 use crate::search::cpu::simd::{Docs, STEP, sift};
 
 #[derive(Debug)]
-pub(crate) struct Candidates<const MOST: usize> {
+pub(crate) struct WindowCandidates<const MOST: usize> {
     docs: Box<[u32]>,
     scores: Box<[f32]>,
     shares: Box<[f32]>,
     len: usize,
 }
 
-impl<const MOST: usize> Default for Candidates<MOST> {
+impl<const MOST: usize> Default for WindowCandidates<MOST> {
     fn default() -> Self {
         // Stores always write eight candidates.
         let floats = || vec![0.0; MOST + STEP].into();
@@ -23,7 +23,7 @@ impl<const MOST: usize> Default for Candidates<MOST> {
     }
 }
 
-impl<const MOST: usize> Candidates<MOST> {
+impl<const MOST: usize> WindowCandidates<MOST> {
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
         self.len

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::candidates::Candidates;
+use super::candidates::WindowCandidates;
 use crate::base::ids::DocId;
 use crate::index::{BLOCK_LEN, BlockBuffer, Bm25, PostingList};
 use crate::search::cpu::blocks::search::{find_block, first_geq};
@@ -97,7 +97,7 @@ impl DecodedBlock {
         term: &Term<'_>,
         first_block: u32,
         norms: &[f32],
-        candidates: &mut Candidates<MOST>,
+        candidates: &mut WindowCandidates<MOST>,
         needed: f32,
     ) {
         let last_docs = term.list.last_docs();

@@ -1,4 +1,4 @@
-//! OR without pruning, which scores every posting. It is the reference of all other executors.
+//! Exhaustive OR, which scores every posting. It is the reference of all other executors.
 //!
 //! Documents are taken in windows of accumulators. Inside a window terms are taken one at a time, so that each
 //! accumulator receives its shares in the query's order. Then the sums are offered and cleared:

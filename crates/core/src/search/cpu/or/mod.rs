@@ -1,4 +1,4 @@
-//! OR: documents that are in any list.
+//! Disjunctions (OR): documents that are in any list.
 //!
 //! | file | method |
 //! | --- | --- |

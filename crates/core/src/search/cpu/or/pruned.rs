@@ -145,7 +145,6 @@ fn initial_threshold(terms: &[Term<'_>], k: usize, norms: &[f32], buffer: &mut B
     seed
 }
 
-/// The exact `k`-th best score of a list of one block with at least `k` postings.
 fn kth_score_of_block(term: &Term<'_>, k: usize, norms: &[f32], buffer: &mut BlockBuffer) -> f32 {
     let len = term.list.decode_docs(0, &mut buffer.docs);
     term.list.decode_freqs(0, &mut buffer.freqs);

@@ -1,8 +1,6 @@
-//! Scores one window of documents in bulk.
+//! Scores one window of documents in bulk, for MaxScore (see `max_score.rs`) with threshold θ.
 //!
-//! The last terms of the query whose bounds inside the window together do not exceed the threshold θ are
-//! **non-essential**: a document with no other term cannot enter. Terms are taken in the query's order, rarest first,
-//! in which shares must be added. All loops run over arrays:
+//! Terms are taken in the query's order, rarest first, in which shares must be added. All loops run over arrays:
 //!
 //! ```text
 //! essential       rare      +   +     + +            every posting is scored and added to accumulators, as in exhaustive OR
@@ -16,10 +14,9 @@
 //! block is decoded only for a candidate that its bound keeps alive. If candidates are many, a non-essential list is
 //! added in bulk, too.
 //!
-//! Source: Turtle and Flood, "Query Evaluation: Strategies and Optimizations", 1995 (MaxScore); the bulk form follows
-//! Lucene's `MaxScoreBulkScorer`.
+//! The bulk form follows Lucene's `MaxScoreBulkScorer`.
 
-use super::candidates::Candidates;
+use super::candidates::WindowCandidates;
 use super::decoded_block::{DecodedBlock, Window, share_or_zero};
 use crate::index::BLOCK_LEN;
 use crate::search::TopK;
@@ -54,7 +51,7 @@ pub(crate) struct WindowScorer {
     /// All zero between windows.
     accumulators: Box<[f32; MAX_WINDOW_DOCS]>,
     touched: Touched,
-    candidates: Candidates<MAX_WINDOW_DOCS>,
+    candidates: WindowCandidates<MAX_WINDOW_DOCS>,
     /// `before[i]` sums the bounds of terms before i; `from[i]` those of term i and later ones.
     before: Vec<f32>,
     from: Vec<f32>,
@@ -66,7 +63,7 @@ impl Default for WindowScorer {
             decoded: Vec::new(),
             accumulators: Box::new([0.0; MAX_WINDOW_DOCS]),
             touched: Touched { words: [0; MAX_WINDOW_DOCS / CHUNK_DOCS / 64] },
-            candidates: Candidates::default(),
+            candidates: WindowCandidates::default(),
             before: Vec::new(),
             from: Vec::new(),
         }

@@ -76,7 +76,6 @@ impl<const N: usize> BlockBounds<N> for ListBounds {
     }
 }
 
-/// Positions of the set bits, ascending.
 #[inline(always)]
 pub(crate) fn set_bits(mut bits: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {

@@ -87,29 +87,23 @@ impl Threshold {
 mod tests {
     use super::*;
 
-    #[test]
-    fn scores_equal_to_the_seed_enter_and_later_ties_do_not() {
+    fn winners(k: usize, seed: f32, in_order: bool, docs: &[u32]) -> Vec<u32> {
         let mut best = TopK::default();
-        best.reset(2);
-        let mut threshold = Threshold::new(1.5, Slack::OF_64, true);
-        for doc in 0..4 {
-            threshold.offer(doc, 1.5, &mut best);
-        }
+        best.reset(k);
+        let mut threshold = Threshold::new(seed, Slack::OF_64, in_order);
+        docs.iter().for_each(|&doc| threshold.offer(doc, 1.5, &mut best));
         let mut hits = Vec::new();
         best.drain_into(&mut hits);
-        assert!(hits.iter().map(|hit| hit.doc.0).eq([0, 1]));
+        hits.iter().map(|hit| hit.doc.0).collect()
+    }
+
+    #[test]
+    fn scores_equal_to_the_seed_enter_and_later_ties_do_not() {
+        assert_eq!(winners(2, 1.5, true, &[0, 1, 2, 3]), [0, 1]);
     }
 
     #[test]
     fn out_of_order_the_smaller_document_still_wins_a_tie() {
-        let mut best = TopK::default();
-        best.reset(1);
-        let mut threshold = Threshold::new(0.0, Slack::OF_64, false);
-        for doc in [9, 3, 7] {
-            threshold.offer(doc, 2.0, &mut best);
-        }
-        let mut hits = Vec::new();
-        best.drain_into(&mut hits);
-        assert_eq!(hits[0].doc.0, 3);
+        assert_eq!(winners(1, 0.0, false, &[9, 3, 7]), [3]);
     }
 }

@@ -1,6 +1,5 @@
 use super::super::lists::tests::{HostCopy, open};
 use super::*;
-use crate::base::ids::DeviceId;
 use crate::base::random::Random;
 use crate::index::OwnedSections;
 
@@ -125,18 +124,22 @@ fn gpu_refuses_what_does_not_fit() {
     let index = Index::from_lists(&[("t", (0..1000).map(|doc| (doc, 1)).collect())]).unwrap();
     let attempt = || {
         // The options reserve 4 GiB for queries. Concurrent tests need little.
-
         let options = UploadOptions::reserving(4 * GIB);
         upload(&device, &stream, &kernels, &index, Bm25::default(), options, &|_, _| ())
     };
-    let reservation = Reservation::leaving(DeviceId(0), 3 * GIB).unwrap();
+    // All free memory except about 3 GiB, in units of the allocator.
+    let reserved_bytes = (device.free_bytes().unwrap() - 3 * GIB) >> 25 << 25;
+    // SAFETY: the memory is never read.
+    let d_reserved = unsafe { stream.alloc::<u8>(reserved_bytes as usize) }.unwrap();
+    stream.synchronize().unwrap();
     match attempt() {
         Err(error @ ExecError::Gpu(GpuError::DoesNotFit { needed_bytes, free_bytes })) => {
             assert!(needed_bytes > 4 * GIB && free_bytes < 4 * GIB, "{error}");
         }
         other => panic!("{other:?}, expected a refusal"),
     }
-    drop(reservation);
+    drop(d_reserved);
+    stream.synchronize().unwrap();
     let report = attempt().unwrap().report;
     assert!(report.device_bytes > 1000 && report.copied_bytes > 1000, "{report:?}");
 }
@@ -156,38 +159,4 @@ fn parts_hold_all_long_lists_in_order() {
         assert!(parts[..parts.len() - 1].iter().all(|part| part.bytes >= part_bytes));
     }
     assert!(parts(&OwnedSections::default().sections(1), 1).is_empty());
-}
-
-/// Allocation granularity of device memory.
-const RESERVED_STEP: u64 = 32 << 20;
-
-/// Reserved device memory, to test a nearly full device.
-#[derive(Debug)]
-pub(crate) struct Reservation {
-    stream: Arc<CudaStream>,
-    d_memory: Option<CudaSlice<u8>>,
-}
-
-impl Reservation {
-    /// Reserves all free memory except about `left_bytes`.
-    pub(crate) fn leaving(ordinal: DeviceId, left_bytes: u64) -> Result<Self, GpuError> {
-        let device = Device::open(ordinal)?;
-        let reserve = |bytes: u64| {
-            let stream = device.context.new_stream()?;
-            // SAFETY: the memory is never read.
-            let d_memory = unsafe { stream.alloc(bytes as usize) }?;
-            stream.synchronize()?;
-            Ok(Self { stream, d_memory: Some(d_memory) })
-        };
-        let bytes = device.free_bytes()?.saturating_sub(left_bytes) / RESERVED_STEP * RESERVED_STEP;
-        reserve(bytes.max(1)).map_err(|e: DriverError| GpuError::of("reserving device memory", &e))
-    }
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        // Memory is freed in stream order, and later tests need it free.
-        drop(self.d_memory.take());
-        self.stream.context().record_err(self.stream.synchronize());
-    }
 }
