@@ -101,7 +101,6 @@ impl From<ExecError> for Failure {
             ExecError::TooLarge { .. }
             | ExecError::BadK(_)
             | ExecError::BadThreads { .. }
-            | ExecError::UnequalGpus(..)
             | ExecError::TooManyTerms(_)
             | ExecError::BeyondGpu { .. } => Self::input(e.to_string()),
             ExecError::Panicked | ExecError::NoThread(_) => Self::failed(e.to_string()),

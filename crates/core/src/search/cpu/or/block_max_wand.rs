@@ -1,43 +1,43 @@
 //! Block-max WAND: top-k disjunction, document at a time, that skips blocks unable to bring a document into the result.
 //!
-//! Pivots are found and settled as in `wand.rs`, by the bounds of whole lists. The bounds of blocks come in
-//! before anything is decoded:
+//! Pivots are found and settled as in `wand.rs`, by the bounds of whole lists. The bounds of blocks are used before
+//! anything is decoded:
 //!
-//! - a block of the leading list is passed over where its own bound and the others' don't exceed the threshold;
-//! - a document that the lead's share leaves a chance is looked up in the others only if the bounds of their blocks,
-//!   too, leave it one;
-//! - where no member leads, and the bounds of the blocks around the pivot don't exceed the threshold, no document up to
-//!   the nearest of these blocks' ends can enter:
+//! - A block of the leading list is skipped if its bound and the others' bounds do not exceed the threshold.
+//! - A document of the lead is looked up in the other lists only if the bounds of their blocks allow it to enter.
+//! - Without a lead, if the bounds of the blocks around the pivot do not exceed the threshold, no document up to the
+//!   nearest end of these blocks can enter:
 //!
 //! ```text
 //! rare     |##3.1##|  0.4  |  2.0  |      threshold 3.5, pivot in the second blocks: 0.4 + 1.9 <= 3.5
-//! common   |  2.2  |  1.9  |##4.0##|      all members go past the nearer of both blocks' ends
+//! common   |  2.2  |  1.9  |##4.0##|      all members move past the nearer end of both blocks
 //! ```
 //!
-//! A term's block pointer for this is **shallow**: it moves over the blocks' last documents and decodes nothing,
-//! ahead of the cursor's own block. A member that goes past a block's end doesn't move its cursor: its next
-//! posting is just not below.
+//! The block pointer of a term is **shallow**: it moves ahead of the cursor over the last documents of blocks and
+//! decodes nothing. A member that moves past a block's end keeps its cursor; only the lower bound of its next document
+//! rises.
 //!
 //! Source: Ding and Suel, "Faster Top-k Document Retrieval Using Block-Max Indexes", SIGIR 2011.
 
 use super::pivot::{Pivot, bound_of_sum};
 use super::wand::{BlockBounds, PivotSearch, set_bits};
-use crate::search::cpu::blocks::{END, Term, find_block};
+use crate::search::cpu::blocks::cursor::END;
+use crate::search::cpu::blocks::search::find_block;
+use crate::search::cpu::blocks::term::Term;
 
-/// The block of a list in which a document would lie.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ShallowBlock {
+pub(crate) struct ShallowBlock {
     block: u32,
-    /// The best share that a document in the block can get; 0 past the last block.
+    /// Upper bound of a share in the block, 0 past the last block.
     bound: f32,
-    /// The first document past the block; [`END`] past the last block.
-    pub(super) next_doc: u32,
+    /// First document past the block, or [`END`] past the last block.
+    pub(crate) next_doc: u32,
 }
 
 impl ShallowBlock {
-    /// Moves to the block for `doc`, which is not below the last one asked for; tells its bound.
+    /// Moves to the block for `doc`, which must not decrease between calls, and returns its bound.
     #[inline(always)]
-    pub(super) fn bound_at(&mut self, term: &Term<'_>, doc: u32) -> f32 {
+    pub(crate) fn bound_at(&mut self, term: &Term<'_>, doc: u32) -> f32 {
         if self.next_doc <= doc {
             let last_docs = term.list.last_docs();
             let block = find_block(last_docs, self.block as usize, doc);
@@ -49,7 +49,6 @@ impl ShallowBlock {
     }
 }
 
-/// Those of all lists.
 #[derive(Debug)]
 pub(crate) struct ShallowBlocks<const N: usize>([ShallowBlock; N]);
 

@@ -1,8 +1,7 @@
-//! Where all cursors are, and the pivot, found without sorting them.
+//! Positions of all cursors, and the pivot, found without sorting them.
 //!
-//! Terms stay in the query's order; their documents and bounds lie side by side, a term a lane. For every lane the
-//! bounds of all terms are added whose documents are not above the lane's own. The **pivot** is the least document
-//! whose sum exceeds the threshold:
+//! Terms stay in the query's order, one per vector lane. Each lane sums the bounds of all terms whose documents are not
+//! above its own. The **pivot** is the least document whose sum exceeds the threshold:
 //!
 //! ```text
 //!              rare    medium  common  the          threshold 6.0
@@ -12,49 +11,48 @@
 //! above                    90           91          pivot: the least, 90; limit: the next cursor's document, 91
 //! ```
 //!
-//! Which term moves next doesn't change the work: no order must be mended, and no branch depends on it. The lanes are
-//! compared with one after the other, some instructions a term. Sorting pays for many more terms than most queries have:
-//! see `sorted.rs`.
+//! The amount of work does not depend on which term moves next, so no order must be restored and no branch depends on
+//! it. Each term costs a few instructions per comparison. Sorting pays only for many more terms: see `sorted.rs`.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
-use crate::search::cpu::blocks::{END, Term};
-use crate::search::cpu::scoring::Slack;
+use crate::search::cpu::blocks::cursor::END;
+use crate::search::cpu::blocks::term::Term;
+use crate::search::cpu::scoring::threshold::Slack;
 use crate::search::cpu::simd::{above, below};
 
-/// A document for each term that its next posting is not below, and its bound. For at most `N` terms.
+/// A lower bound of the next document of each term, and the term's bound, for at most `N` terms.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Positions<const N: usize> {
-    /// [`END`] past the lists' ends and in free lanes.
+    /// [`END`] past the ends of lists and in free lanes.
     pub(crate) docs: [u32; N],
     /// 0 in free lanes.
     pub(crate) bounds: [f32; N],
     num_terms: usize,
 }
 
-/// The first document that can enter, as far as bounds tell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pivot {
     /// No document below it can enter.
     pub(crate) doc: u32,
-    /// The terms that it can have, a bit each: those whose documents are not above it.
+    /// The terms that it may have, one bit each: those whose documents are not above it.
     pub(crate) members: u64,
-    /// Upper bound of the sum of their bounds.
+    /// Upper bound of the sum of the members' bounds.
     pub(crate) sum: f32,
-    /// The least document of the other terms: before it there are only the members.
+    /// The least document of the other terms.
     pub(crate) limit: u32,
 }
 
-/// As [`Slack::bound_of_sum`], of as many as there are lanes.
+/// Like [`Slack::bound_of_sum`], for 64 lanes.
 #[inline]
 pub(crate) fn bound_of_sum(sum: f32) -> f32 {
     Slack::OF_64.bound_of_sum(sum)
 }
 
 impl Pivot {
-    /// The first of the members without which the others' `bounds` don't exceed `threshold`, if there is one.
+    /// The first member without which the others' `bounds` do not exceed `threshold`.
     #[inline(always)]
     pub(crate) fn required<const N: usize>(&self, bounds: &[f32; N], threshold: f32) -> Option<usize> {
         let mut rests = [0.0; N];
@@ -67,7 +65,7 @@ impl Pivot {
 }
 
 impl<const N: usize> Positions<N> {
-    /// All terms at `start`, which none of their first postings need to be at.
+    /// All terms at `start`, a lower bound of their first documents.
     pub(crate) fn new(terms: &[Term<'_>], start: u32) -> Self {
         let mut positions = Self { docs: [END; N], bounds: [0.0; N], num_terms: terms.len() };
         for (lane, term) in terms.iter().enumerate() {
@@ -77,12 +75,12 @@ impl<const N: usize> Positions<N> {
         positions
     }
 
-    /// The pivot for this threshold; its document is [`END`] if no document can enter any more.
+    /// The pivot for this threshold. Its document is [`END`] if no document can enter.
     #[inline(always)]
     pub(crate) fn find_pivot(&self, threshold: f32) -> Pivot {
         #[cfg(target_arch = "x86_64")]
         if N.is_multiple_of(8) && std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2, as has just been asked.
+            // SAFETY: the line above checked for AVX2.
             return unsafe { self.find_pivot_avx2(threshold) };
         }
         self.find_pivot_portable(threshold)
@@ -111,7 +109,7 @@ impl<const N: usize> Positions<N> {
         Pivot { doc, members: below(&self.docs, doc + 1), sum: bound_of_sum(sum), limit }
     }
 
-    /// As the portable one; `N` is a multiple of 8, and at most 64.
+    /// Equals the portable version. `N` is a multiple of 8 and at most 64.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     #[inline]
@@ -119,11 +117,11 @@ impl<const N: usize> Positions<N> {
         let (docs, _) = self.docs.as_chunks::<8>();
         let zeros = _mm256_setzero_si256();
         let lanes: [__m256i; 8] = std::array::from_fn(|i| if i < N / 8 { bytemuck::cast(docs[i]) } else { zeros });
-        // Two sums, of every other term each, so that an addition needn't wait for the one before.
+        // Two sums, each of every other term, break the chain of dependent additions.
         let mut sums = [[_mm256_setzero_ps(); 8]; 2];
         for first in (0..self.num_terms).step_by(2) {
             for (sums, term) in sums.iter_mut().zip(first..) {
-                // A free lane may come last; its bound is 0.
+                // The last lane may be free; its bound is 0.
                 let (doc, bound) = (_mm256_set1_epi32(self.docs[term] as i32), _mm256_set1_ps(self.bounds[term]));
                 for (sum, &own) in sums.iter_mut().zip(&lanes[..N / 8]) {
                     let is_above = _mm256_castsi256_ps(_mm256_cmpgt_epi32(doc, own));
@@ -131,7 +129,7 @@ impl<const N: usize> Positions<N> {
                 }
             }
         }
-        // The numbers that don't count are replaced by END, which is all ones but for the sign.
+        // Numbers that do not count are replaced by END, whose bits below the sign are ones.
         let end = _mm256_set1_epi32(END as i32);
         let mut least = end;
         for (i, &own) in lanes[..N / 8].iter().enumerate() {
@@ -145,10 +143,10 @@ impl<const N: usize> Positions<N> {
             let is_above = _mm256_cmpgt_epi32(own, least);
             others |= u64::from(_mm256_movemask_ps(_mm256_castsi256_ps(is_above)) as u32) << (8 * i);
             limit = _mm256_min_epi32(limit, _mm256_or_si256(own, _mm256_andnot_si256(is_above, end)));
-            // Sums, which are not negative, order as their bits do; the pivot's is the greatest of those up to it.
+            // Non-negative sums order as their bits do. The pivot's sum is the greatest up to it.
             sum = _mm256_max_epi32(sum, _mm256_andnot_si256(is_above, _mm256_castps_si256(sums[0][i])));
         }
-        // For these sums the least of what is left of END is what END less the greatest is.
+        // END minus the least difference from END is the greatest sum.
         let sum = _mm256_sub_epi32(end, min_of_lanes(_mm256_sub_epi32(end, sum)));
         Pivot {
             doc: _mm256_cvtsi256_si32(least) as u32,
@@ -158,11 +156,11 @@ impl<const N: usize> Positions<N> {
         }
     }
 
-    /// The term's next posting is not below `doc`.
+    /// Sets the lower bound of the next document of a term.
     #[inline(always)]
     pub(crate) fn set(&mut self, term: usize, doc: u32) {
         if N <= 16 {
-            // All lanes are written: a load of all lanes that follows doesn't wait for a store of one.
+            // Writing all lanes lets the next load of all lanes proceed without a wait for a partial store.
             for (lane, own) in (0_u32..).zip(&mut self.docs) {
                 *own = if lane == term as u32 { doc } else { *own };
             }
@@ -171,7 +169,7 @@ impl<const N: usize> Positions<N> {
         }
     }
 
-    /// No member's next posting is below `doc`.
+    /// Raises the lower bounds of the members' next documents to `doc`.
     #[inline(always)]
     pub(crate) fn lift(&mut self, members: u64, doc: u32) {
         for (lane, own) in self.docs.iter_mut().enumerate() {
@@ -180,7 +178,7 @@ impl<const N: usize> Positions<N> {
     }
 }
 
-/// The least of the numbers, in all lanes.
+/// The least number, in all lanes.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 #[inline]
@@ -196,7 +194,6 @@ mod tests {
 
     use super::*;
 
-    /// As the definitions have it.
     fn check<const N: usize>(lanes: &[(u32, f32)], threshold: f32) {
         let mut positions = Positions { docs: [END; N], bounds: [0.0; N], num_terms: lanes.len() };
         for (lane, &(doc, bound)) in lanes.iter().enumerate() {

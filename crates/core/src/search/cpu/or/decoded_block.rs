@@ -2,41 +2,39 @@
 
 use std::ops::Range;
 
-use super::candidates::Candidates;
+use super::candidates::WindowCandidates;
 use crate::base::ids::DocId;
 use crate::index::{BLOCK_LEN, BlockBuffer, Bm25, PostingList};
-use crate::search::cpu::blocks::{Term, find_block, first_geq};
-use crate::search::cpu::scoring::score_block;
+use crate::search::cpu::blocks::search::{find_block, first_geq};
+use crate::search::cpu::blocks::term::{SearchScope, Term};
+use crate::search::cpu::scoring::block::score_block;
 
-/// So few candidates in a block are looked up one by one; more, without a branch that could be mispredicted.
+/// Up to this number of candidates per block are looked up one by one. More are looked up without an unpredictable
+/// branch.
 const FEW_CANDIDATES: usize = 3;
 
-/// One window of documents and what is known of the terms inside it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Window<'a> {
-    /// Its first document.
-    pub(crate) start: u32,
-    /// One past its last document, at most as many further as [`window_docs`](super::scorer::window_docs) says.
-    pub(crate) end: u32,
-    /// Upper bound of each term's share of a score; 0 where the list has no posting inside.
+    /// The query, with the documents of the window: at most [`window_docs`](super::scorer::window_docs).
+    pub(crate) scope: SearchScope<'a>,
+    /// Upper bound of each term's share, 0 if the list has no posting inside.
     pub(crate) bounds: &'a [f32],
-    /// Each list's first block with a last document of at least `start`.
+    /// The first block of each list with a last document of at least `start`.
     pub(crate) first_blocks: &'a [u32],
-    /// Documents with a term before this one are not looked at: that has been done.
+    /// Documents with a term before this one were settled by an earlier pass and are skipped.
     pub(crate) first_term: usize,
-    /// Terms from here on are looked up, even where they are essential.
+    /// Terms from here on are looked up, even if they are essential.
     pub(crate) end_of_essential: usize,
 }
 
-/// The block of a list that was decoded last.
 #[derive(Debug)]
 pub(crate) struct DecodedBlock {
     pub(crate) buffer: BlockBuffer,
-    /// [`NO_BLOCK`] if none is.
+    /// The block's number, or [`NO_BLOCK`].
     block: usize,
     len: usize,
     has_freqs: bool,
-    /// Its postings' shares of scores, if they are known: a block is scored as a whole.
+    /// The postings' shares of scores, if `has_shares`.
     pub(crate) shares: [f32; BLOCK_LEN],
     has_shares: bool,
 }
@@ -57,34 +55,32 @@ impl Default for DecodedBlock {
 }
 
 impl DecodedBlock {
-    /// Forgets the block: another list follows.
     pub(crate) fn reset(&mut self) {
         self.block = NO_BLOCK;
     }
 
-    /// Decodes and scores the next block from `block` on with postings inside the window and a bound above `needed`,
-    /// and tells which of its postings those are; `None` if there is none. `block` moves past it.
+    /// Decodes and scores the next block from `block` on that has postings inside the window and a bound above
+    /// `needed`. Returns the range of these postings, or `None`. `block` moves past the block.
     #[inline(always)]
     pub(crate) fn next_run(
         &mut self,
         term: &Term<'_>,
-        norms: &[f32],
-        window: &Window<'_>,
+        SearchScope { start, end, norms, .. }: SearchScope<'_>,
         needed: f32,
         block: &mut usize,
     ) -> Option<Range<usize>> {
         let last_docs = term.list.last_docs();
         while let Some(&last_doc) = last_docs.get(*block) {
             let current = *block;
-            // The next block begins past this one's end: it may have nothing to do with the window.
-            *block = if last_doc < window.end - 1 { current + 1 } else { usize::MAX };
+            // The next block begins past this one's end and may be outside the window.
+            *block = if last_doc < end - 1 { current + 1 } else { usize::MAX };
             if term.block_bound(current) <= needed {
                 continue;
             }
             self.decode(&term.list, current);
             let docs = &self.buffer.docs;
-            let begin = if docs[0] < window.start { first_geq(docs, window.start) } else { 0 };
-            let stop = if last_doc < window.end { self.len } else { first_geq(docs, window.end).min(self.len) };
+            let begin = if docs[0] < start { first_geq(docs, start) } else { 0 };
+            let stop = if last_doc < end { self.len } else { first_geq(docs, end).min(self.len) };
             if begin < stop {
                 self.score(term, norms);
                 return Some(begin..stop);
@@ -101,7 +97,7 @@ impl DecodedBlock {
         term: &Term<'_>,
         first_block: u32,
         norms: &[f32],
-        candidates: &mut Candidates<MOST>,
+        candidates: &mut WindowCandidates<MOST>,
         needed: f32,
     ) {
         let last_docs = term.list.last_docs();
@@ -111,7 +107,7 @@ impl DecodedBlock {
             block = find_block(last_docs, block, doc);
             let last_doc = last_docs.get(block).copied().unwrap_or(u32::MAX);
             let behind = next + candidates.docs()[next..].partition_point(|&doc| doc <= last_doc);
-            // What a candidate in this block must have for the block's best to lift it above `needed`.
+            // A candidate in this block needs `needed - bound` to be lifted above `needed`.
             let bound = if block < last_docs.len() { term.block_bound(block) } else { 0.0 };
             let alive = kept..candidates.sieve_as_they_are(next..behind, kept, needed - bound);
             next = behind;
@@ -121,7 +117,7 @@ impl DecodedBlock {
             }
             self.decode(&term.list, block);
             if alive.len() <= FEW_CANDIDATES {
-                // Most are not in the list: of a block's frequencies few are asked for.
+                // Most are not in the list, so few frequencies are needed.
                 for (doc, share) in candidates.shares_mut(alive.clone()) {
                     let position = first_geq(&self.buffer.docs, doc);
                     *share = if self.buffer.docs[position] == doc {
@@ -143,7 +139,6 @@ impl DecodedBlock {
         candidates.truncate(kept);
     }
 
-    /// Whether `doc` is in the list.
     #[inline(always)]
     pub(crate) fn contains(&mut self, term: &Term<'_>, doc: u32) -> bool {
         if let Some(probe) = term.probe {
@@ -164,7 +159,7 @@ impl DecodedBlock {
     fn decode(&mut self, list: &PostingList<'_>, block: usize) {
         if self.block != block {
             self.len = list.decode_docs(block, &mut self.buffer.docs);
-            // Searching takes all 128 places in order; a tail's free places count as past the end.
+            // Searching takes all 128 places in order; free places of the last block count as past the end.
             self.buffer.docs[self.len..].fill(DocId::END.0);
             self.block = block;
             self.has_freqs = false;
@@ -191,10 +186,10 @@ impl DecodedBlock {
     }
 }
 
-/// A posting's share; 0 for a frequency of 0, which stands for no posting.
+/// A posting's share, or 0 for a frequency of 0, which means no posting.
 #[inline(always)]
 pub(crate) fn share_or_zero(weight: f32, freq: u32, norm: f32) -> f32 {
-    // A norm of 0 would make it 0 / 0. The least number above it changes no other quotient: added to
-    // 1 or more, it is lost.
+    // A norm of 0 would give 0 / 0. The least positive number changes no other quotient, because adding it to 1 or more
+    // has no effect.
     Bm25::score(weight, freq, norm.max(f32::MIN_POSITIVE))
 }

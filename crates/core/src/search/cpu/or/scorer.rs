@@ -1,66 +1,58 @@
-//! Scoring one window of documents in bulk.
+//! Scores one window of documents in bulk, for MaxScore (see `max_score.rs`) with threshold θ.
 //!
-//! With the threshold θ (a score that a document must exceed) and upper bounds of the terms' shares inside the window,
-//! the query's terms fall into two parts. The last ones, whose bounds together don't exceed θ, are **non-essential**:
-//! a document with no other term cannot enter. Terms are taken in the query's order, rarest first, which is also the
-//! order in which shares must be added, and all loops run over arrays:
+//! Terms are taken in the query's order, rarest first, in which shares must be added. All loops run over arrays:
 //!
 //! ```text
 //! essential       rare      +   +     + +            every posting is scored and added to accumulators, as in exhaustive OR
 //!                 medium      + +   +      +         (a single essential term needs none: its postings are the candidates)
-//! candidates                  * *     *    *         compacted: documents whose sum + bounds of the others exceeds f
-//! non-essential   common      ?  ?    -    ?         looked up for the candidates; those that fall short are dropped
+//! candidates                  * *     *    *         compacted: documents whose sum + bounds of the others exceeds θ
+//! non-essential   common      ?  ?    -    ?         looked up for the candidates; hopeless ones are dropped
 //!                 the         ?  -         ?         before the next term
 //! ```
 //!
-//! Essential blocks are skipped undecoded where their own bound and the other terms' don't exceed θ; a non-essential
-//! block is decoded only for a candidate that its bound keeps alive. Where candidates are many, a non-essential list
-//! is added in bulk, too.
+//! An essential block is skipped undecoded if its bound and the other terms' bounds do not exceed θ. A non-essential
+//! block is decoded only for a candidate that its bound keeps alive. If candidates are many, a non-essential list is
+//! added in bulk, too.
 //!
-//! Source: Turtle and Flood, "Query Evaluation: Strategies and Optimizations", 1995 (MaxScore); the bulk form follows
-//! Lucene's `MaxScoreBulkScorer`.
+//! The bulk form follows Lucene's `MaxScoreBulkScorer`.
 
-use super::candidates::Candidates;
+use super::candidates::WindowCandidates;
 use super::decoded_block::{DecodedBlock, Window, share_or_zero};
 use crate::index::BLOCK_LEN;
 use crate::search::TopK;
-use crate::search::cpu::blocks::{Term, find_block};
-use crate::search::cpu::scoring::Threshold;
+use crate::search::cpu::blocks::search::find_block;
+use crate::search::cpu::blocks::term::SearchScope;
+use crate::search::cpu::scoring::threshold::Threshold;
 #[cfg(target_arch = "x86_64")]
 use crate::search::cpu::simd::Avx2;
 use crate::search::cpu::simd::{Docs, STEP};
 
 /// The most documents of a window: 256 KiB of accumulators, half of a common L2 cache.
 const MAX_WINDOW_DOCS: usize = 1 << 16;
-
 /// The documents of small windows: 16 KiB of accumulators, half of a common L1 cache.
 const MIN_WINDOW_DOCS: usize = 1 << 12;
-
-/// A window should be large enough for so many postings, or a visit of every list costs more than they do.
+/// A window should hold at least this number of postings, to amortise a visit of every list.
 const POSTINGS_PER_WINDOW: usize = 512;
-
-/// Documents that one bit of the touched mask stands for.
+/// Documents per bit of the touched mask.
 const CHUNK_DOCS: usize = 16;
-
-/// So many postings in bulk cost as much as one look-up through blocks.
+/// One look-up through blocks costs as much as this number of postings in bulk.
 const POSTINGS_PER_LOOK_UP: usize = 3;
 
-/// How many documents windows should have, a power of two, if so many postings of a collection are to be scored.
+/// The number of documents per window, a power of two, if `postings` of the collection are to be scored.
 pub(crate) fn window_docs(postings: usize, num_docs: usize) -> usize {
     let docs = POSTINGS_PER_WINDOW * num_docs / postings.max(1);
     docs.clamp(MIN_WINDOW_DOCS, MAX_WINDOW_DOCS).next_power_of_two()
 }
 
-/// Scratch memory for scoring windows, kept from query to query.
 #[derive(Debug)]
 pub(crate) struct WindowScorer {
-    /// At least one a term.
+    /// At least one per term.
     decoded: Vec<DecodedBlock>,
     /// All zero between windows.
     accumulators: Box<[f32; MAX_WINDOW_DOCS]>,
     touched: Touched,
-    candidates: Candidates<MAX_WINDOW_DOCS>,
-    /// `before[i]`: the bounds of terms before i; `from[i]`: of term i and those after it.
+    candidates: WindowCandidates<MAX_WINDOW_DOCS>,
+    /// `before[i]` sums the bounds of terms before i; `from[i]` those of term i and later ones.
     before: Vec<f32>,
     from: Vec<f32>,
 }
@@ -71,7 +63,7 @@ impl Default for WindowScorer {
             decoded: Vec::new(),
             accumulators: Box::new([0.0; MAX_WINDOW_DOCS]),
             touched: Touched { words: [0; MAX_WINDOW_DOCS / CHUNK_DOCS / 64] },
-            candidates: Candidates::default(),
+            candidates: WindowCandidates::default(),
             before: Vec::new(),
             from: Vec::new(),
         }
@@ -79,7 +71,6 @@ impl Default for WindowScorer {
 }
 
 impl WindowScorer {
-    /// Forgets the lists of the query before; `num_terms` of the next.
     pub(crate) fn reset(&mut self, num_terms: usize) {
         if self.decoded.len() < num_terms {
             self.decoded.resize_with(num_terms, DecodedBlock::default);
@@ -91,48 +82,26 @@ impl WindowScorer {
         }
     }
 
-    /// Offers every document of the window that can enter, in ascending order.
-    ///
-    /// One body is compiled twice, for every x86-64 and for those with AVX2; both give the same bits, as the compiler
-    /// may not reorder or fuse float operations.
-    pub(crate) fn score(
-        &mut self,
-        terms: &[Term<'_>],
-        norms: &[f32],
-        window: &Window<'_>,
-        threshold: &mut Threshold,
-        best: &mut TopK,
-    ) {
+    /// Offers every document of the window that can enter, in ascending order. One body is compiled twice, with AVX2
+    /// and without; both give the same bits.
+    pub(crate) fn score(&mut self, window: &Window<'_>, threshold: &mut Threshold, best: &mut TopK) {
         #[cfg(target_arch = "x86_64")]
         if Avx2::detect().is_some() {
-            // SAFETY: the processor has these features, as has just been asked.
-            return unsafe { self.score_avx2(terms, norms, window, threshold, best) };
+            // SAFETY: `detect` found these processor features.
+            return unsafe { self.score_avx2(window, threshold, best) };
         }
-        self.score_any(terms, norms, window, threshold, best);
+        self.score_any(window, threshold, best);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,popcnt,bmi1")]
-    fn score_avx2(
-        &mut self,
-        terms: &[Term<'_>],
-        norms: &[f32],
-        window: &Window<'_>,
-        threshold: &mut Threshold,
-        best: &mut TopK,
-    ) {
-        self.score_any(terms, norms, window, threshold, best);
+    fn score_avx2(&mut self, window: &Window<'_>, threshold: &mut Threshold, best: &mut TopK) {
+        self.score_any(window, threshold, best);
     }
 
     #[inline(always)]
-    fn score_any(
-        &mut self,
-        terms: &[Term<'_>],
-        norms: &[f32],
-        window: &Window<'_>,
-        threshold: &mut Threshold,
-        best: &mut TopK,
-    ) {
+    fn score_any(&mut self, window: &Window<'_>, threshold: &mut Threshold, best: &mut TopK) {
+        let terms = window.scope.terms;
         let num_terms = terms.len();
         let bounds = &window.bounds[..num_terms];
         self.from[num_terms] = 0.0;
@@ -153,12 +122,12 @@ impl WindowScorer {
         let mut present = (0..essential).filter(|&i| bounds[i] > 0.0);
         let Some(first) = present.next() else { return };
         if present.next().is_none() {
-            self.stream(first, essential, &terms[first], norms, window, threshold);
+            self.stream(first, essential, window, threshold);
         } else {
             for i in (first..essential).filter(|&i| bounds[i] > 0.0) {
-                // What a block of this list must bring for its documents to stay in the race.
+                // The bound that a block of this list must exceed for its documents to stay candidates.
                 let needed = threshold.pruning() - (self.before[i] + self.from[i + 1]);
-                self.accumulate(i, &terms[i], norms, window, needed);
+                self.accumulate(i, window, needed);
             }
             self.collect(window, threshold.pruning() - self.from[essential]);
         }
@@ -166,7 +135,7 @@ impl WindowScorer {
             if self.candidates.len() == 0 {
                 return;
             }
-            self.look_up(i, &terms[i], norms, window, threshold.pruning() - self.from[i + 1]);
+            self.look_up(i, window, threshold.pruning() - self.from[i + 1]);
         }
         let done = &terms[..window.first_term];
         for (doc, score) in self.candidates.iter() {
@@ -177,22 +146,15 @@ impl WindowScorer {
         }
     }
 
-    /// The only essential list inside the window: its postings themselves are the candidates.
+    /// Takes the postings of the only essential list inside the window as candidates.
     #[inline(always)]
-    fn stream(
-        &mut self,
-        i: usize,
-        essential: usize,
-        term: &Term<'_>,
-        norms: &[f32],
-        window: &Window<'_>,
-        threshold: &Threshold,
-    ) {
+    fn stream(&mut self, i: usize, essential: usize, window: &Window<'_>, threshold: &Threshold) {
         let needed = threshold.pruning() - self.from[essential];
+        let scope = window.scope;
         self.candidates.clear();
         let decoded = &mut self.decoded[i];
         let mut block = window.first_blocks[i] as usize;
-        while let Some(run) = decoded.next_run(term, norms, window, needed, &mut block) {
+        while let Some(run) = decoded.next_run(&scope.terms[i], scope, needed, &mut block) {
             let (docs, shares) = (&decoded.buffer.docs[run.clone()], &decoded.shares[run]);
             let ((docs, more_docs), (shares, more_shares)) = (docs.as_chunks(), shares.as_chunks());
             for (docs, shares) in docs.iter().zip(shares) {
@@ -204,23 +166,24 @@ impl WindowScorer {
         }
     }
 
-    /// Adds the shares of a list's postings inside the window to the accumulators, but for blocks with a bound
-    /// of at most `needed`.
+    /// Adds the shares of a list's postings inside the window to the accumulators, except blocks with a bound of at
+    /// most `needed`.
     #[inline(always)]
-    fn accumulate(&mut self, i: usize, term: &Term<'_>, norms: &[f32], window: &Window<'_>, needed: f32) {
+    fn accumulate(&mut self, i: usize, window: &Window<'_>, needed: f32) {
+        let scope = window.scope;
         let Self { decoded, accumulators, touched, .. } = self;
         let decoded = &mut decoded[i];
-        // The remainder never changes the value; it shows the compiler that the index is in range.
-        let offset = |doc: u32| (doc - window.start) as usize % MAX_WINDOW_DOCS;
+        // The remainder changes no value; it proves to the compiler that the index is in range.
+        let offset = |doc: u32| (doc - scope.start) as usize % MAX_WINDOW_DOCS;
         let mut block = window.first_blocks[i] as usize;
-        while let Some(run) = decoded.next_run(term, norms, window, needed, &mut block) {
+        while let Some(run) = decoded.next_run(&scope.terms[i], scope, needed, &mut block) {
             let (docs, shares) = (&decoded.buffer.docs[run.clone()], &decoded.shares[run]);
             for (&share, &doc) in shares.iter().zip(docs) {
                 accumulators[offset(doc)] += share;
             }
             let (first, last) = (offset(docs[0]) / CHUNK_DOCS, offset(docs[docs.len() - 1]) / CHUNK_DOCS);
             if 2 * (last - first) < docs.len() {
-                // Dense: hardly a chunk between the first and the last is left out.
+                // Dense: nearly all chunks between the first and the last are touched.
                 touched.add_range(first, last);
             } else {
                 docs.iter().for_each(|&doc| touched.add(offset(doc) / CHUNK_DOCS));
@@ -228,7 +191,7 @@ impl WindowScorer {
         }
     }
 
-    /// Makes candidates of the window's documents with a sum above `needed`, at least 0, and clears the accumulators.
+    /// Makes candidates of the window's documents with a sum above `needed` (at least 0), and clears the accumulators.
     #[inline(always)]
     fn collect(&mut self, window: &Window<'_>, needed: f32) {
         let Self { accumulators, touched, candidates, .. } = self;
@@ -237,7 +200,7 @@ impl WindowScorer {
             for first in touched.take(number) {
                 let Some(chunk) = accumulators[first..].first_chunk_mut::<CHUNK_DOCS>() else { return };
                 for (half, scores) in (0..).zip(chunk.as_chunks().0) {
-                    let start = window.start + first as u32 + half * STEP as u32;
+                    let start = window.scope.start + first as u32 + half * STEP as u32;
                     candidates.push_above(Docs::From(start), scores, needed);
                 }
                 *chunk = [0.0; CHUNK_DOCS];
@@ -247,7 +210,9 @@ impl WindowScorer {
 
     /// Adds the share of non-essential term `i` to all candidates and keeps those with a sum above `needed`.
     #[inline(always)]
-    fn look_up(&mut self, i: usize, term: &Term<'_>, norms: &[f32], window: &Window<'_>, needed: f32) {
+    fn look_up(&mut self, i: usize, window: &Window<'_>, needed: f32) {
+        let SearchScope { terms, start, end, norms } = window.scope;
+        let term = &terms[i];
         let candidates = &mut self.candidates;
         let all = 0..candidates.len();
         if let Some(probe) = term.probe {
@@ -259,14 +224,14 @@ impl WindowScorer {
         }
         let first_block = window.first_blocks[i];
         let last_docs = term.list.last_docs();
-        let num_blocks = find_block(last_docs, first_block as usize, window.end - 1) + 1 - first_block as usize;
+        let num_blocks = find_block(last_docs, first_block as usize, end - 1) + 1 - first_block as usize;
         if all.len() * POSTINGS_PER_LOOK_UP <= num_blocks * BLOCK_LEN {
             return self.decoded[i].look_up(term, first_block, norms, candidates, needed);
         }
-        self.accumulate(i, term, norms, window, f32::NEG_INFINITY);
+        self.accumulate(i, window, f32::NEG_INFINITY);
         let Self { accumulators, touched, candidates, .. } = self;
         for (doc, share) in candidates.shares_mut(all.clone()) {
-            *share = accumulators[(doc - window.start) as usize % MAX_WINDOW_DOCS];
+            *share = accumulators[(doc - start) as usize % MAX_WINDOW_DOCS];
         }
         let kept = candidates.sieve(all, 0, needed);
         candidates.truncate(kept);
@@ -276,7 +241,7 @@ impl WindowScorer {
     }
 }
 
-/// Which chunks of accumulators are not zero.
+/// The chunks of accumulators that are not zero.
 #[derive(Debug)]
 struct Touched {
     /// Bit i % 64 of word i / 64 stands for chunk i.
@@ -284,13 +249,11 @@ struct Touched {
 }
 
 impl Touched {
-    /// Adds chunk `chunk`.
     #[inline(always)]
     fn add(&mut self, chunk: usize) {
         self.words[chunk / 64] |= 1 << (chunk % 64);
     }
 
-    /// Adds the chunks from `first` to `last`.
     #[inline(always)]
     fn add_range(&mut self, first: usize, last: usize) {
         for word in first / 64..=last / 64 {
@@ -300,13 +263,13 @@ impl Touched {
         }
     }
 
-    /// Words for the chunks of a window.
     #[inline(always)]
     fn num_words(window: &Window<'_>) -> usize {
-        ((window.end - window.start) as usize).div_ceil(64 * CHUNK_DOCS)
+        ((window.scope.end - window.scope.start) as usize).div_ceil(64 * CHUNK_DOCS)
     }
 
-    /// The first document, counted from the window's start, of each chunk of word `number`, ascending; forgets them.
+    /// Removes the chunks of word `number` and returns the first document of each, relative to the window's start.
+
     #[inline(always)]
     fn take(&mut self, number: usize) -> impl Iterator<Item = usize> + use<> {
         let mut bits = std::mem::take(&mut self.words[number]);

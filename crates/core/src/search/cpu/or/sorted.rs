@@ -1,48 +1,45 @@
-//! WAND and Block-Max WAND for queries of more than 64 terms: cursors are kept sorted by their documents.
+//! WAND and Block-Max WAND for queries of more than 64 terms, with cursors sorted by their documents.
 //!
-//! With few terms a pivot is found by comparing all with all (`pivot.rs`). That takes the square of their number, and
-//! with hundreds of terms sorting is cheaper, as in the algorithms' first description: bounds are added along the order
-//! until they exceed the threshold, and the document reached is the pivot.
+//! Comparing all terms with all (`pivot.rs`) takes quadratic time. With hundreds of terms sorting is cheaper, as in the
+//! original algorithms. Bounds are added in sorted order until they exceed the threshold; the document reached is the
+//! pivot.
 //!
 //! ```text
 //! sorted by document   a 12   f 12   c 47   b 90   e 90   d 150         threshold 6.0
 //! sums of bounds       1.9    2.2    5.3    9.3                         pivot 90; members: a, f, c, b, e
 //! ```
 //!
-//! Then only the pivot is settled: its members are moved to it, in the query's order, until the shares found and the
-//! bounds of those not yet moved together don't exceed the threshold. What was moved is sorted again.
+//! Only the pivot is settled: its members move to it in the query's order until the shares found and the remaining
+//! bounds cannot exceed the threshold. Moved terms are sorted again.
 //!
-//! Sources: as `wand.rs` and `block_max_wand.rs`.
-
-use std::ops::Range;
+//! Sources: see `wand.rs` and `block_max_wand.rs`.
 
 use super::block_max_wand::ShallowBlock;
 use crate::search::TopK;
-use crate::search::cpu::blocks::{Cursor, END, Term};
-use crate::search::cpu::scoring::{Slack, Threshold};
+use crate::search::cpu::blocks::cursor::{Cursor, END};
+use crate::search::cpu::blocks::term::{SearchScope, Term};
+use crate::search::cpu::scoring::threshold::{Slack, Threshold};
 
-/// Offers every document of `docs` that can enter, in ascending order; with the bounds of blocks, too, if `with_blocks`.
-/// Cursors stand before their lists, one a term.
+/// Offers every document of the scope that can enter, in ascending order. `with_blocks` adds the bounds of blocks. Each
+/// term has a cursor before its list.
 pub(crate) fn search(
+    SearchScope { terms, start, end, norms }: SearchScope<'_>,
     with_blocks: bool,
-    terms: &[Term<'_>],
-    docs: Range<u32>,
     cursors: &mut [Cursor],
-    norms: &[f32],
     threshold: &mut Threshold,
     best: &mut TopK,
 ) {
     let slack = Slack::of(terms.len());
     let mut blocks = vec![ShallowBlock::default(); if with_blocks { terms.len() } else { 0 }];
-    // Of each term a document that its next posting is not below; and the terms, sorted by it.
-    let mut next_docs = vec![docs.start; terms.len()];
+    // Lower bounds of the terms' next documents, and the terms sorted by them.
+    let mut next_docs = vec![start; terms.len()];
     let mut order: Vec<u16> = (0..terms.len() as u16).collect();
     let mut members = Vec::with_capacity(terms.len());
     let mut shares = vec![0.0; terms.len()];
     loop {
         let Some(num_members) = find_members(&order, &next_docs, terms, slack, threshold) else { return };
         let pivot = next_docs[usize::from(order[num_members - 1])];
-        if pivot >= docs.end {
+        if pivot >= end {
             return;
         }
         members.clear();
@@ -55,7 +52,7 @@ pub(crate) fn search(
         }
         let mut bound = slack.bound_of_sum(sum);
         if with_blocks && bound <= threshold.pruning() {
-            // No document before the first of these blocks' ends can enter, nor one before another term's next.
+            // No document before the first end of these blocks can enter, nor before the next document of another term.
             let others = order.get(num_members).map_or(END, |&t| next_docs[usize::from(t)]);
             let limit = members.iter().fold(others, |limit, &t| limit.min(blocks[t].next_doc));
             members.iter().for_each(|&t| next_docs[t] = limit);
@@ -79,13 +76,12 @@ pub(crate) fn search(
                 threshold.offer(pivot, score, best);
             }
         }
-        // What hasn't moved is a sorted run still, which a merge sort makes use of.
+        // Unmoved terms are still a sorted run, which a merge sort exploits.
         order.sort_by_key(|&t| next_docs[usize::from(t)]);
     }
 }
 
-/// How many terms, in order, may have the first document whose terms' bounds exceed the threshold; `None` if there is no
-/// such document.
+/// The number of terms, in sorted order, that may have the pivot. `None` if there is no pivot.
 fn find_members(
     order: &[u16],
     next_docs: &[u32],

@@ -1,8 +1,8 @@
-//! WAND: top-k disjunction, document at a time, that skips by the terms' bounds.
+//! WAND: top-k disjunction, document at a time, that skips by the bounds of terms.
 //!
-//! The **pivot** is the first document whose terms' bounds together exceed the threshold, as far as is known where the
-//! terms' cursors are (see `pivot.rs`). No document before it can enter. The terms that it may
-//! have are its **members**; the next document of any other term is its **limit**:
+//! The **pivot** is the first document for which the bounds of the terms at or before it exceed the threshold (see
+//! `pivot.rs`). No document before it can enter. These terms are its **members**; the next document of any other term
+//! is its **limit**:
 //!
 //! ```text
 //!              at    bound          threshold 6.0
@@ -12,31 +12,29 @@
 //! the         150     0.3
 //! ```
 //!
-//! Between pivot and limit there are only the members, and the same of them decide: one is **required** if the others'
-//! bounds don't exceed the threshold without it. So a whole run of documents is settled at once: the rarest required
-//! member, here the rare term, leads. Its postings up to the limit are scored as a block; for those whose share and the
-//! others' bounds exceed the threshold, the others are looked up, rarest first, until the bounds of the rest say no.
-//! Cursors of the others stay behind until somebody looks them up, and postings in between are never seen. Where no
-//! member is required, the pivot alone is settled: its members are moved to it.
+//! Between pivot and limit documents have only members. A member is **required** if the others' bounds do not exceed
+//! the threshold without it. Then a whole run of documents is settled at once: the rarest required member leads. Its
+//! postings up to the limit are scored as a block. If a share and the others' bounds exceed the threshold, the others
+//! are looked up, rarest first, until the remaining bounds are too small. Cursors of the others stay behind until a
+//! look-up, so postings in between are never read. Without a required member the pivot alone is settled: its members
+//! move to it.
 //!
 //! Sources: Broder, Carmel, Herscovici, Soffer and Zien, "Efficient Query Evaluation using a Two-Level Retrieval
-//! Process", CIKM 2003; moving all cursors to the pivot at once: Fontoura et al., "Evaluation Strategies for Top-k
+//! Process", CIKM 2003. Moving all cursors to the pivot at once: Fontoura et al., "Evaluation Strategies for Top-k
 //! Queries over Memory-Resident Inverted Indexes", VLDB 2011 (mWAND).
 
 use super::pivot::{Pivot, Positions};
 use crate::index::Bm25;
 use crate::search::TopK;
-use crate::search::cpu::blocks::{Cursor, Term};
-use crate::search::cpu::scoring::Threshold;
+use crate::search::cpu::blocks::cursor::Cursor;
+use crate::search::cpu::blocks::term::Term;
+use crate::search::cpu::scoring::threshold::Threshold;
 #[cfg(target_arch = "x86_64")]
 use crate::search::cpu::simd::Avx2;
 
-/// A search by pivots, of at most `N` terms.
 #[derive(Debug)]
 pub(crate) struct PivotSearch<'a, const N: usize, B> {
-    /// In the query's order.
     pub(crate) terms: &'a [Term<'a>],
-    /// One a term.
     pub(crate) cursors: &'a mut [Cursor],
     pub(crate) positions: Positions<N>,
     pub(crate) norms: &'a [f32],
@@ -47,19 +45,19 @@ pub(crate) struct PivotSearch<'a, const N: usize, B> {
 
 /// Bounds of blocks, for algorithms that use them.
 pub(crate) trait BlockBounds<const N: usize> {
-    /// Whether they are used at all.
+    /// Whether the algorithm uses bounds of blocks.
     const ARE_USED: bool;
 
-    /// Upper bound of the term's share in `doc`, which is not below the last one asked for.
+    /// Upper bound of the term's share in `doc`, which must not decrease between calls.
     fn bound(&mut self, lane: usize, term: &Term<'_>, doc: u32) -> f32;
 
-    /// Settles some documents from the pivot on, none of whose members is required by the bounds of lists.
+    /// Settles some documents from the pivot on, if no member is required by the bounds of lists.
     fn settle(search: &mut PivotSearch<'_, N, Self>, pivot: Pivot)
     where
         Self: Sized;
 }
 
-/// WAND knows the bounds of lists only.
+/// The bounds of WAND: those of lists only.
 #[derive(Debug)]
 pub(crate) struct ListBounds;
 
@@ -78,7 +76,6 @@ impl<const N: usize> BlockBounds<N> for ListBounds {
     }
 }
 
-/// The positions of the bits set, ascending.
 #[inline(always)]
 pub(crate) fn set_bits(mut bits: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
@@ -89,13 +86,12 @@ pub(crate) fn set_bits(mut bits: u64) -> impl Iterator<Item = usize> {
 }
 
 impl<const N: usize, B: BlockBounds<N>> PivotSearch<'_, N, B> {
-    /// Offers every document before `end` that can enter, in ascending order.
-    ///
-    /// One body is compiled twice, for every x86-64 and for those with AVX2; both give the same bits.
+    /// Offers every document before `end` that can enter, in ascending order. One body is compiled twice, with AVX2 and
+    /// without; both give the same bits.
     pub(crate) fn run(&mut self, end: u32) {
         #[cfg(target_arch = "x86_64")]
         if Avx2::detect().is_some() {
-            // SAFETY: the processor has these features, as has just been asked.
+            // SAFETY: `detect` found these processor features.
             return unsafe { self.run_avx2(end) };
         }
         self.run_any(end);
@@ -123,8 +119,8 @@ impl<const N: usize, B: BlockBounds<N>> PivotSearch<'_, N, B> {
         }
     }
 
-    /// Settles all documents from the pivot to its limit: none can enter without the `lead`. `bounds` are those of the
-    /// members' shares there.
+    /// Settles all documents from the pivot to its limit. None can enter without the `lead`. `bounds` limit the
+    /// members' shares in that range.
     #[inline(always)]
     pub(crate) fn settle_run(&mut self, lead: usize, pivot: &Pivot, bounds: &[f32; N]) {
         let term = &self.terms[lead];
@@ -147,11 +143,11 @@ impl<const N: usize, B: BlockBounds<N>> PivotSearch<'_, N, B> {
         self.positions.set(lead, doc);
     }
 
-    /// Adds the other members' shares to the lead's, if their bounds, `others` together, leave the document a chance.
+    /// Adds the other members' shares to the lead's while the document can enter. `others` is the sum of their bounds.
     #[inline(always)]
     fn complete(&mut self, lead: usize, doc: u32, share: f32, members: u64, others: f32, bounds: &[f32; N]) {
         let mut bound = share + others;
-        // Bounds, replaced by shares one by one.
+        // Shares replace the bounds one by one.
         let mut shares = *bounds;
         shares[lead] = share;
         let unknown = members & !(1 << lead);
@@ -176,7 +172,7 @@ impl<const N: usize, B: BlockBounds<N>> PivotSearch<'_, N, B> {
         self.offer(doc, members, &shares);
     }
 
-    /// A term's share of a document's score, 0 if the document doesn't have it.
+    /// A term's share of a document's score, or 0 if the document lacks the term.
     #[inline(always)]
     fn look_up(&mut self, lane: usize, doc: u32) -> f32 {
         let term = &self.terms[lane];
@@ -192,7 +188,6 @@ impl<const N: usize, B: BlockBounds<N>> PivotSearch<'_, N, B> {
         if at == doc { cursor.share(term, self.norms) } else { 0.0 }
     }
 
-    /// Settles the pivot alone.
     #[inline(always)]
     pub(crate) fn settle_pivot(&mut self, pivot: &Pivot, bounds: &[f32; N]) {
         let mut shares = [0.0; N];
@@ -207,14 +202,14 @@ impl<const N: usize, B: BlockBounds<N>> PivotSearch<'_, N, B> {
             self.positions.set(lane, at);
             bound += shares[lane] - bounds[lane];
             if bound <= self.threshold.pruning() {
-                // The members that were not moved can't exceed the threshold: the next pivot is another one.
+                // The members that were not moved cannot exceed the threshold, so the next pivot differs.
                 return;
             }
         }
         self.offer(pivot.doc, pivot.members, &shares);
     }
 
-    /// Offers a document with the members' shares: they are added in the query's order.
+    /// Offers a document. The members' shares are added in the query's order.
     #[inline(always)]
     fn offer(&mut self, doc: u32, members: u64, shares: &[f32; N]) {
         let score = set_bits(members).fold(0.0, |score, lane| score + shares[lane]);

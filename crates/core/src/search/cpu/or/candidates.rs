@@ -1,61 +1,54 @@
-//! Documents that may still enter, with their scores so far: arrays that shrink from term to term.
+//! Documents that may still enter, with their scores so far.
 //!
-//! Eight candidates are taken at once: their scores are compared with what they must exceed, and those that do are
-//! moved to the front by one shuffle. There is no branch on any one candidate: whether a document stays is as hard
-//! to foresee as a coin.
+//! Eight candidates are taken at once: their scores are compared with a bound, and one shuffle moves the survivors to
+//! the front. There is no branch per candidate, because survival is as unpredictable as a coin.
 
 use std::ops::Range;
 
 use crate::search::cpu::simd::{Docs, STEP, sift};
 
-/// Candidates, ascending; at most `MOST` at a time.
 #[derive(Debug)]
-pub(crate) struct Candidates<const MOST: usize> {
+pub(crate) struct WindowCandidates<const MOST: usize> {
     docs: Box<[u32]>,
     scores: Box<[f32]>,
     shares: Box<[f32]>,
     len: usize,
 }
 
-impl<const MOST: usize> Default for Candidates<MOST> {
+impl<const MOST: usize> Default for WindowCandidates<MOST> {
     fn default() -> Self {
-        // Eight are written at once, however few are kept.
+        // Stores always write eight candidates.
         let floats = || vec![0.0; MOST + STEP].into();
         Self { docs: vec![0; MOST + STEP].into(), scores: floats(), shares: floats(), len: 0 }
     }
 }
 
-impl<const MOST: usize> Candidates<MOST> {
-    /// How many there are.
+impl<const MOST: usize> WindowCandidates<MOST> {
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Documents and scores.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, f32)> {
         self.docs[..self.len].iter().copied().zip(self.scores[..self.len].iter().copied())
     }
 
-    /// The documents.
     #[inline(always)]
     pub(crate) fn docs(&self) -> &[u32] {
         &self.docs[..self.len]
     }
 
-    /// Forgets all of them.
     #[inline(always)]
     pub(crate) fn clear(&mut self) {
         self.len = 0;
     }
 
-    /// Keeps the first `len` only.
     #[inline(always)]
     pub(crate) fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
 
-    /// Appends those of eight documents, ascending and behind the others, whose scores are above `needed`.
+    /// Appends those of eight documents with scores above `needed`. Documents ascend.
     #[inline(always)]
     pub(crate) fn push_above(&mut self, docs: Docs<'_>, scores: &[f32; STEP], needed: f32) {
         if let (Some(kept_docs), Some(kept_scores)) =
@@ -65,7 +58,7 @@ impl<const MOST: usize> Candidates<MOST> {
         }
     }
 
-    /// Appends a document behind the others if its score is above `needed`.
+    /// Appends a document if its score is above `needed`. Documents ascend.
     #[inline(always)]
     pub(crate) fn push_one_above(&mut self, doc: u32, score: f32, needed: f32) {
         self.docs[self.len] = doc;
@@ -73,14 +66,14 @@ impl<const MOST: usize> Candidates<MOST> {
         self.len += usize::from(score > needed);
     }
 
-    /// The documents of candidates, and room for what is to be added to their scores.
+    /// Documents of candidates, with mutable places for the shares to add.
     #[inline(always)]
     pub(crate) fn shares_mut(&mut self, range: Range<usize>) -> impl Iterator<Item = (u32, &mut f32)> {
         self.docs[range.clone()].iter().copied().zip(&mut self.shares[range])
     }
 
-    /// Adds their shares to the candidates of `range` and moves those with a score above `needed` to place `kept`,
-    /// which is not behind the range's start; tells the place behind them.
+    /// Adds the shares of the candidates in `range`, moves those with a score above `needed` to position `kept`, and
+    /// returns the position behind them. `kept` must not exceed the range's start.
     #[inline(always)]
     pub(crate) fn sieve(&mut self, range: Range<usize>, mut kept: usize, needed: f32) -> usize {
         let mut at = range.start;
@@ -106,7 +99,7 @@ impl<const MOST: usize> Candidates<MOST> {
         kept
     }
 
-    /// As [`sieve`](Self::sieve), but adds nothing.
+    /// Like [`sieve`](Self::sieve), without shares.
     #[inline(always)]
     pub(crate) fn sieve_as_they_are(&mut self, range: Range<usize>, mut kept: usize, needed: f32) -> usize {
         for at in range {
