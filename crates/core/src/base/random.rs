@@ -1,17 +1,17 @@
-//! Seeded randomness that gives the same numbers on every machine.
+//! Seeded randomness with the same numbers on every machine.
 //!
-//! A synthetic index must not depend on the platform's maths library: two builds whose `ln` differ in the last bit
-//! would make different ones from one seed. So [`ln`] and [`exp`] here use nothing but additions, multiplications,
-//! divisions and bit patterns, which IEEE 754 defines exactly; whatever an index is made of is built on them.
+//! A synthetic index must not depend on the platform's maths library, whose `ln` may differ in the last bit. [`ln`] and
+//! [`exp`] here therefore use only additions, multiplications, divisions and bit patterns, which IEEE 754 defines
+//! exactly. Everything in an index is computed with them.
 //!
-//! One seed feeds many **streams**, each named by a number: arrivals and queries of a run, or the terms of a synthetic
-//! index. Streams are independent for all purposes of a simulation, and can be drawn in any order or in parallel.
+//! One seed feeds many **streams**, each identified by a number: arrivals and queries of a run, or the terms of a
+//! synthetic index. Streams are independent in practice, and can be drawn in any order or in parallel.
 
 use rand_distr::Distribution;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// The generator behind every stream.
+/// The generator of every stream.
 #[derive(Clone, Debug)]
 pub struct Random(Xoshiro256PlusPlus);
 
@@ -41,8 +41,8 @@ impl Random {
     #[inline]
     pub fn below(&mut self, n: u32) -> u32 {
         assert!(n > 0, "nothing to draw from");
-        // Lemire 2019: the high half of a product is uniform once the few low halves that would come
-        // too often are refused. How many is a remainder by n: to be worked out only for low halves below n.
+        // Lemire 2019: the high half of a product is uniform once the few low halves that would come too often are
+        // rejected. Their number is a remainder by n, which is needed only for low halves below n.
         loop {
             let product = (self.bits() >> 32) * u64::from(n);
             let low = product as u32;
@@ -54,14 +54,15 @@ impl Random {
 
     /// A value drawn from `distribution`.
     ///
-    /// `rand_distr` asks the platform's maths library in rare cases (an exponential one in a thousand, in its tail); what
-    /// must be equal to the last bit everywhere, such as a synthetic index, is drawn by the other methods.
+    /// `rand_distr` uses the platform's maths library in rare cases, such as one exponential value in a thousand.
+    /// Values that must be equal in the last bit everywhere are drawn by the other methods.
     #[inline]
     pub fn draw<T>(&mut self, distribution: &impl Distribution<T>) -> T {
         distribution.sample(&mut self.0)
     }
 
-    /// Normal with mean 0 and variance 1 (Marsaglia's polar method, whose square root IEEE 754 also defines exactly).
+    /// A normal value of mean 0 and variance 1, by Marsaglia's polar method, whose square root IEEE 754 also defines
+    /// exactly.
     pub fn normal(&mut self) -> f64 {
         loop {
             let (x, y) = (2.0 * self.unit() - 1.0, 2.0 * self.unit() - 1.0);
@@ -82,8 +83,7 @@ pub fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// The natural logarithm of `x`, which must be a positive normal number; within 1e-15 of the truth,
-/// relative or absolute.
+/// The natural logarithm of a positive normal number `x`, with a relative or absolute error of at most 1e-15.
 #[must_use]
 pub fn ln(x: f64) -> f64 {
     let bits = x.to_bits();
@@ -93,14 +93,14 @@ pub fn ln(x: f64) -> f64 {
         mantissa *= 0.5;
         exponent += 1;
     }
-    // ln m = 2 artanh s = 2 (s + s³/3 + s⁵/5 + …), and |s| < 0.172 makes the eleventh term the last that counts.
+    // ln m = 2 artanh s = 2 (s + s³/3 + s⁵/5 + …). Since |s| < 0.172, terms after the eleventh do not count.
     let s = (mantissa - 1.0) / (mantissa + 1.0);
     let z = s * s;
     let series = (1..=10).rev().fold(0.0, |sum, i| z * (sum + 1.0 / f64::from(2 * i + 1)));
     f64::from(exponent) * std::f64::consts::LN_2 + 2.0 * s * (1.0 + series)
 }
 
-/// e to the power `x`; zero below -708 and e^708 above 708, near the ends of what a double holds.
+/// e to the power `x`. It is zero below -708, and e^708 above 708, near the ends of the range of doubles.
 #[must_use]
 pub fn exp(x: f64) -> f64 {
     if x < -708.0 {
@@ -119,7 +119,7 @@ pub fn pow(base: f64, exponent: f64) -> f64 {
     exp(exponent * ln(base))
 }
 
-/// The share of a normal distribution of mean 0 and variance 1 that lies below `z`, within 1e-14.
+/// The share of a standard normal distribution below `z`, within 1e-14.
 ///
 /// Source: West, "Better Approximations to Cumulative Normal Functions", Wilmott Magazine, 2005, after Hart, 1968.
 #[must_use]
@@ -154,8 +154,8 @@ pub fn normal_cdf(z: f64) -> f64 {
     if z > 0.0 { 1.0 - tail } else { tail }
 }
 
-/// The value below which `share` of a normal distribution of mean 0 and variance 1 lie, within 1e-13 of the truth; infinite
-/// where `share` is not between 0 and 1.
+/// The value below which `share` of a standard normal distribution lies, within 1e-13. It is infinite if `share` is not
+/// between 0 and 1.
 ///
 /// Source: Wichura, "Algorithm AS 241: The Percentage Points of the Normal Distribution", Applied Statistics 37, 1988.
 #[must_use]
@@ -178,13 +178,13 @@ pub fn normal_quantile(share: f64) -> f64 {
     distance.copysign(from_middle)
 }
 
-/// A polynomial, its highest coefficient first.
+/// A polynomial with its highest coefficient first.
 #[inline]
 fn polynomial(coefficients: &[f64], x: f64) -> f64 {
     coefficients.iter().fold(0.0, |sum, coefficient| sum * x + coefficient)
 }
 
-/// Coefficients of AS 241, the highest first: above and below the line of its three fractions.
+/// Numerators and denominators of AS 241's three fractions, highest coefficient first.
 const MIDDLE: ([f64; 8], [f64; 8]) = (
     [
         2.509_080_928_730_122_7e3,

@@ -1,11 +1,11 @@
-//! Building an index from posting lists, one after another.
+//! A builder of small indexes from posting lists in memory.
 
 use std::path::Path;
 
 use super::{Bm25, IndexError, IndexWriter, ListEncoder};
 
-/// Collects lists in memory, in byte order of the terms, and writes them. For collections that don't fit there, drive
-/// [`ListEncoder`]s and an [`IndexWriter`] directly.
+/// Collects lists in memory, in byte order of the terms, and writes the index. Larger collections use [`ListEncoder`]s
+/// and an [`IndexWriter`] directly.
 #[derive(Debug)]
 pub struct IndexBuilder {
     doc_lengths: Vec<u32>,
@@ -19,7 +19,7 @@ impl IndexBuilder {
     /// Starts an index of documents with these lengths (tokens) and external ids, in order of
     /// [`DocId`](crate::base::ids::DocId).
     ///
-    /// `external_ids` may be empty: documents are then named by their numbers.
+    /// `external_ids` may be empty. Documents are then named by their numbers.
     #[must_use]
     pub fn new(doc_lengths: Vec<u32>, external_ids: Vec<String>, bm25: Bm25) -> Self {
         let tokens: u64 = doc_lengths.iter().map(|&length| u64::from(length)).sum();
@@ -28,7 +28,7 @@ impl IndexBuilder {
         Self { doc_lengths, external_ids, bm25, tokenizer: "ascii".to_owned(), encoder }
     }
 
-    /// Sets how text was cut into terms; `ascii` unless set.
+    /// Sets the tokenizer's name, which is `ascii` by default.
     #[must_use]
     pub fn tokenizer(mut self, name: &str) -> Self {
         name.clone_into(&mut self.tokenizer);
@@ -46,7 +46,7 @@ impl IndexBuilder {
     /// Writes the index into the folder `dir`, whole or not at all.
     ///
     /// # Errors
-    /// If nothing was added, or the file system refuses.
+    /// If no list was added, or the file system fails.
     pub fn write(mut self, dir: &Path) -> Result<(), IndexError> {
         let mut writer = IndexWriter::create(dir, self.doc_lengths, self.external_ids, self.bm25, &self.tokenizer)?;
         writer.append(&self.encoder.take())?;

@@ -1,6 +1,7 @@
-//! Columns of the file that wait until those before them are whole: in memory while there is room, then in files of their own.
+//! Columns of the index file that are collected before they are written, in memory up to a limit, then in temporary
+//! files.
 //!
-//! Such a file has no name: nothing of it is left when the process ends, however it ends.
+//! The files have no names, so the system removes them however the process ends.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -10,46 +11,41 @@ use bytemuck::Pod;
 
 use crate::files::read_exact_at;
 
-/// Bytes that are read at once of a column's file.
+/// Bytes read at once from a column's file.
 const READ_BYTES: usize = 1 << 20;
 
-/// A column that grows at its end, and is read once, from its beginning.
+/// A column that grows at its end and is read once from its beginning.
 #[derive(Debug)]
 pub(super) struct Column {
     folder: PathBuf,
-    /// Bytes that may wait in memory.
+    /// Limit of the bytes in memory.
     most_bytes: usize,
-    /// What is not in the file.
+    /// Bytes that are not in the file.
     memory: Vec<u8>,
     file: Option<File>,
     file_bytes: u64,
 }
 
 impl Column {
-    /// A column of which `most_bytes` wait in memory, and the others in `folder`.
+    /// A column that keeps `most_bytes` in memory and the rest in `folder`.
     pub(super) fn new(folder: &Path, most_bytes: usize) -> Self {
         Self { folder: folder.to_owned(), most_bytes, memory: Vec::new(), file: None, file_bytes: 0 }
     }
 
-    /// Bytes of the column.
     pub(super) fn len(&self) -> u64 {
         self.file_bytes + self.memory.len() as u64
     }
 
-    /// Bytes that may wait in memory.
     pub(super) fn most_bytes(&self) -> usize {
         self.most_bytes
     }
 
-    /// From now on so many bytes wait in memory.
+    /// Changes the limit of the bytes in memory.
     pub(super) fn limit(&mut self, most_bytes: usize) {
         self.most_bytes = most_bytes;
     }
 
-    /// Appends items as they are stored.
-    ///
-    /// # Errors
-    /// If the file system refuses.
+    /// Appends items in their stored form.
     #[inline]
     pub(super) fn extend<T: Pod>(&mut self, items: &[T]) -> io::Result<()> {
         let bytes: &[u8] = bytemuck::cast_slice(items);
@@ -60,10 +56,7 @@ impl Column {
         Ok(())
     }
 
-    /// Calls `visit` with all bytes in order, piece by piece, and forgets them.
-    ///
-    /// # Errors
-    /// Those of `visit`, or if the file can't be read.
+    /// Passes all bytes to `visit` in order, piece by piece.
     pub(super) fn read(self, mut visit: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         if let Some(file) = &self.file {
             let mut piece = vec![0; READ_BYTES];
@@ -78,7 +71,7 @@ impl Column {
         visit(&self.memory)
     }
 
-    /// Takes what is in memory to the file.
+    /// Moves the bytes in memory to the file.
     #[cold]
     fn spill(&mut self) -> io::Result<()> {
         let file = match &mut self.file {

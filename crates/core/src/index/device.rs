@@ -1,28 +1,28 @@
-//! What a device is given of an index: the file's own sections of lists, as they lie on disk.
+//! The sections of lists that devices receive, as they are stored on disk.
 
 use super::directory::TermSlot;
 use super::encode::ROW_WORDS;
 use super::layout::Section;
 use super::{BlockEntry, Index, LongList};
 
-/// The sections that hold lists, borrowed from the mapped file. Opening the index has decoded every block of them: what
-/// decodes them again need not check that it stays inside.
+/// The sections of lists, borrowed from the mapped file. Opening the index has decoded every block, so that decoders of
+/// these sections need no bounds checks.
 #[derive(Clone, Copy, Debug)]
 pub struct ListSections<'a> {
-    /// Long lists' packed blocks, and probe forms between them.
+    /// Packed blocks and probe forms of long lists.
     pub payload: &'a [u32],
     /// The last document of each block of a long list.
     pub last_docs: &'a [u32],
     /// All blocks of long lists.
     pub blocks: &'a [BlockEntry],
-    /// The long lists, in order of their terms; their blocks and payloads follow each other.
+    /// The long lists in order of their terms. Their blocks and payloads are contiguous.
     pub long_lists: &'a [LongList],
-    /// Short lists' bits, to a whole number of words.
+    /// Bits of short lists, padded to whole words.
     pub short_lists: &'a [u32],
-    /// Where each term's list is. The two highest bits tell: below 2, the word is the only document; 2, a short list
-    /// that begins with this byte; 3, a long list.
+    /// Place of each term's list. If the two highest bits are below 2, the word is the only document. If they are 2, a
+    /// short list begins at this byte. If they are 3, the word is the number of a long list.
     pub slots: &'a [u32],
-    /// Documents.
+    /// Number of documents.
     pub num_docs: u32,
 }
 
@@ -58,7 +58,7 @@ pub(crate) mod tests {
     use super::super::{BLOCK_LEN, directory::ListPlace};
     use super::*;
 
-    /// Sections of lists of any documents: also of such that no test's index could have norms for.
+    /// Sections of arbitrary lists, including lists that no index of a test could have norms for.
     #[derive(Debug, Default)]
     pub(crate) struct OwnedSections {
         payload: Vec<u32>,
@@ -123,7 +123,7 @@ pub(crate) mod tests {
                 self.last_docs.push(base);
             }
             bytes.resize(bytes.len().next_multiple_of(4 * ROW_WORDS), 0);
-            // Something stands between this list and the next, as a probe form would.
+            // A probe form may stand between two lists. Other bytes stand here in its place.
             let (payload_word, probe_row) = (self.payload.len() as u64, (bytes.len() / (4 * ROW_WORDS)) as u32);
             bytes.resize(bytes.len() + 4 * ROW_WORDS, 0xa5);
             self.payload.extend(bytes.as_chunks::<4>().0.iter().map(|&word| u32::from_le_bytes(word)));

@@ -1,16 +1,16 @@
-//! What an index keeps of documents, from wherever it is.
+//! Lengths and names of documents, from memory or elsewhere.
 
 use std::io;
 
-/// What is shown a document's length, in tokens, and its name.
+/// Visitor of documents. Its arguments are a document's length in tokens and its name.
 pub type VisitDocument<'a> = dyn FnMut(u32, Option<&[u8]>) -> io::Result<()> + 'a;
 
-/// Lengths and names of documents, in their order, as often as they are asked for: they need not be in memory.
+/// A source of documents' lengths and names. It can be read repeatedly, so that documents need not be in memory.
 pub trait DocumentSource {
-    /// Shows `visit` each document; either all have a name or none has.
+    /// Passes the documents to `visit` in order. Either all documents have names or none has.
     ///
     /// # Errors
-    /// Those of `visit`, or if they can't be read.
+    /// The first error of `visit` or of reading.
     fn for_each(&self, visit: &mut VisitDocument<'_>) -> io::Result<()>;
 }
 
@@ -18,7 +18,7 @@ pub trait DocumentSource {
 #[derive(Debug)]
 pub(super) struct InMemory {
     pub(super) lengths: Vec<u32>,
-    /// One a document, or none.
+    /// One name per document, or none at all.
     pub(super) ids: Vec<String>,
 }
 

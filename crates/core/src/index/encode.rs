@@ -1,8 +1,8 @@
-//! From postings to packed lists, on any number of threads.
+//! Packing of posting lists on any number of threads.
 //!
-//! Each thread fills a [`ListEncoder`] with a range of the vocabulary and hands over [`EncodedLists`]; an
-//! [`IndexWriter`](super::IndexWriter) appends those in order of the terms. The file does not depend on how the
-//! vocabulary was cut: padding is added on writing.
+//! Each thread fills a [`ListEncoder`] with a range of the vocabulary and returns [`EncodedLists`]. An
+//! [`IndexWriter`](super::IndexWriter) appends them in order of the terms. The file does not depend on the ranges,
+//! because padding is added when it is written.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use super::packed::{BitWriter, Code, PackedRun, encode_full};
 use super::probe::{ProbeBuilder, has_probe};
 use super::{BLOCK_LEN, Bm25, IndexError};
 
-/// Words of a row, of which lists and their probe forms take whole ones.
+/// Words of a row. Lists and probe forms take whole rows.
 pub(super) const ROW_WORDS: usize = 4;
 /// Bits of a short list's number of postings.
 pub(super) const SHORT_LEN_BITS: u32 = 7;
-/// Bits of a short list before its gaps.
+/// Bits of a short list's header.
 pub(super) const SHORT_HEAD_BITS: u32 = SHORT_LEN_BITS + 2 * Code::BITS + 8;
 
 /// Packed lists of a range of the vocabulary, ready to be appended to an index.
@@ -26,7 +26,7 @@ pub struct EncodedLists {
     text: Vec<u8>,
     /// Where each term ends in `text`.
     text_ends: Vec<usize>,
-    /// One a term; places count from the start of this chunk.
+    /// One slot per term. Places count from the start of this chunk.
     pub(super) slots: Vec<TermSlot>,
     pub(super) short_lists: Vec<u8>,
     /// Payload words and blocks count from the start of this chunk.
@@ -38,7 +38,7 @@ pub struct EncodedLists {
 }
 
 impl EncodedLists {
-    /// Lists in the chunk.
+    /// Number of lists in the chunk.
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len()
@@ -50,7 +50,7 @@ impl EncodedLists {
         self.slots.is_empty()
     }
 
-    /// What the chunk holds in memory, roughly.
+    /// Approximate bytes in memory.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let lists = self.slots.len() * 12 + self.short_lists.len() + self.long_lists.len() * size_of::<LongList>();
@@ -64,32 +64,32 @@ impl EncodedLists {
     }
 }
 
-/// Packs posting lists; one a thread.
+/// Packs posting lists. Each thread has an encoder of its own.
 #[derive(Debug)]
 pub struct ListEncoder {
     norms: Arc<[f32]>,
     lists: EncodedLists,
     docs: Vec<u32>,
     freqs: Vec<u32>,
-    /// Of the list at hand: each block's largest impact.
+    /// The largest impact of each block of the current list.
     block_impacts: Vec<f32>,
     best_impacts: BestImpacts,
-    /// Of the list at hand: its packed blocks.
+    /// Packed blocks of the current list.
     block_bytes: Vec<u8>,
-    /// Of the list at hand, if it may have a probe form.
+    /// The probe form of the current list, if it may have one.
     probe: ProbeBuilder,
 }
 
 /// Postings of a block.
 #[derive(Debug)]
 pub(crate) struct BlockPostings {
-    /// Ascending.
+    /// Documents in ascending order.
     pub(crate) docs: [u32; BLOCK_LEN],
-    /// Of each, at least 1.
+    /// Frequencies of at least 1.
     pub(crate) freqs: [u32; BLOCK_LEN],
 }
 
-/// What packed blocks may take in memory from one list to the next.
+/// Bytes of packed blocks whose memory is kept for the next list.
 const KEPT_BYTES: usize = 1 << 20;
 
 impl ListEncoder {
@@ -123,10 +123,10 @@ impl ListEncoder {
         result
     }
 
-    /// Adds the next term's postings, documents and frequencies apart and equally many.
+    /// Adds the next term's postings as two columns of equal length.
     ///
     /// # Errors
-    /// As [`ListEncoder::add`].
+    /// See [`ListEncoder::add`].
     pub fn add_columns(&mut self, term: &str, docs: &[u32], freqs: &[u32]) -> Result<(), IndexError> {
         self.check(term, docs, freqs)?;
         let place = match (docs, freqs) {
@@ -138,11 +138,12 @@ impl ListEncoder {
         Ok(())
     }
 
-    /// Adds the next term's postings, of which there are `most` at most, without having all of them in memory: `fill` fills
-    /// one block after another, and returns how many postings it has; fewer than [`BLOCK_LEN`] in the last, or none.
+    /// Adds the next term's postings block by block, so that they need not be in memory at once. `fill` writes the next
+    /// block and returns its length, which is below [`BLOCK_LEN`] only at the end. `most` bounds the number of
+    /// postings.
     ///
     /// # Errors
-    /// As [`ListEncoder::add`]: what was packed so far is of no use then.
+    /// See [`ListEncoder::add`]. The encoder can't be used after an error.
     pub(crate) fn add_blocks(
         &mut self,
         term: &str,
@@ -249,7 +250,7 @@ impl ListEncoder {
         Ok(())
     }
 
-    /// Ends the list, which has so many postings.
+    /// Ends the list of `doc_freq` postings.
     fn end_long(&mut self, start: LongStart, doc_freq: usize) -> Result<ListPlace, IndexError> {
         let place = ListPlace::Long(below_limit(self.lists.long_lists.len(), "long lists")?);
         let LongStart { first_block, collects_probe } = start;
@@ -281,7 +282,7 @@ impl ListEncoder {
         Ok(place)
     }
 
-    /// Finds the largest impact of a block, and those that are among the list's best.
+    /// Computes a block's impacts: the largest, and candidates for the list's best.
     fn score_block(&mut self, docs: &[u32], freqs: &[u32]) {
         let mut impacts = [0.0; BLOCK_LEN];
         let impacts = &mut impacts[..docs.len()];
@@ -296,13 +297,13 @@ impl ListEncoder {
         self.block_impacts.push(largest * Bm25::LARGEST_IMPACT);
     }
 
-    /// What is packed so far, in bytes: when to [`take`](Self::take) it.
+    /// Bytes packed so far, which tell when to [`take`](Self::take) them.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.lists.bytes()
     }
 
-    /// Hands over what is packed so far; the next term starts a new chunk.
+    /// Returns the lists packed so far. The next term starts a new chunk.
     #[must_use]
     pub fn take(&mut self) -> EncodedLists {
         std::mem::take(&mut self.lists)
@@ -316,7 +317,7 @@ impl ListEncoder {
         self.check_postings(term, None, docs, freqs)
     }
 
-    /// Whether `term` may be the next.
+    /// Checks that `term` may follow the previous term.
     fn check_term(&self, term: &str) -> Result<(), IndexError> {
         if let Some(last) = self.lists.len().checked_sub(1)
             && self.lists.term(last) >= term.as_bytes()
@@ -327,7 +328,7 @@ impl ListEncoder {
         Ok(())
     }
 
-    /// Whether these may be a term's next postings after document `last_doc`; there is at least one.
+    /// Checks that these postings, at least one, may follow document `last_doc`.
     fn check_postings(&self, term: &str, last_doc: Option<u32>, docs: &[u32], freqs: &[u32]) -> Result<(), IndexError> {
         let out_of_order =
             |doc: u32, last: u32| refuse(term, format!("document {doc} after {last}, expected ascending documents"));
@@ -348,11 +349,11 @@ impl ListEncoder {
     }
 }
 
-/// How a long list begins.
+/// State of a long list that has begun.
 #[derive(Clone, Copy, Debug)]
 struct LongStart {
     first_block: u32,
-    /// Whether there may be so many postings that there is a probe form.
+    /// Whether the list may have enough postings for a probe form.
     collects_probe: bool,
 }
 
@@ -360,7 +361,7 @@ fn refuse(term: &str, what: String) -> Result<(), IndexError> {
     Err(IndexError::Collection(format!("list of term {term:?}: {what}")))
 }
 
-/// `number` as stored in a slot or a list.
+/// Converts `number` to its stored form, if it fits.
 fn below_limit(number: usize, what: &str) -> Result<u32, IndexError> {
     if number < TermSlot::LIMIT {
         return Ok(number as u32);
@@ -368,7 +369,7 @@ fn below_limit(number: usize, what: &str) -> Result<u32, IndexError> {
     Err(IndexError::Collection(format!("an index holds fewer than {} {what} (split the collection)", TermSlot::LIMIT)))
 }
 
-/// Appends bytes as words, zeros filling the last row.
+/// Appends bytes as words and fills the last row with zeros.
 fn append_bytes(bytes: &[u8], payload: &mut Vec<u32>) {
     let (words, rest) = bytes.as_chunks::<4>();
     payload.extend(words.iter().map(|&word| u32::from_le_bytes(word)));

@@ -1,4 +1,4 @@
-//! The index file, memory-mapped.
+//! The memory-mapped index file.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -23,10 +23,10 @@ use super::{BLOCK_LEN, Bm25, Idf, IndexBuilder, IndexError, PostingList};
 use crate::base::ids::{DocId, TermId};
 use crate::base::prefetch::prefetch;
 
-/// Sixteen cores check 16 GB a second: some tens of megabytes at a time stay.
+/// Interval between releases of pages. Sixteen cores check 16 GB per second, so some tens of megabytes stay.
 const LET_GO_EVERY: Duration = Duration::from_millis(4);
 
-/// An open index. Cheap to share (`Arc<Index>`); everything is read from the mapped file.
+/// An open index, which reads everything from the mapped file. `Arc<Index>` shares it.
 #[derive(Debug)]
 pub struct Index {
     map: Arc<Mmap>,
@@ -37,12 +37,12 @@ pub struct Index {
 }
 
 impl Index {
-    /// Opens the index in folder `dir`, checking magic number, version, lengths and checksums.
+    /// Opens the index in folder `dir` and checks magic number, version, lengths and checksums.
     ///
-    /// All of the file is read once, on all threads: about as fast as the disk or memory gives it.
+    /// All threads read the whole file once, about as fast as the disk or memory allows.
     ///
     /// # Errors
-    /// If it is missing, truncated, damaged or of another version: what is wrong, and what would mend it.
+    /// If it is missing, truncated, damaged or of another version. The message contains the remedy.
     pub fn open(dir: &Path) -> Result<Self, IndexError> {
         let path = dir.join(FILE_NAME);
         let map = map_file(&path)?;
@@ -50,11 +50,11 @@ impl Index {
             .map_err(|what| IndexError::Damaged { path, message: format!("{what} (rebuild it: `tandem index build`)") })
     }
 
-    /// As [`open`](Self::open), of an index that was just written, to know that it is whole: what was looked at is let go of
-    /// meanwhile, so that a build within some memory is not seen to take as much as its index.
+    /// Opens an index that was just written, to verify it. Checked pages are released at once, so that a build within a
+    /// memory budget does not appear to take as much memory as its index.
     ///
     /// # Errors
-    /// As there.
+    /// See [`open`](Self::open).
     pub fn read_back(dir: &Path) -> Result<Self, IndexError> {
         let path = dir.join(FILE_NAME);
         let map = map_file(&path)?;
@@ -73,13 +73,13 @@ impl Index {
         .map_err(|message| IndexError::Damaged { path, message })
     }
 
-    /// An index of these lists in a temporary folder, at BM25's usual parameters: for tests and examples.
+    /// Makes an index of these lists in a temporary folder with default BM25 parameters, for tests and examples.
     ///
-    /// Terms may come in any order; a document's length is the sum of its frequencies, and there are as many documents
-    /// as the largest number needs.
+    /// Terms may come in any order. A document's length is the sum of its frequencies. The largest document number
+    /// determines how many documents there are.
     ///
     /// # Errors
-    /// As [`IndexBuilder::add`] and [`IndexBuilder::write`].
+    /// See [`IndexBuilder::add`] and [`IndexBuilder::write`].
     pub fn from_lists<S: AsRef<str>>(lists: &[(S, Vec<(u32, u32)>)]) -> Result<Self, IndexError> {
         let num_docs = lists.iter().flat_map(|(_, list)| list).map(|&(doc, _)| doc as usize + 1).max().unwrap_or(0);
         let mut doc_lengths = vec![0_u32; num_docs];
@@ -145,61 +145,61 @@ impl Index {
         Ok(())
     }
 
-    /// Bytes of a section, for display.
+    /// Size of a section in bytes.
     #[must_use]
     pub fn section_bytes(&self, section: Section) -> u64 {
         self.header.section(section).len
     }
 
-    /// Documents.
+    /// Number of documents.
     #[must_use]
     pub fn num_docs(&self) -> u32 {
         self.header.num_docs
     }
 
-    /// Distinct terms.
+    /// Number of distinct terms.
     #[must_use]
     pub fn num_terms(&self) -> u32 {
         self.header.num_terms
     }
 
-    /// Postings in all lists.
+    /// Number of postings in all lists.
     #[must_use]
     pub fn num_postings(&self) -> u64 {
         self.header.num_postings
     }
 
-    /// Tokens in all documents.
+    /// Number of tokens in all documents.
     #[must_use]
     pub fn num_tokens(&self) -> u64 {
         self.header.num_tokens
     }
 
-    /// Mean tokens a document.
+    /// Mean number of tokens per document.
     #[must_use]
     pub fn average_length(&self) -> f64 {
         self.num_tokens() as f64 / f64::from(self.num_docs())
     }
 
-    /// Tokens of each document.
+    /// Number of tokens of each document.
     #[must_use]
     pub fn doc_lengths(&self) -> &[u32] {
         self.checked_items(Section::DocLengths)
     }
 
-    /// The BM25 parameters that the stored impacts were computed with.
+    /// The BM25 parameters of the stored impacts.
     #[must_use]
     pub fn built_with(&self) -> Bm25 {
         self.bm25
     }
 
-    /// Whether its frequencies are impacts: see [`quantise`](crate::indexing::quantise()).
+    /// Whether frequencies are impacts: see [`quantise`](crate::indexing::quantise()).
     #[must_use]
     pub fn is_quantised(&self) -> bool {
         self.bm25.is_impacts()
     }
 
-    /// How text was cut into terms when this index was built, so that queries are cut alike.
+    /// Name of the tokenizer that cut the documents. Queries must be cut alike.
     #[must_use]
     pub fn tokenizer_name(&self) -> &str {
         &self.tokenizer
@@ -221,7 +221,7 @@ impl Index {
         String::from_utf8_lossy(&self.dictionary.term(term.0)).into_owned()
     }
 
-    /// The document's id in its collection; its number where the collection gives none.
+    /// The document's id in its collection, or its number if the collection has no ids.
     ///
     /// # Panics
     /// If there is no such document.
@@ -255,14 +255,15 @@ impl Index {
         }
     }
 
-    /// Asks for what tells where the term's list is: [`Index::list`] is about to be called.
+    /// Prefetches the term's slot, for a call of [`Index::list`] that follows.
     #[inline]
     pub fn prefetch(&self, term: TermId) {
         let slots = self.checked_items::<TermSlot>(Section::Terms);
         prefetch(slots.get(term.index()..).unwrap_or_default(), size_of::<TermSlot>());
     }
 
-    /// Asks for the row of the term's list in the table of long lists, if it is one: [`Index::list`] is about to be called.
+    /// Prefetches the term's row in the table of long lists, if there is one, for a call of [`Index::list`] that
+    /// follows.
     #[inline]
     pub fn prefetch_row(&self, term: TermId) {
         if let ListPlace::Long(number) = self.place(term) {
@@ -279,15 +280,12 @@ impl Index {
         PostingList::long(blocks, &self.last_docs()[range])
     }
 
-    /// All terms with their lists, in byte order of the terms.
-    ///
-    /// # Errors
-    /// What `visit` returns.
+    /// Visits all terms with their lists in byte order of the terms, up to the first error of `visit`.
     pub fn for_each_list<E>(&self, mut visit: impl FnMut(&str, PostingList<'_>) -> Result<(), E>) -> Result<(), E> {
         self.dictionary.for_each(|term, rank| visit(&String::from_utf8_lossy(term), self.list(TermId(rank))))
     }
 
-    /// Identifies the content: equal for equal indexes (a hash of the section checksums and BM25's parameters).
+    /// Hash of the section checksums and the BM25 parameters. Equal indexes have equal hashes.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         let mut bytes: Vec<u8> = self.header.sections.iter().flat_map(|s| s.checksum.to_le_bytes()).collect();
@@ -301,7 +299,7 @@ impl Index {
         self.checked_items::<TermSlot>(Section::Terms)[term.index()].place()
     }
 
-    /// The term's list, if it has [`BLOCK_LEN`] postings or more: where its blocks are.
+    /// The row of the term's list, if it has at least [`BLOCK_LEN`] postings.
     ///
     /// # Panics
     /// If there is no such term.
@@ -313,7 +311,7 @@ impl Index {
         }
     }
 
-    /// The position of the term's list in [`long_lists`](Self::long_lists), if it is one of them.
+    /// The number of the term's list among the [`long_lists`](Self::long_lists), if it is one of them.
     ///
     /// # Panics
     /// If there is no such term.
@@ -337,7 +335,7 @@ impl Index {
         self.checked_items(Section::LongLists)
     }
 
-    /// All short lists' bits, to a whole number of words.
+    /// Bits of all short lists, padded to whole words.
     #[must_use]
     pub fn short_lists(&self) -> &[u32] {
         self.checked_items(Section::ShortLists)
@@ -355,7 +353,7 @@ impl Index {
         self.checked_items(Section::Blocks)
     }
 
-    /// All packed bits of long lists, and probe forms between them.
+    /// Packed blocks and probe forms of all long lists.
     #[must_use]
     pub fn payload(&self) -> &[u32] {
         self.checked_items(Section::Payload)
@@ -371,14 +369,14 @@ impl Index {
             .map_err(|_| format!("damaged: section `{}` holds no whole number of items", section.name()))
     }
 
-    /// A section that [`Index::open`] has seen to hold items of type `T`.
+    /// A section that [`Index::open`] has checked to consist of items of type `T`.
     #[inline]
     pub(super) fn checked_items<T: Pod>(&self, section: Section) -> &[T] {
         bytemuck::cast_slice(self.bytes(section))
     }
 }
 
-/// Where a section of a checked file is.
+/// Range of a section in a checked file.
 fn range_of(header: &FileHeader, section: Section) -> Range<usize> {
     let entry = header.section(section);
     entry.offset as usize..(entry.offset + entry.len) as usize
@@ -409,9 +407,9 @@ pub(super) fn map_file(path: &Path) -> Result<Arc<Mmap>, IndexError> {
     unsafe { Mmap::map(&file) }.map(Arc::new).map_err(cannot)
 }
 
-/// Drops the pages of a mapped file from this process; the system keeps them as long as it has room.
+/// Releases the pages of a mapped file from this process. The system keeps them in its cache while there is room.
 fn let_go(map: &Mmap) {
-    // SAFETY: nothing was ever written to this mapping of a file, so that a page that is dropped comes back the same.
+    // SAFETY: this mapping of a file is never written to, so a released page reads the same again.
     #[cfg(unix)]
     let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
 }

@@ -105,12 +105,12 @@ pub const FILE_NAME: &str = "index.tandem";
 
 pub(super) const MAGIC: [u8; 8] = *b"TandemIx";
 pub(super) const VERSION: u32 = 3;
-/// The version before: one map was the whole dictionary.
+/// The previous version, in which one map was the whole dictionary.
 pub(super) const WHOLE_DICTIONARY_VERSION: u32 = 2;
 pub(super) const BYTE_ORDER_MARK: u32 = 0x0A0B_0C0D;
 pub(super) const HEADER_BYTES: usize = size_of::<FileHeader>();
 pub(super) const SECTION_ALIGNMENT: u64 = 64;
-/// Bytes of a section that are hashed together.
+/// Bytes of a section that are hashed at once.
 pub(super) const PIECE_BYTES: usize = 4 << 20;
 
 /// A part of the index file.
@@ -120,19 +120,19 @@ pub enum Section {
     Payload,
     /// The last document of each block.
     LastDocs,
-    /// Where each block's payload is, and how it is packed.
+    /// Place and packing of each block.
     Blocks,
     /// The long lists.
     LongLists,
     /// The short lists.
     ShortLists,
-    /// Where each term's list is.
+    /// Place of each term's list.
     Terms,
     /// The map from terms to ranks.
     Dictionary,
     /// Tokens of each document.
     DocLengths,
-    /// Where external ids end.
+    /// Ends of external ids.
     ExternalIdEnds,
     /// External ids.
     ExternalIds,
@@ -212,7 +212,7 @@ pub(super) struct FileHeader {
 }
 
 impl FileHeader {
-    /// The checksum that belongs into `checksum`.
+    /// Computes the value of the field `checksum`.
     pub(super) fn compute_checksum(&self) -> u64 {
         xxh3_64(&bytemuck::bytes_of(self)[..HEADER_BYTES - 8])
     }
@@ -223,7 +223,7 @@ impl FileHeader {
     }
 }
 
-/// The checksum of a whole section, on all threads.
+/// Computes the checksum of a section on all threads.
 pub(super) fn section_checksum(bytes: &[u8]) -> u64 {
     let pieces: Vec<u64> = bytes.par_chunks(PIECE_BYTES).map(xxh3_64).collect();
     let mut all = Xxh3::new();

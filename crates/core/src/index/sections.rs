@@ -1,4 +1,4 @@
-//! The file's sections, written one after another.
+//! The file's sections, written in order.
 
 use std::io::{self, Write};
 
@@ -8,19 +8,19 @@ use super::layout::{FileHeader, HEADER_BYTES, PIECE_BYTES, SECTION_ALIGNMENT, Se
 use super::pieces::PieceWriters;
 use crate::files::{PendingFile, write_all_at};
 
-/// Writes sections one after another, each piece hashed as it goes out.
+/// Writes sections in order, and hashes each piece.
 pub(super) struct SectionWriter {
     file: PendingFile,
     /// Started with the first whole piece.
     writers: Option<PieceWriters>,
-    /// The piece at hand.
+    /// The current piece.
     piece: Vec<u8>,
-    /// Where it goes.
+    /// The current piece's offset.
     piece_offset: u64,
-    /// Of the section at hand: the hash of its pieces' hashes, and its length.
+    /// Hash of the hashes of the current section's pieces.
     hash: Xxh3,
     len: u64,
-    /// Where the section at hand began.
+    /// Start of the current section.
     offset: u64,
     done: Vec<SectionEntry>,
 }
@@ -61,7 +61,7 @@ impl SectionWriter {
         };
         match writers.write(self.piece_offset, std::mem::take(&mut self.piece)) {
             Ok(memory) => self.piece = memory,
-            // What one of them met says more.
+            // The error of a writer thread says more.
             Err(ended) => return Err(self.writers.take().and_then(|writers| writers.finish().err()).unwrap_or(ended)),
         }
         self.piece.reserve_exact(PIECE_BYTES);
@@ -69,7 +69,7 @@ impl SectionWriter {
         Ok(())
     }
 
-    /// Writes what `write` writes as the rest of the next section, which is `section`.
+    /// Writes section `section`, which must be the next, by `write`.
     pub(super) fn section(
         &mut self,
         section: Section,
@@ -80,7 +80,7 @@ impl SectionWriter {
         self.end()
     }
 
-    /// Ends the section at hand and pads the file for the next.
+    /// Ends the current section and pads the file.
     fn end(&mut self) -> io::Result<()> {
         if !self.piece.is_empty() {
             self.hash.update(&xxh3_64(&self.piece).to_le_bytes());

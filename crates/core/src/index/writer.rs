@@ -1,8 +1,8 @@
 //! Writing the index file as lists come in.
 //!
-//! The payload, by far the largest section, is streamed to a file beside the target; what stands behind it in the file waits
-//! in [columns](super::column): blocks, short lists, the directory and the dictionary, which threads of its own build. What
-//! there is of documents is read again at the end. Nothing is in place before [`IndexWriter::finish`].
+//! The payload, by far the largest section, is streamed to a temporary file next to the target. Later sections wait in
+//! [columns](super::column), and threads build the dictionary. Documents are read again at the end. The index appears
+//! with [`IndexWriter::finish`].
 
 use std::fmt;
 use std::io;
@@ -21,9 +21,7 @@ use super::sections::SectionWriter;
 use super::{Bm25, EncodedLists, Idf, IndexError};
 use crate::files::PendingFile;
 
-/// A folder that an index will be written into, and by nobody else meanwhile.
-///
-/// What an interrupted writer left there is removed.
+/// A folder that is reserved for one index writer. Files of an interrupted writer are removed.
 #[derive(Debug)]
 pub struct IndexFolder {
     path: PathBuf,
@@ -31,10 +29,10 @@ pub struct IndexFolder {
 }
 
 impl IndexFolder {
-    /// Takes the folder `dir`, which is made if it isn't there.
+    /// Reserves the folder `dir`, which is created if necessary.
     ///
     /// # Errors
-    /// If the folder can't be written, or another writer has it.
+    /// If the folder can't be written, or another writer has reserved it.
     pub fn claim(dir: &Path) -> Result<Self, IndexError> {
         let path = dir.join(FILE_NAME);
         let file = PendingFile::create(&path).map_err(|source| io_error(&path, source))?;
@@ -59,7 +57,7 @@ pub struct IndexWriter {
     num_postings: u64,
 }
 
-/// What documents' lengths come to.
+/// Norms and totals of documents' lengths.
 struct Norms {
     num_docs: u32,
     num_tokens: u64,
@@ -84,7 +82,7 @@ impl Norms {
     }
 }
 
-/// What waits while lists come in, section by section.
+/// Sections that are collected while lists arrive.
 #[derive(Debug)]
 struct Columns {
     last_docs: Column,
@@ -128,16 +126,16 @@ impl fmt::Debug for IndexWriter {
 }
 
 impl IndexWriter {
-    /// Blocks of all long lists together: no index has more.
+    /// Maximum number of blocks of an index.
     pub const MAX_BLOCKS: usize = TermSlot::LIMIT;
 
-    /// Bytes that a writer takes beside its columns and norms: pieces on their way, and parts of the dictionary.
+    /// Bytes that a writer takes besides columns and norms: queued pieces, and parts of the dictionary.
     pub(crate) const BYTES: u64 = 48 << 20;
 
     /// Starts an index in folder `dir`, of documents with these lengths (tokens).
     ///
-    /// `external_ids` is empty when documents have no ids of their own: their numbers are shown then. `tokenizer` says
-    /// how text was cut into terms.
+    /// `external_ids` is empty if documents have no ids; their numbers are shown then. `tokenizer` names how text was
+    /// cut into terms.
     ///
     /// # Errors
     /// If there is no document, there are 2^31 or more, the ids are not one a document, BM25's parameters are out of
@@ -158,11 +156,10 @@ impl IndexWriter {
         Self::start(IndexFolder::claim(dir)?, norms, Box::new(documents), bm25, tokenizer)
     }
 
-    /// As [`create`](Self::create), in a folder that was claimed before. `documents` tells what `doc_lengths` does, and names
-    /// beside.
+    /// Starts an index in a reserved folder. `documents` has the same lengths as `doc_lengths`, and names.
     ///
     /// # Errors
-    /// As [`create`](Self::create).
+    /// See [`create`](Self::create).
     pub fn create_in(
         folder: IndexFolder,
         doc_lengths: Vec<u32>,
@@ -202,7 +199,7 @@ impl IndexWriter {
         })
     }
 
-    /// From now on, of what waits until lists are written, so many bytes do so in memory, and others on disk.
+    /// Limits the memory of the collected sections. The rest waits on disk.
     pub fn limit_memory(&mut self, bytes: u64) {
         let columns = self.columns.all();
         let share = usize::try_from(bytes / (columns.len() as u64 + 1)).unwrap_or(usize::MAX);
@@ -216,17 +213,17 @@ impl IndexWriter {
         Arc::clone(&self.norms)
     }
 
-    /// Appends the next range of the vocabulary. A list is copied and written as it is: gigabytes a second.
+    /// Appends the next range of the vocabulary. Lists are copied unchanged, at gigabytes per second.
     ///
     /// # Errors
-    /// If a term is not above all terms before, the file system refuses, or the format's limits are reached.
+    /// If a term does not follow all previous terms, the file system fails, or a limit of the format is reached.
     pub fn append(&mut self, lists: &EncodedLists) -> Result<(), IndexError> {
         self.check_limits(lists)?;
         self.check_order(lists)?;
         self.append_columns(lists).map_err(|source| io_error(&self.path, source))
     }
 
-    /// Whether the terms of `lists` come after all before.
+    /// Checks that the terms of `lists` follow all previous terms.
     fn check_order(&self, lists: &EncodedLists) -> Result<(), IndexError> {
         let is_first = self.columns.num_terms() == 0;
         for position in 0..lists.len() {
@@ -271,7 +268,7 @@ impl IndexWriter {
         self.sections.write(bytemuck::cast_slice(&lists.payload))
     }
 
-    /// Whether `lists` fit in.
+    /// Checks that `lists` fit the format.
     fn check_limits(&self, lists: &EncodedLists) -> Result<(), IndexError> {
         let columns = &self.columns;
         let counts = [
@@ -289,10 +286,10 @@ impl IndexWriter {
         }
     }
 
-    /// Writes the other sections and the header, and puts the index in place of what was there.
+    /// Writes the remaining sections and the header, and replaces the previous index.
     ///
     /// # Errors
-    /// If no list was appended, or the file system refuses; an index that was there stays.
+    /// If no list was appended, or the file system fails. A previous index stays then.
     pub fn finish(self) -> Result<(), IndexError> {
         if self.columns.num_terms() == 0 {
             let message = "the collection has no terms: all of its documents are empty once cut into terms";
@@ -305,7 +302,7 @@ impl IndexWriter {
         let Columns { last_docs, blocks, long_lists, short_lists, slots } = columns;
         let write_lists = |sections: &mut SectionWriter| -> io::Result<()> {
             let odd_bytes = (short_lists.len().next_multiple_of(4) - short_lists.len()) as usize;
-            // Of the payload, the lists are there: they were written as they came.
+            // The lists of the payload are already written.
             sections.section(Section::Payload, |out| out.write(&[0; SLACK_BYTES]))?;
             sections.section(Section::LastDocs, |out| last_docs.read(|bytes| out.write(bytes)))?;
             sections.section(Section::Blocks, |out| blocks.read(|bytes| out.write(bytes)))?;
@@ -347,7 +344,7 @@ impl IndexWriter {
         write_ids(&mut sections).and_then(|()| sections.commit(header)).map_err(|source| io_error(&path, source))
     }
 
-    /// The header, but for the sections.
+    /// The header without the section table.
     fn header(&self) -> FileHeader {
         let mut header = FileHeader::zeroed();
         header.magic = MAGIC;

@@ -1,6 +1,6 @@
-//! Making indexes: whatever [`corpus`](crate::corpus) reads, as an [`Index`](crate::index::Index).
+//! Making indexes of anything that [`corpus`](crate::corpus) reads: see [`Index`](crate::index::Index).
 //!
-//! The layer above both: `corpus` knows no index, `index` knows no text.
+//! This room lies above both: `corpus` knows no index, and `index` knows no text.
 //!
 //! ```text
 //! corpus: text ────────────────build_from_text──┐
@@ -10,7 +10,7 @@
 //!                                           CIFF, PISA ◀──exchange::export─────────────┘
 //! ```
 //!
-//! Every way gives the same file, byte for byte, for every number of threads.
+//! Every method gives the same file, byte for byte, for any number of threads.
 
 mod allocator;
 mod budget;

@@ -1,29 +1,29 @@
-//! What a build tells of itself while it goes on.
+//! Progress reports of a build.
 
 use std::fmt;
 
-/// How far a build has come.
+/// Progress of a build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// So many documents and bytes of text are cut into terms.
+    /// Text is cut into terms.
     Reading {
         /// Documents.
         documents: u64,
         /// Bytes of text, decompressed.
         bytes: u64,
     },
-    /// So many of the vocabulary's ranges are packed and written.
+    /// Ranges of the vocabulary are packed and written.
     Writing {
         /// Ranges written.
         done: usize,
         /// All ranges.
         of: usize,
     },
-    /// The memory given is not enough: the build goes on and takes more.
+    /// The memory budget is too small. The build goes on and takes more.
     Exceeding(MemoryNeed),
 }
 
-/// What a build needs of memory at least, and what for.
+/// The minimum memory of a build, and its purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryNeed {
     bytes: u64,
@@ -38,17 +38,17 @@ enum WhatFor {
 }
 
 impl MemoryNeed {
-    /// For so many threads, before anything is known of the text.
+    /// The need of `threads` threads, before anything is known of the text.
     pub(super) fn threads(bytes: u64, threads: u64) -> Self {
         Self { bytes, what_for: WhatFor::Threads(threads) }
     }
 
-    /// For lengths of so many documents, beside what is held in memory of their lists.
+    /// The need for lengths of `documents` documents in addition to their lists in memory.
     pub(super) fn documents(bytes: u64, documents: u64, held_bytes: u64) -> Self {
         Self { bytes, what_for: WhatFor::Documents { documents, held_bytes } }
     }
 
-    /// For merging lists of so many documents, where one range of terms takes so much.
+    /// The need for merging lists of `documents` documents, where one range of terms takes `range_bytes`.
     pub(super) fn merging(bytes: u64, documents: u64, range_bytes: u64) -> Self {
         Self { bytes, what_for: WhatFor::Merging { documents, range_bytes } }
     }

@@ -1,15 +1,15 @@
-//! Impacts of eight bits: an index whose postings hold what they add to a score, instead of frequencies.
+//! Impacts of eight bits: an index whose postings hold score contributions instead of frequencies.
 //!
 //! ```text
 //! impact(t, d) = share(t, d) / largest share of any posting · 255, rounded to the nearest (halves up), at least 1
 //! score(d)     = Σ impact(t, d) · count of t in the query
 //! ```
 //!
-//! A share is what [`Bm25::score`] gives for a query that names the term once, at the parameters the index was built
-//! with: the idf and the document's length are in the impact, and searching needs neither. Scores are whole numbers, so
-//! every executor finds the same documents in any order of addition; but they are another ranking than BM25's: postings
-//! that differ by less than a step score alike, and small shares weigh up to a step more. Compare rankings of impacts
-//! with rankings of impacts.
+//! A share is the [`Bm25::score`] for a query that names the term once, with the index's parameters. The impact
+//! includes the idf and the document's length, so searching needs neither. Scores are whole numbers, so every executor
+//! finds the same documents in any order of addition. The ranking differs from BM25's: postings that differ by less
+//! than a step score alike, and small shares weigh up to a step more. Rankings of impacts should be compared with
+//! rankings of impacts.
 //!
 //! Source: Anh, de Kretser and Moffat, "Vector-Space Ranking with Effective Early Termination", SIGIR 2001.
 
@@ -22,13 +22,13 @@ use rayon::prelude::*;
 use crate::base::ids::{DocId, TermId};
 use crate::index::{BLOCK_LEN, Bm25, EncodedLists, Index, IndexError, IndexWriter, ListEncoder, MAX_IMPACT};
 
-/// Terms that one task converts.
+/// Terms per task.
 const TERMS_A_TASK: usize = 1024;
 
-/// Writes `index` into folder `dir` with its frequencies replaced by impacts, on all of rayon's threads.
+/// Writes `index` into folder `dir` with impacts instead of frequencies, on all of rayon's threads.
 ///
 /// # Errors
-/// If the index holds impacts already, or the file system refuses; an index that was there stays.
+/// If the index already holds impacts, or the file system fails. A previous index stays then.
 pub fn quantise(index: &Index, dir: &Path) -> Result<(), IndexError> {
     if index.is_quantised() {
         return Err(IndexError::Collection("the index holds impacts already".to_owned()));
@@ -55,7 +55,6 @@ pub fn quantise(index: &Index, dir: &Path) -> Result<(), IndexError> {
     let lengths = index.doc_lengths().to_vec();
     let mut writer = IndexWriter::create(dir, lengths, external_ids, Bm25::IMPACTS, index.tokenizer_name())?;
     let impact_norms = writer.norms();
-    // A few tasks a thread at a time: what they pack waits in memory until it is written.
     for group in terms.chunks(rayon::current_num_threads() * 4) {
         let packed: Vec<EncodedLists> = group
             .par_iter()
@@ -93,7 +92,8 @@ fn impact(share: f32, largest: f32) -> u32 {
     (impact as u32).clamp(1, MAX_IMPACT)
 }
 
-/// Visits the term's documents, and what each adds to the score of a query that names the term once, block by block.
+/// Passes the term's documents and their score contributions for a query that names the term once to `visit`, block by
+/// block.
 fn for_each_block(index: &Index, term: TermId, norms: &[f32], mut visit: impl FnMut(&[u32], &[f32])) {
     let list = index.list(term);
     let weight = index.built_with().weight(index.num_docs(), list.doc_freq(), 1);

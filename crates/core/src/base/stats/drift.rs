@@ -1,8 +1,8 @@
-//! Whether something still grows at the end of a run.
+//! Tests whether a value still grows at the end of a run.
 //!
-//! Delays of a stable system vary around a level; with too much load the backlog grows for as long as the run lasts, and
-//! the delay with it. Queries that follow each other wait in the same queue, so their delays are no independent draws.
-//! Means of long stretches nearly are, and a line through them has a slope whose sign can be told:
+//! Delays of a stable system vary around a level. Under too much load the backlog and the delay grow for as long as the
+//! run lasts. Successive queries wait in the same queue, so their delays are not independent draws. Means of long
+//! stretches nearly are, and a line through them has a slope whose sign can be tested:
 //!
 //! ```text
 //! delay  ·  ·          ·                         delay                ·  ·
@@ -16,25 +16,25 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 /// The line through the means of a run's stretches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drift {
-    /// By how much it rises from the middle of the first stretch to that of the last.
+    /// Rise from the middle of the first stretch to that of the last.
     pub rise: f64,
-    /// The level half way.
+    /// Level half way through the run.
     pub level: f64,
-    /// How probable a slope as steep as this, upward, is if there is none.
+    /// Probability of a slope as steep as this, upward, if there is no trend.
     pub p_value: f64,
 }
 
 impl Drift {
-    /// Whether it rises, by more than chance explains at `significance`, and so steeply that it is past `limit` when the
-    /// run has gone on for `runs` times as long as it was seen.
+    /// Whether the line rises significantly at `significance`, and so steeply that it exceeds `limit` when the run has
+    /// lasted `runs` times as long as observed.
     #[must_use]
     pub fn reaches(&self, limit: f64, runs: f64, significance: f64) -> bool {
         self.p_value < significance && self.level + self.rise * (0.5 + runs) > limit
     }
 }
 
-/// The drift of `values` over `stretches` stretches of equal length; `None` of fewer than three stretches, or of fewer
-/// values than stretches.
+/// The drift of `values` over `stretches` stretches of equal length, or `None` if there are fewer than three stretches
+/// or fewer values than stretches.
 #[must_use]
 pub fn drift(values: &[f64], stretches: usize) -> Option<Drift> {
     if stretches < 3 || values.len() < stretches {
@@ -46,7 +46,7 @@ pub fn drift(values: &[f64], stretches: usize) -> Option<Drift> {
     drift_of_means(&means)
 }
 
-/// The drift of a run of which the means of equally long stretches are known, in order; `None` of fewer than three.
+/// The drift of a run by the means of equally long stretches, in order, or `None` if there are fewer than three.
 #[must_use]
 pub fn drift_of_means(means: &[f64]) -> Option<Drift> {
     if means.len() < 3 {
@@ -62,7 +62,7 @@ pub fn drift_of_means(means: &[f64]) -> Option<Drift> {
     let p_value = if error > 0.0 {
         StudentsT::new(0.0, 1.0, n - 2.0).ok()?.sf(slope / error)
     } else {
-        // A line without a rest: it rises for sure, or not at all.
+        // A line without residuals certainly rises, or certainly does not.
         f64::from(u8::from(slope <= 0.0))
     };
     Some(Drift { rise: slope * (n - 1.0), level, p_value })
@@ -81,7 +81,7 @@ mod tests {
         let (level, growing) = (drift(&level, 10).unwrap(), drift(&growing, 10).unwrap());
         assert!(!level.reaches(5.5, 100.0, 0.01), "{level:?}");
         assert!(growing.reaches(8.0, 3.0, 0.01) && (growing.rise - 0.9).abs() < 0.1, "{growing:?}");
-        // It will take longer to get that far.
+        // It takes longer to reach that limit.
         assert!(!growing.reaches(8.0, 1.5, 0.01), "{growing:?}");
     }
 

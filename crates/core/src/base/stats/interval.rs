@@ -15,18 +15,19 @@
 
 use statrs::distribution::{Beta, Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
 
-/// Where the true value lies, by what was drawn.
+/// An interval that contains the true value with some confidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval<T = f64> {
-    /// It is at least this,
+    /// Lower end of the interval.
     pub low: T,
-    /// and at most this,
+    /// Upper end of the interval.
     pub high: T,
-    /// with at least this probability: less than was asked for where there are too few values for it.
+    /// Confidence of the interval. It is lower than requested if there are too few values.
     pub confidence: f64,
 }
 
-/// The mean of what `values` were drawn from, if means of many like them are normal; `None` of fewer than two.
+/// Interval of the mean of a distribution by `values` drawn from it, if means of many such values are normal. `None` if
+/// there are fewer than two.
 #[must_use]
 pub fn mean_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     let n = values.len() as f64;
@@ -40,17 +41,19 @@ pub fn mean_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     Some(Interval { low: mean - half, high: mean + half, confidence })
 }
 
-/// The quantile at `share` of what `ascending` values were drawn from, however it is distributed: two of the values.
+/// Interval of the quantile at `share` of any distribution by `ascending` values drawn from it. Its ends are two of the
+/// values.
 ///
-/// Of too few values it is the first and the last, and its confidence what they have. `None` of no value.
+/// If there are too few values, the ends are the first and the last, and the confidence is lower. `None` if there are
+/// no values.
 #[must_use]
 pub fn quantile_interval<T: Copy>(ascending: &[T], share: f64, confidence: f64) -> Option<Interval<T>> {
     let n = ascending.len();
     let (first, last) = (*ascending.first()?, *ascending.last()?);
     let below = Binomial::new(share, n as u64).ok()?;
     let tail = (1.0 - confidence) / 2.0;
-    // Ranks from 1: the quantile is at least the value of rank l if at least l values lie below it, and at most that of
-    // rank u if fewer than u do.
+    // Ranks count from 1. The quantile is at least the value of rank l if at least l values lie below it, and at most
+    // that of rank u if fewer than u do.
     let l = below.inverse_cdf(tail) as usize;
     let u = below.inverse_cdf(1.0 - tail) as usize + 1;
     if l >= 1 && u <= n {
@@ -65,7 +68,7 @@ pub fn quantile_interval<T: Copy>(ascending: &[T], share: f64, confidence: f64) 
     })
 }
 
-/// The share of which `hits` of `trials` were drawn. Of no trial it may be any.
+/// Interval of a probability by `hits` in `trials`. Without trials it is 0 to 1.
 #[must_use]
 pub fn share_interval(hits: u64, trials: u64, confidence: f64) -> Interval {
     let tail = (1.0 - confidence) / 2.0;
@@ -97,7 +100,7 @@ mod tests {
         let values: Vec<u32> = (1..=10).collect();
         let found = quantile_interval(&values, 0.5, 0.95).unwrap();
         assert_eq!((found.low, found.high, found.confidence), (2, 9, 0.95));
-        // Of five values not even the least and the greatest enclose the median that surely.
+        // Not even the least and the greatest of five values contain the median with that confidence.
         let few = quantile_interval(&values[..5], 0.5, 0.95).unwrap();
         assert_eq!((few.low, few.high), (1, 5));
         assert!((few.confidence - 0.9375).abs() < 1e-9, "{few:?}");

@@ -1,7 +1,6 @@
-//! How sure a number is: intervals of means, medians, quantiles and shares, and whether a run has settled.
+//! Confidence intervals of means, medians, quantiles and shares, and a test whether a run has settled.
 //!
-//! Which value stands for a share of many is said in one place, [`quantile`](crate::base::quantile); here is how far it may be
-//! off. Distributions are `statrs`'.
+//! [`quantile`](crate::base::quantile) defines the quantiles themselves. `statrs` provides the distributions.
 
 mod drift;
 mod interval;

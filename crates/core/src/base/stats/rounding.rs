@@ -1,6 +1,6 @@
-//! Numbers with as many digits as they deserve.
+//! Rounding to significant digits.
 
-/// Rounds to `digits` significant decimal digits; what is not finite stays as it is.
+/// Rounds to `digits` significant decimal digits. Infinite values and NaN stay unchanged.
 #[must_use]
 pub fn significant(value: f64, digits: usize) -> f64 {
     format!("{value:.*e}", digits.saturating_sub(1)).parse().unwrap_or(value)

@@ -1,6 +1,6 @@
-//! Random forest: the mean of many regression trees, each grown on samples drawn with repetition.
+//! The random forest: the mean of many regression trees, each grown on samples drawn with repetition.
 //!
-//! Fitted by `smartcore`; its nodes are copied into [`Tree`]s.
+//! `smartcore` fits the forest, and its nodes are copied into [`Tree`]s.
 
 use serde::Deserialize;
 use smartcore::ensemble::random_forest_regressor::{RandomForestRegressor, RandomForestRegressorParameters};
@@ -12,20 +12,20 @@ use super::{FitOptions, LN_US, Regression};
 use crate::base::random::exp;
 use crate::cost::inputs::{InputSet, NUM_INPUTS};
 
-/// Trees of a forest: more gain nothing that shows.
+/// Trees of a forest. More trees bring no visible gain.
 const TREES: usize = 40;
-/// The most trees of a forest in a file.
+/// Maximum trees of a forest in a file.
 const MOST_TREES: usize = 1000;
-/// The fewest samples behind a leaf.
+/// Minimum samples of a leaf.
 const MIN_LEAF: usize = 3;
 
-/// Trees, of whose answers the mean counts.
+/// Trees whose predictions are averaged.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::cost) struct Forest(Vec<Tree>);
 
 type FittedForest = RandomForestRegressor<f64, f64, DenseMatrix<f64>, Vec<f64>>;
 
-/// What is read of `smartcore`'s stored form.
+/// The part of `smartcore`'s stored form that is read.
 #[derive(Deserialize)]
 struct SmartcoreForest {
     forest_regressor: SmartcoreTrees,
@@ -37,11 +37,7 @@ struct SmartcoreTrees {
 }
 
 impl Forest {
-    /// Fits a forest of so many trees, each on samples drawn with repetition, asking about a third of the inputs at each
-    /// question.
-    ///
-    /// # Errors
-    /// If `smartcore` refuses the samples.
+    /// Fits `trees` trees, each of which considers about a third of the inputs at each question.
     fn of(samples: &Samples, trees: usize, max_depth: u16, min_leaf: usize, seed: u64) -> Result<Self, FitError> {
         let parameters = RandomForestRegressorParameters::default()
             .with_n_trees(trees)

@@ -1,4 +1,4 @@
-//! A regression tree that reads the four published list lengths only, as the project was specified.
+//! The regression tree that reads only the four published list lengths, as the project was specified.
 
 use super::m5::PUBLISHED;
 use super::samples::Samples;

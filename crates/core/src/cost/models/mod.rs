@@ -1,16 +1,16 @@
-//! The kinds of cost model, behind one trait, [`Regression`]: each is fitted to samples of one class and mode, and asked in no time.
+//! Kinds of cost model behind one trait, [`Regression`]. Each is fitted to samples of one class and mode.
 //!
-//! | file | `--model` | what |
+//! | file | `--model` | kind |
 //! | --- | --- | --- |
-//! | `tree.rs` | `cart` | a regression tree, by `smartcore` |
-//! | `lengths.rs` | `lengths` | such a tree that reads the published features only |
-//! | `forest.rs` | `forest` | the mean of many of them, by `smartcore`: random forest |
-//! | `boosting/` | `boosting` | a sum of symmetric trees, each correcting those before it: the most exact, and the default |
-//! | `m5/` | `m5` | rules with linear models, on the published features: what Ding et al. used |
-//! | `work.rs` | `work` | prices of what a query does: the one that a person can read |
+//! | `tree.rs` | `cart` | a regression tree, fitted by `smartcore` |
+//! | `tree.rs` | `lengths` | a regression tree that reads only the published features |
+//! | `forest.rs` | `forest` | the mean of many regression trees, a random forest, fitted by `smartcore` |
+//! | `boosting/` | `boosting` | a sum of symmetric trees, each correcting the previous ones: the most exact kind, and the default |
+//! | `m5/` | `m5` | rules with linear models on the published features, as in Ding et al. |
+//! | `work.rs` | `work` | prices of a query's operations, which a person can read |
 //!
-//! A new kind is a file whose type implements [`Regression`], its `mod` line and its line in `with_models!`. Options, help
-//! and the fields of model files come from this list; evaluation, model files and commands know no kind.
+//! A new kind is a file whose type implements [`Regression`], its `mod` line and its line in `with_models!`. That list
+//! defines options, help and the fields of model files. Evaluation, model files and commands know no kind.
 
 pub(super) mod boosting;
 pub(super) mod forest;
@@ -29,8 +29,8 @@ pub(super) use self::samples::Samples;
 pub(super) use self::tree::{FitError, MAX_DEPTH};
 use super::inputs::{InputSet, NUM_INPUTS};
 
-/// Gives `$callback!` the kinds of model, in the order of tables, each as
-/// `kind in code(file::type) as field in model files;`.
+/// Passes the kinds of model to `$callback!`, in the order of tables, each as `kind in code(file::type) as field in
+/// model files;`.
 macro_rules! with_models {
     ($callback:ident) => {
         $callback! {
@@ -46,45 +46,39 @@ macro_rules! with_models {
 }
 pub(super) use with_models;
 
-/// A kind of model: how it is named, fitted, asked and kept in files.
+/// A kind of model: its name, fit, prediction and file form.
 pub(super) trait Regression: Sized {
-    /// What it is asked for by.
+    /// Name in options.
     const NAME: &'static str;
-    /// What it is, in a line.
+    /// Description in one line.
     const HELP: &'static str;
-    /// What the numbers in its file form are: [`LN_US`] or [`US`].
+    /// Unit of the numbers in the file form: [`LN_US`] or [`US`].
     const TARGET: &'static str;
 
-    /// Its form in files.
+    /// Form in files.
     type Stored: Serialize + DeserializeOwned;
 
-    /// A model of the samples.
-    ///
-    /// # Errors
-    /// What a library says of samples that it cannot fit.
+    /// Fits a model to the samples; the error is a library's.
     fn fit(samples: &Samples, options: &FitOptions) -> Result<Self, FitError>;
 
-    /// Microseconds, above 0, for inputs of which [`asks`](Self::asks) are known.
+    /// Predicts microseconds, above 0, from inputs of which at least [`asks`](Self::asks) are known.
     fn predict_us(&self, inputs: &[f64; NUM_INPUTS]) -> f64;
 
-    /// The inputs that it needs.
+    /// The inputs that the model reads.
     fn asks(&self) -> InputSet;
 
-    /// How large it is, and of what: so many leaves, trees, rules, prices.
+    /// Size, and its unit: leaves, trees, rules or prices.
     fn size(&self) -> (usize, &'static str);
 
-    /// The model in words, if it can be put so.
+    /// A description of the model, if it is readable.
     fn words(&self) -> Option<String> {
         None
     }
 
-    /// The model as a file holds it.
+    /// The model in its file form.
     fn stored(&self) -> Self::Stored;
 
-    /// The model that a file holds, which may ask for `features` only. `place` names it in errors.
-    ///
-    /// # Errors
-    /// The place of what is wrong, and what is wrong with it.
+    /// Reads the file form of a model that may read `features` only. Errors name the wrong part below `place`.
     fn checked(stored: &Self::Stored, features: InputSet, place: &str) -> Result<Self, String>;
 }
 
@@ -93,18 +87,17 @@ const LN_US: &str = "ln(us)";
 /// The file holds microseconds.
 const US: &str = "us";
 
-/// How models are fitted.
+/// Options of a fit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FitOptions {
     pub(super) kind: ModelKind,
-    /// Of trees that are free in their questions: the most questions before an answer.
+    /// Maximum questions of a regression tree before an answer.
     pub(super) max_depth: u16,
-    /// Of trees that are free in their questions: the fewest samples behind an answer.
+    /// Minimum samples of a regression tree's answer.
     pub(super) min_leaf: usize,
     pub(super) seed: u64,
 }
 
-/// Makes [`ModelKind`] and [`Fitted`].
 macro_rules! define_models {
     ($($(#[$attribute:meta])* $kind:ident($file:ident::$model:ident) as $field:ident;)+) => {
         /// A kind of cost model.
@@ -121,60 +114,56 @@ macro_rules! define_models {
             /// All of them.
             pub const ALL: [Self; [$(Self::$kind),+].len()] = [$(Self::$kind),+];
 
-            /// What it is asked for by.
+            /// Name in options.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$kind => <$file::$model as Regression>::NAME,)+ }
             }
 
-            /// What it is, in a line.
+            /// Description in one line.
             #[must_use]
             pub const fn help(self) -> &'static str {
                 match self { $(Self::$kind => <$file::$model as Regression>::HELP,)+ }
             }
 
-            /// What the numbers of such a model are.
+            /// Unit of the model's numbers.
             pub(super) const fn target(self) -> &'static str {
                 match self { $(Self::$kind => <$file::$model as Regression>::TARGET,)+ }
             }
         }
 
-        /// A model of any kind.
+        /// A fitted model of any kind.
         #[derive(Clone, Debug, PartialEq)]
         pub(super) enum Fitted {
             $($kind($file::$model),)+
         }
 
         impl Fitted {
-            /// A model of the samples.
-            ///
-            /// # Errors
-            /// As for [`Regression::fit`].
+            /// See [`Regression::fit`].
             pub(super) fn fit(samples: &Samples, options: &FitOptions) -> Result<Self, FitError> {
                 Ok(match options.kind { $(ModelKind::$kind => Self::$kind(Regression::fit(samples, options)?),)+ })
             }
 
-            /// Its kind.
             pub(super) fn kind(&self) -> ModelKind {
                 match self { $(Self::$kind(_) => ModelKind::$kind,)+ }
             }
 
-            /// As [`Regression::predict_us`].
+            /// See [`Regression::predict_us`].
             pub(super) fn predict_us(&self, inputs: &[f64; NUM_INPUTS]) -> f64 {
                 match self { $(Self::$kind(model) => Regression::predict_us(model, inputs),)+ }
             }
 
-            /// As [`Regression::asks`].
+            /// See [`Regression::asks`].
             pub(super) fn asks(&self) -> InputSet {
                 match self { $(Self::$kind(model) => Regression::asks(model),)+ }
             }
 
-            /// As [`Regression::size`].
+            /// See [`Regression::size`].
             pub(super) fn size(&self) -> (usize, &'static str) {
                 match self { $(Self::$kind(model) => Regression::size(model),)+ }
             }
 
-            /// As [`Regression::words`].
+            /// See [`Regression::words`].
             pub(super) fn words(&self) -> Option<String> {
                 match self { $(Self::$kind(model) => Regression::words(model),)+ }
             }

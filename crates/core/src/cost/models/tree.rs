@@ -8,11 +8,10 @@
 //! `- no:  ln(us) 6.88           (61 samples)
 //! ```
 //!
-//! Trees suit search costs: they need no scaling of features, follow thresholds that real machines have (a cache,
-//! a launch overhead), never predict outside what was measured, and take well under a microsecond to ask. They are
-//! fitted by `smartcore` (CART: the split that lowers the squared error most) on the logarithm of the cost, so
-//! that a short query's error weighs as much as a long one's; the fitted nodes are then copied into this form,
-//! which can be read and stored.
+//! Trees suit search costs. They need no scaling of features, follow thresholds of real machines (a cache, a launch
+//! overhead), never predict outside the measured range, and take less than a microsecond. `smartcore` fits them (CART:
+//! the split that lowers the squared error most) to the logarithm of the cost, so that a short query's error weighs as
+//! much as a long one's. The fitted nodes are copied into this form, which can be read and stored.
 
 use serde::{Deserialize, Serialize};
 use smartcore::linalg::basic::matrix::DenseMatrix;
@@ -23,13 +22,13 @@ use super::{FitOptions, LN_US, Regression};
 use crate::base::random::exp;
 use crate::cost::inputs::{InputSet, Inputs, NUM_INPUTS};
 
-/// The most questions on a path from the root to a leaf. Bounds the recursion when files are read.
+/// Maximum questions on a path from the root to a leaf. It bounds the recursion when files are read.
 pub(in crate::cost) const MAX_DEPTH: u16 = 40;
 
-/// What can go wrong in a fit, in words.
+/// A library's description of what went wrong in a fit.
 pub(in crate::cost) type FitError = String;
 
-/// A node and what is below it.
+/// A node and its subtree.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::cost) enum Tree {
     /// A question.
@@ -45,16 +44,13 @@ pub(in crate::cost) enum Tree {
     Leaf {
         /// Mean of the samples' targets.
         value: f64,
-        /// Training samples that ended here.
+        /// Training samples that ended in the leaf.
         samples: u32,
     },
 }
 
 impl Tree {
-    /// Fits a tree that asks at most `max_depth` questions and keeps `min_leaf` samples in each leaf.
-    ///
-    /// # Errors
-    /// If `smartcore` refuses the samples.
+    /// Fits a tree with at most `max_depth` questions on a path and at least `min_leaf` samples in each leaf.
     pub(in crate::cost) fn fit(samples: &Samples, max_depth: u16, min_leaf: usize) -> Result<Self, FitError> {
         let fitted = fit_smartcore(samples, max_depth, min_leaf)?;
         let mut tree = read_smartcore(&fitted, samples)?;
@@ -148,7 +144,7 @@ impl Regression for Tree {
 
 type Fitted = DecisionTreeRegressor<f64, f64, DenseMatrix<f64>, Vec<f64>>;
 
-/// What is known of the samples, a column each.
+/// The known inputs of the samples as columns.
 pub(super) fn matrix(samples: &Samples) -> Result<DenseMatrix<f64>, FitError> {
     let known: Vec<usize> = samples.known().iter().collect();
     let rows: Vec<Vec<f64>> =
@@ -158,14 +154,14 @@ pub(super) fn matrix(samples: &Samples) -> Result<DenseMatrix<f64>, FitError> {
 
 fn fit_smartcore(samples: &Samples, max_depth: u16, min_leaf: usize) -> Result<Fitted, FitError> {
     let parameters = DecisionTreeRegressorParameters::default()
-        // It counts levels, of which the first asks nothing.
+        // `smartcore` counts levels, of which the first has no question.
         .with_max_depth(max_depth + 1)
         .with_min_samples_leaf(min_leaf)
         .with_min_samples_split(2 * min_leaf);
     Fitted::fit(&matrix(samples)?, &samples.ln_us(), parameters).map_err(|e| e.to_string())
 }
 
-/// What we need of `smartcore`'s stored form: its nodes are private, but serialise.
+/// The part of `smartcore`'s stored form that is read. Its nodes are private, but can be serialised.
 #[derive(Deserialize)]
 struct SmartcoreTree {
     tree_regressor: SmartcoreNodes,
@@ -192,8 +188,7 @@ fn read_smartcore(fitted: &Fitted, samples: &Samples) -> Result<Tree, FitError> 
     convert(&tree.tree_regressor.nodes, 0, &known)
 }
 
-/// The subtree at `nodes[at]`, whose questions are about `known` inputs by their number. Depth is bounded by the depth asked
-/// of the fit.
+/// The subtree at `nodes[at]`, whose questions number the `known` inputs. The fit's maximum depth bounds the recursion.
 pub(super) fn convert(nodes: &[SmartcoreNode], at: usize, known: &[usize]) -> Result<Tree, FitError> {
     let node = nodes.get(at).ok_or_else(|| format!("smartcore's tree lacks node {at}"))?;
     Ok(match (node.split_value, node.true_child, node.false_child) {
@@ -210,7 +205,7 @@ pub(super) fn convert(nodes: &[SmartcoreNode], at: usize, known: &[usize]) -> Re
 }
 
 /// Rounds to six decimals, so that a file holds short numbers and reads back to the same tree. Counts and their
-/// midpoints are exact; a log time moves by a millionth.
+/// midpoints stay exact, and the logarithm of a time moves by a millionth.
 fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
@@ -234,10 +229,7 @@ pub(in crate::cost) struct StoredTree {
 }
 
 impl StoredTree {
-    /// Checks the tree, whose questions may be about `features` only. `place` names it in errors.
-    ///
-    /// # Errors
-    /// The place of the node that is wrong, and what is wrong with it.
+    /// Checks the tree, whose questions may be about `features` only. Errors name the wrong node below `place`.
     pub(crate) fn check(&self, features: InputSet, place: &str, depth: u16) -> Result<Tree, String> {
         if depth > MAX_DEPTH {
             return Err(format!("{place}: more than {MAX_DEPTH} questions on a path"));
@@ -261,7 +253,7 @@ impl StoredTree {
                 })
             }
             Self { feature: None, threshold: None, yes: None, no: None, value: Some(value), samples } => {
-                // e^±40 us is far outside of any measurement (a femtosecond's millionth, and 7,000 years).
+                // e^±40 us is far outside any measurement: a millionth of a femtosecond, and 7,000 years.
                 if !value.is_finite() || value.abs() > 40.0 {
                     return Err(format!("{place}: value {value}, expected the logarithm of microseconds"));
                 }
@@ -280,7 +272,7 @@ pub(super) mod tests {
 
     use crate::query::Features;
 
-    /// Samples with steps in two features, and a little that no feature explains.
+    /// Samples with steps in two features, and noise that no feature explains.
     pub(in crate::cost::models) fn world() -> Samples {
         let (rows, us): (Vec<Inputs>, Vec<f64>) = (0..600_u32)
             .map(|i| {
@@ -323,7 +315,7 @@ pub(super) mod tests {
         }
     }
 
-    /// The most questions before a leaf.
+    /// Maximum questions before a leaf.
     pub(in crate::cost::models) fn depth(tree: &Tree) -> u16 {
         match tree {
             Tree::Leaf { .. } => 0,

@@ -1,12 +1,12 @@
-//! A work model: what a query costs as a sum of what it does, which a person can read and check.
+//! The work model: a query's cost as a sum of priced operations, which a person can read and check.
 //!
 //! ```text
 //! 2.1 us  +  0.35 us a term  +  1.9 ns a posting of essential lists  +  28 ns a look-up  +  ...
 //! ```
 //!
-//! Prices are not negative: nothing that a query does saves time. They are those with the least sum of squared relative
-//! errors over the samples, by coordinate descent; what gets no price is left out. Far less exact than boosting, it is
-//! the model that one can argue with, and that says what a change of the index would do.
+//! Prices are not negative, because no operation saves time. Coordinate descent minimises the sum of squared relative
+//! errors over the samples. Inputs without a price are left out. The model is far less exact than boosting, but it can
+//! be discussed, and it predicts the effect of changes of the index.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ use super::tree::FitError;
 use super::{FitOptions, Regression, US};
 use crate::cost::inputs::{InputSet, Inputs, NUM_INPUTS};
 
-/// What may have a price: inputs that count something that is done.
+/// Inputs that may have a price, because they count operations.
 const PRICED: [&str; 11] = [
     "terms",
     "shortest",
@@ -29,17 +29,17 @@ const PRICED: [&str; 11] = [
     "sought_blocks",
     "expected_found",
 ];
-/// Rounds of the descent, after which prices have settled in all that was tried.
+/// Rounds of the descent, after which prices have settled in all tests.
 const ROUNDS: usize = 20_000;
 
-/// The least that it says, in microseconds: files hold no less.
+/// The smallest prediction in microseconds, as in files.
 const LEAST_US: f64 = 0.001;
 
-/// What a query takes whatever it does, and the price of each thing that it does.
+/// The base cost of a query, and the price of each operation.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::cost) struct Work {
     base_us: f64,
-    /// Positions among the inputs, and microseconds for one.
+    /// Positions among the inputs, and microseconds per unit.
     prices: Vec<(usize, f64)>,
 }
 
@@ -59,14 +59,15 @@ struct StoredPrice {
 }
 
 impl Work {
-    /// Prices of what the samples do.
+    /// Fits prices to the samples.
     fn fit(samples: &Samples) -> Self {
         let priced: Vec<usize> = PRICED
             .iter()
             .filter_map(|name| Inputs::position(name))
             .filter(|&input| samples.known().contains(input))
             .collect();
-        // One column a price, the first of ones; rows are divided by their times, so that errors are relative.
+        // There is one column per price, and a first one of ones. Rows are divided by their times, so that errors are
+        // relative.
         let columns = priced.len() + 1;
         let row = |sample: usize| {
             let us = samples.us()[sample];
@@ -115,12 +116,11 @@ impl Regression for Work {
         self.prices.iter().map(|&(input, _)| input).collect()
     }
 
-    /// The price of the query itself counts, too.
+    /// The base cost counts, too.
     fn size(&self) -> (usize, &'static str) {
         (1 + self.prices.len(), "prices")
     }
 
-    /// A sum.
     fn words(&self) -> Option<String> {
         let price = |&(input, us): &(usize, f64)| {
             let name = Inputs::NAMES[input];
@@ -139,7 +139,7 @@ impl Regression for Work {
     }
 }
 
-/// Rounded to three digits.
+/// Rounds to three digits.
 fn digits(value: f64) -> f64 {
     if value < 1e-12 { 0.0 } else { format!("{value:.2e}").parse().unwrap_or(value) }
 }
@@ -152,10 +152,7 @@ impl From<&Work> for StoredWork {
 }
 
 impl StoredWork {
-    /// Checks the prices, which may be of `features` only. `place` names them in errors.
-    ///
-    /// # Errors
-    /// The place of the price that is wrong, and what is wrong with it.
+    /// Checks the prices, which may be of `features` only. Errors name the wrong price below `place`.
     fn check(&self, features: InputSet, place: &str) -> Result<Work, String> {
         let is_price = |us: f64| (0.0..1e12).contains(&us);
         if !is_price(self.base_us) || (self.base_us == 0.0 && self.prices.is_empty()) {

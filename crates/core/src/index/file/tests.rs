@@ -1,4 +1,4 @@
-//! Roundtrips, and every way to damage a small index.
+//! Roundtrips, and every kind of damage to a small index.
 
 use std::fs;
 
@@ -244,7 +244,7 @@ fn inconsistent_lists_with_right_checksums_are_refused() {
     }
 }
 
-/// Calls all that reads a list's bits.
+/// Calls everything that reads a list's bits.
 fn read_all(list: PostingList<'_>, num_docs: u32) {
     list.postings().for_each(drop);
     for block in 0..list.num_blocks() {

@@ -1,10 +1,10 @@
-//! Streams of bits: values of any width one after another, least significant bit first, across bytes.
+//! Streams of bits: values of any width in sequence, least significant bit first, across bytes.
 
-/// Appends values to a vector of bytes; a stream ends at a whole byte.
+/// Appends values to a vector of bytes. A stream ends at a whole byte.
 #[derive(Debug)]
 pub(in crate::index) struct BitWriter<'a> {
     out: &'a mut Vec<u8>,
-    /// Bits that make no whole word yet, fewer than 32.
+    /// Bits that do not fill a word yet, fewer than 32.
     pending: u64,
     num_pending: u32,
 }
@@ -14,7 +14,7 @@ impl<'a> BitWriter<'a> {
         Self { out, pending: 0, num_pending: 0 }
     }
 
-    /// Appends the `width` low bits of `value`, which has no others; at most 32.
+    /// Appends the low `width` bits of `value`, at most 32. Its other bits must be 0.
     #[inline]
     pub(in crate::index) fn write(&mut self, value: u32, width: u32) {
         debug_assert!(width == 32 || value >> width == 0, "{value} in {width} bits");
@@ -48,13 +48,13 @@ pub(in crate::index) fn read_window(bytes: &[u8], bit: usize) -> u64 {
     window >> (bit % 8)
 }
 
-/// Fewer than eight bytes, filled up with zeros.
+/// Reads fewer than eight bytes, padded with zeros.
 #[cold]
 fn last_window(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |window, &byte| window << 8 | u64::from(byte))
 }
 
-/// The `width` low bits set, at most 32.
+/// A mask of the `width` low bits, at most 32.
 #[inline]
 pub(in crate::index) fn low_mask(width: u32) -> u32 {
     ((1_u64 << width) - 1) as u32

@@ -7,10 +7,10 @@
 //! width            2        |         7        |        1        |           bits, and bytes: eight values of w bits
 //! ```
 //!
-//! A group of width *w* takes *w* bytes, so every group begins at a whole byte, and whatever the widths are, decoding
-//! runs through the same instructions: there is no branch to mispredict and nothing to patch afterwards. Widths are
-//! stored as how far they stay behind the widest, before the groups: two bits each, or four where that is shorter. A
-//! group that stays further behind takes more than it must.
+//! A group of width *w* takes *w* bytes, so every group begins at a whole byte. Decoding runs the same instructions for
+//! all widths: there is no branch to mispredict and nothing to patch afterwards. Widths are stored before the groups as
+//! differences to the widest: two bits each, or four if that is shorter. A group whose difference does not fit takes
+//! more than it must.
 //!
 //! ```text
 //! bytes  4 or 8     w0      w1            w15        none of all that if the widest is 0
@@ -18,9 +18,9 @@
 //! ```
 //!
 //! With two bits, byte *j* of the control has groups *j*, *j* + 4, *j* + 8, *j* + 12 from its lowest bits on; with
-//! four, groups *j* and *j* + 8. That is what shifts of whole vectors take apart. Compare Delbru, Campinas and
-//! Tummarello, "Searching Web Data: An Entity Retrieval and High-Performance Indexing Model", 2012 (AFOR: short frames
-//! of widths of their own), and Lemire, Kurz and Rupp, "Stream VByte", 2018 (control apart from data).
+//! four, groups *j* and *j* + 8. Shifts of whole vectors separate them. Compare Delbru, Campinas and Tummarello,
+//! "Searching Web Data: An Entity Retrieval and High-Performance Indexing Model", 2012 (AFOR: short frames with widths
+//! of their own), and Lemire, Kurz and Rupp, "Stream VByte", 2018 (control apart from data).
 
 use super::bits::{BitWriter, bit_width, read_bits, read_window};
 use crate::index::BLOCK_LEN;
@@ -30,17 +30,17 @@ pub(super) const GROUP_LEN: usize = 8;
 /// Groups of a column.
 pub(super) const GROUPS: usize = BLOCK_LEN / GROUP_LEN;
 
-/// How a column is packed. Seven bits, as stored: the widest group's width (6), and whether widths take four bits (1);
-/// 63 stands for a bitset, which only documents may be.
+/// How a column is packed, as stored in seven bits: the widest group's width (6), and whether widths take four bits
+/// (1). 63 stands for a bitset, which only documents may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::index) struct ColumnCode(u8);
 
 impl ColumnCode {
-    /// The documents are the bits set in a range.
+    /// Documents are the set bits of a range.
     pub(in crate::index) const BITSET: Self = Self(63);
     /// Bits of a code as stored.
     pub(in crate::index) const BITS: u32 = 7;
-    /// Set where widths take four bits.
+    /// Set if widths take four bits.
     const WIDE_CONTROL: u8 = 1 << 6;
 
     /// The code in the low seven bits of `stored`.
@@ -54,7 +54,7 @@ impl ColumnCode {
         u32::from(self.0)
     }
 
-    /// Whether an encoder writes such a code.
+    /// Whether an encoder writes this code.
     pub(in crate::index) fn is_valid(self) -> bool {
         self.widest() <= 32 || self == Self::BITSET
     }
@@ -80,12 +80,12 @@ impl ColumnCode {
         }
     }
 
-    /// The width that a group of `needed` bits takes.
+    /// The stored width of a group that needs `needed` bits.
     fn width_of(self, needed: u8) -> u8 {
         needed.max(self.widest().saturating_sub(if self.has_wide_control() { 15 } else { 3 }))
     }
 
-    /// The code that packs values into the fewest bytes, and how many.
+    /// The code that packs the values into the fewest bytes, and their number.
     pub(super) fn choose(values: &[u32; BLOCK_LEN]) -> (Self, usize) {
         let needed = needed_widths(values);
         let widest = needed.iter().fold(0, |widest, &width| widest.max(width));
@@ -118,7 +118,7 @@ impl ColumnCode {
         writer.finish();
     }
 
-    /// The widths of all groups, of a column at the start of `bytes`: of groups 0 to 7, and of 8 to 15, a byte each.
+    /// The widths of groups 0 to 7 and of groups 8 to 15, one byte each.
     #[inline]
     fn widths(self, bytes: &[u8]) -> [u64; 2] {
         const TWO_BITS: u64 = 0x0303_0303;
@@ -132,17 +132,17 @@ impl ColumnCode {
             let quarter = |shift: u32| control >> shift & TWO_BITS;
             [quarter(0) | quarter(2) << 32, quarter(4) | quarter(6) << 32]
         };
-        // A damaged code may be further behind than there are bits.
+        // A damaged difference may exceed the width.
         behind.map(|behind| u64::from_le_bytes(behind.to_le_bytes().map(|behind| self.widest().saturating_sub(behind))))
     }
 
-    /// Bytes of the column at the start of `bytes`.
+    /// Size of the column at the start of `bytes`.
     pub(in crate::index) fn column_bytes(self, bytes: &[u8]) -> usize {
         let [low, high] = self.widths(bytes);
         self.control_bytes() + sum_bytes(low) + sum_bytes(high)
     }
 
-    /// Unpacks the column at the start of `bytes`; what is past their end counts as zero.
+    /// Unpacks the column at the start of `bytes`. Missing bytes count as zero.
     pub(super) fn unpack(self, bytes: &[u8], values: &mut [u32; BLOCK_LEN]) {
         let widths = self.widths(bytes).map(u64::to_le_bytes);
         let mut bit = 8 * self.control_bytes();
@@ -167,7 +167,7 @@ impl ColumnCode {
     }
 }
 
-/// Bits that the largest value of each group takes.
+/// Bits that the largest value of each group needs.
 fn needed_widths(values: &[u32; BLOCK_LEN]) -> [u8; GROUPS] {
     let groups = values.as_chunks::<GROUP_LEN>().0;
     std::array::from_fn(|group| bit_width(groups[group].iter().fold(0, |all, value| all | value)) as u8)

@@ -1,7 +1,7 @@
-//! Widths, and what sticks out of them.
+//! Widths of values, with exceptions.
 //!
-//! One large value would widen a whole run. So it may take a smaller width and note the high bits of the few values
-//! that exceed it, its **exceptions**, aside:
+//! One large value would widen a whole run. A run may instead take a smaller width and store the high bits of the few
+//! values that exceed it, its **exceptions**, separately:
 //!
 //! ```text
 //! values      3   1   0   2  77   1            77 takes 7 bits, the others 2
@@ -9,33 +9,33 @@
 //! exceptions  (4, 19)                          position 4: 19 << 2 more
 //! ```
 //!
-//! Exceptions are a stream of bits: their number minus one (5), the width of the high bits minus one (5), then for each
-//! its position (7) and its high bits, ascending by position.
+//! Exceptions are a stream of bits: their number minus one (5), the width of the high bits minus one (5), then the
+//! position (7) and the high bits of each, ascending by position.
 //! Source: Yan, Ding and Suel, "Inverted Index Compression and Query Processing with Optimized Document Ordering",
 //! WWW 2009 (OptPFD, whose exceptions are coded otherwise).
 
 use super::bits::{BitWriter, bit_width, low_mask, read_bits, read_window};
 
-/// No run has more exceptions.
+/// Maximum exceptions of a run.
 const MAX_EXCEPTIONS: usize = 32;
 /// Bits before the first exception.
 const HEAD_BITS: usize = 10;
 /// Bits of a position.
 const POSITION_BITS: u32 = 7;
 
-/// How a run of values is packed. Six bits, as stored: 0 to 32 a width, 33 to 62 a width of 0 to 29 with exceptions,
-/// 63 nothing that is written.
+/// How a run of values is packed, as stored in six bits: 0 to 32 is a width, 33 to 62 a width of 0 to 29 with
+/// exceptions. 63 is never written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::index) struct Code(u8);
 
 impl Code {
-    /// Stands for no packing.
+    /// A code that is never written.
     pub(in crate::index) const INVALID: Self = Self(63);
     /// Width 0: all values are 0.
     pub(in crate::index) const NOTHING: Self = Self(0);
     /// Bits of a code as stored.
     pub(in crate::index) const BITS: u32 = 6;
-    /// The widest that has exceptions.
+    /// The largest width with exceptions.
     const MAX_PATCHED_WIDTH: u32 = 29;
 
     fn plain(width: u32) -> Self {
@@ -57,7 +57,7 @@ impl Code {
         u32::from(self.0)
     }
 
-    /// Bits of each value, without exceptions' high bits.
+    /// Bits of each value, without the high bits of exceptions.
     #[inline]
     pub(in crate::index) fn width(self) -> u32 {
         match self.0 {
@@ -72,7 +72,7 @@ impl Code {
         self.0 > 32 && self.0 < 63
     }
 
-    /// The code that packs `values` into the fewest bits, and how many. Exceptions must save `least_saving` bits.
+    /// The code that packs `values` into the fewest bits, and their number. Exceptions must save `least_saving` bits.
     pub(in crate::index) fn choose(values: &[u32], least_saving: usize) -> (Self, usize) {
         let widest = bit_width(values.iter().fold(0, |all, value| all | value));
         let plain_bits = values.len() * widest as usize;
@@ -91,7 +91,7 @@ impl Code {
         if best.has_exceptions() { (best, best_bits) } else { (best, plain_bits) }
     }
 
-    /// Appends what of `values` exceeds the code's width.
+    /// Appends the exceptions of `values`.
     pub(in crate::index) fn write_exceptions(self, values: &[u32], out: &mut BitWriter<'_>) {
         if !self.has_exceptions() {
             return;
@@ -115,7 +115,7 @@ impl Code {
         value & low_mask(self.width())
     }
 
-    /// The exceptions at bit `bit` of `bytes`; none if the code has none.
+    /// The exceptions at bit `bit` of `bytes`, which are none if the code has none.
     #[inline]
     pub(in crate::index) fn exceptions(self, bytes: &[u8], bit: usize) -> Exceptions<'_> {
         if !self.has_exceptions() {
@@ -127,7 +127,7 @@ impl Code {
     }
 }
 
-/// Reads exceptions: positions below 128 and what is to be added there. Ascending, unless the file is damaged.
+/// Iterates over exceptions: positions below 128, ascending unless the file is damaged, and what to add there.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::index) struct Exceptions<'a> {
     bytes: &'a [u8],

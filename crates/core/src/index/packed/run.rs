@@ -1,7 +1,7 @@
 //! Runs of fewer than 128 postings: whole short lists, and the last blocks of long ones.
 //!
-//! One stream of bits: gaps minus one, frequencies minus one, each at its own width, then the exceptions of the gaps
-//! and those of the frequencies. Nothing is padded, so a posting takes what it must.
+//! A run is one stream of bits without padding: gaps minus one and frequencies minus one, each at one width, then the
+//! exceptions of both.
 
 #[cfg(target_arch = "x86_64")]
 use super::avx2;
@@ -10,24 +10,24 @@ use super::gaps::sum_gaps;
 use super::patch::Code;
 use crate::index::BLOCK_LEN;
 
-/// Bits that exceptions must save: a short list is decoded once, when it is opened.
+/// Bits that exceptions must save, because a short list is decoded once, when it is opened.
 const LEAST_SAVING: usize = 4;
 
-/// Where a run is and how it is packed.
+/// Place and packing of a run.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::index) struct Run<'a> {
-    /// The document before the first; `u32::MAX` where there is none.
+    /// The document before the first, or `u32::MAX` if there is none.
     pub(in crate::index) base: u32,
-    /// Postings, fewer than 128.
+    /// Number of postings, fewer than 128.
     pub(in crate::index) len: usize,
     pub(in crate::index) doc_code: Code,
     pub(in crate::index) freq_code: Code,
     pub(in crate::index) bytes: &'a [u8],
-    /// Where in `bytes` it begins.
+    /// Start of the run in `bytes`, in bits.
     pub(in crate::index) bit: usize,
 }
 
-/// How a run is to be packed.
+/// A run that is ready to be written.
 #[derive(Debug)]
 pub(in crate::index) struct PackedRun {
     gaps: [u32; BLOCK_LEN],
@@ -66,7 +66,7 @@ impl PackedRun {
 }
 
 impl Run<'_> {
-    /// No posting.
+    /// The empty run.
     pub(in crate::index) const EMPTY: Self =
         Self { base: 0, len: 0, doc_code: Code::NOTHING, freq_code: Code::NOTHING, bytes: &[], bit: 0 };
 
@@ -115,7 +115,7 @@ impl Run<'_> {
         freqs[..self.len].iter_mut().for_each(|freq| *freq = freq.wrapping_add(1));
     }
 
-    /// One frequency alone.
+    /// Decodes one frequency.
     #[inline]
     pub(in crate::index) fn freq_at(&self, position: usize) -> u32 {
         let width = self.freq_code.width();
@@ -130,7 +130,7 @@ impl Run<'_> {
         self.freq_code.exceptions(self.bytes, self.freq_exceptions_bit()).end()
     }
 
-    /// Bits that documents and frequencies take.
+    /// Bits of documents and of frequencies.
     pub(in crate::index) fn part_bits(&self) -> (usize, usize) {
         let doc_exceptions = self.freq_exceptions_bit() - self.exceptions_bit();
         let docs = self.len * self.doc_code.width() as usize + doc_exceptions;

@@ -1,4 +1,4 @@
-//! From an index to exchange files.
+//! Export of an index to exchange files.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -15,8 +15,8 @@ use crate::index::Index;
 /// Lists between two reports of progress.
 const REPORT_LISTS: u64 = 4096;
 
-/// Writes the index as a CIFF file; inside gzip where the name ends in `.gz`. `progress` is told how
-/// many lists are written.
+/// Writes the index as a CIFF file, compressed by gzip if the name ends in `.gz`. `progress` receives the number of
+/// lists written.
 ///
 /// # Errors
 /// If the file system refuses.
@@ -51,11 +51,11 @@ fn write_ciff<W: Write>(index: &Index, out: W, progress: &dyn Fn(u64)) -> io::Re
     Ok(writer.into_inner())
 }
 
-/// Writes the index as the binary collection of which `path` is the `.docs` file. `progress` is told how many lists are
+/// Writes the index as the binary collection whose `.docs` file is `path`. `progress` receives the number of lists
 /// written.
 ///
 /// # Errors
-/// If a term or a document's name has a line break, or the file system refuses; files that were there stay.
+/// If a term or a document's name contains a line break, or the file system fails. Previous files stay then.
 pub fn export_pisa(index: &Index, path: &Path, progress: &dyn Fn(u64)) -> io::Result<()> {
     let write = || -> io::Result<()> {
         let mut writer = PisaWriter::create(path, index.doc_lengths())?;
@@ -66,7 +66,7 @@ pub fn export_pisa(index: &Index, path: &Path, progress: &dyn Fn(u64)) -> io::Re
     write().map_err(|e| io::Error::new(e.kind(), format!("cannot write {}: {e}", path.display())))
 }
 
-/// Calls `write` for every term with its documents and frequencies, in byte order of the terms.
+/// Passes every term with its documents and frequencies to `write`, in byte order of the terms.
 fn for_each_list(
     index: &Index,
     progress: &dyn Fn(u64),

@@ -1,4 +1,4 @@
-//! From lists to an index.
+//! Import of an index from exchange files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,25 +9,23 @@ use crate::corpus::{DocumentTable, ListSource, TermList};
 use crate::index::{Bm25, EncodedLists, IndexError, IndexWriter, ListEncoder};
 use crate::indexing::BuildError;
 
-/// Postings that wait until they are packed: 8 bytes each.
+/// Postings that wait to be packed, at 8 bytes each.
 const WAITING_POSTINGS: usize = 4 << 20;
 
-/// What an exchange file does not say.
+/// Options that an exchange file does not contain.
 #[derive(Clone, Debug)]
 pub struct ImportOptions {
-    /// BM25's parameters, for the stored impacts.
+    /// BM25's parameters for the stored impacts.
     pub bm25: Bm25,
-    /// How queries are cut into terms: a [`Tokenizer::name`](crate::corpus::Tokenizer::name).
+    /// Tokenizer of queries: a [`Tokenizer::name`](crate::corpus::Tokenizer::name).
     pub tokenizer: String,
 }
 
-/// Writes an index of all lists and documents of `source` into folder `dir`, on all of rayon's threads.
-///
-/// `progress` is told how many lists are read.
+/// Writes an index of all lists and documents of `source` into folder `dir`, on all of rayon's threads. `progress`
+/// receives the number of lists read.
 ///
 /// # Errors
-/// If the source can't be read, has no list or no document, or the index can't be written. An index that
-/// was there stays then.
+/// If the source can't be read, has no list or no document, or the index can't be written. A previous index stays then.
 pub fn import(
     source: &mut dyn ListSource,
     dir: &Path,
@@ -62,7 +60,7 @@ pub fn import(
     Ok(writer.finish()?)
 }
 
-/// Packs lists on all threads; the results are in order.
+/// Packs lists on all threads and returns the results in order.
 fn pack(lists: &[TermList], norms: &Arc<[f32]>) -> Result<Vec<EncodedLists>, IndexError> {
     let share = lists.len().div_ceil(rayon::current_num_threads() * 4).max(1);
     lists

@@ -1,5 +1,5 @@
-//! Indexes from, and to, the exchange files of other engines: [CIFF](crate::corpus::ciff) and
-//! [PISA's binary collections](crate::corpus::pisa).
+//! Import and export of the exchange files of other engines: [CIFF](crate::corpus::ciff) and [PISA's binary
+//! collections](crate::corpus::pisa).
 //!
 //! ```text
 //! x.ciff ──CiffReader──┐                                               ┌──CiffWriter──▶ x.ciff
@@ -7,8 +7,8 @@
 //! x.docs ──PisaReader──┘                                               └──PisaWriter──▶ x.docs, ...
 //! ```
 //!
-//! What comes in goes out again: postings, lengths, terms and names are equal after a round trip. Impacts and bounds
-//! are no part of either format; they are computed anew on import.
+//! Postings, lengths, terms and names are equal after a round trip. Impacts and bounds are no part of either format.
+//! They are computed on import.
 
 mod export;
 mod import;

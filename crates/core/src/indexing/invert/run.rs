@@ -1,12 +1,13 @@
-//! Runs: an accumulator's lists, sorted by term, in memory or on disk.
+//! Runs: lists sorted by term, in memory or on disk.
 //!
 //! ```text
 //! | documents of segments ... | blocks of lists ... | contents: what is where | footer |
 //! ```
 //!
-//! A block is some 32 KiB of lists, whole ones, in byte order of the terms; a list that is as long begins one. For each, the term's length, the term, the
-//! length of its postings, the [postings](super::postings). The contents say where segments and blocks are, what their
-//! checksums are, and each block's first term, so that any range of the vocabulary is found without reading others.
+//! A block is about 32 KiB of whole lists in byte order of the terms. A list of that length begins a block. A list is
+//! stored as the term's length, the term, the length of its postings, and the [postings](crate::indexing::postings).
+//! The contents hold places and checksums of segments and blocks, and each block's first term, so that any range of the
+//! vocabulary is found without reading others.
 //!
 //! | FOOTER | SIZE | MEANING |
 //! | ---: | ---: | --- |
@@ -29,28 +30,28 @@ use crate::indexing::{BuildError, SegmentDocuments};
 
 const MAGIC: [u8; 8] = *b"TandemR2";
 const FOOTER_BYTES: usize = 32;
-/// A block is written once it has so many bytes.
+/// A block is written once it has this many bytes.
 pub(super) const BLOCK_BYTES: usize = 32 << 10;
 
-/// What looks at each term and its encoded postings.
+/// Visitor of terms and their encoded postings.
 pub(super) type ListVisitor<'a> = dyn FnMut(&[u8], &[u8]) -> io::Result<()> + 'a;
 
-/// Where a run comes from: lists of some segments, by whoever inverted them.
+/// Source of a run: inverted lists of some segments.
 pub(super) trait RunSource {
-    /// Bytes of memory in use; a run takes no more.
+    /// Bytes of memory in use. The run takes no more.
     fn bytes(&self) -> usize;
 
     /// Whether there is no segment.
     fn is_empty(&self) -> bool;
 
-    /// Calls `visit` with each term and its encoded postings, in byte order of the terms.
+    /// Passes each term and its encoded postings to `visit`, in byte order of the terms.
     fn for_each_list(&self, visit: &mut ListVisitor<'_>) -> io::Result<()>;
 
-    /// Hands over the segments, and forgets everything else.
+    /// Returns the segments, and forgets everything else.
     fn take_segments(&mut self) -> Vec<Segment>;
 }
 
-/// Lists of some of the collection's segments.
+/// Lists of some segments of the collection.
 #[derive(Debug)]
 pub(super) struct Run {
     data: Data,
@@ -63,7 +64,7 @@ enum Data {
     File(File, PathBuf),
 }
 
-/// A piece of a run's data.
+/// Place of a piece of a run's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Place {
     offset: u64,
@@ -71,7 +72,7 @@ struct Place {
     checksum: u64,
 }
 
-/// What is where in a run.
+/// Table of contents of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Contents {
     segments: Vec<Segment>,
@@ -82,14 +83,14 @@ struct Contents {
 }
 
 impl Run {
-    /// Takes over what `source` holds, in memory.
+    /// Takes the lists of `source` into memory.
     pub(super) fn in_memory(source: &mut dyn RunSource) -> io::Result<Self> {
         let mut sealer = Sealer::new(Vec::new());
         sealer.seal(source)?;
         Ok(Self { data: Data::Memory(sealer.out), contents: sealer.contents })
     }
 
-    /// Takes over what `source` holds, in a new file at `path`; it is on disk when this returns.
+    /// Takes the lists of `source` into a new file at `path`, which is on disk when this returns.
     pub(super) fn on_disk(source: &mut dyn RunSource, path: &Path) -> io::Result<Self> {
         let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
         let mut sealer = Sealer::new(BufWriter::with_capacity(1 << 20, file));
@@ -106,7 +107,7 @@ impl Run {
         Ok(Self { data: Data::File(file, path.to_owned()), contents })
     }
 
-    /// Opens a file that [`on_disk`](Self::on_disk) wrote; `None` if it is not one, or damaged.
+    /// Opens a file that [`on_disk`](Self::on_disk) wrote, or returns `None` if it is damaged.
     pub(super) fn open(path: &Path) -> Option<Self> {
         let file = File::open(path).ok()?;
         let len = file.metadata().ok()?.len();
@@ -127,7 +128,7 @@ impl Run {
         Some(Self { data: Data::File(file, path.to_owned()), contents })
     }
 
-    /// Its segments, in order of the collection.
+    /// The segments, in order of the collection.
     pub(super) fn segments(&self) -> &[Segment] {
         &self.contents.segments
     }
@@ -139,7 +140,7 @@ impl Run {
         SegmentDocuments::decode(bytes).ok_or_else(|| self.damaged("its documents are cut short"))
     }
 
-    /// Bytes of memory that it takes.
+    /// Bytes of memory that the data takes.
     pub(super) fn bytes_in_memory(&self) -> usize {
         match &self.data {
             Data::Memory(bytes) => bytes.len(),
@@ -147,7 +148,7 @@ impl Run {
         }
     }
 
-    /// Bytes of memory that it takes, with what says where all is.
+    /// Bytes of memory that data and contents take.
     pub(super) fn bytes(&self) -> u64 {
         let Contents { segments, documents, blocks, first_terms, first_term_ends } = &self.contents;
         let a_segment = segments.len() * size_of::<Segment>() + documents.len() * size_of::<Place>();
@@ -155,7 +156,6 @@ impl Run {
         (self.bytes_in_memory() + a_segment + a_block) as u64
     }
 
-    /// Whether its data are on disk.
     pub(super) fn is_on_disk(&self) -> bool {
         matches!(self.data, Data::File(..))
     }
@@ -169,7 +169,7 @@ impl Run {
         self.contents.blocks.len()
     }
 
-    /// The block that `term` is in, if it is in any.
+    /// The block that contains `term`, if any does.
     pub(super) fn block_of(&self, term: &[u8]) -> usize {
         let (mut low, mut high) = (0, self.num_blocks());
         while low < high {
@@ -179,7 +179,7 @@ impl Run {
         low.saturating_sub(1)
     }
 
-    /// The bytes of a block; `buffer` may take them.
+    /// The bytes of a block, in `buffer` if they are read from disk.
     pub(super) fn block<'a>(&'a self, block: usize, buffer: Vec<u8>) -> Result<Cow<'a, [u8]>, BuildError> {
         let place = self.contents.blocks[block];
         if let Data::Memory(_) = &self.data {
@@ -213,7 +213,7 @@ impl Run {
         }
     }
 
-    /// Reads a piece and checks it: into `buffer`, unless it is in memory.
+    /// Reads and checks a piece, into `buffer` unless it is in memory.
     fn read<'a>(&'a self, place: Place, buffer: &'a mut Vec<u8>) -> Result<&'a [u8], BuildError> {
         let Data::File(file, path) = &self.data else {
             return Ok(self.in_place(place));
@@ -228,7 +228,7 @@ impl Run {
     }
 }
 
-/// Writes the data of a run, and notes what is where.
+/// Writes the data of a run, and collects its contents.
 struct Sealer<W> {
     out: W,
     offset: u64,
@@ -253,7 +253,7 @@ impl<W: Write> Sealer<W> {
     }
 
     fn list(&mut self, term: &[u8], postings: &[u8]) -> io::Result<()> {
-        // So a block's first term tells whose list makes it long.
+        // A block's first term thus tells whose list makes it long.
         if postings.len() >= BLOCK_BYTES {
             self.end_block()?;
         }
@@ -291,8 +291,8 @@ impl<W: Write> Sealer<W> {
 }
 
 impl Contents {
-    /// Numbers of segments and blocks, each segment and its documents, each block and the end of its first term, first
-    /// terms.
+    /// Encodes, in this order: numbers of segments and blocks, each segment and its documents, each block and the end
+    /// of its first term, first terms.
     fn encode(&self) -> Vec<u8> {
         let mut numbers = vec![self.segments.len() as u64, self.blocks.len() as u64];
         for (segment, Place { offset, len, checksum }) in self.segments.iter().zip(&self.documents) {

@@ -1,4 +1,4 @@
-//! All runs of a collection together: which document has which number.
+//! All runs of a collection together, which give the documents' numbers.
 
 use super::merge::merge;
 use super::run::Run;
@@ -9,15 +9,15 @@ use crate::indexing::{BuildError, BuildOptions, BuildSummary, Inverted, Progress
 #[derive(Debug)]
 pub(super) struct Runs {
     runs: Vec<Run>,
-    /// Of each run, what to add to its documents' numbers, segment by segment.
+    /// For each run, what to add to its documents' numbers, by segment.
     places: Vec<Vec<SegmentPlace>>,
-    /// All segments in order of the collection: run, position in it.
+    /// Run and position of each segment, in order of the collection.
     order: Vec<(usize, usize)>,
     num_docs: u64,
     summary: BuildSummary,
 }
 
-/// Documents of a run up to `end` have `shift` added to their numbers (wrapping).
+/// Documents of a run below `end` have `shift` added to their numbers, wrapping.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SegmentPlace {
     pub(super) end: u32,
@@ -25,8 +25,7 @@ pub(super) struct SegmentPlace {
 }
 
 impl Runs {
-    /// Numbers the documents. `num_batches` is how many batches the collection has; `summary` what is known of the build
-    /// but for them.
+    /// Numbers the documents of `num_batches` batches. `summary` is the summary of the build without them.
     pub(super) fn new(runs: Vec<Run>, num_batches: u64, summary: BuildSummary) -> Result<Self, BuildError> {
         let mut order: Vec<(usize, usize)> = runs
             .iter()
@@ -60,7 +59,7 @@ impl Runs {
         &self.runs
     }
 
-    /// Of each segment of a run, what to add to its documents' numbers.
+    /// For each segment of a run, what to add to its documents' numbers.
     pub(super) fn places(&self, run: usize) -> &[SegmentPlace] {
         &self.places[run]
     }

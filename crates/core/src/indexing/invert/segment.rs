@@ -1,18 +1,16 @@
-//! Batches in a run.
-
-/// Where one batch of the collection went: consecutive documents.
+/// The consecutive documents of one batch in a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Segment {
-    /// The batch's place in the collection.
+    /// The batch's position in the collection.
     pub(super) number: u64,
-    /// Says whether the batch is still the same.
+    /// Digest that tells whether the batch has changed.
     pub(super) digest: u64,
-    /// Bytes of the collection that it stands for.
+    /// Bytes of the collection in the batch.
     pub(super) text_bytes: u64,
     pub(super) skipped_files: u64,
-    /// Its first document's number in the run.
+    /// The first document's number in the run.
     pub(super) first_doc: u32,
     pub(super) num_docs: u32,
-    /// [`SegmentDocuments`](crate::indexing::SegmentDocuments), encoded; empty while they are on disk.
+    /// Encoded [`SegmentDocuments`](crate::indexing::SegmentDocuments), or empty while they are on disk.
     pub(super) documents: Vec<u8>,
 }

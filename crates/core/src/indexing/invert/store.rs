@@ -1,4 +1,4 @@
-//! Where runs go: memory as long as they fit, then disk.
+//! The store of runs, in memory while they fit, then on disk.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::runs::Runs;
 use crate::indexing::journal::Journal;
 use crate::indexing::{Budget, BuildError, BuildOptions, BuildSummary, Stages, allocator};
 
-/// The runs of a build, so far.
+/// The runs of a build so far.
 #[derive(Debug)]
 pub(super) struct Store {
     folder: PathBuf,
@@ -24,17 +24,17 @@ struct Inside {
     runs: Vec<Run>,
     kept_bytes: u64,
     runs_on_disk: usize,
-    /// Of these, those that this process has written or is writing.
+    /// Runs that this process has written to disk or is writing.
     spilled: u64,
     resumed_bytes: u64,
-    /// Documents of all batches that are inverted, in runs or not yet.
+    /// Documents of all inverted batches.
     num_docs: u64,
-    /// Workers that have lists, or may get some.
+    /// Workers that have lists or may get some.
     workers: u64,
 }
 
 impl Store {
-    /// The store of a build of `key` into `dir`, with what an interrupted one left.
+    /// Opens the store of a build of `key` into `dir`, with the runs of an interrupted build.
     pub(super) fn open(dir: &Path, key: &str, options: &BuildOptions) -> Result<Self, BuildError> {
         let mut runs = Vec::new();
         let journal = Journal::open(dir, key, |path| {
@@ -69,28 +69,28 @@ impl Store {
         usize::try_from(self.budget.most_ahead()).unwrap_or(usize::MAX)
     }
 
-    /// Whether lists that take so many bytes have grown as large as a worker's may.
+    /// Whether a worker's lists of `bytes` bytes must become a run.
     pub(super) fn is_full(&self, bytes: usize) -> bool {
         bytes as u64 >= self.budget.most_growing()
     }
 
-    /// Counts documents of a batch that was inverted.
+    /// Counts documents of an inverted batch.
     pub(super) fn count_docs(&self, num_docs: u32) {
         self.lock().num_docs += u64::from(num_docs);
     }
 
-    /// That a worker has handed over all it had, and its memory is free.
+    /// Notes that a worker has delivered everything, and its memory is free.
     pub(super) fn end_worker(&self) {
         let mut inside = self.lock();
         inside.workers = inside.workers.saturating_sub(1);
     }
 
-    /// Takes over what `source` holds, while other lists grow.
+    /// Takes the lists of `source`, while other lists grow.
     pub(super) fn take(&self, source: &mut dyn RunSource) -> Result<(), BuildError> {
         self.take_within(source, self.budget.most_kept())
     }
 
-    /// Takes over what `source` holds, which is a worker's last.
+    /// Takes a worker's last lists.
     pub(super) fn take_last(&self, source: &mut dyn RunSource) -> Result<(), BuildError> {
         let inside = self.lock();
         let most_kept = self.budget.most_kept_last(inside.num_docs, inside.workers);
@@ -98,7 +98,7 @@ impl Store {
         self.take_within(source, most_kept)
     }
 
-    /// Takes over what `source` holds, in memory if runs in memory then take `most_kept` at most.
+    /// Takes the lists of `source`, in memory if all runs in memory then take at most `most_kept` bytes.
     fn take_within(&self, source: &mut dyn RunSource, most_kept: u64) -> Result<(), BuildError> {
         if source.is_empty() {
             return Ok(());
@@ -116,7 +116,7 @@ impl Store {
             return Ok(());
         }
         let path = inside.journal.next_path().map_err(|e| at(&self.folder, &e))?;
-        // About the first of each worker: what its lists grew in came from heaps.
+        // This is about the first run of each worker, whose lists grew in heaps.
         let is_first = inside.spilled < inside.workers;
         inside.spilled += 1;
         drop(inside);
@@ -132,7 +132,7 @@ impl Store {
         Ok(())
     }
 
-    /// All runs, of a collection of so many batches, whose reader waited so long.
+    /// Returns all runs of a collection of `num_batches` batches.
     pub(super) fn runs(&self, num_batches: u64, reader_waited: Duration) -> Result<Runs, BuildError> {
         let mut inside = self.lock();
         let (runs_on_disk, resumed_bytes) = (inside.runs_on_disk, inside.resumed_bytes);
@@ -141,7 +141,7 @@ impl Store {
         Runs::new(std::mem::take(&mut inside.runs), num_batches, summary)
     }
 
-    /// That the collection is not what the interrupted build read.
+    /// The error that the collection differs from the one that the interrupted build read.
     pub(super) fn changed(&self) -> BuildError {
         let folder = self.lock().journal.folder().to_owned();
         let message = "the text has changed since the build that was interrupted (delete this folder to begin anew)";

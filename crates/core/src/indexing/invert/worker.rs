@@ -1,4 +1,4 @@
-//! Who inverts: what a thread does with the batches that it gets.
+//! Workers: threads that invert batches.
 
 use super::accumulator::Accumulator;
 use super::run::RunSource;
@@ -8,25 +8,22 @@ use crate::indexing::BuildError;
 
 /// Takes batches, and makes runs of them.
 pub(super) trait Worker {
-    /// Inverts batch `number`, and hands over a run if it is time; returns how many documents the batch has.
+    /// Inverts batch `number`, and hands over a run if it is time. Returns the number of documents in the batch.
     ///
     /// # Errors
-    /// If a document can't be read, or a run can't be kept. The worker is then of no use any more.
+    /// If a document can't be read, or a run can't be stored. The worker can't be used afterwards.
     fn take(&mut self, number: u64, batch: Batch, store: &Store) -> Result<u32, BuildError>;
 
-    /// Hands over what there is still.
-    ///
-    /// # Errors
-    /// If it can't be kept.
+    /// Hands over the remaining lists.
     fn finish(&mut self, store: &Store) -> Result<(), BuildError>;
 }
 
-/// A CPU core.
+/// A worker on a CPU core.
 #[derive(Debug)]
 pub(super) struct CpuWorker<'a> {
     tokenizer: &'a Tokenizer,
     accumulator: Accumulator,
-    /// For batches that are read here.
+    /// Memory of batches that the worker reads itself.
     memory: Vec<u8>,
 }
 

@@ -10,16 +10,15 @@ use super::Permutation;
 use crate::base::ids::{DocId, TermId};
 use crate::index::{BLOCK_LEN, EncodedLists, Index, IndexError, IndexWriter, ListEncoder};
 
-/// Postings that one task renumbers.
+/// Postings per task.
 const POSTINGS_A_TASK: u64 = 1 << 18;
 
-/// Writes `index` into folder `dir` with its documents renumbered, on all of rayon's threads. Names and lengths move
-/// with their documents; documents that had no names are named by their old numbers.
-///
-/// `progress` is told how many terms are written.
+/// Writes `index` into folder `dir` with renumbered documents, on all of rayon's threads. Names and lengths move with
+/// the documents. Documents without names are named by their old numbers. `progress` receives the number of terms
+/// written.
 ///
 /// # Errors
-/// If the permutation is not of this index's documents, or the file system refuses; an index that was there stays.
+/// If the permutation is of another number of documents, or the file system fails. A previous index stays then.
 pub fn apply(index: &Index, permutation: &Permutation, dir: &Path, progress: &dyn Fn(u64)) -> Result<(), IndexError> {
     let old_of_new = permutation.old_of_new();
     if old_of_new.len() != index.num_docs() as usize {
@@ -31,7 +30,6 @@ pub fn apply(index: &Index, permutation: &Permutation, dir: &Path, progress: &dy
     let mut writer = IndexWriter::create(dir, doc_lengths, external_ids, index.built_with(), index.tokenizer_name())?;
     let norms = writer.norms();
     let tasks = cut(index);
-    // A few tasks a thread at a time: what they pack waits in memory until it is written.
     for group in tasks.chunks(rayon::current_num_threads() * 4) {
         let packed: Vec<EncodedLists> = group
             .par_iter()
@@ -65,7 +63,7 @@ fn renumber(
 ) -> Result<EncodedLists, IndexError> {
     let mut encoder = ListEncoder::new(norms);
     let (mut docs, mut freqs) = ([0; BLOCK_LEN], [0; BLOCK_LEN]);
-    // Document above frequency: sorted as one number.
+    // A document in the high half and its frequency in the low half sort as one number.
     let mut postings: Vec<u64> = Vec::new();
     let (mut new_docs, mut new_freqs) = (Vec::new(), Vec::new());
     for term in terms.map(TermId) {

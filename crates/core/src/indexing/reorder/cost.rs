@@ -1,17 +1,15 @@
-//! What an order of documents is worth.
+//! The cost of an order of documents.
 
 use rayon::prelude::*;
 
 use crate::base::ids::TermId;
 use crate::index::{BLOCK_LEN, Index};
 
-/// Terms that one task goes through.
+/// Terms per task.
 const TERMS_A_TASK: u32 = 1024;
 
-/// The mean of log2(gap) over all postings, in bits: what a code that knew each gap's size would take, and what
-/// [bisection](super::bisect) makes small. The first gap of a list counts from document -1.
-///
-/// The same on any number of threads.
+/// The mean of log2(gap) over all postings, in bits. A code that knew each gap's size would take as much, and
+/// [bisection](super::bisect) minimises it. The first gap of a list counts from document -1.
 #[must_use]
 pub fn log_gap_bits(index: &Index) -> f64 {
     let tasks = 0..index.num_terms().div_ceil(TERMS_A_TASK);

@@ -1,8 +1,4 @@
 //! Making a synthetic index on all cores.
-//!
-//! The vocabulary is cut into batches of like cost. Thread `j` of `T` makes batches `j`, `j + T`, `j + 2T`, …, and
-//! hands each over a short queue of its own; the writer takes from the queues in turn, which gives the batches in
-//! order. A thread that is ahead waits, so memory stays bounded.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -18,39 +14,39 @@ use crate::base::random::Random;
 use crate::files::{free_disk_bytes, free_memory_bytes};
 use crate::index::{Bm25, EncodedLists, FILE_NAME, IndexError, IndexWriter, ListEncoder};
 
-/// Expected postings in a batch of terms; a longer list is a batch alone.
+/// Expected postings in a batch of terms. A longer list is a batch alone.
 const BATCH_POSTINGS: f64 = 1e6;
-/// What a term costs besides its postings, in postings.
+/// Cost of a term in addition to its postings, in postings.
 const TERM_COST: f64 = 20.0;
 /// Batches that a thread may be ahead of the writer.
 const QUEUE_BATCHES: usize = 4;
 
-/// What to make.
+/// Options of a synthetic collection.
 #[derive(Clone, Debug)]
 pub struct SynthOptions {
     /// Documents, from 1000 to 2^31 - 1.
     pub num_docs: u32,
-    /// Chooses everything that is random.
+    /// Seed of everything random.
     pub seed: u64,
-    /// Mean tokens a document, from 20 to 5000.
+    /// Mean tokens per document, from 20 to 5000.
     pub mean_length: f64,
-    /// Terms, from 100 to 2^30; by Heaps' law if `None`.
+    /// Terms, from 100 to 2^30, or Heaps' law if `None`.
     pub num_terms: Option<u32>,
-    /// Queries to draw, at most 100 million.
+    /// Number of queries, at most 100 million.
     pub num_queries: usize,
-    /// Where to write the queries; into the index's folder, as `queries.tsv`, if `None`.
+    /// Path of the queries, or `queries.tsv` in the index's folder if `None`.
     pub queries_path: Option<PathBuf>,
-    /// Threads; all cores if `None`. The result doesn't depend on it.
+    /// Threads, or all cores if `None`. The result does not depend on them.
     pub threads: Option<NonZeroUsize>,
 }
 
 impl SynthOptions {
-    /// How many documents there may be.
+    /// Range of `num_docs`.
     pub const DOCS: std::ops::RangeInclusive<u32> = 1000..=(1 << 31) - 1;
-    /// Mean document length where none is asked for.
+    /// Default mean document length.
     pub const MEAN_LENGTH: f64 = 240.0;
 
-    /// `num_docs` documents, everything else by default; no queries.
+    /// Options of `num_docs` documents without queries, with defaults otherwise.
     #[must_use]
     pub fn new(num_docs: u32, seed: u64) -> Self {
         Self {
@@ -65,7 +61,7 @@ impl SynthOptions {
     }
 }
 
-/// What was made.
+/// Report on a synthetic collection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SynthReport {
     /// Documents.
@@ -74,24 +70,23 @@ pub struct SynthReport {
     pub num_terms: usize,
     /// Postings in all lists.
     pub num_postings: u64,
-    /// Occurrences in all lists; the lengths of the documents add up to about as much.
+    /// Occurrences in all lists. The documents' lengths add up to about as much.
     pub num_occurrences: u64,
     /// Bytes of the index file.
     pub index_bytes: u64,
     /// Time taken, in seconds.
     pub seconds: f64,
-    /// Queries written, and where; `None` if none were asked for.
+    /// Queries written and their path, or `None` if none were asked for.
     pub queries: Option<(usize, PathBuf)>,
-    /// Postings in the lists of a query, on average over the queries; 0 if there are none.
+    /// Mean postings in the lists of a query, or 0 if there are no queries.
     pub mean_query_postings: f64,
 }
 
-/// Makes a synthetic index in folder `dir`, and its queries. `progress` is told postings written and
-/// expected, now and then.
+/// Makes a synthetic index in folder `dir`, and its queries. `progress` receives postings written and expected.
 ///
 /// # Errors
-/// If an option is out of its range, the index would be larger than the format, the disk or the memory holds, or the
-/// file system refuses.
+/// If an option is out of its range, the index would exceed the format, the disk or the memory, or the file system
+/// fails.
 pub fn build_synthetic(
     options: &SynthOptions,
     dir: &Path,
@@ -101,7 +96,7 @@ pub fn build_synthetic(
     options.check_room(dir, free_disk_bytes(dir), free_memory_bytes())?;
     let begun = Instant::now();
     let vocabulary = Vocabulary::fit(options.num_docs, options.mean_length, options.vocabulary_size())?;
-    // Before the index, which takes long: what can't be drawn is refused at once.
+    // Queries are drawn before the index, which takes long, so that impossible ones are refused at once.
     let queries = synthetic_queries_of(options, &vocabulary)?;
     let documents = Documents::draw(options.num_docs as usize, options.mean_length, options.seed);
     let mut writer = IndexWriter::create(dir, documents.lengths().to_vec(), Vec::new(), Bm25::default(), "ascii")?;
@@ -135,10 +130,10 @@ pub fn build_synthetic(
     Ok(report)
 }
 
-/// Draws the queries of a synthetic collection that is there already, and writes them to `path`.
+/// Draws the queries of an existing synthetic collection, and writes them to `path`.
 ///
 /// # Errors
-/// If an option is out of its range, or the file system refuses.
+/// If an option is out of its range, or the file system fails.
 pub fn draw_queries(options: &SynthOptions, path: &Path) -> Result<(), IndexError> {
     options.check()?;
     let vocabulary = Vocabulary::fit(options.num_docs, options.mean_length, options.vocabulary_size())?;
@@ -160,7 +155,7 @@ struct Batch {
     num_occurrences: u64,
 }
 
-/// What all batches held.
+/// Totals of all batches.
 #[derive(Default)]
 struct Made {
     doc_freqs: Vec<u32>,

@@ -1,16 +1,16 @@
-//! The form of boosted trees in files.
+//! The file form of boosted trees.
 
 use serde::{Deserialize, Serialize};
 
 use super::trees::{DEPTH, LEAVES, SymmetricTree, SymmetricTrees};
 use crate::cost::inputs::{InputSet, Inputs};
 
-/// The most trees that a file may hold.
+/// Maximum trees of a file.
 const MOST_TREES: usize = 10_000;
-/// What trees say together is the logarithm of microseconds, within e^±40.
+/// The sum of trees is the logarithm of microseconds, within e^±40.
 const MOST: f32 = 40.0;
 
-/// Boosted trees: their sum is the logarithm of microseconds.
+/// Boosted trees whose sum is the logarithm of microseconds.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::cost) struct StoredBoosting {
@@ -18,7 +18,7 @@ pub(in crate::cost) struct StoredBoosting {
     trees: Vec<StoredSymmetricTree>,
 }
 
-/// Question `i` asks whether `inputs[i]` is above `thresholds[i]`, and if so adds 2^i to the number of the leaf.
+/// Question `i` asks whether `inputs[i]` exceeds `thresholds[i]`. If it does, it adds 2^i to the number of the leaf.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StoredSymmetricTree {
@@ -39,10 +39,7 @@ impl From<&SymmetricTrees> for StoredBoosting {
 }
 
 impl StoredBoosting {
-    /// Checks the trees, whose questions may be about `features` only. `place` names them in errors.
-    ///
-    /// # Errors
-    /// The place of the tree that is wrong, and what is wrong with it.
+    /// Checks the trees, whose questions may be about `features` only. Errors name the wrong tree below `place`.
     pub(crate) fn check(&self, features: InputSet, place: &str) -> Result<SymmetricTrees, String> {
         if self.trees.len() > MOST_TREES {
             return Err(format!("{place}: {} trees, more than {MOST_TREES}", self.trees.len()));

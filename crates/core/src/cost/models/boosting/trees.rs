@@ -1,22 +1,22 @@
-//! Symmetric trees, laid out for asking: a tree's answers are the bits of a row's number.
+//! Symmetric trees in a layout for fast predictions: a tree's answers are the bits of a leaf's number.
 
 use crate::cost::inputs::NUM_INPUTS;
 
 /// Questions of a tree.
 pub(in crate::cost) const DEPTH: usize = 6;
-/// Rows of a tree's table.
+/// Leaves of a tree.
 pub(in crate::cost) const LEAVES: usize = 1 << DEPTH;
-/// Room for a query's inputs: a power of two, so that any position masked to it is one.
+/// Length of the array of a query's inputs. It is a power of two, so that a masked position is always valid.
 const ROOM: usize = NUM_INPUTS.next_power_of_two();
-/// Trees that are asked side by side.
+/// Trees that are evaluated in parallel.
 const LANES: usize = 8;
 
-/// A tree: its questions, and what it adds by their answers.
+/// A tree: its questions, and the summand of each leaf.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::cost) struct SymmetricTree {
     /// Positions among the inputs.
     pub(in crate::cost) inputs: [u8; DEPTH],
-    /// An input above its threshold sets the level's bit.
+    /// An input above the threshold sets the level's bit.
     pub(in crate::cost) thresholds: [f32; DEPTH],
     pub(in crate::cost) leaves: [f32; LEAVES],
 }
@@ -24,13 +24,13 @@ pub(in crate::cost) struct SymmetricTree {
 /// A sum of symmetric trees.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::cost) struct SymmetricTrees {
-    /// What is known before the first tree.
+    /// Prediction before the first tree.
     pub(in crate::cost) base: f32,
     groups: Vec<Group>,
     len: usize,
 }
 
-/// Eight trees, level by level; those that are missing in the last group add 0.
+/// Eight trees, level by level. Missing trees of the last group add 0.
 #[derive(Clone, Debug, PartialEq)]
 struct Group {
     inputs: [[u8; LANES]; DEPTH],
@@ -59,7 +59,7 @@ impl SymmetricTrees {
         Self { base, groups: trees.chunks(LANES).map(group).collect(), len: trees.len() }
     }
 
-    /// How many trees.
+    /// Number of trees.
     pub(in crate::cost) fn len(&self) -> usize {
         self.len
     }

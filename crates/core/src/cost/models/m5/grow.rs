@@ -1,17 +1,17 @@
-//! Model trees.
+//! Growing and pruning of model trees.
 
 use super::linear::{Linear, Part, raised};
 use super::{PUBLISHED, Row};
 
-/// Fewer samples are not split, and no part has fewer than this over two.
+/// Nodes of fewer samples are not split, and no part has fewer than half of this.
 const LEAST_SPLIT: usize = 8;
-/// Samples whose targets vary by less than this part of all targets' standard deviation are not split.
+/// Nodes whose targets vary by less than this share of the standard deviation of all targets are not split.
 const FLAT: f64 = 0.05;
 
-/// A condition: an input, whether it is to be above, and what.
+/// A condition: an input, whether it must be above the threshold, and the threshold.
 pub(super) type Condition = (usize, bool, f64);
 
-/// A leaf of a pruned model tree, as a rule would have it.
+/// A leaf of a pruned model tree, with the conditions on its path.
 #[derive(Clone, Debug)]
 pub(super) struct Leaf {
     pub(super) conditions: Vec<Condition>,
@@ -19,7 +19,7 @@ pub(super) struct Leaf {
     pub(super) samples: usize,
 }
 
-/// A node with what is below it.
+/// A node and its subtree.
 struct Node {
     model: Linear,
     samples: usize,
@@ -33,7 +33,7 @@ struct Below {
     above: Box<Node>,
 }
 
-/// The leaf of `samples`' pruned tree that covers most of them; the first of those that cover as many.
+/// The leaf of the pruned tree of `samples` that covers most of them, the first of equal ones.
 pub(super) fn largest_leaf(samples: &mut [(Row, f64)]) -> Option<Leaf> {
     let spread = deviation(samples);
     let (root, _, _) = grow(samples, spread);
@@ -47,7 +47,7 @@ pub(super) fn largest_leaf(samples: &mut [(Row, f64)]) -> Option<Leaf> {
 }
 
 impl Node {
-    /// Gives every leaf to `visit`, its model smoothed by those of the nodes above.
+    /// Passes every leaf to `visit`. Its model is smoothed by those of the nodes above.
     fn leaves(&self, conditions: &mut Vec<Condition>, above: Option<&Linear>, visit: &mut dyn FnMut(Leaf)) {
         let model = above.map_or(self.model, |above| self.model.smoothed(above, self.samples));
         let Some(below) = &self.below else {
@@ -62,7 +62,7 @@ impl Node {
     }
 }
 
-/// The pruned tree of these samples, its expected error, and the inputs that it asks about.
+/// The pruned tree of these samples, its expected error, and the inputs that it reads.
 fn grow(samples: &mut [(Row, f64)], spread: f64) -> (Node, f64, Vec<usize>) {
     let whole = samples.len();
     let split = (whole >= LEAST_SPLIT && deviation(samples) > FLAT * spread).then(|| best_split(samples)).flatten();
@@ -83,9 +83,9 @@ fn grow(samples: &mut [(Row, f64)], spread: f64) -> (Node, f64, Vec<usize>) {
     let model = Linear::fit(samples, &asked);
     let own = model.expected_error(samples);
     let (n, low_n) = (whole as f64, cut as f64);
-    // A split is one number more.
+    // A split counts as one more number.
     let split_error = raised((low_n * low_error + (n - low_n) * high_error) / n, whole, 1);
-    // What differs by rounding alone is the same.
+    // Differences by rounding don't count.
     if own <= split_error + 1e-9 * spread {
         return (Node { model, samples: whole, below: None }, own, asked);
     }

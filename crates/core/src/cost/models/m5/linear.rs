@@ -1,4 +1,4 @@
-//! Linear models of a few inputs.
+//! Linear models of few inputs.
 
 use super::Row;
 
@@ -9,22 +9,21 @@ pub(super) struct Linear {
     pub(super) factors: Row,
 }
 
-/// Samples that a model is of: rows and targets.
+/// Samples of a model: rows and targets.
 pub(super) type Part<'a> = &'a [(Row, f64)];
 
 impl Linear {
-    /// What it says.
     pub(super) fn predict(&self, row: &Row) -> f64 {
         self.constant + self.factors.iter().zip(row).map(|(factor, value)| factor * value).sum::<f64>()
     }
 
-    /// How many numbers it has.
+    /// Number of fitted numbers.
     fn size(&self) -> usize {
         1 + self.factors.iter().filter(|&&factor| factor != 0.0).count()
     }
 
-    /// The model of `part` on these `inputs`; then, as long as the error that is expected on other samples falls, the input
-    /// that helps least is dropped.
+    /// Fits a model of `part` on these `inputs`. The least useful input is dropped while the expected error on other
+    /// samples falls.
     pub(super) fn fit(part: Part<'_>, inputs: &[usize]) -> Self {
         let mut inputs = inputs.to_vec();
         let mut best = least_squares(part, &inputs);
@@ -47,16 +46,16 @@ impl Linear {
         best
     }
 
-    /// The mean absolute error on `part`, raised as it will be on samples that it was not fitted to: by (n + v) / (n - v) for
-    /// v numbers fitted to n samples.
+    /// The mean absolute error on `part`, raised to the expected error on other samples: by (n + v) / (n - v) for v
+    /// numbers fitted to n samples.
     pub(super) fn expected_error(&self, part: Part<'_>) -> f64 {
         let error = part.iter().map(|(row, target)| (self.predict(row) - target).abs()).sum::<f64>();
         raised(error / part.len().max(1) as f64, part.len(), self.size())
     }
 
-    /// This model and `above`, the one of a node above it, weighed by the `samples` behind this one.
+    /// The mean of this model and `above`, that of a node above it, weighted by the `samples` behind this one.
     pub(super) fn smoothed(&self, above: &Self, samples: usize) -> Self {
-        /// So many samples' weight has the model above.
+        /// Weight of the model above, in samples.
         const SMOOTHING: f64 = 15.0;
         let n = samples as f64;
         let mixed = |own: f64, above: f64| (n * own + SMOOTHING * above) / (n + SMOOTHING);
@@ -67,13 +66,13 @@ impl Linear {
     }
 }
 
-/// An error on `samples`, raised for what `size` fitted numbers hide.
+/// Raises an error on `samples` by what fitting `size` numbers hides.
 pub(super) fn raised(error: f64, samples: usize, size: usize) -> f64 {
     let (n, v) = (samples as f64, size as f64);
     if samples > size { error * (n + v) / (n - v) } else { error * 10.0 }
 }
 
-/// The model of these inputs with the least sum of squared errors; inputs that say nothing new get no factor.
+/// The model of these inputs with the least sum of squared errors. Redundant inputs get no factor.
 fn least_squares(part: Part<'_>, inputs: &[usize]) -> Linear {
     let n = part.len().max(1) as f64;
     let mean = |value: &dyn Fn(&(Row, f64)) -> f64| part.iter().map(value).sum::<f64>() / n;
@@ -105,7 +104,7 @@ fn least_squares(part: Part<'_>, inputs: &[usize]) -> Linear {
     model
 }
 
-/// Solves equations whose last column is the right side; unknowns that depend on others are 0.
+/// Solves equations whose last column is the right side. Unknowns that depend on others are 0.
 fn solve(mut rows: Vec<Vec<f64>>) -> Vec<f64> {
     let size = rows.len();
     let mut row_of = vec![None; size];

@@ -1,4 +1,4 @@
-//! Rules: conditions with linear models, the first that holds speaks.
+//! Rules: conditions with linear models, of which the first that holds applies.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,14 +10,14 @@ use crate::cost::models::samples::Samples;
 use crate::cost::models::tree::FitError;
 use crate::cost::models::{FitOptions, Regression, US};
 
-/// The most rules of a file, and the most conditions of one.
+/// Maximum rules of a file, and maximum conditions of a rule.
 const MOST: usize = 10_000;
 
-/// Rules in order; the last has no condition.
+/// Rules in order. The last one has no condition.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::cost) struct Rules {
     rules: Vec<Rule>,
-    /// The least time of a sample: linear models know no bounds, and a query takes some time.
+    /// The shortest time of a sample, because linear models have no lower bound.
     least_us: f64,
 }
 
@@ -29,7 +29,7 @@ struct Rule {
 }
 
 impl Rules {
-    /// Rules of what the samples took.
+    /// Fits rules to the samples.
     fn fit(samples: &Samples) -> Self {
         let row = |inputs: &[f64; NUM_INPUTS]| PUBLISHED.map(|input| inputs[input]);
         let mut left: Vec<(Row, f64)> = samples.rows().iter().map(row).zip(samples.us().iter().copied()).collect();
@@ -43,7 +43,7 @@ impl Rules {
                 break;
             }
         }
-        // What is left for the last rule is everything else.
+        // The last rule covers everything else.
         if let Some(last) = rules.last_mut() {
             last.conditions.clear();
         }
@@ -76,7 +76,7 @@ impl Regression for Rules {
         (self.rules.len(), "rules")
     }
 
-    /// One rule a line.
+    /// The rules, one per line.
     fn words(&self) -> Option<String> {
         Some(self.rules.iter().map(Rule::words).collect::<Vec<_>>().join("\n"))
     }
@@ -90,7 +90,7 @@ impl Regression for Rules {
     }
 }
 
-/// Of conditions on one side of one input, only the strictest.
+/// The strictest conditions for each side of each input.
 fn merged(conditions: &[Condition]) -> Vec<Condition> {
     let mut kept: Vec<Condition> = Vec::new();
     for &(input, is_above, threshold) in conditions {
@@ -120,7 +120,7 @@ impl Rule {
     }
 }
 
-/// Rules as a file holds them.
+/// The file form of rules.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::cost) struct StoredRules {
@@ -133,7 +133,7 @@ pub(in crate::cost) struct StoredRules {
 struct StoredRule {
     conditions: Vec<StoredCondition>,
     constant_us: f64,
-    /// By published feature, in their order.
+    /// Factors of the published features, in order.
     factors_us: Row,
     samples: usize,
 }
@@ -142,7 +142,7 @@ struct StoredRule {
 #[serde(deny_unknown_fields)]
 struct StoredCondition {
     feature: String,
-    /// Whether the feature is to be above the threshold; else it is to be at most that.
+    /// Whether the feature must be above the threshold, or else at most the threshold.
     above: bool,
     threshold: f64,
 }
@@ -165,10 +165,7 @@ impl From<&Rules> for StoredRules {
 }
 
 impl StoredRules {
-    /// Checks the rules, which may ask about `features` only. `place` names them in errors.
-    ///
-    /// # Errors
-    /// The place of the rule that is wrong, and what is wrong with it.
+    /// Checks the rules, which may read `features` only. Errors name the wrong rule below `place`.
     fn check(&self, features: InputSet, place: &str) -> Result<Rules, String> {
         if !(self.least_us > 0.0 && self.least_us.is_finite()) {
             return Err(format!("{place}.least_us is {}, expected microseconds above 0", self.least_us));
@@ -205,7 +202,7 @@ impl StoredRule {
 mod tests {
     use super::*;
 
-    /// Two lines, and which of them holds is a matter of the number of terms.
+    /// Samples on two lines, of which the number of terms selects one.
     fn samples() -> Samples {
         let rows: Vec<Inputs> = (0..3000_u32)
             .map(|i| {

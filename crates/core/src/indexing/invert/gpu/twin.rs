@@ -1,4 +1,4 @@
-//! The kernels' twin on the host: the same text in, the same lists out, by other means.
+//! The kernels' twin on the host, which makes the same lists by other means.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,24 +16,24 @@ pub(super) enum Fault {
     Inverting(usize),
 }
 
-/// A device that there is not.
+/// A simulated device.
 #[derive(Debug)]
 pub(super) struct Twin {
     room: Room,
     memory: Vec<u8>,
     words: Vec<Vec<u8>>,
     numbers: HashMap<Vec<u8>, u32>,
-    /// The word and the document of each token.
+    /// Word and document of each token.
     tokens: Vec<(u32, u32)>,
     num_docs: u32,
-    /// Before the last piece.
+    /// Counts before the last piece.
     counts: Counts,
     fault: Option<Fault>,
     calls: [usize; 4],
 }
 
 impl Twin {
-    /// A device with room for such pieces, and a few of them.
+    /// A device with room for a few pieces of this size.
     pub(super) fn new(piece_bytes: usize, fault: Option<Fault>) -> Self {
         let room = Room {
             piece_bytes,
