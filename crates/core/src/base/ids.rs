@@ -16,7 +16,6 @@ macro_rules! id {
 
         impl $name {
             /// Position in an array.
-            #[must_use]
             pub fn index(self) -> usize {
                 self.0 as usize
             }

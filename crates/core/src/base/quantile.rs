@@ -18,13 +18,11 @@
 //! rank is their definition 1, interpolation their definition 7.
 
 /// The smallest of the ascending values that at least `share` of them do not exceed, or `None` if there are none.
-#[must_use]
 pub fn nearest_rank<T: Copy>(ascending: &[T], share: f64) -> Option<T> {
     ascending.get(rank(ascending.len(), share)).copied()
 }
 
 /// The [`nearest_rank`] of values in any order, which it reorders, in linear time.
-#[must_use]
 pub fn select_nearest_rank<T: Copy + Ord>(values: &mut [T], share: f64) -> Option<T> {
     let rank = rank(values.len(), share);
     (rank < values.len()).then(|| *values.select_nth_unstable(rank).1)
@@ -37,7 +35,6 @@ pub(crate) fn rank(count: usize, share: f64) -> usize {
 }
 
 /// The value in the middle, the lesser of two, or NaN if there is none.
-#[must_use]
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     nearest_rank(&values, 0.5).unwrap_or(f64::NAN)
@@ -48,7 +45,6 @@ pub fn median(mut values: Vec<f64>) -> f64 {
 /// This definition is for costs only. A query is profiled few times, and the nearest ranks of three times' quartiles
 /// would be the least and the greatest. The published workloads (`traces/`) and the errors in model files (`models/`)
 /// use it, and must be reproducible.
-#[must_use]
 pub fn interpolated(ascending: &[f64], share: f64) -> f64 {
     let Some(last) = ascending.len().checked_sub(1) else { return f64::NAN };
     let position = share * last as f64;
@@ -66,26 +62,22 @@ pub struct Times {
 
 impl Times {
     /// The durations `us`, in any order.
-    #[must_use]
     pub fn of(mut us: Vec<f64>) -> Self {
         us.sort_by(f64::total_cmp);
         Self { us }
     }
 
     /// Sum of the times.
-    #[must_use]
     pub fn sum_us(&self) -> f64 {
         self.us.iter().sum()
     }
 
     /// Mean of the times, or 0 if there are none.
-    #[must_use]
     pub fn mean_us(&self) -> f64 {
         self.sum_us() / (self.us.len().max(1)) as f64
     }
 
     /// The [`nearest_rank`] of the times at share `q`, or 0 if there are none.
-    #[must_use]
     pub fn quantile_us(&self, q: f64) -> f64 {
         nearest_rank(&self.us, q).unwrap_or(0.0)
     }

@@ -19,37 +19,31 @@ impl Nanos {
     pub const MAX: Self = Self(u64::MAX);
 
     /// Rounds `us` microseconds to the nearest nanosecond; negative and NaN give zero, too large saturates.
-    #[must_use]
     pub fn from_us(us: f64) -> Self {
         Self(rounded(us * 1e3))
     }
 
     /// Rounds `ms` milliseconds to the nearest nanosecond; negative and NaN give zero, too large saturates.
-    #[must_use]
     pub fn from_ms(ms: f64) -> Self {
         Self::from_us(ms * 1e3)
     }
 
     /// Rounds `s` seconds to the nearest nanosecond; negative and NaN give zero, too large saturates.
-    #[must_use]
     pub fn from_secs(s: f64) -> Self {
         Self::from_us(s * 1e6)
     }
 
     /// In microseconds.
-    #[must_use]
     pub fn as_us(self) -> f64 {
         self.0 as f64 / 1e3
     }
 
     /// In milliseconds.
-    #[must_use]
     pub fn as_ms(self) -> f64 {
         self.0 as f64 / 1e6
     }
 
     /// In seconds.
-    #[must_use]
     pub fn as_secs(self) -> f64 {
         self.0 as f64 / 1e9
     }

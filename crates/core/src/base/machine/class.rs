@@ -28,19 +28,16 @@ impl Class {
     const NAMES: [&'static str; Self::COUNT] = ["cpu", "gpu", "cpu2", "gpu2"];
 
     /// `cpu`, `gpu`, `cpu2` or `gpu2`, as in files and options.
-    #[must_use]
     pub fn name(self) -> &'static str {
         Self::NAMES[self.index()]
     }
 
     /// The class of this name.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|class| class.name() == name)
     }
 
     /// Position in an array by class.
-    #[must_use]
     #[inline]
     pub fn index(self) -> usize {
         // The remainder changes nothing, but shows the compiler that the index is in range.
@@ -48,7 +45,6 @@ impl Class {
     }
 
     /// Whether the class's processors are streams of GPUs.
-    #[must_use]
     pub fn is_gpu(self) -> bool {
         matches!(self, Self::GPU | Self::GPU2)
     }

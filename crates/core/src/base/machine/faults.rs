@@ -13,61 +13,33 @@
 //! A retired executor is never called again. A fallback has no fallback of its own. If it fails, the run ends with an
 //! error. If it hangs, a live run is given up after at least a minute ([`FaultPlan::lost_after`]).
 
-use std::fmt;
-
 use crate::base::ids::ProcessorId;
+use crate::base::named::named_enum;
 use crate::base::time::Nanos;
 
 /// Successive batches without memory after which a lane is retired.
 pub const PATIENCE: u32 = 3;
 
-/// A kind of fault of a lane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum FaultKind {
-    /// Calls fail.
-    Error,
-    /// Calls panic.
-    Panic,
-    /// Batches never end.
-    Hang,
-    /// Calls do nothing for a while.
-    Stall,
-    /// Calls find no memory for a while.
-    Memory,
+named_enum! {
+    /// A kind of fault of a lane.
+    pub enum FaultKind {
+        /// Calls fail.
+        Error = "error",
+        /// Calls panic.
+        Panic = "panic",
+        /// Batches never end.
+        Hang = "hang",
+        /// Calls do nothing for a while.
+        Stall = "stall",
+        /// Calls find no memory for a while.
+        Memory = "memory",
+    }
 }
 
 impl FaultKind {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Error, Self::Panic, Self::Hang, Self::Stall, Self::Memory];
-
-    /// Its name, as in files.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Panic => "panic",
-            Self::Hang => "hang",
-            Self::Stall => "stall",
-            Self::Memory => "memory",
-        }
-    }
-
-    /// The fault of this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-
     /// Whether the fault ends by itself.
-    #[must_use]
     pub fn passes(self) -> bool {
         matches!(self, Self::Stall | Self::Memory)
-    }
-}
-
-impl fmt::Display for FaultKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 
@@ -86,7 +58,6 @@ pub struct PlannedFault {
 
 impl PlannedFault {
     /// End of the fault.
-    #[must_use]
     pub fn end(&self) -> Nanos {
         if self.kind.passes() { self.at + self.lasts } else { Nanos::MAX }
     }
@@ -122,7 +93,6 @@ impl FaultPlan {
     const LOST_AFTER_WATCHDOGS: u64 = 10;
 
     /// A plan of these faults, which are sorted by time.
-    #[must_use]
     pub fn new(mut faults: Vec<PlannedFault>, watchdog: Nanos) -> Self {
         faults.sort_by_key(|fault| fault.at);
         let lost_after = Self::LOST_AFTER.max(Nanos(watchdog.0.saturating_mul(Self::LOST_AFTER_WATCHDOGS)));

@@ -26,7 +26,6 @@ pub struct Machine {
 
 impl Machine {
     /// A machine of `cpus` CPU workers followed by `gpus` GPUs of one stream each, every lane one batch deep.
-    #[must_use]
     pub fn new(cpus: usize, gpus: usize) -> Self {
         Self::default().with_cpus(cpus).with_gpus(gpus, 1, 1)
     }
@@ -70,7 +69,6 @@ impl Machine {
     ///
     /// # Panics
     /// If the machine has no such processor.
-    #[must_use]
     pub fn processor(&self, processor: ProcessorId) -> Processor {
         self.processors[processor.index()]
     }
@@ -79,7 +77,6 @@ impl Machine {
     ///
     /// # Panics
     /// If the machine has no such processor.
-    #[must_use]
     pub fn class(&self, processor: ProcessorId) -> Class {
         self.processors[processor.index()].class
     }
@@ -90,26 +87,22 @@ impl Machine {
     }
 
     /// Number of processors of `class`.
-    #[must_use]
     pub fn count(&self, class: Class) -> usize {
         self.counts[class]
     }
 
     /// Number of devices of the processors of `class`.
-    #[must_use]
     pub fn num_devices(&self, class: Class) -> usize {
         let devices = self.processors.iter().filter(|processor| processor.class == class);
         devices.map(|processor| processor.device.index() + 1).max().unwrap_or(0)
     }
 
     /// Number of processors.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.processors.len()
     }
 
     /// Whether there is no processor.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.processors.is_empty()
     }
