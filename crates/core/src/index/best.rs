@@ -7,7 +7,7 @@ const KEPT: usize = STORED_RANKS[STORED_RANKS.len() - 1];
 
 /// Collects the largest of the values offered to it.
 #[derive(Debug, Default)]
-pub(super) struct BestImpacts {
+pub(crate) struct BestImpacts {
     /// The largest values so far, and some former candidates. They are cut back to [`KEPT`] when there are twice as
     /// many.
     values: Vec<f32>,
@@ -16,13 +16,13 @@ pub(super) struct BestImpacts {
 }
 
 impl BestImpacts {
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.values.clear();
         self.floor = 0.0;
     }
 
     /// Offers a block of values; `largest` is their maximum.
-    pub(super) fn offer(&mut self, values: &[f32], largest: f32) {
+    pub(crate) fn offer(&mut self, values: &[f32], largest: f32) {
         if largest <= self.floor {
             return;
         }
@@ -35,7 +35,7 @@ impl BestImpacts {
     }
 
     /// The k-th largest value for each stored rank, or 0 if there are fewer values.
-    pub(super) fn kth_impacts(&mut self) -> [f32; STORED_RANKS.len()] {
+    pub(crate) fn kth_impacts(&mut self) -> [f32; STORED_RANKS.len()] {
         let mut kths = [0.0; STORED_RANKS.len()];
         let mut values = self.values.as_mut_slice();
         for (kth, rank) in kths.iter_mut().zip(STORED_RANKS).rev() {

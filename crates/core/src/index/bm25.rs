@@ -12,37 +12,23 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::named::named_enum;
+
 /// The largest impact in an index of impacts.
 pub const MAX_IMPACT: u32 = 255;
 
-/// The form of the inverse document frequency.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Idf {
-    /// ln(1 + (N - n + 0.5) / (n + 0.5)): always positive.
-    Plus,
-    /// The papers' form, ln((N - n + 0.5) / (n + 0.5)), bounded below by 1e-6: it is negative for terms in over half of
-    /// the documents.
-    Papers,
-    /// The constant 1, because the postings of an index of impacts contain the idf. Requires [`Bm25::IMPACTS`].
-    Impacts,
-}
-
-impl Idf {
-    /// The name, as in options and tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Plus => "plus",
-            Self::Papers => "papers",
-            Self::Impacts => "impacts",
-        }
-    }
-}
-
-impl std::fmt::Display for Idf {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
+named_enum! {
+    /// The form of the inverse document frequency.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Idf {
+        /// ln(1 + (N - n + 0.5) / (n + 0.5)): always positive.
+        Plus = "plus",
+        /// The papers' form, ln((N - n + 0.5) / (n + 0.5)), bounded below by 1e-6: it is negative for terms in over half of
+        /// the documents.
+        Papers = "papers",
+        /// The constant 1, because the postings of an index of impacts contain the idf. Requires [`Bm25::IMPACTS`].
+        Impacts = "impacts",
     }
 }
 
@@ -77,27 +63,23 @@ impl Bm25 {
     const MAX_IMPACT_COUNT: u32 = 1024;
 
     /// Upper bound of [`Bm25::max_impact`] for these parameters.
-    #[must_use]
     pub fn largest_impact(&self) -> f32 {
         let largest = if self.is_impacts() { MAX_IMPACT as f32 / self.k1 } else { 1.0 };
         largest * Self::LARGEST_IMPACT
     }
 
     /// Whether these are [`Bm25::IMPACTS`].
-    #[must_use]
     pub fn is_impacts(&self) -> bool {
         self.idf == Idf::Impacts
     }
 
     /// How often a query names the term whose weight under [`Bm25::IMPACTS`] is given.
-    #[must_use]
     #[inline]
     pub fn impact_count(weight: f32) -> u32 {
         (weight / Self::IMPACTS.k1) as u32
     }
 
     /// A term's weight `qtf · idf · (k1 + 1)`, computed in double precision and rounded once. It is positive.
-    #[must_use]
     pub fn weight(&self, num_docs: u32, doc_freq: u32, qtf: u32) -> f32 {
         let (n, df) = (f64::from(num_docs), f64::from(doc_freq));
         let odds = (n - df + 0.5) / (df + 0.5);
@@ -113,7 +95,6 @@ impl Bm25 {
     /// A document's norm: `k1 · (1 - b + b · length / average)`, in double precision and rounded once.
     ///
     /// `average_length` is the collection's. A collection of empty documents has the norm `k1 · (1 - b)`.
-    #[must_use]
     pub fn norm(&self, length: u32, average_length: f64) -> f32 {
         let relative = if average_length > 0.0 { f64::from(length) / average_length } else { 0.0 };
         let (k1, b) = (f64::from(self.k1), f64::from(self.b));
@@ -121,7 +102,6 @@ impl Bm25 {
     }
 
     /// The contribution of one posting to a document's score.
-    #[must_use]
     #[inline]
     pub fn score(weight: f32, tf: u32, norm: f32) -> f32 {
         let tf = tf as f32;
@@ -147,7 +127,6 @@ impl Bm25 {
 
     /// Upper bound of `tf / (tf + norm)` over these postings that survives rounding. For every weight, [`Bm25::score`]
     /// of each posting is at most `weight * max_impact`, both in single precision.
-    #[must_use]
     pub fn max_impact(postings: impl IntoIterator<Item = (u32, f32)>) -> f32 {
         postings.into_iter().map(|(tf, norm)| Self::score(1.0, tf, norm)).fold(0.0, f32::max) * Self::LARGEST_IMPACT
     }
@@ -158,10 +137,9 @@ impl Bm25 {
     /// unit. Eight units cover these errors, upwards for upper bounds and downwards for lower ones.
     pub const LARGEST_IMPACT: f32 = 1.0 + 8.0 * f32::EPSILON;
     /// Factor that turns an impact into a lower bound that survives rounding.
-    pub(super) const LOWER_BOUND: f32 = 1.0 - 8.0 * f32::EPSILON;
+    pub(crate) const LOWER_BOUND: f32 = 1.0 - 8.0 * f32::EPSILON;
 
     /// The norms of all documents in order, as executors and GPUs use them.
-    #[must_use]
     pub fn norms(&self, lengths: &[u32], average_length: f64) -> Vec<f32> {
         lengths.iter().map(|&length| self.norm(length, average_length)).collect()
     }

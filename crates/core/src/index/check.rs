@@ -7,18 +7,19 @@
 use rayon::prelude::*;
 
 use super::BLOCK_LEN;
-use super::directory::{BlockEntry, ListPlace, LongList, TermSlot};
+use super::device::ListSections;
+use super::directory::{ListPlace, TermSlot};
 use super::encode::ROW_WORDS;
 use super::layout::{
     BYTE_ORDER_MARK, FileHeader, HEADER_BYTES, MAGIC, SECTION_ALIGNMENT, Section, VERSION, WHOLE_DICTIONARY_VERSION,
     section_checksum,
 };
 use super::list::{Block, Blocks, short_run};
-use super::packed::{Code, ColumnCode, FullBlock, Run, SLACK_BYTES};
+use super::packed::{SLACK_BYTES, column::ColumnCode, full::FullBlock, patch::Code, run::Run};
 use super::probe::ProbeShape;
 
 /// Returns the file's header if magic number, version, section table and checksums are valid.
-pub(super) fn check_file(bytes: &[u8]) -> Result<FileHeader, String> {
+pub(crate) fn check_file(bytes: &[u8]) -> Result<FileHeader, String> {
     let magic_len = bytes.len().min(MAGIC.len());
     if bytes[..magic_len] != MAGIC[..magic_len] {
         return Err("not a Tandem index (its first bytes differ)".into());
@@ -50,6 +51,9 @@ pub(super) fn check_file(bytes: &[u8]) -> Result<FileHeader, String> {
             _ => return Err(format!("damaged: section `{}` is out of place", section.name())),
         };
         let (start, stop) = (entry.offset as usize, (entry.offset + entry.len) as usize);
+        if !entry.len.is_multiple_of(section.item_bytes()) {
+            return Err(format!("damaged: section `{}` holds no whole number of items", section.name()));
+        }
         if section_checksum(&bytes[start..stop]) != entry.checksum {
             return Err(format!("damaged: the checksum of section `{}` differs", section.name()));
         }
@@ -63,20 +67,9 @@ pub(super) fn check_file(bytes: &[u8]) -> Result<FileHeader, String> {
     Ok(header)
 }
 
-/// The sections that hold lists.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Lists<'a> {
-    pub(super) payload: &'a [u32],
-    pub(super) last_docs: &'a [u32],
-    pub(super) blocks: &'a [BlockEntry],
-    pub(super) long_lists: &'a [LongList],
-    pub(super) short_lists: &'a [u8],
-    pub(super) slots: &'a [TermSlot],
-}
-
 /// Checks all lists on all threads. Each list must be inside its section, long lists must be contiguous, and terms and
 /// postings must be as many as in the header.
-pub(super) fn check_lists(header: &FileHeader, lists: Lists<'_>) -> Result<(), String> {
+pub(crate) fn check_lists(header: &FileHeader, lists: ListSections<'_>) -> Result<(), String> {
     if lists.slots.len() != header.num_terms as usize || lists.slots.is_empty() {
         return Err("damaged: the number of terms differs from the header's".into());
     }
@@ -86,15 +79,14 @@ pub(super) fn check_lists(header: &FileHeader, lists: Lists<'_>) -> Result<(), S
     if lists.blocks.len() != lists.last_docs.len() {
         return Err("damaged: the number of blocks differs from that of last documents".into());
     }
-    let bad =
-        (0..lists.long_lists.len()).into_par_iter().find_first(|&number| !lists.is_long_good(number, header.num_docs));
+    let bad = (0..lists.long_lists.len()).into_par_iter().find_first(|&number| !lists.is_long_good(number));
     if let Some(number) = bad {
         return Err(format!("damaged: long list {number} is inconsistent"));
     }
     let postings = (0..lists.slots.len())
         .into_par_iter()
         .with_min_len(1024)
-        .map(|term| lists.postings_of(term, header.num_docs).ok_or(term))
+        .map(|term| lists.postings_of(term).ok_or(term))
         .try_reduce(|| 0, |a, b| Ok(a + b));
     match postings {
         Err(term) => Err(format!("damaged: list {term} is inconsistent")),
@@ -105,23 +97,24 @@ pub(super) fn check_lists(header: &FileHeader, lists: Lists<'_>) -> Result<(), S
     }
 }
 
-impl Lists<'_> {
+impl ListSections<'_> {
     /// The postings of a term, or `None` if its list is inconsistent.
-    fn postings_of(&self, term: usize, num_docs: u32) -> Option<u64> {
-        match self.slots[term].place() {
-            ListPlace::Single(doc) => (doc < num_docs).then_some(1),
+    fn postings_of(&self, term: usize) -> Option<u64> {
+        match bytemuck::cast::<u32, TermSlot>(self.slots[term]).place() {
+            ListPlace::Single(doc) => (doc < self.num_docs).then_some(1),
             ListPlace::Short(byte) => {
-                let run = short_run(self.short_lists, byte)?;
-                let rest = &self.short_lists[byte as usize..];
-                (run.len > 0 && is_run_good(&run, rest.len() * 8, 0, num_docs, None)).then_some(run.len as u64)
+                let bytes: &[u8] = bytemuck::cast_slice(self.short_lists);
+                let run = short_run(bytes, byte)?;
+                let bits = (bytes.len() - byte as usize) * 8;
+                (run.len > 0 && is_run_good(&run, bits, 0, self.num_docs, None)).then_some(run.len as u64)
             }
             ListPlace::Long(number) => self.long_lists.get(number as usize).map(|list| u64::from(list.doc_freq)),
         }
     }
 
     /// Whether a long list and its parts begin where the previous ones end.
-    fn is_long_good(&self, number: usize, num_docs: u32) -> bool {
-        let list = &self.long_lists[number];
+    fn is_long_good(&self, number: usize) -> bool {
+        let (list, num_docs) = (&self.long_lists[number], self.num_docs);
         let payload_end = self.payload.len() as u64 - SLACK_BYTES as u64 / 4;
         let (next_block, next_word) = self
             .long_lists

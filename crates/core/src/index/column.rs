@@ -16,7 +16,7 @@ const READ_BYTES: usize = 1 << 20;
 
 /// A column that grows at its end and is read once from its beginning.
 #[derive(Debug)]
-pub(super) struct Column {
+pub(crate) struct SpillingColumn {
     folder: PathBuf,
     /// Limit of the bytes in memory.
     most_bytes: usize,
@@ -26,28 +26,28 @@ pub(super) struct Column {
     file_bytes: u64,
 }
 
-impl Column {
+impl SpillingColumn {
     /// A column that keeps `most_bytes` in memory and the rest in `folder`.
-    pub(super) fn new(folder: &Path, most_bytes: usize) -> Self {
+    pub(crate) fn new(folder: &Path, most_bytes: usize) -> Self {
         Self { folder: folder.to_owned(), most_bytes, memory: Vec::new(), file: None, file_bytes: 0 }
     }
 
-    pub(super) fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.file_bytes + self.memory.len() as u64
     }
 
-    pub(super) fn most_bytes(&self) -> usize {
+    pub(crate) fn most_bytes(&self) -> usize {
         self.most_bytes
     }
 
     /// Changes the limit of the bytes in memory.
-    pub(super) fn limit(&mut self, most_bytes: usize) {
+    pub(crate) fn limit(&mut self, most_bytes: usize) {
         self.most_bytes = most_bytes;
     }
 
     /// Appends items in their stored form.
     #[inline]
-    pub(super) fn extend<T: Pod>(&mut self, items: &[T]) -> io::Result<()> {
+    pub(crate) fn extend<T: Pod>(&mut self, items: &[T]) -> io::Result<()> {
         let bytes: &[u8] = bytemuck::cast_slice(items);
         if self.memory.len() + bytes.len() > self.most_bytes && !self.memory.is_empty() {
             self.spill()?;
@@ -57,7 +57,7 @@ impl Column {
     }
 
     /// Passes all bytes to `visit` in order, piece by piece.
-    pub(super) fn read(self, mut visit: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    pub(crate) fn read(self, mut visit: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         if let Some(file) = &self.file {
             let mut piece = vec![0; READ_BYTES];
             let mut at = 0;
@@ -96,7 +96,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let items: Vec<u32> = (0..700_000).collect();
         for most_bytes in [0, 1, 4_000, 1 << 20, usize::MAX] {
-            let mut column = Column::new(dir.path(), most_bytes);
+            let mut column = SpillingColumn::new(dir.path(), most_bytes);
             for (number, items) in items.chunks(999).enumerate() {
                 column.extend(items).unwrap();
                 assert!(column.memory.len() <= most_bytes.max(4 * 999), "{most_bytes} bytes");
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_takes_no_file_is_told() {
-        let mut column = Column::new(Path::new("/proc"), 0);
+        let mut column = SpillingColumn::new(Path::new("/proc"), 0);
         column.extend(&[1_u8]).unwrap();
         assert!(column.extend(&[1_u8]).is_err());
     }

@@ -23,7 +23,7 @@ use fst::Streamer;
 use memmap2::Mmap;
 use rayon::prelude::*;
 
-use super::column::Column;
+use super::column::SpillingColumn;
 
 /// Terms of a part. The last part may have fewer.
 const PART_TERMS: usize = 1 << 16;
@@ -34,9 +34,9 @@ const ROW_BYTES: usize = size_of::<u64>();
 
 /// A range of the mapped file that shares ownership of the mapping.
 #[derive(Clone, Debug)]
-pub(super) struct MappedBytes {
-    pub(super) map: Arc<Mmap>,
-    pub(super) range: Range<usize>,
+pub(crate) struct MappedBytes {
+    pub(crate) map: Arc<Mmap>,
+    pub(crate) range: Range<usize>,
 }
 
 impl AsRef<[u8]> for MappedBytes {
@@ -47,27 +47,27 @@ impl AsRef<[u8]> for MappedBytes {
 
 /// The dictionary of an open index.
 #[derive(Debug)]
-pub(super) struct Dictionary {
+pub(crate) struct Dictionary {
     /// At least one part.
-    parts: Vec<Part>,
+    parts: Vec<DictionaryPart>,
     num_terms: u32,
 }
 
-struct Part {
+struct DictionaryPart {
     first_term: Vec<u8>,
     first_rank: u32,
     ranks: fst::Map<MappedBytes>,
 }
 
-impl fmt::Debug for Part {
+impl fmt::Debug for DictionaryPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Part").field("first_rank", &self.first_rank).finish_non_exhaustive()
+        f.debug_struct("DictionaryPart").field("first_rank", &self.first_rank).finish_non_exhaustive()
     }
 }
 
 impl Dictionary {
     /// Opens the dictionary of `num_terms` terms in this section; the error says what is damaged.
-    pub(super) fn open(section: &MappedBytes, num_terms: u32) -> Result<Self, String> {
+    pub(crate) fn open(section: &MappedBytes, num_terms: u32) -> Result<Self, String> {
         let num_parts = (num_terms as usize).div_ceil(PART_TERMS);
         let table = section.as_ref().get(..num_parts * ROW_BYTES).ok_or("the table of parts is cut short")?;
         let mut start = table.len();
@@ -87,7 +87,7 @@ impl Dictionary {
     }
 
     /// Opens a dictionary of format 2, which is one map.
-    pub(super) fn open_whole(section: &MappedBytes, num_terms: u32) -> Result<Self, String> {
+    pub(crate) fn open_whole(section: &MappedBytes, num_terms: u32) -> Result<Self, String> {
         Self::of_parts(section, std::slice::from_ref(&(0..section.range.len())), num_terms)
     }
 
@@ -98,9 +98,9 @@ impl Dictionary {
             // The map has a checksum of its own, so walking it is safe.
             ranks.as_fst().verify()?;
             let first_term = ranks.stream().next().map(|(term, _)| term.to_vec()).unwrap_or_default();
-            Ok(Part { first_term, first_rank: 0, ranks })
+            Ok(DictionaryPart { first_term, first_rank: 0, ranks })
         };
-        let parts: Result<Vec<Part>, fst::Error> = places.par_iter().map(open).collect();
+        let parts: Result<Vec<DictionaryPart>, fst::Error> = places.par_iter().map(open).collect();
         let mut parts = parts.map_err(|e| e.to_string())?;
         let mut next = 0;
         for (number, part) in parts.iter_mut().enumerate() {
@@ -118,7 +118,7 @@ impl Dictionary {
     }
 
     /// The rank of `term` if it is in the dictionary.
-    pub(super) fn rank(&self, term: &str) -> Option<u32> {
+    pub(crate) fn rank(&self, term: &str) -> Option<u32> {
         let after = self.parts.partition_point(|part| part.first_term.as_slice() <= term.as_bytes());
         let part = &self.parts[after.checked_sub(1)?];
         let rank = part.ranks.get(term)?.checked_add(part.first_rank.into())?;
@@ -126,7 +126,7 @@ impl Dictionary {
     }
 
     /// The term of this rank, or nothing if there is none.
-    pub(super) fn term(&self, rank: u32) -> Vec<u8> {
+    pub(crate) fn term(&self, rank: u32) -> Vec<u8> {
         let after = self.parts.partition_point(|part| part.first_rank <= rank);
         let part = &self.parts[after.saturating_sub(1)];
         // Ranks ascend with the terms, as finding a key by its value requires.
@@ -134,7 +134,7 @@ impl Dictionary {
     }
 
     /// Visits all terms with their ranks in order, up to the first error of `visit`.
-    pub(super) fn for_each<E>(&self, mut visit: impl FnMut(&[u8], u32) -> Result<(), E>) -> Result<(), E> {
+    pub(crate) fn for_each<E>(&self, mut visit: impl FnMut(&[u8], u32) -> Result<(), E>) -> Result<(), E> {
         for part in &self.parts {
             let mut terms = part.ranks.stream();
             while let Some((term, rank)) = terms.next() {
@@ -166,14 +166,14 @@ impl Terms {
 
 /// Builds a dictionary from terms in ascending order.
 #[derive(Debug)]
-pub(super) struct DictionaryWriter {
+pub(crate) struct DictionaryWriter {
     terms: Terms,
     /// Number of full parts, which threads build.
     num_parts: usize,
     /// Threads that start with the first full part.
     builders: Option<Builders>,
     /// Built parts in order.
-    built: Column,
+    built: SpillingColumn,
     /// End of each built part.
     ends: Vec<u64>,
     /// Parts that were built before one of their predecessors.
@@ -182,24 +182,24 @@ pub(super) struct DictionaryWriter {
 
 impl DictionaryWriter {
     /// A writer whose parts wait in `folder` beyond the memory limit.
-    pub(super) fn new(folder: &Path) -> Self {
+    pub(crate) fn new(folder: &Path) -> Self {
         Self {
             terms: Terms::default(),
             num_parts: 0,
             builders: None,
-            built: Column::new(folder, usize::MAX),
+            built: SpillingColumn::new(folder, usize::MAX),
             ends: Vec::new(),
             early: BTreeMap::new(),
         }
     }
 
     /// Limits the bytes of parts in memory.
-    pub(super) fn limit(&mut self, most_bytes: usize) {
+    pub(crate) fn limit(&mut self, most_bytes: usize) {
         self.built.limit(most_bytes);
     }
 
     /// Adds the next term.
-    pub(super) fn push(&mut self, term: &[u8]) -> io::Result<()> {
+    pub(crate) fn push(&mut self, term: &[u8]) -> io::Result<()> {
         if self.terms.ends.len() == PART_TERMS {
             self.build()?;
         }
@@ -232,7 +232,7 @@ impl DictionaryWriter {
     }
 
     /// Waits for all parts and passes the section to `visit`, piece by piece.
-    pub(super) fn finish(mut self, mut visit: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    pub(crate) fn finish(mut self, mut visit: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         let last = (self.num_parts, self.terms.build());
         if let Some(Builders { to_threads, from_threads, threads }) = self.builders.take() {
             drop(to_threads);

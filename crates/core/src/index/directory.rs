@@ -2,16 +2,16 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::packed::{Code, ColumnCode};
+use super::packed::{column::ColumnCode, patch::Code};
 
 /// Place of a term's list, as stored in four bytes. The two highest bits give the kind of the list.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(transparent)]
-pub(super) struct TermSlot(u32);
+pub(crate) struct TermSlot(u32);
 
 /// A [`TermSlot`], unpacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ListPlace {
+pub(crate) enum ListPlace {
     /// The list is this document, with frequency 1. Stored with a high bit of 0.
     Single(u32),
     /// The list begins at this byte of the section of short lists. The highest bits are 10.
@@ -22,9 +22,9 @@ pub(super) enum ListPlace {
 
 impl TermSlot {
     /// Exclusive bound of bytes of short lists and of numbers of long lists.
-    pub(super) const LIMIT: usize = 1 << 30;
+    pub(crate) const LIMIT: usize = 1 << 30;
 
-    pub(super) fn new(place: ListPlace) -> Self {
+    pub(crate) fn new(place: ListPlace) -> Self {
         match place {
             ListPlace::Single(doc) => Self(doc),
             ListPlace::Short(byte) => Self(0b10 << 30 | byte),
@@ -33,7 +33,7 @@ impl TermSlot {
     }
 
     #[inline]
-    pub(super) fn place(self) -> ListPlace {
+    pub(crate) fn place(self) -> ListPlace {
         let low = self.0 & (Self::LIMIT as u32 - 1);
         match self.0 >> 30 {
             0b10 => ListPlace::Short(low),
@@ -44,7 +44,7 @@ impl TermSlot {
 }
 
 /// Ranks k of the stored k-th best impacts.
-pub(super) const STORED_RANKS: [usize; 3] = [10, 100, 1000];
+pub(crate) const STORED_RANKS: [usize; 3] = [10, 100, 1000];
 
 /// A list of at least 128 postings, as stored in 40 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
@@ -85,54 +85,54 @@ const MAX_FREQS_AT: usize = (1 << 10) - 1;
 
 impl BlockEntry {
     /// A full block whose bound is not set yet.
-    pub(super) fn full(byte: u32, codes: (ColumnCode, ColumnCode), freqs_at: usize) -> Self {
+    pub(crate) fn full(byte: u32, codes: (ColumnCode, ColumnCode), freqs_at: usize) -> Self {
         assert!(freqs_at <= MAX_FREQS_AT, "{freqs_at} bytes of documents");
         let codes = codes.0.stored() | codes.1.stored() << ColumnCode::BITS;
         Self { byte, packing: codes | (freqs_at as u32) << FREQS_AT_SHIFT }
     }
 
     /// The partial block at the end of a list, whose bound is not set yet.
-    pub(super) fn run(byte: u32, codes: (Code, Code)) -> Self {
+    pub(crate) fn run(byte: u32, codes: (Code, Code)) -> Self {
         Self { byte, packing: codes.0.stored() | codes.1.stored() << ColumnCode::BITS }
     }
 
     /// Sets the bound of the impacts, which must not be set yet.
-    pub(super) fn with_impact(self, impact: u8) -> Self {
+    pub(crate) fn with_impact(self, impact: u8) -> Self {
         Self { packing: self.packing | u32::from(impact) << 24, ..self }
     }
 
     /// Codes of a full block's documents and frequencies.
     #[inline]
-    pub(super) fn column_codes(self) -> (ColumnCode, ColumnCode) {
+    pub(crate) fn column_codes(self) -> (ColumnCode, ColumnCode) {
         (ColumnCode::from_stored(self.packing), ColumnCode::from_stored(self.packing >> ColumnCode::BITS))
     }
 
     /// Codes of a partial block's documents and frequencies.
     #[inline]
-    pub(super) fn run_codes(self) -> (Code, Code) {
+    pub(crate) fn run_codes(self) -> (Code, Code) {
         (Code::from_stored(self.packing), Code::from_stored(self.packing >> ColumnCode::BITS))
     }
 
     /// Bytes of a full block's documents.
     #[inline]
-    pub(super) fn freqs_at(self) -> usize {
+    pub(crate) fn freqs_at(self) -> usize {
         (self.packing >> FREQS_AT_SHIFT) as usize & MAX_FREQS_AT
     }
 
     #[inline]
-    pub(super) fn impact(self) -> u8 {
+    pub(crate) fn impact(self) -> u8 {
         (self.packing >> 24) as u8
     }
 }
 
 /// Decodes a bound of impacts: `(byte + 1) / 256` of `whole`.
 #[inline]
-pub(super) fn impact_bound(byte: u8, whole: f32) -> f32 {
+pub(crate) fn impact_bound(byte: u8, whole: f32) -> f32 {
     whole * ((f32::from(byte) + 1.0) / 256.0)
 }
 
 /// The smallest byte whose bound is at least `impact`, which is at most `whole`.
-pub(super) fn impact_byte(impact: f32, whole: f32) -> u8 {
+pub(crate) fn impact_byte(impact: f32, whole: f32) -> u8 {
     // The quotient is rounded, so the search begins one lower. The cast saturates, and NaN becomes 0.
     let mut byte = ((impact / whole * 256.0).ceil() as u8).saturating_sub(2);
     while impact_bound(byte, whole) < impact && byte < u8::MAX {

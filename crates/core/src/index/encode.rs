@@ -6,18 +6,20 @@
 
 use std::sync::Arc;
 
+use super::BLOCK_LEN;
 use super::best::BestImpacts;
+use super::bm25::Bm25;
 use super::directory::{BlockEntry, ListPlace, LongList, TermSlot, impact_byte};
-use super::packed::{BitWriter, Code, PackedRun, encode_full};
+use super::error::IndexError;
+use super::packed::{bits::BitWriter, full::encode_full, patch::Code, run::PackedRun};
 use super::probe::{ProbeBuilder, has_probe};
-use super::{BLOCK_LEN, Bm25, IndexError};
 
 /// Words of a row. Lists and probe forms take whole rows.
-pub(super) const ROW_WORDS: usize = 4;
+pub(crate) const ROW_WORDS: usize = 4;
 /// Bits of a short list's number of postings.
-pub(super) const SHORT_LEN_BITS: u32 = 7;
+pub(crate) const SHORT_LEN_BITS: u32 = 7;
 /// Bits of a short list's header.
-pub(super) const SHORT_HEAD_BITS: u32 = SHORT_LEN_BITS + 2 * Code::BITS + 8;
+pub(crate) const SHORT_HEAD_BITS: u32 = SHORT_LEN_BITS + 2 * Code::BITS + 8;
 
 /// Packed lists of a range of the vocabulary, ready to be appended to an index.
 #[derive(Debug, Default)]
@@ -27,38 +29,35 @@ pub struct EncodedLists {
     /// Where each term ends in `text`.
     text_ends: Vec<usize>,
     /// One slot per term. Places count from the start of this chunk.
-    pub(super) slots: Vec<TermSlot>,
-    pub(super) short_lists: Vec<u8>,
+    pub(crate) slots: Vec<TermSlot>,
+    pub(crate) short_lists: Vec<u8>,
     /// Payload words and blocks count from the start of this chunk.
-    pub(super) long_lists: Vec<LongList>,
-    pub(super) last_docs: Vec<u32>,
-    pub(super) blocks: Vec<BlockEntry>,
-    pub(super) payload: Vec<u32>,
-    pub(super) num_postings: u64,
+    pub(crate) long_lists: Vec<LongList>,
+    pub(crate) last_docs: Vec<u32>,
+    pub(crate) blocks: Vec<BlockEntry>,
+    pub(crate) payload: Vec<u32>,
+    pub(crate) num_postings: u64,
 }
 
 impl EncodedLists {
     /// Number of lists in the chunk.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
     /// Whether there is no list.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
     /// Approximate bytes in memory.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         let lists = self.slots.len() * 12 + self.short_lists.len() + self.long_lists.len() * size_of::<LongList>();
         self.text.len() + lists + self.blocks.len() * 12 + self.payload.len() * 4
     }
 
     /// The term at `position` in the chunk.
-    pub(super) fn term(&self, position: usize) -> &[u8] {
+    pub(crate) fn term(&self, position: usize) -> &[u8] {
         let start = position.checked_sub(1).map_or(0, |before| self.text_ends[before]);
         &self.text[start..self.text_ends[position]]
     }
@@ -94,7 +93,6 @@ const KEPT_BYTES: usize = 1 << 20;
 
 impl ListEncoder {
     /// An encoder for the documents with these BM25 norms ([`IndexWriter::norms`](super::IndexWriter::norms)).
-    #[must_use]
     pub fn new(norms: Arc<[f32]>) -> Self {
         Self {
             norms,
@@ -184,14 +182,7 @@ impl ListEncoder {
         let place = ListPlace::Short(below_limit(out.len(), "bytes of short lists")?);
         let norms = docs.iter().map(|&doc| self.norms[doc as usize]);
         let max_impact = Bm25::max_impact(freqs.iter().copied().zip(norms));
-        let run = PackedRun::new(u32::MAX, docs, freqs);
-        let mut writer = BitWriter::new(out);
-        writer.write(docs.len() as u32, SHORT_LEN_BITS);
-        writer.write(run.doc_code.stored(), Code::BITS);
-        writer.write(run.freq_code.stored(), Code::BITS);
-        writer.write(u32::from(impact_byte(max_impact, Bm25::LARGEST_IMPACT)), 8);
-        run.write(&mut writer);
-        writer.finish();
+        pack_short(docs, freqs, impact_byte(max_impact, Bm25::LARGEST_IMPACT), out);
         Ok(place)
     }
 
@@ -227,22 +218,10 @@ impl ListEncoder {
     ) -> Result<(), IndexError> {
         self.score_block(docs, freqs);
         let Self { lists, block_bytes: bytes, .. } = self;
-        let byte = u32::try_from(bytes.len())
-            .map_err(|_| IndexError::Collection("a list takes 4 GiB at most (split the collection)".to_owned()))?;
-        let base = last_doc.unwrap_or(u32::MAX);
-        lists.blocks.push(match (docs.try_into(), freqs.try_into()) {
-            (Ok(docs), Ok(freqs)) => {
-                let (doc_code, freq_code, freqs_at) = encode_full(base, docs, freqs, bytes);
-                BlockEntry::full(byte, (doc_code, freq_code), freqs_at)
-            }
-            _ => {
-                let run = PackedRun::new(base, docs, freqs);
-                let mut writer = BitWriter::new(bytes);
-                run.write(&mut writer);
-                writer.finish();
-                BlockEntry::run(byte, (run.doc_code, run.freq_code))
-            }
-        });
+        if u32::try_from(bytes.len()).is_err() {
+            return Err(IndexError::Collection("a list takes 4 GiB at most (split the collection)".to_owned()));
+        }
+        lists.blocks.push(pack_block(last_doc.unwrap_or(u32::MAX), docs, freqs, bytes));
         lists.last_docs.push(docs[docs.len() - 1]);
         if collects_probe {
             self.probe.push(docs, freqs);
@@ -298,13 +277,11 @@ impl ListEncoder {
     }
 
     /// Bytes packed so far, which tell when to [`take`](Self::take) them.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.lists.bytes()
     }
 
     /// Returns the lists packed so far. The next term starts a new chunk.
-    #[must_use]
     pub fn take(&mut self) -> EncodedLists {
         std::mem::take(&mut self.lists)
     }
@@ -347,6 +324,32 @@ impl ListEncoder {
         }
         Ok(())
     }
+}
+
+/// Appends the block after document `base` to a list's packed blocks. The bound of its impacts is not set yet.
+pub(crate) fn pack_block(base: u32, docs: &[u32], freqs: &[u32], bytes: &mut Vec<u8>) -> BlockEntry {
+    let byte = bytes.len() as u32;
+    if let (Ok(docs), Ok(freqs)) = (docs.try_into(), freqs.try_into()) {
+        let (doc_code, freq_code, freqs_at) = encode_full(base, docs, freqs, bytes);
+        return BlockEntry::full(byte, (doc_code, freq_code), freqs_at);
+    }
+    let run = PackedRun::new(base, docs, freqs);
+    let mut writer = BitWriter::new(bytes);
+    run.write(&mut writer);
+    writer.finish();
+    BlockEntry::run(byte, (run.doc_code, run.freq_code))
+}
+
+/// Appends a short list with its header, in which `impact` is the bound of the impacts.
+pub(crate) fn pack_short(docs: &[u32], freqs: &[u32], impact: u8, bytes: &mut Vec<u8>) {
+    let run = PackedRun::new(u32::MAX, docs, freqs);
+    let mut writer = BitWriter::new(bytes);
+    writer.write(docs.len() as u32, SHORT_LEN_BITS);
+    writer.write(run.doc_code.stored(), Code::BITS);
+    writer.write(run.freq_code.stored(), Code::BITS);
+    writer.write(u32::from(impact), SHORT_HEAD_BITS - SHORT_LEN_BITS - 2 * Code::BITS);
+    run.write(&mut writer);
+    writer.finish();
 }
 
 /// State of a long list that has begun.

@@ -13,13 +13,16 @@ use bytemuck::Pod;
 use memmap2::Mmap;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::check::{Lists, check_file, check_lists};
+use super::BLOCK_LEN;
+use super::bm25::{Bm25, Idf};
+use super::check::{check_file, check_lists};
 use super::dictionary::{Dictionary, MappedBytes};
 use super::directory::{BlockEntry, ListPlace, LongList, TermSlot};
+use super::error::IndexError;
 use super::layout::{FILE_NAME, FileHeader, Section, WHOLE_DICTIONARY_VERSION};
-use super::list::{Blocks, short_bound, short_run};
-use super::packed::Run;
-use super::{BLOCK_LEN, Bm25, Idf, IndexBuilder, IndexError, PostingList};
+use super::list::{Blocks, PostingList, short_bound, short_run};
+use super::packed::run::Run;
+use super::writer::IndexBuilder;
 use crate::base::ids::{DocId, TermId};
 use crate::base::prefetch::prefetch;
 
@@ -118,25 +121,17 @@ impl Index {
         let bm25 = Bm25 { k1: header.k1, b: header.b, idf };
         let index = Self { map, header, dictionary, bm25, tokenizer };
         index.bm25.check().map_err(|what| format!("damaged: {what}"))?;
-        let lists = Lists {
-            payload: index.items(Section::Payload)?,
-            last_docs: index.items(Section::LastDocs)?,
-            blocks: index.items(Section::Blocks)?,
-            long_lists: index.items(Section::LongLists)?,
-            short_lists: bytemuck::cast_slice(index.items::<u32>(Section::ShortLists)?),
-            slots: index.items(Section::Terms)?,
-        };
         index.check_documents()?;
-        check_lists(&header, lists)?;
+        check_lists(&header, index.list_sections())?;
         Ok(index)
     }
 
     fn check_documents(&self) -> Result<(), String> {
-        let lengths: &[u32] = self.items(Section::DocLengths)?;
+        let lengths = self.doc_lengths();
         if lengths.len() != self.header.num_docs as usize || lengths.len() >= 1 << 31 {
             return Err("damaged: the number of documents differs from the header's".into());
         }
-        let ends: &[u64] = self.items(Section::ExternalIdEnds)?;
+        let ends: &[u64] = self.items(Section::ExternalIdEnds);
         let text = self.bytes(Section::ExternalIds);
         let in_range = ends.is_sorted() && ends.last().is_none_or(|&end| end == text.len() as u64);
         if !in_range || !(ends.is_empty() || ends.len() == lengths.len()) {
@@ -146,67 +141,56 @@ impl Index {
     }
 
     /// Size of a section in bytes.
-    #[must_use]
     pub fn section_bytes(&self, section: Section) -> u64 {
         self.header.section(section).len
     }
 
     /// Number of documents.
-    #[must_use]
     pub fn num_docs(&self) -> u32 {
         self.header.num_docs
     }
 
     /// Number of distinct terms.
-    #[must_use]
     pub fn num_terms(&self) -> u32 {
         self.header.num_terms
     }
 
     /// Number of postings in all lists.
-    #[must_use]
     pub fn num_postings(&self) -> u64 {
         self.header.num_postings
     }
 
     /// Number of tokens in all documents.
-    #[must_use]
     pub fn num_tokens(&self) -> u64 {
         self.header.num_tokens
     }
 
     /// Mean number of tokens per document.
-    #[must_use]
     pub fn average_length(&self) -> f64 {
         self.num_tokens() as f64 / f64::from(self.num_docs())
     }
 
     /// Number of tokens of each document.
-    #[must_use]
     pub fn doc_lengths(&self) -> &[u32] {
-        self.checked_items(Section::DocLengths)
+        self.items(Section::DocLengths)
     }
 
     /// The BM25 parameters of the stored impacts.
-    #[must_use]
     pub fn built_with(&self) -> Bm25 {
         self.bm25
     }
 
     /// Whether frequencies are impacts: see [`quantise`](crate::indexing::quantise()).
-    #[must_use]
     pub fn is_quantised(&self) -> bool {
         self.bm25.is_impacts()
     }
 
     /// Name of the tokenizer that cut the documents. Queries must be cut alike.
-    #[must_use]
     pub fn tokenizer_name(&self) -> &str {
         &self.tokenizer
     }
 
     /// The term's number, if it is in the vocabulary.
-    #[must_use]
     pub fn term(&self, term: &str) -> Option<TermId> {
         self.dictionary.rank(term).map(TermId)
     }
@@ -215,7 +199,6 @@ impl Index {
     ///
     /// # Panics
     /// If there is no such term.
-    #[must_use]
     pub fn term_text(&self, term: TermId) -> String {
         assert!(term.0 < self.num_terms(), "term {term} of {}", self.num_terms());
         String::from_utf8_lossy(&self.dictionary.term(term.0)).into_owned()
@@ -225,10 +208,9 @@ impl Index {
     ///
     /// # Panics
     /// If there is no such document.
-    #[must_use]
     pub fn external_id(&self, doc: DocId) -> Cow<'_, str> {
         assert!(doc.0 < self.num_docs(), "document {doc} of {}", self.num_docs());
-        let ends: &[u64] = self.checked_items(Section::ExternalIdEnds);
+        let ends: &[u64] = self.items(Section::ExternalIdEnds);
         if ends.is_empty() {
             return Cow::Owned(doc.to_string());
         }
@@ -240,7 +222,6 @@ impl Index {
     ///
     /// # Panics
     /// If there is no such term.
-    #[must_use]
     pub fn list(&self, term: TermId) -> PostingList<'_> {
         match self.place(term) {
             ListPlace::Single(doc) => {
@@ -258,7 +239,7 @@ impl Index {
     /// Prefetches the term's slot, for a call of [`Index::list`] that follows.
     #[inline]
     pub fn prefetch(&self, term: TermId) {
-        let slots = self.checked_items::<TermSlot>(Section::Terms);
+        let slots = self.items::<TermSlot>(Section::Terms);
         prefetch(slots.get(term.index()..).unwrap_or_default(), size_of::<TermSlot>());
     }
 
@@ -286,7 +267,6 @@ impl Index {
     }
 
     /// Hash of the section checksums and the BM25 parameters. Equal indexes have equal hashes.
-    #[must_use]
     pub fn fingerprint(&self) -> u64 {
         let mut bytes: Vec<u8> = self.header.sections.iter().flat_map(|s| s.checksum.to_le_bytes()).collect();
         bytes.extend([self.header.k1, self.header.b].iter().flat_map(|value| value.to_le_bytes()));
@@ -296,26 +276,21 @@ impl Index {
 
     #[inline]
     fn place(&self, term: TermId) -> ListPlace {
-        self.checked_items::<TermSlot>(Section::Terms)[term.index()].place()
+        self.items::<TermSlot>(Section::Terms)[term.index()].place()
     }
 
     /// The row of the term's list, if it has at least [`BLOCK_LEN`] postings.
     ///
     /// # Panics
     /// If there is no such term.
-    #[must_use]
     pub fn long_list(&self, term: TermId) -> Option<&LongList> {
-        match self.place(term) {
-            ListPlace::Long(number) => Some(&self.long_lists()[number as usize]),
-            ListPlace::Single(_) | ListPlace::Short(_) => None,
-        }
+        self.long_list_number(term).map(|number| &self.long_lists()[number as usize])
     }
 
     /// The number of the term's list among the [`long_lists`](Self::long_lists), if it is one of them.
     ///
     /// # Panics
     /// If there is no such term.
-    #[must_use]
     #[inline]
     pub fn long_list_number(&self, term: TermId) -> Option<u32> {
         match self.place(term) {
@@ -330,48 +305,37 @@ impl Index {
     }
 
     /// All long lists, in order of their terms.
-    #[must_use]
     pub fn long_lists(&self) -> &[LongList] {
-        self.checked_items(Section::LongLists)
+        self.items(Section::LongLists)
     }
 
     /// Bits of all short lists, padded to whole words.
-    #[must_use]
     pub fn short_lists(&self) -> &[u32] {
-        self.checked_items(Section::ShortLists)
+        self.items(Section::ShortLists)
     }
 
     /// The last documents of all blocks of long lists.
-    #[must_use]
     pub fn last_docs(&self) -> &[u32] {
-        self.checked_items(Section::LastDocs)
+        self.items(Section::LastDocs)
     }
 
     /// All blocks of long lists.
-    #[must_use]
     pub fn blocks(&self) -> &[BlockEntry] {
-        self.checked_items(Section::Blocks)
+        self.items(Section::Blocks)
     }
 
     /// Packed blocks and probe forms of all long lists.
-    #[must_use]
     pub fn payload(&self) -> &[u32] {
-        self.checked_items(Section::Payload)
+        self.items(Section::Payload)
     }
 
     fn bytes(&self, section: Section) -> &[u8] {
         &self.map[range_of(&self.header, section)]
     }
 
-    /// A section as items of type `T`.
-    fn items<T: Pod>(&self, section: Section) -> Result<&[T], String> {
-        bytemuck::try_cast_slice(self.bytes(section))
-            .map_err(|_| format!("damaged: section `{}` holds no whole number of items", section.name()))
-    }
-
-    /// A section that [`Index::open`] has checked to consist of items of type `T`.
+    /// A section, which consists of items of type `T`.
     #[inline]
-    pub(super) fn checked_items<T: Pod>(&self, section: Section) -> &[T] {
+    pub(crate) fn items<T: Pod>(&self, section: Section) -> &[T] {
         bytemuck::cast_slice(self.bytes(section))
     }
 }
@@ -382,7 +346,7 @@ fn range_of(header: &FileHeader, section: Section) -> Range<usize> {
     entry.offset as usize..(entry.offset + entry.len) as usize
 }
 
-pub(super) fn map_file(path: &Path) -> Result<Arc<Mmap>, IndexError> {
+pub(crate) fn map_file(path: &Path) -> Result<Arc<Mmap>, IndexError> {
     let cannot = |source| IndexError::Io { path: PathBuf::from(path), source };
     let file = File::open(path).map_err(|e| {
         if let (io::ErrorKind::NotADirectory, Some(dir)) = (e.kind(), path.parent()) {

@@ -1,10 +1,11 @@
 //! Posting lists and their blocks.
 
+use super::BLOCK_LEN;
+use super::bm25::Bm25;
 use super::directory::{BlockEntry, LongList, STORED_RANKS, impact_bound};
 use super::encode::{ROW_WORDS, SHORT_HEAD_BITS, SHORT_LEN_BITS};
-use super::packed::{Code, FullBlock, Run, read_bits};
+use super::packed::{bits::read_bits, full::FullBlock, patch::Code, run::Run};
 use super::probe::{Probe, ProbeShape};
-use super::{BLOCK_LEN, Bm25};
 use crate::base::ids::DocId;
 use crate::base::prefetch::prefetch;
 
@@ -29,12 +30,12 @@ enum Form<'a> {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Blocks<'a> {
-    pub(super) list: &'a LongList,
-    pub(super) entries: &'a [BlockEntry],
+pub(crate) struct Blocks<'a> {
+    pub(crate) list: &'a LongList,
+    pub(crate) entries: &'a [BlockEntry],
     /// The payload from the list's first byte on.
-    pub(super) payload: &'a [u8],
-    pub(super) num_docs: u32,
+    pub(crate) payload: &'a [u8],
+    pub(crate) num_docs: u32,
 }
 
 /// Stands for the last document of a short list, above every document.
@@ -92,17 +93,16 @@ impl<'a> PostingList<'a> {
     /// The empty list.
     pub const EMPTY: Self = Self { doc_freq: 0, max_impact: 0.0, last_docs: &[], form: Form::Short(Run::EMPTY) };
 
-    pub(super) fn short(run: Run<'a>, max_impact: f32) -> Self {
+    pub(crate) fn short(run: Run<'a>, max_impact: f32) -> Self {
         Self { doc_freq: run.len as u32, max_impact, last_docs: &ANY_DOC, form: Form::Short(run) }
     }
 
-    pub(super) fn long(blocks: Blocks<'a>, last_docs: &'a [u32]) -> Self {
+    pub(crate) fn long(blocks: Blocks<'a>, last_docs: &'a [u32]) -> Self {
         let LongList { doc_freq, max_impact, .. } = *blocks.list;
         Self { doc_freq, max_impact, last_docs, form: Form::Long(blocks) }
     }
 
     /// Number of documents that contain the term.
-    #[must_use]
     #[inline]
     pub fn doc_freq(&self) -> u32 {
         self.doc_freq
@@ -110,21 +110,18 @@ impl<'a> PostingList<'a> {
 
     /// Upper bound of `tf / (tf + norm(document))` over the list, for the BM25 parameters of the index. A posting's
     /// score is at most this times the term's weight.
-    #[must_use]
     #[inline]
     pub fn max_impact(&self) -> f32 {
         self.max_impact
     }
 
     /// Number of blocks. All but the last have [`BLOCK_LEN`] postings.
-    #[must_use]
     #[inline]
     pub fn num_blocks(&self) -> usize {
         self.last_docs.len()
     }
 
     /// Postings in block `block`.
-    #[must_use]
     #[inline]
     pub fn block_len(&self, block: usize) -> usize {
         (self.doc_freq as usize - block * BLOCK_LEN).min(BLOCK_LEN)
@@ -134,14 +131,12 @@ impl<'a> PostingList<'a> {
     ///
     /// # Panics
     /// If the list has no such block.
-    #[must_use]
     #[inline]
     pub fn last_doc(&self, block: usize) -> u32 {
         self.last_docs[block]
     }
 
     /// [`last_doc`](Self::last_doc) of all blocks, ascending.
-    #[must_use]
     #[inline]
     pub fn last_docs(&self) -> &'a [u32] {
         self.last_docs
@@ -151,7 +146,6 @@ impl<'a> PostingList<'a> {
     ///
     /// # Panics
     /// If the list has no such block.
-    #[must_use]
     #[inline]
     pub fn block_max_impact(&self, block: usize) -> f32 {
         match &self.form {
@@ -164,7 +158,6 @@ impl<'a> PostingList<'a> {
     ///
     /// At least `k` documents score the term's weight times this or more, with every step rounded as in
     /// [`Bm25::score`].
-    #[must_use]
     #[inline]
     pub fn kth_impact(&self, k: usize) -> f32 {
         match &self.form {
@@ -176,7 +169,6 @@ impl<'a> PostingList<'a> {
     }
 
     /// The list's probe form, if it has one.
-    #[must_use]
     #[inline]
     pub fn probe(&self) -> Option<Probe<'a>> {
         match &self.form {
@@ -212,7 +204,6 @@ impl<'a> PostingList<'a> {
     }
 
     /// All documents of the list in ascending order, for code that works on whole lists.
-    #[must_use]
     pub fn docs(&self) -> Vec<u32> {
         let mut docs = Vec::with_capacity(self.doc_freq() as usize);
         let mut block_docs = [0; BLOCK_LEN];
@@ -264,7 +255,6 @@ impl<'a> PostingList<'a> {
     ///
     /// # Panics
     /// If the list has no such posting.
-    #[must_use]
     #[inline]
     pub fn freq_at(&self, block: usize, position: usize) -> u32 {
         match self.block(block) {
@@ -295,7 +285,6 @@ impl<'a> PostingList<'a> {
     }
 
     /// Sizes of the list's parts in the file, without its slot and padding.
-    #[must_use]
     pub fn bits(&self) -> ListBits {
         let mut bits = ListBits::default();
         for block in 0..self.num_blocks() {
@@ -340,7 +329,7 @@ impl<'a> PostingList<'a> {
     }
 
     #[inline]
-    pub(super) fn block(&self, block: usize) -> Block<'a> {
+    pub(crate) fn block(&self, block: usize) -> Block<'a> {
         match &self.form {
             Form::Short(run) => Block::Run(*run),
             Form::Long(blocks) => blocks.block(block, self.base(block), self.last_docs[block]),
@@ -350,7 +339,7 @@ impl<'a> PostingList<'a> {
 
 /// One block, full or not.
 #[derive(Debug)]
-pub(super) enum Block<'a> {
+pub(crate) enum Block<'a> {
     Full(FullBlock<'a>),
     Run(Run<'a>),
 }
@@ -358,7 +347,7 @@ pub(super) enum Block<'a> {
 impl<'a> Blocks<'a> {
     /// The block after document `base`.
     #[inline]
-    pub(super) fn block(&self, block: usize, base: u32, last_doc: u32) -> Block<'a> {
+    pub(crate) fn block(&self, block: usize, base: u32, last_doc: u32) -> Block<'a> {
         let len = (self.list.doc_freq as usize - block * BLOCK_LEN).min(BLOCK_LEN);
         if len == BLOCK_LEN {
             return Block::Full(self.full_block(block, base, last_doc));
@@ -381,7 +370,7 @@ impl<'a> Blocks<'a> {
 
 /// The short list that begins at this byte, or `None` if its header is not inside `bytes`.
 #[inline]
-pub(super) fn short_run(bytes: &[u8], byte: u32) -> Option<Run<'_>> {
+pub(crate) fn short_run(bytes: &[u8], byte: u32) -> Option<Run<'_>> {
     let bytes = bytes.get(byte as usize..).filter(|rest| rest.len() * 8 >= SHORT_HEAD_BITS as usize)?;
     let head = read_bits(bytes, 0, SHORT_HEAD_BITS);
     let doc_code = Code::from_stored(head >> SHORT_LEN_BITS);
@@ -392,6 +381,6 @@ pub(super) fn short_run(bytes: &[u8], byte: u32) -> Option<Run<'_>> {
 
 /// The bound of a short list's impacts, from the last byte of its header.
 #[inline]
-pub(super) fn short_bound(run: &Run<'_>) -> f32 {
+pub(crate) fn short_bound(run: &Run<'_>) -> f32 {
     impact_bound(read_bits(run.bytes, SHORT_HEAD_BITS as usize - 8, 8) as u8, Bm25::LARGEST_IMPACT)
 }

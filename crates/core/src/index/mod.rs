@@ -25,13 +25,11 @@
 
 mod best;
 mod bm25;
-mod builder;
 mod check;
 mod column;
 mod device;
 mod dictionary;
 mod directory;
-mod documents;
 mod encode;
 mod error;
 mod file;
@@ -45,22 +43,20 @@ mod sizes;
 mod writer;
 
 pub use bm25::{Bm25, Idf, MAX_IMPACT};
-pub use builder::IndexBuilder;
 pub use device::ListSections;
 #[cfg(test)]
 pub(crate) use device::tests::OwnedSections;
 pub use directory::{BlockEntry, LongList};
-pub use documents::{DocumentSource, VisitDocument};
 pub(crate) use encode::BlockPostings;
 pub use encode::{EncodedLists, ListEncoder};
 pub use error::IndexError;
 pub use file::Index;
 pub use layout::{FILE_NAME, Section};
 pub use list::{BlockBuffer, ListBits, PostingList};
-pub use packed::sum_gaps;
+pub use packed::gaps::sum_gaps;
 pub use probe::Probe;
 pub use sizes::{PartSize, index_sizes};
-pub use writer::{IndexFolder, IndexWriter};
+pub use writer::{DocumentSource, IndexBuilder, IndexFolder, IndexWriter, VisitDocument};
 
 /// Postings in a full block.
 pub const BLOCK_LEN: usize = 128;

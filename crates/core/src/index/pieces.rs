@@ -23,7 +23,7 @@ type Piece = (u64, Vec<u8>);
 
 /// Threads that write pieces of one file.
 #[derive(Debug)]
-pub(super) struct PieceWriters {
+pub(crate) struct PieceWriters {
     to_threads: Sender<Piece>,
     /// Buffers of written pieces, for reuse.
     spare: Receiver<Vec<u8>>,
@@ -35,7 +35,7 @@ pub(super) struct PieceWriters {
 
 impl PieceWriters {
     /// Starts threads that write into `file`.
-    pub(super) fn start(file: &File) -> io::Result<Self> {
+    pub(crate) fn start(file: &File) -> io::Result<Self> {
         let file = Arc::new(file.try_clone()?);
         let (to_threads, from_writer) = bounded::<Piece>(THREADS);
         let (to_writer, spare) = bounded(2 * THREADS);
@@ -60,7 +60,7 @@ impl PieceWriters {
 
     /// Queues `piece` for writing, and returns a buffer for the next one. If the threads have ended,
     /// [`finish`](Self::finish) returns the cause.
-    pub(super) fn write(&mut self, offset: u64, piece: Vec<u8>) -> io::Result<Vec<u8>> {
+    pub(crate) fn write(&mut self, offset: u64, piece: Vec<u8>) -> io::Result<Vec<u8>> {
         self.unsynced += piece.len();
         if self.unsynced >= SYNC_BYTES && self.to_sync.try_send(()).is_ok() {
             self.unsynced = 0;
@@ -73,7 +73,7 @@ impl PieceWriters {
     }
 
     /// Waits until everything is written, and returns the first error.
-    pub(super) fn finish(self) -> io::Result<()> {
+    pub(crate) fn finish(self) -> io::Result<()> {
         drop((self.to_threads, self.to_sync));
         let ended = |thread: JoinHandle<io::Result<()>>| {
             thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread that writes has panicked")))

@@ -17,7 +17,7 @@ use super::BLOCK_LEN;
 
 /// A list has a probe form if its postings exceed the collection's documents divided by this. A probe form takes 1.1
 /// bits per document and 4 or 8 per posting, as much as the list itself at about 1 in 6.
-pub(super) const PROBE_SPARSITY: usize = 6;
+pub(crate) const PROBE_SPARSITY: usize = 6;
 
 /// Documents of a unit of the bitset.
 const UNIT_DOCS: usize = 512;
@@ -34,7 +34,7 @@ const IS_WIDE: u32 = 1;
 
 /// Sizes of a probe form's parts, in words.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ProbeShape {
+pub(crate) struct ProbeShape {
     bit_words: usize,
     count_words: usize,
     base_words: usize,
@@ -61,27 +61,27 @@ impl ProbeShape {
 
     /// Reads the shape of the form in `words`, or returns `None` if there are too few.
     #[inline]
-    pub(super) fn read(num_docs: usize, doc_freq: usize, words: &[u32]) -> Option<Self> {
+    pub(crate) fn read(num_docs: usize, doc_freq: usize, words: &[u32]) -> Option<Self> {
         let Self { bit_words, count_words, base_words, .. } = Self::new(num_docs, doc_freq, 0);
         let shape = Self::new(num_docs, doc_freq, *words.get(bit_words + count_words + base_words)?);
         (shape.words() <= words.len()).then_some(shape)
     }
 
     /// Words of the form, in whole rows.
-    pub(super) fn words(self) -> usize {
+    pub(crate) fn words(self) -> usize {
         let head_words = self.bit_words + self.count_words + self.base_words + 1;
         (head_words + 2 * self.num_large + self.freq_words).next_multiple_of(4)
     }
 }
 
 /// Whether a list of this length has a probe form.
-pub(super) fn has_probe(num_docs: usize, doc_freq: usize) -> bool {
+pub(crate) fn has_probe(num_docs: usize, doc_freq: usize) -> bool {
     doc_freq >= BLOCK_LEN && doc_freq > num_docs / PROBE_SPARSITY
 }
 
 /// Collects a list's postings for its probe form, block by block.
 #[derive(Debug, Default)]
-pub(super) struct ProbeBuilder {
+pub(crate) struct ProbeBuilder {
     num_docs: usize,
     /// One bit per document, in whole units.
     bits: Vec<u32>,
@@ -94,7 +94,7 @@ pub(super) struct ProbeBuilder {
 
 impl ProbeBuilder {
     /// Begins a list in a collection of `num_docs` documents.
-    pub(super) fn begin(&mut self, num_docs: usize) {
+    pub(crate) fn begin(&mut self, num_docs: usize) {
         self.num_docs = num_docs;
         self.bits.clear();
         self.bits.resize(num_docs.div_ceil(UNIT_DOCS) * (UNIT_DOCS / 32), 0);
@@ -104,7 +104,7 @@ impl ProbeBuilder {
     }
 
     /// Adds the list's next postings.
-    pub(super) fn push(&mut self, docs: &[u32], freqs: &[u32]) {
+    pub(crate) fn push(&mut self, docs: &[u32], freqs: &[u32]) {
         for &doc in docs {
             self.bits[doc as usize / 32] |= 1 << (doc % 32);
         }
@@ -119,7 +119,7 @@ impl ProbeBuilder {
     }
 
     /// Appends the probe form of the list to `out`, whose length is a multiple of 4.
-    pub(super) fn append(&mut self, out: &mut Vec<u32>) {
+    pub(crate) fn append(&mut self, out: &mut Vec<u32>) {
         let num_docs = self.num_docs;
         let is_wide = self.num_above_15 > self.freqs.len() / LARGE_SPARSITY;
         if !is_wide {
@@ -158,7 +158,7 @@ impl ProbeBuilder {
     }
 
     /// Frees the memory if it exceeds `most_bytes`.
-    pub(super) fn release(&mut self, most_bytes: usize) {
+    pub(crate) fn release(&mut self, most_bytes: usize) {
         if self.freqs.capacity() > most_bytes {
             *self = Self::default();
         }
@@ -195,7 +195,7 @@ pub struct Probe<'a> {
 
 impl<'a> Probe<'a> {
     /// The form in `words`, which are at least as many as the shape's.
-    pub(super) fn new(shape: ProbeShape, words: &'a [u32]) -> Self {
+    pub(crate) fn new(shape: ProbeShape, words: &'a [u32]) -> Self {
         let (bits, rest) = words.split_at(shape.bit_words);
         let (counts, rest) = rest.split_at(shape.count_words);
         let (bases, rest) = rest.split_at(shape.base_words);
@@ -214,7 +214,6 @@ impl<'a> Probe<'a> {
 
     /// One bit per document, set if the document is in the list: bit `doc % 64` of word `doc / 64`. Padding up to a
     /// multiple of 8 words is 0.
-    #[must_use]
     #[inline]
     pub fn words(&self) -> &'a [u64] {
         self.bits
@@ -224,7 +223,6 @@ impl<'a> Probe<'a> {
     ///
     /// # Panics
     /// If there is no such document.
-    #[must_use]
     #[inline]
     pub fn contains(&self, doc: u32) -> bool {
         self.bits[doc as usize / 64] >> (doc % 64) & 1 != 0
@@ -234,7 +232,6 @@ impl<'a> Probe<'a> {
     ///
     /// # Panics
     /// If there is no such document.
-    #[must_use]
     #[inline]
     pub fn freq(&self, doc: u32) -> u32 {
         if self.contains(doc) { self.freq_of_posting(self.rank(doc)) } else { 0 }
@@ -244,7 +241,6 @@ impl<'a> Probe<'a> {
     ///
     /// # Panics
     /// If there is no such document.
-    #[must_use]
     #[inline]
     pub fn rank(&self, doc: u32) -> usize {
         let word = doc as usize / 64;
@@ -258,7 +254,6 @@ impl<'a> Probe<'a> {
     }
 
     /// The frequency of the list's posting number `posting`. Any number is safe, as a damaged index may ask for it.
-    #[must_use]
     #[inline]
     pub fn freq_of_posting(&self, posting: usize) -> u32 {
         let freq = if self.is_wide {

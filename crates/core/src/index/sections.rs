@@ -9,7 +9,7 @@ use super::pieces::PieceWriters;
 use crate::files::{PendingFile, write_all_at};
 
 /// Writes sections in order, and hashes each piece.
-pub(super) struct SectionWriter {
+pub(crate) struct SectionWriter {
     file: PendingFile,
     /// Started with the first whole piece.
     writers: Option<PieceWriters>,
@@ -26,7 +26,7 @@ pub(super) struct SectionWriter {
 }
 
 impl SectionWriter {
-    pub(super) fn start(mut file: PendingFile) -> io::Result<Self> {
+    pub(crate) fn start(mut file: PendingFile) -> io::Result<Self> {
         file.file().write_all(&[0; HEADER_BYTES])?;
         let offset = HEADER_BYTES as u64;
         Ok(Self {
@@ -41,7 +41,7 @@ impl SectionWriter {
         })
     }
 
-    pub(super) fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         self.len += bytes.len() as u64;
         while self.piece.len() + bytes.len() >= PIECE_BYTES {
             let (now, later) = bytes.split_at(PIECE_BYTES - self.piece.len());
@@ -70,7 +70,7 @@ impl SectionWriter {
     }
 
     /// Writes section `section`, which must be the next, by `write`.
-    pub(super) fn section(
+    pub(crate) fn section(
         &mut self,
         section: Section,
         write: impl FnOnce(&mut Self) -> io::Result<()>,
@@ -98,7 +98,7 @@ impl SectionWriter {
         Ok(())
     }
 
-    pub(super) fn commit(mut self, mut header: FileHeader) -> io::Result<()> {
+    pub(crate) fn commit(mut self, mut header: FileHeader) -> io::Result<()> {
         if let Some(writers) = self.writers.take() {
             writers.finish()?;
         }

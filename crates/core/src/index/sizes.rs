@@ -17,7 +17,6 @@ pub struct PartSize {
 }
 
 /// Sizes of the lists' parts and their sum, "all of these", followed by the other parts of the file.
-#[must_use]
 pub fn index_sizes(index: &Index) -> Vec<PartSize> {
     let lists = (0..index.num_terms()).into_par_iter().map(|term| index.list(TermId(term)).bits()).sum::<ListBits>();
     let section = |section| 8 * index.section_bytes(section);

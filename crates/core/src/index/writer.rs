@@ -11,15 +11,43 @@ use std::sync::Arc;
 
 use bytemuck::Zeroable;
 
-use super::column::Column;
+use super::bm25::{Bm25, Idf};
+use super::column::SpillingColumn;
 use super::dictionary::DictionaryWriter;
 use super::directory::{BlockEntry, ListPlace, LongList, TermSlot};
-use super::documents::{DocumentSource, InMemory};
+use super::encode::{EncodedLists, ListEncoder};
+use super::error::IndexError;
 use super::layout::{BYTE_ORDER_MARK, FILE_NAME, FileHeader, MAGIC, Section, VERSION};
 use super::packed::SLACK_BYTES;
 use super::sections::SectionWriter;
-use super::{Bm25, EncodedLists, Idf, IndexError};
 use crate::files::PendingFile;
+
+/// Visitor of documents. Its arguments are a document's length in tokens and its name.
+pub type VisitDocument<'a> = dyn FnMut(u32, Option<&[u8]>) -> io::Result<()> + 'a;
+
+/// A source of documents' lengths and names. It can be read repeatedly, so that documents need not be in memory.
+pub trait DocumentSource {
+    /// Passes the documents to `visit` in order. Either all documents have names or none has.
+    ///
+    /// # Errors
+    /// The first error of `visit` or of reading.
+    fn for_each(&self, visit: &mut VisitDocument<'_>) -> io::Result<()>;
+}
+
+/// Documents in memory.
+#[derive(Debug)]
+pub(crate) struct InMemory {
+    pub(crate) lengths: Vec<u32>,
+    /// One name per document, or none at all.
+    pub(crate) ids: Vec<String>,
+}
+
+impl DocumentSource for InMemory {
+    fn for_each(&self, visit: &mut VisitDocument<'_>) -> io::Result<()> {
+        let mut ids = self.ids.iter();
+        self.lengths.iter().try_for_each(|&length| visit(length, ids.next().map(String::as_bytes)))
+    }
+}
 
 /// A folder that is reserved for one index writer. Files of an interrupted writer are removed.
 #[derive(Debug)]
@@ -85,20 +113,20 @@ impl Norms {
 /// Sections that are collected while lists arrive.
 #[derive(Debug)]
 struct Columns {
-    last_docs: Column,
-    blocks: Column,
-    long_lists: Column,
-    short_lists: Column,
-    slots: Column,
+    last_docs: SpillingColumn,
+    blocks: SpillingColumn,
+    long_lists: SpillingColumn,
+    short_lists: SpillingColumn,
+    slots: SpillingColumn,
 }
 
 impl Columns {
     fn new(folder: &Path) -> Self {
-        let new = || Column::new(folder, usize::MAX);
+        let new = || SpillingColumn::new(folder, usize::MAX);
         Self { last_docs: new(), blocks: new(), long_lists: new(), short_lists: new(), slots: new() }
     }
 
-    fn all(&mut self) -> [&mut Column; 5] {
+    fn all(&mut self) -> [&mut SpillingColumn; 5] {
         let Self { last_docs, blocks, long_lists, short_lists, slots } = self;
         [last_docs, blocks, long_lists, short_lists, slots]
     }
@@ -207,8 +235,7 @@ impl IndexWriter {
         self.dictionary.limit(share);
     }
 
-    /// The documents' BM25 norms, for [`ListEncoder`](super::ListEncoder)s.
-    #[must_use]
+    /// The documents' BM25 norms, for [`ListEncoder`]s.
     pub fn norms(&self) -> Arc<[f32]> {
         Arc::clone(&self.norms)
     }
@@ -298,7 +325,7 @@ impl IndexWriter {
         let header = self.header();
         let Self { path, documents, tokenizer, columns, dictionary, num_docs, mut sections, norms, .. } = self;
         drop(norms);
-        let mut id_ends = Column::new(path.parent().unwrap_or(&path), columns.slots.most_bytes());
+        let mut id_ends = SpillingColumn::new(path.parent().unwrap_or(&path), columns.slots.most_bytes());
         let Columns { last_docs, blocks, long_lists, short_lists, slots } = columns;
         let write_lists = |sections: &mut SectionWriter| -> io::Result<()> {
             let odd_bytes = (short_lists.len().next_multiple_of(4) - short_lists.len()) as usize;
@@ -361,6 +388,55 @@ impl IndexWriter {
             Idf::Impacts => 2,
         };
         header
+    }
+}
+
+/// Collects lists in memory, in byte order of the terms, and writes the index. Larger collections use [`ListEncoder`]s
+/// and an [`IndexWriter`] directly.
+#[derive(Debug)]
+pub struct IndexBuilder {
+    doc_lengths: Vec<u32>,
+    external_ids: Vec<String>,
+    bm25: Bm25,
+    tokenizer: String,
+    encoder: ListEncoder,
+}
+
+impl IndexBuilder {
+    /// Starts an index of documents with these lengths (tokens) and external ids, in order of
+    /// [`DocId`](crate::base::ids::DocId).
+    ///
+    /// `external_ids` may be empty. Documents are then named by their numbers.
+    pub fn new(doc_lengths: Vec<u32>, external_ids: Vec<String>, bm25: Bm25) -> Self {
+        let tokens: u64 = doc_lengths.iter().map(|&length| u64::from(length)).sum();
+        let norms = bm25.norms(&doc_lengths, tokens as f64 / doc_lengths.len().max(1) as f64);
+        let encoder = ListEncoder::new(norms.into());
+        Self { doc_lengths, external_ids, bm25, tokenizer: "ascii".to_owned(), encoder }
+    }
+
+    /// Sets the tokenizer's name, which is `ascii` by default.
+    #[must_use]
+    pub fn tokenizer(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.tokenizer);
+        self
+    }
+
+    /// Adds the next term's postings: `(document, frequency)`, ascending by document, frequencies at least 1.
+    ///
+    /// # Errors
+    /// If terms or postings are out of order, or out of range.
+    pub fn add(&mut self, term: &str, postings: &[(u32, u32)]) -> Result<(), IndexError> {
+        self.encoder.add(term, postings)
+    }
+
+    /// Writes the index into the folder `dir`, whole or not at all.
+    ///
+    /// # Errors
+    /// If no list was added, or the file system fails.
+    pub fn write(mut self, dir: &Path) -> Result<(), IndexError> {
+        let mut writer = IndexWriter::create(dir, self.doc_lengths, self.external_ids, self.bm25, &self.tokenizer)?;
+        writer.append(&self.encoder.take())?;
+        writer.finish()
     }
 }
 

@@ -26,53 +26,53 @@ use super::bits::{BitWriter, bit_width, read_bits, read_window};
 use crate::index::BLOCK_LEN;
 
 /// Values of a group.
-pub(super) const GROUP_LEN: usize = 8;
+pub(crate) const GROUP_LEN: usize = 8;
 /// Groups of a column.
-pub(super) const GROUPS: usize = BLOCK_LEN / GROUP_LEN;
+pub(crate) const GROUPS: usize = BLOCK_LEN / GROUP_LEN;
 
 /// How a column is packed, as stored in seven bits: the widest group's width (6), and whether widths take four bits
 /// (1). 63 stands for a bitset, which only documents may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::index) struct ColumnCode(u8);
+pub(crate) struct ColumnCode(u8);
 
 impl ColumnCode {
     /// Documents are the set bits of a range.
-    pub(in crate::index) const BITSET: Self = Self(63);
+    pub(crate) const BITSET: Self = Self(63);
     /// Bits of a code as stored.
-    pub(in crate::index) const BITS: u32 = 7;
+    pub(crate) const BITS: u32 = 7;
     /// Set if widths take four bits.
     const WIDE_CONTROL: u8 = 1 << 6;
 
     /// The code in the low seven bits of `stored`.
     #[inline]
-    pub(in crate::index) fn from_stored(stored: u32) -> Self {
+    pub(crate) fn from_stored(stored: u32) -> Self {
         Self(stored as u8 & 127)
     }
 
     #[inline]
-    pub(in crate::index) fn stored(self) -> u32 {
+    pub(crate) fn stored(self) -> u32 {
         u32::from(self.0)
     }
 
     /// Whether an encoder writes this code.
-    pub(in crate::index) fn is_valid(self) -> bool {
+    pub(crate) fn is_valid(self) -> bool {
         self.widest() <= 32 || self == Self::BITSET
     }
 
     /// The width of the widest group.
     #[inline]
-    pub(in crate::index) fn widest(self) -> u8 {
+    pub(crate) fn widest(self) -> u8 {
         self.0 & 63
     }
 
     #[inline]
-    pub(super) fn has_wide_control(self) -> bool {
+    pub(crate) fn has_wide_control(self) -> bool {
         self.0 & Self::WIDE_CONTROL != 0
     }
 
     /// Bytes before the groups.
     #[inline]
-    pub(super) fn control_bytes(self) -> usize {
+    pub(crate) fn control_bytes(self) -> usize {
         match (self.widest(), self.has_wide_control()) {
             (0, _) => 0,
             (_, false) => 4,
@@ -86,7 +86,7 @@ impl ColumnCode {
     }
 
     /// The code that packs the values into the fewest bytes, and their number.
-    pub(super) fn choose(values: &[u32; BLOCK_LEN]) -> (Self, usize) {
+    pub(crate) fn choose(values: &[u32; BLOCK_LEN]) -> (Self, usize) {
         let needed = needed_widths(values);
         let widest = needed.iter().fold(0, |widest, &width| widest.max(width));
         if widest == 0 {
@@ -100,7 +100,7 @@ impl ColumnCode {
     }
 
     /// Appends the column.
-    pub(super) fn write(self, values: &[u32; BLOCK_LEN], out: &mut Vec<u8>) {
+    pub(crate) fn write(self, values: &[u32; BLOCK_LEN], out: &mut Vec<u8>) {
         if self.widest() == 0 {
             return;
         }
@@ -137,13 +137,13 @@ impl ColumnCode {
     }
 
     /// Size of the column at the start of `bytes`.
-    pub(in crate::index) fn column_bytes(self, bytes: &[u8]) -> usize {
+    pub(crate) fn column_bytes(self, bytes: &[u8]) -> usize {
         let [low, high] = self.widths(bytes);
         self.control_bytes() + sum_bytes(low) + sum_bytes(high)
     }
 
     /// Unpacks the column at the start of `bytes`. Missing bytes count as zero.
-    pub(super) fn unpack(self, bytes: &[u8], values: &mut [u32; BLOCK_LEN]) {
+    pub(crate) fn unpack(self, bytes: &[u8], values: &mut [u32; BLOCK_LEN]) {
         let widths = self.widths(bytes).map(u64::to_le_bytes);
         let mut bit = 8 * self.control_bytes();
         for (group, &width) in values.as_chunks_mut::<GROUP_LEN>().0.iter_mut().zip(widths.as_flattened()) {
@@ -156,7 +156,7 @@ impl ColumnCode {
 
     /// One value of the column at the start of `bytes`.
     #[inline]
-    pub(super) fn value_at(self, bytes: &[u8], position: usize) -> u32 {
+    pub(crate) fn value_at(self, bytes: &[u8], position: usize) -> u32 {
         let [low, high] = self.widths(bytes);
         let (group, in_group) = (position / GROUP_LEN, position % GROUP_LEN);
         let (before, own) = if group < 8 { (0, low) } else { (sum_bytes(low), high) };

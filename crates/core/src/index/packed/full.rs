@@ -14,16 +14,16 @@ const LEAST_SAVING_BITSET: usize = 8;
 
 /// Place and packing of a full block.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::index) struct FullBlock<'a> {
+pub(crate) struct FullBlock<'a> {
     /// The last document of the previous block, or `u32::MAX` before the first.
-    pub(in crate::index) base: u32,
-    pub(in crate::index) last_doc: u32,
-    pub(in crate::index) doc_code: ColumnCode,
-    pub(in crate::index) freq_code: ColumnCode,
+    pub(crate) base: u32,
+    pub(crate) last_doc: u32,
+    pub(crate) doc_code: ColumnCode,
+    pub(crate) freq_code: ColumnCode,
     /// The block from its documents on, and the bytes that follow it.
-    pub(in crate::index) bytes: &'a [u8],
+    pub(crate) bytes: &'a [u8],
     /// Start of the frequencies in `bytes`.
-    pub(in crate::index) freqs_at: usize,
+    pub(crate) freqs_at: usize,
 }
 
 /// Bytes of a bitset of the documents after `base` up to `last_doc`.
@@ -33,7 +33,7 @@ fn bitset_bytes(base: u32, last_doc: u32) -> usize {
 }
 
 /// Appends a block. Returns the codes of documents and frequencies, and the bytes of the documents.
-pub(in crate::index) fn encode(
+pub(crate) fn encode_full(
     base: u32,
     docs: &[u32; BLOCK_LEN],
     freqs: &[u32; BLOCK_LEN],
@@ -68,7 +68,7 @@ pub(in crate::index) fn encode(
 impl FullBlock<'_> {
     /// Decodes the documents.
     #[inline]
-    pub(in crate::index) fn decode_docs(&self, docs: &mut [u32; BLOCK_LEN]) {
+    pub(crate) fn decode_docs(&self, docs: &mut [u32; BLOCK_LEN]) {
         if self.doc_code == ColumnCode::BITSET {
             return self.decode_bitset(docs);
         }
@@ -107,7 +107,7 @@ impl FullBlock<'_> {
 
     /// Decodes the frequencies.
     #[inline]
-    pub(in crate::index) fn decode_freqs(&self, freqs: &mut [u32; BLOCK_LEN]) {
+    pub(crate) fn decode_freqs(&self, freqs: &mut [u32; BLOCK_LEN]) {
         let bytes = self.freq_bytes();
         #[cfg(target_arch = "x86_64")]
         if avx2::decode_freqs(self.freq_code, bytes, freqs) {
@@ -127,7 +127,7 @@ impl FullBlock<'_> {
 
     /// Decodes one frequency.
     #[inline]
-    pub(in crate::index) fn freq_at(&self, position: usize) -> u32 {
+    pub(crate) fn freq_at(&self, position: usize) -> u32 {
         let bytes = self.freq_bytes();
         #[cfg(target_arch = "x86_64")]
         if let Some(value) = avx2::value_at(self.freq_code, bytes, position) {
@@ -137,7 +137,7 @@ impl FullBlock<'_> {
     }
 
     /// Bytes of documents and of frequencies.
-    pub(in crate::index) fn part_bytes(&self) -> (usize, usize) {
+    pub(crate) fn part_bytes(&self) -> (usize, usize) {
         let docs = match self.doc_code {
             ColumnCode::BITSET => bitset_bytes(self.base, self.last_doc),
             code => code.column_bytes(self.bytes),

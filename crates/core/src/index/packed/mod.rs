@@ -6,21 +6,14 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
-mod bits;
-mod column;
-mod full;
-mod gaps;
-mod patch;
-mod run;
-
-pub(super) use bits::{BitWriter, read_bits};
-pub(super) use column::ColumnCode;
-pub(super) use full::{FullBlock, encode as encode_full};
-pub use gaps::sum_gaps;
-pub(super) use patch::Code;
-pub(super) use run::{PackedRun, Run};
+pub(crate) mod bits;
+pub(crate) mod column;
+pub(crate) mod full;
+pub(crate) mod gaps;
+pub(crate) mod patch;
+pub(crate) mod run;
 
 /// Bytes after the last block in a file. Wide loads stay inside them, since no decoder reads further ahead.
-pub(super) const SLACK_BYTES: usize = 448;
+pub(crate) const SLACK_BYTES: usize = 448;
 #[cfg(target_arch = "x86_64")]
 const _: () = assert!(SLACK_BYTES >= avx2::READ_AHEAD && SLACK_BYTES.is_multiple_of(16));

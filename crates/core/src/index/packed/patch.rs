@@ -26,15 +26,15 @@ const POSITION_BITS: u32 = 7;
 /// How a run of values is packed, as stored in six bits: 0 to 32 is a width, 33 to 62 a width of 0 to 29 with
 /// exceptions. 63 is never written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::index) struct Code(u8);
+pub(crate) struct Code(u8);
 
 impl Code {
     /// A code that is never written.
-    pub(in crate::index) const INVALID: Self = Self(63);
+    pub(crate) const INVALID: Self = Self(63);
     /// Width 0: all values are 0.
-    pub(in crate::index) const NOTHING: Self = Self(0);
+    pub(crate) const NOTHING: Self = Self(0);
     /// Bits of a code as stored.
-    pub(in crate::index) const BITS: u32 = 6;
+    pub(crate) const BITS: u32 = 6;
     /// The largest width with exceptions.
     const MAX_PATCHED_WIDTH: u32 = 29;
 
@@ -48,18 +48,18 @@ impl Code {
 
     /// The code in the low six bits of `stored`.
     #[inline]
-    pub(in crate::index) fn from_stored(stored: u32) -> Self {
+    pub(crate) fn from_stored(stored: u32) -> Self {
         Self(stored as u8 & 63)
     }
 
     #[inline]
-    pub(in crate::index) fn stored(self) -> u32 {
+    pub(crate) fn stored(self) -> u32 {
         u32::from(self.0)
     }
 
     /// Bits of each value, without the high bits of exceptions.
     #[inline]
-    pub(in crate::index) fn width(self) -> u32 {
+    pub(crate) fn width(self) -> u32 {
         match self.0 {
             width @ 0..=32 => u32::from(width),
             63 => 0,
@@ -68,12 +68,12 @@ impl Code {
     }
 
     #[inline]
-    pub(in crate::index) fn has_exceptions(self) -> bool {
+    pub(crate) fn has_exceptions(self) -> bool {
         self.0 > 32 && self.0 < 63
     }
 
     /// The code that packs `values` into the fewest bits, and their number. Exceptions must save `least_saving` bits.
-    pub(in crate::index) fn choose(values: &[u32], least_saving: usize) -> (Self, usize) {
+    pub(crate) fn choose(values: &[u32], least_saving: usize) -> (Self, usize) {
         let widest = bit_width(values.iter().fold(0, |all, value| all | value));
         let plain_bits = values.len() * widest as usize;
         let (mut best, mut best_bits) = (Self::plain(widest), plain_bits.saturating_sub(least_saving));
@@ -92,7 +92,7 @@ impl Code {
     }
 
     /// Appends the exceptions of `values`.
-    pub(in crate::index) fn write_exceptions(self, values: &[u32], out: &mut BitWriter<'_>) {
+    pub(crate) fn write_exceptions(self, values: &[u32], out: &mut BitWriter<'_>) {
         if !self.has_exceptions() {
             return;
         }
@@ -111,13 +111,13 @@ impl Code {
 
     /// The low bits of a value.
     #[inline]
-    pub(in crate::index) fn low(self, value: u32) -> u32 {
+    pub(crate) fn low(self, value: u32) -> u32 {
         value & low_mask(self.width())
     }
 
     /// The exceptions at bit `bit` of `bytes`, which are none if the code has none.
     #[inline]
-    pub(in crate::index) fn exceptions(self, bytes: &[u8], bit: usize) -> Exceptions<'_> {
+    pub(crate) fn exceptions(self, bytes: &[u8], bit: usize) -> Exceptions<'_> {
         if !self.has_exceptions() {
             return Exceptions { bytes, bit, left: 0, shift: 0, high_width: 0 };
         }
@@ -129,7 +129,7 @@ impl Code {
 
 /// Iterates over exceptions: positions below 128, ascending unless the file is damaged, and what to add there.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::index) struct Exceptions<'a> {
+pub(crate) struct Exceptions<'a> {
     bytes: &'a [u8],
     bit: usize,
     left: u32,
@@ -139,7 +139,7 @@ pub(in crate::index) struct Exceptions<'a> {
 
 impl Exceptions<'_> {
     /// The bit after the last exception.
-    pub(in crate::index) fn end(&self) -> usize {
+    pub(crate) fn end(&self) -> usize {
         self.bit + (self.left * (POSITION_BITS + self.high_width)) as usize
     }
 }

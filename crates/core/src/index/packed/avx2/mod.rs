@@ -25,7 +25,7 @@ use std::sync::LazyLock;
 use super::column::{ColumnCode, GROUP_LEN, GROUPS};
 use crate::index::BLOCK_LEN;
 
-pub(super) use run::{RunOf, unpack_run};
+pub(crate) use run::{RunOf, unpack_run};
 
 /// The widest group whose values fit windows of four bytes, wherever in a byte they begin.
 const MAX_WIDTH: u8 = 25;
@@ -34,11 +34,11 @@ const MAX_PDEP_WIDTH: u8 = 8;
 /// The widest group whose values fit windows of two bytes. Eleven bits do not fit; twelve would, but are rare alone.
 const MAX_SHORT_WIDTH: u8 = 10;
 /// Bytes from a column's start that its decoder may read.
-pub(in crate::index) const READ_AHEAD: usize = 8 + GROUPS * MAX_WIDTH as usize + 32;
+pub(crate) const READ_AHEAD: usize = 8 + GROUPS * MAX_WIDTH as usize + 32;
 
 /// Decodes documents. Returns false if this processor or file can't be decoded here.
 #[inline]
-pub(super) fn decode_docs(code: ColumnCode, bytes: &[u8], base: u32, docs: &mut [u32; BLOCK_LEN]) -> bool {
+pub(crate) fn decode_docs(code: ColumnCode, bytes: &[u8], base: u32, docs: &mut [u32; BLOCK_LEN]) -> bool {
     let can = is_x86_feature_detected!("avx2") && code.widest() <= MAX_WIDTH && bytes.len() >= READ_AHEAD;
     if can && code.widest() <= MAX_SHORT_WIDTH {
         // SAFETY: the processor has AVX2; the other conditions are the function's.
@@ -52,7 +52,7 @@ pub(super) fn decode_docs(code: ColumnCode, bytes: &[u8], base: u32, docs: &mut 
 
 /// Decodes frequencies. Returns false if this processor or file can't be decoded here.
 #[inline]
-pub(super) fn decode_freqs(code: ColumnCode, bytes: &[u8], freqs: &mut [u32; BLOCK_LEN]) -> bool {
+pub(crate) fn decode_freqs(code: ColumnCode, bytes: &[u8], freqs: &mut [u32; BLOCK_LEN]) -> bool {
     let can = is_x86_feature_detected!("avx2") && code.widest() <= MAX_WIDTH && bytes.len() >= READ_AHEAD;
     if can && code.widest() <= MAX_PDEP_WIDTH && *HAS_FAST_PDEP {
         // SAFETY: the processor has AVX2 and BMI2; no group is wider than 8 bits, and the bytes are
@@ -67,7 +67,7 @@ pub(super) fn decode_freqs(code: ColumnCode, bytes: &[u8], freqs: &mut [u32; BLO
 
 /// Decodes one value of a column, or returns `None` if this processor or file can't be decoded here.
 #[inline]
-pub(super) fn value_at(code: ColumnCode, bytes: &[u8], position: usize) -> Option<u32> {
+pub(crate) fn value_at(code: ColumnCode, bytes: &[u8], position: usize) -> Option<u32> {
     let can = is_x86_feature_detected!("avx2") && code.widest() <= MAX_WIDTH && bytes.len() >= READ_AHEAD;
     // SAFETY: the processor has AVX2; the other conditions are the function's.
     can.then(|| unsafe { value_of_groups(code, bytes, position % BLOCK_LEN) })

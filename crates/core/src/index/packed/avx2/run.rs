@@ -15,7 +15,7 @@ use crate::index::packed::column::GROUP_LEN;
 
 /// Result of unpacking a run: its values, frequencies (values plus one), or documents (prefix sums).
 #[derive(Clone, Copy, Debug)]
-pub(in crate::index::packed) enum RunOf {
+pub(crate) enum RunOf {
     Values,
     Freqs,
     /// Documents after this one.
@@ -25,7 +25,7 @@ pub(in crate::index::packed) enum RunOf {
 /// Unpacks values of `width` bits from bit `bit` of `bytes` on, eight at a time, so up to seven more than asked for.
 /// Returns false if this processor or file can't be decoded here.
 #[inline]
-pub(in crate::index::packed) fn unpack_run(
+pub(crate) fn unpack_run(
     what: RunOf,
     bytes: &[u8],
     bit: usize,

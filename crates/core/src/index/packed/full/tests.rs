@@ -8,7 +8,7 @@ use crate::index::packed::SLACK_BYTES;
 /// Packs and unpacks a block, with and without room for wide loads behind it.
 fn check(base: u32, docs: &[u32; BLOCK_LEN], freqs: &[u32; BLOCK_LEN]) -> (ColumnCode, ColumnCode) {
     let mut packed = vec![0xee; 3];
-    let (doc_code, freq_code, freqs_at) = encode(base, docs, freqs, &mut packed);
+    let (doc_code, freq_code, freqs_at) = encode_full(base, docs, freqs, &mut packed);
     let len = packed.len() - 3;
     let last_doc = docs[BLOCK_LEN - 1];
     for room in [0, 3, SLACK_BYTES] {
@@ -64,7 +64,7 @@ fn groups_are_as_narrow_as_their_widths_can_say() {
     let docs = std::array::from_fn(|i| i as u32 * 2);
     let bytes = |freqs: &[u32; BLOCK_LEN]| {
         let mut packed = Vec::new();
-        let (_, code, freqs_at) = encode(u32::MAX, &docs, freqs, &mut packed);
+        let (_, code, freqs_at) = encode_full(u32::MAX, &docs, freqs, &mut packed);
         (code.control_bytes(), packed.len() - freqs_at)
     };
     assert_eq!(bytes(&freqs(|group| 1 + group as u32 % 4)), (4, 4 + 40));
