@@ -10,7 +10,7 @@
 //!
 //! A budget smaller than the minimum of a stage is exceeded, and the caller learns by how much and why.
 
-use super::progress::MemoryNeed;
+use super::progress::{MemoryNeed, MemoryPurpose};
 use crate::index::IndexWriter;
 
 /// The program and its threads' stacks.
@@ -64,12 +64,12 @@ impl Budget {
         let inverting = self.batches_bytes() + self.threads * LEAST_WORKER_BYTES;
         let merging = IndexWriter::BYTES + LEAST_COLUMNS_BYTES + RANGE_BYTES;
         let needed_bytes = PROGRAM_BYTES + inverting.max(merging);
-        self.lacks(needed_bytes, MemoryNeed::threads(needed_bytes, self.threads))
+        self.lacks(needed_bytes, MemoryPurpose::Threads(self.threads))
     }
 
-    /// `need` if the budget is below `needed_bytes`.
-    fn lacks(self, needed_bytes: u64, need: MemoryNeed) -> Option<MemoryNeed> {
-        self.bytes.filter(|&bytes| bytes < needed_bytes).map(|_| need)
+    /// The need of `needed_bytes`, if the budget is smaller.
+    fn lacks(self, needed_bytes: u64, purpose: MemoryPurpose) -> Option<MemoryNeed> {
+        self.bytes.filter(|&bytes| bytes < needed_bytes).map(|_| MemoryNeed { bytes: needed_bytes, purpose })
     }
 
     fn batches_bytes(self) -> u64 {
@@ -123,7 +123,7 @@ impl Budget {
     /// What is missing for checking `documents` documents in addition to `held_bytes` in memory, and for their norms.
     pub(crate) fn lacks_for_documents(self, documents: u64, held_bytes: u64) -> Option<MemoryNeed> {
         let needed_bytes = PROGRAM_BYTES + held_bytes + 2 * documents * LENGTH_BYTES;
-        self.lacks(needed_bytes, MemoryNeed::documents(needed_bytes, documents, held_bytes))
+        self.lacks(needed_bytes, MemoryPurpose::Documents { documents, held_bytes })
     }
 
     /// Memory of the index's columns that wait.
@@ -140,12 +140,38 @@ impl Budget {
     /// What is missing if the largest range of terms takes `range_bytes` of that.
     pub(crate) fn lacks_for_merging(self, documents: u64, held_bytes: u64, range_bytes: u64) -> Option<MemoryNeed> {
         let needed_bytes = self.beside_ranges(documents, held_bytes) + range_bytes;
-        self.lacks(needed_bytes, MemoryNeed::merging(needed_bytes, documents, range_bytes))
+        self.lacks(needed_bytes, MemoryPurpose::Merging { documents, range_bytes })
     }
 
     fn beside_ranges(self, documents: u64, held_bytes: u64) -> u64 {
         let columns = self.bytes.map_or(0, |_| self.columns_bytes());
         PROGRAM_BYTES + held_bytes + documents * LENGTH_BYTES + IndexWriter::BYTES + columns
+    }
+}
+
+/// Blocks of at least this size are mappings of their own where memory is scarce. The system's allocator has about one
+/// heap per thread, and returns only free memory at a heap's end to the system. Threads that invert and merge leave
+/// holes. In a build on sixteen threads, holes took more memory than the lists.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const LARGE_BYTES: libc::c_int = 1 << 20;
+
+/// Returns free memory to the system, if the allocator can.
+pub(crate) fn give_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: it touches only free memory, under the allocator's own locks; any thread may call it at any time.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+/// Makes the allocator return large blocks when they are freed, in all of the process and from now on, so that growing
+/// and packed lists leave no holes. By default the allocator takes blocks of up to 32 MiB from heaps once such a block
+/// has been freed.
+pub(crate) fn give_back_large_blocks() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: it sets a parameter of the allocator, under its own lock; any thread may call it at any time.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES);
     }
 }
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{BuildError, Inverted};
+use super::error::BuildError;
+use super::indexer::Inverted;
 use crate::corpus::LineBase;
 use crate::files::InputError;
 use crate::index::{DocumentSource, VisitDocument};
@@ -117,7 +118,7 @@ impl SegmentDocuments {
 ///
 /// # Errors
 /// If the documents can't be read, or two of them have one id.
-pub(super) fn check(inverted: &dyn Inverted, paths: &[PathBuf], digests_bytes: u64) -> Result<Vec<u32>, BuildError> {
+pub(crate) fn check(inverted: &dyn Inverted, paths: &[PathBuf], digests_bytes: u64) -> Result<Vec<u32>, BuildError> {
     let num_docs = inverted.num_docs();
     let passes = Passes { of: (num_docs * size_of::<u64>() as u64).div_ceil(digests_bytes.max(1)).max(1) };
     let mut lengths = Vec::with_capacity(num_docs as usize);
@@ -173,15 +174,15 @@ fn keep_repeated(digests: &mut Vec<u64>) {
     digests.truncate(kept);
 }
 
-/// Place of a document in errors: its file, and its line if it has one.
-type Place = (u32, Option<(LineBase, u64)>);
+/// DocumentPlace of a document in errors: its file, and its line if it has one.
+type DocumentPlace = (u32, Option<(LineBase, u64)>);
 
 /// An id of two documents.
 #[derive(Debug)]
 struct Repeated {
     id: Vec<u8>,
-    first: Place,
-    second: Place,
+    first: DocumentPlace,
+    second: DocumentPlace,
     /// Number of documents before the second.
     number: u64,
 }
@@ -211,8 +212,8 @@ fn first_repeated(inverted: &dyn Inverted, digests: &[u64]) -> Result<Option<Rep
     Ok(found)
 }
 
-/// Place of the document with this id among the first `most` documents.
-fn place_of(inverted: &dyn Inverted, id: &[u8], digest: u64, most: u64) -> Result<Option<Place>, BuildError> {
+/// DocumentPlace of the document with this id among the first `most` documents.
+fn place_of(inverted: &dyn Inverted, id: &[u8], digest: u64, most: u64) -> Result<Option<DocumentPlace>, BuildError> {
     let (mut place, mut number) = (None, 0);
     inverted.for_each_segment(&mut |documents| {
         if place.is_none() && number < most {
@@ -227,11 +228,11 @@ fn place_of(inverted: &dyn Inverted, id: &[u8], digest: u64, most: u64) -> Resul
 }
 
 /// The error that two documents have the same id.
-fn repeated_id(paths: &[PathBuf], id: &str, first: Place, second: Place) -> InputError {
+fn repeated_id(paths: &[PathBuf], id: &str, first: DocumentPlace, second: DocumentPlace) -> InputError {
     let path = |file: u32| paths.get(file as usize).map_or(Path::new(""), PathBuf::as_path);
     let elsewhere = if first.0 == second.0 { String::new() } else { format!(" of {}", path(first.0).display()) };
     // Lines are counted only now if the base is an offset.
-    let line = |(file, line): Place| line.and_then(|(base, line)| base.number(path(file), line));
+    let line = |(file, line): DocumentPlace| line.and_then(|(base, line)| base.number(path(file), line));
     let message = match line(first) {
         Some(first) => format!("id {id:?} is already that of line {first}{elsewhere}, expected one document an id"),
         None => format!("two documents have the id {id:?}"),
@@ -244,7 +245,7 @@ fn repeated_id(paths: &[PathBuf], id: &str, first: Place, second: Place) -> Inpu
 
 /// Lengths and ids of documents, read again from inverted text.
 #[derive(Debug)]
-pub(super) struct OfInverted(pub(super) Arc<dyn Inverted>);
+pub(crate) struct OfInverted(pub(crate) Arc<dyn Inverted>);
 
 impl DocumentSource for OfInverted {
     fn for_each(&self, visit: &mut VisitDocument<'_>) -> io::Result<()> {

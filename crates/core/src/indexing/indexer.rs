@@ -12,8 +12,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::budget::{Budget, give_back};
 use super::documents::{self, OfInverted, SegmentDocuments};
-use super::{Budget, BuildError, HashIndexer, Progress, allocator, journal};
+use super::error::BuildError;
+use super::invert::HashIndexer;
+use super::journal;
+use super::progress::Progress;
 use crate::corpus::{Collection, Tokenizer};
 use crate::index::{Bm25, IndexFolder, IndexWriter};
 
@@ -153,7 +157,7 @@ pub fn build_by(
         let mut summary = inverted.summary();
         summary.stages.inverting = lap();
         if summary.runs_on_disk > 0 {
-            allocator::give_back();
+            give_back();
         }
         if let Some(need) = budget.lacks_for_documents(inverted.num_docs(), inverted.bytes()) {
             progress(Progress::Exceeding(need));

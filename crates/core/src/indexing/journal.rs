@@ -124,7 +124,7 @@ impl Journal {
 ///
 /// # Errors
 /// If the file system refuses.
-pub(super) fn remove(dir: &Path) -> io::Result<()> {
+pub(crate) fn remove(dir: &Path) -> io::Result<()> {
     remove_folder(&dir.join(FOLDER))
 }
 

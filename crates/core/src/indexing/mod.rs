@@ -12,7 +12,6 @@
 //!
 //! Every method gives the same file, byte for byte, for any number of threads.
 
-mod allocator;
 mod budget;
 mod documents;
 mod error;
@@ -27,7 +26,6 @@ pub mod ranges;
 pub mod reorder;
 pub mod synth;
 
-pub(crate) use budget::Budget;
 pub use documents::SegmentDocuments;
 pub use error::BuildError;
 pub use indexer::{BuildOptions, BuildSummary, Indexer, Inverted, Stages, build_by, build_from_text};

@@ -26,52 +26,30 @@ pub enum Progress {
 /// The minimum memory of a build, and its purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryNeed {
-    bytes: u64,
-    what_for: WhatFor,
+    /// Bytes that the process needs at least.
+    pub bytes: u64,
+    pub(crate) purpose: MemoryPurpose,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WhatFor {
+pub(crate) enum MemoryPurpose {
     Threads(u64),
     Documents { documents: u64, held_bytes: u64 },
     Merging { documents: u64, range_bytes: u64 },
-}
-
-impl MemoryNeed {
-    /// The need of `threads` threads, before anything is known of the text.
-    pub(super) fn threads(bytes: u64, threads: u64) -> Self {
-        Self { bytes, what_for: WhatFor::Threads(threads) }
-    }
-
-    /// The need for lengths of `documents` documents in addition to their lists in memory.
-    pub(super) fn documents(bytes: u64, documents: u64, held_bytes: u64) -> Self {
-        Self { bytes, what_for: WhatFor::Documents { documents, held_bytes } }
-    }
-
-    /// The need for merging lists of `documents` documents, where one range of terms takes `range_bytes`.
-    pub(super) fn merging(bytes: u64, documents: u64, range_bytes: u64) -> Self {
-        Self { bytes, what_for: WhatFor::Merging { documents, range_bytes } }
-    }
-
-    /// Bytes that the process needs at least.
-    #[must_use]
-    pub fn bytes(self) -> u64 {
-        self.bytes
-    }
 }
 
 impl fmt::Display for MemoryNeed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mib = |bytes: u64| bytes.div_ceil(1 << 20);
         write!(f, "{} MiB are needed at least, ", mib(self.bytes))?;
-        match self.what_for {
-            WhatFor::Threads(threads) => write!(f, "for the program and what {threads} threads read and write"),
-            WhatFor::Documents { documents, held_bytes } => write!(
+        match self.purpose {
+            MemoryPurpose::Threads(threads) => write!(f, "for the program and what {threads} threads read and write"),
+            MemoryPurpose::Documents { documents, held_bytes } => write!(
                 f,
                 "for lengths and norms of {documents} documents (8 bytes each) and what is held of their lists ({} MiB)",
                 mib(held_bytes)
             ),
-            WhatFor::Merging { documents, range_bytes } => write!(
+            MemoryPurpose::Merging { documents, range_bytes } => write!(
                 f,
                 "for norms of {documents} documents (4 bytes each), merging a range of terms ({} MiB) and what is being \
                  written",

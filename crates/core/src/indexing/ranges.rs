@@ -10,10 +10,13 @@
 //! wait in memory.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::{BuildError, Progress, allocator};
-use crate::index::{EncodedLists, IndexWriter};
+use super::budget::give_back;
+use super::error::BuildError;
+use super::progress::Progress;
+use crate::base::ids::TermId;
+use crate::index::{EncodedLists, Index, IndexWriter, ListEncoder};
 
 /// Ranges per thread. They are enough that a long list in one of them delays nobody for long.
 const RANGES_PER_THREAD: usize = 16;
@@ -65,7 +68,7 @@ pub fn write_ranges(
     room: u64,
     threads: usize,
     writer: &mut IndexWriter,
-    progress: &(dyn Fn(Progress) + Sync),
+    progress: &dyn Fn(Progress),
     pack: &(dyn Fn(usize) -> Result<EncodedLists, BuildError> + Sync),
 ) -> Result<(), BuildError> {
     let shared = Shared { ranges, room, threads, state: Mutex::default(), changed: Condvar::new() };
@@ -84,13 +87,73 @@ pub fn write_ranges(
             shared.count_written(number);
             freed_bytes += range.all();
             if freed_bytes > room / GIVEN_BACK_SHARE {
-                allocator::give_back();
+                give_back();
                 freed_bytes = 0;
             }
             progress(Progress::Writing { done: number + 1, of: ranges.len() });
         }
         Ok(())
     })
+}
+
+/// Appends `count` chunks of lists to `writer` in order; `pack` makes each on any of `threads` threads. `progress`
+/// receives the number of chunks written.
+///
+/// # Errors
+/// See [`write_ranges`].
+pub(crate) fn write_in_order(
+    count: usize,
+    threads: usize,
+    writer: &mut IndexWriter,
+    progress: &dyn Fn(usize),
+    pack: &(dyn Fn(usize) -> Result<EncodedLists, BuildError> + Sync),
+) -> Result<(), BuildError> {
+    let report = |written| {
+        if let Progress::Writing { done, .. } = written {
+            progress(done);
+        }
+    };
+    write_ranges(&vec![RangeBytes::default(); count], u64::MAX, threads, writer, &report, pack)
+}
+
+/// Postings of a range of terms that [`rewrite`] packs at once.
+const REWRITTEN_POSTINGS: u64 = 1 << 18;
+
+/// Appends the lists of `index` to `writer`, each as `change` makes it: `change` appends the term's documents and
+/// frequencies to two empty columns. It runs on as many threads as rayon has. `progress` receives the number of terms
+/// written.
+///
+/// # Errors
+/// See [`write_ranges`].
+pub(crate) fn rewrite(
+    index: &Index,
+    writer: &mut IndexWriter,
+    progress: &dyn Fn(u64),
+    change: &(dyn Fn(TermId, &mut Vec<u32>, &mut Vec<u32>) + Sync),
+) -> Result<(), BuildError> {
+    let (mut ends, mut postings) = (Vec::new(), 0);
+    for term in 0..index.num_terms() {
+        postings += u64::from(index.list(TermId(term)).doc_freq());
+        if postings >= REWRITTEN_POSTINGS || term + 1 == index.num_terms() {
+            ends.push(term + 1);
+            postings = 0;
+        }
+    }
+    let norms = writer.norms();
+    let pack = |number: usize| {
+        let mut encoder = ListEncoder::new(Arc::clone(&norms));
+        let (mut docs, mut freqs) = (Vec::new(), Vec::new());
+        let start = number.checked_sub(1).map_or(0, |before| ends[before]);
+        for term in (start..ends[number]).map(TermId) {
+            docs.clear();
+            freqs.clear();
+            change(term, &mut docs, &mut freqs);
+            encoder.add_columns(&index.term_text(term), &docs, &freqs)?;
+        }
+        Ok(encoder.take())
+    };
+    let written = |done: usize| progress(ends[done - 1].into());
+    write_in_order(ends.len(), rayon::current_num_threads(), writer, &written, &pack)
 }
 
 /// State shared by the threads that pack and the writer.

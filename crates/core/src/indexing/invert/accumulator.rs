@@ -8,11 +8,10 @@ use std::io;
 
 use super::interner::Interner;
 use super::pending::Pending;
-use super::run::{ListVisitor, RunSource};
-use super::segment::Segment;
+use super::run::{ListVisitor, RunSource, Segment};
 use crate::corpus::{Batch, Cutter, Tokenizer};
 use crate::files::InputError;
-use crate::indexing::SegmentDocuments;
+use crate::indexing::documents::SegmentDocuments;
 use crate::indexing::postings::Postings;
 
 /// Term of a word that is a stop word.
@@ -20,7 +19,7 @@ const STOP: u32 = u32::MAX;
 
 /// Documents of some batches, as growing lists by term.
 #[derive(Debug, Default)]
-pub(super) struct Accumulator {
+pub(crate) struct Accumulator {
     words: Interner,
     /// The term of each word, or [`STOP`]. It is empty if words are terms.
     term_of: Vec<u32>,
@@ -39,7 +38,7 @@ impl Accumulator {
     ///
     /// # Errors
     /// If a document can't be read. The accumulator can't be used afterwards.
-    pub(super) fn add(&mut self, number: u64, batch: &Batch, tokenizer: &Tokenizer) -> Result<(), InputError> {
+    pub(crate) fn add(&mut self, number: u64, batch: &Batch, tokenizer: &Tokenizer) -> Result<(), InputError> {
         let first_doc = self.num_docs;
         let mut documents = SegmentDocuments::new(batch.file(), batch.line_base());
         let keeps_words = tokenizer.keeps_words();
@@ -83,7 +82,7 @@ impl Accumulator {
     }
 
     /// Number of documents added.
-    pub(super) fn num_docs(&self) -> u32 {
+    pub(crate) fn num_docs(&self) -> u32 {
         self.num_docs
     }
 }
@@ -123,7 +122,7 @@ impl RunSource for Accumulator {
 #[cfg(test)]
 impl Accumulator {
     /// An accumulator of a batch of JSON lines with these texts, cut at blanks.
-    pub(super) fn of_lines(texts: &[&str]) -> Self {
+    pub(crate) fn of_lines(texts: &[&str]) -> Self {
         use crate::corpus::{Collection, Words};
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("c.jsonl");

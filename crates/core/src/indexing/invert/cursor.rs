@@ -6,12 +6,12 @@ use std::ops::Range;
 
 use super::interner::first_eight;
 use super::run::{BLOCK_BYTES, Run};
-use crate::indexing::BuildError;
+use crate::indexing::error::BuildError;
 use crate::indexing::postings::take;
 
 /// A position in a run: a term and its postings.
 #[derive(Debug)]
-pub(super) struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     run: &'a Run,
     /// Number of the run. Equal terms are ordered by it.
     number: usize,
@@ -28,7 +28,7 @@ pub(super) struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     /// A cursor at the first term of `run` that is at least `from`, or `None` if there is none.
-    pub(super) fn seek(run: &'a Run, number: usize, from: &[u8]) -> Result<Option<Self>, BuildError> {
+    pub(crate) fn seek(run: &'a Run, number: usize, from: &[u8]) -> Result<Option<Self>, BuildError> {
         let mut cursor = Self {
             run,
             number,
@@ -50,7 +50,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Moves to the next term. Returns false past the last one.
-    pub(super) fn advance(&mut self) -> Result<bool, BuildError> {
+    pub(crate) fn advance(&mut self) -> Result<bool, BuildError> {
         if self.at == self.block.len() {
             if self.next_block == self.run.num_blocks() {
                 return Ok(false);
@@ -80,21 +80,21 @@ impl<'a> Cursor<'a> {
         Ok(true)
     }
 
-    pub(super) fn term(&self) -> &[u8] {
+    pub(crate) fn term(&self) -> &[u8] {
         &self.block[self.term.clone()]
     }
 
     /// The encoded postings of the term.
-    pub(super) fn postings(&self) -> &[u8] {
+    pub(crate) fn postings(&self) -> &[u8] {
         &self.block[self.postings.clone()]
     }
 
-    pub(super) fn number(&self) -> usize {
+    pub(crate) fn number(&self) -> usize {
         self.number
     }
 
     /// Orders by term, then by run.
-    pub(super) fn order(&self, other: &Self) -> Ordering {
+    pub(crate) fn order(&self, other: &Self) -> Ordering {
         let by_term = self.key.cmp(&other.key).then_with(|| self.term().cmp(other.term()));
         by_term.then(self.number.cmp(&other.number))
     }

@@ -25,16 +25,16 @@ const KEPT_BYTES: usize = 1 << 20;
 
 /// Encoded postings of a term from some runs.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(crate) struct Gathered {
     bytes: Vec<u8>,
-    parts: Vec<Part>,
+    parts: Vec<RunPostings>,
     list: List,
     sorted: List,
 }
 
 /// Postings of one run.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct RunPostings {
     run: usize,
     start: usize,
     end: usize,
@@ -42,21 +42,21 @@ struct Part {
 
 impl Gathered {
     /// Starts the next term.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(KEPT_BYTES);
         self.parts.clear();
     }
 
     /// Adds the postings of run number `run`.
-    pub(super) fn push(&mut self, run: usize, postings: &[u8]) {
+    pub(crate) fn push(&mut self, run: usize, postings: &[u8]) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(postings);
-        self.parts.push(Part { run, start, end: self.bytes.len() });
+        self.parts.push(RunPostings { run, start, end: self.bytes.len() });
     }
 
     /// Packs the gathered postings as the list of `term`.
-    pub(super) fn pack(&mut self, runs: &Runs, term: &str, encoder: &mut ListEncoder) -> Result<(), IndexError> {
+    pub(crate) fn pack(&mut self, runs: &Runs, term: &str, encoder: &mut ListEncoder) -> Result<(), IndexError> {
         let Self { bytes, parts, list, sorted } = self;
         if bytes.len() >= LONG_BYTES {
             let mut pieces =

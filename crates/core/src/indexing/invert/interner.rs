@@ -4,7 +4,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// Distinct words, numbered in order of appearance.
 #[derive(Debug, Default)]
-pub(super) struct Interner {
+pub(crate) struct Interner {
     /// Hash table with linear probing by the lowest bits of the hash. Its size is a power of two, and at most half of
     /// it is taken.
     slots: Vec<Slot>,
@@ -24,14 +24,14 @@ struct Slot {
 
 /// The keys by which a word is found.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Hashed {
+pub(crate) struct Hashed {
     first_eight: u64,
     hash: u32,
 }
 
 impl Hashed {
     #[inline]
-    pub(super) fn of(word: &[u8]) -> Self {
+    pub(crate) fn of(word: &[u8]) -> Self {
         let first_eight = first_eight(word);
         Self { first_eight, hash: hash(word, first_eight) }
     }
@@ -51,21 +51,21 @@ const FIRST_SLOTS: usize = 1 << 12;
 impl Interner {
     /// The number of `word`. A new word gets the next number.
     #[inline]
-    pub(super) fn intern(&mut self, word: &[u8]) -> u32 {
+    pub(crate) fn intern(&mut self, word: &[u8]) -> u32 {
         self.intern_hashed(word, Hashed::of(word))
     }
 
     /// Reads the memory that [`intern_hashed`](Self::intern_hashed) will read first, to prefetch it. The result depends
     /// on it.
     #[inline]
-    pub(super) fn touch(&self, hashed: Hashed) -> u32 {
+    pub(crate) fn touch(&self, hashed: Hashed) -> u32 {
         let place = hashed.hash as usize & self.slots.len().wrapping_sub(1);
         self.slots.get(place).map_or(0, |slot| slot.number)
     }
 
     /// The number of a word whose hash is known: see [`intern`](Self::intern).
     #[inline]
-    pub(super) fn intern_hashed(&mut self, word: &[u8], hashed: Hashed) -> u32 {
+    pub(crate) fn intern_hashed(&mut self, word: &[u8], hashed: Hashed) -> u32 {
         if self.keys.len() * 2 >= self.slots.len() {
             self.grow();
         }
@@ -92,17 +92,17 @@ impl Interner {
     }
 
     #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.keys.len()
     }
 
-    pub(super) fn word(&self, number: u32) -> &[u8] {
+    pub(crate) fn word(&self, number: u32) -> &[u8] {
         let Key { at, len, .. } = self.keys[number as usize];
         &self.text[at as usize..][..len as usize]
     }
 
     /// Numbers of all words, in byte order of the words.
-    pub(super) fn sorted(&self) -> Vec<u32> {
+    pub(crate) fn sorted(&self) -> Vec<u32> {
         let mut order: Vec<(u64, u32)> =
             (0..self.keys.len() as u32).map(|number| (first_eight(self.word(number)).swap_bytes(), number)).collect();
         order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.word(a.1).cmp(self.word(b.1))));
@@ -110,12 +110,12 @@ impl Interner {
     }
 
     /// Bytes of memory in use.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.slots.len() * size_of::<Slot>() + self.keys.len() * size_of::<Key>() + self.text.len()
     }
 
     /// Removes all words, and keeps the memory.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.slots.fill(Slot::default());
         self.keys.clear();
         self.text.clear();
@@ -142,7 +142,7 @@ fn check(hash: u32, len: usize) -> u32 {
 
 /// The first eight bytes, the first of them lowest, padded with zeros.
 #[inline]
-pub(super) fn first_eight(word: &[u8]) -> u64 {
+pub(crate) fn first_eight(word: &[u8]) -> u64 {
     if let Some(eight) = word.first_chunk() {
         return u64::from_le_bytes(*eight);
     }

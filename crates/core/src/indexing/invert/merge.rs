@@ -7,8 +7,10 @@ use super::gather::Gathered;
 use super::run::{BLOCK_BYTES, Run};
 use super::runs::Runs;
 use crate::index::{EncodedLists, IndexWriter, ListEncoder};
+use crate::indexing::error::BuildError;
+use crate::indexing::indexer::{BuildOptions, Inverted};
+use crate::indexing::progress::Progress;
 use crate::indexing::ranges::{RangeBytes, division, write_ranges};
-use crate::indexing::{BuildError, BuildOptions, Inverted, Progress};
 
 /// Memory of a cursor: a block of a run on disk, which ends with the list that fills it.
 const CURSOR_BYTES: u64 = (BLOCK_BYTES + BLOCK_BYTES / 4) as u64;
@@ -19,7 +21,7 @@ const LONGEST_COPIES: u64 = 5;
 const THREAD_BYTES: u64 = 6 << 20;
 
 /// Merges the runs' lists by term and appends them to `writer`.
-pub(super) fn merge(
+pub(crate) fn merge(
     runs: &Runs,
     options: &BuildOptions,
     writer: &mut IndexWriter,

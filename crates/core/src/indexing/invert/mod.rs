@@ -17,7 +17,7 @@
 //! | --- | --- |
 //! | `interner.rs`, `pending.rs` | numbers for words, looked up many at once: with growing lists what a token costs |
 //! | `worker.rs` | who takes batches: CPU cores, or [`gpu`] streams and their threads |
-//! | `accumulator.rs`, `segment.rs` | a worker's documents, inverted as they come |
+//! | `accumulator.rs` | a worker's documents, inverted as they come |
 //! | `run.rs`, `cursor.rs` | sorted lists, in memory or on disk, and going through them |
 //! | `store.rs` | where runs go |
 //! | `runs.rs`, `merge.rs`, `gather.rs` | all runs together: the documents' numbers, and one list a term |
@@ -31,7 +31,6 @@ mod merge;
 mod pending;
 mod run;
 mod runs;
-mod segment;
 mod store;
 mod worker;
 
@@ -43,7 +42,9 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 
-use super::{BuildError, BuildOptions, Indexer, Inverted, Progress};
+use super::error::BuildError;
+use super::indexer::{BuildOptions, Indexer, Inverted};
+use super::progress::Progress;
 use crate::corpus::{Batch, Collection};
 use crate::search::device::GpuError;
 pub use gpu::GpuReport;
@@ -70,7 +71,6 @@ impl HashIndexer {
     }
 
     /// What the GPUs did.
-    #[must_use]
     pub fn gpu_report(&self) -> GpuReport {
         self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

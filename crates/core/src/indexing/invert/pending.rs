@@ -14,7 +14,7 @@ const WORDS: usize = 64;
 
 /// Words of one document.
 #[derive(Debug)]
-pub(super) struct Pending {
+pub(crate) struct Pending {
     text: Vec<u8>,
     words: Vec<Word>,
     lists: Vec<u32>,
@@ -36,7 +36,7 @@ impl Default for Pending {
 impl Pending {
     /// Adds a word. Returns whether it is time to count.
     #[inline]
-    pub(super) fn push(&mut self, word: &[u8]) -> bool {
+    pub(crate) fn push(&mut self, word: &[u8]) -> bool {
         self.text.extend_from_slice(word);
         self.words.push(Word { end: self.text.len() as u32, hashed: Hashed::of(word) });
         self.words.len() == WORDS
@@ -45,7 +45,7 @@ impl Pending {
     /// Counts all words in `doc` and removes them. Returns how many were counted. `list_of` gives the list of a word by
     /// the word and its number, or `None` if it has none.
     #[inline]
-    pub(super) fn count(
+    pub(crate) fn count(
         &mut self,
         interner: &mut Interner,
         postings: &mut Postings,

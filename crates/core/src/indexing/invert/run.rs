@@ -23,21 +23,38 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::segment::Segment;
 use crate::files::read_exact_at;
+use crate::indexing::documents::SegmentDocuments;
+use crate::indexing::error::BuildError;
 use crate::indexing::postings::put;
-use crate::indexing::{BuildError, SegmentDocuments};
 
 const MAGIC: [u8; 8] = *b"TandemR2";
 const FOOTER_BYTES: usize = 32;
 /// A block is written once it has this many bytes.
-pub(super) const BLOCK_BYTES: usize = 32 << 10;
+pub(crate) const BLOCK_BYTES: usize = 32 << 10;
 
 /// Visitor of terms and their encoded postings.
-pub(super) type ListVisitor<'a> = dyn FnMut(&[u8], &[u8]) -> io::Result<()> + 'a;
+pub(crate) type ListVisitor<'a> = dyn FnMut(&[u8], &[u8]) -> io::Result<()> + 'a;
+
+/// The consecutive documents of one batch in a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Segment {
+    /// The batch's position in the collection.
+    pub(crate) number: u64,
+    /// Digest that tells whether the batch has changed.
+    pub(crate) digest: u64,
+    /// Bytes of the collection in the batch.
+    pub(crate) text_bytes: u64,
+    pub(crate) skipped_files: u64,
+    /// The first document's number in the run.
+    pub(crate) first_doc: u32,
+    pub(crate) num_docs: u32,
+    /// Encoded [`SegmentDocuments`](crate::indexing::SegmentDocuments), or empty while they are on disk.
+    pub(crate) documents: Vec<u8>,
+}
 
 /// Source of a run: inverted lists of some segments.
-pub(super) trait RunSource {
+pub(crate) trait RunSource {
     /// Bytes of memory in use. The run takes no more.
     fn bytes(&self) -> usize;
 
@@ -53,7 +70,7 @@ pub(super) trait RunSource {
 
 /// Lists of some segments of the collection.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(crate) struct Run {
     data: Data,
     contents: Contents,
 }
@@ -64,9 +81,9 @@ enum Data {
     File(File, PathBuf),
 }
 
-/// Place of a piece of a run's data.
+/// PiecePlace of a piece of a run's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Place {
+struct PiecePlace {
     offset: u64,
     len: u64,
     checksum: u64,
@@ -76,22 +93,22 @@ struct Place {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Contents {
     segments: Vec<Segment>,
-    documents: Vec<Place>,
-    blocks: Vec<Place>,
+    documents: Vec<PiecePlace>,
+    blocks: Vec<PiecePlace>,
     first_terms: Vec<u8>,
     first_term_ends: Vec<u64>,
 }
 
 impl Run {
     /// Takes the lists of `source` into memory.
-    pub(super) fn in_memory(source: &mut dyn RunSource) -> io::Result<Self> {
+    pub(crate) fn in_memory(source: &mut dyn RunSource) -> io::Result<Self> {
         let mut sealer = Sealer::new(Vec::new());
         sealer.seal(source)?;
         Ok(Self { data: Data::Memory(sealer.out), contents: sealer.contents })
     }
 
     /// Takes the lists of `source` into a new file at `path`, which is on disk when this returns.
-    pub(super) fn on_disk(source: &mut dyn RunSource, path: &Path) -> io::Result<Self> {
+    pub(crate) fn on_disk(source: &mut dyn RunSource, path: &Path) -> io::Result<Self> {
         let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
         let mut sealer = Sealer::new(BufWriter::with_capacity(1 << 20, file));
         sealer.seal(source)?;
@@ -108,7 +125,7 @@ impl Run {
     }
 
     /// Opens a file that [`on_disk`](Self::on_disk) wrote, or returns `None` if it is damaged.
-    pub(super) fn open(path: &Path) -> Option<Self> {
+    pub(crate) fn open(path: &Path) -> Option<Self> {
         let file = File::open(path).ok()?;
         let len = file.metadata().ok()?.len();
         let mut footer = [0; FOOTER_BYTES];
@@ -129,19 +146,19 @@ impl Run {
     }
 
     /// The segments, in order of the collection.
-    pub(super) fn segments(&self) -> &[Segment] {
+    pub(crate) fn segments(&self) -> &[Segment] {
         &self.contents.segments
     }
 
     /// The documents of the segment at `position`.
-    pub(super) fn documents(&self, position: usize) -> Result<SegmentDocuments, BuildError> {
+    pub(crate) fn documents(&self, position: usize) -> Result<SegmentDocuments, BuildError> {
         let mut buffer = Vec::new();
         let bytes = self.read(self.contents.documents[position], &mut buffer)?;
         SegmentDocuments::decode(bytes).ok_or_else(|| self.damaged("its documents are cut short"))
     }
 
     /// Bytes of memory that the data takes.
-    pub(super) fn bytes_in_memory(&self) -> usize {
+    pub(crate) fn bytes_in_memory(&self) -> usize {
         match &self.data {
             Data::Memory(bytes) => bytes.len(),
             Data::File(..) => 0,
@@ -149,28 +166,29 @@ impl Run {
     }
 
     /// Bytes of memory that data and contents take.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let Contents { segments, documents, blocks, first_terms, first_term_ends } = &self.contents;
-        let a_segment = segments.len() * size_of::<Segment>() + documents.len() * size_of::<Place>();
-        let a_block = blocks.len() * size_of::<Place>() + first_term_ends.len() * size_of::<u64>() + first_terms.len();
+        let a_segment = segments.len() * size_of::<Segment>() + documents.len() * size_of::<PiecePlace>();
+        let a_block =
+            blocks.len() * size_of::<PiecePlace>() + first_term_ends.len() * size_of::<u64>() + first_terms.len();
         (self.bytes_in_memory() + a_segment + a_block) as u64
     }
 
-    pub(super) fn is_on_disk(&self) -> bool {
+    pub(crate) fn is_on_disk(&self) -> bool {
         matches!(self.data, Data::File(..))
     }
 
     /// The first term and the length of each block.
-    pub(super) fn samples(&self) -> impl Iterator<Item = (&[u8], u64)> {
+    pub(crate) fn samples(&self) -> impl Iterator<Item = (&[u8], u64)> {
         (0..self.num_blocks()).map(|block| (self.first_term(block), self.contents.blocks[block].len))
     }
 
-    pub(super) fn num_blocks(&self) -> usize {
+    pub(crate) fn num_blocks(&self) -> usize {
         self.contents.blocks.len()
     }
 
     /// The block that contains `term`, if any does.
-    pub(super) fn block_of(&self, term: &[u8]) -> usize {
+    pub(crate) fn block_of(&self, term: &[u8]) -> usize {
         let (mut low, mut high) = (0, self.num_blocks());
         while low < high {
             let middle = low.midpoint(high);
@@ -180,7 +198,7 @@ impl Run {
     }
 
     /// The bytes of a block, in `buffer` if they are read from disk.
-    pub(super) fn block<'a>(&'a self, block: usize, buffer: Vec<u8>) -> Result<Cow<'a, [u8]>, BuildError> {
+    pub(crate) fn block<'a>(&'a self, block: usize, buffer: Vec<u8>) -> Result<Cow<'a, [u8]>, BuildError> {
         let place = self.contents.blocks[block];
         if let Data::Memory(_) = &self.data {
             return Ok(Cow::Borrowed(self.read(place, &mut Vec::new()).map(|_| self.in_place(place))?));
@@ -190,7 +208,7 @@ impl Run {
         Ok(Cow::Owned(buffer))
     }
 
-    pub(super) fn damaged(&self, what: &str) -> BuildError {
+    pub(crate) fn damaged(&self, what: &str) -> BuildError {
         let path = match &self.data {
             Data::Memory(_) => PathBuf::from("memory"),
             Data::File(_, path) => path.clone(),
@@ -206,7 +224,7 @@ impl Run {
         &self.contents.first_terms[start as usize..ends[block] as usize]
     }
 
-    fn in_place(&self, place: Place) -> &[u8] {
+    fn in_place(&self, place: PiecePlace) -> &[u8] {
         match &self.data {
             Data::Memory(bytes) => &bytes[place.offset as usize..][..place.len as usize],
             Data::File(..) => &[],
@@ -214,7 +232,7 @@ impl Run {
     }
 
     /// Reads and checks a piece, into `buffer` unless it is in memory.
-    fn read<'a>(&'a self, place: Place, buffer: &'a mut Vec<u8>) -> Result<&'a [u8], BuildError> {
+    fn read<'a>(&'a self, place: PiecePlace, buffer: &'a mut Vec<u8>) -> Result<&'a [u8], BuildError> {
         let Data::File(file, path) = &self.data else {
             return Ok(self.in_place(place));
         };
@@ -282,9 +300,9 @@ impl<W: Write> Sealer<W> {
         Ok(())
     }
 
-    fn piece(&mut self, bytes: &[u8]) -> io::Result<Place> {
+    fn piece(&mut self, bytes: &[u8]) -> io::Result<PiecePlace> {
         self.out.write_all(bytes)?;
-        let place = Place { offset: self.offset, len: bytes.len() as u64, checksum: xxh3_64(bytes) };
+        let place = PiecePlace { offset: self.offset, len: bytes.len() as u64, checksum: xxh3_64(bytes) };
         self.offset += place.len;
         Ok(place)
     }
@@ -295,12 +313,12 @@ impl Contents {
     /// of its first term, first terms.
     fn encode(&self) -> Vec<u8> {
         let mut numbers = vec![self.segments.len() as u64, self.blocks.len() as u64];
-        for (segment, Place { offset, len, checksum }) in self.segments.iter().zip(&self.documents) {
+        for (segment, PiecePlace { offset, len, checksum }) in self.segments.iter().zip(&self.documents) {
             let Segment { number, digest, text_bytes, skipped_files, first_doc, num_docs, .. } = segment;
             numbers.extend([number, digest, text_bytes, skipped_files, offset, len, checksum]);
             numbers.extend([u64::from(*first_doc), u64::from(*num_docs)]);
         }
-        for (Place { offset, len, checksum }, end) in self.blocks.iter().zip(&self.first_term_ends) {
+        for (PiecePlace { offset, len, checksum }, end) in self.blocks.iter().zip(&self.first_term_ends) {
             numbers.extend([offset, len, checksum, end]);
         }
         let mut bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
@@ -319,7 +337,7 @@ impl Contents {
         let mut contents = Self::default();
         for _ in 0..num_segments {
             let [number, digest, text_bytes, skipped_files] = [next()?, next()?, next()?, next()?];
-            let place = Place { offset: next()?, len: next()?, checksum: next()? };
+            let place = PiecePlace { offset: next()?, len: next()?, checksum: next()? };
             let (first_doc, num_docs) = (u32::try_from(next()?).ok()?, u32::try_from(next()?).ok()?);
             let documents = Vec::new();
             contents.documents.push(place);
@@ -334,7 +352,7 @@ impl Contents {
             });
         }
         for _ in 0..num_blocks {
-            contents.blocks.push(Place { offset: next()?, len: next()?, checksum: next()? });
+            contents.blocks.push(PiecePlace { offset: next()?, len: next()?, checksum: next()? });
             contents.first_term_ends.push(next()?);
         }
         contents.first_terms = rest.to_vec();
@@ -350,7 +368,7 @@ mod tests {
 
     #[test]
     fn contents_come_back_and_what_is_cut_short_does_not() {
-        let place = |offset| Place { offset, len: offset + 1, checksum: offset + 2 };
+        let place = |offset| PiecePlace { offset, len: offset + 1, checksum: offset + 2 };
         let contents = Contents {
             segments: vec![Segment { number: 3, digest: 4, num_docs: 5, ..Segment::default() }],
             documents: vec![place(10)],

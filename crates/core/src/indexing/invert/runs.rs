@@ -3,11 +3,14 @@
 use super::merge::merge;
 use super::run::Run;
 use crate::index::IndexWriter;
-use crate::indexing::{BuildError, BuildOptions, BuildSummary, Inverted, Progress, SegmentDocuments};
+use crate::indexing::documents::SegmentDocuments;
+use crate::indexing::error::BuildError;
+use crate::indexing::indexer::{BuildOptions, BuildSummary, Inverted};
+use crate::indexing::progress::Progress;
 
 /// Runs that hold every batch of a collection once.
 #[derive(Debug)]
-pub(super) struct Runs {
+pub(crate) struct Runs {
     runs: Vec<Run>,
     /// For each run, what to add to its documents' numbers, by segment.
     places: Vec<Vec<SegmentPlace>>,
@@ -19,14 +22,14 @@ pub(super) struct Runs {
 
 /// Documents of a run below `end` have `shift` added to their numbers, wrapping.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SegmentPlace {
-    pub(super) end: u32,
-    pub(super) shift: u32,
+pub(crate) struct SegmentPlace {
+    pub(crate) end: u32,
+    pub(crate) shift: u32,
 }
 
 impl Runs {
     /// Numbers the documents of `num_batches` batches. `summary` is the summary of the build without them.
-    pub(super) fn new(runs: Vec<Run>, num_batches: u64, summary: BuildSummary) -> Result<Self, BuildError> {
+    pub(crate) fn new(runs: Vec<Run>, num_batches: u64, summary: BuildSummary) -> Result<Self, BuildError> {
         let mut order: Vec<(usize, usize)> = runs
             .iter()
             .enumerate()
@@ -55,12 +58,12 @@ impl Runs {
         Ok(Self { runs, places, order, num_docs, summary })
     }
 
-    pub(super) fn runs(&self) -> &[Run] {
+    pub(crate) fn runs(&self) -> &[Run] {
         &self.runs
     }
 
     /// For each segment of a run, what to add to its documents' numbers.
-    pub(super) fn places(&self, run: usize) -> &[SegmentPlace] {
+    pub(crate) fn places(&self, run: usize) -> &[SegmentPlace] {
         &self.places[run]
     }
 }

@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use super::run::{Run, RunSource};
 use super::runs::Runs;
+use crate::indexing::budget::{Budget, give_back, give_back_large_blocks};
+use crate::indexing::error::BuildError;
+use crate::indexing::indexer::{BuildOptions, BuildSummary, Stages};
 use crate::indexing::journal::Journal;
-use crate::indexing::{Budget, BuildError, BuildOptions, BuildSummary, Stages, allocator};
 
 /// The runs of a build so far.
 #[derive(Debug)]
-pub(super) struct Store {
+pub(crate) struct Store {
     folder: PathBuf,
     budget: Budget,
     inside: Mutex<Inside>,
@@ -35,7 +37,7 @@ struct Inside {
 
 impl Store {
     /// Opens the store of a build of `key` into `dir`, with the runs of an interrupted build.
-    pub(super) fn open(dir: &Path, key: &str, options: &BuildOptions) -> Result<Self, BuildError> {
+    pub(crate) fn open(dir: &Path, key: &str, options: &BuildOptions) -> Result<Self, BuildError> {
         let mut runs = Vec::new();
         let journal = Journal::open(dir, key, |path| {
             let run = Run::open(path);
@@ -59,39 +61,39 @@ impl Store {
     }
 
     /// The digest of each batch that an interrupted build has done.
-    pub(super) fn held_batches(&self) -> HashMap<u64, u64> {
+    pub(crate) fn held_batches(&self) -> HashMap<u64, u64> {
         let inside = self.lock();
         inside.runs.iter().flat_map(Run::segments).map(|segment| (segment.number, segment.digest)).collect()
     }
 
     /// Bytes of text that may be decompressed before workers take them.
-    pub(super) fn most_ahead(&self) -> usize {
+    pub(crate) fn most_ahead(&self) -> usize {
         usize::try_from(self.budget.most_ahead()).unwrap_or(usize::MAX)
     }
 
     /// Whether a worker's lists of `bytes` bytes must become a run.
-    pub(super) fn is_full(&self, bytes: usize) -> bool {
+    pub(crate) fn is_full(&self, bytes: usize) -> bool {
         bytes as u64 >= self.budget.most_growing()
     }
 
     /// Counts documents of an inverted batch.
-    pub(super) fn count_docs(&self, num_docs: u32) {
+    pub(crate) fn count_docs(&self, num_docs: u32) {
         self.lock().num_docs += u64::from(num_docs);
     }
 
     /// Notes that a worker has delivered everything, and its memory is free.
-    pub(super) fn end_worker(&self) {
+    pub(crate) fn end_worker(&self) {
         let mut inside = self.lock();
         inside.workers = inside.workers.saturating_sub(1);
     }
 
     /// Takes the lists of `source`, while other lists grow.
-    pub(super) fn take(&self, source: &mut dyn RunSource) -> Result<(), BuildError> {
+    pub(crate) fn take(&self, source: &mut dyn RunSource) -> Result<(), BuildError> {
         self.take_within(source, self.budget.most_kept())
     }
 
     /// Takes a worker's last lists.
-    pub(super) fn take_last(&self, source: &mut dyn RunSource) -> Result<(), BuildError> {
+    pub(crate) fn take_last(&self, source: &mut dyn RunSource) -> Result<(), BuildError> {
         let inside = self.lock();
         let most_kept = self.budget.most_kept_last(inside.num_docs, inside.workers);
         drop(inside);
@@ -122,8 +124,8 @@ impl Store {
         drop(inside);
         let run = Run::on_disk(source, &path).map_err(|e| at(&path, &e))?;
         if is_first {
-            allocator::give_back_large_blocks();
-            allocator::give_back();
+            give_back_large_blocks();
+            give_back();
         }
         let mut inside = self.lock();
         inside.journal.add(&path).map_err(|e| at(&path, &e))?;
@@ -133,7 +135,7 @@ impl Store {
     }
 
     /// Returns all runs of a collection of `num_batches` batches.
-    pub(super) fn runs(&self, num_batches: u64, reader_waited: Duration) -> Result<Runs, BuildError> {
+    pub(crate) fn runs(&self, num_batches: u64, reader_waited: Duration) -> Result<Runs, BuildError> {
         let mut inside = self.lock();
         let (runs_on_disk, resumed_bytes) = (inside.runs_on_disk, inside.resumed_bytes);
         let stages = Stages { reader_waited, ..Stages::default() };
@@ -142,7 +144,7 @@ impl Store {
     }
 
     /// The error that the collection differs from the one that the interrupted build read.
-    pub(super) fn changed(&self) -> BuildError {
+    pub(crate) fn changed(&self) -> BuildError {
         let folder = self.lock().journal.folder().to_owned();
         let message = "the text has changed since the build that was interrupted (delete this folder to begin anew)";
         BuildError::Run { path: folder, message: message.to_owned() }

@@ -4,10 +4,10 @@ use super::accumulator::Accumulator;
 use super::run::RunSource;
 use super::store::Store;
 use crate::corpus::{Batch, Tokenizer};
-use crate::indexing::BuildError;
+use crate::indexing::error::BuildError;
 
 /// Takes batches, and makes runs of them.
-pub(super) trait Worker {
+pub(crate) trait Worker {
     /// Inverts batch `number`, and hands over a run if it is time. Returns the number of documents in the batch.
     ///
     /// # Errors
@@ -20,7 +20,7 @@ pub(super) trait Worker {
 
 /// A worker on a CPU core.
 #[derive(Debug)]
-pub(super) struct CpuWorker<'a> {
+pub(crate) struct CpuWorker<'a> {
     tokenizer: &'a Tokenizer,
     accumulator: Accumulator,
     /// Memory of batches that the worker reads itself.
@@ -28,12 +28,12 @@ pub(super) struct CpuWorker<'a> {
 }
 
 impl<'a> CpuWorker<'a> {
-    pub(super) fn new(tokenizer: &'a Tokenizer) -> Self {
+    pub(crate) fn new(tokenizer: &'a Tokenizer) -> Self {
         Self { tokenizer, accumulator: Accumulator::default(), memory: Vec::new() }
     }
 
     /// Bytes of memory in use.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.accumulator.bytes()
     }
 }

@@ -22,9 +22,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
-use super::Permutation;
 use super::forward::Forward;
 use super::gains::{Gains, Steps};
+use super::permutation::Permutation;
 use crate::index::Index;
 
 /// Rows per task that computes gains.
@@ -72,7 +72,6 @@ struct Halves {
 /// Finds an order for the documents of `index` on all of rayon's threads. It does not depend on their number.
 ///
 /// The search takes about 8 bytes of memory per posting. `progress` receives the work done and in all.
-#[must_use]
 pub fn bisect(index: &Index, options: BisectionOptions, progress: &(dyn Fn(u64, u64) + Sync)) -> Permutation {
     let max_freq = (f64::from(index.num_docs()) * options.max_share) as u32;
     let forward = Forward::new(index, options.min_doc_freq.max(2), max_freq);

@@ -17,18 +17,18 @@ const TABLE_LEN: usize = 1 << 16;
 const TERMS_A_TASK: usize = 1 << 14;
 
 /// The function `step` of the [module](self).
-pub(super) struct Steps {
+pub(crate) struct Steps {
     table: Vec<f32>,
 }
 
 /// Savings of a move in bits, for each term: of a document in the left half, and of one in the right half.
-pub(super) struct Gains {
-    pub(super) left: Vec<f32>,
-    pub(super) right: Vec<f32>,
+pub(crate) struct Gains {
+    pub(crate) left: Vec<f32>,
+    pub(crate) right: Vec<f32>,
 }
 
 impl Steps {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { table: (0..TABLE_LEN as u32).map(step).collect() }
     }
 
@@ -45,12 +45,12 @@ fn step(doc_freq: u32) -> f32 {
 }
 
 impl Gains {
-    pub(super) fn new(num_terms: usize) -> Self {
+    pub(crate) fn new(num_terms: usize) -> Self {
         Self { left: vec![0.0; num_terms], right: vec![0.0; num_terms] }
     }
 
     /// Computes all gains from each term's documents in the halves of `sizes` documents.
-    pub(super) fn compute(&mut self, steps: &Steps, left_freqs: &[u32], right_freqs: &[u32], sizes: (usize, usize)) {
+    pub(crate) fn compute(&mut self, steps: &Steps, left_freqs: &[u32], right_freqs: &[u32], sizes: (usize, usize)) {
         let size_bits = ((sizes.0 as f64).log2() - (sizes.1 as f64).log2()) as f32;
         let tasks = self.left.par_chunks_mut(TERMS_A_TASK).zip(self.right.par_chunks_mut(TERMS_A_TASK));
         let freqs = left_freqs.par_chunks(TERMS_A_TASK).zip(right_freqs.par_chunks(TERMS_A_TASK));

@@ -13,14 +13,12 @@
 
 mod apply;
 mod bisection;
-mod cost;
 mod forward;
 mod gains;
 mod permutation;
 
-pub use apply::apply;
+pub use apply::{apply, log_gap_bits};
 pub use bisection::{BisectionOptions, bisect};
-pub use cost::log_gap_bits;
 pub use permutation::{Permutation, read_scores};
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ impl Permutation {
     }
 
     /// The permutation that puts old document `old_of_new[i]` at place `i`. The order must contain each document once.
-    pub(super) fn from_order(old_of_new: &[u32]) -> Self {
+    pub(crate) fn from_order(old_of_new: &[u32]) -> Self {
         let mut new_of_old = vec![0; old_of_new.len()];
         for (new, &old) in (0..).zip(old_of_new) {
             new_of_old[old as usize] = new;
@@ -40,7 +40,6 @@ impl Permutation {
     }
 
     /// The permutation that sorts documents by `compare`. Equal documents keep their order.
-    #[must_use]
     pub fn sorted_by(num_docs: u32, mut compare: impl FnMut(u32, u32) -> std::cmp::Ordering) -> Self {
         let mut order: Vec<u32> = (0..num_docs).collect();
         order.sort_by(|&a, &b| compare(a, b));
@@ -48,13 +47,11 @@ impl Permutation {
     }
 
     /// The new number of each old document.
-    #[must_use]
     pub fn new_of_old(&self) -> &[u32] {
         &self.new_of_old
     }
 
     /// The old number of each new document.
-    #[must_use]
     pub fn old_of_new(&self) -> Vec<u32> {
         Self::from_order(&self.new_of_old).new_of_old
     }

@@ -1,25 +1,28 @@
 //! Making a synthetic index on all cores.
 
+use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::thread;
 use std::time::Instant;
 
-use crossbeam_channel::{Receiver, bounded};
-
+use super::TERM_STREAMS;
 use super::cascade::ListSampler;
-use super::{Documents, TERM_STREAMS, Vocabulary, synthetic_queries, write_queries};
+use super::documents::Documents;
+use super::queries::{synthetic_queries, write_queries};
+use super::vocabulary::Vocabulary;
 use crate::base::random::Random;
 use crate::files::{free_disk_bytes, free_memory_bytes};
-use crate::index::{Bm25, EncodedLists, FILE_NAME, IndexError, IndexWriter, ListEncoder};
+use crate::index::{Bm25, FILE_NAME, IndexError, IndexWriter, ListEncoder};
+use crate::indexing::error::BuildError;
+use crate::indexing::ranges::write_in_order;
 
 /// Expected postings in a batch of terms. A longer list is a batch alone.
 const BATCH_POSTINGS: f64 = 1e6;
 /// Cost of a term in addition to its postings, in postings.
 const TERM_COST: f64 = 20.0;
-/// Batches that a thread may be ahead of the writer.
-const QUEUE_BATCHES: usize = 4;
 
 /// Options of a synthetic collection.
 #[derive(Clone, Debug)]
@@ -47,7 +50,6 @@ impl SynthOptions {
     pub const MEAN_LENGTH: f64 = 240.0;
 
     /// Options of `num_docs` documents without queries, with defaults otherwise.
-    #[must_use]
     pub fn new(num_docs: u32, seed: u64) -> Self {
         Self {
             num_docs,
@@ -90,8 +92,8 @@ pub struct SynthReport {
 pub fn build_synthetic(
     options: &SynthOptions,
     dir: &Path,
-    progress: &(dyn Fn(u64, u64) + Sync),
-) -> Result<SynthReport, IndexError> {
+    progress: &dyn Fn(u64, u64),
+) -> Result<SynthReport, BuildError> {
     options.check()?;
     options.check_room(dir, free_disk_bytes(dir), free_memory_bytes())?;
     let begun = Instant::now();
@@ -148,15 +150,8 @@ fn synthetic_queries_of(options: &SynthOptions, vocabulary: &Vocabulary) -> Resu
     }
 }
 
-/// Lists of a range of terms.
-struct Batch {
-    lists: EncodedLists,
-    doc_freqs: Vec<u32>,
-    num_occurrences: u64,
-}
-
-/// Totals of all batches.
-#[derive(Default)]
+/// Totals of some lists.
+#[derive(Debug, Default)]
 struct Made {
     doc_freqs: Vec<u32>,
     num_postings: u64,
@@ -168,65 +163,41 @@ fn make_lists(
     vocabulary: &Vocabulary,
     documents: &Documents,
     writer: &mut IndexWriter,
-    progress: &(dyn Fn(u64, u64) + Sync),
-) -> Result<Made, IndexError> {
+    progress: &dyn Fn(u64, u64),
+) -> Result<Made, BuildError> {
     let batches = cut_batches(vocabulary.doc_freqs());
     let cores = options.threads.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-    let num_threads = cores.min(batches.len());
-    let histogram = documents.histogram();
-    let expected = vocabulary.doc_freqs().iter().sum::<f64>() as u64;
-    thread::scope(|scope| {
-        let queues: Vec<Receiver<Result<Batch, IndexError>>> = (0..num_threads)
-            .map(|worker| {
-                let (sender, receiver) = bounded(QUEUE_BATCHES);
-                let (batches, histogram) = (&batches, &histogram);
-                let mut encoder = ListEncoder::new(writer.norms());
-                scope.spawn(move || {
-                    let mut sampler = ListSampler::new(documents, histogram);
-                    for terms in batches.iter().skip(worker).step_by(num_threads) {
-                        let batch = make_batch(options.seed, terms.clone(), vocabulary, &mut sampler, &mut encoder);
-                        let failed = batch.is_err();
-                        // No receiver: the writer has failed and says so itself.
-                        if sender.send(batch).is_err() || failed {
-                            return;
-                        }
-                    }
-                });
-                receiver
-            })
-            .collect();
-        let mut made = Made::default();
-        for number in 0..batches.len() {
-            let received = queues[number % num_threads].recv();
-            let batch = received.map_err(|_| IndexError::Collection("a thread that draws lists has died".into()))??;
-            writer.append(&batch.lists)?;
-            made.num_postings += batch.doc_freqs.iter().map(|&doc_freq| u64::from(doc_freq)).sum::<u64>();
-            made.num_occurrences += batch.num_occurrences;
-            made.doc_freqs.extend(batch.doc_freqs);
-            progress(made.num_postings, expected);
+    let (histogram, norms) = (documents.histogram(), writer.norms());
+    let made: Vec<OnceLock<Made>> = batches.iter().map(|_| OnceLock::new()).collect();
+    let pack = |number: usize| {
+        let mut sampler = ListSampler::new(documents, &histogram);
+        let mut encoder = ListEncoder::new(norms.clone());
+        let mut batch = Made::default();
+        for term in batches[number].clone() {
+            let random = Random::new(options.seed, TERM_STREAMS + term as u64);
+            let (docs, freqs) = sampler.draw(vocabulary.doc_freqs()[term], random);
+            encoder.add_columns(&vocabulary.text(term), docs, freqs)?;
+            batch.doc_freqs.push(docs.len() as u32);
+            batch.num_postings += docs.len() as u64;
+            batch.num_occurrences += freqs.iter().map(|&freq| u64::from(freq)).sum::<u64>();
         }
-        Ok(made)
-    })
-}
-
-/// Draws and packs the lists of `terms`.
-fn make_batch(
-    seed: u64,
-    terms: Range<usize>,
-    vocabulary: &Vocabulary,
-    sampler: &mut ListSampler<'_>,
-    encoder: &mut ListEncoder,
-) -> Result<Batch, IndexError> {
-    let mut doc_freqs = Vec::with_capacity(terms.len());
-    let mut num_occurrences = 0;
-    for term in terms {
-        let random = Random::new(seed, TERM_STREAMS + term as u64);
-        let (docs, freqs) = sampler.draw(vocabulary.doc_freqs()[term], random);
-        encoder.add_columns(&vocabulary.text(term), docs, freqs)?;
-        doc_freqs.push(docs.len() as u32);
-        num_occurrences += freqs.iter().map(|&freq| u64::from(freq)).sum::<u64>();
+        let _ = made[number].set(batch);
+        Ok(encoder.take())
+    };
+    let expected = vocabulary.doc_freqs().iter().sum::<f64>() as u64;
+    let written = Cell::new(0);
+    let report = |done: usize| {
+        written.set(written.get() + made[done - 1].get().map_or(0, |batch| batch.num_postings));
+        progress(written.get(), expected);
+    };
+    write_in_order(batches.len(), cores.min(batches.len()), writer, &report, &pack)?;
+    let mut all = Made::default();
+    for batch in made.into_iter().filter_map(OnceLock::into_inner) {
+        all.doc_freqs.extend(batch.doc_freqs);
+        all.num_postings += batch.num_postings;
+        all.num_occurrences += batch.num_occurrences;
     }
-    Ok(Batch { lists: encoder.take(), doc_freqs, num_occurrences })
+    Ok(all)
 }
 
 /// Cuts the vocabulary into ranges of about [`BATCH_POSTINGS`] each.

@@ -36,7 +36,7 @@ const SPARSE_SHARE: f64 = 1e-4;
 
 /// Draws posting lists. Each thread has a sampler of its own.
 #[derive(Debug)]
-pub(super) struct ListSampler<'a> {
+pub(crate) struct ListSampler<'a> {
     appetites: &'a [u8],
     histogram: &'a AppetiteHistogram,
     repeat_chances: [u8; 256],
@@ -51,7 +51,7 @@ pub(super) struct ListSampler<'a> {
 }
 
 impl<'a> ListSampler<'a> {
-    pub(super) fn new(documents: &'a Documents, histogram: &'a AppetiteHistogram) -> Self {
+    pub(crate) fn new(documents: &'a Documents, histogram: &'a AppetiteHistogram) -> Self {
         Self {
             appetites: documents.appetites(),
             histogram,
@@ -68,7 +68,7 @@ impl<'a> ListSampler<'a> {
     /// Draws the list of a term that is expected in `doc_freq` documents, from its own stream.
     ///
     /// Documents ascend, there is at least one, and frequencies are at least 1.
-    pub(super) fn draw(&mut self, doc_freq: f64, random: Random) -> (&[u32], &[u32]) {
+    pub(crate) fn draw(&mut self, doc_freq: f64, random: Random) -> (&[u32], &[u32]) {
         self.random = random;
         self.docs.clear();
         self.freqs.clear();

@@ -27,7 +27,6 @@ pub struct Documents {
 
 impl Documents {
     /// Draws `num_docs` documents of lognormal lengths, `mean_length` tokens on average.
-    #[must_use]
     pub fn draw(num_docs: usize, mean_length: f64, seed: u64) -> Self {
         let mut lengths = vec![0u32; num_docs];
         let mut appetites = vec![0u8; num_docs];
@@ -46,17 +45,16 @@ impl Documents {
     }
 
     /// Tokens of each document.
-    #[must_use]
     pub fn lengths(&self) -> &[u32] {
         &self.lengths
     }
 
     /// Chance in 256ths that a point on each document becomes an occurrence.
-    pub(super) fn appetites(&self) -> &[u8] {
+    pub(crate) fn appetites(&self) -> &[u8] {
         &self.appetites
     }
 
-    pub(super) fn histogram(&self) -> AppetiteHistogram {
+    pub(crate) fn histogram(&self) -> AppetiteHistogram {
         let mut counts = [0u64; 256];
         self.appetites.iter().for_each(|&appetite| counts[usize::from(appetite)] += 1);
         AppetiteHistogram::new(&counts)
@@ -65,11 +63,11 @@ impl Documents {
 
 /// Number of documents by appetite, in few bins, to predict how many documents a term will be in.
 #[derive(Clone, Debug)]
-pub(super) struct AppetiteHistogram {
+pub(crate) struct AppetiteHistogram {
     /// Mean appetite and share of the documents.
-    pub(super) bins: Vec<(f64, f64)>,
+    pub(crate) bins: Vec<(f64, f64)>,
     /// Mean appetite of all documents.
-    pub(super) mean: f64,
+    pub(crate) mean: f64,
 }
 
 impl AppetiteHistogram {
@@ -86,7 +84,7 @@ impl AppetiteHistogram {
 }
 
 /// Chance in 256ths that an occurrence brings another one, by appetite.
-pub(super) fn repeat_chances() -> [u8; 256] {
+pub(crate) fn repeat_chances() -> [u8; 256] {
     std::array::from_fn(|code| {
         let appetite = code as f64 / 256.0 * APPETITE_MAX;
         let mean = (MEAN_BURST * appetite).max(1.0);

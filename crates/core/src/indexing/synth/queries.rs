@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::{QUERY_STREAM, Vocabulary};
+use super::QUERY_STREAM;
+use super::vocabulary::Vocabulary;
 use crate::base::random::{Random, pow};
 use crate::files::write_atomically;
 use crate::index::IndexError;

@@ -10,7 +10,8 @@
 
 use std::path::Path;
 
-use super::{SynthOptions, Vocabulary};
+use super::build::SynthOptions;
+use super::vocabulary::Vocabulary;
 use crate::index::{BLOCK_LEN, IndexError, IndexWriter};
 
 /// More queries are surely a mistake.
@@ -22,7 +23,7 @@ const MEMORY_BYTES_A_BLOCK: f64 = 12.0;
 const MEMORY_BYTES_A_QUERY: f64 = 60.0;
 
 impl SynthOptions {
-    pub(super) fn vocabulary_size(&self) -> u32 {
+    pub(crate) fn vocabulary_size(&self) -> u32 {
         self.num_terms.unwrap_or_else(|| Vocabulary::heaps_size(self.num_docs))
     }
 
@@ -46,7 +47,7 @@ impl SynthOptions {
     }
 
     /// Checks that an index of these sizes fits the format, folder `dir`, and memory, as far as free space is known.
-    pub(super) fn check_room(
+    pub(crate) fn check_room(
         &self,
         dir: &Path,
         free_disk_bytes: Option<u64>,

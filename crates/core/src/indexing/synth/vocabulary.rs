@@ -26,13 +26,12 @@ pub struct Vocabulary {
 
 impl Vocabulary {
     /// The vocabulary size by Heaps' law for `num_docs` documents.
-    #[must_use]
     pub fn heaps_size(num_docs: u32) -> u32 {
         (VOCABULARY_FACTOR * pow(f64::from(num_docs.max(1)), VOCABULARY_EXPONENT)).round() as u32
     }
 
     /// Expected postings in all lists, independent of the vocabulary.
-    pub(super) fn expected_postings(num_docs: u32, mean_length: f64) -> f64 {
+    pub(crate) fn expected_postings(num_docs: u32, mean_length: f64) -> f64 {
         f64::from(num_docs) * mean_length * DISTINCT_PER_TOKEN
     }
 
@@ -86,25 +85,21 @@ impl Vocabulary {
     }
 
     /// Number of terms.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.doc_freqs.len()
     }
 
     /// Whether there is no term.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.doc_freqs.is_empty()
     }
 
     /// The expected document frequencies, from the most frequent term down.
-    #[must_use]
     pub fn doc_freqs(&self) -> &[f64] {
         &self.doc_freqs
     }
 
     /// The term's text: `t0000017` for the eighteenth most frequent. Byte order equals rank order.
-    #[must_use]
     pub fn text(&self, term: usize) -> String {
         format!("t{term:0digits$}", digits = self.digits)
     }

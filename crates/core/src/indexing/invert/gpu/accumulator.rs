@@ -5,15 +5,14 @@ use std::io;
 use super::backend::{Backend, DistinctWords, InvertedRun, STOP, most_tokens, most_words};
 use crate::corpus::{Batch, Cutter, Tokenizer};
 use crate::files::InputError;
-use crate::indexing::SegmentDocuments;
+use crate::indexing::documents::SegmentDocuments;
 use crate::indexing::invert::interner::Interner;
-use crate::indexing::invert::run::{ListVisitor, RunSource};
-use crate::indexing::invert::segment::Segment;
+use crate::indexing::invert::run::{ListVisitor, RunSource, Segment};
 use crate::search::device::GpuError;
 
 /// Documents of some batches, on a device until they are inverted.
 #[derive(Debug)]
-pub(super) struct GpuAccumulator {
+pub(crate) struct GpuAccumulator {
     backend: Box<dyn Backend>,
     cutter: Cutter,
     doc_ends: Vec<u32>,
@@ -31,7 +30,7 @@ pub(super) struct GpuAccumulator {
 
 /// Reasons why a batch was not added.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// A document can't be read.
     Input(InputError),
     /// The device failed, and its data is lost.
@@ -60,7 +59,7 @@ impl Piece<'_> {
 }
 
 impl GpuAccumulator {
-    pub(super) fn new(backend: Box<dyn Backend>) -> Self {
+    pub(crate) fn new(backend: Box<dyn Backend>) -> Self {
         Self {
             backend,
             cutter: Cutter::default(),
@@ -78,7 +77,7 @@ impl GpuAccumulator {
     }
 
     /// Parses batch `number` and sends its text to the device. Returns the number of its documents.
-    pub(super) fn add(&mut self, number: u64, batch: &Batch, tokenizer: &Tokenizer) -> Result<u32, Refusal> {
+    pub(crate) fn add(&mut self, number: u64, batch: &Batch, tokenizer: &Tokenizer) -> Result<u32, Refusal> {
         let room = self.backend.room();
         let mut piece = Piece { memory: self.backend.piece().map_err(Refusal::Gpu)?, len: 0, is_too_small: false };
         let mut documents = SegmentDocuments::new(batch.file(), batch.line_base());
@@ -121,7 +120,7 @@ impl GpuAccumulator {
     }
 
     /// Whether the device may lack room for another batch.
-    pub(super) fn is_full(&mut self) -> Result<bool, GpuError> {
+    pub(crate) fn is_full(&mut self) -> Result<bool, GpuError> {
         let room = self.backend.room();
         let counts = self.backend.counts()?;
         let tokens = counts.tokens + most_tokens(self.last_len) + most_tokens(room.piece_bytes);
@@ -134,13 +133,13 @@ impl GpuAccumulator {
 
     /// Bytes of the host's memory in use, including the words, terms and lists that will come back with the run: about
     /// a quarter of the text.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let room = self.backend.room();
         2 * room.piece_bytes + self.documents_bytes + self.text_bytes / 4
     }
 
     /// Inverts the added documents, if there are any. Lists that are not taken are lost with the next batch.
-    pub(super) fn invert(&mut self, tokenizer: &Tokenizer) -> Result<Lists<'_>, GpuError> {
+    pub(crate) fn invert(&mut self, tokenizer: &Tokenizer) -> Result<Lists<'_>, GpuError> {
         self.terms.clear();
         if self.segments.is_empty() {
             return Ok(Lists { of: self, order: Vec::new() });
@@ -166,11 +165,11 @@ impl GpuAccumulator {
 }
 
 /// Pieces begin at multiples of this.
-pub(super) const ROW_BYTES: usize = 64;
+pub(crate) const ROW_BYTES: usize = 64;
 
 /// Lists that a device has made.
 #[derive(Debug)]
-pub(super) struct Lists<'a> {
+pub(crate) struct Lists<'a> {
     of: &'a mut GpuAccumulator,
     /// Numbers of the terms, in byte order of the terms.
     order: Vec<u32>,

@@ -6,77 +6,77 @@ use crate::corpus::Words;
 use crate::search::device::GpuError;
 
 /// Term of a word that is a stop word.
-pub(super) const STOP: u32 = u32::MAX;
+pub(crate) const STOP: u32 = u32::MAX;
 
 /// Capacity of a device.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::indexing::invert) struct Room {
+pub(crate) struct Room {
     /// Bytes of a piece, including padding.
-    pub(super) piece_bytes: usize,
+    pub(crate) piece_bytes: usize,
     /// Documents of a piece.
-    pub(super) piece_docs: usize,
+    pub(crate) piece_docs: usize,
     /// Bytes of text of a run, followed by its documents, tokens and distinct words.
-    pub(super) text_bytes: usize,
-    pub(super) docs: usize,
-    pub(super) tokens: usize,
-    pub(super) words: usize,
+    pub(crate) text_bytes: usize,
+    pub(crate) docs: usize,
+    pub(crate) tokens: usize,
+    pub(crate) words: usize,
 }
 
 /// Maximum tokens of a piece of this many bytes.
-pub(super) const fn most_tokens(bytes: usize) -> usize {
+pub(crate) const fn most_tokens(bytes: usize) -> usize {
     bytes / 2 + 1
 }
 
 /// Maximum distinct words of a piece of this many bytes. With a separator, words of more than two bytes take at least
 /// four. There are 36 words of one byte, 1296 of two ASCII bytes, and 1920 letters of two bytes.
-pub(super) const fn most_words(bytes: usize) -> usize {
+pub(crate) const fn most_words(bytes: usize) -> usize {
     bytes / 4 + 36 + 1_296 + 1_920
 }
 
 /// Counts on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::indexing::invert) struct Counts {
-    pub(super) tokens: usize,
-    pub(super) words: usize,
+pub(crate) struct Counts {
+    pub(crate) tokens: usize,
+    pub(crate) words: usize,
 }
 
 /// The distinct words of a run, lower-cased, in any order.
 #[derive(Debug, Default)]
-pub(in crate::indexing::invert) struct DistinctWords {
-    pub(super) text: Vec<u8>,
-    pub(super) places: Vec<WordPlace>,
+pub(crate) struct DistinctWords {
+    pub(crate) text: Vec<u8>,
+    pub(crate) places: Vec<WordPlace>,
 }
 
 /// Place of a word in the text of all words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
-pub(super) struct WordPlace {
-    pub(super) start: u32,
-    pub(super) len: u32,
+pub(crate) struct WordPlace {
+    pub(crate) start: u32,
+    pub(crate) len: u32,
 }
 
 impl DistinctWords {
-    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.places.iter().map(|place| &self.text[place.start as usize..][..place.len as usize])
     }
 }
 
 /// An inverted run.
 #[derive(Debug, Default)]
-pub(in crate::indexing::invert) struct InvertedRun {
+pub(crate) struct InvertedRun {
     /// Encoded lists, by term.
-    pub(super) lists: Vec<u8>,
+    pub(crate) lists: Vec<u8>,
     /// Start of each term's list.
-    pub(super) starts: Vec<u32>,
+    pub(crate) starts: Vec<u32>,
     /// Tokens of each document without stop words.
-    pub(super) doc_lengths: Vec<u32>,
+    pub(crate) doc_lengths: Vec<u32>,
 }
 
 /// A device that inverts text, or a stream of one.
 ///
 /// It receives pieces of simplified text ([`Tokenizer::simplify`](crate::corpus::Tokenizer::simplify)) and cuts them
 /// into words. It returns distinct words and, once each has its term, the lists.
-pub(in crate::indexing::invert) trait Backend: fmt::Debug + Send {
+pub(crate) trait Backend: fmt::Debug + Send {
     fn room(&self) -> Room;
 
     /// Memory for the next piece, of [`Room::piece_bytes`]. Waits until a previous piece in it has been read.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{
     CudaEvent, CudaFunction, CudaSlice, CudaStream, DevicePtrMut, DeviceRepr, DriverError, PushKernelArg,
+    ValidAsZeroBits,
 };
 use rayon::prelude::*;
 
@@ -66,44 +67,92 @@ const TOTAL_LISTED_WORDS: usize = 2;
 const TOTAL_LISTED_BYTES: usize = 3;
 const TOTAL_POSTING_BYTES: usize = 4;
 
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-struct ArraysArgument {
-    text: u64,
-    doc_ends: u64,
-    slots: u64,
-    tokens: u64,
-    others: u64,
-    tile_counts: u64,
-    digit_totals: u64,
-    word_slots: u64,
-    word_places: u64,
-    word_terms: u64,
-    list_starts: u64,
-    doc_lengths: u64,
-    totals: u64,
-    slot_mask: u32,
-    is_unicode: u32,
+/// Defines `Kernels` and its loading by the kernels' names.
+macro_rules! define_kernels {
+    ($($name:ident),*) => {
+        #[derive(Clone, Debug)]
+        struct Kernels {
+            $($name: CudaFunction,)*
+        }
+
+        impl Kernels {
+            fn load(module: &Module) -> Result<Self, GpuError> {
+                Ok(Self { $($name: module.function(stringify!($name))?,)* })
+            }
+        }
+    };
+}
+define_kernels!(
+    count_words,
+    scan_counts,
+    number_words,
+    list_words,
+    set_terms,
+    map_tokens,
+    count_digits,
+    scan_digits,
+    scatter,
+    measure_postings,
+    encode_postings
+);
+
+/// Defines the arrays of a run by their items and lengths, and the kernels' argument `Arrays` in indexing.cuh.
+macro_rules! define_arrays {
+    ($($name:ident: [$item:ty; $len:expr],)*) => {
+        struct Arrays {
+            $($name: CudaSlice<$item>,)*
+        }
+
+        #[derive(Clone, Copy, Debug)]
+        #[repr(C)]
+        struct ArraysArgument {
+            $($name: u64,)*
+            slot_mask: u32,
+            is_unicode: u32,
+        }
+
+        impl Arrays {
+            /// Device memory of all arrays.
+            fn bytes() -> u64 {
+                [$(size_of::<$item>() * $len),*].into_iter().sum::<usize>() as u64
+            }
+
+            fn new(stream: &Arc<CudaStream>) -> Result<Self, DriverError> {
+                Ok(Self { $($name: stream.alloc_zeros($len)?,)* })
+            }
+
+            fn argument(&mut self, stream: &Arc<CudaStream>, words: Words) -> ArraysArgument {
+                ArraysArgument {
+                    $($name: self.$name.device_ptr_mut(stream).0,)*
+                    slot_mask: SLOTS as u32 - 1,
+                    is_unicode: u32::from(words == Words::Unicode),
+                }
+            }
+        }
+    };
+}
+define_arrays! {
+    text: [u8; TEXT_BYTES],
+    doc_ends: [u32; DOCS],
+    slots: [u64; SLOTS],
+    tokens: [u64; TOKENS],
+    others: [u64; TOKENS],
+    tile_counts: [u32; DIGITS as usize * TOKENS.div_ceil(SORT_TILE as usize)],
+    digit_totals: [u32; DIGITS as usize],
+    word_slots: [u32; WORDS],
+    word_places: [WordPlace; WORDS],
+    word_terms: [u32; WORDS],
+    list_starts: [u32; WORDS],
+    doc_lengths: [u32; DOCS],
+    totals: [u32; TOTALS],
 }
 
+// SAFETY: plain numbers, laid out as C does.
 unsafe impl DeviceRepr for ArraysArgument {}
 // SAFETY: plain numbers, laid out as C does.
 unsafe impl DeviceRepr for WordPlace {}
-
-#[derive(Clone, Debug)]
-struct Kernels {
-    count_words: CudaFunction,
-    scan_counts: CudaFunction,
-    number_words: CudaFunction,
-    list_words: CudaFunction,
-    set_terms: CudaFunction,
-    map_tokens: CudaFunction,
-    count_digits: CudaFunction,
-    scan_digits: CudaFunction,
-    scatter: CudaFunction,
-    measure_postings: CudaFunction,
-    encode_postings: CudaFunction,
-}
+// SAFETY: zeros are a place.
+unsafe impl ValidAsZeroBits for WordPlace {}
 
 /// Page-locked memory of a piece, and the event after which it has been read and counted.
 struct PieceMemory {
@@ -111,22 +160,6 @@ struct PieceMemory {
     doc_ends: Pinned<u32>,
     totals: Pinned<u32>,
     done: CudaEvent,
-}
-
-struct Arrays {
-    text: CudaSlice<u8>,
-    doc_ends: CudaSlice<u32>,
-    slots: CudaSlice<u64>,
-    tokens: CudaSlice<u64>,
-    others: CudaSlice<u64>,
-    tile_counts: CudaSlice<u32>,
-    digit_totals: CudaSlice<u32>,
-    word_slots: CudaSlice<u32>,
-    word_places: CudaSlice<WordPlace>,
-    word_terms: CudaSlice<u32>,
-    list_starts: CudaSlice<u32>,
-    doc_lengths: CudaSlice<u32>,
-    totals: CudaSlice<u32>,
 }
 
 /// A stream of a GPU with its own memory.
@@ -151,7 +184,7 @@ impl fmt::Debug for DeviceBackend {
 }
 
 /// Opens streams: see [`super::open`].
-pub(super) fn open(gpus: usize, streams: Option<usize>, threads: usize) -> Result<Vec<Box<dyn Backend>>, GpuError> {
+pub(crate) fn open(gpus: usize, streams: Option<usize>, threads: usize) -> Result<Vec<Box<dyn Backend>>, GpuError> {
     let devices: Vec<(Device, Kernels)> =
         (0..gpus as u32).map(|ordinal| open_device(DeviceId(ordinal))).collect::<Result<_, _>>()?;
     let mut backends: Vec<Box<dyn Backend>> = Vec::new();
@@ -181,70 +214,8 @@ fn open_device(ordinal: DeviceId) -> Result<(Device, Kernels), GpuError> {
     let sizes = [THREADS, TEXT_TILE, SORT_TILE, LIST_TILE, DIGITS, SCAN_THREADS].map(|size| size as usize);
     let structures = [ROW, 4 * TOTALS, size_of::<WordPlace>(), size_of::<ArraysArgument>()];
     module.check_layout(&device.new_stream()?, "indexing_layout", &[&sizes[..], &structures].concat())?;
-    let kernels = Kernels {
-        count_words: module.function("count_words")?,
-        scan_counts: module.function("scan_counts")?,
-        number_words: module.function("number_words")?,
-        list_words: module.function("list_words")?,
-        set_terms: module.function("set_terms")?,
-        map_tokens: module.function("map_tokens")?,
-        count_digits: module.function("count_digits")?,
-        scan_digits: module.function("scan_digits")?,
-        scatter: module.function("scatter")?,
-        measure_postings: module.function("measure_postings")?,
-        encode_postings: module.function("encode_postings")?,
-    };
+    let kernels = Kernels::load(&module)?;
     Ok((device, kernels))
-}
-
-impl Arrays {
-    const TILE_COUNTS: usize = DIGITS as usize * TOKENS.div_ceil(SORT_TILE as usize);
-
-    /// Device memory that they take.
-    fn bytes() -> u64 {
-        (TEXT_BYTES + 8 * DOCS + 8 * SLOTS + 16 * TOKENS + 4 * Self::TILE_COUNTS + 20 * WORDS) as u64
-    }
-
-    fn new(stream: &Arc<CudaStream>) -> Result<Self, DriverError> {
-        // SAFETY: of all that is not zeroed here or by `begin_run`, kernels and copies write what others read.
-        unsafe {
-            Ok(Self {
-                text: stream.alloc_zeros(TEXT_BYTES)?,
-                doc_ends: stream.alloc(DOCS)?,
-                slots: stream.alloc(SLOTS)?,
-                tokens: stream.alloc(TOKENS)?,
-                others: stream.alloc(TOKENS)?,
-                tile_counts: stream.alloc(Self::TILE_COUNTS)?,
-                digit_totals: stream.alloc(DIGITS as usize)?,
-                word_slots: stream.alloc(WORDS)?,
-                word_places: stream.alloc(WORDS)?,
-                word_terms: stream.alloc(WORDS)?,
-                list_starts: stream.alloc(WORDS)?,
-                doc_lengths: stream.alloc(DOCS)?,
-                totals: stream.alloc(TOTALS)?,
-            })
-        }
-    }
-
-    fn argument(&mut self, stream: &Arc<CudaStream>, words: Words) -> ArraysArgument {
-        ArraysArgument {
-            text: self.text.device_ptr_mut(stream).0,
-            doc_ends: self.doc_ends.device_ptr_mut(stream).0,
-            slots: self.slots.device_ptr_mut(stream).0,
-            tokens: self.tokens.device_ptr_mut(stream).0,
-            others: self.others.device_ptr_mut(stream).0,
-            tile_counts: self.tile_counts.device_ptr_mut(stream).0,
-            digit_totals: self.digit_totals.device_ptr_mut(stream).0,
-            word_slots: self.word_slots.device_ptr_mut(stream).0,
-            word_places: self.word_places.device_ptr_mut(stream).0,
-            word_terms: self.word_terms.device_ptr_mut(stream).0,
-            list_starts: self.list_starts.device_ptr_mut(stream).0,
-            doc_lengths: self.doc_lengths.device_ptr_mut(stream).0,
-            totals: self.totals.device_ptr_mut(stream).0,
-            slot_mask: SLOTS as u32 - 1,
-            is_unicode: u32::from(words == Words::Unicode),
-        }
-    }
 }
 
 impl DeviceBackend {

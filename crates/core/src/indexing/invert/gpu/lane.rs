@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::accumulator::{GpuAccumulator, Refusal};
 use super::backend::Backend;
 use crate::corpus::{Batch, Tokenizer};
-use crate::indexing::BuildError;
+use crate::indexing::error::BuildError;
 use crate::indexing::invert::run::RunSource;
 use crate::indexing::invert::store::Store;
 use crate::indexing::invert::worker::{CpuWorker, Worker};
@@ -28,11 +28,11 @@ pub struct GpuReport {
 }
 
 /// The report that all lanes share.
-pub(in crate::indexing::invert) type SharedReport = Arc<Mutex<GpuReport>>;
+pub(crate) type SharedReport = Arc<Mutex<GpuReport>>;
 
 /// A stream of a GPU, its thread, and a CPU's accumulator for batches that the GPU does not take.
 #[derive(Debug)]
-pub(in crate::indexing::invert) struct Lane<'a> {
+pub(crate) struct Lane<'a> {
     /// `None` once the GPU is lost.
     gpu: Option<GpuAccumulator>,
     /// Batches that the GPU has not returned as a run yet.
@@ -46,11 +46,7 @@ pub(in crate::indexing::invert) struct Lane<'a> {
 }
 
 impl<'a> Lane<'a> {
-    pub(in crate::indexing::invert) fn new(
-        backend: Box<dyn Backend>,
-        tokenizer: &'a Tokenizer,
-        report: SharedReport,
-    ) -> Self {
+    pub(crate) fn new(backend: Box<dyn Backend>, tokenizer: &'a Tokenizer, report: SharedReport) -> Self {
         report.lock().unwrap_or_else(PoisonError::into_inner).streams += 1;
         Self {
             gpu: Some(GpuAccumulator::new(backend)),

@@ -34,9 +34,9 @@ mod tests;
 #[cfg(test)]
 mod twin;
 
-pub(super) use backend::Backend;
+pub(crate) use backend::Backend;
 pub use lane::GpuReport;
-pub(super) use lane::{Lane, SharedReport};
+pub(crate) use lane::{Lane, SharedReport};
 
 use crate::search::device::GpuError;
 
@@ -46,12 +46,12 @@ use crate::search::device::GpuError;
 /// # Errors
 /// [`GpuError::NoGpu`] if there are fewer usable GPUs, [`GpuError::DoesNotFit`] if one has too little memory.
 #[cfg(feature = "gpu")]
-pub(super) fn open(gpus: usize, streams: Option<usize>, threads: usize) -> Result<Vec<Box<dyn Backend>>, GpuError> {
+pub(crate) fn open(gpus: usize, streams: Option<usize>, threads: usize) -> Result<Vec<Box<dyn Backend>>, GpuError> {
     device::open(gpus, streams, threads)
 }
 
 /// Refuses, because this build has no support for GPUs.
 #[cfg(not(feature = "gpu"))]
-pub(super) fn open(_: usize, _: Option<usize>, _: usize) -> Result<Vec<Box<dyn Backend>>, GpuError> {
+pub(crate) fn open(_: usize, _: Option<usize>, _: usize) -> Result<Vec<Box<dyn Backend>>, GpuError> {
     Err(GpuError::NoGpu(crate::search::device::NOT_BUILT.to_owned()))
 }

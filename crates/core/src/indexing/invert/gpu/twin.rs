@@ -9,7 +9,7 @@ use crate::search::device::GpuError;
 
 /// The call that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     Sending(usize),
     Counting(usize),
     Fetching(usize),
@@ -18,7 +18,7 @@ pub(super) enum Fault {
 
 /// A simulated device.
 #[derive(Debug)]
-pub(super) struct Twin {
+pub(crate) struct Twin {
     room: Room,
     memory: Vec<u8>,
     words: Vec<Vec<u8>>,
@@ -34,7 +34,7 @@ pub(super) struct Twin {
 
 impl Twin {
     /// A device with room for a few pieces of this size.
-    pub(super) fn new(piece_bytes: usize, fault: Option<Fault>) -> Self {
+    pub(crate) fn new(piece_bytes: usize, fault: Option<Fault>) -> Self {
         let room = Room {
             piece_bytes,
             piece_docs: piece_bytes / 16,
