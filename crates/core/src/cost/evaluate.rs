@@ -42,7 +42,7 @@ pub struct Evaluation {
 
 /// The fold of each sample, drawn by `seed`, as even as groups of equal features allow. `None` if there are fewer
 /// groups than folds.
-pub(super) fn assign_folds(samples: &[Inputs], folds: usize, seed: u64) -> Option<Vec<usize>> {
+pub(crate) fn assign_folds(samples: &[Inputs], folds: usize, seed: u64) -> Option<Vec<usize>> {
     let mut groups: BTreeMap<[u64; Features::COUNT], Vec<usize>> = BTreeMap::new();
     for (i, sample) in samples.iter().enumerate() {
         groups.entry(std::array::from_fn(|feature| sample.0[feature].to_bits())).or_default().push(i);
@@ -63,7 +63,7 @@ pub(super) fn assign_folds(samples: &[Inputs], folds: usize, seed: u64) -> Optio
 
 /// Compares estimates, each made without its own fold, with the truth. All are positive microseconds, and there is at
 /// least one.
-pub(super) fn evaluate(truth: &[f64], estimates: &[f64], fold_of: &[usize], folds: usize) -> Evaluation {
+pub(crate) fn evaluate(truth: &[f64], estimates: &[f64], fold_of: &[usize], folds: usize) -> Evaluation {
     let errors = relative_errors(truth, estimates);
     let (mean_estimates, geometric_estimates): (Vec<f64>, Vec<f64>) = {
         let means: Vec<(f64, f64)> = (0..folds).map(|fold| means_without(truth, fold_of, fold)).collect();

@@ -18,7 +18,7 @@ const RATIOS: [(&str, &str, &str); 7] = [
 /// Number of inputs that are columns of workloads.
 const NUM_COLUMNS: usize = Features::COUNT + IndexFeatures::COUNT;
 /// Number of inputs.
-pub(super) const NUM_INPUTS: usize = NUM_COLUMNS + RATIOS.len();
+pub(crate) const NUM_INPUTS: usize = NUM_COLUMNS + RATIOS.len();
 
 /// Positions of each ratio's numerator and denominator.
 const RATIOS_AT: [(usize, usize); RATIOS.len()] = {
@@ -67,11 +67,11 @@ const _: () = assert!(NUM_INPUTS <= 64);
 
 /// A query's features: those of list lengths, those of the index, and ratios of them. NaN marks unknown features.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Inputs(pub(super) [f64; NUM_INPUTS]);
+pub struct Inputs(pub(crate) [f64; NUM_INPUTS]);
 
 /// A set of inputs by position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct InputSet(u64);
+pub(crate) struct InputSet(u64);
 
 impl Inputs {
     /// Names in order: columns of workload files, then ratios.
@@ -103,50 +103,50 @@ impl Inputs {
         Self(numbers)
     }
 
-    pub(super) fn position(name: &str) -> Option<usize> {
+    pub(crate) fn position(name: &str) -> Option<usize> {
         Self::NAMES.iter().position(|&known| known == name)
     }
 
     /// The known inputs.
     #[inline]
-    pub(super) fn known(&self) -> InputSet {
+    pub(crate) fn known(&self) -> InputSet {
         let bits = self.0.iter().enumerate().map(|(i, number)| u64::from(!number.is_nan()) << i);
         InputSet(bits.fold(0, |all, bit| all | bit))
     }
 }
 
 impl InputSet {
-    pub(super) const ALL: Self = Self(u64::MAX >> (64 - NUM_INPUTS));
+    pub(crate) const ALL: Self = Self(u64::MAX >> (64 - NUM_INPUTS));
 
-    pub(super) fn is_empty(self) -> bool {
+    pub(crate) fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    pub(super) fn insert(&mut self, input: usize) {
+    pub(crate) fn insert(&mut self, input: usize) {
         self.0 |= 1 << input;
     }
 
-    pub(super) fn contains(self, input: usize) -> bool {
+    pub(crate) fn contains(self, input: usize) -> bool {
         self.0 >> input & 1 != 0
     }
 
     /// The intersection of both sets.
-    pub(super) fn and(self, other: Self) -> Self {
+    pub(crate) fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
     /// Whether all of `other` are in the set.
-    pub(super) fn includes(self, other: Self) -> bool {
+    pub(crate) fn includes(self, other: Self) -> bool {
         other.0 & !self.0 == 0
     }
 
     /// Positions in ascending order.
-    pub(super) fn iter(self) -> impl Iterator<Item = usize> {
+    pub(crate) fn iter(self) -> impl Iterator<Item = usize> {
         (0..NUM_INPUTS).filter(move |&input| self.contains(input))
     }
 
     /// Names in order.
-    pub(super) fn names(self) -> Vec<String> {
+    pub(crate) fn names(self) -> Vec<String> {
         self.iter().map(|input| Inputs::NAMES[input].to_owned()).collect()
     }
 }

@@ -137,7 +137,7 @@ pub fn cross_validated_estimates(
 
 /// Predictions in microseconds for the queries of `here` on this class, by models that are fitted to `measured` on the
 /// inputs that both workloads know. `None` if one of their modes was not measured, or no input is known.
-pub(super) fn known_here(measured: &Workload, class: Class, here: &Workload) -> Option<Vec<f64>> {
+pub(crate) fn known_here(measured: &Workload, class: Class, here: &Workload) -> Option<Vec<f64>> {
     let options = TrainOptions::default();
     let inputs: Vec<Inputs> = here.rows.iter().map(WorkloadRow::inputs).collect();
     let known = inputs.iter().fold(InputSet::ALL, |known, inputs| known.and(inputs.known()));
@@ -157,23 +157,23 @@ pub(super) fn known_here(measured: &Workload, class: Class, here: &Workload) -> 
 }
 
 /// The measured rows of one class and mode.
-pub(super) struct Group {
-    pub(super) kind: Class,
-    pub(super) mode: Mode,
+pub(crate) struct Group {
+    pub(crate) kind: Class,
+    pub(crate) mode: Mode,
     /// Positions in the workload.
-    pub(super) rows: Vec<usize>,
-    pub(super) inputs: Vec<Inputs>,
-    pub(super) samples: Samples,
+    pub(crate) rows: Vec<usize>,
+    pub(crate) inputs: Vec<Inputs>,
+    pub(crate) samples: Samples,
 }
 
 /// For each sample of a group, the prediction of a model that has not seen its fold.
-pub(super) struct Estimates {
-    pub(super) us: Vec<f64>,
-    pub(super) fold_of: Vec<usize>,
+pub(crate) struct Estimates {
+    pub(crate) us: Vec<f64>,
+    pub(crate) fold_of: Vec<usize>,
 }
 
 /// The groups of a workload, none of them empty.
-pub(super) fn groups(workload: &Workload, options: &TrainOptions) -> Result<Vec<Group>, TrainError> {
+pub(crate) fn groups(workload: &Workload, options: &TrainOptions) -> Result<Vec<Group>, TrainError> {
     check(options)?;
     let mut groups = Vec::new();
     for kind in Class::ALL {
@@ -214,24 +214,24 @@ fn check(options: &TrainOptions) -> Result<(), TrainError> {
 }
 
 impl Group {
-    pub(super) fn of(&self) -> Of {
+    pub(crate) fn of(&self) -> Of {
         Of { kind: self.kind, mode: self.mode }
     }
 
     /// The error that there are too few samples for the folds.
-    pub(super) fn too_few(&self, options: &TrainOptions) -> TrainError {
+    pub(crate) fn too_few(&self, options: &TrainOptions) -> TrainError {
         TrainError::TooFew { kind: self.kind, mode: self.mode, samples: self.samples.len(), folds: options.folds }
     }
 
     /// Fits a model to some of the group's samples.
-    pub(super) fn fit(&self, samples: &Samples, options: &TrainOptions) -> Result<Fitted, TrainError> {
+    pub(crate) fn fit(&self, samples: &Samples, options: &TrainOptions) -> Result<Fitted, TrainError> {
         let &TrainOptions { model, max_depth, min_leaf, seed, .. } = options;
         Fitted::fit(samples, &FitOptions { kind: model, max_depth, min_leaf, seed })
             .map_err(|message| TrainError::Fit { kind: self.kind, mode: self.mode, message })
     }
 
     /// Predicts every sample by the model that has not seen its fold.
-    pub(super) fn cross_validate(&self, options: &TrainOptions) -> Result<Estimates, TrainError> {
+    pub(crate) fn cross_validate(&self, options: &TrainOptions) -> Result<Estimates, TrainError> {
         let folds = options.folds;
         let fold_of = assign_folds(&self.inputs, folds, options.seed).ok_or_else(|| self.too_few(options))?;
         let fitted = |fold: usize| {
@@ -244,7 +244,7 @@ impl Group {
     }
 
     /// Evaluates predictions of the group's samples.
-    pub(super) fn evaluate(&self, estimates: &Estimates, options: &TrainOptions) -> Evaluation {
+    pub(crate) fn evaluate(&self, estimates: &Estimates, options: &TrainOptions) -> Evaluation {
         evaluate(self.samples.us(), &estimates.us, &estimates.fold_of, options.folds)
     }
 }

@@ -21,7 +21,7 @@ const MIN_LEAF: usize = 3;
 
 /// Trees whose predictions are averaged.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::cost) struct Forest(Vec<Tree>);
+pub(crate) struct Forest(Vec<Tree>);
 
 type FittedForest = RandomForestRegressor<f64, f64, DenseMatrix<f64>, Vec<f64>>;
 

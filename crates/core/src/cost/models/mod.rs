@@ -12,21 +12,20 @@
 //! A new kind is a file whose type implements [`Regression`], its `mod` line and its line in `with_models!`. That list
 //! defines options, help and the fields of model files. Evaluation, model files and commands know no kind.
 
-pub(super) mod boosting;
-pub(super) mod forest;
-pub(super) mod lengths;
-pub(super) mod m5;
+pub(crate) mod boosting;
+pub(crate) mod forest;
+pub(crate) mod m5;
 mod samples;
-pub(super) mod tree;
-pub(super) mod work;
+pub(crate) mod tree;
+pub(crate) mod work;
 
 use std::fmt;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub(super) use self::samples::Samples;
-pub(super) use self::tree::{FitError, MAX_DEPTH};
+pub(crate) use self::samples::Samples;
+pub(crate) use self::tree::{FitError, MAX_DEPTH};
 use super::inputs::{InputSet, NUM_INPUTS};
 
 /// Passes the kinds of model to `$callback!`, in the order of tables, each as `kind in code(file::type) as field in
@@ -35,7 +34,7 @@ macro_rules! with_models {
     ($callback:ident) => {
         $callback! {
             Cart(tree::Tree) as tree;
-            Lengths(lengths::LengthsTree) as lengths;
+            Lengths(tree::LengthsTree) as lengths;
             M5(m5::Rules) as m5;
             Forest(forest::Forest) as forest;
             #[default]
@@ -44,10 +43,10 @@ macro_rules! with_models {
         }
     };
 }
-pub(super) use with_models;
+pub(crate) use with_models;
 
 /// A kind of model: its name, fit, prediction and file form.
-pub(super) trait Regression: Sized {
+pub(crate) trait Regression: Sized {
     /// Name in options.
     const NAME: &'static str;
     /// Description in one line.
@@ -89,13 +88,13 @@ const US: &str = "us";
 
 /// Options of a fit.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FitOptions {
-    pub(super) kind: ModelKind,
+pub(crate) struct FitOptions {
+    pub(crate) kind: ModelKind,
     /// Maximum questions of a regression tree before an answer.
-    pub(super) max_depth: u16,
+    pub(crate) max_depth: u16,
     /// Minimum samples of a regression tree's answer.
-    pub(super) min_leaf: usize,
-    pub(super) seed: u64,
+    pub(crate) min_leaf: usize,
+    pub(crate) seed: u64,
 }
 
 macro_rules! define_models {
@@ -115,56 +114,54 @@ macro_rules! define_models {
             pub const ALL: [Self; [$(Self::$kind),+].len()] = [$(Self::$kind),+];
 
             /// Name in options.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$kind => <$file::$model as Regression>::NAME,)+ }
             }
 
             /// Description in one line.
-            #[must_use]
             pub const fn help(self) -> &'static str {
                 match self { $(Self::$kind => <$file::$model as Regression>::HELP,)+ }
             }
 
             /// Unit of the model's numbers.
-            pub(super) const fn target(self) -> &'static str {
+            pub(crate) const fn target(self) -> &'static str {
                 match self { $(Self::$kind => <$file::$model as Regression>::TARGET,)+ }
             }
         }
 
         /// A fitted model of any kind.
         #[derive(Clone, Debug, PartialEq)]
-        pub(super) enum Fitted {
+        pub(crate) enum Fitted {
             $($kind($file::$model),)+
         }
 
         impl Fitted {
             /// See [`Regression::fit`].
-            pub(super) fn fit(samples: &Samples, options: &FitOptions) -> Result<Self, FitError> {
+            pub(crate) fn fit(samples: &Samples, options: &FitOptions) -> Result<Self, FitError> {
                 Ok(match options.kind { $(ModelKind::$kind => Self::$kind(Regression::fit(samples, options)?),)+ })
             }
 
-            pub(super) fn kind(&self) -> ModelKind {
+            pub(crate) fn kind(&self) -> ModelKind {
                 match self { $(Self::$kind(_) => ModelKind::$kind,)+ }
             }
 
             /// See [`Regression::predict_us`].
-            pub(super) fn predict_us(&self, inputs: &[f64; NUM_INPUTS]) -> f64 {
+            pub(crate) fn predict_us(&self, inputs: &[f64; NUM_INPUTS]) -> f64 {
                 match self { $(Self::$kind(model) => Regression::predict_us(model, inputs),)+ }
             }
 
             /// See [`Regression::asks`].
-            pub(super) fn asks(&self) -> InputSet {
+            pub(crate) fn asks(&self) -> InputSet {
                 match self { $(Self::$kind(model) => Regression::asks(model),)+ }
             }
 
             /// See [`Regression::size`].
-            pub(super) fn size(&self) -> (usize, &'static str) {
+            pub(crate) fn size(&self) -> (usize, &'static str) {
                 match self { $(Self::$kind(model) => Regression::size(model),)+ }
             }
 
             /// See [`Regression::words`].
-            pub(super) fn words(&self) -> Option<String> {
+            pub(crate) fn words(&self) -> Option<String> {
                 match self { $(Self::$kind(model) => Regression::words(model),)+ }
             }
         }
@@ -174,7 +171,6 @@ with_models!(define_models);
 
 impl ModelKind {
     /// The kind of this name.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }

@@ -17,20 +17,21 @@ use serde::{Deserialize, Serialize};
 use smartcore::linalg::basic::matrix::DenseMatrix;
 use smartcore::tree::decision_tree_regressor::{DecisionTreeRegressor, DecisionTreeRegressorParameters};
 
+use super::m5::PUBLISHED;
 use super::samples::Samples;
 use super::{FitOptions, LN_US, Regression};
 use crate::base::random::exp;
 use crate::cost::inputs::{InputSet, Inputs, NUM_INPUTS};
 
 /// Maximum questions on a path from the root to a leaf. It bounds the recursion when files are read.
-pub(in crate::cost) const MAX_DEPTH: u16 = 40;
+pub(crate) const MAX_DEPTH: u16 = 40;
 
 /// A library's description of what went wrong in a fit.
-pub(in crate::cost) type FitError = String;
+pub(crate) type FitError = String;
 
 /// A node and its subtree.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::cost) enum Tree {
+pub(crate) enum Tree {
     /// A question.
     Split {
         /// Position in [`Inputs::NAMES`].
@@ -51,7 +52,7 @@ pub(in crate::cost) enum Tree {
 
 impl Tree {
     /// Fits a tree with at most `max_depth` questions on a path and at least `min_leaf` samples in each leaf.
-    pub(in crate::cost) fn fit(samples: &Samples, max_depth: u16, min_leaf: usize) -> Result<Self, FitError> {
+    pub(crate) fn fit(samples: &Samples, max_depth: u16, min_leaf: usize) -> Result<Self, FitError> {
         let fitted = fit_smartcore(samples, max_depth, min_leaf)?;
         let mut tree = read_smartcore(&fitted, samples)?;
         for sample in samples.rows() {
@@ -61,7 +62,7 @@ impl Tree {
     }
 
     /// The value of the leaf that `features` lead to.
-    pub(in crate::cost) fn predict(&self, features: &[f64; NUM_INPUTS]) -> f64 {
+    pub(crate) fn predict(&self, features: &[f64; NUM_INPUTS]) -> f64 {
         let mut node = self;
         loop {
             match node {
@@ -74,7 +75,7 @@ impl Tree {
     }
 
     /// Adds one sample to the leaf that `features` lead to.
-    pub(super) fn count(&mut self, features: &[f64; NUM_INPUTS]) {
+    pub(crate) fn count(&mut self, features: &[f64; NUM_INPUTS]) {
         let mut node = self;
         loop {
             match node {
@@ -142,10 +143,47 @@ impl Regression for Tree {
     }
 }
 
+/// A regression tree that reads only the four published list lengths, as the project was specified.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct LengthsTree(Tree);
+
+impl Regression for LengthsTree {
+    const NAME: &'static str = "lengths";
+    const HELP: &'static str = "A regression tree that reads list lengths only: the four published features";
+    const TARGET: &'static str = LN_US;
+
+    type Stored = StoredTree;
+
+    fn fit(samples: &Samples, options: &FitOptions) -> Result<Self, FitError> {
+        let published = PUBLISHED.into_iter().collect();
+        Tree::fit(&samples.knowing(published), options.max_depth, options.min_leaf).map(Self)
+    }
+
+    fn predict_us(&self, inputs: &[f64; NUM_INPUTS]) -> f64 {
+        self.0.predict_us(inputs)
+    }
+
+    fn asks(&self) -> InputSet {
+        self.0.asks()
+    }
+
+    fn size(&self) -> (usize, &'static str) {
+        self.0.size()
+    }
+
+    fn stored(&self) -> StoredTree {
+        self.0.stored()
+    }
+
+    fn checked(stored: &StoredTree, features: InputSet, place: &str) -> Result<Self, String> {
+        Tree::checked(stored, features, place).map(Self)
+    }
+}
+
 type Fitted = DecisionTreeRegressor<f64, f64, DenseMatrix<f64>, Vec<f64>>;
 
 /// The known inputs of the samples as columns.
-pub(super) fn matrix(samples: &Samples) -> Result<DenseMatrix<f64>, FitError> {
+pub(crate) fn matrix(samples: &Samples) -> Result<DenseMatrix<f64>, FitError> {
     let known: Vec<usize> = samples.known().iter().collect();
     let rows: Vec<Vec<f64>> =
         samples.rows().iter().map(|row| known.iter().map(|&input| row[input]).collect()).collect();
@@ -168,12 +206,12 @@ struct SmartcoreTree {
 }
 
 #[derive(Deserialize)]
-pub(super) struct SmartcoreNodes {
-    pub(super) nodes: Vec<SmartcoreNode>,
+pub(crate) struct SmartcoreNodes {
+    pub(crate) nodes: Vec<SmartcoreNode>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct SmartcoreNode {
+pub(crate) struct SmartcoreNode {
     output: f64,
     split_feature: usize,
     split_value: Option<f64>,
@@ -189,7 +227,7 @@ fn read_smartcore(fitted: &Fitted, samples: &Samples) -> Result<Tree, FitError> 
 }
 
 /// The subtree at `nodes[at]`, whose questions number the `known` inputs. The fit's maximum depth bounds the recursion.
-pub(super) fn convert(nodes: &[SmartcoreNode], at: usize, known: &[usize]) -> Result<Tree, FitError> {
+pub(crate) fn convert(nodes: &[SmartcoreNode], at: usize, known: &[usize]) -> Result<Tree, FitError> {
     let node = nodes.get(at).ok_or_else(|| format!("smartcore's tree lacks node {at}"))?;
     Ok(match (node.split_value, node.true_child, node.false_child) {
         (Some(threshold), Some(yes), Some(no)) => Tree::Split {
@@ -213,7 +251,7 @@ fn rounded(value: f64) -> f64 {
 /// A tree's form in files: either a question (`feature`, `threshold`, `yes`, `no`) or a leaf (`value`, `samples`).
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::cost) struct StoredTree {
+pub(crate) struct StoredTree {
     #[serde(skip_serializing_if = "Option::is_none")]
     feature: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -267,13 +305,13 @@ impl StoredTree {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     use crate::query::Features;
 
     /// Samples with steps in two features, and noise that no feature explains.
-    pub(in crate::cost::models) fn world() -> Samples {
+    pub(crate) fn world() -> Samples {
         let (rows, us): (Vec<Inputs>, Vec<f64>) = (0..600_u32)
             .map(|i| {
                 let postings = u64::from(i * 7919 % 10_007) + 10;
@@ -316,7 +354,7 @@ pub(super) mod tests {
     }
 
     /// Maximum questions before a leaf.
-    pub(in crate::cost::models) fn depth(tree: &Tree) -> u16 {
+    pub(crate) fn depth(tree: &Tree) -> u16 {
         match tree {
             Tree::Leaf { .. } => 0,
             Tree::Split { yes, no, .. } => 1 + depth(yes).max(depth(no)),

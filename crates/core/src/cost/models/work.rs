@@ -37,7 +37,7 @@ const LEAST_US: f64 = 0.001;
 
 /// The base cost of a query, and the price of each operation.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::cost) struct Work {
+pub(crate) struct Work {
     base_us: f64,
     /// Positions among the inputs, and microseconds per unit.
     prices: Vec<(usize, f64)>,
@@ -46,7 +46,7 @@ pub(in crate::cost) struct Work {
 /// A work model's form in files.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::cost) struct StoredWork {
+pub(crate) struct StoredWork {
     base_us: f64,
     prices: Vec<StoredPrice>,
 }
@@ -131,32 +131,14 @@ impl Regression for Work {
     }
 
     fn stored(&self) -> StoredWork {
-        self.into()
+        let price = |&(input, us): &(usize, f64)| StoredPrice { feature: Inputs::NAMES[input].to_owned(), us };
+        StoredWork { base_us: self.base_us, prices: self.prices.iter().map(price).collect() }
     }
 
     fn checked(stored: &StoredWork, features: InputSet, place: &str) -> Result<Self, String> {
-        stored.check(features, place)
-    }
-}
-
-/// Rounds to three digits.
-fn digits(value: f64) -> f64 {
-    if value < 1e-12 { 0.0 } else { format!("{value:.2e}").parse().unwrap_or(value) }
-}
-
-impl From<&Work> for StoredWork {
-    fn from(work: &Work) -> Self {
-        let price = |&(input, us): &(usize, f64)| StoredPrice { feature: Inputs::NAMES[input].to_owned(), us };
-        Self { base_us: work.base_us, prices: work.prices.iter().map(price).collect() }
-    }
-}
-
-impl StoredWork {
-    /// Checks the prices, which may be of `features` only. Errors name the wrong price below `place`.
-    fn check(&self, features: InputSet, place: &str) -> Result<Work, String> {
         let is_price = |us: f64| (0.0..1e12).contains(&us);
-        if !is_price(self.base_us) || (self.base_us == 0.0 && self.prices.is_empty()) {
-            return Err(format!("{place}.base_us is {}, expected microseconds from 0", self.base_us));
+        if !is_price(stored.base_us) || (stored.base_us == 0.0 && stored.prices.is_empty()) {
+            return Err(format!("{place}.base_us is {}, expected microseconds from 0", stored.base_us));
         }
         let check = |(n, price): (usize, &StoredPrice)| {
             let place = format!("{place}.prices[{n}]");
@@ -169,9 +151,14 @@ impl StoredWork {
                 Err(format!("{place}: {} us, expected a number from 0", price.us))
             }
         };
-        let prices = self.prices.iter().enumerate().map(check).collect::<Result<_, _>>()?;
-        Ok(Work { base_us: self.base_us, prices })
+        let prices = stored.prices.iter().enumerate().map(check).collect::<Result<_, _>>()?;
+        Ok(Self { base_us: stored.base_us, prices })
     }
+}
+
+/// Rounds to three digits.
+fn digits(value: f64) -> f64 {
+    if value < 1e-12 { 0.0 } else { format!("{value:.2e}").parse().unwrap_or(value) }
 }
 
 #[cfg(test)]
@@ -188,10 +175,10 @@ mod tests {
         let work = Work::fit(&Samples::new(&rows, us));
         assert_eq!(work.words().unwrap(), "2 us + 0.5 us x terms + 25 ns x lookups");
         assert_eq!(work.asks().iter().collect::<Vec<_>>(), [terms, lookups]);
-        let stored = StoredWork::from(&work);
-        assert_eq!(stored.check(InputSet::ALL, "work"), Ok(work));
+        let stored = work.stored();
+        assert_eq!(Work::checked(&stored, InputSet::ALL, "work"), Ok(work));
         assert_eq!(
-            stored.check(InputSet::default(), "work").unwrap_err(),
+            Work::checked(&stored, InputSet::default(), "work").unwrap_err(),
             "work.prices[0]: of `terms`, which is none of the model's features"
         );
     }

@@ -15,20 +15,20 @@ const BINS: usize = BORDERS + 1;
 
 /// Options of growing trees.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::cost) struct BoostingOptions {
+pub(crate) struct BoostingOptions {
     /// Number of trees.
-    pub(in crate::cost) trees: usize,
+    pub(crate) trees: usize,
     /// Share of a tree's prediction that is added.
-    pub(in crate::cost) rate: f32,
+    pub(crate) rate: f32,
     /// Number of zero residuals that are added to every leaf, which shrinks small leaves.
-    pub(in crate::cost) ballast: f32,
+    pub(crate) ballast: f32,
     /// Share of samples that each tree is grown on, drawn anew.
-    pub(in crate::cost) share: f64,
+    pub(crate) share: f64,
     /// Share of samples whose residuals are clipped to those of the others (Huber's loss). A binary outcome that one
     /// model can't predict, such as whether an intersection finds k documents, otherwise distorts all its neighbours.
-    pub(in crate::cost) outliers: f64,
+    pub(crate) outliers: f64,
     /// Seed of the draws.
-    pub(in crate::cost) seed: u64,
+    pub(crate) seed: u64,
 }
 
 impl Default for BoostingOptions {
@@ -44,7 +44,7 @@ type Sum = [f32; 2];
 type Histogram = Vec<[Sum; BINS]>;
 
 /// A binned column of the samples. Constant inputs have none.
-struct Column {
+struct BinnedColumn {
     input: u8,
     borders: Vec<f32>,
     bins: Vec<u8>,
@@ -52,8 +52,9 @@ struct Column {
 
 impl SymmetricTrees {
     /// Fits trees to the logarithms of the samples' times.
-    pub(super) fn fit(samples: &Samples, options: &BoostingOptions) -> Self {
-        let columns: Vec<Column> = samples.known().iter().filter_map(|input| Column::of(samples, input)).collect();
+    pub(crate) fn fit(samples: &Samples, options: &BoostingOptions) -> Self {
+        let columns: Vec<BinnedColumn> =
+            samples.known().iter().filter_map(|input| BinnedColumn::of(samples, input)).collect();
         let targets = samples.ln_us();
         let base = (targets.iter().sum::<f64>() / targets.len().max(1) as f64) as f32;
         let mut left: Vec<f32> = targets.iter().map(|&target| target as f32 - base).collect();
@@ -113,7 +114,7 @@ fn fill_leaves(
     }
 }
 
-impl Column {
+impl BinnedColumn {
     fn of(samples: &Samples, input: usize) -> Option<Self> {
         let values: Vec<f32> = samples.rows().iter().map(|row| row[input] as f32).collect();
         let mut sorted = values.clone();
@@ -144,7 +145,7 @@ fn short_between(low: f32, high: f32) -> f32 {
 }
 
 /// The questions of one tree for the residuals `left`, grown on the samples `drawn`, and the leaf of every sample.
-fn grow(columns: &[Column], left: &[f32], drawn: &[u32], options: &BoostingOptions) -> (SymmetricTree, Vec<u8>) {
+fn grow(columns: &[BinnedColumn], left: &[f32], drawn: &[u32], options: &BoostingOptions) -> (SymmetricTree, Vec<u8>) {
     let mut leaf_of = vec![0_u8; left.len()];
     let mut tree = SymmetricTree { inputs: [0; DEPTH], thresholds: [0.0; DEPTH], leaves: [0.0; LEAVES] };
     let mut histograms: Vec<Histogram> = columns
@@ -171,7 +172,7 @@ fn grow(columns: &[Column], left: &[f32], drawn: &[u32], options: &BoostingOptio
 }
 
 /// The column and border that lower the sum of squares most.
-fn best_question(columns: &[Column], histograms: &[Histogram], ballast: f32) -> (usize, usize) {
+fn best_question(columns: &[BinnedColumn], histograms: &[Histogram], ballast: f32) -> (usize, usize) {
     let gain = |[sum, samples]: Sum| sum * sum / (samples + ballast);
     let mut best = (f32::NEG_INFINITY, 0, 0);
     for (c, (column, histogram)) in columns.iter().zip(histograms).enumerate() {
@@ -194,7 +195,7 @@ fn best_question(columns: &[Column], histograms: &[Histogram], ballast: f32) -> 
 }
 
 /// Turns the histograms of a level into those of the next, whose nodes `leaf_of` gives.
-fn split(columns: &[Column], left: &[f32], drawn: &[u32], leaf_of: &[u8], histograms: &mut [Histogram]) {
+fn split(columns: &[BinnedColumn], left: &[f32], drawn: &[u32], leaf_of: &[u8], histograms: &mut [Histogram]) {
     let num_parents = histograms[0].len();
     let mut sizes = vec![0_u32; 2 * num_parents];
     for &sample in drawn {
@@ -221,7 +222,7 @@ fn split(columns: &[Column], left: &[f32], drawn: &[u32], leaf_of: &[u8], histog
     }
 }
 
-fn count(column: &Column, left: &[f32], samples: &[u32], leaf_of: &[u8], histogram: &mut Histogram) {
+fn count(column: &BinnedColumn, left: &[f32], samples: &[u32], leaf_of: &[u8], histogram: &mut Histogram) {
     for &sample in samples {
         let sample = sample as usize;
         add(&mut histogram[usize::from(leaf_of[sample])][usize::from(column.bins[sample])], left[sample]);

@@ -3,9 +3,9 @@
 use crate::cost::inputs::NUM_INPUTS;
 
 /// Questions of a tree.
-pub(in crate::cost) const DEPTH: usize = 6;
+pub(crate) const DEPTH: usize = 6;
 /// Leaves of a tree.
-pub(in crate::cost) const LEAVES: usize = 1 << DEPTH;
+pub(crate) const LEAVES: usize = 1 << DEPTH;
 /// Length of the array of a query's inputs. It is a power of two, so that a masked position is always valid.
 const ROOM: usize = NUM_INPUTS.next_power_of_two();
 /// Trees that are evaluated in parallel.
@@ -13,19 +13,19 @@ const LANES: usize = 8;
 
 /// A tree: its questions, and the summand of each leaf.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::cost) struct SymmetricTree {
+pub(crate) struct SymmetricTree {
     /// Positions among the inputs.
-    pub(in crate::cost) inputs: [u8; DEPTH],
+    pub(crate) inputs: [u8; DEPTH],
     /// An input above the threshold sets the level's bit.
-    pub(in crate::cost) thresholds: [f32; DEPTH],
-    pub(in crate::cost) leaves: [f32; LEAVES],
+    pub(crate) thresholds: [f32; DEPTH],
+    pub(crate) leaves: [f32; LEAVES],
 }
 
 /// A sum of symmetric trees.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::cost) struct SymmetricTrees {
+pub(crate) struct SymmetricTrees {
     /// Prediction before the first tree.
-    pub(in crate::cost) base: f32,
+    pub(crate) base: f32,
     groups: Vec<Group>,
     len: usize,
 }
@@ -40,7 +40,7 @@ struct Group {
 
 impl SymmetricTrees {
     /// The sum of `base` and `trees`.
-    pub(in crate::cost) fn new(base: f32, trees: &[SymmetricTree]) -> Self {
+    pub(crate) fn new(base: f32, trees: &[SymmetricTree]) -> Self {
         let group = |trees: &[SymmetricTree]| {
             let mut group = Group {
                 inputs: [[0; LANES]; DEPTH],
@@ -60,12 +60,12 @@ impl SymmetricTrees {
     }
 
     /// Number of trees.
-    pub(in crate::cost) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     /// The trees, in order.
-    pub(in crate::cost) fn trees(&self) -> impl Iterator<Item = SymmetricTree> {
+    pub(crate) fn trees(&self) -> impl Iterator<Item = SymmetricTree> {
         (0..self.len).map(|tree| {
             let (group, lane) = (&self.groups[tree / LANES], tree % LANES);
             SymmetricTree {
@@ -77,7 +77,7 @@ impl SymmetricTrees {
     }
 
     /// The sum for these inputs. No branch depends on them.
-    pub(in crate::cost) fn predict(&self, inputs: &[f64; NUM_INPUTS]) -> f64 {
+    pub(crate) fn predict(&self, inputs: &[f64; NUM_INPUTS]) -> f64 {
         let mut room = [0.0_f32; ROOM];
         for (place, &input) in room.iter_mut().zip(inputs) {
             *place = input as f32;

@@ -1,7 +1,7 @@
 //! Growing and pruning of model trees.
 
-use super::linear::{Linear, Part, raised};
-use super::{PUBLISHED, Row};
+use super::linear::{Linear, SampleSlice, raised};
+use super::{PUBLISHED, PublishedRow};
 
 /// Nodes of fewer samples are not split, and no part has fewer than half of this.
 const LEAST_SPLIT: usize = 8;
@@ -9,14 +9,14 @@ const LEAST_SPLIT: usize = 8;
 const FLAT: f64 = 0.05;
 
 /// A condition: an input, whether it must be above the threshold, and the threshold.
-pub(super) type Condition = (usize, bool, f64);
+pub(crate) type Condition = (usize, bool, f64);
 
 /// A leaf of a pruned model tree, with the conditions on its path.
 #[derive(Clone, Debug)]
-pub(super) struct Leaf {
-    pub(super) conditions: Vec<Condition>,
-    pub(super) model: Linear,
-    pub(super) samples: usize,
+pub(crate) struct Leaf {
+    pub(crate) conditions: Vec<Condition>,
+    pub(crate) model: Linear,
+    pub(crate) samples: usize,
 }
 
 /// A node and its subtree.
@@ -34,7 +34,7 @@ struct Below {
 }
 
 /// The leaf of the pruned tree of `samples` that covers most of them, the first of equal ones.
-pub(super) fn largest_leaf(samples: &mut [(Row, f64)]) -> Option<Leaf> {
+pub(crate) fn largest_leaf(samples: &mut [(PublishedRow, f64)]) -> Option<Leaf> {
     let spread = deviation(samples);
     let (root, _, _) = grow(samples, spread);
     let mut largest: Option<Leaf> = None;
@@ -63,7 +63,7 @@ impl Node {
 }
 
 /// The pruned tree of these samples, its expected error, and the inputs that it reads.
-fn grow(samples: &mut [(Row, f64)], spread: f64) -> (Node, f64, Vec<usize>) {
+fn grow(samples: &mut [(PublishedRow, f64)], spread: f64) -> (Node, f64, Vec<usize>) {
     let whole = samples.len();
     let split = (whole >= LEAST_SPLIT && deviation(samples) > FLAT * spread).then(|| best_split(samples)).flatten();
     let Some((input, threshold)) = split else {
@@ -94,12 +94,13 @@ fn grow(samples: &mut [(Row, f64)], spread: f64) -> (Node, f64, Vec<usize>) {
 }
 
 /// The input and threshold that lower the standard deviation most.
-fn best_split(samples: &mut [(Row, f64)]) -> Option<(usize, f64)> {
+fn best_split(samples: &mut [(PublishedRow, f64)]) -> Option<(usize, f64)> {
     let least = LEAST_SPLIT / 2;
     let mut best: Option<(f64, usize, f64)> = None;
     for input in 0..PUBLISHED.len() {
         samples.sort_by(|a, b| a.0[input].total_cmp(&b.0[input]));
-        let sums = |part: Part<'_>| part.iter().fold((0.0, 0.0), |(sum, squares), s| (sum + s.1, squares + s.1 * s.1));
+        let sums =
+            |part: SampleSlice<'_>| part.iter().fold((0.0, 0.0), |(sum, squares), s| (sum + s.1, squares + s.1 * s.1));
         let (all, all_squares) = sums(&*samples);
         let (mut sum, mut squares) = (0.0, 0.0);
         for cut in 1..samples.len() {
@@ -121,7 +122,7 @@ fn best_split(samples: &mut [(Row, f64)]) -> Option<(usize, f64)> {
 }
 
 /// The targets' standard deviation.
-fn deviation(samples: Part<'_>) -> f64 {
+fn deviation(samples: SampleSlice<'_>) -> f64 {
     let n = samples.len().max(1) as f64;
     let mean = samples.iter().map(|sample| sample.1).sum::<f64>() / n;
     (samples.iter().map(|sample| (sample.1 - mean).powi(2)).sum::<f64>() / n).sqrt()

@@ -26,10 +26,10 @@ mod grow;
 mod linear;
 mod rules;
 
-pub(in crate::cost) use rules::Rules;
+pub(crate) use rules::Rules;
 
 /// Positions of the published features among the inputs.
-pub(super) const PUBLISHED: [usize; 4] = [0, 1, 2, 3];
+pub(crate) const PUBLISHED: [usize; 4] = [0, 1, 2, 3];
 
 /// The published features of a query.
-type Row = [f64; PUBLISHED.len()];
+type PublishedRow = [f64; PUBLISHED.len()];

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::grow::{Condition, largest_leaf};
 use super::linear::Linear;
-use super::{PUBLISHED, Row};
+use super::{PUBLISHED, PublishedRow};
 use crate::cost::inputs::{InputSet, Inputs, NUM_INPUTS};
 use crate::cost::models::samples::Samples;
 use crate::cost::models::tree::FitError;
@@ -15,7 +15,7 @@ const MOST: usize = 10_000;
 
 /// Rules in order. The last one has no condition.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::cost) struct Rules {
+pub(crate) struct Rules {
     rules: Vec<Rule>,
     /// The shortest time of a sample, because linear models have no lower bound.
     least_us: f64,
@@ -32,7 +32,8 @@ impl Rules {
     /// Fits rules to the samples.
     fn fit(samples: &Samples) -> Self {
         let row = |inputs: &[f64; NUM_INPUTS]| PUBLISHED.map(|input| inputs[input]);
-        let mut left: Vec<(Row, f64)> = samples.rows().iter().map(row).zip(samples.us().iter().copied()).collect();
+        let mut left: Vec<(PublishedRow, f64)> =
+            samples.rows().iter().map(row).zip(samples.us().iter().copied()).collect();
         let least_us = samples.us().iter().copied().fold(f64::INFINITY, f64::min);
         let mut rules = Vec::new();
         while let Some(leaf) = largest_leaf(&mut left) {
@@ -82,11 +83,30 @@ impl Regression for Rules {
     }
 
     fn stored(&self) -> StoredRules {
-        self.into()
+        let condition = |&(input, above, threshold): &Condition| StoredCondition {
+            feature: Inputs::NAMES[PUBLISHED[input]].to_owned(),
+            above,
+            threshold,
+        };
+        let stored = |rule: &Rule| StoredRule {
+            conditions: rule.conditions.iter().map(condition).collect(),
+            constant_us: rule.model.constant,
+            factors_us: rule.model.factors,
+            samples: rule.samples,
+        };
+        StoredRules { least_us: self.least_us, rules: self.rules.iter().map(stored).collect() }
     }
 
     fn checked(stored: &StoredRules, features: InputSet, place: &str) -> Result<Self, String> {
-        stored.check(features, place)
+        let StoredRules { least_us, rules } = stored;
+        if !(*least_us > 0.0 && least_us.is_finite()) {
+            return Err(format!("{place}.least_us is {least_us}, expected microseconds above 0"));
+        }
+        if rules.is_empty() || rules.len() > MOST {
+            return Err(format!("{place}: {} rules, expected 1 to {MOST}", rules.len()));
+        }
+        let rules = rules.iter().enumerate().map(|(n, rule)| rule.check(features, &format!("{place}.rules[{n}]")));
+        Ok(Self { rules: rules.collect::<Result<_, _>>()?, least_us: *least_us })
     }
 }
 
@@ -103,7 +123,7 @@ fn merged(conditions: &[Condition]) -> Vec<Condition> {
 }
 
 impl Rule {
-    fn covers(&self, row: &Row) -> bool {
+    fn covers(&self, row: &PublishedRow) -> bool {
         self.conditions.iter().all(|&(input, is_above, threshold)| (row[input] > threshold) == is_above)
     }
 
@@ -123,7 +143,7 @@ impl Rule {
 /// The file form of rules.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::cost) struct StoredRules {
+pub(crate) struct StoredRules {
     least_us: f64,
     rules: Vec<StoredRule>,
 }
@@ -134,7 +154,7 @@ struct StoredRule {
     conditions: Vec<StoredCondition>,
     constant_us: f64,
     /// Factors of the published features, in order.
-    factors_us: Row,
+    factors_us: PublishedRow,
     samples: usize,
 }
 
@@ -145,37 +165,6 @@ struct StoredCondition {
     /// Whether the feature must be above the threshold, or else at most the threshold.
     above: bool,
     threshold: f64,
-}
-
-impl From<&Rules> for StoredRules {
-    fn from(rules: &Rules) -> Self {
-        let condition = |&(input, above, threshold): &Condition| StoredCondition {
-            feature: Inputs::NAMES[PUBLISHED[input]].to_owned(),
-            above,
-            threshold,
-        };
-        let stored = |rule: &Rule| StoredRule {
-            conditions: rule.conditions.iter().map(condition).collect(),
-            constant_us: rule.model.constant,
-            factors_us: rule.model.factors,
-            samples: rule.samples,
-        };
-        Self { least_us: rules.least_us, rules: rules.rules.iter().map(stored).collect() }
-    }
-}
-
-impl StoredRules {
-    /// Checks the rules, which may read `features` only. Errors name the wrong rule below `place`.
-    fn check(&self, features: InputSet, place: &str) -> Result<Rules, String> {
-        if !(self.least_us > 0.0 && self.least_us.is_finite()) {
-            return Err(format!("{place}.least_us is {}, expected microseconds above 0", self.least_us));
-        }
-        if self.rules.is_empty() || self.rules.len() > MOST {
-            return Err(format!("{place}: {} rules, expected 1 to {MOST}", self.rules.len()));
-        }
-        let rules = self.rules.iter().enumerate().map(|(n, rule)| rule.check(features, &format!("{place}.rules[{n}]")));
-        Ok(Rules { rules: rules.collect::<Result<_, _>>()?, least_us: self.least_us })
-    }
 }
 
 impl StoredRule {
@@ -230,10 +219,13 @@ mod tests {
     #[test]
     fn what_is_stored_is_read_back_and_checked() {
         let rules = Rules::fit(&samples());
-        let mut stored = StoredRules::from(&rules);
-        assert_eq!(stored.check(InputSet::ALL, "m5"), Ok(rules));
+        let mut stored = rules.stored();
+        assert_eq!(Rules::checked(&stored, InputSet::ALL, "m5"), Ok(rules));
         stored.rules[0].constant_us = f64::NAN;
-        assert_eq!(stored.check(InputSet::ALL, "m5").unwrap_err(), "m5.rules[0]: NaN, expected finite numbers");
+        assert_eq!(
+            Rules::checked(&stored, InputSet::ALL, "m5").unwrap_err(),
+            "m5.rules[0]: NaN, expected finite numbers"
+        );
     }
 
     #[test]
