@@ -11,23 +11,19 @@ use bytemuck::Pod;
 
 use crate::files::read_exact_at;
 
-/// Bytes read at once from a column's file.
 const READ_BYTES: usize = 1 << 20;
 
 /// A column that grows at its end and is read once from its beginning.
 #[derive(Debug)]
 pub(crate) struct SpillingColumn {
     folder: PathBuf,
-    /// Limit of the bytes in memory.
     most_bytes: usize,
-    /// Bytes that are not in the file.
     memory: Vec<u8>,
     file: Option<File>,
     file_bytes: u64,
 }
 
 impl SpillingColumn {
-    /// A column that keeps `most_bytes` in memory and the rest in `folder`.
     pub(crate) fn new(folder: &Path, most_bytes: usize) -> Self {
         Self { folder: folder.to_owned(), most_bytes, memory: Vec::new(), file: None, file_bytes: 0 }
     }
@@ -40,12 +36,10 @@ impl SpillingColumn {
         self.most_bytes
     }
 
-    /// Changes the limit of the bytes in memory.
     pub(crate) fn limit(&mut self, most_bytes: usize) {
         self.most_bytes = most_bytes;
     }
 
-    /// Appends items in their stored form.
     #[inline]
     pub(crate) fn extend<T: Pod>(&mut self, items: &[T]) -> io::Result<()> {
         let bytes: &[u8] = bytemuck::cast_slice(items);
@@ -71,7 +65,6 @@ impl SpillingColumn {
         visit(&self.memory)
     }
 
-    /// Moves the bytes in memory to the file.
     #[cold]
     fn spill(&mut self) -> io::Result<()> {
         let file = match &mut self.file {

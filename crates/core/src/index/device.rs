@@ -106,19 +106,11 @@ pub(crate) mod tests {
             self.payload.extend(bytes.as_chunks::<4>().0.iter().map(|&word| u32::from_le_bytes(word)));
             let (doc_freq, rows) = (docs.len() as u32, probe_row + 1);
             let (max_impact, kth_impacts) = (1.0, [0.0; 3]);
-            self.long_lists.push(LongList {
-                payload_word,
-                first_block,
-                doc_freq,
-                max_impact,
-                kth_impacts,
-                probe_row,
-                rows,
-            });
+            let list = LongList { payload_word, first_block, doc_freq, max_impact, kth_impacts, probe_row, rows };
+            self.long_lists.push(list);
             place
         }
 
-        /// The sections of an index of `num_docs` documents.
         pub(crate) fn sections(&self, num_docs: u32) -> ListSections<'_> {
             let Self { payload, last_docs, blocks, long_lists, short_lists, slots, .. } = self;
             ListSections { payload, last_docs, blocks, long_lists, short_lists, slots, num_docs }

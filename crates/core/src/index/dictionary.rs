@@ -29,7 +29,6 @@ use super::column::SpillingColumn;
 const PART_TERMS: usize = 1 << 16;
 /// Threads that build parts. They take terms faster than sixteen cores merge lists.
 const THREADS: usize = 4;
-/// Bytes of a row of the table of parts.
 const ROW_BYTES: usize = size_of::<u64>();
 
 /// A range of the mapped file that shares ownership of the mapping.
@@ -45,7 +44,6 @@ impl AsRef<[u8]> for MappedBytes {
     }
 }
 
-/// The dictionary of an open index.
 #[derive(Debug)]
 pub(crate) struct Dictionary {
     /// At least one part.
@@ -117,7 +115,6 @@ impl Dictionary {
         Ok(Self { parts, num_terms })
     }
 
-    /// The rank of `term` if it is in the dictionary.
     pub(crate) fn rank(&self, term: &str) -> Option<u32> {
         let after = self.parts.partition_point(|part| part.first_term.as_slice() <= term.as_bytes());
         let part = &self.parts[after.checked_sub(1)?];
@@ -164,7 +161,6 @@ impl Terms {
     }
 }
 
-/// Builds a dictionary from terms in ascending order.
 #[derive(Debug)]
 pub(crate) struct DictionaryWriter {
     terms: Terms,
@@ -172,9 +168,7 @@ pub(crate) struct DictionaryWriter {
     num_parts: usize,
     /// Threads that start with the first full part.
     builders: Option<Builders>,
-    /// Built parts in order.
     built: SpillingColumn,
-    /// End of each built part.
     ends: Vec<u64>,
     /// Parts that were built before one of their predecessors.
     early: BTreeMap<usize, Vec<u8>>,
@@ -193,12 +187,10 @@ impl DictionaryWriter {
         }
     }
 
-    /// Limits the bytes of parts in memory.
     pub(crate) fn limit(&mut self, most_bytes: usize) {
         self.built.limit(most_bytes);
     }
 
-    /// Adds the next term.
     pub(crate) fn push(&mut self, term: &[u8]) -> io::Result<()> {
         if self.terms.ends.len() == PART_TERMS {
             self.build()?;
@@ -248,10 +240,8 @@ impl DictionaryWriter {
     }
 }
 
-/// A part's number and its bytes.
 type BuiltPart = (usize, Result<Vec<u8>, fst::Error>);
 
-/// Threads that build parts.
 #[derive(Debug)]
 struct Builders {
     to_threads: Sender<(usize, Terms)>,
@@ -293,7 +283,6 @@ mod tests {
         MappedBytes { range: 6..map.len(), map }
     }
 
-    /// The section of a dictionary of `num_terms` terms, of which `most_bytes` wait in memory.
     fn section(num_terms: usize, most_bytes: usize) -> Vec<u8> {
         let mut writer = DictionaryWriter::new(&std::env::temp_dir());
         writer.limit(most_bytes);

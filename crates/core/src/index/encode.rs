@@ -16,9 +16,7 @@ use super::probe::{ProbeBuilder, has_probe};
 
 /// Words of a row. Lists and probe forms take whole rows.
 pub(crate) const ROW_WORDS: usize = 4;
-/// Bits of a short list's number of postings.
 pub(crate) const SHORT_LEN_BITS: u32 = 7;
-/// Bits of a short list's header.
 pub(crate) const SHORT_HEAD_BITS: u32 = SHORT_LEN_BITS + 2 * Code::BITS + 8;
 
 /// Packed lists of a range of the vocabulary, ready to be appended to an index.
@@ -26,7 +24,6 @@ pub(crate) const SHORT_HEAD_BITS: u32 = SHORT_LEN_BITS + 2 * Code::BITS + 8;
 pub struct EncodedLists {
     /// The terms' bytes, one after another.
     text: Vec<u8>,
-    /// Where each term ends in `text`.
     text_ends: Vec<usize>,
     /// One slot per term. Places count from the start of this chunk.
     pub(crate) slots: Vec<TermSlot>,
@@ -56,7 +53,6 @@ impl EncodedLists {
         self.text.len() + lists + self.blocks.len() * 12 + self.payload.len() * 4
     }
 
-    /// The term at `position` in the chunk.
     pub(crate) fn term(&self, position: usize) -> &[u8] {
         let start = position.checked_sub(1).map_or(0, |before| self.text_ends[before]);
         &self.text[start..self.text_ends[position]]
@@ -64,22 +60,19 @@ impl EncodedLists {
 }
 
 /// Packs posting lists. Each thread has an encoder of its own.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ListEncoder {
     norms: Arc<[f32]>,
     lists: EncodedLists,
     docs: Vec<u32>,
     freqs: Vec<u32>,
-    /// The largest impact of each block of the current list.
     block_impacts: Vec<f32>,
     best_impacts: BestImpacts,
-    /// Packed blocks of the current list.
     block_bytes: Vec<u8>,
     /// The probe form of the current list, if it may have one.
     probe: ProbeBuilder,
 }
 
-/// Postings of a block.
 #[derive(Debug)]
 pub(crate) struct BlockPostings {
     /// Documents in ascending order.
@@ -94,16 +87,7 @@ const KEPT_BYTES: usize = 1 << 20;
 impl ListEncoder {
     /// An encoder for the documents with these BM25 norms ([`IndexWriter::norms`](super::IndexWriter::norms)).
     pub fn new(norms: Arc<[f32]>) -> Self {
-        Self {
-            norms,
-            lists: EncodedLists::default(),
-            docs: Vec::new(),
-            freqs: Vec::new(),
-            block_impacts: Vec::new(),
-            best_impacts: BestImpacts::default(),
-            block_bytes: Vec::new(),
-            probe: ProbeBuilder::default(),
-        }
+        Self { norms, ..Self::default() }
     }
 
     /// Adds the next term's postings: `(document, frequency)`, ascending by document, frequencies at least 1.
@@ -122,9 +106,6 @@ impl ListEncoder {
     }
 
     /// Adds the next term's postings as two columns of equal length.
-    ///
-    /// # Errors
-    /// See [`ListEncoder::add`].
     pub fn add_columns(&mut self, term: &str, docs: &[u32], freqs: &[u32]) -> Result<(), IndexError> {
         self.check(term, docs, freqs)?;
         let place = match (docs, freqs) {
@@ -139,9 +120,6 @@ impl ListEncoder {
     /// Adds the next term's postings block by block, so that they need not be in memory at once. `fill` writes the next
     /// block and returns its length, which is below [`BLOCK_LEN`] only at the end. `most` bounds the number of
     /// postings.
-    ///
-    /// # Errors
-    /// See [`ListEncoder::add`]. The encoder can't be used after an error.
     pub(crate) fn add_blocks(
         &mut self,
         term: &str,
@@ -229,7 +207,6 @@ impl ListEncoder {
         Ok(())
     }
 
-    /// Ends the list of `doc_freq` postings.
     fn end_long(&mut self, start: LongStart, doc_freq: usize) -> Result<ListPlace, IndexError> {
         let place = ListPlace::Long(below_limit(self.lists.long_lists.len(), "long lists")?);
         let LongStart { first_block, collects_probe } = start;
@@ -294,7 +271,6 @@ impl ListEncoder {
         self.check_postings(term, None, docs, freqs)
     }
 
-    /// Checks that `term` may follow the previous term.
     fn check_term(&self, term: &str) -> Result<(), IndexError> {
         if let Some(last) = self.lists.len().checked_sub(1)
             && self.lists.term(last) >= term.as_bytes()
@@ -352,7 +328,6 @@ pub(crate) fn pack_short(docs: &[u32], freqs: &[u32], impact: u8, bytes: &mut Ve
     writer.finish();
 }
 
-/// State of a long list that has begun.
 #[derive(Clone, Copy, Debug)]
 struct LongStart {
     first_block: u32,

@@ -30,6 +30,8 @@ use crate::base::prefetch::prefetch;
 const LET_GO_EVERY: Duration = Duration::from_millis(4);
 
 /// An open index, which reads everything from the mapped file. `Arc<Index>` shares it.
+///
+/// Methods panic if the index has no such term or document.
 #[derive(Debug)]
 pub struct Index {
     map: Arc<Mmap>,
@@ -55,9 +57,6 @@ impl Index {
 
     /// Opens an index that was just written, to verify it. Checked pages are released at once, so that a build within a
     /// memory budget does not appear to take as much memory as its index.
-    ///
-    /// # Errors
-    /// See [`open`](Self::open).
     pub fn read_back(dir: &Path) -> Result<Self, IndexError> {
         let path = dir.join(FILE_NAME);
         let map = map_file(&path)?;
@@ -80,9 +79,6 @@ impl Index {
     ///
     /// Terms may come in any order. A document's length is the sum of its frequencies. The largest document number
     /// determines how many documents there are.
-    ///
-    /// # Errors
-    /// See [`IndexBuilder::add`] and [`IndexBuilder::write`].
     pub fn from_lists<S: AsRef<str>>(lists: &[(S, Vec<(u32, u32)>)]) -> Result<Self, IndexError> {
         let num_docs = lists.iter().flat_map(|(_, list)| list).map(|&(doc, _)| doc as usize + 1).max().unwrap_or(0);
         let mut doc_lengths = vec![0_u32; num_docs];
@@ -196,18 +192,12 @@ impl Index {
     }
 
     /// The term's text.
-    ///
-    /// # Panics
-    /// If there is no such term.
     pub fn term_text(&self, term: TermId) -> String {
         assert!(term.0 < self.num_terms(), "term {term} of {}", self.num_terms());
         String::from_utf8_lossy(&self.dictionary.term(term.0)).into_owned()
     }
 
     /// The document's id in its collection, or its number if the collection has no ids.
-    ///
-    /// # Panics
-    /// If there is no such document.
     pub fn external_id(&self, doc: DocId) -> Cow<'_, str> {
         assert!(doc.0 < self.num_docs(), "document {doc} of {}", self.num_docs());
         let ends: &[u64] = self.items(Section::ExternalIdEnds);
@@ -219,9 +209,6 @@ impl Index {
     }
 
     /// The term's postings.
-    ///
-    /// # Panics
-    /// If there is no such term.
     pub fn list(&self, term: TermId) -> PostingList<'_> {
         match self.place(term) {
             ListPlace::Single(doc) => {
@@ -280,17 +267,11 @@ impl Index {
     }
 
     /// The row of the term's list, if it has at least [`BLOCK_LEN`] postings.
-    ///
-    /// # Panics
-    /// If there is no such term.
     pub fn long_list(&self, term: TermId) -> Option<&LongList> {
         self.long_list_number(term).map(|number| &self.long_lists()[number as usize])
     }
 
     /// The number of the term's list among the [`long_lists`](Self::long_lists), if it is one of them.
-    ///
-    /// # Panics
-    /// If there is no such term.
     #[inline]
     pub fn long_list_number(&self, term: TermId) -> Option<u32> {
         match self.place(term) {
@@ -333,14 +314,12 @@ impl Index {
         &self.map[range_of(&self.header, section)]
     }
 
-    /// A section, which consists of items of type `T`.
     #[inline]
     pub(crate) fn items<T: Pod>(&self, section: Section) -> &[T] {
         bytemuck::cast_slice(self.bytes(section))
     }
 }
 
-/// Range of a section in a checked file.
 fn range_of(header: &FileHeader, section: Section) -> Range<usize> {
     let entry = header.section(section);
     entry.offset as usize..(entry.offset + entry.len) as usize

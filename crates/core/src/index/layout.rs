@@ -100,6 +100,8 @@ use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use crate::base::named::named_enum;
+
 /// The file's name in its folder.
 pub const FILE_NAME: &str = "index.tandem";
 
@@ -113,72 +115,41 @@ pub(crate) const SECTION_ALIGNMENT: u64 = 64;
 /// Bytes of a section that are hashed at once.
 pub(crate) const PIECE_BYTES: usize = 4 << 20;
 
-/// A part of the index file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Section {
-    /// Long lists' packed blocks and probe forms.
-    Payload,
-    /// The last document of each block.
-    LastDocs,
-    /// Place and packing of each block.
-    Blocks,
-    /// The long lists.
-    LongLists,
-    /// The short lists.
-    ShortLists,
-    /// Place of each term's list.
-    Terms,
-    /// The map from terms to ranks.
-    Dictionary,
-    /// Tokens of each document.
-    DocLengths,
-    /// Ends of external ids.
-    ExternalIdEnds,
-    /// External ids.
-    ExternalIds,
-    /// The tokenizer's name.
-    Tokenizer,
+named_enum! {
+    /// A part of the index file, in its order.
+    pub enum Section {
+        /// Long lists' packed blocks and probe forms.
+        Payload = "payload",
+        /// The last document of each block.
+        LastDocs = "last documents",
+        /// Place and packing of each block.
+        Blocks = "blocks",
+        /// The long lists.
+        LongLists = "long lists",
+        /// The short lists.
+        ShortLists = "short lists",
+        /// Place of each term's list.
+        Terms = "terms",
+        /// The map from terms to ranks.
+        Dictionary = "dictionary",
+        /// Tokens of each document.
+        DocLengths = "document lengths",
+        /// Ends of external ids.
+        ExternalIdEnds = "ends of external ids",
+        /// External ids.
+        ExternalIds = "external ids",
+        /// The tokenizer's name.
+        Tokenizer = "tokenizer",
+    }
 }
 
 impl Section {
-    /// All sections, in the order of the file.
-    pub const ALL: [Self; 11] = [
-        Self::Payload,
-        Self::LastDocs,
-        Self::Blocks,
-        Self::LongLists,
-        Self::ShortLists,
-        Self::Terms,
-        Self::Dictionary,
-        Self::DocLengths,
-        Self::ExternalIdEnds,
-        Self::ExternalIds,
-        Self::Tokenizer,
-    ];
-
-    /// Name in messages and tables.
-    pub fn name(self) -> &'static str {
-        self.row().0
-    }
-
-    /// Bytes of an item.
     pub(crate) fn item_bytes(self) -> u64 {
-        self.row().1
-    }
-
-    fn row(self) -> (&'static str, u64) {
         match self {
-            Self::Payload => ("payload", 4),
-            Self::LastDocs => ("last documents", 4),
-            Self::Blocks => ("blocks", 8),
-            Self::LongLists => ("long lists", 40),
-            Self::ShortLists => ("short lists", 4),
-            Self::Terms => ("terms", 4),
-            Self::Dictionary => ("dictionary", 1),
-            Self::DocLengths => ("document lengths", 4),
-            Self::ExternalIdEnds => ("ends of external ids", 8),
-            Self::ExternalIds => ("external ids", 1),
-            Self::Tokenizer => ("tokenizer", 1),
+            Self::LongLists => 40,
+            Self::Blocks | Self::ExternalIdEnds => 8,
+            Self::Dictionary | Self::ExternalIds | Self::Tokenizer => 1,
+            _ => 4,
         }
     }
 
@@ -188,7 +159,6 @@ impl Section {
     }
 }
 
-/// A row of the section table.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct SectionEntry {
@@ -198,7 +168,6 @@ pub(crate) struct SectionEntry {
     pub(crate) checksum: u64,
 }
 
-/// The first bytes of the file.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct FileHeader {
@@ -220,18 +189,15 @@ pub(crate) struct FileHeader {
 }
 
 impl FileHeader {
-    /// Computes the value of the field `checksum`.
     pub(crate) fn compute_checksum(&self) -> u64 {
         xxh3_64(&bytemuck::bytes_of(self)[..HEADER_BYTES - 8])
     }
 
-    /// The row of `section`.
     pub(crate) fn section(&self, section: Section) -> &SectionEntry {
         &self.sections[section as usize]
     }
 }
 
-/// Computes the checksum of a section on all threads.
 pub(crate) fn section_checksum(bytes: &[u8]) -> u64 {
     let pieces: Vec<u64> = bytes.par_chunks(PIECE_BYTES).map(xxh3_64).collect();
     let mut all = Xxh3::new();

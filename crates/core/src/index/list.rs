@@ -13,6 +13,8 @@ use crate::base::prefetch::prefetch;
 ///
 /// A list of fewer than [`BLOCK_LEN`] postings is one block whose last document is not stored. A number above every
 /// document stands for it. A search inside the block may therefore find nothing, and must then go on to the list's end.
+///
+/// Methods panic if the list has no such block or posting.
 #[derive(Clone, Copy, Debug)]
 pub struct PostingList<'a> {
     doc_freq: u32,
@@ -43,7 +45,6 @@ const ANY_DOC: [u32; 1] = [DocId::END.0 - 1];
 
 /// Bytes that are prefetched of a block: most packed blocks, and the line in which they begin.
 const BLOCK_BYTES: usize = 192;
-/// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
 
 /// Sizes of the parts of a list in the file, in bits.
@@ -128,9 +129,6 @@ impl<'a> PostingList<'a> {
     }
 
     /// The last document of block `block`, or, in a list of fewer than [`BLOCK_LEN`] postings, a number above it.
-    ///
-    /// # Panics
-    /// If the list has no such block.
     #[inline]
     pub fn last_doc(&self, block: usize) -> u32 {
         self.last_docs[block]
@@ -143,9 +141,6 @@ impl<'a> PostingList<'a> {
     }
 
     /// Upper bound of `tf / (tf + norm(document))` over block `block`. It is at most [`max_impact`](Self::max_impact).
-    ///
-    /// # Panics
-    /// If the list has no such block.
     #[inline]
     pub fn block_max_impact(&self, block: usize) -> f32 {
         match &self.form {
@@ -215,9 +210,6 @@ impl<'a> PostingList<'a> {
     }
 
     /// Decodes the documents of block `block` into `docs` and returns how many there are.
-    ///
-    /// # Panics
-    /// If the list has no such block.
     #[inline]
     pub fn decode_docs(&self, block: usize, docs: &mut [u32; BLOCK_LEN]) -> usize {
         let Some(full) = self.full_block(block) else { return self.decode_run_docs(block, docs) };
@@ -226,9 +218,6 @@ impl<'a> PostingList<'a> {
     }
 
     /// Decodes the frequencies of block `block` into `freqs` and returns how many there are.
-    ///
-    /// # Panics
-    /// If the list has no such block.
     #[inline]
     pub fn decode_freqs(&self, block: usize, freqs: &mut [u32; BLOCK_LEN]) -> usize {
         let Some(full) = self.full_block(block) else { return self.decode_run_freqs(block, freqs) };
@@ -252,9 +241,6 @@ impl<'a> PostingList<'a> {
     }
 
     /// The frequency of posting `position` of block `block`, without decoding the others.
-    ///
-    /// # Panics
-    /// If the list has no such posting.
     #[inline]
     pub fn freq_at(&self, block: usize, position: usize) -> u32 {
         match self.block(block) {
@@ -311,7 +297,6 @@ impl<'a> PostingList<'a> {
         bits
     }
 
-    /// Block `block`, if it is full.
     #[inline]
     fn full_block(&self, block: usize) -> Option<FullBlock<'a>> {
         match &self.form {
@@ -337,7 +322,6 @@ impl<'a> PostingList<'a> {
     }
 }
 
-/// One block, full or not.
 #[derive(Debug)]
 pub(crate) enum Block<'a> {
     Full(FullBlock<'a>),
@@ -345,7 +329,6 @@ pub(crate) enum Block<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    /// The block after document `base`.
     #[inline]
     pub(crate) fn block(&self, block: usize, base: u32, last_doc: u32) -> Block<'a> {
         let len = (self.list.doc_freq as usize - block * BLOCK_LEN).min(BLOCK_LEN);
@@ -358,7 +341,6 @@ impl<'a> Blocks<'a> {
         Block::Run(Run { base, len, doc_code, freq_code, bytes, bit: 0 })
     }
 
-    /// The full block `block`, after document `base`.
     #[inline]
     fn full_block(&self, block: usize, base: u32, last_doc: u32) -> FullBlock<'a> {
         let entry = self.entries[block];

@@ -12,16 +12,13 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::files::write_all_at;
 
-/// Threads that write.
 const THREADS: usize = 2;
 
 /// Bytes between two requests to write to disk.
 const SYNC_BYTES: usize = 64 << 20;
 
-/// A piece and its offset in the file.
 type Piece = (u64, Vec<u8>);
 
-/// Threads that write pieces of one file.
 #[derive(Debug)]
 pub(crate) struct PieceWriters {
     to_threads: Sender<Piece>,
@@ -34,7 +31,6 @@ pub(crate) struct PieceWriters {
 }
 
 impl PieceWriters {
-    /// Starts threads that write into `file`.
     pub(crate) fn start(file: &File) -> io::Result<Self> {
         let file = Arc::new(file.try_clone()?);
         let (to_threads, from_writer) = bounded::<Piece>(THREADS);

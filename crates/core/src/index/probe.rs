@@ -32,7 +32,6 @@ const SPARE_BYTES: usize = 72;
 /// Bit of the shape's word: frequencies take eight bits. The bits above it count the large frequencies.
 const IS_WIDE: u32 = 1;
 
-/// Sizes of a probe form's parts, in words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProbeShape {
     bit_words: usize,
@@ -74,7 +73,6 @@ impl ProbeShape {
     }
 }
 
-/// Whether a list of this length has a probe form.
 pub(crate) fn has_probe(num_docs: usize, doc_freq: usize) -> bool {
     doc_freq >= BLOCK_LEN && doc_freq > num_docs / PROBE_SPARSITY
 }
@@ -93,7 +91,6 @@ pub(crate) struct ProbeBuilder {
 }
 
 impl ProbeBuilder {
-    /// Begins a list in a collection of `num_docs` documents.
     pub(crate) fn begin(&mut self, num_docs: usize) {
         self.num_docs = num_docs;
         self.bits.clear();
@@ -103,7 +100,6 @@ impl ProbeBuilder {
         self.num_above_15 = 0;
     }
 
-    /// Adds the list's next postings.
     pub(crate) fn push(&mut self, docs: &[u32], freqs: &[u32]) {
         for &doc in docs {
             self.bits[doc as usize / 32] |= 1 << (doc % 32);
@@ -157,14 +153,12 @@ impl ProbeBuilder {
         }
     }
 
-    /// Frees the memory if it exceeds `most_bytes`.
     pub(crate) fn release(&mut self, most_bytes: usize) {
         if self.freqs.capacity() > most_bytes {
             *self = Self::default();
         }
     }
 
-    /// Moves frequencies above 15 to the table of large ones.
     fn exclude_above_15(&mut self) {
         let larger = std::mem::take(&mut self.large);
         let mut larger = larger.into_iter().peekable();
@@ -179,13 +173,12 @@ impl ProbeBuilder {
     }
 }
 
-/// The probe form of a list so dense that lookups beat decoding blocks.
+/// The probe form of a list so dense that lookups beat decoding blocks. Methods panic if there is no such document.
 #[derive(Clone, Copy, Debug)]
 pub struct Probe<'a> {
     bits: &'a [u64],
     counts: &'a [u16],
     bases: &'a [u32],
-    /// Numbers of the postings with large frequencies, ascending.
     large_postings: &'a [u32],
     large_freqs: &'a [u32],
     /// Frequencies of one byte, or two per byte with the first in the low bits.
@@ -220,27 +213,18 @@ impl<'a> Probe<'a> {
     }
 
     /// Whether `doc` is in the list.
-    ///
-    /// # Panics
-    /// If there is no such document.
     #[inline]
     pub fn contains(&self, doc: u32) -> bool {
         self.bits[doc as usize / 64] >> (doc % 64) & 1 != 0
     }
 
     /// Frequency of the term in `doc`, or 0.
-    ///
-    /// # Panics
-    /// If there is no such document.
     #[inline]
     pub fn freq(&self, doc: u32) -> u32 {
         if self.contains(doc) { self.freq_of_posting(self.rank(doc)) } else { 0 }
     }
 
     /// Number of postings with documents below `doc`.
-    ///
-    /// # Panics
-    /// If there is no such document.
     #[inline]
     pub fn rank(&self, doc: u32) -> usize {
         let word = doc as usize / 64;

@@ -13,14 +13,11 @@ pub(crate) struct SectionWriter {
     file: PendingFile,
     /// Started with the first whole piece.
     writers: Option<PieceWriters>,
-    /// The current piece.
     piece: Vec<u8>,
-    /// The current piece's offset.
     piece_offset: u64,
     /// Hash of the hashes of the current section's pieces.
     hash: Xxh3,
     len: u64,
-    /// Start of the current section.
     offset: u64,
     done: Vec<SectionEntry>,
 }

@@ -34,7 +34,6 @@ pub trait DocumentSource {
     fn for_each(&self, visit: &mut VisitDocument<'_>) -> io::Result<()>;
 }
 
-/// Documents in memory.
 #[derive(Debug)]
 pub(crate) struct InMemory {
     pub(crate) lengths: Vec<u32>,
@@ -85,7 +84,6 @@ pub struct IndexWriter {
     num_postings: u64,
 }
 
-/// Norms and totals of documents' lengths.
 struct Norms {
     num_docs: u32,
     num_tokens: u64,
@@ -185,9 +183,6 @@ impl IndexWriter {
     }
 
     /// Starts an index in a reserved folder. `documents` has the same lengths as `doc_lengths`, and names.
-    ///
-    /// # Errors
-    /// See [`create`](Self::create).
     pub fn create_in(
         folder: IndexFolder,
         doc_lengths: Vec<u32>,
@@ -250,7 +245,6 @@ impl IndexWriter {
         self.append_columns(lists).map_err(|source| io_error(&self.path, source))
     }
 
-    /// Checks that the terms of `lists` follow all previous terms.
     fn check_order(&self, lists: &EncodedLists) -> Result<(), IndexError> {
         let is_first = self.columns.num_terms() == 0;
         for position in 0..lists.len() {
@@ -295,7 +289,6 @@ impl IndexWriter {
         self.sections.write(bytemuck::cast_slice(&lists.payload))
     }
 
-    /// Checks that `lists` fit the format.
     fn check_limits(&self, lists: &EncodedLists) -> Result<(), IndexError> {
         let columns = &self.columns;
         let counts = [

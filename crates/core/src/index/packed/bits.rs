@@ -54,7 +54,6 @@ fn last_window(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |window, &byte| window << 8 | u64::from(byte))
 }
 
-/// A mask of the `width` low bits, at most 32.
 #[inline]
 pub(crate) fn low_mask(width: u32) -> u32 {
     ((1_u64 << width) - 1) as u32

@@ -25,9 +25,7 @@
 use super::bits::{BitWriter, bit_width, read_bits, read_window};
 use crate::index::BLOCK_LEN;
 
-/// Values of a group.
 pub(crate) const GROUP_LEN: usize = 8;
-/// Groups of a column.
 pub(crate) const GROUPS: usize = BLOCK_LEN / GROUP_LEN;
 
 /// How a column is packed, as stored in seven bits: the widest group's width (6), and whether widths take four bits
@@ -38,7 +36,6 @@ pub(crate) struct ColumnCode(u8);
 impl ColumnCode {
     /// Documents are the set bits of a range.
     pub(crate) const BITSET: Self = Self(63);
-    /// Bits of a code as stored.
     pub(crate) const BITS: u32 = 7;
     /// Set if widths take four bits.
     const WIDE_CONTROL: u8 = 1 << 6;
@@ -59,7 +56,6 @@ impl ColumnCode {
         self.widest() <= 32 || self == Self::BITSET
     }
 
-    /// The width of the widest group.
     #[inline]
     pub(crate) fn widest(self) -> u8 {
         self.0 & 63
@@ -99,7 +95,6 @@ impl ColumnCode {
         if bytes(narrow) <= bytes(wide) { (narrow, bytes(narrow)) } else { (wide, bytes(wide)) }
     }
 
-    /// Appends the column.
     pub(crate) fn write(self, values: &[u32; BLOCK_LEN], out: &mut Vec<u8>) {
         if self.widest() == 0 {
             return;
@@ -136,7 +131,6 @@ impl ColumnCode {
         behind.map(|behind| u64::from_le_bytes(behind.to_le_bytes().map(|behind| self.widest().saturating_sub(behind))))
     }
 
-    /// Size of the column at the start of `bytes`.
     pub(crate) fn column_bytes(self, bytes: &[u8]) -> usize {
         let [low, high] = self.widths(bytes);
         self.control_bytes() + sum_bytes(low) + sum_bytes(high)
@@ -154,7 +148,6 @@ impl ColumnCode {
         }
     }
 
-    /// One value of the column at the start of `bytes`.
     #[inline]
     pub(crate) fn value_at(self, bytes: &[u8], position: usize) -> u32 {
         let [low, high] = self.widths(bytes);
@@ -173,7 +166,6 @@ fn needed_widths(values: &[u32; BLOCK_LEN]) -> [u8; GROUPS] {
     std::array::from_fn(|group| bit_width(groups[group].iter().fold(0, |all, value| all | value)) as u8)
 }
 
-/// The sum of a word's bytes.
 #[inline]
 fn sum_bytes(word: u64) -> usize {
     const EVEN: u64 = 0x00ff_00ff_00ff_00ff;

@@ -12,7 +12,6 @@ use crate::index::BLOCK_LEN;
 /// Bytes that a bitset must save, because it is slower to decode than gaps.
 const LEAST_SAVING_BITSET: usize = 8;
 
-/// Place and packing of a full block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FullBlock<'a> {
     /// The last document of the previous block, or `u32::MAX` before the first.
@@ -22,7 +21,6 @@ pub(crate) struct FullBlock<'a> {
     pub(crate) freq_code: ColumnCode,
     /// The block from its documents on, and the bytes that follow it.
     pub(crate) bytes: &'a [u8],
-    /// Start of the frequencies in `bytes`.
     pub(crate) freqs_at: usize,
 }
 
@@ -66,7 +64,6 @@ pub(crate) fn encode_full(
 }
 
 impl FullBlock<'_> {
-    /// Decodes the documents.
     #[inline]
     pub(crate) fn decode_docs(&self, docs: &mut [u32; BLOCK_LEN]) {
         if self.doc_code == ColumnCode::BITSET {
@@ -105,7 +102,6 @@ impl FullBlock<'_> {
         docs.copy_from_slice(&places[..BLOCK_LEN]);
     }
 
-    /// Decodes the frequencies.
     #[inline]
     pub(crate) fn decode_freqs(&self, freqs: &mut [u32; BLOCK_LEN]) {
         let bytes = self.freq_bytes();
@@ -125,7 +121,6 @@ impl FullBlock<'_> {
         }
     }
 
-    /// Decodes one frequency.
     #[inline]
     pub(crate) fn freq_at(&self, position: usize) -> u32 {
         let bytes = self.freq_bytes();
@@ -151,7 +146,6 @@ impl FullBlock<'_> {
     }
 }
 
-/// The positions of the bits set in a byte.
 #[derive(Clone, Copy)]
 struct BitsSet {
     places: [u8; 8],

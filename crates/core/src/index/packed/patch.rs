@@ -16,11 +16,9 @@
 
 use super::bits::{BitWriter, bit_width, low_mask, read_bits, read_window};
 
-/// Maximum exceptions of a run.
 const MAX_EXCEPTIONS: usize = 32;
 /// Bits before the first exception.
 const HEAD_BITS: usize = 10;
-/// Bits of a position.
 const POSITION_BITS: u32 = 7;
 
 /// How a run of values is packed, as stored in six bits: 0 to 32 is a width, 33 to 62 a width of 0 to 29 with
@@ -33,7 +31,6 @@ impl Code {
     pub(crate) const INVALID: Self = Self(63);
     /// Width 0: all values are 0.
     pub(crate) const NOTHING: Self = Self(0);
-    /// Bits of a code as stored.
     pub(crate) const BITS: u32 = 6;
     /// The largest width with exceptions.
     const MAX_PATCHED_WIDTH: u32 = 29;
@@ -91,7 +88,6 @@ impl Code {
         if best.has_exceptions() { (best, best_bits) } else { (best, plain_bits) }
     }
 
-    /// Appends the exceptions of `values`.
     pub(crate) fn write_exceptions(self, values: &[u32], out: &mut BitWriter<'_>) {
         if !self.has_exceptions() {
             return;
@@ -109,7 +105,6 @@ impl Code {
         }
     }
 
-    /// The low bits of a value.
     #[inline]
     pub(crate) fn low(self, value: u32) -> u32 {
         value & low_mask(self.width())

@@ -13,7 +13,6 @@ use crate::index::BLOCK_LEN;
 /// Bits that exceptions must save, because a short list is decoded once, when it is opened.
 const LEAST_SAVING: usize = 4;
 
-/// Place and packing of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run<'a> {
     /// The document before the first, or `u32::MAX` if there is none.
@@ -27,7 +26,6 @@ pub(crate) struct Run<'a> {
     pub(crate) bit: usize,
 }
 
-/// A run that is ready to be written.
 #[derive(Debug)]
 pub(crate) struct PackedRun {
     gaps: [u32; BLOCK_LEN],
@@ -55,7 +53,6 @@ impl PackedRun {
         Self { gaps, counts, len, doc_code, freq_code }
     }
 
-    /// Appends the run.
     pub(crate) fn write(&self, out: &mut BitWriter<'_>) {
         let (gaps, counts) = (&self.gaps[..self.len], &self.counts[..self.len]);
         gaps.iter().for_each(|&gap| out.write(self.doc_code.low(gap), self.doc_code.width()));
@@ -66,7 +63,6 @@ impl PackedRun {
 }
 
 impl Run<'_> {
-    /// The empty run.
     pub(crate) const EMPTY: Self =
         Self { base: 0, len: 0, doc_code: Code::NOTHING, freq_code: Code::NOTHING, bytes: &[], bit: 0 };
 
@@ -115,7 +111,6 @@ impl Run<'_> {
         freqs[..self.len].iter_mut().for_each(|freq| *freq = freq.wrapping_add(1));
     }
 
-    /// Decodes one frequency.
     #[inline]
     pub(crate) fn freq_at(&self, position: usize) -> u32 {
         let width = self.freq_code.width();

@@ -11,15 +11,7 @@
 
 mod run;
 
-use std::arch::x86_64::{
-    __m128i, __m256i, _mm_and_si128, _mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_load_si128,
-    _mm_loadl_epi64, _mm_loadu_si128, _mm_mulhi_epu16, _mm_mullo_epi16, _mm_sad_epu8, _mm_set1_epi8, _mm_set1_epi32,
-    _mm_setzero_si128, _mm_shuffle_epi8, _mm_srlv_epi32, _mm_subs_epu8, _mm256_add_epi16, _mm256_add_epi32,
-    _mm256_and_si256, _mm256_blend_epi32, _mm256_castsi128_si256, _mm256_castsi256_si128, _mm256_cvtepu8_epi32,
-    _mm256_cvtepu16_epi32, _mm256_extracti128_si256, _mm256_inserti128_si256, _mm256_load_si256,
-    _mm256_permute2x128_si256, _mm256_set1_epi32, _mm256_setr_epi32, _mm256_setzero_si256, _mm256_shuffle_epi8,
-    _mm256_shuffle_epi32, _mm256_slli_si256, _mm256_srlv_epi32, _mm256_storeu_si256, _pdep_u64,
-};
+use std::arch::x86_64::*;
 use std::sync::LazyLock;
 
 use super::column::{ColumnCode, GROUP_LEN, GROUPS};
@@ -244,11 +236,9 @@ macro_rules! each_pair {
     };
 }
 
-/// A column's groups in sequence.
 struct Groups<'a> {
     bytes: &'a [u8],
     widths: [u64; 2],
-    /// Start of the next group.
     at: usize,
 }
 

@@ -3,11 +3,7 @@
 //! Eight values of *w* bits take *w* bytes, so that every eight begin at the same bit of a byte. The place of each of
 //! the eight in a load is therefore computed once.
 
-use std::arch::x86_64::{
-    _mm_loadu_si128, _mm256_add_epi32, _mm256_and_si256, _mm256_blend_epi32, _mm256_castsi128_si256,
-    _mm256_inserti128_si256, _mm256_mullo_epi32, _mm256_set1_epi32, _mm256_setr_epi32, _mm256_shuffle_epi8,
-    _mm256_srli_epi32, _mm256_srlv_epi32,
-};
+use std::arch::x86_64::*;
 
 use super::{Before, MAX_WIDTH, store};
 use crate::index::BLOCK_LEN;
