@@ -35,11 +35,8 @@ const LEAST_WORKER_BYTES: u64 = 2 << 20;
 /// Divisor of the budget that gives the memory of the index's waiting columns.
 const COLUMNS_SHARE: u64 = 16;
 const LEAST_COLUMNS_BYTES: u64 = 1 << 20;
-/// Bytes of a document's length or norm.
 const LENGTH_BYTES: u64 = size_of::<u32>() as u64;
-/// Bytes of the digest of a document's name.
 const DIGEST_BYTES: u64 = size_of::<u64>() as u64;
-/// Minimum memory for digests of names.
 const LEAST_DIGESTS_BYTES: u64 = 1 << 20;
 /// Approximate memory of a range while others are merged.
 const RANGE_BYTES: u64 = 16 << 20;

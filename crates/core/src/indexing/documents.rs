@@ -55,12 +55,10 @@ impl SegmentDocuments {
         self.lengths.copy_from_slice(lengths);
     }
 
-    /// Bytes of memory in use.
     pub(crate) fn bytes(&self) -> usize {
         4 * (self.lengths.len() + self.lines.len() + self.id_ends.len()) + self.ids.len()
     }
 
-    /// The id of each document, in order.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(&0).chain(&self.id_ends);
         starts.zip(&self.id_ends).map(|(&start, &end)| &self.ids[start as usize..end as usize])
@@ -115,9 +113,6 @@ impl SegmentDocuments {
 }
 
 /// The length of each document of `inverted`, whose files are `paths`. Digests of ids take at most `digests_bytes`.
-///
-/// # Errors
-/// If the documents can't be read, or two of them have one id.
 pub(crate) fn check(inverted: &dyn Inverted, paths: &[PathBuf], digests_bytes: u64) -> Result<Vec<u32>, BuildError> {
     let num_docs = inverted.num_docs();
     let passes = Passes { of: (num_docs * size_of::<u64>() as u64).div_ceil(digests_bytes.max(1)).max(1) };
@@ -174,10 +169,8 @@ fn keep_repeated(digests: &mut Vec<u64>) {
     digests.truncate(kept);
 }
 
-/// DocumentPlace of a document in errors: its file, and its line if it has one.
 type DocumentPlace = (u32, Option<(LineBase, u64)>);
 
-/// An id of two documents.
 #[derive(Debug)]
 struct Repeated {
     id: Vec<u8>,
@@ -212,7 +205,7 @@ fn first_repeated(inverted: &dyn Inverted, digests: &[u64]) -> Result<Option<Rep
     Ok(found)
 }
 
-/// DocumentPlace of the document with this id among the first `most` documents.
+/// The place of the document with this id among the first `most` documents.
 fn place_of(inverted: &dyn Inverted, id: &[u8], digest: u64, most: u64) -> Result<Option<DocumentPlace>, BuildError> {
     let (mut place, mut number) = (None, 0);
     inverted.for_each_segment(&mut |documents| {
@@ -227,7 +220,6 @@ fn place_of(inverted: &dyn Inverted, id: &[u8], digest: u64, most: u64) -> Resul
     Ok(place)
 }
 
-/// The error that two documents have the same id.
 fn repeated_id(paths: &[PathBuf], id: &str, first: DocumentPlace, second: DocumentPlace) -> InputError {
     let path = |file: u32| paths.get(file as usize).map_or(Path::new(""), PathBuf::as_path);
     let elsewhere = if first.0 == second.0 { String::new() } else { format!(" of {}", path(first.0).display()) };

@@ -135,9 +135,6 @@ pub fn build_from_text(
 }
 
 /// Indexes as [`build_from_text`] does, with an indexer of choice. The index is the same.
-///
-/// # Errors
-/// See [`build_from_text`] and [`Indexer::invert`].
 pub fn build_by(
     indexer: &mut dyn Indexer,
     collection: Collection,

@@ -84,9 +84,6 @@ impl Journal {
     }
 
     /// Notes that the run at `path` is complete.
-    ///
-    /// # Errors
-    /// If the journal can't be written.
     pub(crate) fn add(&mut self, path: &Path) -> io::Result<()> {
         self.line(&path.file_name().unwrap_or_default().to_string_lossy())
     }
@@ -121,9 +118,6 @@ impl Journal {
 
 /// Removes what a build left in `dir`, when the index is built or can't be built. No process may build into `dir`
 /// meanwhile.
-///
-/// # Errors
-/// If the file system refuses.
 pub(crate) fn remove(dir: &Path) -> io::Result<()> {
     remove_folder(&dir.join(FOLDER))
 }

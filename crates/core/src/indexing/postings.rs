@@ -88,7 +88,6 @@ impl Postings {
         take(&last[..len]);
     }
 
-    /// Bytes of memory in use.
     pub(crate) fn bytes(&self) -> usize {
         self.lists.len() * size_of::<List>() + self.pool.len()
     }
@@ -153,21 +152,16 @@ fn encode(gap: u32, freq: u32, bytes: &mut [u8; MAX_POSTING_BYTES]) -> usize {
     len
 }
 
-/// Decodes postings and passes each document and frequency to `visit`. Damaged bytes give other or fewer postings.
-#[inline]
-pub fn decode(bytes: &[u8], mut visit: impl FnMut(u32, u32)) {
-    Decoder::new(bytes).for_each(|(doc, freq)| visit(doc, freq));
-}
-
-/// An iterator over encoded postings.
+/// Iterates over the documents and frequencies of encoded postings. Damaged bytes give other or fewer postings.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Decoder<'a> {
+pub struct Decoder<'a> {
     rest: &'a [u8],
     next: u32,
 }
 
 impl<'a> Decoder<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+    /// The postings in these bytes.
+    pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes, next: 0 }
     }
 }
@@ -247,11 +241,9 @@ mod tests {
             }
         }
         for (list, expected) in (0..).zip(&expected) {
-            let (mut bytes, mut found) = (Vec::new(), Vec::new());
+            let mut bytes = Vec::new();
             postings.read(list, |slice| bytes.extend_from_slice(slice));
-            decode(&bytes, |doc, freq| found.push((doc, freq)));
-            assert_eq!(found, *expected, "list {list}");
-            assert!(Decoder::new(&bytes).eq(found), "list {list}");
+            assert_eq!(Decoder::new(&bytes).collect::<Vec<_>>(), *expected, "list {list}");
         }
         assert!(expected.iter().any(|list| list.len() <= 2) && expected[0].len() == 20_000);
     }

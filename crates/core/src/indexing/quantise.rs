@@ -52,7 +52,6 @@ pub fn quantise(index: &Index, dir: &Path) -> Result<(), BuildError> {
     Ok(writer.finish()?)
 }
 
-/// The impact of a share of at most `largest`.
 fn impact(share: f32, largest: f32) -> u32 {
     let impact = (f64::from(share) / f64::from(largest) * f64::from(MAX_IMPACT)).round();
     (impact as u32).clamp(1, MAX_IMPACT)

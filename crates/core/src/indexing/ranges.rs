@@ -18,7 +18,7 @@ use super::progress::Progress;
 use crate::base::ids::TermId;
 use crate::index::{EncodedLists, Index, IndexWriter, ListEncoder};
 
-/// Ranges per thread. They are enough that a long list in one of them delays nobody for long.
+/// Ranges per thread. With this number, a long list in one range hardly delays the others.
 const RANGES_PER_THREAD: usize = 16;
 /// Ranges per thread that may be packed before the writer takes them.
 const AHEAD_PER_THREAD: usize = 2;
@@ -52,7 +52,6 @@ pub struct RangeBytes {
 }
 
 impl RangeBytes {
-    /// Both together.
     pub(crate) fn all(self) -> u64 {
         self.merging + self.packed
     }
@@ -98,9 +97,6 @@ pub fn write_ranges(
 
 /// Appends `count` chunks of lists to `writer` in order; `pack` makes each on any of `threads` threads. `progress`
 /// receives the number of chunks written.
-///
-/// # Errors
-/// See [`write_ranges`].
 pub(crate) fn write_in_order(
     count: usize,
     threads: usize,
@@ -122,9 +118,6 @@ const REWRITTEN_POSTINGS: u64 = 1 << 18;
 /// Appends the lists of `index` to `writer`, each as `change` makes it: `change` appends the term's documents and
 /// frequencies to two empty columns. It runs on as many threads as rayon has. `progress` receives the number of terms
 /// written.
-///
-/// # Errors
-/// See [`write_ranges`].
 pub(crate) fn rewrite(
     index: &Index,
     writer: &mut IndexWriter,
@@ -156,7 +149,6 @@ pub(crate) fn rewrite(
     write_in_order(ends.len(), rayon::current_num_threads(), writer, &written, &pack)
 }
 
-/// State shared by the threads that pack and the writer.
 struct Shared<'a> {
     ranges: &'a [RangeBytes],
     room: u64,
@@ -165,7 +157,6 @@ struct Shared<'a> {
     changed: Condvar,
 }
 
-/// Progress of the ranges.
 #[derive(Default)]
 struct State {
     next: usize,
@@ -177,7 +168,6 @@ struct State {
 }
 
 impl Shared<'_> {
-    /// Runs a thread that packs ranges.
     fn pack_ranges(&self, pack: &(dyn Fn(usize) -> Result<EncodedLists, BuildError> + Sync)) {
         while let Some(number) = self.take_next() {
             // The writer waits for this range, even if packing it panics.
@@ -217,7 +207,6 @@ impl Shared<'_> {
         self.changed.notify_all();
     }
 
-    /// Waits for the result of packing a range.
     fn wait_for(&self, number: usize) -> Result<EncodedLists, BuildError> {
         let mut state = self.lock();
         loop {

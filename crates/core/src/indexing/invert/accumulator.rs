@@ -14,7 +14,6 @@ use crate::files::InputError;
 use crate::indexing::documents::SegmentDocuments;
 use crate::indexing::postings::Postings;
 
-/// Term of a word that is a stop word.
 const STOP: u32 = u32::MAX;
 
 /// Documents of some batches, as growing lists by term.
@@ -35,9 +34,6 @@ pub(crate) struct Accumulator {
 
 impl Accumulator {
     /// Parses batch `number`, cuts its documents into terms and adds them.
-    ///
-    /// # Errors
-    /// If a document can't be read. The accumulator can't be used afterwards.
     pub(crate) fn add(&mut self, number: u64, batch: &Batch, tokenizer: &Tokenizer) -> Result<(), InputError> {
         let first_doc = self.num_docs;
         let mut documents = SegmentDocuments::new(batch.file(), batch.line_base());
@@ -81,7 +77,6 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Number of documents added.
     pub(crate) fn num_docs(&self) -> u32 {
         self.num_docs
     }
@@ -135,7 +130,6 @@ impl Accumulator {
     }
 }
 
-/// The number of the term of a new word.
 #[cold]
 fn new_term(word: &[u8], tokenizer: &Tokenizer, terms: &mut Interner) -> u32 {
     let word = String::from_utf8_lossy(word);

@@ -18,7 +18,6 @@ pub(crate) struct Cursor<'a> {
     /// The block after the current one.
     next_block: usize,
     block: Cow<'a, [u8]>,
-    /// Start of the next list in the block.
     at: usize,
     term: Range<usize>,
     postings: Range<usize>,
@@ -84,7 +83,6 @@ impl<'a> Cursor<'a> {
         &self.block[self.term.clone()]
     }
 
-    /// The encoded postings of the term.
     pub(crate) fn postings(&self) -> &[u8] {
         &self.block[self.postings.clone()]
     }

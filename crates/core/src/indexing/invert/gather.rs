@@ -16,7 +16,7 @@ use std::collections::BinaryHeap;
 
 use super::runs::{Runs, SegmentPlace};
 use crate::index::{BLOCK_LEN, BlockPostings, IndexError, ListEncoder};
-use crate::indexing::postings::{Decoder, decode};
+use crate::indexing::postings::Decoder;
 
 /// Lists of at least this many bytes are decoded while they are packed.
 const LONG_BYTES: usize = 256 << 10;
@@ -32,7 +32,6 @@ pub(crate) struct Gathered {
     sorted: List,
 }
 
-/// Postings of one run.
 #[derive(Clone, Copy, Debug)]
 struct RunPostings {
     run: usize,
@@ -41,14 +40,12 @@ struct RunPostings {
 }
 
 impl Gathered {
-    /// Starts the next term.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(KEPT_BYTES);
         self.parts.clear();
     }
 
-    /// Adds the postings of run number `run`.
     pub(crate) fn push(&mut self, run: usize, postings: &[u8]) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(postings);
@@ -97,10 +94,9 @@ impl List {
         self.pieces.clear();
     }
 
-    /// Appends the postings of a run with these segments.
     fn append(&mut self, postings: &[u8], places: &[SegmentPlace]) {
         let mut at = InRun::new(places);
-        decode(postings, |doc, freq| {
+        for (doc, freq) in Decoder::new(postings) {
             if at.is_behind(doc) {
                 at.go_to(doc);
                 self.end_piece();
@@ -109,7 +105,7 @@ impl List {
             }
             self.docs.push(at.in_index(doc));
             self.freqs.push(freq);
-        });
+        }
         self.end_piece();
     }
 
@@ -154,7 +150,6 @@ impl<'a> InRun<'a> {
         doc >= self.end
     }
 
-    /// Moves to the segment of this document.
     fn go_to(&mut self, doc: u32) {
         self.places = &self.places[self.places.partition_point(|place| place.end <= doc)..];
         // No document follows the last segment. The index refuses what a damaged run makes of it.
@@ -168,7 +163,6 @@ impl<'a> InRun<'a> {
     }
 }
 
-/// The rest of a run's list.
 #[derive(Debug)]
 struct Rest<'a> {
     postings: Decoder<'a>,

@@ -37,7 +37,6 @@ impl Hashed {
     }
 }
 
-/// Place of a word in the text.
 #[derive(Clone, Copy, Debug)]
 struct Key {
     at: u32,
@@ -45,7 +44,6 @@ struct Key {
     hash: u32,
 }
 
-/// Initial number of slots.
 const FIRST_SLOTS: usize = 1 << 12;
 
 impl Interner {
@@ -109,7 +107,6 @@ impl Interner {
         order.into_iter().map(|(_, number)| number).collect()
     }
 
-    /// Bytes of memory in use.
     pub(crate) fn bytes(&self) -> usize {
         self.slots.len() * size_of::<Slot>() + self.keys.len() * size_of::<Key>() + self.text.len()
     }

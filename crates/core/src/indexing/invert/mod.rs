@@ -126,13 +126,11 @@ fn invert(
     }
 }
 
-/// State shared by the reader and the workers.
 struct Inversion<'a> {
     store: &'a Store,
     progress: &'a (dyn Fn(Progress) + Sync),
     /// Digests of the batches that the store held at the start.
     held: HashMap<u64, u64>,
-    /// Errors with the numbers of their batches.
     errors: Mutex<Vec<(u64, BuildError)>>,
     failed: AtomicBool,
     documents: AtomicU64,
@@ -217,7 +215,6 @@ impl<'a> Inversion<'a> {
         Ok(())
     }
 
-    /// Counts an inverted batch.
     fn count(&self, num_docs: u32, batch_bytes: u64) {
         self.store.count_docs(num_docs);
         let documents = self.documents.fetch_add(num_docs.into(), Ordering::Relaxed) + u64::from(num_docs);

@@ -9,10 +9,8 @@ use std::hint::black_box;
 use super::interner::{Hashed, Interner};
 use crate::indexing::postings::Postings;
 
-/// Number of words that are counted at once.
 const WORDS: usize = 64;
 
-/// Words of one document.
 #[derive(Debug)]
 pub(crate) struct Pending {
     text: Vec<u8>,

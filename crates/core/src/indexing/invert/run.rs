@@ -58,7 +58,6 @@ pub(crate) trait RunSource {
     /// Bytes of memory in use. The run takes no more.
     fn bytes(&self) -> usize;
 
-    /// Whether there is no segment.
     fn is_empty(&self) -> bool;
 
     /// Passes each term and its encoded postings to `visit`, in byte order of the terms.
@@ -81,7 +80,6 @@ enum Data {
     File(File, PathBuf),
 }
 
-/// PiecePlace of a piece of a run's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct PiecePlace {
     offset: u64,
@@ -89,7 +87,6 @@ struct PiecePlace {
     checksum: u64,
 }
 
-/// Table of contents of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Contents {
     segments: Vec<Segment>,
@@ -150,14 +147,12 @@ impl Run {
         &self.contents.segments
     }
 
-    /// The documents of the segment at `position`.
     pub(crate) fn documents(&self, position: usize) -> Result<SegmentDocuments, BuildError> {
         let mut buffer = Vec::new();
         let bytes = self.read(self.contents.documents[position], &mut buffer)?;
         SegmentDocuments::decode(bytes).ok_or_else(|| self.damaged("its documents are cut short"))
     }
 
-    /// Bytes of memory that the data takes.
     pub(crate) fn bytes_in_memory(&self) -> usize {
         match &self.data {
             Data::Memory(bytes) => bytes.len(),
@@ -187,7 +182,6 @@ impl Run {
         self.contents.blocks.len()
     }
 
-    /// The block that contains `term`, if any does.
     pub(crate) fn block_of(&self, term: &[u8]) -> usize {
         let (mut low, mut high) = (0, self.num_blocks());
         while low < high {
@@ -339,17 +333,10 @@ impl Contents {
             let [number, digest, text_bytes, skipped_files] = [next()?, next()?, next()?, next()?];
             let place = PiecePlace { offset: next()?, len: next()?, checksum: next()? };
             let (first_doc, num_docs) = (u32::try_from(next()?).ok()?, u32::try_from(next()?).ok()?);
-            let documents = Vec::new();
             contents.documents.push(place);
-            contents.segments.push(Segment {
-                number,
-                digest,
-                text_bytes,
-                skipped_files,
-                first_doc,
-                num_docs,
-                documents,
-            });
+            let documents = Vec::new();
+            let segment = Segment { number, digest, text_bytes, skipped_files, first_doc, num_docs, documents };
+            contents.segments.push(segment);
         }
         for _ in 0..num_blocks {
             contents.blocks.push(PiecePlace { offset: next()?, len: next()?, checksum: next()? });

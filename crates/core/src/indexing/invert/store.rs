@@ -12,7 +12,6 @@ use crate::indexing::error::BuildError;
 use crate::indexing::indexer::{BuildOptions, BuildSummary, Stages};
 use crate::indexing::journal::Journal;
 
-/// The runs of a build so far.
 #[derive(Debug)]
 pub(crate) struct Store {
     folder: PathBuf,
@@ -29,7 +28,6 @@ struct Inside {
     /// Runs that this process has written to disk or is writing.
     spilled: u64,
     resumed_bytes: u64,
-    /// Documents of all inverted batches.
     num_docs: u64,
     /// Workers that have lists or may get some.
     workers: u64,
@@ -76,7 +74,6 @@ impl Store {
         bytes as u64 >= self.budget.most_growing()
     }
 
-    /// Counts documents of an inverted batch.
     pub(crate) fn count_docs(&self, num_docs: u32) {
         self.lock().num_docs += u64::from(num_docs);
     }
@@ -92,7 +89,6 @@ impl Store {
         self.take_within(source, self.budget.most_kept())
     }
 
-    /// Takes a worker's last lists.
     pub(crate) fn take_last(&self, source: &mut dyn RunSource) -> Result<(), BuildError> {
         let inside = self.lock();
         let most_kept = self.budget.most_kept_last(inside.num_docs, inside.workers);
@@ -134,7 +130,6 @@ impl Store {
         Ok(())
     }
 
-    /// Returns all runs of a collection of `num_batches` batches.
     pub(crate) fn runs(&self, num_batches: u64, reader_waited: Duration) -> Result<Runs, BuildError> {
         let mut inside = self.lock();
         let (runs_on_disk, resumed_bytes) = (inside.runs_on_disk, inside.resumed_bytes);

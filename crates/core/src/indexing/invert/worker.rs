@@ -18,7 +18,6 @@ pub(crate) trait Worker {
     fn finish(&mut self, store: &Store) -> Result<(), BuildError>;
 }
 
-/// A worker on a CPU core.
 #[derive(Debug)]
 pub(crate) struct CpuWorker<'a> {
     tokenizer: &'a Tokenizer,
@@ -32,7 +31,6 @@ impl<'a> CpuWorker<'a> {
         Self { tokenizer, accumulator: Accumulator::default(), memory: Vec::new() }
     }
 
-    /// Bytes of memory in use.
     pub(crate) fn bytes(&self) -> usize {
         self.accumulator.bytes()
     }

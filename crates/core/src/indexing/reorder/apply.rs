@@ -36,7 +36,6 @@ pub fn apply(index: &Index, permutation: &Permutation, dir: &Path, progress: &dy
     Ok(writer.finish()?)
 }
 
-/// Terms per task.
 const TERMS_A_TASK: u32 = 1024;
 
 /// The mean of log2(gap) over all postings, in bits. A code that knew each gap's size would take as much, and

@@ -49,7 +49,6 @@ impl Default for BisectionOptions {
     }
 }
 
-/// State shared by all parts.
 struct Bisection<'a> {
     options: BisectionOptions,
     steps: Steps,

@@ -13,7 +13,6 @@ use rayon::prelude::*;
 
 /// Entries of the table, which takes 256 KiB.
 const TABLE_LEN: usize = 1 << 16;
-/// Terms per task.
 const TERMS_A_TASK: usize = 1 << 14;
 
 /// The function `step` of the [module](self).

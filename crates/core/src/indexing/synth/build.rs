@@ -150,7 +150,6 @@ fn synthetic_queries_of(options: &SynthOptions, vocabulary: &Vocabulary) -> Resu
     }
 }
 
-/// Totals of some lists.
 #[derive(Debug, Default)]
 struct Made {
     doc_freqs: Vec<u32>,

@@ -29,11 +29,9 @@ const EXPONENT: f64 = 1.8;
 const LENGTH_SIGMA: f64 = 1.0;
 /// Number of words whose spelling is cached.
 const KEPT_WORDS: u64 = 1 << 16;
-/// Documents per task.
 const TASK_DOCUMENTS: u64 = 256;
 /// Tasks per thread between two writes.
 const TASKS_A_THREAD: u64 = 4;
-/// Maximum words in a sentence.
 const SENTENCE_WORDS: u32 = 24;
 
 /// How often a word begins with each letter, each second letter follows each first, and each third letter follows each
@@ -106,7 +104,6 @@ pub fn write_text(
     Ok((written.docs, written.bytes))
 }
 
-/// Documents and bytes written, and the limit.
 struct Written {
     docs: u64,
     bytes: u64,
@@ -136,7 +133,6 @@ impl Written {
     }
 }
 
-/// Spells words by rank.
 struct Speller {
     seed: u64,
     /// The most frequent words in sequence, and the end of each.
@@ -183,7 +179,6 @@ impl Speller {
         out.extend_from_slice(&self.kept[start as usize..end as usize]);
     }
 
-    /// Appends document `number` as a line.
     fn document(&self, number: u64, options: &TextOptions, out: &mut Vec<u8>) {
         let mut random = Random::new(self.seed, DOCUMENT_STREAMS.wrapping_add(number));
         let median = options.mean_length * exp(-LENGTH_SIGMA * LENGTH_SIGMA / 2.0);
@@ -209,7 +204,6 @@ impl Speller {
     }
 }
 
-/// Draws a letter by a row of weights.
 fn draw(weights: &[u8], random: &mut Random) -> usize {
     // Combinations that were never seen have a thousandth of the weight, so rare beginnings occur, too.
     let weight = |letter: u8| 1 + 1000 * u32::from(letter - b'A');

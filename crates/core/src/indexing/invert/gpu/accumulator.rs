@@ -39,7 +39,6 @@ pub(crate) enum Refusal {
     TooLarge,
 }
 
-/// A piece that is being written.
 struct Piece<'a> {
     memory: &'a mut [u8],
     len: usize,
@@ -167,7 +166,6 @@ impl GpuAccumulator {
 /// Pieces begin at multiples of this.
 pub(crate) const ROW_BYTES: usize = 64;
 
-/// Lists that a device has made.
 #[derive(Debug)]
 pub(crate) struct Lists<'a> {
     of: &'a mut GpuAccumulator,

@@ -5,15 +5,12 @@ use std::fmt;
 use crate::corpus::Words;
 use crate::search::device::GpuError;
 
-/// Term of a word that is a stop word.
 pub(crate) const STOP: u32 = u32::MAX;
 
-/// Capacity of a device.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Room {
     /// Bytes of a piece, including padding.
     pub(crate) piece_bytes: usize,
-    /// Documents of a piece.
     pub(crate) piece_docs: usize,
     /// Bytes of text of a run, followed by its documents, tokens and distinct words.
     pub(crate) text_bytes: usize,
@@ -33,7 +30,6 @@ pub(crate) const fn most_words(bytes: usize) -> usize {
     bytes / 4 + 36 + 1_296 + 1_920
 }
 
-/// Counts on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) tokens: usize,
@@ -61,12 +57,9 @@ impl DistinctWords {
     }
 }
 
-/// An inverted run.
 #[derive(Debug, Default)]
 pub(crate) struct InvertedRun {
-    /// Encoded lists, by term.
     pub(crate) lists: Vec<u8>,
-    /// Start of each term's list.
     pub(crate) starts: Vec<u32>,
     /// Tokens of each document without stop words.
     pub(crate) doc_lengths: Vec<u32>,

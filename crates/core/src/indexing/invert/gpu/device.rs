@@ -112,7 +112,6 @@ macro_rules! define_arrays {
         }
 
         impl Arrays {
-            /// Device memory of all arrays.
             fn bytes() -> u64 {
                 [$(size_of::<$item>() * $len),*].into_iter().sum::<usize>() as u64
             }
@@ -162,7 +161,6 @@ struct PieceMemory {
     done: CudaEvent,
 }
 
-/// A stream of a GPU with its own memory.
 struct DeviceBackend {
     device: Device,
     stream: Arc<CudaStream>,
@@ -183,7 +181,6 @@ impl fmt::Debug for DeviceBackend {
     }
 }
 
-/// Opens streams: see [`super::open`].
 pub(crate) fn open(gpus: usize, streams: Option<usize>, threads: usize) -> Result<Vec<Box<dyn Backend>>, GpuError> {
     let devices: Vec<(Device, Kernels)> =
         (0..gpus as u32).map(|ordinal| open_device(DeviceId(ordinal))).collect::<Result<_, _>>()?;

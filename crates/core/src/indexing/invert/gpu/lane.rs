@@ -59,7 +59,6 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Bytes of memory in use.
     fn bytes(&self) -> usize {
         self.held_bytes + self.cpu.bytes() + self.gpu.as_ref().map_or(0, GpuAccumulator::bytes)
     }

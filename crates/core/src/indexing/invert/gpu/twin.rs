@@ -7,7 +7,6 @@ use crate::corpus::{Tokenizer, Words};
 use crate::indexing::postings::put;
 use crate::search::device::GpuError;
 
-/// The call that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     Sending(usize),
@@ -17,7 +16,7 @@ pub(crate) enum Fault {
 }
 
 /// A simulated device.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Twin {
     room: Room,
     memory: Vec<u8>,
@@ -33,7 +32,6 @@ pub(crate) struct Twin {
 }
 
 impl Twin {
-    /// A device with room for a few pieces of this size.
     pub(crate) fn new(piece_bytes: usize, fault: Option<Fault>) -> Self {
         let room = Room {
             piece_bytes,
@@ -43,17 +41,7 @@ impl Twin {
             tokens: most_tokens(4 * piece_bytes),
             words: 3 * most_words(piece_bytes),
         };
-        Self {
-            room,
-            memory: vec![0; piece_bytes],
-            words: Vec::new(),
-            numbers: HashMap::new(),
-            tokens: Vec::new(),
-            num_docs: 0,
-            counts: Counts::default(),
-            fault,
-            calls: [0; 4],
-        }
+        Self { room, memory: vec![0; piece_bytes], fault, ..Self::default() }
     }
 
     fn call(&mut self, kind: usize, fault: fn(usize) -> Fault) -> Result<(), GpuError> {
