@@ -4,7 +4,6 @@
 //! hundred nanoseconds to arrive, as long as decoding three blocks or simulating a query. Lines that will surely be
 //! read soon are prefetched, so that they arrive together.
 
-/// Bytes of a cache line.
 #[cfg(target_arch = "x86_64")]
 const LINE_BYTES: usize = 64;
 

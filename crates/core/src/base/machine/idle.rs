@@ -3,7 +3,7 @@
 //! A spinning thread occupies its core, and work finds it at once, with warm caches and a high clock. A sleeping thread
 //! leaves the core to others. Waking it takes tens of microseconds on an ordinary kernel and more under a hypervisor,
 //! and the first query after it finds a cold core. Short queries then take several times as long. Threads with a core
-//! of their own therefore spin during a run unless told to sleep. Between runs, and on shared cores, threads sleep.
+//! of their own therefore spin during a run by default. Between runs, and on shared cores, threads sleep.
 
 use crate::base::named::named_enum;
 

@@ -17,7 +17,7 @@ pub struct Processor {
     pub depth: u32,
 }
 
-/// The processors of a run. A [`ProcessorId`] is a position among them.
+/// The processors of a run. A [`ProcessorId`] is a position among them; methods panic at any other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
     processors: Vec<Processor>,
@@ -66,17 +66,11 @@ impl Machine {
     }
 
     /// The processor with this id.
-    ///
-    /// # Panics
-    /// If the machine has no such processor.
     pub fn processor(&self, processor: ProcessorId) -> Processor {
         self.processors[processor.index()]
     }
 
     /// The class of `processor`.
-    ///
-    /// # Panics
-    /// If the machine has no such processor.
     pub fn class(&self, processor: ProcessorId) -> Class {
         self.processors[processor.index()].class
     }
