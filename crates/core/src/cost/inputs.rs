@@ -15,9 +15,7 @@ const RATIOS: [(&str, &str, &str); 7] = [
     ("live_share", "live_postings", "postings"),
     ("mean_postings", "postings", "terms"),
 ];
-/// Number of inputs that are columns of workloads.
 const NUM_COLUMNS: usize = Features::COUNT + IndexFeatures::COUNT;
-/// Number of inputs.
 pub(crate) const NUM_INPUTS: usize = NUM_COLUMNS + RATIOS.len();
 
 /// Positions of each ratio's numerator and denominator.
@@ -69,7 +67,6 @@ const _: () = assert!(NUM_INPUTS <= 64);
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Inputs(pub(crate) [f64; NUM_INPUTS]);
 
-/// A set of inputs by position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct InputSet(u64);
 
@@ -107,7 +104,6 @@ impl Inputs {
         Self::NAMES.iter().position(|&known| known == name)
     }
 
-    /// The known inputs.
     #[inline]
     pub(crate) fn known(&self) -> InputSet {
         let bits = self.0.iter().enumerate().map(|(i, number)| u64::from(!number.is_nan()) << i);
@@ -130,12 +126,10 @@ impl InputSet {
         self.0 >> input & 1 != 0
     }
 
-    /// The intersection of both sets.
     pub(crate) fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Whether all of `other` are in the set.
     pub(crate) fn includes(self, other: Self) -> bool {
         other.0 & !self.0 == 0
     }
@@ -145,7 +139,12 @@ impl InputSet {
         (0..NUM_INPUTS).filter(move |&input| self.contains(input))
     }
 
-    /// Names in order.
+    /// The position of a feature of the set. The error is about the part `place` of a file, which asks for it.
+    pub(crate) fn position(self, name: &str, place: &str) -> Result<usize, String> {
+        let position = Inputs::position(name).filter(|&input| self.contains(input));
+        position.ok_or_else(|| format!("{place}: asks for `{name}`, which is none of the model's features"))
+    }
+
     pub(crate) fn names(self) -> Vec<String> {
         self.iter().map(|input| Inputs::NAMES[input].to_owned()).collect()
     }

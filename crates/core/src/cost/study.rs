@@ -28,9 +28,6 @@ pub struct Of {
 }
 
 /// The errors of each of these kinds of model.
-///
-/// # Errors
-/// See [`train`](super::train::train).
 pub fn compare(
     workload: &Workload,
     kinds: &[ModelKind],
@@ -83,9 +80,6 @@ pub fn importance(workload: &Workload, options: &TrainOptions) -> Result<Vec<(Of
 }
 
 /// The mean relative error of models fitted to an eighth, a quarter, a half and all of the queries.
-///
-/// # Errors
-/// See [`train`](super::train::train).
 pub fn learning_curve(workload: &Workload, options: &TrainOptions) -> Result<Vec<(Of, usize, f64)>, TrainError> {
     let groups = groups(workload, options)?;
     let parts: Vec<(&Group, usize)> = groups.iter().flat_map(|group| [8, 4, 2, 1].map(|part| (group, part))).collect();
@@ -104,9 +98,6 @@ pub fn learning_curve(workload: &Workload, options: &TrainOptions) -> Result<Vec
 }
 
 /// The estimate and the measured time of each query, in microseconds.
-///
-/// # Errors
-/// See [`train`](super::train::train).
 pub fn scatter(workload: &Workload, options: &TrainOptions) -> Result<Vec<(Of, QueryId, f64, f64)>, TrainError> {
     let mut rows = Vec::new();
     for group in groups(workload, options)? {

@@ -156,7 +156,6 @@ pub(crate) fn known_here(measured: &Workload, class: Class, here: &Workload) -> 
     times.into_iter().collect()
 }
 
-/// The measured rows of one class and mode.
 pub(crate) struct Group {
     pub(crate) kind: Class,
     pub(crate) mode: Mode,
@@ -218,12 +217,10 @@ impl Group {
         Of { kind: self.kind, mode: self.mode }
     }
 
-    /// The error that there are too few samples for the folds.
     pub(crate) fn too_few(&self, options: &TrainOptions) -> TrainError {
         TrainError::TooFew { kind: self.kind, mode: self.mode, samples: self.samples.len(), folds: options.folds }
     }
 
-    /// Fits a model to some of the group's samples.
     pub(crate) fn fit(&self, samples: &Samples, options: &TrainOptions) -> Result<Fitted, TrainError> {
         let &TrainOptions { model, max_depth, min_leaf, seed, .. } = options;
         Fitted::fit(samples, &FitOptions { kind: model, max_depth, min_leaf, seed })
@@ -243,7 +240,6 @@ impl Group {
         Ok(Estimates { us: (0..self.samples.len()).map(estimate).collect(), fold_of })
     }
 
-    /// Evaluates predictions of the group's samples.
     pub(crate) fn evaluate(&self, estimates: &Estimates, options: &TrainOptions) -> Evaluation {
         evaluate(self.samples.us(), &estimates.us, &estimates.fold_of, options.folds)
     }

@@ -19,42 +19,37 @@ mod samples;
 pub(crate) mod tree;
 pub(crate) mod work;
 
-use std::fmt;
-
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub(crate) use self::samples::Samples;
 pub(crate) use self::tree::{FitError, MAX_DEPTH};
 use super::inputs::{InputSet, NUM_INPUTS};
+use crate::base::named::named_enum;
 
-/// Passes the kinds of model to `$callback!`, in the order of tables, each as `kind in code(file::type) as field in
-/// model files;`.
+/// Passes the kinds of model to `$callback!`, in the order of tables, each as `kind(file::type) = name in options, field
+/// in model files;`.
 macro_rules! with_models {
     ($callback:ident) => {
         $callback! {
-            Cart(tree::Tree) as tree;
-            Lengths(tree::LengthsTree) as lengths;
-            M5(m5::Rules) as m5;
-            Forest(forest::Forest) as forest;
+            Cart(tree::Cart) = "cart", tree;
+            Lengths(tree::Lengths) = "lengths", lengths;
+            M5(m5::Rules) = "m5", m5;
+            Forest(forest::Forest) = "forest", forest;
             #[default]
-            Boosting(boosting::SymmetricTrees) as boosting;
-            Work(work::Work) as work;
+            Boosting(boosting::SymmetricTrees) = "boosting", boosting;
+            Work(work::Work) = "work", work;
         }
     };
 }
 pub(crate) use with_models;
 
-/// A kind of model: its name, fit, prediction and file form.
+/// A kind of model: its fit, prediction and file form.
 pub(crate) trait Regression: Sized {
-    /// Name in options.
-    const NAME: &'static str;
-    /// Description in one line.
     const HELP: &'static str;
     /// Unit of the numbers in the file form: [`LN_US`] or [`US`].
     const TARGET: &'static str;
 
-    /// Form in files.
     type Stored: Serialize + DeserializeOwned;
 
     /// Fits a model to the samples; the error is a library's.
@@ -74,20 +69,16 @@ pub(crate) trait Regression: Sized {
         None
     }
 
-    /// The model in its file form.
     fn stored(&self) -> Self::Stored;
 
     /// Reads the file form of a model that may read `features` only. Errors name the wrong part below `place`.
     fn checked(stored: &Self::Stored, features: InputSet, place: &str) -> Result<Self, String>;
 }
 
-/// The file holds logarithms of microseconds.
 const LN_US: &str = "ln(us)";
-/// The file holds microseconds.
 const US: &str = "us";
 
-/// Options of a fit.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FitOptions {
     pub(crate) kind: ModelKind,
     /// Maximum questions of a regression tree before an answer.
@@ -98,26 +89,20 @@ pub(crate) struct FitOptions {
 }
 
 macro_rules! define_models {
-    ($($(#[$attribute:meta])* $kind:ident($file:ident::$model:ident) as $field:ident;)+) => {
-        /// A kind of cost model.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum ModelKind {
-            $(
-                #[doc = concat!("The model in `cost/models/", stringify!($file), "`.")]
-                $(#[$attribute])*
-                $kind,
-            )+
+    ($($(#[$attribute:meta])* $kind:ident($file:ident::$model:ident) = $name:literal, $field:ident;)+) => {
+        named_enum! {
+            /// A kind of cost model.
+            #[derive(Default)]
+            pub enum ModelKind {
+                $(
+                    #[doc = concat!("The model in `cost/models/", stringify!($file), "`.")]
+                    $(#[$attribute])*
+                    $kind = $name,
+                )+
+            }
         }
 
         impl ModelKind {
-            /// All of them.
-            pub const ALL: [Self; [$(Self::$kind),+].len()] = [$(Self::$kind),+];
-
-            /// Name in options.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$kind => <$file::$model as Regression>::NAME,)+ }
-            }
-
             /// Description in one line.
             pub const fn help(self) -> &'static str {
                 match self { $(Self::$kind => <$file::$model as Regression>::HELP,)+ }
@@ -129,14 +114,12 @@ macro_rules! define_models {
             }
         }
 
-        /// A fitted model of any kind.
         #[derive(Clone, Debug, PartialEq)]
         pub(crate) enum Fitted {
             $($kind($file::$model),)+
         }
 
         impl Fitted {
-            /// See [`Regression::fit`].
             pub(crate) fn fit(samples: &Samples, options: &FitOptions) -> Result<Self, FitError> {
                 Ok(match options.kind { $(ModelKind::$kind => Self::$kind(Regression::fit(samples, options)?),)+ })
             }
@@ -145,22 +128,18 @@ macro_rules! define_models {
                 match self { $(Self::$kind(_) => ModelKind::$kind,)+ }
             }
 
-            /// See [`Regression::predict_us`].
             pub(crate) fn predict_us(&self, inputs: &[f64; NUM_INPUTS]) -> f64 {
                 match self { $(Self::$kind(model) => Regression::predict_us(model, inputs),)+ }
             }
 
-            /// See [`Regression::asks`].
             pub(crate) fn asks(&self) -> InputSet {
                 match self { $(Self::$kind(model) => Regression::asks(model),)+ }
             }
 
-            /// See [`Regression::size`].
             pub(crate) fn size(&self) -> (usize, &'static str) {
                 match self { $(Self::$kind(model) => Regression::size(model),)+ }
             }
 
-            /// See [`Regression::words`].
             pub(crate) fn words(&self) -> Option<String> {
                 match self { $(Self::$kind(model) => Regression::words(model),)+ }
             }
@@ -168,16 +147,3 @@ macro_rules! define_models {
     };
 }
 with_models!(define_models);
-
-impl ModelKind {
-    /// The kind of this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-}
-
-impl fmt::Display for ModelKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}

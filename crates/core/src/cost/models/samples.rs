@@ -20,7 +20,6 @@ impl Samples {
         Self { known, rows: rows.iter().map(kept).collect(), us }
     }
 
-    /// The samples at these positions.
     pub(crate) fn at(&self, positions: &[usize]) -> Self {
         let rows = positions.iter().map(|&i| self.rows[i]).collect();
         Self { known: self.known, rows, us: positions.iter().map(|&i| self.us[i]).collect() }
@@ -37,12 +36,10 @@ impl Samples {
         self.rows.len()
     }
 
-    /// The inputs that are known for all samples.
     pub(crate) fn known(&self) -> InputSet {
         self.known
     }
 
-    /// The inputs of each sample.
     pub(crate) fn rows(&self) -> &[[f64; NUM_INPUTS]] {
         &self.rows
     }
@@ -53,7 +50,6 @@ impl Samples {
         Inputs(self.rows[sample])
     }
 
-    /// Microseconds of each sample.
     pub(crate) fn us(&self) -> &[f64] {
         &self.us
     }

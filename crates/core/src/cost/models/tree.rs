@@ -14,6 +14,7 @@
 //! much as a long one's. The fitted nodes are copied into this form, which can be read and stored.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use smartcore::linalg::basic::matrix::DenseMatrix;
 use smartcore::tree::decision_tree_regressor::{DecisionTreeRegressor, DecisionTreeRegressorParameters};
 
@@ -29,10 +30,8 @@ pub(crate) const MAX_DEPTH: u16 = 40;
 /// A library's description of what went wrong in a fit.
 pub(crate) type FitError = String;
 
-/// A node and its subtree.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Tree {
-    /// A question.
     Split {
         /// Position in [`Inputs::NAMES`].
         feature: usize,
@@ -41,7 +40,6 @@ pub(crate) enum Tree {
         yes: Box<Tree>,
         no: Box<Tree>,
     },
-    /// An answer.
     Leaf {
         /// Mean of the samples' targets.
         value: f64,
@@ -53,15 +51,18 @@ pub(crate) enum Tree {
 impl Tree {
     /// Fits a tree with at most `max_depth` questions on a path and at least `min_leaf` samples in each leaf.
     pub(crate) fn fit(samples: &Samples, max_depth: u16, min_leaf: usize) -> Result<Self, FitError> {
-        let fitted = fit_smartcore(samples, max_depth, min_leaf)?;
-        let mut tree = read_smartcore(&fitted, samples)?;
-        for sample in samples.rows() {
-            tree.count(sample);
-        }
-        Ok(tree)
+        let fitted = serde_json::to_value(fit_smartcore(samples, max_depth, min_leaf)?).map_err(|e| e.to_string())?;
+        Self::read(&fitted["tree_regressor"], samples)
     }
 
-    /// The value of the leaf that `features` lead to.
+    /// Reads a tree of `smartcore` that was fitted to the samples. Its nodes are private, but can be serialised.
+    pub(crate) fn read(tree: &Value, samples: &Samples) -> Result<Self, FitError> {
+        let nodes: Vec<SmartcoreNode> =
+            Deserialize::deserialize(&tree["nodes"]).map_err(|e| format!("smartcore's tree: {e}"))?;
+        let known: Vec<usize> = samples.known().iter().collect();
+        convert(&nodes, 0, &known, samples.rows().iter().collect())
+    }
+
     pub(crate) fn predict(&self, features: &[f64; NUM_INPUTS]) -> f64 {
         let mut node = self;
         loop {
@@ -74,39 +75,7 @@ impl Tree {
         }
     }
 
-    /// Adds one sample to the leaf that `features` lead to.
-    pub(crate) fn count(&mut self, features: &[f64; NUM_INPUTS]) {
-        let mut node = self;
-        loop {
-            match node {
-                Self::Leaf { samples, .. } => {
-                    *samples += 1;
-                    return;
-                }
-                Self::Split { feature, threshold, yes, no } => {
-                    node = if features[*feature] <= *threshold { yes } else { no };
-                }
-            }
-        }
-    }
-}
-
-impl Regression for Tree {
-    const NAME: &'static str = "cart";
-    const HELP: &'static str = "A regression tree";
-    const TARGET: &'static str = LN_US;
-
-    type Stored = StoredTree;
-
-    fn fit(samples: &Samples, options: &FitOptions) -> Result<Self, FitError> {
-        Tree::fit(samples, options.max_depth, options.min_leaf)
-    }
-
-    fn predict_us(&self, inputs: &[f64; NUM_INPUTS]) -> f64 {
-        exp(self.predict(inputs))
-    }
-
-    fn asks(&self) -> InputSet {
+    pub(crate) fn asks(&self) -> InputSet {
         match self {
             Self::Leaf { .. } => InputSet::default(),
             Self::Split { feature, yes, no, .. } => {
@@ -115,20 +84,19 @@ impl Regression for Tree {
         }
     }
 
-    fn size(&self) -> (usize, &'static str) {
-        let leaves = match self {
+    pub(crate) fn num_leaves(&self) -> usize {
+        match self {
             Self::Leaf { .. } => 1,
-            Self::Split { yes, no, .. } => yes.size().0 + no.size().0,
-        };
-        (leaves, "leaves")
+            Self::Split { yes, no, .. } => yes.num_leaves() + no.num_leaves(),
+        }
     }
 
-    fn stored(&self) -> StoredTree {
+    pub(crate) fn stored(&self) -> StoredTree {
         match self {
-            Tree::Leaf { value, samples } => {
+            Self::Leaf { value, samples } => {
                 StoredTree { value: Some(*value), samples: Some(*samples), ..StoredTree::default() }
             }
-            Tree::Split { feature, threshold, yes, no } => StoredTree {
+            Self::Split { feature, threshold, yes, no } => StoredTree {
                 feature: Some(Inputs::NAMES[*feature].to_owned()),
                 threshold: Some(*threshold),
                 yes: Some(Box::new(yes.stored())),
@@ -137,30 +105,33 @@ impl Regression for Tree {
             },
         }
     }
-
-    fn checked(stored: &StoredTree, features: InputSet, place: &str) -> Result<Self, String> {
-        stored.check(features, place, 0)
-    }
 }
 
-/// A regression tree that reads only the four published list lengths, as the project was specified.
+/// A regression tree as a cost model. If `LENGTHS_ONLY`, it reads only the four published list lengths, as the project
+/// was specified.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct LengthsTree(Tree);
+pub(crate) struct TreeModel<const LENGTHS_ONLY: bool>(Tree);
 
-impl Regression for LengthsTree {
-    const NAME: &'static str = "lengths";
-    const HELP: &'static str = "A regression tree that reads list lengths only: the four published features";
+pub(crate) type Cart = TreeModel<false>;
+pub(crate) type Lengths = TreeModel<true>;
+
+impl<const LENGTHS_ONLY: bool> Regression for TreeModel<LENGTHS_ONLY> {
+    const HELP: &'static str = if LENGTHS_ONLY {
+        "A regression tree that reads list lengths only: the four published features"
+    } else {
+        "A regression tree"
+    };
     const TARGET: &'static str = LN_US;
 
     type Stored = StoredTree;
 
     fn fit(samples: &Samples, options: &FitOptions) -> Result<Self, FitError> {
-        let published = PUBLISHED.into_iter().collect();
-        Tree::fit(&samples.knowing(published), options.max_depth, options.min_leaf).map(Self)
+        let inputs = if LENGTHS_ONLY { PUBLISHED.into_iter().collect() } else { InputSet::ALL };
+        Tree::fit(&samples.knowing(inputs), options.max_depth, options.min_leaf).map(Self)
     }
 
     fn predict_us(&self, inputs: &[f64; NUM_INPUTS]) -> f64 {
-        self.0.predict_us(inputs)
+        exp(self.0.predict(inputs))
     }
 
     fn asks(&self) -> InputSet {
@@ -168,7 +139,7 @@ impl Regression for LengthsTree {
     }
 
     fn size(&self) -> (usize, &'static str) {
-        self.0.size()
+        (self.0.num_leaves(), "leaves")
     }
 
     fn stored(&self) -> StoredTree {
@@ -176,13 +147,12 @@ impl Regression for LengthsTree {
     }
 
     fn checked(stored: &StoredTree, features: InputSet, place: &str) -> Result<Self, String> {
-        Tree::checked(stored, features, place).map(Self)
+        stored.check(features, place, 0).map(Self)
     }
 }
 
 type Fitted = DecisionTreeRegressor<f64, f64, DenseMatrix<f64>, Vec<f64>>;
 
-/// The known inputs of the samples as columns.
 pub(crate) fn matrix(samples: &Samples) -> Result<DenseMatrix<f64>, FitError> {
     let known: Vec<usize> = samples.known().iter().collect();
     let rows: Vec<Vec<f64>> =
@@ -199,19 +169,9 @@ fn fit_smartcore(samples: &Samples, max_depth: u16, min_leaf: usize) -> Result<F
     Fitted::fit(&matrix(samples)?, &samples.ln_us(), parameters).map_err(|e| e.to_string())
 }
 
-/// The part of `smartcore`'s stored form that is read. Its nodes are private, but can be serialised.
+/// A node in the form that `smartcore` stores.
 #[derive(Deserialize)]
-struct SmartcoreTree {
-    tree_regressor: SmartcoreNodes,
-}
-
-#[derive(Deserialize)]
-pub(crate) struct SmartcoreNodes {
-    pub(crate) nodes: Vec<SmartcoreNode>,
-}
-
-#[derive(Deserialize)]
-pub(crate) struct SmartcoreNode {
+struct SmartcoreNode {
     output: f64,
     split_feature: usize,
     split_value: Option<f64>,
@@ -219,27 +179,23 @@ pub(crate) struct SmartcoreNode {
     false_child: Option<usize>,
 }
 
-fn read_smartcore(fitted: &Fitted, samples: &Samples) -> Result<Tree, FitError> {
-    let known: Vec<usize> = samples.known().iter().collect();
-    let stored = serde_json::to_value(fitted).map_err(|e| e.to_string())?;
-    let tree: SmartcoreTree = serde_json::from_value(stored).map_err(|e| format!("smartcore's tree: {e}"))?;
-    convert(&tree.tree_regressor.nodes, 0, &known)
-}
-
-/// The subtree at `nodes[at]`, whose questions number the `known` inputs. The fit's maximum depth bounds the recursion.
-pub(crate) fn convert(nodes: &[SmartcoreNode], at: usize, known: &[usize]) -> Result<Tree, FitError> {
+/// The subtree at `nodes[at]`, whose questions number the `known` inputs. These samples reach it. The fit's maximum
+/// depth bounds the recursion.
+fn convert(
+    nodes: &[SmartcoreNode],
+    at: usize,
+    known: &[usize],
+    samples: Vec<&[f64; NUM_INPUTS]>,
+) -> Result<Tree, FitError> {
     let node = nodes.get(at).ok_or_else(|| format!("smartcore's tree lacks node {at}"))?;
-    Ok(match (node.split_value, node.true_child, node.false_child) {
-        (Some(threshold), Some(yes), Some(no)) => Tree::Split {
-            feature: *known
-                .get(node.split_feature)
-                .ok_or("smartcore's tree asks about a column that it was not given")?,
-            threshold: rounded(threshold),
-            yes: Box::new(convert(nodes, yes, known)?),
-            no: Box::new(convert(nodes, no, known)?),
-        },
-        _ => Tree::Leaf { value: rounded(node.output), samples: 0 },
-    })
+    let (Some(threshold), Some(yes), Some(no)) = (node.split_value, node.true_child, node.false_child) else {
+        return Ok(Tree::Leaf { value: rounded(node.output), samples: samples.len() as u32 });
+    };
+    let unknown = "smartcore's tree asks about a column that it was not given";
+    let (feature, threshold) = (*known.get(node.split_feature).ok_or(unknown)?, rounded(threshold));
+    let (low, high) = samples.into_iter().partition(|sample| sample[feature] <= threshold);
+    let (yes, no) = (convert(nodes, yes, known, low)?, convert(nodes, no, known, high)?);
+    Ok(Tree::Split { feature, threshold, yes: Box::new(yes), no: Box::new(no) })
 }
 
 /// Rounds to six decimals, so that a file holds short numbers and reads back to the same tree. Counts and their
@@ -276,10 +232,7 @@ impl StoredTree {
             Self {
                 feature: Some(name), threshold: Some(threshold), yes: Some(yes), no: Some(no), value: None, ..
             } => {
-                let feature = Inputs::position(name).filter(|&input| features.contains(input));
-                let Some(feature) = feature else {
-                    return Err(format!("{place}: asks for `{name}`, which is none of the model's features"));
-                };
+                let feature = features.position(name, place)?;
                 if !threshold.is_finite() {
                     return Err(format!("{place}: threshold {threshold}, expected a finite number"));
                 }
@@ -347,13 +300,12 @@ pub(crate) mod tests {
     fn a_fit_keeps_within_its_depth_and_leaf_size() {
         for max_depth in [1, 2, 5] {
             let tree = Tree::fit(&world(), max_depth, 20).unwrap();
-            let (leaves, depth) = (tree.size().0, depth(&tree));
+            let (leaves, depth) = (tree.num_leaves(), depth(&tree));
             assert!(leaves > 1 && depth <= max_depth, "{max_depth}: {leaves} leaves, {depth} deep");
             assert!(smallest_leaf(&tree) >= 20);
         }
     }
 
-    /// Maximum questions before a leaf.
     pub(crate) fn depth(tree: &Tree) -> u16 {
         match tree {
             Tree::Leaf { .. } => 0,

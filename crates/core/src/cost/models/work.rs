@@ -16,18 +16,10 @@ use super::{FitOptions, Regression, US};
 use crate::cost::inputs::{InputSet, Inputs, NUM_INPUTS};
 
 /// Inputs that may have a price, because they count operations.
+#[rustfmt::skip]
 const PRICED: [&str; 11] = [
-    "terms",
-    "shortest",
-    "postings",
-    "blocks",
-    "and_blocks",
-    "essential_postings",
-    "live_postings",
-    "lookups",
-    "dense_postings",
-    "sought_blocks",
-    "expected_found",
+    "terms", "shortest", "postings", "blocks", "and_blocks", "essential_postings", "live_postings", "lookups",
+    "dense_postings", "sought_blocks", "expected_found",
 ];
 /// Rounds of the descent, after which prices have settled in all tests.
 const ROUNDS: usize = 20_000;
@@ -43,7 +35,6 @@ pub(crate) struct Work {
     prices: Vec<(usize, f64)>,
 }
 
-/// A work model's form in files.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoredWork {
@@ -58,9 +49,13 @@ struct StoredPrice {
     us: f64,
 }
 
-impl Work {
-    /// Fits prices to the samples.
-    fn fit(samples: &Samples) -> Self {
+impl Regression for Work {
+    const HELP: &'static str = "Prices of what a query does, which a person can read";
+    const TARGET: &'static str = US;
+
+    type Stored = StoredWork;
+
+    fn fit(samples: &Samples, _options: &FitOptions) -> Result<Self, FitError> {
         let priced: Vec<usize> = PRICED
             .iter()
             .filter_map(|name| Inputs::position(name))
@@ -93,19 +88,7 @@ impl Work {
             }
         }
         let kept = priced.iter().zip(&prices[1..]).map(|(&input, &us)| (input, digits(us)));
-        Self { base_us: digits(prices[0]), prices: kept.filter(|&(_, us)| us > 0.0).collect() }
-    }
-}
-
-impl Regression for Work {
-    const NAME: &'static str = "work";
-    const HELP: &'static str = "Prices of what a query does, which a person can read";
-    const TARGET: &'static str = US;
-
-    type Stored = StoredWork;
-
-    fn fit(samples: &Samples, _options: &FitOptions) -> Result<Self, FitError> {
-        Ok(Work::fit(samples))
+        Ok(Self { base_us: digits(prices[0]), prices: kept.filter(|&(_, us)| us > 0.0).collect() })
     }
 
     fn predict_us(&self, inputs: &[f64; NUM_INPUTS]) -> f64 {
@@ -142,9 +125,7 @@ impl Regression for Work {
         }
         let check = |(n, price): (usize, &StoredPrice)| {
             let place = format!("{place}.prices[{n}]");
-            let position = Inputs::position(&price.feature).filter(|&input| features.contains(input));
-            let input = position
-                .ok_or_else(|| format!("{place}: of `{}`, which is none of the model's features", price.feature))?;
+            let input = features.position(&price.feature, &place)?;
             if is_price(price.us) {
                 Ok((input, price.us))
             } else {
@@ -172,14 +153,14 @@ mod tests {
             .collect();
         let [terms, lookups] = ["terms", "lookups"].map(|name| Inputs::position(name).unwrap());
         let us = rows.iter().map(|row| 2.0 + 0.5 * row.0[terms] + 0.025 * row.0[lookups]).collect();
-        let work = Work::fit(&Samples::new(&rows, us));
+        let work = Work::fit(&Samples::new(&rows, us), &FitOptions::default()).unwrap();
         assert_eq!(work.words().unwrap(), "2 us + 0.5 us x terms + 25 ns x lookups");
         assert_eq!(work.asks().iter().collect::<Vec<_>>(), [terms, lookups]);
         let stored = work.stored();
         assert_eq!(Work::checked(&stored, InputSet::ALL, "work"), Ok(work));
         assert_eq!(
             Work::checked(&stored, InputSet::default(), "work").unwrap_err(),
-            "work.prices[0]: of `terms`, which is none of the model's features"
+            "work.prices[0]: asks for `terms`, which is none of the model's features"
         );
     }
 }

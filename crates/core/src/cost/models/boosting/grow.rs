@@ -10,13 +10,10 @@ use crate::cost::models::samples::Samples;
 
 /// Maximum borders between bins of an input.
 const BORDERS: usize = 63;
-/// Bins of an input.
 const BINS: usize = BORDERS + 1;
 
-/// Options of growing trees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct BoostingOptions {
-    /// Number of trees.
     pub(crate) trees: usize,
     /// Share of a tree's prediction that is added.
     pub(crate) rate: f32,
@@ -27,7 +24,6 @@ pub(crate) struct BoostingOptions {
     /// Share of samples whose residuals are clipped to those of the others (Huber's loss). A binary outcome that one
     /// model can't predict, such as whether an intersection finds k documents, otherwise distorts all its neighbours.
     pub(crate) outliers: f64,
-    /// Seed of the draws.
     pub(crate) seed: u64,
 }
 

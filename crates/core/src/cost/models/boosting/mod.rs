@@ -36,7 +36,6 @@ use super::{FitOptions, LN_US, Regression};
 use crate::base::random::exp;
 use crate::cost::inputs::{InputSet, Inputs, NUM_INPUTS};
 
-/// Maximum trees of a file.
 const MOST_TREES: usize = 10_000;
 /// The sum of trees is the logarithm of microseconds, within e^±40.
 const MOST: f32 = 40.0;
@@ -59,7 +58,6 @@ struct StoredSymmetricTree {
 }
 
 impl Regression for SymmetricTrees {
-    const NAME: &'static str = "boosting";
     const HELP: &'static str = "A sum of small trees, each correcting those before it: the most exact";
     const TARGET: &'static str = LN_US;
 
@@ -122,11 +120,7 @@ impl StoredSymmetricTree {
         };
         let mut inputs = [0; DEPTH];
         for (input, name) in inputs.iter_mut().zip(names) {
-            let position = Inputs::position(name).filter(|&position| features.contains(position));
-            let Some(position) = position else {
-                return Err(format!("{place}: asks for `{name}`, which is none of the model's features"));
-            };
-            *input = position as u8;
+            *input = features.position(name, place)? as u8;
         }
         if let Some(wrong) = thresholds.iter().find(|threshold| !threshold.is_finite()) {
             return Err(format!("{place}: threshold {wrong}, expected a finite number"));

@@ -4,7 +4,6 @@ use crate::cost::inputs::NUM_INPUTS;
 
 /// Questions of a tree.
 pub(crate) const DEPTH: usize = 6;
-/// Leaves of a tree.
 pub(crate) const LEAVES: usize = 1 << DEPTH;
 /// Length of the array of a query's inputs. It is a power of two, so that a masked position is always valid.
 const ROOM: usize = NUM_INPUTS.next_power_of_two();
@@ -21,7 +20,6 @@ pub(crate) struct SymmetricTree {
     pub(crate) leaves: [f32; LEAVES],
 }
 
-/// A sum of symmetric trees.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SymmetricTrees {
     /// Prediction before the first tree.
@@ -39,7 +37,6 @@ struct Group {
 }
 
 impl SymmetricTrees {
-    /// The sum of `base` and `trees`.
     pub(crate) fn new(base: f32, trees: &[SymmetricTree]) -> Self {
         let group = |trees: &[SymmetricTree]| {
             let mut group = Group {
@@ -59,12 +56,10 @@ impl SymmetricTrees {
         Self { base, groups: trees.chunks(LANES).map(group).collect(), len: trees.len() }
     }
 
-    /// Number of trees.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// The trees, in order.
     pub(crate) fn trees(&self) -> impl Iterator<Item = SymmetricTree> {
         (0..self.len).map(|tree| {
             let (group, lane) = (&self.groups[tree / LANES], tree % LANES);

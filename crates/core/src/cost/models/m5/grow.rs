@@ -19,7 +19,6 @@ pub(crate) struct Leaf {
     pub(crate) samples: usize,
 }
 
-/// A node and its subtree.
 struct Node {
     model: Linear,
     samples: usize,

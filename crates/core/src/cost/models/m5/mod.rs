@@ -31,5 +31,4 @@ pub(crate) use rules::Rules;
 /// Positions of the published features among the inputs.
 pub(crate) const PUBLISHED: [usize; 4] = [0, 1, 2, 3];
 
-/// The published features of a query.
 type PublishedRow = [f64; PUBLISHED.len()];

@@ -28,9 +28,13 @@ struct Rule {
     samples: usize,
 }
 
-impl Rules {
-    /// Fits rules to the samples.
-    fn fit(samples: &Samples) -> Self {
+impl Regression for Rules {
+    const HELP: &'static str = "Rules with linear models on the published features: what Ding et al. used";
+    const TARGET: &'static str = US;
+
+    type Stored = StoredRules;
+
+    fn fit(samples: &Samples, _options: &FitOptions) -> Result<Self, FitError> {
         let row = |inputs: &[f64; NUM_INPUTS]| PUBLISHED.map(|input| inputs[input]);
         let mut left: Vec<(PublishedRow, f64)> =
             samples.rows().iter().map(row).zip(samples.us().iter().copied()).collect();
@@ -48,19 +52,7 @@ impl Rules {
         if let Some(last) = rules.last_mut() {
             last.conditions.clear();
         }
-        Self { rules, least_us }
-    }
-}
-
-impl Regression for Rules {
-    const NAME: &'static str = "m5";
-    const HELP: &'static str = "Rules with linear models on the published features: what Ding et al. used";
-    const TARGET: &'static str = US;
-
-    type Stored = StoredRules;
-
-    fn fit(samples: &Samples, _options: &FitOptions) -> Result<Self, FitError> {
-        Ok(Rules::fit(samples))
+        Ok(Self { rules, least_us })
     }
 
     fn predict_us(&self, inputs: &[f64; NUM_INPUTS]) -> f64 {
@@ -77,7 +69,6 @@ impl Regression for Rules {
         (self.rules.len(), "rules")
     }
 
-    /// The rules, one per line.
     fn words(&self) -> Option<String> {
         Some(self.rules.iter().map(Rule::words).collect::<Vec<_>>().join("\n"))
     }
@@ -140,7 +131,6 @@ impl Rule {
     }
 }
 
-/// The file form of rules.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoredRules {
@@ -153,7 +143,6 @@ pub(crate) struct StoredRules {
 struct StoredRule {
     conditions: Vec<StoredCondition>,
     constant_us: f64,
-    /// Factors of the published features, in order.
     factors_us: PublishedRow,
     samples: usize,
 }
@@ -173,12 +162,10 @@ impl StoredRule {
         if let Some(wrong) = numbers.chain(self.conditions.iter().map(|c| &c.threshold)).find(|x| !x.is_finite()) {
             return Err(format!("{place}: {wrong}, expected finite numbers"));
         }
+        let published = PUBLISHED.into_iter().collect();
         let condition = |condition: &StoredCondition| {
-            let position = Inputs::position(&condition.feature).filter(|&input| features.contains(input));
-            let input = position.and_then(|position| PUBLISHED.iter().position(|&published| published == position));
-            let input = input.ok_or_else(|| {
-                format!("{place}: asks for `{}`, which is none of the model's features", condition.feature)
-            })?;
+            let position = features.and(published).position(&condition.feature, place)?;
+            let input = PUBLISHED.iter().filter(|&&published| published < position).count();
             Ok::<Condition, String>((input, condition.above, condition.threshold))
         };
         let conditions = self.conditions.iter().map(condition).collect::<Result<_, _>>()?;
@@ -208,7 +195,7 @@ mod tests {
     #[test]
     fn two_lines_are_found_again_as_two_rules() {
         let samples = samples();
-        let rules = Rules::fit(&samples);
+        let rules = Rules::fit(&samples, &FitOptions::default()).unwrap();
         let words = rules.words().unwrap();
         assert!(rules.rules.len() <= 4, "{words}");
         let errors = samples.rows().iter().zip(samples.us()).map(|(row, us)| (rules.predict_us(row) - us).abs() / us);
@@ -218,7 +205,7 @@ mod tests {
 
     #[test]
     fn what_is_stored_is_read_back_and_checked() {
-        let rules = Rules::fit(&samples());
+        let rules = Rules::fit(&samples(), &FitOptions::default()).unwrap();
         let mut stored = rules.stored();
         assert_eq!(Rules::checked(&stored, InputSet::ALL, "m5"), Ok(rules));
         stored.rules[0].constant_us = f64::NAN;
@@ -233,7 +220,7 @@ mod tests {
         let all = samples();
         let us = all.rows().iter().map(|row| 3.0 + 2.0 * row[3]).collect();
         let inputs: Vec<Inputs> = (0..all.len()).map(|i| all.inputs(i)).collect();
-        let rules = Rules::fit(&Samples::new(&inputs, us));
+        let rules = Rules::fit(&Samples::new(&inputs, us), &FitOptions::default()).unwrap();
         assert_eq!(rules.rules.len(), 1);
         assert!(
             (rules.predict_us(all.rows().iter().max_by(|a, b| a[3].total_cmp(&b[3])).unwrap()) - 2001.0).abs() < 5.0
