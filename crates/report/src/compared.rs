@@ -172,20 +172,11 @@ pub fn write_queries(path: &Path, provenance: &Provenance, all: &[Compared]) -> 
 
 /// The reliability of predictions, one row per policy and load.
 pub fn validity_table(all: &[Compared]) -> Table {
-    let mut table = Table::new([
-        "policy",
-        "load",
-        "mean ms",
-        "measured",
-        "error",
-        "spread",
-        "p99 error",
-        "cpu busy",
-        "runs",
-        "disturbed",
-        "verdict",
-    ])
-    .with_keys(2);
+    #[rustfmt::skip]
+    let columns = [
+        "policy", "load", "mean ms", "measured", "error", "spread", "p99 error", "cpu busy", "runs", "disturbed", "verdict",
+    ];
+    let mut table = Table::new(columns).with_keys(2);
     for compared in all {
         let numbers = Validity::of(compared);
         let of = |what: &str| numbers.iter().find(|validity| validity.what == what);

@@ -27,7 +27,6 @@ pub fn rows_of_csv(path: &Path) -> Result<Value, InputError> {
     Ok(Value::Array(sheet.rows.iter().map(object).collect()))
 }
 
-/// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ColumnKind {
     Numbers,

@@ -20,7 +20,6 @@ use tandem_core::lab::{Capacities, Capacity, Comparison, LabError, PolicyResults
 use tandem_core::sched::PolicyFactory;
 use tandem_core::sim::{Arrivals, Experiment};
 
-/// Confidence of the intervals in figures.
 #[cfg(feature = "plots")]
 const CONFIDENCE: f64 = 0.95;
 
@@ -222,7 +221,6 @@ fn own_limits(capacities: &[Capacities]) -> String {
     }
 }
 
-/// Lengths of the runs.
 fn lengths(capacities: &[Capacities]) -> String {
     let found: Vec<&Capacity> =
         capacities.iter().map(|found| &found.objective).filter(|found| found.qps > 0.0).collect();

@@ -26,5 +26,4 @@ macro_rules! row {
 }
 pub(crate) use row;
 
-/// Text of a column.
 pub(crate) type Text = std::borrow::Cow<'static, str>;

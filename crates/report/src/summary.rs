@@ -130,17 +130,10 @@ row! {
 }
 
 impl Record for SummaryLine {
+    #[rustfmt::skip]
     const OPTIONAL: &'static [&'static str] = &[
-        "lag_p50_ms",
-        "lag_p99_ms",
-        "handoff_p50_us",
-        "unfinished",
-        "unreleased",
-        "overloaded",
-        "gpu",
-        "late",
-        "late_allowed",
-        "held",
+        "lag_p50_ms", "lag_p99_ms", "handoff_p50_us", "unfinished", "unreleased", "overloaded", "gpu", "late",
+        "late_allowed", "held",
     ];
 }
 

@@ -4,7 +4,6 @@ use std::fmt;
 
 use super::text::wrapped;
 
-/// Spaces between columns.
 const GAP: usize = 2;
 /// Minimum width to which text in the last column is broken.
 const LEAST_TEXT: usize = 24;

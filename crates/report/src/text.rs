@@ -17,7 +17,6 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Escapes text for HTML and SVG.
 #[cfg(feature = "plots")]
 pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());

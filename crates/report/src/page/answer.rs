@@ -41,7 +41,6 @@ fn under(best: &Capacity, shown: &[Capacity]) -> String {
     }
 }
 
-/// The answer itself, in HTML.
 fn answer(best: &Capacity, shown: &[Capacity]) -> String {
     let how = if best.is_measured() { "measured live" } else { "by simulation" };
     let under = under(best, shown);
@@ -75,7 +74,6 @@ fn answer(best: &Capacity, shown: &[Capacity]) -> String {
     }
 }
 
-/// The prediction of a measured capacity.
 fn prediction(best: &Capacity) -> String {
     let predicted = best.predicted_qps.filter(|_| best.qps > 0.0);
     predicted.map_or_else(String::new, |predicted| {
@@ -84,7 +82,6 @@ fn prediction(best: &Capacity) -> String {
     })
 }
 
-/// The ratio to the lowest capacity.
 fn against_the_least(best: &Capacity, shown: &[Capacity]) -> String {
     let least = shown.iter().rev().find(|c| c.qps > 0.0 && c.qps < 0.9 * best.qps);
     least.filter(|_| beyond(best).is_none()).map_or_else(String::new, |least| {
@@ -93,7 +90,6 @@ fn against_the_least(best: &Capacity, shown: &[Capacity]) -> String {
     })
 }
 
-/// The interval of the capacity.
 fn how_narrow(best: &Capacity, shown: &[Capacity]) -> Vec<String> {
     let sentence = match (best.confidence, best.interval, best.failing_qps) {
         (Some(confidence), Some((low, high)), _) => format!(
@@ -120,7 +116,6 @@ fn how_narrow(best: &Capacity, shown: &[Capacity]) -> Vec<String> {
     vec![sentence]
 }
 
-/// The result of a live run.
 fn live_run(run: &LiveRun) -> String {
     let outcome = if run.held { "met" } else { "missed" };
     let late = match (run.late, run.queries) {
@@ -146,7 +141,6 @@ fn share_of_bound(best: &Capacity) -> Option<String> {
     ))
 }
 
-/// The number and lengths of the runs.
 fn runs_in_words(best: &Capacity) -> Option<String> {
     let queries = number(best.queries?);
     Some(match best.seeds {
@@ -166,7 +160,6 @@ fn flips(best: &Capacity) -> Option<String> {
     best.flips.filter(|&flips| flips > 1.0).map(|_| String::from(text))
 }
 
-/// The capacity as a fact.
 fn in_short(best: &Capacity) -> String {
     let rate = |qps: f64| format!("{} q/s", rounded(qps, 4));
     if best.qps == 0.0 {

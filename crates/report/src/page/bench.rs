@@ -4,7 +4,6 @@ use super::folder::{Folder, Kind};
 use super::html::{self, Cell, HtmlTable};
 use crate::sheet::{Sheet, SheetRow};
 
-/// The tables of all parts.
 pub(crate) fn section(id: &str, folder: &Folder) -> String {
     let tables = folder
         .of(Kind::Bench)

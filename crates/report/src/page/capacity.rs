@@ -8,7 +8,7 @@ use crate::plot::look_of;
 use crate::sheet::{Sheet, SheetRow};
 
 /// The highest rate that a policy sustains.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Capacity {
     pub(crate) policy: String,
     /// `simulated`, `live` or `replay`.
@@ -20,7 +20,6 @@ pub(crate) struct Capacity {
     pub(crate) interval: Option<(f64, f64)>,
     pub(crate) bound_qps: Option<f64>,
     pub(crate) region_qps: Option<f64>,
-    /// The predicted capacity, if this one was measured.
     pub(crate) predicted_qps: Option<f64>,
     pub(crate) queries: Option<f64>,
     pub(crate) seeds: Option<f64>,
@@ -29,15 +28,12 @@ pub(crate) struct Capacity {
     pub(crate) objective: String,
     /// Confidence of the interval, if it is over seeds.
     pub(crate) confidence: Option<f64>,
-    /// The lowest rate that failed.
     pub(crate) failing_qps: Option<f64>,
-    /// Live runs at the rate and above it.
     pub(crate) live: Vec<LiveRun>,
     /// The highest rate that a live run sustained, which may be lower.
     pub(crate) held_qps: Option<f64>,
 }
 
-/// A live run at a rate.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LiveRun {
     pub(crate) qps: f64,
@@ -101,7 +97,6 @@ impl Capacity {
             interval,
             bound_qps: line.number("bound_qps"),
             region_qps: line.number("region_qps"),
-            predicted_qps: None,
             queries: line.number("queries"),
             seeds,
             flips: line.number("flips"),
@@ -110,6 +105,7 @@ impl Capacity {
             failing_qps,
             live: ["live", "beyond"].into_iter().filter_map(|what| LiveRun::of(line, what)).collect(),
             held_qps: line.number("held_qps"),
+            ..Self::default()
         })
     }
 
@@ -122,22 +118,15 @@ impl Capacity {
             deadline_ms: line.number("deadline_ms"),
             qps: measured,
             interval: line.number("measured_high_qps").map(|high| (measured, high)),
-            bound_qps: None,
-            region_qps: None,
             predicted_qps: line.number("predicted_qps"),
             queries: line.number("queries"),
-            seeds: None,
-            flips: None,
             objective: line.text("objective").to_owned(),
-            confidence: None,
             failing_qps: line.number("measured_high_qps"),
-            live: Vec::new(),
-            held_qps: None,
+            ..Self::default()
         })
     }
 }
 
-/// All capacities of a folder in descending order.
 pub(crate) fn capacities(folder: &Folder) -> Vec<Capacity> {
     let simulated = folder.of(Kind::Capacity).flat_map(Sheet::lines).filter_map(Capacity::of_capacity);
     let validated = folder.of(Kind::ValidationCapacity).flat_map(Sheet::lines).filter_map(Capacity::of_validation);
@@ -150,7 +139,6 @@ pub(crate) fn capacities(folder: &Folder) -> Vec<Capacity> {
     all
 }
 
-/// Figure and tables of the capacities.
 pub(crate) fn section(id: &str, folder: &Folder, capacities: &[Capacity]) -> String {
     if capacities.is_empty() {
         return String::new();
@@ -225,7 +213,6 @@ pub(crate) fn section(id: &str, folder: &Folder, capacities: &[Capacity]) -> Str
     html::section(id, "capacity", "Capacity", &(figure + &tables(folder, capacities)))
 }
 
-/// The meaning of the whiskers.
 fn whiskers(capacities: &[Capacity]) -> String {
     match capacities.iter().find_map(|c| Some((c.confidence?, c.seeds?))) {
         Some((confidence, seeds)) => format!(

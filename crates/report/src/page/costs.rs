@@ -8,7 +8,6 @@ use tandem_core::base::quantile::nearest_rank;
 use tandem_core::cost::{ModelFile, TrainOptions, Workload, cross_validated_estimates};
 use tandem_core::query::Mode;
 
-/// Maximum points of a cloud.
 const MOST_POINTS: usize = 800;
 /// Folds of the cross-validation, as in `simulate`.
 const FOLDS: usize = 5;
@@ -18,7 +17,6 @@ const TENTHS: usize = 10;
 /// A query's estimated and measured cost, in microseconds.
 type Pair = (f64, f64);
 
-/// Figures and tables of costs.
 pub(crate) fn section(id: &str, folder: &Folder) -> String {
     let mut html = String::new();
     for (number, (name, workload)) in folder.workloads.iter().enumerate() {
@@ -52,7 +50,6 @@ pub(crate) fn section(id: &str, folder: &Folder) -> String {
     html::section(id, "costs", "Costs of queries", &html)
 }
 
-/// Mean and percentiles by class and mode.
 fn costs_table(name: &str, workload: &Workload) -> HtmlTable {
     let mut table = HtmlTable::new(
         &format!("Service times of single queries: {name}"),
@@ -76,7 +73,6 @@ fn costs_table(name: &str, workload: &Workload) -> HtmlTable {
     table
 }
 
-/// Service times by class and mode, in ascending order.
 pub(crate) fn service_times(workload: &Workload) -> Vec<(Class, Mode, Vec<f64>)> {
     let mut all = Vec::new();
     for class in Class::ALL {
@@ -96,7 +92,6 @@ fn colour(class: Class) -> usize {
     look_of(if class.is_gpu() { "gpu-only" } else { "cpu-only" })
 }
 
-/// Estimated and measured times.
 fn cloud(mode: Mode, by_class: &[(Class, Vec<Pair>)]) -> LineChart {
     let series = by_class.iter().map(|(class, pairs)| {
         let step = pairs.len().div_ceil(MOST_POINTS);
@@ -161,7 +156,6 @@ fn calibration(mode: Mode, by_class: &[(Class, Vec<Pair>)]) -> LineChart {
     }
 }
 
-/// Errors of models on unseen queries.
 fn models_table(name: &str, model: &ModelFile) -> HtmlTable {
     let mut table = HtmlTable::new(
         &format!("Cost models, relative error on unseen queries: {name}"),

@@ -11,7 +11,6 @@ use tandem_core::base::stats::mean_interval;
 
 /// Statistics of delays: column and name.
 const METRICS: [(&str, &str); 4] = [("mean_ms", "mean"), ("p50_ms", "median"), ("p95_ms", "p95"), ("p99_ms", "p99")];
-/// Confidence of intervals.
 const CONFIDENCE: f64 = 0.95;
 /// Percentiles of a summary, with the share of slower queries.
 const PERCENTILES: [(&str, f64); 5] =
@@ -20,7 +19,6 @@ const PERCENTILES: [(&str, f64); 5] =
 const WIDE: u64 = 25;
 /// Columns of queries that were answered too late or never.
 const NOT_IN_TIME: [&str; 4] = ["missed", "unfinished", "unreleased", "shed"];
-/// Points of the curve of a distribution.
 const CURVE_POINTS: usize = 240;
 
 /// The runs of a policy at a rate, one per seed.
@@ -39,13 +37,11 @@ impl Runs<'_> {
         Some((interval.low.max(0.0), interval.high))
     }
 
-    /// The median over the seeds.
     pub(crate) fn median(&self, column: &str) -> Option<f64> {
         let values: Vec<f64> = self.0.iter().filter_map(|line| line.number(column)).collect();
         (!values.is_empty()).then(|| median(values))
     }
 
-    /// The maximum over the seeds.
     pub(crate) fn most(&self, column: &str) -> Option<f64> {
         self.0.iter().filter_map(|line| line.number(column)).reduce(f64::max)
     }
@@ -71,7 +67,6 @@ pub(crate) fn curves(folder: &Folder) -> Curves<'_> {
     curves
 }
 
-/// Delay curves, percentiles, distributions and their tables.
 pub(crate) fn section(id: &str, folder: &Folder, deadline_ms: Option<f64>) -> String {
     let curves = curves(folder);
     let has_both = curves.keys().any(|(_, _, source)| source == "simulated")
@@ -215,7 +210,6 @@ fn percentiles(id: &str, curves: &Curves<'_>, deadline_ms: Option<f64>, has_both
     format!("{}{}", chart.html(&format!("{id}-tail")), table.html())
 }
 
-/// Decades of a tail chart.
 const DECADES: f64 = 5.0;
 
 /// A chart of delay and of the share of queries answered by then. Each step up leaves ten times fewer unanswered.
@@ -233,7 +227,6 @@ fn tail_chart(title: String, deadline_ms: Option<f64>) -> LineChart {
     }
 }
 
-/// The distributions of all delays of logged runs.
 fn distribution(id: &str, logs: &[Log], deadline_ms: Option<f64>) -> String {
     let title = String::from("Distribution of delays in the logged runs");
     let mut chart = tail_chart(title, deadline_ms);

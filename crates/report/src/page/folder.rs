@@ -108,7 +108,6 @@ enum Refused {
     Unsuited(String),
 }
 
-/// Depth down to which subfolders are searched.
 const DEPTH: usize = 3;
 /// Size above which files are only named.
 const MOST_BYTES: u64 = 48 << 20;

@@ -21,7 +21,6 @@ pub(crate) fn percent(share: f64, is_signed: bool) -> String {
     if is_signed { format!("{:+.1} %", 100.0 * share) } else { format!("{:.1} %", 100.0 * share) }
 }
 
-/// Whole digits in groups of three.
 fn grouped(text: &str) -> String {
     let (sign, digits) = text.split_at(usize::from(text.starts_with('-')));
     let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
@@ -60,7 +59,6 @@ impl Cell {
         Self { raw: text.to_owned(), shown: escaped(text), is_number: false }
     }
 
-    /// A share as a percentage.
     pub(crate) fn share(share: Option<f64>, is_signed: bool) -> Self {
         let Some(share) = share else { return Self::of("") };
         Self { raw: number::text(share, 9), shown: percent(share, is_signed), is_number: true }
@@ -88,7 +86,6 @@ impl HtmlTable {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// A table of a whole sheet without empty columns.
     pub(crate) fn of_sheet(caption: &str, sheet: &Sheet) -> Self {
         let is_used =
             |column: &usize| sheet.rows.iter().any(|row| row.get(*column).is_some_and(|cell| !cell.is_empty()));
@@ -141,7 +138,6 @@ pub(crate) fn folded(summary: &str, table: &HtmlTable) -> String {
     format!("<details><summary>{}</summary>{}</details>\n", escaped(summary), table.html())
 }
 
-/// A section with its heading, or nothing if it has no content.
 pub(crate) fn section(id: &str, key: &str, heading: &str, content: &str) -> String {
     if content.is_empty() {
         return String::new();

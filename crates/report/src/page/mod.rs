@@ -1,7 +1,7 @@
 //! One HTML page from folders of results, for planners.
 //!
 //! ```text
-//! DIR... ─▶ Folder: files told apart by their columns ─┬─▶ Story: question, answer, how sure
+//! DIR... ─▶ Folder: files known by their columns ─┬─▶ Story: question, answer, how sure
 //!           (summary, capacity, validation, logs,      ├─▶ figures: SVG
 //!            workloads, models, bench, anything else)  ├─▶ tables: the same numbers, sortable
 //!                                                      └─▶ provenance: command, machine, seed of every file
@@ -36,9 +36,7 @@ use crate::plot::look::style_sheet;
 use crate::plot::timeline::Timeline;
 use crate::text::escaped;
 
-/// Style sheet.
 const STYLE: &str = include_str!("style.css");
-/// Script for sorting and tabs.
 const SCRIPT: &str = include_str!("page.js");
 
 /// The page of these folders, at least one.
@@ -66,7 +64,6 @@ pub fn page(folders: &[Folder]) -> String {
     html
 }
 
-/// A folder's part of the page.
 struct Article<'a> {
     id: String,
     folder: &'a Folder,
@@ -153,7 +150,6 @@ fn timelines(id: &str, folder: &Folder) -> String {
     html::section(id, "runs", "Course of runs", &figures)
 }
 
-/// Tables of unknown kinds.
 fn others(id: &str, folder: &Folder) -> String {
     let tables: String = folder
         .of(Kind::Other)
@@ -164,7 +160,6 @@ fn others(id: &str, folder: &Folder) -> String {
     html::section(id, "others", "Other tables", &tables)
 }
 
-/// The provenance of all files.
 fn provenance(id: &str, folder: &Folder) -> String {
     let mut html = String::new();
     // Files of one command have the same provenance, which is shown once.
@@ -198,7 +193,6 @@ fn provenance(id: &str, folder: &Folder) -> String {
 /// Keys and values of a provenance.
 type Said<'a> = Vec<(&'a str, &'a str)>;
 
-/// The provenance of each file.
 fn said_by_files(folder: &Folder) -> Vec<(&str, Said<'_>)> {
     let sheets = folder.sheets.iter().map(|(_, sheet)| (sheet.name.as_str(), sheet.provenance.lines().collect()));
     let workloads =

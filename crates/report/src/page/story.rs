@@ -23,7 +23,6 @@ pub(crate) struct Story {
     pub(crate) facts: Vec<(String, String)>,
 }
 
-/// The summary of a folder.
 pub(crate) fn story(folder: &Folder, capacities: &[Capacity]) -> Story {
     let mut story = if capacities.is_empty() {
         of_sweep(folder).or_else(|| of_delays(folder)).or_else(|| of_costs(folder)).unwrap_or_else(|| plain(folder))

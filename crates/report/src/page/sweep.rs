@@ -55,7 +55,6 @@ fn varies(lines: &[SheetRow<'_>], column: &str) -> bool {
     lines.iter().any(|line| line.text(column) != lines[0].text(column))
 }
 
-/// Charts and tables of the sweeps.
 pub(crate) fn section(id: &str, folder: &Folder) -> String {
     let mut html = String::new();
     for (number_of_sheet, sheet) in folder.of(Kind::Sweep).enumerate() {

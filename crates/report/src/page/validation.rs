@@ -5,7 +5,6 @@ use super::html::{self, HtmlTable, folded};
 use crate::plot::{LineChart, Point, Series, Signs, look_of};
 use crate::sheet::Sheet;
 
-/// Figures and tables of the validation.
 pub(crate) fn section(id: &str, folder: &Folder) -> String {
     let mut html = String::new();
     for (metric, name) in [("mean", "mean"), ("p50", "median"), ("p99", "p99")] {

@@ -1,6 +1,5 @@
 //! Axes with ranges and ticks.
 
-/// A linear or logarithmic axis.
 #[derive(Clone, Debug)]
 pub(crate) struct Axis {
     low: f64,

@@ -5,7 +5,6 @@ use super::canvas::{Anchor, Canvas, Drawing, LABEL_SIZE, Medium, text_width};
 use super::lines::Stroke;
 use super::look::Colour;
 
-/// A value and its interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Bar {
     pub(crate) name: String,
@@ -13,7 +12,6 @@ pub(crate) struct Bar {
     pub(crate) value: f64,
     /// The value as text behind the bar.
     pub(crate) text: String,
-    /// Confidence interval of the value.
     pub(crate) interval: Option<(f64, f64)>,
     /// Upper bound of the value, if rows have different bounds.
     pub(crate) bound: Option<f64>,
@@ -21,7 +19,6 @@ pub(crate) struct Bar {
     pub(crate) is_hollow: bool,
 }
 
-/// A chart of bars, one per row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bars {
     pub(crate) title: String,
@@ -33,9 +30,7 @@ pub(crate) struct Bars {
     pub(crate) note: String,
 }
 
-/// Height above the first row.
 const TOP: f64 = 28.0;
-/// Height of a row.
 const STEP: f64 = 25.0;
 /// Values of a larger ratio have a logarithmic axis. Small ones would vanish on a linear axis.
 const LINEAR_RATIO: f64 = 12.0;

@@ -6,13 +6,9 @@ use super::lines::Stroke;
 use super::look::{Colour, MARKERS};
 use crate::text::{escaped, wrapped};
 
-/// Text size of a title.
 pub(crate) const TITLE_SIZE: f64 = 17.0;
-/// Text size of labels and the legend.
 pub(crate) const LABEL_SIZE: f64 = 14.0;
-/// Text size of ticks.
 pub(crate) const TICK_SIZE: f64 = 13.0;
-/// Height of a line of labels or the legend.
 pub(crate) const LINE_HEIGHT: f64 = 19.0;
 /// Width of a character per text size, slightly above the mean of fonts without serifs.
 const CHARACTER: f64 = 0.58;
@@ -22,17 +18,14 @@ const MARKER: f64 = 4.0;
 /// A position on the canvas: across from the left, down from the top.
 pub(crate) type Position = (f64, f64);
 
-/// The medium of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Medium {
-    /// A file, which contains title, subtitle and note.
     File,
     /// A page, which has title and note as text around the figure. The figure is narrow enough for a phone.
     Page,
 }
 
 impl Medium {
-    /// Width of the canvas.
     pub(crate) fn width(self) -> f64 {
         match self {
             Self::File => 760.0,
@@ -78,12 +71,10 @@ impl Drawing {
     }
 }
 
-/// Approximate width of a text.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     CHARACTER * size * text.chars().count() as f64
 }
 
-/// Breaks text into lines that fit a width.
 pub(crate) fn fitted(text: &str, size: f64, width: f64) -> Vec<String> {
     wrapped(text, (width / (CHARACTER * size)) as usize)
 }
@@ -96,7 +87,6 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// A growing SVG.
 #[derive(Clone, Debug)]
 pub(crate) struct Canvas {
     medium: Medium,
@@ -124,27 +114,23 @@ impl Canvas {
         format!(" stroke=\"{}\" stroke-width=\"{width}\"", colour.css(self.medium))
     }
 
-    /// A line through positions.
     pub(crate) fn line(&mut self, positions: &[Position], colour: Colour, width: f64, stroke: Stroke) {
         let dashes = if stroke == Stroke::Dashed { " stroke-dasharray=\"6 4\"" } else { "" };
         let style = self.stroke(colour, width);
         self.element(format_args!("polyline points=\"{}\" fill=\"none\"", points(positions)), &(style + dashes));
     }
 
-    /// A filled area.
     pub(crate) fn area(&mut self, corners: &[Position], colour: Colour, opacity: f64) {
         let style = self.fill(colour, opacity);
         self.element(format_args!("polygon points=\"{}\"", points(corners)), &style);
     }
 
-    /// A filled rectangle.
     pub(crate) fn block(&mut self, (x, y): Position, (x2, y2): Position, colour: Colour, opacity: f64) {
         let style = self.fill(colour, opacity);
         let start = format_args!("rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\"", x2 - x, y2 - y);
         self.element(start, &style);
     }
 
-    /// A filled circle.
     pub(crate) fn dot(&mut self, (x, y): Position, radius: f64, colour: Colour, opacity: f64) {
         let style = self.fill(colour, opacity);
         self.element(format_args!("circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\""), &style);

@@ -113,13 +113,9 @@ const MOST_LINES: usize = 8;
 const MOST_MARKERS: usize = 80;
 /// Maximum values of a horizontal axis that become its ticks.
 const MOST_OWN_TICKS: usize = 6;
-/// Width of a column of the legend.
 const COLUMN: f64 = 210.0;
-/// Width of a line's sample in the legend.
 const SAMPLE: f64 = 34.0;
-/// Height of the plotted area on a page.
 const PAGE_HEIGHT: f64 = 270.0;
-/// Height of the plotted area in a file.
 const FILE_HEIGHT: f64 = 360.0;
 
 impl LineChart {
@@ -190,7 +186,6 @@ impl LineChart {
         (Axis::new(xs, self.is_x_log), Axis::new(ys, self.is_y_log))
     }
 
-    /// Draws the chart.
     pub(crate) fn drawn(&self, medium: Medium) -> Drawing {
         let frame = Frame::new(self, medium);
         Drawing {
@@ -213,7 +208,6 @@ impl LineChart {
     }
 }
 
-/// Layout of a chart.
 struct Frame<'a> {
     chart: &'a LineChart,
     x: Axis,
@@ -359,7 +353,6 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Colour and marker of a series.
 fn look(index: usize, series: &Series) -> (usize, usize) {
     let colour = series.colour.unwrap_or(index);
     (colour, series.marker.unwrap_or(colour))

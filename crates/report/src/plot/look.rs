@@ -24,16 +24,11 @@ const PALETTE: [(u32, u32); 16] = [
     (0x4F_7A1C, 0x9F_D05A),
 ];
 
-/// A colour of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Colour {
-    /// The colour of a look.
     Series(usize),
-    /// Text and axes.
     Ink,
-    /// Lines of the grid.
     Grid,
-    /// The background.
     Paper,
 }
 

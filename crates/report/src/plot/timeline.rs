@@ -10,7 +10,6 @@ use tandem_core::base::machine::Class;
 use tandem_core::base::time::Nanos;
 use tandem_core::sched::{LogRow, RunLog};
 
-/// A figure of a stretch of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Timeline<'a> {
     pub(crate) title: String,
@@ -19,7 +18,6 @@ pub(crate) struct Timeline<'a> {
 
 type Lane = (Class, ProcessorId);
 
-/// A batch on a lane.
 #[derive(Clone, Copy, Debug)]
 struct Batch {
     lane: Lane,
@@ -34,15 +32,10 @@ const GPU_LOOK: Colour = Colour::Series(0);
 const CPU_LOOK: Colour = Colour::Series(2);
 const MISSED_LOOK: Colour = Colour::Series(1);
 
-/// Top and bottom of the queue.
 const QUEUE: (f64, f64) = (30.0, 130.0);
-/// Top of the lanes.
 const LANES_TOP: f64 = QUEUE.1 + 28.0;
-/// Height of a lane.
 const LANE: f64 = 19.0;
-/// Maximum batches of the stretch that is shown.
 const MOST_BATCHES: usize = 600;
-/// Maximum lanes that are shown.
 const MOST_LANES: usize = 24;
 /// Narrower steps of the queue are merged into one of the maximum height.
 const STEP: f64 = 0.5;
