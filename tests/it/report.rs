@@ -93,9 +93,7 @@ fn the_page_is_whole_and_asks_nothing_of_a_network() {
     for outside in ["http://", "https://", "src=", "@import", "url("] {
         assert!(!html.contains(outside), "{outside} should not be in the page");
     }
-    for there in
-        ["What query rate", "How sure?", "Capacity", "Delays", "Runs as they happened", "Where the numbers come from"]
-    {
+    for there in ["What query rate", "How sure?", "Capacity", "Delays", "Course of runs", "Provenance"] {
         assert!(html.contains(there), "{there} should be in the page");
     }
     for there in [
@@ -151,13 +149,14 @@ fn a_capacity_that_did_not_hold_live_is_not_told_as_the_answer() {
         std::fs::write(dir.path().join("r/capacity.csv"), table).unwrap();
         page(dir.path(), "r").replace("<strong>", "").replace("</strong>", "")
     };
-    assert!(told("true", "6100").contains("6,100 queries a second, by simulation, under the policy mct."));
+    assert!(told("true", "6100").contains("6,100 queries per second, by simulation, under the policy mct."));
     let lower = told("false", "5400");
-    assert!(lower.contains("5,400 queries a second held when they were driven live") && lower.contains("5,400 q/s"));
-    assert!(lower.contains("6,100 were simulated, and did not hold"));
+    assert!(lower.contains("5,400 queries per second were sustained live") && lower.contains("5,400 q/s"));
+    assert!(lower.contains("The simulated rate of 6,100 was not."));
     let none = told("false", "");
     assert!(
-        none.contains("Unknown. 6,100 queries a second are simulated") && none.contains("unknown: no rate held live")
+        none.contains("Unknown. The simulation gives 6,100 queries per second")
+            && none.contains("unknown: no rate was sustained live")
     );
 }
 
@@ -170,7 +169,7 @@ fn several_folders_stand_below_each_other_and_a_folder_without_results_is_refuse
     check_tags(&html);
     assert!(html.contains("id=\"f0\"") && html.contains("id=\"f1\"") && html.contains("t.trace.csv"));
     for (folder, expected) in
-        [("empty", "holds no results"), ("w.workload.csv", "is a file"), ("nowhere", "is not there")]
+        [("empty", "contains no results"), ("w.workload.csv", "is a file"), ("nowhere", "does not exist")]
     {
         let refused = Command::new(env!("CARGO_BIN_EXE_tandem"))
             .args(["report", folder])
@@ -293,7 +292,7 @@ fn a_sweep_is_drawn_along_what_varies_and_its_points_are_not_shown_twice() {
     tandem(dir.path(), "sweep --workload w.workload.csv --policy mct,cpu-only --cpus 1,2,4 --seeds 1:2 -o s");
     let html = page(dir.path(), "s");
     check_tags(&html);
-    for there in ["What is sustained over 6 points", "What is sustained, by CPU workers", "a point of a sweep"] {
+    for there in ["What is sustained at 6 points", "Capacity, by CPU workers", "a point of a sweep"] {
         assert!(html.contains(there), "{there} should be in the page");
     }
     let best = html.split("<p class=\"answer\">").nth(1).unwrap().split("</p>").next().unwrap();
@@ -327,7 +326,7 @@ fn a_rate_at_which_one_seed_missed_or_dropped_is_no_rate_without_a_miss() {
     let html = page(dir.path(), "r");
     let best = html.split("<p class=\"answer\">").nth(1).unwrap().split("</p>").next().unwrap();
     // Seeds of 1, 2 and 3 ms: the one in the middle is 2, the longest wait 3.
-    assert!(best.starts_with("At <strong>100</strong> queries a second <strong>mct</strong>"), "{best}");
+    assert!(best.starts_with("At <strong>100</strong> queries per second <strong>mct</strong>"), "{best}");
     assert!(best.contains("within 2 ms") && best.contains("all of them within 3 ms"), "{best}");
 }
 
@@ -349,8 +348,8 @@ fn what_could_not_be_read_is_told_at_the_top_with_file_and_line_and_the_rest_is_
     let told = [
         "summary.csv:2: 2 values, expected 4",
         "capacity.csv:5: 3 values, expected 5: the row is left out",
-        "capacity.csv:2: `low_qps` is &quot;x&quot;, expected a number: it is left out",
-        "capacity.csv:3: `max_rate_qps` is &quot;NaN&quot;, expected a number: the row says nothing",
+        "capacity.csv:2: `low_qps` is &quot;x&quot;, expected a number: it is ignored",
+        "capacity.csv:3: `max_rate_qps` is &quot;NaN&quot;, expected a number: the row is useless",
     ];
     let first = format!("<li>Could not be read: {}", told[0]);
     assert!(sure.starts_with(&first), "{sure}");
@@ -361,7 +360,9 @@ fn what_could_not_be_read_is_told_at_the_top_with_file_and_line_and_the_rest_is_
     assert!(err.contains("warning: r/capacity.csv:3: `max_rate_qps` is \"NaN\""), "{err}");
     // What could be read is the answer.
     assert!(
-        html.contains("<strong>6,100</strong> queries a second, by simulation, under the policy <strong>mct</strong>")
+        html.contains(
+            "<strong>6,100</strong> queries per second, by simulation, under the policy <strong>mct</strong>"
+        )
     );
     assert!(html.contains("data-v=\"4600\""));
 }
@@ -383,16 +384,18 @@ fn lower_bounds_warnings_and_queries_without_an_answer_are_told() {
         page(dir.path(), "r").replace("<strong>", "").replace("</strong>", "")
     };
     let bound = told("true");
-    assert!(bound.contains("At least 6,100 queries a second, by simulation") && bound.contains("≥ 6,100 q/s"));
-    assert!(bound.contains("is a lower bound of what this machine sustains"));
+    assert!(bound.contains("At least 6,100 queries per second, by simulation") && bound.contains("≥ 6,100 q/s"));
+    assert!(bound.contains("the answer is a lower bound of the capacity"));
     assert!(
         bound.contains("<li>Warning: backlogs disagree: on the cpu queries cost 1 to 3 times what they do alone.</li>")
     );
     assert!(bound.contains("In 1 of 2 live runs 1,300 queries were not answered"));
-    assert!(bound.contains("Driven live at 6,100 queries a second it held: 12 of 61,000 queries were late."));
+    assert!(
+        bound.contains("A live run at 6,100 queries per second met the objective: 12 of 61,000 queries were late.")
+    );
     let no_bound = told("false");
     assert!(!no_bound.contains("At least") && !no_bound.contains("lower bound"));
-    assert!(no_bound.contains("Driven live at 6,710 queries a second it did not hold."));
+    assert!(no_bound.contains("A live run at 6,710 queries per second missed the objective."));
 }
 
 #[test]

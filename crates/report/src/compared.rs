@@ -1,106 +1,109 @@
-//! Predictions beside repeated live runs: `validation_runs.csv`, `validation_validity.csv`, `validation_queries.csv`.
+//! Predictions and repeated live runs, as `validation_runs.csv`, `validation_validity.csv` and `validation_queries.csv`.
 
-use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-
-use super::table::Table;
 use tandem_core::base::ids::QueryId;
 use tandem_core::base::machine::Class;
 use tandem_core::files::{Digits, Provenance, Record, write_csv};
-use tandem_core::lab::{Compared, ComparedRun, Repeated};
+use tandem_core::lab::{Compared, ComparedRun, Repeated, Summary};
 
-/// A line of `validation_runs.csv`: a run, or the prediction of all runs at its rate.
-#[derive(Debug, Serialize, Deserialize)]
-struct RunLine {
-    policy: String,
-    rate_qps: Digits<6>,
-    load: Digits<3>,
-    source: Cow<'static, str>,
-    run: u32,
-    /// Empty where the run counts.
-    disturbed: Cow<'static, str>,
-    queries: usize,
-    throughput_qps: Digits<6>,
-    mean_ms: Digits<6>,
-    p50_ms: Digits<6>,
-    p95_ms: Digits<6>,
-    p99_ms: Digits<6>,
-    missed: usize,
-    cpu_utilisation: Option<Digits<4>>,
-    gpu_utilisation: Option<Digits<4>>,
-    release_us: Digits<4>,
-    wait_us: Digits<4>,
-    cpu_lane_us: Digits<4>,
-    gpu_lane_us: Digits<4>,
-    cpu_work_us: Option<Digits<4>>,
-    gpu_work_us: Option<Digits<4>>,
-    cpu_handoff_us: Option<Digits<4>>,
-    gpu_handoff_us: Option<Digits<4>>,
-    distance: Digits<4>,
-    steal: Option<Digits<4>>,
-    others: Option<Digits<4>>,
-    lag_p99_us: Digits<4>,
-    cpu_speed_before: Option<Digits<4>>,
-    cpu_speed_after: Option<Digits<4>>,
+use crate::row::{Text, row};
+use crate::table::Table;
+
+row! {
+    /// A run, or the prediction of all runs at its rate, which has number 0.
+    struct RunLine of (compared: &Compared, run: &ComparedRun, number: u32) with {
+        ComparedRun { summary, parts, interference, .. } = run;
+        speed = |speed: f64| (speed > 0.0).then_some(Digits(speed));
+    } {
+        policy: String = compared.policy.clone(),
+        rate_qps: Digits<6> = Digits(compared.rate_qps),
+        load: Digits<3> = Digits(compared.load),
+        source: Text = if number == 0 { "simulated" } else { "live" }.into(),
+        run: u32 = number,
+        // This column is empty for runs that count.
+        disturbed: Text = run.disturbed.unwrap_or_default().into(),
+        queries: usize = summary.queries,
+        throughput_qps: Digits<6> = Digits(summary.throughput_qps),
+        mean_ms: Digits<6> = Digits(summary.mean_ms),
+        p50_ms: Digits<6> = Digits(summary.p50_ms),
+        p95_ms: Digits<6> = Digits(summary.p95_ms),
+        p99_ms: Digits<6> = Digits(summary.p99_ms),
+        missed: usize = summary.missed,
+        cpu_utilisation: Option<Digits<4>> = summary.utilisation[Class::CPU].map(Digits),
+        gpu_utilisation: Option<Digits<4>> = summary.utilisation[Class::GPU].map(Digits),
+        release_us: Digits<4> = Digits(parts.release_us),
+        wait_us: Digits<4> = Digits(parts.wait_us),
+        cpu_lane_us: Digits<4> = Digits(parts.lane_us[Class::CPU]),
+        gpu_lane_us: Digits<4> = Digits(parts.lane_us[Class::GPU]),
+        cpu_work_us: Option<Digits<4>> = parts.work_us[Class::CPU].map(Digits),
+        gpu_work_us: Option<Digits<4>> = parts.work_us[Class::GPU].map(Digits),
+        cpu_handoff_us: Option<Digits<4>> = parts.handoff_us[Class::CPU].map(Digits),
+        gpu_handoff_us: Option<Digits<4>> = parts.handoff_us[Class::GPU].map(Digits),
+        distance: Digits<4> = Digits(run.distance),
+        steal: Option<Digits<4>> = interference.steal.map(Digits),
+        others: Option<Digits<4>> = interference.others.map(Digits),
+        lag_p99_us: Digits<4> = Digits(interference.lag_p99.as_us()),
+        cpu_speed_before: Option<Digits<4>> = speed(interference.before[Class::CPU]),
+        cpu_speed_after: Option<Digits<4>> = speed(interference.after[Class::CPU]),
+    }
 }
 
-/// A line of `validation_validity.csv`: a number of a policy at a load, and whether its prediction is to be trusted.
-#[derive(Debug, Serialize, Deserialize)]
-struct ValidityLine {
-    policy: String,
-    load: Digits<3>,
-    rate_qps: Digits<6>,
-    what: Cow<'static, str>,
-    predicted: Digits<6>,
-    measured: Digits<6>,
-    error: Digits<4>,
-    /// Greatest less least of the runs that count, over their median.
-    spread: Digits<4>,
-    runs: usize,
-    disturbed: usize,
-    at_speed: Option<Digits<6>>,
-    verdict: Cow<'static, str>,
+row! {
+    /// A number of a policy at a load, and whether its prediction can be trusted.
+    struct ValidityLine of (compared: &Compared, validity: &Validity, counted: usize) {
+        policy: String = compared.policy.clone(),
+        load: Digits<3> = Digits(compared.load),
+        rate_qps: Digits<6> = Digits(compared.rate_qps),
+        what: Text = validity.what.into(),
+        predicted: Digits<6> = Digits(validity.predicted),
+        measured: Digits<6> = Digits(validity.measured.middle),
+        error: Digits<4> = Digits(validity.error()),
+        // The spread is the greatest minus the least of the runs that count, over their median.
+        spread: Digits<4> = Digits(validity.measured.spread()),
+        runs: usize = compared.runs.len(),
+        disturbed: usize = compared.runs.len() - counted,
+        at_speed: Option<Digits<6>> = validity.at_speed.map(Digits),
+        verdict: Text = validity.verdict(counted).into(),
+    }
 }
 
-/// A line of `validation_queries.csv`.
-#[derive(Debug, Serialize, Deserialize)]
-struct QueryLine {
-    policy: String,
-    rate_qps: Digits<6>,
-    query_id: QueryId,
-    class: Cow<'static, str>,
-    predicted_us: Digits<4>,
-    measured_us: Digits<4>,
+row! {
+    struct QueryLine of (compared: &Compared, query: (QueryId, Class, f64, f64)) {
+        policy: String = compared.policy.clone(),
+        rate_qps: Digits<6> = Digits(compared.rate_qps),
+        query_id: QueryId = query.0,
+        class: Text = query.1.name().into(),
+        predicted_us: Digits<4> = Digits(query.2),
+        measured_us: Digits<4> = Digits(query.3),
+    }
 }
 
 impl Record for RunLine {}
 impl Record for ValidityLine {}
 impl Record for QueryLine {}
 
-/// Errors up to this are as good as predictions of this machine get; up to twice as much they are of use.
+/// Relative error of good predictions. Predictions of up to twice this error are fair.
 const GOOD: f64 = 0.06;
 
-/// One number of a rate, with what is said of it.
+/// A number of a rate: its prediction and its measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Validity {
-    /// `mean_ms`, for example.
+    /// Name of the number, for example `mean_ms`.
     pub what: &'static str,
-    /// The prediction.
+    /// Predicted value.
     pub predicted: f64,
-    /// What was measured.
+    /// Measured values.
     pub measured: Repeated,
-    /// The prediction at the speed that the machine had meanwhile, where that is known.
+    /// Predicted value at the machine's speed during the runs, if it is known.
     pub at_speed: Option<f64>,
 }
 
 impl Validity {
-    /// All numbers of a rate; none if there was no live run.
-    #[must_use]
+    /// All numbers of a rate, or none without a live run.
     pub fn of(compared: &Compared) -> Vec<Self> {
-        type Of = fn(&tandem_core::lab::Summary) -> f64;
+        type Of = fn(&Summary) -> f64;
         let numbers: [(&'static str, Of); 7] = [
             ("throughput_qps", |summary| summary.throughput_qps),
             ("mean_ms", |summary| summary.mean_ms),
@@ -118,8 +121,7 @@ impl Validity {
         numbers.into_iter().filter_map(one).collect()
     }
 
-    /// In a word: whether a planner may trust it. Utilisation is compared in points, all else in shares.
-    #[must_use]
+    /// Whether a planner can trust the prediction. Utilisation is compared in points, other numbers in shares.
     pub fn verdict(&self, counted: usize) -> &'static str {
         let error = self.error().abs();
         let is_share = self.what.ends_with("utilisation");
@@ -130,12 +132,11 @@ impl Validity {
             _ if error <= good => "good",
             _ if error <= spread => "within the spread of runs",
             _ if error <= 2.0 * good => "fair",
-            _ => "not to be trusted",
+            _ => "unreliable",
         }
     }
 
-    /// How far the prediction is off: in points for utilisation, else as a share.
-    #[must_use]
+    /// Error of the prediction, in points for utilisation, else relative.
     pub fn error(&self) -> f64 {
         if self.what.ends_with("utilisation") {
             self.predicted - self.measured.middle
@@ -146,114 +147,36 @@ impl Validity {
 }
 
 /// Writes `validation_runs.csv`, whole or not at all.
-///
-/// # Errors
-/// Those of the file system.
 pub fn write_runs(path: &Path, provenance: &Provenance, all: &[Compared]) -> io::Result<()> {
     let lines = all.iter().flat_map(|compared| {
-        let live = compared.runs.iter().zip(1..).map(|(run, number)| (run, number, "live"));
-        let runs = std::iter::once((&compared.predicted, 0, "simulated")).chain(live);
-        runs.map(|(run, number, source)| line(compared, run, number, source)).collect::<Vec<_>>()
+        let runs = std::iter::once(&compared.predicted).chain(&compared.runs);
+        runs.zip(0..).map(move |(run, number)| RunLine::of(compared, run, number))
     });
     write_csv(path, provenance, lines)
 }
 
-fn line(compared: &Compared, run: &ComparedRun, number: u32, source: &'static str) -> RunLine {
-    let ComparedRun { summary, parts, interference, .. } = run;
-    let speed = |class: Class, speed: f64| (class == Class::CPU && speed > 0.0).then_some(Digits(speed));
-    RunLine {
-        policy: compared.policy.clone(),
-        rate_qps: Digits(compared.rate_qps),
-        load: Digits(compared.load),
-        source: source.into(),
-        run: number,
-        disturbed: run.disturbed.unwrap_or_default().into(),
-        queries: summary.queries,
-        throughput_qps: Digits(summary.throughput_qps),
-        mean_ms: Digits(summary.mean_ms),
-        p50_ms: Digits(summary.p50_ms),
-        p95_ms: Digits(summary.p95_ms),
-        p99_ms: Digits(summary.p99_ms),
-        missed: summary.missed,
-        cpu_utilisation: summary.utilisation[Class::CPU].map(Digits),
-        gpu_utilisation: summary.utilisation[Class::GPU].map(Digits),
-        release_us: Digits(parts.release_us),
-        wait_us: Digits(parts.wait_us),
-        cpu_lane_us: Digits(parts.lane_us[Class::CPU]),
-        gpu_lane_us: Digits(parts.lane_us[Class::GPU]),
-        cpu_work_us: parts.work_us[Class::CPU].map(Digits),
-        gpu_work_us: parts.work_us[Class::GPU].map(Digits),
-        cpu_handoff_us: parts.handoff_us[Class::CPU].map(Digits),
-        gpu_handoff_us: parts.handoff_us[Class::GPU].map(Digits),
-        distance: Digits(run.distance),
-        steal: interference.steal.map(Digits),
-        others: interference.others.map(Digits),
-        lag_p99_us: Digits(interference.lag_p99.as_us()),
-        cpu_speed_before: speed(Class::CPU, interference.before[Class::CPU]),
-        cpu_speed_after: speed(Class::CPU, interference.after[Class::CPU]),
-    }
-}
-
 /// Writes `validation_validity.csv`, whole or not at all.
-///
-/// # Errors
-/// Those of the file system.
 pub fn write_validity(path: &Path, provenance: &Provenance, all: &[Compared]) -> io::Result<()> {
     let lines = all.iter().flat_map(|compared| {
         let counted = compared.counted().count();
-        Validity::of(compared).into_iter().map(move |validity| ValidityLine {
-            policy: compared.policy.clone(),
-            load: Digits(compared.load),
-            rate_qps: Digits(compared.rate_qps),
-            what: validity.what.into(),
-            predicted: Digits(validity.predicted),
-            measured: Digits(validity.measured.middle),
-            error: Digits(validity.error()),
-            spread: Digits(validity.measured.spread()),
-            runs: compared.runs.len(),
-            disturbed: compared.runs.len() - counted,
-            at_speed: validity.at_speed.map(Digits),
-            verdict: validity.verdict(counted).into(),
-        })
+        Validity::of(compared).into_iter().map(move |validity| ValidityLine::of(compared, &validity, counted))
     });
     write_csv(path, provenance, lines)
 }
 
 /// Writes `validation_queries.csv`, whole or not at all.
-///
-/// # Errors
-/// Those of the file system.
 pub fn write_queries(path: &Path, provenance: &Provenance, all: &[Compared]) -> io::Result<()> {
-    let lines = all.iter().flat_map(|compared| {
-        compared.scatter.iter().map(|&(query_id, class, predicted_us, measured_us)| QueryLine {
-            policy: compared.policy.clone(),
-            rate_qps: Digits(compared.rate_qps),
-            query_id,
-            class: class.name().into(),
-            predicted_us: Digits(predicted_us),
-            measured_us: Digits(measured_us),
-        })
-    });
+    let lines = all.iter().flat_map(|compared| compared.scatter.iter().map(|&query| QueryLine::of(compared, query)));
     write_csv(path, provenance, lines)
 }
 
-/// Where to trust predictions and where not, one line a policy and load.
-#[must_use]
+/// The reliability of predictions, one row per policy and load.
 pub fn validity_table(all: &[Compared]) -> Table {
-    let mut table = Table::new([
-        "policy",
-        "load",
-        "mean ms",
-        "measured",
-        "error",
-        "spread",
-        "p99 error",
-        "cpu busy",
-        "runs",
-        "disturbed",
-        "verdict",
-    ])
-    .with_keys(2);
+    #[rustfmt::skip]
+    let columns = [
+        "policy", "load", "mean ms", "measured", "error", "spread", "p99 error", "cpu busy", "runs", "disturbed", "verdict",
+    ];
+    let mut table = Table::new(columns).with_keys(2);
     for compared in all {
         let numbers = Validity::of(compared);
         let of = |what: &str| numbers.iter().find(|validity| validity.what == what);
@@ -291,12 +214,9 @@ mod tests {
             at_speed: None,
         };
         let verdict = |predicted| validity("mean_ms", predicted, 0.97, 1.0, 1.05).verdict(5);
-        assert_eq!(
-            [1.05, 1.075, 0.9, 1.3].map(verdict),
-            ["good", "within the spread of runs", "fair", "not to be trusted"]
-        );
+        assert_eq!([1.05, 1.075, 0.9, 1.3].map(verdict), ["good", "within the spread of runs", "fair", "unreliable"]);
         assert_eq!(validity("mean_ms", 1.0, 1.0, 1.0, 1.0).verdict(0), "unknown: every run was disturbed");
-        // Five points of utilisation are many, whatever share of it they are.
+        // Five points of utilisation are many, whatever their share.
         assert_eq!(validity("cpu_utilisation", 0.95, 0.9, 0.9, 0.9).verdict(5), "fair");
         assert_eq!(validity("cpu_utilisation", 0.02, 0.01, 0.01, 0.01).verdict(5), "good");
     }

@@ -1,21 +1,18 @@
-//! Numbers as they are written: the same value gives the same text everywhere.
+//! Uniform text of numbers.
 
 pub use tandem_core::base::stats::significant;
 
-/// As text with `digits` significant digits and no exponent, for CSV files and tables.
-#[must_use]
+/// A number with `digits` significant digits and no exponent, for CSV files and tables.
 pub fn text(value: f64, digits: usize) -> String {
     significant(value, digits).to_string()
 }
 
-/// As text, and empty where there is no value: an empty field in a CSV file.
-#[must_use]
+/// The [`text`] of a number, or nothing if there is none, which is an empty field in a CSV file.
 pub fn optional(value: Option<f64>, digits: usize) -> String {
     value.map(|value| text(value, digits)).unwrap_or_default()
 }
 
-/// A count and what is counted: `1 query`, `2 queries`.
-#[must_use]
+/// A count with its noun: `1 query`, `2 queries`.
 pub fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }

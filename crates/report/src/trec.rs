@@ -1,4 +1,4 @@
-//! Rankings as text: TREC's run form, which evaluation tools read, and CSV.
+//! Rankings as text: in TREC's run format, which evaluation tools read, and as CSV.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use tandem_core::files::Provenance;
 use tandem_core::index::Index;
 use tandem_core::search::Hit;
 
-/// What a query found.
+/// The result of a query.
 #[derive(Clone, Debug)]
 pub struct Ranking {
     /// The query's name in its log.
@@ -18,7 +18,6 @@ pub struct Ranking {
 
 impl Ranking {
     /// The external ids of its documents, best first.
-    #[must_use]
     pub fn external_ids(&self, index: &Index) -> Vec<String> {
         self.hits.iter().map(|hit| index.external_id(hit.doc).into_owned()).collect()
     }
@@ -26,12 +25,9 @@ impl Ranking {
 
 /// Writes `query Q0 doc rank score tag` lines, rank from 1; scores read back as the same floats.
 ///
-/// White space would shift the columns, and an empty name would take one away: in labels and ids a blank is written
-/// `\s`, other white space `\u{...}` with its code point, a backslash `\\`, and a name without a character `\e`, so that
+/// White space would shift the columns, and an empty name would remove one. Labels and ids therefore contain `\s` for a
+/// blank, `\u{...}` with the code point for other white space, `\\` for a backslash, and `\e` for an empty name, so that
 /// every name can be read back.
-///
-/// # Errors
-/// Those of `out`.
 pub fn write_run_trec(out: &mut dyn Write, index: &Index, rankings: &[Ranking], tag: &str) -> io::Result<()> {
     for ranking in rankings {
         let label = one_word(Cow::Borrowed(&ranking.label));
@@ -44,9 +40,6 @@ pub fn write_run_trec(out: &mut dyn Write, index: &Index, rankings: &[Ranking], 
 }
 
 /// Writes `query_id,rank,doc_id,score` lines below `provenance`.
-///
-/// # Errors
-/// Those of `out`.
 pub fn write_run_csv(
     out: &mut dyn Write,
     index: &Index,
@@ -90,7 +83,7 @@ fn one_word(text: Cow<'_, str>) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    /// What [`one_word`] made a word of.
+    /// The inverse of [`one_word`].
     fn read_back(word: &str) -> String {
         let mut text = String::new();
         let mut rest = word;

@@ -2,6 +2,7 @@
 
 pub mod ids;
 pub mod machine;
+pub(crate) mod named;
 pub(crate) mod prefetch;
 pub mod quantile;
 pub mod random;

@@ -1,41 +1,37 @@
-//! Predicted against measured, run by run.
+//! Predicted and measured delays of each run.
 
 use super::folder::{Folder, Kind};
-use super::html::{HtmlTable, folded};
+use super::html::{self, HtmlTable, folded};
 use crate::plot::{LineChart, Point, Series, Signs, look_of};
 use crate::sheet::Sheet;
 
-/// Pictures and tables.
-pub(super) fn section(id: &str, folder: &Folder) -> String {
-    let is_empty = |kind| folder.of(kind).next().is_none();
-    if is_empty(Kind::Validation) && is_empty(Kind::Validity) {
-        return String::new();
-    }
-    let mut html =
-        format!("<section id=\"{id}-s-validation\"><h3>Predicted against measured</h3>\n<div class=\"tabs\">");
+pub(crate) fn section(id: &str, folder: &Folder) -> String {
+    let mut html = String::new();
     for (metric, name) in [("mean", "mean"), ("p50", "median"), ("p99", "p99")] {
         html += &scatter(folder, metric, name).html(&format!("{id}-predicted-{metric}"));
     }
-    html += "</div>\n";
-    for sheet in folder.of(Kind::Validation) {
-        html += &folded(
-            &format!("All {} comparisons ({})", sheet.rows.len(), sheet.name),
-            &HtmlTable::of_sheet("Predicted and measured delays", sheet),
-        );
+    if !html.is_empty() {
+        html = format!("<div class=\"tabs\">{html}</div>\n");
     }
-    for sheet in folder.of(Kind::Validity) {
-        html += &folded(
-            &format!("Where to trust predictions ({})", sheet.name),
-            &HtmlTable::of_sheet("Errors beside the spread of repeated live runs, by policy and load", sheet),
-        );
+    let tables = [
+        (Kind::Validation, "All comparisons", "Predicted and measured delays"),
+        (
+            Kind::Validity,
+            "Reliability of predictions",
+            "Errors and the spread of repeated live runs, by policy and load",
+        ),
+        (
+            Kind::ValidationRuns,
+            "Live runs, the parts of their delays, and interference",
+            "Live runs and their predictions",
+        ),
+    ];
+    for (kind, summary, caption) in tables {
+        for sheet in folder.of(kind) {
+            html += &folded(&format!("{summary} ({})", sheet.name), &HtmlTable::of_sheet(caption, sheet));
+        }
     }
-    for sheet in folder.of(Kind::ValidationRuns) {
-        html += &folded(
-            &format!("Each live run, where its delays come from, and what disturbed it ({})", sheet.name),
-            &HtmlTable::of_sheet("Repeated live runs, each beside its prediction", sheet),
-        );
-    }
-    html + "</section>\n"
+    html::section(id, "validation", "Predicted and measured", &html)
 }
 
 fn scatter(folder: &Folder, metric: &str, name: &str) -> LineChart {
@@ -61,11 +57,11 @@ fn scatter(folder: &Folder, metric: &str, name: &str) -> LineChart {
         }
     }
     let description =
-        format!("{within} of {count} predictions of the {name} delay are within a quarter of what was measured.");
+        format!("{within} of {count} predictions of the {name} delay are within a quarter of the measurement.");
     LineChart {
         title: format!("Predicted and measured delay: {name}"),
         note: Some(format!(
-            "On the dashed line both are equal. {description} Hollow: a query missed its deadline live"
+            "Both are equal on the dashed line. {description} Hollow: a query missed its deadline live"
         )),
         description,
         x_label: format!("predicted {name} delay (ms)"),
