@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::method::MethodArguments;
 use super::parameters::Bm25Arguments;
-use super::{check_out, give};
+use super::{IndexOut, give};
 use crate::Failure;
 use crate::options::names::choice;
 use tandem_core::corpus::{Collection, Tokenizer, Words};
@@ -42,9 +42,8 @@ pub(super) struct TextArguments {
 pub(super) struct Arguments {
     #[command(flatten)]
     text: TextArguments,
-    /// Folder of the index
-    #[arg(short, long, value_name = "DIR")]
-    out: PathBuf,
+    #[command(flatten)]
+    out: IndexOut,
     #[command(flatten)]
     method: MethodArguments,
     /// Memory that the process may take, such as 2GiB: text, lists, documents' lengths and names, what waits to be written. What
@@ -61,16 +60,16 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
     let options = arguments.text.checked(arguments.memory, arguments.cpus)?;
-    check_out(&arguments.out)?;
+    arguments.out.check()?;
     let mut way = arguments.method.checked(options.threads)?;
     let collection = Collection::open_all(arguments.text.inputs.clone(), options.threads)?;
-    let summary = build_showing(way.indexer(), collection, &arguments.out, &options).map_err(|e| match e {
+    let summary = build_showing(way.indexer(), collection, &arguments.out.out, &options).map_err(|e| match e {
         BuildError::Index(IndexError::Collection(what)) => InputError::file(&arguments.text.inputs[0], what).into(),
         e => Failure::from(e),
     })?;
     let seconds = started.elapsed().as_secs_f64();
     // Reading it back is the proof that the index is whole.
-    let index = Index::read_back(&arguments.out)?;
+    let index = Index::read_back(&arguments.out.out)?;
     let reading_back_s = started.elapsed().as_secs_f64() - seconds;
     let Stages { inverting, reader_waited, checking, merging, finishing } = summary.stages;
     let [inverting_s, reader_waited_s, checking_s, merging_s, finishing_s] =
@@ -95,7 +94,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         outln!("skipped    {:>15} binary files", summary.skipped_files);
     }
     outln!("tokenizer  {}", index.tokenizer_name());
-    outln!("index      {}", arguments.out.display());
+    outln!("index      {}", arguments.out.out.display());
     let method = way.describe();
     let more = json!({
         "method": method,
@@ -112,7 +111,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         "finishing_s": finishing_s,
         "reading_back_s": reading_back_s,
     });
-    give(&index, &arguments.out, more);
+    give(&index, &arguments.out.out, more);
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! Results, and how long they took.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -14,7 +15,7 @@ use tandem_core::files::{Provenance, write_atomically};
 use tandem_core::index::{Bm25, Index};
 use tandem_core::search::Hit;
 use tandem_report::number::counted;
-use tandem_report::trec::{Ranking, write_run_csv, write_run_trec};
+use tandem_report::trec::{Ranking, printable, write_run_csv, write_run_trec};
 
 /// Writes the results in the form that was asked for, to a file or to the terminal.
 pub(super) fn write(
@@ -67,7 +68,7 @@ fn write_table(out: &mut dyn Write, index: &Index, rankings: &[Ranking]) -> io::
     for (position, ranking) in rankings.iter().enumerate() {
         if rankings.len() > 1 {
             let gap = if position > 0 { "\n" } else { "" };
-            writeln!(out, "{gap}query {}", ranking.label)?;
+            writeln!(out, "{gap}query {}", printable(Cow::Borrowed(&ranking.label)))?;
         }
         if ranking.hits.is_empty() {
             writeln!(out, "no document matches")?;
@@ -75,7 +76,7 @@ fn write_table(out: &mut dyn Write, index: &Index, rankings: &[Ranking]) -> io::
         }
         writeln!(out, "rank      score  document")?;
         for (rank, hit) in (1..).zip(&ranking.hits) {
-            writeln!(out, "{rank:>4} {:>10.4}  {}", hit.score, index.external_id(hit.doc))?;
+            writeln!(out, "{rank:>4} {:>10.4}  {}", hit.score, printable(index.external_id(hit.doc)))?;
         }
     }
     Ok(())

@@ -62,14 +62,16 @@ pub enum TrainError {
         mode: Mode,
     },
     /// Too few different queries to hold some back.
-    #[error("{kind}, {mode}: {samples} measured queries (equal ones count once), too few for {folds} folds")]
+    #[error("{kind}, {mode}: {distinct} distinct of {samples} measured queries, too few for {folds} folds")]
     TooFew {
         /// The processor.
         kind: Class,
         /// The mode.
         mode: Mode,
-        /// How many there are.
+        /// How many there are,
         samples: usize,
+        /// and how many different ones.
+        distinct: usize,
         /// How many parts were asked for.
         folds: usize,
     },
@@ -221,8 +223,9 @@ impl Group {
     }
 
     /// That it can't be cut into so many folds.
-    pub(super) fn too_few(&self, options: &TrainOptions) -> TrainError {
-        TrainError::TooFew { kind: self.kind, mode: self.mode, samples: self.samples.len(), folds: options.folds }
+    pub(super) fn too_few(&self, distinct: usize, options: &TrainOptions) -> TrainError {
+        let samples = self.samples.len();
+        TrainError::TooFew { kind: self.kind, mode: self.mode, samples, distinct, folds: options.folds }
     }
 
     /// A model of these of its samples.
@@ -235,7 +238,8 @@ impl Group {
     /// Every sample's estimate by the model that has not seen its fold.
     pub(super) fn cross_validate(&self, options: &TrainOptions) -> Result<Estimates, TrainError> {
         let folds = options.folds;
-        let fold_of = assign_folds(&self.inputs, folds, options.seed).ok_or_else(|| self.too_few(options))?;
+        let fold_of =
+            assign_folds(&self.inputs, folds, options.seed).map_err(|distinct| self.too_few(distinct, options))?;
         let fitted = |fold: usize| {
             let others: Vec<usize> = (0..self.samples.len()).filter(|&i| fold_of[i] != fold).collect();
             self.fit(&self.samples.at(&others), options)

@@ -3,6 +3,7 @@
 //! - [`InputError`]: what is wrong with a text file, and where: `path:line:column: message`.
 //! - [`write_atomically`], [`PendingFile`]: beside, sync, rename. A reader sees the old file or the new one.
 //! - [`check_writable`]: whether a file could be written, asked before the work whose result it will hold.
+//! - [`protect_input`]: no output replaces a file that is read.
 //! - [`free_disk_bytes`], [`free_memory_bytes`]: whether there will be room for it, where the system tells.
 //! - [`open_text`], [`open_bytes`], [`read_line`], [`read_lines`]: plain, `.gz` and `.zst` alike, streamed.
 //! - [`read_exact_at`], [`write_all_at`]: any place of a file that threads share.
@@ -13,6 +14,7 @@ mod at;
 mod atomic;
 mod csv;
 mod input;
+mod inputs;
 mod provenance;
 mod room;
 
@@ -20,5 +22,6 @@ pub use at::{read_exact_at, write_all_at};
 pub use atomic::{PendingFile, check_writable, write_atomically};
 pub use csv::{CsvReader, Decimals, Digits, Record, Row, Us, parsed, write_csv};
 pub use input::{InputError, json_message, open_bytes, open_stdin, open_text, read_line, read_lines, unpacked};
+pub use inputs::protect_input;
 pub use provenance::{Provenance, this_machine};
 pub use room::{free_disk_bytes, free_memory_bytes};

@@ -1,6 +1,6 @@
 //! What a folder of results holds: files are told apart by their columns, not by their names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -108,8 +108,6 @@ enum Refused {
     Unsuited(String),
 }
 
-/// Folders below the one that is asked for are looked into down to this depth.
-const DEPTH: usize = 3;
 /// Larger files, packed or not, are only named: a page is for people.
 const MOST_BYTES: u64 = 48 << 20;
 /// Tables of more rows are only named.
@@ -118,27 +116,32 @@ const MOST_ROWS: usize = 5_000;
 const MOST_LOGS: usize = 8;
 
 impl Folder {
-    /// Reads what is in a folder and below it, a [`Folder`] for each that holds files, those of runs' logs with the one
-    /// above. Files of other programs, damaged or too large ones are listed with the reason.
+    /// Reads what is in folders and below them, a [`Folder`] for each that holds files, those of runs' logs with the one
+    /// above. A file that several names lead to is read once. Files of other programs, damaged or too large ones are listed with
+    /// the reason.
     ///
     /// # Errors
-    /// If `path` is no folder, or holds no file at all.
-    pub fn read(path: &Path) -> Result<Vec<Self>, InputError> {
-        if !path.is_dir() {
-            let hint = if path.exists() { "is a file, expected a folder of results" } else { "is not there" };
-            return Err(InputError::file(path, hint));
+    /// If one of `paths` is no folder, or holds no file at all.
+    pub fn read(paths: &[PathBuf]) -> Result<Vec<Self>, InputError> {
+        let (mut seen, mut read) = (BTreeSet::new(), Vec::new());
+        for path in paths {
+            if !path.is_dir() {
+                let hint = if path.exists() { "is a file, expected a folder of results" } else { "is not there" };
+                return Err(InputError::file(path, hint));
+            }
+            let mut files = Vec::new();
+            let is_new = gather(path, &mut seen, &mut files);
+            files.sort();
+            if files.is_empty() && is_new {
+                return Err(InputError::file(path, "holds no results (`tandem simulate -o DIR` makes some)"));
+            }
+            let mut by_folder: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
+            for file in files {
+                by_folder.entry(folder_of(&file).to_owned()).or_default().push(file);
+            }
+            read.extend(by_folder.into_iter().map(|(folder, files)| Self::with_files(&folder, &files)));
         }
-        let mut files = Vec::new();
-        gather(path, DEPTH, &mut files);
-        files.sort();
-        if files.is_empty() {
-            return Err(InputError::file(path, "holds no results (`tandem simulate -o DIR` makes some)"));
-        }
-        let mut by_folder: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
-        for file in files {
-            by_folder.entry(folder_of(&file).to_owned()).or_default().push(file);
-        }
-        Ok(by_folder.into_iter().map(|(folder, files)| Self::with_files(&folder, &files)).collect())
+        Ok(read)
     }
 
     /// Of these files, in `folder` or below.
@@ -262,20 +265,28 @@ fn folder_of(file: &Path) -> &Path {
     if is_of_logs { own.parent().unwrap_or(own) } else { own }
 }
 
-/// All files below a folder but those of indexes, hidden ones and pages.
-fn gather(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for path in entries.filter_map(|entry| entry.ok().map(|entry| entry.path())) {
+/// All files below a folder but those of indexes, hidden ones, pages and those `seen` before, whatever links lead to them; false
+/// if the folder was seen before.
+fn gather(folder: &Path, seen: &mut BTreeSet<PathBuf>, files: &mut Vec<PathBuf>) -> bool {
+    if !folder.canonicalize().is_ok_and(|folder| seen.insert(folder)) {
+        return false;
+    }
+    let Ok(entries) = fs::read_dir(folder) else { return true };
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
+    // Links last: what they lead to is shown under its own name, if that is below the folder.
+    paths.sort_by_key(|path| path.is_symlink());
+    for path in paths {
         let is_hidden = path.file_name().is_none_or(|name| name.to_string_lossy().starts_with('.'));
         if is_hidden || path.extension().is_some_and(|extension| extension == "html") {
             continue;
         }
-        if path.is_file() {
+        if path.is_dir() && !path.join(FILE_NAME).exists() {
+            gather(&path, seen, files);
+        } else if path.is_file() && path.canonicalize().is_ok_and(|path| seen.insert(path)) {
             files.push(path);
-        } else if depth > 0 && path.is_dir() && !path.join(FILE_NAME).exists() {
-            gather(&path, depth - 1, files);
         }
     }
+    true
 }
 
 #[cfg(test)]
@@ -298,7 +309,7 @@ mod tests {
         write("note.txt", "hello");
         write(".hidden.csv", "one\n1\n");
         write(&format!("index/{FILE_NAME}"), "not looked at");
-        let folders = Folder::read(dir.path()).unwrap();
+        let folders = Folder::read(&[dir.path().to_owned()]).unwrap();
         let names: Vec<_> =
             folders.iter().map(|folder| Path::new(&folder.name).strip_prefix(dir.path()).unwrap()).collect();
         assert_eq!(names, [Path::new(""), Path::new("other")]);
@@ -315,7 +326,7 @@ mod tests {
     #[test]
     fn a_folder_that_is_not_there_or_empty_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(Folder::read(dir.path()).unwrap_err().to_string().contains("holds no results"));
-        assert!(Folder::read(&dir.path().join("x")).unwrap_err().to_string().contains("is not there"));
+        assert!(Folder::read(&[dir.path().to_owned()]).unwrap_err().to_string().contains("holds no results"));
+        assert!(Folder::read(&[dir.path().join("x")]).unwrap_err().to_string().contains("is not there"));
     }
 }

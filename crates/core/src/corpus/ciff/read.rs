@@ -228,8 +228,13 @@ fn seekable(path: &Path) -> Result<File, InputError> {
     if !is_gzip {
         return Ok(file);
     }
+    let mut unpacked = tempfile::tempfile().map_err(|e| {
+        let folder = std::env::temp_dir();
+        let message =
+            format!("cannot make a file in the temporary folder {}: {e} (TMPDIR names another)", folder.display());
+        InputError::file(path, message)
+    })?;
     let unpack = || -> io::Result<File> {
-        let mut unpacked = tempfile::tempfile()?;
         io::copy(&mut flate2::bufread::MultiGzDecoder::new(BufReader::new(file)), &mut unpacked)?;
         unpacked.rewind()?;
         Ok(unpacked)

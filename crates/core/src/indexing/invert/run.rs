@@ -19,6 +19,7 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -60,7 +61,51 @@ pub(super) struct Run {
 #[derive(Debug)]
 enum Data {
     Memory(Vec<u8>),
-    File(File, PathBuf),
+    File(RunFile),
+}
+
+/// A run's file, open as long as few runs are: a build of many must not need a file handle for each.
+#[derive(Debug)]
+struct RunFile {
+    path: PathBuf,
+    open: Option<File>,
+}
+
+/// Runs whose files are open.
+static OPEN_RUNS: AtomicUsize = AtomicUsize::new(0);
+
+/// A quarter of the files that the process may open; those of further runs are opened for each read.
+fn most_open() -> usize {
+    #[cfg(unix)]
+    let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    #[cfg(not(unix))]
+    let most = Some(512);
+    most.map_or(usize::MAX, |most| (most / 4) as usize)
+}
+
+impl RunFile {
+    fn new(file: File, path: &Path) -> Self {
+        let is_kept = OPEN_RUNS.fetch_add(1, Ordering::Relaxed) < most_open();
+        if !is_kept {
+            OPEN_RUNS.fetch_sub(1, Ordering::Relaxed);
+        }
+        Self { path: path.to_owned(), open: is_kept.then_some(file) }
+    }
+
+    fn read(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        match &self.open {
+            Some(file) => read_exact_at(file, buffer, offset),
+            None => read_exact_at(&File::open(&self.path)?, buffer, offset),
+        }
+    }
+}
+
+impl Drop for RunFile {
+    fn drop(&mut self) {
+        if self.open.is_some() {
+            OPEN_RUNS.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// A piece of a run's data.
@@ -103,7 +148,7 @@ impl Run {
         out.write_all(&MAGIC)?;
         let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_all()?;
-        Ok(Self { data: Data::File(file, path.to_owned()), contents })
+        Ok(Self { data: Data::File(RunFile::new(file, path)), contents })
     }
 
     /// Opens a file that [`on_disk`](Self::on_disk) wrote; `None` if it is not one, or damaged.
@@ -124,7 +169,7 @@ impl Run {
             return None;
         }
         let contents = Contents::decode(&bytes)?;
-        Some(Self { data: Data::File(file, path.to_owned()), contents })
+        Some(Self { data: Data::File(RunFile::new(file, path)), contents })
     }
 
     /// Its segments, in order of the collection.
@@ -193,7 +238,7 @@ impl Run {
     pub(super) fn damaged(&self, what: &str) -> BuildError {
         let path = match &self.data {
             Data::Memory(_) => PathBuf::from("memory"),
-            Data::File(_, path) => path.clone(),
+            Data::File(file) => file.path.clone(),
         };
         let folder = path.parent().map(Path::display);
         let way_out = folder.map_or_else(String::new, |folder| format!(" (delete {folder} to begin anew)"));
@@ -215,12 +260,12 @@ impl Run {
 
     /// Reads a piece and checks it: into `buffer`, unless it is in memory.
     fn read<'a>(&'a self, place: Place, buffer: &'a mut Vec<u8>) -> Result<&'a [u8], BuildError> {
-        let Data::File(file, path) = &self.data else {
+        let Data::File(file) = &self.data else {
             return Ok(self.in_place(place));
         };
         buffer.resize(place.len as usize, 0);
-        read_exact_at(file, buffer, place.offset)
-            .map_err(|e| BuildError::Run { path: path.clone(), message: format!("cannot read: {e}") })?;
+        file.read(buffer, place.offset)
+            .map_err(|e| BuildError::Run { path: file.path.clone(), message: format!("cannot read: {e}") })?;
         if xxh3_64(buffer) != place.checksum {
             return Err(self.damaged("a checksum does not match"));
         }

@@ -1,5 +1,6 @@
 //! Finding a GPU: the one place that says why none can be used.
 
+use std::ffi::CStr;
 use std::sync::Arc;
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
@@ -10,6 +11,23 @@ use crate::base::ids::DeviceId;
 
 /// The oldest driver that reads our kernels, as CUDA encodes versions: 12.4.
 const MIN_DRIVER_VERSION: i32 = 12_040;
+/// Functions of the driver's library that a GPU is found with, and the newest that are called after.
+const FUNCTIONS: [&CStr; 14] = [
+    c"cuInit",
+    c"cuDriverGetVersion",
+    c"cuGetErrorName",
+    c"cuGetErrorString",
+    c"cuDeviceGet",
+    c"cuDeviceGetCount",
+    c"cuDeviceGetName",
+    c"cuDeviceGetAttribute",
+    c"cuDeviceTotalMem_v2",
+    c"cuDevicePrimaryCtxRetain",
+    c"cuCtxSetCurrent",
+    c"cuCtxSetLimit",
+    c"cuModuleLoadData",
+    c"cuLaunchKernel",
+];
 /// What the L2 cache fetches from memory at a time, if it may choose: neighbours of what is read are often read next.
 const L2_FETCH_BYTES: usize = 128;
 /// The oldest compute capability that they are compiled for: Turing.
@@ -120,6 +138,14 @@ fn check_driver() -> Result<(), GpuError> {
     // SAFETY: loading NVIDIA's driver library runs its initialisers and nothing else.
     if !unsafe { sys::is_culib_present() } {
         return Err(GpuError::NoGpu("no NVIDIA driver on this machine (libcuda.so.1 not found)".to_owned()));
+    }
+    let lacks = |name: &&&CStr| {
+        // SAFETY: the address is not used.
+        unsafe { sys::culib().get::<*const ()>(name.to_bytes_with_nul()) }.is_err()
+    };
+    if let Some(name) = FUNCTIONS.iter().find(lacks) {
+        let name = name.to_string_lossy();
+        return Err(GpuError::NoGpu(format!("the NVIDIA driver's library is broken: it has no function {name}")));
     }
     let mut version = 0;
     // SAFETY: writes one integer, which outlives the call; every driver has this function, and it needs no context.
