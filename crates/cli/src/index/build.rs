@@ -12,7 +12,7 @@ use super::parameters::Bm25Arguments;
 use super::{IndexOut, give};
 use crate::Failure;
 use crate::options::names::choice;
-use tandem_core::corpus::{Collection, Tokenizer, Words};
+use tandem_core::corpus::{Collection, Skipped, Tokenizer, Words};
 use tandem_core::files::{InputError, free_memory_bytes, read_lines};
 use tandem_core::index::{Index, IndexError};
 use tandem_core::indexing::{BuildError, BuildOptions, BuildSummary, Indexer, Progress, Stages, build_by};
@@ -20,8 +20,9 @@ use tandem_core::indexing::{BuildError, BuildOptions, BuildSummary, Indexer, Pro
 /// Text, and how it is cut.
 #[derive(Debug, clap::Args)]
 pub(super) struct TextArguments {
-    /// A file of JSON lines with `id`, `text` and, optionally, `title`, of WARC records or of TREC documents (plain, .gz or
-    /// .zst; - reads the standard input), or a folder of text files; several are one collection, in this order
+    /// A file of JSON lines with `id`, `text` and, optionally, `title`, of WARC records or of TREC documents (plain or compressed;
+    /// - reads the standard input), or a folder of such files or of text files, without hidden ones and those that .gitignore
+    /// names; several are one collection, in this order
     #[arg(required = true, value_name = "INPUT")]
     pub(super) inputs: Vec<PathBuf>,
     /// How text is cut into words
@@ -37,7 +38,7 @@ pub(super) struct TextArguments {
     bm25: Bm25Arguments,
 }
 
-/// Index a collection of text: JSON lines, WARC or TREC (plain, .gz or .zst), or a folder of text files.
+/// Index a collection of text: JSON lines, WARC or TREC, plain or compressed, or folders of them or of text files.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -63,6 +64,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     arguments.out.check()?;
     let mut way = arguments.method.checked(options.threads)?;
     let collection = Collection::open_all(arguments.text.inputs.clone(), options.threads)?;
+    errln!("{}", collection.found());
     let summary = build_showing(way.indexer(), collection, &arguments.out.out, &options).map_err(|e| match e {
         BuildError::Index(IndexError::Collection(what)) => InputError::file(&arguments.text.inputs[0], what).into(),
         e => Failure::from(e),
@@ -90,8 +92,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let resumed = if resumed_mb > 0.0 { format!(", {resumed_mb:.1} MB done before") } else { String::new() };
         outln!("runs       {:>15} on disk meanwhile{resumed}", summary.runs_on_disk);
     }
-    if summary.skipped_files > 0 {
-        outln!("skipped    {:>15} binary files", summary.skipped_files);
+    if summary.skipped != Skipped::default() {
+        outln!("skipped    {:>15}: {}", summary.skipped.total(), summary.skipped);
     }
     outln!("tokenizer  {}", index.tokenizer_name());
     outln!("index      {}", arguments.out.out.display());
@@ -101,7 +103,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         "text_bytes": summary.bytes,
         "runs_on_disk": summary.runs_on_disk,
         "resumed_bytes": summary.resumed_bytes,
-        "skipped_files": summary.skipped_files,
+        "skipped": summary.skipped.total(),
         "threads": options.threads,
         "time_s": seconds,
         "inverting_s": inverting_s,

@@ -60,7 +60,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let bar = progress("lists", source.num_lists());
     let imported = import(source.as_mut(), &arguments.out.out, &options, &|lists| bar.set_position(lists));
     bar.finish_and_clear();
-    imported?;
+    let (unreachable, all) = (imported?, source.num_lists());
+    if unreachable > 0 {
+        let name = &options.tokenizer;
+        errln!(
+            "note: {unreachable} of {all} terms cannot be asked for with tokenizer {name} (--tokenizer NAME says otherwise)"
+        );
+    }
     for note in source.notes() {
         errln!("note: {}: {note}", arguments.file.display());
     }

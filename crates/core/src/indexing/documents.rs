@@ -32,6 +32,7 @@ const HEADER_WORDS: usize = 5;
 const NO_LINES: u32 = 0;
 const FIRST_LINE: u32 = 1;
 const OFFSET: u32 = 2;
+const BYTE: u32 = 3;
 
 impl SegmentDocuments {
     /// Documents of file number `file` of the collection, whose lines are counted from a base; none yet.
@@ -78,6 +79,7 @@ impl SegmentDocuments {
             None => (NO_LINES, 0),
             Some(LineBase::First(line)) => (FIRST_LINE, line),
             Some(LineBase::Offset(offset)) => (OFFSET, offset),
+            Some(LineBase::Byte(byte)) => (BYTE, byte),
         };
         let header = [self.lengths.len() as u32, kind, self.file, base as u32, (base >> 32) as u32];
         let mut bytes = Vec::with_capacity(4 * HEADER_WORDS + 12 * self.lengths.len() + self.ids.len());
@@ -101,6 +103,7 @@ impl SegmentDocuments {
             NO_LINES => None,
             FIRST_LINE => Some(LineBase::First(base)),
             OFFSET => Some(LineBase::Offset(base)),
+            BYTE => Some(LineBase::Byte(base)),
             _ => return None,
         };
         let num_lines = if base.is_none() { 0 } else { num_docs };
@@ -232,11 +235,14 @@ fn repeated_id(paths: &[PathBuf], id: &str, first: Place, second: Place) -> Inpu
     let elsewhere = if first.0 == second.0 { String::new() } else { format!(" of {}", path(first.0).display()) };
     // Lines may have to be counted for it, now that they are of use.
     let line = |(file, line): Place| line.and_then(|(base, line)| base.number(path(file), line));
+    let is_byte = |place: Place| matches!(place.1, Some((LineBase::Byte(_), _)));
+    let unit = if is_byte(first) { "byte" } else { "line" };
     let message = match line(first) {
-        Some(first) => format!("id {id:?} is already that of line {first}{elsewhere}, expected one document an id"),
+        Some(first) => format!("id {id:?} is already that of {unit} {first}{elsewhere}, expected one document an id"),
         None => format!("two documents have the id {id:?}"),
     };
     match line(second) {
+        Some(byte) if is_byte(second) => InputError::byte(path(second.0), byte, message),
         Some(line) => InputError::line(path(second.0), line, message),
         None => InputError::file(path(second.0), message),
     }
@@ -269,7 +275,7 @@ mod tests {
 
     #[test]
     fn documents_come_back_and_damaged_bytes_do_not() {
-        for base in [Some(LineBase::First(7)), Some(LineBase::Offset(1 << 40)), None] {
+        for base in [Some(LineBase::First(7)), Some(LineBase::Offset(1 << 40)), Some(LineBase::Byte(1 << 40)), None] {
             let lines = base.map(LineBase::first);
             let mut documents = SegmentDocuments::new(3, base);
             for (place, id) in ["a", "", "long-id"].into_iter().enumerate() {

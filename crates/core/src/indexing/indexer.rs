@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use super::documents::{self, OfInverted, SegmentDocuments};
 use super::{Budget, BuildError, HashIndexer, Progress, allocator, journal};
-use crate::corpus::{Collection, Tokenizer};
+use crate::corpus::{Collection, Skipped, Tokenizer};
 use crate::index::{Bm25, IndexFolder, IndexWriter};
 
 /// How to build an index from text.
@@ -47,8 +47,8 @@ pub struct BuildSummary {
     pub tokens: u64,
     /// Bytes of the collection, decompressed.
     pub bytes: u64,
-    /// Binary files that were skipped.
-    pub skipped_files: usize,
+    /// Files and records that were skipped.
+    pub skipped: Skipped,
     /// Runs that went to disk.
     pub runs_on_disk: usize,
     /// Of the bytes, those that an interrupted build had done already.

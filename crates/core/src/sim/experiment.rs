@@ -121,7 +121,10 @@ impl Experiment {
     }
 
     /// Refuses a run whose mean length is more than half of what simulated time can hold: the other half is for chance.
-    fn check_time(&self, rate_qps: f64, arrivals: usize) -> Result<(), SimError> {
+    ///
+    /// # Errors
+    /// [`SimError::TooLong`].
+    pub fn check_time(&self, rate_qps: f64, arrivals: usize) -> Result<(), SimError> {
         let finite = |cost: Cost| if cost == Cost::NEVER { 0.0 } else { cost.alone.as_secs() };
         let longest =
             |query: &SimQuery| Class::ALL.into_iter().map(|class| finite(query.service[class])).fold(0.0, f64::max);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::corpus::{DocumentTable, ListSource, TermList};
+use crate::corpus::{DocumentTable, ListSource, TermList, Tokenizer};
 use crate::index::{Bm25, EncodedLists, IndexError, IndexWriter, ListEncoder};
 use crate::indexing::BuildError;
 
@@ -23,7 +23,8 @@ pub struct ImportOptions {
 
 /// Writes an index of all lists and documents of `source` into folder `dir`, on all of rayon's threads.
 ///
-/// `progress` is told how many lists are read.
+/// `progress` is told how many lists are read. Returns how many terms no query can ask for, since the tokenizer cuts no text into
+/// them.
 ///
 /// # Errors
 /// If the source can't be read, has no list or no document, or the index can't be written. An index that
@@ -33,7 +34,12 @@ pub fn import(
     dir: &Path,
     options: &ImportOptions,
     progress: &dyn Fn(u64),
-) -> Result<(), BuildError> {
+) -> Result<u64, BuildError> {
+    // A stem need not be its own stem: what counts is how words are cut.
+    let words = options.tokenizer.split('+').next().unwrap_or_default();
+    let tokenizer = Tokenizer::from_name(words).ok();
+    let is_reachable = |term: &str| tokenizer.as_ref().is_none_or(|tokenizer| tokenizer.terms(term) == [term]);
+    let mut unreachable = 0;
     let DocumentTable { lengths, external_ids } = source.take_documents();
     let mut writer = IndexWriter::create(dir, lengths, external_ids, options.bm25, &options.tokenizer)?;
     let norms = writer.norms();
@@ -44,6 +50,7 @@ pub fn import(
         let is_list = source.next_list(&mut list)?;
         if is_list {
             num_read += 1;
+            unreachable += u64::from(!is_reachable(&list.term));
             num_waiting += list.docs.len();
             waiting.push(list);
         }
@@ -59,7 +66,8 @@ pub fn import(
             break;
         }
     }
-    Ok(writer.finish()?)
+    writer.finish()?;
+    Ok(unreachable)
 }
 
 /// Packs lists on all threads; the results are in order.

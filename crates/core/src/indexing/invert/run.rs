@@ -13,7 +13,7 @@
 //! | 0 | 8 | where the contents begin |
 //! | 8 | 8 | their length in bytes |
 //! | 16 | 8 | their XXH3-64 |
-//! | 24 | 8 | magic, `TandemR2` |
+//! | 24 | 8 | magic, `TandemR3` |
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -24,11 +24,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::segment::Segment;
+use crate::corpus::Skipped;
 use crate::files::read_exact_at;
 use crate::indexing::postings::put;
 use crate::indexing::{BuildError, SegmentDocuments};
 
-const MAGIC: [u8; 8] = *b"TandemR2";
+const MAGIC: [u8; 8] = *b"TandemR3";
 const FOOTER_BYTES: usize = 32;
 /// A block is written once it has so many bytes.
 pub(super) const BLOCK_BYTES: usize = 32 << 10;
@@ -341,8 +342,9 @@ impl Contents {
     fn encode(&self) -> Vec<u8> {
         let mut numbers = vec![self.segments.len() as u64, self.blocks.len() as u64];
         for (segment, Place { offset, len, checksum }) in self.segments.iter().zip(&self.documents) {
-            let Segment { number, digest, text_bytes, skipped_files, first_doc, num_docs, .. } = segment;
-            numbers.extend([number, digest, text_bytes, skipped_files, offset, len, checksum]);
+            let Segment { number, digest, text_bytes, skipped, first_doc, num_docs, .. } = segment;
+            numbers.extend([number, digest, text_bytes, offset, len, checksum]);
+            numbers.extend(skipped.counts());
             numbers.extend([u64::from(*first_doc), u64::from(*num_docs)]);
         }
         for (Place { offset, len, checksum }, end) in self.blocks.iter().zip(&self.first_term_ends) {
@@ -363,20 +365,17 @@ impl Contents {
         let (num_segments, num_blocks) = (next()?, next()?);
         let mut contents = Self::default();
         for _ in 0..num_segments {
-            let [number, digest, text_bytes, skipped_files] = [next()?, next()?, next()?, next()?];
+            let [number, digest, text_bytes] = [next()?, next()?, next()?];
             let place = Place { offset: next()?, len: next()?, checksum: next()? };
+            let mut counts = [0; Skipped::REASONS];
+            for count in &mut counts {
+                *count = next()?;
+            }
+            let skipped = Skipped::of_counts(counts);
             let (first_doc, num_docs) = (u32::try_from(next()?).ok()?, u32::try_from(next()?).ok()?);
             let documents = Vec::new();
             contents.documents.push(place);
-            contents.segments.push(Segment {
-                number,
-                digest,
-                text_bytes,
-                skipped_files,
-                first_doc,
-                num_docs,
-                documents,
-            });
+            contents.segments.push(Segment { number, digest, text_bytes, skipped, first_doc, num_docs, documents });
         }
         for _ in 0..num_blocks {
             contents.blocks.push(Place { offset: next()?, len: next()?, checksum: next()? });

@@ -1,5 +1,7 @@
 //! Batches in a run.
 
+use crate::corpus::Skipped;
+
 /// Where one batch of the collection went: consecutive documents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Segment {
@@ -9,7 +11,7 @@ pub(super) struct Segment {
     pub(super) digest: u64,
     /// Bytes of the collection that it stands for.
     pub(super) text_bytes: u64,
-    pub(super) skipped_files: u64,
+    pub(super) skipped: Skipped,
     /// Its first document's number in the run.
     pub(super) first_doc: u32,
     pub(super) num_docs: u32,
