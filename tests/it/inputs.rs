@@ -140,7 +140,7 @@ fn collections_are_read_as_they_are_packed() {
         ("trec", 4, "trec: 1 other files left out"),
         ("c.jsonl.gz", 1, "c.jsonl.gz: JSON lines"),
         ("lines.txt", 1, "lines.txt: JSON lines"),
-        ("texts", 1, "texts: 1 text files; texts: 1 file left out that .gitignore or .ignore names"),
+        ("texts", 1, "texts: 1 text files; texts: 1 left out that .gitignore or .ignore names"),
     ] {
         let (said, notes) = succeeds(dir.path(), &format!("index build {input} -o out --force"));
         let counted = said.lines().find_map(|line| line.strip_prefix("documents")).unwrap().trim();

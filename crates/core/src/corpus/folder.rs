@@ -77,15 +77,12 @@ impl Folder {
                 "link left out (to a folder, to nothing, or to a file of the folder)",
                 "links left out (to folders, to nothing, or to files of the folder)",
             ),
-            (
-                ignored,
-                "file left out that .gitignore or .ignore names",
-                "files left out that .gitignore or .ignore name",
-            ),
         ];
-        let notes = told.into_iter().filter(|(count, ..)| *count > 0);
-        let notes =
-            notes.map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many })).collect();
+        let told = told.into_iter().filter(|(count, ..)| *count > 0);
+        let mut notes: Vec<String> =
+            told.map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many })).collect();
+        // Told in any case: that these files decide is easily forgotten.
+        notes.push(format!("{ignored} left out that .gitignore or .ignore names"));
         files.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(Self { files: files.into_iter(), notes })
     }
@@ -177,7 +174,7 @@ mod tests {
         symlink(store.path(), at("folder")).unwrap();
         let mut folder = Folder::open(dir.path()).unwrap();
         let told = folder.notes.join("; ");
-        for expected in ["1 link followed", "3 links left out", "1 file left out that .gitignore"] {
+        for expected in ["1 link followed", "3 links left out", "1 left out that .gitignore"] {
             assert!(told.contains(expected), "{told}");
         }
         let mut ids = Vec::new();

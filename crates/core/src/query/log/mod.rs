@@ -331,7 +331,8 @@ fn is_csv(path: &Path, lines: &[(u64, &str)]) -> bool {
 
 /// The records of CSV from line `first` on.
 fn csv_rows(path: &Path, text: &str, first: u64, separator: u8) -> Result<Vec<Row<'static>>, InputError> {
-    let text = text.splitn(first as usize, '\n').last().unwrap_or_default();
+    // The crate counts a line only behind the second character of a line's end.
+    let text = text.splitn(first as usize, '\n').last().unwrap_or_default().replace("\r\n", "\n");
     let mut reader = csv::ReaderBuilder::new();
     let reader = reader.has_headers(false).flexible(true).delimiter(separator).from_reader(text.as_bytes());
     let mut rows = Vec::new();

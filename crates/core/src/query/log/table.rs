@@ -129,7 +129,8 @@ pub(super) fn read(
         if text.is_empty() || text == "-" && width > 2 {
             continue;
         }
-        let named = label.map(|at| cells[at].trim().to_owned()).filter(|label| !label.is_empty());
+        let named =
+            label.and_then(|at| cells.get(at)).map(|cell| cell.trim().to_owned()).filter(|label| !label.is_empty());
         let label = named.unwrap_or_else(|| entries.len().to_string());
         entries.push(LogEntry { label, text: text.to_owned(), line });
     }
