@@ -147,6 +147,16 @@ fn collections_are_read_as_they_are_packed() {
         assert_eq!(counted, documents.to_string(), "{input}");
         assert!(notes.contains(told), "{notes}");
     }
+    write(dir.path(), "x", document("A1") + &document("A2") + &document("A1").replace("tides", "moon"));
+    let (said, _) = succeeds(dir.path(), "index build x -o last --duplicates last");
+    assert!(
+        said.contains("repeated                 1 documents")
+            && !dir.path().join("last/.tandem-with-repeated").exists()
+    );
+    let (rows, _) = succeeds(dir.path(), "search last moon --format csv");
+    assert_eq!(found(&rows), ["1 A1"]);
+    let (rows, _) = succeeds(dir.path(), "search last tides --format csv");
+    assert_eq!(found(&rows), ["1 A2"]);
     for (text, expected) in [
         (String::from("[\"a\",\"Title\",\"text\"]\n"), "x:1:1: expected one JSON object a line"),
         (

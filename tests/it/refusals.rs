@@ -241,7 +241,7 @@ fn a_byte_order_mark_and_windows_line_ends_are_no_part_of_a_file() {
     with_mark("stop.txt", "apple\r\n");
     succeeds(dir.path(), "index build c.jsonl -o i --stop-words stop.txt");
     let errors = succeeds(dir.path(), "search i --queries q.tsv --qrels q.qrels");
-    assert!(errors.contains("1 query, 2 documents,") && errors.contains("1 judged query: MAP 1.0000"), "{errors}");
+    assert!(errors.contains("1 query, 2 results,") && errors.contains("1 judged query: MAP 1.0000"), "{errors}");
     refuses(dir.path(), "search i apple", "the query is empty: it holds no word, or only stop words");
 
     succeeds(dir.path(), "profile i --queries q.tsv -o w.csv --repeats 1 --on cpu --mode or");

@@ -15,6 +15,7 @@ use crate::options::names::choice;
 use tandem_core::corpus::{Collection, Skipped, Tokenizer, Words};
 use tandem_core::files::{InputError, free_memory_bytes, read_lines};
 use tandem_core::index::{Index, IndexError};
+use tandem_core::indexing::reorder::keep_last;
 use tandem_core::indexing::{BuildError, BuildOptions, BuildSummary, Indexer, Progress, Stages, build_by};
 
 /// Text, and how it is cut.
@@ -45,6 +46,9 @@ pub(super) struct Arguments {
     text: TextArguments,
     #[command(flatten)]
     out: IndexOut,
+    /// Of several documents with one id, take the last [default: refuse the collection, with both places]
+    #[arg(long, value_name = "last", value_parser = ["last"])]
+    duplicates: Option<String>,
     #[command(flatten)]
     method: MethodArguments,
     /// Memory that the process may take, such as 2GiB: text, lists, documents' lengths and names, what waits to be written. What
@@ -58,17 +62,31 @@ pub(super) struct Arguments {
     cpus: Option<u16>,
 }
 
+/// Folder beside the index for one that holds documents of repeated ids, too.
+const WITH_ALL: &str = ".tandem-with-repeated";
+
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
     let options = arguments.text.checked(arguments.memory, arguments.cpus)?;
     arguments.out.check()?;
     let mut way = arguments.method.checked(options.threads)?;
-    let collection = Collection::open_all(arguments.text.inputs.clone(), options.threads)?;
+    let mut collection = Collection::open_all(arguments.text.inputs.clone(), options.threads)?;
+    // With all documents first, in a folder that a build which was interrupted finds again.
+    let with_all = arguments.duplicates.as_ref().map(|_| arguments.out.out.join(WITH_ALL));
+    if with_all.is_some() {
+        collection.allow_repeated_ids();
+    }
+    let folder = with_all.as_ref().unwrap_or(&arguments.out.out);
     errln!("{}", collection.found());
-    let summary = build_showing(way.indexer(), collection, &arguments.out.out, &options).map_err(|e| match e {
+    let summary = build_showing(way.indexer(), collection, folder, &options).map_err(|e| match e {
         BuildError::Index(IndexError::Collection(what)) => InputError::file(&arguments.text.inputs[0], what).into(),
         e => Failure::from(e),
     })?;
+    let mut repeated = 0;
+    if let Some(folder) = &with_all {
+        repeated = keep_last(&Index::open(folder)?, &arguments.out.out)?;
+        std::fs::remove_dir_all(folder)?;
+    }
     let seconds = started.elapsed().as_secs_f64();
     // Reading it back is the proof that the index is whole.
     let index = Index::read_back(&arguments.out.out)?;
@@ -95,6 +113,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if summary.skipped != Skipped::default() {
         outln!("skipped    {:>15}: {}", summary.skipped.total(), summary.skipped);
     }
+    if repeated > 0 {
+        outln!("repeated   {repeated:>15} documents whose id came again, left out");
+    }
     outln!("tokenizer  {}", index.tokenizer_name());
     outln!("index      {}", arguments.out.out.display());
     let method = way.describe();
@@ -103,6 +124,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         "text_bytes": summary.bytes,
         "runs_on_disk": summary.runs_on_disk,
         "resumed_bytes": summary.resumed_bytes,
+        "repeated": repeated,
         "skipped": summary.skipped.total(),
         "threads": options.threads,
         "time_s": seconds,

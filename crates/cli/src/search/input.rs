@@ -27,7 +27,14 @@ pub(super) struct Input {
 /// What the user names, or the defaults.
 pub(super) fn input(arguments: &Arguments) -> Result<Input, Failure> {
     let Some(index_dir) = arguments.index.clone() else { return default_input(arguments) };
-    let index = Arc::new(Index::open(&index_dir)?);
+    let index = Arc::new(Index::open(&index_dir).map_err(|e| {
+        let hint = if arguments.queries.is_none() && !index_dir.exists() {
+            " (the first word names the index's folder)"
+        } else {
+            ""
+        };
+        Failure::input(format!("{e}{hint}"))
+    })?);
     let queries = match (&arguments.words[..], &arguments.queries) {
         ([], Some(path)) => prepare_log(path, &arguments.form.options(), &index)?,
         (words @ [_, ..], _) => vec![prepare_words(&words.join(" "), &index, arguments.mode)?],

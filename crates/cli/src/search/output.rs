@@ -37,7 +37,7 @@ pub(super) fn write(
             let provenance = Provenance::new()
                 .with_command_and_machine()
                 .with("index", format!("{}, fingerprint {:016x}", index_dir.display(), index.fingerprint()))
-                .with("bm25", format!("k1 {k1}, b {b}, idf {idf}"))
+                .with("bm25", if bm25.is_impacts() { idf.to_string() } else { format!("k1 {k1}, b {b}, idf {idf}") })
                 .with("mode", arguments.mode);
             write_run_csv(out, index, rankings, &provenance)
         }
@@ -92,7 +92,7 @@ pub(super) fn summarise(arguments: &Arguments, answers: &Answers, wall_s: f64) {
     errln!(
         "{}, {}, on {} ({device}{workers}), mode {}",
         counted(rankings.len(), "query", "queries"),
-        counted(documents, "document", "documents"),
+        counted(documents, "result", "results"),
         arguments.on.kind(),
         arguments.mode,
     );
@@ -103,14 +103,18 @@ pub(super) fn summarise(arguments: &Arguments, answers: &Answers, wall_s: f64) {
     let throughput_qps = rankings.len() as f64 / wall_s.max(1e-9);
     // One query tells no rate.
     let rate = if rankings.len() > 1 { format!("; {throughput_qps:.0} queries/s") } else { String::new() };
-    errln!(
-        "time per {submission}: mean {:.3} ms, median {:.3}, p95 {:.3}, p99 {:.3}, max {:.3}{rate}",
-        times.mean_us() / 1e3,
-        quantile_ms(0.5),
-        quantile_ms(0.95),
-        quantile_ms(0.99),
-        quantile_ms(1.0),
-    );
+    if rankings.len() == 1 {
+        errln!("time: {:.3} ms", times.mean_us() / 1e3);
+    } else {
+        errln!(
+            "time per {submission}: mean {:.3} ms, median {:.3}, p95 {:.3}, p99 {:.3}, max {:.3}{rate}",
+            times.mean_us() / 1e3,
+            quantile_ms(0.5),
+            quantile_ms(0.95),
+            quantile_ms(0.99),
+            quantile_ms(1.0),
+        );
+    }
     result(
         "times",
         json!({

@@ -123,6 +123,7 @@ pub struct Collection {
     /// Whether batches of plain files are only found.
     is_deferred: bool,
     found: String,
+    may_repeat: bool,
 }
 
 /// Bytes that may be decompressed ahead of the reader, a thread, unless a collection is told otherwise: a third of a frame of
@@ -159,7 +160,7 @@ impl Collection {
         let most_ahead = Arc::new(AtomicUsize::new(threads * AHEAD_BYTES_PER_THREAD));
         let source = Source::open(first, threads, &most_ahead, false)?;
         let found = found(&source, &paths, &notes);
-        Ok(Self { paths, first: 0, at: 0, source, threads, most_ahead, is_deferred: false, found })
+        Ok(Self { paths, first: 0, at: 0, source, threads, most_ahead, is_deferred: false, found, may_repeat: false })
     }
 
     /// One file's bytes, as they were read from `path`, the collection's file of this number.
@@ -170,7 +171,17 @@ impl Collection {
         let source = Source::of_reader(path, unpacked(path, Cursor::new(bytes))?, false)?;
         let paths = vec![path.to_owned()];
         let (most_ahead, found) = (Arc::default(), String::new());
-        Ok(Self { paths, first: number, at: 0, source, threads: 1, most_ahead, is_deferred: false, found })
+        Ok(Self {
+            paths,
+            first: number,
+            at: 0,
+            source,
+            threads: 1,
+            most_ahead,
+            is_deferred: false,
+            found,
+            may_repeat: false,
+        })
     }
 
     /// From now on, threads decompress so many bytes ahead of the reader at most, and a megabyte or two each.
@@ -196,6 +207,17 @@ impl Collection {
     #[must_use]
     pub fn found(&self) -> &str {
         &self.found
+    }
+
+    /// Lets several documents have one id: whoever indexes them has to tell them apart.
+    pub fn allow_repeated_ids(&mut self) {
+        self.may_repeat = true;
+    }
+
+    /// Whether several documents may have one id.
+    #[must_use]
+    pub fn may_repeat(&self) -> bool {
+        self.may_repeat
     }
 
     /// Its files and folders; of a folder whose files are collections, these.

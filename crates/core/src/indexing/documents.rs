@@ -116,6 +116,19 @@ impl SegmentDocuments {
     }
 }
 
+/// The length of each document of `inverted`, whatever their ids.
+///
+/// # Errors
+/// If the documents can't be read.
+pub(super) fn lengths(inverted: &dyn Inverted) -> Result<Vec<u32>, BuildError> {
+    let mut lengths = Vec::with_capacity(inverted.num_docs() as usize);
+    inverted.for_each_segment(&mut |documents| {
+        lengths.extend_from_slice(&documents.lengths);
+        Ok(())
+    })?;
+    Ok(lengths)
+}
+
 /// The length of each document of `inverted`, whose files are `paths`. Digests of ids take `digests_bytes` at most.
 ///
 /// # Errors

@@ -150,7 +150,7 @@ pub fn build_by(
     if let Some(need) = budget.lacks_for_any() {
         progress(Progress::Exceeding(need));
     }
-    let paths = collection.paths().to_vec();
+    let (paths, may_repeat) = (collection.paths().to_vec(), collection.may_repeat());
     let mut stage = Instant::now();
     let mut lap = || std::mem::replace(&mut stage, Instant::now()).elapsed();
     let built = indexer.invert(collection, dir, options, progress).and_then(|inverted| {
@@ -163,7 +163,11 @@ pub fn build_by(
             progress(Progress::Exceeding(need));
         }
         let digests_bytes = budget.digests_bytes(inverted.num_docs(), inverted.bytes());
-        let doc_lengths = documents::check(&*inverted, &paths, digests_bytes)?;
+        let doc_lengths = if may_repeat {
+            documents::lengths(&*inverted)?
+        } else {
+            documents::check(&*inverted, &paths, digests_bytes)?
+        };
         summary.documents = doc_lengths.len() as u64;
         summary.tokens = doc_lengths.iter().map(|&length| u64::from(length)).sum();
         let source = Box::new(OfInverted(Arc::clone(&inverted)));

@@ -18,7 +18,7 @@ mod forward;
 mod gains;
 mod permutation;
 
-pub use apply::apply;
+pub use apply::{apply, keep_last};
 pub use bisection::{BisectionOptions, bisect};
 pub use cost::log_gap_bits;
 pub use permutation::{Permutation, read_scores};
