@@ -183,8 +183,8 @@ fn what_is_missing_is_said_before_the_work() {
         ),
         (format!("validate --docs 2147483647 {rest}"), "2147483647 documents of 240 tokens hold"),
         (String::from("index reorder i -o r --by length --max-share 0.2"), "--max-share is for --by bisection"),
-        (String::from("index reorder i -o i"), "--out is i, the index itself: its order would be lost"),
-        (String::from("index quantise i -o i"), "--out is i, the index itself"),
+        (String::from("index reorder i -o i"), "it is an input of this command (i/index.tandem)"),
+        (String::from("index quantise i -o i"), "it is an input of this command (i/index.tandem)"),
         (String::from("index quantise q -o r"), "q: holds impacts already, expected an index of frequencies"),
         (String::from("index build folder -o s"), "folder: the collection is empty"),
         (String::from("index build file -o s"), "file: the collection is empty"),
@@ -241,7 +241,7 @@ fn a_byte_order_mark_and_windows_line_ends_are_no_part_of_a_file() {
     with_mark("stop.txt", "apple\r\n");
     succeeds(dir.path(), "index build c.jsonl -o i --stop-words stop.txt");
     let errors = succeeds(dir.path(), "search i --queries q.tsv --qrels q.qrels");
-    assert!(errors.contains("1 query, 2 documents,") && errors.contains("1 judged query: MAP 1.0000"), "{errors}");
+    assert!(errors.contains("1 query, 2 results,") && errors.contains("1 judged query: MAP 1.0000"), "{errors}");
     refuses(dir.path(), "search i apple", "the query is empty: it holds no word, or only stop words");
 
     succeeds(dir.path(), "profile i --queries q.tsv -o w.csv --repeats 1 --on cpu --mode or");

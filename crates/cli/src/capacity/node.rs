@@ -40,7 +40,7 @@ pub(super) fn wanted(arguments: &Arguments) -> Result<Wanted, Failure> {
 /// Opens the index and the processors, measures what is missing, and starts the workers.
 pub(super) fn start(arguments: &Arguments) -> Result<Node, Failure> {
     let (index, log) = arguments.log.open("what to ask of this index")?;
-    let mut queries = defaults::read_queries(&log, &index)?;
+    let mut queries = defaults::read_queries(&log, &arguments.log.form(), &index)?;
     let memory = arguments.gpu_memory.open(&arguments.settings, &index, &queries)?;
     let mut processors = Processors::open(wanted(arguments)?, &index, memory.as_ref(), &Bars::default())?;
     arguments.gpu_memory.needs_gpu(processors.gpu_name().is_some())?;

@@ -18,8 +18,8 @@ use super::defaults::Bars;
 use super::interrupts;
 use super::kept::Kept;
 use super::options::{
-    DeadlineArgument, GpuArguments, GpuMemoryArguments, MachineFileArgument, ObjectiveArguments, SearchArguments,
-    check_k, check_seconds, workers_here,
+    DeadlineArgument, GpuArguments, GpuMemoryArguments, LogForm, MachineFileArgument, ObjectiveArguments,
+    SearchArguments, check_k, check_seconds, workers_here,
 };
 use super::settings::SetArguments;
 use crate::options::names::choice;
@@ -44,9 +44,11 @@ pub(super) struct Arguments {
     /// Folder of the index to validate on, with --queries; left out, a synthetic one, made in the output folder
     #[arg(requires = "queries")]
     index: Option<PathBuf>,
-    /// Query log: one query a line, `id<TAB>query`, or JSON lines
+    /// Query log in any usual form, which its lines tell; plain or compressed
     #[arg(long, value_name = "FILE", requires = "index")]
     queries: Option<PathBuf>,
+    #[command(flatten)]
+    form: LogForm,
     /// Documents of the synthetic index
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1000..))]
     docs: u32,

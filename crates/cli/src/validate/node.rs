@@ -157,7 +157,7 @@ fn open(arguments: &Arguments) -> Result<(Arc<Index>, Vec<Query>, String), Failu
             (index, queries, format!("synthetic, {} documents", arguments.docs))
         }
     };
-    let mut queries = defaults::read_queries(&log, &index)?;
+    let mut queries = defaults::read_queries(&log, &arguments.form.options(), &index)?;
     if arguments.workload.is_none() {
         queries.truncate(arguments.limit as usize);
     }

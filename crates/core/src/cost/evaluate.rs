@@ -40,15 +40,17 @@ pub struct Evaluation {
     pub decile_bias: Vec<f64>,
 }
 
-/// The fold of each sample, drawn by `seed`, as even as groups of equal features allow. `None` if there are fewer
-/// groups than folds.
-pub(crate) fn assign_folds(samples: &[Inputs], folds: usize, seed: u64) -> Option<Vec<usize>> {
+/// The fold of each sample, drawn by `seed`, as even as groups of equal features allow.
+///
+/// # Errors
+/// The number of groups, if there are fewer groups than folds.
+pub(crate) fn assign_folds(samples: &[Inputs], folds: usize, seed: u64) -> Result<Vec<usize>, usize> {
     let mut groups: BTreeMap<[u64; Features::COUNT], Vec<usize>> = BTreeMap::new();
     for (i, sample) in samples.iter().enumerate() {
         groups.entry(std::array::from_fn(|feature| sample.0[feature].to_bits())).or_default().push(i);
     }
     if groups.len() < folds {
-        return None;
+        return Err(groups.len());
     }
     let mut groups: Vec<Vec<usize>> = groups.into_values().collect();
     groups.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(seed));
@@ -58,7 +60,7 @@ pub(crate) fn assign_folds(samples: &[Inputs], folds: usize, seed: u64) -> Optio
             fold_of[sample] = i % folds;
         }
     }
-    Some(fold_of)
+    Ok(fold_of)
 }
 
 /// Compares estimates, each made without its own fold, with the truth. All are positive microseconds, and there is at
@@ -157,8 +159,8 @@ mod tests {
         for fold in 0..10 {
             assert_eq!(fold_of.iter().filter(|&&f| f == fold).count(), 10);
         }
-        assert_eq!(assign_folds(&samples, 10, 1), Some(fold_of));
-        assert_eq!(assign_folds(&samples, 51, 1), None);
+        assert_eq!(assign_folds(&samples, 10, 1), Ok(fold_of));
+        assert_eq!(assign_folds(&samples, 51, 1), Err(50));
     }
 
     #[test]

@@ -50,7 +50,8 @@ pub fn compare(
 pub fn importance(workload: &Workload, options: &TrainOptions) -> Result<Vec<(Of, &'static str, f64)>, TrainError> {
     let groups = groups(workload, options)?;
     let of_group = |group: &Group| {
-        let fold_of = assign_folds(&group.inputs, options.folds, options.seed).ok_or_else(|| group.too_few(options))?;
+        let fold_of = assign_folds(&group.inputs, options.folds, options.seed)
+            .map_err(|distinct| group.too_few(distinct, options))?;
         // One fold is enough to rank features.
         let (held_back, others): (Vec<usize>, Vec<usize>) = (0..group.samples.len()).partition(|&i| fold_of[i] == 0);
         let model = group.fit(&group.samples.at(&others), options)?;
@@ -84,7 +85,8 @@ pub fn learning_curve(workload: &Workload, options: &TrainOptions) -> Result<Vec
     let groups = groups(workload, options)?;
     let parts: Vec<(&Group, usize)> = groups.iter().flat_map(|group| [8, 4, 2, 1].map(|part| (group, part))).collect();
     let of_part = |(group, part): (&Group, usize)| {
-        let fold_of = assign_folds(&group.inputs, options.folds, options.seed).ok_or_else(|| group.too_few(options))?;
+        let fold_of = assign_folds(&group.inputs, options.folds, options.seed)
+            .map_err(|distinct| group.too_few(distinct, options))?;
         // The same fold is held back from each part.
         let (held_back, others): (Vec<usize>, Vec<usize>) = (0..group.samples.len()).partition(|&i| fold_of[i] == 0);
         let kept: Vec<usize> = others.iter().copied().step_by(part).collect();

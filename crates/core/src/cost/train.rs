@@ -62,14 +62,16 @@ pub enum TrainError {
         mode: Mode,
     },
     /// There are too few different queries for the folds.
-    #[error("{kind}, {mode}: {samples} measured queries (equal ones count once), too few for {folds} folds")]
+    #[error("{kind}, {mode}: {distinct} distinct of {samples} measured queries, too few for {folds} folds")]
     TooFew {
         /// The processor.
         kind: Class,
         /// The mode.
         mode: Mode,
-        /// Number of different queries.
+        /// Number of queries.
         samples: usize,
+        /// Number of different queries.
+        distinct: usize,
         /// Number of folds.
         folds: usize,
     },
@@ -217,8 +219,9 @@ impl Group {
         Of { kind: self.kind, mode: self.mode }
     }
 
-    pub(crate) fn too_few(&self, options: &TrainOptions) -> TrainError {
-        TrainError::TooFew { kind: self.kind, mode: self.mode, samples: self.samples.len(), folds: options.folds }
+    pub(crate) fn too_few(&self, distinct: usize, options: &TrainOptions) -> TrainError {
+        let samples = self.samples.len();
+        TrainError::TooFew { kind: self.kind, mode: self.mode, samples, distinct, folds: options.folds }
     }
 
     pub(crate) fn fit(&self, samples: &Samples, options: &TrainOptions) -> Result<Fitted, TrainError> {
@@ -230,7 +233,8 @@ impl Group {
     /// Predicts every sample by the model that has not seen its fold.
     pub(crate) fn cross_validate(&self, options: &TrainOptions) -> Result<Estimates, TrainError> {
         let folds = options.folds;
-        let fold_of = assign_folds(&self.inputs, folds, options.seed).ok_or_else(|| self.too_few(options))?;
+        let fold_of =
+            assign_folds(&self.inputs, folds, options.seed).map_err(|distinct| self.too_few(distinct, options))?;
         let fitted = |fold: usize| {
             let others: Vec<usize> = (0..self.samples.len()).filter(|&i| fold_of[i] != fold).collect();
             self.fit(&self.samples.at(&others), options)

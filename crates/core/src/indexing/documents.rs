@@ -33,6 +33,7 @@ const HEADER_WORDS: usize = 5;
 const NO_LINES: u32 = 0;
 const FIRST_LINE: u32 = 1;
 const OFFSET: u32 = 2;
+const BYTE: u32 = 3;
 
 impl SegmentDocuments {
     /// No documents yet, of file number `file` of the collection, whose lines are counted from a base.
@@ -77,6 +78,7 @@ impl SegmentDocuments {
             None => (NO_LINES, 0),
             Some(LineBase::First(line)) => (FIRST_LINE, line),
             Some(LineBase::Offset(offset)) => (OFFSET, offset),
+            Some(LineBase::Byte(byte)) => (BYTE, byte),
         };
         let header = [self.lengths.len() as u32, kind, self.file, base as u32, (base >> 32) as u32];
         let mut bytes = Vec::with_capacity(4 * HEADER_WORDS + 12 * self.lengths.len() + self.ids.len());
@@ -100,6 +102,7 @@ impl SegmentDocuments {
             NO_LINES => None,
             FIRST_LINE => Some(LineBase::First(base)),
             OFFSET => Some(LineBase::Offset(base)),
+            BYTE => Some(LineBase::Byte(base)),
             _ => return None,
         };
         let num_lines = if base.is_none() { 0 } else { num_docs };
@@ -110,6 +113,16 @@ impl SegmentDocuments {
         let is_whole = id_ends.is_sorted() && id_ends.last().map_or(0, |&end| end as usize) == ids.len();
         is_whole.then_some(Self { file, lengths, lines, id_ends, ids, base })
     }
+}
+
+/// The length of each document of `inverted`, whatever their ids.
+pub(crate) fn lengths(inverted: &dyn Inverted) -> Result<Vec<u32>, BuildError> {
+    let mut lengths = Vec::with_capacity(inverted.num_docs() as usize);
+    inverted.for_each_segment(&mut |documents| {
+        lengths.extend_from_slice(&documents.lengths);
+        Ok(())
+    })?;
+    Ok(lengths)
 }
 
 /// The length of each document of `inverted`, whose files are `paths`. Digests of ids take at most `digests_bytes`.
@@ -225,11 +238,14 @@ fn repeated_id(paths: &[PathBuf], id: &str, first: DocumentPlace, second: Docume
     let elsewhere = if first.0 == second.0 { String::new() } else { format!(" of {}", path(first.0).display()) };
     // Lines are counted only now if the base is an offset.
     let line = |(file, line): DocumentPlace| line.and_then(|(base, line)| base.number(path(file), line));
+    let is_byte = |place: DocumentPlace| matches!(place.1, Some((LineBase::Byte(_), _)));
+    let unit = if is_byte(first) { "byte" } else { "line" };
     let message = match line(first) {
-        Some(first) => format!("id {id:?} is already that of line {first}{elsewhere}, expected one document an id"),
+        Some(first) => format!("id {id:?} is already that of {unit} {first}{elsewhere}, expected one document an id"),
         None => format!("two documents have the id {id:?}"),
     };
     match line(second) {
+        Some(byte) if is_byte(second) => InputError::byte(path(second.0), byte, message),
         Some(line) => InputError::line(path(second.0), line, message),
         None => InputError::file(path(second.0), message),
     }
@@ -262,7 +278,7 @@ mod tests {
 
     #[test]
     fn documents_come_back_and_damaged_bytes_do_not() {
-        for base in [Some(LineBase::First(7)), Some(LineBase::Offset(1 << 40)), None] {
+        for base in [Some(LineBase::First(7)), Some(LineBase::Offset(1 << 40)), Some(LineBase::Byte(1 << 40)), None] {
             let lines = base.map(LineBase::first);
             let mut documents = SegmentDocuments::new(3, base);
             for (place, id) in ["a", "", "long-id"].into_iter().enumerate() {

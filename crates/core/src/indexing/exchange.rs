@@ -22,7 +22,7 @@ use super::error::BuildError;
 use crate::base::ids::{DocId, TermId};
 use crate::corpus::ciff::{CiffHeader, CiffWriter};
 use crate::corpus::pisa::PisaWriter;
-use crate::corpus::{DocumentTable, ListSource, TermList};
+use crate::corpus::{DocumentTable, ListSource, TermList, Tokenizer};
 use crate::files::write_atomically;
 use crate::index::{Bm25, EncodedLists, Index, IndexError, IndexWriter, ListEncoder};
 
@@ -39,7 +39,8 @@ pub struct ImportOptions {
 }
 
 /// Writes an index of all lists and documents of `source` into folder `dir`, on all of rayon's threads. `progress`
-/// receives the number of lists read.
+/// receives the number of lists read. Returns the number of terms that no query can contain, because the tokenizer does
+/// not produce them.
 ///
 /// # Errors
 /// If the source can't be read, has no list or no document, or the index can't be written. A previous index stays then.
@@ -48,7 +49,12 @@ pub fn import(
     dir: &Path,
     options: &ImportOptions,
     progress: &dyn Fn(u64),
-) -> Result<(), BuildError> {
+) -> Result<u64, BuildError> {
+    // A stem need not be its own stem, so that only the cut into words counts.
+    let words = options.tokenizer.split('+').next().unwrap_or_default();
+    let tokenizer = Tokenizer::from_name(words).ok();
+    let is_reachable = |term: &str| tokenizer.as_ref().is_none_or(|tokenizer| tokenizer.terms(term) == [term]);
+    let mut unreachable = 0;
     let DocumentTable { lengths, external_ids } = source.take_documents();
     let mut writer = IndexWriter::create(dir, lengths, external_ids, options.bm25, &options.tokenizer)?;
     let norms = writer.norms();
@@ -59,6 +65,7 @@ pub fn import(
         let is_list = source.next_list(&mut list)?;
         if is_list {
             num_read += 1;
+            unreachable += u64::from(!is_reachable(&list.term));
             num_waiting += list.docs.len();
             waiting.push(list);
         }
@@ -74,7 +81,8 @@ pub fn import(
             break;
         }
     }
-    Ok(writer.finish()?)
+    writer.finish()?;
+    Ok(unreachable)
 }
 
 /// Packs lists on all threads and returns the results in order.

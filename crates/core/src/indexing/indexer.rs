@@ -18,7 +18,7 @@ use super::error::BuildError;
 use super::invert::HashIndexer;
 use super::journal;
 use super::progress::Progress;
-use crate::corpus::{Collection, Tokenizer};
+use crate::corpus::{Collection, Skipped, Tokenizer};
 use crate::index::{Bm25, IndexFolder, IndexWriter};
 
 /// Options of building an index from text.
@@ -50,8 +50,8 @@ pub struct BuildSummary {
     pub tokens: u64,
     /// Bytes of the collection, decompressed.
     pub bytes: u64,
-    /// Binary files that were skipped.
-    pub skipped_files: usize,
+    /// Files and records that were skipped.
+    pub skipped: Skipped,
     /// Runs that were written to disk.
     pub runs_on_disk: usize,
     /// Bytes that an interrupted build had already done.
@@ -147,7 +147,7 @@ pub fn build_by(
     if let Some(need) = budget.lacks_for_any() {
         progress(Progress::Exceeding(need));
     }
-    let paths = collection.paths().to_vec();
+    let (paths, may_repeat) = (collection.paths().to_vec(), collection.may_repeat());
     let mut stage = Instant::now();
     let mut lap = || std::mem::replace(&mut stage, Instant::now()).elapsed();
     let built = indexer.invert(collection, dir, options, progress).and_then(|inverted| {
@@ -160,7 +160,11 @@ pub fn build_by(
             progress(Progress::Exceeding(need));
         }
         let digests_bytes = budget.digests_bytes(inverted.num_docs(), inverted.bytes());
-        let doc_lengths = documents::check(&*inverted, &paths, digests_bytes)?;
+        let doc_lengths = if may_repeat {
+            documents::lengths(&*inverted)?
+        } else {
+            documents::check(&*inverted, &paths, digests_bytes)?
+        };
         summary.documents = doc_lengths.len() as u64;
         summary.tokens = doc_lengths.iter().map(|&length| u64::from(length)).sum();
         let source = Box::new(OfInverted(Arc::clone(&inverted)));

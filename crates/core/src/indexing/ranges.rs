@@ -116,7 +116,7 @@ pub(crate) fn write_in_order(
 const REWRITTEN_POSTINGS: u64 = 1 << 18;
 
 /// Appends the lists of `index` to `writer`, each as `change` makes it: `change` appends the term's documents and
-/// frequencies to two empty columns. It runs on as many threads as rayon has. `progress` receives the number of terms
+/// frequencies to two empty columns. A list without documents is left out. It runs on as many threads as rayon has. `progress` receives the number of terms
 /// written.
 pub(crate) fn rewrite(
     index: &Index,
@@ -141,6 +141,9 @@ pub(crate) fn rewrite(
             docs.clear();
             freqs.clear();
             change(term, &mut docs, &mut freqs);
+            if docs.is_empty() {
+                continue;
+            }
             encoder.add_columns(&index.term_text(term), &docs, &freqs)?;
         }
         Ok(encoder.take())

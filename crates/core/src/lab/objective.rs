@@ -80,7 +80,7 @@ impl Objective {
         if (Self::LEAST_SHARE..=0.5).contains(&share) {
             Ok(Self::MissShare(share))
         } else {
-            Err(format!("share {share}, expected {} to 0.5 (of no miss at all: no-miss)", Self::LEAST_SHARE))
+            Err(format!("share {share}, expected {} to 0.5 (no miss at all is --objective no-miss)", Self::LEAST_SHARE))
         }
     }
 

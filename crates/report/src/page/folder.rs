@@ -1,6 +1,6 @@
 //! The contents of a folder of results. Columns identify files, not names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -108,7 +108,6 @@ enum Refused {
     Unsuited(String),
 }
 
-const DEPTH: usize = 3;
 /// Size above which files are only named.
 const MOST_BYTES: u64 = 48 << 20;
 /// Rows above which tables are only named.
@@ -117,27 +116,31 @@ const MOST_ROWS: usize = 5_000;
 const MOST_LOGS: usize = 8;
 
 impl Folder {
-    /// Reads a folder and its subfolders into one [`Folder`] for each that contains files. Logs of runs belong to the
-    /// folder above. Foreign, damaged and large files are listed with the reason.
+    /// Reads folders and their subfolders into one [`Folder`] for each that contains files. Logs of runs belong to the folder
+    /// above. A file with several names is read once. Foreign, damaged and large files are listed with the reason.
     ///
     /// # Errors
-    /// If `path` is no folder, or contains no file.
-    pub fn read(path: &Path) -> Result<Vec<Self>, InputError> {
-        if !path.is_dir() {
-            let hint = if path.exists() { "is a file, expected a folder of results" } else { "does not exist" };
-            return Err(InputError::file(path, hint));
+    /// If one of `paths` is no folder, or contains no file.
+    pub fn read(paths: &[PathBuf]) -> Result<Vec<Self>, InputError> {
+        let (mut seen, mut read) = (BTreeSet::new(), Vec::new());
+        for path in paths {
+            if !path.is_dir() {
+                let hint = if path.exists() { "is a file, expected a folder of results" } else { "does not exist" };
+                return Err(InputError::file(path, hint));
+            }
+            let mut files = Vec::new();
+            let is_new = gather(path, &mut seen, &mut files);
+            files.sort();
+            if files.is_empty() && is_new {
+                return Err(InputError::file(path, "contains no results (`tandem simulate -o DIR` makes some)"));
+            }
+            let mut by_folder: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
+            for file in files {
+                by_folder.entry(folder_of(&file).to_owned()).or_default().push(file);
+            }
+            read.extend(by_folder.into_iter().map(|(folder, files)| Self::with_files(&folder, &files)));
         }
-        let mut files = Vec::new();
-        gather(path, DEPTH, &mut files);
-        files.sort();
-        if files.is_empty() {
-            return Err(InputError::file(path, "contains no results (`tandem simulate -o DIR` makes some)"));
-        }
-        let mut by_folder: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
-        for file in files {
-            by_folder.entry(folder_of(&file).to_owned()).or_default().push(file);
-        }
-        Ok(by_folder.into_iter().map(|(folder, files)| Self::with_files(&folder, &files)).collect())
+        Ok(read)
     }
 
     /// The folder of these files in `path` or below.
@@ -259,20 +262,28 @@ fn folder_of(file: &Path) -> &Path {
     if is_of_logs { own.parent().unwrap_or(own) } else { own }
 }
 
-/// Collects all files below a folder, except indexes, hidden files and pages.
-fn gather(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for path in entries.filter_map(|entry| entry.ok().map(|entry| entry.path())) {
+/// Collects all files below a folder, except indexes, hidden files, pages and files `seen` before. Returns false if the folder
+/// was seen before.
+fn gather(folder: &Path, seen: &mut BTreeSet<PathBuf>, files: &mut Vec<PathBuf>) -> bool {
+    if !folder.canonicalize().is_ok_and(|folder| seen.insert(folder)) {
+        return false;
+    }
+    let Ok(entries) = fs::read_dir(folder) else { return true };
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
+    // Links last: a target below the folder is shown under its own name.
+    paths.sort_by_key(|path| path.is_symlink());
+    for path in paths {
         let is_hidden = path.file_name().is_none_or(|name| name.to_string_lossy().starts_with('.'));
         if is_hidden || path.extension().is_some_and(|extension| extension == "html") {
             continue;
         }
-        if path.is_file() {
+        if path.is_dir() && !path.join(FILE_NAME).exists() {
+            gather(&path, seen, files);
+        } else if path.is_file() && path.canonicalize().is_ok_and(|path| seen.insert(path)) {
             files.push(path);
-        } else if depth > 0 && path.is_dir() && !path.join(FILE_NAME).exists() {
-            gather(&path, depth - 1, files);
         }
     }
+    true
 }
 
 #[cfg(test)]
@@ -295,7 +306,7 @@ mod tests {
         write("note.txt", "hello");
         write(".hidden.csv", "one\n1\n");
         write(&format!("index/{FILE_NAME}"), "not looked at");
-        let folders = Folder::read(dir.path()).unwrap();
+        let folders = Folder::read(&[dir.path().to_owned()]).unwrap();
         let names: Vec<_> =
             folders.iter().map(|folder| Path::new(&folder.name).strip_prefix(dir.path()).unwrap()).collect();
         assert_eq!(names, [Path::new(""), Path::new("other")]);
@@ -312,7 +323,7 @@ mod tests {
     #[test]
     fn a_folder_that_is_not_there_or_empty_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(Folder::read(dir.path()).unwrap_err().to_string().contains("contains no results"));
-        assert!(Folder::read(&dir.path().join("x")).unwrap_err().to_string().contains("does not exist"));
+        assert!(Folder::read(&[dir.path().to_owned()]).unwrap_err().to_string().contains("contains no results"));
+        assert!(Folder::read(&[dir.path().join("x")]).unwrap_err().to_string().contains("does not exist"));
     }
 }

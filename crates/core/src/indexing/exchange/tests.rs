@@ -88,7 +88,7 @@ proptest! {
         for (&doc, &freq) in lists.values().flatten() {
             lengths[doc as usize] += freq;
         }
-        let ids = (0..num_docs).map(|doc| format!("doc-{}", doc * 7 % 11)).collect();
+        let ids = (0..num_docs).map(|doc| format!("doc-{}", doc * 7 % 709)).collect();
         let mut builder = IndexBuilder::new(lengths, ids, Bm25::default());
         for (term, list) in &lists {
             let list: Vec<(u32, u32)> = list.iter().map(|(&doc, &freq)| (doc, freq)).collect();

@@ -49,7 +49,7 @@ impl Accumulator {
             }
             Some(term_of[number as usize]).filter(|&term| term != STOP)
         };
-        let skipped_files = batch.for_each(|document| {
+        let skipped = batch.for_each(|document| {
             let doc = *num_docs;
             let mut length = 0;
             for text in [&document.title, &document.text] {
@@ -67,7 +67,7 @@ impl Accumulator {
             number,
             digest: batch.digest(),
             text_bytes: batch.bytes(),
-            skipped_files: skipped_files as u64,
+            skipped,
             first_doc,
             num_docs: self.num_docs - first_doc,
             documents: documents.encode(),

@@ -14,21 +14,23 @@
 //! | 0 | 8 | where the contents begin |
 //! | 8 | 8 | their length in bytes |
 //! | 16 | 8 | their XXH3-64 |
-//! | 24 | 8 | magic, `TandemR2` |
+//! | 24 | 8 | magic, `TandemR3` |
 
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::corpus::Skipped;
 use crate::files::read_exact_at;
 use crate::indexing::documents::SegmentDocuments;
 use crate::indexing::error::BuildError;
 use crate::indexing::postings::put;
 
-const MAGIC: [u8; 8] = *b"TandemR2";
+const MAGIC: [u8; 8] = *b"TandemR3";
 const FOOTER_BYTES: usize = 32;
 /// A block is written once it has this many bytes.
 pub(crate) const BLOCK_BYTES: usize = 32 << 10;
@@ -45,7 +47,7 @@ pub(crate) struct Segment {
     pub(crate) digest: u64,
     /// Bytes of the collection in the batch.
     pub(crate) text_bytes: u64,
-    pub(crate) skipped_files: u64,
+    pub(crate) skipped: Skipped,
     /// The first document's number in the run.
     pub(crate) first_doc: u32,
     pub(crate) num_docs: u32,
@@ -77,7 +79,51 @@ pub(crate) struct Run {
 #[derive(Debug)]
 enum Data {
     Memory(Vec<u8>),
-    File(File, PathBuf),
+    File(RunFile),
+}
+
+/// A run's file, open as long as few runs are: a build of many must not need a file handle for each.
+#[derive(Debug)]
+struct RunFile {
+    path: PathBuf,
+    open: Option<File>,
+}
+
+/// Runs whose files are open.
+static OPEN_RUNS: AtomicUsize = AtomicUsize::new(0);
+
+/// A quarter of the files that the process may open; those of further runs are opened for each read.
+fn most_open() -> usize {
+    #[cfg(unix)]
+    let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    #[cfg(not(unix))]
+    let most = Some(512);
+    most.map_or(usize::MAX, |most| (most / 4) as usize)
+}
+
+impl RunFile {
+    fn new(file: File, path: &Path) -> Self {
+        let is_kept = OPEN_RUNS.fetch_add(1, Ordering::Relaxed) < most_open();
+        if !is_kept {
+            OPEN_RUNS.fetch_sub(1, Ordering::Relaxed);
+        }
+        Self { path: path.to_owned(), open: is_kept.then_some(file) }
+    }
+
+    fn read(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        match &self.open {
+            Some(file) => read_exact_at(file, buffer, offset),
+            None => read_exact_at(&File::open(&self.path)?, buffer, offset),
+        }
+    }
+}
+
+impl Drop for RunFile {
+    fn drop(&mut self) {
+        if self.open.is_some() {
+            OPEN_RUNS.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -118,7 +164,7 @@ impl Run {
         out.write_all(&MAGIC)?;
         let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_all()?;
-        Ok(Self { data: Data::File(file, path.to_owned()), contents })
+        Ok(Self { data: Data::File(RunFile::new(file, path)), contents })
     }
 
     /// Opens a file that [`on_disk`](Self::on_disk) wrote, or returns `None` if it is damaged.
@@ -139,7 +185,7 @@ impl Run {
             return None;
         }
         let contents = Contents::decode(&bytes)?;
-        Some(Self { data: Data::File(file, path.to_owned()), contents })
+        Some(Self { data: Data::File(RunFile::new(file, path)), contents })
     }
 
     /// The segments, in order of the collection.
@@ -205,7 +251,7 @@ impl Run {
     pub(crate) fn damaged(&self, what: &str) -> BuildError {
         let path = match &self.data {
             Data::Memory(_) => PathBuf::from("memory"),
-            Data::File(_, path) => path.clone(),
+            Data::File(file) => file.path.clone(),
         };
         let folder = path.parent().map(Path::display);
         let way_out = folder.map_or_else(String::new, |folder| format!(" (delete {folder} to begin anew)"));
@@ -227,12 +273,12 @@ impl Run {
 
     /// Reads and checks a piece, into `buffer` unless it is in memory.
     fn read<'a>(&'a self, place: PiecePlace, buffer: &'a mut Vec<u8>) -> Result<&'a [u8], BuildError> {
-        let Data::File(file, path) = &self.data else {
+        let Data::File(file) = &self.data else {
             return Ok(self.in_place(place));
         };
         buffer.resize(place.len as usize, 0);
-        read_exact_at(file, buffer, place.offset)
-            .map_err(|e| BuildError::Run { path: path.clone(), message: format!("cannot read: {e}") })?;
+        file.read(buffer, place.offset)
+            .map_err(|e| BuildError::Run { path: file.path.clone(), message: format!("cannot read: {e}") })?;
         if xxh3_64(buffer) != place.checksum {
             return Err(self.damaged("a checksum does not match"));
         }
@@ -308,8 +354,9 @@ impl Contents {
     fn encode(&self) -> Vec<u8> {
         let mut numbers = vec![self.segments.len() as u64, self.blocks.len() as u64];
         for (segment, PiecePlace { offset, len, checksum }) in self.segments.iter().zip(&self.documents) {
-            let Segment { number, digest, text_bytes, skipped_files, first_doc, num_docs, .. } = segment;
-            numbers.extend([number, digest, text_bytes, skipped_files, offset, len, checksum]);
+            let Segment { number, digest, text_bytes, skipped, first_doc, num_docs, .. } = segment;
+            numbers.extend([number, digest, text_bytes, offset, len, checksum]);
+            numbers.extend(skipped.counts());
             numbers.extend([u64::from(*first_doc), u64::from(*num_docs)]);
         }
         for (PiecePlace { offset, len, checksum }, end) in self.blocks.iter().zip(&self.first_term_ends) {
@@ -330,13 +377,17 @@ impl Contents {
         let (num_segments, num_blocks) = (next()?, next()?);
         let mut contents = Self::default();
         for _ in 0..num_segments {
-            let [number, digest, text_bytes, skipped_files] = [next()?, next()?, next()?, next()?];
+            let [number, digest, text_bytes] = [next()?, next()?, next()?];
             let place = PiecePlace { offset: next()?, len: next()?, checksum: next()? };
+            let mut counts = [0; Skipped::REASONS];
+            for count in &mut counts {
+                *count = next()?;
+            }
+            let skipped = Skipped::of_counts(counts);
             let (first_doc, num_docs) = (u32::try_from(next()?).ok()?, u32::try_from(next()?).ok()?);
             contents.documents.push(place);
             let documents = Vec::new();
-            let segment = Segment { number, digest, text_bytes, skipped_files, first_doc, num_docs, documents };
-            contents.segments.push(segment);
+            contents.segments.push(Segment { number, digest, text_bytes, skipped, first_doc, num_docs, documents });
         }
         for _ in 0..num_blocks {
             contents.blocks.push(PiecePlace { offset: next()?, len: next()?, checksum: next()? });

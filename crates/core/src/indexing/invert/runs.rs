@@ -53,7 +53,7 @@ impl Runs {
             next = next.saturating_add(segment.num_docs);
             num_docs += u64::from(segment.num_docs);
             summary.bytes += segment.text_bytes;
-            summary.skipped_files += segment.skipped_files as usize;
+            summary.skipped += segment.skipped;
         }
         Ok(Self { runs, places, order, num_docs, summary })
     }

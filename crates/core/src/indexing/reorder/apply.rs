@@ -1,5 +1,7 @@
 //! Writing an index in another order of documents, and measuring an order.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::path::Path;
 
 use rayon::prelude::*;
@@ -22,13 +24,44 @@ pub fn apply(index: &Index, permutation: &Permutation, dir: &Path, progress: &dy
         let message = format!("a permutation of {} documents for an index of {}", old_of_new.len(), index.num_docs());
         return Err(IndexError::Collection(message).into());
     }
+    write(index, &old_of_new, permutation.new_of_old(), dir, progress)
+}
+
+/// The number of a document that is left out.
+const LEFT_OUT: u32 = u32::MAX;
+
+/// Writes `index` into another folder `dir` with the last document of each name only. Returns the number of documents
+/// that are left out.
+///
+/// # Errors
+/// If the file system fails. A previous index stays then.
+pub fn keep_last(index: &Index, dir: &Path) -> Result<u32, BuildError> {
+    let mut last: HashMap<Cow<'_, str>, u32> = HashMap::with_capacity(index.num_docs() as usize);
+    for doc in 0..index.num_docs() {
+        last.insert(index.external_id(DocId(doc)), doc);
+    }
+    let mut old_of_new: Vec<u32> = last.into_values().collect();
+    old_of_new.sort_unstable();
+    let mut new_of_old = vec![LEFT_OUT; index.num_docs() as usize];
+    (0..).zip(&old_of_new).for_each(|(new, &old)| new_of_old[old as usize] = new);
+    write(index, &old_of_new, &new_of_old, dir, &|_| {})?;
+    Ok(index.num_docs() - old_of_new.len() as u32)
+}
+
+/// Writes `index` with the documents `old_of_new`, in this order.
+fn write(
+    index: &Index,
+    old_of_new: &[u32],
+    new_of_old: &[u32],
+    dir: &Path,
+    progress: &dyn Fn(u64),
+) -> Result<(), BuildError> {
     let doc_lengths = old_of_new.iter().map(|&old| index.doc_lengths()[old as usize]).collect();
     let external_ids = old_of_new.iter().map(|&old| index.external_id(DocId(old)).into_owned()).collect();
     let mut writer = IndexWriter::create(dir, doc_lengths, external_ids, index.built_with(), index.tokenizer_name())?;
-    let new_of_old = permutation.new_of_old();
     rewrite(index, &mut writer, progress, &|term, docs, freqs| {
         let renumbered = index.list(term).postings().map(|(doc, freq)| (new_of_old[doc as usize], freq));
-        let mut postings: Vec<(u32, u32)> = renumbered.collect();
+        let mut postings: Vec<(u32, u32)> = renumbered.filter(|posting| posting.0 != LEFT_OUT).collect();
         postings.sort_unstable();
         docs.extend(postings.iter().map(|posting| posting.0));
         freqs.extend(postings.iter().map(|posting| posting.1));

@@ -17,7 +17,7 @@ mod forward;
 mod gains;
 mod permutation;
 
-pub use apply::{apply, log_gap_bits};
+pub use apply::{apply, keep_last, log_gap_bits};
 pub use bisection::{BisectionOptions, bisect};
 pub use permutation::{Permutation, read_scores};
 

@@ -1,5 +1,6 @@
 //! Access to a GPU, and the reason if none can be used.
 
+use std::ffi::CStr;
 use std::sync::Arc;
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
@@ -11,6 +12,23 @@ use crate::base::ids::DeviceId;
 
 /// The oldest driver that reads the kernels, in CUDA's encoding of versions: 12.4.
 const MIN_DRIVER_VERSION: i32 = 12_040;
+/// Functions of the driver's library: those that find a GPU, and the newest of the others. A library without them is broken.
+const FUNCTIONS: [&CStr; 14] = [
+    c"cuInit",
+    c"cuDriverGetVersion",
+    c"cuGetErrorName",
+    c"cuGetErrorString",
+    c"cuDeviceGet",
+    c"cuDeviceGetCount",
+    c"cuDeviceGetName",
+    c"cuDeviceGetAttribute",
+    c"cuDeviceTotalMem_v2",
+    c"cuDevicePrimaryCtxRetain",
+    c"cuCtxSetCurrent",
+    c"cuCtxSetLimit",
+    c"cuModuleLoadData",
+    c"cuLaunchKernel",
+];
 /// The L2 cache's fetch size from memory, as a hint. Neighbours of read data are often read next.
 const L2_FETCH_BYTES: usize = 128;
 /// The oldest compute capability of the compiled kernels: Turing.
@@ -118,6 +136,14 @@ fn count_devices() -> Result<i32, GpuError> {
     // SAFETY: loading NVIDIA's driver library runs its initialisers only.
     if !unsafe { sys::is_culib_present() } {
         return Err(GpuError::NoGpu("no NVIDIA driver on this machine (libcuda.so.1 not found)".to_owned()));
+    }
+    let lacks = |name: &&&CStr| {
+        // SAFETY: the address is not used.
+        unsafe { sys::culib().get::<*const ()>(name.to_bytes_with_nul()) }.is_err()
+    };
+    if let Some(name) = FUNCTIONS.iter().find(lacks) {
+        let name = name.to_string_lossy();
+        return Err(GpuError::NoGpu(format!("the NVIDIA driver's library is broken: it has no function {name}")));
     }
     let mut version = 0;
     // SAFETY: the call writes one integer that outlives it, exists in every driver and needs no context.

@@ -81,7 +81,7 @@ impl GpuAccumulator {
         let mut piece = Piece { memory: self.backend.piece().map_err(Refusal::Gpu)?, len: 0, is_too_small: false };
         let mut documents = SegmentDocuments::new(batch.file(), batch.line_base());
         self.doc_ends.clear();
-        let skipped_files = batch.for_each(|document| {
+        let skipped = batch.for_each(|document| {
             if piece.is_too_small {
                 return;
             }
@@ -92,7 +92,7 @@ impl GpuAccumulator {
             self.doc_ends.push(piece.len as u32);
             documents.push(&document.id, document.line, 0);
         });
-        let skipped_files = skipped_files.map_err(Refusal::Input)?;
+        let skipped = skipped.map_err(Refusal::Input)?;
         let num_docs = self.doc_ends.len();
         if piece.is_too_small || num_docs > room.piece_docs {
             return Err(Refusal::TooLarge);
@@ -106,7 +106,7 @@ impl GpuAccumulator {
             number,
             digest: batch.digest(),
             text_bytes: batch.bytes(),
-            skipped_files: skipped_files as u64,
+            skipped,
             first_doc: self.num_docs,
             num_docs: num_docs as u32,
             documents: Vec::new(),
