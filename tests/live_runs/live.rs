@@ -119,7 +119,7 @@ fn jobs_are_released_whatever_the_backlog() {
         Ok(one_hit(1.0))
     });
     let jobs = jobs_at_once(50);
-    let run = LiveRun { policy: counting_fifo(&arrived), jobs: &jobs, abandon_after: None };
+    let run = LiveRun::new(counting_fifo(&arrived), &jobs);
     let outcome = live::run(&mut lane_pool, run).unwrap();
     assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
     assert_eq!(outcome.log.rows.len(), 50);
@@ -131,7 +131,7 @@ fn one_lane_pool_serves_many_runs() {
     let mut lane_pool = lane_pool(|_| Ok(one_hit(1.0)));
     for count in [0, 1, 30] {
         let jobs = jobs_at_once(count);
-        let outcome = live::run(&mut lane_pool, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+        let outcome = live::run(&mut lane_pool, LiveRun::new(fifo(), &jobs)).unwrap();
         assert_eq!(outcome.log.rows.len(), count as usize);
     }
 }
@@ -140,14 +140,14 @@ fn one_lane_pool_serves_many_runs() {
 fn an_executor_that_fails_ends_the_run_and_keeps_what_was_measured() {
     let mut lane_pool = lane_pool(|query| if query == 3 { Err(ExecError::BadK(0)) } else { Ok(one_hit(1.0)) });
     let jobs = jobs_at_once(8);
-    let outcome = live::run(&mut lane_pool, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+    let outcome = live::run(&mut lane_pool, LiveRun::new(fifo(), &jobs)).unwrap();
     let Ending::Failed(LiveError::Executor { query, .. }) = outcome.ending else { panic!("{:?}", outcome.ending) };
     assert_eq!(query, QueryId(3));
     assert_eq!(outcome.log.rows.len(), 3);
     assert_eq!(outcome.unreleased + outcome.unfinished, 5);
     // The worker has survived.
     let jobs = jobs_at_once(3);
-    let outcome = live::run(&mut lane_pool, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+    let outcome = live::run(&mut lane_pool, LiveRun::new(fifo(), &jobs)).unwrap();
     assert_eq!(outcome.log.rows.len(), 3);
 }
 
@@ -155,7 +155,7 @@ fn an_executor_that_fails_ends_the_run_and_keeps_what_was_measured() {
 fn an_executor_that_panics_ends_the_run_with_an_error() {
     let mut lane_pool = lane_pool(|query| if query == 2 { panic!("on purpose") } else { Ok(one_hit(1.0)) });
     let jobs = jobs_at_once(5);
-    let outcome = live::run(&mut lane_pool, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+    let outcome = live::run(&mut lane_pool, LiveRun::new(fifo(), &jobs)).unwrap();
     assert!(matches!(outcome.ending, Ending::Failed(LiveError::WorkerPanicked(_))), "{:?}", outcome.ending);
     assert_eq!(outcome.log.rows.len(), 2);
 }
@@ -168,7 +168,7 @@ fn an_answer_that_changes_ends_the_run_with_an_error() {
         Ok(one_hit(if answers <= 10 { 1.0 } else { 1.5 }))
     });
     let jobs = jobs_at_once(20);
-    let outcome = live::run(&mut lane_pool, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+    let outcome = live::run(&mut lane_pool, LiveRun::new(fifo(), &jobs)).unwrap();
     let Ending::Failed(error) = outcome.ending else { panic!("{:?}", outcome.ending) };
     assert!(error.to_string().starts_with("query 0 on cpu: its documents or scores differ"), "{error}");
     assert_eq!(outcome.log.rows.len(), 10);
@@ -178,7 +178,7 @@ fn an_answer_that_changes_ends_the_run_with_an_error() {
 fn a_plan_that_the_lane_pool_cannot_run_is_refused_before_it_starts() {
     let jobs = jobs_at_once(3);
     let mut lane_pool = LanePool::recorded(Machine::new(1, 0).into(), Vec::new());
-    let error = live::run(&mut lane_pool, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap_err();
+    let error = live::run(&mut lane_pool, LiveRun::new(fifo(), &jobs)).unwrap_err();
     assert_eq!(error.to_string(), "query 0 has no recorded cpu time to replay");
 }
 
@@ -187,7 +187,7 @@ fn a_hopeless_backlog_is_given_up_and_accounted_for() {
     let mut lane_pool = LanePool::recorded(Machine::new(1, 0).into(), vec![on_cpu(100); 10]);
     let queries: Vec<_> = (0..10).map(|id| (QueryId(id), on_cpu(100))).collect();
     let jobs = live::plan((0..1000).map(|i| (Nanos(u64::from(i) * 10), i % 10)), &queries, DEADLINE);
-    let run = LiveRun { policy: fifo(), jobs: &jobs, abandon_after: Some(Nanos(400)) };
+    let run = LiveRun { abandon_after: Some(Nanos(400)), ..LiveRun::new(fifo(), &jobs) };
     let outcome = live::run_under_manual_clock(&mut lane_pool, run).unwrap();
     assert!(outcome.overloaded());
     assert!(outcome.unreleased > 0 && outcome.unfinished > 0);
@@ -255,7 +255,7 @@ fn run_on_pipeline(count: u32, score: fn(u32) -> f32) -> LiveOutcome {
     let work = vec![LaneWork::Executor(Box::new(gpu))];
     let mut lane_pool = LanePool::spawn(model, work, ten_queries(), Vec::new()).unwrap();
     let jobs = jobs_at_once(count);
-    live::run(&mut lane_pool, LiveRun { policy: batched_fifo(3), jobs: &jobs, abandon_after: None }).unwrap()
+    live::run(&mut lane_pool, LiveRun::new(batched_fifo(3), &jobs)).unwrap()
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn a_pipelines_last_answers_are_checked_too() {
         let mut lane_pool = LanePool::spawn(model, work, ten_queries(), Vec::new()).unwrap();
         let queries: Vec<_> = (0..10).map(|id| (QueryId(id), on_cpu(1000))).collect();
         let jobs = live::plan((0..12).map(|i| (Nanos::ZERO, i % 6)), &queries, DEADLINE);
-        live::run(&mut lane_pool, LiveRun { policy: batched_fifo(6), jobs: &jobs, abandon_after: None }).unwrap()
+        live::run(&mut lane_pool, LiveRun::new(batched_fifo(6), &jobs)).unwrap()
     };
     let Ending::Failed(LiveError::WrongAnswer { query, .. }) = outcome.ending else { panic!("{:?}", outcome.ending) };
     assert_eq!((query, outcome.log.rows.len()), (QueryId(5), 12));
@@ -306,7 +306,7 @@ fn many_workers_sleep_and_wake_and_lose_nothing() {
     let arrivals = (0..2000u32).map(|i| (Nanos(u64::from(i / 20) * 1_000_000), i % 10));
     let jobs = live::plan(arrivals, &queries, DEADLINE);
     let outcome =
-        live::run(&mut lane_pool, LiveRun { policy: batched_fifo(2), jobs: &jobs, abandon_after: None }).unwrap();
+        live::run(&mut lane_pool, LiveRun::new(batched_fifo(2), &jobs)).unwrap();
     assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
     assert_eq!(outcome.log.rows.len(), 2000);
 }
@@ -349,7 +349,7 @@ fn every_policy_completes_its_run_on_recorded_and_time_warped_lanes() {
     let mut lane_pool = LanePool::spawn(model.clone(), lanes.into(), Arc::default(), costs).unwrap();
     for kind in PolicyKind::ALL {
         let policy = kind.with(PolicyOptions::default()).build(&model).unwrap();
-        let run = LiveRun { policy, jobs: &jobs, abandon_after: None };
+        let run = LiveRun::new(policy, &jobs);
         let LiveOutcome { log, ending, .. } = live::run(&mut lane_pool, run).unwrap();
         assert!(matches!(ending, Ending::Complete), "{kind}: {ending:?}");
         assert_eq!(log.rows.iter().map(|row| row.job.index()).collect::<Vec<_>>(), (0..jobs.len()).collect::<Vec<_>>());
@@ -364,7 +364,7 @@ fn a_time_warped_batch_takes_what_was_recorded_and_no_less() {
     let slow = MachineModel { handoff: PerClass::from_fn(|_| Nanos(1_000_000_000_000)), ..model.clone() };
     let mut lane_pool = LanePool::spawn(slow, lanes, Arc::default(), costs.clone()).unwrap();
     let policy = PolicyKind::CpuOnly.with(PolicyOptions::default()).build(&model).unwrap();
-    let run = LiveRun { policy, jobs: &jobs, abandon_after: None };
+    let run = LiveRun::new(policy, &jobs);
     let outcome = live::run(&mut lane_pool, run).unwrap();
     assert_eq!((outcome.log.rows.len(), outcome.unfinished), (jobs.len(), 0));
     for row in &outcome.log.rows {

@@ -126,7 +126,7 @@ pub(super) fn warnings(found: &Answer) -> Vec<String> {
 /// `held at 3120 q/s (15600 queries in 5 s, 0.2 % late)`.
 fn in_words(live: &LiveRate, criterion: &Criterion) -> String {
     let verdict = &live.verdict;
-    let late = 100.0 * verdict.late as f64 / verdict.queries.max(1) as f64;
+    let late = 100.0 * verdict.late_share();
     let held = if verdict.holds() {
         "held"
     } else if verdict.late <= verdict.allowed {
@@ -135,9 +135,9 @@ fn in_words(live: &LiveRate, criterion: &Criterion) -> String {
         "missed"
     };
     let again = if live.attempts > 1 { ", the better of two runs" } else { "" };
-    let seconds = text(verdict.queries as f64 / live.qps, 2);
+    let seconds = text(verdict.sent as f64 / live.qps, 2);
     let (qps, late) = (text(live.qps, 4), text(late, 2));
     let needed = RunLength::told_by(criterion);
-    let few = if verdict.queries < needed { format!(", fewer than the {needed} that tell") } else { String::new() };
-    format!("{held} at {qps} q/s ({} queries in {seconds} s, {late} % late{again}{few})", verdict.queries)
+    let few = if verdict.sent < needed { format!(", fewer than the {needed} that tell") } else { String::new() };
+    format!("{held} at {qps} q/s ({} queries in {seconds} s, {late} % late{again}{few})", verdict.sent)
 }

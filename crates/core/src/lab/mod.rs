@@ -3,7 +3,7 @@
 //! ```text
 //!  Processors ──profile──▶ Workload ─┐                       ┌─ simulate: CapacitySearch, play_all ─▶ predicted
 //!  (CPU lanes, GPU lanes)            ├─▶ Estimates ─▶ Node ──┤
-//!            └───────── lanes ───────┘   (what policies      └─ drive ─▶ LiveOutcome ─▶ Calibration ─▶ measured
+//!            └───────── lanes ───────┘   (what policies      └─ drive ─▶ LiveReport ──▶ Calibration ─▶ measured
 //!  seeds, traces ──▶ Arrivals             are told)                                       │
 //!                                             ▲                                           │
 //!                                             └──── Validation: predicted beside measured ┘
@@ -14,7 +14,7 @@
 //! 2. What queries cost on them is measured, or read ([`named_workload`], [`workload_of_index`]).
 //! 3. A [`Node`] is these processors at work on that workload. What policies are told of costs are [`Estimates`], never
 //!    the costs themselves.
-//! 4. [Arrivals](crate::sim::Arrivals) are [drawn](draw) from seeds or come from a [trace](traced); simulator and driver
+//! 4. [Arrivals](crate::sim::Arrivals) are [drawn](draw_all) from seeds or come from a [trace](traced); simulator and driver
 //!    take the same ones.
 //! 5. [`CapacitySearch`] finds the highest rate that a policy sustains in simulation; [`Validation`] drives the node at
 //!    rates around it and finds the same live. Before each live run a backlog shows what queries cost *while others are
@@ -31,6 +31,7 @@ mod draws;
 mod error;
 mod estimates;
 mod faults;
+mod live_record;
 mod machine;
 mod node;
 mod objective;
@@ -43,17 +44,17 @@ mod workload;
 pub use answer::{Answer, Disagreement, LiveCheck, LiveRate, Question, answer};
 pub use capacity::{Capacities, Capacity, CapacitySearch, Judge, Played, RunLength, play_all};
 pub use comparison::{Comparison, PolicyResults};
-pub use draws::{draw, draw_all, traced};
+pub use draws::{draw_all, traced};
 pub use error::LabError;
 pub use estimates::length_threshold::{QueryLengths, best_length_threshold};
 pub use estimates::regret::{DELAY_QUERIES, Regret, experiment, regret, regret_pieces};
 pub use estimates::{Estimates, sim_queries};
 pub use faults::read_faults;
 pub use machine::host_info::HostInfo;
-pub use machine::interference::Interference;
+pub use machine::interference::{Interference, SystemLoad};
 pub use machine::processors::{GPU_LANE_DEPTH, GpuChoice, Multicore, Processors, Wanted, gpu_executor};
 pub use machine::{MachineSample, MeasuredMachine, Stage, adopt_machine, measure_contention, measure_machine};
-pub use node::{GpuSource, LiveRunSpec, Node, in_stream};
+pub use node::{GpuSource, LiveReport, LiveRunSpec, Node, in_stream};
 pub use objective::{Criterion, Objective, Verdict};
 pub use progress::{Progress, Silent, in_pieces};
 pub use summary::{Summary, Tally};

@@ -4,7 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Calibration, Estimates, GpuChoice, LabError, Processors, QueryLengths, draw, sim_queries};
+use super::live_record::LiveRecord;
+use super::machine::{SystemLoad, SystemLoadProbe};
+use super::{
+    Calibration, Criterion, Estimates, GpuChoice, LabError, Objective, Processors, QueryLengths, Summary, Verdict,
+    sim_queries,
+};
 use crate::base::ids::QueryId;
 use crate::base::machine::{Class, Idle, LaneFault, Machine, PerClass};
 use crate::base::time::Nanos;
@@ -37,11 +42,31 @@ pub struct LiveRunSpec<'a> {
     pub rate_qps: f64,
     /// When they come, and which they are.
     pub arrivals: &'a Arrivals,
-    /// From a query's arrival on.
-    pub deadline: Nanos,
-    /// The run is given up when its oldest query has waited so long.
+    /// What the run is judged by, with the deadline of queries.
+    pub criterion: Criterion,
+    /// Whether the run may end once it has failed and its backlog only grows.
+    pub gives_up: bool,
+    /// The run ends when its oldest query has waited so long.
     pub abandon_after: Option<Nanos>,
+    /// The log of so many queries is kept whole; of more queries that of every second, fourth... batch.
+    pub keep: usize,
 }
+
+/// What came of a live run.
+#[derive(Debug)]
+pub struct LiveReport {
+    /// What was measured.
+    pub outcome: LiveOutcome,
+    /// Delays of all queries that were sent; `None` if none finished.
+    pub summary: Option<Summary>,
+    /// Whether the run came up to the objective.
+    pub verdict: Verdict,
+    /// What else kept the machine busy meanwhile.
+    pub load: SystemLoad,
+}
+
+/// The log of a run is kept whole for so many queries unless more are asked for: some 200 MB.
+const KEPT_QUERIES: usize = 1_000_000;
 
 /// A backlog is what arrives in this time, or so many queries.
 const BACKLOG_SECONDS: f64 = 0.1;
@@ -55,15 +80,18 @@ const BACKLOG_OVERLOAD: f64 = 1.1;
 /// The same, over the rate above which the policy is not stable, as long as nothing better is known.
 const FLOOD: f64 = 2.0;
 
-/// A run is given up when its oldest query is this many deadlines old.
-const HOPELESS_DEADLINES: u64 = 4;
-
 impl<'a> LiveRunSpec<'a> {
     /// A run that is given up when it has become hopeless.
     #[must_use]
-    pub fn new(rate_qps: f64, arrivals: &'a Arrivals, deadline: Nanos) -> Self {
-        let hopeless = Nanos(deadline.0.saturating_mul(HOPELESS_DEADLINES));
-        Self { rate_qps, arrivals, deadline, abandon_after: Some(hopeless) }
+    pub fn new(rate_qps: f64, arrivals: &'a Arrivals, criterion: Criterion) -> Self {
+        Self { rate_qps, arrivals, criterion, gives_up: true, abandon_after: None, keep: KEPT_QUERIES }
+    }
+
+    /// A run that is measured and not judged: nobody waits for its answers.
+    #[must_use]
+    pub(super) fn unjudged(rate_qps: f64, arrivals: &'a Arrivals) -> Self {
+        let criterion = Objective::NoMiss.within(Nanos::MAX);
+        Self { gives_up: false, ..Self::new(rate_qps, arrivals, criterion) }
     }
 }
 
@@ -242,10 +270,9 @@ impl Node {
         let region_qps = self.region_of_qps(policy).ok_or(LabError::NothingToSchedule)?;
         let rate_qps = sustained_qps.map_or(FLOOD * region_qps, |qps| BACKLOG_OVERLOAD * qps);
         let count = ((rate_qps * BACKLOG_SECONDS) as usize).max(BACKLOG_QUERIES);
-        let arrivals = draw(&ArrivalProcess::Poisson, seed, count, self.workload.rows.len());
-        let run =
-            LiveRunSpec { rate_qps, arrivals: &arrivals, deadline: Nanos::MAX, abandon_after: Some(BACKLOG_MOST) };
-        Ok((rate_qps, self.run_strict(policy, run)?))
+        let arrivals = Arrivals::drawn(&ArrivalProcess::Poisson, seed, count, self.workload.rows.len());
+        let run = LiveRunSpec { abandon_after: Some(BACKLOG_MOST), ..LiveRunSpec::unjudged(rate_qps, &arrivals) };
+        Ok((rate_qps, self.run_strict(policy, run)?.outcome))
     }
 
     /// What queries cost now while others are served under a policy, by [a backlog](Self::serve_backlog).
@@ -273,25 +300,31 @@ impl Node {
     ///
     /// # Errors
     /// If the policy does not fit the machine, or the run can't begin. What goes wrong later is the outcome's ending.
-    pub fn drive(&mut self, policy: &dyn PolicyFactory, run: LiveRunSpec<'_>) -> Result<LiveOutcome, LabError> {
-        let jobs = live::plan(run.arrivals.at_rate(run.rate_qps), &self.estimates, run.deadline);
+    pub fn drive(&mut self, policy: &dyn PolicyFactory, run: LiveRunSpec<'_>) -> Result<LiveReport, LabError> {
+        let LiveRunSpec { rate_qps, arrivals, criterion, gives_up, abandon_after, keep } = run;
+        let jobs = live::plan_ahead(arrivals.at_rate(rate_qps), &self.estimates, criterion.deadline);
         let policy = policy.build(self.lane_pool.model())?;
-        let run = LiveRun { policy, jobs: &jobs, abandon_after: run.abandon_after };
-        Ok(live::run(&mut self.lane_pool, run)?)
+        let mut record = LiveRecord::new(criterion, arrivals.len(), self.lane_pool.machine(), gives_up);
+        let load = SystemLoadProbe::start();
+        let run = LiveRun { policy, jobs, abandon_after, keep, record: &mut record };
+        let outcome = live::run(&mut self.lane_pool, run)?;
+        let load = load.cores();
+        let (summary, verdict) = record.into_results(rate_qps);
+        Ok(LiveReport { outcome, summary, verdict, load })
     }
 
     /// As [`drive`](Self::drive), for runs of which nothing counts unless all goes well.
     ///
     /// # Errors
     /// As there, and what has failed during the run, survived or not.
-    pub fn run_strict(&mut self, policy: &dyn PolicyFactory, run: LiveRunSpec<'_>) -> Result<LiveOutcome, LabError> {
-        let outcome = self.drive(policy, run)?;
+    pub fn run_strict(&mut self, policy: &dyn PolicyFactory, run: LiveRunSpec<'_>) -> Result<LiveReport, LabError> {
+        let LiveReport { outcome, summary, verdict, load } = self.drive(policy, run)?;
         if let Some(LaneFault { processor, what, .. }) = outcome.log.faults.first() {
             return Err(LiveError::LaneFailed { processor: *processor, what: what.clone() }.into());
         }
         match outcome.ending {
             Ending::Failed(e) => Err(e.into()),
-            ending => Ok(LiveOutcome { ending, ..outcome }),
+            ending => Ok(LiveReport { outcome: LiveOutcome { ending, ..outcome }, summary, verdict, load }),
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::{LiveRate, Question};
-use crate::lab::{Calibration, Criterion, Judge, LabError, LiveRunSpec, Node, Progress, RunLength, Verdict, draw};
+use crate::lab::{Calibration, Criterion, LabError, LiveReport, LiveRunSpec, Node, Progress, RunLength, Verdict};
+use crate::sim::Arrivals;
 use crate::live;
 use crate::sched::PolicyFactory;
 
@@ -81,16 +82,16 @@ impl Trial<'_> {
         let lasts = Duration::from_secs_f64((count as f64 / qps).min(LONGEST_S));
         self.progress.lasts(&format!("live: {} at {qps:.0} q/s", self.policy.name()), lasts);
         let seed = seeds.last().map_or(0, |seed| seed.wrapping_add(1));
-        let arrivals = draw(process, seed, count, self.node.workload().rows.len());
-        let outcome =
-            self.node.run_strict(self.policy, LiveRunSpec::new(qps, &arrivals, criterion.limit.max(*deadline)))?;
+        let arrivals = Arrivals::drawn(process, seed, count, self.node.workload().rows.len());
+        let LiveReport { outcome, verdict, .. } =
+            self.node.run_strict(self.policy, LiveRunSpec::new(qps, &arrivals, criterion))?;
         if outcome.interrupted() || live::interrupted() {
             return Ok(None);
         }
         let cost = self.node.calibration(&outcome);
         let last = outcome.log.rows.iter().map(|row| row.finished).max().unwrap_or_default();
         let answered_qps = outcome.log.rows.len() as f64 / last.as_secs().max(f64::MIN_POSITIVE);
-        Ok(Some((Judge::of_log(criterion, &outcome.log, count, qps), answered_qps, cost)))
+        Ok(Some((verdict, answered_qps, cost)))
     }
 }
 

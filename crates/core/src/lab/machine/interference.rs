@@ -26,10 +26,8 @@ const TICKS_PER_S: f64 = 100.0;
 /// What was seen besides a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Interference {
-    /// Share of all cores' time that the hypervisor gave to others; `None` where the system does not tell.
-    pub steal: Option<f64>,
-    /// Share that other processes had.
-    pub others: Option<f64>,
+    /// What the hypervisor gave to others, and what other processes took.
+    pub load: SystemLoad,
     /// How late the driver was for one query in a hundred.
     pub lag_p99: Nanos,
     /// By class, what queries took in a backlog before the run and in one after it, over what they take alone.
@@ -46,9 +44,10 @@ impl Interference {
             let (before, after): (f64, f64) = (self.before[class], self.after[class]);
             before > 0.0 && after > 0.0 && (before / after).max(after / before) > MOST_CHANGE
         };
-        if self.steal.is_some_and(|steal| steal > MOST_STEAL) {
+        let cores = std::thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64);
+        if self.load.steal.is_some_and(|steal| steal > MOST_STEAL * cores) {
             Some("steal")
-        } else if self.others.is_some_and(|others| others > MOST_OTHERS) {
+        } else if self.load.others.is_some_and(|others| others > MOST_OTHERS * cores) {
             Some("others")
         } else if self.lag_p99 > deadline.scaled(MOST_LAG) {
             Some("lag")
@@ -58,6 +57,15 @@ impl Interference {
             None
         }
     }
+}
+
+/// What kept the machine busy besides this process, in cores; `None` where the system does not tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SystemLoad {
+    /// What the hypervisor gave to other machines.
+    pub steal: Option<f64>,
+    /// What other processes took.
+    pub others: Option<f64>,
 }
 
 /// Looks at the machine's own counts from its making on.
@@ -73,7 +81,6 @@ pub(in crate::lab) struct SystemLoadProbe {
 struct CoreTimes {
     busy: u64,
     steal: u64,
-    all: u64,
 }
 
 impl SystemLoadProbe {
@@ -81,19 +88,21 @@ impl SystemLoadProbe {
         Self { began: Instant::now(), cores: CoreTimes::now(), own: own_time() }
     }
 
-    /// Shares of all cores' time since then: the hypervisor's, and other processes'.
-    pub(in crate::lab) fn shares(&self) -> (Option<f64>, Option<f64>) {
-        let (Some(from), Some(to)) = (self.cores, CoreTimes::now()) else { return (None, None) };
-        // The kernel's counters may go back.
-        let since = |from: u64, to: u64| to.saturating_sub(from) as f64 / TICKS_PER_S;
-        let all_s = since(from.all, to.all);
+    /// What the cores did since then, in cores: 1.5 of 2, say.
+    pub(in crate::lab) fn cores(&self) -> SystemLoad {
+        let elapsed_s = self.began.elapsed().as_secs_f64();
+        let (Some(from), Some(to)) = (self.cores, CoreTimes::now()) else { return SystemLoad::default() };
         // A run shorter than some ticks tells nothing.
-        if all_s <= 0.0 || self.began.elapsed() < Duration::from_millis(50) {
-            return (None, None);
+        if elapsed_s < 0.05 {
+            return SystemLoad::default();
         }
-        let own_s = (own_time().saturating_sub(self.own)).as_secs_f64();
-        let (busy_s, steal_s) = (since(from.busy, to.busy), since(from.steal, to.steal));
-        (Some(steal_s / all_s), Some(((busy_s - own_s) / all_s).max(0.0)))
+        // The kernel's counters may go back.
+        let cores = |from: u64, to: u64| to.saturating_sub(from) as f64 / TICKS_PER_S / elapsed_s;
+        let own = own_time().saturating_sub(self.own).as_secs_f64() / elapsed_s;
+        SystemLoad {
+            steal: Some(cores(from.steal, to.steal)),
+            others: Some((cores(from.busy, to.busy) - own).max(0.0)),
+        }
     }
 }
 
@@ -106,9 +115,9 @@ impl CoreTimes {
     fn parse(stat: &str) -> Option<Self> {
         let line = stat.lines().next()?.strip_prefix("cpu ")?;
         let ticks: Vec<u64> = line.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
-        let [user, nice, system, idle, waiting, interrupts, soft, steal, ..] = ticks[..] else { return None };
+        let [user, nice, system, _idle, _waiting, interrupts, soft, steal, ..] = ticks[..] else { return None };
         let busy = user + nice + system + interrupts + soft;
-        Some(Self { busy, steal, all: busy + idle + waiting + steal })
+        Some(Self { busy, steal })
     }
 }
 
@@ -130,7 +139,7 @@ mod tests {
     #[test]
     fn the_systems_counts_are_told_apart() {
         let stat = "cpu  10 20 30 400 5 6 7 80 3 0\ncpu0 1 2 3 4\n";
-        assert_eq!(CoreTimes::parse(stat), Some(CoreTimes { busy: 73, steal: 80, all: 558 }));
+        assert_eq!(CoreTimes::parse(stat), Some(CoreTimes { busy: 73, steal: 80 }));
         assert_eq!(CoreTimes::parse("cpu  1 2 3\n"), None);
         assert_eq!(CoreTimes::parse(""), None);
     }
@@ -146,10 +155,13 @@ mod tests {
         let why = |one: Interference| one.why(&machine, Nanos::from_ms(10.0));
         // What the machine lacks counts for nothing.
         assert_eq!(why(calm), None);
-        assert_eq!(why(Interference { steal: Some(0.02), ..calm }), Some("steal"));
-        assert_eq!(why(Interference { others: Some(0.1), ..calm }), Some("others"));
+        let loaded = |steal, others| SystemLoad { steal: Some(steal), others: Some(others) };
+        let cores = std::thread::available_parallelism().unwrap().get() as f64;
+        assert_eq!(why(Interference { load: loaded(0.02 * cores, 0.0), ..calm }), Some("steal"));
+        assert_eq!(why(Interference { load: loaded(0.0, 0.1 * cores), ..calm }), Some("others"));
         assert_eq!(why(Interference { lag_p99: Nanos(100_001), ..calm }), Some("lag"));
         assert_eq!(why(Interference { after: PerClass::two(0.8, 1.0), ..calm }), Some("speed"));
-        assert_eq!(why(Interference { steal: Some(0.01), others: Some(0.05), lag_p99: Nanos(100_000), ..calm }), None);
+        let load = loaded(0.009 * cores, 0.049 * cores);
+        assert_eq!(why(Interference { load, lag_p99: Nanos(100_000), ..calm }), None);
     }
 }

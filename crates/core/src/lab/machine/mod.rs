@@ -18,6 +18,7 @@ mod dispatcher;
 mod fit;
 pub(super) mod host_info;
 pub(super) mod interference;
+pub(super) use interference::{SystemLoad, SystemLoadProbe};
 mod probe;
 pub(super) mod processors;
 mod spells;
@@ -235,8 +236,9 @@ fn drive_stage(
     let arrivals = Arrivals::given(round, unit, rows);
     let outcome = node.run_strict(
         &probe,
-        LiveRunSpec { rate_qps: 1.0, arrivals: &arrivals, deadline: Nanos::MAX, abandon_after: None },
+        LiveRunSpec { keep: usize::MAX, ..LiveRunSpec::unjudged(1.0, &arrivals) },
     )?;
+    let outcome = outcome.outcome;
     if outcome.interrupted() || live::interrupted() {
         return Err(LabError::Interrupted);
     }

@@ -19,7 +19,7 @@ use rayon::prelude::*;
 
 use super::{
     Calibration, CapacitySearch, Compared, Criterion, LabError, Node, Objective, Progress, RunLength, ServiceRow,
-    ServiceRun, Summary, Verdict, draw, draw_all,
+    ServiceRun, Summary, Verdict, draw_all,
 };
 use crate::base::machine::PerClass;
 use crate::base::time::Nanos;
@@ -247,7 +247,7 @@ impl<'a> Validation<'a> {
 
     /// The arrivals of runs: the same for the simulator and the live driver, and for every policy and rate.
     pub(super) fn draw(&self, count: usize) -> Arrivals {
-        draw(&ArrivalProcess::Poisson, self.options.seed, count, self.node.workload().rows.len())
+        Arrivals::drawn(&ArrivalProcess::Poisson, self.options.seed, count, self.node.workload().rows.len())
     }
 
     /// What a simulation without a live run reckons with: the machine file if there is one, else what backlogs took.

@@ -6,7 +6,7 @@ use super::compared::{distance, scatter};
 use crate::base::machine::{Class, PerClass};
 use crate::lab::machine::interference::SystemLoadProbe;
 use crate::lab::{
-    Calibration, Compared, ComparedRun, Interference, LabError, LiveRunSpec, Parts, ServiceRun, Summary, Validation,
+    Calibration, Compared, ComparedRun, Interference, LabError, LiveReport, LiveRunSpec, Parts, ServiceRun, Summary, Validation,
 };
 use crate::live::{self, LiveOutcome};
 use crate::sched::{PolicyFactory, RunLog};
@@ -78,9 +78,8 @@ impl Validation<'_> {
             let so_far = if counted < run as usize { format!(" ({counted} of {run} count)") } else { String::new() };
             let what = format!("{}, live at {rate_qps:.0} q/s, {} of {wanted}{so_far}", policy.name(), counted + 1);
             self.progress.lasts(&what, lasts);
-            let load_probe = SystemLoadProbe::start();
-            let outcome = self.node.run_strict(policy, LiveRunSpec::new(rate_qps, &arrivals, deadline))?;
-            let (steal, others) = load_probe.shares();
+            let run = LiveRunSpec::new(rate_qps, &arrivals, self.criterion());
+            let LiveReport { outcome, summary, load, .. } = self.node.run_strict(policy, run)?;
             if outcome.interrupted() || live::interrupted() {
                 break;
             }
@@ -90,8 +89,7 @@ impl Validation<'_> {
                 after => after?,
             };
             let interference = Interference {
-                steal,
-                others,
+                load,
                 lag_p99: outcome.lag.p99,
                 before: before.slowdown,
                 after: after.slowdown,
@@ -104,7 +102,7 @@ impl Validation<'_> {
                 }
             }
             before = after;
-            let summary = Summary::of_log(&outcome.log, &machine).ok_or_else(nothing)?;
+            let summary = summary.ok_or_else(nothing)?;
             compared.runs.push(ComparedRun {
                 summary,
                 parts: parts_of(&outcome, &machine),

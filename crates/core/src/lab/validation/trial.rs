@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::base::time::Nanos;
 use crate::lab::{
-    Calibration, Judge, LabError, LiveRunSpec, LoggedRun, ServiceRun, Summary, Validated, Validation,
+    Calibration, Judge, LabError, LiveReport, LiveRunSpec, LoggedRun, ServiceRun, Summary, Validated, Validation,
     ValidationCapacityRow, ValidationRow, Verdict,
 };
 use crate::live::{self, GpuLane};
@@ -217,7 +217,8 @@ impl<'v, 'a> Trial<'v, 'a> {
         let which = format!("rate {} of some {}{again}", self.rates, self.planned);
         self.validation.progress.lasts(&format!("{policy}, live at {rate_qps:.0} q/s ({which})"), lasts);
         let arrivals = self.validation.draw(self.count_at(rate_qps));
-        let outcome = self.validation.node.run_strict(self.policy, LiveRunSpec::new(rate_qps, &arrivals, deadline))?;
+        let run = LiveRunSpec::new(rate_qps, &arrivals, self.validation.criterion());
+        let LiveReport { outcome, summary, verdict, .. } = self.validation.node.run_strict(self.policy, run)?;
         if outcome.interrupted() || live::interrupted() {
             return Err(LabError::Interrupted);
         }
@@ -226,15 +227,14 @@ impl<'v, 'a> Trial<'v, 'a> {
         let served = self.validation.note_service(self.policy, ServiceRun::Live, rate_qps, &outcome);
         self.served.push((rate_qps, served));
         (self.validation.keep)(LoggedRun { policy, rate_qps, is_live: true, log: &outcome.log })?;
-        let measured = Summary::of_log(&outcome.log, self.validation.node.machine())
-            .ok_or_else(|| self.nothing_finished(rate_qps))?;
+        let measured = summary.ok_or_else(|| self.nothing_finished(rate_qps))?;
         Ok(ValidationRow {
             policy: policy.to_owned(),
             rate_qps,
             predicted,
             measured,
             predicted_verdict,
-            verdict: self.judged(&outcome.log, rate_qps),
+            verdict,
             unanswered: outcome.unreleased + outcome.unfinished,
             attempts,
             gpu: self.gpu().name(),
