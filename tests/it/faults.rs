@@ -287,7 +287,8 @@ fn a_lane_that_hangs_without_a_fallback_ends_the_run_and_nobody_waits_for_it() {
     assert_eq!(error.to_string(), told);
     assert_eq!((outcome.log.rows.len(), outcome.unfinished), (3, 17));
     // No later run uses the lane, and the lane pool's end waits for nobody.
-    let again = LiveRun::new(Box::new(Fifo(1)), &jobs(1));
+    let jobs = jobs(1);
+    let again = LiveRun::new(Box::new(Fifo(1)), &jobs);
     assert_eq!(live::run(&mut lane_pool, again).unwrap_err().to_string(), told);
     assert_eq!(lane_pool.warm_up(std::time::Duration::from_millis(1)).unwrap_err().to_string(), told);
     drop(lane_pool);

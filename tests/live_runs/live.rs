@@ -11,10 +11,13 @@ use tandem::base::ids::{DocId, JobId, QueryId};
 use tandem::base::machine::{Class, Machine, PerClass};
 use tandem::base::time::Nanos;
 use tandem::cost::{BatchCost, Cost, MachineModel};
-use tandem::live::{self, Ending, LanePool, LaneWork, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet};
-use tandem::query::{Mode, Query};
-use tandem::sched::{Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions};
+use tandem::live::{self, Ending, LanePool, LaneWork, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet, Record};
+use tandem::query::{ArrivalProcess, Mode, Query};
+use tandem::sched::{
+    Job, Jobs, Lane, LanesToPoll, LogRow, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions, ShedJob, Sink,
+};
 use tandem::search::{Answers, ExecError, Execution, Executor, Hit, Pipeline, Request};
+use tandem::sim::Arrivals;
 
 const DEADLINE: Nanos = Nanos(40_000);
 
@@ -196,6 +199,94 @@ fn a_hopeless_backlog_is_given_up_and_accounted_for() {
     assert!(outcome.log.rows.iter().all(|row| row.delay() <= Nanos(400 + 10 + 100)));
 }
 
+/// Counts nothing, and says from the start that the run is lost, or never.
+struct Lost(bool);
+
+impl Sink for Lost {
+    fn record(&mut self, _: &LogRow) {}
+
+    fn shed(&mut self, _: &ShedJob) {}
+}
+
+impl Record for Lost {
+    fn late_after(&self) -> Option<Nanos> {
+        Some(Nanos::ZERO)
+    }
+
+    fn is_lost(&self, _: usize) -> bool {
+        self.0
+    }
+
+    fn unanswered(&mut self, _: &Job, _: Nanos) {}
+}
+
+/// Drives 600 queries in 6 s under the manual clock. One takes 2 s, all others take `each_ms`.
+fn run_with_a_pause(each_ms: f64, is_lost: bool) -> LiveOutcome {
+    let cost = |id: u32| on_cpu(if id == 1 { 2_000_000_000 } else { (each_ms * 1e6) as u64 });
+    let costs: Vec<_> = (0..10).map(cost).collect();
+    let mut lane_pool = LanePool::recorded(Machine::new(1, 0).into(), costs.clone());
+    let queries: Vec<_> = (0..10).map(QueryId).zip(costs).collect();
+    let row = |i: u32| if i == 150 { 1 } else { 2 };
+    let jobs = live::plan((0..600).map(|i| (Nanos(u64::from(i) * 10_000_000), row(i))), &queries, DEADLINE);
+    let LiveRun { policy, jobs, .. } = LiveRun::new(fifo(), &jobs);
+    let run = LiveRun { policy, jobs, abandon_after: None, keep: usize::MAX, record: Lost(is_lost) };
+    live::run_under_manual_clock(&mut lane_pool, run).unwrap()
+}
+
+#[test]
+fn a_pause_of_two_seconds_ends_no_run_of_six_though_the_objective_is_lost() {
+    let outcome = run_with_a_pause(3.0, true);
+    assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
+    assert_eq!(outcome.log.rows.len(), 600);
+}
+
+#[test]
+fn a_run_is_given_up_only_if_it_is_lost_and_its_backlog_grows() {
+    let outcome = run_with_a_pause(15.0, true);
+    assert!(outcome.overloaded() && outcome.unreleased > 0, "{outcome:?}");
+    // What was released and has no answer is known.
+    assert_eq!(outcome.log.rows.len() + outcome.unfinished + outcome.unreleased, 600);
+    assert!(matches!(run_with_a_pause(15.0, false).ending, Ending::Complete));
+}
+
+/// What the process holds in memory, in MB.
+#[cfg(target_os = "linux")]
+fn resident_mb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
+}
+
+/// Runs `count` queries at 100,000 a second under the manual clock, and keeps the log of a thousand or fewer.
+fn run_long(count: usize) -> LiveOutcome {
+    let costs = vec![on_cpu(5_000); 10];
+    let mut lane_pool = LanePool::recorded(Machine::new(1, 0).into(), costs.clone());
+    let queries: Vec<_> = (0..10).map(QueryId).zip(costs).collect();
+    let arrivals = Arrivals::drawn(&ArrivalProcess::Poisson, 3, count, 10);
+    let jobs = live::plan_ahead(arrivals.at_rate(100_000.0), &queries, DEADLINE);
+    let run = LiveRun { policy: fifo(), jobs, abandon_after: None, keep: 1000, record: () };
+    live::run_under_manual_clock(&mut lane_pool, run).unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_does_not_grow_with_the_run_and_a_long_log_is_a_sample_of_whole_batches() {
+    // The first run takes what any run takes.
+    let short = run_long(20_000);
+    let before = resident_mb();
+    let count = if cfg!(debug_assertions) { 3_000_000 } else { 30_000_000 };
+    let long = run_long(count);
+    // A log row alone has over a hundred bytes: all of them would be 300 MB. Other tests run beside.
+    let grown = resident_mb().saturating_sub(before);
+    assert!(grown < 100, "{grown} MB for {count} queries");
+    assert_eq!((long.unreleased, long.unfinished), (0, 0));
+    assert!((500..=1000).contains(&long.log.rows.len()), "{}", long.log.rows.len());
+    assert_eq!(long.log.rows[1].batch, (count / 1000).next_power_of_two() as u32);
+    assert!(long.rounds.len() < 5000, "{}", long.rounds.len());
+    // Times are counted of all queries.
+    assert!(short.log.rows.len() > 500 && long.decision.max >= long.decision.p99);
+}
+
 /// A GPU that answers batches of at most `most` queries after it was polled a few times, two batches deep, in order.
 struct ScriptedGpu {
     under_way: VecDeque<(Vec<u32>, u32)>,
@@ -305,8 +396,7 @@ fn many_workers_sleep_and_wake_and_lose_nothing() {
     // Bursts of up to 20 jobs with pauses in which everybody falls asleep.
     let arrivals = (0..2000u32).map(|i| (Nanos(u64::from(i / 20) * 1_000_000), i % 10));
     let jobs = live::plan(arrivals, &queries, DEADLINE);
-    let outcome =
-        live::run(&mut lane_pool, LiveRun::new(batched_fifo(2), &jobs)).unwrap();
+    let outcome = live::run(&mut lane_pool, LiveRun::new(batched_fifo(2), &jobs)).unwrap();
     assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
     assert_eq!(outcome.log.rows.len(), 2000);
 }

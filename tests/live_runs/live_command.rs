@@ -60,7 +60,7 @@ fn rows_of_a_replayed_gpu_say_so() {
     workload.write(&path).unwrap();
     let run = "--gpu replay --estimates oracle --policy gpu-only --rate 500 --num-queries 20";
     let (out, _) = tandem(lab.path(), &format!("{LIVE} {run}"), 0);
-    assert!(out.contains("GPU: none used; its lane replays"), "{out}");
+    assert!(out.contains("GPU: REPLAY, no GPU is used: its lane takes") && out.contains("replay"), "{out}");
     let log = std::fs::read_to_string(lab.path().join("results/log.csv")).unwrap();
     let rows: Vec<&str> = log.lines().filter(|line| !line.starts_with('#')).skip(1).collect();
     assert_eq!(rows.len(), 20);

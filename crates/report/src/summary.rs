@@ -101,11 +101,15 @@ struct Line {
     #[serde(skip_serializing_if = "Option::is_none")]
     gpu: Option<Cow<'static, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    late: Option<Option<usize>>,
+    late: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    late_allowed: Option<Option<usize>>,
+    late_allowed: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     held: Option<Option<bool>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    others_cores: Option<Option<Decimals<3>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steal_cores: Option<Option<Decimals<3>>>,
 }
 
 impl Record for Line {
@@ -120,6 +124,8 @@ impl Record for Line {
         "late",
         "late_allowed",
         "held",
+        "others_cores",
+        "steal_cores",
     ];
 }
 
@@ -166,6 +172,8 @@ impl Line {
             late: None,
             late_allowed: None,
             held: None,
+            others_cores: None,
+            steal_cores: None,
         }
     }
 }
@@ -185,12 +193,16 @@ pub struct LiveSummaryRow {
     pub unfinished: usize,
     /// Jobs never released, because the run ended early.
     pub unreleased: usize,
-    /// Whether the run was given up because of a hopeless backlog: then the delays are those of its beginning only.
+    /// Whether the run was given up: it had missed the objective, and its backlog grew.
     pub overloaded: bool,
     /// What stood in the GPU's place: `real`, `replay` or `none`.
     pub gpu: &'static str,
-    /// Whether it came up to the objective; `None` where it was interrupted.
-    pub verdict: Option<Verdict>,
+    /// Whether it came up to the objective.
+    pub verdict: Verdict,
+    /// Cores that other processes took meanwhile, and the hypervisor; `None` where the system does not tell.
+    pub others_cores: Option<f64>,
+    /// See above.
+    pub steal_cores: Option<f64>,
 }
 
 /// Writes a live `summary.csv`, whole or not at all.
@@ -207,9 +219,12 @@ pub fn write_live_summaries(path: &Path, provenance: &Provenance, rows: &[LiveSu
         line.unreleased = Some(live.unreleased);
         line.overloaded = Some(live.overloaded);
         line.gpu = Some(live.gpu.into());
-        line.late = Some(live.verdict.map(|verdict| verdict.late));
-        line.late_allowed = Some(live.verdict.map(|verdict| verdict.allowed));
-        line.held = Some(live.verdict.map(|verdict| verdict.holds()));
+        line.late = Some(live.verdict.late);
+        line.late_allowed = Some(live.verdict.allowed);
+        // Of a run that was cut short nobody knows how it would have ended, unless it was lost already.
+        line.held = Some((!live.verdict.is_undecided()).then(|| live.verdict.holds()));
+        line.others_cores = Some(live.others_cores.map(Decimals));
+        line.steal_cores = Some(live.steal_cores.map(Decimals));
         line
     };
     write_csv(path, provenance, rows.iter().map(line))

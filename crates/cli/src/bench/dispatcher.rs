@@ -212,7 +212,8 @@ fn play(
 ) -> Result<LiveOutcome, Failure> {
     let jobs = plan(costs, rate_qps, (rate_qps * SECONDS) as usize);
     let policy = factory.build(lane_pool.model())?;
-    let outcome = live::run(lane_pool, LiveRun { abandon_after: Some(Nanos::from_ms(20.0)), ..LiveRun::new(policy, &jobs) })?;
+    let outcome =
+        live::run(lane_pool, LiveRun { abandon_after: Some(Nanos::from_ms(20.0)), ..LiveRun::new(policy, &jobs) })?;
     match outcome.ending {
         live::Ending::Failed(error) => Err(error.into()),
         _ => Ok(outcome),

@@ -21,11 +21,7 @@ pub(super) struct Delays {
 impl Delays {
     /// None yet, with room for so many.
     pub(super) fn with_room_for(count: usize) -> Self {
-        Self {
-            kept: Vec::with_capacity(count.min(MOST_KEPT)),
-            most_kept: MOST_KEPT,
-            counted: Histogram::default(),
-        }
+        Self { kept: Vec::with_capacity(count.min(MOST_KEPT)), most_kept: MOST_KEPT, counted: Histogram::default() }
     }
 
     /// None yet, and all will be counted: memory is fixed from the start.

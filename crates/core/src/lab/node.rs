@@ -31,7 +31,7 @@ pub enum GpuSource {
     Replay(String),
     /// There is no such lane: it was declined.
     Declined,
-    /// There is no such lane: neither a GPU nor recorded times.
+    /// There is no such lane: this machine has no GPU, and recorded times were not asked for.
     Missing,
 }
 
@@ -117,8 +117,8 @@ impl Node {
         QueryLengths::of(&self.workload, &estimates, self.model())
     }
 
-    /// Starts the processors on a workload, whose queries' words are in `log`. Where a GPU is wanted and missing, recorded
-    /// times stand in its place if there are any.
+    /// Starts the processors on a workload, whose queries' words are in `log`. Recorded times stand in a
+    /// GPU's place if they are asked for.
     ///
     /// # Errors
     /// If nothing real is to be driven, a query's words or costs are missing, or a thread can't be had.
@@ -335,20 +335,18 @@ pub fn in_stream(queries: &[SimQuery], model: &MachineModel) -> Vec<SimQuery> {
     queries.iter().map(|query| SimQuery { service: model.in_stream(&query.service), ..*query }).collect()
 }
 
-/// Recorded times in the GPU's place, unless they are declined or there are none and nobody insists.
+/// Recorded times in the GPU's place if they are asked for.
 fn replay(choice: GpuChoice, name: &str, workload: &mut Workload) -> Result<GpuSource, LabError> {
-    if choice == GpuChoice::None {
-        return Ok(GpuSource::Declined);
+    match choice {
+        GpuChoice::None => return Ok(GpuSource::Declined),
+        GpuChoice::Auto | GpuChoice::Real => return Ok(GpuSource::Missing),
+        GpuChoice::Replay => {}
     }
     if workload.rows.iter().all(|row| row.measured[Class::GPU].is_some()) {
         let device = workload.provenance.get("gpu").unwrap_or("a GPU");
         return Ok(GpuSource::Replay(format!("the times recorded on {device} in {name}")));
     }
-    match replay_gpu_times(workload) {
-        Ok(recorded) => Ok(GpuSource::Replay(recorded.to_string())),
-        Err(e) if choice == GpuChoice::Replay => Err(e.into()),
-        Err(_) => Ok(GpuSource::Missing),
-    }
+    Ok(GpuSource::Replay(replay_gpu_times(workload)?.to_string()))
 }
 
 /// The workload's queries as workers run them.

@@ -84,8 +84,8 @@ impl LiveOutcome {
     pub fn lag_warning(&self, deadline: Nanos) -> Option<String> {
         (self.lag.p99 > deadline.scaled(0.01)).then(|| {
             format!(
-                "the driver released 1 % of the queries more than {:.2} ms late (deadline {:.0} ms): this machine was \
-                 too busy to be measured well; delays count from the intended arrival and include the lag",
+                "the driver released 1 % of the queries more than {:.2} ms late (deadline {} ms); delays count from the \
+                 intended arrival and include this lag",
                 self.lag.p99.as_ms(),
                 deadline.as_ms(),
             )

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::{LiveRate, Question};
 use crate::lab::{Calibration, Criterion, LabError, LiveReport, LiveRunSpec, Node, Progress, RunLength, Verdict};
-use crate::sim::Arrivals;
 use crate::live;
 use crate::sched::PolicyFactory;
+use crate::sim::Arrivals;
 
 /// Runs at the capacity, of which one has to hold.
 const ATTEMPTS: u32 = 2;

@@ -39,17 +39,7 @@ impl Judge {
         let half = planned / 2;
         let stretch_a_query = STRETCHES as f64 / (planned - half).max(1) as f64;
         let stretches = [(0.0, 0); STRETCHES];
-        Self {
-            criterion,
-            planned,
-            ended: 0,
-            unanswered: 0,
-            late: 0,
-            missed: 0,
-            stretches,
-            half,
-            stretch_a_query,
-        }
+        Self { criterion, planned, ended: 0, unanswered: 0, late: 0, missed: 0, stretches, half, stretch_a_query }
     }
 
     /// Judges the log of a simulated run of `planned` queries that arrived at `rate_qps`.

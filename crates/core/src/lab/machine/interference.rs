@@ -68,6 +68,27 @@ pub struct SystemLoad {
     pub others: Option<f64>,
 }
 
+impl SystemLoad {
+    /// The load of several runs: the means of what the system told.
+    #[must_use]
+    pub fn mean(loads: &[Self]) -> Self {
+        let mean = |of: fn(&Self) -> Option<f64>| {
+            let told: Vec<f64> = loads.iter().filter_map(of).collect();
+            (!told.is_empty()).then(|| told.iter().sum::<f64>() / told.len() as f64)
+        };
+        Self { steal: mean(|load| load.steal), others: mean(|load| load.others) }
+    }
+
+    /// `other processes took 0.0 cores`, and what was stolen if it shows.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let Some(others) = self.others else { return String::from("the load by other processes is unknown") };
+        let steal = self.steal.filter(|&steal| steal >= 0.05);
+        let stolen = steal.map_or(String::new(), |steal| format!(", the hypervisor {steal:.1}"));
+        format!("other processes took {others:.1} cores{stolen}")
+    }
+}
+
 /// Looks at the machine's own counts from its making on.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::lab) struct SystemLoadProbe {

@@ -234,10 +234,7 @@ fn drive_stage(
         (0..count).map(|i| (i as f64 / rate_qps, random.below(costs.len() as u32))).unzip()
     };
     let arrivals = Arrivals::given(round, unit, rows);
-    let outcome = node.run_strict(
-        &probe,
-        LiveRunSpec { keep: usize::MAX, ..LiveRunSpec::unjudged(1.0, &arrivals) },
-    )?;
+    let outcome = node.run_strict(&probe, LiveRunSpec { keep: usize::MAX, ..LiveRunSpec::unjudged(1.0, &arrivals) })?;
     let outcome = outcome.outcome;
     if outcome.interrupted() || live::interrupted() {
         return Err(LabError::Interrupted);

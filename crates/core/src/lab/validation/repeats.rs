@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::compared::{distance, scatter};
 use crate::base::machine::{Class, PerClass};
-use crate::lab::machine::interference::SystemLoadProbe;
 use crate::lab::{
-    Calibration, Compared, ComparedRun, Interference, LabError, LiveReport, LiveRunSpec, Parts, ServiceRun, Summary, Validation,
+    Calibration, Compared, ComparedRun, Interference, LabError, LiveReport, LiveRunSpec, Parts, ServiceRun, Summary,
+    Validation,
 };
 use crate::live::{self, LiveOutcome};
 use crate::sched::{PolicyFactory, RunLog};
@@ -88,12 +88,8 @@ impl Validation<'_> {
                 Err(LabError::Interrupted) => break,
                 after => after?,
             };
-            let interference = Interference {
-                load,
-                lag_p99: outcome.lag.p99,
-                before: before.slowdown,
-                after: after.slowdown,
-            };
+            let interference =
+                Interference { load, lag_p99: outcome.lag.p99, before: before.slowdown, after: after.slowdown };
             let disturbed = interference.why(&machine, deadline);
             if disturbed.is_none() {
                 speeds.push((before.slowdown[Class::CPU] + after.slowdown[Class::CPU]) / 2.0);

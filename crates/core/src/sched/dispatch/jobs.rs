@@ -74,7 +74,10 @@ impl Jobs {
 
     /// Those that wait or run, the oldest first.
     pub(in crate::sched) fn iter_unfinished(&self) -> impl Iterator<Item = &Job> {
-        (self.first..self.end).map(JobId).filter(|&id| self.places[self.at(id)] != Place::Finished).map(|id| self.job(id))
+        (self.first..self.end)
+            .map(JobId)
+            .filter(|&id| self.places[self.at(id)] != Place::Finished)
+            .map(|id| self.job(id))
     }
 
     /// The job that has waited longest.
