@@ -107,6 +107,7 @@ fn jobs_at_once(count: u32) -> Vec<Job> {
 
 #[test]
 fn jobs_are_released_whatever_the_backlog() {
+    let _alone = crate::alone();
     let arrived = Arc::new(AtomicU32::new(0));
     let seen = Arc::clone(&arrived);
     // The first query is answered only when all have been released: a driver that waited for answers would hang here.
@@ -131,6 +132,7 @@ fn jobs_are_released_whatever_the_backlog() {
 
 #[test]
 fn one_lane_pool_serves_many_runs() {
+    let _alone = crate::alone();
     let mut lane_pool = lane_pool(|_| Ok(one_hit(1.0)));
     for count in [0, 1, 30] {
         let jobs = jobs_at_once(count);
@@ -141,6 +143,7 @@ fn one_lane_pool_serves_many_runs() {
 
 #[test]
 fn an_executor_that_fails_ends_the_run_and_keeps_what_was_measured() {
+    let _alone = crate::alone();
     let mut lane_pool = lane_pool(|query| if query == 3 { Err(ExecError::BadK(0)) } else { Ok(one_hit(1.0)) });
     let jobs = jobs_at_once(8);
     let outcome = live::run(&mut lane_pool, LiveRun::new(fifo(), &jobs)).unwrap();
@@ -156,6 +159,7 @@ fn an_executor_that_fails_ends_the_run_and_keeps_what_was_measured() {
 
 #[test]
 fn an_executor_that_panics_ends_the_run_with_an_error() {
+    let _alone = crate::alone();
     let mut lane_pool = lane_pool(|query| if query == 2 { panic!("on purpose") } else { Ok(one_hit(1.0)) });
     let jobs = jobs_at_once(5);
     let outcome = live::run(&mut lane_pool, LiveRun::new(fifo(), &jobs)).unwrap();
@@ -165,6 +169,7 @@ fn an_executor_that_panics_ends_the_run_with_an_error() {
 
 #[test]
 fn an_answer_that_changes_ends_the_run_with_an_error() {
+    let _alone = crate::alone();
     let mut answers = 0u8;
     let mut lane_pool = lane_pool(move |_| {
         answers += 1;
@@ -179,6 +184,7 @@ fn an_answer_that_changes_ends_the_run_with_an_error() {
 
 #[test]
 fn a_plan_that_the_lane_pool_cannot_run_is_refused_before_it_starts() {
+    let _alone = crate::alone();
     let jobs = jobs_at_once(3);
     let mut lane_pool = LanePool::recorded(Machine::new(1, 0).into(), Vec::new());
     let error = live::run(&mut lane_pool, LiveRun::new(fifo(), &jobs)).unwrap_err();
@@ -187,6 +193,7 @@ fn a_plan_that_the_lane_pool_cannot_run_is_refused_before_it_starts() {
 
 #[test]
 fn a_hopeless_backlog_is_given_up_and_accounted_for() {
+    let _alone = crate::alone();
     let mut lane_pool = LanePool::recorded(Machine::new(1, 0).into(), vec![on_cpu(100); 10]);
     let queries: Vec<_> = (0..10).map(|id| (QueryId(id), on_cpu(100))).collect();
     let jobs = live::plan((0..1000).map(|i| (Nanos(u64::from(i) * 10), i % 10)), &queries, DEADLINE);
@@ -235,6 +242,7 @@ fn run_with_a_pause(each_ms: f64, is_lost: bool) -> LiveOutcome {
 
 #[test]
 fn a_pause_of_two_seconds_ends_no_run_of_six_though_the_objective_is_lost() {
+    let _alone = crate::alone();
     let outcome = run_with_a_pause(3.0, true);
     assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
     assert_eq!(outcome.log.rows.len(), 600);
@@ -242,6 +250,7 @@ fn a_pause_of_two_seconds_ends_no_run_of_six_though_the_objective_is_lost() {
 
 #[test]
 fn a_run_is_given_up_only_if_it_is_lost_and_its_backlog_grows() {
+    let _alone = crate::alone();
     let outcome = run_with_a_pause(15.0, true);
     assert!(outcome.overloaded() && outcome.unreleased > 0, "{outcome:?}");
     // What was released and has no answer is known.
@@ -271,6 +280,7 @@ fn run_long(count: usize) -> LiveOutcome {
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_does_not_grow_with_the_run_and_a_long_log_is_a_sample_of_whole_batches() {
+    let _alone = crate::alone();
     // The first run takes what any run takes.
     let short = run_long(20_000);
     let before = resident_mb();
@@ -351,6 +361,7 @@ fn run_on_pipeline(count: u32, score: fn(u32) -> f32) -> LiveOutcome {
 
 #[test]
 fn a_pipeline_is_kept_two_batches_deep_and_answers_every_query() {
+    let _alone = crate::alone();
     let outcome = run_on_pipeline(7, |_| 1.0);
     assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
     let batches: Vec<u32> = outcome.log.rows.iter().map(|row| row.batch).collect();
@@ -361,6 +372,7 @@ fn a_pipeline_is_kept_two_batches_deep_and_answers_every_query() {
 
 #[test]
 fn a_batch_that_a_pipeline_refuses_fails_in_its_turn() {
+    let _alone = crate::alone();
     let outcome = run_on_pipeline(9, |_| 1.0);
     let Ending::Failed(LiveError::Executor { query, .. }) = outcome.ending else { panic!("{:?}", outcome.ending) };
     assert_eq!(query, QueryId(6));
@@ -369,6 +381,7 @@ fn a_batch_that_a_pipeline_refuses_fails_in_its_turn() {
 
 #[test]
 fn a_pipelines_last_answers_are_checked_too() {
+    let _alone = crate::alone();
     static ASKED: AtomicU32 = AtomicU32::new(0);
     let outcome = {
         // The same six queries twice; the last answer is another.
@@ -389,6 +402,7 @@ fn a_pipelines_last_answers_are_checked_too() {
 
 #[test]
 fn many_workers_sleep_and_wake_and_lose_nothing() {
+    let _alone = crate::alone();
     let worker = || LaneWork::Executor(Box::new(Scripted(|_| Ok(one_hit(1.0)))));
     let model = MachineModel::from(Machine::new(5, 0));
     let mut lane_pool = LanePool::spawn(model, (0..5).map(|_| worker()).collect(), ten_queries(), Vec::new()).unwrap();
@@ -434,6 +448,7 @@ fn small_machine() -> (MachineModel, Vec<PerClass<Cost>>, Vec<Job>) {
 
 #[test]
 fn every_policy_completes_its_run_on_recorded_and_time_warped_lanes() {
+    let _alone = crate::alone();
     let (model, costs, jobs) = small_machine();
     let lanes = [LaneWork::TimeWarp, LaneWork::Recorded, LaneWork::TimeWarp];
     let mut lane_pool = LanePool::spawn(model.clone(), lanes.into(), Arc::default(), costs).unwrap();
@@ -448,6 +463,7 @@ fn every_policy_completes_its_run_on_recorded_and_time_warped_lanes() {
 
 #[test]
 fn a_time_warped_batch_takes_what_was_recorded_and_no_less() {
+    let _alone = crate::alone();
     let (model, costs, jobs) = small_machine();
     let lanes = (0..3).map(|_| LaneWork::TimeWarp).collect();
     // What handing over costs is real here, and is not to be waited for as well.

@@ -17,6 +17,9 @@ use tandem_core::search::device::GpuError;
 use tandem_core::sim::SimError;
 use tandem_papers::codec::CodecError;
 
+/// What a process ends with that has worked and found no answer.
+const NO_ANSWER: u8 = 3;
+
 /// Why a command ended without its result.
 #[derive(Debug)]
 pub struct Failure {
@@ -38,6 +41,16 @@ impl Failure {
     /// A signal ended the work before there was anything to keep: what a shell says of a program that a signal ended.
     pub(super) fn interrupted(message: impl Into<String>) -> Self {
         Self { message: message.into(), code: interrupts::code().unwrap_or(1) }
+    }
+
+    /// The question has no answer: exit code 3.
+    pub(super) fn no_answer(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: NO_ANSWER }
+    }
+
+    /// Whether that is why.
+    pub(super) fn is_no_answer(&self) -> bool {
+        self.code == NO_ANSWER
     }
 
     /// What the process ends with.

@@ -11,6 +11,7 @@ mod output;
 mod bench;
 mod capacity;
 mod defaults;
+mod driven;
 mod failure;
 mod format;
 mod index;
@@ -88,7 +89,10 @@ pub fn run() -> ExitCode {
     let matches = command().try_get_matches().unwrap_or_else(|e| settings::explained(e).exit());
     format::begin(&matches);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
-    match arguments.command.run().and_then(|()| output::finish()) {
+    let done = arguments.command.run();
+    // That there is no answer is one, for programs.
+    let printed = if done.as_ref().is_err_and(|failure| !failure.is_no_answer()) { Ok(()) } else { output::finish() };
+    match done.and(printed) {
         Ok(()) => interrupts::code().map_or(ExitCode::SUCCESS, ExitCode::from),
         Err(failure) => {
             errln!("error: {failure}");

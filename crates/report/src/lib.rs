@@ -1,7 +1,6 @@
 //! Summaries, CSV files, tables, figures, the page and traces for Perfetto: the same for simulated and live runs.
 
 pub mod capacity;
-pub mod compared;
 pub mod effectiveness;
 pub mod faults;
 pub mod json;

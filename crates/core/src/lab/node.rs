@@ -1,6 +1,7 @@
 //! A machine at work: lanes that wait for queries, what these cost, and what policies are told.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,6 +51,8 @@ pub struct LiveRunSpec<'a> {
     pub abandon_after: Option<Nanos>,
     /// The log of so many queries is kept whole; of more queries that of every second, fourth... batch.
     pub keep: usize,
+    /// The workload's row that stands for the first of the arrivals' rows.
+    pub(super) first_row: usize,
 }
 
 /// What came of a live run.
@@ -84,7 +87,13 @@ impl<'a> LiveRunSpec<'a> {
     /// A run that is given up when it has become hopeless.
     #[must_use]
     pub fn new(rate_qps: f64, arrivals: &'a Arrivals, criterion: Criterion) -> Self {
-        Self { rate_qps, arrivals, criterion, gives_up: true, abandon_after: None, keep: KEPT_QUERIES }
+        Self { rate_qps, arrivals, criterion, gives_up: true, abandon_after: None, keep: KEPT_QUERIES, first_row: 0 }
+    }
+
+    /// The same run, of the queries of `node` that are [driven](Node::driven_rows).
+    #[must_use]
+    pub(super) fn of_driven_rows(self, node: &Node) -> Self {
+        Self { first_row: node.driven_rows().start, ..self }
     }
 
     /// A run that is measured and not judged: nobody waits for its answers.
@@ -107,6 +116,8 @@ pub struct Node {
     estimates: Vec<(QueryId, PerClass<Cost>)>,
     gpu: GpuSource,
     cpu_name: String,
+    /// Rows at the end of the workload that are driven, and that predictions do not know; 0 where both have all rows.
+    held_out: usize,
 }
 
 impl Node {
@@ -147,7 +158,24 @@ impl Node {
         let profiled = model.clone();
         let mut lane_pool = LanePool::spawn(model, work, Arc::new(set), workload.costs())?;
         lane_pool.set_run_clock(run_clock);
-        Ok(Self { lane_pool, workload, queries, profiled, estimates, gpu, cpu_name })
+        Ok(Self { lane_pool, workload, queries, profiled, estimates, gpu, cpu_name, held_out: 0 })
+    }
+
+    /// Holds the last `rows` of the workload back from predictions: those are driven, and no others.
+    pub fn hold_out(&mut self, rows: usize) {
+        self.held_out = if rows < self.queries.len() { rows } else { 0 };
+    }
+
+    /// The rows of the workload that predictions know.
+    #[must_use]
+    pub fn predicted_rows(&self) -> Range<usize> {
+        0..self.queries.len() - self.held_out
+    }
+
+    /// The rows that live runs ask: those held out, or all.
+    #[must_use]
+    pub fn driven_rows(&self) -> Range<usize> {
+        if self.held_out > 0 { self.queries.len() - self.held_out..self.queries.len() } else { 0..self.queries.len() }
     }
 
     /// Its lanes.
@@ -235,9 +263,10 @@ impl Node {
         arrivals: Vec<Arrivals>,
         deadline: Nanos,
     ) -> Experiment {
+        let known = &self.queries[self.predicted_rows()];
         let (model, queries) = match calibration {
-            Some(found) => (found.model(&self.profiled), self.queries.iter().map(|query| found.query(query)).collect()),
-            None => (self.model().clone(), in_stream(&self.queries, self.model())),
+            Some(found) => (found.model(&self.profiled), known.iter().map(|query| found.query(query)).collect()),
+            None => (self.model().clone(), in_stream(known, self.model())),
         };
         Experiment { model, queries, deadline, arrivals, cluster: None }
     }
@@ -270,23 +299,9 @@ impl Node {
         let region_qps = self.region_of_qps(policy).ok_or(LabError::NothingToSchedule)?;
         let rate_qps = sustained_qps.map_or(FLOOD * region_qps, |qps| BACKLOG_OVERLOAD * qps);
         let count = ((rate_qps * BACKLOG_SECONDS) as usize).max(BACKLOG_QUERIES);
-        let arrivals = Arrivals::drawn(&ArrivalProcess::Poisson, seed, count, self.workload.rows.len());
+        let arrivals = Arrivals::drawn(&ArrivalProcess::Poisson, seed, count, self.predicted_rows().len());
         let run = LiveRunSpec { abandon_after: Some(BACKLOG_MOST), ..LiveRunSpec::unjudged(rate_qps, &arrivals) };
         Ok((rate_qps, self.run_strict(policy, run)?.outcome))
-    }
-
-    /// What queries cost now while others are served under a policy, by [a backlog](Self::serve_backlog).
-    ///
-    /// # Errors
-    /// As there.
-    pub fn calibrate(
-        &mut self,
-        policy: &dyn PolicyFactory,
-        sustained_qps: Option<f64>,
-        seed: u64,
-    ) -> Result<Calibration, LabError> {
-        let (_, outcome) = self.serve_backlog(policy, sustained_qps, seed)?;
-        Ok(self.calibration(&outcome))
     }
 
     /// What queries cost in a run.
@@ -301,8 +316,9 @@ impl Node {
     /// # Errors
     /// If the policy does not fit the machine, or the run can't begin. What goes wrong later is the outcome's ending.
     pub fn drive(&mut self, policy: &dyn PolicyFactory, run: LiveRunSpec<'_>) -> Result<LiveReport, LabError> {
-        let LiveRunSpec { rate_qps, arrivals, criterion, gives_up, abandon_after, keep } = run;
-        let jobs = live::plan_ahead(arrivals.at_rate(rate_qps), &self.estimates, criterion.deadline);
+        let LiveRunSpec { rate_qps, arrivals, criterion, gives_up, abandon_after, keep, first_row } = run;
+        let of_workload = arrivals.at_rate(rate_qps).map(|(time, row)| (time, row + first_row as u32));
+        let jobs = live::plan_ahead(of_workload, &self.estimates, criterion.deadline);
         let policy = policy.build(self.lane_pool.model())?;
         let mut record = LiveRecord::new(criterion, arrivals.len(), self.lane_pool.machine(), gives_up);
         let load = SystemLoadProbe::start();

@@ -17,7 +17,6 @@ pub(super) fn of_capacities(all: &[Capacity]) -> Story {
     let certainty = [
         how_narrow(best, shown),
         best.live.iter().map(driven).collect(),
-        lower_bound(best).into_iter().collect(),
         share_of_bound(best).into_iter().collect(),
         errors_in_words(all).into_iter().collect(),
         runs_in_words(best).into_iter().collect(),
@@ -45,7 +44,7 @@ fn under(best: &Capacity, shown: &[Capacity]) -> String {
 
 /// The answer itself, in HTML.
 fn answer(best: &Capacity, shown: &[Capacity]) -> String {
-    let how = if best.is_measured() { "measured live" } else { "by simulation" };
+    let how = if best.is_measured() { "driven live" } else { "by simulation" };
     let under = under(best, shown);
     let rate = |qps: f64| strong(&rounded(qps, 4));
     if best.qps == 0.0 {
@@ -58,23 +57,14 @@ fn answer(best: &Capacity, shown: &[Capacity]) -> String {
             rate(region)
         );
     }
-    match (best.refuted(), best.held_qps) {
-        (false, _) if best.is_lower_bound() => {
-            format!("At least {} queries a second, {how}, under {under}.", rate(best.qps))
-        }
-        (false, _) => format!("{} queries a second, {how}, under {under}.", rate(best.qps)),
-        (true, Some(held)) => format!(
-            "{} queries a second held when they were driven live, under {under}. {} were simulated, and did not hold.",
-            rate(held),
-            rounded(best.qps, 4)
-        ),
-        (true, None) => format!(
-            "{} {} queries a second are simulated, under {under}, and neither they nor any lower rate that was driven \
-             live held.",
-            strong("Unknown."),
-            rounded(best.qps, 4)
-        ),
+    if best.is_measured() {
+        let runs = best.live_runs.map_or_else(String::new, |(runs, seconds)| {
+            format!(" ({} live runs of {} s)", number(runs), number(seconds))
+        });
+        let replayed = if best.source == "live" { "" } else { ", with a replayed GPU" };
+        return format!("{} queries a second, driven live{runs}{replayed}, under {under}.", rate(best.qps));
     }
+    format!("{} queries a second, by simulation, under {under}.", rate(best.qps))
 }
 
 /// What had been predicted of it.
@@ -98,6 +88,13 @@ fn against_the_least(best: &Capacity, shown: &[Capacity]) -> String {
 /// Between what the capacity lies.
 fn how_narrow(best: &Capacity, shown: &[Capacity]) -> Vec<String> {
     let sentence = match (best.confidence, best.interval, best.failing_qps) {
+        (Some(confidence), Some((low, high)), _) if best.is_measured() => format!(
+            "The {} % interval of this rate is {} to {}: it has the two sides, how the machine's speed varied, and how many \
+             queries were driven.",
+            number(100.0 * confidence),
+            rounded(low, 3),
+            rounded(high, 3)
+        ),
         (Some(confidence), Some((low, high)), _) => format!(
             "The {} % interval of this rate over {} seeds is {} to {}.",
             number(100.0 * confidence),
@@ -134,16 +131,10 @@ fn driven(run: &LiveRun) -> String {
     format!("Driven live at {} queries a second it {held}{late}.", rounded(run.qps, 4))
 }
 
-fn lower_bound(best: &Capacity) -> Option<String> {
-    best.is_lower_bound().then(|| {
-        String::from("It held beyond the rate, too: what was found is a lower bound of what this machine sustains.")
-    })
-}
-
 fn share_of_bound(best: &Capacity) -> Option<String> {
     let bound = best.bound_qps.filter(|&bound| bound > 0.0)?;
     Some(format!(
-        "No scheduler whatever could sustain more than {} on these arrivals: {} reaches {} of that.",
+        "With the costs that were measured here, no scheduler sustains more than {} on these arrivals: {} reaches {} of that.",
         rounded(bound, 4),
         best.policy,
         percent(best.qps / bound, false)
@@ -177,11 +168,8 @@ fn in_short(best: &Capacity) -> String {
     if best.qps == 0.0 {
         return String::from("unknown: no rate held");
     }
-    match (beyond(best), best.refuted(), best.held_qps) {
-        (Some(region), _, _) => format!("≥ {}", rate(region)),
-        (None, true, None) => String::from("unknown: no rate held live"),
-        (None, true, Some(held)) => rate(held),
-        (None, false, _) if best.is_lower_bound() => format!("≥ {}", rate(best.qps)),
-        (None, false, _) => rate(best.qps),
+    match beyond(best) {
+        Some(region) => format!("≥ {}", rate(region)),
+        None => rate(best.qps),
     }
 }

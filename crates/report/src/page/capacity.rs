@@ -31,8 +31,8 @@ pub(super) struct Capacity {
     pub(super) failing_qps: Option<f64>,
     /// Live runs at the rate and beyond it: where, and whether they held.
     pub(super) live: Vec<LiveRun>,
-    /// The highest rate that held live, which may be a lower one.
-    pub(super) held_qps: Option<f64>,
+    /// Live runs, and how long each was.
+    pub(super) live_runs: Option<(f64, f64)>,
 }
 
 /// A live run at a rate.
@@ -64,21 +64,33 @@ impl Capacity {
         self.predicted_qps.filter(|_| self.qps > 0.0).map(|predicted| (predicted - self.qps) / self.qps)
     }
 
-    /// Whether it was driven live, and did not hold.
-    pub(super) fn refuted(&self) -> bool {
-        self.live.first().is_some_and(|run| !run.held)
-    }
-
-    /// Whether a rate beyond it held live, too: then the machine sustains more than was found.
-    pub(super) fn is_lower_bound(&self) -> bool {
-        self.live.len() > 1 && self.live.iter().all(|run| run.held)
-    }
-
     pub(super) fn is_measured(&self) -> bool {
         self.source != "simulated"
     }
 
+    /// Of a line of `capacity.csv`: what was driven live and held counts, and what was simulated was its prediction.
     fn of_capacity(line: Line<'_>) -> Option<Self> {
+        let simulated = Self::of_simulation(line)?;
+        let Some(held_qps) = line.number("held_qps") else { return Some(simulated) };
+        let failing_qps = line.number("beyond_qps");
+        let interval = line.number("answer_low_qps").zip(line.number("answer_high_qps"));
+        Some(Self {
+            source: live(line).to_owned(),
+            qps: held_qps,
+            interval: interval.or_else(|| failing_qps.map(|failing| (held_qps, failing))),
+            bound_qps: None,
+            region_qps: None,
+            predicted_qps: Some(simulated.qps),
+            queries: line.number("live_queries"),
+            seeds: None,
+            flips: None,
+            confidence: interval.map(|_| 0.9),
+            failing_qps,
+            ..simulated
+        })
+    }
+
+    fn of_simulation(line: Line<'_>) -> Option<Self> {
         let (qps, seeds) = (line.number("max_rate_qps")?, line.number("seeds"));
         let (low, high) = (line.number("low_qps"), line.number("high_qps"));
         let confidence = line.number("confidence").filter(|_| seeds.is_some_and(|seeds| seeds > 1.0));
@@ -107,19 +119,21 @@ impl Capacity {
             confidence,
             failing_qps,
             live: ["live", "beyond"].into_iter().filter_map(|what| LiveRun::of(line, what)).collect(),
-            held_qps: line.number("held_qps"),
+            live_runs: line.number("live_runs").zip(line.number("live_run_s")),
         })
     }
 
     fn of_validation(line: Line<'_>) -> Option<Self> {
         let measured = line.number("measured_qps")?;
-        let is_replay = line.text("gpu") == "replay";
         Some(Self {
             policy: line.text("policy").to_owned(),
-            source: String::from(if is_replay { "live, GPU replayed" } else { "live" }),
+            source: live(line).to_owned(),
             deadline_ms: line.number("deadline_ms"),
             qps: measured,
-            interval: line.number("measured_high_qps").map(|high| (measured, high)),
+            interval: match line.number("half_width") {
+                Some(half) => Some((measured * (1.0 - half), measured * (1.0 + half))),
+                None => line.number("measured_high_qps").map(|high| (measured, high)),
+            },
             bound_qps: None,
             region_qps: None,
             predicted_qps: line.number("predicted_qps"),
@@ -127,12 +141,17 @@ impl Capacity {
             seeds: None,
             flips: None,
             objective: line.text("objective").to_owned(),
-            confidence: None,
+            confidence: line.number("half_width").map(|_| 0.9),
             failing_qps: line.number("measured_high_qps"),
             live: Vec::new(),
-            held_qps: None,
+            live_runs: None,
         })
     }
+}
+
+/// How a rate was driven: with a GPU's recorded times in its place or not.
+fn live(line: Line<'_>) -> &'static str {
+    if line.text("gpu") == "replay" { "live, GPU replayed" } else { "live" }
 }
 
 /// All capacities of a folder, the highest first.
@@ -230,6 +249,9 @@ fn whiskers(capacities: &[Capacity]) -> String {
             number(seeds),
             number(100.0 * confidence)
         ),
+        None if capacities.iter().any(|c| c.confidence.is_some()) => {
+            String::from("Whiskers: the 90 % interval of what was driven live.")
+        }
         None => String::from("Whiskers reach from the highest rate that held to the lowest that failed."),
     }
 }
@@ -281,7 +303,12 @@ pub(super) fn errors_in_words(capacities: &[Capacity]) -> Option<String> {
     let worst = errors.iter().max_by(|a, b| a.0.abs().total_cmp(&b.0.abs()))?;
     let mean = errors.iter().map(|(error, _)| error.abs()).sum::<f64>() / errors.len() as f64;
     Some(match errors.len() {
-        1 => format!("The capacity predicted before the live runs was off by {}.", percent(worst.0, true)),
+        1 => {
+            let of_failing = |c: &Capacity| Some(c.predicted_qps? / c.failing_qps? - 1.0);
+            let lower = capacities.iter().filter(|c| c.error().is_some()).find_map(of_failing);
+            let from = lower.map_or_else(String::new, |lower| format!("{} to ", percent(lower, true)));
+            format!("The capacity predicted before the live runs was off by {from}{}.", percent(worst.0, true))
+        }
         n => format!(
             "Capacities predicted before the live runs were off by {} in the mean over {n} policies, at worst by {} ({}).",
             percent(mean, false),

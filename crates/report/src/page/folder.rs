@@ -19,16 +19,12 @@ pub enum Kind {
     Summary,
     /// Highest rates within the deadline, by policy.
     Capacity,
-    /// Delays predicted and measured.
+    /// Live runs, with what was predicted of them.
     Validation,
     /// Capacities predicted and measured.
     ValidationCapacity,
     /// What queries cost in each live run.
     ValidationService,
-    /// Where to trust predictions, by policy and load.
-    Validity,
-    /// Each live run of a load, and the prediction of all.
-    ValidationRuns,
     /// Parts of the node measured alone.
     Bench,
     /// Anything else.
@@ -36,10 +32,8 @@ pub enum Kind {
 }
 
 /// The columns that tell each kind; the first that fits is it.
-const COLUMNS: [(Kind, &[&str]); 9] = [
+const COLUMNS: [(Kind, &[&str]); 7] = [
     (Kind::Sweep, &["point", "policy", "capacity_qps", "held"]),
-    (Kind::Validity, &["policy", "load", "what", "verdict"]),
-    (Kind::ValidationRuns, &["policy", "load", "run", "disturbed"]),
     (Kind::Summary, &["policy", "rate_qps", "mean_ms", "p99_ms"]),
     (Kind::Validation, &["policy", "rate_qps", "predicted_mean_ms", "measured_mean_ms"]),
     (Kind::ValidationCapacity, &["policy", "predicted_qps", "measured_qps"]),
@@ -50,8 +44,8 @@ const COLUMNS: [(Kind, &[&str]); 9] = [
 /// Numbers without which a row of a kind says nothing.
 const NUMBERS: [(Kind, &[&str]); 4] = [
     (Kind::Summary, &["rate_qps", "mean_ms", "p99_ms"]),
-    (Kind::Validation, &["rate_qps", "predicted_mean_ms", "measured_mean_ms"]),
-    (Kind::ValidationCapacity, &["predicted_qps", "measured_qps"]),
+    (Kind::Validation, &["rate_qps"]),
+    (Kind::ValidationCapacity, &["predicted_qps"]),
     (Kind::Capacity, &["max_rate_qps"]),
 ];
 /// A point of a sweep by itself has the columns of the sweep.

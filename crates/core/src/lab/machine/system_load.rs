@@ -1,63 +1,9 @@
-//! Whether something else was at work on the machine while a run lasted.
-//!
-//! | sign | disturbed if | where it is seen |
-//! | --- | --- | --- |
-//! | steal | the hypervisor had the cores for more than a hundredth of their time | `/proc/stat` |
-//! | others | other processes had them for more than a twentieth | `/proc/stat`, less this process's own time |
-//! | lag | one query in a hundred was released more than a hundredth of the deadline late | the driver |
-//! | speed | backlogs right before and right after took times more than a tenth apart | the lanes |
-//!
-//! The rule is the same for every run and knows nothing of what was predicted: a disturbed run is measured and told, but
-//! not compared.
+//! What else kept the machine busy while a run lasted: `/proc/stat`, less this process's own time.
 
 use std::time::{Duration, Instant};
 
-use crate::base::machine::{Machine, PerClass};
-use crate::base::time::Nanos;
-
-/// See the module's table.
-const MOST_STEAL: f64 = 0.01;
-const MOST_OTHERS: f64 = 0.05;
-const MOST_LAG: f64 = 0.01;
-const MOST_CHANGE: f64 = 1.1;
 /// Ticks a second in `/proc/stat`.
 const TICKS_PER_S: f64 = 100.0;
-
-/// What was seen besides a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Interference {
-    /// What the hypervisor gave to others, and what other processes took.
-    pub load: SystemLoad,
-    /// How late the driver was for one query in a hundred.
-    pub lag_p99: Nanos,
-    /// By class, what queries took in a backlog before the run and in one after it, over what they take alone.
-    pub before: PerClass<f64>,
-    /// See above.
-    pub after: PerClass<f64>,
-}
-
-impl Interference {
-    /// Why the run does not count, in a word; `None` if it does.
-    #[must_use]
-    pub fn why(&self, machine: &Machine, deadline: Nanos) -> Option<&'static str> {
-        let apart = |class| {
-            let (before, after): (f64, f64) = (self.before[class], self.after[class]);
-            before > 0.0 && after > 0.0 && (before / after).max(after / before) > MOST_CHANGE
-        };
-        let cores = std::thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64);
-        if self.load.steal.is_some_and(|steal| steal > MOST_STEAL * cores) {
-            Some("steal")
-        } else if self.load.others.is_some_and(|others| others > MOST_OTHERS * cores) {
-            Some("others")
-        } else if self.lag_p99 > deadline.scaled(MOST_LAG) {
-            Some("lag")
-        } else if machine.classes().any(apart) {
-            Some("speed")
-        } else {
-            None
-        }
-    }
-}
 
 /// What kept the machine busy besides this process, in cores; `None` where the system does not tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -166,23 +112,18 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_disturbed_by_each_sign_and_by_nothing_else() {
-        let machine = Machine::new(1, 0);
-        let calm = Interference {
-            before: PerClass::two(1.0, 5.0),
-            after: PerClass::two(1.05, 1.0),
-            ..Interference::default()
-        };
-        let why = |one: Interference| one.why(&machine, Nanos::from_ms(10.0));
-        // What the machine lacks counts for nothing.
-        assert_eq!(why(calm), None);
-        let loaded = |steal, others| SystemLoad { steal: Some(steal), others: Some(others) };
+    fn a_quiet_machine_is_not_accused_and_loads_are_told_in_cores() {
+        let load = |others, steal| SystemLoad { others, steal };
+        assert_eq!(load(Some(0.01), Some(0.02)).words(), "other processes took 0.0 cores");
+        assert_eq!(load(Some(1.46), Some(0.31)).words(), "other processes took 1.5 cores, the hypervisor 0.3");
+        assert_eq!(load(None, None).words(), "the load by other processes is unknown");
+        let mean = SystemLoad::mean(&[load(Some(1.0), None), load(Some(2.0), Some(0.5))]);
+        assert_eq!(mean, load(Some(1.5), Some(0.5)));
+        // A busy loop of this process is not another's.
+        let probe = SystemLoadProbe::start();
+        let until = Instant::now() + Duration::from_millis(300);
+        while Instant::now() < until {}
         let cores = std::thread::available_parallelism().unwrap().get() as f64;
-        assert_eq!(why(Interference { load: loaded(0.02 * cores, 0.0), ..calm }), Some("steal"));
-        assert_eq!(why(Interference { load: loaded(0.0, 0.1 * cores), ..calm }), Some("others"));
-        assert_eq!(why(Interference { lag_p99: Nanos(100_001), ..calm }), Some("lag"));
-        assert_eq!(why(Interference { after: PerClass::two(0.8, 1.0), ..calm }), Some("speed"));
-        let load = loaded(0.009 * cores, 0.049 * cores);
-        assert_eq!(why(Interference { load, lag_p99: Nanos(100_000), ..calm }), None);
+        assert!(probe.cores().others.is_none_or(|others| (0.0..=cores).contains(&others)));
     }
 }
