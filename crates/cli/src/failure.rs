@@ -178,7 +178,7 @@ impl From<LabError> for Failure {
                     .to_owned()
             }
             LabError::NothingReal => " (--cpus is 0)".to_owned(),
-            LabError::DeadlineTooShort { .. } => ": give --deadline-ms more, or another --objective".to_owned(),
+            LabError::TooManyQueries { .. } => " (shorten it: --live-seconds)".to_owned(),
             LabError::TooFewArrivals { .. } => " (give a longer trace)".to_owned(),
             LabError::Input(_)
             | LabError::Index(_)

@@ -317,6 +317,10 @@ impl Node {
     /// If the policy does not fit the machine, or the run can't begin. What goes wrong later is the outcome's ending.
     pub fn drive(&mut self, policy: &dyn PolicyFactory, run: LiveRunSpec<'_>) -> Result<LiveReport, LabError> {
         let LiveRunSpec { rate_qps, arrivals, criterion, gives_up, abandon_after, keep, first_row } = run;
+        // Jobs are numbered in 32 bits.
+        if u32::try_from(arrivals.len()).is_err() {
+            return Err(LabError::TooManyQueries { queries: arrivals.len() });
+        }
         let of_workload = arrivals.at_rate(rate_qps).map(|(time, row)| (time, row + first_row as u32));
         let jobs = live::plan_ahead(of_workload, &self.estimates, criterion.deadline);
         let policy = policy.build(self.lane_pool.model())?;

@@ -7,7 +7,7 @@
 use crate::base::machine::{Class, LaneFault, Machine, PerClass};
 use crate::base::time::Nanos;
 use crate::lab::delays::Delays;
-use crate::sched::{LogRow, RunLog, ShedJob, Sink};
+use crate::sched::{LogRow, ShedJob, Sink};
 
 /// A run in numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -180,20 +180,6 @@ impl Sink for Tally {
     }
 }
 
-impl Summary {
-    /// Sums up a whole log; `None` if it is empty.
-    #[must_use]
-    pub fn of_log(log: &RunLog, machine: &Machine) -> Option<Self> {
-        let mut rows: Vec<&LogRow> = log.rows.iter().collect();
-        rows.sort_unstable_by_key(|row| (row.finished, row.batch, row.job));
-        let mut tally = Tally::new(machine, rows.len());
-        rows.into_iter().for_each(|row| tally.record(row));
-        log.shed.iter().for_each(|job| tally.shed(job));
-        log.faults.iter().for_each(|fault| tally.lane_fault(fault));
-        tally.summary()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,11 +202,37 @@ mod tests {
             stolen: job == 2,
             again: job == 1,
         };
-        let rows = vec![row(0, 1, 10_000_000, 20_000_000), row(1, 0, 0, 10_000_000), row(2, 1, 10_000_000, 20_000_000)];
-        let summary = Summary::of_log(&RunLog { rows, ..RunLog::default() }, &Machine::new(2, 0)).unwrap();
+        let rows = [row(1, 0, 0, 10_000_000), row(0, 1, 10_000_000, 20_000_000), row(2, 1, 10_000_000, 20_000_000)];
+        let mut tally = Tally::new(&Machine::new(2, 0), rows.len());
+        rows.iter().for_each(|row| tally.record(row));
+        let summary = tally.summary().unwrap();
         assert_eq!(summary.utilisation, PerClass::two(Some(0.5), None));
         assert_eq!((summary.queries, summary.missed, summary.stolen, summary.again), (3, 2, 1, 1));
         assert_eq!((summary.p50_ms, summary.max_ms, summary.lag_max_ms), (20.0, 20.0, 1.0));
-        assert_eq!(Summary::of_log(&RunLog::default(), &Machine::new(1, 0)), None);
+        assert_eq!(Tally::new(&Machine::new(1, 0), 0).summary(), None);
+    }
+
+    #[test]
+    fn queries_without_an_answer_count_with_their_age_and_are_not_finished() {
+        let mut tally = Tally::counting(&Machine::new(1, 0));
+        tally.unanswered(Nanos(5_000_000), true);
+        assert_eq!(tally.clone().summary(), None);
+        tally.record(&LogRow {
+            job: JobId(0),
+            query: QueryId(0),
+            arrival: Nanos(0),
+            released: Nanos(0),
+            started: Nanos(0),
+            finished: Nanos(1_000_000),
+            processor: ProcessorId(0),
+            class: Class::CPU,
+            batch: 0,
+            deadline: Nanos(2_000_000),
+            predicted: PerClass::default(),
+            stolen: false,
+            again: false,
+        });
+        let summary = tally.summary().unwrap();
+        assert_eq!((summary.queries, summary.missed, summary.max_ms, summary.mean_ms), (1, 1, 5.0, 3.0));
     }
 }

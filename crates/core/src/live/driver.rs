@@ -66,7 +66,7 @@ pub(super) struct Limits<'a> {
 const LOOK: Nanos = Nanos(500_000_000);
 /// A backlog grows if it was longer at each of so many looks than at the one before. After a pause of the whole machine it is
 /// long, but shrinks.
-const GROWN_LOOKS: u32 = 4;
+const GROWN_LOOKS: u32 = 6;
 
 /// Drives `jobs`, in order of arrival, through the dispatcher onto the lanes.
 #[expect(clippy::too_many_arguments, reason = "called once, by what has just made all of these")]

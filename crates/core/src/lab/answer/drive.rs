@@ -7,8 +7,8 @@ use super::search::{LiveSearch, Side};
 use super::{Effort, Question};
 use crate::base::time::Nanos;
 use crate::lab::{
-    Calibration, Capacities, LabError, LiveReport, LiveRunSpec, Node, Progress, ServiceRow, ServiceRun, Summary,
-    SystemLoad, Verdict,
+    Calibration, Capacities, Criterion, LabError, LiveReport, LiveRunSpec, Node, Progress, RunLength, ServiceRow,
+    ServiceRun, Summary, SystemLoad, Verdict,
 };
 use crate::live;
 use crate::sched::PolicyFactory;
@@ -16,6 +16,9 @@ use crate::sim::Arrivals;
 
 /// A live run lasts for so many limits at least: in a shorter one even a rate far too high has no time to be late.
 const LEAST_LIMITS: f64 = 5.0;
+
+/// And no more than this many times as long as asked for, where queries are few.
+const MOST_TIMES: f64 = 3.0;
 
 /// One live run.
 #[derive(Clone, Debug, PartialEq)]
@@ -172,8 +175,7 @@ impl LiveRuns<'_> {
 
     /// How long queries arrive.
     fn seconds(&self, qps: f64) -> f64 {
-        let limit = self.question.objective.within(self.question.deadline).limit;
-        run_seconds(&self.question.effort, limit, qps)
+        run_seconds(&self.question.effort, &self.question.objective.within(self.question.deadline), qps)
     }
 
     fn drive(&mut self, qps: f64, driven: &mut Driven) -> Result<Verdict, LabError> {
@@ -218,9 +220,11 @@ impl LiveRuns<'_> {
     }
 }
 
-/// How long the queries of a run arrive: no shorter than asked for, however short the deadline.
-fn run_seconds(effort: &Effort, limit: Nanos, qps: f64) -> f64 {
-    effort.run_s.max(LEAST_LIMITS * limit.as_secs()).max(1.0 / qps)
+/// How long the queries of a run arrive: no shorter than asked for, however short the deadline; longer where queries are so few
+/// that the objective could not be told, within limits.
+fn run_seconds(effort: &Effort, criterion: &Criterion, qps: f64) -> f64 {
+    let told_s = (RunLength::told_by(criterion) as f64 / qps).min(MOST_TIMES * effort.run_s);
+    effort.run_s.max(LEAST_LIMITS * criterion.limit.as_secs()).max(told_s)
 }
 
 /// The standard error of the mean cost of the queries that a node is driven with.
@@ -232,10 +236,15 @@ pub(super) fn sampled_queries(node: &Node, log_queries: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::Objective;
 
     #[test]
     fn no_run_is_shorter_than_asked_for_whatever_the_deadline() {
-        let of = |limit_ms: f64| run_seconds(&Effort::usual(), Nanos::from_ms(limit_ms), 1000.0);
-        assert_eq!([of(0.05), of(1.0), of(100.0), of(10_000.0)], [10.0, 10.0, 10.0, 50.0]);
+        let of = |limit_ms: f64, qps| {
+            run_seconds(&Effort::usual(), &Objective::default().within(Nanos::from_ms(limit_ms)), qps)
+        };
+        assert_eq!([0.05, 1.0, 100.0, 10_000.0].map(|limit_ms| of(limit_ms, 2000.0)), [10.0, 10.0, 10.0, 50.0]);
+        // p99 is told by 10,000 queries.
+        assert_eq!([of(100.0, 500.0), of(100.0, 5.0)], [20.0, 30.0]);
     }
 }

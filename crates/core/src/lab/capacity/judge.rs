@@ -3,7 +3,7 @@
 use crate::base::stats::drift_of_means;
 use crate::base::time::Nanos;
 use crate::lab::{Criterion, Verdict};
-use crate::sched::{LogRow, RunLog, ShedJob, Sink};
+use crate::sched::{LogRow, ShedJob, Sink};
 
 /// The second half of a run is cut into so many stretches, whose mean delays tell whether it grows.
 const STRETCHES: usize = 10;
@@ -40,15 +40,6 @@ impl Judge {
         let stretch_a_query = STRETCHES as f64 / (planned - half).max(1) as f64;
         let stretches = [(0.0, 0); STRETCHES];
         Self { criterion, planned, ended: 0, unanswered: 0, late: 0, missed: 0, stretches, half, stretch_a_query }
-    }
-
-    /// Judges the log of a simulated run of `planned` queries that arrived at `rate_qps`.
-    #[must_use]
-    pub fn of_log(criterion: Criterion, log: &RunLog, planned: usize, rate_qps: f64) -> Verdict {
-        let mut judge = Self::new(criterion, planned);
-        log.rows.iter().for_each(|row| judge.record(row));
-        log.shed.iter().for_each(|job| judge.shed(job));
-        judge.verdict(rate_qps)
     }
 
     /// A query that was sent had no answer when the run ended, at this age: it counts as late if it is that by now.
@@ -195,8 +186,9 @@ mod tests {
 
     fn judged(delays: impl IntoIterator<Item = u64>, planned: usize) -> Verdict {
         let criterion = Objective::Percentile { share: 0.9, within: Some(Nanos(500)) }.within(Nanos(1000));
-        let rows = (0..).zip(delays).map(|(job, delay)| row(job, u64::from(job) * 10, delay)).collect();
-        Judge::of_log(criterion, &RunLog { rows, ..RunLog::default() }, planned, 1e8)
+        let mut judge = Judge::new(criterion, planned);
+        (0..).zip(delays).for_each(|(job, delay)| judge.record(&row(job, u64::from(job) * 10, delay)));
+        judge.verdict(1e8)
     }
 
     #[test]
