@@ -202,6 +202,8 @@ fn a_capacity_is_driven_live_has_two_sides_and_says_so_where_there_is_no_answer(
             assert!(verdicts(rate, "held") >= 2 && verdicts(missed, "missed") >= 2 && rate < missed, "{answer} {text}");
             let interval = [&answer["interval"][0], &answer["interval"][1]].map(|end| end.as_f64().unwrap());
             assert!(interval[0] < rate && rate < interval[1], "{answer}");
+            let told: Vec<&str> = err.lines().skip_while(|line| !line.contains(" q/s +- ")).take(3).collect();
+            assert!(told.len() == 3 && told.iter().all(|line| line.chars().count() <= 80), "{told:?}");
             assert!(err.contains(" q/s +- ") && err.contains(" runs of 0.5 s, other processes took"), "{err}");
             let held = &rows(&lab.path().join("answer/capacity.csv"))[0]["held_qps"];
             assert!((held.parse::<f64>().unwrap() / rate - 1.0).abs() < 1e-3, "{held} {answer}");

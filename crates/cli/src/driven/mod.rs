@@ -138,7 +138,7 @@ impl DrivenArguments {
             most.as_secs_f64()
         );
         if node.driven_rows() == node.predicted_rows() {
-            errln!("the log has no more queries than were measured: live runs draw from the same ones as predictions");
+            errln!("live runs draw from the same queries as predictions: the log has no others that were measured");
         }
     }
 }

@@ -107,14 +107,19 @@ impl Driven {
     #[must_use]
     pub fn machine_scatter(&self) -> f64 {
         let served: Vec<f64> = self.runs.iter().map(|run| run.service.slowest_of_all()).collect();
-        scatter(&served).max(self.drift())
+        scatter(&served).max(scatter(&self.fixed_loops()))
     }
 
-    /// The same, by the fixed loop alone.
+    /// By how much the slowest run's fixed loop is slower than the fastest's.
     fn drift(&self) -> f64 {
-        let loops: Vec<f64> =
-            self.runs.iter().filter(|run| run.fixed_loop > Nanos::ZERO).map(|run| run.fixed_loop.as_us()).collect();
-        scatter(&loops)
+        let loops = self.fixed_loops();
+        let (least, most) =
+            loops.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), &us| (least.min(us), most.max(us)));
+        if most > 0.0 { most / least - 1.0 } else { 0.0 }
+    }
+
+    fn fixed_loops(&self) -> Vec<f64> {
+        self.runs.iter().map(|run| run.fixed_loop.as_us()).filter(|&us| us > 0.0).collect()
     }
 
     /// Queries and late ones of all runs at a rate.
@@ -139,8 +144,9 @@ pub(super) struct LiveRuns<'a> {
     pub(super) progress: &'a dyn Progress,
     /// The seed of the next run.
     pub(super) seed: u64,
-    /// When the first policy's began.
+    /// When all began, and when the last run has to have ended.
     pub(super) began: Instant,
+    pub(super) until: Instant,
     pub(super) service: &'a mut Vec<ServiceRow>,
 }
 
@@ -148,13 +154,12 @@ impl LiveRuns<'_> {
     /// Searches around the predicted capacity, after runs at some `shares` of it that show delays. What was driven up to an
     /// interrupt or a failure is in `driven`, whatever comes back.
     pub(super) fn search(&mut self, driven: &mut Driven, shares: &[f64]) -> Result<(), LabError> {
-        let started = Instant::now();
         let predicted_qps = driven.predicted.objective.qps;
         for share in shares {
             self.drive(share * predicted_qps, driven)?;
         }
         let mut search = LiveSearch::new(predicted_qps, self.question.effort);
-        while let Some(qps) = search.next(self.runs_left(started, predicted_qps)) {
+        while let Some(qps) = search.next(self.runs_left(predicted_qps)) {
             let verdict = self.drive(qps, driven)?;
             // A run that was cut short, though nobody interrupted it, says nothing.
             if verdict.is_undecided() {
@@ -168,8 +173,8 @@ impl LiveRuns<'_> {
     }
 
     /// For how many more runs there is time.
-    fn runs_left(&self, started: Instant, qps: f64) -> u32 {
-        let left = self.question.effort.budget.saturating_sub(started.elapsed());
+    fn runs_left(&self, qps: f64) -> u32 {
+        let left = self.until.saturating_duration_since(Instant::now());
         (left.as_secs_f64() / self.seconds(qps)).floor() as u32
     }
 

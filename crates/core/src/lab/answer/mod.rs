@@ -61,7 +61,7 @@ pub struct Effort {
     pub all: bool,
     /// How far the sides may be apart, as a share of the lower one.
     pub apart: f64,
-    /// Time for the live runs of a policy.
+    /// Time for the live runs: of all policies for the answer, and of each in a validation.
     pub budget: Duration,
 }
 
@@ -160,6 +160,8 @@ fn find(
     let began = Instant::now();
     node.warm_up(WARM_UP)?;
     let predicted = predict(node, policies, question, scope, progress, answer)?;
+    let budget = question.effort.budget;
+    let mut until = Instant::now() + budget;
     let first_seed = question.seeds.last().map_or(0, |seed| seed.wrapping_add(1));
     for (at, one) in predicted.iter().enumerate() {
         let best_qps = answer.best().map_or(0.0, |(_, best)| best.qps);
@@ -183,8 +185,12 @@ fn find(
         };
         let shares: &[f64] = if scope == Scope::All { &SHARES } else { &[] };
         let service = &mut answer.service;
+        if scope == Scope::All {
+            until = Instant::now() + budget;
+        }
         let (policy, seed) = (one.policy, first_seed);
-        let done = LiveRuns { node, policy, question, progress, seed, began, service }.search(&mut driven, shares);
+        let done =
+            LiveRuns { node, policy, question, progress, seed, began, until, service }.search(&mut driven, shares);
         if scope == Scope::All && !live::interrupted() {
             simulated_runs(node, one, question, &mut driven)?;
         }
