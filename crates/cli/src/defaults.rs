@@ -152,6 +152,11 @@ impl Progress for Bars {
         self.put(Some(bar));
     }
 
+    fn told(&self, what: &str) {
+        self.put(None);
+        errln!("{what}");
+    }
+
     fn end(&self) {
         self.put(None);
     }

@@ -18,6 +18,9 @@ use tandem_core::search::device::GpuError;
 use tandem_core::sim::SimError;
 use tandem_papers::codec::CodecError;
 
+/// What a process ends with that has worked and found no answer.
+const NO_ANSWER: u8 = 3;
+
 /// Why a command ended without its result.
 #[derive(Debug)]
 pub struct Failure {
@@ -39,6 +42,16 @@ impl Failure {
     /// A signal ended the work before there was anything to keep: what a shell says of a program that a signal ended.
     pub(super) fn interrupted(message: impl Into<String>) -> Self {
         Self { message: message.into(), code: interrupts::code().unwrap_or(1) }
+    }
+
+    /// The question has no answer: exit code 3.
+    pub(super) fn no_answer(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: NO_ANSWER }
+    }
+
+    /// Whether that is why.
+    pub(super) fn is_no_answer(&self) -> bool {
+        self.code == NO_ANSWER
     }
 
     /// What the process ends with.
@@ -172,7 +185,7 @@ impl From<LabError> for Failure {
                     .to_owned()
             }
             LabError::NothingReal => " (--cpus is 0)".to_owned(),
-            LabError::DeadlineTooShort { .. } => ": give --deadline-ms more, or another --objective".to_owned(),
+            LabError::TooManyQueries { .. } => " (shorten it: --live-seconds)".to_owned(),
             LabError::TooFewArrivals { .. } => " (give a longer trace)".to_owned(),
             LabError::Input(_)
             | LabError::NotInLog { .. }

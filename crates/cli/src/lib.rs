@@ -12,6 +12,7 @@ mod output;
 mod bench;
 mod capacity;
 mod defaults;
+mod driven;
 mod failure;
 mod format;
 mod index;
@@ -91,7 +92,10 @@ pub fn run() -> ExitCode {
     format::begin(&matches);
     inputs::protect(&matches);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
-    match arguments.command.run().and_then(|()| output::finish()) {
+    let done = arguments.command.run();
+    // That there is no answer is one, for programs.
+    let printed = if done.as_ref().is_err_and(|failure| !failure.is_no_answer()) { Ok(()) } else { output::finish() };
+    match done.and(printed) {
         Ok(()) => interrupts::code().map_or(ExitCode::SUCCESS, ExitCode::from),
         Err(failure) => {
             errln!("error: {failure}");

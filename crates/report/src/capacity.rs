@@ -4,34 +4,42 @@ use std::io;
 use std::path::Path;
 
 use tandem_core::files::{Digits, Provenance, Record, write_csv};
-use tandem_core::lab::{Capacity, LiveCheck};
+use tandem_core::lab::{Capacities, Capacity, Driven, Side};
 
 use crate::row::{Text, row};
 use crate::summary::Source;
 
 /// A policy's capacity.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CapacityRow {
-    /// Capacity found by simulation.
+pub struct CapacityRow<'a> {
+    /// What was found by simulation.
     pub capacity: Capacity,
-    /// Live runs at and above that rate, if there were any.
-    pub live: Option<LiveCheck>,
-    /// The highest rate that a live run sustained. It may be below the capacity, or `None`.
-    pub held_qps: Option<f64>,
+    /// Live runs of the policy, where there were any.
+    pub driven: Option<&'a Driven>,
 }
 
-impl CapacityRow {
-    /// A capacity without live runs.
+impl<'a> CapacityRow<'a> {
+    /// Of a policy that was not driven.
+    #[must_use]
     pub fn simulated(capacity: Capacity) -> Self {
-        Self { capacity, live: None, held_qps: None }
+        Self { capacity, driven: None }
+    }
+
+    /// The rows of a policy: the objective's has its live runs.
+    pub fn all(capacities: &Capacities, driven: &'a [Driven]) -> impl Iterator<Item = Self> {
+        let of_policy = driven.iter().find(|driven| driven.policy == capacities.objective.policy);
+        let rows: Vec<Self> = capacities.iter().cloned().map(Self::simulated).collect();
+        rows.into_iter().enumerate().map(move |(at, row)| Self { driven: of_policy.filter(|_| at == 0), ..row })
     }
 }
 
 row! {
-    struct CapacityLine of (row: &CapacityRow) with {
+    struct CapacityLine of (row: &CapacityRow<'_>) with {
         found = &row.capacity;
-        at = row.live.as_ref().map(|live| &live.at);
-        beyond = row.live.as_ref().map(|live| &live.beyond);
+        driven = row.driven;
+        at = side(driven, |driven| driven.held);
+        beyond = side(driven, |driven| driven.missed);
+        interval = driven.and_then(Driven::capacity).map(|capacity| capacity.interval());
     } {
         source: Text = Source::Simulated.name().into(),
         policy: String = found.policy.clone(),
@@ -49,22 +57,33 @@ row! {
         failing_qps: Option<Digits<6>> = found.failing_qps.map(Digits),
         confirmed_queries: usize = found.confirmed_queries,
         is_cut_off: bool = found.is_cut_off,
-        live_qps: Option<Digits<6>> = at.map(|live| Digits(live.qps)),
-        live_queries: Option<usize> = at.map(|live| live.verdict.queries),
-        live_late: Option<usize> = at.map(|live| live.verdict.late),
-        live_held: Option<bool> = at.map(|live| live.verdict.holds()),
-        beyond_qps: Option<Digits<6>> = beyond.map(|live| Digits(live.qps)),
-        beyond_queries: Option<usize> = beyond.map(|live| live.verdict.queries),
-        beyond_late: Option<usize> = beyond.map(|live| live.verdict.late),
-        beyond_held: Option<bool> = beyond.map(|live| live.verdict.holds()),
-        held_qps: Option<Digits<6>> = row.held_qps.map(Digits),
+        live_qps: Option<Digits<6>> = at.map(|(side, _)| Digits(side.qps)),
+        live_queries: Option<usize> = at.map(|(_, (sent, _))| sent),
+        live_late: Option<usize> = at.map(|(_, (_, late))| late),
+        live_held: Option<bool> = at.map(|_| true),
+        beyond_qps: Option<Digits<6>> = beyond.map(|(side, _)| Digits(side.qps)),
+        beyond_queries: Option<usize> = beyond.map(|(_, (sent, _))| sent),
+        beyond_late: Option<usize> = beyond.map(|(_, (_, late))| late),
+        beyond_held: Option<bool> = beyond.map(|_| false),
+        held_qps: Option<Digits<6>> = at.map(|(side, _)| Digits(side.qps)),
         stable_qps: Option<Digits<6>> = Some(Digits(found.stable_qps)),
+        answer_low_qps: Option<Digits<6>> = interval.map(|(low, _)| Digits(low)),
+        answer_high_qps: Option<Digits<6>> = interval.map(|(_, high)| Digits(high)),
+        live_runs: Option<u32> = at.map(|(side, _)| side.runs() + beyond.map_or(0, |(side, _)| side.runs())),
+        live_run_s: Option<Digits<4>> = driven.and_then(|driven| driven.runs.last()).map(|run| Digits(run.seconds)),
+        others_cores: Option<Digits<3>> = driven.and_then(|driven| driven.load().others).map(Digits),
+        gpu: Option<Text> = driven.map(|driven| driven.gpu.into()),
     }
+}
+
+/// A side of the live answer, with its queries sent and late.
+fn side(driven: Option<&Driven>, of: fn(&Driven) -> Option<Side>) -> Option<(Side, (usize, usize))> {
+    driven.and_then(|driven| of(driven).map(|side| (side, driven.totals(&side))))
 }
 
 impl Record for CapacityLine {}
 
 /// Writes `capacity.csv`, whole or not at all.
-pub fn write_capacities(path: &Path, provenance: &Provenance, rows: &[CapacityRow]) -> io::Result<()> {
+pub fn write_capacities(path: &Path, provenance: &Provenance, rows: &[CapacityRow<'_>]) -> io::Result<()> {
     write_csv(path, provenance, rows.iter().map(CapacityLine::of))
 }

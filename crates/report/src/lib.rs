@@ -1,7 +1,6 @@
 //! Summaries, CSV files, tables, figures, the page and traces for Perfetto, for simulated and live runs alike.
 
 pub mod capacity;
-pub mod compared;
 #[cfg(feature = "plots")]
 pub mod docs;
 pub mod effectiveness;

@@ -74,12 +74,16 @@ pub struct LiveSummaryRow {
     pub unfinished: usize,
     /// Jobs that were not released before the run ended early.
     pub unreleased: usize,
-    /// Whether the run was given up because of its backlog, so that delays cover only its beginning.
+    /// Whether the run was given up, because it had missed the objective and its backlog grew.
     pub overloaded: bool,
     /// Kind of GPU: `real`, `replay` or `none`.
     pub gpu: &'static str,
-    /// Whether the run met the objective, or `None` if it was interrupted.
-    pub verdict: Option<Verdict>,
+    /// Whether the run met the objective.
+    pub verdict: Verdict,
+    /// Cores that other processes used during the run; `None` if the system does not report it.
+    pub others_cores: Option<f64>,
+    /// Cores that the hypervisor withheld during the run; `None` if the system does not report it.
+    pub steal_cores: Option<f64>,
 }
 
 row! {
@@ -121,11 +125,16 @@ row! {
         #[serde(skip_serializing_if = "Option::is_none")]
         gpu: Option<Text> = live.map(|live| live.gpu.into()),
         #[serde(skip_serializing_if = "Option::is_none")]
-        late: Option<Option<usize>> = live.map(|live| live.verdict.map(|verdict| verdict.late)),
+        late: Option<usize> = live.map(|live| live.verdict.late),
         #[serde(skip_serializing_if = "Option::is_none")]
-        late_allowed: Option<Option<usize>> = live.map(|live| live.verdict.map(|verdict| verdict.allowed)),
+        late_allowed: Option<usize> = live.map(|live| live.verdict.allowed),
         #[serde(skip_serializing_if = "Option::is_none")]
-        held: Option<Option<bool>> = live.map(|live| live.verdict.map(|verdict| verdict.holds())),
+        // The outcome of a run that was cut short is unknown, unless the objective was already lost.
+        held: Option<Option<bool>> = live.map(|live| (!live.verdict.is_undecided()).then(|| live.verdict.holds())),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        others_cores: Option<Option<Decimals<3>>> = live.map(|live| live.others_cores.map(Decimals)),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        steal_cores: Option<Option<Decimals<3>>> = live.map(|live| live.steal_cores.map(Decimals)),
     }
 }
 
@@ -133,7 +142,7 @@ impl Record for SummaryLine {
     #[rustfmt::skip]
     const OPTIONAL: &'static [&'static str] = &[
         "lag_p50_ms", "lag_p99_ms", "handoff_p50_us", "unfinished", "unreleased", "overloaded", "gpu", "late",
-        "late_allowed", "held",
+        "late_allowed", "held", "others_cores", "steal_cores",
     ];
 }
 

@@ -1,135 +1,195 @@
-//! Predictions and measurements, as `validation.csv`, `validation_capacity.csv`, `validation_service.csv` and a figure.
+//! Predicted beside measured: `live_runs.csv`, `validation_capacity.csv`, `service.csv`, and their picture.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 
-use tandem_core::base::machine::Class;
-use tandem_core::files::{Digits, Provenance, Record, write_csv};
-use tandem_core::lab::{Criterion, ServiceRow, ValidationCapacityRow, ValidationRow};
+use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "plots")]
-use crate::plot::{LineChart, Point, Series, Stroke, look_of};
-use crate::row::{Text, row};
+use super::plot::{LineChart, Point, Series, Stroke, look_of};
+use tandem_core::base::machine::Class;
+use tandem_core::files::{Digits, Provenance, Record, write_csv};
+use tandem_core::lab::{Criterion, Driven, DrivenRun, ServiceRow, Summary};
 
-row! {
-    struct DelayLine of (row: &ValidationRow, criterion: &Criterion) with {
-        (p, m) = (&row.predicted, &row.measured);
-    } {
-        policy: String = row.policy.clone(),
-        rate_qps: Digits<6> = Digits(row.rate_qps),
-        predicted_mean_ms: Digits<6> = Digits(p.mean_ms),
-        measured_mean_ms: Digits<6> = Digits(m.mean_ms),
-        predicted_p99_ms: Digits<6> = Digits(p.p99_ms),
-        measured_p99_ms: Digits<6> = Digits(m.p99_ms),
-        predicted_missed: usize = p.missed,
-        measured_missed: usize = m.missed,
-        queries: usize = p.queries,
-        unanswered: usize = row.unanswered,
-        attempts: u32 = row.attempts,
-        gpu: Text = row.gpu.into(),
-        predicted_p50_ms: Digits<6> = Digits(p.p50_ms),
-        measured_p50_ms: Digits<6> = Digits(m.p50_ms),
-        measured_lag_max_ms: Digits<6> = Digits(m.lag_max_ms),
-        objective: String = criterion.to_string(),
-        predicted_late: usize = row.predicted_verdict.late,
-        measured_late: usize = row.verdict.late,
-        late_allowed: usize = row.verdict.allowed,
-        predicted_held: bool = row.predicted_verdict.holds(),
-        measured_held: bool = row.passed(),
-    }
+/// A line of `live_runs.csv`, as it is written.
+#[derive(Debug, Serialize, Deserialize)]
+struct Line {
+    policy: String,
+    rate_qps: Digits<6>,
+    seed: u64,
+    seconds: Digits<4>,
+    queries: usize,
+    unsent: usize,
+    late: usize,
+    late_allowed: usize,
+    verdict: String,
+    predicted_held: Option<bool>,
+    predicted_mean_ms: Option<Digits<6>>,
+    measured_mean_ms: Option<Digits<6>>,
+    predicted_p50_ms: Option<Digits<6>>,
+    measured_p50_ms: Option<Digits<6>>,
+    predicted_p99_ms: Option<Digits<6>>,
+    measured_p99_ms: Option<Digits<6>>,
+    measured_missed: usize,
+    lag_p99_ms: Digits<4>,
+    others_cores: Option<Digits<3>>,
+    steal_cores: Option<Digits<3>>,
+    fixed_loop_us: Digits<5>,
+    gpu: Cow<'static, str>,
+    objective: String,
 }
 
-row! {
-    struct CapacityLine of (row: &ValidationCapacityRow) {
-        policy: String = row.policy.clone(),
-        deadline_ms: Digits<6> = Digits(row.criterion.deadline.as_ms()),
-        predicted_qps: Digits<6> = Digits(row.predicted_qps),
-        measured_qps: Digits<6> = Digits(row.measured_qps),
-        error: Option<Digits<4>> = (row.measured_qps > 0.0).then(|| Digits(row.error())),
-        measured_high_qps: Option<Digits<6>> = row.measured_high_qps.map(Digits),
-        queries: usize = row.queries,
-        gpu: Text = row.gpu.into(),
-        cpu_slowdown: Digits<4> = Digits(row.slowdown[Class::CPU]),
-        gpu_slowdown: Digits<4> = Digits(row.slowdown[Class::GPU]),
-        cpu_handoff_us: Digits<4> = Digits(row.handoff[Class::CPU].as_us()),
-        gpu_handoff_us: Digits<4> = Digits(row.handoff[Class::GPU].as_us()),
-        profiled_qps: Option<Digits<6>> = row.profiled_qps.map(Digits),
-        hindsight_qps: Option<Digits<6>> = row.hindsight_qps.map(Digits),
-        objective: String = row.criterion.to_string(),
-        backlog_qps: Option<Digits<6>> = row.backlog_qps.map(Digits),
-    }
+/// A line of `validation_capacity.csv`.
+#[derive(Debug, Serialize, Deserialize)]
+struct CapacityLine {
+    policy: String,
+    deadline_ms: Digits<6>,
+    predicted_qps: Digits<6>,
+    measured_qps: Option<Digits<6>>,
+    measured_high_qps: Option<Digits<6>>,
+    half_width: Option<Digits<3>>,
+    error_low: Option<Digits<4>>,
+    error_high: Option<Digits<4>>,
+    queries: usize,
+    gpu: Cow<'static, str>,
+    hindsight_qps: Option<Digits<6>>,
+    objective: String,
 }
 
-row! {
-    struct ServiceLine of (row: &ServiceRow) {
-        policy: String = row.policy.clone(),
-        at_s: Digits<6> = Digits(row.at.as_secs_f64()),
-        run: Text = row.run.name().into(),
-        rate_qps: Digits<6> = Digits(row.rate_qps),
-        queries: usize = row.queries,
-        cpu_slowdown: Digits<4> = Digits(row.slowdown[Class::CPU]),
-        gpu_slowdown: Digits<4> = Digits(row.slowdown[Class::GPU]),
-        cpu_handoff_us: Digits<4> = Digits(row.handoff[Class::CPU].as_us()),
-        gpu_handoff_us: Digits<4> = Digits(row.handoff[Class::GPU].as_us()),
-        gpu_device_slowdown: Digits<4> = Digits(row.device[Class::GPU]),
-        gpu_host_slowdown: Digits<4> = Digits(row.host[Class::GPU]),
-        decision_us: Digits<4> = Digits(row.decision.as_us()),
-    }
+/// A line of `service.csv`.
+#[derive(Debug, Serialize, Deserialize)]
+struct ServiceLine {
+    policy: String,
+    at_s: Digits<6>,
+    run: Cow<'static, str>,
+    rate_qps: Digits<6>,
+    queries: usize,
+    cpu_slowdown: Digits<4>,
+    gpu_slowdown: Digits<4>,
+    cpu_handoff_us: Digits<4>,
+    gpu_handoff_us: Digits<4>,
+    gpu_device_slowdown: Digits<4>,
+    gpu_host_slowdown: Digits<4>,
+    decision_us: Digits<4>,
 }
 
-impl Record for DelayLine {}
+impl Record for Line {}
 impl Record for CapacityLine {}
 impl Record for ServiceLine {}
 
-/// Writes `validation.csv`, whole or not at all.
-pub fn write_validation(
+/// Writes `live_runs.csv`, whole or not at all.
+///
+/// # Errors
+/// Those of the file system.
+pub fn write_live_runs(
     path: &Path,
     provenance: &Provenance,
     criterion: &Criterion,
-    rows: &[ValidationRow],
+    driven: &[Driven],
 ) -> io::Result<()> {
-    write_csv(path, provenance, rows.iter().map(|row| DelayLine::of(row, criterion)))
+    let line = |driven: &Driven, run: &DrivenRun| {
+        let digits = |summary: Option<Summary>, of: fn(&Summary) -> f64| summary.as_ref().map(of).map(Digits);
+        let predicted = run.predicted.map(|(summary, _)| summary);
+        Line {
+            policy: driven.policy.clone(),
+            rate_qps: Digits(run.qps),
+            seed: run.seed,
+            seconds: Digits(run.seconds),
+            queries: run.verdict.sent,
+            unsent: run.verdict.planned - run.verdict.sent,
+            late: run.verdict.late,
+            late_allowed: run.verdict.allowed,
+            verdict: run.verdict.words(),
+            predicted_held: run.predicted.map(|(_, verdict)| verdict.holds()),
+            predicted_mean_ms: digits(predicted, |summary| summary.mean_ms),
+            measured_mean_ms: digits(run.summary, |summary| summary.mean_ms),
+            predicted_p50_ms: digits(predicted, |summary| summary.p50_ms),
+            measured_p50_ms: digits(run.summary, |summary| summary.p50_ms),
+            predicted_p99_ms: digits(predicted, |summary| summary.p99_ms),
+            measured_p99_ms: digits(run.summary, |summary| summary.p99_ms),
+            measured_missed: run.verdict.missed,
+            lag_p99_ms: Digits(run.lag_p99.as_ms()),
+            others_cores: run.load.others.map(Digits),
+            steal_cores: run.load.steal.map(Digits),
+            fixed_loop_us: Digits(run.fixed_loop.as_us()),
+            gpu: driven.gpu.into(),
+            objective: criterion.to_string(),
+        }
+    };
+    write_csv(path, provenance, driven.iter().flat_map(|one| one.runs.iter().map(move |run| line(one, run))))
 }
 
 /// Writes `validation_capacity.csv`, whole or not at all.
+///
+/// # Errors
+/// Those of the file system.
 pub fn write_validation_capacity(
     path: &Path,
     provenance: &Provenance,
-    rows: &[ValidationCapacityRow],
+    criterion: &Criterion,
+    driven: &[Driven],
 ) -> io::Result<()> {
-    write_csv(path, provenance, rows.iter().map(CapacityLine::of))
+    let line = |driven: &Driven| CapacityLine {
+        policy: driven.policy.clone(),
+        deadline_ms: Digits(criterion.deadline.as_ms()),
+        predicted_qps: Digits(driven.predicted.objective.qps),
+        measured_qps: driven.held.map(|held| Digits(held.qps)),
+        measured_high_qps: driven.missed.map(|missed| Digits(missed.qps)),
+        half_width: driven.capacity().map(|capacity| Digits(capacity.half_width)),
+        error_low: driven.error().map(|(low, _)| Digits(low)),
+        error_high: driven.error().map(|(_, high)| Digits(high)),
+        queries: driven.held.map_or(0, |held| driven.totals(&held).0),
+        gpu: driven.gpu.into(),
+        hindsight_qps: driven.hindsight_qps.map(Digits),
+        objective: criterion.to_string(),
+    };
+    write_csv(path, provenance, driven.iter().map(line))
 }
 
-/// Writes `validation_service.csv`, whole or not at all.
-pub fn write_validation_service(path: &Path, provenance: &Provenance, rows: &[ServiceRow]) -> io::Result<()> {
-    write_csv(path, provenance, rows.iter().map(ServiceLine::of))
+/// Writes `service.csv`, whole or not at all.
+///
+/// # Errors
+/// Those of the file system.
+pub fn write_service(path: &Path, provenance: &Provenance, rows: &[ServiceRow]) -> io::Result<()> {
+    let line = |row: &ServiceRow| ServiceLine {
+        policy: row.policy.clone(),
+        at_s: Digits(row.at.as_secs_f64()),
+        run: row.run.name().into(),
+        rate_qps: Digits(row.rate_qps),
+        queries: row.queries,
+        cpu_slowdown: Digits(row.slowdown[Class::CPU]),
+        gpu_slowdown: Digits(row.slowdown[Class::GPU]),
+        cpu_handoff_us: Digits(row.handoff[Class::CPU].as_us()),
+        gpu_handoff_us: Digits(row.handoff[Class::GPU].as_us()),
+        gpu_device_slowdown: Digits(row.device[Class::GPU]),
+        gpu_host_slowdown: Digits(row.host[Class::GPU]),
+        decision_us: Digits(row.decision.as_us()),
+    };
+    write_csv(path, provenance, rows.iter().map(line))
 }
 
-/// Mean delay by rate, predicted (dashed) and measured (solid), with one colour per policy.
 #[cfg(feature = "plots")]
-pub fn delay_chart(rows: &[ValidationRow], criterion: &Criterion, what: &str) -> LineChart {
-    let mut policies: Vec<&str> = Vec::new();
-    for row in rows {
-        if !policies.contains(&row.policy.as_str()) {
-            policies.push(&row.policy);
-        }
-    }
-    let line = |policy: &str, what: &str, stroke, of: &dyn Fn(&ValidationRow) -> (f64, usize)| {
-        let point = |row: &ValidationRow| {
-            let (y, missed) = of(row);
-            Point { x: row.rate_qps, y, is_hollow: missed > 0, interval: None }
+/// Mean delay against rate: predicted as dashes, measured as markers on a line, a colour a policy.
+#[must_use]
+pub fn delay_chart(driven: &[Driven], criterion: &Criterion, what: &str) -> LineChart {
+    type Of<'a> = &'a dyn Fn(&DrivenRun) -> Option<(f64, bool)>;
+    let line = |driven: &Driven, what: &str, stroke, of: Of<'_>| {
+        let point = |run: &DrivenRun| {
+            let (y, holds) = of(run)?;
+            Some(Point { x: run.qps, y, is_hollow: !holds, interval: None })
         };
-        let mut points: Vec<Point> = rows.iter().filter(|row| row.policy == policy).map(point).collect();
+        let mut points: Vec<Point> = driven.runs.iter().filter_map(point).collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
-        let (name, colour) = (format!("{policy}, {what}"), Some(look_of(policy)));
+        let (name, colour) = (format!("{}, {what}", driven.policy), Some(look_of(&driven.policy)));
         Series { name, points, stroke, colour, ..Series::default() }
     };
-    let pair = |policy| {
+    let pair = |driven: &Driven| {
         [
-            line(policy, "predicted", Stroke::Dashed, &|row| (row.predicted.mean_ms, row.predicted.missed)),
-            line(policy, "measured", Stroke::Solid, &|row| {
-                (row.measured.mean_ms, row.measured.missed + row.unanswered)
+            line(driven, "predicted", Stroke::Dashed, &|run| {
+                run.predicted.map(|(summary, verdict)| (summary.mean_ms, verdict.holds()))
             }),
+            line(driven, "measured", Stroke::Solid, &|run| Some((run.summary?.mean_ms, run.verdict.holds()))),
         ]
     };
     LineChart {
@@ -139,9 +199,9 @@ pub fn delay_chart(rows: &[ValidationRow], criterion: &Criterion, what: &str) ->
         y_label: String::from("mean delay (ms)"),
         is_x_log: true,
         is_y_log: true,
-        series: policies.into_iter().flat_map(pair).collect(),
+        series: driven.iter().flat_map(pair).collect(),
         horizontal: Some((criterion.deadline.as_ms(), String::from("deadline"))),
-        note: Some(String::from("Hollow: a query missed its deadline")),
+        note: Some(String::from("hollow: the objective was not held")),
         ..LineChart::default()
     }
 }

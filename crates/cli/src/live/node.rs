@@ -73,9 +73,9 @@ pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Nod
 pub(super) fn gpu_in_words(node: &Node) -> String {
     match node.gpu() {
         GpuSource::Real(device) => device.clone(),
-        GpuSource::Replay(source) => format!("none used; its lane replays {source}"),
+        GpuSource::Replay(source) => format!("REPLAY, no GPU is used: its lane takes {source}"),
         GpuSource::Declined => String::from("none"),
-        GpuSource::Missing => String::from("none here, and no recorded times to replay in its place"),
+        GpuSource::Missing => String::from("none here (--gpu replay plays recorded times in its place)"),
     }
 }
 

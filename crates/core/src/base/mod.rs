@@ -1,5 +1,6 @@
 //! Small types that all rooms share: time, identifiers, processors, seeded randomness, statistics.
 
+pub mod histogram;
 pub mod ids;
 pub mod machine;
 pub(crate) mod named;

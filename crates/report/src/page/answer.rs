@@ -15,7 +15,6 @@ pub(crate) fn of_capacities(all: &[Capacity]) -> Story {
     let certainty = [
         how_narrow(best, shown),
         best.live.iter().map(live_run).collect(),
-        lower_bound(best).into_iter().collect(),
         share_of_bound(best).into_iter().collect(),
         errors_in_words(all).into_iter().collect(),
         runs_in_words(best).into_iter().collect(),
@@ -42,7 +41,7 @@ fn under(best: &Capacity, shown: &[Capacity]) -> String {
 }
 
 fn answer(best: &Capacity, shown: &[Capacity]) -> String {
-    let how = if best.is_measured() { "measured live" } else { "by simulation" };
+    let how = if best.is_measured() { "driven live" } else { "by simulation" };
     let under = under(best, shown);
     let rate = |qps: f64| strong(&rounded(qps, 4));
     if best.qps == 0.0 {
@@ -55,23 +54,14 @@ fn answer(best: &Capacity, shown: &[Capacity]) -> String {
             rate(region)
         );
     }
-    match (best.refuted(), best.held_qps) {
-        (false, _) if best.is_lower_bound() => {
-            format!("At least {} queries per second, {how}, under {under}.", rate(best.qps))
-        }
-        (false, _) => format!("{} queries per second, {how}, under {under}.", rate(best.qps)),
-        (true, Some(held)) => format!(
-            "{} queries per second were sustained live, under {under}. The simulated rate of {} was not.",
-            rate(held),
-            rounded(best.qps, 4)
-        ),
-        (true, None) => format!(
-            "{} The simulation gives {} queries per second under {under}, but no live run sustained this rate or a lower \
-             one.",
-            strong("Unknown."),
-            rounded(best.qps, 4)
-        ),
+    if best.is_measured() {
+        let runs = best.live_runs.map_or_else(String::new, |(runs, seconds)| {
+            format!(" ({} live runs of {} s)", number(runs), number(seconds))
+        });
+        let replayed = if best.source == "live" { "" } else { ", with a replayed GPU" };
+        return format!("{} queries a second, driven live{runs}{replayed}, under {under}.", rate(best.qps));
     }
+    format!("{} queries a second, by simulation, under {under}.", rate(best.qps))
 }
 
 fn prediction(best: &Capacity) -> String {
@@ -92,6 +82,13 @@ fn against_the_least(best: &Capacity, shown: &[Capacity]) -> String {
 
 fn how_narrow(best: &Capacity, shown: &[Capacity]) -> Vec<String> {
     let sentence = match (best.confidence, best.interval, best.failing_qps) {
+        (Some(confidence), Some((low, high)), _) if best.is_measured() => format!(
+            "The {} % interval of this rate is {} to {}: it has the two sides, how the machine's speed varied, and how many \
+             queries were driven.",
+            number(100.0 * confidence),
+            rounded(low, 3),
+            rounded(high, 3)
+        ),
         (Some(confidence), Some((low, high)), _) => format!(
             "The {} % interval of this rate over {} seeds is {} to {}.",
             number(100.0 * confidence),
@@ -125,16 +122,10 @@ fn live_run(run: &LiveRun) -> String {
     format!("A live run at {} queries per second {outcome} the objective{late}.", rounded(run.qps, 4))
 }
 
-fn lower_bound(best: &Capacity) -> Option<String> {
-    best.is_lower_bound().then(|| {
-        String::from("A higher rate met the objective live, too, so the answer is a lower bound of the capacity.")
-    })
-}
-
 fn share_of_bound(best: &Capacity) -> Option<String> {
     let bound = best.bound_qps.filter(|&bound| bound > 0.0)?;
     Some(format!(
-        "No scheduler can sustain more than {} on these arrivals. The policy {} reaches {} of it.",
+        "With the costs that were measured here, no scheduler sustains more than {} on these arrivals: {} reaches {} of that.",
         rounded(bound, 4),
         best.policy,
         percent(best.qps / bound, false)
@@ -165,11 +156,8 @@ fn in_short(best: &Capacity) -> String {
     if best.qps == 0.0 {
         return String::from("unknown: no rate met the objective");
     }
-    match (beyond(best), best.refuted(), best.held_qps) {
-        (Some(region), _, _) => format!("≥ {}", rate(region)),
-        (None, true, None) => String::from("unknown: no rate was sustained live"),
-        (None, true, Some(held)) => rate(held),
-        (None, false, _) if best.is_lower_bound() => format!("≥ {}", rate(best.qps)),
-        (None, false, _) => rate(best.qps),
+    match beyond(best) {
+        Some(region) => format!("≥ {}", rate(region)),
+        None => rate(best.qps),
     }
 }

@@ -15,23 +15,26 @@ pub(crate) struct Capacity {
     pub(crate) source: String,
     pub(crate) deadline_ms: Option<f64>,
     pub(crate) qps: f64,
-    /// Interval of the capacity over seeds, if the file has one, else from the highest rate that passed to the lowest
-    /// that failed.
+    /// From where to where it may lie: an interval over seeds where the file has one, else from the highest rate that
+    /// passed to the lowest that failed.
     pub(crate) interval: Option<(f64, f64)>,
     pub(crate) bound_qps: Option<f64>,
     pub(crate) region_qps: Option<f64>,
+    /// What was predicted of it, where this was measured.
     pub(crate) predicted_qps: Option<f64>,
     pub(crate) queries: Option<f64>,
     pub(crate) seeds: Option<f64>,
     pub(crate) flips: Option<f64>,
-    /// The objective, or nothing if the file does not name it, when no query may miss.
+    /// What a rate has to keep, in words; empty where the file doesn't say, and no query may miss.
     pub(crate) objective: String,
-    /// Confidence of the interval, if it is over seeds.
+    /// How sure the interval is, where it is one of repeats.
     pub(crate) confidence: Option<f64>,
+    /// The lowest rate that failed.
     pub(crate) failing_qps: Option<f64>,
+    /// Live runs at the rate and beyond it: where, and whether they held.
     pub(crate) live: Vec<LiveRun>,
-    /// The highest rate that a live run sustained, which may be lower.
-    pub(crate) held_qps: Option<f64>,
+    /// Live runs, and how long each was.
+    pub(crate) live_runs: Option<(f64, f64)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -62,21 +65,33 @@ impl Capacity {
         self.predicted_qps.filter(|_| self.qps > 0.0).map(|predicted| (predicted - self.qps) / self.qps)
     }
 
-    /// Whether a live run at the rate missed the objective.
-    pub(crate) fn refuted(&self) -> bool {
-        self.live.first().is_some_and(|run| !run.held)
-    }
-
-    /// Whether a live run above the rate met the objective, too, so that the rate is a lower bound.
-    pub(crate) fn is_lower_bound(&self) -> bool {
-        self.live.len() > 1 && self.live.iter().all(|run| run.held)
-    }
-
     pub(crate) fn is_measured(&self) -> bool {
         self.source != "simulated"
     }
 
+    /// Of a line of `capacity.csv`: what was driven live and held counts, and what was simulated was its prediction.
     fn of_capacity(line: SheetRow<'_>) -> Option<Self> {
+        let simulated = Self::of_simulation(line)?;
+        let Some(held_qps) = line.number("held_qps") else { return Some(simulated) };
+        let failing_qps = line.number("beyond_qps");
+        let interval = line.number("answer_low_qps").zip(line.number("answer_high_qps"));
+        Some(Self {
+            source: live(line).to_owned(),
+            qps: held_qps,
+            interval: interval.or_else(|| failing_qps.map(|failing| (held_qps, failing))),
+            bound_qps: None,
+            region_qps: None,
+            predicted_qps: Some(simulated.qps),
+            queries: line.number("live_queries"),
+            seeds: None,
+            flips: None,
+            confidence: interval.map(|_| 0.9),
+            failing_qps,
+            ..simulated
+        })
+    }
+
+    fn of_simulation(line: SheetRow<'_>) -> Option<Self> {
         let (qps, seeds) = (line.number("max_rate_qps")?, line.number("seeds"));
         let (low, high) = (line.number("low_qps"), line.number("high_qps"));
         let confidence = line.number("confidence").filter(|_| seeds.is_some_and(|seeds| seeds > 1.0));
@@ -104,29 +119,38 @@ impl Capacity {
             confidence,
             failing_qps,
             live: ["live", "beyond"].into_iter().filter_map(|what| LiveRun::of(line, what)).collect(),
-            held_qps: line.number("held_qps"),
+            live_runs: line.number("live_runs").zip(line.number("live_run_s")),
             ..Self::default()
         })
     }
 
     fn of_validation(line: SheetRow<'_>) -> Option<Self> {
         let measured = line.number("measured_qps")?;
-        let is_replay = line.text("gpu") == "replay";
         Some(Self {
             policy: line.text("policy").to_owned(),
-            source: String::from(if is_replay { "live, GPU replayed" } else { "live" }),
+            source: live(line).to_owned(),
             deadline_ms: line.number("deadline_ms"),
             qps: measured,
-            interval: line.number("measured_high_qps").map(|high| (measured, high)),
+            interval: match line.number("half_width") {
+                Some(half) => Some((measured * (1.0 - half), measured * (1.0 + half))),
+                None => line.number("measured_high_qps").map(|high| (measured, high)),
+            },
             predicted_qps: line.number("predicted_qps"),
             queries: line.number("queries"),
             objective: line.text("objective").to_owned(),
+            confidence: line.number("half_width").map(|_| 0.9),
             failing_qps: line.number("measured_high_qps"),
             ..Self::default()
         })
     }
 }
 
+/// How a rate was driven: with a GPU's recorded times in its place or not.
+fn live(line: SheetRow<'_>) -> &'static str {
+    if line.text("gpu") == "replay" { "live, GPU replayed" } else { "live" }
+}
+
+/// All capacities of a folder, the highest first.
 pub(crate) fn capacities(folder: &Folder) -> Vec<Capacity> {
     let simulated = folder.of(Kind::Capacity).flat_map(Sheet::lines).filter_map(Capacity::of_capacity);
     let validated = folder.of(Kind::ValidationCapacity).flat_map(Sheet::lines).filter_map(Capacity::of_validation);
@@ -220,7 +244,10 @@ fn whiskers(capacities: &[Capacity]) -> String {
             number(seeds),
             number(100.0 * confidence)
         ),
-        None => String::from("Whiskers: from the highest rate that met the objective to the lowest that failed."),
+        None if capacities.iter().any(|c| c.confidence.is_some()) => {
+            String::from("Whiskers: the 90 % interval of what was driven live.")
+        }
+        None => String::from("Whiskers reach from the highest rate that held to the lowest that failed."),
     }
 }
 
@@ -271,7 +298,12 @@ pub(crate) fn errors_in_words(capacities: &[Capacity]) -> Option<String> {
     let worst = errors.iter().max_by(|a, b| a.0.abs().total_cmp(&b.0.abs()))?;
     let mean = errors.iter().map(|(error, _)| error.abs()).sum::<f64>() / errors.len() as f64;
     Some(match errors.len() {
-        1 => format!("The capacity predicted before the live runs had an error of {}.", percent(worst.0, true)),
+        1 => {
+            let of_failing = |c: &Capacity| Some(c.predicted_qps? / c.failing_qps? - 1.0);
+            let lower = capacities.iter().filter(|c| c.error().is_some()).find_map(of_failing);
+            let from = lower.map_or_else(String::new, |lower| format!("{} to ", percent(lower, true)));
+            format!("The capacity predicted before the live runs was off by {from}{}.", percent(worst.0, true))
+        }
         n => format!(
             "Capacities predicted before the live runs had a mean error of {} over {n} policies, at most {} ({}).",
             percent(mean, false),

@@ -19,27 +19,21 @@ pub enum Kind {
     Summary,
     /// Capacities by policy.
     Capacity,
-    /// Predicted and measured delays.
+    /// Live runs, with what was predicted of them.
     Validation,
     /// Predicted and measured capacities.
     ValidationCapacity,
     /// Costs of queries in each live run.
     ValidationService,
-    /// Errors of predictions by policy and load.
-    Validity,
-    /// Live runs of a load, and the prediction for all of them.
-    ValidationRuns,
-    /// Parts of the node measured separately.
+    /// Parts of the node measured alone.
     Bench,
     /// Any other table.
     Other,
 }
 
-/// Columns that identify each kind. The first match counts.
-const COLUMNS: [(Kind, &[&str]); 9] = [
+/// The columns that tell each kind; the first that fits is it.
+const COLUMNS: [(Kind, &[&str]); 7] = [
     (Kind::Sweep, &["point", "policy", "capacity_qps", "held"]),
-    (Kind::Validity, &["policy", "load", "what", "verdict"]),
-    (Kind::ValidationRuns, &["policy", "load", "run", "disturbed"]),
     (Kind::Summary, &["policy", "rate_qps", "mean_ms", "p99_ms"]),
     (Kind::Validation, &["policy", "rate_qps", "predicted_mean_ms", "measured_mean_ms"]),
     (Kind::ValidationCapacity, &["policy", "predicted_qps", "measured_qps"]),
@@ -50,8 +44,8 @@ const COLUMNS: [(Kind, &[&str]); 9] = [
 /// Numbers that each row of a kind needs.
 const NUMBERS: [(Kind, &[&str]); 4] = [
     (Kind::Summary, &["rate_qps", "mean_ms", "p99_ms"]),
-    (Kind::Validation, &["rate_qps", "predicted_mean_ms", "measured_mean_ms"]),
-    (Kind::ValidationCapacity, &["predicted_qps", "measured_qps"]),
+    (Kind::Validation, &["rate_qps"]),
+    (Kind::ValidationCapacity, &["predicted_qps"]),
     (Kind::Capacity, &["max_rate_qps"]),
 ];
 /// Columns of a sweep, which a single point has, too.

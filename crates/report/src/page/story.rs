@@ -45,9 +45,11 @@ pub(crate) fn story(folder: &Folder, capacities: &[Capacity]) -> Story {
             name => format!("Policies knew only estimates of the model {name}."),
         });
     }
-    for (key, name) in [("machine", "Machine"), ("mode", "Mode"), ("workload", "Workload"), ("index", "Index")] {
-        if let Some(value) = folder.note(key) {
-            // A path is cut to its last part, without the extension.
+    for (key, name) in FACTS {
+        if let Some(value) = folder.note(key)
+            && story.facts.iter().all(|(known, _)| known != name)
+        {
+            // Of a path the last part, without what says how it is packed.
             let last = value.rsplit('/').next().unwrap_or(value);
             let short = last.split(".workload.csv").next().unwrap_or(last);
             story.facts.push((name.to_owned(), short.to_owned()));
@@ -56,6 +58,20 @@ pub(crate) fn story(folder: &Folder, capacities: &[Capacity]) -> Story {
     story
 }
 
+/// What files say of themselves, and what that is called. The first of a name counts.
+const FACTS: [(&str, &str); 9] = [
+    ("machine", "Run on"),
+    ("cpu_workers", "CPU workers"),
+    ("mode", "Mode"),
+    ("k", "Results a query"),
+    ("arrivals", "Arrivals"),
+    ("workload", "Workload"),
+    ("index_name", "Index"),
+    ("index", "Index"),
+    ("gpu", "GPU"),
+];
+
+/// Of a sweep.
 fn of_sweep(folder: &Folder) -> Option<Story> {
     let (question, answer) = sweep::answer(folder)?;
     Some(Story { question, answer: escaped(&answer), ..Story::default() })
@@ -87,7 +103,7 @@ fn warnings(folder: &Folder) -> Vec<String> {
 
 /// Queries of live runs without an answer, whose delays are in no percentile.
 fn unanswered(folder: &Folder) -> Option<String> {
-    const COLUMNS: [&str; 3] = ["unanswered", "unfinished", "unreleased"];
+    const COLUMNS: [&str; 3] = ["unsent", "unfinished", "unreleased"];
     let lines = || folder.of(Kind::Validation).chain(folder.of(Kind::Summary)).flat_map(Sheet::lines);
     let of_runs: Vec<f64> = lines()
         .filter(|line| COLUMNS.iter().any(|column| line.number(column).is_some()))
@@ -97,8 +113,7 @@ fn unanswered(folder: &Folder) -> Option<String> {
     (runs > 0).then(|| {
         let queries: f64 = of_runs.iter().sum();
         format!(
-            "In {runs} of {} live runs {} queries were not answered, because the runs were given up or interrupted. Their \
-             delays are those of the other queries.",
+            "In {runs} of {} live runs {} queries were not answered, since they were given up or interrupted.",
             of_runs.len(),
             number(queries)
         )
@@ -118,8 +133,7 @@ fn lateness(folder: &Folder) -> Option<String> {
     let late = lags.iter().filter(|&&lag_ms| lag_ms > LATE_SHARE * deadline_ms).count();
     (late > 0).then(|| {
         format!(
-            "In {late} of {} live runs other work disturbed the machine: the driver was late by more than {} ms, which is part \
-             of the measured delays.",
+            "In {late} of {} live runs the driver itself was late by more than {} ms, and measured delays include it.",
             lags.len(),
             number(LATE_SHARE * deadline_ms)
         )

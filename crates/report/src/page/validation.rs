@@ -1,37 +1,32 @@
-//! Predicted and measured delays of each run.
+//! Predicted against measured, run by run.
 
 use super::folder::{Folder, Kind};
-use super::html::{self, HtmlTable, folded};
+use super::html::{HtmlTable, folded};
 use crate::plot::{LineChart, Point, Series, Signs, look_of};
 use crate::sheet::Sheet;
 
+/// Pictures and tables.
 pub(crate) fn section(id: &str, folder: &Folder) -> String {
-    let mut html = String::new();
-    for (metric, name) in [("mean", "mean"), ("p50", "median"), ("p99", "p99")] {
-        html += &scatter(folder, metric, name).html(&format!("{id}-predicted-{metric}"));
+    let is_empty = |kind| folder.of(kind).next().is_none();
+    if is_empty(Kind::Validation) {
+        return String::new();
     }
-    if !html.is_empty() {
-        html = format!("<div class=\"tabs\">{html}</div>\n");
-    }
-    let tables = [
-        (Kind::Validation, "All comparisons", "Predicted and measured delays"),
-        (
-            Kind::Validity,
-            "Reliability of predictions",
-            "Errors and the spread of repeated live runs, by policy and load",
-        ),
-        (
-            Kind::ValidationRuns,
-            "Live runs, the parts of their delays, and interference",
-            "Live runs and their predictions",
-        ),
-    ];
-    for (kind, summary, caption) in tables {
-        for sheet in folder.of(kind) {
-            html += &folded(&format!("{summary} ({})", sheet.name), &HtmlTable::of_sheet(caption, sheet));
+    let mut html = format!("<section id=\"{id}-s-validation\"><h3>Live runs</h3>\n");
+    let is_predicted = |sheet: &Sheet| sheet.lines().any(|line| line.number("predicted_mean_ms").is_some());
+    if folder.of(Kind::Validation).any(is_predicted) {
+        html += "<div class=\"tabs\">";
+        for (metric, name) in [("mean", "mean"), ("p50", "median"), ("p99", "p99")] {
+            html += &scatter(folder, metric, name).html(&format!("{id}-predicted-{metric}"));
         }
+        html += "</div>\n";
     }
-    html::section(id, "validation", "Predicted and measured", &html)
+    for sheet in folder.of(Kind::Validation) {
+        html += &folded(
+            &format!("All {} live runs ({})", sheet.rows.len(), sheet.name),
+            &HtmlTable::of_sheet("Live runs in order, with what else kept the machine busy", sheet),
+        );
+    }
+    html + "</section>\n"
 }
 
 fn scatter(folder: &Folder, metric: &str, name: &str) -> LineChart {
@@ -41,10 +36,9 @@ fn scatter(folder: &Folder, metric: &str, name: &str) -> LineChart {
     for line in folder.of(Kind::Validation).flat_map(Sheet::lines) {
         let (Some(x), Some(y)) = (line.number(&predicted), line.number(&measured)) else { continue };
         let policy = line.text("policy");
-        let missed = line.number("measured_missed").unwrap_or(0.0) + line.number("unanswered").unwrap_or(0.0);
         within += usize::from((x / y).max(y / x) <= 1.25);
         count += 1;
-        let point = Point { x, y, is_hollow: missed > 0.0, interval: None };
+        let point = Point { x, y, is_hollow: line.text("verdict") != "held", interval: None };
         match series.iter_mut().find(|series| series.name == policy) {
             Some(series) => series.points.push(point),
             None => series.push(Series {
@@ -57,12 +51,10 @@ fn scatter(folder: &Folder, metric: &str, name: &str) -> LineChart {
         }
     }
     let description =
-        format!("{within} of {count} predictions of the {name} delay are within a quarter of the measurement.");
+        format!("{within} of {count} predictions of the {name} delay are within a quarter of what was measured.");
     LineChart {
         title: format!("Predicted and measured delay: {name}"),
-        note: Some(format!(
-            "Both are equal on the dashed line. {description} Hollow: a query missed its deadline live"
-        )),
+        note: Some(format!("On the dashed line both are equal. {description} Hollow: the objective was not held live")),
         description,
         x_label: format!("predicted {name} delay (ms)"),
         y_label: format!("measured {name} delay (ms)"),

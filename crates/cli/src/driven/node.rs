@@ -1,11 +1,11 @@
 //! This machine at work: its processors opened, its queries' costs measured or taken from an earlier run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Arguments;
+use super::DrivenArguments;
 use crate::Failure;
-use crate::defaults::{self, Bars};
+use crate::defaults::{self, Bars, warn_of_few_cores};
 use crate::options::workers_here;
 use tandem_core::base::machine::Idle;
 use tandem_core::cost::{ProfileOptions, Workload};
@@ -15,60 +15,80 @@ use tandem_core::lab::{
     Estimates, GpuChoice, HostInfo, Multicore, Node, Processors, Wanted, adopt_machine, asked, kept_workload,
     workload_of_index,
 };
-use tandem_core::query::Query;
+use tandem_core::query::{LogOptions, Query};
 
 /// Measured runs of each query.
 const REPEATS: usize = 3;
 
 /// The processors of this machine that are asked for, or all.
-pub(super) fn wanted(arguments: &Arguments) -> Result<Wanted, Failure> {
+pub(super) fn wanted(arguments: &DrivenArguments) -> Result<Wanted, Failure> {
     let host = HostInfo::detect();
     let gpus = match arguments.gpu {
-        GpuChoice::None | GpuChoice::Replay => 0,
+        GpuChoice::None => 0,
+        GpuChoice::Replay => arguments.gpus.map_or(1, usize::from),
         GpuChoice::Auto | GpuChoice::Real => arguments.gpus.map_or(host.gpus, usize::from),
     };
     let cpus = workers_here(arguments.cpus, arguments.force, arguments.gpu, (gpus, 1))?;
-    if cpus + gpus == 0 {
+    if cpus == 0 && (gpus == 0 || arguments.gpu == GpuChoice::Replay) {
         return Err(Failure::input("nothing to drive: --cpus is 0, and there is no GPU"));
     }
-    // Without a GPU nothing stands in its place.
-    let gpu = if gpus == 0 { GpuChoice::None } else { GpuChoice::Real };
+    let gpu = match arguments.gpu {
+        GpuChoice::Replay => GpuChoice::Replay,
+        _ if gpus == 0 => GpuChoice::None,
+        _ => GpuChoice::Real,
+    };
     let (algorithm, multicore) = (arguments.search.algorithm, Multicore::Inter);
     Ok(Wanted { algorithm, cpus, multicore, gpu, gpus, streams: 1 })
 }
 
-/// Opens the index and the processors, measures what is missing, and starts the workers.
-pub(super) fn start(arguments: &Arguments) -> Result<Node, Failure> {
-    let (index, log) = arguments.log.open("what to ask of this index")?;
-    let mut queries = defaults::read_queries(&log, &arguments.log.form(), &index)?;
-    let memory = arguments.gpu_memory.open(&arguments.settings, &index, &queries)?;
-    let mut processors = Processors::open(wanted(arguments)?, &index, memory.as_ref(), &Bars::default())?;
+/// Opens the processors, measures what is missing, and starts the workers. Gives how many queries the log has, too.
+pub(super) fn start(
+    arguments: &DrivenArguments,
+    index: &Arc<Index>,
+    (log, form): (&Path, &LogOptions),
+    out: &Path,
+) -> Result<(Node, usize), Failure> {
+    let mut queries = defaults::read_queries(log, form, index)?;
+    let log_queries = queries.len();
+    let memory = arguments.gpu_memory.open(&arguments.settings, index, &queries)?;
+    let mut processors = Processors::open(wanted(arguments)?, index, memory.as_ref(), &Bars::default())?;
     arguments.gpu_memory.needs_gpu(processors.gpu_name().is_some())?;
-    let (name, workload) = match &arguments.workload {
-        Some(path) => workload_of_index(path, arguments.search.mode, &index)?,
+    let limit = arguments.limit as usize;
+    let (name, workload, held_out) = match &arguments.workload {
+        Some(path) => {
+            let (name, workload) = workload_of_index(path, arguments.search.mode, index)?;
+            (name, workload, 0)
+        }
         None => {
-            queries.truncate(arguments.limit as usize);
-            costs(arguments, &mut processors, &queries, &index, &log)?
+            queries.truncate(2 * limit);
+            let (name, workload) = costs(arguments, &mut processors, &queries, index, log, out)?;
+            (name, workload, queries.len().saturating_sub(limit))
         }
     };
-    let mut node = Node::start(processors, &name, workload, queries, &index, &Estimates::default())?;
+    let mut node = Node::start(processors, &name, workload, queries, index, &Estimates::default())?;
+    // A handful of queries is no sample.
+    if held_out >= limit / 4 {
+        node.hold_out(held_out);
+    }
     node.set_idle(Idle::default());
     if let Some((name, file)) = arguments.machine.read(true)? {
         errln!("what serving costs beyond: {name}");
         adopt_machine(&mut node, &file, &Bars::default())?;
     }
-    Ok(node)
+    warn_of_few_cores(&node);
+    Ok((node, log_queries))
 }
 
 /// What these queries cost here: kept by an earlier run, or measured now and kept for the next.
 fn costs(
-    arguments: &Arguments,
+    arguments: &DrivenArguments,
     processors: &mut Processors,
     queries: &[Query],
     index: &Arc<Index>,
-    log: &std::path::Path,
+    log: &Path,
+    out: &Path,
 ) -> Result<(String, Workload), Failure> {
-    let path: PathBuf = arguments.out.join("here.workload.csv");
+    let path: PathBuf = out.join("here.workload.csv");
     let name = path.display().to_string();
     // Whatever what is kept must agree in.
     let same = Provenance::new()

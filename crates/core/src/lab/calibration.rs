@@ -100,6 +100,12 @@ impl Calibration {
         times.into_iter().filter(|&times| times != 1.0).reduce(f64::max).unwrap_or(1.0)
     }
 
+    /// The same on the class where that is most.
+    #[must_use]
+    pub fn slowest_of_all(&self) -> f64 {
+        Class::ALL.into_iter().map(|class| self.slowest(class)).fold(0.0, f64::max)
+    }
+
     /// The machine as it is simulated.
     #[must_use]
     pub fn model(&self, profiled: &MachineModel) -> MachineModel {
@@ -202,6 +208,20 @@ pub struct ServiceRow {
     pub host: PerClass<f64>,
     /// The dispatcher's time for an event.
     pub decision: Nanos,
+}
+
+impl ServiceRow {
+    /// What queries cost in a run of some kind at a rate, in which so many were answered.
+    pub(super) fn of(
+        policy: &str,
+        at: Duration,
+        (run, rate_qps): (ServiceRun, f64),
+        queries: usize,
+        found: &Calibration,
+    ) -> Self {
+        let Calibration { slowdown, device, host, handoff, decision } = *found;
+        Self { policy: policy.to_owned(), at, run, rate_qps, queries, slowdown, handoff, device, host, decision }
+    }
 }
 
 #[cfg(test)]
