@@ -58,6 +58,10 @@ struct Line {
     beyond_held: Option<bool>,
     held_qps: Option<Digits<6>>,
     stable_qps: Option<Digits<6>>,
+    seeds_low_qps: Option<Digits<6>>,
+    seeds_high_qps: Option<Digits<6>>,
+    query_error: Option<Digits<3>>,
+    measured_queries: Option<usize>,
 }
 
 impl Record for Line {}
@@ -75,8 +79,8 @@ pub fn write_capacities(path: &Path, provenance: &Provenance, rows: &[CapacityRo
             policy: capacity.policy.clone(),
             deadline_ms: Digits(capacity.criterion.deadline.as_ms()),
             max_rate_qps: Digits(capacity.qps),
-            low_qps: Digits(capacity.interval.low),
-            high_qps: Some(Digits(capacity.interval.high)),
+            low_qps: Digits(capacity.total_interval().low),
+            high_qps: Some(Digits(capacity.total_interval().high)),
             bound_qps: Some(Digits(capacity.bound_qps)),
             flips: capacity.flips,
             region_qps: Some(Digits(capacity.region_qps)),
@@ -97,6 +101,10 @@ pub fn write_capacities(path: &Path, provenance: &Provenance, rows: &[CapacityRo
             beyond_held: beyond.map(|live| live.verdict.holds()),
             held_qps: held_qps.map(Digits),
             stable_qps: Some(Digits(capacity.stable_qps)),
+            seeds_low_qps: Some(Digits(capacity.interval.low)),
+            seeds_high_qps: Some(Digits(capacity.interval.high)),
+            query_error: capacity.query_error.map(|error| Digits(error.share)),
+            measured_queries: capacity.query_error.map(|error| error.queries),
         }
     };
     write_csv(path, provenance, rows.iter().map(line))

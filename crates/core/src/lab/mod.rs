@@ -41,7 +41,9 @@ mod validation;
 mod workload;
 
 pub use answer::{Answer, Disagreement, LiveCheck, LiveRate, Question, answer};
-pub use capacity::{Capacities, Capacity, CapacitySearch, Judge, Played, RunLength, play_all};
+pub use capacity::{
+    Capacities, Capacity, CapacitySearch, ClosedForm, Coverage, Judge, Played, QueryError, RunLength, play_all,
+};
 pub use comparison::{Comparison, PolicyResults};
 pub use draws::{draw, draw_all, traced};
 pub use error::LabError;
@@ -52,6 +54,7 @@ pub use faults::read_faults;
 pub use machine::host_info::HostInfo;
 pub use machine::interference::Interference;
 pub use machine::processors::{GPU_LANE_DEPTH, GpuChoice, Multicore, Processors, Wanted, gpu_executor};
+pub use machine::simulated::{NamedMachine, SimulatedMachine, extrapolated};
 pub use machine::{MachineSample, MeasuredMachine, Stage, adopt_machine, measure_contention, measure_machine};
 pub use node::{GpuSource, LiveRunSpec, Node, in_stream};
 pub use objective::{Criterion, Objective, Verdict};
