@@ -109,9 +109,20 @@ pub fn mean_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     }
     let mean = values.iter().sum::<f64>() / n;
     let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    let t = StudentsT::new(0.0, 1.0, n - 1.0).ok()?.inverse_cdf(0.5 + confidence / 2.0);
-    let half = t * (variance / n).sqrt();
+    let half = students_t(values.len() - 1, confidence) * (variance / n).sqrt();
     Some(Interval { low: mean - half, high: mean + half, confidence })
+}
+
+/// The half-width of an interval of this confidence, in standard errors that were estimated with `freedom` degrees of
+/// freedom (Student's t).
+///
+/// # Panics
+/// Without a degree of freedom.
+#[must_use]
+pub fn students_t(freedom: usize, confidence: f64) -> f64 {
+    StudentsT::new(0.0, 1.0, freedom as f64)
+        .expect("at least one degree of freedom")
+        .inverse_cdf(0.5 + confidence / 2.0)
 }
 
 /// Interval of the quantile at `share` of any distribution by `ascending` values drawn from it. Its ends are two of the

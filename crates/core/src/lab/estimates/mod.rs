@@ -63,6 +63,20 @@ impl Estimates {
         }
     }
 
+    /// These, or the measured times where no model can be fitted to so few different queries; and then why.
+    #[must_use]
+    pub fn suited_to(self, workload: &Workload) -> (Self, Option<String>) {
+        if !matches!(self, Self::Fitted(_)) {
+            return (self, None);
+        }
+        let different = workload.distinct_queries();
+        if different >= FOLDS {
+            return (self, None);
+        }
+        let why = format!("a model needs {FOLDS} different queries, the workload has {different}");
+        (Self::Oracle, Some(why))
+    }
+
     /// By row of the workload: estimated microseconds alone on each class; `None` where nothing is known.
     fn alone_us(&self, workload: &Workload) -> Result<Vec<PerClass<Option<f64>>>, LabError> {
         match self {
