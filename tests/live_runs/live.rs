@@ -188,7 +188,7 @@ fn a_hopeless_backlog_is_given_up_and_accounted_for() {
     let queries: Vec<_> = (0..10).map(|id| (QueryId(id), on_cpu(100))).collect();
     let jobs = live::plan((0..1000).map(|i| (Nanos(u64::from(i) * 10), i % 10)), &queries, DEADLINE);
     let run = LiveRun { policy: fifo(), jobs: &jobs, abandon_after: Some(Nanos(400)) };
-    let outcome = live::run_under_manual_clock(&mut lane_pool, run).unwrap();
+    let outcome = live::run_under_manual_clock(&mut lane_pool, run, 0).unwrap();
     assert!(outcome.overloaded());
     assert!(outcome.unreleased > 0 && outcome.unfinished > 0);
     assert_eq!(outcome.log.rows.len() + outcome.unfinished + outcome.unreleased, 1000);

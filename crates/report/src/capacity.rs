@@ -36,7 +36,7 @@ struct Line {
     policy: String,
     deadline_ms: Digits<12>,
     max_rate_qps: Digits<6>,
-    low_qps: Digits<6>,
+    low_qps: Option<Digits<6>>,
     high_qps: Option<Digits<6>>,
     bound_qps: Option<Digits<6>>,
     flips: usize,
@@ -44,7 +44,7 @@ struct Line {
     queries: usize,
     seeds: usize,
     objective: String,
-    confidence: Digits<4>,
+    confidence: Option<Digits<4>>,
     failing_qps: Option<Digits<6>>,
     confirmed_queries: usize,
     is_cut_off: bool,
@@ -58,6 +58,7 @@ struct Line {
     beyond_held: Option<bool>,
     held_qps: Option<Digits<6>>,
     stable_qps: Option<Digits<6>>,
+    covered_share: Digits<4>,
 }
 
 impl Record for Line {}
@@ -70,20 +71,21 @@ pub fn write_capacities(path: &Path, provenance: &Provenance, rows: &[CapacityRo
     let line = |CapacityRow { capacity, live, held_qps }: &CapacityRow| {
         let at = live.map(|live| live.at);
         let beyond = live.map(|live| live.beyond);
+        let interval = capacity.known_interval();
         Line {
             source: Source::Simulated.name().into(),
             policy: capacity.policy.clone(),
             deadline_ms: Digits(capacity.criterion.deadline.as_ms()),
             max_rate_qps: Digits(capacity.qps),
-            low_qps: Digits(capacity.interval.low),
-            high_qps: Some(Digits(capacity.interval.high)),
+            low_qps: interval.map(|interval| Digits(interval.low)),
+            high_qps: interval.map(|interval| Digits(interval.high)),
             bound_qps: Some(Digits(capacity.bound_qps)),
             flips: capacity.flips,
             region_qps: Some(Digits(capacity.region_qps)),
             queries: capacity.queries,
             seeds: capacity.seeds,
             objective: capacity.criterion.to_string(),
-            confidence: Digits(capacity.interval.confidence),
+            confidence: interval.map(|interval| Digits(interval.confidence)),
             failing_qps: capacity.failing_qps.map(Digits),
             confirmed_queries: capacity.confirmed_queries,
             is_cut_off: capacity.is_cut_off,
@@ -97,6 +99,7 @@ pub fn write_capacities(path: &Path, provenance: &Provenance, rows: &[CapacityRo
             beyond_held: beyond.map(|live| live.verdict.holds()),
             held_qps: held_qps.map(Digits),
             stable_qps: Some(Digits(capacity.stable_qps)),
+            covered_share: Digits(capacity.covered_share),
         }
     };
     write_csv(path, provenance, rows.iter().map(line))

@@ -57,6 +57,8 @@ pub fn write(
     subtitle: Option<&str>,
 ) -> Vec<(&'static str, io::Result<Vec<PathBuf>>)> {
     let summaries = summaries(results);
+    let warnings = comparison.warnings(results).into_iter();
+    let provenance = &warnings.fold(provenance.clone(), |all, warning| all.with("warning", warning));
     let mut written = Vec::new();
     let mut table = |name, write: &dyn Fn(&Path) -> io::Result<()>| {
         let path = folder.join(format!("{name}.csv"));
@@ -93,7 +95,8 @@ pub fn write(
 #[must_use]
 pub fn tables(comparison: &Comparison, results: &PolicyResults) -> String {
     let summaries = summaries(results);
-    let mut text = String::new();
+    let mut text: String =
+        comparison.warnings(results).iter().map(|warning| format!("warning: {warning}\n\n")).collect();
     if !results.capacities.is_empty() {
         text.push_str(&capacity_table(&results.capacities));
     }
@@ -127,8 +130,10 @@ fn delay_chart(comparison: &Comparison, summaries: &[SummaryRow], rates: &[f64],
         let point = |&rate_qps: &f64| {
             let (y, is_hollow) = delay_at(summaries, policy.name(), rate_qps)?;
             let rows = summaries.iter().filter(|row| row.policy == policy.name() && row.rate_qps == rate_qps);
+            let is_covered = rows.clone().all(|row| row.covered_share.is_none_or(|share| share >= 1.0));
             let means: Vec<f64> = rows.map(|row| row.summary.mean_ms).collect();
-            let interval = mean_interval(&means, CONFIDENCE).map(|interval| (interval.low, interval.high));
+            let interval =
+                mean_interval(&means, CONFIDENCE).filter(|_| is_covered).map(|interval| (interval.low, interval.high));
             Some(Point { x: rate_qps, y, is_hollow, interval })
         };
         let mut points: Vec<Point> = rates.iter().filter_map(point).collect();
@@ -172,7 +177,7 @@ fn capacity_table(capacities: &[Capacities]) -> String {
         let row = [
             found.policy.clone(),
             format!("{at_least}{}", rate(found.qps)),
-            format!("{} to {}", rate(found.interval.low), rate(found.interval.high)),
+            interval_in_words(found),
             found.failing_qps.map_or(String::from("-"), rate),
             format!("{:.1} %", 100.0 * found.share_of_bound()),
             found.flips.to_string(),
@@ -202,6 +207,15 @@ fn capacity_table(capacities: &[Capacities]) -> String {
         text.push_str("flips: how often a rate held though a lower one had failed, so that the limit isn't sharp\n");
     }
     text
+}
+
+/// `523 to 531`, or that it is not known.
+#[must_use]
+pub fn interval_in_words(capacity: &Capacity) -> String {
+    capacity.known_interval().map_or_else(
+        || String::from("not known"),
+        |interval| format!("{} to {}", number::text(interval.low, 4), number::text(interval.high, 4)),
+    )
 }
 
 /// The limits of policies that can't do all that a scheduler can: those without batches, say, on a machine that has them.

@@ -51,14 +51,16 @@ pub struct SummaryRow {
     pub seed: u64,
     /// What the run came to.
     pub summary: Summary,
+    /// The share that it played of the slowest change in its arrivals; `None` of live runs.
+    pub covered_share: Option<f64>,
 }
 
 impl SummaryRow {
     /// A run's line.
     #[must_use]
     pub fn of(source: Source, run: Played) -> Self {
-        let Played { policy, rate_qps, seed, summary, .. } = run;
-        Self { source, policy, rate_qps, seed, summary }
+        let Played { policy, rate_qps, seed, summary, covered_share, .. } = run;
+        Self { source, policy, rate_qps, seed, summary, covered_share: Some(covered_share) }
     }
 }
 
@@ -106,6 +108,9 @@ struct Line {
     late_allowed: Option<Option<usize>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     held: Option<Option<bool>>,
+    /// What simulated runs say beyond live ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    covered_share: Option<Digits<4>>,
 }
 
 impl Record for Line {
@@ -120,6 +125,7 @@ impl Record for Line {
         "late",
         "late_allowed",
         "held",
+        "covered_share",
     ];
 }
 
@@ -134,7 +140,7 @@ pub fn write_summaries(path: &Path, provenance: &Provenance, rows: &[SummaryRow]
 impl Line {
     /// Without the columns of live runs.
     fn of(row: &SummaryRow) -> Self {
-        let SummaryRow { source, policy, rate_qps, seed, summary: s } = row;
+        let SummaryRow { source, policy, rate_qps, seed, summary: s, covered_share } = row;
         Self {
             source: source.name().into(),
             policy: policy.clone(),
@@ -166,6 +172,7 @@ impl Line {
             late: None,
             late_allowed: None,
             held: None,
+            covered_share: covered_share.map(Digits),
         }
     }
 }

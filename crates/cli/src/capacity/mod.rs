@@ -16,9 +16,10 @@ use super::settings::SetArguments;
 use super::{Failure, interrupts};
 use crate::options::names::choice;
 use tandem_core::files::{Provenance, check_writable};
-use tandem_core::lab::{Answer, GpuChoice, GpuSource, Node, Question, answer};
+use tandem_core::lab::{Answer, GpuChoice, GpuSource, Node, Question, answer, short_runs};
 use tandem_core::sched::{PolicyFactory, PolicyKind};
 use tandem_report::capacity::{CapacityRow, write_capacities};
+use tandem_report::table::fitted;
 
 /// A live run of a day is as much as anybody asks for.
 const LIVE_SECONDS_MOST: f64 = 86_400.0;
@@ -86,11 +87,19 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     outln!("{}", words::machine(&node));
     interrupts::catch();
     let found = answer(&mut node, &factories, &question, &Bars::default())?;
+    let rates: Vec<f64> = found.capacities.iter().map(|found| found.objective.qps).collect();
+    let mut warnings: Vec<String> = arguments.process.caveat(&question.process, &rates).into_iter().collect();
+    let shares = found.capacities.iter().map(|found| found.objective.covered_share);
+    warnings.extend(short_runs("capacities are likely too high", question.process.time_scale(), shares));
+    for warning in &warnings {
+        outln!("\n{}", fitted(&format!("warning: {warning}")));
+    }
+    warnings.extend(words::warnings(&found));
     let path = arguments.out.join("capacity.csv");
     let mut kept = Kept::new();
     if !found.capacities.is_empty() {
         let refuted = found.refuted.iter().map(|(policy, at)| ("refuted", format!("{policy} {:.0} q/s", at.qps)));
-        let warnings = words::warnings(&found).into_iter().map(|warning| ("warning", warning));
+        let warnings = warnings.iter().map(|warning| ("warning", warning.clone()));
         let provenance = provenance(arguments, &node, &question);
         let provenance = refuted.chain(warnings).fold(provenance, |all, (key, value)| all.with(key, value));
         kept.rows("capacity", &path, write_capacities(&path, &provenance, &rows(&found)));
@@ -119,7 +128,7 @@ fn check(arguments: &Arguments) -> Result<Question, Failure> {
     arguments.gpu.check()?;
     arguments.machine.check()?;
     node::wanted(arguments)?;
-    let process = arguments.process.process()?;
+    let process = arguments.process.process(&arguments.settings)?;
     any_rate(&process)?;
     let question = Question {
         deadline: arguments.deadline.checked()?,

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use tandem_core::base::machine::Class;
 use tandem_core::lab::{Answer, Capacity, Criterion, Disagreement, GpuSource, LiveCheck, LiveRate, Node, RunLength};
 use tandem_report::number::{counted, text};
+use tandem_report::policies::interval_in_words;
 use tandem_report::table::{Table, fitted};
 
 /// So many times slower than when it was calibrated, a machine has other work.
@@ -51,8 +52,7 @@ fn rate(qps: f64) -> String {
 
 /// The number, and what it is worth.
 fn number(found: &Answer, best: &Capacity, criterion: &Criterion) -> String {
-    let interval = format!("{} to {}", rate(best.interval.low), rate(best.interval.high));
-    let simulated = format!("{} q/s ({interval})", rate(best.qps));
+    let simulated = format!("{} q/s ({})", rate(best.qps), interval_in_words(best));
     let refuted = found.live.is_some_and(|live| !live.at.verdict.holds());
     match (found.held_qps(), refuted) {
         _ if best.qps == 0.0 => format!("0 q/s: no rate is low enough for {criterion}, under any policy\n"),
@@ -94,7 +94,7 @@ fn simulated(found: &Answer) -> String {
         table.row([
             found.policy.clone(),
             rate(found.qps),
-            format!("{} to {}", rate(found.interval.low), rate(found.interval.high)),
+            interval_in_words(found),
             found.failing_qps.map_or(String::from("-"), rate),
             format!("{:.1} %", 100.0 * found.share_of_bound()),
             found.flips.to_string(),

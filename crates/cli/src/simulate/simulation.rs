@@ -24,6 +24,7 @@ pub(super) struct Simulation<'a> {
     pub(super) replayed: Option<RecordedGpu>,
     /// The machine file that is reckoned with.
     machine_file: Option<String>,
+    estimates: Estimates,
     process: ArrivalProcess,
     pub(super) comparison: Comparison,
 }
@@ -36,8 +37,10 @@ impl<'a> Simulation<'a> {
         let objective = arguments.objective.checked()?;
         check_processors(&counts(arguments))?;
         let process = process(arguments)?;
-        let estimates = Estimates::named(&arguments.estimates)?;
-        let (workload_name, workload, replayed) = asked(arguments, &estimates)?;
+        let (workload_name, workload, replayed) = asked(arguments)?;
+        let estimates = arguments.estimates.as_deref().unwrap_or(Estimates::default_name(&workload, "model"));
+        let estimates = Estimates::named(estimates)?;
+        origin::warn_of_another(&estimates, &workload_name, &workload);
         let file = arguments.machine.read(is_of_here(&workload))?;
         let model = machine_model(arguments, &workload, file.as_ref().map(|(_, file)| file), replayed.is_some())?;
         let queries = in_stream(&sim_queries(&workload, &estimates, &model.machine)?, &model);
@@ -54,11 +57,14 @@ impl<'a> Simulation<'a> {
             length: RunLength::Enough { at_least: arguments.arrivals.num_queries()?.unwrap_or(0) },
             has_capacities: arguments.what.contains(&Part::Capacity),
             has_delays: arguments.what.contains(&Part::Delays),
+            // Runs of a given length have that, and logs of all that is played would be large.
+            covers_arrivals: arguments.arrivals.num_queries()?.is_none() && !arguments.logs.any(),
             rates_qps: named_rates(arguments, recorded_qps)?,
             ..Comparison::new(experiment, policies).map_err(|_| no_rates())?
         };
         let machine_file = file.map(|(name, _)| name);
-        let simulation = Self { arguments, workload_name, workload, replayed, machine_file, process, comparison };
+        let simulation =
+            Self { arguments, workload_name, workload, replayed, machine_file, estimates, process, comparison };
         arguments.logs.check(simulation.log_rows())?;
         Ok(simulation)
     }
@@ -78,12 +84,29 @@ impl<'a> Simulation<'a> {
             .with_command_and_machine()
             .with("workload", &self.workload_name)
             .with("mode", arguments.mode)
-            .with("estimates", &arguments.estimates)
+            .with("estimates", self.estimates.name())
             .with("arrivals", arguments.arrivals.named(&self.process))
             .with("objective", self.comparison.objective.within(self.comparison.experiment.deadline));
         let file = self.machine_file.as_ref().map(|name| ("machine file", name.clone()));
         let gpu = self.replayed.as_ref().map(|source| ("gpu", format!("replay of {source}")));
         [file, gpu].into_iter().flatten().fold(provenance, |all, (key, value)| all.with(key, value))
+    }
+
+    /// What is wrong with the results because a recording was compressed.
+    pub(super) fn caveat(&self, results: &PolicyResults) -> Option<String> {
+        let arrivals = &self.arguments.arrivals;
+        arrivals.process.caveat(&self.process, &rates(results)).filter(|_| arrivals.trace.is_none())
+    }
+
+    /// What policies know of costs, and why where that was left open.
+    fn estimates_in_words(&self) -> String {
+        let name = self.estimates.name();
+        match self.arguments.estimates {
+            None if !self.workload.has_features() => {
+                format!("{name}, since the workload has service times only (--estimates)")
+            }
+            _ => name.to_owned(),
+        }
     }
 
     /// What is simulated, in words, and how a recording was changed for the rates of these results.
@@ -97,23 +120,29 @@ impl<'a> Simulation<'a> {
             cpus_in_words(arguments, workload, &experiment.model.machine),
             gpus_in_words(&experiment.model.machine),
             arguments.deadline.ms,
-            arguments.estimates,
+            self.estimates_in_words(),
         );
+        if let Some(caveat) = self.caveat(results) {
+            title.insert_str(0, &format!("warning: {caveat}\n\n"));
+        }
         title.extend(self.machine_file.iter().map(|name| format!("; served as {name} says")));
         title.extend(self.replayed.iter().map(|source| format!("\nNo GPU was measured: its times are {source}.")));
         title.extend(experiment.cluster.iter().map(|cluster| format!("\n{}", cluster_in_words(&cluster.shape()))));
-        let found = results.capacities.iter().map(|found| found.objective.qps);
-        let rates: Vec<f64> =
-            found.chain(results.played.iter().map(|run| run.rate_qps)).filter(|&qps| qps > 0.0).collect();
-        let note = arguments.arrivals.process.note(&self.process, &rates);
+        let note = arguments.arrivals.process.note(&self.process, &rates(results));
         title.extend(note.filter(|_| arguments.arrivals.trace.is_none()).map(|note| format!("\n\n{note}")));
         title
     }
 }
 
+/// The rates of the results.
+fn rates(results: &PolicyResults) -> Vec<f64> {
+    let found = results.capacities.iter().map(|found| found.objective.qps);
+    found.chain(results.played.iter().map(|run| run.rate_qps)).filter(|&qps| qps > 0.0).collect()
+}
+
 /// How queries arrive, read once, and whether that can be at the rates that are asked for.
 fn process(arguments: &Arguments) -> Result<ArrivalProcess, Failure> {
-    let process = arguments.arrivals.process.process()?;
+    let process = arguments.arrivals.process.process(&arguments.settings)?;
     own_rate(&process, arguments.arrivals.rates()?.as_deref())?;
     if arguments.what.contains(&Part::Capacity) {
         any_rate(&process)?;
@@ -122,9 +151,8 @@ fn process(arguments: &Arguments) -> Result<ArrivalProcess, Failure> {
 }
 
 /// The queries, their name, and whose times the GPU takes if not its own.
-fn asked(arguments: &Arguments, estimates: &Estimates) -> Result<(String, Workload, Option<RecordedGpu>), Failure> {
+fn asked(arguments: &Arguments) -> Result<(String, Workload, Option<RecordedGpu>), Failure> {
     let (name, mut workload) = named_workload_in(arguments.workload.as_deref(), arguments.mode)?;
-    origin::warn_of_another(estimates, &name, &workload);
     let replayed = settle_gpu_times(&name, &mut workload, arguments.gpu, wants_gpu(arguments))?;
     Ok((name, workload, replayed))
 }

@@ -52,7 +52,10 @@ pub(super) fn table(rows: &[SweepRow]) -> String {
         if let Some(capacity) = row.capacity_qps {
             let (low, high) = (row.low_qps.map(|low| low.0), row.high_qps.map(|high| high.0));
             cells.push(text(Some(capacity.0)));
-            cells.push(format!("{} to {}", text(low), text(high)));
+            cells.push(match low {
+                Some(_) => format!("{} to {}", text(low), text(high)),
+                None => String::from("not known"),
+            });
             cells.push(format!("{:.1} %", 100.0 * capacity.0 / row.region_qps.0));
         } else {
             cells.extend(
@@ -63,9 +66,7 @@ pub(super) fn table(rows: &[SweepRow]) -> String {
         }
         table.row(cells);
     }
-    let mut text = format!("{}; {}\n\n{table}", first.workload, objective_in_words(rows));
-    text.push_str(&fewest(rows));
-    text
+    format!("{}{}; {}\n\n{table}", fewest(rows), first.workload, objective_in_words(rows))
 }
 
 fn objective_in_words(rows: &[SweepRow]) -> String {
@@ -77,7 +78,7 @@ fn objective_in_words(rows: &[SweepRow]) -> String {
     format!("objective: {objective}; {}", number::counted(seeds, "run a point", "runs a point, with different seeds"))
 }
 
-/// Where rates and replicas vary: the fewest machines that keep each rate.
+/// Where replicas vary and rates are given: the fewest machines that keep each rate, and in a sentence those of one rate.
 fn fewest(rows: &[SweepRow]) -> String {
     let replicas = &COLUMNS[1];
     if rows[0].rate_qps.is_none() || !varies(rows, replicas) {
@@ -95,11 +96,13 @@ fn fewest(rows: &[SweepRow]) -> String {
             None => groups.push(vec![row]),
         }
     }
-    let mut text = String::from("\nThe fewest machines that keep the objective in most runs:\n");
+    let keeps = |row: &&&SweepRow| row.held.is_some_and(|held| 2 * held > row.seeds);
     let mut table = Table::new(["policy", "q/s", "shards", "replicas", "machines"]);
-    for of in groups {
-        let keeps = |row: &&&SweepRow| row.held.is_some_and(|held| 2 * held > row.seeds);
-        let least = of.iter().filter(keeps).min_by_key(|row| row.replicas);
+    let mut best: Option<&SweepRow> = None;
+    for of in &groups {
+        let least = of.iter().filter(keeps).min_by_key(|row| row.replicas).copied();
+        let machines = |row: &SweepRow| row.replicas * row.shards;
+        best = best.into_iter().chain(least).min_by_key(|row| machines(row));
         let first = of[0];
         let counts = match least {
             Some(row) => [row.replicas.to_string(), (row.replicas * row.shards).to_string()],
@@ -108,7 +111,24 @@ fn fewest(rows: &[SweepRow]) -> String {
         let head = [first.policy.clone(), number::text(COLUMNS[0].value_of(first), 6), first.shards.to_string()];
         table.row(head.into_iter().chain(counts));
     }
-    let _ = write!(text, "{table}");
+    // One question has one answer; where deadlines, machines or rates vary, too, the table has them.
+    let others = || COLUMNS.iter().filter(|column| column.name != replicas.name);
+    let is_one_question =
+        others().all(|column| !varies(rows, column)) && rows.iter().all(|row| row.mode == rows[0].mode);
+    let rate = number::text(COLUMNS[0].value_of(&rows[0]), 6);
+    let objective = &rows[0].objective;
+    let mut text = match best {
+        _ if !is_one_question => String::from("The fewest machines that keep the objective in most runs:\n"),
+        Some(row) => format!(
+            "The fewest machines that keep {objective} at {rate} q/s: {}, under {} ({} of {} runs held)\n\nBy policy:\n",
+            row.replicas * row.shards,
+            row.policy,
+            row.held.unwrap_or(0),
+            row.seeds
+        ),
+        None => format!("None of these numbers of machines keeps {objective} at {rate} q/s.\n\nBy policy:\n"),
+    };
+    let _ = write!(text, "{table}\n");
     text
 }
 

@@ -263,7 +263,7 @@ fn write_results(
     let both = |row: &ValidationRow| {
         [(Source::Simulated, row.predicted), (Source::Live, row.measured)].map(|(source, summary)| {
             let (policy, rate_qps, seed) = (row.policy.clone(), row.rate_qps, arguments.seed);
-            SummaryRow { source, policy, rate_qps, seed, summary }
+            SummaryRow { source, policy, rate_qps, seed, summary, covered_share: None }
         })
     };
     let summaries: Vec<SummaryRow> = results.rows.iter().flat_map(both).collect();

@@ -70,6 +70,12 @@ impl Workload {
         self.rows.iter().map(|row| self.batches.costs(row.mode, measured_us(row))).collect()
     }
 
+    /// Whether its queries have features. Files of service times only have none: a model can't be fitted to them.
+    #[must_use]
+    pub fn has_features(&self) -> bool {
+        self.rows.iter().all(|row| row.features.terms > 0)
+    }
+
     /// The rows in `mode` only.
     #[must_use]
     pub fn only(&self, mode: Mode) -> Self {

@@ -41,8 +41,9 @@ mod validation;
 mod workload;
 
 pub use answer::{Answer, Disagreement, LiveCheck, LiveRate, Question, answer};
+pub(crate) use capacity::COVERED_QUERIES;
 pub use capacity::{Capacities, Capacity, CapacitySearch, Judge, Played, RunLength, play_all};
-pub use comparison::{Comparison, PolicyResults};
+pub use comparison::{Comparison, PolicyResults, short_runs};
 pub use draws::{draw, draw_all, traced};
 pub use error::LabError;
 pub use estimates::length_threshold::{QueryLengths, best_length_threshold};

@@ -21,6 +21,7 @@ use super::ring::{Completion, Sleeper, Survived};
 use super::served::{Round, ServedBatch};
 use crate::base::ids::ProcessorId;
 use crate::base::machine::{LaneFault, Machine, PerClass};
+use crate::base::random::NodeSeed;
 use crate::base::time::Nanos;
 use crate::cost::machine_file::{DispatcherStalls, StallClock};
 use crate::cost::{Decisions, DispatcherTime, MachineModel, Rerun, ServiceTimes};
@@ -56,7 +57,7 @@ pub(super) struct Limits<'a> {
 #[expect(clippy::too_many_arguments, reason = "called once, by what has just made all of these")]
 pub(super) fn drive<C: Clock>(
     start_clock: impl FnOnce() -> C,
-    model: &MachineModel,
+    (model, seed): (&MachineModel, NodeSeed),
     lanes: &mut [Lane],
     sleeper: &Sleeper,
     times: impl ServiceTimes,
@@ -79,7 +80,7 @@ pub(super) fn drive<C: Clock>(
         batches_working: 0,
         machine: &model.machine,
         decisions,
-        stalls: stalls.of_run(0, jobs.first().map_or(0, |job| job.row)),
+        stalls: stalls.of_run(seed),
         watchdog: model.faults.watchdog,
         lost_after: model.faults.lost_after,
         watch_at: Nanos::ZERO,

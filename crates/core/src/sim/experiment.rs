@@ -94,14 +94,14 @@ impl Experiment {
         arrivals: &'a Arrivals,
     ) -> Result<SimRun<'a, impl Iterator<Item = (Nanos, u32)> + use<'a>>, SimError> {
         let policy = factory.build(&self.model)?;
-        let arrivals = arrivals.at_rate(rate_qps);
+        let (seed, times) = (arrivals.seed, arrivals.at_rate(rate_qps));
         let others = |cluster: &'a Cluster| {
             let policies = (1..cluster.shape().nodes()).map(|_| factory.build(&self.model));
             Ok::<_, PolicyError>(OtherNodes { cluster, policies: policies.collect::<Result<_, _>>()? })
         };
         let others = self.cluster.as_ref().map(others).transpose()?;
         let Self { model, queries, deadline, .. } = self;
-        Ok(SimRun { model, policy, queries, arrivals, deadline: *deadline, others })
+        Ok(SimRun { model, policy, seed, queries, arrivals: times, deadline: *deadline, others })
     }
 
     /// The capacity region in the long run: of the queries as they are given, or of all that may be drawn.

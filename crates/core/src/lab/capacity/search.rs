@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::length::RunLength;
+use super::length::Covering;
 use super::probe::{Aim, ProbeResult, probe};
 use crate::base::time::Nanos;
 use crate::lab::Criterion;
@@ -41,7 +41,7 @@ pub(super) struct SearchContext<'a> {
     pub(super) experiment: &'a Experiment,
     pub(super) policy: &'a dyn PolicyFactory,
     pub(super) criterion: Criterion,
-    pub(super) length: RunLength,
+    pub(super) length: Covering,
     pub(super) grid: RateGrid,
     /// The most that each query can take under this policy, where it promises something.
     pub(super) dearest: Option<&'a [Nanos]>,

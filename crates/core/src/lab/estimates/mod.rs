@@ -63,10 +63,18 @@ impl Estimates {
         }
     }
 
+    /// What is taken where nothing is named: `oracle` for a workload without features, to which no model can be fitted, else
+    /// `usual`.
+    #[must_use]
+    pub fn default_name<'a>(workload: &Workload, usual: &'a str) -> &'a str {
+        if workload.has_features() { usual } else { "oracle" }
+    }
+
     /// By row of the workload: estimated microseconds alone on each class; `None` where nothing is known.
     fn alone_us(&self, workload: &Workload) -> Result<Vec<PerClass<Option<f64>>>, LabError> {
         match self {
             Self::Oracle => Ok(workload.rows.iter().map(|row| measured_us(&row.measured)).collect()),
+            _ if !workload.has_features() => Err(LabError::NoFeatures { estimates: self.name().to_owned() }),
             &Self::Fitted(model) => {
                 let options = TrainOptions { model, folds: FOLDS, ..TrainOptions::default() };
                 cross_validated_estimates(workload, &options).map_err(LabError::NoModel)

@@ -71,6 +71,8 @@ pub struct SweepRow {
     pub missed_share: Option<Digits<6>>,
     /// Runs that came up to the objective.
     pub held: Option<usize>,
+    /// The share that a run played of the slowest change in its arrivals: below 1 there is no interval.
+    pub covered_share: Option<Digits<4>>,
 }
 
 impl Record for SweepRow {
