@@ -146,7 +146,7 @@ fn service_times_of_ones_own_need_no_other_columns() {
         ("query_id,cpu_us\n1,5\n1,6\n", "x.csv:3:1: `query_id` 1 was given in line 2 already"),
         ("query_id,cpu_us\n1,fast\n", "x.csv:2:3: `cpu_us` is \"fast\", expected microseconds above 0"),
         ("query_id,cpu_us\n1,4e9\n", "x.csv:2:3: `cpu_us` is \"4e9\", expected microseconds, at most an hour"),
-        ("query_id,cpu_us\n1,\n", "x.csv:2:1: query 1 has no service time"),
+        ("query_id,cpu_us\n1,\n", "x.csv:2:3: query 1 has no service time"),
         ("query_id,cpu_us,weight\n1,5,2\n", "x.csv:1:17: unknown column `weight`, expected some of query_id, mode"),
         ("cpu_us\n5\n", "x.csv:1:1: the header lacks `query_id`"),
         ("query_id,cpu_us\n", "x.csv: holds no queries"),

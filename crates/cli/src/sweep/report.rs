@@ -96,7 +96,9 @@ fn fewest(rows: &[SweepRow]) -> String {
             None => groups.push(vec![row]),
         }
     }
-    let keeps = |row: &&&SweepRow| row.held.is_some_and(|held| 2 * held > row.seeds);
+    // At the limit of what is stable a run may hold, since it ends.
+    let is_stable = |row: &SweepRow| row.rate_qps.is_some_and(|rate| rate.0 < row.region_qps.0);
+    let keeps = |row: &&&SweepRow| is_stable(row) && row.held.is_some_and(|held| 2 * held > row.seeds);
     let mut table = Table::new(["policy", "q/s", "shards", "replicas", "machines"]);
     let mut best: Option<&SweepRow> = None;
     for of in &groups {
@@ -120,11 +122,9 @@ fn fewest(rows: &[SweepRow]) -> String {
     let mut text = match best {
         _ if !is_one_question => String::from("The fewest machines that keep the objective in most runs:\n"),
         Some(row) => format!(
-            "The fewest machines that keep {objective} at {rate} q/s: {}, under {} ({} of {} runs held)\n\nBy policy:\n",
+            "The fewest machines that keep {objective} at {rate} q/s: {}, under {}\n\nBy policy:\n",
             row.replicas * row.shards,
-            row.policy,
-            row.held.unwrap_or(0),
-            row.seeds
+            row.policy
         ),
         None => format!("None of these numbers of machines keeps {objective} at {rate} q/s.\n\nBy policy:\n"),
     };

@@ -271,7 +271,7 @@ fn read_rows<T: Record>(
 fn own_row(line: &Row<'_, OwnTimes>) -> Result<WorkloadRow, InputError> {
     let &OwnTimes { query_id, mode, cpu_us, gpu_us } = &line.value;
     if cpu_us.is_none() && gpu_us.is_none() {
-        return Err(line.error(format!("query {query_id} has no service time")));
+        return Err(line.error_at("cpu_us", format!("query {query_id} has no service time")));
     }
     Ok(WorkloadRow {
         query_id,
