@@ -29,4 +29,5 @@ mod skipped;
 mod sweep;
 mod trace;
 mod train;
+mod unasked;
 mod workload;

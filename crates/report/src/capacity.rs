@@ -58,6 +58,10 @@ struct Line {
     beyond_held: Option<bool>,
     held_qps: Option<Digits<6>>,
     stable_qps: Option<Digits<6>>,
+    seeds_low_qps: Option<Digits<6>>,
+    seeds_high_qps: Option<Digits<6>>,
+    query_error: Option<Digits<3>>,
+    measured_queries: Option<usize>,
     covered_share: Digits<4>,
 }
 
@@ -99,6 +103,10 @@ pub fn write_capacities(path: &Path, provenance: &Provenance, rows: &[CapacityRo
             beyond_held: beyond.map(|live| live.verdict.holds()),
             held_qps: held_qps.map(Digits),
             stable_qps: Some(Digits(capacity.stable_qps)),
+            seeds_low_qps: Some(Digits(capacity.interval.low)),
+            seeds_high_qps: Some(Digits(capacity.interval.high)),
+            query_error: capacity.query_error.map(|error| Digits(error.share)),
+            measured_queries: capacity.query_error.map(|error| error.queries),
             covered_share: Digits(capacity.covered_share),
         }
     };

@@ -77,9 +77,9 @@ pub(super) struct Arguments {
     mode: Mode,
     /// What policies know of costs: `model` (boosted trees fitted to the workload, each query
     /// estimated by some that have not seen it), `cart`, `lengths`, `m5`, `forest`, `work` (other kinds, likewise), `oracle` (the measured times), a model file, or the name of a
-    /// model that ships with Tandem [default: model, or oracle for a file of service times only]
-    #[arg(long, value_name = "WHAT")]
-    estimates: Option<String>,
+    /// model that ships with Tandem; for a file of service times only always `oracle`
+    #[arg(long, value_name = "WHAT", default_value = "model")]
+    estimates: String,
     #[command(flatten)]
     machine: MachineFileArgument,
     #[command(flatten)]

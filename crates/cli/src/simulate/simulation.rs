@@ -1,15 +1,15 @@
 //! What is simulated, as the options say: all that is settled before the first run.
 
-use super::inputs::{arrivals, counts, cpus_in_words, gpus_in_words, is_of_here, machine, named_rates, wants_gpu};
+use super::inputs::{arrivals, counts, cpus_in_words, gpus_in_words, named_rates, processors, wants_gpu};
 use super::{Arguments, Part};
-use crate::options::{any_rate, check_processors, cluster_in_words, no_rates, own_rate};
+use crate::options::{any_rate, check_processors, cluster_in_words, own_rate};
 use crate::{Failure, origin};
 use tandem_core::base::machine::{Class, FaultPlan, Machine, PerClass};
 use tandem_core::cost::{Cost, MachineFile, MachineModel, RecordedGpu, Workload};
 use tandem_core::files::Provenance;
 use tandem_core::lab::{
-    Comparison, DELAY_QUERIES, Estimates, PolicyResults, QueryLengths, RunLength, in_stream, named_workload_in,
-    settle_gpu_times, sim_queries,
+    Comparison, DELAY_QUERIES, Estimates, NamedMachine, PolicyResults, QueryLengths, RunLength, SimulatedMachine,
+    in_stream, named_workload_in, settle_gpu_times, sim_queries,
 };
 use tandem_core::query::ArrivalProcess;
 use tandem_core::sched::PolicyFactory;
@@ -22,9 +22,10 @@ pub(super) struct Simulation<'a> {
     pub(super) workload: Workload,
     /// Whose times stand in the GPU's place, where it was not measured.
     pub(super) replayed: Option<RecordedGpu>,
-    /// The machine file that is reckoned with.
-    machine_file: Option<String>,
-    estimates: Estimates,
+    /// The machine file, and its name.
+    machine_file: Option<(String, MachineFile)>,
+    /// What policies know of costs, and why that is not what was asked for.
+    estimates: (Estimates, Option<String>),
     process: ArrivalProcess,
     pub(super) comparison: Comparison,
 }
@@ -37,12 +38,15 @@ impl<'a> Simulation<'a> {
         let objective = arguments.objective.checked()?;
         check_processors(&counts(arguments))?;
         let process = process(arguments)?;
+        let named = Estimates::named(&arguments.estimates)?;
         let (workload_name, workload, replayed) = asked(arguments)?;
-        let estimates = arguments.estimates.as_deref().unwrap_or(Estimates::default_name(&workload, "model"));
-        let estimates = Estimates::named(estimates)?;
+        let (estimates, instead) = named.suited_to(&workload);
         origin::warn_of_another(&estimates, &workload_name, &workload);
-        let file = arguments.machine.read(is_of_here(&workload))?;
-        let model = machine_model(arguments, &workload, file.as_ref().map(|(_, file)| file), replayed.is_some())?;
+        let machine_file = arguments.machine.read(origin::is_of_here(&workload))?;
+        let (cpus, gpus) = processors(arguments, &workload)?;
+        let machine = simulated((cpus, gpus, arguments.streams), machine_file.as_ref(), replayed.is_some());
+        let faults = faults(arguments, &machine.processors())?;
+        let model = MachineModel { faults, ..machine.model(&workload, &estimates) };
         let queries = in_stream(&sim_queries(&workload, &estimates, &model.machine)?, &model);
         let estimated: Vec<PerClass<Cost>> = queries.iter().map(|query| query.estimate).collect();
         let lengths = QueryLengths::of(&workload, &estimated, &model);
@@ -60,9 +64,9 @@ impl<'a> Simulation<'a> {
             // Runs of a given length have that, and logs of all that is played would be large.
             covers_arrivals: arguments.arrivals.num_queries()?.is_none() && !arguments.logs.any(),
             rates_qps: named_rates(arguments, recorded_qps)?,
-            ..Comparison::new(experiment, policies).map_err(|_| no_rates())?
+            ..Comparison::new(experiment, policies)
         };
-        let machine_file = file.map(|(name, _)| name);
+        let estimates = (estimates, instead);
         let simulation =
             Self { arguments, workload_name, workload, replayed, machine_file, estimates, process, comparison };
         arguments.logs.check(simulation.log_rows())?;
@@ -77,6 +81,13 @@ impl<'a> Simulation<'a> {
         queries.saturating_mul(policies.len() * num_rates)
     }
 
+    /// The machine that is simulated.
+    fn machine(&self) -> SimulatedMachine<'_> {
+        let machine = &self.comparison.experiment.model.machine;
+        let (cpus, gpus) = (machine.count(Class::CPU), machine.num_devices(Class::GPU));
+        simulated((cpus, gpus, self.arguments.streams), self.machine_file.as_ref(), self.replayed.is_some())
+    }
+
     /// The lines at the head of every file.
     pub(super) fn provenance(&self) -> Provenance {
         let arguments = self.arguments;
@@ -84,29 +95,18 @@ impl<'a> Simulation<'a> {
             .with_command_and_machine()
             .with("workload", &self.workload_name)
             .with("mode", arguments.mode)
-            .with("estimates", self.estimates.name())
+            .with("estimates", self.estimates.0.name())
             .with("arrivals", arguments.arrivals.named(&self.process))
             .with("objective", self.comparison.objective.within(self.comparison.experiment.deadline));
-        let file = self.machine_file.as_ref().map(|name| ("machine file", name.clone()));
-        let gpu = self.replayed.as_ref().map(|source| ("gpu", format!("replay of {source}")));
-        [file, gpu].into_iter().flatten().fold(provenance, |all, (key, value)| all.with(key, value))
+        let provenance = self.machine().provenance(provenance, &self.workload);
+        let gpu = self.replayed.as_ref().map(|source| format!("replay of {source}"));
+        gpu.into_iter().fold(provenance, |all, gpu| all.with("gpu", gpu))
     }
 
     /// What is wrong with the results because a recording was compressed.
     pub(super) fn caveat(&self, results: &PolicyResults) -> Option<String> {
         let arrivals = &self.arguments.arrivals;
         arrivals.process.caveat(&self.process, &rates(results)).filter(|_| arrivals.trace.is_none())
-    }
-
-    /// What policies know of costs, and why where that was left open.
-    fn estimates_in_words(&self) -> String {
-        let name = self.estimates.name();
-        match self.arguments.estimates {
-            None if !self.workload.has_features() => {
-                format!("{name}, since the workload has service times only (--estimates)")
-            }
-            _ => name.to_owned(),
-        }
     }
 
     /// What is simulated, in words, and how a recording was changed for the rates of these results.
@@ -120,12 +120,17 @@ impl<'a> Simulation<'a> {
             cpus_in_words(arguments, workload, &experiment.model.machine),
             gpus_in_words(&experiment.model.machine),
             arguments.deadline.ms,
-            self.estimates_in_words(),
+            self.estimates.0.name(),
         );
         if let Some(caveat) = self.caveat(results) {
             title.insert_str(0, &format!("warning: {caveat}\n\n"));
         }
-        title.extend(self.machine_file.iter().map(|name| format!("; served as {name} says")));
+        title.extend(self.estimates.1.iter().map(|why| format!(" ({why})")));
+        title.push_str(&match &self.machine_file {
+            Some((name, _)) => format!("; serving costs what {name} says"),
+            None => String::from("; handing over and the dispatcher take no time (no machine file)"),
+        });
+        title.extend(self.machine().warning(workload).map(|warning| format!("\n{warning}.")));
         title.extend(self.replayed.iter().map(|source| format!("\nNo GPU was measured: its times are {source}.")));
         title.extend(experiment.cluster.iter().map(|cluster| format!("\n{}", cluster_in_words(&cluster.shape()))));
         let note = arguments.arrivals.process.note(&self.process, &rates(results));
@@ -157,20 +162,14 @@ fn asked(arguments: &Arguments) -> Result<(String, Workload, Option<RecordedGpu>
     Ok((name, workload, replayed))
 }
 
-/// The machine with what batches, serving and faults cost.
-fn machine_model(
-    arguments: &Arguments,
-    workload: &Workload,
-    file: Option<&MachineFile>,
-    gpu_is_replayed: bool,
-) -> Result<MachineModel, Failure> {
-    let machine = machine(arguments, workload, file.is_some())?;
-    let faults = faults(arguments, &machine)?;
-    let model = MachineModel { batches: workload.batches.batch_costs(), ..machine.into() };
-    // Recorded times in a GPU's place are played as they are.
-    let is_played = |class: Class| class.is_gpu() && gpu_is_replayed;
-    let model = file.map(|file| file.model(&model, workload.contention.as_ref(), is_played)).unwrap_or(model);
-    Ok(MachineModel { faults, ..model })
+/// A machine of so many CPU workers, GPUs and streams.
+fn simulated(
+    (cpus, gpus, streams): (usize, usize, usize),
+    file: Option<&(String, MachineFile)>,
+    is_gpu_replayed: bool,
+) -> SimulatedMachine<'_> {
+    let file = file.map(|(name, file)| NamedMachine { name, file });
+    SimulatedMachine { cpus, gpus, streams, file, is_gpu_replayed }
 }
 
 /// The fault plan. A lane that fails goes on with a CPU in its place, so that there must be costs on one.

@@ -14,17 +14,18 @@ use self::report::{chart, table};
 use self::slurm::Job;
 use super::defaults::progress;
 use super::options::{
-    ArrivalArguments, DEFAULT_MS, MAX_PROCESSORS, ObjectiveArguments, any_rate, check_nodes, counts, numbers, own_rate,
+    ArrivalArguments, DEFAULT_MS, MAX_PROCESSORS, MachineFileArgument, ObjectiveArguments, any_rate, check_nodes,
+    counts, numbers, own_rate,
 };
 use super::output::{result_file, say};
 use super::settings::{SetArguments, Settings};
-use super::{Failure, interrupts};
+use super::{Failure, interrupts, origin};
 use crate::options::names::choice;
 use tandem_core::base::machine::Class;
 use tandem_core::files::{Provenance, check_writable};
 use tandem_core::lab::sweep::{Axes, Point, Sweep, SweepFolder, SweepOptions, SweepRow, SweepWorkload};
 use tandem_core::lab::{
-    Estimates, GpuChoice, LabError, named_workload, named_workload_in, settle_gpu_times, short_runs,
+    Estimates, GPU_LANE_DEPTH, GpuChoice, LabError, named_workload, named_workload_in, settle_gpu_times, short_runs,
 };
 use tandem_core::live::interrupt_flag;
 use tandem_core::query::Mode;
@@ -81,10 +82,13 @@ pub(super) struct Arguments {
     /// Whose times the GPU takes, as of `simulate`
     #[arg(long, value_parser = choice::<GpuChoice>(), default_value = GpuChoice::Auto.name(), hide_possible_values = true, value_name = "auto|real|replay|none")]
     gpu: GpuChoice,
-    /// What policies know of costs, before --noise: `oracle` (the measured times), `model` (a tree per processor fitted to
-    /// the workload), a model file, or the name of a model that ships
-    #[arg(long, value_name = "WHAT", default_value = "oracle")]
+    /// What policies know of costs, before --noise, as of `simulate`: `model` (boosted trees fitted to the workload, each
+    /// query estimated by some that have not seen it), another kind of model, `oracle` (the measured times), a model file, or
+    /// the name of a model that ships
+    #[arg(long, value_name = "WHAT", default_value = "model")]
     estimates: String,
+    #[command(flatten)]
+    machine: MachineFileArgument,
     /// The folder of the sweep: what is there of it already is not played again
     #[arg(short, long, value_name = "DIR", default_value = "out/sweep")]
     out: PathBuf,
@@ -111,8 +115,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(jobs) = arguments.slurm {
         return Job::new(jobs, &arguments.out)?.submit(arguments.dry_run);
     }
-    let (digest, options) = options(arguments, &axes)?;
+    let (digest, options, instead) = options(arguments, &axes)?;
     let process = options.process.clone();
+    let estimates = options.estimates.name().to_owned();
+    let machine_file = options.machine_file.as_ref().map(|(name, _)| name.clone());
     let sweep = Sweep::new(&axes, options)?;
     let (points, impossible): (Vec<Point>, Vec<Point>) =
         axes.points().into_iter().partition(|point| sweep.is_possible(point));
@@ -157,7 +163,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let shares = there.iter().filter_map(|row| row.covered_share.map(|share| share.0));
     let short = short_runs("answers are likely too good", process.time_scale(), shares);
     let warnings: Vec<String> = caveat.into_iter().chain(short).collect();
-    let provenance = Provenance::new().with("command", command());
+    let file = machine_file.as_deref().unwrap_or("none (handing over and the dispatcher take no time)");
+    let provenance = Provenance::new()
+        .with("command", command())
+        .with("estimates", &estimates)
+        .with("gpu_lane_depth", GPU_LANE_DEPTH)
+        .with("machine file", file);
     let provenance = warnings.iter().fold(provenance, |all, warning| all.with("warning", warning));
     folder.merge(&provenance, &there)?;
     result_file("sweep", &folder.merged());
@@ -165,8 +176,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(chart) = chart(&there) {
         written.push(chart.write(&arguments.out.join("sweep"))?.display().to_string());
     }
+    let instead = instead.map_or(String::new(), |why| format!(" ({why})"));
+    let setting =
+        format!("estimates: {estimates}{instead}; GPU lanes {GPU_LANE_DEPTH} batches deep; machine file: {file}\n");
     let answer = warnings.iter().map(|warning| format!("warning: {warning}\n\n")).collect::<String>() + &table(&there);
-    say(&fitted(&format!("{answer}\n{text}written: {}\n", written.join(", "))))
+    say(&fitted(&format!("{answer}\n{setting}{text}written: {}\n", written.join(", "))))
 }
 
 /// The command that any part of the sweep could be given as, so that whoever merges writes the same bytes.
@@ -241,11 +255,12 @@ fn gpus(arguments: &Arguments) -> Result<Vec<usize>, Failure> {
     }])
 }
 
-/// What does not vary, and a digest of all that the numbers depend on.
-fn options(arguments: &Arguments, axes: &Axes) -> Result<(String, SweepOptions), Failure> {
+/// What does not vary, a digest of all that the numbers depend on, and why the estimates are others than those asked for.
+fn options(arguments: &Arguments, axes: &Axes) -> Result<(String, SweepOptions, Option<String>), Failure> {
     let objective = arguments.objective.checked()?;
     let Settings { routing, shard_costs, length_threshold, .. } = *arguments.settings;
-    let estimates = Estimates::named(&arguments.estimates)?;
+    let (mut estimates, mut instead) = (Estimates::named(&arguments.estimates)?, None);
+    let (mut is_of_here, mut is_gpu_replayed) = (true, false);
     let seeds = arguments.arrivals.seeds(SEEDS)?;
     let at_least = arguments.arrivals.num_queries()?.unwrap_or(0);
     let process = arguments.arrivals.process.process(&arguments.settings)?;
@@ -261,11 +276,17 @@ fn options(arguments: &Arguments, axes: &Axes) -> Result<(String, SweepOptions),
     for &mode in &axes.modes {
         let (name, mut workload) = named_workload_in(arguments.workload.as_deref(), mode)?;
         let wants_gpu = axes.gpus.iter().any(|&gpus| gpus > 0);
-        settle_gpu_times(&name, &mut workload, arguments.gpu, wants_gpu && arguments.gpu != GpuChoice::None)?;
+        let replayed =
+            settle_gpu_times(&name, &mut workload, arguments.gpu, wants_gpu && arguments.gpu != GpuChoice::None)?;
+        is_gpu_replayed |= replayed.is_some();
+        is_of_here &= origin::is_of_here(&workload);
+        let (suited, why) = estimates.suited_to(&workload);
+        (estimates, instead) = (suited, instead.or(why));
         digest.push_str(&format!(" {name} {:?}", workload.rows));
         workloads.insert(mode, SweepWorkload { name, workload });
     }
-    digest.push_str(&format!(" {estimates:?}"));
+    let machine_file = arguments.machine.read(is_of_here)?;
+    digest.push_str(&format!(" {estimates:?} {GPU_LANE_DEPTH} {machine_file:?}"));
     let digest = format!("{:016x}", xxh3_64(digest.as_bytes()));
     let options = SweepOptions {
         workloads,
@@ -277,8 +298,10 @@ fn options(arguments: &Arguments, axes: &Axes) -> Result<(String, SweepOptions),
         routing,
         shard_costs,
         length_threshold,
+        machine_file,
+        is_gpu_replayed,
     };
-    Ok((digest, options))
+    Ok((digest, options, instead))
 }
 
 /// Plays what is missing, in any order, until it is done or interrupted.

@@ -2,9 +2,11 @@
 
 use std::fmt::Write as _;
 
+use tandem_core::lab::extrapolated;
 use tandem_core::lab::sweep::SweepRow;
 use tandem_report::number;
 use tandem_report::plot::{LineChart, Point, Series, looks_of};
+use tandem_report::policies::error_in_words;
 use tandem_report::table::Table;
 
 /// An axis as a column: its name, its unit and its value in a row.
@@ -37,7 +39,7 @@ pub(super) fn table(rows: &[SweepRow]) -> String {
     let varying: Vec<&Column> = COLUMNS.iter().filter(|column| varies(rows, column)).collect();
     let tells_capacity = first.capacity_qps.is_some();
     let answers: &[&str] = if tells_capacity {
-        &["capacity q/s", "interval", "of limit"]
+        &["capacity q/s", "interval", "seeds", "queries", "of limit"]
     } else {
         &["mean ms", "p50", "p95", "p99", "missed", "held"]
     };
@@ -50,23 +52,38 @@ pub(super) fn table(rows: &[SweepRow]) -> String {
         cells.extend(varying.iter().map(|column| number::text((column.value)(row), 6)));
         let text = |value: Option<f64>| value.map_or(String::from("-"), |value| number::text(value, 4));
         if let Some(capacity) = row.capacity_qps {
-            let (low, high) = (row.low_qps.map(|low| low.0), row.high_qps.map(|high| high.0));
-            cells.push(text(Some(capacity.0)));
-            cells.push(match low {
-                Some(_) => format!("{} to {}", text(low), text(high)),
-                None => String::from("not known"),
-            });
+            let mark = if row.extrapolated { "*" } else { "" };
+            match row.low_qps.zip(row.high_qps) {
+                Some((low, high)) => {
+                    cells.push(format!("{}{mark}", number::known(capacity.0, 0.5 * (high.0 - low.0))));
+                    cells.push(number::known_interval(low.0, high.0));
+                }
+                None => cells.extend([format!("{}{mark}", text(Some(capacity.0))), String::from("not known")]),
+            }
+            cells.extend([row.seeds_error, row.query_error].map(|error| error_in_words(error.map(|error| error.0))));
             cells.push(format!("{:.1} %", 100.0 * capacity.0 / row.region_qps.0));
         } else {
+            let mark = if row.extrapolated { "*" } else { "" };
             cells.extend(
                 [row.mean_ms, row.p50_ms, row.p95_ms, row.p99_ms].map(|value| text(value.map(|value| value.0))),
             );
             cells.push(format!("{} %", number::text(100.0 * row.missed_share.map_or(0.0, |share| share.0), 3)));
-            cells.push(format!("{} of {}", row.held.unwrap_or(0), row.seeds));
+            cells.push(format!("{} of {}{mark}", row.held.unwrap_or(0), row.seeds));
         }
         table.row(cells);
     }
-    format!("{}{}; {}\n\n{table}", fewest(rows), first.workload, objective_in_words(rows))
+    let mut text = format!("{}{}; {}\n\n{table}", fewest(rows), first.workload, objective_in_words(rows));
+    if tells_capacity {
+        let measured = number::counted(first.measured_queries, "measured query", "measured queries");
+        let _ = writeln!(
+            text,
+            "interval: 95 %, over other seeds of arrivals (seeds) and other samples of as many queries (queries, from {measured})"
+        );
+    }
+    if let Some(most) = rows.iter().filter(|row| row.extrapolated).max_by_key(|row| row.cpus) {
+        let _ = writeln!(text, "*: {}", extrapolated(most.cpus, most.measured_cpus));
+    }
+    text
 }
 
 fn objective_in_words(rows: &[SweepRow]) -> String {
@@ -180,7 +197,7 @@ pub(super) fn chart(rows: &[SweepRow]) -> Option<LineChart> {
         is_y_log: true,
         series,
         note: Some(String::from(if tells_capacity {
-            "bars: 95 % intervals of the median"
+            "bars: 95 % intervals"
         } else {
             "hollow: the objective is not kept"
         })),

@@ -102,11 +102,15 @@ pub enum Purpose {
     EstimateErrors = 12,
     /// Decisions of a policy that draws.
     Policy = 13,
+    /// Errors of what policies are told of batches, by class in the place of lanes.
+    BatchErrors = 14,
+    /// Other samples of the measured queries, by number in the place of seeds.
+    QuerySamples = 15,
 }
 
 impl Purpose {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Arrivals,
         Self::Queries,
         Self::Ties,
@@ -119,6 +123,8 @@ impl Purpose {
         Self::DispatcherStalls,
         Self::EstimateErrors,
         Self::Policy,
+        Self::BatchErrors,
+        Self::QuerySamples,
     ];
 
     /// The stream of `seed` for this purpose, where a run has one for all nodes and lanes.

@@ -4,6 +4,8 @@
 //! to it, `simulate` draws arrivals from it. It holds one row a query and mode; its file form is in `workload_csv.rs`
 //! and, for people, in `traces/README.md`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::batches::BatchModels;
 use super::{Contention, Cost, Inputs};
 use crate::base::ids::QueryId;
@@ -74,6 +76,16 @@ impl Workload {
     #[must_use]
     pub fn has_features(&self) -> bool {
         self.rows.iter().all(|row| row.features.terms > 0)
+    }
+
+    /// How many queries a model can tell apart, in the mode that has the fewest.
+    #[must_use]
+    pub fn distinct_queries(&self) -> usize {
+        let mut by_mode: BTreeMap<Mode, BTreeSet<Vec<u64>>> = BTreeMap::new();
+        for row in &self.rows {
+            by_mode.entry(row.mode).or_default().insert(row.inputs().0.iter().map(|input| input.to_bits()).collect());
+        }
+        by_mode.values().map(BTreeSet::len).min().unwrap_or(0)
     }
 
     /// The rows in `mode` only.

@@ -39,7 +39,7 @@ pub struct Comparison {
     pub covers_arrivals: bool,
     /// Rates at which delays are simulated; `None` for [`NUM_RATES`](Self::NUM_RATES) rates around the capacities.
     pub rates_qps: Option<Vec<f64>>,
-    /// Above this rate no scheduler is stable in the long run.
+    /// Above this rate no scheduler is stable in the long run; infinite where queries cost nothing, alone or in batches.
     pub region_qps: f64,
 }
 
@@ -69,12 +69,10 @@ impl Comparison {
     pub const NUM_RATES: usize = 12;
 
     /// Capacities and delays of these policies, p99 within the experiment's deadline being the objective.
-    ///
-    /// # Errors
-    /// If all queries cost nothing.
-    pub fn new(experiment: Experiment, policies: Vec<Box<dyn PolicyFactory>>) -> Result<Self, LabError> {
-        let region_qps = experiment.region().ok_or(LabError::NothingToSchedule)?.rate_qps;
-        Ok(Self {
+    #[must_use]
+    pub fn new(experiment: Experiment, policies: Vec<Box<dyn PolicyFactory>>) -> Self {
+        let region_qps = experiment.region().map_or(f64::INFINITY, |region| region.rate_qps);
+        Self {
             experiment,
             policies,
             objective: Objective::default(),
@@ -84,13 +82,14 @@ impl Comparison {
             covers_arrivals: true,
             rates_qps: None,
             region_qps,
-        })
+        }
     }
 
     /// Searches and simulates. Whatever was found before an interrupt or a failure is in `results`.
     ///
     /// # Errors
-    /// If a policy can't be made for this machine, or breaks its contract.
+    /// If a policy can't be made for this machine, or breaks its contract; if queries cost nothing, and a capacity is asked
+    /// for, or no rates are named.
     pub fn play(&self, results: &mut PolicyResults, progress: &dyn Progress) -> Result<(), LabError> {
         if self.has_capacities {
             self.search(results, progress)?;
@@ -103,7 +102,7 @@ impl Comparison {
 
     fn search(&self, results: &mut PolicyResults, progress: &dyn Progress) -> Result<(), LabError> {
         let search = match CapacitySearch::new(&self.experiment, self.objective, self.length) {
-            Ok(search) => search.beside_no_miss(),
+            Ok(search) => search.beside_no_miss().of_sampled_queries(),
             // Delays are simulated all the same.
             Err(e @ LabError::TooFewArrivals { .. }) if self.has_delays => {
                 results.notes.push(format!("no capacity: {e}"));
@@ -129,6 +128,9 @@ impl Comparison {
     }
 
     fn play_delays(&self, results: &mut PolicyResults, progress: &dyn Progress) -> Result<(), LabError> {
+        if self.rates_qps.is_none() && self.region_qps.is_infinite() {
+            return Err(LabError::NothingToSchedule);
+        }
         results.rates_qps = self.rates_qps.clone().unwrap_or_else(|| self.rates_around(&results.capacities));
         let is_hopeless = |policy: &str, rate_qps: f64| {
             let mut found = results.capacities.iter().map(|found| &found.objective);

@@ -42,7 +42,9 @@ mod workload;
 
 pub use answer::{Answer, Disagreement, LiveCheck, LiveRate, Question, answer};
 pub(crate) use capacity::COVERED_QUERIES;
-pub use capacity::{Capacities, Capacity, CapacitySearch, Judge, Played, RunLength, play_all};
+pub use capacity::{
+    Capacities, Capacity, CapacitySearch, ClosedForm, Coverage, Judge, Played, QueryError, RunLength, play_all,
+};
 pub use comparison::{Comparison, PolicyResults, short_runs};
 pub use draws::{draw, draw_all, traced};
 pub use error::LabError;
@@ -53,6 +55,7 @@ pub use faults::read_faults;
 pub use machine::host_info::HostInfo;
 pub use machine::interference::Interference;
 pub use machine::processors::{GPU_LANE_DEPTH, GpuChoice, Multicore, Processors, Wanted, gpu_executor};
+pub use machine::simulated::{NamedMachine, SimulatedMachine, extrapolated};
 pub use machine::{MachineSample, MeasuredMachine, Stage, adopt_machine, measure_contention, measure_machine};
 pub use node::{GpuSource, LiveRunSpec, Node, in_stream};
 pub use objective::{Criterion, Objective, Verdict};

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::machine::simulated::profiled_machine;
 use super::{Calibration, Estimates, GpuChoice, LabError, Processors, QueryLengths, draw, sim_queries};
 use crate::base::ids::QueryId;
 use crate::base::machine::{Class, Idle, LaneFault, Machine, PerClass};
@@ -114,8 +115,10 @@ impl Node {
         let (faults, run_clock) = (processors.faults().clone(), processors.run_clock());
         let (machine, work) = processors.into_lanes(matches!(gpu, GpuSource::Replay(_)));
         let queries = sim_queries(&workload, estimates, &machine)?;
+        // Recorded times take exactly what policies are told of batches; what a real GPU takes differs.
+        let told = matches!(gpu, GpuSource::Real(_)).then_some(estimates);
+        let model = MachineModel { faults, ..profiled_machine(machine, &workload, told) };
         let estimates = queries.iter().map(|query| (query.id, query.estimate)).collect();
-        let model = MachineModel { batches: workload.batches.batch_costs(), faults, ..machine.into() };
         let profiled = model.clone();
         let mut lane_pool = LanePool::spawn(model, work, Arc::new(set), workload.costs())?;
         lane_pool.set_run_clock(run_clock);

@@ -42,7 +42,8 @@ pub enum LanesToPoll {
     Processor(ProcessorId),
     /// One of the class, idle ones before those that hold a batch: to the policy they are alike.
     Class(Class),
-    /// One of the class; if none has room or the one that was asked waits, one of each other class.
+    /// One of the class; if none has room or the one that was asked waits, those of each other class, one after another until
+    /// one waits: to the policy they are alike.
     ClassThenOthers(Class),
     /// All of them, in the order of the machine, again and again until none starts anything.
     Everyone,

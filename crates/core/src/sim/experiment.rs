@@ -93,10 +93,11 @@ impl Experiment {
         rate_qps: f64,
         arrivals: &'a Arrivals,
     ) -> Result<SimRun<'a, impl Iterator<Item = (Nanos, u32)> + use<'a>>, SimError> {
-        let policy = factory.build(&self.model)?;
+        let told = self.model.as_told(arrivals.seed);
+        let policy = factory.build(&told)?;
         let (seed, times) = (arrivals.seed, arrivals.at_rate(rate_qps));
         let others = |cluster: &'a Cluster| {
-            let policies = (1..cluster.shape().nodes()).map(|_| factory.build(&self.model));
+            let policies = (1..cluster.shape().nodes()).map(|_| factory.build(&told));
             Ok::<_, PolicyError>(OtherNodes { cluster, policies: policies.collect::<Result<_, _>>()? })
         };
         let others = self.cluster.as_ref().map(others).transpose()?;
@@ -159,6 +160,20 @@ impl Experiment {
         let cluster = self.cluster.as_ref().map(|cluster| Cluster::new(cluster.shape(), &queries));
         Self { queries, cluster, model: self.model.clone(), arrivals: self.arrivals.clone(), ..*self }
             .region_in(if policy.makes_batches() { BatchSizes::Any } else { BatchSizes::One })
+    }
+
+    /// The standard error of the logarithm of [that region's](Self::region_of) rate if the queries are a sample: of one
+    /// machine, since its shards sample the same queries. `None` of fewer than two queries.
+    #[must_use]
+    pub fn region_error(&self, policy: &dyn PolicyFactory) -> Option<f64> {
+        let masked = |query: &SimQuery| {
+            PerClass::from_fn(|class| {
+                if policy.may_run_on(class, &query.estimate) { query.service[class] } else { Cost::NEVER }
+            })
+        };
+        let services: Vec<PerClass<Cost>> = self.queries.iter().map(masked).collect();
+        let sizes = if policy.makes_batches() { BatchSizes::Any } else { BatchSizes::One };
+        bounds::region_error(&services, &self.model.with_fallbacks(), sizes)
     }
 
     /// By seed, the clairvoyant bound of the first `most` arrivals, up to `limit_qps`; `None` where they exclude no such

@@ -35,9 +35,20 @@ pub fn mean_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     }
     let mean = values.iter().sum::<f64>() / n;
     let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    let t = StudentsT::new(0.0, 1.0, n - 1.0).ok()?.inverse_cdf(0.5 + confidence / 2.0);
-    let half = t * (variance / n).sqrt();
+    let half = students_t(values.len() - 1, confidence) * (variance / n).sqrt();
     Some(Interval { low: mean - half, high: mean + half, confidence })
+}
+
+/// How many standard errors, themselves estimated with so many degrees of freedom, an interval of this confidence reaches to
+/// each side (Student's t).
+///
+/// # Panics
+/// Without a degree of freedom.
+#[must_use]
+pub fn students_t(freedom: usize, confidence: f64) -> f64 {
+    StudentsT::new(0.0, 1.0, freedom as f64)
+        .expect("at least one degree of freedom")
+        .inverse_cdf(0.5 + confidence / 2.0)
 }
 
 /// The quantile at `share` of what `ascending` values were drawn from, however it is distributed: two of the values.

@@ -8,5 +8,5 @@ mod interval;
 mod rounding;
 
 pub use drift::{Drift, drift, drift_of_means};
-pub use interval::{Interval, mean_interval, quantile_interval, share_interval};
+pub use interval::{Interval, mean_interval, quantile_interval, share_interval, students_t};
 pub use rounding::significant;

@@ -143,11 +143,18 @@ impl Covering {
 
     /// At least so many queries: whole passes through the slowest change, so that none of it weighs more than another.
     fn whole(&self, queries: usize, rate_qps: f64) -> usize {
-        let pass = self.time_scale.map(|scale| scale.arrivals(rate_qps)).filter(|&pass| pass <= COVERED_QUERIES);
-        match (self.length, pass) {
-            (RunLength::Enough { .. }, Some(pass)) => (pass * (queries as f64 / pass).ceil()).ceil() as usize,
-            _ => queries,
-        }
+        self.pass(rate_qps).map_or(queries, |pass| (pass * (queries as f64 / pass).ceil()).ceil() as usize)
+    }
+
+    /// Whether runs at a rate are whole passes through what changes slowly.
+    pub(super) fn covers(&self, rate_qps: f64) -> bool {
+        self.pass(rate_qps).is_some()
+    }
+
+    /// Queries of a pass, if runs are that long.
+    fn pass(&self, rate_qps: f64) -> Option<f64> {
+        let pass = self.time_scale?.arrivals(rate_qps);
+        (matches!(self.length, RunLength::Enough { .. }) && pass <= COVERED_QUERIES).then_some(pass)
     }
 }
 

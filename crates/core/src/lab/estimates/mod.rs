@@ -63,11 +63,22 @@ impl Estimates {
         }
     }
 
-    /// What is taken where nothing is named: `oracle` for a workload without features, to which no model can be fitted, else
-    /// `usual`.
+    /// These, or the measured times where no model can be fitted, to so few different queries or to service times only; and then
+    /// why.
     #[must_use]
-    pub fn default_name<'a>(workload: &Workload, usual: &'a str) -> &'a str {
-        if workload.has_features() { usual } else { "oracle" }
+    pub fn suited_to(self, workload: &Workload) -> (Self, Option<String>) {
+        if !matches!(self, Self::Fitted(_)) {
+            return (self, None);
+        }
+        if !workload.has_features() {
+            return (Self::Oracle, Some(String::from("the workload has service times only")));
+        }
+        let different = workload.distinct_queries();
+        if different >= FOLDS {
+            return (self, None);
+        }
+        let why = format!("a model needs {FOLDS} different queries, the workload has {different}");
+        (Self::Oracle, Some(why))
     }
 
     /// By row of the workload: estimated microseconds alone on each class; `None` where nothing is known.

@@ -20,6 +20,7 @@ pub(super) mod host_info;
 pub(super) mod interference;
 mod probe;
 pub(super) mod processors;
+pub(super) mod simulated;
 mod spells;
 mod stalls;
 

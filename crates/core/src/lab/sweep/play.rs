@@ -8,11 +8,11 @@ use crate::base::quantile::nearest_rank;
 use crate::base::random::{Purpose, exp};
 use crate::base::stats::mean_interval;
 use crate::base::time::Nanos;
-use crate::cost::{Cost, MachineModel, Workload};
+use crate::cost::{Cost, MachineFile, MachineModel, Workload};
 use crate::files::Digits;
 use crate::lab::{
-    COVERED_QUERIES, CapacitySearch, Estimates, Judge, LabError, Objective, QueryLengths, RunLength, Summary, Tally,
-    draw_all, sim_queries,
+    COVERED_QUERIES, CapacitySearch, Estimates, Judge, LabError, NamedMachine, Objective, QueryLengths, RunLength,
+    SimulatedMachine, Summary, Tally, draw_all, in_stream, sim_queries,
 };
 use crate::query::{ArrivalProcess, Mode};
 use crate::sched::{BuiltIn, PolicyFactory};
@@ -53,6 +53,19 @@ pub struct SweepOptions {
     pub shard_costs: ShardCosts,
     /// From how many blocks on a query is long, to policies that go by length; `None` for what suits each machine best.
     pub length_threshold: Option<u32>,
+    /// What serving costs, where it was measured: a machine file, and its name.
+    pub machine_file: Option<(String, MachineFile)>,
+    /// Whether recorded times stand in the GPUs' place.
+    pub is_gpu_replayed: bool,
+}
+
+impl SweepOptions {
+    /// The machine that is simulated with so many processors.
+    #[must_use]
+    pub fn machine(&self, (cpus, gpus, streams): (usize, usize, usize)) -> SimulatedMachine<'_> {
+        let file = self.machine_file.as_ref().map(|(name, file)| NamedMachine { name, file });
+        SimulatedMachine { cpus, gpus, streams, file, is_gpu_replayed: self.is_gpu_replayed }
+    }
 }
 
 /// What costs depend on: the mode, and whether there are CPUs and GPUs.
@@ -78,7 +91,8 @@ impl Sweep {
             if !queries.contains_key(&key)
                 && let Some(SweepWorkload { workload, .. }) = options.workloads.get(&point.mode)
             {
-                queries.insert(key, sim_queries(workload, &options.estimates, &machine(point))?);
+                let machine = options.machine(counts(point)).processors();
+                queries.insert(key, sim_queries(workload, &options.estimates, &machine)?);
             }
         }
         Ok(Self { options, queries })
@@ -92,7 +106,7 @@ impl Sweep {
 
     fn model(&self, point: &Point) -> Option<MachineModel> {
         let workload = &self.options.workloads.get(&point.mode)?.workload;
-        Some(MachineModel { batches: workload.batches.batch_costs(), ..machine(point).into() })
+        Some(self.options.machine(counts(point)).model(workload, &self.options.estimates))
     }
 
     /// The point's policy, for the lengths of its queries.
@@ -124,7 +138,7 @@ impl Sweep {
         let (Some(model), Some(queries)) = (self.model(point), self.queries.get(&kinds(point))) else {
             return Err(LabError::NothingToSchedule);
         };
-        let mut queries = queries.clone();
+        let mut queries = in_stream(queries, &model);
         blur(&mut queries, point.noise);
         let policy = self.policy(point, &queries, &model);
         let shape = ClusterShape {
@@ -145,6 +159,8 @@ impl Sweep {
 
     /// A point's row as it is asked for, without the answers.
     fn asked(&self, point: &Point, region_qps: f64) -> SweepRow {
+        let of_mode = self.options.workloads.get(&point.mode);
+        let measured = of_mode.map_or(1, |of| self.options.machine(counts(point)).measured_cpus(&of.workload));
         SweepRow {
             point: point.number,
             workload: self.options.workloads.get(&point.mode).map(|of| of.name.clone()).unwrap_or_default(),
@@ -174,6 +190,11 @@ impl Sweep {
             p99_ms: None,
             missed_share: None,
             held: None,
+            seeds_error: None,
+            query_error: None,
+            measured_queries: self.options.workloads.get(&point.mode).map_or(0, |of| of.workload.rows.len()),
+            measured_cpus: measured,
+            extrapolated: point.cpus > measured,
             covered_share: None,
         }
     }
@@ -181,12 +202,15 @@ impl Sweep {
     /// The row with the rate that is sustained.
     fn capacity(&self, experiment: &Experiment, policy: &BuiltIn, asked: SweepRow) -> Result<SweepRow, LabError> {
         let search = CapacitySearch::new(experiment, self.options.objective, self.run_length())?;
-        let found = search.of(policy)?.objective;
+        let found = search.of_sampled_queries().of(policy)?.objective;
+        let interval = found.known_interval();
         Ok(SweepRow {
             queries: found.queries,
             capacity_qps: Some(Digits(found.qps)),
-            low_qps: found.known_interval().map(|interval| Digits(interval.low)),
-            high_qps: found.known_interval().map(|interval| Digits(interval.high)),
+            low_qps: interval.map(|interval| Digits(interval.low)),
+            high_qps: interval.map(|interval| Digits(interval.high)),
+            seeds_error: found.seeds_error().map(Digits),
+            query_error: found.query_error.map(|error| Digits(error.share)),
             failing_qps: found.failing_qps.map(Digits),
             covered_share: Some(Digits(found.covered_share)),
             ..asked
@@ -251,8 +275,8 @@ fn deadline(point: &Point) -> Nanos {
     Nanos::from_ms(point.deadline_ms)
 }
 
-fn machine(point: &Point) -> Machine {
-    Machine::new(point.cpus, 0).with_gpus(point.gpus, point.streams, 1)
+fn counts(point: &Point) -> (usize, usize, usize) {
+    (point.cpus, point.gpus, point.streams)
 }
 
 /// Points that ask for the same costs.
