@@ -28,6 +28,7 @@ fn a_trace_is_drawn_summarised_and_drawn_again_alike() {
 
     // Our own traces serve as recordings too, at any rate.
     let replayed = ["trace", "--ids", "50", "--rate", "10", "--num-queries", "6000", "--arrivals", "a.trace.csv"];
+    let replayed = [&replayed[..], &["--replay", "compress"]].concat();
     let output = tandem(dir.path(), &replayed);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let trace = Trace::read(&dir.path().join("out/arrivals.trace.csv")).unwrap();

@@ -4,6 +4,7 @@
 //! decision, and what starts then is counted: with a policy that names the right lanes, nothing.
 
 use tandem::base::machine::{Class, Machine};
+use tandem::base::random::NodeSeed;
 use tandem::base::time::Nanos;
 use tandem::cost::{MachineModel, MeasuredTimes, Workload, shipped};
 use tandem::lab::{Estimates, QueryLengths, draw_all, sim_queries};
@@ -32,14 +33,15 @@ fn unasked(experiment: &Experiment, policy: &dyn PolicyFactory, load: f64) -> u6
     let Experiment { model, queries, .. } = experiment;
     let rate_qps = load * experiment.region_of(policy, 0.0).unwrap().rate_qps;
     let dispatcher = Dispatcher::new(&model.machine, policy.build(model).unwrap(), QUERIES).asking_everyone();
-    let mut times = MeasuredTimes::new(model, |row, class: Class| queries[row as usize].service[class]);
+    let mut times =
+        MeasuredTimes::new(model, NodeSeed::default(), |row, class: Class| queries[row as usize].service[class]);
     let job = |id, arrival, row: u32| {
         let query = &queries[row as usize];
         let deadline = arrival + experiment.deadline;
         Job { id, query: query.id, row, arrival, deadline, predicted: query.estimate }
     };
     let arrivals = experiment.arrivals[0].at_rate(rate_qps);
-    let time = model.dispatcher_time(policy.name());
+    let time = (model.dispatcher_time(policy.name()), NodeSeed::default());
     drive(dispatcher, &mut times, time, arrivals, job, |_| false).unwrap().unasked_starts()
 }
 

@@ -39,6 +39,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     interrupts::catch();
     let mut found = Answer::default();
     let done = find_answer(&mut node, &factories, &question, Scope::Best, &Bars::default(), &mut found);
+    driven.add_caveats(&question, &mut found);
     let index_name = log.index.as_ref().map_or(String::from("synthetic"), |index| index.display().to_string());
     let provenance = files::provenance(driven, &node, &question, &index_name, &found);
     let kept = files::write(&found, &question, &provenance, out, false);

@@ -54,6 +54,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     interrupts::catch();
     let mut found = Answer::default();
     let done = find_answer(&mut node, &factories, &question, Scope::All, &Bars::default(), &mut found);
+    driven.add_caveats(&question, &mut found);
     if live::interrupted() && found.driven.is_empty() {
         return Err(Failure::interrupted(format!(
             "interrupted before any live run had ended: {} has what queries cost alone, no more",

@@ -39,21 +39,22 @@ row! {
         driven = row.driven;
         at = side(driven, |driven| driven.held);
         beyond = side(driven, |driven| driven.missed);
+        known = found.known_interval();
         interval = driven.and_then(Driven::capacity).map(|capacity| capacity.interval());
     } {
         source: Text = Source::Simulated.name().into(),
         policy: String = found.policy.clone(),
         deadline_ms: Digits<12> = Digits(found.criterion.deadline.as_ms()),
         max_rate_qps: Digits<6> = Digits(found.qps),
-        low_qps: Digits<6> = Digits(found.total_interval().low),
-        high_qps: Option<Digits<6>> = Some(Digits(found.total_interval().high)),
+        low_qps: Option<Digits<6>> = known.map(|known| Digits(known.low)),
+        high_qps: Option<Digits<6>> = known.map(|known| Digits(known.high)),
         bound_qps: Option<Digits<6>> = Some(Digits(found.bound_qps)),
         flips: usize = found.flips,
         region_qps: Option<Digits<6>> = Some(Digits(found.region_qps)),
         queries: usize = found.queries,
         seeds: usize = found.seeds,
         objective: String = found.criterion.to_string(),
-        confidence: Digits<4> = Digits(found.interval.confidence),
+        confidence: Option<Digits<4>> = known.map(|known| Digits(known.confidence)),
         failing_qps: Option<Digits<6>> = found.failing_qps.map(Digits),
         confirmed_queries: usize = found.confirmed_queries,
         is_cut_off: bool = found.is_cut_off,
@@ -71,6 +72,7 @@ row! {
         seeds_high_qps: Option<Digits<6>> = Some(Digits(found.interval.high)),
         query_error: Option<Digits<3>> = found.query_error.map(|error| Digits(error.share)),
         measured_queries: Option<usize> = found.query_error.map(|error| error.queries),
+        covered_share: Digits<4> = Digits(found.covered_share),
         answer_low_qps: Option<Digits<6>> = interval.map(|(low, _)| Digits(low)),
         answer_high_qps: Option<Digits<6>> = interval.map(|(_, high)| Digits(high)),
         live_runs: Option<u32> = at.map(|(side, _)| side.runs() + beyond.map_or(0, |(side, _)| side.runs())),

@@ -13,6 +13,7 @@ use super::number;
 use super::plot::{LineChart, Point, Series, look_of};
 use super::summary::{Source, Summary, SummaryRow, write_summaries};
 use super::table::{Table, fitted};
+use tandem_core::base::stats::Interval;
 #[cfg(feature = "plots")]
 use tandem_core::base::stats::mean_interval;
 use tandem_core::files::Provenance;
@@ -55,6 +56,8 @@ pub fn write(
     subtitle: Option<&str>,
 ) -> Vec<(&'static str, io::Result<Vec<PathBuf>>)> {
     let summaries = summaries(results);
+    let warnings = comparison.warnings(results).into_iter();
+    let provenance = &warnings.fold(provenance.clone(), |all, warning| all.with("warning", warning));
     let mut written = Vec::new();
     let mut table = |name, write: &dyn Fn(&Path) -> io::Result<()>| {
         let path = folder.join(format!("{name}.csv"));
@@ -90,7 +93,8 @@ pub fn write(
 /// All tables, with notes on missing results.
 pub fn tables(comparison: &Comparison, results: &PolicyResults) -> String {
     let summaries = summaries(results);
-    let mut text = String::new();
+    let mut text: String =
+        comparison.warnings(results).iter().map(|warning| format!("warning: {warning}\n\n")).collect();
     if !results.capacities.is_empty() {
         text.push_str(&capacity_table(&results.capacities));
     }
@@ -136,8 +140,10 @@ fn delay_chart(
             let (y, is_missed) = delay_at(summaries, policy.name(), rate_qps)?;
             let is_hollow = is_missed || rate_qps > stable_qps;
             let rows = summaries.iter().filter(|row| row.policy == policy.name() && row.rate_qps == rate_qps);
+            let is_covered = rows.clone().all(|row| row.covered_share.is_none_or(|share| share >= 1.0));
             let means: Vec<f64> = rows.map(|row| row.summary.mean_ms).collect();
-            let interval = mean_interval(&means, CONFIDENCE).map(|interval| (interval.low, interval.high));
+            let interval =
+                mean_interval(&means, CONFIDENCE).filter(|_| is_covered).map(|interval| (interval.low, interval.high));
             Some(Point { x: rate_qps, y, is_hollow, interval })
         };
         let mut points: Vec<Point> = results.rates_qps.iter().filter_map(point).collect();
@@ -170,15 +176,16 @@ fn delay_chart(
 /// A capacity's interval, over seeds and over samples of queries, with the digits that are known.
 #[must_use]
 pub fn interval_in_words(capacity: &Capacity) -> String {
-    let interval = capacity.total_interval();
-    number::known_interval(interval.low, interval.high)
+    capacity
+        .known_interval()
+        .map_or_else(|| String::from("not known"), |interval| number::known_interval(interval.low, interval.high))
 }
 
 /// A capacity with the digits that are known.
 #[must_use]
 pub fn capacity_in_words(capacity: &Capacity) -> String {
-    let interval = capacity.total_interval();
-    number::known(capacity.qps, 0.5 * (interval.high - interval.low))
+    let known = |interval: Interval| number::known(capacity.qps, 0.5 * (interval.high - interval.low));
+    capacity.known_interval().map_or_else(|| number::text(capacity.qps, 4), known)
 }
 
 /// `+-0.4 %`.

@@ -49,13 +49,15 @@ pub struct SummaryRow {
     pub seed: u64,
     /// Totals of the run.
     pub summary: Summary,
+    /// The share that it played of the slowest change in its arrivals; `None` of live runs.
+    pub covered_share: Option<f64>,
 }
 
 impl SummaryRow {
     /// The row of a run.
     pub fn of(source: Source, run: Played) -> Self {
-        let Played { policy, rate_qps, seed, summary, .. } = run;
-        Self { source, policy, rate_qps, seed, summary }
+        let Played { policy, rate_qps, seed, summary, covered_share, .. } = run;
+        Self { source, policy, rate_qps, seed, summary, covered_share: Some(covered_share) }
     }
 }
 
@@ -111,6 +113,8 @@ row! {
         again: usize = s.again,
         lane_faults: usize = s.lane_faults,
         #[serde(skip_serializing_if = "Option::is_none")]
+        covered_share: Option<Digits<4>> = row.covered_share.map(Digits),
+        #[serde(skip_serializing_if = "Option::is_none")]
         lag_p50_ms: Option<Decimals<6>> = live.map(|live| Decimals(live.lag_p50_ms)),
         #[serde(skip_serializing_if = "Option::is_none")]
         lag_p99_ms: Option<Decimals<6>> = live.map(|live| Decimals(live.lag_p99_ms)),
@@ -142,7 +146,7 @@ impl Record for SummaryLine {
     #[rustfmt::skip]
     const OPTIONAL: &'static [&'static str] = &[
         "lag_p50_ms", "lag_p99_ms", "handoff_p50_us", "unfinished", "unreleased", "overloaded", "gpu", "late",
-        "late_allowed", "held", "others_cores", "steal_cores",
+        "late_allowed", "held", "others_cores", "steal_cores", "covered_share",
     ];
 }
 

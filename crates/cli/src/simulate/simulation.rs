@@ -39,8 +39,9 @@ impl<'a> Simulation<'a> {
         check_processors(&counts(arguments))?;
         let process = process(arguments)?;
         let named = Estimates::named(&arguments.estimates)?;
-        let (workload_name, workload, replayed) = asked(arguments, &named)?;
+        let (workload_name, workload, replayed) = asked(arguments)?;
         let (estimates, instead) = named.suited_to(&workload);
+        origin::warn_of_another(&estimates, &workload_name, &workload);
         let machine_file = arguments.machine.read(origin::is_of_here(&workload))?;
         let (cpus, gpus) = processors(arguments, &workload)?;
         let machine = simulated((cpus, gpus, arguments.streams), machine_file.as_ref(), replayed.is_some());
@@ -60,6 +61,8 @@ impl<'a> Simulation<'a> {
             length: RunLength::Enough { at_least: arguments.arrivals.num_queries()?.unwrap_or(0) },
             has_capacities: arguments.what.contains(&Part::Capacity),
             has_delays: arguments.what.contains(&Part::Delays),
+            // Runs of a given length have that, and logs of all that is played would be large.
+            covers_arrivals: arguments.arrivals.num_queries()?.is_none() && !arguments.logs.any(),
             rates_qps: named_rates(arguments, recorded_qps)?,
             ..Comparison::new(experiment, policies)
         };
@@ -103,6 +106,12 @@ impl<'a> Simulation<'a> {
         gpu.into_iter().fold(provenance, |all, gpu| all.with("gpu", gpu))
     }
 
+    /// What is wrong with the results because a recording was compressed.
+    pub(super) fn caveat(&self, results: &PolicyResults) -> Option<String> {
+        let arrivals = &self.arguments.arrivals;
+        arrivals.process.caveat(&self.process, &rates(results)).filter(|_| arrivals.trace.is_none())
+    }
+
     /// What is simulated, in words, and how a recording was changed for the rates of these results.
     pub(super) fn title(&self, results: &PolicyResults) -> String {
         let Self { arguments, workload_name, workload, .. } = self;
@@ -116,6 +125,9 @@ impl<'a> Simulation<'a> {
             arguments.deadline.ms,
             self.estimates.0.name(),
         );
+        if let Some(caveat) = self.caveat(results) {
+            title.insert_str(0, &format!("warning: {caveat}\n\n"));
+        }
         title.extend(self.estimates.1.iter().map(|why| format!(" ({why})")));
         title.push_str(&match &self.machine_file {
             Some((name, _)) => format!("; serving costs what {name} says"),
@@ -124,18 +136,21 @@ impl<'a> Simulation<'a> {
         title.extend(self.machine().warning(workload).map(|warning| format!("\n{warning}.")));
         title.extend(self.replayed.iter().map(|source| format!("\nNo GPU was measured: its times are {source}.")));
         title.extend(experiment.cluster.iter().map(|cluster| format!("\n{}", cluster_in_words(&cluster.shape()))));
-        let found = results.capacities.iter().map(|found| found.objective.qps);
-        let rates: Vec<f64> =
-            found.chain(results.played.iter().map(|run| run.rate_qps)).filter(|&qps| qps > 0.0).collect();
-        let note = arguments.arrivals.process.note(&self.process, &rates);
+        let note = arguments.arrivals.process.note(&self.process, &rates(results));
         title.extend(note.filter(|_| arguments.arrivals.trace.is_none()).map(|note| format!("\n\n{note}")));
         title
     }
 }
 
+/// The rates of the results.
+fn rates(results: &PolicyResults) -> Vec<f64> {
+    let found = results.capacities.iter().map(|found| found.objective.qps);
+    found.chain(results.played.iter().map(|run| run.rate_qps)).filter(|&qps| qps > 0.0).collect()
+}
+
 /// How queries arrive, read once, and whether that can be at the rates that are asked for.
 fn process(arguments: &Arguments) -> Result<ArrivalProcess, Failure> {
-    let process = arguments.arrivals.process.process()?;
+    let process = arguments.arrivals.process.process(&arguments.settings)?;
     own_rate(&process, arguments.arrivals.rates()?.as_deref())?;
     if arguments.what.contains(&Part::Capacity) {
         any_rate(&process)?;
@@ -144,9 +159,8 @@ fn process(arguments: &Arguments) -> Result<ArrivalProcess, Failure> {
 }
 
 /// The queries, their name, and whose times the GPU takes if not its own.
-fn asked(arguments: &Arguments, estimates: &Estimates) -> Result<(String, Workload, Option<RecordedGpu>), Failure> {
+fn asked(arguments: &Arguments) -> Result<(String, Workload, Option<RecordedGpu>), Failure> {
     let (name, mut workload) = named_workload_in(arguments.workload.as_deref(), arguments.mode)?;
-    origin::warn_of_another(estimates, &name, &workload);
     let replayed = settle_gpu_times(&name, &mut workload, arguments.gpu, wants_gpu(arguments))?;
     Ok((name, workload, replayed))
 }

@@ -25,7 +25,7 @@ use tandem_core::base::machine::Class;
 use tandem_core::files::{Provenance, check_writable};
 use tandem_core::lab::sweep::{Axes, Point, Sweep, SweepFolder, SweepOptions, SweepRow, SweepWorkload};
 use tandem_core::lab::{
-    Estimates, GPU_LANE_DEPTH, GpuChoice, LabError, named_workload, named_workload_in, settle_gpu_times,
+    Estimates, GPU_LANE_DEPTH, GpuChoice, LabError, named_workload, named_workload_in, settle_gpu_times, short_runs,
 };
 use tandem_core::live::interrupt_flag;
 use tandem_core::query::Mode;
@@ -44,7 +44,8 @@ const SEEDS: &str = "1:10";
 /// Simulate a product of parameters (machines, policies, deadlines, errors, clusters), in parts that any machine plays.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Measured queries: a workload file, or the name of one that ships with Tandem; left out, the first of those
+    /// Measured queries: a workload file, a CSV file of service times (`query_id,cpu_us`, and `gpu_us` or `mode`), or the name
+    /// of a workload that ships with Tandem; left out, the first of those
     #[arg(long, value_name = "FILE")]
     workload: Option<String>,
     /// Which of the workload's rows are asked, between commas
@@ -68,10 +69,10 @@ pub(super) struct Arguments {
     /// By how much the logarithms of estimates deviate from what --estimates says, between commas: what a worse model costs
     #[arg(long, value_name = "LIST", default_value = "0")]
     noise: String,
-    /// Parts of the index, on machines of their own: numbers and FIRST:LAST, between commas
+    /// Shards, on machines of their own, each of which costs what the workload says: numbers and FIRST:LAST, between commas
     #[arg(long, value_name = "LIST", default_value = "1")]
     shards: String,
-    /// Machines for each part, likewise; with --rate, the fewest that keep it are told
+    /// Machines for each shard, likewise; with --rate, the fewest that keep it are told
     #[arg(long, value_name = "LIST", default_value = "1")]
     replicas: String,
     #[command(flatten)]
@@ -115,6 +116,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Job::new(jobs, &arguments.out)?.submit(arguments.dry_run);
     }
     let (digest, options, instead) = options(arguments, &axes)?;
+    let process = options.process.clone();
     let estimates = options.estimates.name().to_owned();
     let machine_file = options.machine_file.as_ref().map(|(name, _)| name.clone());
     let sweep = Sweep::new(&axes, options)?;
@@ -155,12 +157,19 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         text.push_str("all parts are there: --merge in the place of --part puts them together\n");
         return say(&fitted(&text));
     }
+    let rates: Vec<f64> =
+        there.iter().filter_map(|row| row.rate_qps.map(|rate| rate.0).or(row.capacity_qps.map(|qps| qps.0))).collect();
+    let caveat = arguments.arrivals.process.caveat(&process, &rates);
+    let shares = there.iter().filter_map(|row| row.covered_share.map(|share| share.0));
+    let short = short_runs("answers are likely too good", process.time_scale(), shares);
+    let warnings: Vec<String> = caveat.into_iter().chain(short).collect();
     let file = machine_file.as_deref().unwrap_or("none (handing over and the dispatcher take no time)");
     let provenance = Provenance::new()
         .with("command", command())
         .with("estimates", &estimates)
         .with("gpu_lane_depth", GPU_LANE_DEPTH)
         .with("machine file", file);
+    let provenance = warnings.iter().fold(provenance, |all, warning| all.with("warning", warning));
     folder.merge(&provenance, &there)?;
     result_file("sweep", &folder.merged());
     let mut written = vec![folder.merged().display().to_string()];
@@ -170,8 +179,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let instead = instead.map_or(String::new(), |why| format!(" ({why})"));
     let setting =
         format!("estimates: {estimates}{instead}; GPU lanes {GPU_LANE_DEPTH} batches deep; machine file: {file}\n");
-    text.push_str(&format!("{setting}\n{}\nwritten: {}\n", table(&there), written.join(", ")));
-    say(&fitted(&text))
+    let answer = warnings.iter().map(|warning| format!("warning: {warning}\n\n")).collect::<String>() + &table(&there);
+    say(&fitted(&format!("{answer}\n{setting}{text}written: {}\n", written.join(", "))))
 }
 
 /// The command that any part of the sweep could be given as, so that whoever merges writes the same bytes.
@@ -254,7 +263,7 @@ fn options(arguments: &Arguments, axes: &Axes) -> Result<(String, SweepOptions, 
     let (mut is_of_here, mut is_gpu_replayed) = (true, false);
     let seeds = arguments.arrivals.seeds(SEEDS)?;
     let at_least = arguments.arrivals.num_queries()?.unwrap_or(0);
-    let process = arguments.arrivals.process.process()?;
+    let process = arguments.arrivals.process.process(&arguments.settings)?;
     match own_rate(&process, arguments.arrivals.rates()?.as_deref())? {
         Some(_) => {}
         None if axes.rates_qps.is_empty() => any_rate(&process)?,

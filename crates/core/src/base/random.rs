@@ -4,8 +4,9 @@
 //! [`exp`] here therefore use only additions, multiplications, divisions and bit patterns, which IEEE 754 defines
 //! exactly. Everything in an index is computed with them.
 //!
-//! One seed feeds many **streams**, each identified by a number: arrivals and queries of a run, or the terms of a
-//! synthetic index. Streams are independent in practice, and can be drawn in any order or in parallel.
+//! One seed feeds many **streams**, each identified by a number, such as the terms of a synthetic index. Everything that
+//! a run draws comes from the stream of its seed, [`Purpose`], node and lane ([`NodeSeed`]). Two streams that differ in
+//! any of the four are independent, and can be drawn in any order or in parallel.
 
 use rand_distr::Distribution;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -70,6 +71,90 @@ impl Random {
                 return x * (-2.0 * ln(square) / square).sqrt();
             }
         }
+    }
+}
+
+/// What a run draws a stream for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Purpose {
+    /// Gaps between arrivals.
+    Arrivals = 1,
+    /// Which query arrives.
+    Queries = 2,
+    /// Where in the resolution of their timestamps equal arrivals lie.
+    Ties = 3,
+    /// Where a recording begins.
+    Recording = 4,
+    /// How long bursts and calms last.
+    Bursts = 5,
+    /// By how much costs differ on another shard.
+    ShardFactors = 6,
+    /// The query whose cost a shard takes, where costs of shards are independent.
+    ShardRows = 7,
+    /// The replica that answers.
+    Routing = 8,
+    /// How service times of a lane vary.
+    Service = 9,
+    /// When the dispatcher's core is taken away.
+    DispatcherStalls = 10,
+    /// Errors that are added to estimates.
+    EstimateErrors = 12,
+    /// Decisions of a policy that draws.
+    Policy = 13,
+    /// Errors of what policies are told of batches, by class in the place of lanes.
+    BatchErrors = 14,
+    /// Other samples of the measured queries, by number in the place of seeds.
+    QuerySamples = 15,
+}
+
+impl Purpose {
+    /// All of them.
+    pub const ALL: [Self; 14] = [
+        Self::Arrivals,
+        Self::Queries,
+        Self::Ties,
+        Self::Recording,
+        Self::Bursts,
+        Self::ShardFactors,
+        Self::ShardRows,
+        Self::Routing,
+        Self::Service,
+        Self::DispatcherStalls,
+        Self::EstimateErrors,
+        Self::Policy,
+        Self::BatchErrors,
+        Self::QuerySamples,
+    ];
+
+    /// The stream of `seed` for this purpose, where a run has one for all nodes and lanes.
+    #[must_use]
+    pub fn stream(self, seed: u64) -> Random {
+        NodeSeed { seed, node: 0 }.stream(self, 0)
+    }
+}
+
+/// The seed of a run, and the node of its cluster that draws: 0 if there is one node only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodeSeed {
+    /// The seed of the run.
+    pub seed: u64,
+    /// The number of the node.
+    pub node: u32,
+}
+
+impl NodeSeed {
+    /// Lanes of a node that have streams of their own.
+    const MAX_LANES: u32 = 1 << 24;
+
+    /// The stream of this seed and node for a purpose and a lane: 0 for what the lanes of a node share.
+    ///
+    /// # Panics
+    /// If `lane` is past 2^24.
+    #[must_use]
+    pub fn stream(self, purpose: Purpose, lane: u32) -> Random {
+        assert!(lane < Self::MAX_LANES, "lane {lane}");
+        Random::new(self.seed, u64::from(self.node) << 32 | u64::from(lane) << 8 | purpose as u64)
     }
 }
 
@@ -248,6 +333,18 @@ mod tests {
         let mut random = Random::new(7, 1);
         let drawn = [random.bits(), random.unit().to_bits(), random.normal().to_bits()];
         assert_eq!(drawn, [0xf4cb_fcaa_6891_bd20, 0x3fdf_7acf_6801_f5b0, 0xbfe1_22dc_f63e_2bde], "{drawn:#x?}");
+    }
+
+    #[test]
+    fn another_seed_purpose_node_or_lane_is_another_stream() {
+        let mut seen = std::collections::HashSet::new();
+        for (seed, node, lane) in (0..4).flat_map(|i| (0..4).flat_map(move |j| (0..4).map(move |k| (i, j, k)))) {
+            for purpose in Purpose::ALL {
+                let mut stream = NodeSeed { seed, node }.stream(purpose, lane);
+                assert!(seen.insert(stream.bits()), "{purpose:?} {seed} {node} {lane}");
+                assert!(seen.insert(stream.bits()), "{purpose:?} {seed} {node} {lane}");
+            }
+        }
     }
 
     #[test]

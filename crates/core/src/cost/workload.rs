@@ -72,6 +72,12 @@ impl Workload {
         self.rows.iter().map(|row| self.batches.costs(row.mode, measured_us(row))).collect()
     }
 
+    /// Whether its queries have features. Files of service times only have none: a model can't be fitted to them.
+    #[must_use]
+    pub fn has_features(&self) -> bool {
+        self.rows.iter().all(|row| row.features.terms > 0)
+    }
+
     /// How many queries a model can tell apart, in the mode that has the fewest.
     #[must_use]
     pub fn distinct_queries(&self) -> usize {

@@ -64,6 +64,14 @@ pub enum LabError {
         /// The class.
         class: Class,
     },
+    /// A model is to estimate queries of which nothing but service times is known.
+    #[error(
+        "estimates {estimates}: the workload has service times only, and a model needs features of its queries (take oracle)"
+    )]
+    NoFeatures {
+        /// What is to estimate them.
+        estimates: String,
+    },
     /// A workload holds no queries in a mode.
     #[error("{workload}: no queries in mode {mode} (it has {})", names(.has))]
     NoQueries {

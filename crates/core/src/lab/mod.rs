@@ -43,10 +43,11 @@ mod workload;
 
 pub use answer::{Answer, Disagreement, Driven, DrivenRun, Effort, LiveCapacity, Question, Scope, Side, find_answer};
 pub use calibration::{Calibration, ServiceRow, ServiceRun};
+pub(crate) use capacity::COVERED_QUERIES;
 pub use capacity::{
     Capacities, Capacity, CapacitySearch, ClosedForm, Coverage, Judge, Played, QueryError, RunLength, play_all,
 };
-pub use comparison::{Comparison, PolicyResults};
+pub use comparison::{Comparison, PolicyResults, short_runs};
 pub use draws::{draw_all, traced};
 pub use error::LabError;
 pub use estimates::length_threshold::{QueryLengths, best_length_threshold};

@@ -2,6 +2,7 @@
 
 mod arrival_csv;
 mod arrivals;
+mod course;
 mod features;
 mod index_features;
 mod log;
@@ -12,7 +13,7 @@ mod trace;
 mod trace_summary;
 
 pub use arrivals::{
-    ArrivalProcess, Burstiness, QueryDraws, Stretch, UnitTimes, check_rate, draw_queries, unit_arrivals,
+    ArrivalProcess, Burstiness, QueryDraws, Stretch, TimeScale, UnitTimes, check_rate, draw_queries, unit_arrivals,
 };
 pub use features::Features;
 pub(crate) use index_features::with_index_features;

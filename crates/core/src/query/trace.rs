@@ -39,7 +39,7 @@ impl Trace {
     pub fn draw(queries: &[QueryId], process: &ArrivalProcess, rate_qps: f64, seed: u64, n: usize) -> Self {
         let unit = unit_arrivals(process, seed, n);
         let chosen = draw_queries(seed, n, queries.len());
-        let stretch = Stretch::of(process, seed, rate_qps);
+        let mut stretch = Stretch::of(process, seed, rate_qps);
         let rows = unit.iter().zip(chosen).map(|(&at, row)| (stretch.time(at), queries[row as usize])).collect();
         Self { provenance: Provenance::default(), rows }
     }

@@ -111,14 +111,14 @@ impl Experiment {
         self.check_time(rate_qps, arrivals.len())?;
         let told = self.model.as_told(arrivals.seed);
         let policy = factory.build(&told)?;
-        let arrivals = arrivals.at_rate(rate_qps);
+        let (seed, times) = (arrivals.seed, arrivals.at_rate(rate_qps));
         let others = |cluster: &'a Cluster| {
             let policies = (1..cluster.shape().nodes()).map(|_| factory.build(&told));
             Ok::<_, PolicyError>(OtherNodes { cluster, policies: policies.collect::<Result<_, _>>()? })
         };
         let others = self.cluster.as_ref().map(others).transpose()?;
         let Self { model, queries, deadline, .. } = self;
-        Ok(SimRun { model, policy, queries, arrivals, deadline: *deadline, others })
+        Ok(SimRun { model, policy, seed, queries, arrivals: times, deadline: *deadline, others })
     }
 
     /// Refuses a run whose mean length is more than half of what simulated time can hold: the other half is for chance.

@@ -97,9 +97,10 @@ impl Capacity {
         let confidence = line.number("confidence").filter(|_| seeds.is_some_and(|seeds| seeds > 1.0));
         // Files without an objective have no interval beyond the lowest rate that failed.
         let failing_qps = if line.text("objective").is_empty() { high } else { line.number("failing_qps") };
+        let is_covered = line.number("covered_share").is_none_or(|share| share >= 1.0);
         let interval = match confidence {
             Some(_) => low.zip(high),
-            None => failing_qps.map(|failing| (qps, failing)),
+            None => failing_qps.map(|failing| (qps, failing)).filter(|_| is_covered),
         };
         Some(Self {
             policy: line.text("policy").to_owned(),

@@ -33,6 +33,10 @@ impl Runs<'_> {
 
     fn interval(&self, column: &str) -> Option<(f64, f64)> {
         let values: Vec<f64> = self.0.iter().filter_map(|line| line.number(column)).collect();
+        // Runs that did not play all of what changes in their arrivals say nothing of how far they are off.
+        if self.0.iter().filter_map(|line| line.number("covered_share")).any(|share| share < 1.0) {
+            return None;
+        }
         let interval = mean_interval(&values, CONFIDENCE)?;
         Some((interval.low.max(0.0), interval.high))
     }

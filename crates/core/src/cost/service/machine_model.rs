@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::{BatchCost, BatchLoad, BatchTime, Cost};
 use crate::base::ids::ProcessorId;
 use crate::base::machine::{Class, FaultPlan, Machine, PerClass};
-use crate::base::random::{Random, exp};
+use crate::base::random::{NodeSeed, Purpose, exp};
 use crate::base::time::Nanos;
 use crate::cost::machine_file::{DispatcherCosts, DispatcherStalls, LaneCosts};
 
@@ -34,9 +34,6 @@ pub struct MachineModel {
     /// takes: the error of the formula in `batches`. 0 where they know what is played.
     pub batch_error: PerClass<f64>,
 }
-
-/// The stream of randomness that errors of batches are drawn from.
-const BATCH_ERROR_STREAM: u64 = 0x4241_5443;
 
 /// What the dispatcher itself takes: all that is due is taken in as one round, then it is decided once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -147,7 +144,7 @@ impl MachineModel {
         }
         let mut told = self.clone();
         for class in Class::ALL.into_iter().filter(|&class| is_off(class)) {
-            let mut random = Random::new(seed, BATCH_ERROR_STREAM + class.index() as u64);
+            let mut random = NodeSeed { seed, node: 0 }.stream(Purpose::BatchErrors, class.index() as u32);
             let deviation = self.batch_error[class];
             for (_, factor) in told.batches[class].iter_mut().flat_map(|batches| &mut batches.crowding) {
                 *factor *= exp(deviation * random.normal() - deviation * deviation / 2.0);

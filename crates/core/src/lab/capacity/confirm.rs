@@ -53,7 +53,7 @@ impl<'s, 'a> LongRuns<'s, 'a> {
         let mut long = Self { search, candidate, seeds: all };
         let (total, each) = (search.length.confirmed(&search.criterion, rate_qps), long.queries(rate_qps));
         // Runs that can be no longer than those of the search are played with all seeds.
-        if each > search.length.searched(&search.criterion, rate_qps) {
+        if each > search.length.searched(&search.criterion, rate_qps) || search.length.covers(rate_qps) {
             long.seeds = total.div_ceil(each).clamp(LEAST_SEEDS.min(all), all);
         }
         long

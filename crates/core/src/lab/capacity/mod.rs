@@ -25,6 +25,7 @@ mod search;
 
 pub use closed_forms::{ClosedForm, Coverage};
 pub use judge::Judge;
+pub(crate) use length::COVERED_QUERIES;
 pub use length::RunLength;
 pub use played::{Played, play_all};
 pub use sampled::QueryError;
@@ -33,6 +34,7 @@ use rayon::prelude::*;
 
 use self::confirm::LongRuns;
 use self::judge::LIMITS_AHEAD;
+use self::length::Covering;
 use self::probe::Aim;
 use self::search::{RateGrid, SearchContext, SeedSearch};
 use super::{Criterion, LabError, Objective};
@@ -54,7 +56,7 @@ const BOUND_QUERIES: usize = 50_000;
 pub struct CapacitySearch<'a> {
     experiment: &'a Experiment,
     criterion: Criterion,
-    length: RunLength,
+    length: Covering,
     /// Given arrivals end before they could tell of rates above this.
     known_qps: f64,
     /// Above this rate no scheduler is stable in the long run.
@@ -97,6 +99,9 @@ pub struct Capacity {
     pub seeds: usize,
     /// Whether the arrivals end before they could tell of higher rates: then the capacity is at least this.
     pub is_cut_off: bool,
+    /// The share of the slowest change in the arrivals (the recording, or twenty cycles of bursts) that a run of the search
+    /// played. Below 1 the capacity is likely too high, and how far is not known.
+    pub covered_share: f64,
 }
 
 impl Capacity {
@@ -104,6 +109,12 @@ impl Capacity {
     #[must_use]
     pub fn share_of_bound(&self) -> f64 {
         self.qps / self.bound_qps
+    }
+
+    /// The [total interval](Self::total_interval); `None` if the runs did not cover their arrivals.
+    #[must_use]
+    pub fn known_interval(&self) -> Option<Interval> {
+        Some(self.total_interval()).filter(|_| self.covered_share >= 1.0)
     }
 
     /// Where the limit lies for other seeds and for other queries of the same kind: both errors together.
@@ -194,6 +205,8 @@ impl<'a> CapacitySearch<'a> {
                 .ok_or(LabError::TooFewArrivals { arrivals: available, criterion })?,
             None => f64::INFINITY,
         };
+        let time_scale = experiment.arrivals.first().and_then(Arrivals::time_scale);
+        let length = Covering::new(length, time_scale);
         Ok(Self { experiment, criterion, length, known_qps, region_qps, no_miss_bound_qps: None, is_sampled: false })
     }
 
@@ -398,6 +411,7 @@ impl<'a> CapacitySearch<'a> {
             confirmed_queries,
             seeds: long.seeds,
             is_cut_off: qps >= self.known_qps,
+            covered_share: self.length.covered_share(&self.criterion, qps),
         })
     }
 
@@ -461,6 +475,7 @@ impl<'a> CapacitySearch<'a> {
             confirmed_queries: queries,
             seeds: found.len(),
             is_cut_off: candidate.qps(step) >= self.known_qps,
+            covered_share: self.length.covered_share(&self.criterion, candidate.qps(step)),
         }
     }
 }

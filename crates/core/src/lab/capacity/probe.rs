@@ -8,7 +8,7 @@ use crate::base::time::Nanos;
 use crate::lab::Criterion;
 use crate::live;
 use crate::sched::{LogRow, PolicyFactory, ShedJob, Sink};
-use crate::sim::{Arrivals, Experiment, SimError, SimRun, simulate_into};
+use crate::sim::{Arrivals, Experiment, SimError, simulate_into};
 
 /// What a run is for: the objective, or that no query misses its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,10 +91,8 @@ pub(super) fn probe(
     };
     let overdue = Rc::new(RefCell::new(Overdue::new(rate_qps, limit)));
     let arriving = Rc::clone(&overdue);
-    let SimRun { model, policy, queries, arrivals: times, deadline, others } =
-        experiment.run(policy, rate_qps, arrivals)?;
-    let times = times.inspect(move |(at, _)| arriving.borrow_mut().arrive(*at));
-    let run = SimRun { model, policy, queries, arrivals: times, deadline, others };
+    let run = experiment.run(policy, rate_qps, arrivals)?;
+    let run = run.noticing(move |at| arriving.borrow_mut().arrive(at));
     let judge = Judge::new(criterion, arrivals.len());
     let watch = Watch { judge, aim, limit, allowed, overdue, late: 0, is_lost: false };
     let Watch { judge, late, is_lost, .. } = simulate_into(run, watch, |watch| watch.is_lost)?;

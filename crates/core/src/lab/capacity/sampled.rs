@@ -19,13 +19,11 @@ use rayon::prelude::*;
 use super::confirm::Sensitivity;
 use super::probe::{Aim, probe};
 use super::{Candidate, CapacitySearch};
-use crate::base::random::Random;
+use crate::base::random::Purpose;
 use crate::sim::{Cluster, Experiment, SimError, SimQuery};
 
 /// Bootstrap samples that are played.
 const SAMPLES: u64 = 8;
-/// The stream of randomness that samples are drawn from.
-const STREAM: u64 = 0x5341_4D50;
 /// A run tells no more once this share of its queries is late.
 const MOST_LATE: f64 = 0.5;
 /// Half of a 95 % interval, in standard errors.
@@ -108,7 +106,7 @@ fn rest(
 
 /// The experiment with as many queries, drawn with replacement from its own.
 fn resampled(experiment: &Experiment, number: u64) -> Experiment {
-    let mut random = Random::new(number, STREAM);
+    let mut random = Purpose::QuerySamples.stream(number);
     let rows = experiment.queries.len() as u32;
     let queries: Vec<SimQuery> = (0..rows).map(|_| experiment.queries[random.below(rows) as usize]).collect();
     let cluster = experiment.cluster.as_ref().map(|cluster| Cluster::new(cluster.shape(), &queries));

@@ -103,7 +103,7 @@ pub fn regret(
             let p99_ms = |experiment: &Experiment| {
                 let rate_qps = LOAD * of_exact.qps;
                 let played = if rate_qps > 0.0 {
-                    play_all(experiment, &[policy], &[rate_qps], |_, _| true, &|| ())?
+                    play_all(experiment, &[policy], &[rate_qps], 0.0, |_, _| true, &|| ())?
                 } else {
                     Vec::new()
                 };

@@ -81,6 +81,8 @@ pub struct SweepRow {
     pub measured_cpus: usize,
     /// Whether there are more of them here.
     pub extrapolated: bool,
+    /// The share that a run played of the slowest change in its arrivals: below 1 there is no interval.
+    pub covered_share: Option<Digits<4>>,
 }
 
 impl Record for SweepRow {
