@@ -17,7 +17,7 @@ use tandem_core::index::BLOCK_LEN;
 
 /// The codec; see the module.
 #[derive(Debug)]
-pub(super) struct Bp128;
+pub(crate) struct Bp128;
 
 impl Bp128 {
     /// The width of a full block, from its length.

@@ -21,7 +21,7 @@ impl Column {
     ///
     /// # Errors
     /// If documents do not ascend, a frequency is 0, or there are too many.
-    pub(super) fn reduce(self, values: &[u32]) -> Result<Vec<u32>, CodecError> {
+    pub(crate) fn reduce(self, values: &[u32]) -> Result<Vec<u32>, CodecError> {
         if values.len() > MAX_LIST_LEN {
             return Err(CodecError::TooLong { len: values.len() });
         }
@@ -45,7 +45,7 @@ impl Column {
     /// Turns packed numbers back into values, in place; documents count from `base`, the one before them (-1, as
     /// `u32::MAX`, before the first).
     #[inline]
-    pub(super) fn restore(self, base: u32, values: &mut [u32]) {
+    pub(crate) fn restore(self, base: u32, values: &mut [u32]) {
         match self {
             Column::Docs => sum_gaps(base, values),
             Column::Freqs => values.iter_mut().for_each(|freq| *freq = freq.wrapping_add(1)),

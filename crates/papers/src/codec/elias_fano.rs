@@ -24,7 +24,7 @@ use super::{CodecError, Column, simd, unary};
 
 /// The codec; see the module.
 #[derive(Debug)]
-pub(super) struct EliasFano;
+pub(crate) struct EliasFano;
 
 /// Set in the first word of a block whose numbers are packed.
 const PACKED: u32 = 1 << 8;

@@ -18,7 +18,7 @@ use super::{Codec, CodecError, Column, ListReader, check_block};
 use tandem_core::index::BLOCK_LEN;
 
 /// How the numbers of one block are packed: gaps minus one, or frequencies minus one.
-pub(super) trait BlockCodec: Debug + Send + Sync + 'static {
+pub(crate) trait BlockCodec: Debug + Send + Sync + 'static {
     /// What the codec is called.
     const NAME: &'static str;
     /// Values in a block, at most [`MAX_BLOCK_LEN`](super::MAX_BLOCK_LEN).
@@ -28,15 +28,9 @@ pub(super) trait BlockCodec: Debug + Send + Sync + 'static {
     fn encode(numbers: &[u32], words: &mut Vec<u32>);
 
     /// Decodes a block of `numbers.len()` numbers, 1 to [`LEN`](Self::LEN).
-    ///
-    /// # Errors
-    /// If `block` is no such block.
     fn decode(block: BlockWords<'_>, numbers: &mut [u32]) -> Result<(), CodecError>;
 
     /// Decodes a block of documents after `base`, where that is better done at once.
-    ///
-    /// # Errors
-    /// As [`decode`](Self::decode).
     #[inline]
     fn decode_docs(block: BlockWords<'_>, base: u32, docs: &mut [u32]) -> Result<(), CodecError> {
         Self::decode(block, docs)?;
@@ -45,9 +39,6 @@ pub(super) trait BlockCodec: Debug + Send + Sync + 'static {
     }
 
     /// Decodes a block of frequencies, where that is better done at once.
-    ///
-    /// # Errors
-    /// As [`decode`](Self::decode).
     #[inline]
     fn decode_freqs(block: BlockWords<'_>, freqs: &mut [u32]) -> Result<(), CodecError> {
         Self::decode(block, freqs)?;
@@ -58,7 +49,7 @@ pub(super) trait BlockCodec: Debug + Send + Sync + 'static {
 
 /// The words of a block, and those that follow it in the list.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct BlockWords<'a> {
+pub(crate) struct BlockWords<'a> {
     from_start: &'a [u32],
     len: usize,
 }
@@ -66,23 +57,23 @@ pub(super) struct BlockWords<'a> {
 impl<'a> BlockWords<'a> {
     /// The block's own words.
     #[inline]
-    pub(super) fn own(self) -> &'a [u32] {
+    pub(crate) fn own(self) -> &'a [u32] {
         &self.from_start[..self.len]
     }
 
     /// The block's words and all after them, for loops that read further than they use.
     #[inline]
-    pub(super) fn with_following(self) -> &'a [u32] {
+    pub(crate) fn with_following(self) -> &'a [u32] {
         self.from_start
     }
 }
 
 /// The codec of lists whose blocks are packed by `B`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Framed<B>(PhantomData<B>);
+pub(crate) struct Framed<B>(PhantomData<B>);
 
 impl<B> Framed<B> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(PhantomData)
     }
 }

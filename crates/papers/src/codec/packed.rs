@@ -25,13 +25,13 @@ pub(crate) fn packed_words(len: usize, width: impl Into<u32>) -> usize {
 }
 
 /// Checks a width that was read.
-pub(super) fn check_width(what: &'static str, width: u32) -> Result<u8, CodecError> {
+pub(crate) fn check_width(what: &'static str, width: u32) -> Result<u8, CodecError> {
     CodecError::check(width <= 32, what, width as usize, "at most 32 bits")?;
     Ok(width as u8)
 }
 
 /// Appends the lowest `width` bits of each value.
-pub(super) fn pack(values: &[u32], width: u8, out: &mut Vec<u32>) {
+pub(crate) fn pack(values: &[u32], width: u8, out: &mut Vec<u32>) {
     let mask = mask(width);
     let (groups, tail) = values.as_chunks::<BLOCK_LEN>();
     for group in groups {
@@ -47,7 +47,7 @@ pub(super) fn pack(values: &[u32], width: u8, out: &mut Vec<u32>) {
 /// # Errors
 /// If `words` is short; `width` is at most 32.
 #[inline]
-pub(super) fn unpack_group(words: &[u32], width: u8, out: &mut [u32]) -> Result<(), CodecError> {
+pub(crate) fn unpack_group(words: &[u32], width: u8, out: &mut [u32]) -> Result<(), CodecError> {
     let needed = packed_words(out.len(), width);
     let Some(words) = words.get(..needed) else {
         return Err(CodecError::Truncated { what: "a packed group", needed, found: words.len() });
@@ -61,10 +61,7 @@ pub(super) fn unpack_group(words: &[u32], width: u8, out: &mut [u32]) -> Result<
 }
 
 /// Unpacks an array of `len` numbers.
-///
-/// # Errors
-/// As [`unpack_group`].
-pub(super) fn unpack(words: &[u32], width: u8, len: usize, out: &mut Vec<u32>) -> Result<(), CodecError> {
+pub(crate) fn unpack(words: &[u32], width: u8, len: usize, out: &mut Vec<u32>) -> Result<(), CodecError> {
     let start = out.len();
     out.resize(start + len, 0);
     let group_words = packed_words(BLOCK_LEN, width);
@@ -75,7 +72,7 @@ pub(super) fn unpack(words: &[u32], width: u8, len: usize, out: &mut Vec<u32>) -
 }
 
 /// Packs the lowest `width` bits of each value one after another; `section` is zero and as long as they need.
-pub(super) fn pack_horizontal(values: &[u32], width: u8, section: &mut [u32]) {
+pub(crate) fn pack_horizontal(values: &[u32], width: u8, section: &mut [u32]) {
     let mask = mask(width);
     for (i, &value) in values.iter().enumerate().take_while(|_| width > 0) {
         let bit = i * usize::from(width);
@@ -88,7 +85,7 @@ pub(super) fn pack_horizontal(values: &[u32], width: u8, section: &mut [u32]) {
 }
 
 /// Adds `words` zero words to `out` and lends them.
-pub(super) fn grow(out: &mut Vec<u32>, words: usize) -> &mut [u32] {
+pub(crate) fn grow(out: &mut Vec<u32>, words: usize) -> &mut [u32] {
     let start = out.len();
     out.resize(start + words, 0);
     &mut out[start..]

@@ -27,7 +27,7 @@ use tandem_core::index::BLOCK_LEN;
 
 /// At most a tenth of a block's numbers are exceptions.
 #[derive(Debug)]
-pub(super) struct NewPfd;
+pub(crate) struct NewPfd;
 
 impl BlockCodec for NewPfd {
     const NAME: &'static str = "new-pfd";
@@ -53,9 +53,6 @@ pub(crate) fn encode_new_pfd(numbers: &[u32], words: &mut Vec<u32>) {
 }
 
 /// Decodes a block of `numbers.len()` numbers, 1 to 128, that [`encode_new_pfd`] wrote.
-///
-/// # Errors
-/// If `words` are no such block.
 #[cfg(feature = "gpu")]
 #[inline]
 pub(crate) fn decode_new_pfd(words: &[u32], numbers: &mut [u32]) -> Result<(), CodecError> {
@@ -64,7 +61,7 @@ pub(crate) fn decode_new_pfd(words: &[u32], numbers: &mut [u32]) -> Result<(), C
 
 /// The shortest block.
 #[derive(Debug)]
-pub(super) struct OptPfd;
+pub(crate) struct OptPfd;
 
 impl BlockCodec for OptPfd {
     const NAME: &'static str = "opt-pfd";

@@ -97,7 +97,7 @@ pub trait ListReader: Debug {
 
 /// The length of `block`, if there is one and it fits `out`.
 #[inline]
-pub(super) fn check_block<L: ListReader + ?Sized>(list: &L, block: usize, out: &[u32]) -> Result<usize, CodecError> {
+pub(crate) fn check_block<L: ListReader + ?Sized>(list: &L, block: usize, out: &[u32]) -> Result<usize, CodecError> {
     let start = block.saturating_mul(list.block_len());
     if start >= list.len() {
         return Err(CodecError::NoBlock { block, num_blocks: list.num_blocks() });

@@ -27,7 +27,7 @@ const DIVISIONS: [&[(u8, u8)]; 16] = [
 ];
 
 /// Bits that a number may have.
-pub(super) const MAX_BITS: u8 = 28;
+pub(crate) const MAX_BITS: u8 = 28;
 
 /// Whether the first numbers fit a division; where there are fewer numbers than it has room for, the rest counts as 0.
 fn fits(division: &[(u8, u8)], mut numbers: &[u32]) -> bool {
@@ -46,7 +46,7 @@ fn next_division(numbers: &[u32]) -> (u32, usize) {
 }
 
 /// Words that `numbers`, all below 2^28, take.
-pub(super) fn encoded_words(mut numbers: &[u32]) -> usize {
+pub(crate) fn encoded_words(mut numbers: &[u32]) -> usize {
     let mut words = 0;
     while !numbers.is_empty() {
         numbers = &numbers[next_division(numbers).1..];
@@ -56,7 +56,7 @@ pub(super) fn encoded_words(mut numbers: &[u32]) -> usize {
 }
 
 /// Appends `numbers`, all below 2^28.
-pub(super) fn encode(mut numbers: &[u32], words: &mut Vec<u32>) {
+pub(crate) fn encode(mut numbers: &[u32], words: &mut Vec<u32>) {
     while !numbers.is_empty() {
         let (selector, taken) = next_division(numbers);
         let (mut run, rest) = numbers.split_at(taken);
@@ -76,10 +76,7 @@ pub(super) fn encode(mut numbers: &[u32], words: &mut Vec<u32>) {
 }
 
 /// Reads `numbers.len()` numbers.
-///
-/// # Errors
-/// If `rest` has fewer.
-pub(super) fn decode(rest: &mut Words<'_>, numbers: &mut [u32]) -> Result<(), CodecError> {
+pub(crate) fn decode(rest: &mut Words<'_>, numbers: &mut [u32]) -> Result<(), CodecError> {
     let mut at = 0;
     while at < numbers.len() {
         let mut word = rest.next("a block's exceptions")?;

@@ -8,14 +8,14 @@ use super::{CodecError, Column};
 
 /// The skip table of an encoded list.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SkipTable<'a> {
+pub(crate) struct SkipTable<'a> {
     column: Column,
     words: &'a [u32],
 }
 
 impl<'a> SkipTable<'a> {
     /// Words that an entry takes.
-    pub(super) fn entry_words(column: Column) -> usize {
+    pub(crate) fn entry_words(column: Column) -> usize {
         match column {
             Column::Docs => 2,
             Column::Freqs => 1,
@@ -23,21 +23,18 @@ impl<'a> SkipTable<'a> {
     }
 
     /// Takes the table of `num_blocks` blocks from the words of a list.
-    ///
-    /// # Errors
-    /// If there are too few words.
-    pub(super) fn take(rest: &mut Words<'a>, column: Column, num_blocks: usize) -> Result<Self, CodecError> {
+    pub(crate) fn take(rest: &mut Words<'a>, column: Column, num_blocks: usize) -> Result<Self, CodecError> {
         let words = rest.take(num_blocks * Self::entry_words(column), "the skip table")?;
         Ok(Self { column, words })
     }
 
     /// The column that the list holds.
-    pub(super) fn column(self) -> Column {
+    pub(crate) fn column(self) -> Column {
         self.column
     }
 
     /// The document before the first of `block`; `None` past the last block, and for frequencies.
-    pub(super) fn base(self, block: usize) -> Option<u32> {
+    pub(crate) fn base(self, block: usize) -> Option<u32> {
         match self.column {
             Column::Docs => self.words.get(block * Self::entry_words(self.column)).copied(),
             Column::Freqs => None,
@@ -45,7 +42,7 @@ impl<'a> SkipTable<'a> {
     }
 
     /// The position in the entry of `block`; `None` past the last block.
-    pub(super) fn position(self, block: usize) -> Option<usize> {
+    pub(crate) fn position(self, block: usize) -> Option<usize> {
         let entry = Self::entry_words(self.column);
         self.words.get(block * entry + entry - 1).map(|&position| position as usize)
     }

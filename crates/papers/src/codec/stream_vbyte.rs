@@ -19,7 +19,7 @@ use super::{CodecError, Column, simd};
 
 /// The codec; see the module.
 #[derive(Debug)]
-pub(super) struct StreamVByte;
+pub(crate) struct StreamVByte;
 
 impl StreamVByte {
     /// The block's control bytes, and its data with whatever follows in the list, once the block is known to hold it.

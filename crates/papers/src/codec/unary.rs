@@ -7,7 +7,7 @@ use super::CodecError;
 use super::simd::{self, Zeros};
 
 /// Writes numbers at bit `start` on, into zero bits.
-pub(super) fn write(words: &mut [u32], start: usize, numbers: impl Iterator<Item = u32>) {
+pub(crate) fn write(words: &mut [u32], start: usize, numbers: impl Iterator<Item = u32>) {
     let mut bit = start;
     for number in numbers {
         let end = bit + number as usize;
@@ -26,7 +26,7 @@ pub(super) fn write(words: &mut [u32], start: usize, numbers: impl Iterator<Item
 /// # Errors
 /// If there are fewer, or the range is not in `words`.
 #[inline]
-pub(super) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: &mut Zeros) -> Result<(), CodecError> {
+pub(crate) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: &mut Zeros) -> Result<(), CodecError> {
     CodecError::check(start <= end && end <= words.len() * 32, "the end of a block's unary part", end, "in the list")?;
     let found = simd::zeros(words, start, end, len, zeros);
     CodecError::check(found >= len, "the number of codes in a block's unary part", found, "one a value")

@@ -14,7 +14,7 @@ use super::words::push_bytes;
 
 /// The codec; see the module.
 #[derive(Debug)]
-pub(super) struct VByte;
+pub(crate) struct VByte;
 
 impl BlockCodec for VByte {
     const NAME: &'static str = "vbyte";

@@ -9,7 +9,7 @@
 //! Fine-grained and adaptive sharing that searches use are in [`multicore`](tandem_core::search::cpu::multicore).
 
 pub mod document_partitioned;
-pub(super) mod experiments;
+pub(crate) mod experiments;
 pub mod partitioned_index;
 mod published;
 #[cfg(test)]

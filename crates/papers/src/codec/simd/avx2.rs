@@ -25,7 +25,7 @@ const HALF: usize = 16;
 
 /// Whether this processor runs this file's functions.
 #[inline]
-pub(super) fn is_available() -> bool {
+pub(crate) fn is_available() -> bool {
     is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")
@@ -85,21 +85,21 @@ static UNPACK_DOCS: [Unpack; 33] = by_width!(DOCS);
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 #[inline]
-pub(super) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
+pub(crate) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
     // SAFETY: the features that the function needs are those of this one.
     unsafe { UNPACK[usize::from(width)](words.as_chunks().0, 0, out) }
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 #[inline]
-pub(super) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
+pub(crate) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
     // SAFETY: as above.
     unsafe { UNPACK_FREQS[usize::from(width)](words.as_chunks().0, 0, out) }
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 #[inline]
-pub(super) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &mut [u32; BLOCK_LEN]) {
+pub(crate) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &mut [u32; BLOCK_LEN]) {
     // SAFETY: as above.
     unsafe { UNPACK_DOCS[usize::from(width)](words.as_chunks().0, base, out) }
 }
@@ -183,7 +183,7 @@ fn two_rows<const W: usize>(words: &[[u32; 4]; W], low_row: usize, high_row: usi
 /// Four or two numbers at once: `pdep` spreads the bits of an eight-byte window over lanes of 16 or 32 bits.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 #[inline]
-pub(super) fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
+pub(crate) fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
     // A window begins at a whole byte, so 57 of its bits are sure.
     let done = match width {
         0..=14 => spread::<4>(words, width, out, |window, mask| {
@@ -239,7 +239,7 @@ static SET_BITS: [[u8; 8]; 256] = {
 /// As the portable twin, but a byte at a time: its places come from a table, eight at once, with no branch in between.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 #[inline]
-pub(super) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: &mut Zeros) -> usize {
+pub(crate) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: &mut Zeros) -> usize {
     let mut found = 0;
     for (bits, place) in portable::zero_words(words, start, end) {
         let mut place = _mm256_set1_epi32(place as i32);
@@ -281,7 +281,7 @@ static SHUFFLES: [[u8; 16]; 256] = {
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 #[inline]
-pub(super) fn stream_vbyte(controls: &[u8], data: &[u8], numbers: &mut [u32]) {
+pub(crate) fn stream_vbyte(controls: &[u8], data: &[u8], numbers: &mut [u32]) {
     let mut at = 0;
     let (quads, rest) = numbers.as_chunks_mut::<4>();
     for (i, (quad, &control)) in quads.iter_mut().zip(controls).enumerate() {

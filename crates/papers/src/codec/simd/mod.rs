@@ -6,7 +6,7 @@
 mod avx2;
 mod portable;
 
-pub(super) use portable::{MAX_ZEROS, Zeros};
+pub(crate) use portable::{MAX_ZEROS, Zeros};
 
 use tandem_core::index::BLOCK_LEN;
 
@@ -27,31 +27,25 @@ macro_rules! best {
 /// # Panics
 /// If `words` is short of `4 * width`, or `width` above 32.
 #[inline]
-pub(super) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
+pub(crate) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
     best!(unpack(words, width, out))
 }
 
 /// Unpacks 128 frequencies minus one: [`unpack`], and one added to each.
-///
-/// # Panics
-/// As [`unpack`].
 #[inline]
-pub(super) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
+pub(crate) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
     best!(unpack_freqs(words, width, out))
 }
 
 /// Unpacks 128 gaps minus one and sums them up to documents after `base`: [`unpack`] and then [`sum_gaps`].
-///
-/// # Panics
-/// As [`unpack`].
 #[inline]
-pub(super) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &mut [u32; BLOCK_LEN]) {
+pub(crate) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &mut [u32; BLOCK_LEN]) {
     best!(unpack_docs(words, width, base, out))
 }
 
 /// Unpacks numbers of `width` bits that lie one after another in `words`, which holds them all; `width` is at most 32.
 #[inline]
-pub(super) fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
+pub(crate) fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
     best!(unpack_horizontal(words, width, out))
 }
 
@@ -61,13 +55,13 @@ pub(super) fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
 /// # Panics
 /// If the range is not in `words`, or `len` above 128.
 #[inline]
-pub(super) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: &mut Zeros) -> usize {
+pub(crate) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: &mut Zeros) -> usize {
     best!(zeros(words, start, end, len, zeros))
 }
 
 /// Bytes of data that control bytes announce for `len` numbers, at most four a control byte.
 #[inline]
-pub(super) fn stream_vbyte_bytes(controls: &[u8], len: usize) -> usize {
+pub(crate) fn stream_vbyte_bytes(controls: &[u8], len: usize) -> usize {
     portable::stream_vbyte_bytes(controls, len)
 }
 
@@ -76,7 +70,7 @@ pub(super) fn stream_vbyte_bytes(controls: &[u8], len: usize) -> usize {
 /// # Panics
 /// If `data` has fewer bytes than [`stream_vbyte_bytes`], or there are fewer control bytes than one for four numbers.
 #[inline]
-pub(super) fn stream_vbyte(controls: &[u8], data: &[u8], numbers: &mut [u32]) {
+pub(crate) fn stream_vbyte(controls: &[u8], data: &[u8], numbers: &mut [u32]) {
     best!(stream_vbyte(controls, data, numbers))
 }
 

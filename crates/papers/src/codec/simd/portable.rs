@@ -6,35 +6,35 @@ use crate::codec::bits::mask;
 use tandem_core::index::BLOCK_LEN;
 
 /// Places that fit [`Zeros`]: those of a block, and what a step over 64 bits finds too many.
-pub(in crate::codec) const MAX_ZEROS: usize = BLOCK_LEN + 64;
+pub(crate) const MAX_ZEROS: usize = BLOCK_LEN + 64;
 
 /// Places of zeros in a vector of bits.
-pub(in crate::codec) type Zeros = [u32; MAX_ZEROS];
+pub(crate) type Zeros = [u32; MAX_ZEROS];
 
-pub(super) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
+pub(crate) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
     BitPacker4x::new().decompress(bytemuck::cast_slice(words), out, width);
 }
 
-pub(super) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
+pub(crate) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
     unpack(words, width, out);
     for freq in out {
         *freq = freq.wrapping_add(1);
     }
 }
 
-pub(super) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &mut [u32; BLOCK_LEN]) {
+pub(crate) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &mut [u32; BLOCK_LEN]) {
     let previous = (base != u32::MAX).then_some(base);
     BitPacker4x::new().decompress_strictly_sorted(previous, bytemuck::cast_slice(words), out, width);
 }
 
 #[inline]
-pub(super) fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
+pub(crate) fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
     unpack_horizontal_from(0, words, width, out);
 }
 
 /// Unpacks numbers `first` and on.
 #[inline(always)]
-pub(super) fn unpack_horizontal_from(first: usize, words: &[u32], width: u8, out: &mut [u32]) {
+pub(crate) fn unpack_horizontal_from(first: usize, words: &[u32], width: u8, out: &mut [u32]) {
     let mask = mask(width);
     let bytes: &[u8] = bytemuck::cast_slice(words);
     for (i, value) in out.iter_mut().enumerate() {
@@ -55,7 +55,7 @@ pub(super) fn unpack_horizontal_from(first: usize, words: &[u32], width: u8, out
 /// The zeros of bits `start..end` as set bits of 64-bit words, each with the place of its lowest bit, counted from
 /// `start` (wrapping, as the first word may begin before).
 #[inline(always)]
-pub(super) fn zero_words(words: &[u32], start: usize, end: usize) -> impl Iterator<Item = (u64, u32)> {
+pub(crate) fn zero_words(words: &[u32], start: usize, end: usize) -> impl Iterator<Item = (u64, u32)> {
     let first = start / 32 * 32;
     words[start / 32..end.div_ceil(32)].chunks(2).zip((first..).step_by(64)).map(move |(pair, at)| {
         let high = pair.get(1).copied().unwrap_or(0);
@@ -71,7 +71,7 @@ pub(super) fn zero_words(words: &[u32], start: usize, end: usize) -> impl Iterat
 }
 
 #[inline]
-pub(super) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: &mut Zeros) -> usize {
+pub(crate) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: &mut Zeros) -> usize {
     let mut found = 0;
     for (mut bits, place) in zero_words(words, start, end) {
         while bits != 0 {
@@ -87,7 +87,7 @@ pub(super) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: 
 }
 
 /// Bytes of the four numbers of each control byte.
-pub(super) static QUAD_BYTES: [u8; 256] = {
+pub(crate) static QUAD_BYTES: [u8; 256] = {
     let mut lens = [0; 256];
     let mut control = 0;
     while control < 256 {
@@ -98,14 +98,14 @@ pub(super) static QUAD_BYTES: [u8; 256] = {
 };
 
 #[inline]
-pub(super) fn stream_vbyte_bytes(controls: &[u8], len: usize) -> usize {
+pub(crate) fn stream_vbyte_bytes(controls: &[u8], len: usize) -> usize {
     let quads: usize = controls.iter().map(|&control| usize::from(QUAD_BYTES[usize::from(control)])).sum();
     // Numbers that are not there count one byte each, as their fields are zero.
     quads.saturating_sub(controls.len() * 4 - len.min(controls.len() * 4))
 }
 
 #[inline]
-pub(super) fn stream_vbyte(controls: &[u8], data: &[u8], numbers: &mut [u32]) {
+pub(crate) fn stream_vbyte(controls: &[u8], data: &[u8], numbers: &mut [u32]) {
     let mut at = 0;
     for (quad, &control) in numbers.chunks_mut(4).zip(controls) {
         for (i, number) in quad.iter_mut().enumerate() {

@@ -35,7 +35,7 @@ const NO_BLOCK: usize = usize::MAX;
 const CODED_HERE: &str = "the list was coded by the same codec";
 
 impl<'a> Cursor<'a> {
-    pub(super) fn open(codec: &'a dyn Codec, list: &'a CodedList) -> Self {
+    pub(crate) fn open(codec: &'a dyn Codec, list: &'a CodedList) -> Self {
         Self {
             docs: codec.open(Column::Docs, &list.docs).expect(CODED_HERE),
             codec,

@@ -8,7 +8,7 @@ use tandem_core::query::QueryTerm;
 use tandem_core::search::TopK;
 
 /// Offers every document that any list has. Terms are in the query's order.
-pub(super) fn unite(lists: &CodedLists, terms: &[QueryTerm], best: &mut TopK) {
+pub(crate) fn unite(lists: &CodedLists, terms: &[QueryTerm], best: &mut TopK) {
     let mut cursors: Vec<(Cursor<'_>, f32)> =
         terms.iter().map(|term| (lists.cursor(term.term), lists.weight(term))).collect();
     let mut docs: Vec<u32> = cursors.iter_mut().map(|(cursor, _)| cursor.seek(0, Advance::BlockByBlock)).collect();

@@ -23,18 +23,15 @@ pub(crate) struct CodedLists {
 }
 
 #[derive(Debug)]
-pub(super) struct CodedList {
-    pub(super) docs: Vec<u32>,
-    pub(super) freqs: Vec<u32>,
+pub(crate) struct CodedList {
+    pub(crate) docs: Vec<u32>,
+    pub(crate) freqs: Vec<u32>,
     /// The last document; 0 where there is none.
-    pub(super) last_doc: u32,
+    pub(crate) last_doc: u32,
 }
 
 impl CodedLists {
     /// Codes the lists of `terms`, as far as their documents are in `range`, on all cores.
-    ///
-    /// # Errors
-    /// If the codec refuses a list.
     pub(crate) fn encode(
         index: &Index,
         terms: &[TermId],

@@ -23,18 +23,12 @@
 
 #[cfg(feature = "gpu")]
 mod conjunction;
-mod cursor;
+pub(crate) mod cursor;
 #[cfg(feature = "gpu")]
 mod disjunction;
 #[cfg(feature = "gpu")]
-mod executor;
-mod lists;
-mod small_adaptive;
+pub(crate) mod executor;
+pub(crate) mod lists;
+pub(crate) mod small_adaptive;
 #[cfg(test)]
 mod tests;
-
-pub(crate) use cursor::{Advance, Cursor};
-#[cfg(feature = "gpu")]
-pub(crate) use executor::DaatExecutor;
-pub(crate) use lists::CodedLists;
-pub(crate) use small_adaptive::intersect;

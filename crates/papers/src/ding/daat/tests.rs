@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::{Advance, CodedLists, Cursor, intersect};
+use super::cursor::{Advance, Cursor};
+use super::lists::CodedLists;
+use super::small_adaptive::intersect;
 use crate::codec::{Codec, PForDelta, Pfor, Rice};
 use tandem_core::base::ids::{DocId, QueryId, TermId};
 use tandem_core::base::random::Random;
@@ -93,7 +95,7 @@ proptest! {
         let codecs: [Box<dyn Codec>; 3] = [Box::new(Pfor::<128>), Box::new(PForDelta::new(1)), Box::new(Rice)];
         let names: Vec<String> = (0..densities.len()).map(|term| format!("t{term}")).collect();
         for codec in codecs {
-            let mut executor = super::DaatExecutor::new(Arc::new(coded(&index, codec)));
+            let mut executor = super::executor::DaatExecutor::new(Arc::new(coded(&index, codec)));
             for num_terms in 1..=names.len() {
                 let query = Query::prepare(QueryId(0), "q", &names[..num_terms], &index).unwrap();
                 for mode in Mode::ALL {

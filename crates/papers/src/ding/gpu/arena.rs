@@ -7,29 +7,29 @@ use crate::codec::{Column, packed_words};
 /// Words that will be copied to the device, and how many words of scratch memory the decoded exceptions will take
 /// there.
 #[derive(Debug, Default)]
-pub(super) struct Arena {
-    pub(super) words: Vec<u32>,
-    pub(super) scratch_len: usize,
+pub(crate) struct Arena {
+    pub(crate) words: Vec<u32>,
+    pub(crate) scratch_len: usize,
 }
 
 /// One packed array: where its parts begin in the arena.
 #[derive(Clone, Debug)]
-pub(super) struct Tree {
-    pub(super) len: u32,
-    pub(super) width: u32,
-    pub(super) num_exceptions: u32,
-    pub(super) slots: usize,
+pub(crate) struct Tree {
+    pub(crate) len: u32,
+    pub(crate) width: u32,
+    pub(crate) num_exceptions: u32,
+    pub(crate) slots: usize,
     /// The value before each block, where the array ascends.
-    pub(super) bases: Option<usize>,
+    pub(crate) bases: Option<usize>,
     /// Each block's first exception, and one more.
-    pub(super) starts: usize,
-    pub(super) positions: Source,
-    pub(super) overflows: Source,
+    pub(crate) starts: usize,
+    pub(crate) positions: Source,
+    pub(crate) overflows: Source,
 }
 
 /// Where an array of exceptions is.
 #[derive(Clone, Debug)]
-pub(super) enum Source {
+pub(crate) enum Source {
     /// There are no exceptions.
     Nowhere,
     /// It lies raw in the arena.
@@ -40,17 +40,17 @@ pub(super) enum Source {
 
 impl Tree {
     /// Blocks of the array.
-    pub(super) fn num_blocks(&self) -> u32 {
+    pub(crate) fn num_blocks(&self) -> u32 {
         self.len.div_ceil(PFOR_BLOCK_LEN as u32)
     }
 
     /// Words that its decoded values take: whole blocks.
-    pub(super) fn output_len(&self) -> usize {
+    pub(crate) fn output_len(&self) -> usize {
         self.num_blocks() as usize * PFOR_BLOCK_LEN
     }
 
     /// Levels of packed arrays below this one.
-    pub(super) fn depth(&self) -> usize {
+    pub(crate) fn depth(&self) -> usize {
         let below = |source: &Source| match source {
             Source::Packed { tree, .. } => 1 + tree.depth(),
             Source::Raw(_) | Source::Nowhere => 0,
@@ -64,7 +64,7 @@ impl Arena {
     ///
     /// # Panics
     /// If it is no such list.
-    pub(super) fn push_list(&mut self, column: Column, encoded: &[u32]) -> Tree {
+    pub(crate) fn push_list(&mut self, column: Column, encoded: &[u32]) -> Tree {
         let (header, mut rest) = encoded.split_at(4);
         let (len, width, levels) = (header[0] as usize, header[1] & 0xff, header[1] >> 8);
         let num_exceptions = header[2] as usize;
@@ -135,7 +135,7 @@ impl Arena {
     }
 
     /// Appends words at a multiple of sixteen bytes; returns where.
-    pub(super) fn push(&mut self, words: &[u32]) -> usize {
+    pub(crate) fn push(&mut self, words: &[u32]) -> usize {
         self.align();
         let start = self.words.len();
         self.words.extend_from_slice(words);
@@ -143,7 +143,7 @@ impl Arena {
     }
 
     /// Fills up to a multiple of sixteen bytes.
-    pub(super) fn align(&mut self) {
+    pub(crate) fn align(&mut self) {
         self.words.resize(self.words.len().next_multiple_of(4), 0);
     }
 }
@@ -162,7 +162,7 @@ fn restore(mut numbers: Vec<u32>, ascends: bool) -> Vec<u32> {
 }
 
 /// The next `len` words.
-pub(super) fn take<'a>(rest: &mut &'a [u32], len: usize) -> &'a [u32] {
+pub(crate) fn take<'a>(rest: &mut &'a [u32], len: usize) -> &'a [u32] {
     let (taken, left) = rest.split_at(len);
     *rest = left;
     taken

@@ -1,7 +1,9 @@
 //! Which lists lie in the GPU's cache, counted without a GPU.
 
 use super::lists::{HostLists, List};
-use crate::wang::cache::{Arrivals, CacheError, LeastSaved, PlacedLists};
+use crate::wang::cache::CacheError;
+use crate::wang::cache::placed::{Arrivals, PlacedLists};
+use crate::wang::cache::store::LeastSaved;
 use tandem_core::query::Query;
 
 /// Requests after which older ones count half: a few thousand queries' worth. The paper does not say which lists go; those that
@@ -39,14 +41,14 @@ impl Requests {
 
 /// A cache of lists: their places in a memory of `budget_bytes`.
 #[derive(Debug)]
-pub(super) struct ListCache {
+pub(crate) struct ListCache {
     placed: PlacedLists<LeastSaved>,
-    pub(super) requests: Requests,
+    pub(crate) requests: Requests,
 }
 
 impl ListCache {
     /// An empty one.
-    pub(super) fn new(lists: &HostLists, budget_bytes: u64) -> Self {
+    pub(crate) fn new(lists: &HostLists, budget_bytes: u64) -> Self {
         let eviction = LeastSaved::new(lists.len(), HALF_LIFE);
         Self { placed: PlacedLists::new(lists.len(), budget_bytes, eviction), requests: Requests::default() }
     }
@@ -56,7 +58,7 @@ impl ListCache {
     ///
     /// # Errors
     /// [`CacheError::DoesNotFit`] beside what must stay.
-    pub(super) fn admit(
+    pub(crate) fn admit(
         &mut self,
         lists: &HostLists,
         query: &Query,
@@ -75,7 +77,7 @@ impl ListCache {
     }
 
     /// A query is done with its lists.
-    pub(super) fn release(&mut self, wanted: &[(u32, u64)]) {
+    pub(crate) fn release(&mut self, wanted: &[(u32, u64)]) {
         self.placed.unpin(wanted);
     }
 
@@ -83,7 +85,7 @@ impl ListCache {
     ///
     /// # Panics
     /// If it is not held.
-    pub(super) fn place_of(&self, list: &List) -> u64 {
+    pub(crate) fn place_of(&self, list: &List) -> u64 {
         self.placed.place_of(list.number).expect("a query's lists stay until it is done")
     }
 }

@@ -23,7 +23,8 @@ use super::context::PublishedGpu;
 use super::lists::{HostLists, List};
 use super::search::Searcher;
 use crate::ExperimentError;
-use crate::wang::cache::{CacheError, Move};
+use crate::wang::cache::CacheError;
+use crate::wang::cache::space::Move;
 use tandem_core::query::{Mode, Query};
 use tandem_core::search::Hit;
 use tandem_core::search::device::{GpuError, Pinned};
@@ -41,9 +42,6 @@ pub(crate) struct LockedLists {
 
 impl LockedLists {
     /// Copies them there.
-    ///
-    /// # Errors
-    /// If the host has not so much memory that can be locked.
     pub(crate) fn new(gpu: &Arc<PublishedGpu>, lists: &Arc<HostLists>) -> Result<Self, GpuError> {
         let locking = |e| GpuError::of(format!("page-locking {} bytes of lists", lists.bytes()), &e);
         let mut words = Pinned::for_input(&gpu.device, lists.words.len().max(1)).map_err(locking)?;
@@ -88,9 +86,6 @@ struct Admitted {
 
 impl CachedSearch {
     /// An empty cache of `budget_bytes`.
-    ///
-    /// # Errors
-    /// If device memory is too small, or a call fails.
     pub(crate) fn new(locked: &Arc<LockedLists>, budget_bytes: u64) -> Result<Self, GpuError> {
         let (gpu, lists) = (&locked.gpu, &locked.lists);
         // All places are multiples of sixteen bytes.
@@ -240,7 +235,7 @@ impl CachedSearch {
 
     /// Fills the cache and all that a query writes with ones, so that what is not written shows. The cache is empty.
     #[cfg(test)]
-    pub(super) fn poison(&mut self) -> Result<(), GpuError> {
+    pub(crate) fn poison(&mut self) -> Result<(), GpuError> {
         let gpu = Arc::clone(&self.locked.gpu);
         super::tests::poison(&gpu, &mut self.d_cache)?;
         super::tests::poison(&gpu, &mut self.d_bounce)?;

@@ -8,22 +8,22 @@ use tandem_core::search::device::GpuError;
 
 /// Memory for the counts of tiles.
 #[derive(Debug)]
-pub(super) struct Compaction {
+pub(crate) struct Compaction {
     d_tile_counts: CudaSlice<u32>,
 }
 
 /// Documents that are left of a list, how many, their places in the list that they were found in, and their scores.
 #[derive(Debug)]
-pub(super) struct Matches {
-    pub(super) d_docs: CudaSlice<u32>,
-    pub(super) d_places: CudaSlice<u32>,
-    pub(super) d_scores: CudaSlice<f32>,
-    pub(super) d_count: CudaSlice<u32>,
+pub(crate) struct Matches {
+    pub(crate) d_docs: CudaSlice<u32>,
+    pub(crate) d_places: CudaSlice<u32>,
+    pub(crate) d_scores: CudaSlice<f32>,
+    pub(crate) d_count: CudaSlice<u32>,
 }
 
 impl Matches {
     /// Room for `len` documents.
-    pub(super) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, GpuError> {
+    pub(crate) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, GpuError> {
         let len = len as usize;
         Ok(Self {
             d_docs: gpu.zeros(len)?,
@@ -34,13 +34,13 @@ impl Matches {
     }
 
     /// Device memory that room for `len` documents takes.
-    pub(super) fn bytes(len: u32) -> u64 {
+    pub(crate) fn bytes(len: u32) -> u64 {
         12 * u64::from(len)
     }
 
     /// Fills all memory with ones, so that what is not written shows.
     #[cfg(test)]
-    pub(super) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), GpuError> {
+    pub(crate) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), GpuError> {
         super::tests::poison(gpu, &mut self.d_docs)?;
         super::tests::poison(gpu, &mut self.d_places)?;
         super::tests::poison(gpu, &mut self.d_scores)?;
@@ -48,7 +48,7 @@ impl Matches {
     }
 
     /// The documents.
-    pub(super) fn docs(&self, gpu: &PublishedGpu) -> Result<Vec<u32>, GpuError> {
+    pub(crate) fn docs(&self, gpu: &PublishedGpu) -> Result<Vec<u32>, GpuError> {
         let count = gpu.download(&self.d_count, 0, 1)?[0] as usize;
         gpu.download(&self.d_docs, 0, count)
     }
@@ -56,13 +56,13 @@ impl Matches {
 
 impl Compaction {
     /// For at most `len` flags.
-    pub(super) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, GpuError> {
+    pub(crate) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, GpuError> {
         Ok(Self { d_tile_counts: gpu.zeros(len.div_ceil(TILE_LEN) as usize)? })
     }
 
     /// Fills all memory with ones, so that what is not written shows.
     #[cfg(test)]
-    pub(super) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), GpuError> {
+    pub(crate) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), GpuError> {
         super::tests::poison(gpu, &mut self.d_tile_counts)
     }
 
@@ -84,7 +84,7 @@ impl Compaction {
 
     /// Enqueues the gathering of flagged blocks: their numbers to `blocks`, each one's rank to `slot_of`, how many to
     /// `total`.
-    pub(super) fn gather_blocks(
+    pub(crate) fn gather_blocks(
         &mut self,
         gpu: &PublishedGpu,
         flags: u64,
@@ -101,7 +101,7 @@ impl Compaction {
     }
 
     /// Enqueues the gathering of the documents that were found, with their scores if there are any yet.
-    pub(super) fn gather_matches(
+    pub(crate) fn gather_matches(
         &mut self,
         gpu: &PublishedGpu,
         found: u64,

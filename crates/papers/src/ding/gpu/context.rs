@@ -13,9 +13,9 @@ use tandem_core::search::device::{Device, GpuError};
 /// The machine's first GPU with the published kernels loaded, and one stream that all work goes through.
 #[derive(Debug)]
 pub struct PublishedGpu {
-    pub(super) device: Device,
-    pub(super) stream: Arc<CudaStream>,
-    pub(super) kernels: Kernels,
+    pub(crate) device: Device,
+    pub(crate) stream: Arc<CudaStream>,
+    pub(crate) kernels: Kernels,
 }
 
 impl PublishedGpu {
@@ -61,9 +61,6 @@ impl PublishedGpu {
     }
 
     /// Microseconds on the host's clock from the enqueuing of `work` until the device has done it: each of `repeats`.
-    ///
-    /// # Errors
-    /// What `work` or a CUDA call says.
     pub(crate) fn wall_us(
         &self,
         repeats: usize,
@@ -80,9 +77,6 @@ impl PublishedGpu {
     }
 
     /// Bytes a second that a device-to-device copy moves, read and written together: the median of `repeats`.
-    ///
-    /// # Errors
-    /// If device memory is too small, or a call fails.
     pub(crate) fn copy_rate(&self, repeats: usize) -> Result<f64, GpuError> {
         const COPY_WORDS: usize = 1 << 28;
         let source = self.zeros::<u32>(COPY_WORDS)?;
@@ -94,13 +88,13 @@ impl PublishedGpu {
     }
 
     /// Zeroed device memory; at least one item, so that it has an address.
-    pub(super) fn zeros<T: DeviceRepr + ValidAsZeroBits>(&self, len: usize) -> Result<CudaSlice<T>, GpuError> {
+    pub(crate) fn zeros<T: DeviceRepr + ValidAsZeroBits>(&self, len: usize) -> Result<CudaSlice<T>, GpuError> {
         self.device.check_room((len.max(1) * size_of::<T>()) as u64)?;
         self.stream.alloc_zeros(len.max(1)).map_err(|e| GpuError::of("allocating buffers", &e))
     }
 
     /// A copy of `words` in device memory.
-    pub(super) fn upload(&self, words: &[u32]) -> Result<CudaSlice<u32>, GpuError> {
+    pub(crate) fn upload(&self, words: &[u32]) -> Result<CudaSlice<u32>, GpuError> {
         let mut target = self.zeros(words.len())?;
         let copied = self.stream.memcpy_htod(words, &mut target.slice_mut(..words.len()));
         copied.map_err(|e| GpuError::of("copying to the device", &e))?;
@@ -108,7 +102,7 @@ impl PublishedGpu {
     }
 
     /// A copy of `len` words from word `start` of `source`, once all that was enqueued is done.
-    pub(super) fn download(&self, source: &CudaSlice<u32>, start: usize, len: usize) -> Result<Vec<u32>, GpuError> {
+    pub(crate) fn download(&self, source: &CudaSlice<u32>, start: usize, len: usize) -> Result<Vec<u32>, GpuError> {
         let copied = self.stream.clone_dtoh(&source.slice(start..start + len));
         copied
             .and_then(|words| self.stream.synchronize().map(|()| words))
@@ -116,12 +110,12 @@ impl PublishedGpu {
     }
 
     /// Where a buffer is.
-    pub(super) fn address<T>(&self, buffer: &CudaSlice<T>) -> u64 {
+    pub(crate) fn address<T>(&self, buffer: &CudaSlice<T>) -> u64 {
         buffer.device_ptr(&self.stream).0
     }
 }
 
 /// The error of a launch.
-pub(super) fn launching(kernel: &'static str) -> impl Fn(DriverError) -> GpuError {
+pub(crate) fn launching(kernel: &'static str) -> impl Fn(DriverError) -> GpuError {
     move |e| GpuError::of(format!("kernel `{kernel}`"), &e)
 }

@@ -9,23 +9,23 @@ use tandem_core::search::gpu::MAX_K;
 
 /// Memory for a heap and what is taken out of it.
 #[derive(Debug)]
-pub(super) struct Heap {
+pub(crate) struct Heap {
     d_keys: CudaSlice<u64>,
     d_results: CudaSlice<u64>,
 }
 
 /// The scores that a heap is built over; it removes from them what it takes out.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scores {
-    pub(super) scores: u64,
+pub(crate) struct Scores {
+    pub(crate) scores: u64,
     /// Whose they are; 0 if score i is document i's.
-    pub(super) docs: u64,
-    pub(super) count: Count,
+    pub(crate) docs: u64,
+    pub(crate) count: Count,
 }
 
 /// A heap whose building is enqueued.
 #[derive(Debug)]
-pub(super) struct Built(HeapArgument);
+pub(crate) struct Built(HeapArgument);
 
 /// Keys of each level over `len` scores: two levels, or as many as it takes to have no more than 512 at the top.
 fn level_lens(len: u32) -> Vec<u32> {
@@ -40,13 +40,13 @@ fn level_lens(len: u32) -> Vec<u32> {
 
 impl Heap {
     /// For at most `len` scores.
-    pub(super) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, GpuError> {
+    pub(crate) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, GpuError> {
         let keys: u32 = level_lens(len).iter().sum();
         Ok(Self { d_keys: gpu.zeros(keys as usize)?, d_results: gpu.zeros(1 + MAX_K)? })
     }
 
     /// Enqueues the building of the heap over `scores`, which are aligned to sixteen bytes, as their documents are.
-    pub(super) fn build(&mut self, gpu: &PublishedGpu, scores: Scores) -> Result<Built, GpuError> {
+    pub(crate) fn build(&mut self, gpu: &PublishedGpu, scores: Scores) -> Result<Built, GpuError> {
         let lens = level_lens(scores.count.at_most());
         let mut argument = HeapArgument {
             scores: scores.scores,
@@ -78,7 +78,7 @@ impl Heap {
     }
 
     /// Enqueues the taking out of the best `k`, at most [`MAX_K`], of a heap that was built last.
-    pub(super) fn take_best(&mut self, gpu: &PublishedGpu, Built(argument): Built, k: u32) -> Result<(), GpuError> {
+    pub(crate) fn take_best(&mut self, gpu: &PublishedGpu, Built(argument): Built, k: u32) -> Result<(), GpuError> {
         let k = k.min(MAX_K as u32);
         let mut launch = gpu.stream.launch_builder(&gpu.kernels.heap_extract);
         launch.arg(&argument).arg(&k).arg(&mut self.d_results);
@@ -87,7 +87,7 @@ impl Heap {
     }
 
     /// The keys that were taken out, best first, once all that was enqueued is done.
-    pub(super) fn keys(&self, gpu: &PublishedGpu, k: usize, keys: &mut Vec<u64>) -> Result<(), GpuError> {
+    pub(crate) fn keys(&self, gpu: &PublishedGpu, k: usize, keys: &mut Vec<u64>) -> Result<(), GpuError> {
         let copying = |e| GpuError::of("copying to the host", &e);
         keys.clear();
         keys.resize(1 + k, 0);
@@ -100,7 +100,7 @@ impl Heap {
 
     /// Fills all memory with ones, so that what is not written shows.
     #[cfg(test)]
-    pub(super) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), GpuError> {
+    pub(crate) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), GpuError> {
         super::tests::poison(gpu, &mut self.d_keys)?;
         super::tests::poison(gpu, &mut self.d_results)
     }

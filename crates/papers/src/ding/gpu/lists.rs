@@ -15,20 +15,20 @@ const ENCODED_AT_ONCE: usize = 256;
 
 /// A term's list.
 #[derive(Debug)]
-pub(super) struct List {
+pub(crate) struct List {
     /// Counted from 0, in the order of the terms.
-    pub(super) number: u32,
-    pub(super) docs: Tree,
-    pub(super) freqs: Tree,
+    pub(crate) number: u32,
+    pub(crate) docs: Tree,
+    pub(crate) freqs: Tree,
     /// Its words in the arena: in one piece, from a multiple of sixteen bytes on.
-    pub(super) words: Range<usize>,
+    pub(crate) words: Range<usize>,
     /// Its part of the scratch memory that the arena counts: where its exceptions are decoded to.
-    pub(super) scratch: Range<usize>,
+    pub(crate) scratch: Range<usize>,
 }
 
 impl List {
     /// Bytes that it takes in a memory of many lists: a multiple of sixteen.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         4 * self.words.len() as u64
     }
 }
@@ -36,18 +36,15 @@ impl List {
 /// The lists of some terms, and what scores need.
 #[derive(Debug)]
 pub(crate) struct HostLists {
-    pub(super) bm25: Bm25,
-    pub(super) num_docs: u32,
-    pub(super) norms: Vec<f32>,
-    pub(super) words: Vec<u32>,
+    pub(crate) bm25: Bm25,
+    pub(crate) num_docs: u32,
+    pub(crate) norms: Vec<f32>,
+    pub(crate) words: Vec<u32>,
     lists: HashMap<TermId, List>,
 }
 
 impl HostLists {
     /// Encodes the lists of `terms`, which are distinct.
-    ///
-    /// # Errors
-    /// If the codec refuses one.
     pub(crate) fn encode(index: &Index, terms: &[TermId], bm25: Bm25, codec: PForDelta) -> Result<Self, CodecError> {
         let mut arena = Arena::default();
         let mut lists = HashMap::new();
@@ -72,7 +69,7 @@ impl HostLists {
     }
 
     /// How many there are.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.lists.len()
     }
 
@@ -80,12 +77,12 @@ impl HostLists {
     ///
     /// # Panics
     /// If it is none of those that were encoded.
-    pub(super) fn list(&self, term: TermId) -> &List {
+    pub(crate) fn list(&self, term: TermId) -> &List {
         &self.lists[&term]
     }
 
     /// All of them, in no order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &List> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &List> {
         self.lists.values()
     }
 }

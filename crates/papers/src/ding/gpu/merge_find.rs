@@ -10,38 +10,38 @@ use super::kernels::{Count, MergeFindArgument, threads_for};
 use tandem_core::search::device::GpuError;
 
 /// The most levels of recursion: those of the paper's figure 6.
-pub(super) const MAX_LEVELS: u32 = 4;
+pub(crate) const MAX_LEVELS: u32 = 4;
 
 /// The strides of the searches, coarsest first, for a list of `len` with `levels` of recursion: powers of one ratio
 /// down to 1, so that every segment is cut into as many. Levels that would have no splitter are left out.
-pub(super) fn strides(len: u32, levels: u32) -> Vec<u32> {
+pub(crate) fn strides(len: u32, levels: u32) -> Vec<u32> {
     let bits = len.checked_ilog2().unwrap_or(0).div_ceil(levels + 1).max(1);
     (0..=levels).rev().map(|level| (level * bits).min(31)).filter(|&b| b == 0 || len >> b > 0).map(|b| 1 << b).collect()
 }
 
 /// An ascending list in device memory.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct DeviceList {
-    pub(super) address: u64,
-    pub(super) count: Count,
+pub(crate) struct DeviceList {
+    pub(crate) address: u64,
+    pub(crate) count: Count,
 }
 
 /// Memory for what the levels find.
 #[derive(Debug)]
-pub(super) struct MergeFinder {
+pub(crate) struct MergeFinder {
     d_coarse: CudaSlice<u32>,
 }
 
 impl MergeFinder {
     /// For lists of at most `len`. Strides at least double from level to level: together they find fewer places than
     /// that.
-    pub(super) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, GpuError> {
+    pub(crate) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, GpuError> {
         Ok(Self { d_coarse: gpu.zeros(len as usize)? })
     }
 
     /// Fills all memory with ones, so that what is not written shows.
     #[cfg(test)]
-    pub(super) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), GpuError> {
+    pub(crate) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), GpuError> {
         super::tests::poison(gpu, &mut self.d_coarse)
     }
 
@@ -49,7 +49,7 @@ impl MergeFinder {
     /// them. With `matching` it is instead the place in `b` plus one, or 0 where `b` has no such element.
     ///
     /// `found` has room for `a.count.at_most()` words.
-    pub(super) fn find(
+    pub(crate) fn find(
         &self,
         gpu: &PublishedGpu,
         a: DeviceList,
@@ -109,9 +109,6 @@ pub(crate) struct ListIntersection {
 
 impl ListIntersection {
     /// Copies both lists, which ascend, to the device.
-    ///
-    /// # Errors
-    /// If device memory is too small, or a call fails.
     pub(crate) fn upload(gpu: &Arc<PublishedGpu>, a: &[u32], b: &[u32]) -> Result<Self, GpuError> {
         let (d_a, d_b) = (gpu.upload(a)?, gpu.upload(b)?);
         let list = |d_list: &CudaSlice<u32>, len: usize| DeviceList {
@@ -132,9 +129,6 @@ impl ListIntersection {
     }
 
     /// Enqueues the intersection with `levels` of recursion, 0 to 4.
-    ///
-    /// # Errors
-    /// If a launch fails.
     pub(crate) fn run(&mut self, levels: u32) -> Result<(), GpuError> {
         let found = self.gpu.address(&self.d_found);
         self.finder.find(&self.gpu, self.a, self.b, levels.min(MAX_LEVELS), true, found)?;
@@ -144,7 +138,7 @@ impl ListIntersection {
 
     /// Fills what a run writes with ones, so that what is not written shows.
     #[cfg(test)]
-    pub(super) fn poison(&mut self) -> Result<(), GpuError> {
+    pub(crate) fn poison(&mut self) -> Result<(), GpuError> {
         self.finder.poison(&self.gpu)?;
         self.compaction.poison(&self.gpu)?;
         self.matches.poison(&self.gpu)?;
@@ -152,9 +146,6 @@ impl ListIntersection {
     }
 
     /// The common documents that the last run found.
-    ///
-    /// # Errors
-    /// If a kernel or the copy failed.
     pub(crate) fn docs(&self) -> Result<Vec<u32>, GpuError> {
         self.matches.docs(&self.gpu)
     }

@@ -24,29 +24,23 @@
 //! Source: Ding, He, Yan, Suel, "Using Graphics Processors for High Performance IR Query Processing", WWW 2009.
 
 mod arena;
-mod cache;
-mod cached;
+pub(crate) mod cache;
+pub(crate) mod cached;
 mod compact;
 mod context;
 mod heap;
 mod kernels;
-mod lists;
-mod merge_find;
+pub(crate) mod lists;
+pub(crate) mod merge_find;
 mod pfor;
 mod plan;
 mod rice;
-mod search;
-mod stages;
+pub(crate) mod search;
+pub(crate) mod stages;
 #[cfg(test)]
 mod tests;
 mod twin;
 
-pub(crate) use cache::{Requests, requests_of};
-pub(crate) use cached::{CachedSearch, LockedLists};
 pub use context::PublishedGpu;
-pub(crate) use lists::HostLists;
-pub(crate) use merge_find::ListIntersection;
 pub use pfor::PforBatch;
 pub use rice::RiceBatch;
-pub(crate) use search::PublishedSearch;
-pub(crate) use stages::Stage;

@@ -72,16 +72,13 @@ impl PforBatch {
     }
 
     /// What list `list` was decoded to last.
-    ///
-    /// # Errors
-    /// If a kernel or the copy failed.
     pub(crate) fn values(&self, list: usize) -> Result<Vec<u32>, GpuError> {
         self.gpu.download(&self.d_output, self.outputs[list], self.trees[list].len as usize)
     }
 
     /// Fills what is decoded, exceptions too, with a value that no list has, so that what is not written shows.
     #[cfg(test)]
-    pub(super) fn poison(&mut self) -> Result<(), GpuError> {
+    pub(crate) fn poison(&mut self) -> Result<(), GpuError> {
         super::tests::poison(&self.gpu, &mut self._d_scratch)?;
         super::tests::poison(&self.gpu, &mut self.d_output)
     }

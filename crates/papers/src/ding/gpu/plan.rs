@@ -12,14 +12,14 @@ use tandem_core::search::device::GpuError;
 /// Where an arena and its scratch memory are on the device: the addresses of their first words. Of an arena that is not
 /// there as a whole, where its first word would be if what is there were a part of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Places {
-    pub(super) words: u64,
-    pub(super) scratch: u64,
+pub(crate) struct Places {
+    pub(crate) words: u64,
+    pub(crate) scratch: u64,
 }
 
 impl Places {
     /// Those of a part of an arena, whose words and scratch memory lie at these addresses.
-    pub(super) fn of_part(words_at: u64, words: &Range<usize>, scratch_at: u64, scratch: &Range<usize>) -> Self {
+    pub(crate) fn of_part(words_at: u64, words: &Range<usize>, scratch_at: u64, scratch: &Range<usize>) -> Self {
         let first = |at: u64, start: usize| at.wrapping_sub(4 * start as u64);
         Self { words: first(words_at, words.start), scratch: first(scratch_at, scratch.start) }
     }
@@ -30,7 +30,7 @@ impl Places {
     }
 
     /// A tree as kernels take it, decoded to `output`.
-    pub(super) fn argument(self, tree: &Tree, output: u64) -> PforArgument {
+    pub(crate) fn argument(self, tree: &Tree, output: u64) -> PforArgument {
         PforArgument {
             slots: self.word(tree.slots),
             bases: tree.bases.map_or(0, |bases| self.word(bases)),
@@ -56,15 +56,15 @@ impl Places {
 
 /// A list to be decoded: its exceptions, and, where an output is given, all of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Decoded<'t> {
-    pub(super) tree: &'t Tree,
-    pub(super) places: Places,
-    pub(super) output: Option<u64>,
+pub(crate) struct Decoded<'t> {
+    pub(crate) tree: &'t Tree,
+    pub(crate) places: Places,
+    pub(crate) output: Option<u64>,
 }
 
 /// Arrays by stage: those of one stage are decoded by one launch, and need what the stages before it decode.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     arguments: Vec<PforArgument>,
     /// First array, arrays and blocks of each stage.
     stages: Vec<(usize, u32, u32)>,
@@ -72,7 +72,7 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Of these lists.
-    pub(super) fn new(lists: &[Decoded<'_>]) -> Self {
+    pub(crate) fn new(lists: &[Decoded<'_>]) -> Self {
         let depth = lists.iter().map(|list| list.tree.depth()).max().unwrap_or(0);
         let mut by_depth = vec![Vec::new(); depth + 1];
         for &Decoded { tree, places, output } in lists {
@@ -95,17 +95,17 @@ impl Plan {
     }
 
     /// Stages: each is a launch.
-    pub(super) fn num_stages(&self) -> usize {
+    pub(crate) fn num_stages(&self) -> usize {
         self.stages.len()
     }
 
     /// Arrays in all stages.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.arguments.len()
     }
 
     /// Copies the arrays' descriptions to `target`, which is long enough.
-    pub(super) fn upload(&self, gpu: &PublishedGpu, target: &mut CudaSlice<PforArgument>) -> Result<(), GpuError> {
+    pub(crate) fn upload(&self, gpu: &PublishedGpu, target: &mut CudaSlice<PforArgument>) -> Result<(), GpuError> {
         let copied = gpu.stream.memcpy_htod(&self.arguments, &mut target.slice_mut(..self.arguments.len()));
         copied.map_err(|e| GpuError::of("copying to the device", &e))
     }
@@ -113,7 +113,7 @@ impl Plan {
     /// Decodes all stages. Without `with_sums`, the arrays of the last one stay gaps.
     ///
     /// `d_arguments` is what [`upload`](Self::upload) wrote; what the descriptions point to is allocated.
-    pub(super) fn run(
+    pub(crate) fn run(
         &self,
         gpu: &PublishedGpu,
         d_arguments: &CudaSlice<PforArgument>,

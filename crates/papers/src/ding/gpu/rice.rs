@@ -15,16 +15,16 @@ const UNARY_BLOCKS_A_WARP: u32 = 8;
 
 /// A coded list in the form of the paper: each part with the sums before its blocks.
 #[derive(Debug)]
-pub(super) struct RiceParts<'a> {
-    pub(super) len: usize,
-    pub(super) width: u32,
-    pub(super) num_unary_bits: u32,
-    pub(super) unary: &'a [u32],
+pub(crate) struct RiceParts<'a> {
+    pub(crate) len: usize,
+    pub(crate) width: u32,
+    pub(crate) num_unary_bits: u32,
+    pub(crate) unary: &'a [u32],
     /// Ones before each 128 bits.
-    pub(super) unary_sums: Vec<u32>,
-    pub(super) binary: &'a [u32],
+    pub(crate) unary_sums: Vec<u32>,
+    pub(crate) binary: &'a [u32],
     /// Remainders before each 128 values, summed up.
-    pub(super) binary_sums: Vec<u32>,
+    pub(crate) binary_sums: Vec<u32>,
 }
 
 impl<'a> RiceParts<'a> {
@@ -32,7 +32,7 @@ impl<'a> RiceParts<'a> {
     ///
     /// # Panics
     /// If they are no such list.
-    pub(super) fn of_docs(encoded: &'a [u32]) -> Self {
+    pub(crate) fn of_docs(encoded: &'a [u32]) -> Self {
         let (header, mut rest) = encoded.split_at(3);
         let (len, width, num_unary_bits) = (header[0] as usize, header[1], header[2]);
         let skips = take(&mut rest, len.div_ceil(RICE_BLOCK_LEN) * 2);
@@ -162,9 +162,6 @@ impl RiceBatch {
     }
 
     /// What list `list` was decoded to.
-    ///
-    /// # Errors
-    /// If a kernel or the copy failed.
     pub(crate) fn docs(&self, list: usize) -> Result<Vec<u32>, GpuError> {
         let (start, len) = self.outputs[list];
         self.gpu.download(&self.d_output, start, len)
@@ -172,7 +169,7 @@ impl RiceBatch {
 
     /// Fills quotients and documents with a value that no list has, so that what is not written shows.
     #[cfg(test)]
-    pub(super) fn poison(&mut self) -> Result<(), GpuError> {
+    pub(crate) fn poison(&mut self) -> Result<(), GpuError> {
         super::tests::poison(&self.gpu, &mut self._d_quotients)?;
         super::tests::poison(&self.gpu, &mut self.d_output)
     }

@@ -24,7 +24,7 @@ const FIND_LEVELS: u32 = 3;
 
 /// A term's list, and where it is on the device.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Operand<'l> {
+pub(crate) struct Operand<'l> {
     list: &'l List,
     places: Places,
     weight: f32,
@@ -44,7 +44,7 @@ impl<'l> Operand<'l> {
 
 /// What searches lists in device memory, wherever they lie there.
 #[derive(Debug)]
-pub(super) struct Searcher {
+pub(crate) struct Searcher {
     gpu: Arc<PublishedGpu>,
     bm25: Bm25,
     num_docs: u32,
@@ -119,9 +119,6 @@ impl Buffers {
 
 impl PublishedSearch {
     /// Copies all lists to the device.
-    ///
-    /// # Errors
-    /// If device memory is too small, or a call fails.
     pub(crate) fn upload(gpu: &Arc<PublishedGpu>, lists: &Arc<HostLists>) -> Result<Self, GpuError> {
         let searcher = Searcher::new(gpu, lists, lists.bytes())?;
         Ok(Self { d_words: gpu.upload(&lists.words)?, lists: Arc::clone(lists), searcher })
@@ -129,9 +126,6 @@ impl PublishedSearch {
 
     /// Finds the `k` best documents of a query all of whose terms have lists here. With `with_stages`, returns the
     /// microseconds of each stage on the device, in the order of [`Stage::ALL`].
-    ///
-    /// # Errors
-    /// If `k` is out of range or a call fails.
     ///
     /// # Panics
     /// If a term has no list here.
@@ -151,17 +145,14 @@ impl PublishedSearch {
 
     /// Fills all that a query writes with ones, so that what is not written shows.
     #[cfg(test)]
-    pub(super) fn poison(&mut self) -> Result<(), GpuError> {
+    pub(crate) fn poison(&mut self) -> Result<(), GpuError> {
         self.searcher.poison()
     }
 }
 
 impl Searcher {
     /// For queries on `lists`, of which so many bytes at most will be on the device.
-    ///
-    /// # Errors
-    /// If device memory is too small for these and the buffers, or a call fails.
-    pub(super) fn new(gpu: &Arc<PublishedGpu>, lists: &HostLists, list_bytes: u64) -> Result<Self, GpuError> {
+    pub(crate) fn new(gpu: &Arc<PublishedGpu>, lists: &HostLists, list_bytes: u64) -> Result<Self, GpuError> {
         let longest = lists.iter().map(|list| list.docs.len).max().unwrap_or(0);
         let most_blocks = lists.iter().map(|list| list.docs.num_blocks()).max().unwrap_or(0);
         let num_docs = u64::from(lists.num_docs);
@@ -178,7 +169,7 @@ impl Searcher {
     }
 
     /// As [`PublishedSearch::search`]; `operands` are the query's.
-    pub(super) fn search(
+    pub(crate) fn search(
         &mut self,
         operands: &[Operand<'_>],
         query: &Query,
@@ -207,7 +198,7 @@ impl Searcher {
 
     /// The query's lists, each with room for its decoded exceptions; `address_of` tells where a list's words are on the
     /// device.
-    pub(super) fn operands<'l>(
+    pub(crate) fn operands<'l>(
         &mut self,
         lists: &'l HostLists,
         address_of: impl Fn(&List) -> u64,
@@ -230,7 +221,7 @@ impl Searcher {
 
     /// Fills all that a query writes with ones, so that what is not written shows.
     #[cfg(test)]
-    pub(super) fn poison(&mut self) -> Result<(), GpuError> {
+    pub(crate) fn poison(&mut self) -> Result<(), GpuError> {
         use super::tests::poison;
         let (gpu, buffers) = (&*self.gpu, &mut self.buffers);
         poison(gpu, &mut self.d_scratch)?;

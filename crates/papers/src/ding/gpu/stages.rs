@@ -42,7 +42,7 @@ impl Stage {
 
 /// Events between the stages of a query; none are recorded while it is switched off.
 #[derive(Debug, Default)]
-pub(super) struct StageClock {
+pub(crate) struct StageClock {
     is_on: bool,
     events: Vec<CudaEvent>,
     /// The stage that ends at each event; the first event ends none.
@@ -51,14 +51,14 @@ pub(super) struct StageClock {
 
 impl StageClock {
     /// Forgets the last query; measures the next one if `is_on`.
-    pub(super) fn restart(&mut self, gpu: &PublishedGpu, is_on: bool) -> Result<(), GpuError> {
+    pub(crate) fn restart(&mut self, gpu: &PublishedGpu, is_on: bool) -> Result<(), GpuError> {
         self.is_on = is_on;
         self.ended.clear();
         self.mark(gpu, None)
     }
 
     /// Says that what was enqueued since the last mark belongs to `stage`.
-    pub(super) fn end(&mut self, gpu: &PublishedGpu, stage: Stage) -> Result<(), GpuError> {
+    pub(crate) fn end(&mut self, gpu: &PublishedGpu, stage: Stage) -> Result<(), GpuError> {
         self.mark(gpu, Some(stage))
     }
 
@@ -78,7 +78,7 @@ impl StageClock {
     }
 
     /// Microseconds of each stage, in the order of [`Stage::ALL`]. The stream has been synchronised.
-    pub(super) fn times_us(&self) -> Result<[f64; Stage::ALL.len()], GpuError> {
+    pub(crate) fn times_us(&self) -> Result<[f64; Stage::ALL.len()], GpuError> {
         let mut times_us = [0.0; Stage::ALL.len()];
         for (pair, ended) in self.events.windows(2).zip(self.ended.iter().skip(1)) {
             let elapsed = pair[0].elapsed_ms(&pair[1]).map_err(|e| GpuError::of("timing", &e))?;

@@ -10,15 +10,18 @@ use cudarc::driver::{CudaSlice, DevicePtrMut};
 use proptest::prelude::*;
 
 use super::arena::{Arena, Source, Tree};
+use super::cache::requests_of;
+use super::cached::{CachedSearch, LockedLists};
 use super::heap::{Heap, Scores};
 use super::kernels::Count;
+use super::lists::HostLists;
+use super::merge_find::ListIntersection;
 use super::merge_find::{MAX_LEVELS, strides};
 use super::rice::RiceParts;
+use super::search::PublishedSearch;
+use super::stages::Stage;
 use super::twin;
-use super::{
-    CachedSearch, HostLists, ListIntersection, LockedLists, PforBatch, PublishedGpu, PublishedSearch, RiceBatch, Stage,
-    requests_of,
-};
+use super::{PforBatch, PublishedGpu, RiceBatch};
 use crate::codec::{Codec, Column, PForDelta, Rice};
 use tandem_core::base::ids::{DocId, QueryId, TermId};
 use tandem_core::base::random::Random;
@@ -35,7 +38,7 @@ fn sized<T>(all: T, few: T) -> T {
 }
 
 /// Fills a buffer with ones.
-pub(super) fn poison<T>(gpu: &PublishedGpu, buffer: &mut CudaSlice<T>) -> Result<(), GpuError> {
+pub(crate) fn poison<T>(gpu: &PublishedGpu, buffer: &mut CudaSlice<T>) -> Result<(), GpuError> {
     let bytes = buffer.num_bytes();
     let (pointer, _guard) = buffer.device_ptr_mut(&gpu.stream);
     // SAFETY: the buffer has that many bytes and is used on this stream alone.

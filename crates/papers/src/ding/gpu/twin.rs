@@ -11,7 +11,7 @@ use super::kernels::HEAP_DEGREE;
 ///
 /// # Panics
 /// If the section is short.
-pub(super) fn read_slot(slots: &[u32], width: u32, len: usize, place: usize) -> u32 {
+pub(crate) fn read_slot(slots: &[u32], width: u32, len: usize, place: usize) -> u32 {
     if width == 0 {
         return 0;
     }
@@ -27,7 +27,7 @@ pub(super) fn read_slot(slots: &[u32], width: u32, len: usize, place: usize) -> 
 /// How many elements of `b` are below each of `a`, with `strides.len() - 1` levels of recursion: `strides` as
 /// [`strides`](super::merge_find::strides) gives them.
 #[cfg(test)]
-pub(super) fn merge_find(a: &[u32], b: &[u32], strides: &[u32]) -> Vec<u32> {
+pub(crate) fn merge_find(a: &[u32], b: &[u32], strides: &[u32]) -> Vec<u32> {
     let mut coarse: Option<(usize, Vec<u32>)> = None;
     for &stride in strides {
         let stride = stride as usize;
@@ -51,7 +51,7 @@ pub(super) fn merge_find(a: &[u32], b: &[u32], strides: &[u32]) -> Vec<u32> {
 /// The best `k` keys above 0, best first, by a heap of degree 512: maxima of groups, of groups of groups, and the
 /// branch of each extracted key mended.
 #[cfg(test)]
-pub(super) fn heap_top_k(keys: &[u64], k: usize) -> Vec<u64> {
+pub(crate) fn heap_top_k(keys: &[u64], k: usize) -> Vec<u64> {
     let degree = HEAP_DEGREE as usize;
     let mut levels = vec![keys.to_vec()];
     while levels.len() < 2 || levels[levels.len() - 1].len() > degree {

@@ -1,10 +1,8 @@
-//! Huang et al., table 1: time a query by threads a query and by k, for each strategy; one thread of the CPU beside it.
+//! Huang et al., table 1: time per query of each strategy, by threads per query and by k, on the GPU and on one CPU thread.
 
-use super::answers::check;
-use super::bench::{Bench, How};
-use crate::huang::experiments::PAPERS_P;
+use super::bench::{Bench, How, PAPERS_P, check};
 use crate::huang::ranges::batch::Limits;
-use crate::huang::ranges::gpu::RangesGpu;
+use crate::huang::ranges::gpu::executor::RangesGpu;
 use crate::huang::ranges::index::PAPERS_BM25;
 use crate::huang::ranges::range::Ranges;
 use crate::huang::ranges::strategy::Strategy;
@@ -15,11 +13,11 @@ use tandem_core::search::{Answers, ExecError, Executor, Hit, Request};
 
 const THREADS: [u32; 6] = [32, 64, 128, 256, 320, 512];
 const KS: [usize; 3] = [1, 10, 20];
-/// Times as long as a measurement lasts the CPU's one thread may take for each of its own.
+/// Duration of a measurement on the CPU, in measurements on the GPU.
 const CPU_SECONDS: f64 = 20.0;
-/// Threads with which ranges of equal work are tried.
+/// Threads per query for ranges of equal work.
 const EVEN_THREADS: [u32; 4] = [64, 128, 256, 512];
-/// The paper's milliseconds: for each strategy, for each number of threads and then for the CPU, top 1, 10 and 20.
+/// The paper's milliseconds by strategy: top 1, 10 and 20 for each number of threads, then for the CPU.
 const PAPERS: [(Strategy, [[f64; 3]; 7]); 4] = [
     (
         Strategy::And,
@@ -71,12 +69,11 @@ const PAPERS: [(Strategy, [[f64; 3]; 7]); 4] = [
     ),
 ];
 
-pub(crate) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
-    let mut findings = Findings::default();
-    let bench = Bench::open(context, &mut findings)?;
-    let mut gpu = bench.gpu_if_any(&mut findings)?;
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+    let bench = Bench::open(context, findings)?;
+    let mut gpu = bench.gpu_if_any(findings)?;
     let queries = bench.queries.len() as f64;
-    // Tandem's own executor tells what must be found; its hits for the largest k begin with those for the others.
+    // Tandem's executor gives the expected hits. Those of the largest k begin with those of every smaller k.
     let expected = match &gpu {
         Some(_) => Some(own_answers(&bench, KS[KS.len() - 1])?),
         None => None,
@@ -91,12 +88,8 @@ pub(crate) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
             if let Some(expected) = &expected {
                 let mut found = Answers::default();
                 cpu.hits.iter().for_each(|hits| found.push(hits));
-                check(
-                    strategy,
-                    k,
-                    bench.queries.iter().zip(&expected[usize::from(strategy != Strategy::And)]),
-                    &found,
-                )?;
+                let expected = &expected[usize::from(strategy != Strategy::And)];
+                check(strategy, k, bench.queries.iter().zip(expected), &found)?;
             }
         }
         let (Some(gpu), Some(expected)) = (&mut gpu, &expected) else { continue };
@@ -113,26 +106,26 @@ pub(crate) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
             let how = How { ranges: Ranges::EqualWork, ..How::published(strategy, threads, KS[1]) };
             let ms = bench.median_ms(|| bench.on_gpu(gpu, &bench.queries, expected, how))? / queries;
             let name = format!("{}, top {}: GPU, P {threads}, ranges of equal work", strategy.name(), KS[1]);
-            findings.compare(name, "ms", None, ms);
+            findings.add(name, "ms", ms);
         }
     }
     if let Some(gpu) = &mut gpu {
         for ranges in [Ranges::AsPublished, Ranges::EqualWork] {
-            work_of(&bench, gpu, ranges, context.k, &mut findings)?;
+            add_work(&bench, gpu, ranges, context.k, findings)?;
         }
-        own(&bench, context.k, &mut findings)?;
+        add_own(&bench, context.k, findings)?;
     }
     findings.note(format!(
-        "{} queries, of which the CPU answered the first {fewest} at least. A time a query is that of all batches by their \
-         number. The paper's top 10 and top 20 of BMW are the same \
-         at P 64 and P 128 to the last digit, although its top 1 differ: one of the two columns may be a slip.",
+        "{} queries, of which the CPU answered at least the first {fewest}. A time per query is that of all batches over their \
+         number. The paper's top 10 and top 20 of BMW are equal at P 64 and P 128 to the last digit, although its top 1 \
+         differ: one of the two columns may be an error.",
         bench.queries.len()
     ));
-    Ok(findings)
+    Ok(())
 }
 
-/// What the device takes and what travels; what is scored of the postings that the queries' lists have.
-fn work_of(
+/// Adds the device time, the bytes copied, and the share of postings that are scored.
+fn add_work(
     bench: &Bench,
     gpu: &mut RangesGpu,
     ranges: Ranges,
@@ -154,18 +147,17 @@ fn work_of(
         }
         let queries = bench.queries.len() as f64;
         let name = format!("{}, top {k}: GPU, P {PAPERS_P}, {how}: from the first copy to the last", strategy.name());
-        findings.compare(name, "ms", None, device_ms / queries);
+        findings.add(name, "ms", device_ms / queries);
         if strategy == Strategy::ALL[0] && ranges == Ranges::AsPublished {
-            let per_query = copied_bytes as f64 / 1e3 / queries;
-            findings.compare("what travels to the GPU with a query", "kB", None, per_query);
+            findings.add("what travels to the GPU with a query", "kB", copied_bytes as f64 / 1e3 / queries);
         }
         let name = format!("{}, top {k}: postings scored of those in the lists, P {PAPERS_P}, {how}", strategy.name());
-        findings.compare(name, "%", None, 100.0 * scored as f64 / named as f64);
+        findings.add(name, "%", 100.0 * scored as f64 / named as f64);
     }
     Ok(())
 }
 
-/// What Tandem's own GPU executor finds with the paper's BM25: for AND, for the others.
+/// Returns the answers of Tandem's GPU executor with the paper's BM25, for AND and for the other strategies.
 fn own_answers(bench: &Bench, k: usize) -> Result<[Vec<Vec<Hit>>; 2], ExperimentError> {
     let mut executor = GpuExecutor::new(&bench.index, PAPERS_BM25)?;
     let mut answers = Answers::default();
@@ -177,8 +169,8 @@ fn own_answers(bench: &Bench, k: usize) -> Result<[Vec<Vec<Hit>>; 2], Experiment
     Ok([of(Mode::And)?, of(Mode::Or)?])
 }
 
-/// Tandem's own GPU executor on the same queries, with the paper's BM25.
-fn own(bench: &Bench, k: usize, findings: &mut Findings) -> Result<(), ExperimentError> {
+/// Adds the times of Tandem's GPU executor on the same queries, with the paper's BM25.
+fn add_own(bench: &Bench, k: usize, findings: &mut Findings) -> Result<(), ExperimentError> {
     let mut executor = GpuExecutor::new(&bench.index, PAPERS_BM25)?;
     let mut answers = Answers::default();
     for mode in [Mode::And, Mode::Or] {
@@ -189,7 +181,7 @@ fn own(bench: &Bench, k: usize, findings: &mut Findings) -> Result<(), Experimen
             Ok(began.elapsed().as_secs_f64() * 1e3)
         })?;
         let name = format!("{mode}, top {k}: Tandem's own GPU executor, one batch");
-        findings.compare(name, "ms", None, ms / bench.queries.len() as f64);
+        findings.add(name, "ms", ms / bench.queries.len() as f64);
     }
     Ok(())
 }

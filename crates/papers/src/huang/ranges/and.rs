@@ -5,9 +5,6 @@ use super::search::Scan;
 use crate::codec::CodecError;
 
 /// Offers every document of the range that all lists have.
-///
-/// # Errors
-/// If a list is damaged.
 pub(crate) fn scan(scan: &mut Scan<'_>) -> Result<(), CodecError> {
     'proposals: loop {
         let doc = scan.cursors[0].doc();

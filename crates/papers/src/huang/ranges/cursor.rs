@@ -36,9 +36,6 @@ pub(crate) struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     /// A cursor on the first document of `range` that the list has, or at the end. `weight` is the term's.
-    ///
-    /// # Errors
-    /// If the list is damaged.
     pub(crate) fn new(list: &'a RangeList, weight: f32, range: &Range<u32>) -> Result<Self, CodecError> {
         let mut cursor = Self {
             list,
@@ -78,9 +75,6 @@ impl<'a> Cursor<'a> {
     }
 
     /// What the term adds to the document that it stands on, whose norm is `norm`.
-    ///
-    /// # Errors
-    /// If the list is damaged.
     #[inline]
     pub(crate) fn score(&mut self, norm: f32) -> Result<f32, CodecError> {
         if !self.has_freqs {
@@ -91,9 +85,6 @@ impl<'a> Cursor<'a> {
     }
 
     /// Goes on to the next document.
-    ///
-    /// # Errors
-    /// If the list is damaged.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<(), CodecError> {
         self.place += 1;
@@ -107,9 +98,6 @@ impl<'a> Cursor<'a> {
     }
 
     /// Goes on to the first document from `target` on; stays where it is if that is not ahead.
-    ///
-    /// # Errors
-    /// If the list is damaged.
     #[inline]
     pub(crate) fn next_geq(&mut self, target: u32) -> Result<(), CodecError> {
         if target <= self.doc {

@@ -103,9 +103,6 @@ impl RangeList {
     }
 
     /// Decodes the documents of block `block`.
-    ///
-    /// # Errors
-    /// If the words are damaged.
     #[inline]
     pub(crate) fn decode_docs(&self, block: usize, decoded: &mut Decoded) -> Result<(), CodecError> {
         let RangeBlock { least, offset, .. } = self.blocks[block];
@@ -122,9 +119,6 @@ impl RangeList {
     }
 
     /// Decodes the frequencies of block `block`.
-    ///
-    /// # Errors
-    /// If the words are damaged.
     #[inline]
     pub(crate) fn decode_freqs(&self, block: usize, decoded: &mut Decoded) -> Result<(), CodecError> {
         let offset = self.blocks[block].offset as usize;

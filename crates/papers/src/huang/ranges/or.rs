@@ -5,9 +5,6 @@ use super::search::Scan;
 use crate::codec::CodecError;
 
 /// Offers every document of the range that any list has.
-///
-/// # Errors
-/// If a list is damaged.
 pub(crate) fn scan(scan: &mut Scan<'_>) -> Result<(), CodecError> {
     loop {
         let doc = scan.cursors.iter().map(Cursor::doc).min().unwrap_or(END);

@@ -43,9 +43,6 @@ impl Scan<'_> {
     }
 
     /// Scores the document `doc` by all cursors that stand on it, offers it, and moves these on.
-    ///
-    /// # Errors
-    /// If a list is damaged.
     #[inline]
     pub(crate) fn take(&mut self, doc: u32) -> Result<(), CodecError> {
         let norm = self.norms.of(doc);
@@ -87,9 +84,6 @@ impl Scan<'_> {
 impl RangeIndex {
     /// The `k` best documents of `query`, best first, found in `owners` ranges one after another; all of its terms are in
     /// this index.
-    ///
-    /// # Errors
-    /// If a list is damaged.
     ///
     /// # Panics
     /// If a term is not in this index.

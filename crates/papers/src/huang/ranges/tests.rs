@@ -305,7 +305,7 @@ mod on_a_gpu {
     use std::sync::Arc;
 
     use super::*;
-    use crate::huang::ranges::gpu::RangesGpu;
+    use crate::huang::ranges::gpu::executor::RangesGpu;
     use tandem_core::base::ids::DeviceId;
     use tandem_core::search::ExecError;
     use tandem_core::search::device::GpuError;

@@ -17,9 +17,6 @@ use super::search::Scan;
 use crate::codec::CodecError;
 
 /// Offers the documents of the range that may be among its best.
-///
-/// # Errors
-/// If a list is damaged.
 pub(crate) fn scan(scan: &mut Scan<'_>) -> Result<(), CodecError> {
     let mut order = scan.order();
     while let Some((pivot, doc)) = find_pivot(scan, &order) {

@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::ding::daat::{Advance, CodedLists, Cursor, intersect};
+use crate::ding::daat::cursor::{Advance, Cursor};
+use crate::ding::daat::lists::CodedLists;
+use crate::ding::daat::small_adaptive::intersect;
 use tandem_core::base::machine::Class;
 use tandem_core::index::Bm25;
 use tandem_core::query::{Mode, Query, QueryTerm};
@@ -12,7 +14,7 @@ use tandem_core::search::{ExecError, Execution, Executor, Hit, TopK, check};
 
 /// Intersects lists on the caller's core. It knows AND alone, as the paper does.
 #[derive(Debug)]
-pub(in crate::tatikonda) struct Core {
+pub(crate) struct Core {
     lists: Arc<CodedLists>,
     docs: Range<u32>,
     advance: Advance,
@@ -22,17 +24,17 @@ pub(in crate::tatikonda) struct Core {
 impl Core {
     /// A core for the documents in `docs`, which gets along in lists as `advance` says: "the next skip block is
     /// decompressed" (section 3.2.4) is [`Advance::BlockByBlock`].
-    pub(in crate::tatikonda) fn new(lists: Arc<CodedLists>, docs: Range<u32>, advance: Advance) -> Self {
+    pub(crate) fn new(lists: Arc<CodedLists>, docs: Range<u32>, advance: Advance) -> Self {
         Self { lists, docs, advance, best: TopK::default() }
     }
 
     /// A core for all documents, which decodes all blocks on its way.
-    pub(in crate::tatikonda) fn whole(lists: &Arc<CodedLists>) -> Self {
+    pub(crate) fn whole(lists: &Arc<CodedLists>) -> Self {
         Self::new(Arc::clone(lists), 0..lists.num_docs(), Advance::BlockByBlock)
     }
 
     /// Microseconds that the best `k` documents of the core's take.
-    pub(in crate::tatikonda) fn time_us(&mut self, terms: &[QueryTerm], k: usize) -> f64 {
+    pub(crate) fn time_us(&mut self, terms: &[QueryTerm], k: usize) -> f64 {
         let mut hits = Vec::new();
         let began = Instant::now();
         self.intersect(terms, k, &mut hits);
@@ -40,7 +42,7 @@ impl Core {
     }
 
     /// The best `k` documents of the core's that have all terms.
-    pub(super) fn intersect(&mut self, terms: &[QueryTerm], k: usize, hits: &mut Vec<Hit>) {
+    pub(crate) fn intersect(&mut self, terms: &[QueryTerm], k: usize, hits: &mut Vec<Hit>) {
         let lists = &*self.lists;
         let mut cursors: Vec<Cursor<'_>> = terms.iter().map(|term| lists.cursor(term.term)).collect();
         let weights: Vec<f32> = terms.iter().map(|term| lists.weight(term)).collect();

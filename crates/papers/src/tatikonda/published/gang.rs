@@ -18,7 +18,7 @@ use tandem_core::search::{ExecError, Execution, Executor, Hit, TopK, check};
 
 /// The caller's core, the master, and a thread for each other one.
 #[derive(Debug)]
-pub(in crate::tatikonda) struct Gang {
+pub(crate) struct Gang {
     master: Core,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -44,7 +44,7 @@ impl Gang {
     ///
     /// # Errors
     /// If the system gives no thread.
-    pub(in crate::tatikonda) fn spawn(mut cores: Vec<Core>, machine: &Cores) -> Result<Self, ExecError> {
+    pub(crate) fn spawn(mut cores: Vec<Core>, machine: &Cores) -> Result<Self, ExecError> {
         let others = cores.split_off(1);
         let master = cores.remove(0);
         let shared = Arc::new(Shared {
@@ -90,7 +90,7 @@ impl Shared {
 }
 
 /// Looks again and again until `is_over`; gives the core away between looks where there are fewer cores than threads.
-pub(super) fn wait(is_crowded: bool, is_over: impl Fn() -> bool) {
+pub(crate) fn wait(is_crowded: bool, is_over: impl Fn() -> bool) {
     let mut looks = 0_u32;
     while !is_over() {
         std::hint::spin_loop();

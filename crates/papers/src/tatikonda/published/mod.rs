@@ -13,13 +13,9 @@
 //!
 //! Source: Tatikonda, Cambazoglu, Junqueira, "Posting List Intersection on Multicore Architectures", SIGIR 2011.
 
-mod core;
-mod gang;
-mod pools;
-pub(super) mod tasks;
+pub(crate) mod core;
+pub(crate) mod gang;
+pub(crate) mod pools;
+pub(crate) mod tasks;
 #[cfg(test)]
 mod tests;
-
-pub(super) use core::Core;
-pub(super) use gang::Gang;
-pub(super) use pools::serve_by_tasks;

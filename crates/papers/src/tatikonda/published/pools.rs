@@ -16,7 +16,9 @@ use std::time::Instant;
 
 use super::gang::wait;
 use super::tasks::{Needed, create_tasks, skips};
-use crate::ding::daat::{Advance, CodedLists, Cursor, intersect};
+use crate::ding::daat::cursor::{Advance, Cursor};
+use crate::ding::daat::lists::CodedLists;
+use crate::ding::daat::small_adaptive::intersect;
 use tandem_core::base::time::Nanos;
 use tandem_core::index::Bm25;
 use tandem_core::query::QueryTerm;
@@ -68,7 +70,7 @@ struct Shared<'a> {
 ///
 /// # Errors
 /// If `k` or a query is out of range, or a thread panicked.
-pub(in crate::tatikonda) fn serve_by_tasks(
+pub(crate) fn serve_by_tasks(
     lists: &CodedLists,
     workers: usize,
     threshold: usize,

@@ -3,20 +3,20 @@
 //! A task lists, for each list of the query, the skip blocks that may have documents between the rarest list's two skips.
 //! Neighbouring tasks share at most one block of a list, which is then decoded twice.
 
-use crate::ding::daat::Cursor;
+use crate::ding::daat::cursor::Cursor;
 
 /// Skip blocks of a list that a task needs: the first and the last.
-pub(in crate::tatikonda) type Needed = (u32, u32);
+pub(crate) type Needed = (u32, u32);
 
 /// A list's skips: for each block its last document; none for an empty list.
-pub(in crate::tatikonda) fn skips(cursor: &Cursor<'_>) -> Vec<u32> {
+pub(crate) fn skips(cursor: &Cursor<'_>) -> Vec<u32> {
     let before = (1..cursor.num_blocks()).map(|block| cursor.skip(block));
     before.chain((cursor.num_blocks() > 0).then(|| cursor.last_doc())).collect()
 }
 
 /// Appends, for each skip block of the first list (a task), the blocks that it needs of every list. Lists are told by
 /// their skips.
-pub(in crate::tatikonda) fn create_tasks<S: AsRef<[u32]>>(lists: &[S], needed: &mut Vec<Needed>) {
+pub(crate) fn create_tasks<S: AsRef<[u32]>>(lists: &[S], needed: &mut Vec<Needed>) {
     let Some((rarest, others)) = lists.split_first() else { return };
     let mut first_doc = 0;
     for (block, &last_doc) in (0..).zip(rarest.as_ref()) {
@@ -34,12 +34,12 @@ pub(in crate::tatikonda) fn create_tasks<S: AsRef<[u32]>>(lists: &[S], needed: &
 }
 
 /// Skip blocks that a task needs of a list, on average over the lists.
-pub(in crate::tatikonda) fn mean_skips(task: &[Needed]) -> f64 {
+pub(crate) fn mean_skips(task: &[Needed]) -> f64 {
     task.iter().map(|(first, last)| last - first + 1).sum::<u32>() as f64 / task.len() as f64
 }
 
 /// Skip blocks that two neighbouring tasks both need of a list, on average over the lists but the rarest.
-pub(in crate::tatikonda) fn mean_overlap(before: &[Needed], after: &[Needed]) -> f64 {
+pub(crate) fn mean_overlap(before: &[Needed], after: &[Needed]) -> f64 {
     let shared = before.iter().zip(after).skip(1).map(|(before, after)| (before.1 + 1).saturating_sub(after.0));
     f64::from(shared.sum::<u32>()) / (before.len() - 1) as f64
 }

@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::{Core, Gang, serve_by_tasks};
+use super::core::Core;
+use super::gang::Gang;
+use super::pools::serve_by_tasks;
 use crate::codec::Pfor;
-use crate::ding::daat::{Advance, CodedLists};
+use crate::ding::daat::cursor::Advance;
+use crate::ding::daat::lists::CodedLists;
 use tandem_core::base::ids::{QueryId, TermId};
 use tandem_core::base::random::Random;
 use tandem_core::base::time::Nanos;

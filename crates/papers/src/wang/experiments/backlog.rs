@@ -1,5 +1,5 @@
-//! A backlog of queries, served by the GPU and CPU threads together under the policy [`cached-first`](tandem_core::sched::PolicyKind::CachedFirst):
-//! the very one that the simulator and the live driver know.
+//! A backlog of queries for the GPU and CPU threads together, under the policy of the simulator and the live driver
+//! [`cached-first`](tandem_core::sched::PolicyKind::CachedFirst).
 //!
 //! ```text
 //!   GPU's thread      takes a batch ── run ── finished, decide ─┐
@@ -17,31 +17,32 @@ use tandem_core::base::time::Nanos;
 use tandem_core::cost::{BatchCost, Cost, MachineModel};
 use tandem_core::sched::{Action, CachedFirst, Dispatcher, Job, PolicyOptions, RunLog};
 
-/// How a backlog is shared out.
+/// Division of a backlog.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sharing {
-    /// Threads beside the GPU's.
-    pub(super) workers: usize,
-    /// Queries that may wait for each of them before the other side helps: what is tuned.
-    pub(super) patience: u32,
-    /// Queries that the GPU takes at a time.
-    pub(super) batch_limit: u32,
+pub(crate) struct Sharing {
+    /// Threads of the CPU's side.
+    pub(crate) workers: usize,
+    /// Queries that may wait for each worker before the other side helps.
+    pub(crate) patience: u32,
+    /// Maximum number of queries in a batch of the GPU.
+    pub(crate) batch_limit: u32,
 }
 
-/// What all lanes see.
+/// State of all lanes.
 struct Shared {
     dispatcher: Dispatcher,
-    /// By lane: what it is to run.
+    /// Batches to run, by lane.
     orders: Vec<VecDeque<Vec<u32>>>,
     failed: Option<ExperimentError>,
 }
 
-/// Serves as many queries as `is_held` tells of, whether the GPU holds all of their lists: `gpu` runs a batch of them, on this
-/// thread, and `worker` a single one. Gives the log.
+/// Serves a backlog and returns the log. `is_held` has an entry per query: whether the GPU holds all of its lists.
+///
+/// `gpu` runs a batch on this thread; `worker` runs a single query.
 ///
 /// # Errors
-/// The first of `gpu`'s.
-pub(super) fn serve(
+/// The first error of `gpu`.
+pub(crate) fn serve(
     is_held: &[bool],
     sharing: Sharing,
     mut gpu: impl FnMut(&[u32]) -> Result<(), ExperimentError>,
@@ -93,14 +94,14 @@ pub(super) fn serve(
 }
 
 impl Shared {
-    /// Lets the policy decide, and keeps what is to be run.
+    /// Lets the policy decide, and adds the started batches to the orders.
     fn decide(&mut self, now: Nanos) {
         let mut actions = Vec::new();
         if let Err(e) = self.dispatcher.decide(now, &mut actions) {
             self.failed.get_or_insert_with(|| ExperimentError::Wrong(e.to_string()));
         }
         for action in actions {
-            // One batch at a time is under way on a lane, so that the policy never asks to be woken.
+            // A lane runs one batch at a time, so that the policy never requests a wake-up.
             if let Action::Start(processor, number) = action {
                 self.orders[processor.index()].push_back(self.dispatcher.rows(processor, number).to_vec());
             }
@@ -112,7 +113,7 @@ impl Shared {
     }
 }
 
-/// What a lane's thread goes by.
+/// Handles of a lane's thread.
 #[derive(Clone, Copy)]
 struct Lane<'a> {
     shared: &'a Mutex<Shared>,
@@ -125,7 +126,7 @@ impl<'a> Lane<'a> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs what comes for a lane until all has been served.
+    /// Runs the orders of a lane until all queries have been served.
     fn work(self, processor: ProcessorId, mut run: impl FnMut(&[u32]) -> Result<(), ExperimentError>) {
         let mut shared = self.lock();
         loop {

@@ -8,15 +8,15 @@ use tandem_core::indexing::SegmentDocuments;
 
 /// Parsed documents, numbered from 0 in the buffer.
 #[derive(Debug)]
-pub(super) struct Buffer {
+pub(crate) struct Buffer {
     streams: Vec<Stream>,
     /// The documents of each batch.
-    pub(super) segments: Vec<SegmentDocuments>,
-    pub(super) num_docs: u32,
+    pub(crate) segments: Vec<SegmentDocuments>,
+    pub(crate) num_docs: u32,
     /// Text that it was parsed from, decompressed.
-    pub(super) text_bytes: u64,
-    pub(super) skipped_files: usize,
-    pub(super) tokens: u64,
+    pub(crate) text_bytes: u64,
+    pub(crate) skipped_files: usize,
+    pub(crate) tokens: u64,
 }
 
 impl Default for Buffer {
@@ -32,7 +32,7 @@ impl Buffer {
     ///
     /// # Errors
     /// If a document can't be read; the buffer is of no use then.
-    pub(super) fn parse(
+    pub(crate) fn parse(
         &mut self,
         batch: &Batch,
         tokenizer: &Tokenizer,
@@ -71,19 +71,19 @@ impl Buffer {
 
     /// Adds a term of `doc`, as a parser would.
     #[cfg(test)]
-    pub(super) fn push(&mut self, doc: u32, term: &[u8]) {
+    pub(crate) fn push(&mut self, doc: u32, term: &[u8]) {
         let (slot, cut) = slot_of(term);
         self.streams[usize::from(slot)].push(doc, &term[cut..]);
         self.tokens += 1;
     }
 
     /// What was parsed of a slot.
-    pub(super) fn stream(&self, slot: u16) -> &Stream {
+    pub(crate) fn stream(&self, slot: u16) -> &Stream {
         &self.streams[usize::from(slot)]
     }
 
     /// Forgets everything, and keeps the memory.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.streams.iter_mut().for_each(Stream::clear);
         self.segments.clear();
         (self.num_docs, self.text_bytes, self.skipped_files, self.tokens) = (0, 0, 0, 0);

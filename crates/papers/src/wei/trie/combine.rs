@@ -21,14 +21,14 @@ use tandem_core::indexing::{BuildError, BuildOptions, BuildSummary, Inverted, Pr
 
 /// A term of one of the parts.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TermOf {
+pub(crate) struct TermOf {
     part: u16,
     number: u32,
 }
 
 /// The whole dictionary: its parts, and whose each slot is.
 #[derive(Debug)]
-pub(super) struct Combined {
+pub(crate) struct Combined {
     parts: Vec<Dictionary>,
     owners: Vec<u16>,
     /// All terms, in byte order.
@@ -39,7 +39,7 @@ pub(super) struct Combined {
 
 impl Combined {
     /// Puts the parts' terms in order. `owners` says whose each slot is.
-    pub(super) fn new(parts: Vec<Dictionary>, owners: Vec<u16>) -> Self {
+    pub(crate) fn new(parts: Vec<Dictionary>, owners: Vec<u16>) -> Self {
         let mut sequences: Vec<std::vec::IntoIter<TermOf>> = Vec::new();
         for group in sorted_groups() {
             let terms: Vec<Vec<TermOf>> = group
@@ -86,7 +86,7 @@ impl Combined {
     }
 
     /// The parts.
-    pub(super) fn parts(&self) -> &[Dictionary] {
+    pub(crate) fn parts(&self) -> &[Dictionary] {
         &self.parts
     }
 
@@ -97,7 +97,7 @@ impl Combined {
     }
 
     /// All terms in order, with their numbers, as bytes to be kept: of each its length, itself, part and number.
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for &term in &self.order {
             let text = self.bytes_of(term);
@@ -122,13 +122,13 @@ impl Combined {
 
 /// A collection as the paper leaves it: a dictionary, and a file of partial lists a run.
 #[derive(Debug)]
-pub(super) struct PartialLists {
-    pub(super) dictionary: Combined,
-    pub(super) runs: Vec<RunFile>,
+pub(crate) struct PartialLists {
+    pub(crate) dictionary: Combined,
+    pub(crate) runs: Vec<RunFile>,
     /// Of each run, the number of its first document.
-    pub(super) first_docs: Vec<u32>,
-    pub(super) num_docs: u64,
-    pub(super) summary: BuildSummary,
+    pub(crate) first_docs: Vec<u32>,
+    pub(crate) num_docs: u64,
+    pub(crate) summary: BuildSummary,
 }
 
 impl Inverted for PartialLists {

@@ -13,7 +13,7 @@ const NO_LIST: u32 = u32::MAX;
 
 /// Trees, and this run's lists, of some slots.
 #[derive(Debug, Default)]
-pub(super) struct CpuIndexer {
+pub(crate) struct CpuIndexer {
     dictionary: Dictionary,
     /// The list in this run of each term.
     list_of: Vec<u32>,
@@ -26,7 +26,7 @@ pub(super) struct CpuIndexer {
 
 impl CpuIndexer {
     /// Goes on where an indexer with this dictionary was lost.
-    pub(super) fn of(dictionary: Dictionary) -> Self {
+    pub(crate) fn of(dictionary: Dictionary) -> Self {
         Self { list_of: vec![NO_LIST; dictionary.terms.len()], dictionary, ..Self::default() }
     }
 }

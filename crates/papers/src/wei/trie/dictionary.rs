@@ -18,27 +18,27 @@ use super::slots::{NUM_SLOTS, prefix_of};
 use super::stream::{first_string, push_string};
 
 /// The root of a slot without terms.
-pub(super) const NO_NODE: u32 = u32::MAX;
+pub(crate) const NO_NODE: u32 = u32::MAX;
 /// A string at 0 is none; so the first byte is nobody's.
-pub(super) const FIRST_STRING: usize = 1;
+pub(crate) const FIRST_STRING: usize = 1;
 
 /// A term by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Term {
-    pub(super) slot: u32,
+pub(crate) struct Term {
+    pub(crate) slot: u32,
     /// Its first bytes behind the slot's, and where those stand that follow.
-    pub(super) cache: u32,
-    pub(super) rest: u32,
+    pub(crate) cache: u32,
+    pub(crate) rest: u32,
 }
 
 /// Trees, by slot.
 #[derive(Clone, Debug)]
-pub(super) struct Dictionary {
-    pub(super) roots: Vec<u32>,
-    pub(super) nodes: Vec<Node>,
-    pub(super) strings: Vec<u8>,
-    pub(super) terms: Vec<Term>,
+pub(crate) struct Dictionary {
+    pub(crate) roots: Vec<u32>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) strings: Vec<u8>,
+    pub(crate) terms: Vec<Term>,
 }
 
 impl Default for Dictionary {
@@ -58,7 +58,7 @@ enum Found {
 impl Dictionary {
     /// Trees of terms that have numbers already: the first is number 0. `strings` are those of the terms.
     #[cfg(any(feature = "gpu", test))]
-    pub(super) fn of_terms(terms: &[Term], strings: &[u8]) -> Self {
+    pub(crate) fn of_terms(terms: &[Term], strings: &[u8]) -> Self {
         let mut dictionary = Self::default();
         let mut bytes = Vec::new();
         for term in terms {
@@ -71,7 +71,7 @@ impl Dictionary {
 
     /// The number of the term that is `bytes` behind what the slot says; if it is new, the next number.
     #[inline]
-    pub(super) fn insert(&mut self, slot: u16, bytes: &[u8]) -> u32 {
+    pub(crate) fn insert(&mut self, slot: u16, bytes: &[u8]) -> u32 {
         let (cache, rest) = cache_of(bytes);
         let mut at = self.roots[usize::from(slot)];
         if at == NO_NODE {
@@ -110,7 +110,7 @@ impl Dictionary {
     }
 
     /// Appends the numbers of a slot's terms, in byte order of the terms.
-    pub(super) fn append_sorted(&self, slot: u16, numbers: &mut Vec<u32>) {
+    pub(crate) fn append_sorted(&self, slot: u16, numbers: &mut Vec<u32>) {
         let root = self.roots[usize::from(slot)];
         if root != NO_NODE {
             self.append_below(root, numbers);
@@ -118,21 +118,21 @@ impl Dictionary {
     }
 
     /// Appends the bytes of a term, all of them.
-    pub(super) fn append_term(&self, number: u32, bytes: &mut Vec<u8>) {
+    pub(crate) fn append_term(&self, number: u32, bytes: &mut Vec<u8>) {
         let term = &self.terms[number as usize];
         bytes.extend_from_slice(&prefix_of(term.slot as u16));
         append_string(term, &self.strings, bytes);
     }
 
     /// Bytes of memory in use.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let Self { roots, nodes, strings, terms } = self;
         let bytes = size_of_val(roots.as_slice()) + size_of_val(nodes.as_slice()) + size_of_val(terms.as_slice());
         (bytes + strings.len()) as u64
     }
 
     /// Bytes of all terms, with what slots say.
-    pub(super) fn characters(&self) -> u64 {
+    pub(crate) fn characters(&self) -> u64 {
         let mut bytes = Vec::new();
         let mut all = 0;
         for number in 0..self.terms.len() as u32 {

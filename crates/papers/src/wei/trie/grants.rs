@@ -22,7 +22,7 @@ const LEAST_SAMPLED: usize = 2;
 
 /// What a parser may parse.
 #[derive(Debug)]
-pub(super) enum Grant {
+pub(crate) enum Grant {
     /// Part of a stream of text.
     Batches(Vec<Batch>),
     /// A file's bytes: its number in the collection.
@@ -38,7 +38,7 @@ enum Source {
 
 /// A collection that parsers read in turn.
 #[derive(Debug)]
-pub(super) struct Grants {
+pub(crate) struct Grants {
     inside: Mutex<Inside>,
     changed: Condvar,
     buffer_bytes: u64,
@@ -56,7 +56,7 @@ struct Inside {
 
 impl Grants {
     /// Grants of about `buffer_bytes` of text; of a file each, where there are several that are no larger.
-    pub(super) fn new(collection: Collection, buffer_bytes: u64) -> Self {
+    pub(crate) fn new(collection: Collection, buffer_bytes: u64) -> Self {
         let paths = collection.paths().to_vec();
         let is_small_file =
             |path: &PathBuf| path.metadata().is_ok_and(|file| file.is_file() && file.len() <= buffer_bytes);
@@ -71,10 +71,7 @@ impl Grants {
 
     /// Calls `visit` with text from all over the collection, as far as that can be had: the beginning of each file, or of
     /// the stream, which is then granted as if it had not been read. `most` batches at most.
-    ///
-    /// # Errors
-    /// Those of `visit`, or if a file can't be read.
-    pub(super) fn sample(
+    pub(crate) fn sample(
         &self,
         most: usize,
         mut visit: impl FnMut(&Batch) -> Result<(), InputError>,
@@ -106,7 +103,7 @@ impl Grants {
     ///
     /// # Errors
     /// If it can't be read. Nothing is granted after that.
-    pub(super) fn take(&self, number: u64) -> Result<Option<Grant>, BuildError> {
+    pub(crate) fn take(&self, number: u64) -> Result<Option<Grant>, BuildError> {
         let mut inside = self.lock();
         while inside.turn != number && !inside.is_over {
             inside = self.changed.wait(inside).unwrap_or_else(PoisonError::into_inner);
@@ -124,13 +121,13 @@ impl Grants {
     }
 
     /// Nothing more is granted: the buffers are not wanted any more.
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.lock().is_over = true;
         self.changed.notify_all();
     }
 
     /// Seconds that were spent reading.
-    pub(super) fn reading_s(&self) -> f64 {
+    pub(crate) fn reading_s(&self) -> f64 {
         self.lock().reading_s
     }
 
@@ -166,10 +163,7 @@ impl Inside {
 
 impl Grant {
     /// Calls `visit` with each batch and the number of the file that it is of.
-    ///
-    /// # Errors
-    /// Those of `visit`, or if a file can't be decompressed.
-    pub(super) fn for_each(self, mut visit: impl FnMut(&Batch) -> Result<(), InputError>) -> Result<(), InputError> {
+    pub(crate) fn for_each(self, mut visit: impl FnMut(&Batch) -> Result<(), InputError>) -> Result<(), InputError> {
         match self {
             Self::Batches(batches) => batches.iter().try_for_each(visit),
             Self::File(number, path, bytes) => {

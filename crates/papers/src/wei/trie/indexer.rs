@@ -9,7 +9,7 @@ use tandem_core::search::device::GpuError;
 
 /// Builds the trees and lists of its slots. Every run goes through [`prepare`](Self::prepare), [`index`](Self::index) and
 /// [`collect`](Self::collect), in this order.
-pub(super) trait SlotIndexer: fmt::Debug + Send {
+pub(crate) trait SlotIndexer: fmt::Debug + Send {
     /// Takes the slots' streams to where they are indexed. The run's documents have `first_doc` added to their numbers in the
     /// collection.
     ///
@@ -18,9 +18,6 @@ pub(super) trait SlotIndexer: fmt::Debug + Send {
     fn prepare(&mut self, buffer: &Buffer, slots: &[u16], first_doc: u32) -> Result<(), GpuError>;
 
     /// Puts the streams' terms into the trees, and their documents into lists.
-    ///
-    /// # Errors
-    /// As [`prepare`](Self::prepare).
     fn index(&mut self, buffer: &Buffer, slots: &[u16]) -> Result<(), GpuError>;
 
     /// Encodes the run's lists, and keeps what new terms the run had.
@@ -33,8 +30,5 @@ pub(super) trait SlotIndexer: fmt::Debug + Send {
     fn salvage(&mut self) -> Dictionary;
 
     /// The dictionary, at the end.
-    ///
-    /// # Errors
-    /// As [`prepare`](Self::prepare).
     fn finish(&mut self) -> Result<Dictionary, GpuError>;
 }

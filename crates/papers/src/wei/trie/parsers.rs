@@ -20,10 +20,10 @@ use tandem_core::indexing::{BuildError, Progress};
 
 /// A parsed buffer, and what it took.
 #[derive(Debug, Default)]
-pub(super) struct Parsed {
-    pub(super) buffer: Buffer,
-    pub(super) unpacking_s: f64,
-    pub(super) parsing_s: f64,
+pub(crate) struct Parsed {
+    pub(crate) buffer: Buffer,
+    pub(crate) unpacking_s: f64,
+    pub(crate) parsing_s: f64,
 }
 
 /// Parses all that `grants` grants on `parsers` threads, and calls `take` with every buffer in order, on this thread. `take`
@@ -31,7 +31,7 @@ pub(super) struct Parsed {
 ///
 /// # Errors
 /// The first of the collection that can't be read or parsed, and those of `take`.
-pub(super) fn parse_all(
+pub(crate) fn parse_all(
     grants: &Grants,
     parsers: usize,
     tokenizer: &Tokenizer,

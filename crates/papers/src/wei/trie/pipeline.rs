@@ -94,7 +94,7 @@ impl TrieIndexer {
 
     /// With indexers in place of GPUs.
     #[cfg(test)]
-    pub(super) fn with_gpus(options: TrieOptions, gpus: Vec<Box<dyn SlotIndexer>>) -> Self {
+    pub(crate) fn with_gpus(options: TrieOptions, gpus: Vec<Box<dyn SlotIndexer>>) -> Self {
         Self { options, gpus, report: TrieReport::default() }
     }
 

@@ -34,7 +34,7 @@ const ENTRY_BYTES: usize = 8;
 
 /// A run on disk.
 #[derive(Debug)]
-pub(super) struct RunFile {
+pub(crate) struct RunFile {
     file: File,
     path: PathBuf,
     /// In order of the slots.
@@ -55,7 +55,7 @@ struct Place {
 
 impl RunFile {
     /// Writes a run.
-    pub(super) fn write(path: &Path, parts: &[Sections], segments: &[SegmentDocuments]) -> io::Result<()> {
+    pub(crate) fn write(path: &Path, parts: &[Sections], segments: &[SegmentDocuments]) -> io::Result<()> {
         let sum = |of: fn(&Sections) -> usize| parts.iter().map(of).sum::<usize>();
         let (sections, lists) = (sum(|part| part.sections.len()), sum(|part| part.entries.len()));
         let mut table = Vec::with_capacity(sections * SECTION_BYTES + lists * ENTRY_BYTES);
@@ -96,7 +96,7 @@ impl RunFile {
     ///
     /// # Errors
     /// If it can't be read, or is not what [`write`](Self::write) wrote.
-    pub(super) fn open(path: &Path) -> Result<Self, BuildError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, BuildError> {
         let cannot = |e: io::Error| BuildError::of(path, "cannot read", &e);
         let damaged = || damaged(path);
         let file = File::open(path).map_err(cannot)?;
@@ -153,7 +153,7 @@ impl RunFile {
     }
 
     /// The documents of each batch.
-    pub(super) fn segments(&self) -> Result<Vec<SegmentDocuments>, BuildError> {
+    pub(crate) fn segments(&self) -> Result<Vec<SegmentDocuments>, BuildError> {
         let mut bytes = vec![0; self.documents_bytes as usize];
         self.read(&mut bytes, self.documents_at)?;
         let mut segments = Vec::new();
@@ -168,7 +168,7 @@ impl RunFile {
     }
 
     /// Calls `visit` with the slot, the lists and their place in the file of each slot that has some.
-    pub(super) fn for_each_section(&self, mut visit: impl FnMut(u16, &[Entry])) -> Result<(), BuildError> {
+    pub(crate) fn for_each_section(&self, mut visit: impl FnMut(u16, &[Entry])) -> Result<(), BuildError> {
         let mut entries = Vec::new();
         for place in &self.places {
             self.entries(*place, &mut entries)?;
@@ -178,7 +178,7 @@ impl RunFile {
     }
 
     /// Calls `visit` with those lists of a slot that `wanted` wants.
-    pub(super) fn for_each_list(
+    pub(crate) fn for_each_list(
         &self,
         slot: u16,
         wanted: impl Fn(u32) -> bool,
@@ -209,7 +209,7 @@ impl RunFile {
     }
 
     /// That the run is not what was written.
-    pub(super) fn damaged(&self) -> BuildError {
+    pub(crate) fn damaged(&self) -> BuildError {
         damaged(&self.path)
     }
 

@@ -12,7 +12,7 @@
 //! Source: Wei and JaJa 2011, table I.
 
 /// Slots of the trie.
-pub(super) const NUM_SLOTS: usize = 17_613;
+pub(crate) const NUM_SLOTS: usize = 17_613;
 
 const FIRST_NUMBER: u16 = 1;
 const FIRST_SHORT: u16 = 11;
@@ -21,7 +21,7 @@ const LETTERS: u16 = 26;
 
 /// The slot of a term, and how many of its bytes the slot says.
 #[inline]
-pub(super) fn slot_of(term: &[u8]) -> (u16, usize) {
+pub(crate) fn slot_of(term: &[u8]) -> (u16, usize) {
     let number_of = |byte: u8| u16::from(byte - b'a');
     match *term {
         [a @ b'a'..=b'z', b @ b'a'..=b'z', c @ b'a'..=b'z', _, ..] => {
@@ -34,7 +34,7 @@ pub(super) fn slot_of(term: &[u8]) -> (u16, usize) {
 }
 
 /// What all terms of a slot begin with.
-pub(super) fn prefix_of(slot: u16) -> Vec<u8> {
+pub(crate) fn prefix_of(slot: u16) -> Vec<u8> {
     let letter = |number: u16| b'a' + number as u8;
     match slot {
         0 => Vec::new(),
@@ -48,7 +48,7 @@ pub(super) fn prefix_of(slot: u16) -> Vec<u8> {
 }
 
 /// Slots such that the terms of one group's slots, one after another, are in byte order; terms of different groups are not.
-pub(super) fn sorted_groups() -> [std::ops::Range<u16>; 4] {
+pub(crate) fn sorted_groups() -> [std::ops::Range<u16>; 4] {
     [0..FIRST_NUMBER, FIRST_NUMBER..FIRST_SHORT, FIRST_SHORT..FIRST_LONG, FIRST_LONG..NUM_SLOTS as u16]
 }
 

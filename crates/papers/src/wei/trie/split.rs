@@ -13,11 +13,11 @@
 use super::slots::NUM_SLOTS;
 
 /// Slots that are popular, as many as in the paper.
-pub(super) const POPULAR_SLOTS: usize = 100;
+pub(crate) const POPULAR_SLOTS: usize = 100;
 
 /// The indexer of each slot: CPU indexers are 0 to `cpus` - 1, GPUs follow. `tokens` is how often each slot's terms occur in
 /// the sample; there is at least one indexer.
-pub(super) fn split(tokens: &[u64], cpus: usize, gpus: usize) -> Vec<u16> {
+pub(crate) fn split(tokens: &[u64], cpus: usize, gpus: usize) -> Vec<u16> {
     let mut by_tokens: Vec<usize> = (0..NUM_SLOTS).collect();
     by_tokens.sort_by_key(|&slot| std::cmp::Reverse(tokens[slot]));
     let num_popular = match (cpus, gpus) {

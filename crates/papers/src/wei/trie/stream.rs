@@ -8,13 +8,13 @@
 //! meaning of their own, and a longer string has 254 before a length of four bytes.
 
 /// Instead of a length: a document follows.
-pub(super) const DOCUMENT: u8 = 255;
+pub(crate) const DOCUMENT: u8 = 255;
 /// Instead of a length: it follows in four bytes.
-pub(super) const LONG: u8 = 254;
+pub(crate) const LONG: u8 = 254;
 
 /// The parsed terms of one slot.
 #[derive(Debug, Default)]
-pub(super) struct Stream {
+pub(crate) struct Stream {
     bytes: Vec<u8>,
     /// The document at hand, plus one; 0 before the first.
     doc: u32,
@@ -23,7 +23,7 @@ pub(super) struct Stream {
 
 /// What is next in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Item<'a> {
+pub(crate) enum Item<'a> {
     /// The terms that follow are this document's.
     Document(u32),
     /// What is left of a term.
@@ -33,7 +33,7 @@ pub(super) enum Item<'a> {
 impl Stream {
     /// Adds a term of `doc`, which is the last document or comes after it.
     #[inline]
-    pub(super) fn push(&mut self, doc: u32, rest: &[u8]) {
+    pub(crate) fn push(&mut self, doc: u32, rest: &[u8]) {
         if self.doc != doc + 1 {
             self.doc = doc + 1;
             self.bytes.push(DOCUMENT);
@@ -45,21 +45,21 @@ impl Stream {
 
     /// The encoded words, as the GPU's indexer takes them.
     #[cfg(feature = "gpu")]
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// Terms, each as often as it occurs.
-    pub(super) fn tokens(&self) -> u32 {
+    pub(crate) fn tokens(&self) -> u32 {
         self.tokens
     }
 
-    pub(super) fn items(&self) -> Items<'_> {
+    pub(crate) fn items(&self) -> Items<'_> {
         Items { rest: &self.bytes }
     }
 
     /// Forgets all of it, and keeps the memory.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         (self.doc, self.tokens) = (0, 0);
     }
@@ -67,7 +67,7 @@ impl Stream {
 
 /// Appends a length and the bytes.
 #[inline]
-pub(super) fn push_string(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn push_string(out: &mut Vec<u8>, bytes: &[u8]) {
     if bytes.len() < usize::from(LONG) {
         out.push(bytes.len() as u8);
     } else {
@@ -82,7 +82,7 @@ pub(super) fn push_string(out: &mut Vec<u8>, bytes: &[u8]) {
 /// # Panics
 /// If there is none: such bytes never leave this program.
 #[inline]
-pub(super) fn first_string(bytes: &[u8]) -> &[u8] {
+pub(crate) fn first_string(bytes: &[u8]) -> &[u8] {
     let (at, len) = match bytes[0] {
         LONG => (5, u32::from_le_bytes(*bytes[1..].first_chunk().expect("four bytes of length")) as usize),
         len => (1, usize::from(len)),
@@ -92,7 +92,7 @@ pub(super) fn first_string(bytes: &[u8]) -> &[u8] {
 
 /// Goes through a stream.
 #[derive(Debug)]
-pub(super) struct Items<'a> {
+pub(crate) struct Items<'a> {
     rest: &'a [u8],
 }
 

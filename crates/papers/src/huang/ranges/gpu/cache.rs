@@ -13,19 +13,16 @@ const ALIGNMENT: usize = 4;
 
 /// Lists in device memory, and the host's table of them.
 #[derive(Debug)]
-pub(super) struct Cache {
-    pub(super) table: Cached,
-    pub(super) bytes: u64,
+pub(crate) struct Cache {
+    pub(crate) table: Cached,
+    pub(crate) bytes: u64,
     /// What the table points to.
     _d_words: CudaSlice<u32>,
 }
 
 impl Cache {
     /// Copies the lists of `index` that are to stay to the device, up to `most_bytes` of them.
-    ///
-    /// # Errors
-    /// If device memory is too small, or a call fails.
-    pub(super) fn fill(
+    pub(crate) fn fill(
         device: &Device,
         stream: &Arc<CudaStream>,
         index: &RangeIndex,

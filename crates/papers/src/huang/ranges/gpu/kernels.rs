@@ -25,20 +25,20 @@ const SLACK_PARTS: usize = 65_536;
 /// `RangeBatch`: device addresses of buffers that outlive the launch.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(super) struct BatchArgument {
-    pub(super) queries: u64,
-    pub(super) terms: u64,
+pub(crate) struct BatchArgument {
+    pub(crate) queries: u64,
+    pub(crate) terms: u64,
     /// 0: all documents have `norm`.
-    pub(super) norms: u64,
-    pub(super) state: u64,
+    pub(crate) norms: u64,
+    pub(crate) state: u64,
     /// 0: shared memory has room for them.
-    pub(super) local_keys: u64,
-    pub(super) results: u64,
-    pub(super) reports: u64,
-    pub(super) num_docs: u32,
-    pub(super) k: u32,
-    pub(super) norm: f32,
-    pub(super) reserved: u32,
+    pub(crate) local_keys: u64,
+    pub(crate) results: u64,
+    pub(crate) reports: u64,
+    pub(crate) num_docs: u32,
+    pub(crate) k: u32,
+    pub(crate) norm: f32,
+    pub(crate) reserved: u32,
 }
 
 /// What a query took and did: `RangeReport`.
@@ -53,7 +53,7 @@ pub(crate) struct Report {
     pub(crate) blocks_decoded: u64,
     /// Documents that were found, `k` at most.
     pub(crate) found: u32,
-    pub(super) reserved: u32,
+    pub(crate) reserved: u32,
 }
 
 // SAFETY: plain words in C layout, of the size that the kernels have (checked when they are loaded).
@@ -65,16 +65,13 @@ unsafe impl ValidAsZeroBits for Report {}
 
 /// The kernels, loaded on one device.
 #[derive(Debug)]
-pub(super) struct Kernels {
+pub(crate) struct Kernels {
     by_strategy: [CudaFunction; Strategy::ALL.len()],
 }
 
 impl Kernels {
     /// Loads the kernels and checks that they agree with this file.
-    ///
-    /// # Errors
-    /// If the driver refuses them, or they were compiled from another version of the sources.
-    pub(super) fn load(device: &Device, stream: &Arc<CudaStream>) -> Result<Self, GpuError> {
+    pub(crate) fn load(device: &Device, stream: &Arc<CudaStream>) -> Result<Self, GpuError> {
         let module = Module::load(device, IMAGES)?;
         let layout = [
             RANGE_BLOCK_LEN,
@@ -94,12 +91,12 @@ impl Kernels {
     }
 
     /// The kernel of a strategy.
-    pub(super) fn of(&self, strategy: Strategy) -> &CudaFunction {
+    pub(crate) fn of(&self, strategy: Strategy) -> &CudaFunction {
         &self.by_strategy[strategy as usize]
     }
 
     /// Its name in the sources.
-    pub(super) fn name(strategy: Strategy) -> &'static str {
+    pub(crate) fn name(strategy: Strategy) -> &'static str {
         match strategy {
             Strategy::And => "ranges_and",
             Strategy::Or => "ranges_or",

@@ -7,7 +7,5 @@
 //! ```
 
 mod cache;
-mod executor;
+pub(crate) mod executor;
 mod kernels;
-
-pub(crate) use executor::RangesGpu;

@@ -10,67 +10,67 @@ use crate::wei::trie::slots::NUM_SLOTS;
 use tandem_core::search::device::GpuError;
 
 /// Bytes behind the input that may be read: a window of a stream.
-pub(super) const WINDOW_BYTES: usize = 512;
+pub(crate) const WINDOW_BYTES: usize = 512;
 /// A stream begins at a multiple of this.
-pub(super) const STREAM_ALIGNMENT: usize = 16;
+pub(crate) const STREAM_ALIGNMENT: usize = 16;
 
 /// A posting, in the order in which they began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Posting {
-    pub(super) term: u32,
+pub(crate) struct Posting {
+    pub(crate) term: u32,
     /// In the collection.
-    pub(super) doc: u32,
-    pub(super) freq: u32,
+    pub(crate) doc: u32,
+    pub(crate) freq: u32,
 }
 
 /// A slot that has terms in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Task {
-    pub(super) slot: u32,
+pub(crate) struct Task {
+    pub(crate) slot: u32,
     /// There is room for a posting a token.
-    pub(super) first_posting: u32,
+    pub(crate) first_posting: u32,
     /// Bytes of its stream.
-    pub(super) bytes: u32,
+    pub(crate) bytes: u32,
     /// Where its stream begins in the input, in [`STREAM_ALIGNMENT`].
-    pub(super) start: u32,
+    pub(crate) start: u32,
 }
 
 /// What has been given out: nodes, bytes of strings, terms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Counters {
-    pub(super) nodes: u32,
-    pub(super) strings: u32,
-    pub(super) terms: u32,
-    pub(super) next_task: u32,
+pub(crate) struct Counters {
+    pub(crate) nodes: u32,
+    pub(crate) strings: u32,
+    pub(crate) terms: u32,
+    pub(crate) next_task: u32,
 }
 
 /// A run's input: streams one after another, and the slots.
 #[derive(Debug, Default)]
-pub(in crate::wei::trie) struct Input {
-    pub(super) bytes: Vec<u8>,
-    pub(super) tasks: Vec<Task>,
-    pub(super) num_tokens: usize,
+pub(crate) struct Input {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) num_tokens: usize,
     /// The number of the run's first document.
-    pub(super) first_doc: u32,
+    pub(crate) first_doc: u32,
 }
 
 /// What a run made.
 #[derive(Debug, Default)]
-pub(in crate::wei::trie) struct Output {
+pub(crate) struct Output {
     /// As many as there were tokens; of each task the first `task_postings` are postings.
-    pub(super) postings: Vec<Posting>,
-    pub(super) task_postings: Vec<u32>,
+    pub(crate) postings: Vec<Posting>,
+    pub(crate) task_postings: Vec<u32>,
     /// Terms from the one after the last run's on.
-    pub(super) terms: Vec<Term>,
+    pub(crate) terms: Vec<Term>,
     /// Strings likewise.
-    pub(super) strings: Vec<u8>,
+    pub(crate) strings: Vec<u8>,
 }
 
 /// A device with trees in its memory.
-pub(in crate::wei::trie) trait Backend: fmt::Debug + Send {
+pub(crate) trait Backend: fmt::Debug + Send {
     /// Copies a run's input to the device, and makes room for what it can add at most.
     fn prepare(&mut self, input: &Input) -> Result<(), GpuError>;
 
@@ -86,7 +86,7 @@ pub(in crate::wei::trie) trait Backend: fmt::Debug + Send {
 
 /// What there may be after an input, where `before` was there: nodes, bytes of strings, terms. A node but a root has at
 /// least fifteen keys, so that terms bound nodes, whatever is split on the way.
-pub(super) fn worst_case(before: Counters, input: &Input) -> [u64; 3] {
+pub(crate) fn worst_case(before: Counters, input: &Input) -> [u64; 3] {
     let terms = u64::from(before.terms) + input.num_tokens as u64;
     let strings = u64::from(before.strings) + input.bytes.len() as u64;
     [terms / (DEGREE as u64 - 1) + NUM_SLOTS as u64, strings, terms]

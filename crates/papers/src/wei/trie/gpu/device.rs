@@ -49,7 +49,7 @@ unsafe impl DeviceRepr for TrieArgument {}
 
 /// A GPU with the trees of its slots.
 #[derive(Debug)]
-pub(super) struct DeviceBackend {
+pub(crate) struct DeviceBackend {
     device: Device,
     stream: Arc<CudaStream>,
     kernel: CudaFunction,
@@ -80,7 +80,7 @@ struct Array {
 
 impl DeviceBackend {
     /// Opens the GPU of this number.
-    pub(super) fn open(ordinal: DeviceId) -> Result<Self, GpuError> {
+    pub(crate) fn open(ordinal: DeviceId) -> Result<Self, GpuError> {
         let device = Device::open(ordinal)?;
         let stream = device.new_stream()?;
         let module = Module::load(&device, IMAGES)?;

@@ -12,7 +12,7 @@ use tandem_core::search::device::GpuError;
 
 /// An indexer whose trees a device has.
 #[derive(Debug)]
-pub(in crate::wei::trie) struct GpuIndexer {
+pub(crate) struct GpuIndexer {
     backend: Box<dyn Backend>,
     input: Input,
     output: Output,
@@ -22,7 +22,7 @@ pub(in crate::wei::trie) struct GpuIndexer {
 }
 
 impl GpuIndexer {
-    pub(in crate::wei::trie) fn new(backend: Box<dyn Backend>) -> Self {
+    pub(crate) fn new(backend: Box<dyn Backend>) -> Self {
         let (input, output) = (Input::default(), Output::default());
         Self { backend, input, output, terms: Vec::new(), strings: vec![0; FIRST_STRING] }
     }

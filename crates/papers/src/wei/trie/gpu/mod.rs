@@ -21,10 +21,10 @@ mod gpu_indexer;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-pub(super) mod twin;
+pub(crate) mod twin;
 
 #[cfg(any(feature = "gpu", test))]
-pub(super) use gpu_indexer::GpuIndexer;
+pub(crate) use gpu_indexer::GpuIndexer;
 
 use super::indexer::SlotIndexer;
 use tandem_core::search::device::GpuError;
@@ -34,7 +34,7 @@ use tandem_core::search::device::GpuError;
 /// # Errors
 /// [`GpuError::NoGpu`] if there is none to use.
 #[cfg(feature = "gpu")]
-pub(super) fn open(ordinal: usize) -> Result<Box<dyn SlotIndexer>, GpuError> {
+pub(crate) fn open(ordinal: usize) -> Result<Box<dyn SlotIndexer>, GpuError> {
     let device = device::DeviceBackend::open(tandem_core::base::ids::DeviceId(ordinal as u32))?;
     Ok(Box::new(GpuIndexer::new(Box::new(device))))
 }
@@ -44,6 +44,6 @@ pub(super) fn open(ordinal: usize) -> Result<Box<dyn SlotIndexer>, GpuError> {
 /// # Errors
 /// [`GpuError::NoGpu`], always.
 #[cfg(not(feature = "gpu"))]
-pub(super) fn open(_: usize) -> Result<Box<dyn SlotIndexer>, GpuError> {
+pub(crate) fn open(_: usize) -> Result<Box<dyn SlotIndexer>, GpuError> {
     Err(GpuError::NoGpu(tandem_core::search::device::NOT_BUILT.to_owned()))
 }

@@ -7,7 +7,7 @@ use tandem_core::search::device::GpuError;
 
 /// Fails once, when it has been asked so often to index or to collect.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::wei::trie) enum Fault {
+pub(crate) enum Fault {
     Preparing(usize),
     Indexing(usize),
     Collecting(usize),
@@ -16,7 +16,7 @@ pub(in crate::wei::trie) enum Fault {
 
 /// A device that there is not.
 #[derive(Debug, Default)]
-pub(in crate::wei::trie) struct Twin {
+pub(crate) struct Twin {
     dictionary: Dictionary,
     /// Of each term: its last document, and that one's posting.
     states: Vec<(u32, u32)>,
@@ -29,7 +29,7 @@ pub(in crate::wei::trie) struct Twin {
 }
 
 impl Twin {
-    pub(in crate::wei::trie) fn failing(fault: Option<Fault>) -> Self {
+    pub(crate) fn failing(fault: Option<Fault>) -> Self {
         Self { fault, ..Self::default() }
     }
 
