@@ -1,5 +1,5 @@
 // bmw.cu: Block-Max WAND: as WAND, but the best scores of the blocks that would hold the pivot's document have their say, too.
-// Bound by latency: a thread waits for its own cursors. Twin on the host: crates/papers/src/huang/ranges/bmw.rs.
+// Bound by latency: a thread waits for its own cursors. Twin on the host: crates/papers/src/huang/ranges/strategy.rs.
 
 #include "huang/order.cuh"
 #include "huang/query.cuh"

@@ -1,5 +1,5 @@
 // or.cu: documents with any term, every posting scored, the least document first.
-// Bound by latency: a thread waits for its own cursors. Twin on the host: crates/papers/src/huang/ranges/or.rs.
+// Bound by latency: a thread waits for its own cursors. Twin on the host: crates/papers/src/huang/ranges/strategy.rs.
 
 #include "huang/query.cuh"
 

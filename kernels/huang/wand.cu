@@ -1,5 +1,5 @@
 // wand.cu: as OR, but documents that the lists' best scores exclude are passed over.
-// Bound by latency: a thread waits for its own cursors. Twin on the host: crates/papers/src/huang/ranges/wand.rs.
+// Bound by latency: a thread waits for its own cursors. Twin on the host: crates/papers/src/huang/ranges/strategy.rs.
 
 #include "huang/order.cuh"
 #include "huang/query.cuh"

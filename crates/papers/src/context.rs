@@ -86,7 +86,6 @@ impl SharedSetup {
         self.0.borrow().clone().and_then(|value| value.downcast().ok())
     }
 
-    /// Replaces the value.
     pub(crate) fn put<T: 'static>(&self, value: &Rc<T>) {
         self.0.replace(Some(Rc::<T>::clone(value)));
     }
@@ -134,7 +133,6 @@ impl Context<'_> {
         Ok(input)
     }
 
-    /// Begins a progress report of `steps` steps.
     pub(crate) fn steps(&self, what: &'static str, steps: usize) -> Steps<'_> {
         self.progress.begin(what, steps as u64);
         Steps { progress: self.progress, done: 0, of: steps as u64 }
@@ -154,7 +152,6 @@ pub(crate) struct Steps<'a> {
 }
 
 impl Steps<'_> {
-    /// Reports one more finished step.
     pub(crate) fn done(&mut self) {
         self.done += 1;
         self.progress.reach(self.done, self.of);

@@ -8,6 +8,9 @@ use tandem_core::search::ExecError;
 use tandem_core::search::device::GpuError;
 use tandem_core::sim::SimError;
 
+/// Result of an experiment, or of a part with its own error `E`.
+pub(crate) type Result<T, E = ExperimentError> = std::result::Result<T, E>;
+
 /// Reason why an experiment ended without findings.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::error::ExperimentError;
+use crate::{ExperimentError, Result};
 use tandem_core::files::{Provenance, write_atomically};
 use tandem_core::search::device::GpuError;
 use tandem_report::number::{optional, text};
@@ -13,7 +13,6 @@ use tandem_report::table::Table;
 
 /// Significant digits in files.
 const FILE_DIGITS: usize = 9;
-/// Significant digits on the terminal.
 const SHOWN_DIGITS: usize = 4;
 
 /// Results of one experiment.
@@ -27,7 +26,6 @@ pub struct Findings {
     provenance: Vec<(&'static str, String)>,
 }
 
-/// One number of the paper and ours.
 #[derive(Debug)]
 struct Comparison {
     section: String,
@@ -50,7 +48,6 @@ pub(crate) struct Chart {
     curves: Vec<Curve>,
 }
 
-/// A curve of a chart.
 #[derive(Clone, Debug)]
 pub(crate) struct Curve {
     pub(crate) name: String,
@@ -58,7 +55,6 @@ pub(crate) struct Curve {
     is_papers: bool,
     /// Number of the colour. Curves that belong together share one.
     colour: usize,
-    /// Points in drawing order.
     pub(crate) points: Vec<(f64, f64)>,
 }
 
@@ -97,7 +93,6 @@ impl Findings {
         self.compare(quantity, unit, None, ours);
     }
 
-    /// Adds a chart.
     pub(crate) fn chart(&mut self, chart: Chart) {
         self.charts.push(chart);
     }
@@ -113,10 +108,7 @@ impl Findings {
     }
 
     /// Returns an opened GPU; on a machine without one, notes the reason and returns `None`.
-    pub(crate) fn gpu_if_any<T>(
-        &mut self,
-        opened: Result<T, impl Into<ExperimentError>>,
-    ) -> Result<Option<T>, ExperimentError> {
+    pub(crate) fn gpu_if_any<T>(&mut self, opened: Result<T, impl Into<ExperimentError>>) -> Result<Option<T>> {
         match opened.map_err(Into::into) {
             Ok(gpu) => Ok(Some(gpu)),
             Err(ExperimentError::Gpu(GpuError::NoGpu(reason))) => {
@@ -200,12 +192,10 @@ impl Chart {
         Self { stem: stem.into(), title: title.into(), x_label, y_label, is_x_log: false, is_y_log: false, curves }
     }
 
-    /// Makes the horizontal axis logarithmic.
     pub(crate) fn log_x(self) -> Self {
         Self { is_x_log: true, ..self }
     }
 
-    /// Makes the vertical axis logarithmic.
     pub(crate) fn log_y(self) -> Self {
         Self { is_y_log: true, ..self }
     }

@@ -40,9 +40,12 @@ pub mod wei;
 
 pub use context::{Context, Input, InputSource, RealLog, RealSource, SharedSetup};
 pub use error::ExperimentError;
+use error::Result;
 pub use findings::Findings;
 pub use registry::{Availability, EXPERIMENTS, Experiment, GpuUse, Run};
 
 #[cfg(test)]
 #[path = "../../../tests/skipped/mod.rs"]
 mod skipped;
+#[cfg(test)]
+mod test_support;

@@ -2,14 +2,11 @@
 
 use std::time::Instant;
 
-use crate::error::ExperimentError;
+use crate::Result;
 use tandem_core::search::Hit;
 
 /// Returns the shortest of `repeats` durations of `work`, in microseconds.
-pub(crate) fn fastest_us(
-    repeats: usize,
-    mut work: impl FnMut() -> Result<(), ExperimentError>,
-) -> Result<f64, ExperimentError> {
+pub(crate) fn fastest_us(repeats: usize, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
     let mut fastest = f64::INFINITY;
     for _ in 0..repeats {
         let began = Instant::now();

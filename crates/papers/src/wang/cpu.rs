@@ -1,4 +1,4 @@
-//! The same algorithm on CPU threads, one query per thread.
+//! The rival of the GPU: its algorithm on CPU threads, one query per thread.
 
 use std::time::Instant;
 

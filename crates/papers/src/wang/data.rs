@@ -15,7 +15,7 @@ use crate::wang::page_rank;
 use crate::wang::ranker::{Best, MAX_K, Ranker};
 use crate::wang::ranking::Ranking;
 use crate::wang::train_test_split::{RankedQuery, TrainTestSplit};
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, ExperimentError, Findings, Result};
 use tandem_core::query::Query;
 
 /// Documents of a synthetic collection: the most with which every experiment takes less than three minutes on two
@@ -55,7 +55,6 @@ pub(crate) struct ExperimentData {
     /// Bytes of the lists of all terms of the index, of which M is a share.
     pub(crate) index_bytes: u64,
     pub(crate) k: usize,
-    /// Description of the input.
     name: String,
     /// Queries left out because no document answers them, and because they have too many terms.
     left_out: (usize, usize),
@@ -63,7 +62,7 @@ pub(crate) struct ExperimentData {
 
 impl ExperimentData {
     /// Returns the data of the previous experiment, or makes it from the input; describes it in the findings.
-    pub(crate) fn of(context: &Context<'_>, findings: &mut Findings) -> Result<Rc<Self>, ExperimentError> {
+    pub(crate) fn of(context: &Context<'_>, findings: &mut Findings) -> Result<Rc<Self>> {
         let data = match context.shared.get() {
             Some(data) => data,
             None => {
@@ -77,7 +76,7 @@ impl ExperimentData {
     }
 
     /// Returns data for an experiment that trains it again; later experiments make their own.
-    pub(crate) fn to_train(context: &Context<'_>, findings: &mut Findings) -> Result<Self, ExperimentError> {
+    pub(crate) fn to_train(context: &Context<'_>, findings: &mut Findings) -> Result<Self> {
         let kept = context.shared.get();
         context.shared.clear();
         let data = match kept.and_then(Rc::into_inner) {
@@ -88,7 +87,7 @@ impl ExperimentData {
         Ok(data)
     }
 
-    fn make(context: &Context<'_>) -> Result<Self, ExperimentError> {
+    fn make(context: &Context<'_>) -> Result<Self> {
         check_k(context.k)?;
         let input = (context.source)(DOCS, QUERIES)?;
         let num_docs = input.index.num_docs();
@@ -127,7 +126,7 @@ impl ExperimentData {
         queries: &[Query],
         index_bytes: u64,
         k: usize,
-    ) -> Result<Self, ExperimentError> {
+    ) -> Result<Self> {
         let ranker = Ranker { documents: &documents, ranking };
         let halves = TrainTestSplit::of(queries, &lists, &ranker)?;
         let left_out = (halves.num_empty, halves.num_long);
@@ -153,23 +152,23 @@ impl ExperimentData {
     }
 
     /// Returns the order of a policy, learned from the training half.
-    pub(crate) fn admission(&self, policy: AdmissionPolicy) -> Result<Admission, ExperimentError> {
+    pub(crate) fn admission(&self, policy: AdmissionPolicy) -> Result<Admission> {
         Ok(Admission::new(policy, &self.visits, &self.lists)?)
     }
 
     /// Returns the batches of the measured half for a cache and a buffer.
-    pub(crate) fn trace(&self, prefixes: &Prefixes, buffer_bytes: u64) -> Result<BatchTrace, ExperimentError> {
+    pub(crate) fn trace(&self, prefixes: &Prefixes, buffer_bytes: u64) -> Result<BatchTrace> {
         let maker = BatchMaker::new(&self.lists, prefixes, FOOTPRINT, buffer_bytes);
         Ok(maker.trace(&self.test, MAX_BATCH)?)
     }
 
     /// Returns the order of a policy, learned from the first half of the training half.
-    pub(crate) fn probe_admission(&self, policy: AdmissionPolicy) -> Result<Admission, ExperimentError> {
+    pub(crate) fn probe_admission(&self, policy: AdmissionPolicy) -> Result<Admission> {
         Ok(Admission::new(policy, &self.probe, &self.lists)?)
     }
 
     /// Returns the batches of the second half of the training half for a cache and a buffer.
-    pub(crate) fn probe_trace(&self, prefixes: &Prefixes, buffer_bytes: u64) -> Result<BatchTrace, ExperimentError> {
+    pub(crate) fn probe_trace(&self, prefixes: &Prefixes, buffer_bytes: u64) -> Result<BatchTrace> {
         let second = &self.train[self.train.len() / 2..];
         Ok(BatchMaker::new(&self.lists, prefixes, FOOTPRINT, buffer_bytes).trace(second, MAX_BATCH)?)
     }
@@ -180,8 +179,7 @@ impl ExperimentData {
     }
 }
 
-/// Checks the number of results per query.
-fn check_k(k: usize) -> Result<(), ExperimentError> {
+fn check_k(k: usize) -> Result<()> {
     if (1..=MAX_K).contains(&k) {
         return Ok(());
     }

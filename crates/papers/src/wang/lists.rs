@@ -12,11 +12,10 @@
 //!
 //! The beginning of a list has the beginnings of all three arrays, except that the table's last entry is its length.
 
-use std::collections::BTreeSet;
-
 use rayon::prelude::*;
 
 use super::order::GlobalOrder;
+use crate::context::terms_of;
 use crate::wang::cache::sizes::Sizes;
 use tandem_core::base::ids::TermId;
 use tandem_core::index::Index;
@@ -45,11 +44,9 @@ struct List {
 /// A borrowed list, or its beginning.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Postings<'a> {
-    /// Ascending documents.
     pub(crate) docs: &'a [u32],
     /// Frequencies of the documents, at least 1.
     pub(crate) freqs: &'a [u32],
-    /// Table of the whole list.
     pub(crate) table: &'a [u32],
     /// Number of low bits that do not belong to the bucket's number.
     pub(crate) shift: u32,
@@ -67,10 +64,8 @@ impl Postings<'_> {
 }
 
 impl SortedLists {
-    /// Makes the lists of the queries' terms.
     pub(crate) fn of(index: &Index, order: &GlobalOrder, queries: &[Query]) -> Self {
-        let terms: BTreeSet<TermId> = queries.iter().flat_map(|query| &query.terms).map(|term| term.term).collect();
-        let terms: Vec<TermId> = terms.into_iter().collect();
+        let terms = terms_of(queries);
         let made: Vec<(List, Vec<u32>)> = terms.par_iter().map(|&term| Self::make(index, order, term)).collect();
         // All cores copy the words, because they are gigabytes of new pages.
         let mut words = vec![0; made.iter().map(|(_, words)| words.len()).sum()];
@@ -115,7 +110,6 @@ impl SortedLists {
         self.terms.binary_search(&term).ok().map(|number| number as u32)
     }
 
-    /// Returns a whole list.
     pub(crate) fn list(&self, list: u32) -> Postings<'_> {
         let List { start, len, shift, table_len } = self.lists[list as usize];
         let (docs, rest) = self.words[start..].split_at(len as usize);
@@ -123,14 +117,12 @@ impl SortedLists {
         Postings { docs, freqs, table: &rest[..table_len as usize], shift }
     }
 
-    /// Returns all words of a list.
     #[cfg(feature = "gpu")]
     pub(crate) fn words(&self, list: u32) -> &[u32] {
         let List { start, len, table_len, .. } = self.lists[list as usize];
         &self.words[start..start + 2 * len as usize + table_len as usize]
     }
 
-    /// Returns all words of all lists.
     #[cfg(feature = "gpu")]
     pub(crate) fn all_words(&self) -> &[u32] {
         &self.words

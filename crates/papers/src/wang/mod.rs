@@ -8,20 +8,6 @@
 //!                                                              ▼
 //!                                         ExperimentData: input of all experiments ──▶ fig3 … fig10
 //! ```
-//!
-//! | file | contents |
-//! | --- | --- |
-//! | `ranking` | the paper's score, its parts and their rounding |
-//! | `page_rank` | PageRank from a file, or drawn |
-//! | `order` | documents in descending order of their global score GS |
-//! | `lists` | lists in that order, cut into buckets by the high bits of documents |
-//! | `ranker` | AND with exact early termination, resumable at any place |
-//! | `train_test_split` | the halves of the log |
-//! | `data` | all of these, made once for all experiments |
-//! | `cpu` | the same algorithm on 1 to 8 threads of the CPU |
-//! | `report` | options and results of a run |
-//! | `gpu`, `no_gpu` | the GPU's side, and its replacement in builds without GPU support |
-//! | `cache` | the choice of cached lists, and the throughput model |
 
 pub mod cache;
 mod cpu;

@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::convert::Infallible;
 use std::marker::PhantomData;
 
-use crate::ExperimentError;
+use crate::Result;
 use crate::wang::cache::prefixes::Prefixes;
 use crate::wang::data::ExperimentData;
 use crate::wang::report::{Report, RunOptions};
@@ -19,7 +19,6 @@ pub(crate) struct CachedGpu<'d> {
 }
 
 impl<'d> CachedGpu<'d> {
-    /// Returns an error.
     pub(crate) fn open(_world: &'d ExperimentData, _may_lock: bool) -> Result<Self, GpuError> {
         Err(GpuError::NoGpu(NOT_BUILT.to_owned()))
     }
@@ -41,11 +40,11 @@ pub(crate) struct Session<'g, 'd> {
 }
 
 impl<'g, 'd> Session<'g, 'd> {
-    pub(crate) fn new(gpu: &'g CachedGpu<'d>, _: Prefixes, _: u64, _: u64) -> Result<Self, ExperimentError> {
+    pub(crate) fn new(gpu: &'g CachedGpu<'d>, _: Prefixes, _: u64, _: u64) -> Result<Self> {
         match gpu.never {}
     }
 
-    pub(crate) fn run<Q: Borrow<RankedQuery>>(&mut self, _: &[Q], _: RunOptions) -> Result<Report, ExperimentError> {
+    pub(crate) fn run<Q: Borrow<RankedQuery>>(&mut self, _: &[Q], _: RunOptions) -> Result<Report> {
         match self.never {}
     }
 }

@@ -13,7 +13,6 @@ use tandem_core::index::Index;
 pub(crate) struct Documents {
     /// α PR of each document.
     pub(crate) priors: Vec<f32>,
-    /// Norm of BM25.
     pub(crate) norms: Vec<f32>,
     /// GS, which never rises.
     pub(crate) global_scores: Vec<f32>,
@@ -22,7 +21,6 @@ pub(crate) struct Documents {
 /// The global order with the arrays of its documents.
 #[derive(Clone, Debug)]
 pub(crate) struct GlobalOrder {
-    /// New number of each old document number.
     pub(crate) new_of_old: Vec<u32>,
     pub(crate) documents: Documents,
 }

@@ -3,7 +3,7 @@
 use std::io::BufRead;
 use std::path::Path;
 
-use crate::ExperimentError;
+use crate::{ExperimentError, Result};
 use tandem_core::base::random::{Random, ln};
 use tandem_core::files::open_text;
 
@@ -23,11 +23,9 @@ pub(crate) fn draw(num_docs: u32, seed: u64) -> Vec<f32> {
     scaled(&ranks)
 }
 
-/// Reads one number of at least 0 per line, in the order of the index's documents; only their ratios count.
-///
-/// # Errors
-/// Names file and line if a line is not such a number, or if the count differs from the documents.
-pub(crate) fn read(path: &Path, num_docs: u32) -> Result<Vec<f32>, ExperimentError> {
+/// Reads one number of at least 0 per line, in the order of the index's documents; only their ratios count. Names file
+/// and line if a line is not such a number, or if the count differs from the documents.
+pub(crate) fn read(path: &Path, num_docs: u32) -> Result<Vec<f32>> {
     let fault = |message: String| ExperimentError::Input(format!("{}:{message}", path.display()));
     let text = open_text(path).map_err(|e| ExperimentError::Input(e.to_string()))?;
     let mut ranks = Vec::with_capacity(num_docs as usize);

@@ -25,7 +25,6 @@ impl Best {
         Self { keys: Vec::with_capacity(k), k }
     }
 
-    /// Takes keys, best first.
     #[cfg(feature = "gpu")]
     pub(crate) fn from_keys(keys: &[u64], k: usize) -> Self {
         let mut best = Self::new(k);
@@ -33,7 +32,6 @@ impl Best {
         best
     }
 
-    /// Returns the keys, best first.
     pub(crate) fn keys(&self) -> &[u64] {
         &self.keys
     }

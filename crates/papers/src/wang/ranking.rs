@@ -13,14 +13,11 @@
 
 use tandem_core::base::random::ln;
 
-/// Minimum weight of a term.
 const LEAST_WEIGHT: f64 = 1e-6;
 /// Factor of GS: fewer than 2 [`MAX_TERMS`] + 8 roundings of half a unit lie between GS and a score.
 const GS_SLACK: f32 = 1.0 + 64.0 * f32::EPSILON;
-/// Maximum number of terms of a query.
 pub(crate) const MAX_TERMS: usize = 32;
 
-/// Parameters of the score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ranking {
     /// a: saturation of the term frequency.
@@ -32,7 +29,6 @@ pub(crate) struct Ranking {
 }
 
 impl Default for Ranking {
-    /// Returns the paper's parameters.
     fn default() -> Self {
         Self { a: 1.2, b: 0.75, alpha: 0.3 }
     }

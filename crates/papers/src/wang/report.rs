@@ -4,11 +4,9 @@ use crate::wang::cache::model::MeasuredBatch;
 use crate::wang::data::MAX_BATCH;
 use crate::wang::ranker::Best;
 
-/// Options of a run.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(not(feature = "gpu"), expect(dead_code, reason = "what runs on a GPU reads it"))]
 pub(crate) struct RunOptions {
-    /// Results per query.
     pub(crate) k: usize,
     /// Threads that post-process. With 0 the main thread does it between batches.
     pub(crate) post_threads: usize,
@@ -25,15 +23,12 @@ impl RunOptions {
     }
 }
 
-/// Results of a run.
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(not(feature = "gpu"), expect(dead_code, reason = "what runs on a GPU fills it"))]
 pub(crate) struct Report {
-    /// Answers by query.
     pub(crate) answers: Vec<Best>,
     /// Seconds from the start of the first batch to the last answer.
     pub(crate) seconds: f64,
-    /// Times of each batch.
     pub(crate) batches: Vec<MeasuredBatch>,
     /// Queries that the CPU resumed.
     pub(crate) post_processed: usize,
@@ -46,12 +41,10 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Returns queries per second.
     pub(crate) fn qps(&self) -> f64 {
         self.answers.len() as f64 / self.seconds
     }
 
-    /// Returns the mean batch.
     pub(crate) fn mean_batch(&self) -> MeasuredBatch {
         let mean = |value: fn(&MeasuredBatch) -> f64| {
             self.batches.iter().map(value).sum::<f64>() / self.batches.len().max(1) as f64
@@ -64,7 +57,6 @@ impl Report {
         }
     }
 
-    /// Returns the milliseconds of all batches.
     pub(crate) fn gpu_ms(&self) -> f64 {
         self.batches.iter().map(|b| b.calculation_us + b.transfer_us).sum::<f64>() / 1e3
     }

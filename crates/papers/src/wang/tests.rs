@@ -56,7 +56,6 @@ impl Small {
     }
 }
 
-/// Answers a query with the CPU's algorithm.
 #[cfg(feature = "gpu")]
 pub(crate) fn answer_on_cpu(data: &ExperimentData, query: &RankedQuery) -> Best {
     answer(&data.ranker(), &data.lists, query, data.k)

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::ExperimentError;
 use crate::wang::lists::{Postings, SortedLists};
 use crate::wang::ranker::{Best, Ranker};
 use crate::wang::ranking::{MAX_TERMS, Ranking};
+use crate::{ExperimentError, Result};
 use tandem_core::query::Query;
 
 /// A query in the form of the paper's methods.
@@ -34,7 +34,6 @@ impl RankedQuery {
         }
     }
 
-    /// Returns the whole lists.
     pub(crate) fn postings<'a>(&self, lists: &'a SortedLists) -> Vec<Postings<'a>> {
         self.lists.iter().map(|&list| lists.list(list)).collect()
     }
@@ -53,7 +52,7 @@ pub(crate) struct TrainTestSplit {
 
 impl TrainTestSplit {
     /// Splits the queries that some document answers into their first and second half.
-    pub(crate) fn of(queries: &[Query], lists: &SortedLists, ranker: &Ranker<'_>) -> Result<Self, ExperimentError> {
+    pub(crate) fn of(queries: &[Query], lists: &SortedLists, ranker: &Ranker<'_>) -> Result<Self> {
         let num_docs = ranker.documents.norms.len() as u32;
         let short: Vec<&Query> = queries.iter().filter(|query| query.terms.len() <= MAX_TERMS).collect();
         let is_answered = |query: &RankedQuery| {
@@ -80,17 +79,11 @@ impl TrainTestSplit {
 }
 
 /// Returns two parts of a log. Neither may be empty, and they may not overlap.
-pub(crate) fn split<T>(log: &[T], train: Range<usize>, test: Range<usize>) -> Result<(&[T], &[T]), ExperimentError> {
+pub(crate) fn split<T>(log: &[T], train: Range<usize>, test: Range<usize>) -> Result<(&[T], &[T])> {
     let refuse = |what: &str| {
-        let message = format!(
-            "of {} queries {} to {} are to train and {} to {} to be measured: {what}",
-            log.len(),
-            train.start,
-            train.end,
-            test.start,
-            test.end
-        );
-        Err(ExperimentError::Input(message))
+        let (n, [from, to], Range { start, end }) = (log.len(), [train.start, train.end], &test);
+        let parts = format!("of {n} queries {from} to {to} are to train and {start} to {end} to be measured");
+        Err(ExperimentError::Input(format!("{parts}: {what}")))
     };
     if train.start < test.end && test.start < train.end {
         return refuse("they overlap, and what is measured must not be known before");

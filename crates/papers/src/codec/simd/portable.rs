@@ -1,11 +1,11 @@
-//! Inner loops for any processor; `mod.rs` says what each does.
+//! Inner loops for any processor; `mod.rs` describes each of them.
 
 use bitpacking::{BitPacker, BitPacker4x};
 
-use crate::codec::bits::mask;
+use crate::codec::packed::mask;
 use tandem_core::index::BLOCK_LEN;
 
-/// Places that fit [`Zeros`]: those of a block, and what a step over 64 bits finds too many.
+/// Capacity of [`Zeros`]: the places of a block, and the surplus of a step over 64 bits.
 pub(crate) const MAX_ZEROS: usize = BLOCK_LEN + 64;
 
 /// Places of zeros in a vector of bits.
@@ -32,7 +32,6 @@ pub(crate) fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
     unpack_horizontal_from(0, words, width, out);
 }
 
-/// Unpacks numbers `first` and on.
 #[inline(always)]
 pub(crate) fn unpack_horizontal_from(first: usize, words: &[u32], width: u8, out: &mut [u32]) {
     let mask = mask(width);
@@ -42,7 +41,7 @@ pub(crate) fn unpack_horizontal_from(first: usize, words: &[u32], width: u8, out
         let window = match bytes.get(bit / 8..).and_then(<[u8]>::first_chunk) {
             Some(&eight) => u64::from_le_bytes(eight) >> (bit % 8),
             None => {
-                // Near the end.
+                // Fewer than eight bytes remain near the end.
                 let low = words.get(bit / 32).copied().unwrap_or(0);
                 let high = words.get(bit / 32 + 1).copied().unwrap_or(0);
                 (u64::from(high) << 32 | u64::from(low)) >> (bit % 32)
@@ -52,8 +51,8 @@ pub(crate) fn unpack_horizontal_from(first: usize, words: &[u32], width: u8, out
     }
 }
 
-/// The zeros of bits `start..end` as set bits of 64-bit words, each with the place of its lowest bit, counted from
-/// `start` (wrapping, as the first word may begin before).
+/// Returns the zeros of bits `start..end` as set bits of 64-bit words, each with the place of its lowest bit, counted
+/// from `start` (wrapping, because the first word may begin before).
 #[inline(always)]
 pub(crate) fn zero_words(words: &[u32], start: usize, end: usize) -> impl Iterator<Item = (u64, u32)> {
     let first = start / 32 * 32;
@@ -86,7 +85,7 @@ pub(crate) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: 
     found
 }
 
-/// Bytes of the four numbers of each control byte.
+/// Number of bytes of the four numbers of each control byte.
 pub(crate) static QUAD_BYTES: [u8; 256] = {
     let mut lens = [0; 256];
     let mut control = 0;
@@ -97,10 +96,11 @@ pub(crate) static QUAD_BYTES: [u8; 256] = {
     lens
 };
 
+/// Returns the bytes of data that control bytes announce for `len` numbers, at most four per control byte.
 #[inline]
 pub(crate) fn stream_vbyte_bytes(controls: &[u8], len: usize) -> usize {
     let quads: usize = controls.iter().map(|&control| usize::from(QUAD_BYTES[usize::from(control)])).sum();
-    // Numbers that are not there count one byte each, as their fields are zero.
+    // Missing numbers count one byte each, because their fields are zero.
     quads.saturating_sub(controls.len() * 4 - len.min(controls.len() * 4))
 }
 

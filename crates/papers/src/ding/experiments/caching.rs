@@ -17,7 +17,7 @@ use crate::ding::gpu::lists::HostLists;
 use crate::ding::gpu::search::PublishedSearch;
 use crate::findings::{Chart, Curve};
 use crate::measure::are_equal;
-use crate::{Context, ExperimentError, Findings, Input};
+use crate::{Context, ExperimentError, Findings, Input, Result};
 use tandem_core::query::{Mode, Query};
 use tandem_core::search::Hit;
 
@@ -42,7 +42,7 @@ pub(crate) fn measure(
     (section, stem): (&str, &str),
     modes: &[Mode],
     findings: &mut Findings,
-) -> Result<(), ExperimentError> {
+) -> Result<()> {
     findings.section(section);
     let queries = &input.queries;
     let bm25 = input.index.built_with();
@@ -110,10 +110,8 @@ struct OnDevice<'a> {
     counted: &'a [Query],
 }
 
-/// Means per query.
 #[derive(Clone, Copy, Debug)]
 struct Times {
-    /// Time to the answer.
     ms: f64,
     /// Device time of copies.
     copying_ms: f64,
@@ -131,7 +129,7 @@ impl OnDevice<'_> {
         sizes: &[(u32, u64)],
         (section, stem): (&str, &str),
         findings: &mut Findings,
-    ) -> Result<(), ExperimentError> {
+    ) -> Result<()> {
         let mut steps = context.steps("sizes of the cache", modes.len() * sizes.len());
         for &mode in modes {
             let (expected, resident_ms) = self.resident(mode)?;
@@ -160,7 +158,7 @@ impl OnDevice<'_> {
     }
 
     /// Returns answers and mean milliseconds with all lists in device memory.
-    fn resident(&mut self, mode: Mode) -> Result<(Vec<Vec<Hit>>, f64), ExperimentError> {
+    fn resident(&mut self, mode: Mode) -> Result<(Vec<Vec<Hit>>, f64)> {
         let mut answers = vec![Vec::new(); self.counted.len()];
         let mut fastest_ms = f64::INFINITY;
         for _ in 0..ROUNDS {
@@ -174,7 +172,7 @@ impl OnDevice<'_> {
     }
 
     /// Returns times with copies before kernels and with hidden copies.
-    fn cached(&self, mode: Mode, budget_bytes: u64, expected: &[Vec<Hit>]) -> Result<[Times; 2], ExperimentError> {
+    fn cached(&self, mode: Mode, budget_bytes: u64, expected: &[Vec<Hit>]) -> Result<[Times; 2]> {
         let mut fastest =
             [self.timed(mode, budget_bytes, 0, expected)?, self.timed(mode, budget_bytes, AHEAD, expected)?];
         for _ in 1..ROUNDS {
@@ -189,13 +187,7 @@ impl OnDevice<'_> {
     }
 
     /// Runs one round that copies the lists of `ahead` later queries.
-    fn timed(
-        &self,
-        mode: Mode,
-        budget_bytes: u64,
-        ahead: usize,
-        expected: &[Vec<Hit>],
-    ) -> Result<Times, ExperimentError> {
+    fn timed(&self, mode: Mode, budget_bytes: u64, ahead: usize, expected: &[Vec<Hit>]) -> Result<Times> {
         let mut search = CachedSearch::new(&self.locked, budget_bytes)?;
         let mut answers = Vec::new();
         search.run(self.warm_up, mode, self.k, ahead, &mut answers)?;

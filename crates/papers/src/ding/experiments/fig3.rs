@@ -13,16 +13,15 @@ use rayon::prelude::*;
 use crate::codec::{Column, PForDelta, all_codecs};
 use crate::context::{GOV2_DOCS, terms_of};
 use crate::findings::{Chart, Curve};
-use crate::{Context, ExperimentError, Findings, Input, RealLog};
+use crate::{Context, Findings, Input, RealLog, Result};
 
 /// Codecs of the paper's figure next to PForDelta with one width per list. The table has all codecs.
 const DRAWN: [&str; 2] = ["rice", "pfor"];
-/// Queries whose lists are compressed.
 const QUERIES: usize = 200;
 /// Queries of a real log, whose lists are shorter.
 const REAL_QUERIES: usize = 5000;
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let input = context.input(GOV2_DOCS, QUERIES, findings)?;
     compare(&input, "", findings)?;
     if let Some(input) = context.real_input(RealLog::Web, REAL_QUERIES, findings)? {
@@ -36,11 +35,11 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), 
 }
 
 /// Adds a section with the sizes of all codecs on the lists of an input.
-fn compare(input: &Input, section: &str, findings: &mut Findings) -> Result<(), ExperimentError> {
+fn compare(input: &Input, section: &str, findings: &mut Findings) -> Result<()> {
     findings.section(section);
     let terms = terms_of(&input.queries);
     let codecs = all_codecs();
-    let sizes: Result<Vec<Vec<u64>>, ExperimentError> = terms
+    let sizes: Result<Vec<Vec<u64>>> = terms
         .par_iter()
         .map(|&term| {
             let docs = input.index.list(term).docs();

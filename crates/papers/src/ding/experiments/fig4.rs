@@ -16,13 +16,11 @@ use crate::context::{GOV2_DOCS, terms_of};
 use crate::ding::gpu::{PforBatch, PublishedGpu};
 use crate::findings::{Chart, Curve};
 use crate::measure::fastest_us;
-use crate::{Context, ExperimentError, Findings, Input};
+use crate::{Context, Findings, Input, Result};
 use tandem_core::base::ids::TermId;
 use tandem_core::base::quantile::median;
 
-/// Queries whose lists are decoded.
 const QUERIES: usize = 1000;
-/// Maximum number of lists per bin.
 const LISTS_PER_BIN: usize = 16;
 /// The first bin holds all lists up to two to this power.
 const SHORTEST_BITS: u32 = 10;
@@ -33,7 +31,7 @@ const PAPERS_LONG: [(f64, f64); 2] = [(4096.0, 2500.0), (16_384.0, 2500.0)];
 const CURVES: [&str; 5] =
     ["CPU", "GPU with prefix sum", "GPU without", "GPU with, launch and wait included", "GPU with, a bin at once"];
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let input = context.input(GOV2_DOCS, QUERIES, findings)?;
     let gpu = open_gpu(findings)?;
     let bins = bins(&input);
@@ -110,7 +108,7 @@ struct GpuTimes {
 }
 
 impl GpuTimes {
-    fn measure(gpu: &Arc<PublishedGpu>, encoded: &[Vec<u32>]) -> Result<Self, ExperimentError> {
+    fn measure(gpu: &Arc<PublishedGpu>, encoded: &[Vec<u32>]) -> Result<Self> {
         let single: Result<Vec<_>, _> =
             encoded.iter().map(|list| PforBatch::upload(gpu, Column::Docs, [list.as_slice()])).collect();
         let single = single?;
@@ -133,7 +131,6 @@ impl GpuTimes {
         [self.with_sums_us, self.without_sums_us, self.wall_us, self.at_once_us]
     }
 
-    /// Adds the shares of prefix sums.
     fn add_prefix_sums(&self, name: &str, findings: &mut Findings) {
         let share = 100.0 * (1.0 - self.without_sums_us / self.with_sums_us);
         findings.add(format!("{name}: prefix sum"), "% of time", share);

@@ -11,7 +11,7 @@ use crate::ding::gpu::PublishedGpu;
 use crate::ding::gpu::merge_find::ListIntersection;
 use crate::findings::{Chart, Curve};
 use crate::measure::fastest_us;
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, ExperimentError, Findings, Result};
 use tandem_core::base::quantile::median;
 use tandem_core::base::random::Random;
 
@@ -30,7 +30,7 @@ const LONGER_K: [u32; 7] = [200, 400, 800, 1600, 3200, 6400, 12_800];
 /// "A moderate rise in cost from about 4 to 15 ns".
 const PAPERS_UNEVEN: [(u32, f64); 2] = [(200, 4.0), (12_800, 15.0)];
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     findings.provenance("input", format!("random lists of {GOV2_DOCS} documents, seed {}", context.seed));
     let gpu = open_gpu(findings)?;
     let mut steps = context.steps("list lengths", LENGTHS_K.len() + LONGER_K.len());
@@ -83,12 +83,7 @@ fn curves() -> Vec<Curve> {
 }
 
 /// Returns nanoseconds per element of the shorter list for each curve; lengths are in thousands.
-fn intersect(
-    gpu: Option<&Arc<PublishedGpu>>,
-    seed: u64,
-    shorter_k: u32,
-    longer_k: u32,
-) -> Result<Vec<Option<f64>>, ExperimentError> {
+fn intersect(gpu: Option<&Arc<PublishedGpu>>, seed: u64, shorter_k: u32, longer_k: u32) -> Result<Vec<Option<f64>>> {
     let [a, b] = [(1, shorter_k), (2, longer_k)].map(|(stream, k)| draw(k * 1000, &mut Random::new(seed, stream)));
     let mut matches = Vec::new();
     let cpu_us = fastest_us(CPU_REPEATS, || {
@@ -131,7 +126,6 @@ fn draw(len: u32, random: &mut Random) -> Vec<u32> {
     docs
 }
 
-/// Intersects two ascending lists.
 fn merge(a: &[u32], b: &[u32], common: &mut Vec<u32>) {
     common.clear();
     let (mut i, mut j) = (0, 0);

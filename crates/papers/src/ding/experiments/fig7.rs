@@ -15,7 +15,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::findings::{Chart, Curve};
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, ExperimentError, Findings, Result};
 use tandem_core::base::machine::{Class, Machine};
 use tandem_core::base::quantile::median;
 use tandem_core::base::time::Nanos;
@@ -29,7 +29,6 @@ use tandem_core::sim::{Arrivals, Experiment, SimQuery};
 const DEADLINE_MS: f64 = 500.0;
 /// Queries of the workload, as many as the paper measured. Among more, one would exceed the deadline on a CPU at any rate.
 const QUERIES: usize = 1000;
-/// Queries of a run.
 const RUN: usize = 10_000;
 /// Runs with different arrivals.
 const SEEDS: u64 = 9;
@@ -37,7 +36,6 @@ const SEEDS: u64 = 9;
 const STEP: f64 = 1.03;
 /// Maximum number of rates. A run lasts dozens of deadlines, and this many steps are a factor of a thousand.
 const MOST_STEPS: usize = 240;
-/// Points of a curve.
 const POINTS: usize = 24;
 /// The paper's mean milliseconds of AND queries on CPU and GPU (its table 2).
 const PAPERS_MS: [f64; 2] = [8.71, 7.66];
@@ -59,7 +57,7 @@ const CONFIGURATIONS: [(PolicyKind, usize, Option<f64>); 6] = [
 /// Workloads that ship with the program.
 const SHIPPED: [(&str, &str); 2] = [("synthetic-gov2-h200", "size of GOV2"), ("enwiki-tb05-h200", "Wikipedia")];
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let mode = context.mode(Mode::And);
     findings.provenance("mode", mode.name());
     findings.provenance("input", "workloads that ship, measured on an H200 and a core of its host; simulated");
@@ -88,7 +86,7 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), 
 }
 
 /// Scales the costs of a workload to these means, in milliseconds.
-fn with_means(workload: &Workload, means_ms: [f64; 2]) -> Result<Workload, ExperimentError> {
+fn with_means(workload: &Workload, means_ms: [f64; 2]) -> Result<Workload> {
     let mut scaled = workload.clone();
     for (class, mean_ms) in [Class::CPU, Class::GPU].into_iter().zip(means_ms) {
         let times = || workload.rows.iter().filter_map(|row| row.measured[class]).map(|time| time.median_us);
@@ -107,14 +105,13 @@ fn with_means(workload: &Workload, means_ms: [f64; 2]) -> Result<Workload, Exper
     Ok(scaled)
 }
 
-/// Simulates all policies on one workload.
 fn compare(
     context: &Context<'_>,
     workload: &Workload,
     (stem, section): (String, String),
     is_papers: bool,
     findings: &mut Findings,
-) -> Result<(), ExperimentError> {
+) -> Result<()> {
     let machine = Machine::new(1, 1);
     let [papers, own] = MODELS.map(|kind| {
         sim_queries(workload, &Estimates::Fitted(kind), &machine).map_err(|e| ExperimentError::Input(e.to_string()))
@@ -144,7 +141,7 @@ fn compare(
             _ => mean_s(Class::CPU).max(mean_s(Class::GPU)),
         };
         let rates = 1.0 / slowest_s / 4.0..region.unwrap_or(f64::INFINITY);
-        let found: Result<Vec<f64>, ExperimentError> =
+        let found: Result<Vec<f64>> =
             experiment.arrivals.par_iter().map(|arrivals| sustained(experiment, &policy, arrivals, &rates)).collect();
         let qps = median(found?);
         findings.compare(format!("{name} sustains"), "q/s", papers_qps.filter(|_| is_papers), qps);
@@ -152,7 +149,7 @@ fn compare(
             let rate_qps = qps * point as f64 / POINTS as f64;
             Ok((rate_qps, mean_delay_ms(experiment, &policy, rate_qps)?))
         };
-        let points: Result<_, ExperimentError> = (1..=POINTS).into_par_iter().map(at).collect();
+        let points: Result<_> = (1..=POINTS).into_par_iter().map(at).collect();
         curves.push(Curve::ours(name, colour, points?));
     }
     let title = format!("Mean delay by arrival rate, {section} (Ding et al., figure 7)");
@@ -187,7 +184,7 @@ fn sustained(
     policy: &dyn PolicyFactory,
     arrivals: &Arrivals,
     rates: &Range<f64>,
-) -> Result<f64, ExperimentError> {
+) -> Result<f64> {
     let mut rate_qps = rates.start;
     let mut held = 0.0;
     for _ in 0..MOST_STEPS {
@@ -206,7 +203,7 @@ fn sustained(
 }
 
 /// Returns the mean delay over the runs of all seeds.
-fn mean_delay_ms(experiment: &Experiment, policy: &dyn PolicyFactory, rate_qps: f64) -> Result<f64, ExperimentError> {
+fn mean_delay_ms(experiment: &Experiment, policy: &dyn PolicyFactory, rate_qps: f64) -> Result<f64> {
     let mut sum_ms = 0.0;
     for arrivals in &experiment.arrivals {
         let tally = Tally::new(&experiment.model.machine, RUN);

@@ -14,13 +14,12 @@ use super::common::{decode_on_cpu, open_gpu};
 use crate::codec::{Codec, Column, PForDelta, Pfor, Rice};
 use crate::context::{GOV2_DOCS, terms_of};
 use crate::ding::gpu::{PforBatch, PublishedGpu, RiceBatch};
-use crate::{Context, ExperimentError, Findings, Input, RealLog};
+use crate::{Context, ExperimentError, Findings, Input, RealLog, Result};
 use tandem_core::base::ids::TermId;
 use tandem_core::base::quantile::median;
 use tandem_core::index::{BLOCK_LEN, Index};
 use tandem_core::search::device::GpuError;
 
-/// Queries whose lists are decoded.
 const QUERIES: usize = 50;
 /// Queries of a real log, whose lists are shorter.
 const REAL_QUERIES: usize = 1000;
@@ -29,7 +28,7 @@ const GPU_REPEATS: usize = 7;
 /// Unit of the paper: millions of integers per second.
 const UNIT: &str = "M ints/s";
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let gpu = open_gpu(findings)?;
     let input = context.input(GOV2_DOCS, QUERIES, findings)?;
     compare(context, &input, "", gpu.as_ref(), findings)?;
@@ -56,7 +55,7 @@ fn compare(
     section: &str,
     gpu: Option<&Arc<PublishedGpu>>,
     findings: &mut Findings,
-) -> Result<(), ExperimentError> {
+) -> Result<()> {
     findings.section(section);
     let terms = terms_of(&input.queries);
     let lists: Vec<Vec<u32>> = terms.iter().map(|&term| input.index.list(term).docs()).collect();
@@ -108,7 +107,7 @@ fn cpu_times_us(
     codecs: &[(&dyn Codec, &Vec<Vec<u32>>)],
     index: &Index,
     terms: &[TermId],
-) -> Result<(Vec<f64>, f64), ExperimentError> {
+) -> Result<(Vec<f64>, f64)> {
     let mut decoded = Vec::new();
     let mut times: Vec<FastestTimes> = codecs.iter().map(|_| FastestTimes::new(terms.len())).collect();
     let mut own = FastestTimes::new(terms.len());
@@ -145,7 +144,7 @@ impl FastestTimes {
     }
 
     /// Measures all lists once, one after another.
-    fn take(&mut self, mut decode: impl FnMut(usize) -> Result<(), ExperimentError>) -> Result<(), ExperimentError> {
+    fn take(&mut self, mut decode: impl FnMut(usize) -> Result<()>) -> Result<()> {
         for (list, fastest) in self.0.iter_mut().enumerate() {
             let began = Instant::now();
             decode(list)?;
@@ -160,7 +159,6 @@ impl FastestTimes {
     }
 }
 
-/// GPU times of all lists.
 struct GpuTimes {
     each_us: f64,
     at_once_us: f64,
@@ -171,12 +169,7 @@ struct GpuTimes {
 
 impl GpuTimes {
     /// Decodes the lists one by one and all at once, and checks the documents.
-    fn measure(
-        gpu: &Arc<PublishedGpu>,
-        is_rice: bool,
-        encoded: &[Vec<u32>],
-        lists: &[Vec<u32>],
-    ) -> Result<Self, ExperimentError> {
+    fn measure(gpu: &Arc<PublishedGpu>, is_rice: bool, encoded: &[Vec<u32>], lists: &[Vec<u32>]) -> Result<Self> {
         let all = || encoded.iter().map(Vec::as_slice);
         let median_us = |work: &dyn Fn() -> Result<(), GpuError>| gpu.time_us(GPU_REPEATS, work).map(median);
         if is_rice {
@@ -200,7 +193,7 @@ impl GpuTimes {
 }
 
 /// Checks that the GPU decoded the encoded documents.
-fn check(lists: &[Vec<u32>], decoded: impl Fn(usize) -> Result<Vec<u32>, GpuError>) -> Result<(), ExperimentError> {
+fn check(lists: &[Vec<u32>], decoded: impl Fn(usize) -> Result<Vec<u32>, GpuError>) -> Result<()> {
     for (number, docs) in lists.iter().enumerate() {
         if decoded(number)? != *docs {
             let len = docs.len();

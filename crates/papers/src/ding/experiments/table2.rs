@@ -20,13 +20,12 @@ use crate::ding::gpu::PublishedGpu;
 use crate::ding::gpu::lists::HostLists;
 use crate::ding::gpu::search::PublishedSearch;
 use crate::measure::are_equal;
-use crate::{Context, ExperimentError, Findings, Input, RealLog};
+use crate::{Context, ExperimentError, Findings, Input, RealLog, Result};
 use tandem_core::query::{Mode, Query};
 use tandem_core::search::cpu::CpuExecutor;
 use tandem_core::search::gpu::GpuExecutor;
 use tandem_core::search::{ExecError, Executor, Hit};
 
-/// Queries whose lists are cached.
 const QUERIES: usize = 1000;
 /// Queries of a real log, whose lists are shorter.
 const REAL_QUERIES: usize = 20_000;
@@ -37,10 +36,9 @@ const REPEATS: usize = 3;
 /// The paper's milliseconds on CPU and GPU.
 const PAPERS: [(Mode, f64, f64); 3] = [(Mode::And, 8.71, 7.66), (Mode::Or, 212.72, 29.31), (Mode::AndOr, 23.85, 9.98)];
 
-/// Answers a query.
 type Search<'a> = Box<dyn FnMut(&Query, Mode, usize, &mut Vec<Hit>) -> Result<(), ExecError> + 'a>;
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let input = context.input(GOV2_DOCS, QUERIES, findings)?;
     let gpu = open_gpu(findings)?;
     table(context, &input, gpu.as_ref(), findings)?;
@@ -60,13 +58,7 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), 
     Ok(())
 }
 
-/// Adds the rows of the table.
-fn table(
-    context: &Context<'_>,
-    input: &Input,
-    gpu: Option<&Arc<PublishedGpu>>,
-    findings: &mut Findings,
-) -> Result<(), ExperimentError> {
+fn table(context: &Context<'_>, input: &Input, gpu: Option<&Arc<PublishedGpu>>, findings: &mut Findings) -> Result<()> {
     let queries = &input.queries[..input.queries.len().div_ceil(TABLE_PART)];
     let (index, bm25, terms) = (&input.index, input.index.built_with(), terms_of(queries));
     let coded = CodedLists::encode(index, &terms, Box::new(Pfor::<128>), 0..index.num_docs())?;
@@ -96,13 +88,9 @@ fn table(
     }
     for (mode, papers_cpu, papers_gpu) in PAPERS.into_iter().filter(|&(mode, ..)| context.mode(mode) == mode) {
         let times_ms = measure(context, queries, mode, &mut searches)?;
-        let columns = [
-            ("CPU", Some(papers_cpu)),
-            ("CPU, Tandem's own", None),
-            ("GPU", Some(papers_gpu)),
-            ("GPU, Tandem's own", None),
-        ];
-        for (place, (name, papers)) in columns.into_iter().enumerate() {
+        let columns = ["CPU", "CPU, Tandem's own", "GPU", "GPU, Tandem's own"];
+        let papers = [Some(papers_cpu), None, Some(papers_gpu), None];
+        for (place, (name, papers)) in columns.into_iter().zip(papers).enumerate() {
             findings.compare(format!("{mode}: {name}"), "ms", papers, times_ms.get(place).copied());
         }
         if let (Some(cpu_ms), Some(gpu_ms)) = (times_ms.first(), times_ms.get(2)) {
@@ -120,12 +108,7 @@ fn table(
 }
 
 /// Returns mean milliseconds per query of each of `searches`, which must give equal answers.
-fn measure(
-    context: &Context<'_>,
-    queries: &[Query],
-    mode: Mode,
-    searches: &mut [Search<'_>],
-) -> Result<Vec<f64>, ExperimentError> {
+fn measure(context: &Context<'_>, queries: &[Query], mode: Mode, searches: &mut [Search<'_>]) -> Result<Vec<f64>> {
     let mut steps = context.steps(mode.name(), queries.len());
     let mut sums_ms = vec![0.0; searches.len()];
     let (mut expected, mut found) = (Vec::new(), Vec::new());

@@ -12,7 +12,7 @@ use crate::ding::gpu::PublishedGpu;
 use crate::ding::gpu::lists::HostLists;
 use crate::ding::gpu::search::PublishedSearch;
 use crate::ding::gpu::stages::Stage;
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, Findings, Result};
 use tandem_core::query::Mode;
 
 const QUERIES: usize = 200;
@@ -32,7 +32,7 @@ const OR: [StageRow; 4] = [
     ("top-k", &[Stage::HeapBuilding, Stage::TakingOut], 13.0),
 ];
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     // The table needs a GPU. Opening it first reports its absence before an index is made.
     let gpu = PublishedGpu::open()?;
     findings.provenance("gpu", gpu.name());

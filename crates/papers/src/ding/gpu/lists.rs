@@ -1,4 +1,4 @@
-//! Lists coded by PForDelta in the host's memory, as the device takes them.
+//! Lists coded by PForDelta in host memory, in the device's layout.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,33 +7,33 @@ use rayon::prelude::*;
 
 use super::arena::{Arena, Tree};
 use crate::codec::{Codec, CodecError, Column, PForDelta};
+use crate::ding::daat::lists::postings;
 use tandem_core::base::ids::TermId;
-use tandem_core::index::{BLOCK_LEN, Bm25, Index};
+use tandem_core::index::{Bm25, Index};
 
-/// Lists that are encoded at once, in parallel, before they are appended to the arena.
+/// Lists that are encoded in parallel before they are appended to the arena.
 const ENCODED_AT_ONCE: usize = 256;
 
-/// A term's list.
 #[derive(Debug)]
 pub(crate) struct List {
-    /// Counted from 0, in the order of the terms.
+    /// Number from 0 in the order of the terms.
     pub(crate) number: u32,
     pub(crate) docs: Tree,
     pub(crate) freqs: Tree,
-    /// Its words in the arena: in one piece, from a multiple of sixteen bytes on.
+    /// Words in the arena, in one piece from a multiple of sixteen bytes.
     pub(crate) words: Range<usize>,
-    /// Its part of the scratch memory that the arena counts: where its exceptions are decoded to.
+    /// Scratch memory for decoded exceptions, in words of the arena's.
     pub(crate) scratch: Range<usize>,
 }
 
 impl List {
-    /// Bytes that it takes in a memory of many lists: a multiple of sixteen.
+    /// Returns the bytes of the list, a multiple of sixteen.
     pub(crate) fn bytes(&self) -> u64 {
         4 * self.words.len() as u64
     }
 }
 
-/// The lists of some terms, and what scores need.
+/// The lists of some terms, and the parameters of scores.
 #[derive(Debug)]
 pub(crate) struct HostLists {
     pub(crate) bm25: Bm25,
@@ -63,44 +63,25 @@ impl HostLists {
         Ok(Self { bm25, num_docs: index.num_docs(), norms, words: arena.words, lists })
     }
 
-    /// Bytes of all lists.
     pub(crate) fn bytes(&self) -> u64 {
         4 * self.words.len() as u64
     }
 
-    /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.lists.len()
     }
 
-    /// The list of a term.
-    ///
-    /// # Panics
-    /// If it is none of those that were encoded.
+    /// The list of a term. Panics if the term was not encoded.
     pub(crate) fn list(&self, term: TermId) -> &List {
         &self.lists[&term]
     }
 
-    /// All of them, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &List> {
         self.lists.values()
     }
 }
 
-/// A term's documents and frequencies, encoded.
 fn encode(index: &Index, term: TermId, codec: PForDelta) -> Result<[Vec<u32>; 2], CodecError> {
-    let list = index.list(term);
-    let len = list.doc_freq() as usize;
-    let (mut docs, mut freqs) = (Vec::with_capacity(len), Vec::with_capacity(len));
-    let (mut block_docs, mut block_freqs) = ([0; BLOCK_LEN], [0; BLOCK_LEN]);
-    for block in 0..list.num_blocks() {
-        let block_len = list.decode_docs(block, &mut block_docs);
-        list.decode_freqs(block, &mut block_freqs);
-        docs.extend_from_slice(&block_docs[..block_len]);
-        freqs.extend_from_slice(&block_freqs[..block_len]);
-    }
-    let (mut doc_words, mut freq_words) = (Vec::new(), Vec::new());
-    codec.encode(Column::Docs, &docs, &mut doc_words)?;
-    codec.encode(Column::Freqs, &freqs, &mut freq_words)?;
-    Ok([doc_words, freq_words])
+    let (docs, freqs) = postings(index, term, &(0..index.num_docs()));
+    Ok([codec.encode_list(Column::Docs, &docs)?, codec.encode_list(Column::Freqs, &freqs)?])
 }

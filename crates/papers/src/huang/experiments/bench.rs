@@ -5,12 +5,11 @@ use std::time::Instant;
 
 use crate::context::{GOV2_DOCS, terms_of};
 use crate::huang::ranges::batch::Limits;
-use crate::huang::ranges::gpu::executor::RangesGpu;
+use crate::huang::ranges::gpu::executor::{RangesGpu, Settings};
 use crate::huang::ranges::index::{RangeIndex, num_blocks};
-use crate::huang::ranges::range::Ranges;
 use crate::huang::ranges::strategy::Strategy;
 use crate::measure::are_equal;
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, ExperimentError, Findings, Result};
 use tandem_core::base::ids::DeviceId;
 use tandem_core::base::quantile::median;
 use tandem_core::index::Index;
@@ -33,7 +32,6 @@ const LONG: f64 = 10.0;
 
 /// Index and queries in the published form.
 pub(crate) struct Bench {
-    /// The index in Tandem's form.
     pub(crate) index: Arc<Index>,
     pub(crate) ranges: Arc<RangeIndex>,
     pub(crate) queries: Vec<Query>,
@@ -50,15 +48,13 @@ pub(crate) struct OnCpu {
 }
 
 impl OnCpu {
-    /// Returns the mean milliseconds per query.
     pub(crate) fn mean_ms(&self) -> f64 {
         self.ms.iter().sum::<f64>() / self.ms.len().max(1) as f64
     }
 }
 
 impl Bench {
-    /// Encodes the lists of the queries.
-    pub(crate) fn open(context: &Context<'_>, findings: &mut Findings) -> Result<Self, ExperimentError> {
+    pub(crate) fn open(context: &Context<'_>, findings: &mut Findings) -> Result<Self> {
         let input = context.input(GOV2_DOCS, QUERIES, findings)?;
         let mut queries = input.queries;
         let before = queries.len();
@@ -72,7 +68,7 @@ impl Bench {
     }
 
     /// Encodes the lists for an experiment that needs a GPU. Reports the absence of a GPU before an index is made.
-    pub(crate) fn open_for_gpu(context: &Context<'_>, findings: &mut Findings) -> Result<Self, ExperimentError> {
+    pub(crate) fn open_for_gpu(context: &Context<'_>, findings: &mut Findings) -> Result<Self> {
         Device::open(DeviceId(0))?;
         Self::open(context, findings)
     }
@@ -83,7 +79,7 @@ impl Bench {
         numbers: impl IntoIterator<Item = usize>,
         strategy: Strategy,
         k: usize,
-    ) -> Result<OnCpu, ExperimentError> {
+    ) -> Result<OnCpu> {
         let mut done = OnCpu { ms: Vec::new(), hits: Vec::new() };
         for number in numbers {
             let began = Instant::now();
@@ -95,29 +91,24 @@ impl Bench {
     }
 
     /// Answers the first queries for a limited time, but at least a few.
-    pub(crate) fn on_cpu_for(&self, seconds: f64, strategy: Strategy, k: usize) -> Result<OnCpu, ExperimentError> {
+    pub(crate) fn on_cpu_for(&self, seconds: f64, strategy: Strategy, k: usize) -> Result<OnCpu> {
         let began = Instant::now();
         let numbers = self.all();
         let in_time = numbers.take_while(|&number| number < FEW || began.elapsed().as_secs_f64() < seconds);
         self.on_cpu(in_time, strategy, k)
     }
 
-    /// Returns the numbers of all queries.
     pub(crate) fn all(&self) -> std::ops::Range<usize> {
         0..self.queries.len()
     }
 
-    /// Returns the queries of these numbers.
     pub(crate) fn queries(&self, numbers: &[usize]) -> Vec<Query> {
         numbers.iter().map(|&number| self.queries[number].clone()).collect()
     }
 
     /// Repeats `work`, which returns milliseconds, for the duration of a measurement; returns the median. A first run warms
     /// up; if it is very long, it is the only one.
-    pub(crate) fn median_ms(
-        &self,
-        mut work: impl FnMut() -> Result<f64, ExperimentError>,
-    ) -> Result<f64, ExperimentError> {
+    pub(crate) fn median_ms(&self, mut work: impl FnMut() -> Result<f64>) -> Result<f64> {
         let first_ms = work()?;
         if first_ms > LONG * self.seconds * 1e3 {
             return Ok(first_ms);
@@ -136,13 +127,12 @@ impl Bench {
     }
 
     /// Opens the first GPU; `None`, with a note, on a machine without one.
-    pub(crate) fn gpu_if_any(&self, findings: &mut Findings) -> Result<Option<RangesGpu>, ExperimentError> {
+    pub(crate) fn gpu_if_any(&self, findings: &mut Findings) -> Result<Option<RangesGpu>> {
         let gpu = self.needed_gpu(findings);
         findings.gpu_if_any(gpu)
     }
 
-    /// Opens the first GPU.
-    pub(crate) fn needed_gpu(&self, findings: &mut Findings) -> Result<RangesGpu, ExperimentError> {
+    pub(crate) fn needed_gpu(&self, findings: &mut Findings) -> Result<RangesGpu> {
         let gpu = self.gpu(0)?;
         findings.provenance("gpu", gpu.name());
         findings.provenance("lists in the GPU's memory", format!("{:.1} MB", gpu.cached_bytes() as f64 / 1e6));
@@ -155,34 +145,21 @@ impl Bench {
         gpu: &mut RangesGpu,
         queries: &[Query],
         expected: &[Vec<Hit>],
-        how: How,
-    ) -> Result<f64, ExperimentError> {
-        let How { strategy, threads, ranges, k } = how;
+        settings: Settings,
+    ) -> Result<f64> {
         let mut busy_ms = 0.0;
         for batch in gpu.cut(queries, Limits::default()) {
             let began = Instant::now();
-            let outcome = gpu.run(&queries[batch.clone()], strategy, threads, ranges, k)?;
+            let outcome = gpu.run(&queries[batch.clone()], settings)?;
             busy_ms += began.elapsed().as_secs_f64() * 1e3;
-            check(strategy, k, queries[batch.clone()].iter().zip(&expected[batch]), &outcome.answers)?;
+            check(
+                settings.strategy,
+                settings.k,
+                queries[batch.clone()].iter().zip(&expected[batch]),
+                &outcome.answers,
+            )?;
         }
         Ok(busy_ms)
-    }
-}
-
-/// Settings of queries on a GPU.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct How {
-    pub(crate) strategy: Strategy,
-    /// Threads per query.
-    pub(crate) threads: u32,
-    pub(crate) ranges: Ranges,
-    pub(crate) k: usize,
-}
-
-impl How {
-    /// The paper's document ranges.
-    pub(crate) fn published(strategy: Strategy, threads: u32, k: usize) -> Self {
-        Self { strategy, threads, ranges: Ranges::AsPublished, k }
     }
 }
 
@@ -192,7 +169,7 @@ pub(crate) fn check<'a>(
     k: usize,
     queries: impl Iterator<Item = (&'a Query, &'a Vec<Hit>)>,
     found: &Answers,
-) -> Result<(), ExperimentError> {
+) -> Result<()> {
     for ((query, expected), found) in queries.zip(found.iter()) {
         if !are_equal(&expected[..k.min(expected.len())], found) {
             let (label, name) = (&query.label, strategy.name());

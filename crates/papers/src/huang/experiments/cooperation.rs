@@ -5,10 +5,9 @@
 
 use std::time::Instant;
 
-use super::bench::{Bench, How, OnCpu};
-use crate::ExperimentError;
-use crate::huang::ranges::gpu::executor::RangesGpu;
-use crate::huang::ranges::strategy::Strategy;
+use super::bench::{Bench, OnCpu};
+use crate::huang::ranges::gpu::executor::{RangesGpu, Settings};
+use crate::{ExperimentError, Result};
 use tandem_core::base::random::Random;
 use tandem_core::search::Hit;
 
@@ -58,10 +57,7 @@ pub(crate) fn thresholds(bench: &Bench) -> Vec<u64> {
 /// A strategy with a number of threads per query, for which cooperation is measured.
 pub(crate) struct Pair<'a> {
     pub(crate) bench: &'a Bench,
-    pub(crate) strategy: Strategy,
-    pub(crate) threads: u32,
-    pub(crate) k: usize,
-    /// Times and answers of the CPU alone.
+    pub(crate) settings: Settings,
     pub(crate) alone: &'a OnCpu,
 }
 
@@ -70,21 +66,17 @@ impl Pair<'_> {
         numbers.iter().map(|&number| self.alone.hits[number].clone()).collect()
     }
 
-    fn how(&self) -> How {
-        How::published(self.strategy, self.threads, self.k)
-    }
-
     /// Returns milliseconds per query of a split, from the times of each side alone.
-    pub(crate) fn composed_ms(&self, gpu: &mut RangesGpu, split: &Split) -> Result<f64, ExperimentError> {
+    pub(crate) fn composed_ms(&self, gpu: &mut RangesGpu, split: &Split) -> Result<f64> {
         let (gpu_ms, cpu_ms) = self.both_ms(gpu, split)?;
         Ok(gpu_ms.max(cpu_ms))
     }
 
     /// Returns milliseconds per query of each side alone: measures the GPU's batches, and sums up the CPU's queries.
-    fn both_ms(&self, gpu: &mut RangesGpu, split: &Split) -> Result<(f64, f64), ExperimentError> {
+    fn both_ms(&self, gpu: &mut RangesGpu, split: &Split) -> Result<(f64, f64)> {
         let queries = self.bench.queries(&split.gpu);
         let expected = self.expected(&split.gpu);
-        let on_gpu = || self.bench.on_gpu(gpu, &queries, &expected, self.how());
+        let on_gpu = || self.bench.on_gpu(gpu, &queries, &expected, self.settings);
         let gpu_ms = if queries.is_empty() { 0.0 } else { self.bench.median_ms(on_gpu)? };
         let cpu_ms: f64 = split.cpu.iter().map(|&number| self.alone.ms[number]).sum();
         let queries = self.bench.queries.len() as f64;
@@ -94,7 +86,7 @@ impl Pair<'_> {
     /// Returns the threshold of the shortest composed time, and that time.
     ///
     /// The GPU's work rises with the threshold and the CPU's falls, so that bisection finds where both take equally long.
-    pub(crate) fn best_threshold(&self, gpu: &mut RangesGpu) -> Result<(u64, f64), ExperimentError> {
+    pub(crate) fn best_threshold(&self, gpu: &mut RangesGpu) -> Result<(u64, f64)> {
         let thresholds = thresholds(self.bench);
         let (mut low, mut high) = (0, thresholds.len());
         let mut best = (0, f64::INFINITY);
@@ -114,16 +106,16 @@ impl Pair<'_> {
     }
 
     /// Measures milliseconds per query of a split, with both sides at work at once.
-    pub(crate) fn driven_ms(&self, gpu: &mut RangesGpu, split: &Split) -> Result<f64, ExperimentError> {
+    pub(crate) fn driven_ms(&self, gpu: &mut RangesGpu, split: &Split) -> Result<f64> {
         let queries = self.bench.queries(&split.gpu);
         let expected = self.expected(&split.gpu);
         let began = Instant::now();
         std::thread::scope(|scope| {
             let gpus = scope.spawn(|| {
-                self.bench.on_gpu(gpu, &queries, &expected, self.how())?;
-                Ok::<f64, ExperimentError>(began.elapsed().as_secs_f64() * 1e3)
+                self.bench.on_gpu(gpu, &queries, &expected, self.settings)?;
+                Ok::<_, ExperimentError>(began.elapsed().as_secs_f64() * 1e3)
             });
-            self.bench.on_cpu(split.cpu.iter().copied(), self.strategy, self.k)?;
+            self.bench.on_cpu(split.cpu.iter().copied(), self.settings.strategy, self.settings.k)?;
             let cpu_ms = began.elapsed().as_secs_f64() * 1e3;
             let gpu_ms = gpus.join().map_err(|_| ExperimentError::Exec(tandem_core::search::ExecError::Panicked))??;
             Ok(cpu_ms.max(gpu_ms) / self.bench.queries.len() as f64)

@@ -6,12 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use super::bench::{Bench, How, PAPERS_K, PAPERS_P};
+use super::bench::{Bench, PAPERS_K, PAPERS_P};
 use crate::findings::{Chart, Curve};
+use crate::huang::ranges::gpu::executor::Settings;
 use crate::huang::ranges::strategy::Strategy;
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, Findings, Result};
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let bench = Bench::open(context, findings)?;
     let mut gpu = bench.gpu_if_any(findings)?;
     let mut bins: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
@@ -29,8 +30,8 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), 
             on_cpu.push((middle, cpu.mean_ms()));
             if let Some(gpu) = &mut gpu {
                 let queries = bench.queries(numbers);
-                let how = How::published(strategy, PAPERS_P, context.k);
-                let gpu_ms = bench.median_ms(|| bench.on_gpu(gpu, &queries, &cpu.hits, how))? / count as f64;
+                let settings = Settings::published(strategy, PAPERS_P, context.k);
+                let gpu_ms = bench.median_ms(|| bench.on_gpu(gpu, &queries, &cpu.hits, settings))? / count as f64;
                 findings.add(name("GPU"), "ms", gpu_ms);
                 on_gpu.push((middle, gpu_ms));
             }

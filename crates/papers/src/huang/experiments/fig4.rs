@@ -7,13 +7,13 @@ use super::bench::QUERIES;
 use crate::context::GOV2_DOCS;
 use crate::findings::{Chart, Curve};
 use crate::huang::ranges::index::num_blocks;
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, Findings, Result};
 
 /// Lengths in blocks, with the paper's shares.
 const LENGTHS: [(u64, Option<f64>); 6] =
     [(10_000, None), (20_000, None), (30_000, None), (50_000, Some(81.0)), (100_000, None), (200_000, None)];
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let input = context.input(GOV2_DOCS, 20 * QUERIES, findings)?;
     let mut blocks: Vec<u64> = input.queries.iter().map(num_blocks).collect();
     blocks.sort_unstable();

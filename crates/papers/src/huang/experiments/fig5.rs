@@ -5,14 +5,14 @@
 use super::bench::{Bench, PAPERS_K, PAPERS_P};
 use crate::findings::{Chart, Curve};
 use crate::huang::ranges::batch::Limits;
-use crate::huang::ranges::range::Ranges;
+use crate::huang::ranges::gpu::executor::Settings;
 use crate::huang::ranges::strategy::Strategy;
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, Findings, Result};
 
 const THREADS: [u32; 4] = [32, 64, 128, 256];
 const STAGES: [&str; 3] = ["initialisation", "scoring", "merging"];
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let bench = Bench::open_for_gpu(context, findings)?;
     let mut gpu = bench.needed_gpu(findings)?;
     for strategy in Strategy::ALL {
@@ -20,7 +20,7 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), 
         for threads in THREADS {
             let mut cycles = [0; STAGES.len()];
             for batch in gpu.cut(&bench.queries, Limits::default()) {
-                let outcome = gpu.run(&bench.queries[batch], strategy, threads, Ranges::AsPublished, context.k)?;
+                let outcome = gpu.run(&bench.queries[batch], Settings::published(strategy, threads, context.k))?;
                 for report in outcome.reports {
                     cycles.iter_mut().zip(report.cycles).for_each(|(sum, cycles)| *sum += cycles);
                 }

@@ -6,21 +6,23 @@
 use super::bench::{Bench, PAPERS_P};
 use super::cooperation::{Pair, Split, thresholds};
 use crate::findings::{Chart, Curve};
+use crate::huang::ranges::gpu::executor::Settings;
 use crate::huang::ranges::strategy::Strategy;
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, Findings, Result};
 
 const THREADS: [u32; 4] = [32, 64, 128, 256];
 /// "Threshold S = 30000 results in the best performance ... in every case".
 const PAPERS_BEST: f64 = 30_000.0;
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let bench = Bench::open_for_gpu(context, findings)?;
     let mut gpu = bench.needed_gpu(findings)?;
     for strategy in Strategy::ALL {
         let alone = bench.on_cpu(bench.all(), strategy, context.k)?;
         let mut curves = Vec::new();
         for (colour, threads) in THREADS.into_iter().enumerate() {
-            let pair = Pair { bench: &bench, strategy, threads, k: context.k, alone: &alone };
+            let settings = Settings::published(strategy, threads, context.k);
+            let pair = Pair { bench: &bench, settings, alone: &alone };
             let mut points = Vec::new();
             for threshold in thresholds(&bench) {
                 let ms = pair.composed_ms(&mut gpu, &Split::by_length(&bench, threshold))?;

@@ -3,12 +3,12 @@
 //!
 //! Without a GPU only the CPU's row is measured. Four GPUs are computed from the batches of one, as in table 3.
 
-use super::bench::{Bench, How, OnCpu, PAPERS_P};
+use super::bench::{Bench, OnCpu, PAPERS_P};
 use super::cooperation::{Pair, Split};
 use super::table3::DealtTimes;
-use crate::huang::ranges::gpu::executor::RangesGpu;
+use crate::huang::ranges::gpu::executor::{RangesGpu, Settings};
 use crate::huang::ranges::strategy::Strategy;
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, Findings, Result};
 
 /// The paper's milliseconds per query, top 10: one thread of the CPU, then the configurations with GPUs.
 const PAPERS: [(Strategy, f64, [f64; 4]); 4] = [
@@ -19,7 +19,7 @@ const PAPERS: [(Strategy, f64, [f64; 4]); 4] = [
 ];
 const ON_GPUS: [&str; 4] = ["GPU", "CPU and GPU, SD", "CPU and GPU, LBD", "four GPUs, computed from one's batches"];
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let bench = Bench::open(context, findings)?;
     let mut gpu = bench.gpu_if_any(findings)?;
     for (strategy, papers_cpu, papers) in PAPERS {
@@ -48,13 +48,14 @@ fn on_gpus(
     context: &Context<'_>,
     strategy: Strategy,
     alone: &OnCpu,
-) -> Result<[f64; 4], ExperimentError> {
-    let pair = Pair { bench, strategy, threads: PAPERS_P, k: context.k, alone };
-    let batches = || bench.on_gpu(gpu, &bench.queries, &alone.hits, How::published(strategy, PAPERS_P, context.k));
+) -> Result<[f64; 4]> {
+    let settings = Settings::published(strategy, PAPERS_P, context.k);
+    let pair = Pair { bench, settings, alone };
+    let batches = || bench.on_gpu(gpu, &bench.queries, &alone.hits, settings);
     let gpu_ms = bench.median_ms(batches)? / bench.queries.len() as f64;
     let sd_ms = pair.driven_ms(gpu, &Split::by_coin(bench, context.seed))?;
     let (threshold, _) = pair.best_threshold(gpu)?;
     let lbd_ms = pair.driven_ms(gpu, &Split::by_length(bench, threshold))?;
-    let times = DealtTimes::measure(bench, std::slice::from_mut(gpu), alone, strategy, PAPERS_P, context.k)?;
+    let times = DealtTimes::measure(bench, std::slice::from_mut(gpu), alone, settings)?;
     Ok([gpu_ms, sd_ms, lbd_ms, times.four_computed_ms])
 }

@@ -4,8 +4,9 @@
 
 use super::bench::Bench;
 use super::cooperation::{Pair, Split};
+use crate::huang::ranges::gpu::executor::Settings;
 use crate::huang::ranges::strategy::Strategy;
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, Findings, Result};
 
 const THREADS: [u32; 4] = [32, 64, 128, 256];
 /// The paper's milliseconds by strategy: SD and LBD for each number of threads.
@@ -16,14 +17,15 @@ const PAPERS: [(Strategy, [(f64, f64); 4]); 4] = [
     (Strategy::Bmw, [(3.79, 1.74), (3.82, 1.44), (3.85, 1.55), (4.19, 1.77)]),
 ];
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let bench = Bench::open_for_gpu(context, findings)?;
     let mut gpu = bench.needed_gpu(findings)?;
     let coin = Split::by_coin(&bench, context.seed);
     for (strategy, papers) in PAPERS {
         let alone = bench.on_cpu(bench.all(), strategy, context.k)?;
         for (threads, (papers_sd, papers_lbd)) in THREADS.into_iter().zip(papers) {
-            let pair = Pair { bench: &bench, strategy, threads, k: context.k, alone: &alone };
+            let settings = Settings::published(strategy, threads, context.k);
+            let pair = Pair { bench: &bench, settings, alone: &alone };
             let name = format!("{}, P {threads}", strategy.name());
             let sd_ms = pair.driven_ms(&mut gpu, &coin)?;
             let (threshold, composed_ms) = pair.best_threshold(&mut gpu)?;

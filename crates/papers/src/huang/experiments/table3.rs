@@ -8,16 +8,14 @@ use std::time::Instant;
 use super::bench::{Bench, OnCpu, check};
 use crate::huang::ranges::batch::Limits;
 use crate::huang::ranges::deal::{deal, makespan_of};
-use crate::huang::ranges::gpu::executor::RangesGpu;
-use crate::huang::ranges::range::Ranges;
+use crate::huang::ranges::gpu::executor::{RangesGpu, Settings};
 use crate::huang::ranges::strategy::Strategy;
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, Findings, Result};
 use tandem_core::search::ExecError;
 use tandem_core::search::device::{GpuError, list_gpus};
 
 const THREADS: [u32; 3] = [64, 128, 256];
 const PAPERS_GPUS: usize = 4;
-/// Batches of all queries.
 const BATCHES: usize = 16;
 /// The paper's milliseconds by strategy: one GPU and four for each number of threads.
 const PAPERS: [(Strategy, [(f64, f64); 3]); 4] = [
@@ -27,14 +25,15 @@ const PAPERS: [(Strategy, [(f64, f64); 3]); 4] = [
     (Strategy::Bmw, [(4.47, 0.94), (4.47, 0.93), (6.51, 1.12)]),
 ];
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let bench = Bench::open_for_gpu(context, findings)?;
     let mut gpus = open_all(&bench, findings)?;
     for (strategy, papers) in PAPERS {
         let expected = bench.on_cpu(bench.all(), strategy, context.k)?;
         for (threads, (papers_one, papers_four)) in THREADS.into_iter().zip(papers) {
             let name = format!("{}, P {threads}", strategy.name());
-            let times = DealtTimes::measure(&bench, &mut gpus, &expected, strategy, threads, context.k)?;
+            let settings = Settings::published(strategy, threads, context.k);
+            let times = DealtTimes::measure(&bench, &mut gpus, &expected, settings)?;
             findings.compare(format!("{name}: one GPU"), "ms", papers_one, times.one_ms);
             let saved = |one: f64, several: f64| 100.0 * (1.0 - several / one);
             let four_ms = match times.all_ms {
@@ -64,7 +63,7 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), 
 }
 
 /// Opens up to four GPUs of this machine, each with its lists.
-fn open_all(bench: &Bench, findings: &mut Findings) -> Result<Vec<RangesGpu>, ExperimentError> {
+fn open_all(bench: &Bench, findings: &mut Findings) -> Result<Vec<RangesGpu>> {
     let mut gpus = vec![bench.needed_gpu(findings)?];
     let here = list_gpus()?.len().min(PAPERS_GPUS);
     for ordinal in 1..here as u32 {
@@ -92,24 +91,16 @@ pub(crate) struct DealtTimes {
 
 impl DealtTimes {
     /// Deals all queries to `gpus`, and to the first GPU alone.
-    pub(crate) fn measure(
-        bench: &Bench,
-        gpus: &mut [RangesGpu],
-        expected: &OnCpu,
-        strategy: Strategy,
-        threads: u32,
-        k: usize,
-    ) -> Result<Self, ExperimentError> {
+    pub(crate) fn measure(bench: &Bench, gpus: &mut [RangesGpu], expected: &OnCpu, settings: Settings) -> Result<Self> {
         let queries = &bench.queries;
         let limits = Limits { queries: queries.len().div_ceil(BATCHES), ..Limits::default() };
         let batches = gpus[0].cut(queries, limits);
-        let run = |gpus: &mut [RangesGpu], batch_ms: &mut Vec<f64>| -> Result<f64, ExperimentError> {
+        let run = |gpus: &mut [RangesGpu], batch_ms: &mut Vec<f64>| -> Result<f64> {
             let began = Instant::now();
             let workers = gpus.iter_mut().map(|gpu| {
                 |batch: usize| -> Result<_, ExecError> {
                     let began = Instant::now();
-                    let outcome =
-                        gpu.run(&queries[batches[batch].clone()], strategy, threads, Ranges::AsPublished, k)?;
+                    let outcome = gpu.run(&queries[batches[batch].clone()], settings)?;
                     Ok((outcome.answers, began.elapsed().as_secs_f64() * 1e3))
                 }
             });
@@ -118,7 +109,8 @@ impl DealtTimes {
             batch_ms.clear();
             for (dealt, batch) in dealt.iter().zip(&batches) {
                 let (answers, took_ms) = &dealt.answer;
-                check(strategy, k, queries[batch.clone()].iter().zip(&expected.hits[batch.clone()]), answers)?;
+                let expected = &expected.hits[batch.clone()];
+                check(settings.strategy, settings.k, queries[batch.clone()].iter().zip(expected), answers)?;
                 batch_ms.push(*took_ms);
             }
             Ok(ms)

@@ -20,7 +20,7 @@ use crate::tatikonda::partitioned_index::PartitionedIndex;
 use crate::tatikonda::published::core::Core;
 use crate::tatikonda::published::gang::Gang;
 use crate::tatikonda::published::pools::serve_by_tasks;
-use crate::{Context, ExperimentError, Findings, Input};
+use crate::{Context, ExperimentError, Findings, Input, Result};
 use tandem_core::base::ids::TermId;
 use tandem_core::base::random::Random;
 use tandem_core::base::time::Nanos;
@@ -32,7 +32,6 @@ use tandem_core::search::{ExecError, Executor};
 /// Documents of the synthetic index, whose queries take a few milliseconds. All four figures take some minutes on sixteen
 /// cores. The paper's crawl had 77 million documents, and its queries took 9 ms.
 pub(crate) const DOCS: u32 = 10_000_000;
-/// Queries of the log.
 pub(crate) const QUERIES: usize = 1000;
 /// Cores of the paper's machine.
 pub(crate) const PAPERS_CORES: usize = 8;
@@ -52,7 +51,6 @@ const LENGTH_STREAM: u64 = 0x6C65_6E00;
 /// The implementation of lists and steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
-    /// The paper's.
     Published,
     /// Tandem's index and operators.
     Tandem,
@@ -70,7 +68,6 @@ impl Engine {
     }
 }
 
-/// A method to share queries among cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
     /// One query per core.
@@ -85,7 +82,6 @@ pub(crate) enum Method {
     Adaptive,
 }
 
-/// A method on an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
     pub(crate) engine: Engine,
@@ -117,7 +113,6 @@ impl fmt::Display for Way {
     }
 }
 
-/// Performance of a stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Measured {
     /// Queries answered per second, from the first start to the last answer.
@@ -186,7 +181,6 @@ impl Load {
         self.queries.iter().take(200)
     }
 
-    /// Returns the performance of one core.
     pub(crate) fn alone(&self, engine: Engine) -> Measured {
         self.alone[engine as usize]
     }
@@ -194,14 +188,14 @@ impl Load {
 
 impl Bench {
     /// Opens the default input and adds a description of the measurement to the findings.
-    pub(crate) fn open(context: &Context<'_>, findings: &mut Findings) -> Result<Self, ExperimentError> {
+    pub(crate) fn open(context: &Context<'_>, findings: &mut Findings) -> Result<Self> {
         let bench = Self::on(context.input(DOCS, QUERIES, findings)?, context)?;
         bench.describe(findings);
         Ok(bench)
     }
 
     /// Opens an input. Queries of one term need no intersection and are left out, as in the paper.
-    pub(crate) fn on(mut input: Input, context: &Context<'_>) -> Result<Self, ExperimentError> {
+    pub(crate) fn on(mut input: Input, context: &Context<'_>) -> Result<Self> {
         input.queries.retain(|query| query.terms.len() > 1);
         if input.queries.is_empty() {
             return Err(ExperimentError::Input("no query has two terms of this index".to_owned()));
@@ -273,7 +267,7 @@ impl Bench {
     }
 
     /// Makes a load: answers the queries on one core of each engine, twice, so that all data is in memory.
-    pub(crate) fn load(&self, queries: Vec<Query>) -> Result<Load, ExperimentError> {
+    pub(crate) fn load(&self, queries: Vec<Query>) -> Result<Load> {
         let order: Vec<u32> = (0..queries.len() as u32).collect();
         let mut load = Load { queries, digests: Vec::new(), alone: [Measured::default(); 2] };
         let stream = self.stream(&load, order);
@@ -291,12 +285,12 @@ impl Bench {
     }
 
     /// Makes a load of all queries of the log.
-    pub(crate) fn whole_load(&self) -> Result<Load, ExperimentError> {
+    pub(crate) fn whole_load(&self) -> Result<Load> {
         self.load(self.input.queries.clone())
     }
 
     /// Measures throughput: all queries wait from the beginning.
-    pub(crate) fn saturate(&self, way: Way, workers: usize, load: &Load) -> Result<Measured, ExperimentError> {
+    pub(crate) fn saturate(&self, way: Way, workers: usize, load: &Load) -> Result<Measured> {
         // Whole passes over the log give every measurement the same mixture of queries.
         let expected_qps = load.alone(way.engine).throughput_qps * workers as f64;
         let passes = (self.seconds * expected_qps / load.queries.len() as f64).round().max(1.0) as usize;
@@ -305,7 +299,7 @@ impl Bench {
     }
 
     /// Measures the latency of single queries: the first of the log, as many for every way of the engine.
-    pub(crate) fn one_at_a_time(&self, way: Way, workers: usize, load: &Load) -> Result<Measured, ExperimentError> {
+    pub(crate) fn one_at_a_time(&self, way: Way, workers: usize, load: &Load) -> Result<Measured> {
         let most = QUIET_MEASUREMENTS * self.seconds * load.alone(way.engine).throughput_qps;
         let mut stream = self.stream(load, (0..load.queries.len() as u32).take(most.ceil() as usize).collect());
         stream.most_at_once = 1;
@@ -347,13 +341,7 @@ impl Bench {
     }
 
     /// Measures delay with Poisson arrivals.
-    pub(crate) fn at_rate(
-        &self,
-        way: Way,
-        workers: usize,
-        load: &Load,
-        rate_qps: f64,
-    ) -> Result<Measured, ExperimentError> {
+    pub(crate) fn at_rate(&self, way: Way, workers: usize, load: &Load, rate_qps: f64) -> Result<Measured> {
         let n = ((self.seconds * rate_qps) as usize).max(200);
         let units = UnitTimes::of(&ArrivalProcess::Poisson, self.seed).take(n);
         let arrivals = units.map(|unit| Stretch::evenly(rate_qps).time(unit)).collect();
@@ -377,7 +365,7 @@ impl Bench {
         Stream { queries: &load.queries, order, arrivals, most_at_once, mode: self.mode, k: self.k }
     }
 
-    fn measure(&self, way: Way, workers: usize, load: &Load, stream: &Stream<'_>) -> Result<Measured, ExperimentError> {
+    fn measure(&self, way: Way, workers: usize, load: &Load, stream: &Stream<'_>) -> Result<Measured> {
         let served = match (way.engine, &self.lists) {
             (Engine::Published, Some(lists)) => self.serve_published(way.method, lists, workers, stream)?,
             _ => self.serve_tandem(way.method, workers, stream)?,
@@ -397,12 +385,12 @@ impl Bench {
         lists: &Arc<CodedLists>,
         workers: usize,
         stream: &Stream<'_>,
-    ) -> Result<Vec<Served>, ExperimentError> {
+    ) -> Result<Vec<Served>> {
         let cores = &self.cores;
         let core = |part_lists: &Arc<CodedLists>, part| {
             Core::new(Arc::clone(part_lists), docs_of_part(lists, part, workers), Advance::BlockByBlock)
         };
-        let gang = |parts: Vec<Core>| -> Result<Vec<Served>, ExperimentError> {
+        let gang = |parts: Vec<Core>| -> Result<Vec<Served>> {
             let gang: Box<dyn Executor> = Box::new(Gang::spawn(parts, cores)?);
             Ok(serve(&mut [gang], stream, cores)?)
         };
@@ -421,12 +409,7 @@ impl Bench {
         }
     }
 
-    fn serve_tandem(
-        &self,
-        method: Method,
-        workers: usize,
-        stream: &Stream<'_>,
-    ) -> Result<Vec<Served>, ExperimentError> {
+    fn serve_tandem(&self, method: Method, workers: usize, stream: &Stream<'_>) -> Result<Vec<Served>> {
         let (executor, cores) = (&self.executor, &self.cores);
         let gang =
             |gang: Result<Box<dyn Executor>, ExecError>| Ok::<_, ExperimentError>(serve(&mut [gang?], stream, cores)?);
@@ -448,8 +431,7 @@ impl Bench {
         }
     }
 
-    /// Returns the coded lists in one part per worker.
-    fn coded_parts(&self, lists: &CodedLists, workers: usize) -> Result<Vec<Arc<CodedLists>>, ExperimentError> {
+    fn coded_parts(&self, lists: &CodedLists, workers: usize) -> Result<Vec<Arc<CodedLists>>> {
         if let Some((number, parts)) = &*self.coded_parts.borrow()
             && *number == workers
         {
@@ -464,7 +446,7 @@ impl Bench {
     }
 
     /// Returns the lists of the log's queries in one part of the index per worker.
-    fn parts(&self, workers: usize) -> Result<Rc<PartitionedIndex>, ExperimentError> {
+    fn parts(&self, workers: usize) -> Result<Rc<PartitionedIndex>> {
         if let Some((number, parts)) = &*self.parts.borrow()
             && *number == workers
         {
@@ -515,6 +497,6 @@ fn docs_of_part(lists: &CodedLists, part: usize, parts: usize) -> Range<u32> {
 }
 
 /// Runs a method on a thread of its own, because it pins its producer to a core.
-fn on_its_own_thread<T: Send>(work: impl FnOnce() -> Result<T, ExecError> + Send) -> Result<T, ExperimentError> {
+fn on_its_own_thread<T: Send>(work: impl FnOnce() -> Result<T, ExecError> + Send) -> Result<T> {
     Ok(std::thread::scope(|scope| scope.spawn(work).join().unwrap_or(Err(ExecError::Panicked)))?)
 }

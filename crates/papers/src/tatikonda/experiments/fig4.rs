@@ -6,11 +6,10 @@
 
 use super::bench::{Bench, Engine, Load, Measured, Method, PAPERS_CORES, PAPERS_THRESHOLD, Way};
 use crate::findings::{Chart, Curve};
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, Findings, Result};
 
 /// Numbers of workers: the paper's, and more for the machines of today.
 const WORKERS: [usize; 6] = [1, 2, 4, 6, 8, 15];
-/// The paper's thresholds.
 const THRESHOLDS: [usize; 7] = [5, 10, 20, 50, 75, 100, 150];
 /// Rounds of each measurement, of which the best counts.
 const ROUNDS: usize = 2;
@@ -33,7 +32,7 @@ fn papers(way: Way) -> Option<(f64, Option<f64>)> {
     }
 }
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let bench = Bench::open(context, findings)?;
     let load = bench.whole_load()?;
     let workers = bench.workers(&WORKERS);
@@ -147,7 +146,7 @@ fn measure(
     load: &Load,
     workers: &[usize],
     ways: &[Way],
-) -> Result<Vec<Vec<Option<Point>>>, ExperimentError> {
+) -> Result<Vec<Vec<Option<Point>>>> {
     let mut measured: Vec<Vec<Option<Point>>> = vec![vec![None; workers.len()]; ways.len()];
     let mut steps = context.steps("workers", workers.len() * ROUNDS * ways.len());
     for (w, &workers) in workers.iter().enumerate() {
@@ -190,13 +189,7 @@ fn explain(bench: &Bench, load: &Load, findings: &mut Findings) {
 }
 
 /// Adds figure 4 (c): throughput lost and latency gained by the pool threshold.
-fn thresholds(
-    context: &Context<'_>,
-    bench: &Bench,
-    load: &Load,
-    one: Measured,
-    findings: &mut Findings,
-) -> Result<(), ExperimentError> {
+fn thresholds(context: &Context<'_>, bench: &Bench, load: &Load, one: Measured, findings: &mut Findings) -> Result<()> {
     let workers = bench.eight();
     let mut steps = context.steps("thresholds", ROUNDS * THRESHOLDS.len());
     let mut inter: Option<Measured> = None;

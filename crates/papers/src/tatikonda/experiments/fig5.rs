@@ -5,7 +5,7 @@
 
 use super::bench::{Bench, Engine, LENGTHS, Load, Measured, Method, PAPERS_CORES, PAPERS_THRESHOLD, Way};
 use crate::findings::{Chart, Curve};
-use crate::{Context, ExperimentError, Findings, RealLog};
+use crate::{Context, Findings, RealLog, Result};
 
 /// Rates as shares of INTER's throughput on all eight cores; the paper's are 100 to 1400 queries per second, of 800.
 const SHARES: [f64; 9] = [0.125, 0.25, 0.4, 0.5, 0.65, 0.8, 0.95, 1.1, 1.6];
@@ -25,7 +25,7 @@ pub(crate) const WAYS: [Way; 5] = [
     Way::tandem(Method::Adaptive),
 ];
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let bench = Bench::open(context, findings)?;
     let load = bench.whole_load()?;
     let ways = bench.ways(&WAYS);
@@ -90,7 +90,7 @@ pub(crate) fn delays(
     workers: usize,
     full_qps: f64,
     shares: &[f64],
-) -> Result<Vec<(f64, f64)>, ExperimentError> {
+) -> Result<Vec<(f64, f64)>> {
     let at_share = |share: &f64| {
         let rate_qps = share * full_qps;
         Ok((rate_qps, bench.at_rate(way, workers, load, rate_qps)?.delay_ms))
@@ -105,12 +105,7 @@ pub(crate) fn delay_chart(suffix: &str, title: String, curves: Vec<Curve>) -> Ch
 }
 
 /// Adds a section with figure 5 (b) and (c) on the queries of `bench`.
-fn by_length(
-    context: &Context<'_>,
-    bench: &Bench,
-    section: &str,
-    findings: &mut Findings,
-) -> Result<(), ExperimentError> {
+fn by_length(context: &Context<'_>, bench: &Bench, section: &str, findings: &mut Findings) -> Result<()> {
     findings.section(section);
     let workers = bench.eight();
     let ways = bench.ways(&WAYS);

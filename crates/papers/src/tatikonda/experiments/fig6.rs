@@ -3,9 +3,9 @@
 use super::bench::{Bench, Engine, Method};
 use super::fig5::{FEW_SHARES, WAYS, delay_chart, delays};
 use crate::findings::Curve;
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, ExperimentError, Findings, Result};
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let bench = Bench::open(context, findings)?;
     let workers = bench.eight();
     let ways = bench.ways(&WAYS);

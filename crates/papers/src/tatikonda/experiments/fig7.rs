@@ -23,7 +23,7 @@ use crate::ding::daat::lists::CodedLists;
 use crate::findings::{Chart, Curve};
 use crate::tatikonda::published::core::Core;
 use crate::tatikonda::published::tasks::{Needed, create_tasks, mean_overlap, mean_skips};
-use crate::{Context, ExperimentError, Findings, Input, RealLog};
+use crate::{Context, Findings, Input, RealLog, Result};
 use tandem_core::base::ids::TermId;
 use tandem_core::index::Index;
 use tandem_core::query::Query;
@@ -39,7 +39,7 @@ const PAPERS_SKIPS: f64 = 10.2;
 /// Share of a task's skips that the previous task needs as well, in the paper.
 const PAPERS_OVERLAP: f64 = 0.97;
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let input = context.input(DOCS, QUERIES, findings)?;
     let costs = compare(context, "", &input, findings)?;
     findings.chart(chart("tasks", "", &costs));
@@ -56,12 +56,7 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), 
 }
 
 /// Adds a section with all block sizes on an input.
-fn compare(
-    context: &Context<'_>,
-    section: &str,
-    input: &Input,
-    findings: &mut Findings,
-) -> Result<Vec<Cost>, ExperimentError> {
+fn compare(context: &Context<'_>, section: &str, input: &Input, findings: &mut Findings) -> Result<Vec<Cost>> {
     findings.section(section);
     // A query of one term has no intersection to share.
     let queries: Vec<&Query> = input.queries.iter().filter(|query| query.terms.len() > 1).collect();
@@ -91,7 +86,7 @@ fn compare(
 }
 
 /// Measures how long one core takes to answer the queries by the paper's method.
-fn time_searching(input: &Input, queries: &[&Query], context: &Context<'_>) -> Result<Duration, ExperimentError> {
+fn time_searching(input: &Input, queries: &[&Query], context: &Context<'_>) -> Result<Duration> {
     let all_docs = 0..input.index.num_docs();
     let lists = CodedLists::encode(&input.index, &terms_of(&input.queries), Box::new(Pfor::<512>), all_docs)?;
     let mut core = Core::whole(&Arc::new(lists));

@@ -1,4 +1,4 @@
-//! One core, on a range of the documents.
+//! One core on a range of the documents.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tandem_core::index::Bm25;
 use tandem_core::query::{Mode, Query, QueryTerm};
 use tandem_core::search::{ExecError, Execution, Executor, Hit, TopK, check};
 
-/// Intersects lists on the caller's core. It knows AND alone, as the paper does.
+/// Intersects lists on the caller's core; answers AND only, as in the paper.
 #[derive(Debug)]
 pub(crate) struct Core {
     lists: Arc<CodedLists>,
@@ -22,18 +22,17 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// A core for the documents in `docs`, which gets along in lists as `advance` says: "the next skip block is
-    /// decompressed" (section 3.2.4) is [`Advance::BlockByBlock`].
+    /// Makes a core for `docs`. The paper's "the next skip block is decompressed" (section 3.2.4) is
+    /// [`Advance::BlockByBlock`].
     pub(crate) fn new(lists: Arc<CodedLists>, docs: Range<u32>, advance: Advance) -> Self {
         Self { lists, docs, advance, best: TopK::default() }
     }
 
-    /// A core for all documents, which decodes all blocks on its way.
+    /// Makes a core for all documents that decodes all blocks on its way.
     pub(crate) fn whole(lists: &Arc<CodedLists>) -> Self {
         Self::new(Arc::clone(lists), 0..lists.num_docs(), Advance::BlockByBlock)
     }
 
-    /// Microseconds that the best `k` documents of the core's take.
     pub(crate) fn time_us(&mut self, terms: &[QueryTerm], k: usize) -> f64 {
         let mut hits = Vec::new();
         let began = Instant::now();
@@ -41,7 +40,7 @@ impl Core {
         began.elapsed().as_secs_f64() * 1e6
     }
 
-    /// The best `k` documents of the core's that have all terms.
+    /// Finds the best `k` documents of the core's range that have all terms.
     pub(crate) fn intersect(&mut self, terms: &[QueryTerm], k: usize, hits: &mut Vec<Hit>) {
         let lists = &*self.lists;
         let mut cursors: Vec<Cursor<'_>> = terms.iter().map(|term| lists.cursor(term.term)).collect();

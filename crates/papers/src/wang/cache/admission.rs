@@ -28,7 +28,6 @@ pub(crate) enum AdmissionPolicy {
 }
 
 impl AdmissionPolicy {
-    /// The paper's name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Vfb { .. } => "VFB",
@@ -61,10 +60,7 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// Learns the order of `policy` from the visits of a training log.
-    ///
-    /// # Errors
-    /// [`CacheError::BadShare`] if λ is out of range.
+    /// Learns the order of `policy` from the visits of a training log. [`CacheError::BadShare`] if λ is out of range.
     pub(crate) fn new(policy: AdmissionPolicy, visits: &Visits, sizes: &dyn Sizes) -> Result<Self, CacheError> {
         let mut lists: Vec<u32> = (0..sizes.num_lists() as u32).collect();
         match policy {

@@ -9,7 +9,6 @@ use super::sizes::Sizes;
 pub(crate) struct Footprint {
     /// Bytes per query, with its results.
     pub(crate) query_bytes: u64,
-    /// Bytes per term.
     pub(crate) term_bytes: u64,
 }
 
@@ -23,15 +22,12 @@ impl Footprint {
 /// Queries and lists that go to the device together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Batch {
-    /// Places of the queries in the log.
     pub(crate) queries: Vec<u32>,
     /// Distinct lists to copy, in the order of their first query.
     pub(crate) lists: Vec<u32>,
-    /// Bytes of these lists.
     pub(crate) list_bytes: u64,
     /// Bytes in the buffer, with queries and terms.
     pub(crate) bytes: u64,
-    /// Terms of the queries.
     pub(crate) num_terms: usize,
 }
 
@@ -40,7 +36,6 @@ pub(crate) struct Batch {
 pub(crate) struct BatchTrace {
     pub(crate) queries: u64,
     pub(crate) batches: u64,
-    /// Bytes of lists that were copied.
     pub(crate) list_bytes: u64,
     /// Bytes that were copied, with queries and terms.
     pub(crate) bytes: u64,
@@ -150,10 +145,7 @@ impl<'a> BatchMaker<'a> {
         &self.oversized
     }
 
-    /// Counts the batches of the whole log.
-    ///
-    /// # Errors
-    /// [`CacheError::BufferTooSmall`] if no query fits.
+    /// Counts the batches of the whole log. [`CacheError::BufferTooSmall`] if no query fits.
     pub(crate) fn trace<Q: AsRef<[u32]>>(mut self, log: &[Q], limit: usize) -> Result<BatchTrace, CacheError> {
         let (mut trace, mut batch) = (BatchTrace::default(), Batch::default());
         while self.next(log, limit, &mut batch) {

@@ -11,17 +11,6 @@
 //!                                  └──▶ best division of a memory into cache S_c and buffer S_b
 //! ```
 //!
-//! | file | contents |
-//! | --- | --- |
-//! | `sizes` | `Sizes`: lengths of lists, and bytes of their beginnings |
-//! | `visits` | `Visits`: queries of a log that name a list, and how far they read it |
-//! | `admission` | `Admission`: the orders VFB, Qtf and QtfDf, cut at the end of a budget |
-//! | `prefixes` | `Prefixes`: contents of a cache |
-//! | `batches` | `BatchMaker`: queries with the lists that they miss, up to the size of a buffer |
-//! | `model` | `ThroughputModel`: `TP = 1 / (c(n) + t(S_b) dq(S_c))`, fitted, and the best division |
-//! | `store` | `ListStore`: a budget, pins and evictions |
-//! | `space`, `placed` | `PlacedLists`: a store whose lists have places in one memory, which is compacted when fragmented |
-//!
 //! Source of the static policies and of the model: Wang, Yu, Stones, Ren, Wang, Liu and Ren, "Efficient GPU-based Query
 //! Processing with Pruned List Caching in Search Engines", ICPADS 2017.
 

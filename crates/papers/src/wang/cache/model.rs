@@ -17,29 +17,23 @@ use super::batches::BatchTrace;
 /// A measured batch, or the mean of some.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct MeasuredBatch {
-    /// Queries of the batch.
     pub(crate) queries: f64,
     /// Microseconds of making the batch and of computing.
     pub(crate) calculation_us: f64,
-    /// Megabytes moved to the device.
     pub(crate) mb: f64,
-    /// Microseconds of moving.
     pub(crate) transfer_us: f64,
 }
 
 /// `y = constant + inverse / x`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Fit {
-    /// Limit for large x.
     pub(crate) constant: f64,
-    /// Coefficient of 1 / x.
     pub(crate) inverse: f64,
     /// Root mean square of residuals relative to the values.
     pub(crate) relative_residual: f64,
 }
 
 impl Fit {
-    /// Returns the value at x.
     pub(crate) fn at(&self, x: f64) -> f64 {
         self.constant + self.inverse / x
     }
@@ -76,7 +70,6 @@ impl Fit {
     }
 }
 
-/// The fitted model.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ThroughputModel {
     /// `c(n)`: microseconds per query, by queries per batch.
@@ -92,7 +85,6 @@ pub(crate) struct Division {
     pub(crate) cache_bytes: u64,
     /// Bytes of the buffer: S_b.
     pub(crate) buffer_bytes: u64,
-    /// Queries per second.
     pub(crate) qps: f64,
     /// Milliseconds of a batch, the response time of its queries.
     pub(crate) batch_ms: f64,

@@ -11,11 +11,8 @@ use super::store::{Eviction, ListStore};
 /// Changes in memory that bring pinned lists to their places: first all moves in order, then the copies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arrivals {
-    /// Bytes of lists in the cache.
     pub(crate) hit_bytes: u64,
-    /// Lists to copy.
     pub(crate) misses: Vec<u32>,
-    /// Bytes of lists to copy.
     pub(crate) miss_bytes: u64,
     /// Moves of lists, made only if no gap is large enough.
     pub(crate) moves: Vec<Move>,
@@ -29,7 +26,6 @@ pub(crate) struct PlacedLists<E> {
 }
 
 impl<E: Eviction> PlacedLists<E> {
-    /// Makes an empty store.
     pub(crate) fn new(num_lists: usize, budget_bytes: u64, eviction: E) -> Self {
         Self { store: ListStore::new(num_lists, budget_bytes, eviction), space: Space::new(num_lists, budget_bytes) }
     }
@@ -40,10 +36,7 @@ impl<E: Eviction> PlacedLists<E> {
     }
 
     /// Pins distinct lists with their bytes (at least 1) until they are [unpinned](Self::unpin). Pinned lists move only
-    /// during the next call.
-    ///
-    /// # Errors
-    /// Returns the errors of [`ListStore::pin`]; nothing has moved then.
+    /// during the next call. Returns the errors of [`ListStore::pin`]; nothing has moved then.
     pub(crate) fn pin(&mut self, lists: &[(u32, u64)]) -> Result<Arrivals, CacheError> {
         let pinned = match self.store.pin(lists) {
             Ok(pinned) => pinned,
@@ -77,10 +70,7 @@ impl<E: Eviction> PlacedLists<E> {
         true
     }
 
-    /// Removes a pin from each list; a list without pins may be evicted.
-    ///
-    /// # Panics
-    /// Panics if a list has no pin.
+    /// Removes a pin from each list; a list without pins may be evicted. Panics if a list has no pin.
     pub(crate) fn unpin(&mut self, lists: &[(u32, u64)]) {
         self.store.unpin(lists);
     }

@@ -11,21 +11,16 @@ pub(crate) struct Prefixes {
 }
 
 impl Prefixes {
-    /// An empty cache.
     pub(crate) fn none(num_lists: usize) -> Self {
         Self { postings: vec![0; num_lists], bytes: 0 }
     }
 
-    /// A cache of all lists.
     #[cfg(test)]
     pub(crate) fn all(sizes: &dyn Sizes) -> Self {
         Self::of((0..sizes.num_lists() as u32).map(|list| sizes.len(list)).collect(), sizes)
     }
 
-    /// A cache of these numbers of postings.
-    ///
-    /// # Panics
-    /// Panics if a number exceeds the length of its list.
+    /// A cache of these numbers of postings. Panics if a number exceeds the length of its list.
     #[cfg(test)]
     pub(crate) fn of(postings: Vec<u32>, sizes: &dyn Sizes) -> Self {
         let bytes = |(list, &postings): (usize, &u32)| {
@@ -53,12 +48,10 @@ impl Prefixes {
         self.postings[list as usize] > 0
     }
 
-    /// Returns the cached bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Returns the numbers of postings by list.
     #[cfg(test)]
     pub(crate) fn as_slice(&self) -> &[u32] {
         &self.postings

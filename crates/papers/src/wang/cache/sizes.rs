@@ -2,7 +2,6 @@
 
 /// Lists that a cache may hold, numbered from 0.
 pub(crate) trait Sizes {
-    /// Returns the number of lists.
     fn num_lists(&self) -> usize;
 
     /// Returns the number of postings of a list.
@@ -12,12 +11,10 @@ pub(crate) trait Sizes {
     /// for 0.
     fn bytes(&self, list: u32, postings: u32) -> u64;
 
-    /// Returns the bytes of the whole list.
     fn whole_bytes(&self, list: u32) -> u64 {
         self.bytes(list, self.len(list))
     }
 
-    /// Returns the bytes of all lists.
     fn all_bytes(&self) -> u64 {
         (0..self.num_lists() as u32).map(|list| self.whole_bytes(list)).sum()
     }

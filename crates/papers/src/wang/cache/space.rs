@@ -14,9 +14,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Move {
     /// Old place, which the new one may overlap.
     pub(crate) from: u64,
-    /// New place.
     pub(crate) to: u64,
-    /// Total length.
     pub(crate) len: u64,
 }
 
@@ -26,12 +24,10 @@ pub(crate) struct Space {
     len: u64,
     /// List and length at each used place.
     held: BTreeMap<u64, (u32, u64)>,
-    /// Place of each list.
     places: Vec<Option<u64>>,
 }
 
 impl Space {
-    /// Makes an empty memory.
     pub(crate) fn new(num_lists: usize, len: u64) -> Self {
         Self { len, held: BTreeMap::new(), places: vec![None; num_lists] }
     }

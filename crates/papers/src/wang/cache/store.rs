@@ -14,7 +14,6 @@ use super::error::CacheError;
 
 /// Chooses evicted lists. Equal histories give equal choices.
 pub(crate) trait Eviction {
-    /// Records a request for a list.
     fn touch(&mut self, list: u32, bytes: u64);
 
     /// Returns the next list to evict among those that `may_go`; `None` evicts nothing.
@@ -55,7 +54,6 @@ pub(crate) struct LeastSaved {
 const RESCALE_AT: f64 = 1e100;
 
 impl LeastSaved {
-    /// Makes an eviction for `num_lists` lists.
     pub(crate) fn new(num_lists: usize, half_life: f64) -> Self {
         let growth = 0.5_f64.powf(-1.0 / half_life.max(1.0));
         Self { saved: vec![0.0; num_lists], held: BTreeSet::new(), growth, weight: 1.0 }
@@ -94,16 +92,11 @@ impl Eviction for LeastSaved {
     }
 }
 
-/// Outcome of pinning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pinned {
-    /// Bytes of lists that were held.
     pub(crate) hit_bytes: u64,
-    /// Bytes of lists that must be copied.
     pub(crate) miss_bytes: u64,
-    /// Lists that must be copied.
     pub(crate) misses: Vec<u32>,
-    /// Evicted lists.
     pub(crate) evicted: Vec<u32>,
 }
 
@@ -114,13 +107,11 @@ pub(crate) struct ListStore<E> {
     used_bytes: u64,
     /// Bytes of each held list, else 0.
     held_bytes: Vec<u64>,
-    /// Pins of each list.
     pins: Vec<u32>,
     eviction: E,
 }
 
 impl<E: Eviction> ListStore<E> {
-    /// Makes an empty store.
     pub(crate) fn new(num_lists: usize, budget_bytes: u64, eviction: E) -> Self {
         Self { budget_bytes, used_bytes: 0, held_bytes: vec![0; num_lists], pins: vec![0; num_lists], eviction }
     }
@@ -131,16 +122,13 @@ impl<E: Eviction> ListStore<E> {
         self.used_bytes
     }
 
-    /// Returns whether the list is held.
     pub(crate) fn holds(&self, list: u32) -> bool {
         self.held_bytes[list as usize] > 0
     }
 
-    /// Pins distinct lists with their bytes (at least 1); they are held until they are [unpinned](Self::unpin).
-    ///
-    /// # Errors
-    /// Returns [`CacheError::DoesNotFit`] if the pinned lists exceed the budget, or the eviction finds no victim. No
-    /// list is pinned then, but some may have been evicted.
+    /// Pins distinct lists with their bytes (at least 1); they are held until they are [unpinned](Self::unpin). Returns
+    /// [`CacheError::DoesNotFit`] if the pinned lists exceed the budget, or the eviction finds no victim. No list is
+    /// pinned then, but some may have been evicted.
     pub(crate) fn pin(&mut self, lists: &[(u32, u64)]) -> Result<Pinned, CacheError> {
         let mut pinned = Pinned::default();
         for &(list, bytes) in lists {
@@ -178,10 +166,7 @@ impl<E: Eviction> ListStore<E> {
         Ok(pinned)
     }
 
-    /// Removes a pin from each list; a list without pins may be evicted.
-    ///
-    /// # Panics
-    /// Panics if a list has no pin.
+    /// Removes a pin from each list; a list without pins may be evicted. Panics if a list has no pin.
     pub(crate) fn unpin(&mut self, lists: &[(u32, u64)]) {
         for &(list, _) in lists {
             let pins = &mut self.pins[list as usize];

@@ -1,5 +1,7 @@
 //! Laws of the cache on random lists and logs.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 
 use super::admission::{Admission, AdmissionPolicy};
@@ -64,6 +66,20 @@ fn visits_of(sizes: &Lens, log: &[Vec<u32>], depths: &[Vec<u32>]) -> Visits {
         }
     }
     visits
+}
+
+type Pins = Vec<(Vec<(u32, u64)>, bool)>;
+
+/// Bytes of lists, and steps: lists to pin with their bytes, and whether the oldest pins are released first.
+fn lens_and_pins() -> impl Strategy<Value = (Vec<u64>, Pins)> {
+    let steps = prop::collection::vec((prop::collection::btree_set(0_usize..30, 1..5), any::<bool>()), 1..80);
+    (prop::collection::vec(1_u64..100, 4..30), steps).prop_map(|(lens, steps)| {
+        let lists = |lists: BTreeSet<usize>| {
+            lists.into_iter().filter(|&list| list < lens.len()).map(|list| (list as u32, lens[list])).collect()
+        };
+        let steps = steps.into_iter().map(|(of, is_release)| (lists(of), is_release)).collect();
+        (lens, steps)
+    })
 }
 
 proptest! {
@@ -179,10 +195,7 @@ proptest! {
 
     #[test]
     fn the_store_keeps_its_budget_and_what_is_pinned(
-        lens in prop::collection::vec(1_u64..100, 4..30),
-        budget in 50_u64..600,
-        steps in prop::collection::vec((prop::collection::btree_set(0_usize..30, 1..5), any::<bool>()), 1..80),
-        half_life in 1.0_f64..50.0,
+        (lens, steps) in lens_and_pins(), budget in 50_u64..600, half_life in 1.0_f64..50.0,
     ) {
         let mut store = ListStore::new(lens.len(), budget, LeastSaved::new(lens.len(), half_life));
         let mut pinned: Vec<Vec<(u32, u64)>> = Vec::new();
@@ -190,8 +203,6 @@ proptest! {
             if is_release && !pinned.is_empty() {
                 store.unpin(&pinned.remove(0));
             }
-            let lists: Vec<(u32, u64)> =
-                lists.into_iter().filter(|&list| list < lens.len()).map(|list| (list as u32, lens[list])).collect();
             let was_held: Vec<bool> = lists.iter().map(|&(list, _)| store.holds(list)).collect();
             if let Ok(found) = store.pin(&lists) {
                 let hits: u64 = lists.iter().zip(&was_held).filter(|&(_, &held)| held).map(|(&(_, bytes), _)| bytes).sum();
@@ -214,10 +225,7 @@ proptest! {
 
     #[test]
     fn placed_lists_keep_their_bytes_wherever_they_move(
-        lens in prop::collection::vec(1_u64..100, 4..30),
-        budget in 50_u64..600,
-        steps in prop::collection::vec((prop::collection::btree_set(0_usize..30, 1..5), any::<bool>()), 1..80),
-        half_life in 1.0_f64..50.0,
+        (lens, steps) in lens_and_pins(), budget in 50_u64..600, half_life in 1.0_f64..50.0,
     ) {
         let mut placed = PlacedLists::new(lens.len(), budget, LeastSaved::new(lens.len(), half_life));
         // Places must not change hits and misses, so that a plain store gives the expected ones.
@@ -230,8 +238,6 @@ proptest! {
                 placed.unpin(&lists);
                 store.unpin(&lists);
             }
-            let lists: Vec<(u32, u64)> =
-                lists.into_iter().filter(|&list| list < lens.len()).map(|list| (list as u32, lens[list])).collect();
             match (placed.pin(&lists), store.pin(&lists)) {
                 (Ok(arrivals), Ok(expected)) => {
                     prop_assert_eq!(&arrivals.misses, &expected.misses);

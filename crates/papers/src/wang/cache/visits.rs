@@ -18,7 +18,6 @@ pub(crate) const CACHE_BLOCK_LEN: u32 = 256;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Visits {
-    /// Number of queries that name each list.
     named: Vec<u32>,
     /// First block of each list in `ends`, and the end.
     first_blocks: Vec<usize>,
@@ -27,7 +26,6 @@ pub(crate) struct Visits {
 }
 
 impl Visits {
-    /// Makes counts of no queries.
     pub(crate) fn new(sizes: &dyn Sizes) -> Self {
         let mut first_blocks = Vec::with_capacity(sizes.num_lists() + 1);
         let mut blocks = 0;
@@ -39,10 +37,7 @@ impl Visits {
         Self { named: vec![0; sizes.num_lists()], first_blocks, ends: vec![0; blocks] }
     }
 
-    /// Counts a query that names `list` and reads `postings` of it, possibly 0.
-    ///
-    /// # Panics
-    /// Panics if the list is shorter.
+    /// Counts a query that names `list` and reads `postings` of it, possibly 0. Panics if the list is shorter.
     pub(crate) fn record(&mut self, list: u32, postings: u32) {
         self.named[list as usize] += 1;
         if postings > 0 {

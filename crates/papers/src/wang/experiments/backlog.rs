@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::ExperimentError;
+use crate::{ExperimentError, Result};
 use tandem_core::base::ids::{JobId, ProcessorId, QueryId};
 use tandem_core::base::machine::{Class, Machine, PerClass};
 use tandem_core::base::time::Nanos;
@@ -20,7 +20,6 @@ use tandem_core::sched::{Action, CachedFirst, Dispatcher, Job, PolicyOptions, Ru
 /// Division of a backlog.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sharing {
-    /// Threads of the CPU's side.
     pub(crate) workers: usize,
     /// Queries that may wait for each worker before the other side helps.
     pub(crate) patience: u32,
@@ -28,7 +27,6 @@ pub(crate) struct Sharing {
     pub(crate) batch_limit: u32,
 }
 
-/// State of all lanes.
 struct Shared {
     dispatcher: Dispatcher,
     /// Batches to run, by lane.
@@ -38,16 +36,13 @@ struct Shared {
 
 /// Serves a backlog and returns the log. `is_held` has an entry per query: whether the GPU holds all of its lists.
 ///
-/// `gpu` runs a batch on this thread; `worker` runs a single query.
-///
-/// # Errors
-/// The first error of `gpu`.
+/// `gpu` runs a batch on this thread; `worker` runs a single query. The first error of `gpu`.
 pub(crate) fn serve(
     is_held: &[bool],
     sharing: Sharing,
-    mut gpu: impl FnMut(&[u32]) -> Result<(), ExperimentError>,
+    mut gpu: impl FnMut(&[u32]) -> Result<()>,
     worker: impl Fn(u32) + Sync,
-) -> Result<RunLog, ExperimentError> {
+) -> Result<RunLog> {
     let Sharing { workers, patience, batch_limit } = sharing;
     let batches = BatchCost { most_queries: batch_limit, ..BatchCost::default() };
     let machine = Machine::new(workers, 1);
@@ -113,7 +108,6 @@ impl Shared {
     }
 }
 
-/// Handles of a lane's thread.
 #[derive(Clone, Copy)]
 struct Lane<'a> {
     shared: &'a Mutex<Shared>,
@@ -127,7 +121,7 @@ impl<'a> Lane<'a> {
     }
 
     /// Runs the orders of a lane until all queries have been served.
-    fn work(self, processor: ProcessorId, mut run: impl FnMut(&[u32]) -> Result<(), ExperimentError>) {
+    fn work(self, processor: ProcessorId, mut run: impl FnMut(&[u32]) -> Result<()>) {
         let mut shared = self.lock();
         loop {
             if let Some(rows) = shared.orders[processor.index()].pop_front().filter(|_| shared.failed.is_none()) {

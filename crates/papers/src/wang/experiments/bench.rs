@@ -10,7 +10,7 @@ use crate::wang::data::{ExperimentData, MAX_BATCH, SHARE, policies};
 use crate::wang::gpu::{CachedGpu, Session};
 use crate::wang::ranker::Best;
 use crate::wang::report::{Report, RunOptions};
-use crate::{ExperimentError, Findings};
+use crate::{ExperimentError, Findings, Result};
 
 /// Batch sizes to which the model is fitted.
 const BATCHES: [usize; 6] = [64, 256, 1024, 4096, 16_384, MAX_BATCH];
@@ -21,7 +21,6 @@ const MOST_SECONDS: f64 = 0.5;
 /// Shares of the memory that are tried as cache.
 pub(crate) const CACHE_SHARES: [f64; 14] = [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.96, 0.99];
 
-/// The GPU with the expected answers.
 #[derive(Debug)]
 pub(crate) struct Bench<'d> {
     pub(crate) data: &'d ExperimentData,
@@ -43,7 +42,7 @@ pub(crate) struct Planner<'d> {
 
 impl<'d> Bench<'d> {
     /// Opens the GPU; `None`, with a note, on a machine without one.
-    pub(crate) fn open(data: &'d ExperimentData, findings: &mut Findings) -> Result<Option<Self>, ExperimentError> {
+    pub(crate) fn open(data: &'d ExperimentData, findings: &mut Findings) -> Result<Option<Self>> {
         let Some(gpu) = findings.gpu_if_any(CachedGpu::open(data, true))? else { return Ok(None) };
         findings.provenance("gpu", gpu.name());
         if let Some(why) = gpu.why_staged() {
@@ -61,7 +60,7 @@ impl<'d> Bench<'d> {
         cache_bytes: u64,
         buffer_bytes: u64,
         post_threads: usize,
-    ) -> Result<Report, ExperimentError> {
+    ) -> Result<Report> {
         let mut session = Session::new(&self.gpu, prefixes, cache_bytes, buffer_bytes)?;
         let options = RunOptions { post_threads, ..RunOptions::new(self.data.k) };
         let report = session.run(&self.data.test, options)?;
@@ -69,7 +68,7 @@ impl<'d> Bench<'d> {
         Ok(report)
     }
 
-    fn check(&self, report: &Report) -> Result<(), ExperimentError> {
+    fn check(&self, report: &Report) -> Result<()> {
         match report.answers.iter().zip(&self.expected).position(|(found, expected)| found != expected) {
             None => Ok(()),
             Some(query) => Err(ExperimentError::Wrong(format!(
@@ -79,17 +78,12 @@ impl<'d> Bench<'d> {
     }
 
     /// Returns the fastest of a few runs of a division with one thread that post-processes.
-    pub(crate) fn measure(&self, planner: &Planner<'_>, division: &Division) -> Result<Report, ExperimentError> {
+    pub(crate) fn measure(&self, planner: &Planner<'_>, division: &Division) -> Result<Report> {
         self.measure_with(planner.prefixes(division.cache_bytes), division, 1)
     }
 
     /// Returns the fastest of a few runs with a cache of `prefixes` and any number of threads that post-process.
-    pub(crate) fn measure_with(
-        &self,
-        prefixes: Prefixes,
-        division: &Division,
-        post_threads: usize,
-    ) -> Result<Report, ExperimentError> {
+    pub(crate) fn measure_with(&self, prefixes: Prefixes, division: &Division, post_threads: usize) -> Result<Report> {
         let mut session = Session::new(&self.gpu, prefixes, division.cache_bytes, division.buffer_bytes)?;
         let options = RunOptions { post_threads, ..RunOptions::new(self.data.k) };
         let mut best: Option<Report> = None;
@@ -113,7 +107,7 @@ impl<'d> Bench<'d> {
         &self,
         policy: AdmissionPolicy,
         memory_bytes: u64,
-    ) -> Result<(Planner<'d>, Vec<MeasuredBatch>), ExperimentError> {
+    ) -> Result<(Planner<'d>, Vec<MeasuredBatch>)> {
         let mut planner = Planner::new(self.data, policy)?;
         let cache_bytes = memory_bytes / 2;
         let prefixes = planner.prefixes(cache_bytes);
@@ -135,8 +129,7 @@ impl<'d> Bench<'d> {
 }
 
 impl<'d> Planner<'d> {
-    /// A planner with an empty model.
-    pub(crate) fn new(data: &'d ExperimentData, policy: AdmissionPolicy) -> Result<Self, ExperimentError> {
+    pub(crate) fn new(data: &'d ExperimentData, policy: AdmissionPolicy) -> Result<Self> {
         let (admission, probe) = (data.admission(policy)?, data.probe_admission(policy)?);
         Ok(Self { data, policy, admission, probe, model: ThroughputModel::default() })
     }

@@ -12,7 +12,7 @@ use crate::wang::data::{ExperimentData, MEMORY_SHARE};
 use crate::wang::gpu::Session;
 use crate::wang::report::RunOptions;
 use crate::wang::train_test_split::RankedQuery;
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, Findings, Result};
 
 /// Values of k, and the paper's gain of the GPU over eight threads in percent.
 const KS: [(usize, f64); 4] = [(1, 3.0), (5, 19.0), (10, 24.0), (15, 24.0)];
@@ -26,7 +26,7 @@ const REPEATS: usize = 3;
 /// Threads of the GPU's side: the main thread, and the one that post-processes.
 const OWN_THREADS: usize = 2;
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let mut data = ExperimentData::to_train(context, findings)?;
     let memory = data.share_bytes(MEMORY_SHARE);
     let mut curves = Curves::new(context.cores);
@@ -54,7 +54,6 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), 
     Ok(())
 }
 
-/// Queries per second by k.
 struct Curves {
     threads: Vec<usize>,
     /// Rates of the CPU by number of threads.
@@ -132,7 +131,7 @@ struct WithGpu {
 }
 
 /// Measures the GPU alone with its best division, and with the same division together with the CPU.
-fn with_gpu(bench: &Bench<'_>, memory: u64, cores: usize, k: usize) -> Result<WithGpu, ExperimentError> {
+fn with_gpu(bench: &Bench<'_>, memory: u64, cores: usize, k: usize) -> Result<WithGpu> {
     let Some(winner) = winner(bench, 2, memory, f64::INFINITY)? else { return Ok(WithGpu::default()) };
     let data = bench.data;
     let prefixes = data.admission(winner.policy)?.within(winner.division.cache_bytes, &data.lists);
@@ -149,7 +148,7 @@ fn together(
     (cache_bytes, buffer_bytes): (u64, u64),
     workers: usize,
     k: usize,
-) -> Result<(f64, f64), ExperimentError> {
+) -> Result<(f64, f64)> {
     let data = bench.data;
     let is_cached = |query: &RankedQuery| query.lists.iter().all(|&list| prefixes.is_cached(list));
     let is_held: Vec<bool> = data.test.iter().map(is_cached).collect();

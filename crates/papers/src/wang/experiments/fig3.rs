@@ -4,12 +4,12 @@ use crate::findings::{Chart, Curve};
 use crate::wang::cache::sizes::Sizes;
 use crate::wang::cache::visits::CACHE_BLOCK_LEN;
 use crate::wang::data::ExperimentData;
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, ExperimentError, Findings, Result};
 
 /// Offsets in the list with a row each.
 const OFFSETS: [f64; 6] = [0.0, 0.25, 0.5, 0.75, 0.9, 1.0];
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let data = ExperimentData::of(context, findings)?;
     let Some(list) = data.visits.most_named() else {
         return Err(ExperimentError::Input("no query of the training half names a list".into()));

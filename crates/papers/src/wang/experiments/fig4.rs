@@ -5,12 +5,11 @@ use crate::findings::{Chart, Curve};
 use crate::wang::cache::admission::AdmissionPolicy;
 use crate::wang::cache::model::ThroughputModel;
 use crate::wang::data::{ExperimentData, MEMORY_SHARE};
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, Findings, Result};
 
-/// Shares of the cache in the memory.
 const SIZES: [f64; 7] = [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95];
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let data = ExperimentData::of(context, findings)?;
     let memory = data.share_bytes(MEMORY_SHARE);
     let bench = Bench::open(&data, findings)?;
@@ -68,7 +67,7 @@ fn moved_kb(
     policy: AdmissionPolicy,
     memory: u64,
     findings: &mut Findings,
-) -> Result<Vec<(f64, f64)>, ExperimentError> {
+) -> Result<Vec<(f64, f64)>> {
     let admission = data.admission(policy)?;
     let mut points = Vec::new();
     for share in SIZES {

@@ -3,12 +3,12 @@
 use super::bench::{Bench, CACHE_SHARES, usual_policies};
 use crate::findings::{Chart, Curve};
 use crate::wang::data::{ExperimentData, MEMORY_SHARE, SHARE};
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, Findings, Result};
 
 /// Limits of a batch's time: the paper's, and one that binds on machines of today.
 const LIMITS_MS: [f64; 2] = [150.0, 5.0];
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let data = ExperimentData::of(context, findings)?;
     let memory = data.share_bytes(MEMORY_SHARE);
     let bench = Bench::open(&data, findings)?;

@@ -4,7 +4,7 @@ use super::bench::Bench;
 use crate::findings::{Chart, Curve};
 use crate::wang::cache::admission::AdmissionPolicy;
 use crate::wang::data::{ExperimentData, MEMORY_SHARE, SHARES};
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, Findings, Result};
 
 /// Sizes of the cache as shares of all lists.
 const CACHE_SHARES: [f64; 5] = [0.05, 0.1, 0.2, 0.3, 0.4];
@@ -13,7 +13,7 @@ const BUFFER_SHARE: f64 = MEMORY_SHARE * 800.0 / 5600.0;
 /// Cache size for which the paper gives the hit rate.
 const PAPERS_SHARE: f64 = 0.1;
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let data = ExperimentData::of(context, findings)?;
     let buffer = data.share_bytes(BUFFER_SHARE);
     let bench = Bench::open(&data, findings)?;

@@ -2,12 +2,11 @@
 
 use crate::findings::{Chart, Curve};
 use crate::wang::data::{ExperimentData, MEMORY_SHARE, SHARE, policies};
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, Findings, Result};
 
-/// Shares of the cache in the memory.
 const CACHE_SHARES: [f64; 6] = [0.1, 0.3, 0.5, 0.7, 0.9, 0.95];
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let data = ExperimentData::of(context, findings)?;
     let memory = data.share_bytes(MEMORY_SHARE);
     let (mut moved, mut rates) = (Vec::new(), Vec::new());

@@ -7,9 +7,8 @@ use crate::wang::cache::model::Division;
 use crate::wang::cache::sizes::Sizes;
 use crate::wang::data::{ExperimentData, SHARES, policies};
 use crate::wang::report::Report;
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, Findings, Result};
 
-/// Memory sizes as shares of all lists.
 const MEMORIES: [f64; 7] = [0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0];
 /// Measured divisions of those that the model rates best.
 const TRIED: usize = 3;
@@ -24,7 +23,7 @@ pub(crate) struct Winner {
     pub(crate) report: Report,
 }
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let data = ExperimentData::of(context, findings)?;
     let bench = Bench::open(&data, findings)?;
     let mut curves = vec![Vec::new(); 3];
@@ -92,7 +91,7 @@ pub(crate) fn qps_with_more_threads(
     winner: &Winner,
     name: &str,
     findings: &mut Findings,
-) -> Result<f64, ExperimentError> {
+) -> Result<f64> {
     let busy = 100.0 * winner.report.post_seconds / winner.report.seconds;
     findings.add(format!("{name}: the second thread is busy"), "% of the run", busy);
     let data = bench.data;
@@ -103,12 +102,7 @@ pub(crate) fn qps_with_more_threads(
 }
 
 /// Returns the best measured division of policy number `place` with batches of at most `limit_ms`; `None` if there is none.
-pub(crate) fn winner(
-    bench: &Bench<'_>,
-    place: usize,
-    memory: u64,
-    limit_ms: f64,
-) -> Result<Option<Winner>, ExperimentError> {
+pub(crate) fn winner(bench: &Bench<'_>, place: usize, memory: u64, limit_ms: f64) -> Result<Option<Winner>> {
     // Only VFB has a share λ.
     let tried: Vec<AdmissionPolicy> = match policies(1.0)[place] {
         AdmissionPolicy::Vfb { .. } => SHARES.iter().map(|&share| AdmissionPolicy::Vfb { share }).collect(),
@@ -142,7 +136,7 @@ fn within(
     planner: &Planner<'_>,
     mut division: Division,
     limit_ms: f64,
-) -> Result<Option<(Division, Report)>, ExperimentError> {
+) -> Result<Option<(Division, Report)>> {
     const SHRINKS: usize = 4;
     for _ in 0..SHRINKS {
         let report = bench.measure(planner, &division)?;

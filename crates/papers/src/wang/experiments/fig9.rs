@@ -5,12 +5,12 @@ use super::fig8::{MORE_THREADS, qps_with_more_threads, winner};
 use crate::findings::{Chart, Curve};
 use crate::wang::cache::admission::AdmissionPolicy;
 use crate::wang::data::{ExperimentData, MEMORY_SHARE, policies};
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, Findings, Result};
 
 /// Limits of a batch's time. The last one is the paper's; machines of today need shorter ones.
 const LIMITS_MS: [f64; 6] = [1.0, 2.0, 5.0, 10.0, 30.0, 150.0];
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let data = ExperimentData::of(context, findings)?;
     let memory = data.share_bytes(MEMORY_SHARE);
     let bench = Bench::open(&data, findings)?;

@@ -1,4 +1,4 @@
-//! The kernel `rank_cached` and its arguments, the structures of `kernels/wang/cached.cuh`.
+//! The kernel `rank_cached` and its arguments, the structures of `kernels/wang/wang.cuh`.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const IMAGES: Images = Images {
 /// Threads per block, one per document of a round.
 pub(crate) const THREADS: u32 = ROUND as u32;
 
-/// `CachedTerm` in cached.cuh.
+/// `CachedTerm` in wang.cuh.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct TermArgument {
@@ -32,7 +32,7 @@ pub(crate) struct TermArgument {
     pub(crate) reserved: u32,
 }
 
-/// `CachedQuery` in cached.cuh.
+/// `CachedQuery` in wang.cuh.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct QueryArgument {
@@ -42,7 +42,7 @@ pub(crate) struct QueryArgument {
     pub(crate) behind: f32,
 }
 
-/// `CachedBatch` in cached.cuh.
+/// `CachedBatch` in wang.cuh.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct BatchArgument {

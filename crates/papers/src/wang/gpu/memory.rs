@@ -25,8 +25,6 @@ pub(crate) struct CachedGpu<'d> {
 
 impl<'d> CachedGpu<'d> {
     /// Opens the GPU. Lists that cannot be page-locked use staged copies; [`Self::why_staged`] gives the reason.
-    ///
-    /// # Errors
     /// [`GpuError::NoGpu`] if there is none to use, [`GpuError::DoesNotFit`] if the documents' arrays don't fit.
     pub(crate) fn open(data: &'d ExperimentData, may_lock: bool) -> Result<Self, GpuError> {
         let device = Device::open(DeviceId(0))?;
@@ -55,7 +53,6 @@ impl<'d> CachedGpu<'d> {
         })
     }
 
-    /// Returns the GPU's name.
     pub(crate) fn name(&self) -> &str {
         &self.device.info.name
     }
@@ -85,7 +82,6 @@ impl<'d> CachedGpu<'d> {
         memory.device_ptr(&self.stream).0
     }
 
-    /// Waits for all enqueued work.
     pub(crate) fn wait(&self, doing: &str) -> Result<(), GpuError> {
         self.stream.synchronize().map_err(|e| GpuError::of(doing, &e))
     }

@@ -5,7 +5,7 @@ use cudarc::driver::CudaSlice;
 use super::kernels::TermArgument;
 use super::memory::CachedGpu;
 use super::transfer::Transfer;
-use crate::ExperimentError;
+use crate::Result;
 use crate::wang::cache::prefixes::Prefixes;
 use crate::wang::cache::sizes::Sizes;
 use crate::wang::cache::store::{KeepAll, ListStore};
@@ -21,7 +21,7 @@ pub(crate) struct Resident {
 
 impl Resident {
     /// Copies the beginnings of `prefixes` into a cache of `cache_bytes`.
-    pub(crate) fn upload(gpu: &CachedGpu<'_>, prefixes: &Prefixes, cache_bytes: u64) -> Result<Self, ExperimentError> {
+    pub(crate) fn upload(gpu: &CachedGpu<'_>, prefixes: &Prefixes, cache_bytes: u64) -> Result<Self> {
         let lists = &gpu.data.lists;
         let cached: Vec<(u32, u64)> = (0..lists.num_lists() as u32)
             .filter(|&list| prefixes.is_cached(list))

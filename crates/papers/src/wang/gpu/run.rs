@@ -6,14 +6,13 @@ use std::time::Instant;
 use crossbeam_channel::{TrySendError, bounded};
 
 use super::session::{Outcome, Session};
-use crate::ExperimentError;
+use crate::Result;
 use crate::wang::cache::batches::{Batch, BatchMaker};
 use crate::wang::data::{ExperimentData, FOOTPRINT, ROUND};
 use crate::wang::ranker::Best;
 use crate::wang::report::{Report, RunOptions};
 use crate::wang::train_test_split::RankedQuery;
 
-/// Results of a thread that post-processes.
 #[derive(Default)]
 struct PostProcessed {
     answers: Vec<(u32, Best)>,
@@ -22,7 +21,7 @@ struct PostProcessed {
 
 impl Session<'_, '_> {
     /// Answers all queries of a log in order.
-    pub(crate) fn run<Q>(&mut self, log: &[Q], options: RunOptions) -> Result<Report, ExperimentError>
+    pub(crate) fn run<Q>(&mut self, log: &[Q], options: RunOptions) -> Result<Report>
     where
         Q: Borrow<RankedQuery> + AsRef<[u32]> + Sync,
     {
@@ -88,7 +87,7 @@ impl Session<'_, '_> {
         options: RunOptions,
         report: &mut Report,
         take: &mut dyn FnMut(Vec<Outcome>, &mut Report),
-    ) -> Result<(), ExperimentError>
+    ) -> Result<()>
     where
         Q: Borrow<RankedQuery> + AsRef<[u32]>,
     {

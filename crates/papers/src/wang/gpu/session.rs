@@ -8,7 +8,7 @@ use super::kernels::{BatchArgument, QueryArgument, THREADS, TermArgument};
 use super::memory::CachedGpu;
 use super::resident::{Resident, term_at};
 use super::transfer::Transfer;
-use crate::ExperimentError;
+use crate::Result;
 use crate::wang::cache::CacheError;
 use crate::wang::cache::batches::Batch;
 use crate::wang::cache::model::MeasuredBatch;
@@ -43,23 +43,15 @@ pub(crate) struct Session<'g, 'd> {
 pub(crate) struct Outcome {
     /// Place of the query in the log.
     pub(crate) query: u32,
-    /// Best documents.
     pub(crate) best: Best,
     /// Posting of the shortest list at which to resume; `None` if the answer is complete.
     pub(crate) from: Option<u32>,
 }
 
 impl<'g, 'd> Session<'g, 'd> {
-    /// Uploads the cache and allocates a buffer of `buffer_bytes`.
-    ///
-    /// # Errors
-    /// Returns [`CacheError::MoreThanFree`] if the device has too little free memory.
-    pub(crate) fn new(
-        gpu: &'g CachedGpu<'d>,
-        prefixes: Prefixes,
-        cache_bytes: u64,
-        buffer_bytes: u64,
-    ) -> Result<Self, ExperimentError> {
+    /// Uploads the cache and allocates a buffer of `buffer_bytes`. Returns [`CacheError::MoreThanFree`] if the device
+    /// has too little free memory.
+    pub(crate) fn new(gpu: &'g CachedGpu<'d>, prefixes: Prefixes, cache_bytes: u64, buffer_bytes: u64) -> Result<Self> {
         let free_bytes = gpu.device.free_bytes()?;
         let wanted_bytes = cache_bytes.saturating_add(buffer_bytes);
         if wanted_bytes > free_bytes {
@@ -93,7 +85,7 @@ impl<'g, 'd> Session<'g, 'd> {
         k: usize,
         began: Instant,
         outcomes: &mut Vec<Outcome>,
-    ) -> Result<MeasuredBatch, ExperimentError> {
+    ) -> Result<MeasuredBatch> {
         let doing = |e| GpuError::of(format!("a batch of {} queries", batch.queries.len()), &e);
         let gpu = self.gpu;
         self.plan(log, batch);

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::{CachedGpu, Session};
+use crate::test_support::{gpu_or_skip, sized};
 use crate::wang::cache::prefixes::Prefixes;
 use crate::wang::cache::sizes::Sizes;
 use crate::wang::data::ExperimentData;
@@ -13,23 +14,9 @@ use crate::wang::ranker::{Best, MAX_K};
 use crate::wang::report::RunOptions;
 use crate::wang::tests::{Small, answer_on_cpu};
 use tandem_core::base::random::Random;
-use tandem_core::search::device::GpuError;
 
-fn sized<T>(all: T, few: T) -> T {
-    if std::env::var_os("TANDEM_SANITIZER").is_some() { few } else { all }
-}
-
-/// Opens the GPU; `None`, with a message, on a machine without one.
 fn open(data: &ExperimentData, may_lock: bool) -> Option<CachedGpu<'_>> {
-    match CachedGpu::open(data, may_lock) {
-        Ok(gpu) => Some(gpu),
-        Err(error @ GpuError::NoGpu(_)) => {
-            assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {error}");
-            println!("skipped: {error}");
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
+    gpu_or_skip(CachedGpu::open(data, may_lock))
 }
 
 /// Lists of lengths around those of rounds and cached blocks, and some that are copied directly.

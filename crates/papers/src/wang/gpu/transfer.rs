@@ -27,7 +27,6 @@ pub(crate) struct Transfer {
 }
 
 impl Transfer {
-    /// Allocates a buffer of `buffer_bytes`.
     pub(crate) fn new(gpu: &CachedGpu<'_>, buffer_bytes: u64) -> Result<Self, GpuError> {
         let d_buffer = gpu.alloc::<u32>((buffer_bytes / 4) as usize)?;
         let side = || {
@@ -40,7 +39,6 @@ impl Transfer {
         Ok(Self { d_buffer, staging: [side()?, side()?], side: 0, filled: 0, target: 0 })
     }
 
-    /// Returns the device address of the buffer.
     pub(crate) fn address(&self, gpu: &CachedGpu<'_>) -> u64 {
         gpu.address(&self.d_buffer)
     }
@@ -56,8 +54,6 @@ impl Transfer {
     }
 
     /// Enqueues words and returns their place. Words of lists (`is_list`) outlive the copy and may be copied directly.
-    ///
-    /// # Panics
     /// Panics if the buffer has no room; batches are made to fit.
     pub(crate) fn push(&mut self, gpu: &CachedGpu<'_>, words: &[u32], is_list: bool) -> Result<usize, GpuError> {
         let place = self.target + self.filled;

@@ -4,28 +4,22 @@ use std::path::PathBuf;
 
 use super::collections::{CollectionPart, Kind, files};
 use crate::wei::trie::{TrieIndexer, TrieOptions, TrieReport};
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, ExperimentError, Findings, Result};
 use tandem_core::corpus::{Collection, Tokenizer, Words};
 use tandem_core::index::Bm25;
 use tandem_core::indexing::{BuildOptions, Indexer};
 use tandem_core::search::device::list_gpus;
 
-/// Documents of a synthetic collection.
 pub(crate) const DOCS: u32 = 20_000;
-/// Files of a synthetic collection.
 pub(crate) const FILES: u32 = 16;
 /// Cores of the paper's machine.
 pub(crate) const PAPERS_CORES: usize = 8;
-/// Parsers of the paper's best configuration.
 pub(crate) const PAPERS_PARSERS: usize = 6;
-/// CPU indexers of the paper's best configuration.
 pub(crate) const PAPERS_CPU_INDEXERS: usize = 2;
-/// GPUs of the paper's machine.
 pub(crate) const PAPERS_GPUS: usize = 2;
 /// The paper's megabyte.
 pub(crate) const MB: f64 = (1 << 20) as f64;
 
-/// A collection and the options of builds.
 pub(crate) struct Bench<'a> {
     context: &'a Context<'a>,
     pub(crate) files: Vec<PathBuf>,
@@ -36,17 +30,13 @@ pub(crate) struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     /// Makes a collection of web pages, as in most of the paper.
-    pub(crate) fn new(context: &'a Context<'a>, findings: &mut Findings) -> Result<Self, ExperimentError> {
+    pub(crate) fn new(context: &'a Context<'a>, findings: &mut Findings) -> Result<Self> {
         let docs = context.docs.unwrap_or(DOCS);
         Self::of(context, findings, &[CollectionPart { kind: Kind::ClueWeb, vocabulary: 0, docs, files: FILES }])
     }
 
     /// Makes a collection of these parts, unless the user names files.
-    pub(crate) fn of(
-        context: &'a Context<'a>,
-        findings: &mut Findings,
-        parts: &[CollectionPart],
-    ) -> Result<Self, ExperimentError> {
+    pub(crate) fn of(context: &'a Context<'a>, findings: &mut Findings, parts: &[CollectionPart]) -> Result<Self> {
         context.progress.doing("making a collection");
         let files = files(context, parts)?;
         let count = files.len();
@@ -87,12 +77,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Indexes the collection up to the dictionary on disk, with partial lists as in the paper.
-    pub(crate) fn index(
-        &self,
-        parsers: usize,
-        cpu_indexers: usize,
-        gpus: usize,
-    ) -> Result<TrieReport, ExperimentError> {
+    pub(crate) fn index(&self, parsers: usize, cpu_indexers: usize, gpus: usize) -> Result<TrieReport> {
         let mut trie = self.trie(parsers, cpu_indexers, gpus)?;
         let dir = self.folder()?;
         trie.invert(self.collection()?, dir.path(), &self.options, &|_| ())?;
@@ -100,12 +85,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Indexes the collection and merges the lists into one index; returns the seconds of merging as well.
-    pub(crate) fn build(
-        &self,
-        parsers: usize,
-        cpu_indexers: usize,
-        gpus: usize,
-    ) -> Result<(TrieReport, f64), ExperimentError> {
+    pub(crate) fn build(&self, parsers: usize, cpu_indexers: usize, gpus: usize) -> Result<(TrieReport, f64)> {
         let mut trie = self.trie(parsers, cpu_indexers, gpus)?;
         let dir = self.folder()?;
         let began = std::time::Instant::now();
@@ -116,28 +96,25 @@ impl<'a> Bench<'a> {
         Ok((report, merging_s))
     }
 
-    /// Parses the collection without indexing it.
-    pub(crate) fn parse(&self, parsers: usize) -> Result<TrieReport, ExperimentError> {
+    pub(crate) fn parse(&self, parsers: usize) -> Result<TrieReport> {
         Ok(self.trie(parsers, 1, 0)?.parse_alone(self.collection()?, &self.options, &|_| ())?)
     }
 
-    fn trie(&self, parsers: usize, cpu_indexers: usize, gpus: usize) -> Result<TrieIndexer, ExperimentError> {
+    fn trie(&self, parsers: usize, cpu_indexers: usize, gpus: usize) -> Result<TrieIndexer> {
         self.context.progress.doing(&format!("indexing: {parsers} parsers, {cpu_indexers} CPU indexers, {gpus} GPUs"));
         Ok(TrieIndexer::new(TrieOptions { parsers, cpu_indexers, gpus, buffer_bytes: None })?)
     }
 
-    fn collection(&self) -> Result<Collection, ExperimentError> {
+    fn collection(&self) -> Result<Collection> {
         Ok(Collection::open_all(self.files.clone(), 1).map_err(tandem_core::indexing::BuildError::from)?)
     }
 
-    /// Makes a temporary folder for a build.
-    fn folder(&self) -> Result<tempfile::TempDir, ExperimentError> {
+    fn folder(&self) -> Result<tempfile::TempDir> {
         let scratch = &self.context.scratch;
         tempfile::tempdir_in(scratch).map_err(|e| ExperimentError::Input(format!("{}: {e}", scratch.display())))
     }
 }
 
-/// Returns MB (2^20 bytes) per second.
 pub(crate) fn mb_per_s(text_bytes: u64, seconds: f64) -> f64 {
     text_bytes as f64 / MB / seconds
 }

@@ -13,26 +13,20 @@ use flate2::write::GzEncoder;
 use rayon::prelude::*;
 use serde::Deserialize;
 
-use crate::{Context, ExperimentError};
+use crate::{Context, ExperimentError, Result};
 use tandem_core::files::write_atomically;
 use tandem_core::indexing::synth::{TextOptions, write_text};
 
-/// Mean tokens per document.
 const MEAN_LENGTH: f64 = 250.0;
 
-/// A collection of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Web pages.
     ClueWeb,
-    /// Text of an encyclopaedia.
     Wikipedia,
-    /// Pages of news and offices.
     Congress,
 }
 
 impl Kind {
-    /// The paper's name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::ClueWeb => "ClueWeb09",
@@ -66,7 +60,7 @@ pub(crate) struct CollectionPart {
 }
 
 /// Returns the user's files, or else the files of these parts in order, which are made unless they exist.
-pub(crate) fn files(context: &Context<'_>, parts: &[CollectionPart]) -> Result<Vec<PathBuf>, ExperimentError> {
+pub(crate) fn files(context: &Context<'_>, parts: &[CollectionPart]) -> Result<Vec<PathBuf>> {
     if !context.text.is_empty() {
         return Ok(context.text.to_vec());
     }
@@ -113,7 +107,6 @@ fn write_file(part: CollectionPart, seed: u64, first_doc: u64, docs: u64, path: 
     })
 }
 
-/// A line of synthetic text.
 #[derive(Deserialize)]
 struct SyntheticDocument<'a> {
     id: &'a str,

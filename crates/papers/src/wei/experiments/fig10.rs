@@ -6,13 +6,12 @@
 use super::bench::{Bench, MB, PAPERS_CORES, PAPERS_GPUS, PAPERS_PARSERS, mb_per_s};
 use crate::findings::{Chart, Curve};
 use crate::wei::trie::TrieReport;
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, Findings, Result};
 use tandem_core::base::quantile::median;
 
 /// Intake of six parsers in the paper's model, in MB/s.
 const PAPERS_INTAKE: f64 = 469.0;
 
-/// Runs per point.
 const REPEATS: usize = 3;
 
 /// Threads of a curve: M parsers alone, or M parsers, 8 - M CPU indexers and some GPUs.
@@ -41,7 +40,7 @@ impl Threads {
     }
 }
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let bench = Bench::new(context, findings)?;
     let alone = bench.parse(1)?;
     let mut curves = Vec::new();
@@ -74,7 +73,7 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), 
 }
 
 /// Returns the rate of a point, the median of some runs; `None` if cores or GPUs are missing.
-fn measure(bench: &Bench<'_>, threads: Threads, parsers: usize) -> Result<Option<f64>, ExperimentError> {
+fn measure(bench: &Bench<'_>, threads: Threads, parsers: usize) -> Result<Option<f64>> {
     let cores = bench.cores().min(PAPERS_CORES);
     let mut rates = Vec::new();
     for _ in 0..REPEATS {

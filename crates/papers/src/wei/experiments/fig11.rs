@@ -7,14 +7,13 @@ use super::bench::{Bench, DOCS, MB};
 use super::collections::{CollectionPart, Kind};
 use crate::findings::{Chart, Curve};
 use crate::wei::trie::{RunReport, TrieReport};
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, Findings, Result};
 
-/// Files of the collection.
 const FILES: u32 = 30;
 /// Files at the end with another vocabulary.
 const CHANGED: u32 = 6;
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let docs = context.docs.unwrap_or(DOCS);
     let changed_docs = docs / FILES * CHANGED;
     let parts = [

@@ -6,9 +6,9 @@
 use super::bench::{PAPERS_CORES, mb_per_s};
 use super::collections::Kind;
 use super::table6::{PAPERS, measure};
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, Findings, Result};
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let cores = context.cores.min(PAPERS_CORES) as f64;
     for (kind, has_gpus, _, papers_rate, _) in PAPERS.into_iter().filter(|(kind, ..)| *kind == Kind::ClueWeb) {
         let measured = measure(context, findings, kind, has_gpus)?;

@@ -5,7 +5,7 @@
 
 use super::bench::{Bench, MB, PAPERS_CORES, PAPERS_GPUS, mb_per_s};
 use crate::wei::trie::TrieReport;
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, Findings, Result};
 
 /// CPU indexers, GPUs, the paper's seconds (before, indexing, after, in all), and its MB/s (indexing, in all).
 const PAPERS: [(usize, usize, [f64; 4], [f64; 2]); 4] = [
@@ -14,12 +14,10 @@ const PAPERS: [(usize, usize, [f64; 4], [f64; 2]); 4] = [
     (2, 0, [111.74, 6_357.67, 521.52, 7_019.87], [229.08, 207.47]),
     (2, 2, [104.15, 4_616.78, 464.04, 5_408.25], [315.46, 269.29]),
 ];
-/// Size of the paper's collection in MB.
 const PAPERS_MB: f64 = 19_313.6 * 75.41;
-/// Tokens per MB of the paper's collection.
 const PAPERS_TOKENS_PER_MB: f64 = 32_644_508_255.0 / PAPERS_MB;
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let bench = Bench::new(context, findings)?;
     let mut rates = [None; PAPERS.len()];
     for (place, (cpus, gpus, papers_s, papers_rates)) in PAPERS.into_iter().enumerate() {

@@ -5,7 +5,7 @@
 
 use super::bench::{Bench, PAPERS_CPU_INDEXERS};
 use crate::wei::trie::{PartReport, TrieReport};
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, Findings, Result};
 
 /// A quantity, the paper's millions on CPUs and on GPUs, and ours.
 type CountRow = (&'static str, f64, f64, fn(&PartReport) -> u64);
@@ -16,7 +16,7 @@ const ROWS: [CountRow; 3] = [
     ("characters", 239.433_858, 513.640_554, |part| part.characters),
 ];
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let bench = Bench::new(context, findings)?;
     let report = match bench.gpus {
         0 => None,

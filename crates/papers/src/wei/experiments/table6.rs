@@ -3,7 +3,7 @@
 use super::bench::{Bench, DOCS, FILES, PAPERS_CPU_INDEXERS, mb_per_s};
 use super::collections::{CollectionPart, Kind};
 use crate::wei::trie::TrieReport;
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, Findings, Result};
 
 /// A column: the collection, whether GPUs index, the paper's total time in seconds, its MB/s and its tokens.
 pub(crate) const PAPERS: [(Kind, bool, f64, f64, f64); 4] = [
@@ -16,7 +16,7 @@ pub(crate) const PAPERS: [(Kind, bool, f64, f64, f64); 4] = [
 const PAPERS_SHARES: [[f64; 3]; 4] =
     [[59.53, 2.46, 59.21], [57.53, 2.54, 54.92], [7.27, 0.26, 0.57], [29.01, 0.21, 0.80]];
 
-pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<(), ExperimentError> {
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     for ((kind, has_gpus, papers_s, papers_rate, papers_tokens), papers_shares) in PAPERS.into_iter().zip(PAPERS_SHARES)
     {
         let name = format!("{}{}", kind.name(), if has_gpus { "" } else { " without GPUs" });
@@ -48,7 +48,7 @@ pub(crate) fn measure(
     findings: &mut Findings,
     kind: Kind,
     has_gpus: bool,
-) -> Result<Option<(TrieReport, f64)>, ExperimentError> {
+) -> Result<Option<(TrieReport, f64)>> {
     let docs = context.docs.unwrap_or(DOCS);
     let bench = Bench::of(context, findings, &[CollectionPart { kind, vocabulary: 0, docs, files: FILES }])?;
     if has_gpus && bench.gpus == 0 {

@@ -1,4 +1,4 @@
-//! What a parser hands over: documents, parsed, regrouped by slot.
+//! Buffers of parsers: parsed documents, regrouped by slot.
 
 use super::slots::{NUM_SLOTS, slot_of};
 use super::stream::Stream;
@@ -10,10 +10,8 @@ use tandem_core::indexing::SegmentDocuments;
 #[derive(Debug)]
 pub(crate) struct Buffer {
     streams: Vec<Stream>,
-    /// The documents of each batch.
     pub(crate) segments: Vec<SegmentDocuments>,
     pub(crate) num_docs: u32,
-    /// Text that it was parsed from, decompressed.
     pub(crate) text_bytes: u64,
     pub(crate) skipped_files: usize,
     pub(crate) tokens: u64,
@@ -27,11 +25,9 @@ impl Default for Buffer {
 }
 
 impl Buffer {
-    /// Parses a batch: cuts it into words, stems each (as the paper does, word by word), leaves stop words out, and puts
-    /// what remains of a term behind its slot's letters to its slot.
-    ///
-    /// # Errors
-    /// If a document can't be read; the buffer is of no use then.
+    /// Parses a batch: cuts it into words, stems each of them as the paper does, omits stop words, and appends the
+    /// bytes behind the slot's letters to the slot's stream. Fails if a document cannot be read; the buffer is unusable
+    /// then.
     pub(crate) fn parse(
         &mut self,
         batch: &Batch,
@@ -77,12 +73,10 @@ impl Buffer {
         self.tokens += 1;
     }
 
-    /// What was parsed of a slot.
     pub(crate) fn stream(&self, slot: u16) -> &Stream {
         &self.streams[usize::from(slot)]
     }
 
-    /// Forgets everything, and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.streams.iter_mut().for_each(Stream::clear);
         self.segments.clear();

@@ -1,4 +1,4 @@
-//! A node of a B-tree: 512 bytes, the same for CPU and GPU.
+//! Nodes of B-trees: 512 bytes, the same for CPU and GPU.
 //!
 //! | offset | size | meaning |
 //! | ---: | ---: | --- |
@@ -10,23 +10,21 @@
 //! | 384 | 124 | of each, a cache of the first four bytes, zeros behind shorter ones |
 //! | 508 | 4 | padding |
 //!
-//! A cache is a number whose highest byte is the first one, so that caches compare as strings do; no term has a byte 0, so
-//! that nothing else looks like a shorter one. Places behind the keys hold the largest number, which is no term's.
+//! A cache is a number whose highest byte is the first one, so that caches compare as strings do. No term has a byte 0,
+//! so that shorter terms are unambiguous. Places behind the keys hold the largest number, which no term has.
 //!
 //! Source: Wei and JaJa 2011, table II.
 
 use bytemuck::{Pod, Zeroable};
 
-/// The tree's degree: a node but the root has at least one key fewer.
+/// Degree of the tree: nodes other than the root have at least one key less.
 pub(crate) const DEGREE: usize = 16;
-/// Keys of a node at most: as many as a warp has lanes, but one.
+/// Maximum number of keys of a node, one less than the lanes of a warp.
 pub(crate) const MAX_KEYS: usize = 2 * DEGREE - 1;
-/// Bytes of a term that are kept in the node.
 pub(crate) const CACHE_BYTES: usize = 4;
-/// The cache of no term.
+/// Cache of places without a key.
 pub(crate) const NO_KEY: u32 = u32::MAX;
 
-/// A node.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Node {
@@ -41,7 +39,7 @@ pub(crate) struct Node {
 
 const _: () = assert!(size_of::<Node>() == 512);
 
-/// A key: the cache, where the rest is, the term's number.
+/// A key: the cache, the place of the rest, and the term's number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
     pub(crate) cache: u32,
@@ -50,7 +48,7 @@ pub(crate) struct Key {
 }
 
 impl Node {
-    /// A leaf or an inner node without keys.
+    /// Makes a leaf or an inner node without keys.
     pub(crate) fn new(is_leaf: bool) -> Self {
         Self { caches: [NO_KEY; MAX_KEYS], is_leaf: u32::from(is_leaf), ..Self::zeroed() }
     }
@@ -59,14 +57,13 @@ impl Node {
         self.len as usize == MAX_KEYS
     }
 
-    /// How many keys have a smaller cache.
+    /// Returns the number of keys with a smaller cache.
     #[inline]
     pub(crate) fn below(&self, cache: u32) -> usize {
-        // All of them, also those behind the keys: this becomes vector code.
+        // Comparing all places, even those behind the keys, becomes vector code.
         self.caches.iter().map(|&other| u32::from(other < cache)).sum::<u32>() as usize
     }
 
-    /// Puts a key at `place`, and those from there on one further.
     pub(crate) fn insert(&mut self, place: usize, key: Key) {
         let len = self.len as usize;
         for column in [&mut self.caches, &mut self.rests, &mut self.terms] {
@@ -76,13 +73,13 @@ impl Node {
         self.len += 1;
     }
 
-    /// Puts a child at `place`, and those from there on one further; a key has been put in before.
+    /// Inserts a child at `place` after its key was inserted.
     pub(crate) fn insert_child(&mut self, place: usize, child: u32) {
         self.children.copy_within(place..self.len as usize, place + 1);
         self.children[place] = child;
     }
 
-    /// Takes the upper half out of a full node: the key in the middle, and a node of those above.
+    /// Splits a full node: returns the middle key, and a node of the upper keys.
     pub(crate) fn split(&mut self) -> (Key, Self) {
         let middle = Key { cache: self.caches[DEGREE - 1], rest: self.rests[DEGREE - 1], term: self.terms[DEGREE - 1] };
         let mut upper = Self::new(self.is_leaf != 0);
@@ -97,7 +94,7 @@ impl Node {
     }
 }
 
-/// The cache of a term's bytes, and what does not fit into it.
+/// Returns the cache of a term's bytes, and the remaining bytes.
 #[inline]
 pub(crate) fn cache_of(bytes: &[u8]) -> (u32, &[u8]) {
     match bytes.split_first_chunk::<CACHE_BYTES>() {

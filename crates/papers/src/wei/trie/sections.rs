@@ -1,6 +1,5 @@
-//! The lists of one run, encoded, slot by slot.
+//! Encoded lists of one run, slot by slot.
 
-/// Lists of an indexer's slots.
 #[derive(Debug, Default)]
 pub(crate) struct Sections {
     pub(crate) sections: Vec<Section>,
@@ -8,7 +7,7 @@ pub(crate) struct Sections {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// The lists of a slot: the next ones of the entries, and the next bytes.
+/// The lists of a slot, which follow those of the previous section.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Section {
     pub(crate) slot: u16,
@@ -16,7 +15,7 @@ pub(crate) struct Section {
     pub(crate) bytes: u64,
 }
 
-/// A list: whose it is, and its length in bytes. It begins where the one before ends.
+/// The term and the length in bytes of a list. It begins at the end of the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) term: u32,
@@ -24,12 +23,11 @@ pub(crate) struct Entry {
 }
 
 impl Sections {
-    /// Begins the lists of another slot.
     pub(crate) fn begin(&mut self, slot: u16) {
         self.sections.push(Section { slot, ..Section::default() });
     }
 
-    /// Adds the list of a term of the slot that was begun last: what `encode` appends.
+    /// Adds the list of a term of the last slot; `encode` appends its bytes.
     pub(crate) fn list(&mut self, term: u32, encode: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len();
         encode(&mut self.bytes);

@@ -1,6 +1,6 @@
-//! The kernels by document ranges: their arguments, and where they are loaded.
+//! The kernels by document ranges and their arguments.
 //!
-//! The structures repeat those of `kernels/huang/ranges.cuh`; [`Kernels::load`] compares their sizes.
+//! The structures repeat those of `kernels/huang/huang.cuh`; [`Kernels::load`] compares their sizes.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const IMAGES: Images = Images {
     cubin_sm_90: include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/compiled/huang.sm_90.cubin")),
 };
 
-/// 2^16: bounds have one part in so many of slack.
+/// Inverse of the slack of bounds, 2^16.
 const SLACK_PARTS: usize = 65_536;
 
 /// `RangeBatch`: device addresses of buffers that outlive the launch.
@@ -28,10 +28,10 @@ const SLACK_PARTS: usize = 65_536;
 pub(crate) struct BatchArgument {
     pub(crate) queries: u64,
     pub(crate) terms: u64,
-    /// 0: all documents have `norm`.
+    /// Address of the norms; 0 if all documents have `norm`.
     pub(crate) norms: u64,
     pub(crate) state: u64,
-    /// 0: shared memory has room for them.
+    /// Address of the threads' keys; 0 if they are in shared memory.
     pub(crate) local_keys: u64,
     pub(crate) results: u64,
     pub(crate) reports: u64,
@@ -41,17 +41,16 @@ pub(crate) struct BatchArgument {
     pub(crate) reserved: u32,
 }
 
-/// What a query took and did: `RangeReport`.
+/// Report of a query: `RangeReport`.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Report {
-    /// The multiprocessor's clock over initialisation, scoring and merging.
+    /// Cycles of the multiprocessor in initialisation, scoring and merging.
     pub(crate) cycles: [u64; 3],
-    /// Postings whose score was computed.
     pub(crate) postings_scored: u64,
-    /// Blocks that were decoded; one across a border counts for each owner.
+    /// Blocks that were decoded. A block across a border counts for each owner.
     pub(crate) blocks_decoded: u64,
-    /// Documents that were found, `k` at most.
+    /// Number of documents found, at most `k`.
     pub(crate) found: u32,
     pub(crate) reserved: u32,
 }
@@ -63,14 +62,13 @@ unsafe impl DeviceRepr for Report {}
 // SAFETY: as above; all zero is a report.
 unsafe impl ValidAsZeroBits for Report {}
 
-/// The kernels, loaded on one device.
 #[derive(Debug)]
 pub(crate) struct Kernels {
     by_strategy: [CudaFunction; Strategy::ALL.len()],
 }
 
 impl Kernels {
-    /// Loads the kernels and checks that they agree with this file.
+    /// Loads the kernels and compares their layout with this file.
     pub(crate) fn load(device: &Device, stream: &Arc<CudaStream>) -> Result<Self, GpuError> {
         let module = Module::load(device, IMAGES)?;
         let layout = [
@@ -90,12 +88,10 @@ impl Kernels {
         Ok(Self { by_strategy: [and?, or?, wand?, bmw?] })
     }
 
-    /// The kernel of a strategy.
     pub(crate) fn of(&self, strategy: Strategy) -> &CudaFunction {
         &self.by_strategy[strategy as usize]
     }
 
-    /// Its name in the sources.
     pub(crate) fn name(strategy: Strategy) -> &'static str {
         match strategy {
             Strategy::And => "ranges_and",
