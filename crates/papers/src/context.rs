@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::error::ExperimentError;
+use crate::error::Result;
 use crate::findings::Findings;
 use tandem_core::base::ids::TermId;
 use tandem_core::index::Index;
@@ -30,7 +30,7 @@ pub struct Input {
 }
 
 /// Gives an index and queries. The arguments are defaults: documents of a synthetic index, and the most queries.
-pub type InputSource<'a> = dyn Fn(u32, usize) -> Result<Input, ExperimentError> + 'a;
+pub type InputSource<'a> = dyn Fn(u32, usize) -> Result<Input> + 'a;
 
 /// Query logs of a real collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub enum RealLog {
 }
 
 /// Gives a real collection with a limited number of queries of a log; `None` if this machine has none.
-pub type RealSource<'a> = dyn Fn(RealLog, usize) -> Result<Option<Input>, ExperimentError> + 'a;
+pub type RealSource<'a> = dyn Fn(RealLog, usize) -> Result<Option<Input>> + 'a;
 
 /// Settings of the user and resources of the machine for experiments.
 pub struct Context<'a> {
@@ -106,19 +106,14 @@ impl Context<'_> {
     /// Returns the user's index and queries, else a synthetic index, and adds their description to the findings.
     ///
     /// `docs` and `limit` are defaults for the documents of a synthetic index and the number of queries.
-    pub(crate) fn input(&self, docs: u32, limit: usize, findings: &mut Findings) -> Result<Input, ExperimentError> {
+    pub(crate) fn input(&self, docs: u32, limit: usize, findings: &mut Findings) -> Result<Input> {
         let input = (self.source)(docs, limit)?;
         findings.provenance("input", &input.name);
         Ok(input)
     }
 
     /// Returns a real collection if the user named no index; adds a description of it, or its absence, to the findings.
-    pub(crate) fn real_input(
-        &self,
-        log: RealLog,
-        limit: usize,
-        findings: &mut Findings,
-    ) -> Result<Option<Input>, ExperimentError> {
+    pub(crate) fn real_input(&self, log: RealLog, limit: usize, findings: &mut Findings) -> Result<Option<Input>> {
         if self.is_source_real {
             return Ok(None);
         }
