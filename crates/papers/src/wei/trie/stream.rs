@@ -41,7 +41,7 @@ impl Stream {
     }
 
     /// Returns the encoded items for the GPU's indexer.
-    #[cfg(feature = "gpu")]
+    #[cfg(any(feature = "gpu", test))]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
