@@ -1,5 +1,5 @@
 // bmw.cu: Block-Max WAND: WAND that also uses the best scores of the blocks that could hold the pivot's document.
-// Bound by latency of a thread's cursors. Twin on the host: crates/papers/src/huang/ranges/bmw.rs.
+// Bound by latency of a thread's cursors. Twin on the host: crates/papers/src/huang/ranges/strategy.rs.
 
 #include "huang/order.cuh"
 #include "huang/query.cuh"

@@ -1,5 +1,5 @@
 // wand.cu: OR that skips documents excluded by the lists' best scores.
-// Bound by latency of a thread's cursors. Twin on the host: crates/papers/src/huang/ranges/wand.rs.
+// Bound by latency of a thread's cursors. Twin on the host: crates/papers/src/huang/ranges/strategy.rs.
 
 
 #include "huang/order.cuh"
