@@ -77,27 +77,33 @@ impl<'a> Column<'a> {
     /// The value as text, by the format: by default numbers have four significant digits; `6s` six of them, `.2` two decimals,
     /// `.1%` per cent with one decimal, `+` before these a sign; `met|not met` words for true and false; `raw` the file's text.
     pub(super) fn text(&self, rows: &Rows, group: &[&[String]]) -> Result<String, String> {
-        let value = match self.value(rows, group)? {
-            _ if self.format == "raw" => return Ok(rows.cell(group, self.expression)?.to_owned()),
-            Value::Missing => return Ok(String::new()),
-            Value::Text(text) => return Ok(text),
-            Value::Number(number) => number,
-        };
+        if self.format == "raw" {
+            return Ok(rows.cell(group, self.expression)?.to_owned());
+        }
+        match self.value(rows, group)? {
+            Value::Number(number) => self.shown(number),
+            // An unknown format is an error, whatever the cell holds.
+            Value::Missing => self.shown(0.0).map(|_| String::new()),
+            Value::Text(text) => self.shown(0.0).map(|_| text),
+        }
+    }
+
+    fn shown(&self, value: f64) -> Result<String, String> {
         if let Some((yes, no)) = self.format.split_once('|') {
             return Ok(if value != 0.0 { yes } else { no }.to_owned());
         }
         let unknown = || format!("unknown format `{}`", self.format);
-        let (format, sign) = self.format.strip_prefix('+').map_or((self.format, false), |rest| (rest, true));
+        let (format, has_sign) = self.format.strip_prefix('+').map_or((self.format, false), |rest| (rest, true));
         let (format, scale, unit) = format.strip_suffix('%').map_or((format, 1.0, ""), |rest| (rest, 100.0, " %"));
         let value = value * scale;
         let digits = match (format.strip_prefix('.'), format.strip_suffix('s')) {
             (Some(decimals), _) => format!("{value:.*}", decimals.parse().map_err(|_| unknown())?),
             (_, Some(digits)) => significant(value, digits.parse().map_err(|_| unknown())?).to_string(),
-            _ if format.is_empty() && unit.is_empty() => significant(value, 4).to_string(),
-            _ if format.is_empty() => format!("{value:.0}"),
-            _ => return Err(unknown()),
+            _ if !format.is_empty() => return Err(unknown()),
+            _ if unit.is_empty() => significant(value, 4).to_string(),
+            _ => format!("{value:.0}"),
         };
-        let sign = if sign && value > 0.0 { "+" } else { "" };
+        let sign = if has_sign && value > 0.0 { "+" } else { "" };
         Ok(format!("{sign}{}{unit}", with_thousands(&digits)))
     }
 }

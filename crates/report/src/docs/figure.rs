@@ -17,6 +17,7 @@ use super::expression::Column;
 use super::marker::Marker;
 use super::rows::Rows;
 use crate::plot::{LineChart, Point, Series, Signs, Stroke, looks_of};
+use tandem_core::sched::PolicyKind;
 
 /// The path of the figure relative to the page's folder, and the figure as SVG. It shows at most eight lines, the highest.
 pub(super) fn drawn<'a>(rows: &Rows, marker: &Marker<'a>) -> Result<(&'a str, String), String> {
@@ -49,7 +50,11 @@ pub(super) fn drawn<'a>(rows: &Rows, marker: &Marker<'a>) -> Result<(&'a str, St
     let policies: Vec<&str> = series.iter().map(|series| series.name.split(", ").next().unwrap_or_default()).collect();
     let mut distinct = policies.clone();
     distinct.dedup();
-    let looks = looks_of(&distinct);
+    let is_policy = |name: &&str| PolicyKind::ALL.iter().any(|kind| kind.name() == *name);
+    let looks = match distinct.iter().any(is_policy) {
+        true => looks_of(&distinct),
+        false => (0..distinct.len()).map(|at| (at, at)).collect(),
+    };
     let look = |policy: &str| distinct.iter().position(|other| *other == policy).map(|at| looks[at]);
     let looks: Vec<_> = policies.iter().map(|policy| look(policy)).collect();
     for (series, look) in series.iter_mut().zip(looks) {

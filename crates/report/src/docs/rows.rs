@@ -173,7 +173,7 @@ impl Rows {
         for group in self.groups() {
             let cells = columns.iter().map(|column| column.text(self, &group)).collect::<Result<Vec<_>, _>>()?;
             for (is_text, cell) in is_text.iter_mut().zip(&cells) {
-                *is_text |= cell.starts_with(|c: char| !c.is_ascii_digit() && !"+-".contains(c));
+                *is_text |= cell.contains(|c: char| !c.is_ascii_digit() && !"+-,.% ".contains(c));
             }
             lines.push(line(cells.iter().map(String::as_str)));
         }
