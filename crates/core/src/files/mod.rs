@@ -7,7 +7,8 @@
 //! - [`open_text`], [`open_bytes`], [`read_line`], [`read_lines`]: plain, `.gz` and `.zst` alike, streamed.
 //! - [`read_exact_at`], [`write_all_at`]: any place of a file that threads share.
 //! - [`CsvReader`], [`write_csv`]: CSV files whose rows are structs ([`Record`]), each value with its place in errors.
-//! - [`Provenance`]: the `#` lines that open every CSV file we write; [`this_machine`] says what it runs on.
+//! - [`Provenance`]: the `#` lines that open every CSV file we write; [`this_machine`] says what it runs on,
+//!   [`set_commit`] what it was built from.
 
 mod at;
 mod atomic;
@@ -20,5 +21,5 @@ pub use at::{read_exact_at, write_all_at};
 pub use atomic::{PendingFile, check_writable, write_atomically};
 pub use csv::{CsvReader, Decimals, Digits, Record, Row, Us, parsed, write_csv};
 pub use input::{InputError, json_message, open_bytes, open_stdin, open_text, read_line, read_lines, unpacked};
-pub use provenance::{Provenance, this_machine};
+pub use provenance::{Provenance, set_commit, this_machine};
 pub use room::{free_disk_bytes, free_memory_bytes};
