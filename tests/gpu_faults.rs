@@ -142,7 +142,7 @@ fn run_on_gpu(watchdog: Nanos, break_it: impl FnOnce(&Arc<CudaContext>) + Send) 
             std::thread::sleep(AFTER);
             break_it(&context);
         });
-        let run = LiveRun { policy: Box::new(Fifo), jobs: &jobs, abandon_after: None };
+        let run = LiveRun::new(Box::new(Fifo), &jobs);
         live::run(&mut lane_pool, run).unwrap()
     })
 }

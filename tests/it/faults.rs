@@ -181,8 +181,8 @@ fn lane_pool(work: Vec<LaneWork>, clock: RunClock) -> LanePool {
 }
 
 fn run_on(lane_pool: &mut LanePool, count: u32, policy: Box<dyn Policy>) -> LiveOutcome {
-    let run = LiveRun { policy, jobs: &jobs(count), abandon_after: None };
-    live::run(lane_pool, run).unwrap()
+    let jobs = jobs(count);
+    live::run(lane_pool, LiveRun::new(policy, &jobs)).unwrap()
 }
 
 /// Every job ended exactly once.
@@ -287,7 +287,8 @@ fn a_lane_that_hangs_without_a_fallback_ends_the_run_and_nobody_waits_for_it() {
     assert_eq!(error.to_string(), told);
     assert_eq!((outcome.log.rows.len(), outcome.unfinished), (3, 17));
     // No later run uses the lane, and the lane pool's end waits for nobody.
-    let again = LiveRun { policy: Box::new(Fifo(1)), jobs: &jobs(1), abandon_after: None };
+    let jobs = jobs(1);
+    let again = LiveRun::new(Box::new(Fifo(1)), &jobs);
     assert_eq!(live::run(&mut lane_pool, again).unwrap_err().to_string(), told);
     assert_eq!(lane_pool.warm_up(std::time::Duration::from_millis(1)).unwrap_err().to_string(), told);
     drop(lane_pool);
@@ -492,7 +493,7 @@ proptest! {
             // Late when it was taken up, by what the policy knew.
             prop_assert!(simulated.shed.iter().all(|shed| shed.dropped + shed.predicted[shed.class] > shed.deadline));
             let built = policy.build(&model).unwrap();
-            let run = LiveRun { policy: built, jobs: &jobs, abandon_after: None };
+            let run = LiveRun::new(built, &jobs);
             let driven = live::run_under_manual_clock(&mut lane_pool, run).unwrap();
             prop_assert_eq!(&driven.log, &simulated, "{}", policy.name());
             prop_assert_eq!(driven.unfinished, 0);
@@ -528,7 +529,7 @@ proptest! {
         let mut lane_pool = LanePool::spawn(model.clone(), work(), set, costs).unwrap();
         for policy in policies() {
             let built = policy.build(&model).unwrap();
-            let run = LiveRun { policy: built, jobs: &jobs, abandon_after: None };
+            let run = LiveRun::new(built, &jobs);
             let outcome = live::run(&mut lane_pool, run).unwrap();
             prop_assert!(matches!(outcome.ending, Ending::Complete), "{}: {:?}", policy.name(), outcome.ending);
             assert_each_ended_once(&outcome.log, jobs.len());

@@ -11,6 +11,7 @@ mod exchange;
 mod faults;
 mod index_build;
 mod ingest;
+mod inputs;
 mod json;
 mod lines;
 #[cfg(unix)]

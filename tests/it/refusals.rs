@@ -68,7 +68,7 @@ fn negative_numbers_reach_the_checks_that_explain_them() {
         ("simulate --set cost-weight=-1", "--set cost-weight=-1: expected a number from 0"),
         ("simulate --num-queries -1", "invalid value '-1' for '--num-queries"),
         ("live i --queries i/queries.tsv --seconds -2", "--seconds is -2, expected above 0"),
-        ("validate --seconds -2", "--seconds is -2, expected above 0"),
+        ("validate --live-seconds -2", "--live-seconds is -2, expected above 0"),
         ("trace --rate -3", "--rate: rate -3 is out of range"),
         ("index synth --docs -5 -o s", "invalid value '-5' for '--docs"),
         ("index build file -o s --k1 -1", "--k1 is -1, expected 0 to 1000"),
@@ -106,8 +106,8 @@ fn results_that_could_not_be_written_are_refused_before_the_work() {
     for (arguments, expected) in [
         (String::from("simulate --out file"), "cannot write file/summary.csv: Not a directory"),
         (format!("live {log} --out file/x"), "cannot write file/x/summary.csv: Not a directory"),
-        (format!("capacity {log} --out file"), "cannot write file/capacity.csv: Not a directory"),
-        (String::from("validate --out file"), "cannot write file/validation.csv: Not a directory"),
+        (format!("capacity {log} --out file"), "cannot write file/live_runs.csv: Not a directory"),
+        (String::from("validate --out file"), "cannot write file/live_runs.csv: Not a directory"),
         (format!("bench {log} --out file"), "cannot write file/bench.csv: Not a directory"),
         (String::from("reproduce tatikonda-fig7 --out file"), "cannot write file/tatikonda-fig7.csv: Not a directory"),
         (format!("profile {log} -o folder"), "cannot write folder: is a directory"),
@@ -162,7 +162,7 @@ fn what_is_missing_is_said_before_the_work() {
         (format!("validate -k 10001 {rest}"), "k is 10001, expected 1 to 10000"),
         (
             format!("validate --gpu none --policy stealing,gpu-only {rest}"),
-            "nothing to compare: these policies need a GPU, and --gpu is none",
+            "policy stealing needs a GPU, and --gpu is none",
         ),
         (String::from("simulate --estimates none.json"), "none.json: cannot open: "),
         (
@@ -183,8 +183,8 @@ fn what_is_missing_is_said_before_the_work() {
         ),
         (format!("validate --docs 2147483647 {rest}"), "2147483647 documents of 240 tokens hold"),
         (String::from("index reorder i -o r --by length --max-share 0.2"), "--max-share is for --by bisection"),
-        (String::from("index reorder i -o i"), "--out is i, the index itself: its order would be lost"),
-        (String::from("index quantise i -o i"), "--out is i, the index itself"),
+        (String::from("index reorder i -o i"), "it is an input of this command (i/index.tandem)"),
+        (String::from("index quantise i -o i"), "it is an input of this command (i/index.tandem)"),
         (String::from("index quantise q -o r"), "q: holds impacts already, expected an index of frequencies"),
         (String::from("index build folder -o s"), "folder: the collection is empty"),
         (String::from("index build file -o s"), "file: the collection is empty"),
@@ -241,7 +241,7 @@ fn a_byte_order_mark_and_windows_line_ends_are_no_part_of_a_file() {
     with_mark("stop.txt", "apple\r\n");
     succeeds(dir.path(), "index build c.jsonl -o i --stop-words stop.txt");
     let errors = succeeds(dir.path(), "search i --queries q.tsv --qrels q.qrels");
-    assert!(errors.contains("1 query, 2 documents,") && errors.contains("1 judged query: MAP 1.0000"), "{errors}");
+    assert!(errors.contains("1 query, 2 results,") && errors.contains("1 judged query: MAP 1.0000"), "{errors}");
     refuses(dir.path(), "search i apple", "the query is empty: it holds no word, or only stop words");
 
     succeeds(dir.path(), "profile i --queries q.tsv -o w.csv --repeats 1 --on cpu --mode or");

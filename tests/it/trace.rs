@@ -61,7 +61,9 @@ fn a_synthetic_index_answers_its_own_queries() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let index = tandem::index::Index::open(&dir.path().join("s")).unwrap();
     let tokenizer = tandem::corpus::Tokenizer::from_name(index.tokenizer_name()).unwrap();
-    let log = tandem::query::prepare_queries(&dir.path().join("s/queries.tsv"), &index, |text| tokenizer.terms(text));
+    let log = tandem::query::prepare_queries(&dir.path().join("s/queries.tsv"), &Default::default(), &index, |text| {
+        tokenizer.terms(text)
+    });
     let log = log.unwrap();
     assert_eq!((log.queries.len(), log.dropped_terms, log.empty_queries), (20, 0, 0));
 

@@ -252,7 +252,7 @@ fn the_command_refuses_bad_input_with_exit_code_2() {
     };
     assert_eq!(
         train(&[]),
-        "error: x.workload.csv: cpu, and: 4 measured queries (equal ones count once), too few for 10 folds (lower --folds)\n"
+        "error: x.workload.csv: cpu, and: 4 distinct of 4 measured queries, too few for 10 folds (lower --folds, or measure more queries)\n"
     );
     assert_eq!(train(&["--folds", "1"]), "error: --folds is 1, expected 2 or more\n");
     assert_eq!(train(&["--max-depth", "0"]), "error: --max-depth is 0, expected 1 to 40\n");

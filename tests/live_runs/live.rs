@@ -11,10 +11,13 @@ use tandem::base::ids::{DocId, JobId, QueryId};
 use tandem::base::machine::{Class, Machine, PerClass};
 use tandem::base::time::Nanos;
 use tandem::cost::{BatchCost, Cost, MachineModel};
-use tandem::live::{self, Ending, LanePool, LaneWork, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet};
-use tandem::query::{Mode, Query};
-use tandem::sched::{Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions};
+use tandem::live::{self, Ending, LanePool, LaneWork, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet, Record};
+use tandem::query::{ArrivalProcess, Mode, Query};
+use tandem::sched::{
+    Job, Jobs, Lane, LanesToPoll, LogRow, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions, ShedJob, Sink,
+};
 use tandem::search::{Answers, ExecError, Execution, Executor, Hit, Pipeline, Request};
+use tandem::sim::Arrivals;
 
 const DEADLINE: Nanos = Nanos(40_000);
 
@@ -104,6 +107,7 @@ fn jobs_at_once(count: u32) -> Vec<Job> {
 
 #[test]
 fn jobs_are_released_whatever_the_backlog() {
+    let _alone = crate::alone();
     let arrived = Arc::new(AtomicU32::new(0));
     let seen = Arc::clone(&arrived);
     // The first query is answered only when all have been released: a driver that waited for answers would hang here.
@@ -119,7 +123,7 @@ fn jobs_are_released_whatever_the_backlog() {
         Ok(one_hit(1.0))
     });
     let jobs = jobs_at_once(50);
-    let run = LiveRun { policy: counting_fifo(&arrived), jobs: &jobs, abandon_after: None };
+    let run = LiveRun::new(counting_fifo(&arrived), &jobs);
     let outcome = live::run(&mut lane_pool, run).unwrap();
     assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
     assert_eq!(outcome.log.rows.len(), 50);
@@ -128,47 +132,51 @@ fn jobs_are_released_whatever_the_backlog() {
 
 #[test]
 fn one_lane_pool_serves_many_runs() {
+    let _alone = crate::alone();
     let mut lane_pool = lane_pool(|_| Ok(one_hit(1.0)));
     for count in [0, 1, 30] {
         let jobs = jobs_at_once(count);
-        let outcome = live::run(&mut lane_pool, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+        let outcome = live::run(&mut lane_pool, LiveRun::new(fifo(), &jobs)).unwrap();
         assert_eq!(outcome.log.rows.len(), count as usize);
     }
 }
 
 #[test]
 fn an_executor_that_fails_ends_the_run_and_keeps_what_was_measured() {
+    let _alone = crate::alone();
     let mut lane_pool = lane_pool(|query| if query == 3 { Err(ExecError::BadK(0)) } else { Ok(one_hit(1.0)) });
     let jobs = jobs_at_once(8);
-    let outcome = live::run(&mut lane_pool, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+    let outcome = live::run(&mut lane_pool, LiveRun::new(fifo(), &jobs)).unwrap();
     let Ending::Failed(LiveError::Executor { query, .. }) = outcome.ending else { panic!("{:?}", outcome.ending) };
     assert_eq!(query, QueryId(3));
     assert_eq!(outcome.log.rows.len(), 3);
     assert_eq!(outcome.unreleased + outcome.unfinished, 5);
     // The worker has survived.
     let jobs = jobs_at_once(3);
-    let outcome = live::run(&mut lane_pool, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+    let outcome = live::run(&mut lane_pool, LiveRun::new(fifo(), &jobs)).unwrap();
     assert_eq!(outcome.log.rows.len(), 3);
 }
 
 #[test]
 fn an_executor_that_panics_ends_the_run_with_an_error() {
+    let _alone = crate::alone();
     let mut lane_pool = lane_pool(|query| if query == 2 { panic!("on purpose") } else { Ok(one_hit(1.0)) });
     let jobs = jobs_at_once(5);
-    let outcome = live::run(&mut lane_pool, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+    let outcome = live::run(&mut lane_pool, LiveRun::new(fifo(), &jobs)).unwrap();
     assert!(matches!(outcome.ending, Ending::Failed(LiveError::WorkerPanicked(_))), "{:?}", outcome.ending);
     assert_eq!(outcome.log.rows.len(), 2);
 }
 
 #[test]
 fn an_answer_that_changes_ends_the_run_with_an_error() {
+    let _alone = crate::alone();
     let mut answers = 0u8;
     let mut lane_pool = lane_pool(move |_| {
         answers += 1;
         Ok(one_hit(if answers <= 10 { 1.0 } else { 1.5 }))
     });
     let jobs = jobs_at_once(20);
-    let outcome = live::run(&mut lane_pool, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap();
+    let outcome = live::run(&mut lane_pool, LiveRun::new(fifo(), &jobs)).unwrap();
     let Ending::Failed(error) = outcome.ending else { panic!("{:?}", outcome.ending) };
     assert!(error.to_string().starts_with("query 0 on cpu: its documents or scores differ"), "{error}");
     assert_eq!(outcome.log.rows.len(), 10);
@@ -176,24 +184,117 @@ fn an_answer_that_changes_ends_the_run_with_an_error() {
 
 #[test]
 fn a_plan_that_the_lane_pool_cannot_run_is_refused_before_it_starts() {
+    let _alone = crate::alone();
     let jobs = jobs_at_once(3);
     let mut lane_pool = LanePool::recorded(Machine::new(1, 0).into(), Vec::new());
-    let error = live::run(&mut lane_pool, LiveRun { policy: fifo(), jobs: &jobs, abandon_after: None }).unwrap_err();
+    let error = live::run(&mut lane_pool, LiveRun::new(fifo(), &jobs)).unwrap_err();
     assert_eq!(error.to_string(), "query 0 has no recorded cpu time to replay");
 }
 
 #[test]
 fn a_hopeless_backlog_is_given_up_and_accounted_for() {
+    let _alone = crate::alone();
     let mut lane_pool = LanePool::recorded(Machine::new(1, 0).into(), vec![on_cpu(100); 10]);
     let queries: Vec<_> = (0..10).map(|id| (QueryId(id), on_cpu(100))).collect();
     let jobs = live::plan((0..1000).map(|i| (Nanos(u64::from(i) * 10), i % 10)), &queries, DEADLINE);
-    let run = LiveRun { policy: fifo(), jobs: &jobs, abandon_after: Some(Nanos(400)) };
+    let run = LiveRun { abandon_after: Some(Nanos(400)), ..LiveRun::new(fifo(), &jobs) };
     let outcome = live::run_under_manual_clock(&mut lane_pool, run).unwrap();
     assert!(outcome.overloaded());
     assert!(outcome.unreleased > 0 && outcome.unfinished > 0);
     assert_eq!(outcome.log.rows.len() + outcome.unfinished + outcome.unreleased, 1000);
     // The backlog was seen as soon as it was too old, and what ran then was waited for.
     assert!(outcome.log.rows.iter().all(|row| row.delay() <= Nanos(400 + 10 + 100)));
+}
+
+/// Counts nothing, and says from the start that the run is lost, or never.
+struct Lost(bool);
+
+impl Sink for Lost {
+    fn record(&mut self, _: &LogRow) {}
+
+    fn shed(&mut self, _: &ShedJob) {}
+}
+
+impl Record for Lost {
+    fn late_after(&self) -> Option<Nanos> {
+        Some(Nanos::ZERO)
+    }
+
+    fn is_lost(&self, _: usize) -> bool {
+        self.0
+    }
+
+    fn unanswered(&mut self, _: &Job, _: Nanos) {}
+}
+
+/// Drives 600 queries in 6 s under the manual clock. One takes 2 s, all others take `each_ms`.
+fn run_with_a_pause(each_ms: f64, is_lost: bool) -> LiveOutcome {
+    let cost = |id: u32| on_cpu(if id == 1 { 2_000_000_000 } else { (each_ms * 1e6) as u64 });
+    let costs: Vec<_> = (0..10).map(cost).collect();
+    let mut lane_pool = LanePool::recorded(Machine::new(1, 0).into(), costs.clone());
+    let queries: Vec<_> = (0..10).map(QueryId).zip(costs).collect();
+    let row = |i: u32| if i == 150 { 1 } else { 2 };
+    let jobs = live::plan((0..600).map(|i| (Nanos(u64::from(i) * 10_000_000), row(i))), &queries, DEADLINE);
+    let LiveRun { policy, jobs, .. } = LiveRun::new(fifo(), &jobs);
+    let run = LiveRun { policy, jobs, abandon_after: None, keep: usize::MAX, record: Lost(is_lost) };
+    live::run_under_manual_clock(&mut lane_pool, run).unwrap()
+}
+
+#[test]
+fn a_pause_of_two_seconds_ends_no_run_of_six_though_the_objective_is_lost() {
+    let _alone = crate::alone();
+    let outcome = run_with_a_pause(3.0, true);
+    assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
+    assert_eq!(outcome.log.rows.len(), 600);
+}
+
+#[test]
+fn a_run_is_given_up_only_if_it_is_lost_and_its_backlog_grows() {
+    let _alone = crate::alone();
+    let outcome = run_with_a_pause(15.0, true);
+    assert!(outcome.overloaded() && outcome.unreleased > 0, "{outcome:?}");
+    // What was released and has no answer is known.
+    assert_eq!(outcome.log.rows.len() + outcome.unfinished + outcome.unreleased, 600);
+    assert!(matches!(run_with_a_pause(15.0, false).ending, Ending::Complete));
+}
+
+/// What the process holds in memory, in MB.
+#[cfg(target_os = "linux")]
+fn resident_mb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
+}
+
+/// Runs `count` queries at 100,000 a second under the manual clock, and keeps the log of a thousand or fewer.
+fn run_long(count: usize) -> LiveOutcome {
+    let costs = vec![on_cpu(5_000); 10];
+    let mut lane_pool = LanePool::recorded(Machine::new(1, 0).into(), costs.clone());
+    let queries: Vec<_> = (0..10).map(QueryId).zip(costs).collect();
+    let arrivals = Arrivals::drawn(&ArrivalProcess::Poisson, 3, count, 10);
+    let jobs = live::plan_ahead(arrivals.at_rate(100_000.0), &queries, DEADLINE);
+    let run = LiveRun { policy: fifo(), jobs, abandon_after: None, keep: 1000, record: () };
+    live::run_under_manual_clock(&mut lane_pool, run).unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_does_not_grow_with_the_run_and_a_long_log_is_a_sample_of_whole_batches() {
+    let _alone = crate::alone();
+    // The first run takes what any run takes.
+    let short = run_long(20_000);
+    let before = resident_mb();
+    let count = if cfg!(debug_assertions) { 3_000_000 } else { 30_000_000 };
+    let long = run_long(count);
+    // A log row alone has over a hundred bytes: all of them would be 300 MB. Other tests run beside.
+    let grown = resident_mb().saturating_sub(before);
+    assert!(grown < 100, "{grown} MB for {count} queries");
+    assert_eq!((long.unreleased, long.unfinished), (0, 0));
+    assert!((500..=1000).contains(&long.log.rows.len()), "{}", long.log.rows.len());
+    assert_eq!(long.log.rows[1].batch, (count / 1000).next_power_of_two() as u32);
+    assert!(long.rounds.len() < 5000, "{}", long.rounds.len());
+    // Times are counted of all queries.
+    assert!(short.log.rows.len() > 500 && long.decision.max >= long.decision.p99);
 }
 
 /// A GPU that answers batches of at most `most` queries after it was polled a few times, two batches deep, in order.
@@ -255,11 +356,12 @@ fn run_on_pipeline(count: u32, score: fn(u32) -> f32) -> LiveOutcome {
     let work = vec![LaneWork::Executor(Box::new(gpu))];
     let mut lane_pool = LanePool::spawn(model, work, ten_queries(), Vec::new()).unwrap();
     let jobs = jobs_at_once(count);
-    live::run(&mut lane_pool, LiveRun { policy: batched_fifo(3), jobs: &jobs, abandon_after: None }).unwrap()
+    live::run(&mut lane_pool, LiveRun::new(batched_fifo(3), &jobs)).unwrap()
 }
 
 #[test]
 fn a_pipeline_is_kept_two_batches_deep_and_answers_every_query() {
+    let _alone = crate::alone();
     let outcome = run_on_pipeline(7, |_| 1.0);
     assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
     let batches: Vec<u32> = outcome.log.rows.iter().map(|row| row.batch).collect();
@@ -270,6 +372,7 @@ fn a_pipeline_is_kept_two_batches_deep_and_answers_every_query() {
 
 #[test]
 fn a_batch_that_a_pipeline_refuses_fails_in_its_turn() {
+    let _alone = crate::alone();
     let outcome = run_on_pipeline(9, |_| 1.0);
     let Ending::Failed(LiveError::Executor { query, .. }) = outcome.ending else { panic!("{:?}", outcome.ending) };
     assert_eq!(query, QueryId(6));
@@ -278,6 +381,7 @@ fn a_batch_that_a_pipeline_refuses_fails_in_its_turn() {
 
 #[test]
 fn a_pipelines_last_answers_are_checked_too() {
+    let _alone = crate::alone();
     static ASKED: AtomicU32 = AtomicU32::new(0);
     let outcome = {
         // The same six queries twice; the last answer is another.
@@ -290,7 +394,7 @@ fn a_pipelines_last_answers_are_checked_too() {
         let mut lane_pool = LanePool::spawn(model, work, ten_queries(), Vec::new()).unwrap();
         let queries: Vec<_> = (0..10).map(|id| (QueryId(id), on_cpu(1000))).collect();
         let jobs = live::plan((0..12).map(|i| (Nanos::ZERO, i % 6)), &queries, DEADLINE);
-        live::run(&mut lane_pool, LiveRun { policy: batched_fifo(6), jobs: &jobs, abandon_after: None }).unwrap()
+        live::run(&mut lane_pool, LiveRun::new(batched_fifo(6), &jobs)).unwrap()
     };
     let Ending::Failed(LiveError::WrongAnswer { query, .. }) = outcome.ending else { panic!("{:?}", outcome.ending) };
     assert_eq!((query, outcome.log.rows.len()), (QueryId(5), 12));
@@ -298,6 +402,7 @@ fn a_pipelines_last_answers_are_checked_too() {
 
 #[test]
 fn many_workers_sleep_and_wake_and_lose_nothing() {
+    let _alone = crate::alone();
     let worker = || LaneWork::Executor(Box::new(Scripted(|_| Ok(one_hit(1.0)))));
     let model = MachineModel::from(Machine::new(5, 0));
     let mut lane_pool = LanePool::spawn(model, (0..5).map(|_| worker()).collect(), ten_queries(), Vec::new()).unwrap();
@@ -305,8 +410,7 @@ fn many_workers_sleep_and_wake_and_lose_nothing() {
     // Bursts of up to 20 jobs with pauses in which everybody falls asleep.
     let arrivals = (0..2000u32).map(|i| (Nanos(u64::from(i / 20) * 1_000_000), i % 10));
     let jobs = live::plan(arrivals, &queries, DEADLINE);
-    let outcome =
-        live::run(&mut lane_pool, LiveRun { policy: batched_fifo(2), jobs: &jobs, abandon_after: None }).unwrap();
+    let outcome = live::run(&mut lane_pool, LiveRun::new(batched_fifo(2), &jobs)).unwrap();
     assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
     assert_eq!(outcome.log.rows.len(), 2000);
 }
@@ -344,12 +448,13 @@ fn small_machine() -> (MachineModel, Vec<PerClass<Cost>>, Vec<Job>) {
 
 #[test]
 fn every_policy_completes_its_run_on_recorded_and_time_warped_lanes() {
+    let _alone = crate::alone();
     let (model, costs, jobs) = small_machine();
     let lanes = [LaneWork::TimeWarp, LaneWork::Recorded, LaneWork::TimeWarp];
     let mut lane_pool = LanePool::spawn(model.clone(), lanes.into(), Arc::default(), costs).unwrap();
     for kind in PolicyKind::ALL {
         let policy = kind.with(PolicyOptions::default()).build(&model).unwrap();
-        let run = LiveRun { policy, jobs: &jobs, abandon_after: None };
+        let run = LiveRun::new(policy, &jobs);
         let LiveOutcome { log, ending, .. } = live::run(&mut lane_pool, run).unwrap();
         assert!(matches!(ending, Ending::Complete), "{kind}: {ending:?}");
         assert_eq!(log.rows.iter().map(|row| row.job.index()).collect::<Vec<_>>(), (0..jobs.len()).collect::<Vec<_>>());
@@ -358,13 +463,14 @@ fn every_policy_completes_its_run_on_recorded_and_time_warped_lanes() {
 
 #[test]
 fn a_time_warped_batch_takes_what_was_recorded_and_no_less() {
+    let _alone = crate::alone();
     let (model, costs, jobs) = small_machine();
     let lanes = (0..3).map(|_| LaneWork::TimeWarp).collect();
     // What handing over costs is real here, and is not to be waited for as well.
     let slow = MachineModel { handoff: PerClass::from_fn(|_| Nanos(1_000_000_000_000)), ..model.clone() };
     let mut lane_pool = LanePool::spawn(slow, lanes, Arc::default(), costs.clone()).unwrap();
     let policy = PolicyKind::CpuOnly.with(PolicyOptions::default()).build(&model).unwrap();
-    let run = LiveRun { policy, jobs: &jobs, abandon_after: None };
+    let run = LiveRun::new(policy, &jobs);
     let outcome = live::run(&mut lane_pool, run).unwrap();
     assert_eq!((outcome.log.rows.len(), outcome.unfinished), (jobs.len(), 0));
     for row in &outcome.log.rows {

@@ -1,4 +1,8 @@
 //! Tests that drive executors in real time: a program of their own, so that no other test takes their cores.
+//!
+//! They also run one at a time: each keeps its driver and workers busy, and two at once would wait for each other's turns.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 mod cooperation;
 #[cfg(target_os = "linux")]
@@ -10,3 +14,10 @@ mod manual_clock;
 mod skipped;
 #[path = "../tiny_lab/mod.rs"]
 mod tiny_lab;
+
+/// Held by a test while it drives.
+static DRIVING: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    DRIVING.lock().unwrap_or_else(PoisonError::into_inner)
+}

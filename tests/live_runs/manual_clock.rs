@@ -165,7 +165,7 @@ proptest! {
                 others: None,
             })
             .unwrap();
-            let run = LiveRun { policy: policy(), jobs: &jobs, abandon_after: None };
+            let run = LiveRun::new(policy(), &jobs);
             let driven = live::run_under_manual_clock(&mut lane_pool, run).unwrap();
             prop_assert_eq!(&driven.log, &simulated, "{}", kind);
             prop_assert!(matches!(driven.ending, Ending::Complete));
@@ -212,7 +212,7 @@ fn what_holds_the_driver_up_and_how_long_slow_batches_last_is_felt_by_both_loops
         let driven = |model: &MachineModel| {
             let mut lane_pool = LanePool::recorded(model.clone(), queries.iter().map(|query| query.service).collect());
             let policy = kind.with(PolicyOptions::default()).build(model).unwrap();
-            let run = LiveRun { policy, jobs: &jobs, abandon_after: None };
+            let run = LiveRun::new(policy, &jobs);
             live::run_under_manual_clock(&mut lane_pool, run).unwrap().log
         };
         let both = among_others(&plain, 5000.0, 100.0);

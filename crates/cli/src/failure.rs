@@ -3,6 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use super::inputs::has_option;
 use super::interrupts;
 use super::settings::bad_setting;
 use tandem_core::cost::{ProfileError, TrainError};
@@ -16,6 +17,9 @@ use tandem_core::search::ExecError;
 use tandem_core::search::device::GpuError;
 use tandem_core::sim::SimError;
 use tandem_papers::codec::CodecError;
+
+/// What a process ends with that has worked and found no answer.
+const NO_ANSWER: u8 = 3;
 
 /// Why a command ended without its result.
 #[derive(Debug)]
@@ -38,6 +42,16 @@ impl Failure {
     /// A signal ended the work before there was anything to keep: what a shell says of a program that a signal ended.
     pub(super) fn interrupted(message: impl Into<String>) -> Self {
         Self { message: message.into(), code: interrupts::code().unwrap_or(1) }
+    }
+
+    /// The question has no answer: exit code 3.
+    pub(super) fn no_answer(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: NO_ANSWER }
+    }
+
+    /// Whether that is why.
+    pub(super) fn is_no_answer(&self) -> bool {
+        self.code == NO_ANSWER
     }
 
     /// What the process ends with.
@@ -101,7 +115,6 @@ impl From<ExecError> for Failure {
             ExecError::TooLarge { .. }
             | ExecError::BadK(_)
             | ExecError::BadThreads { .. }
-            | ExecError::UnequalGpus(..)
             | ExecError::TooManyTerms(_)
             | ExecError::BeyondGpu { .. } => Self::input(e.to_string()),
             ExecError::Panicked | ExecError::NoThread(_) => Self::failed(e.to_string()),
@@ -144,6 +157,7 @@ impl From<SimError> for Failure {
             SimError::Policy(e) => e.into(),
             SimError::Law(e) => e.into(),
             SimError::Interrupted => Self::interrupted(e.to_string()),
+            SimError::TooLong { .. } => Self::input(e.to_string()),
         }
     }
 }
@@ -152,22 +166,29 @@ impl From<SimError> for Failure {
 impl From<LabError> for Failure {
     fn from(e: LabError) -> Self {
         let way_out = match &e {
-            LabError::NoModel(e) => return Self::input(format!("--estimates model: {e} (or take --estimates oracle)")),
+            LabError::NoModel(e) if has_option("estimates") => {
+                return Self::input(format!("--estimates model: {e} (or take --estimates oracle)"));
+            }
+            LabError::NoModel(_) => " (give a log of more different queries)".to_owned(),
             LabError::NoEstimate { .. } => return Self::input(format!("--estimates {e}")),
-            LabError::NotMeasured { class, .. } => {
+            LabError::NotMeasured { class, .. } if has_option(&format!("{class}s")) => {
                 format!(" (profile it there, or leave the kind out with --{class}s 0)")
             }
+            LabError::NotMeasured { .. } => " (profile it there)".to_owned(),
             LabError::OtherIndex { .. } => " (profile it: `tandem profile`)".to_owned(),
-            LabError::NotInLog { .. } => "; name the log that was profiled: --queries".to_owned(),
+            LabError::NotInLog { .. } if has_option("queries") => {
+                "; name the log that was profiled: --queries".to_owned()
+            }
             LabError::HasGpuTimes { .. } => "; --gpu replay is for workloads without".to_owned(),
             LabError::NoGpuTimes { .. } => {
                 ": measure it on a machine that has one, leave it out (--gpus 0), or take recorded times (--gpu replay)"
                     .to_owned()
             }
             LabError::NothingReal => " (--cpus is 0)".to_owned(),
-            LabError::DeadlineTooShort { .. } => ": give --deadline-ms more, or another --objective".to_owned(),
+            LabError::TooManyQueries { .. } => " (shorten it: --live-seconds)".to_owned(),
             LabError::TooFewArrivals { .. } => " (give a longer trace)".to_owned(),
             LabError::Input(_)
+            | LabError::NotInLog { .. }
             | LabError::Index(_)
             | LabError::Io(_)
             | LabError::NoQueries { .. }

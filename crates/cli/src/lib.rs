@@ -1,7 +1,8 @@
 //! The command line: one subcommand a file.
 //!
 //! Options are parsed to plain structs by `clap`, then checked into the types that the library uses. Exit codes: 0
-//! done, 1 failed, 2 bad usage or input, 130 ended by Ctrl-C and 143 by `kill` (what was measured is kept and printed).
+//! done, 1 failed, 2 bad usage or input; 129, 130 and 143 ended by a closed terminal, Ctrl-C and `kill` (what was measured is kept
+//! and printed).
 
 #[macro_use]
 mod commands;
@@ -11,9 +12,11 @@ mod output;
 mod bench;
 mod capacity;
 mod defaults;
+mod driven;
 mod failure;
 mod format;
 mod index;
+mod inputs;
 mod interrupts;
 mod kept;
 mod live;
@@ -87,8 +90,12 @@ fn command() -> clap::Command {
 pub fn run() -> ExitCode {
     let matches = command().try_get_matches().unwrap_or_else(|e| settings::explained(e).exit());
     format::begin(&matches);
+    inputs::protect(&matches);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
-    match arguments.command.run().and_then(|()| output::finish()) {
+    let done = arguments.command.run();
+    // That there is no answer is one, for programs.
+    let printed = if done.as_ref().is_err_and(|failure| !failure.is_no_answer()) { Ok(()) } else { output::finish() };
+    match done.and(printed) {
         Ok(()) => interrupts::code().map_or(ExitCode::SUCCESS, ExitCode::from),
         Err(failure) => {
             errln!("error: {failure}");

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::Failure;
-use tandem_core::files::{InputError, check_writable, write_atomically};
+use tandem_core::files::{check_writable, write_atomically};
 use tandem_report::docs::{pages, render};
 use tandem_report::number::counted;
 use tandem_report::page::{Folder, page};
@@ -31,8 +31,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.docs {
         return docs(arguments.check);
     }
-    let read = arguments.folders.iter().map(|path| Folder::read(path)).collect::<Result<Vec<_>, InputError>>()?;
-    let folders = read.concat();
+    let folders = Folder::read(&arguments.folders)?;
     // There is a default, so that there is a first.
     let beside = || arguments.folders.first().map_or_else(PathBuf::new, |first| first.join("report.html"));
     let out = arguments.out.clone().unwrap_or_else(beside);

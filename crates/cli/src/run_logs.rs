@@ -21,6 +21,9 @@ pub(super) struct LogArguments {
 
 /// More log rows than this would fill an ordinary disk.
 const MAX_LOG_ROWS: usize = 50_000_000;
+/// The same of live runs, whose logs are kept in memory while they last: of all runs, and of one.
+const SAMPLED_LOG_ROWS: usize = MAX_LOG_ROWS;
+const SAMPLED_RUN_ROWS: usize = 2_000_000;
 /// More queries than this no viewer of traces opens well.
 const MAX_TRACE_ROWS: usize = 2_000_000;
 
@@ -28,6 +31,12 @@ impl LogArguments {
     /// Whether any log is wanted.
     pub(super) fn any(&self) -> bool {
         self.log || self.perfetto.is_some()
+    }
+
+    /// How many queries each of so many runs keeps the log of, where logs are sampled.
+    pub(crate) fn rows_of_each(&self, runs: usize) -> usize {
+        let most = if self.perfetto.is_some() { MAX_TRACE_ROWS } else { SAMPLED_LOG_ROWS };
+        if self.any() { (most / runs.max(1)).min(SAMPLED_RUN_ROWS) } else { 0 }
     }
 
     /// Refuses, before anything is run, logs of so many `rows` that nobody could use them, and a trace that could not be

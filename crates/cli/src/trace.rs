@@ -77,7 +77,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     outln!("queries           {:>12}  of {source}", ids.len());
     outln!("span              {:>12.3}  s", summary.span.as_secs());
-    outln!("mean rate         {:>12.3}  q/s, {rate_qps} asked", summary.rate_qps);
+    let is_far = (summary.rate_qps / rate_qps - 1.0).abs() > 0.05;
+    let reason = if is_far { " (few bursts or arrivals: another --seed, or more of them, come nearer)" } else { "" };
+    outln!("mean rate         {:>12.3}  q/s, {rate_qps} asked{reason}", summary.rate_qps);
     let gaps = "squared coefficient of variation (Poisson: 1)";
     outln!("gaps              {:>12}  {gaps}", decimals(summary.gap_variation));
     let counts = "variance over mean (Poisson: 1)";

@@ -1,6 +1,6 @@
-//! Policies side by side: tables, files and a figure of a [`Comparison`].
+//! Comparisons of policies: tables, files and a figure of a [`Comparison`].
 //!
-//! `tandem simulate` prints and writes these. [`compare`] does the same for policies of your own, in one call.
+//! `tandem simulate` uses them. [`compare`] does the same for other policies in one call.
 
 use std::fmt::Write as _;
 use std::io;
@@ -20,15 +20,13 @@ use tandem_core::lab::{Capacities, Capacity, Comparison, LabError, PolicyResults
 use tandem_core::sched::PolicyFactory;
 use tandem_core::sim::{Arrivals, Experiment};
 
-/// Confidence of the intervals in figures.
 #[cfg(feature = "plots")]
 const CONFIDENCE: f64 = 0.95;
 
-/// Plays `comparison`, writes its files into `folder` and returns its tables, as `tandem simulate` does. `subject` says
-/// in words what is compared.
+/// Plays `comparison`, writes its files into `folder` and returns its tables, like `tandem simulate`. `subject`
+/// describes the comparison.
 ///
-/// # Errors
-/// If a policy can't be made for this machine or breaks its contract, or a file can't be written.
+/// If a policy does not suit this machine or breaks its contract, or a file can't be written.
 pub fn compare(
     comparison: &Comparison,
     subject: &str,
@@ -46,9 +44,9 @@ pub fn compare(
     Ok(fitted(&format!("{subject}\n\n{tables}\nwritten: {}\n", files.join(", "))))
 }
 
-/// Writes summary.csv, capacity.csv, faults.csv and the figure delay.svg into `folder`, as far as there are
-/// such results. The figure needs a `subtitle` and the feature `plots`. Returns each result's name with its files; one
-/// that can't be written does not keep the others from being written.
+/// Writes summary.csv, capacity.csv, faults.csv and the figure delay.svg into `folder`, as far as there are such
+/// results. The figure needs a `subtitle` and the feature `plots`. Returns each result's name with its files. A failed
+/// file does not prevent the others.
 pub fn write(
     comparison: &Comparison,
     results: &PolicyResults,
@@ -89,8 +87,7 @@ pub fn write(
     written
 }
 
-/// All tables, with notes on what is missing.
-#[must_use]
+/// All tables, with notes on missing results.
 pub fn tables(comparison: &Comparison, results: &PolicyResults) -> String {
     let summaries = summaries(results);
     let mut text = String::new();
@@ -110,7 +107,7 @@ fn summaries(results: &PolicyResults) -> Vec<SummaryRow> {
     results.played.iter().map(|run| SummaryRow::of(Source::Simulated, run.clone())).collect()
 }
 
-/// Mean delay over the seeds and whether any query missed, for a policy at a rate; `None` where that was not played.
+/// Mean delay over the seeds and whether any query missed, for a policy at a rate, or `None` if it was not played.
 fn delay_at(summaries: &[SummaryRow], policy: &str, rate_qps: f64) -> Option<(f64, bool)> {
     let rows = summaries.iter().filter(|row| row.policy == policy && row.rate_qps == rate_qps);
     let (sum, count, missed) = rows.fold((0.0, 0, 0), |(sum, count, missed), row| {
@@ -119,7 +116,7 @@ fn delay_at(summaries: &[SummaryRow], policy: &str, rate_qps: f64) -> Option<(f6
     (count > 0).then(|| (sum / f64::from(count), missed > 0))
 }
 
-/// The paper's Figure 7: average delay against arrival rate, one line a policy.
+/// The paper's Figure 7: average delay by arrival rate, one line per policy.
 #[cfg(feature = "plots")]
 fn delay_chart(comparison: &Comparison, summaries: &[SummaryRow], rates: &[f64], subtitle: String) -> LineChart {
     let deadline_ms = comparison.experiment.deadline.as_ms();
@@ -138,7 +135,7 @@ fn delay_chart(comparison: &Comparison, summaries: &[SummaryRow], rates: &[f64],
     };
     let seeds = summaries.iter().map(|row| row.seed).collect::<std::collections::BTreeSet<_>>().len();
     LineChart {
-        title: String::from("Average delay against arrival rate"),
+        title: String::from("Average delay by arrival rate"),
         subtitle,
         x_label: String::from("arrival rate (queries/s)"),
         y_label: String::from("average delay (ms)"),
@@ -147,22 +144,22 @@ fn delay_chart(comparison: &Comparison, summaries: &[SummaryRow], rates: &[f64],
         series: comparison.policies.iter().map(|policy| line(policy.as_ref())).collect(),
         vertical: Some(comparison.region_qps)
             .filter(|&bound| bound > 0.0)
-            .map(|bound| (bound, String::from("no scheduler beyond"))),
+            .map(|bound| (bound, String::from("limit of stability"))),
         note: Some(match seeds {
-            0 | 1 => format!("hollow: a query missed its deadline of {deadline_ms} ms"),
+            0 | 1 => format!("Hollow: a query missed its deadline of {deadline_ms} ms"),
             n => {
-                format!("hollow: a query missed its deadline of {deadline_ms} ms; bars: 95 % intervals over {n} seeds")
+                format!("Hollow: a query missed its deadline of {deadline_ms} ms. Bars: 95 % intervals over {n} seeds")
             }
         }),
         ..LineChart::default()
     }
 }
 
-/// Capacities, one line a policy, and what the columns mean.
+/// Capacities, one row per policy, and the meaning of the columns.
 fn capacity_table(capacities: &[Capacities]) -> String {
     let Some(first) = capacities.first().map(|found| &found.objective) else { return String::new() };
     let rate = |qps: f64| number::text(qps, 4);
-    let mut text = format!("Capacity: the highest rate that keeps {}, in queries a second:\n", first.criterion);
+    let mut text = format!("Capacity: the highest rate with {}, in queries per second:\n", first.criterion);
     let has_no_miss = capacities.iter().any(|found| found.no_miss.is_some());
     let beside = has_no_miss.then_some("no miss");
     let columns = ["policy", "q/s", "interval", "fails at", "of limit", "flips"];
@@ -183,11 +180,11 @@ fn capacity_table(capacities: &[Capacities]) -> String {
     let confidence = first.interval.confidence;
     let _ = writeln!(
         text,
-        "{}; no scheduler is stable in the long run above {} q/s",
+        "{}; above {} q/s no scheduler is stable in the long run",
         match first.seeds {
-            1 => String::from("one run a rate, so no interval (--seeds 1:10 gives one)"),
+            1 => String::from("one run per rate, so no interval (--seeds 1:10 gives one)"),
             seeds => format!(
-                "median of {seeds} runs with its {} % interval; fails at: the lowest rate that failed in any",
+                "median of {seeds} runs with its {} % interval; fails at: the lowest rate that failed with any seed",
                 number::text(100.0 * confidence, 3)
             ),
         },
@@ -196,15 +193,15 @@ fn capacity_table(capacities: &[Capacities]) -> String {
     text.push_str(&own_limits(capacities));
     text.push_str(&lengths(capacities));
     if capacities.iter().any(|found| found.objective.is_cut_off) {
-        text.push_str(">=: the arrivals end before they could tell of higher rates\n");
+        text.push_str(">=: the arrivals are too few to test higher rates\n");
     }
     if capacities.iter().any(|found| found.objective.flips > 0) {
-        text.push_str("flips: how often a rate held though a lower one had failed, so that the limit isn't sharp\n");
+        text.push_str("flips: rates that passed although a lower one failed, so that the limit is not sharp\n");
     }
     text
 }
 
-/// The limits of policies that can't do all that a scheduler can: those without batches, say, on a machine that has them.
+/// Limits of policies that can't use all of the machine, for example its batches.
 fn own_limits(capacities: &[Capacities]) -> String {
     let mut limits: Vec<(f64, Vec<&str>)> = Vec::new();
     for found in capacities.iter().map(|found| &found.objective).filter(|found| found.stable_qps < found.region_qps) {
@@ -218,13 +215,12 @@ fn own_limits(capacities: &[Capacities]) -> String {
     match &limits[..] {
         [] => String::new(),
         limits => format!(
-            "by what they may do, not stable either: {}\n",
+            "policies with a lower limit of stability: {}\n",
             limits.iter().map(limit).collect::<Vec<_>>().join("; ")
         ),
     }
 }
 
-/// How long the runs were.
 fn lengths(capacities: &[Capacities]) -> String {
     let found: Vec<&Capacity> =
         capacities.iter().map(|found| &found.objective).filter(|found| found.qps > 0.0).collect();
@@ -233,26 +229,26 @@ fn lengths(capacities: &[Capacities]) -> String {
     if !found.is_empty() {
         let _ = writeln!(
             text,
-            "searched with runs of {}: a hundred times {limit_ms} ms, and a hundred late ones that \
-             may be,\nor cut off, but not growing; each answer held in a run of {}",
+            "searched with runs of {}, confirmed with runs of {}.\nRuns last a hundred times {limit_ms} ms and allow a \
+             hundred late queries. Shorter runs must not grow",
             from_to(found.iter().map(|found| found.queries)),
             from_to(found.iter().map(|found| found.confirmed_queries))
         );
     }
     let short: Vec<&str> = found.iter().filter(|found| found.is_short()).map(|found| found.policy.as_str()).collect();
     if !short.is_empty() {
-        let _ = writeln!(text, "shorter than a hundred times {limit_ms} ms even so: {}", short.join(", "));
+        let _ = writeln!(text, "shorter than a hundred times {limit_ms} ms: {}", short.join(", "));
     }
     text
 }
 
-/// `2000000 queries`, or from the least to the most.
+/// Text such as `2000000 queries`, or a range.
 fn from_to(queries: impl Iterator<Item = usize> + Clone) -> String {
     let (least, most) = (queries.clone().min().unwrap_or(0), queries.max().unwrap_or(0));
     if least == most { format!("{least} queries") } else { format!("{least} to {most} queries") }
 }
 
-/// Percentiles of each policy's delays, at the highest of the rates below its first miss; means over the seeds.
+/// Percentiles of each policy's delays at its highest rate below the first miss, as means over the seeds.
 fn percentiles(summaries: &[SummaryRow], policies: &[Box<dyn PolicyFactory>], rates: &[f64]) -> Table {
     let mut ascending = rates.to_vec();
     ascending.sort_by(f64::total_cmp);
@@ -278,7 +274,7 @@ fn percentiles(summaries: &[SummaryRow], policies: &[Box<dyn PolicyFactory>], ra
     table
 }
 
-/// Average delays, one line a rate, one column a policy.
+/// Average delays, one row per rate and one column per policy.
 fn delay_table(
     summaries: &[SummaryRow],
     policies: &[Box<dyn PolicyFactory>],
@@ -301,13 +297,13 @@ fn delay_table(
     let _ = write!(text, "{table}");
     let table = percentiles(summaries, policies, rates);
     if !table.is_empty() {
-        let _ = write!(text, "\nDelays in ms at the highest of these rates below a policy's first miss:\n{table}");
+        let _ = write!(text, "\nDelays in ms at each policy's highest rate below its first miss:\n{table}");
     }
     text
 }
 
-/// What was lost on the way at each rate, summed over the seeds: one line a policy and rate at which something was; nothing
-/// if nothing was, unless lanes were `to_fail`.
+/// Losses summed over the seeds, one row per policy and rate with any. Without losses the result is empty, unless lanes
+/// were `to_fail`.
 fn loss_table(summaries: &[SummaryRow], to_fail: bool) -> String {
     let mut sums: Vec<(&str, f64, [usize; 3])> = Vec::new();
     for SummaryRow { policy, rate_qps, summary: s, .. } in summaries {
@@ -319,12 +315,12 @@ fn loss_table(summaries: &[SummaryRow], to_fail: bool) -> String {
     }
     sums.retain(|(.., counts)| counts.iter().any(|&count| count > 0));
     if sums.is_empty() {
-        return String::from(if to_fail { "\nNo query was under way on a lane that failed.\n" } else { "" });
+        return String::from(if to_fail { "\nNo lane failed during a query.\n" } else { "" });
     }
     let mut table = Table::new(["policy", "qps", "lanes failed", "queries ran again", "queries dropped"]);
     for (policy, rate_qps, counts) in sums {
         let [failed, again, shed] = counts.map(|count| count.to_string());
         table.row([policy.to_owned(), number::text(rate_qps, 6), failed, again, shed]);
     }
-    format!("\nLost on the way, over all runs:\n{table}")
+    format!("\nLosses over all runs:\n{table}")
 }

@@ -1,4 +1,4 @@
-//! Predicted beside measured: `validation.csv`, `validation_capacity.csv`, `validation_service.csv`, and their picture.
+//! Predicted beside measured: `live_runs.csv`, `validation_capacity.csv`, `service.csv`, and their picture.
 
 use std::borrow::Cow;
 use std::io;
@@ -10,32 +10,34 @@ use serde::{Deserialize, Serialize};
 use super::plot::{LineChart, Point, Series, Stroke, look_of};
 use tandem_core::base::machine::Class;
 use tandem_core::files::{Digits, Provenance, Record, write_csv};
-use tandem_core::lab::{Criterion, ServiceRow, ValidationCapacityRow, ValidationRow};
+use tandem_core::lab::{Criterion, Driven, DrivenRun, ServiceRow, Summary};
 
-/// A line of `validation.csv`, as it is written.
+/// A line of `live_runs.csv`, as it is written.
 #[derive(Debug, Serialize, Deserialize)]
 struct Line {
     policy: String,
     rate_qps: Digits<6>,
-    predicted_mean_ms: Digits<6>,
-    measured_mean_ms: Digits<6>,
-    predicted_p99_ms: Digits<6>,
-    measured_p99_ms: Digits<6>,
-    predicted_missed: usize,
-    measured_missed: usize,
+    seed: u64,
+    seconds: Digits<4>,
     queries: usize,
-    unanswered: usize,
-    attempts: u32,
-    gpu: Cow<'static, str>,
-    predicted_p50_ms: Digits<6>,
-    measured_p50_ms: Digits<6>,
-    measured_lag_max_ms: Digits<6>,
-    objective: String,
-    predicted_late: usize,
-    measured_late: usize,
+    unsent: usize,
+    late: usize,
     late_allowed: usize,
-    predicted_held: bool,
-    measured_held: bool,
+    verdict: String,
+    predicted_held: Option<bool>,
+    predicted_mean_ms: Option<Digits<6>>,
+    measured_mean_ms: Option<Digits<6>>,
+    predicted_p50_ms: Option<Digits<6>>,
+    measured_p50_ms: Option<Digits<6>>,
+    predicted_p99_ms: Option<Digits<6>>,
+    measured_p99_ms: Option<Digits<6>>,
+    measured_missed: usize,
+    lag_p99_ms: Digits<4>,
+    others_cores: Option<Digits<3>>,
+    steal_cores: Option<Digits<3>>,
+    fixed_loop_us: Digits<5>,
+    gpu: Cow<'static, str>,
+    objective: String,
 }
 
 /// A line of `validation_capacity.csv`.
@@ -44,22 +46,18 @@ struct CapacityLine {
     policy: String,
     deadline_ms: Digits<6>,
     predicted_qps: Digits<6>,
-    measured_qps: Digits<6>,
-    error: Option<Digits<4>>,
+    measured_qps: Option<Digits<6>>,
     measured_high_qps: Option<Digits<6>>,
+    half_width: Option<Digits<3>>,
+    error_low: Option<Digits<4>>,
+    error_high: Option<Digits<4>>,
     queries: usize,
     gpu: Cow<'static, str>,
-    cpu_slowdown: Digits<4>,
-    gpu_slowdown: Digits<4>,
-    cpu_handoff_us: Digits<4>,
-    gpu_handoff_us: Digits<4>,
-    profiled_qps: Option<Digits<6>>,
     hindsight_qps: Option<Digits<6>>,
     objective: String,
-    backlog_qps: Option<Digits<6>>,
 }
 
-/// A line of `validation_service.csv`.
+/// A line of `service.csv`.
 #[derive(Debug, Serialize, Deserialize)]
 struct ServiceLine {
     policy: String,
@@ -80,43 +78,46 @@ impl Record for Line {}
 impl Record for CapacityLine {}
 impl Record for ServiceLine {}
 
-/// Writes `validation.csv`, whole or not at all.
+/// Writes `live_runs.csv`, whole or not at all.
 ///
 /// # Errors
 /// Those of the file system.
-pub fn write_validation(
+pub fn write_live_runs(
     path: &Path,
     provenance: &Provenance,
     criterion: &Criterion,
-    rows: &[ValidationRow],
+    driven: &[Driven],
 ) -> io::Result<()> {
-    let line = |row: &ValidationRow| {
-        let (p, m) = (&row.predicted, &row.measured);
+    let line = |driven: &Driven, run: &DrivenRun| {
+        let digits = |summary: Option<Summary>, of: fn(&Summary) -> f64| summary.as_ref().map(of).map(Digits);
+        let predicted = run.predicted.map(|(summary, _)| summary);
         Line {
-            policy: row.policy.clone(),
-            rate_qps: Digits(row.rate_qps),
-            predicted_mean_ms: Digits(p.mean_ms),
-            measured_mean_ms: Digits(m.mean_ms),
-            predicted_p99_ms: Digits(p.p99_ms),
-            measured_p99_ms: Digits(m.p99_ms),
-            predicted_missed: p.missed,
-            measured_missed: m.missed,
-            queries: p.queries,
-            unanswered: row.unanswered,
-            attempts: row.attempts,
-            gpu: row.gpu.into(),
-            predicted_p50_ms: Digits(p.p50_ms),
-            measured_p50_ms: Digits(m.p50_ms),
-            measured_lag_max_ms: Digits(m.lag_max_ms),
+            policy: driven.policy.clone(),
+            rate_qps: Digits(run.qps),
+            seed: run.seed,
+            seconds: Digits(run.seconds),
+            queries: run.verdict.sent,
+            unsent: run.verdict.planned - run.verdict.sent,
+            late: run.verdict.late,
+            late_allowed: run.verdict.allowed,
+            verdict: run.verdict.words(),
+            predicted_held: run.predicted.map(|(_, verdict)| verdict.holds()),
+            predicted_mean_ms: digits(predicted, |summary| summary.mean_ms),
+            measured_mean_ms: digits(run.summary, |summary| summary.mean_ms),
+            predicted_p50_ms: digits(predicted, |summary| summary.p50_ms),
+            measured_p50_ms: digits(run.summary, |summary| summary.p50_ms),
+            predicted_p99_ms: digits(predicted, |summary| summary.p99_ms),
+            measured_p99_ms: digits(run.summary, |summary| summary.p99_ms),
+            measured_missed: run.verdict.missed,
+            lag_p99_ms: Digits(run.lag_p99.as_ms()),
+            others_cores: run.load.others.map(Digits),
+            steal_cores: run.load.steal.map(Digits),
+            fixed_loop_us: Digits(run.fixed_loop.as_us()),
+            gpu: driven.gpu.into(),
             objective: criterion.to_string(),
-            predicted_late: row.predicted_verdict.late,
-            measured_late: row.verdict.late,
-            late_allowed: row.verdict.allowed,
-            predicted_held: row.predicted_verdict.holds(),
-            measured_held: row.passed(),
         }
     };
-    write_csv(path, provenance, rows.iter().map(line))
+    write_csv(path, provenance, driven.iter().flat_map(|one| one.runs.iter().map(move |run| line(one, run))))
 }
 
 /// Writes `validation_capacity.csv`, whole or not at all.
@@ -126,34 +127,31 @@ pub fn write_validation(
 pub fn write_validation_capacity(
     path: &Path,
     provenance: &Provenance,
-    rows: &[ValidationCapacityRow],
+    criterion: &Criterion,
+    driven: &[Driven],
 ) -> io::Result<()> {
-    let line = |row: &ValidationCapacityRow| CapacityLine {
-        policy: row.policy.clone(),
-        deadline_ms: Digits(row.criterion.deadline.as_ms()),
-        predicted_qps: Digits(row.predicted_qps),
-        measured_qps: Digits(row.measured_qps),
-        error: (row.measured_qps > 0.0).then(|| Digits(row.error())),
-        measured_high_qps: row.measured_high_qps.map(Digits),
-        queries: row.queries,
-        gpu: row.gpu.into(),
-        cpu_slowdown: Digits(row.slowdown[Class::CPU]),
-        gpu_slowdown: Digits(row.slowdown[Class::GPU]),
-        cpu_handoff_us: Digits(row.handoff[Class::CPU].as_us()),
-        gpu_handoff_us: Digits(row.handoff[Class::GPU].as_us()),
-        profiled_qps: row.profiled_qps.map(Digits),
-        hindsight_qps: row.hindsight_qps.map(Digits),
-        objective: row.criterion.to_string(),
-        backlog_qps: row.backlog_qps.map(Digits),
+    let line = |driven: &Driven| CapacityLine {
+        policy: driven.policy.clone(),
+        deadline_ms: Digits(criterion.deadline.as_ms()),
+        predicted_qps: Digits(driven.predicted.objective.qps),
+        measured_qps: driven.held.map(|held| Digits(held.qps)),
+        measured_high_qps: driven.missed.map(|missed| Digits(missed.qps)),
+        half_width: driven.capacity().map(|capacity| Digits(capacity.half_width)),
+        error_low: driven.error().map(|(low, _)| Digits(low)),
+        error_high: driven.error().map(|(_, high)| Digits(high)),
+        queries: driven.held.map_or(0, |held| driven.totals(&held).0),
+        gpu: driven.gpu.into(),
+        hindsight_qps: driven.hindsight_qps.map(Digits),
+        objective: criterion.to_string(),
     };
-    write_csv(path, provenance, rows.iter().map(line))
+    write_csv(path, provenance, driven.iter().map(line))
 }
 
-/// Writes `validation_service.csv`, whole or not at all.
+/// Writes `service.csv`, whole or not at all.
 ///
 /// # Errors
 /// Those of the file system.
-pub fn write_validation_service(path: &Path, provenance: &Provenance, rows: &[ServiceRow]) -> io::Result<()> {
+pub fn write_service(path: &Path, provenance: &Provenance, rows: &[ServiceRow]) -> io::Result<()> {
     let line = |row: &ServiceRow| ServiceLine {
         policy: row.policy.clone(),
         at_s: Digits(row.at.as_secs_f64()),
@@ -174,29 +172,24 @@ pub fn write_validation_service(path: &Path, provenance: &Provenance, rows: &[Se
 #[cfg(feature = "plots")]
 /// Mean delay against rate: predicted as dashes, measured as markers on a line, a colour a policy.
 #[must_use]
-pub fn delay_chart(rows: &[ValidationRow], criterion: &Criterion, what: &str) -> LineChart {
-    let mut policies: Vec<&str> = Vec::new();
-    for row in rows {
-        if !policies.contains(&row.policy.as_str()) {
-            policies.push(&row.policy);
-        }
-    }
-    let line = |policy: &str, what: &str, stroke, of: &dyn Fn(&ValidationRow) -> (f64, usize)| {
-        let point = |row: &ValidationRow| {
-            let (y, missed) = of(row);
-            Point { x: row.rate_qps, y, is_hollow: missed > 0, interval: None }
+pub fn delay_chart(driven: &[Driven], criterion: &Criterion, what: &str) -> LineChart {
+    type Of<'a> = &'a dyn Fn(&DrivenRun) -> Option<(f64, bool)>;
+    let line = |driven: &Driven, what: &str, stroke, of: Of<'_>| {
+        let point = |run: &DrivenRun| {
+            let (y, holds) = of(run)?;
+            Some(Point { x: run.qps, y, is_hollow: !holds, interval: None })
         };
-        let mut points: Vec<Point> = rows.iter().filter(|row| row.policy == policy).map(point).collect();
+        let mut points: Vec<Point> = driven.runs.iter().filter_map(point).collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
-        let (name, colour) = (format!("{policy}, {what}"), Some(look_of(policy)));
+        let (name, colour) = (format!("{}, {what}", driven.policy), Some(look_of(&driven.policy)));
         Series { name, points, stroke, colour, ..Series::default() }
     };
-    let pair = |policy| {
+    let pair = |driven: &Driven| {
         [
-            line(policy, "predicted", Stroke::Dashed, &|row| (row.predicted.mean_ms, row.predicted.missed)),
-            line(policy, "measured", Stroke::Solid, &|row| {
-                (row.measured.mean_ms, row.measured.missed + row.unanswered)
+            line(driven, "predicted", Stroke::Dashed, &|run| {
+                run.predicted.map(|(summary, verdict)| (summary.mean_ms, verdict.holds()))
             }),
+            line(driven, "measured", Stroke::Solid, &|run| Some((run.summary?.mean_ms, run.verdict.holds()))),
         ]
     };
     LineChart {
@@ -206,9 +199,9 @@ pub fn delay_chart(rows: &[ValidationRow], criterion: &Criterion, what: &str) ->
         y_label: String::from("mean delay (ms)"),
         is_x_log: true,
         is_y_log: true,
-        series: policies.into_iter().flat_map(pair).collect(),
+        series: driven.iter().flat_map(pair).collect(),
         horizontal: Some((criterion.deadline.as_ms(), String::from("deadline"))),
-        note: Some(String::from("hollow: a query missed its deadline")),
+        note: Some(String::from("hollow: the objective was not held")),
         ..LineChart::default()
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
     let jobs = plan(&costs, busy_rate_qps(&model), JOBS);
     for _ in 0..arguments.rounds {
         for (policy, alone_ns) in policies.iter().zip(&mut alone_ns) {
-            let run = LiveRun { policy: policy.build(&model)?, jobs: &jobs, abandon_after: None };
+            let run = LiveRun::new(policy.build(&model)?, &jobs);
             let taken = live::run_under_manual_clock(&mut recorded, run)?.driver_time;
             *alone_ns = alone_ns.min(taken.as_nanos() as f64 / jobs.len() as f64);
         }
@@ -212,7 +212,8 @@ fn play(
 ) -> Result<LiveOutcome, Failure> {
     let jobs = plan(costs, rate_qps, (rate_qps * SECONDS) as usize);
     let policy = factory.build(lane_pool.model())?;
-    let outcome = live::run(lane_pool, LiveRun { policy, jobs: &jobs, abandon_after: Some(Nanos::from_ms(20.0)) })?;
+    let outcome =
+        live::run(lane_pool, LiveRun { abandon_after: Some(Nanos::from_ms(20.0)), ..LiveRun::new(policy, &jobs) })?;
     match outcome.ending {
         live::Ending::Failed(error) => Err(error.into()),
         _ => Ok(outcome),

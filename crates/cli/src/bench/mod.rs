@@ -159,7 +159,7 @@ fn index(arguments: &Arguments) -> Result<(Arc<Index>, PathBuf), Failure> {
 /// The index and the first queries of the log.
 fn input(arguments: &Arguments) -> Result<(Arc<Index>, Vec<Query>), Failure> {
     let (index, log) = index(arguments)?;
-    let mut queries = super::defaults::read_queries(&log, &index)?;
+    let mut queries = super::defaults::read_queries(&log, &arguments.log.form(), &index)?;
     queries.truncate(arguments.limit as usize);
     if queries.is_empty() {
         return Err(Failure::input(format!("{}: no query has a term of the index", log.display())));

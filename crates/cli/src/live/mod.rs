@@ -18,7 +18,7 @@ use super::{Failure, interrupts};
 use crate::options::names::choice;
 use tandem_core::base::machine::{Class, PlannedFault};
 use tandem_core::files::check_writable;
-use tandem_core::lab::{Estimates, GpuChoice, Multicore, Node, draw, traced};
+use tandem_core::lab::{Estimates, GpuChoice, Multicore, Node, traced};
 use tandem_core::query::{Mode, Trace};
 use tandem_core::sched::PolicyKind;
 use tandem_core::search::cpu::Algorithm;
@@ -87,8 +87,8 @@ pub(super) struct Arguments {
     settings: SetArguments,
 }
 
-/// More arrivals in a run than this are surely a slip.
-const MAX_ARRIVALS: usize = 10_000_000;
+/// Jobs of a run are numbered in 32 bits.
+const MAX_ARRIVALS: usize = u32::MAX as usize;
 /// Arrivals of a live run where no seeds are named.
 const SEEDS: &str = "1";
 /// The longest run, a day.
@@ -115,14 +115,22 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let plans = plans(arguments, &node, &rates, traced)?;
     let runs = policies.len() * plans.len();
     check_faults(&node, runs)?;
-    let queries: usize = plans.iter().map(|plan| plan.arrivals.len()).sum();
-    arguments.logs.check(queries.saturating_mul(policies.len()))?;
-
+    let longest = plans.iter().map(|plan| plan.arrivals.len()).max().unwrap_or(0);
+    let keep = arguments.logs.rows_of_each(runs);
+    arguments.logs.check(0)?;
+    if arguments.logs.any() && longest > keep {
+        errln!("logs are samples: of a run of {longest} queries about {keep} are kept, whole batches each");
+    }
+    let seconds: f64 = plans.iter().map(|plan| plan.arrivals.len() as f64 / plan.rate_qps).sum();
     interrupts::catch();
     node.warm_up(WARM_UP)?;
     let criterion = arguments.objective.checked()?.within(arguments.deadline.checked()?);
-    let mut session = Session::new(arguments, criterion, node, workload_name, runs);
-    say(&format!("driving {}; Ctrl-C ends them and keeps what was measured\n", number::counted(runs, "run", "runs")))?;
+    let mut session = Session::new(arguments, criterion, node, workload_name, (runs, keep));
+    say(&format!(
+        "driving {}, some {:.0} s in all; Ctrl-C ends them and keeps what was measured\n",
+        number::counted(runs, "run", "runs"),
+        seconds * policies.len() as f64
+    ))?;
     let driven = session.drive_all(&policies, &plans);
     // Whatever has happened, what was measured is kept: on paper, too, should there be no room for it anywhere else.
     let kept = session.finish();
@@ -215,7 +223,7 @@ fn plans(arguments: &Arguments, node: &Node, rates: &[f64], traced: Option<Arriv
     for &rate_qps in rates {
         let count = count(arguments, rate_qps)?;
         for seed in arguments.arrivals.seeds(SEEDS)? {
-            plans.push(Plan { rate_qps, arrivals: draw(&process, seed, count, node.workload().rows.len()) });
+            plans.push(Plan { rate_qps, arrivals: Arrivals::drawn(&process, seed, count, node.workload().rows.len()) });
         }
     }
     Ok(plans)

@@ -10,12 +10,12 @@ use tandem_core::base::ids::ProcessorId;
 use tandem_core::base::machine::{Class, LaneFault};
 use tandem_core::base::time::Nanos;
 use tandem_core::files::Provenance;
-use tandem_core::lab::{Criterion, Judge, LiveRunSpec, Node};
+use tandem_core::lab::{Criterion, LiveReport, LiveRunSpec, Node};
 use tandem_core::live::{Ending, GpuLane, LiveOutcome};
 use tandem_core::sched::{BuiltIn, PolicyFactory, Shed};
 use tandem_report::faults::{FaultRow, write_faults};
 use tandem_report::number;
-use tandem_report::summary::{LiveSummaryRow, Source, Summary, SummaryRow, write_live_summaries};
+use tandem_report::summary::{LiveSummaryRow, Source, SummaryRow, write_live_summaries};
 use tandem_report::table::Table;
 
 /// The runs of one command.
@@ -24,6 +24,8 @@ pub(super) struct Session<'a> {
     criterion: Criterion,
     node: Node,
     workload_name: String,
+    /// Queries of a run whose log is kept.
+    keep: usize,
     rows: Vec<LiveSummaryRow>,
     faults: Vec<FaultRow>,
     /// What the user has to know beyond the table.
@@ -37,11 +39,11 @@ impl<'a> Session<'a> {
         criterion: Criterion,
         node: Node,
         workload_name: String,
-        runs: usize,
+        (runs, keep): (usize, usize),
     ) -> Self {
         let kept = KeptRuns::new(&arguments.logs, &arguments.out, runs == 1);
         let (rows, faults, notes) = (Vec::new(), Vec::new(), Vec::new());
-        Self { arguments, criterion, node, workload_name, rows, faults, notes, kept }
+        Self { arguments, criterion, node, workload_name, keep, rows, faults, notes, kept }
     }
 
     /// Drives every plan through every policy, up to the end or to the first run that is interrupted or fails.
@@ -56,15 +58,15 @@ impl<'a> Session<'a> {
                     policy.name(),
                     number::text(plan.rate_qps, 6)
                 );
-                let mut drive = LiveRunSpec::new(plan.rate_qps, &plan.arrivals, self.deadline());
+                let mut drive = LiveRunSpec::new(plan.rate_qps, &plan.arrivals, self.criterion);
+                drive.keep = self.keep;
                 // What a planned fault holds up is to be seen to its end, and what is dropped is no backlog.
-                if self.arguments.faults.faults.is_some() || policy.sheds() != Shed::Nothing {
-                    drive.abandon_after = None;
-                }
-                let outcome = self.node.drive(policy, drive)?;
+                drive.gives_up = self.arguments.faults.faults.is_none() && policy.sheds() == Shed::Nothing;
+                let report = self.node.drive(policy, drive)?;
                 done += 1;
-                self.note(policy, plan, &outcome);
-                self.rows.extend(self.row(policy, plan, &outcome));
+                self.note(policy, plan, &report);
+                self.rows.extend(self.row(policy, plan, &report));
+                let outcome = report.outcome;
                 let of_run = (policy.name(), plan.rate_qps, plan.arrivals.seed);
                 self.faults.extend(outcome.log.faults.iter().map(|fault| FaultRow::of(of_run, fault)));
                 self.keep_log(policy, plan, &outcome)?;
@@ -86,7 +88,7 @@ impl<'a> Session<'a> {
         Nanos::from_ms(self.arguments.deadline.ms)
     }
 
-    fn note(&mut self, policy: &BuiltIn, plan: &Plan, outcome: &LiveOutcome) {
+    fn note(&mut self, policy: &BuiltIn, plan: &Plan, LiveReport { outcome, summary, load, .. }: &LiveReport) {
         let run = format!("{} at {} q/s", policy.name(), number::text(plan.rate_qps, 6));
         for LaneFault { processor, at, kind, queries, is_retired, what } in &outcome.log.faults {
             let lost = number::counted(*queries, "query", "queries");
@@ -100,25 +102,33 @@ impl<'a> Session<'a> {
         for lane in self.node.lane_pool().retired().into_iter().filter(before) {
             self.notes.push(format!("{run}: in lane {lane}'s place a CPU worked, since it had failed before"));
         }
-        if !outcome.log.shed.is_empty() {
-            let dropped = number::counted(outcome.log.shed.len(), "query", "queries");
+        let dropped = summary.map_or(0, |summary| summary.shed);
+        if dropped > 0 {
+            let dropped = number::counted(dropped, "query", "queries");
             self.notes.push(format!("{run}: {dropped} dropped, late when a processor took them up"));
         }
         let LiveOutcome { unreleased, unfinished, .. } = *outcome;
         if unreleased + unfinished > 0 {
             let why = match outcome.ending {
-                Ending::Overloaded => "given up: its backlog was hopeless; ",
+                Ending::Overloaded => "given up: it had missed the objective, and its backlog grew; ",
                 _ => "",
             };
-            let lost = format!("{unfinished} queries did not finish, {unreleased} were not released");
-            self.notes.push(format!("{run}: {why}{lost}; delays are those of the others"));
+            self.notes.push(format!(
+                "{run}: {why}{unfinished} queries had no answer and count with their age, {unreleased} were not released and do \
+                 not count"
+            ));
         }
-        self.notes.extend(outcome.lag_warning(self.deadline()).map(|warning| format!("warning: {run}: {warning}")));
+        self.notes.extend(
+            outcome
+                .lag_warning(self.deadline())
+                .map(|warning| format!("warning: {run}: {warning}; meanwhile {}", load.words())),
+        );
     }
 
     /// The run's line; `None` if nothing has finished.
-    fn row(&self, policy: &BuiltIn, plan: &Plan, outcome: &LiveOutcome) -> Option<LiveSummaryRow> {
-        let summary = Summary::of_log(&outcome.log, self.node.machine())?;
+    fn row(&self, policy: &BuiltIn, plan: &Plan, report: &LiveReport) -> Option<LiveSummaryRow> {
+        let LiveReport { outcome, summary, verdict, load } = report;
+        let summary = (*summary)?;
         let (rate_qps, seed) = (plan.rate_qps, plan.arrivals.seed);
         Some(LiveSummaryRow {
             row: SummaryRow { source: Source::Live, policy: policy.name().to_owned(), rate_qps, seed, summary },
@@ -129,9 +139,9 @@ impl<'a> Session<'a> {
             unreleased: outcome.unreleased,
             overloaded: outcome.overloaded(),
             gpu: self.node.lane_pool().gpu().name(),
-            // Of a run that was interrupted nobody knows how it would have ended.
-            verdict: (!outcome.interrupted())
-                .then(|| Judge::of_log(self.criterion, &outcome.log, plan.arrivals.len(), rate_qps)),
+            verdict: *verdict,
+            others_cores: load.others,
+            steal_cores: load.steal,
         })
     }
 
@@ -194,11 +204,13 @@ impl<'a> Session<'a> {
             "cpu busy",
             "gpu busy",
             "lag p99 ms",
+            "others' cores",
+            "gpu",
             "objective",
         ];
         let mut table = Table::new(headings).with_keys(2);
         let share = |share: Option<f64>| share.map_or(String::from("-"), |share| format!("{:.1} %", share * 100.0));
-        for LiveSummaryRow { row, lag_p99_ms, verdict, .. } in &self.rows {
+        for LiveSummaryRow { row, lag_p99_ms, others_cores, gpu, verdict, .. } in &self.rows {
             let s = &row.summary;
             table.row([
                 row.policy.to_owned(),
@@ -213,7 +225,9 @@ impl<'a> Session<'a> {
                 share(s.utilisation[Class::CPU]),
                 share(s.utilisation[Class::GPU]),
                 format!("{lag_p99_ms:.3}"),
-                verdict.map_or(String::from("-"), |verdict| verdict.words()),
+                others_cores.map_or(String::from("-"), |cores| format!("{cores:.1}")),
+                (*gpu).to_owned(),
+                verdict.words(),
             ]);
         }
         let notes: String = self.notes.iter().map(|note| format!("{note}\n")).collect();

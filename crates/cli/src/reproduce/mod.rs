@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::Failure;
 use super::defaults::Bars;
-use super::options::{check_k, check_seconds};
+use super::options::{LogForm, check_k, check_seconds};
 use super::output::{result, result_file, say};
 use crate::options::names::choice;
 use tandem_core::files::{Provenance, check_writable, this_machine};
@@ -36,9 +36,11 @@ pub(super) struct Arguments {
     /// Folder of the index to run on, with --queries; left out, a synthetic one, made in the output folder
     #[arg(requires = "queries")]
     index: Option<PathBuf>,
-    /// Query log: one query a line, `id<TAB>query`, or JSON lines
+    /// Query log in any usual form, which its lines tell; plain or compressed
     #[arg(long, value_name = "FILE", requires = "index")]
     queries: Option<PathBuf>,
+    #[command(flatten)]
+    form: LogForm,
     /// Folder of real collections (corpus/, queries/), for lines about real lists beside the synthetic ones; left out,
     /// what TANDEM_DATA names
     #[arg(long, value_name = "DIR", conflicts_with = "index")]

@@ -57,6 +57,9 @@ impl<'a> Simulation<'a> {
             rates_qps: named_rates(arguments, recorded_qps)?,
             ..Comparison::new(experiment, policies).map_err(|_| no_rates())?
         };
+        for &rate_qps in comparison.rates_qps.iter().flatten() {
+            comparison.experiment.check_time(rate_qps, n)?;
+        }
         let machine_file = file.map(|(name, _)| name);
         let simulation = Self { arguments, workload_name, workload, replayed, machine_file, process, comparison };
         arguments.logs.check(simulation.log_rows())?;

@@ -78,7 +78,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut models = train(&workload, &options).map_err(|e| {
         Failure::input(match e {
             TrainError::Option { .. } => e.to_string(),
-            TrainError::TooFew { .. } => format!("{names}: {e} (lower --folds)"),
+            TrainError::TooFew { distinct: 2.., .. } => {
+                format!("{names}: {e} (lower --folds, or measure more queries)")
+            }
+            TrainError::TooFew { .. } => format!("{names}: {e} (measure more queries)"),
             _ => format!("{names}: {e}"),
         })
     })?;

@@ -1,7 +1,9 @@
 //! Small types that all rooms share: time, identifiers, processors, seeded randomness, statistics.
 
+pub mod histogram;
 pub mod ids;
 pub mod machine;
+pub(crate) mod named;
 pub(crate) mod prefetch;
 pub mod quantile;
 pub mod random;

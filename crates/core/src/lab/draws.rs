@@ -9,19 +9,11 @@ use std::path::Path;
 use super::LabError;
 use crate::base::ids::QueryId;
 use crate::cost::Workload;
-use crate::query::{ArrivalProcess, Trace, draw_queries, unit_arrivals};
+use crate::query::{ArrivalProcess, Trace};
 use crate::sim::Arrivals;
 
-/// `count` arrivals of a process, each with a query drawn from `rows`, and kept: the very ones that a live run has.
-#[must_use]
-pub fn draw(process: &ArrivalProcess, seed: u64, count: usize, rows: usize) -> Arrivals {
-    if !process.stretches_evenly() {
-        return Arrivals::drawn(process, seed, count, rows);
-    }
-    Arrivals::given(seed, unit_arrivals(process, seed, count), draw_queries(seed, count, rows))
-}
-
-/// As [`draw`], for each of several seeds, and drawn afresh whenever they are played: without memory, and without end.
+/// `count` arrivals of a process for each of several seeds, each with a query drawn from `rows`. They are drawn afresh whenever
+/// they are played, and take no memory.
 #[must_use]
 pub fn draw_all(process: &ArrivalProcess, seeds: &[u64], count: usize, rows: usize) -> Vec<Arrivals> {
     seeds.iter().map(|&seed| Arrivals::drawn(process, seed, count, rows)).collect()

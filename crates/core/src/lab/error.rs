@@ -132,21 +132,11 @@ pub enum LabError {
         /// What is asked of a run.
         criterion: Criterion,
     },
-    /// No rate is low enough.
-    #[error("{policy}: no rate is low enough for {criterion}")]
-    DeadlineTooShort {
-        /// The policy.
-        policy: String,
-        /// What is asked of a run.
-        criterion: Criterion,
-    },
-    /// A run of which nothing is left.
-    #[error("{policy} at {rate_qps:.0} q/s: no query finished")]
-    NothingFinished {
-        /// The policy.
-        policy: String,
-        /// The rate.
-        rate_qps: f64,
+    /// A live run of more queries than can be numbered.
+    #[error("a live run of {queries} queries is too long: at most {}", u32::MAX)]
+    TooManyQueries {
+        /// How many it was to have.
+        queries: usize,
     },
 }
 

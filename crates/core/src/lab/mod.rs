@@ -3,10 +3,10 @@
 //! ```text
 //!  Processors ──profile──▶ Workload ─┐                       ┌─ simulate: CapacitySearch, play_all ─▶ predicted
 //!  (CPU lanes, GPU lanes)            ├─▶ Estimates ─▶ Node ──┤
-//!            └───────── lanes ───────┘   (what policies      └─ drive ─▶ LiveOutcome ─▶ Calibration ─▶ measured
+//!            └───────── lanes ───────┘   (what policies      └─ drive ─▶ LiveReport ──▶ Calibration ─▶ measured
 //!  seeds, traces ──▶ Arrivals             are told)                                       │
 //!                                             ▲                                           │
-//!                                             └──── Validation: predicted beside measured ┘
+//!                                             └──── find_answer: predicted beside measured ┘
 //! ```
 //!
 //! 1. [`Processors`] are opened on an index: CPU cores that share queries by some [method](Multicore), and GPUs with their
@@ -14,16 +14,17 @@
 //! 2. What queries cost on them is measured, or read ([`named_workload`], [`workload_of_index`]).
 //! 3. A [`Node`] is these processors at work on that workload. What policies are told of costs are [`Estimates`], never
 //!    the costs themselves.
-//! 4. [Arrivals](crate::sim::Arrivals) are [drawn](draw) from seeds or come from a [trace](traced); simulator and driver
+//! 4. [Arrivals](crate::sim::Arrivals) are [drawn](draw_all) from seeds or come from a [trace](traced); simulator and driver
 //!    take the same ones.
-//! 5. [`CapacitySearch`] finds the highest rate that a policy sustains in simulation; [`Validation`] drives the node at
-//!    rates around it and finds the same live. Before each live run a backlog shows what queries cost *while others are
-//!    served*: a [`Calibration`].
+//! 5. [`CapacitySearch`] finds the highest rate that a policy sustains in simulation. [`find_answer`] predicts that with what
+//!    queries cost *while others are served*, as backlogs show it (a [`Calibration`]), and drives the node live between a rate
+//!    that holds and a higher one that does not.
 //!
 //! The lab prints nothing, draws nothing and knows no options: whoever waits is told by [`Progress`], and what goes wrong
 //! is a [`LabError`], which speaks of what the lab was given.
 
 mod answer;
+mod calibration;
 mod capacity;
 mod comparison;
 mod delays;
@@ -31,35 +32,32 @@ mod draws;
 mod error;
 mod estimates;
 mod faults;
+mod live_record;
 mod machine;
 mod node;
 mod objective;
 mod progress;
 mod summary;
 pub mod sweep;
-mod validation;
 mod workload;
 
-pub use answer::{Answer, Disagreement, LiveCheck, LiveRate, Question, answer};
+pub use answer::{Answer, Disagreement, Driven, DrivenRun, Effort, LiveCapacity, Question, Scope, Side, find_answer};
+pub use calibration::{Calibration, ServiceRow, ServiceRun};
 pub use capacity::{Capacities, Capacity, CapacitySearch, Judge, Played, RunLength, play_all};
 pub use comparison::{Comparison, PolicyResults};
-pub use draws::{draw, draw_all, traced};
+pub use draws::{draw_all, traced};
 pub use error::LabError;
 pub use estimates::length_threshold::{QueryLengths, best_length_threshold};
 pub use estimates::regret::{DELAY_QUERIES, Regret, experiment, regret, regret_pieces};
 pub use estimates::{Estimates, sim_queries};
 pub use faults::read_faults;
 pub use machine::host_info::HostInfo;
-pub use machine::interference::Interference;
+
 pub use machine::processors::{GPU_LANE_DEPTH, GpuChoice, Multicore, Processors, Wanted, gpu_executor};
+pub use machine::system_load::SystemLoad;
 pub use machine::{MachineSample, MeasuredMachine, Stage, adopt_machine, measure_contention, measure_machine};
-pub use node::{GpuSource, LiveRunSpec, Node, in_stream};
+pub use node::{GpuSource, LiveReport, LiveRunSpec, Node, in_stream};
 pub use objective::{Criterion, Objective, Verdict};
 pub use progress::{Progress, Silent, in_pieces};
 pub use summary::{Summary, Tally};
-pub use validation::calibration::{Calibration, ServiceRow, ServiceRun};
-pub use validation::compared::{Compared, ComparedRun, Parts, Repeated};
-pub use validation::{
-    LogSink, LoggedRun, Validated, Validation, ValidationCapacityRow, ValidationOptions, ValidationRow,
-};
 pub use workload::{asked, kept_workload, named_workload, named_workload_in, settle_gpu_times, workload_of_index};

@@ -1,10 +1,16 @@
 //! A machine at work: lanes that wait for queries, what these cost, and what policies are told.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Calibration, Estimates, GpuChoice, LabError, Processors, QueryLengths, draw, sim_queries};
+use super::live_record::LiveRecord;
+use super::machine::{SystemLoad, SystemLoadProbe};
+use super::{
+    Calibration, Criterion, Estimates, GpuChoice, LabError, Objective, Processors, QueryLengths, Summary, Verdict,
+    sim_queries,
+};
 use crate::base::ids::QueryId;
 use crate::base::machine::{Class, Idle, LaneFault, Machine, PerClass};
 use crate::base::time::Nanos;
@@ -26,7 +32,7 @@ pub enum GpuSource {
     Replay(String),
     /// There is no such lane: it was declined.
     Declined,
-    /// There is no such lane: neither a GPU nor recorded times.
+    /// There is no such lane: this machine has no GPU, and recorded times were not asked for.
     Missing,
 }
 
@@ -37,11 +43,33 @@ pub struct LiveRunSpec<'a> {
     pub rate_qps: f64,
     /// When they come, and which they are.
     pub arrivals: &'a Arrivals,
-    /// From a query's arrival on.
-    pub deadline: Nanos,
-    /// The run is given up when its oldest query has waited so long.
+    /// What the run is judged by, with the deadline of queries.
+    pub criterion: Criterion,
+    /// Whether the run may end once it has failed and its backlog only grows.
+    pub gives_up: bool,
+    /// The run ends when its oldest query has waited so long.
     pub abandon_after: Option<Nanos>,
+    /// The log of so many queries is kept whole; of more queries that of every second, fourth... batch.
+    pub keep: usize,
+    /// The workload's row that stands for the first of the arrivals' rows.
+    pub(super) first_row: usize,
 }
+
+/// What came of a live run.
+#[derive(Debug)]
+pub struct LiveReport {
+    /// What was measured.
+    pub outcome: LiveOutcome,
+    /// Delays of all queries that were sent; `None` if none finished.
+    pub summary: Option<Summary>,
+    /// Whether the run came up to the objective.
+    pub verdict: Verdict,
+    /// What else kept the machine busy meanwhile.
+    pub load: SystemLoad,
+}
+
+/// The log of a run is kept whole for so many queries unless more are asked for: some 200 MB.
+const KEPT_QUERIES: usize = 1_000_000;
 
 /// A backlog is what arrives in this time, or so many queries.
 const BACKLOG_SECONDS: f64 = 0.1;
@@ -55,15 +83,24 @@ const BACKLOG_OVERLOAD: f64 = 1.1;
 /// The same, over the rate above which the policy is not stable, as long as nothing better is known.
 const FLOOD: f64 = 2.0;
 
-/// A run is given up when its oldest query is this many deadlines old.
-const HOPELESS_DEADLINES: u64 = 4;
-
 impl<'a> LiveRunSpec<'a> {
     /// A run that is given up when it has become hopeless.
     #[must_use]
-    pub fn new(rate_qps: f64, arrivals: &'a Arrivals, deadline: Nanos) -> Self {
-        let hopeless = Nanos(deadline.0.saturating_mul(HOPELESS_DEADLINES));
-        Self { rate_qps, arrivals, deadline, abandon_after: Some(hopeless) }
+    pub fn new(rate_qps: f64, arrivals: &'a Arrivals, criterion: Criterion) -> Self {
+        Self { rate_qps, arrivals, criterion, gives_up: true, abandon_after: None, keep: KEPT_QUERIES, first_row: 0 }
+    }
+
+    /// The same run, of the queries of `node` that are [driven](Node::driven_rows).
+    #[must_use]
+    pub(super) fn of_driven_rows(self, node: &Node) -> Self {
+        Self { first_row: node.driven_rows().start, ..self }
+    }
+
+    /// A run that is measured and not judged: nobody waits for its answers.
+    #[must_use]
+    pub(super) fn unjudged(rate_qps: f64, arrivals: &'a Arrivals) -> Self {
+        let criterion = Objective::NoMiss.within(Nanos::MAX);
+        Self { gives_up: false, ..Self::new(rate_qps, arrivals, criterion) }
     }
 }
 
@@ -79,6 +116,8 @@ pub struct Node {
     estimates: Vec<(QueryId, PerClass<Cost>)>,
     gpu: GpuSource,
     cpu_name: String,
+    /// Rows at the end of the workload that are driven, and that predictions do not know; 0 where both have all rows.
+    held_out: usize,
 }
 
 impl Node {
@@ -89,8 +128,8 @@ impl Node {
         QueryLengths::of(&self.workload, &estimates, self.model())
     }
 
-    /// Starts the processors on a workload, whose queries' words are in `log`. Where a GPU is wanted and missing, recorded
-    /// times stand in its place if there are any.
+    /// Starts the processors on a workload, whose queries' words are in `log`. Recorded times stand in a
+    /// GPU's place if they are asked for.
     ///
     /// # Errors
     /// If nothing real is to be driven, a query's words or costs are missing, or a thread can't be had.
@@ -119,7 +158,24 @@ impl Node {
         let profiled = model.clone();
         let mut lane_pool = LanePool::spawn(model, work, Arc::new(set), workload.costs())?;
         lane_pool.set_run_clock(run_clock);
-        Ok(Self { lane_pool, workload, queries, profiled, estimates, gpu, cpu_name })
+        Ok(Self { lane_pool, workload, queries, profiled, estimates, gpu, cpu_name, held_out: 0 })
+    }
+
+    /// Holds the last `rows` of the workload back from predictions: those are driven, and no others.
+    pub fn hold_out(&mut self, rows: usize) {
+        self.held_out = if rows < self.queries.len() { rows } else { 0 };
+    }
+
+    /// The rows of the workload that predictions know.
+    #[must_use]
+    pub fn predicted_rows(&self) -> Range<usize> {
+        0..self.queries.len() - self.held_out
+    }
+
+    /// The rows that live runs ask: those held out, or all.
+    #[must_use]
+    pub fn driven_rows(&self) -> Range<usize> {
+        if self.held_out > 0 { self.queries.len() - self.held_out..self.queries.len() } else { 0..self.queries.len() }
     }
 
     /// Its lanes.
@@ -207,9 +263,10 @@ impl Node {
         arrivals: Vec<Arrivals>,
         deadline: Nanos,
     ) -> Experiment {
+        let known = &self.queries[self.predicted_rows()];
         let (model, queries) = match calibration {
-            Some(found) => (found.model(&self.profiled), self.queries.iter().map(|query| found.query(query)).collect()),
-            None => (self.model().clone(), in_stream(&self.queries, self.model())),
+            Some(found) => (found.model(&self.profiled), known.iter().map(|query| found.query(query)).collect()),
+            None => (self.model().clone(), in_stream(known, self.model())),
         };
         Experiment { model, queries, deadline, arrivals, cluster: None }
     }
@@ -242,24 +299,9 @@ impl Node {
         let region_qps = self.region_of_qps(policy).ok_or(LabError::NothingToSchedule)?;
         let rate_qps = sustained_qps.map_or(FLOOD * region_qps, |qps| BACKLOG_OVERLOAD * qps);
         let count = ((rate_qps * BACKLOG_SECONDS) as usize).max(BACKLOG_QUERIES);
-        let arrivals = draw(&ArrivalProcess::Poisson, seed, count, self.workload.rows.len());
-        let run =
-            LiveRunSpec { rate_qps, arrivals: &arrivals, deadline: Nanos::MAX, abandon_after: Some(BACKLOG_MOST) };
-        Ok((rate_qps, self.run_strict(policy, run)?))
-    }
-
-    /// What queries cost now while others are served under a policy, by [a backlog](Self::serve_backlog).
-    ///
-    /// # Errors
-    /// As there.
-    pub fn calibrate(
-        &mut self,
-        policy: &dyn PolicyFactory,
-        sustained_qps: Option<f64>,
-        seed: u64,
-    ) -> Result<Calibration, LabError> {
-        let (_, outcome) = self.serve_backlog(policy, sustained_qps, seed)?;
-        Ok(self.calibration(&outcome))
+        let arrivals = Arrivals::drawn(&ArrivalProcess::Poisson, seed, count, self.predicted_rows().len());
+        let run = LiveRunSpec { abandon_after: Some(BACKLOG_MOST), ..LiveRunSpec::unjudged(rate_qps, &arrivals) };
+        Ok((rate_qps, self.run_strict(policy, run)?.outcome))
     }
 
     /// What queries cost in a run.
@@ -273,25 +315,36 @@ impl Node {
     ///
     /// # Errors
     /// If the policy does not fit the machine, or the run can't begin. What goes wrong later is the outcome's ending.
-    pub fn drive(&mut self, policy: &dyn PolicyFactory, run: LiveRunSpec<'_>) -> Result<LiveOutcome, LabError> {
-        let jobs = live::plan(run.arrivals.at_rate(run.rate_qps), &self.estimates, run.deadline);
+    pub fn drive(&mut self, policy: &dyn PolicyFactory, run: LiveRunSpec<'_>) -> Result<LiveReport, LabError> {
+        let LiveRunSpec { rate_qps, arrivals, criterion, gives_up, abandon_after, keep, first_row } = run;
+        // Jobs are numbered in 32 bits.
+        if u32::try_from(arrivals.len()).is_err() {
+            return Err(LabError::TooManyQueries { queries: arrivals.len() });
+        }
+        let of_workload = arrivals.at_rate(rate_qps).map(|(time, row)| (time, row + first_row as u32));
+        let jobs = live::plan_ahead(of_workload, &self.estimates, criterion.deadline);
         let policy = policy.build(self.lane_pool.model())?;
-        let run = LiveRun { policy, jobs: &jobs, abandon_after: run.abandon_after };
-        Ok(live::run(&mut self.lane_pool, run)?)
+        let mut record = LiveRecord::new(criterion, arrivals.len(), self.lane_pool.machine(), gives_up);
+        let load = SystemLoadProbe::start();
+        let run = LiveRun { policy, jobs, abandon_after, keep, record: &mut record };
+        let outcome = live::run(&mut self.lane_pool, run)?;
+        let load = load.cores();
+        let (summary, verdict) = record.into_results(rate_qps);
+        Ok(LiveReport { outcome, summary, verdict, load })
     }
 
     /// As [`drive`](Self::drive), for runs of which nothing counts unless all goes well.
     ///
     /// # Errors
     /// As there, and what has failed during the run, survived or not.
-    pub fn run_strict(&mut self, policy: &dyn PolicyFactory, run: LiveRunSpec<'_>) -> Result<LiveOutcome, LabError> {
-        let outcome = self.drive(policy, run)?;
+    pub fn run_strict(&mut self, policy: &dyn PolicyFactory, run: LiveRunSpec<'_>) -> Result<LiveReport, LabError> {
+        let LiveReport { outcome, summary, verdict, load } = self.drive(policy, run)?;
         if let Some(LaneFault { processor, what, .. }) = outcome.log.faults.first() {
             return Err(LiveError::LaneFailed { processor: *processor, what: what.clone() }.into());
         }
         match outcome.ending {
             Ending::Failed(e) => Err(e.into()),
-            ending => Ok(LiveOutcome { ending, ..outcome }),
+            ending => Ok(LiveReport { outcome: LiveOutcome { ending, ..outcome }, summary, verdict, load }),
         }
     }
 }
@@ -302,20 +355,18 @@ pub fn in_stream(queries: &[SimQuery], model: &MachineModel) -> Vec<SimQuery> {
     queries.iter().map(|query| SimQuery { service: model.in_stream(&query.service), ..*query }).collect()
 }
 
-/// Recorded times in the GPU's place, unless they are declined or there are none and nobody insists.
+/// Recorded times in the GPU's place if they are asked for.
 fn replay(choice: GpuChoice, name: &str, workload: &mut Workload) -> Result<GpuSource, LabError> {
-    if choice == GpuChoice::None {
-        return Ok(GpuSource::Declined);
+    match choice {
+        GpuChoice::None => return Ok(GpuSource::Declined),
+        GpuChoice::Auto | GpuChoice::Real => return Ok(GpuSource::Missing),
+        GpuChoice::Replay => {}
     }
     if workload.rows.iter().all(|row| row.measured[Class::GPU].is_some()) {
         let device = workload.provenance.get("gpu").unwrap_or("a GPU");
         return Ok(GpuSource::Replay(format!("the times recorded on {device} in {name}")));
     }
-    match replay_gpu_times(workload) {
-        Ok(recorded) => Ok(GpuSource::Replay(recorded.to_string())),
-        Err(e) if choice == GpuChoice::Replay => Err(e.into()),
-        Err(_) => Ok(GpuSource::Missing),
-    }
+    Ok(GpuSource::Replay(replay_gpu_times(workload)?.to_string()))
 }
 
 /// The workload's queries as workers run them.

@@ -80,7 +80,7 @@ impl Objective {
         if (Self::LEAST_SHARE..=0.5).contains(&share) {
             Ok(Self::MissShare(share))
         } else {
-            Err(format!("share {share}, expected {} to 0.5 (of no miss at all: no-miss)", Self::LEAST_SHARE))
+            Err(format!("share {share}, expected {} to 0.5 (no miss at all is --objective no-miss)", Self::LEAST_SHARE))
         }
     }
 
@@ -185,13 +185,17 @@ fn percent(share: f64) -> f64 {
 /// What a run came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
-    /// Queries that arrived.
-    pub queries: usize,
-    /// Those of them that were late, or never answered.
+    /// Queries that the run was to have.
+    pub planned: usize,
+    /// Those of them that were sent: all, unless the run was cut short.
+    pub sent: usize,
+    /// Whether not all planned queries were sent and answered.
+    pub is_cut_short: bool,
+    /// Queries that were late, unanswered ones by their age at the end.
     pub late: usize,
-    /// How many may be.
+    /// How many of those planned may be.
     pub allowed: usize,
-    /// Those that missed the deadline, or were never answered.
+    /// Those that missed the deadline, likewise.
     pub missed: usize,
     /// Whether delays grew in the second half of the run, by more than chance explains, and so steeply that their mean
     /// would be past the limit within a hundred limits more.
@@ -202,20 +206,34 @@ impl Verdict {
     /// Whether the run comes up to the objective.
     #[must_use]
     pub fn holds(&self) -> bool {
-        self.late <= self.allowed && !self.grows
+        !self.is_cut_short && self.late <= self.allowed && !self.grows
     }
 
-    /// `held`, or why not: `missed: 2.3 % late`, `missed: still growing`.
+    /// Whether the run ended before it could be told: it was cut short, and not lost already.
+    #[must_use]
+    pub fn is_undecided(&self) -> bool {
+        self.is_cut_short && self.late <= self.allowed
+    }
+
+    /// The share of the queries sent that were late.
+    #[must_use]
+    pub fn late_share(&self) -> f64 {
+        self.late as f64 / self.sent.max(1) as f64
+    }
+
+    /// `held`, or why not: `missed: 2.3 % late`, `missed: still growing`, `undecided: cut short`.
     #[must_use]
     pub fn words(&self) -> String {
         if self.holds() {
             return String::from("held");
         }
+        if self.is_undecided() {
+            return String::from("undecided: cut short");
+        }
         if self.late <= self.allowed {
             return String::from("missed: still growing");
         }
-        let late = 100.0 * self.late as f64 / self.queries.max(1) as f64;
-        format!("missed: {} % late", significant(late, 2))
+        format!("missed: {} % late", significant(100.0 * self.late_share(), 2))
     }
 }
 

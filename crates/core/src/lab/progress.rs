@@ -17,6 +17,9 @@ pub trait Progress: Sync {
     /// What is being done now, and how long that takes: a run whose length was chosen.
     fn lasts(&self, what: &str, time: Duration);
 
+    /// Something is done, with this result.
+    fn told(&self, what: &str);
+
     /// The step, or what was being done, is over.
     fn end(&self);
 }
@@ -47,6 +50,8 @@ impl Progress for Silent {
     fn doing(&self, _: &str) {}
 
     fn lasts(&self, _: &str, _: Duration) {}
+
+    fn told(&self, _: &str) {}
 
     fn end(&self) {}
 }

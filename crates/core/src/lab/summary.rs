@@ -1,13 +1,13 @@
 //! What a run comes to: delays, misses, utilisation.
 //!
 //! Percentiles are delays that queries had, not estimates: the p-th is the smallest that at least p % of the delays don't
-//! exceed ([`quantile`](crate::base::quantile)); of more than four million queries, one at most 1/4096 longer. Delay counts from the
-//! intended arrival.
+//! exceed ([`quantile`](crate::base::quantile)); of more than four million queries, and in live runs, one at most 1/4096 longer. Delay
+//! counts from the intended arrival. A query that had no answer when the run ended counts with its age.
 
 use crate::base::machine::{Class, LaneFault, Machine, PerClass};
 use crate::base::time::Nanos;
 use crate::lab::delays::Delays;
-use crate::sched::{LogRow, RunLog, ShedJob, Sink};
+use crate::sched::{LogRow, ShedJob, Sink};
 
 /// A run in numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,7 +26,7 @@ pub struct Summary {
     pub p999_ms: f64,
     /// Longest delay.
     pub max_ms: f64,
-    /// Queries that finished after their deadline.
+    /// Queries that finished after their deadline, or were past it without an answer when the run ended.
     pub missed: usize,
     /// Share of the time from the first arrival to the last finish in which processors of a class were busy; `None`
     /// where the machine has none.
@@ -50,6 +50,7 @@ pub struct Summary {
 pub struct Tally {
     machine: Machine,
     delays: Delays,
+    finished: usize,
     delay_sum: u128,
     missed: usize,
     stolen: usize,
@@ -73,6 +74,7 @@ impl Tally {
         Self {
             machine: machine.clone(),
             delays: Delays::with_room_for(queries),
+            finished: 0,
             delay_sum: 0,
             missed: 0,
             stolen: 0,
@@ -88,6 +90,19 @@ impl Tally {
         }
     }
 
+    /// As [`new`](Self::new), in memory that is there from the start and does not grow.
+    #[must_use]
+    pub fn counting(machine: &Machine) -> Self {
+        Self { delays: Delays::counted(), ..Self::new(machine, 0) }
+    }
+
+    /// A query that had no answer when the run ended, at this age: its delay would have been that at least.
+    pub fn unanswered(&mut self, age: Nanos, has_missed: bool) {
+        self.delays.push(age);
+        self.delay_sum += u128::from(age.0);
+        self.missed += usize::from(has_missed);
+    }
+
     /// Whether a query has finished after its deadline.
     #[must_use]
     pub fn has_missed(&self) -> bool {
@@ -97,7 +112,11 @@ impl Tally {
     /// The summary; `None` if no query has finished.
     #[must_use]
     pub fn summary(mut self) -> Option<Summary> {
-        let queries = self.delays.len();
+        let queries = self.finished;
+        if queries == 0 {
+            return None;
+        }
+        let delays = self.delays.len();
         let mut percentile_ms = |share| self.delays.nearest_rank(share).map(Nanos::as_ms);
         let (p50_ms, p95_ms) = (percentile_ms(0.5)?, percentile_ms(0.95)?);
         let (p99_ms, p999_ms) = (percentile_ms(0.99)?, percentile_ms(0.999)?);
@@ -109,7 +128,7 @@ impl Tally {
         };
         Some(Summary {
             queries,
-            mean_ms: self.delay_sum as f64 / queries as f64 / 1e6,
+            mean_ms: self.delay_sum as f64 / delays as f64 / 1e6,
             p50_ms,
             p95_ms,
             p99_ms,
@@ -132,6 +151,7 @@ impl Sink for Tally {
     #[inline(always)]
     fn record(&mut self, row: &LogRow) {
         let delay = row.delay();
+        self.finished += 1;
         self.delays.push(delay);
         self.delay_sum += u128::from(delay.0);
         self.missed += usize::from(row.missed());
@@ -160,20 +180,6 @@ impl Sink for Tally {
     }
 }
 
-impl Summary {
-    /// Sums up a whole log; `None` if it is empty.
-    #[must_use]
-    pub fn of_log(log: &RunLog, machine: &Machine) -> Option<Self> {
-        let mut rows: Vec<&LogRow> = log.rows.iter().collect();
-        rows.sort_unstable_by_key(|row| (row.finished, row.batch, row.job));
-        let mut tally = Tally::new(machine, rows.len());
-        rows.into_iter().for_each(|row| tally.record(row));
-        log.shed.iter().for_each(|job| tally.shed(job));
-        log.faults.iter().for_each(|fault| tally.lane_fault(fault));
-        tally.summary()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,11 +202,37 @@ mod tests {
             stolen: job == 2,
             again: job == 1,
         };
-        let rows = vec![row(0, 1, 10_000_000, 20_000_000), row(1, 0, 0, 10_000_000), row(2, 1, 10_000_000, 20_000_000)];
-        let summary = Summary::of_log(&RunLog { rows, ..RunLog::default() }, &Machine::new(2, 0)).unwrap();
+        let rows = [row(1, 0, 0, 10_000_000), row(0, 1, 10_000_000, 20_000_000), row(2, 1, 10_000_000, 20_000_000)];
+        let mut tally = Tally::new(&Machine::new(2, 0), rows.len());
+        rows.iter().for_each(|row| tally.record(row));
+        let summary = tally.summary().unwrap();
         assert_eq!(summary.utilisation, PerClass::two(Some(0.5), None));
         assert_eq!((summary.queries, summary.missed, summary.stolen, summary.again), (3, 2, 1, 1));
         assert_eq!((summary.p50_ms, summary.max_ms, summary.lag_max_ms), (20.0, 20.0, 1.0));
-        assert_eq!(Summary::of_log(&RunLog::default(), &Machine::new(1, 0)), None);
+        assert_eq!(Tally::new(&Machine::new(1, 0), 0).summary(), None);
+    }
+
+    #[test]
+    fn queries_without_an_answer_count_with_their_age_and_are_not_finished() {
+        let mut tally = Tally::counting(&Machine::new(1, 0));
+        tally.unanswered(Nanos(5_000_000), true);
+        assert_eq!(tally.clone().summary(), None);
+        tally.record(&LogRow {
+            job: JobId(0),
+            query: QueryId(0),
+            arrival: Nanos(0),
+            released: Nanos(0),
+            started: Nanos(0),
+            finished: Nanos(1_000_000),
+            processor: ProcessorId(0),
+            class: Class::CPU,
+            batch: 0,
+            deadline: Nanos(2_000_000),
+            predicted: PerClass::default(),
+            stolen: false,
+            again: false,
+        });
+        let summary = tally.summary().unwrap();
+        assert_eq!((summary.queries, summary.missed, summary.max_ms, summary.mean_ms), (1, 1, 5.0, 3.0));
     }
 }

@@ -8,8 +8,10 @@
 //!   arrivals                       ─┘      all that are due         once
 //! ```
 //!
-//! In steady state it allocates nothing and locks nothing: jobs are made before; the log, lags and actions have their
+//! In steady state it allocates nothing and locks nothing: jobs are made one at a time as they come; what is kept has its
 //! room from the start; a lane's rings are its own. It looks only at lanes that have work, so idle ones cost nothing.
+//! Memory does not grow with the run: times are counted by [`Histogram`]s, and of batches, rounds and the log only a
+//! [sample](Sampled) is kept where all of them would be too many.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -17,8 +19,10 @@ use std::time::Duration;
 use super::clock::{Clock, thread_time};
 use super::ending::{Ending, LiveError};
 use super::lane_pool::Lane;
+use super::record::{Record, Sample, Sampled};
 use super::ring::{Completion, Sleeper, Survived};
 use super::served::{Round, ServedBatch};
+use crate::base::histogram::Histogram;
 use crate::base::ids::ProcessorId;
 use crate::base::machine::{LaneFault, Machine, PerClass};
 use crate::base::time::Nanos;
@@ -30,12 +34,18 @@ use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, LawBroken, RunLog};
 #[derive(Debug)]
 pub(super) struct LiveRunResult {
     pub(super) log: RunLog,
-    /// For each released job: how late it was released.
-    pub(super) lags: Vec<Nanos>,
-    /// The driver's rounds, in order.
+    /// How late jobs were released.
+    pub(super) lags: Histogram,
+    /// What events took: those of a round share its time equally.
+    pub(super) decisions: Histogram,
+    /// By class, what handing batches of workers over and back took.
+    pub(super) handoffs: PerClass<Histogram>,
+    /// The driver's rounds, in order, those that were kept.
     pub(super) rounds: Vec<Round>,
-    /// The batches of workers, in the order in which they were seen to end.
+    /// The batches of workers, in the order in which they were seen to end, those that were kept.
     pub(super) served: Vec<ServedBatch>,
+    /// Jobs that were released and neither finished nor were dropped.
+    pub(super) unfinished: usize,
     /// Time in which workers of a class worked.
     pub(super) worked: PerClass<Nanos>,
     /// Processor time of the loop.
@@ -48,22 +58,30 @@ pub(super) struct LiveRunResult {
 pub(super) struct Limits<'a> {
     /// Set by Ctrl-C.
     pub(super) stop: &'a AtomicBool,
-    /// The age of the oldest unfinished job at which the backlog counts as hopeless.
+    /// The age of the oldest unfinished job at which the run ends.
     pub(super) abandon_after: Option<Nanos>,
 }
 
+/// How often it is asked whether the run is lost.
+const LOOK: Nanos = Nanos(500_000_000);
+/// A backlog grows if it was longer at each of so many looks than at the one before. After a pause of the whole machine it is
+/// long, but shrinks.
+const GROWN_LOOKS: u32 = 6;
+
 /// Drives `jobs`, in order of arrival, through the dispatcher onto the lanes.
 #[expect(clippy::too_many_arguments, reason = "called once, by what has just made all of these")]
-pub(super) fn drive<C: Clock>(
+pub(super) fn drive<C: Clock, R: Record>(
     start_clock: impl FnOnce() -> C,
     model: &MachineModel,
     lanes: &mut [Lane],
     sleeper: &Sleeper,
     times: impl ServiceTimes,
-    dispatcher: Dispatcher,
-    jobs: &[Job],
+    dispatcher: Dispatcher<(Sampled, R)>,
+    mut jobs: impl ExactSizeIterator<Item = Job>,
     limits: Limits<'_>,
 ) -> LiveRunResult {
+    let kept = dispatcher.sink().0.expected(jobs.len());
+    let next_job = jobs.next();
     let starts = lanes.iter().map(|lane| match lane {
         Lane::Worker(lane) => vec![ServedBatch::default(); lane.slots()],
         Lane::Recorded => Vec::new(),
@@ -79,28 +97,39 @@ pub(super) fn drive<C: Clock>(
         batches_working: 0,
         machine: &model.machine,
         decisions,
-        stalls: stalls.of_run(0, jobs.first().map_or(0, |job| job.row)),
+        stalls: stalls.of_run(0, next_job.map_or(0, |job| job.row)),
         watchdog: model.faults.watchdog,
         lost_after: model.faults.lost_after,
         watch_at: Nanos::ZERO,
         awake_since: Nanos::ZERO,
         sleeper,
         times,
+        sample: dispatcher.sink().0.sample(),
         dispatcher,
         jobs,
+        next_job,
         queue: EventQueue::new(),
         actions: Vec::with_capacity(2 * lanes.len() + 1),
         lanes,
+        lags: Histogram::ready(),
+        decided: Histogram::ready(),
+        handoffs: PerClass::from_fn(|class| {
+            let has_class = has_threads && model.machine.count(class) > 0;
+            if has_class { Histogram::ready() } else { Histogram::default() }
+        }),
         // Each job arrives and finishes, and decisions are at most as many as events.
-        lags: room_for(jobs.len(), Nanos::MAX),
         rounds: room_for(
-            2 * jobs.len(),
+            2 * kept,
             Round { arrivals: u32::MAX, batches: u32::MAX, answers: u32::MAX, time: Nanos::MAX },
         ),
+        num_rounds: 0,
         served: room_for(
-            if has_threads { jobs.len() } else { 0 },
+            if has_threads { kept } else { 0 },
             ServedBatch { number: u32::MAX, started: Nanos::MAX, ..ServedBatch::default() },
         ),
+        look_at: LOOK,
+        backlog: 0,
+        grown: 0,
         worked: PerClass::default(),
         ending: Ending::Complete,
         clock: start_clock(),
@@ -108,11 +137,16 @@ pub(super) fn drive<C: Clock>(
     let began = thread_time();
     driver.run(limits);
     let driver_time = thread_time().saturating_sub(began);
-    let Driver { dispatcher, lags, rounds, served, worked, ending, .. } = driver;
-    LiveRunResult { log: dispatcher.into_log(), lags, rounds, served, worked, driver_time, ending }
+    let ended = driver.clock.now();
+    let Driver { mut dispatcher, lags, decided, handoffs, rounds, served, worked, ending, .. } = driver;
+    let open: Vec<Job> = dispatcher.unfinished().copied().collect();
+    open.iter().for_each(|job| dispatcher.sink_mut().1.unanswered(job, ended.since(job.arrival)));
+    let (unfinished, decisions) = (open.len(), decided);
+    let log = dispatcher.into_sink().0.into_log();
+    LiveRunResult { log, lags, decisions, handoffs, rounds, served, unfinished, worked, driver_time, ending }
 }
 
-struct Driver<'a, C, T> {
+struct Driver<'a, C, T, J, R> {
     clock: C,
     machine: &'a Machine,
     /// What a round costs under a clock that jumps, and what holds the driver up.
@@ -130,9 +164,10 @@ struct Driver<'a, C, T> {
     sleeper: &'a Sleeper,
     /// What recorded lanes take.
     times: T,
-    dispatcher: Dispatcher,
-    /// Those not yet released.
-    jobs: &'a [Job],
+    dispatcher: Dispatcher<(Sampled, R)>,
+    /// Those not yet released: the next, and those after it.
+    next_job: Option<Job>,
+    jobs: J,
     /// Recorded completions and the wake-up.
     queue: EventQueue,
     actions: Vec<Action>,
@@ -143,14 +178,23 @@ struct Driver<'a, C, T> {
     /// Lanes whose workers have batches now, as bits, and how many batches they have.
     working: Vec<u64>,
     batches_working: usize,
-    lags: Vec<Nanos>,
+    lags: Histogram,
+    decided: Histogram,
+    handoffs: PerClass<Histogram>,
+    /// Which rounds and batches are kept, and how many rounds there have been.
+    sample: Sample,
     rounds: Vec<Round>,
+    num_rounds: u32,
     served: Vec<ServedBatch>,
     worked: PerClass<Nanos>,
     ending: Ending,
+    /// When it is asked next whether the run is lost; jobs in flight at the last look; looks since it last shrank.
+    look_at: Nanos,
+    backlog: usize,
+    grown: u32,
 }
 
-impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
+impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C, T, J, R> {
     fn run(&mut self, limits: Limits<'_>) {
         let mut now = self.clock.now();
         loop {
@@ -166,7 +210,7 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                 self.pass_until(now, end);
                 self.decide();
                 let end = self.clock.now();
-                self.rounds.push(Round { time: end.since(now), ..taken });
+                self.note_round(Round { time: end.since(now), ..taken });
                 now = end;
                 continue;
             }
@@ -190,6 +234,15 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
         }
     }
 
+    fn note_round(&mut self, round: Round) {
+        let events = u64::from(round.events());
+        self.decided.add(Nanos(round.time.0 / events.max(1)), events);
+        if self.sample.keeps(self.num_rounds) {
+            self.rounds.push(round);
+        }
+        self.num_rounds = self.num_rounds.wrapping_add(1);
+    }
+
     /// Lets the time from `now` to `until` pass where it does not by itself; what time it is then.
     fn pass_until(&mut self, now: Nanos, until: Nanos) -> Nanos {
         if !C::JUMPS || until <= now {
@@ -210,7 +263,26 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
             && now.since(oldest) > limit
         {
             self.ending = Ending::Overloaded;
+        } else if now >= self.look_at {
+            self.look_at = now + LOOK;
+            if self.is_hopeless(now) {
+                self.ending = Ending::Overloaded;
+            }
         }
+    }
+
+    /// Whether the run has failed whatever is still to come, and its backlog only grows.
+    #[cold]
+    fn is_hopeless(&mut self, now: Nanos) -> bool {
+        let backlog = self.dispatcher.in_flight();
+        self.grown = if backlog > self.backlog { self.grown + 1 } else { 0 };
+        self.backlog = backlog;
+        let Some(late_after) = self.dispatcher.sink().1.late_after() else { return false };
+        if self.grown < GROWN_LOOKS || self.next_job.is_none() {
+            return false;
+        }
+        let overdue = self.dispatcher.unfinished().filter(|job| now.since(job.arrival) > late_after).count();
+        self.dispatcher.sink().1.is_lost(overdue)
     }
 
     /// Looks for lanes that have been at a batch for longer than the watchdog waits, and lets another thread take them over.
@@ -254,7 +326,7 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
     }
 
     fn next_arrival(&self) -> Option<Nanos> {
-        self.jobs.first().filter(|_| self.goes_on()).map(|job| job.arrival)
+        self.next_job.as_ref().filter(|_| self.goes_on()).map(|job| job.arrival)
     }
 
     /// Takes in what has happened or is due, and says what that was. Its time in the log is the clock's, not the one it was due
@@ -290,10 +362,10 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                 }
                 Due::Arrival => {
                     taken.arrivals += 1;
-                    if let Some((job, later)) = self.jobs.split_first() {
-                        self.jobs = later;
+                    if let Some(job) = self.next_job {
+                        self.next_job = self.jobs.next();
                         self.lags.push(now.since(job.arrival));
-                        let arrived = self.dispatcher.arrive(now, *job);
+                        let arrived = self.dispatcher.arrive(now, job);
                         self.keep_law(arrived);
                     }
                 }
@@ -335,7 +407,7 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
             let begun = self.starts[lane][slot];
             let begin = begun.started.max(self.clock.at(self.last_done[lane]));
             self.last_done[lane] = done;
-            self.served.push(ServedBatch {
+            let served = ServedBatch {
                 out: self.clock.at(picked_up).since(begin),
                 worked: Nanos(worked),
                 host: Nanos(host),
@@ -343,7 +415,11 @@ impl<C: Clock, T: ServiceTimes> Driver<'_, C, T> {
                 device: Nanos(device),
                 back: now.since(self.clock.at(done)),
                 ..begun
-            });
+            };
+            self.handoffs[class].push(served.handoff());
+            if self.sample.keeps(number) {
+                self.served.push(served);
+            }
             self.worked[class] += Nanos(worked);
             match self.dispatcher.finish(now, processor) {
                 Ok(ended) => taken.answers += ended as u32,

@@ -13,7 +13,7 @@ pub enum Ending {
     Complete,
     /// Ctrl-C.
     Interrupted,
-    /// The backlog was hopeless: see [`super::LiveRun::abandon_after`].
+    /// It had failed and its backlog only grew, or it lasted too long: see [`super::LiveRun`].
     Overloaded,
     /// With an error; what was measured until then is kept.
     Failed(LiveError),

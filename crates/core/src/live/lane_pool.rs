@@ -542,6 +542,22 @@ impl LanePool {
         self.lanes.iter().all(|lane| matches!(lane, Lane::Recorded)) || self.cores.are_enough()
     }
 
+    /// What a fixed loop takes on the workers' cores now, all at once: the fastest of some rounds, mean over the cores. Zero
+    /// without workers.
+    #[must_use]
+    pub fn fixed_loop(&self) -> Nanos {
+        let cores = self.cores();
+        let taken: Vec<u64> = std::thread::scope(|scope| {
+            let round = |core| {
+                cores.pin_worker(core);
+                (0..LOOP_ROUNDS).map(|_| timed_loop()).min().unwrap_or(0)
+            };
+            let threads: Vec<_> = (0..cores.busy()).map(|core| scope.spawn(move || round(core))).collect();
+            threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
+        });
+        Nanos(taken.iter().sum::<u64>() / taken.len().max(1) as u64)
+    }
+
     pub(super) fn cores(&self) -> &Cores {
         &self.cores
     }
@@ -584,4 +600,17 @@ impl Drop for LanePool {
             let _ = thread.join();
         }
     }
+}
+
+/// Rounds of the fixed loop, and steps of each: some milliseconds.
+const LOOP_ROUNDS: u32 = 5;
+const LOOP_STEPS: u64 = 2_000_000;
+
+/// Nanoseconds that a loop takes which always does the same, and reads no memory.
+fn timed_loop() -> u64 {
+    let began = Instant::now();
+    let mixed =
+        (0..LOOP_STEPS).fold(1_u64, |state, step| state.rotate_left(5).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ step);
+    std::hint::black_box(mixed);
+    began.elapsed().as_nanos() as u64
 }

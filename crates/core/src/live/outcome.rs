@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::ending::Ending;
 use super::served::{Round, ServedBatch};
+use crate::base::histogram::Histogram;
 use crate::base::machine::PerClass;
-use crate::base::quantile::select_nearest_rank;
 use crate::base::time::Nanos;
 use crate::sched::RunLog;
 
@@ -25,18 +25,17 @@ pub struct Spread {
 impl Spread {
     /// Of these times; all zero if there are none.
     #[must_use]
-    pub fn of(mut times: Vec<Nanos>) -> Self {
-        let sum: u128 = times.iter().map(|time| u128::from(time.0)).sum();
-        let mean = Nanos((sum / times.len().max(1) as u128) as u64);
-        let mut at = |share| select_nearest_rank(&mut times, share).unwrap_or_default();
-        Self { mean, p50: at(0.5), p99: at(0.99), max: at(1.0) }
+    pub fn of(times: &Histogram) -> Self {
+        let at = |share| times.nearest_rank(share).unwrap_or_default();
+        Self { mean: times.mean(), p50: at(0.5), p99: at(0.99), max: at(1.0) }
     }
 }
 
 /// What was measured.
 #[derive(Debug)]
 pub struct LiveOutcome {
-    /// The jobs that finished or were dropped, and lanes that failed on the way.
+    /// The jobs that finished or were dropped, and lanes that failed on the way. In long runs those of every second, fourth...
+    /// batch only: see [`LiveRun::keep`](super::LiveRun::keep).
     pub log: RunLog,
     /// How the run ended.
     pub ending: Ending,
@@ -51,8 +50,9 @@ pub struct LiveOutcome {
     /// hides behind the batch before does not count. All zero for recorded lanes.
     pub handoff: PerClass<Spread>,
     /// The batches of workers, in the order in which they were seen to end; recorded lanes' are not among them.
+    /// Of the same batches as the log.
     pub served: Vec<ServedBatch>,
-    /// The driver's rounds, in order.
+    /// The driver's rounds, in order: in long runs every second, fourth...
     pub rounds: Vec<Round>,
     /// Time in which workers of a class were at their batches, all together; without the hand-offs.
     /// 0 for recorded lanes.
@@ -73,7 +73,7 @@ impl LiveOutcome {
         matches!(self.ending, Ending::Interrupted)
     }
 
-    /// Whether it was given up because of a hopeless backlog.
+    /// Whether it was given up: it had failed, and its backlog only grew.
     #[must_use]
     pub fn overloaded(&self) -> bool {
         matches!(self.ending, Ending::Overloaded)
@@ -84,8 +84,8 @@ impl LiveOutcome {
     pub fn lag_warning(&self, deadline: Nanos) -> Option<String> {
         (self.lag.p99 > deadline.scaled(0.01)).then(|| {
             format!(
-                "the driver released 1 % of the queries more than {:.2} ms late (deadline {:.0} ms): this machine was \
-                 too busy to be measured well; delays count from the intended arrival and include the lag",
+                "the driver released 1 % of the queries more than {:.2} ms late (deadline {} ms); delays count from the \
+                 intended arrival and include this lag",
                 self.lag.p99.as_ms(),
                 deadline.as_ms(),
             )

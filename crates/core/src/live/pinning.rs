@@ -35,6 +35,11 @@ impl Cores {
         Self { all: MachineCores::of_this_machine(), gpus, busy }
     }
 
+    /// Cores that the CPU lanes keep busy.
+    pub(super) fn busy(&self) -> usize {
+        self.busy
+    }
+
     /// Whether there is a core for the driver, one for each GPU lane and one for each that the CPU lanes keep busy.
     pub(super) fn are_enough(&self) -> bool {
         self.all.len() > self.gpus + self.busy

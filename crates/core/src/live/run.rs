@@ -5,36 +5,48 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use super::clock::{Clock, ManualClock, RealClock};
-use super::driver::{Limits, LiveRunResult, drive, room_for};
+use super::driver::{Limits, LiveRunResult, drive};
 use super::ending::LiveError;
 use super::interrupt;
 use super::lane_pool::LanePool;
 use super::outcome::{LiveOutcome, Spread};
-use super::served::ServedBatch;
+use super::record::{Record, Sampled};
 use crate::base::ids::{JobId, ProcessorId, QueryId};
-use crate::base::machine::{Class, Idle, Machine, PerClass};
+use crate::base::machine::{Class, Idle, PerClass};
 use crate::base::time::Nanos;
 use crate::cost::{Cost, MeasuredTimes};
-use crate::sched::{Dispatcher, Job, LogRow, Policy, RunLog};
+use crate::sched::{Dispatcher, Job, Policy};
 
 /// What to run.
-pub struct LiveRun<'a> {
+pub struct LiveRun<J, R = ()> {
     /// Decides what runs where; made for the lane pool's machine.
     pub policy: Box<dyn Policy>,
     /// The jobs in order of arrival, numbered from 0.
-    pub jobs: &'a [Job],
-    /// Give up when the oldest unfinished job is older than this: at a hopeless rate the backlog only grows, and its
-    /// last jobs would take as long as the overload was deep.
+    pub jobs: J,
+    /// The run ends when its oldest unfinished job is older than this.
     pub abandon_after: Option<Nanos>,
+    /// The log, the batches and the rounds of so many queries are kept whole; of more queries every second, fourth...
+    pub keep: usize,
+    /// Counts what happens, and says when the run is lost.
+    pub record: R,
 }
 
-impl std::fmt::Debug for LiveRun<'_> {
+impl<'a> LiveRun<std::iter::Copied<std::slice::Iter<'a, Job>>> {
+    /// A run of these jobs that goes to its end and keeps all of its log.
+    #[must_use]
+    pub fn new(policy: Box<dyn Policy>, jobs: &'a [Job]) -> Self {
+        Self { policy, jobs: jobs.iter().copied(), abandon_after: None, keep: usize::MAX, record: () }
+    }
+}
+
+impl<J: ExactSizeIterator, R> std::fmt::Debug for LiveRun<J, R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("LiveRun")
             .field("policy", &self.policy.name())
             .field("jobs", &self.jobs.len())
             .field("abandon_after", &self.abandon_after)
-            .finish()
+            .field("keep", &self.keep)
+            .finish_non_exhaustive()
     }
 }
 
@@ -46,8 +58,12 @@ impl std::fmt::Debug for LiveRun<'_> {
 /// If a job asks for a query that a worker does not know or a recorded lane has no time for, or a lane was given up in a run
 /// before. What goes wrong later ends
 /// the run as [`Ending::Failed`](super::Ending::Failed), with what was measured.
-pub fn run(lane_pool: &mut LanePool, run: LiveRun<'_>) -> Result<LiveOutcome, LiveError> {
-    check(lane_pool, run.jobs)?;
+pub fn run<J, R>(lane_pool: &mut LanePool, run: LiveRun<J, R>) -> Result<LiveOutcome, LiveError>
+where
+    J: ExactSizeIterator<Item = Job> + Clone + Send,
+    R: Record + Send,
+{
+    check(lane_pool, run.jobs.clone())?;
     // Not on the caller's thread: threads inherit the cores of the one that starts them, and a pool started after a run
     // would sit on one core for ever.
     let driven = std::thread::scope(|scope| {
@@ -79,97 +95,76 @@ pub fn run(lane_pool: &mut LanePool, run: LiveRun<'_>) -> Result<LiveOutcome, Li
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_under_manual_clock(lane_pool: &mut LanePool, run: LiveRun<'_>) -> Result<LiveOutcome, LiveError> {
-    check(lane_pool, run.jobs)?;
+pub fn run_under_manual_clock<J, R>(lane_pool: &mut LanePool, run: LiveRun<J, R>) -> Result<LiveOutcome, LiveError>
+where
+    J: ExactSizeIterator<Item = Job> + Clone,
+    R: Record,
+{
+    check(lane_pool, run.jobs.clone())?;
     Ok(drive_run(lane_pool, run, &AtomicBool::new(false), ManualClock::default))
 }
 
 /// Drives the run; the clock starts when all is ready.
-fn drive_run<C: Clock>(
+fn drive_run<C: Clock, J: ExactSizeIterator<Item = Job>, R: Record>(
     lane_pool: &mut LanePool,
-    run: LiveRun<'_>,
+    run: LiveRun<J, R>,
     stop: &AtomicBool,
     start_clock: impl FnOnce() -> C,
 ) -> LiveOutcome {
-    let LiveRun { policy, jobs, abandon_after } = run;
+    let LiveRun { policy, jobs, abandon_after, keep, record } = run;
+    let planned = jobs.len();
     let limits = Limits { stop, abandon_after };
     let sleeper = Arc::clone(lane_pool.driver());
     sleeper.attend();
     let (model, played, recorded, lanes) = lane_pool.parts();
-    let dispatcher = Dispatcher::with_sink(&model.machine, policy, log_with_room(jobs.len()));
+    let dispatcher = Dispatcher::with_sink(&model.machine, policy, (Sampled::of(planned, keep), record));
     let times = MeasuredTimes::new(played, |row, class| recorded.get(row as usize).map_or(Cost::NEVER, |c| c[class]));
     let driven = drive(start_clock, model, lanes, &sleeper, times, dispatcher, jobs, limits);
-    sum_up(driven, jobs.len(), &model.machine)
+    sum_up(driven, planned)
 }
 
+/// So many jobs are checked before a run starts. A plan that goes on longer draws from the same queries.
+const CHECKED: usize = 1 << 20;
+
 /// Checks that every lane can run every job.
-fn check(lane_pool: &LanePool, jobs: &[Job]) -> Result<(), LiveError> {
+fn check(lane_pool: &LanePool, jobs: impl Iterator<Item = Job> + Clone) -> Result<(), LiveError> {
     lane_pool.check_lanes()?;
     let (recorded, workers): (Vec<ProcessorId>, Vec<ProcessorId>) = lane_pool
         .machine()
         .processors()
         .map(|(processor, _)| processor)
         .partition(|&processor| lane_pool.is_recorded(processor));
-    if !workers.is_empty() {
-        let is_known = |job: &Job| lane_pool.queries().get(job.row).is_some_and(|live| live.id == job.query);
-        if let Some(job) = jobs.iter().find(|job| !is_known(job)) {
-            return Err(LiveError::UnknownQuery(job.query));
-        }
+    let first = |is_bad: &dyn Fn(&Job) -> bool| jobs.clone().take(CHECKED).find(|job| is_bad(job));
+    if !workers.is_empty()
+        && let Some(job) = first(&|job| lane_pool.queries().get(job.row).is_none_or(|live| live.id != job.query))
+    {
+        return Err(LiveError::UnknownQuery(job.query));
     }
     let is_recorded = |class: Class| recorded.iter().any(|&processor| lane_pool.machine().class(processor) == class);
     for class in lane_pool.machine().classes().filter(|&class| is_recorded(class)) {
-        if let Some(job) = jobs.iter().find(|job| lane_pool.recorded_cost(job.row, class).is_none()) {
+        if let Some(job) = first(&|job| lane_pool.recorded_cost(job.row, class).is_none()) {
             return Err(LiveError::NoRecordedTime(job.query, class));
         }
     }
     // A recorded lane that fails goes on with a CPU's times.
     if lane_pool.model().faults.faults.iter().any(|fault| recorded.contains(&fault.processor))
-        && let Some(job) = jobs.iter().find(|job| lane_pool.recorded_cost(job.row, Class::CPU).is_none())
+        && let Some(job) = first(&|job| lane_pool.recorded_cost(job.row, Class::CPU).is_none())
     {
         return Err(LiveError::NoRecordedTime(job.query, Class::CPU));
     }
     Ok(())
 }
 
-/// An empty log with room for so many rows.
-fn log_with_room(rows: usize) -> RunLog {
-    let blank = LogRow {
-        job: JobId(0),
-        query: QueryId(0),
-        arrival: Nanos::ZERO,
-        released: Nanos::ZERO,
-        started: Nanos::ZERO,
-        finished: Nanos::MAX,
-        processor: ProcessorId(0),
-        class: Class::CPU,
-        batch: 0,
-        deadline: Nanos::ZERO,
-        predicted: PerClass::default(),
-        stolen: false,
-        again: false,
-    };
-    RunLog { rows: room_for(rows, blank), ..RunLog::default() }
-}
-
-fn sum_up(driven: LiveRunResult, planned: usize, machine: &Machine) -> LiveOutcome {
-    let LiveRunResult { log, lags, rounds, served, worked, driver_time, ending } = driven;
-    let handoff = PerClass::from_fn(|class| {
-        let of_class = served.iter().filter(|batch| machine.class(batch.processor) == class);
-        Spread::of(of_class.map(ServedBatch::handoff).collect())
-    });
-    // The events of a round share its time equally.
-    let each = rounds.iter().flat_map(|round| {
-        std::iter::repeat_n(Nanos(round.time.0 / u64::from(round.events().max(1))), round.events() as usize)
-    });
-    let decision = Spread::of(each.collect());
-    let released = lags.len();
+fn sum_up(driven: LiveRunResult, planned: usize) -> LiveOutcome {
+    let LiveRunResult { log, lags, decisions, handoffs, rounds, served, unfinished, worked, driver_time, ending } =
+        driven;
     LiveOutcome {
-        unreleased: planned - released,
-        unfinished: released - log.ended(),
-        lag: Spread::of(lags),
-        decision,
+        unreleased: planned - lags.len(),
+        unfinished,
+        lag: Spread::of(&lags),
+        decision: Spread::of(&decisions),
         rounds,
-        handoff,
+        handoff: PerClass::from_fn(|class| Spread::of(&handoffs[class])),
         served,
         worked,
         driver_time,
@@ -188,9 +183,22 @@ pub fn plan(
     queries: &[(QueryId, PerClass<Cost>)],
     deadline: Nanos,
 ) -> Vec<Job> {
-    let job = |(id, (arrival, row)): (JobId, (Nanos, u32))| {
-        let (query, predicted) = queries[row as usize];
-        Job { id, query, row, arrival, deadline: arrival + deadline, predicted }
-    };
-    (0..).map(JobId).zip(arrivals).map(job).collect()
+    (0..).zip(arrivals).map(|(number, arrival)| job(number, arrival, queries, deadline)).collect()
+}
+
+/// As [`plan`], but each job is made when it comes.
+pub fn plan_ahead<'a, A>(
+    arrivals: A,
+    queries: &'a [(QueryId, PerClass<Cost>)],
+    deadline: Nanos,
+) -> impl ExactSizeIterator<Item = Job> + Clone + use<'a, A>
+where
+    A: ExactSizeIterator<Item = (Nanos, u32)> + Clone,
+{
+    arrivals.enumerate().map(move |(number, arrival)| job(number as u32, arrival, queries, deadline))
+}
+
+fn job(number: u32, (arrival, row): (Nanos, u32), queries: &[(QueryId, PerClass<Cost>)], deadline: Nanos) -> Job {
+    let (query, predicted) = queries[row as usize];
+    Job { id: JobId(number), query, row, arrival, deadline: arrival + deadline, predicted }
 }

@@ -8,7 +8,6 @@ mod log;
 mod mode;
 mod prepared;
 mod recording;
-mod topics;
 mod trace;
 mod trace_summary;
 
@@ -18,7 +17,7 @@ pub use arrivals::{
 pub use features::Features;
 pub(crate) use index_features::with_index_features;
 pub use index_features::{IndexFeatures, Sketch};
-pub use log::{LogEntry, QueryLog, look_up, parse_log, prepare_queries, read_log};
+pub use log::{Log, LogEntry, LogFormat, LogOptions, QueryLog, look_up, parse_log, prepare_queries, read_log};
 pub use mode::Mode;
 pub use prepared::{Query, QueryTerm};
 pub use recording::{Recording, Replay};

@@ -93,7 +93,7 @@ impl Arrivals {
     ///
     /// # Panics
     /// If the rate is not finite and above 0.
-    pub fn at_rate(&self, rate_qps: f64) -> impl Iterator<Item = (Nanos, u32)> + Clone + use<'_> {
+    pub fn at_rate(&self, rate_qps: f64) -> impl ExactSizeIterator<Item = (Nanos, u32)> + Clone + use<'_> {
         let (units, stretch) = match &self.source {
             Source::Given { unit, queries } => {
                 let count = self.count.min(unit.len()).min(queries.len());
@@ -182,6 +182,8 @@ impl Iterator for AtRate<'_> {
         (left, Some(left))
     }
 }
+
+impl ExactSizeIterator for AtRate<'_> {}
 
 /// One or the other.
 #[derive(Clone)]

@@ -6,7 +6,7 @@
 use rayon::prelude::*;
 
 use super::{Arrivals, Cluster, OtherNodes, SimQuery, SimRun, bounds, simulate_into};
-use crate::base::machine::PerClass;
+use crate::base::machine::{Class, PerClass};
 use crate::base::time::Nanos;
 use crate::cost::{BatchSizes, Cost, MachineModel};
 use crate::sched::{LawBroken, LogRow, PolicyError, PolicyFactory, ShedJob, Sink};
@@ -38,6 +38,21 @@ pub enum SimError {
     /// Somebody ended it, from outside, before there was anything to tell.
     #[error("interrupted before all was simulated")]
     Interrupted,
+    /// The run would pass the end of simulated time.
+    #[error(
+        "{queries} queries at {rate_qps} q/s take {:.3e} s, and simulated time ends at {:.3e} s (2^64 ns): ask for fewer queries \
+         or a higher rate",
+        seconds,
+        Nanos::MAX.as_secs()
+    )]
+    TooLong {
+        /// Queries that arrive.
+        queries: usize,
+        /// Their rate, in queries per second.
+        rate_qps: f64,
+        /// How long they take to arrive and to be served one after another.
+        seconds: f64,
+    },
 }
 
 /// Adds up delays.
@@ -86,13 +101,14 @@ impl Experiment {
     /// The run of one seed at a rate, for [`simulate`](super::simulate).
     ///
     /// # Errors
-    /// If the policy can't be made for this machine.
+    /// If the policy can't be made for this machine, or the run may pass the end of simulated time.
     pub fn run<'a>(
         &'a self,
         factory: &dyn PolicyFactory,
         rate_qps: f64,
         arrivals: &'a Arrivals,
     ) -> Result<SimRun<'a, impl Iterator<Item = (Nanos, u32)> + use<'a>>, SimError> {
+        self.check_time(rate_qps, arrivals.len())?;
         let policy = factory.build(&self.model)?;
         let arrivals = arrivals.at_rate(rate_qps);
         let others = |cluster: &'a Cluster| {
@@ -102,6 +118,22 @@ impl Experiment {
         let others = self.cluster.as_ref().map(others).transpose()?;
         let Self { model, queries, deadline, .. } = self;
         Ok(SimRun { model, policy, queries, arrivals, deadline: *deadline, others })
+    }
+
+    /// Refuses a run whose mean length is more than half of what simulated time can hold: the other half is for chance.
+    ///
+    /// # Errors
+    /// [`SimError::TooLong`].
+    pub fn check_time(&self, rate_qps: f64, arrivals: usize) -> Result<(), SimError> {
+        let finite = |cost: Cost| if cost == Cost::NEVER { 0.0 } else { cost.alone.as_secs() };
+        let longest =
+            |query: &SimQuery| Class::ALL.into_iter().map(|class| finite(query.service[class])).fold(0.0, f64::max);
+        let mean_s = self.queries.iter().map(longest).sum::<f64>() / self.queries.len().max(1) as f64;
+        let seconds = arrivals as f64 * (1.0 / rate_qps + mean_s);
+        if seconds > Nanos::MAX.as_secs() / 2.0 {
+            return Err(SimError::TooLong { queries: arrivals, rate_qps, seconds });
+        }
+        Ok(())
     }
 
     /// The capacity region in the long run: of the queries as they are given, or of all that may be drawn.

@@ -75,5 +75,5 @@ pub(super) fn drawn<'a>(rows: &Rows, marker: &Marker<'a>) -> Result<(&'a str, St
         ..LineChart::default()
     };
     let svg = chart.with_best("those with the highest values", Series::highest).svg();
-    Ok((marker.clause("out")?, svg.map_err(|e| e.to_string())?))
+    Ok((marker.clause("out")?, svg))
 }

@@ -6,33 +6,24 @@ use crate::plot::{LineChart, Point, Series, Signs, look_of};
 use crate::sheet::Sheet;
 
 /// Pictures and tables.
-pub(super) fn section(id: &str, folder: &Folder) -> String {
+pub(crate) fn section(id: &str, folder: &Folder) -> String {
     let is_empty = |kind| folder.of(kind).next().is_none();
-    if is_empty(Kind::Validation) && is_empty(Kind::Validity) {
+    if is_empty(Kind::Validation) {
         return String::new();
     }
-    let mut html =
-        format!("<section id=\"{id}-s-validation\"><h3>Predicted against measured</h3>\n<div class=\"tabs\">");
-    for (metric, name) in [("mean", "mean"), ("p50", "median"), ("p99", "p99")] {
-        html += &scatter(folder, metric, name).html(&format!("{id}-predicted-{metric}"));
+    let mut html = format!("<section id=\"{id}-s-validation\"><h3>Live runs</h3>\n");
+    let is_predicted = |sheet: &Sheet| sheet.lines().any(|line| line.number("predicted_mean_ms").is_some());
+    if folder.of(Kind::Validation).any(is_predicted) {
+        html += "<div class=\"tabs\">";
+        for (metric, name) in [("mean", "mean"), ("p50", "median"), ("p99", "p99")] {
+            html += &scatter(folder, metric, name).html(&format!("{id}-predicted-{metric}"));
+        }
+        html += "</div>\n";
     }
-    html += "</div>\n";
     for sheet in folder.of(Kind::Validation) {
         html += &folded(
-            &format!("All {} comparisons ({})", sheet.rows.len(), sheet.name),
-            &HtmlTable::of_sheet("Predicted and measured delays", sheet),
-        );
-    }
-    for sheet in folder.of(Kind::Validity) {
-        html += &folded(
-            &format!("Where to trust predictions ({})", sheet.name),
-            &HtmlTable::of_sheet("Errors beside the spread of repeated live runs, by policy and load", sheet),
-        );
-    }
-    for sheet in folder.of(Kind::ValidationRuns) {
-        html += &folded(
-            &format!("Each live run, where its delays come from, and what disturbed it ({})", sheet.name),
-            &HtmlTable::of_sheet("Repeated live runs, each beside its prediction", sheet),
+            &format!("All {} live runs ({})", sheet.rows.len(), sheet.name),
+            &HtmlTable::of_sheet("Live runs in order, with what else kept the machine busy", sheet),
         );
     }
     html + "</section>\n"
@@ -45,10 +36,9 @@ fn scatter(folder: &Folder, metric: &str, name: &str) -> LineChart {
     for line in folder.of(Kind::Validation).flat_map(Sheet::lines) {
         let (Some(x), Some(y)) = (line.number(&predicted), line.number(&measured)) else { continue };
         let policy = line.text("policy");
-        let missed = line.number("measured_missed").unwrap_or(0.0) + line.number("unanswered").unwrap_or(0.0);
         within += usize::from((x / y).max(y / x) <= 1.25);
         count += 1;
-        let point = Point { x, y, is_hollow: missed > 0.0, interval: None };
+        let point = Point { x, y, is_hollow: line.text("verdict") != "held", interval: None };
         match series.iter_mut().find(|series| series.name == policy) {
             Some(series) => series.points.push(point),
             None => series.push(Series {
@@ -64,9 +54,7 @@ fn scatter(folder: &Folder, metric: &str, name: &str) -> LineChart {
         format!("{within} of {count} predictions of the {name} delay are within a quarter of what was measured.");
     LineChart {
         title: format!("Predicted and measured delay: {name}"),
-        note: Some(format!(
-            "On the dashed line both are equal. {description} Hollow: a query missed its deadline live"
-        )),
+        note: Some(format!("On the dashed line both are equal. {description} Hollow: the objective was not held live")),
         description,
         x_label: format!("predicted {name} delay (ms)"),
         y_label: format!("measured {name} delay (ms)"),

@@ -3,7 +3,7 @@
 use crate::base::stats::drift_of_means;
 use crate::base::time::Nanos;
 use crate::lab::{Criterion, Verdict};
-use crate::sched::{LogRow, RunLog, ShedJob, Sink};
+use crate::sched::{LogRow, ShedJob, Sink};
 
 /// The second half of a run is cut into so many stretches, whose mean delays tell whether it grows.
 const STRETCHES: usize = 10;
@@ -20,7 +20,9 @@ pub struct Judge {
     planned: usize,
     /// Those that finished or were dropped,
     ended: usize,
-    /// and of them: those that were late, or missed the deadline.
+    /// those that were sent and had no answer when the run ended,
+    unanswered: usize,
+    /// and of both: those that were late, or missed the deadline.
     late: usize,
     missed: usize,
     /// By stretch: the sum of delays, in nanoseconds, and how many there were.
@@ -37,28 +39,32 @@ impl Judge {
         let half = planned / 2;
         let stretch_a_query = STRETCHES as f64 / (planned - half).max(1) as f64;
         let stretches = [(0.0, 0); STRETCHES];
-        Self { criterion, planned, ended: 0, late: 0, missed: 0, stretches, half, stretch_a_query }
+        Self { criterion, planned, ended: 0, unanswered: 0, late: 0, missed: 0, stretches, half, stretch_a_query }
     }
 
-    /// Judges the log of a run of `planned` queries that arrived at `rate_qps`: those that are not in it were never
-    /// answered.
+    /// A query that was sent had no answer when the run ended, at this age: it counts as late if it is that by now.
+    pub fn unanswered(&mut self, age: Nanos) {
+        self.unanswered += 1;
+        self.late += usize::from(age > self.criterion.limit);
+        self.missed += usize::from(age > self.criterion.deadline);
+    }
+
+    /// Whether more are late than may be of all that are planned, if `overdue` that have no answer yet are.
     #[must_use]
-    pub fn of_log(criterion: Criterion, log: &RunLog, planned: usize, rate_qps: f64) -> Verdict {
-        let mut judge = Self::new(criterion, planned);
-        log.rows.iter().for_each(|row| judge.record(row));
-        log.shed.iter().for_each(|job| judge.shed(job));
-        judge.verdict(rate_qps)
+    pub fn is_lost(&self, overdue: usize) -> bool {
+        self.late + overdue > self.criterion.allowed(self.planned)
     }
 
-    /// What the run came to, which arrived at `rate_qps`. What has not finished is late.
+    /// What the run came to, which arrived at `rate_qps`.
     #[must_use]
     pub fn verdict(&self, rate_qps: f64) -> Verdict {
-        let unanswered = self.planned.saturating_sub(self.ended);
         Verdict {
-            queries: self.planned,
-            late: self.late + unanswered,
+            planned: self.planned,
+            sent: self.ended + self.unanswered,
+            is_cut_short: self.ended < self.planned,
+            late: self.late,
             allowed: self.criterion.allowed(self.planned),
-            missed: self.missed + unanswered,
+            missed: self.missed,
             grows: self.grows(rate_qps),
         }
     }
@@ -180,18 +186,39 @@ mod tests {
 
     fn judged(delays: impl IntoIterator<Item = u64>, planned: usize) -> Verdict {
         let criterion = Objective::Percentile { share: 0.9, within: Some(Nanos(500)) }.within(Nanos(1000));
-        let rows = (0..).zip(delays).map(|(job, delay)| row(job, u64::from(job) * 10, delay)).collect();
-        Judge::of_log(criterion, &RunLog { rows, ..RunLog::default() }, planned, 1e8)
+        let mut judge = Judge::new(criterion, planned);
+        (0..).zip(delays).for_each(|(job, delay)| judge.record(&row(job, u64::from(job) * 10, delay)));
+        judge.verdict(1e8)
     }
 
     #[test]
     fn late_missed_and_unanswered_queries_are_told_apart() {
         let verdict = judged((0..100).map(|i| if i < 8 { 600 } else { 100 }), 100);
         assert_eq!((verdict.late, verdict.missed, verdict.allowed, verdict.holds()), (8, 0, 10, true));
-        // Three that never finished are late, too.
-        let verdict = judged((0..97).map(|i| if i < 8 { 1600 } else { 100 }), 100);
+        let verdict = judged((0..100).map(|i| if i < 11 { 1600 } else { 100 }), 100);
         assert_eq!((verdict.late, verdict.missed, verdict.holds()), (11, 11, false));
         assert_eq!(verdict.words(), "missed: 11 % late");
+    }
+
+    #[test]
+    fn a_run_that_was_cut_short_is_undecided_unless_it_is_lost_already() {
+        let criterion = Objective::Percentile { share: 0.9, within: Some(Nanos(500)) }.within(Nanos(1000));
+        let cut_short = |late: u32, ages: &[u64]| {
+            let mut judge = Judge::new(criterion, 100);
+            (0..40).for_each(|job| judge.record(&row(job, u64::from(job) * 10, if job < late { 600 } else { 100 })));
+            ages.iter().for_each(|&age| judge.unanswered(Nanos(age)));
+            judge.verdict(1e8)
+        };
+        // Unanswered queries have at least their age. Of those that were never sent nothing is known.
+        let verdict = cut_short(9, &[100, 501]);
+        assert_eq!((verdict.sent, verdict.late, verdict.allowed), (42, 10, 10));
+        assert!(verdict.is_undecided() && !verdict.holds(), "{verdict:?}");
+        assert_eq!(verdict.words(), "undecided: cut short");
+        // Ten of a hundred may be late, and eleven are, whatever would have come.
+        let verdict = cut_short(9, &[501, 1001]);
+        assert_eq!((verdict.late, verdict.missed), (11, 1));
+        assert!(!verdict.is_undecided() && !verdict.holds(), "{verdict:?}");
+        assert_eq!(verdict.words(), "missed: 26 % late");
     }
 
     #[test]

@@ -64,7 +64,7 @@ fn played(lane_pool: &mut LanePool, policy: &dyn PolicyFactory) -> Result<Vec<Ro
         let jobs = plan(rate_qps);
         let policy = policy.build(lane_pool.model())?;
         let abandon_after = Some(Nanos::from_secs(2.0 * SECONDS));
-        let outcome = live::run(lane_pool, LiveRun { policy, jobs: &jobs, abandon_after })?;
+        let outcome = live::run(lane_pool, LiveRun { abandon_after, ..LiveRun::new(policy, &jobs) })?;
         if let live::Ending::Failed(error) = outcome.ending {
             return Err(error.into());
         }

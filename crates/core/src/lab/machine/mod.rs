@@ -17,7 +17,8 @@ mod contention;
 mod dispatcher;
 mod fit;
 pub(super) mod host_info;
-pub(super) mod interference;
+pub(super) mod system_load;
+pub(super) use system_load::{SystemLoad, SystemLoadProbe};
 mod probe;
 pub(super) mod processors;
 mod spells;
@@ -233,10 +234,8 @@ fn drive_stage(
         (0..count).map(|i| (i as f64 / rate_qps, random.below(costs.len() as u32))).unzip()
     };
     let arrivals = Arrivals::given(round, unit, rows);
-    let outcome = node.run_strict(
-        &probe,
-        LiveRunSpec { rate_qps: 1.0, arrivals: &arrivals, deadline: Nanos::MAX, abandon_after: None },
-    )?;
+    let outcome = node.run_strict(&probe, LiveRunSpec { keep: usize::MAX, ..LiveRunSpec::unjudged(1.0, &arrivals) })?;
+    let outcome = outcome.outcome;
     if outcome.interrupted() || live::interrupted() {
         return Err(LabError::Interrupted);
     }

@@ -18,7 +18,7 @@ use crate::search::{ExecError, Executor, PIPELINE_DEPTH};
 /// What stands in a GPU's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GpuChoice {
-    /// The GPU if there is one, else `replay` where there are recorded times, else `none`
+    /// The GPU if there is one, else `none`
     Auto,
     /// The GPU; an error without one
     Real,

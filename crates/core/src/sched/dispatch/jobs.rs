@@ -72,6 +72,14 @@ impl Jobs {
         (self.oldest..end).map(JobId).filter(|&id| self.places[self.at(id)] == Place::Waiting).map(|id| self.job(id))
     }
 
+    /// Those that wait or run, the oldest first.
+    pub(in crate::sched) fn iter_unfinished(&self) -> impl Iterator<Item = &Job> {
+        (self.first..self.end)
+            .map(JobId)
+            .filter(|&id| self.places[self.at(id)] != Place::Finished)
+            .map(|id| self.job(id))
+    }
+
     /// The job that has waited longest.
     #[must_use]
     #[inline]
@@ -231,7 +239,10 @@ mod tests {
                 prop_assert_eq!(jobs.iter_waiting().map(|job| job.id.0).collect::<Vec<_>>(), waiting.clone());
                 prop_assert_eq!(jobs.num_waiting(), waiting.len());
                 prop_assert_eq!(jobs.oldest().map(|job| job.id.0), waiting.first().copied());
-                let first = map.iter().find(|entry| *entry.1 != Place::Finished).map(|(&id, _)| id);
+                let unfinished: Vec<u32> =
+                    map.iter().filter(|entry| *entry.1 != Place::Finished).map(|(&id, _)| id).collect();
+                prop_assert_eq!(jobs.iter_unfinished().map(|job| job.id.0).collect::<Vec<_>>(), unfinished.clone());
+                let first = unfinished.first().copied();
                 prop_assert_eq!(jobs.first().map(|job| job.id.0), first);
                 for (&id, &place) in &map {
                     let is_past = first.is_none_or(|first| id < first);

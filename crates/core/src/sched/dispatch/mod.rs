@@ -310,6 +310,11 @@ impl<S: Sink> Dispatcher<S> {
         self.jobs.num_waiting() + self.running
     }
 
+    /// The jobs in flight, the oldest first.
+    pub fn unfinished(&self) -> impl Iterator<Item = &Job> {
+        self.jobs.iter_unfinished()
+    }
+
     /// When the first of the jobs in flight was meant to arrive: how far behind the run is.
     #[must_use]
     pub fn oldest_arrival(&self) -> Option<Nanos> {

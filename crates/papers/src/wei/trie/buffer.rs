@@ -2,7 +2,7 @@
 
 use super::slots::{NUM_SLOTS, slot_of};
 use super::stream::Stream;
-use tandem_core::corpus::{Batch, Cutter, Tokenizer};
+use tandem_core::corpus::{Batch, Cutter, Skipped, Tokenizer};
 use tandem_core::files::InputError;
 use tandem_core::indexing::SegmentDocuments;
 
@@ -15,14 +15,14 @@ pub(super) struct Buffer {
     pub(super) num_docs: u32,
     /// Text that it was parsed from, decompressed.
     pub(super) text_bytes: u64,
-    pub(super) skipped_files: usize,
+    pub(super) skipped: Skipped,
     pub(super) tokens: u64,
 }
 
 impl Default for Buffer {
     fn default() -> Self {
         let streams = std::iter::repeat_with(Stream::default).take(NUM_SLOTS).collect();
-        Self { streams, segments: Vec::new(), num_docs: 0, text_bytes: 0, skipped_files: 0, tokens: 0 }
+        Self { streams, segments: Vec::new(), num_docs: 0, text_bytes: 0, skipped: Skipped::default(), tokens: 0 }
     }
 }
 
@@ -65,7 +65,7 @@ impl Buffer {
         self.tokens += documents.lengths.iter().map(|&length| u64::from(length)).sum::<u64>();
         self.segments.push(documents);
         self.text_bytes += batch.bytes();
-        self.skipped_files += skipped;
+        self.skipped += skipped;
         Ok(())
     }
 
@@ -86,6 +86,6 @@ impl Buffer {
     pub(super) fn clear(&mut self) {
         self.streams.iter_mut().for_each(Stream::clear);
         self.segments.clear();
-        (self.num_docs, self.text_bytes, self.skipped_files, self.tokens) = (0, 0, 0, 0);
+        (self.num_docs, self.text_bytes, self.skipped, self.tokens) = (0, 0, Skipped::default(), 0);
     }
 }

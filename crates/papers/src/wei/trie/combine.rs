@@ -15,7 +15,7 @@ use super::dictionary::Dictionary;
 use super::run_file::RunFile;
 use super::slots::sorted_groups;
 use tandem_core::index::{EncodedLists, IndexWriter, ListEncoder};
-use tandem_core::indexing::postings::decode;
+use tandem_core::indexing::postings::Decoder;
 use tandem_core::indexing::ranges::{RangeBytes, division, write_ranges};
 use tandem_core::indexing::{BuildError, BuildOptions, BuildSummary, Inverted, Progress, SegmentDocuments};
 
@@ -240,10 +240,10 @@ impl PartialLists {
             freqs.clear();
             for &(_, run, at, len) in lists {
                 let first_doc = self.first_docs[run as usize];
-                decode(&bytes[at..at + len], |doc, freq| {
+                for (doc, freq) in Decoder::new(&bytes[at..at + len]) {
                     docs.push(doc.wrapping_add(first_doc));
                     freqs.push(freq);
-                });
+                }
             }
             term.clear();
             let TermOf { part, number } = order[lists[0].0 as usize];

@@ -163,7 +163,7 @@ impl Indexer for TrieIndexer {
             run.waiting_s = waited_from.elapsed().as_secs_f64();
             index_run(&mut workers, &parsed.buffer, next_doc, &path, &mut run, &mut report.lost)?;
             summary.bytes += parsed.buffer.text_bytes;
-            summary.skipped_files += parsed.buffer.skipped_files;
+            summary.skipped += parsed.buffer.skipped;
             first_docs.push(next_doc);
             next_doc = next_doc.saturating_add(parsed.buffer.num_docs);
             paths.push(path);

@@ -1,0 +1,70 @@
+//! `tandem capacity`: what this machine sustains, in one number that was driven live.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use super::driven::{DrivenArguments, files, words};
+use super::options::IndexAndLog;
+use super::{Failure, interrupts, output};
+use crate::defaults::Bars;
+use tandem_core::lab::{Answer, Effort, LabError, Scope, find_answer};
+use tandem_core::live;
+use tandem_core::sched::PolicyFactory;
+
+/// The rate that this machine sustains on an index within a deadline, driven live: a rate that held, and how sure it is.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    log: IndexAndLog,
+    #[command(flatten)]
+    driven: DrivenArguments,
+    /// Where the results go
+    #[arg(short, long, value_name = "DIR", default_value = "out/capacity")]
+    out: PathBuf,
+}
+
+/// Policies that are driven at most, for an estimate of the time.
+const DRIVEN: usize = 1;
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let started = Instant::now();
+    let Arguments { log, driven, out } = arguments;
+    let mut question = driven.check(Effort::usual(), out)?;
+    let (index, log_path) = log.open("what to ask of this index")?;
+    let (mut node, log_queries) = driven.start(&index, (&log_path, &arguments.log.form()), out)?;
+    question.log_queries = log_queries;
+    let policies = driven.policies(&node, &[])?;
+    let factories: Vec<&dyn PolicyFactory> = policies.iter().map(|policy| policy as &dyn PolicyFactory).collect();
+    driven.announce(&node, &question, DRIVEN);
+    interrupts::catch();
+    let mut found = Answer::default();
+    let done = find_answer(&mut node, &factories, &question, Scope::Best, &Bars::default(), &mut found);
+    let index_name = log.index.as_ref().map_or(String::from("synthetic"), |index| index.display().to_string());
+    let provenance = files::provenance(driven, &node, &question, &index_name, &found);
+    let kept = files::write(&found, &question, &provenance, out, false);
+    output::result("answer", words::JsonAnswer::of(&found));
+    let criterion = question.objective.within(question.deadline);
+    let arrivals = driven.process.named(&question.process);
+    if let Some((best, capacity)) = found.best() {
+        outln!("{}", words::answer(best, capacity, &criterion, &node, &arrivals).trim_end());
+        if let Some(note) = driven.process.note(&question.process, &[capacity.qps]) {
+            outln!("{note}");
+        }
+        if driven.verbose {
+            outln!("\n{}\n{}", words::live_runs(&found), words::simulated(&found));
+        }
+    } else if driven.verbose {
+        outln!("{}", words::live_runs(&found));
+    }
+    words::warnings(&found).iter().for_each(|warning| errln!("warning: {warning}"));
+    errln!("{}; took {:.0} s", kept.in_words(), started.elapsed().as_secs_f64());
+    kept.finish()?;
+    match done {
+        Err(LabError::Interrupted) => {}
+        done => done?,
+    }
+    match found.best() {
+        None if !live::interrupted() => Err(Failure::no_answer(words::no_answer(&found))),
+        _ => Ok(()),
+    }
+}

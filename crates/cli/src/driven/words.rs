@@ -1,0 +1,204 @@
+//! The answer in words: three lines, and tables for those who ask.
+
+use serde::Serialize;
+use tandem_core::base::machine::Class;
+use tandem_core::lab::{Answer, Criterion, Disagreement, Driven, GpuSource, LiveCapacity, Node, Side};
+use tandem_report::number::{counted, grouped, significant, text};
+use tandem_report::table::Table;
+
+/// Other processes that take more cores than this are said to.
+const BUSY_CORES: f64 = 0.1;
+
+/// What is asked: `1 CPU worker on AMD EPYC, 2 cores; no GPU; 2000 queries`.
+pub(crate) fn machine(node: &Node) -> String {
+    let gpu = match node.gpu() {
+        GpuSource::Real(device) => device.clone(),
+        GpuSource::Replay(source) => format!("REPLAYED GPU ({source})"),
+        GpuSource::Declined | GpuSource::Missing => String::from("no GPU"),
+    };
+    let workers = workers(node);
+    format!("{workers} on {}; {gpu}; {} queries", node.cpu_name(), node.workload().rows.len())
+}
+
+fn workers(node: &Node) -> String {
+    counted(node.machine().count(Class::CPU), "CPU worker", "CPU workers")
+}
+
+/// A rate with the digits that are known, if it is known to so large a share.
+fn rate(qps: f64, half_width: f64) -> String {
+    grouped(significant(qps, if half_width >= 0.1 { 2 } else { 3 }))
+}
+
+/// The answer of a policy: the number first, then how sure it is.
+pub(crate) fn answer(
+    driven: &Driven,
+    capacity: LiveCapacity,
+    criterion: &Criterion,
+    node: &Node,
+    arrivals: &str,
+) -> String {
+    let LiveCapacity { qps, missed_qps, half_width } = capacity;
+    let rate = |qps| rate(qps, half_width);
+    let replay = if driven.gpu == "replay" { ", GPU REPLAYED" } else { "" };
+    let runs_of = |side: Option<Side>| side.map_or(0, |side| side.runs());
+    let seconds = driven.runs.last().map_or(0.0, |run| run.seconds);
+    let (held, missed) = (driven.held.unwrap_or_default(), driven.missed.unwrap_or_default());
+    format!(
+        "{} q/s +- {:.0} %, {} runs of {} s, {}{replay}\n{}, {}, {criterion}, {arrivals}\nheld in {} of {}; {} missed in {} of {}; predicted {}\n",
+        rate(qps),
+        (100.0 * half_width).ceil(),
+        runs_of(driven.held) + runs_of(driven.missed),
+        text(seconds, 3),
+        driven.load().words(),
+        driven.policy,
+        workers(node),
+        held.held,
+        held.runs(),
+        rate(missed_qps),
+        missed.missed,
+        missed.runs(),
+        rate(driven.predicted.objective.qps),
+    )
+}
+
+/// Why there is no answer, in words.
+pub(crate) fn no_answer(found: &Answer) -> String {
+    let held = found.driven.iter().filter_map(|driven| driven.held).map(|held| held.qps).reduce(f64::max);
+    let missed = found.driven.iter().filter_map(|driven| driven.missed).map(|missed| missed.qps).reduce(f64::min);
+    let why = match (held, missed) {
+        (Some(held), _) => format!("{} q/s held, and no higher rate is known to miss", rate(held, 0.0)),
+        (None, Some(missed)) => format!("no rate held, down from {} q/s", rate(missed, 0.0)),
+        (None, None) if found.driven.is_empty() => String::from("no rate is low enough in simulation"),
+        (None, None) => String::from("live runs at the same rate disagree, or there was no time for enough of them"),
+    };
+    let load = found.driven.last().map_or(String::new(), |driven| format!("; {}", driven.load().words()));
+    format!("no answer: {why}{load}")
+}
+
+/// The answer for programs.
+#[derive(Debug, Serialize)]
+pub(crate) struct JsonAnswer {
+    rate: Option<f64>,
+    interval: Option<[f64; 2]>,
+    confidence: f64,
+    /// `live`, `live, GPU replayed`, or `unknown`.
+    how: &'static str,
+    policy: Option<String>,
+    missed_at: Option<f64>,
+    warnings: Vec<String>,
+}
+
+impl JsonAnswer {
+    /// Of what came of the question.
+    pub(crate) fn of(found: &Answer) -> Self {
+        let best = found.best();
+        let digits = |qps: f64| significant(qps, 4);
+        Self {
+            rate: best.map(|(_, capacity)| digits(capacity.qps)),
+            interval: best.map(|(_, capacity)| capacity.interval()).map(|(low, high)| [digits(low), digits(high)]),
+            confidence: 0.9,
+            how: match best {
+                Some((driven, _)) if driven.gpu == "replay" => "live, GPU replayed",
+                Some(_) => "live",
+                None => "unknown",
+            },
+            policy: best.map(|(driven, _)| driven.policy.clone()),
+            missed_at: best.map(|(_, capacity)| digits(capacity.missed_qps)),
+            warnings: warnings(found),
+        }
+    }
+}
+
+/// What the answer is no surer than: for people, and for the files that are read later.
+pub(crate) fn warnings(found: &Answer) -> Vec<String> {
+    let disagree = |(policy, Disagreement { class, least, most }): &(String, Disagreement)| {
+        let (least, most) = (text(*least, 3), text(*most, 3));
+        format!("{policy}: in backlogs queries cost {least} to {most} times what they do alone on the {class}")
+    };
+    let shown = |policy: &str| found.driven.iter().any(|driven| driven.policy == policy);
+    let mut all: Vec<String> = found.disagreements.iter().filter(|(policy, _)| shown(policy)).map(disagree).collect();
+    for driven in &found.driven {
+        let load = driven.load();
+        if load.others.is_some_and(|cores| cores > BUSY_CORES) || load.steal.is_some_and(|cores| cores > BUSY_CORES) {
+            all.push(format!("{}: {} while it was driven", driven.policy, load.words()));
+        }
+        let scatter = driven.machine_scatter();
+        if scatter > 0.05 {
+            let percent = text(100.0 * scatter, 2);
+            all.push(format!("{}: the machine's speed varied by {percent} % between live runs", driven.policy));
+        }
+    }
+    all
+}
+
+/// Capacities, one line a policy: predicted beside measured.
+pub(crate) fn compared(found: &Answer) -> String {
+    let columns = ["policy", "predicted q/s", "held", "missed", "+-", "error", "in hindsight", "gpu"];
+    let mut table = Table::new(columns);
+    for driven in &found.driven {
+        let side = |side: Option<Side>| side.map_or(String::from("-"), |side| rate(side.qps, 0.0));
+        let signed = |share: f64| format!("{:+.0}", 100.0 * share);
+        table.row([
+            driven.policy.clone(),
+            rate(driven.predicted.objective.qps, 0.0),
+            side(driven.held),
+            side(driven.missed),
+            driven.capacity().map_or(String::from("-"), |one| format!("{:.0} %", (100.0 * one.half_width).ceil())),
+            driven.error().map_or(String::from("-"), |(low, high)| format!("{} to {} %", signed(low), signed(high))),
+            driven.hindsight_qps.map_or(String::from("-"), |qps| rate(qps, 0.0)),
+            driven.gpu.to_owned(),
+        ]);
+    }
+    table.to_string()
+}
+
+/// The live runs, in order: rates, verdicts, delays, and what else kept the machine busy.
+pub(crate) fn live_runs(found: &Answer) -> String {
+    let both = &["sim", "live"][..];
+    let mut table = Table::grouped([
+        ("", &["policy", "q/s", "live"][..]),
+        ("mean ms", both),
+        ("p99 ms", both),
+        ("cores", &["others", "steal"]),
+    ])
+    .with_keys(2);
+    let or_dash = |value: Option<f64>, digits| value.map_or(String::from("-"), |value| text(value, digits));
+    for driven in &found.driven {
+        for run in &driven.runs {
+            let predicted = run.predicted.map(|(summary, _)| summary);
+            table.row([
+                driven.policy.clone(),
+                rate(run.qps, 0.0),
+                run.verdict.words(),
+                or_dash(predicted.map(|summary| summary.mean_ms), 3),
+                or_dash(run.summary.map(|summary| summary.mean_ms), 3),
+                or_dash(predicted.map(|summary| summary.p99_ms), 3),
+                or_dash(run.summary.map(|summary| summary.p99_ms), 3),
+                run.load.others.map_or(String::from("-"), |cores| format!("{cores:.1}")),
+                run.load.steal.map_or(String::from("-"), |cores| format!("{cores:.1}")),
+            ]);
+        }
+    }
+    format!("Live runs, in order:\n{table}")
+}
+
+/// The policies that came near by simulation, and those that did not.
+pub(crate) fn simulated(found: &Answer) -> String {
+    let mut table = Table::new(["policy", "q/s", "interval", "of limit"]);
+    for capacities in &found.capacities {
+        let one = &capacities.objective;
+        table.row([
+            one.policy.clone(),
+            rate(one.qps, 0.0),
+            format!("{} to {}", rate(one.interval.low, 0.0), rate(one.interval.high, 0.0)),
+            format!("{:.1} %", 100.0 * one.share_of_bound()),
+        ]);
+    }
+    let mut words = format!("By simulation, with what queries cost here while others are served:\n{table}");
+    if !found.out_of_reach.is_empty() {
+        let others: Vec<String> =
+            found.out_of_reach.iter().map(|(policy, qps)| format!("{policy} {}", rate(*qps, 0.0))).collect();
+        words += &format!("further from the best, by what queries cost alone: {}\n", others.join(", "));
+    }
+    words
+}

@@ -1,0 +1,104 @@
+//! `tandem validate`: what is predicted beside what is measured, for several policies.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::defaults::{Bars, synthetic_index};
+use super::driven::{DrivenArguments, files, words};
+use super::options::LogForm;
+use super::{Failure, interrupts};
+use tandem_core::base::machine::Class;
+use tandem_core::cost::MachineModel;
+use tandem_core::index::Index;
+use tandem_core::lab::{Answer, Effort, LabError, Scope, find_answer};
+use tandem_core::live;
+use tandem_core::sched::{PolicyFactory, PolicyKind};
+use tandem_report::validation::delay_chart;
+
+/// Predictions beside live runs: the capacity of each policy, and delays at half and at four fifths of it.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Folder of the index to validate on, with --queries; left out, a synthetic one, made in the output folder
+    #[arg(requires = "queries")]
+    index: Option<PathBuf>,
+    /// Query log in any usual form, which its lines tell; plain or compressed
+    #[arg(long, value_name = "FILE", requires = "index")]
+    queries: Option<PathBuf>,
+    #[command(flatten)]
+    form: LogForm,
+    /// Documents of the synthetic index
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1000..))]
+    docs: u32,
+    /// Draws the synthetic index and its queries
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    driven: DrivenArguments,
+    /// Where the results go
+    #[arg(short, long, value_name = "DIR", default_value = "out/validate")]
+    out: PathBuf,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let started = Instant::now();
+    let Arguments { driven, out, .. } = arguments;
+    let mut question = driven.check(Effort::quick(), out)?;
+    let (index, log, index_name) = open(arguments)?;
+    let (mut node, log_queries) = driven.start(&index, (&log, &arguments.form.options()), out)?;
+    question.log_queries = log_queries;
+    let policies = driven.policies(&node, &usual_policies(node.model()))?;
+    let factories: Vec<&dyn PolicyFactory> = policies.iter().map(|policy| policy as &dyn PolicyFactory).collect();
+    driven.announce(&node, &question, policies.len());
+    // Until here nothing was measured that an interrupt should keep.
+    interrupts::catch();
+    let mut found = Answer::default();
+    let done = find_answer(&mut node, &factories, &question, Scope::All, &Bars::default(), &mut found);
+    if live::interrupted() && found.driven.is_empty() {
+        return Err(Failure::interrupted(format!(
+            "interrupted before any live run had ended: {} has what queries cost alone, no more",
+            out.display()
+        )));
+    }
+    let provenance = files::provenance(driven, &node, &question, &index_name, &found);
+    let mut kept = files::write(&found, &question, &provenance, out, true);
+    let criterion = question.objective.within(question.deadline);
+    let chart = delay_chart(&found.driven, &criterion, &format!("{index_name}, {}", words::machine(&node)));
+    kept.files(chart.write(&out.join("validation")).map(|_| Vec::new()));
+    outln!("{}", words::compared(&found));
+    if driven.verbose {
+        outln!("{}", words::live_runs(&found));
+    }
+    words::warnings(&found).iter().for_each(|warning| errln!("warning: {warning}"));
+    errln!("{}; took {:.0} s", kept.in_words(), started.elapsed().as_secs_f64());
+    kept.finish()?;
+    match done {
+        Err(LabError::Interrupted) => {
+            errln!("interrupted: the files hold what was measured so far");
+            Ok(())
+        }
+        done => Ok(done?),
+    }
+}
+
+/// What is compared where no policy is named: two that this machine can run.
+fn usual_policies(model: &MachineModel) -> Vec<PolicyKind> {
+    let has_gpu = model.machine.count(Class::GPU) > 0;
+    match (has_gpu, model.batches[Class::GPU].is_some()) {
+        (true, true) => vec![PolicyKind::Stealing, PolicyKind::Combined],
+        (true, false) => vec![PolicyKind::BestOf, PolicyKind::Stealing],
+        (false, _) => vec![PolicyKind::CpuOnly, PolicyKind::Mct],
+    }
+}
+
+/// The index, the path of its queries, and what to call it.
+fn open(arguments: &Arguments) -> Result<(Arc<Index>, PathBuf, String), Failure> {
+    let named = |path: &Path| path.display().to_string();
+    match (&arguments.index, &arguments.queries) {
+        (Some(index), Some(queries)) => Ok((Arc::new(Index::open(index)?), queries.clone(), named(index))),
+        _ => {
+            let (index, queries) = synthetic_index(&arguments.out.join("index"), arguments.docs, arguments.seed)?;
+            Ok((index, queries, format!("synthetic, {} documents", arguments.docs)))
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! How sure a live capacity is.
+//!
+//! | part | from |
+//! | --- | --- |
+//! | the sides | a rate that held, and a higher one that did not: the capacity lies between |
+//! | the machine | what queries took in the live runs, and a fixed loop on the workers' cores before and after each |
+//! | the queries | those that were driven are a sample of the log: the standard error of their mean cost |
+//! | seeds | each live run draws its own arrivals and queries |
+
+use crate::base::machine::PerClass;
+use crate::cost::Cost;
+
+/// Two-sided 90 % of a normal distribution.
+const Z: f64 = 1.645;
+/// No answer is surer than this: a hundredth.
+const LEAST: f64 = 0.01;
+
+/// The half-width of the 90 % interval around the rate that held, as a share of it.
+pub(super) fn half_width(held_qps: f64, missed_qps: f64, machine: f64, queries: f64) -> f64 {
+    let sides = missed_qps / held_qps - 1.0;
+    (sides.powi(2) + (Z * machine).powi(2) + (Z * queries).powi(2)).sqrt().max(LEAST)
+}
+
+/// The standard deviation of positive values, over their mean; 0 of fewer than two.
+pub(super) fn scatter(values: &[f64]) -> f64 {
+    if values.len() < 2 {
+        return 0.0;
+    }
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (squares / (values.len() - 1) as f64).sqrt() / mean
+}
+
+/// The standard error of the mean cost of a sample of `of` queries, over that mean, on the class where it is most.
+pub(super) fn sampled(costs: &[PerClass<Cost>], of: usize) -> f64 {
+    let classes = crate::base::machine::Class::ALL;
+    let rest = 1.0 - costs.len() as f64 / of.max(costs.len()).max(1) as f64;
+    let of_class = |class| {
+        let known = costs.iter().map(|cost| cost[class]).filter(|&cost| cost != Cost::NEVER);
+        let us: Vec<f64> = known.map(|cost: Cost| cost.alone.as_us()).collect();
+        if us.len() < 2 { 0.0 } else { scatter(&us) / (us.len() as f64).sqrt() }
+    };
+    rest.sqrt() * classes.into_iter().map(of_class).fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::time::Nanos;
+
+    #[test]
+    fn an_interval_has_all_its_parts_and_never_width_0() {
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        assert!(near(half_width(100.0, 105.0, 0.0, 0.0), 0.05));
+        assert!(near(half_width(100.0, 103.0, 0.04 / Z, 0.0), 0.05));
+        assert!(near(half_width(100.0, 103.0, 0.0, 0.04 / Z), 0.05));
+        assert!(near(half_width(100.0, 100.1, 0.0, 0.0), LEAST));
+        assert!(near(scatter(&[9.0, 11.0]), 0.02_f64.sqrt()) && near(scatter(&[5.0]), 0.0));
+    }
+
+    #[test]
+    fn a_sample_of_all_queries_is_sure_and_of_few_is_not() {
+        let costs: Vec<PerClass<Cost>> =
+            [9, 11].map(|us| PerClass::two(Cost::alone(Nanos(us * 1000)), Cost::NEVER)).repeat(50);
+        assert_eq!(sampled(&costs, 100), 0.0);
+        let few = sampled(&costs, 1_000_000);
+        assert!((0.009..0.011).contains(&few), "{few}");
+        assert_eq!(sampled(&[], 10), 0.0);
+    }
+}

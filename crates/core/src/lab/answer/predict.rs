@@ -1,0 +1,283 @@
+//! What is predicted before anything is driven at a rate: who comes near the best, what queries cost while others are served,
+//! and what each policy sustains with that.
+
+use rayon::prelude::*;
+
+use super::{Answer, Driven, Question, Scope, Steps, go_on};
+use crate::base::machine::{Class, Machine};
+use crate::lab::{
+    Calibration, Capacities, CapacitySearch, Judge, LabError, Node, Progress, RunLength, ServiceRow, ServiceRun, Tally,
+    draw_all,
+};
+use crate::sched::PolicyFactory;
+use crate::sim::Experiment;
+
+/// Backlogs of each policy.
+const BACKLOGS: u64 = 5;
+/// Backlogs disagree if the second slowest is this many times as slow as the second fastest: the median is then no surer.
+const AGREEMENT: f64 = 1.1;
+/// A policy is near the best if it sustains this share of what that does, with what queries cost alone: serving others
+/// makes them dearer for all policies alike, to a tenth or so.
+const NEAR: f64 = 0.8;
+/// No more policies than this are looked at closely.
+const MOST: usize = 3;
+
+/// How far apart backlogs are, on one class of processor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Disagreement {
+    /// The class.
+    pub class: Class,
+    /// What queries cost in the fastest backlog, over what they cost alone,
+    pub least: f64,
+    /// and in the slowest.
+    pub most: f64,
+}
+
+/// A policy and what is predicted of it.
+pub(super) struct Predicted<'p> {
+    pub(super) policy: &'p dyn PolicyFactory,
+    /// What predictions reckon with: `None` where a machine file says what serving costs.
+    pub(super) calibration: Option<Calibration>,
+    pub(super) capacities: Capacities,
+}
+
+/// The policies to drive, the best first.
+pub(super) fn predict<'p>(
+    node: &mut Node,
+    policies: &[&'p dyn PolicyFactory],
+    question: &Question,
+    scope: Scope,
+    progress: &dyn Progress,
+    answer: &mut Answer,
+) -> Result<Vec<Predicted<'p>>, LabError> {
+    let near: Vec<&dyn PolicyFactory> = match scope {
+        Scope::All => policies.to_vec(),
+        Scope::Best => {
+            let coarse_qps = quick_capacities(node, policies, question, progress)?;
+            let (near, out_of_reach) = within_reach(&coarse_qps);
+            answer.out_of_reach =
+                out_of_reach.into_iter().map(|i| (policies[i].name().to_owned(), coarse_qps[i])).collect();
+            near.into_iter().map(|i| policies[i]).collect()
+        }
+    };
+    go_on()?;
+    let backlogs = serve_backlogs(node, &near, question, progress, &mut answer.service)?;
+    for (policy, backlogs) in near.iter().zip(&backlogs) {
+        let found = disagreements(node.machine(), backlogs);
+        answer.disagreements.extend(found.into_iter().map(|one| (policy.name().to_owned(), one)));
+    }
+    let calibrations: Vec<Calibration> = if one_service(node) {
+        // All backlogs tell of the same, and interference with a few of them weighs less.
+        vec![Calibration::median(&backlogs.concat()); near.len()]
+    } else {
+        backlogs.iter().map(|several| Calibration::median(several)).collect()
+    };
+    // Where a machine file says what serving costs, backlogs are no more than a check of it.
+    let has_file = !node.model().is_exact();
+    let calibrations: Vec<Option<Calibration>> = calibrations.iter().map(|&one| (!has_file).then_some(one)).collect();
+    let found = simulate(node, &near, &calibrations, question, progress)?;
+    let policies = near.into_iter().zip(calibrations).zip(found);
+    let mut predicted: Vec<Predicted<'_>> =
+        policies.map(|((policy, calibration), capacities)| Predicted { policy, calibration, capacities }).collect();
+    if scope == Scope::Best {
+        predicted.sort_by(|a, b| b.capacities.objective.qps.total_cmp(&a.capacities.objective.qps));
+    }
+    answer.capacities = predicted.iter().map(|one| one.capacities.clone()).collect();
+    Ok(predicted)
+}
+
+/// By policy, what it sustains with what queries cost alone, by the first seed.
+fn quick_capacities(
+    node: &Node,
+    policies: &[&dyn PolicyFactory],
+    question: &Question,
+    progress: &dyn Progress,
+) -> Result<Vec<f64>, LabError> {
+    let steps = Steps::new(progress, "simulating every policy", policies.len());
+    let found = quick_capacity(node, policies, None, question, &|| steps.done())?;
+    progress.end();
+    Ok(found)
+}
+
+/// By policy, what it sustains with what queries cost by a calibration, by the first seed. `done` is called for each.
+fn quick_capacity(
+    node: &Node,
+    policies: &[&dyn PolicyFactory],
+    calibration: Option<&Calibration>,
+    question: &Question,
+    done: &(dyn Fn() + Sync),
+) -> Result<Vec<f64>, LabError> {
+    let Some(first) = question.seeds.get(..1) else { return Err(LabError::NothingToSchedule) };
+    let experiment = experiment(node, calibration, question, first, 0);
+    let search = CapacitySearch::new(&experiment, question.objective, RunLength::default())?;
+    Ok(search.estimate_capacity_coarse(policies, done)?)
+}
+
+/// The node as it is simulated, with the queries that predictions may know.
+fn experiment(
+    node: &Node,
+    calibration: Option<&Calibration>,
+    question: &Question,
+    seeds: &[u64],
+    count: usize,
+) -> Experiment {
+    let arrivals = draw_all(&question.process, seeds, count, node.predicted_rows().len());
+    node.experiment(calibration, arrivals, question.deadline)
+}
+
+/// Positions of those near the best, the best first, and of the others.
+fn within_reach(coarse_qps: &[f64]) -> (Vec<usize>, Vec<usize>) {
+    let mut order: Vec<usize> = (0..coarse_qps.len()).collect();
+    order.sort_by(|&a, &b| coarse_qps[b].total_cmp(&coarse_qps[a]));
+    let best = order.first().map_or(0.0, |&best| coarse_qps[best]);
+    let near = order.iter().take_while(|&&one| coarse_qps[one] >= NEAR * best).count().min(MOST);
+    let others = order.split_off(near);
+    (order, others)
+}
+
+/// Serves backlogs under each policy, in turns, so that a machine whose speed drifts is as slow to one as to another. A first
+/// one, of more queries than any policy can serve, tells roughly what it sustains; the others, which count, come a tenth
+/// faster than that.
+fn serve_backlogs(
+    node: &mut Node,
+    policies: &[&dyn PolicyFactory],
+    question: &Question,
+    progress: &dyn Progress,
+    service: &mut Vec<ServiceRow>,
+) -> Result<Vec<Vec<Calibration>>, LabError> {
+    let began = std::time::Instant::now();
+    let seed = question.seeds.last().map_or(0, |seed| seed.wrapping_add(1));
+    let rounds = BACKLOGS as usize + 1;
+    let steps = Steps::new(progress, "what queries cost while others are served", policies.len() * rounds);
+    let mut sustained_qps: Vec<Option<f64>> = Vec::with_capacity(policies.len());
+    for &policy in policies {
+        let (_, flooded) = node.serve_backlog(policy, None, seed.wrapping_add(BACKLOGS))?;
+        go_on()?;
+        let flooded = node.calibration(&flooded);
+        let known = node.model().is_exact().then_some(&flooded);
+        let roughly_qps = quick_capacity(node, &[policy], known, question, &|| ())?;
+        sustained_qps.push(roughly_qps.first().copied().filter(|&qps| qps > 0.0));
+        steps.done();
+    }
+    let mut served: Vec<Vec<Calibration>> = vec![Vec::new(); policies.len()];
+    for round in 0..BACKLOGS {
+        for ((&policy, served), &sustained_qps) in policies.iter().zip(&mut served).zip(&sustained_qps) {
+            let (rate_qps, outcome) = node.serve_backlog(policy, sustained_qps, seed.wrapping_add(round))?;
+            // A part of a backlog tells nothing.
+            go_on()?;
+            let found = node.calibration(&outcome);
+            let run = (ServiceRun::Backlog, rate_qps);
+            service.push(ServiceRow::of(policy.name(), began.elapsed(), run, outcome.log.rows.len(), &found));
+            served.push(found);
+            steps.done();
+        }
+    }
+    progress.end();
+    Ok(served)
+}
+
+/// The classes on which they disagree.
+fn disagreements(machine: &Machine, backlogs: &[Calibration]) -> Vec<Disagreement> {
+    let of = |class: Class| {
+        let mut slowdowns: Vec<f64> = backlogs.iter().map(|one| one.slowest(class)).collect();
+        slowdowns.sort_by(f64::total_cmp);
+        let [least, second, .., before_last, most] = slowdowns[..] else { return None };
+        (before_last > AGREEMENT * second).then_some(Disagreement { class, least, most })
+    };
+    machine.classes().filter_map(of).collect()
+}
+
+/// Whether queries take the same under every policy: where there is one class of processor, and nothing is batched.
+fn one_service(node: &Node) -> bool {
+    node.machine().classes().count() == 1 && node.model().batches.iter().all(|(_, batches)| batches.is_none())
+}
+
+/// What each policy sustains, all at once: each with what queries cost while it serves them.
+fn simulate(
+    node: &Node,
+    policies: &[&dyn PolicyFactory],
+    calibrations: &[Option<Calibration>],
+    question: &Question,
+    progress: &dyn Progress,
+) -> Result<Vec<Capacities>, LabError> {
+    let calibrated = |one: &Option<Calibration>| experiment(node, one.as_ref(), question, &question.seeds, 0);
+    let experiments: Vec<Experiment> = calibrations.iter().map(calibrated).collect();
+    let steps = Steps::new(progress, "simulating policies", policies.len() * (question.seeds.len() + 1));
+    let of = |(experiment, &policy): (&Experiment, &&dyn PolicyFactory)| {
+        let search = CapacitySearch::new(experiment, question.objective, RunLength::default())?.beside_no_miss();
+        let mut found = search.of_all(&[policy], &|| steps.done())?;
+        steps.done();
+        // One policy, one answer.
+        Ok(found.remove(0))
+    };
+    let found: Vec<Result<Capacities, LabError>> = experiments.par_iter().zip(policies).map(of).collect();
+    progress.end();
+    found.into_iter().collect()
+}
+
+/// Simulates each run that was driven at the same rate and length, with what was known before it and another seed; and the
+/// capacity with what queries cost in the last run at the rate that held.
+pub(super) fn simulated_runs(
+    node: &Node,
+    predicted: &Predicted<'_>,
+    question: &Question,
+    driven: &mut Driven,
+) -> Result<(), LabError> {
+    let Some(first) = question.seeds.get(..1) else { return Ok(()) };
+    let criterion = question.objective.within(question.deadline);
+    let simulated: Vec<_> = driven
+        .runs
+        .par_iter()
+        .map(|run| {
+            let count = run.verdict.planned;
+            let experiment = experiment(node, predicted.calibration.as_ref(), question, first, count);
+            let sinks = (Tally::new(&experiment.model.machine, count), Judge::new(criterion, count));
+            let play = experiment.play(predicted.policy, run.qps, &experiment.arrivals[0], sinks, |_| false);
+            play.map(|(tally, judge)| tally.summary().map(|summary| (summary, judge.verdict(run.qps))))
+        })
+        .collect();
+    for (run, simulated) in driven.runs.iter_mut().zip(simulated) {
+        run.predicted = simulated?;
+    }
+    let at_answer =
+        |run: &&super::DrivenRun| driven.held.is_some_and(|held| held.qps == run.qps) && run.verdict.holds();
+    if let Some(cost) = driven.runs.iter().rev().find(at_answer).map(|run| run.service) {
+        let experiment = experiment(node, Some(&cost), question, first, 0);
+        let search = CapacitySearch::new(&experiment, question.objective, RunLength::default())?;
+        driven.hindsight_qps = Some(search.of(predicted.policy)?.objective.qps);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::machine::PerClass;
+    use crate::base::time::Nanos;
+
+    #[test]
+    fn at_most_three_that_come_near_the_best_are_looked_at_closely() {
+        assert_eq!(within_reach(&[50.0, 100.0, 79.0, 80.0]), (vec![1, 3], vec![2, 0]));
+        assert_eq!(within_reach(&[97.0, 100.0, 98.0, 99.0]), (vec![1, 3, 2], vec![0]));
+        // Where no rate is low enough for any, all are equal.
+        assert_eq!(within_reach(&[0.0, 0.0]).0, [0, 1]);
+        assert_eq!(within_reach(&[]), (vec![], vec![]));
+    }
+
+    #[test]
+    fn one_disturbed_backlog_of_five_is_no_disagreement_and_two_are() {
+        let told = |cpu: [f64; 5]| {
+            let one = |slowdown| Calibration {
+                slowdown: PerClass::two(slowdown, 1.0),
+                device: PerClass::two(1.0, 1.0),
+                host: PerClass::two(1.0, 1.0),
+                handoff: PerClass::default(),
+                decision: Nanos::ZERO,
+            };
+            disagreements(&Machine::new(2, 1), &cpu.map(one))
+        };
+        assert_eq!(told([1.0, 1.05, 1.02, 3.0, 1.1]), []);
+        let expected = Disagreement { class: Class::CPU, least: 1.0, most: 3.0 };
+        assert_eq!(told([1.2, 3.0, 1.05, 1.0, 1.05]), [expected]);
+    }
+}

@@ -1,0 +1,313 @@
+//! What a query costs while others are served too, beside what it costs alone.
+//!
+//! A profile measures each query alone, and takes the median of a few runs. A live run draws from all that can happen:
+//! both processors and the driver share caches and clocks, half a core may be all that a rented core is, and now and
+//! then the system takes a moment for itself. On virtual cores that came to 5 to 40 %, and it drifts within seconds.
+//! So before each live run of a policy, it serves a backlog of *other* draws from the same queries:
+//!
+//! ```text
+//! start ──hand over──┤ worker at work ├──hand back── finish      live time = slowdown x predicted time + hand-off
+//! ```
+//!
+//! Measured are the two constants of that line for each kind of processor. How queries queue, which processor takes
+//! them and what rate that sustains is left to the simulator to tell.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::base::machine::{Class, PerClass};
+use crate::base::quantile::nearest_rank;
+use crate::base::time::Nanos;
+use crate::cost::{BatchLoad, Cost, MachineModel};
+use crate::live::LiveOutcome;
+use crate::sched::LogRow;
+use crate::sim::SimQuery;
+
+/// How long a live batch takes, from what it was predicted to take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Calibration {
+    /// Of queries one at a time, time at work over predicted time; 1 for a replayed processor, which takes its recorded
+    /// times exactly.
+    pub slowdown: PerClass<f64>,
+    /// Of batches that overlap, the device's time over what is predicted of it; 1 where there were none.
+    pub device: PerClass<f64>,
+    /// The same of the lane's thread.
+    pub host: PerClass<f64>,
+    /// What a batch takes beyond: its way to the worker, and its results' way back.
+    pub handoff: PerClass<Nanos>,
+    /// What the dispatcher takes for each event.
+    pub decision: Nanos,
+}
+
+impl Calibration {
+    /// From a run without idle times, on a machine that takes what `model` says for queries of these `costs`, by the row of the log.
+    #[must_use]
+    pub fn of(outcome: &LiveOutcome, model: &MachineModel, costs: impl Fn(&LogRow) -> PerClass<Cost>) -> Self {
+        let mut batches: HashMap<u32, (Class, BatchLoad)> = HashMap::new();
+        for row in &outcome.log.rows {
+            let (_, load) = batches.entry(row.batch).or_insert((row.class, BatchLoad::default()));
+            *load = load.with(costs(row)[row.class]);
+        }
+        let mut work = PerClass::<Sums>::default();
+        let mut device = PerClass::<Sums>::default();
+        let mut host = PerClass::<Sums>::default();
+        for batch in &outcome.served {
+            let Some(&(class, load)) = batches.get(&batch.number) else { continue };
+            let time = model.batch_time(class, &load);
+            // A query alone goes another way through the device than it was profiled on: only the whole compares.
+            if batch.overlaps() && load.queries > 1 {
+                device[class].add(batch.device, time.device);
+                host[class].add(batch.host, time.host);
+            } else {
+                work[class].add(batch.worked, time.total());
+            }
+        }
+        Self {
+            slowdown: PerClass::from_fn(|class| work[class].ratio()),
+            device: PerClass::from_fn(|class| device[class].ratio()),
+            host: PerClass::from_fn(|class| host[class].ratio()),
+            handoff: PerClass::from_fn(|class| outcome.handoff[class].p50),
+            decision: undisturbed_decision(outcome),
+        }
+    }
+
+    /// Number by number the median of several; of none, costs as profiled.
+    #[must_use]
+    pub fn median(several: &[Self]) -> Self {
+        let times = |of: &dyn Fn(&Self) -> f64| {
+            let mut sorted: Vec<f64> = several.iter().map(of).collect();
+            sorted.sort_by(f64::total_cmp);
+            nearest_rank(&sorted, 0.5).unwrap_or(1.0)
+        };
+        let time = |of: &dyn Fn(&Self) -> Nanos| {
+            let mut sorted: Vec<Nanos> = several.iter().map(of).collect();
+            sorted.sort_unstable();
+            nearest_rank(&sorted, 0.5).unwrap_or_default()
+        };
+        Self {
+            slowdown: PerClass::from_fn(|class| times(&|one| one.slowdown[class])),
+            device: PerClass::from_fn(|class| times(&|one| one.device[class])),
+            host: PerClass::from_fn(|class| times(&|one| one.host[class])),
+            handoff: PerClass::from_fn(|class| time(&|one| one.handoff[class])),
+            decision: time(&|one| one.decision),
+        }
+    }
+
+    /// How many times as long as predicted a class's work takes, by whatever of it is the slowest.
+    #[must_use]
+    pub fn slowest(&self, class: Class) -> f64 {
+        let times = [self.slowdown[class], self.device[class], self.host[class]];
+        times.into_iter().filter(|&times| times != 1.0).reduce(f64::max).unwrap_or(1.0)
+    }
+
+    /// The same on the class where that is most.
+    #[must_use]
+    pub fn slowest_of_all(&self) -> f64 {
+        Class::ALL.into_iter().map(|class| self.slowest(class)).fold(0.0, f64::max)
+    }
+
+    /// The machine as it is simulated.
+    #[must_use]
+    pub fn model(&self, profiled: &MachineModel) -> MachineModel {
+        let batches = PerClass::from_fn(|class| {
+            profiled.batches[class].as_ref().map(|batches| batches.slower(self.host[class], self.device[class]))
+        });
+        MachineModel { handoff: self.handoff, decision: self.decision, batches, ..profiled.clone() }
+    }
+
+    /// A query as it is simulated: what it takes changes, what policies are told does not.
+    #[must_use]
+    pub fn query(&self, profiled: &SimQuery) -> SimQuery {
+        SimQuery { service: self.service(&profiled.service), ..*profiled }
+    }
+
+    /// What the simulator lets a query take that was profiled at these costs.
+    #[must_use]
+    pub fn service(&self, profiled: &PerClass<Cost>) -> PerClass<Cost> {
+        PerClass::from_fn(|class| match profiled[class] {
+            Cost::NEVER => Cost::NEVER,
+            Cost { alone, added } => {
+                let slowdown = self.slowdown[class];
+                // Where batches gain nothing, the two are one.
+                let added = if added == alone { added.scaled(slowdown) } else { added };
+                Cost { alone: alone.scaled(slowdown), added }
+            }
+        })
+    }
+}
+
+/// What an event costs the dispatcher in the mean, but for rounds in which something else had its core: in a run as short as
+/// a backlog that would be most of a mean over all.
+fn undisturbed_decision(outcome: &LiveOutcome) -> Nanos {
+    let usual = outcome.rounds.iter().filter(|round| !round.is_disturbed());
+    let (time, events) =
+        usual.fold((Nanos::ZERO, 0), |sum, round| (sum.0 + round.time, sum.1 + u64::from(round.events())));
+    Nanos(time.0 / events.max(1))
+}
+
+/// Measured and predicted times, each summed up.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    measured: Nanos,
+    predicted: Nanos,
+}
+
+impl Sums {
+    fn add(&mut self, measured: Nanos, predicted: Nanos) {
+        self.measured += measured;
+        self.predicted += predicted;
+    }
+
+    /// How many times longer; 1 where nothing was measured.
+    fn ratio(self) -> f64 {
+        let is_known = self.measured > Nanos::ZERO && self.predicted > Nanos::ZERO;
+        if is_known { self.measured.as_us() / self.predicted.as_us() } else { 1.0 }
+    }
+}
+
+/// A run as [`ServiceRow`] names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServiceRun {
+    /// A backlog, served before a live run to know what queries cost now.
+    Backlog,
+    /// A live run at a rate.
+    Live,
+}
+
+impl ServiceRun {
+    /// `backlog` or `live`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Backlog => "backlog",
+            Self::Live => "live",
+        }
+    }
+}
+
+/// What queries cost in one run, beside what they took when they were profiled alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServiceRow {
+    /// The policy's name.
+    pub policy: String,
+    /// When the run ended, from the start of the first policy's.
+    pub at: Duration,
+    /// What kind of run.
+    pub run: ServiceRun,
+    /// The rate at which queries came.
+    pub rate_qps: f64,
+    /// Queries that were answered.
+    pub queries: usize,
+    /// Time at work over the time that the same queries took alone.
+    pub slowdown: PerClass<f64>,
+    /// What handing a query over and its results back took beyond.
+    pub handoff: PerClass<Nanos>,
+    /// Of batches that overlap, the device's time and the lane's thread's, each over what was predicted of it; else 1.
+    pub device: PerClass<f64>,
+    /// See above.
+    pub host: PerClass<f64>,
+    /// The dispatcher's time for an event.
+    pub decision: Nanos,
+}
+
+impl ServiceRow {
+    /// What queries cost in a run of some kind at a rate, in which so many were answered.
+    pub(super) fn of(
+        policy: &str,
+        at: Duration,
+        (run, rate_qps): (ServiceRun, f64),
+        queries: usize,
+        found: &Calibration,
+    ) -> Self {
+        let Calibration { slowdown, device, host, handoff, decision } = *found;
+        Self { policy: policy.to_owned(), at, run, rate_qps, queries, slowdown, handoff, device, host, decision }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::ids::{JobId, ProcessorId, QueryId};
+    use crate::base::machine::Machine;
+    use crate::cost::{BatchCost, BatchTime, Exposed};
+    use crate::live::{Ending, Round, ServedBatch, Spread};
+    use crate::sched::RunLog;
+
+    fn row(query: u32, class: Class, batch: u32, started: u64, finished: u64) -> LogRow {
+        LogRow {
+            job: JobId(query),
+            query: QueryId(query),
+            arrival: Nanos::ZERO,
+            released: Nanos::ZERO,
+            started: Nanos(started),
+            finished: Nanos(finished),
+            processor: ProcessorId(0),
+            class,
+            batch,
+            deadline: Nanos::MAX,
+            predicted: PerClass::default(),
+            stolen: false,
+            again: false,
+        }
+    }
+
+    #[test]
+    fn work_and_hand_over_are_told_apart_and_a_batch_counts_once() {
+        // Two queries of 1000 ns in a batch that worked 2600 of 3000 ns; a replayed one.
+        let rows =
+            vec![row(0, Class::CPU, 0, 0, 3000), row(1, Class::CPU, 0, 0, 3000), row(2, Class::GPU, 1, 100, 640)];
+        let spread = |ns| Spread { p50: Nanos(ns), ..Spread::default() };
+        let outcome = LiveOutcome {
+            log: RunLog { rows, ..RunLog::default() },
+            ending: Ending::Complete,
+            lag: Spread::default(),
+            decision: Spread { p99: Nanos(200), ..Spread::default() },
+            served: vec![ServedBatch { number: 0, worked: Nanos(2600), ..ServedBatch::default() }],
+            // 120 ns an event, and an interrupt.
+            rounds: vec![
+                Round { arrivals: 1, batches: 1, answers: 1, time: Nanos(240) },
+                Round { arrivals: 1, time: Nanos(90_000), ..Round::default() },
+            ],
+            handoff: PerClass::two(spread(400), Spread::default()),
+            worked: PerClass::two(Nanos(2600), Nanos::ZERO),
+            driver_time: std::time::Duration::ZERO,
+            unreleased: 0,
+            unfinished: 0,
+        };
+        let costs = PerClass::two(Cost::alone(Nanos(1000)), Cost::alone(Nanos(500)));
+        let found = Calibration::of(&outcome, &Machine::new(1, 1).into(), |_| costs);
+        assert_eq!((found.slowdown[Class::CPU], found.slowdown[Class::GPU]), (1.3, 1.0));
+        assert_eq!((found.handoff[Class::CPU], found.decision), (Nanos(400), Nanos(120)));
+        assert_eq!(found.service(&costs)[Class::CPU], Cost::alone(Nanos(1300)));
+        // Two queries together: the device at work for 540 ns of 500, its thread for 700 of 350, most of it meanwhile.
+        let batches = BatchCost {
+            host_fixed_us: 0.35,
+            exposed: Some(Exposed::default()),
+            crowding: vec![(1, 1.0)],
+            ..BatchCost::default()
+        };
+        let model = MachineModel { batches: PerClass::two(None, Some(batches)), ..Machine::new(1, 1).into() };
+        let overlapping = ServedBatch {
+            number: 1,
+            worked: Nanos(700),
+            host: Nanos(700),
+            device: Nanos(540),
+            ..ServedBatch::default()
+        };
+        let together = vec![row(2, Class::GPU, 1, 100, 640), row(3, Class::GPU, 1, 100, 640)];
+        let outcome =
+            LiveOutcome { served: vec![overlapping], log: RunLog { rows: together, ..RunLog::default() }, ..outcome };
+        let shared = PerClass::two(Cost::NEVER, Cost { alone: Nanos(500), added: Nanos(250) });
+        let found_there = Calibration::of(&outcome, &model, |_| shared);
+        let gpu = Class::GPU;
+        assert_eq!((found_there.slowdown[gpu], found_there.device[gpu], found_there.host[gpu]), (1.0, 1.08, 2.0));
+        let simulated = found_there.model(&model);
+        let load = BatchLoad::default().with(shared[gpu]).with(shared[gpu]);
+        assert_eq!(
+            simulated.batch_time(gpu, &load),
+            BatchTime { host: Nanos(700), exposed: Nanos::ZERO, device: Nanos(540) }
+        );
+        let disturbed = Calibration { slowdown: PerClass::from_fn(|_| 9.0), ..found };
+        assert_eq!(Calibration::median(&[found, disturbed, found]), found);
+    }
+}

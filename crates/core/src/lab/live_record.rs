@@ -1,0 +1,61 @@
+//! What is counted of a live run while it lasts.
+
+use super::{Criterion, Judge, Summary, Tally, Verdict};
+use crate::base::machine::{LaneFault, Machine};
+use crate::base::time::Nanos;
+use crate::live::Record;
+use crate::sched::{Job, LogRow, ShedJob, Sink};
+
+/// Delays, misses and the verdict of a live run, in memory that does not grow with it.
+#[derive(Debug)]
+pub(super) struct LiveRecord {
+    judge: Judge,
+    tally: Tally,
+    limit: Nanos,
+    gives_up: bool,
+}
+
+impl LiveRecord {
+    /// Of a run of so many queries. `gives_up` says whether the run may end once it has failed and its backlog only grows.
+    pub(super) fn new(criterion: Criterion, planned: usize, machine: &Machine, gives_up: bool) -> Self {
+        let (judge, tally) = (Judge::new(criterion, planned), Tally::counting(machine));
+        Self { judge, tally, limit: criterion.limit, gives_up }
+    }
+
+    /// The summary of the run, unless no query finished, and its verdict.
+    pub(super) fn into_results(self, rate_qps: f64) -> (Option<Summary>, Verdict) {
+        (self.tally.summary(), self.judge.verdict(rate_qps))
+    }
+}
+
+impl Sink for LiveRecord {
+    #[inline]
+    fn record(&mut self, row: &LogRow) {
+        self.judge.record(row);
+        self.tally.record(row);
+    }
+
+    fn shed(&mut self, job: &ShedJob) {
+        self.judge.shed(job);
+        self.tally.shed(job);
+    }
+
+    fn lane_fault(&mut self, fault: &LaneFault) {
+        self.tally.lane_fault(fault);
+    }
+}
+
+impl Record for LiveRecord {
+    fn late_after(&self) -> Option<Nanos> {
+        self.gives_up.then_some(self.limit)
+    }
+
+    fn is_lost(&self, overdue: usize) -> bool {
+        self.judge.is_lost(overdue)
+    }
+
+    fn unanswered(&mut self, job: &Job, age: Nanos) {
+        self.judge.unanswered(age);
+        self.tally.unanswered(age, job.arrival + age > job.deadline);
+    }
+}

@@ -1,0 +1,165 @@
+//! What is kept of a run while it lasts, in memory that does not grow with it.
+
+use super::driver::room_for;
+use crate::base::ids::{JobId, ProcessorId, QueryId};
+use crate::base::machine::{Class, LaneFault, PerClass};
+use crate::base::time::Nanos;
+use crate::sched::{Job, LogRow, RunLog, ShedJob, Sink};
+
+/// Counts what happens in a run, beside its log, and says when it is lost.
+pub trait Record: Sink {
+    /// A job that is not answered is late from this age on; `None`: the run is never given up.
+    fn late_after(&self) -> Option<Nanos>;
+
+    /// Whether the run has failed whatever is still to come, if `overdue` jobs in flight are late by now.
+    fn is_lost(&self, overdue: usize) -> bool;
+
+    /// Takes a job that was released and had no answer when the run ended, at this age.
+    fn unanswered(&mut self, job: &Job, age: Nanos);
+}
+
+/// Nothing is counted.
+impl Sink for () {
+    fn record(&mut self, _: &LogRow) {}
+
+    fn shed(&mut self, _: &ShedJob) {}
+}
+
+impl Record for () {
+    fn late_after(&self) -> Option<Nanos> {
+        None
+    }
+
+    fn is_lost(&self, _: usize) -> bool {
+        false
+    }
+
+    fn unanswered(&mut self, _: &Job, _: Nanos) {}
+}
+
+impl<R: Record> Sink for &mut R {
+    #[inline]
+    fn record(&mut self, row: &LogRow) {
+        R::record(self, row);
+    }
+
+    fn shed(&mut self, job: &ShedJob) {
+        R::shed(self, job);
+    }
+
+    fn lane_fault(&mut self, fault: &LaneFault) {
+        R::lane_fault(self, fault);
+    }
+}
+
+impl<R: Record> Record for &mut R {
+    fn late_after(&self) -> Option<Nanos> {
+        R::late_after(self)
+    }
+
+    fn is_lost(&self, overdue: usize) -> bool {
+        R::is_lost(self, overdue)
+    }
+
+    fn unanswered(&mut self, job: &Job, age: Nanos) {
+        R::unanswered(self, job, age);
+    }
+}
+
+/// Keeps every n-th, for n a power of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sample {
+    mask: u32,
+}
+
+impl Sample {
+    /// So many of `all`, or somewhat fewer.
+    fn of(all: usize, most: usize) -> Self {
+        let each = all.div_ceil(most.max(1)).next_power_of_two();
+        Self { mask: u32::try_from(each - 1).unwrap_or(u32::MAX) }
+    }
+
+    /// Whether it keeps the one of this number.
+    #[inline]
+    pub(super) fn keeps(self, number: u32) -> bool {
+        number & self.mask == 0
+    }
+}
+
+/// The log of a run: whole, or of every second, fourth... batch where the whole would be too long.
+#[derive(Clone, Debug)]
+pub(super) struct Sampled {
+    log: RunLog,
+    sample: Sample,
+}
+
+impl Sampled {
+    /// Of a run of so many queries, of which about `keep` are kept at most.
+    pub(super) fn of(planned: usize, keep: usize) -> Self {
+        let sample = Sample::of(planned, keep);
+        let blank = LogRow {
+            job: JobId(0),
+            query: QueryId(0),
+            arrival: Nanos::ZERO,
+            released: Nanos::ZERO,
+            started: Nanos::ZERO,
+            finished: Nanos::MAX,
+            processor: ProcessorId(0),
+            class: Class::CPU,
+            batch: 0,
+            deadline: Nanos::ZERO,
+            predicted: PerClass::default(),
+            stolen: false,
+            again: false,
+        };
+        let mut sampled = Self { log: RunLog::default(), sample };
+        sampled.log.rows = room_for(sampled.expected(planned), blank);
+        sampled
+    }
+
+    /// Which batches it keeps.
+    pub(super) fn sample(&self) -> Sample {
+        self.sample
+    }
+
+    /// How many of `planned` queries it will keep, on average.
+    pub(super) fn expected(&self, planned: usize) -> usize {
+        planned.div_ceil(self.sample.mask as usize + 1)
+    }
+
+    /// The log, in order of arrival.
+    pub(super) fn into_log(mut self) -> RunLog {
+        self.log.sort();
+        self.log
+    }
+}
+
+impl Sink for Sampled {
+    #[inline]
+    fn record(&mut self, row: &LogRow) {
+        if self.sample.keeps(row.batch) {
+            self.log.rows.push(*row);
+        }
+    }
+
+    fn shed(&mut self, job: &ShedJob) {
+        if self.sample.keeps(job.job.0) {
+            self.log.shed.push(*job);
+        }
+    }
+
+    fn lane_fault(&mut self, fault: &LaneFault) {
+        self.log.lane_fault(fault);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_keeps_all_where_there_is_room_and_else_at_most_so_many() {
+        let kept = |all: u32, most| (0..all).filter(|&number| Sample::of(all as usize, most).keeps(number)).count();
+        assert_eq!([(0, 5), (5, 5), (6, 5), (1000, 5), (7, 0)].map(|(all, most)| kept(all, most)), [0, 5, 3, 4, 1]);
+    }
+}
