@@ -88,7 +88,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         })
     })?;
     let here = Provenance::new().with_command_and_machine();
-    for key in ["tandem", "command", "machine"] {
+    for key in ["tandem", "command", "commit", "date", "machine"] {
         if let Some(value) = here.get(key) {
             models.provenance.insert(key.to_owned(), value.to_owned());
         }

@@ -8,7 +8,8 @@
 //! - [`open_text`], [`open_bytes`], [`read_line`], [`read_lines`]: plain, in gzip or in zstd, streamed. [`Text`]: whole, in any encoding.
 //! - [`read_exact_at`], [`write_all_at`]: any place of a file that threads share.
 //! - [`CsvReader`], [`write_csv`]: CSV files whose rows are structs ([`Record`]), each value with its place in errors.
-//! - [`Provenance`]: the `#` lines that open every CSV file we write; [`this_machine`] says what it runs on.
+//! - [`Provenance`]: the `#` lines that open every CSV file we write; [`this_machine`] says what it runs on,
+//!   [`set_commit`] what it was built from.
 
 mod at;
 mod atomic;
@@ -28,6 +29,6 @@ pub use input::{
 };
 pub use inputs::protect_input;
 pub use packing::{Frame, Packing, skip_padding};
-pub use provenance::{Provenance, this_machine};
+pub use provenance::{Provenance, set_commit, this_machine};
 pub use room::{free_disk_bytes, free_memory_bytes};
 pub use text::Text;

@@ -11,7 +11,7 @@
 //! | `low: low_qps; high: high_qps` | the interval of the first value |
 //! | `hollow: missed > 0` | points with a hollow marker |
 //! | `log: x y` | logarithmic axes |
-//! | `style: markers diagonal` | markers without lines, and the line of equal values |
+//! | `style: markers diagonal` | markers without lines (`line`: lines without markers), and the line of equal values |
 
 use super::expression::Column;
 use super::marker::Marker;
@@ -27,7 +27,8 @@ pub(super) fn drawn<'a>(rows: &Rows, marker: &Marker<'a>) -> Result<(&'a str, St
     let (low, high, hollow) = (optional("low"), optional("high"), optional("hollow"));
     let has =
         |clause: &str, word: &str| marker.optional(clause).is_some_and(|value| value.split(' ').any(|w| w == word));
-    let mut series: Vec<Series> = Vec::new();
+    // The lines, and whose each is: several lines of one owner have the same colour and marker.
+    let (mut series, mut owners): (Vec<Series>, Vec<String>) = (Vec::new(), Vec::new());
     for group in rows.groups() {
         let number = |column: &Column<'_>| column.value(rows, &group).map(|value| value.number());
         let optional = |column: &Option<Column<'_>>| column.as_ref().map_or(Ok(None), number);
@@ -36,8 +37,13 @@ pub(super) fn drawn<'a>(rows: &Rows, marker: &Marker<'a>) -> Result<(&'a str, St
             let line = if ys.len() == 1 { of.clone() } else { format!("{of}, {}", column.heading) };
             let place = series.iter().position(|series| series.name == line).unwrap_or_else(|| {
                 let stroke = if at == 0 { Stroke::Solid } else { Stroke::Dashed };
-                let signs = if has("style", "markers") { Signs::Markers } else { Signs::LineAndMarkers };
+                let signs = match (has("style", "markers"), has("style", "line")) {
+                    (true, _) => Signs::Markers,
+                    (_, true) => Signs::Line,
+                    _ => Signs::LineAndMarkers,
+                };
                 series.push(Series { name: line, stroke, signs, ..Series::default() });
+                owners.push(of.clone());
                 series.len() - 1
             });
             if let (Some(x), Some(y)) = (number(&x)?, number(column)?) {
@@ -47,18 +53,16 @@ pub(super) fn drawn<'a>(rows: &Rows, marker: &Marker<'a>) -> Result<(&'a str, St
             }
         }
     }
-    let policies: Vec<&str> = series.iter().map(|series| series.name.split(", ").next().unwrap_or_default()).collect();
-    let mut distinct = policies.clone();
-    distinct.dedup();
+    let mut names: Vec<&str> = owners.iter().map(String::as_str).collect();
+    names.dedup();
     let is_policy = |name: &&str| PolicyKind::ALL.iter().any(|kind| kind.name() == *name);
-    let looks = match distinct.iter().any(is_policy) {
-        true => looks_of(&distinct),
-        false => (0..distinct.len()).map(|at| (at, at)).collect(),
+    let looks = match names.iter().any(is_policy) {
+        true => looks_of(&names),
+        false => (0..names.len()).map(|at| (at, at)).collect(),
     };
-    let look = |policy: &str| distinct.iter().position(|other| *other == policy).map(|at| looks[at]);
-    let looks: Vec<_> = policies.iter().map(|policy| look(policy)).collect();
-    for (series, look) in series.iter_mut().zip(looks) {
-        (series.colour, series.marker) = (look.map(|look| look.0), look.map(|look| look.1));
+    for (series, owner) in series.iter_mut().zip(&owners) {
+        let look = names.iter().position(|name| name == owner).map(|at| looks[at]);
+        (series.colour, series.marker) = look.unzip();
     }
     let chart = LineChart {
         title: marker.clause("title")?.to_owned(),

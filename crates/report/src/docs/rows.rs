@@ -194,7 +194,7 @@ impl Rows {
             let gpu = of("gpu").filter(|gpu| gpu != "none").map_or_else(String::new, |gpu| format!("; GPU: {gpu}"));
             format!("[{name}]({up}{file}): {command}; {commit}; {}; {machine}{gpu}", or_not("date"))
         };
-        format!("<sub>{}</sub>", self.origins.iter().map(one).collect::<Vec<_>>().join("<br>\n"))
+        format!("<sub>{}</sub>", self.origins.iter().map(one).collect::<Vec<_>>().join("\n<br>"))
     }
 }
 
