@@ -193,7 +193,6 @@ pub(crate) static EXPANSIONS: [[u8; 8]; 256] = {
 };
 
 /// For each byte of bits, the number of bits set in earlier bytes.
-
 #[inline(always)]
 pub(crate) fn bits_before(bits: u64) -> [u8; 8] {
     let pairs = bits - (bits >> 1 & 0x5555_5555_5555_5555);

@@ -269,7 +269,6 @@ impl Touched {
     }
 
     /// Removes the chunks of word `number` and returns the first document of each, relative to the window's start.
-
     #[inline(always)]
     fn take(&mut self, number: usize) -> impl Iterator<Item = usize> + use<> {
         let mut bits = std::mem::take(&mut self.words[number]);
