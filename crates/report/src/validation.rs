@@ -132,7 +132,7 @@ pub fn delay_chart(rows: &[ValidationRow], criterion: &Criterion, what: &str) ->
             }),
         ]
     };
-    LineChart {
+    let chart = LineChart {
         title: String::from("Predicted and measured delay"),
         subtitle: format!("{what}; objective: {criterion}"),
         x_label: String::from("arrival rate (queries/s)"),
@@ -143,5 +143,6 @@ pub fn delay_chart(rows: &[ValidationRow], criterion: &Criterion, what: &str) ->
         horizontal: Some((criterion.deadline.as_ms(), String::from("deadline"))),
         note: Some(String::from("Hollow: a query missed its deadline")),
         ..LineChart::default()
-    }
+    };
+    chart.with_best("those without a miss up to the highest rates", Series::highest_kept)
 }
