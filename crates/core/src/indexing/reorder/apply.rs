@@ -28,7 +28,7 @@ pub fn apply(index: &Index, permutation: &Permutation, dir: &Path, progress: &dy
         let message = format!("a permutation of {} documents for an index of {}", old_of_new.len(), index.num_docs());
         return Err(IndexError::Collection(message));
     }
-    write(index, old_of_new, permutation.new_of_old(), dir, progress)
+    write(index, &old_of_new, permutation.new_of_old(), dir, progress)
 }
 
 /// The number of a document that is left out.
