@@ -200,14 +200,11 @@ fn bytes_that_are_no_text_are_named_by_line_and_column() {
     let header = "query_id,mode,terms,shortest,second_shortest,postings,cpu_us,gpu_us,results\n";
     fs::write(dir.path().join("bad.csv"), [header.as_bytes(), b"0,or,\xff\n"].concat()).unwrap();
     fs::write(dir.path().join("bad.trace.csv"), b"arrival_us,query_id\n0,0\n\xff\n").unwrap();
-    fs::write(dir.path().join("bad.topics"), b"<top>\n<num> 1\n<title> \xe4\n</top>\n").unwrap();
     fs::write(dir.path().join("bad.qrels"), b"1 0 \xe4 1\n").unwrap();
     let not_utf8 = |place: &str| format!("{place}: is not UTF-8");
     for (arguments, place) in [
         ("index build folder -o s --stop-words latin1.txt", "latin1.txt:2:3"),
         ("index reorder i -o s --by score --file latin1.txt", "latin1.txt:1:1: \"the\", expected a number"),
-        ("search i --queries latin1.txt", "latin1.txt:2:3"),
-        ("search i --queries bad.topics", "bad.topics:3:9"),
         ("search i --queries i/queries.tsv --qrels bad.qrels", "bad.qrels:1:5"),
         ("train bad.csv -o m.json", "bad.csv:2:6"),
         ("simulate --workload bad.csv --out o", "bad.csv:2:6"),

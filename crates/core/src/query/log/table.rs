@@ -211,6 +211,8 @@ fn query_column(path: &Path, columns: &[Column], rows: usize, options: &LogOptio
     }
     match texts[..] {
         [only] => Ok(only),
+        // Words with digits, such as names of articles, may be all that was typed.
+        [] if matches!(columns, [Column { kind: Kind::Id, .. }]) => Ok(0),
         [] => {
             let numbers = columns.iter().all(|column| matches!(column.kind, Kind::Number | Kind::Empty));
             let what = if numbers { "holds numbers only, of terms perhaps" } else { "has no column of words" };
