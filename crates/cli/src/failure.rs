@@ -35,6 +35,11 @@ impl Failure {
         Self { message: message.into(), code: 1 }
     }
 
+    /// The work was done, and there is no answer: exit code 3.
+    pub(super) fn no_answer(message: impl Into<String>) -> Self {
+        Self { message: message.into(), code: 3 }
+    }
+
     /// A signal ended the work before there was anything to keep: what a shell says of a program that a signal ended.
     pub(super) fn interrupted(message: impl Into<String>) -> Self {
         Self { message: message.into(), code: interrupts::code().unwrap_or(1) }

@@ -34,6 +34,7 @@ mod faults;
 mod machine;
 mod node;
 mod objective;
+pub mod plan;
 mod progress;
 mod summary;
 pub mod sweep;
