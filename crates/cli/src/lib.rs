@@ -1,8 +1,8 @@
 //! The command line: one subcommand a file.
 //!
 //! Options are parsed to plain structs by `clap`, then checked into the types that the library uses. Exit codes: 0
-//! done, 1 failed, 2 bad usage or input; 129, 130 and 143 ended by a closed terminal, Ctrl-C and `kill` (what was measured is kept
-//! and printed).
+//! done, 1 failed, 2 bad usage or input, 3 no answer; 129, 130 and 143 ended by a closed terminal, Ctrl-C and `kill` (what was
+//! measured is kept and printed).
 
 #[macro_use]
 mod commands;
@@ -23,6 +23,7 @@ mod live;
 mod manual;
 mod options;
 mod origin;
+mod plan;
 mod profile;
 mod recalibrate;
 mod report;
@@ -54,6 +55,7 @@ struct Arguments {
 // function `run`, and a line here.
 commands! {
     Capacity: capacity;
+    Plan: plan;
     Index: index;
     Search: search;
     Trace: trace;

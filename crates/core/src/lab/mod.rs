@@ -36,6 +36,7 @@ mod live_record;
 mod machine;
 mod node;
 mod objective;
+pub mod plan;
 mod progress;
 mod summary;
 pub mod sweep;

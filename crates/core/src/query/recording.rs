@@ -155,6 +155,21 @@ impl Recording {
         self.len() as f64 / self.rate_qps
     }
 
+    /// The mean rates of consecutive windows of `seconds`, in queries per second. The last one may be shorter; it counts only
+    /// if it is the only one.
+    #[must_use]
+    pub fn rates_qps(&self, seconds: f64) -> Vec<f64> {
+        let windows = ((self.seconds() / seconds) as usize).max(1);
+        let length = self.seconds().min(seconds) * self.rate_qps;
+        let mut counts = vec![0_usize; windows];
+        for time in self.times.iter() {
+            if let Some(count) = counts.get_mut(((time - 1.0) / length) as usize) {
+                *count += 1;
+            }
+        }
+        counts.into_iter().map(|count| count as f64 / length * self.rate_qps).collect()
+    }
+
     /// How it is played.
     #[must_use]
     pub fn replay(&self) -> Replay {
