@@ -113,8 +113,8 @@ fn fewest(rows: &[SweepRow]) -> String {
             None => groups.push(vec![row]),
         }
     }
-    // At the limit of what is stable a run may hold, since it ends.
-    let is_stable = |row: &SweepRow| row.rate_qps.is_some_and(|rate| rate.0 < row.region_qps.0);
+    // At the limit of what is stable, to the digits that files have, a run may hold, since it ends.
+    let is_stable = |row: &SweepRow| row.rate_qps.is_some_and(|rate| rate.0 < 0.99999 * row.region_qps.0);
     let keeps = |row: &&&SweepRow| is_stable(row) && row.held.is_some_and(|held| 2 * held > row.seeds);
     let mut table = Table::new(["policy", "q/s", "shards", "replicas", "machines"]);
     let mut best: Option<&SweepRow> = None;

@@ -108,7 +108,8 @@ impl Cluster {
     pub fn new(shape: ClusterShape, queries: &[SimQuery]) -> Self {
         assert!(shape.nodes() > 0, "a cluster without nodes");
         let shards = (0..shape.shards).map(|shard| match shape.costs {
-            ShardCosts::Alike(spread) if spread > 0.0 => {
+            // One shard is the measured one.
+            ShardCosts::Alike(spread) if spread > 0.0 && shape.shards > 1 => {
                 let seed = NodeSeed { seed: INDEX_SEED, node: shard as u32 };
                 let mut random = seed.stream(Purpose::ShardFactors, 0);
                 let mut factor = || exp(spread * random.normal() - spread * spread / 2.0);
