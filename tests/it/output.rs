@@ -59,7 +59,8 @@ const ALL_COMMANDS: [&str; 20] = [
     "simulate --workload p.workload.csv --gpu none --policy cpu-only --rate 1000 --num-queries 200 -o s",
     "live i --queries i/queries.tsv --workload p.workload.csv --gpu none --policy cpu-only --rate 500 --seconds 0.1 \
      --cpus 1 --force -o l",
-    "capacity i --queries i/queries.tsv --deadline-ms 5 --limit 50 --cpus 1 --gpu none --policy cpu-only --force -o c",
+    "capacity i --queries i/queries.tsv --deadline-ms 5 --limit 50 --cpus 1 --gpu none --policy cpu-only --force --seeds 1:2 \
+     --live-seconds 0.2 -o c",
     "bench i --queries i/queries.tsv --what codecs --rounds 1 -o b",
     "report s l -o r.html",
     "reproduce tatikonda-fig7 --docs 20000 --limit 50 -o r",
@@ -75,7 +76,9 @@ fn what_goes_to_no_terminal_has_no_colours_and_no_bars() {
     for arguments in ALL_COMMANDS {
         let output = tandem(dir.path(), arguments).env_remove("TANDEM_DATA").output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{arguments}: {errors}");
+        // A machine that is busy with other tests may have no answer.
+        let has_none = arguments.starts_with("capacity") && output.status.code() == Some(3);
+        assert!(output.status.success() || has_none, "{arguments}: {errors}");
         for (stream, bytes) in [("output", &output.stdout), ("errors", &output.stderr)] {
             let is_plain = !bytes.contains(&b'\x1b') && !bytes.contains(&b'\r');
             assert!(is_plain, "{arguments}, {stream}: {}", String::from_utf8_lossy(bytes));
