@@ -43,7 +43,8 @@ pub(super) struct Arguments {
     /// of a workload that ships with Tandem; left out, the first of those
     #[arg(long, value_name = "FILE")]
     workload: Option<String>,
-    /// Policies, between commas; left out, all that the machine can run
+    /// Policies, separated by commas [default: gpu-only, cpu-only, best-of, stealing and combined; all that the machine can run
+    /// if it cannot run these five]
     #[arg(long, value_name = "NAME", value_parser = choice::<PolicyKind>(), value_delimiter = ',')]
     policy: Vec<PolicyKind>,
     #[command(flatten)]

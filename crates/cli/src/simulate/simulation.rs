@@ -12,7 +12,7 @@ use tandem_core::lab::{
     in_stream, named_workload_in, settle_gpu_times, sim_queries,
 };
 use tandem_core::query::ArrivalProcess;
-use tandem_core::sched::PolicyFactory;
+use tandem_core::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 use tandem_core::sim::{Arrivals, Experiment};
 
 /// What is simulated.
@@ -28,6 +28,16 @@ pub(super) struct Simulation<'a> {
     estimates: (Estimates, Option<String>),
     process: ArrivalProcess,
     pub(super) comparison: Comparison,
+}
+
+/// The policies that are played if none is named and the machine can run all of them: a single processor of each class, the
+/// better one for each query, work stealing, and batches with CPU workers.
+const USUAL: [PolicyKind; 5] =
+    [PolicyKind::GpuOnly, PolicyKind::CpuOnly, PolicyKind::BestOf, PolicyKind::Stealing, PolicyKind::Combined];
+
+fn is_possible(kind: PolicyKind, model: &MachineModel) -> bool {
+    let has_batches = model.batches.iter().any(|(_, batches)| batches.is_some());
+    (has_batches || !kind.batches()) && kind.with(PolicyOptions::default()).build(model).is_ok()
 }
 
 impl<'a> Simulation<'a> {
@@ -50,7 +60,12 @@ impl<'a> Simulation<'a> {
         let queries = in_stream(&sim_queries(&workload, &estimates, &model.machine)?, &model);
         let estimated: Vec<PerClass<Cost>> = queries.iter().map(|query| query.estimate).collect();
         let lengths = QueryLengths::of(&workload, &estimated, &model);
-        let policies = arguments.settings.policies(&arguments.policy, &model, &lengths)?;
+        let usual: Vec<PolicyKind> = USUAL.into_iter().filter(|kind| is_possible(*kind, &model)).collect();
+        let named = match arguments.policy.as_slice() {
+            [] if usual.len() == USUAL.len() => &usual,
+            named => named,
+        };
+        let policies = arguments.settings.policies(named, &model, &lengths)?;
         let cluster = arguments.cluster.cluster(&arguments.settings, &queries)?;
         let n = arguments.arrivals.num_queries()?.unwrap_or(DELAY_QUERIES);
         let (arrivals, recorded_qps) = arrivals(arguments, &process, &workload, n)?;
