@@ -17,7 +17,8 @@ pub(super) fn machine(node: &Node) -> String {
         _ => String::from("no GPU"),
     };
     let workers = counted(node.machine().count(Class::CPU), "CPU worker", "CPU workers");
-    format!("{workers} on {}; {gpu}; {} queries", node.cpu_name(), node.workload().rows.len())
+    let instead = node.estimates_instead().map_or(String::new(), |why| format!("; estimates: oracle ({why})"));
+    format!("{workers} on {}; {gpu}; {} queries{instead}", node.cpu_name(), node.workload().rows.len())
 }
 
 /// One number, how sure it is, and whether it held.

@@ -78,6 +78,8 @@ pub struct Node {
     profiled: MachineModel,
     /// The costs that policies are given.
     estimates: Vec<(QueryId, PerClass<Cost>)>,
+    /// Why these are exact though others were asked for.
+    estimates_instead: Option<String>,
     gpu: GpuSource,
     cpu_name: String,
 }
@@ -114,15 +116,22 @@ impl Node {
         let cpu_name = processors.cpu_name().to_owned();
         let (faults, run_clock) = (processors.faults().clone(), processors.run_clock());
         let (machine, work) = processors.into_lanes(matches!(gpu, GpuSource::Replay(_)));
-        let queries = sim_queries(&workload, estimates, &machine)?;
+        let (estimates, estimates_instead) = estimates.clone().suited_to(&workload);
+        let queries = sim_queries(&workload, &estimates, &machine)?;
         // Recorded times take exactly what policies are told of batches; what a real GPU takes differs.
-        let told = matches!(gpu, GpuSource::Real(_)).then_some(estimates);
+        let told = matches!(gpu, GpuSource::Real(_)).then_some(&estimates);
         let model = MachineModel { faults, ..profiled_machine(machine, &workload, told) };
         let estimates = queries.iter().map(|query| (query.id, query.estimate)).collect();
         let profiled = model.clone();
         let mut lane_pool = LanePool::spawn(model, work, Arc::new(set), workload.costs())?;
         lane_pool.set_run_clock(run_clock);
-        Ok(Self { lane_pool, workload, queries, profiled, estimates, gpu, cpu_name })
+        Ok(Self { lane_pool, workload, queries, profiled, estimates, estimates_instead, gpu, cpu_name })
+    }
+
+    /// Why policies are given exact costs though estimates by a model were asked for; `None` where they are not.
+    #[must_use]
+    pub fn estimates_instead(&self) -> Option<&str> {
+        self.estimates_instead.as_deref()
     }
 
     /// Its lanes.

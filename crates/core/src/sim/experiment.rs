@@ -93,7 +93,7 @@ impl Experiment {
         rate_qps: f64,
         arrivals: &'a Arrivals,
     ) -> Result<SimRun<'a, impl Iterator<Item = (Nanos, u32)> + use<'a>>, SimError> {
-        let told = self.model.as_told(arrivals.seed);
+        let told = self.model.as_told();
         let policy = factory.build(&told)?;
         let arrivals = arrivals.at_rate(rate_qps);
         let others = |cluster: &'a Cluster| {
