@@ -307,7 +307,7 @@ fn lengths(capacities: &[Capacities]) -> String {
     if !short.is_empty() {
         let _ = writeln!(
             text,
-            "shorter than 100 times {limit_ms} ms, so that overload shows as delays that grow, not as late queries: {}",
+            "together shorter than 100 times {limit_ms} ms, so that overload shows as delays that grow, not as late queries: {}",
             short.join(", ")
         );
     }

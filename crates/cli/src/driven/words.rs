@@ -17,7 +17,8 @@ pub(crate) fn machine(node: &Node) -> String {
         GpuSource::Declined | GpuSource::Missing => String::from("no GPU"),
     };
     let workers = workers(node);
-    format!("{workers} on {}; {gpu}; {} queries", node.cpu_name(), node.workload().rows.len())
+    let instead = node.estimates_instead().map_or(String::new(), |why| format!("; estimates: oracle ({why})"));
+    format!("{workers} on {}; {gpu}; {} queries{instead}", node.cpu_name(), node.workload().rows.len())
 }
 
 fn workers(node: &Node) -> String {

@@ -115,6 +115,8 @@ pub struct Node {
     profiled: MachineModel,
     /// The costs that policies are given.
     estimates: Vec<(QueryId, PerClass<Cost>)>,
+    /// Why these are exact though others were asked for.
+    estimates_instead: Option<String>,
     gpu: GpuSource,
     cpu_name: String,
     /// Rows at the end of the workload that are driven, and that predictions do not know; 0 where both have all rows.
@@ -153,15 +155,16 @@ impl Node {
         let cpu_name = processors.cpu_name().to_owned();
         let (faults, run_clock) = (processors.faults().clone(), processors.run_clock());
         let (machine, work) = processors.into_lanes(matches!(gpu, GpuSource::Replay(_)));
-        let queries = sim_queries(&workload, estimates, &machine)?;
+        let (estimates, estimates_instead) = estimates.clone().suited_to(&workload);
+        let queries = sim_queries(&workload, &estimates, &machine)?;
         // Recorded times take exactly what policies are told of batches; what a real GPU takes differs.
-        let told = matches!(gpu, GpuSource::Real(_)).then_some(estimates);
+        let told = matches!(gpu, GpuSource::Real(_)).then_some(&estimates);
         let model = MachineModel { faults, ..profiled_machine(machine, &workload, told) };
         let estimates = queries.iter().map(|query| (query.id, query.estimate)).collect();
         let profiled = model.clone();
         let mut lane_pool = LanePool::spawn(model, work, Arc::new(set), workload.costs())?;
         lane_pool.set_run_clock(run_clock);
-        Ok(Self { lane_pool, workload, queries, profiled, estimates, gpu, cpu_name, held_out: 0 })
+        Ok(Self { lane_pool, workload, queries, profiled, estimates, estimates_instead, gpu, cpu_name, held_out: 0 })
     }
 
     /// Holds the last `rows` of the workload back from predictions: those are driven, and no others.
@@ -179,6 +182,12 @@ impl Node {
     #[must_use]
     pub fn driven_rows(&self) -> Range<usize> {
         if self.held_out > 0 { self.queries.len() - self.held_out..self.queries.len() } else { 0..self.queries.len() }
+    }
+
+    /// Why policies are given exact costs though estimates by a model were asked for; `None` where they are not.
+    #[must_use]
+    pub fn estimates_instead(&self) -> Option<&str> {
+        self.estimates_instead.as_deref()
     }
 
     /// Its lanes.

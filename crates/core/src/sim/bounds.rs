@@ -106,28 +106,27 @@ pub fn region(
     regions.min_by(|a, b| a.rate_qps.total_cmp(&b.rate_qps))
 }
 
-/// The standard error of the logarithm of the [region](region)'s rate if the queries are a sample: at the prices of the
-/// optimum each query costs the machine a weight, and the rate is the inverse of their mean.
+/// The standard error of the logarithm of the [region]'s rate if the queries are a sample: at the prices of the
+/// optimum each query costs the machine a weight, and the rate is the inverse of their mean. Of a class's threads and its
+/// devices the one that is known less well counts: which of them a policy is short of is up to the policy.
 ///
 /// `None` of fewer than two queries, or where there is no region.
 #[must_use]
 pub fn region_error(services: &[PerClass<Cost>], model: &MachineModel, sizes: BatchSizes) -> Option<f64> {
     let of_view = |view: &View| {
         let shares: Vec<Shares> = services.iter().map(|costs| view.shares(model, costs, sizes)).collect();
-        Some((region_of(shares.clone(), model)?, shares))
+        let Region { price, .. } = region_of(shares.clone(), model)?;
+        let weight = |share: &Shares| {
+            let priced = model.machine.classes().map(|class| price[class] * share[class]);
+            priced.filter(|weight| !weight.is_nan()).fold(f64::INFINITY, f64::min)
+        };
+        let weights: Vec<f64> = shares.iter().map(weight).collect();
+        let n = weights.len() as f64;
+        let mean = weights.iter().sum::<f64>() / n;
+        let variance = weights.iter().map(|weight| (weight - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        Some((variance / n).sqrt() / mean).filter(|error| error.is_finite())
     };
-    let tightest = View::of(model).iter().filter_map(of_view).min_by(|a, b| a.0.rate_qps.total_cmp(&b.0.rate_qps));
-    let (Region { price, .. }, shares) = tightest?;
-    let weight = |share: &Shares| {
-        let priced = model.machine.classes().map(|class| price[class] * share[class]);
-        priced.filter(|weight| !weight.is_nan()).fold(f64::INFINITY, f64::min)
-    };
-    let weights: Vec<f64> = shares.iter().map(weight).collect();
-    let n = weights.len() as f64;
-    let mean = weights.iter().sum::<f64>() / n;
-    let variance = weights.iter().map(|weight| (weight - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    let error = (variance / n).sqrt() / mean;
-    error.is_finite().then_some(error)
+    View::of(model).iter().filter_map(of_view).max_by(f64::total_cmp)
 }
 
 fn region_of(shares: Vec<Shares>, model: &MachineModel) -> Option<Region> {

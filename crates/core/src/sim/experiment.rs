@@ -109,7 +109,7 @@ impl Experiment {
         arrivals: &'a Arrivals,
     ) -> Result<SimRun<'a, impl Iterator<Item = (Nanos, u32)> + use<'a>>, SimError> {
         self.check_time(rate_qps, arrivals.len())?;
-        let told = self.model.as_told(arrivals.seed);
+        let told = self.model.as_told();
         let policy = factory.build(&told)?;
         let (seed, times) = (arrivals.seed, arrivals.at_rate(rate_qps));
         let others = |cluster: &'a Cluster| {

@@ -19,7 +19,7 @@
 //! x is the share that may be late; m and s are the mean and the standard deviation of ln p_i over the n seeds, and t is
 //! Student's. Near saturation p_i is skewed, as a lognormal number is: of few seeds, a mean that is too low comes with too
 //! low a deviation, and the plain interval of a mean misses the truth twice as often as it says (Cox's method does not).
-//! The interval contains the highest rate that held. Where nothing was late before runs began to grow, the step of the
+//! If s is above 1.5, e is 1. The interval contains the highest rate that held. Where nothing was late before runs began to grow, the step of the
 //! grid is all that is uncertain, and is the interval.
 //! Source: Zhou and Gao, "Confidence intervals for the log-normal mean", Statistics in Medicine 16, 1997.
 
@@ -35,7 +35,11 @@ use crate::lab::{Criterion, RunLength};
 use crate::sim::SimError;
 
 /// Long runs last at least this share of a run that tells all by itself, however many seeds share the work.
-const LEAST_SHARE: f64 = 0.25;
+const LEAST_SHARE: f64 = 0.2;
+/// At least so many queries are played at each rate, in runs of all seeds together.
+const LEAST_QUERIES: usize = 2_000_000;
+/// Shares of late queries whose logarithms deviate by more, from seed to seed, are not taken for lognormal.
+const MOST_LOGNORMAL: f64 = 1.5;
 /// At least so many seeds play long runs, if there are as many.
 const LEAST_SEEDS: usize = 3;
 
@@ -51,10 +55,10 @@ impl<'s, 'a> LongRuns<'s, 'a> {
     pub(super) fn around(search: &'s CapacitySearch<'a>, candidate: &'s Candidate<'s>, rate_qps: f64) -> Self {
         let all = search.seeds();
         let mut long = Self { search, candidate, seeds: all };
-        let (total, each) = (search.length.confirmed(&search.criterion, rate_qps), long.queries(rate_qps));
+        let each = long.queries(rate_qps);
         // Runs that can be no longer than those of the search are played with all seeds.
         if each > search.length.searched(&search.criterion, rate_qps) || search.length.covers(rate_qps) {
-            long.seeds = total.div_ceil(each).clamp(LEAST_SEEDS.min(all), all);
+            long.seeds = LEAST_QUERIES.div_ceil(each).clamp(LEAST_SEEDS.min(all), all);
         }
         long
     }
@@ -225,9 +229,15 @@ impl Confirmed {
             return Interval { low: below, high: above, confidence };
         };
         let n = seeds as f64;
-        let half = students_t(seeds - 1, CONFIDENCE) * (s.powi(2) / n + s.powi(4) / (2.0 * (n - 1.0))).sqrt() / slope;
         let place = self.place(held.share(), failed.share());
-        let left = (self.criterion.late_share().ln() - (mean + s.powi(2) / 2.0)) / slope;
+        let (error, left) = if s <= MOST_LOGNORMAL {
+            let error = (s.powi(2) / n + s.powi(4) / (2.0 * (n - 1.0))).sqrt();
+            (error, (self.criterion.late_share().ln() - (mean + s.powi(2) / 2.0)) / slope)
+        } else {
+            // Of shares that differ by so much the mean is that of the largest one, and known to its own size.
+            (1.0, 0.0)
+        };
+        let half = students_t(seeds - 1, CONFIDENCE) * error / slope;
         let centre = below.ln() + place * (above / below).ln() + left;
         Interval {
             low: (centre - half).exp().min(below),

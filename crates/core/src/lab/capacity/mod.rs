@@ -135,13 +135,14 @@ impl Capacity {
         is_known.then(|| 0.5 * (self.interval.high - self.interval.low) / self.qps)
     }
 
-    /// How many limits the longest run that held at this rate lasted; 0 of no rate.
+    /// How many limits the longest runs that held at this rate lasted together; 0 of no rate.
     #[must_use]
     pub fn limits(&self) -> f64 {
-        if self.qps > 0.0 { self.confirmed_queries as f64 / self.qps / self.criterion.limit.as_secs() } else { 0.0 }
+        let queries = (self.seeds * self.confirmed_queries) as f64;
+        if self.qps > 0.0 { queries / self.qps / self.criterion.limit.as_secs() } else { 0.0 }
     }
 
-    /// Whether that is shorter than a run should be.
+    /// Whether that is shorter than they should be.
     #[must_use]
     pub fn is_short(&self) -> bool {
         self.qps > 0.0 && self.limits() < 0.99 * LIMITS_AHEAD
