@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tandem::base::quantile::Times;
 use tandem::corpus::Tokenizer;
 use tandem::index::Index;
-use tandem::query::{Mode, look_up, read_log};
+use tandem::query::{LogOptions, Mode, look_up, read_log};
 use tandem::search::cpu::{Algorithm, CpuExecutor};
 use tandem::search::{Executor, Hit};
 
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let index = Arc::new(Index::open(Path::new(folder))?);
     let tokenizer = Tokenizer::from_name(index.tokenizer_name())?;
-    let mut entries = read_log(Path::new(log))?;
+    let mut entries = read_log(Path::new(log), &LogOptions::default())?.entries;
     entries.truncate(limit);
     let queries = look_up(&entries, &index, |text| tokenizer.terms(text)).queries;
 

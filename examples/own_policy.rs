@@ -9,10 +9,10 @@ use std::collections::BinaryHeap;
 use std::error::Error;
 
 use tandem::base::ids::JobId;
-use tandem::base::machine::{Machine, PerClass};
+use tandem::base::machine::PerClass;
 use tandem::base::time::Nanos;
 use tandem::cost::{Cost, MachineModel, ModelKind, shipped::default_workload};
-use tandem::lab::{Comparison, Estimates, RunLength, Silent, experiment};
+use tandem::lab::{Comparison, Estimates, RunLength, Silent, SimulatedMachine, experiment};
 use tandem::query::Mode;
 use tandem::report::policies::compare;
 use tandem::sched::{
@@ -65,13 +65,13 @@ impl PolicyFactory for Factory {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (name, workload) = default_workload()?;
-    let (machine, deadline, seeds) = (Machine::new(1, 1), Nanos::from_ms(5.0), [1]);
+    let (machine, deadline, seeds) = (SimulatedMachine::new(1, 1), Nanos::from_ms(5.0), [1]);
     // Policies see estimates: each query's come from a tree on list lengths that was fitted without it.
     let estimates = Estimates::Fitted(ModelKind::Lengths);
     let experiment = experiment(&workload.only(Mode::Or), &estimates, &machine, deadline, &seeds)?;
     let built_in = |kind: PolicyKind| Box::new(kind.with(PolicyOptions::default()));
     let (stealing, mct) = (built_in(PolicyKind::Stealing), built_in(PolicyKind::Mct));
-    let mut comparison = Comparison::new(experiment, vec![stealing, mct, Box::new(Factory)])?;
+    let mut comparison = Comparison::new(experiment, vec![stealing, mct, Box::new(Factory)]);
     // Short runs, so that the example takes seconds; without this line a capacity is confirmed in two million queries.
     comparison.length = RunLength::Exactly(80_000);
     let subject = format!("{name}, OR, one CPU worker and one GPU stream, deadline 5 ms");

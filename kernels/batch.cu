@@ -1,20 +1,20 @@
-// batch.cu: many queries in one launch, of any mixture of modes and k (drive.cuh says how each is searched).
-// In:   the lists; the batch's input, in device memory or, if small, as a kernel parameter. Out: for each query how many
-//       results there are, and their keys, best first, straight into the host's pinned memory.
+// batch.cu: many queries in one launch, of any mixture of modes and k (drive.cuh describes the search).
+// In:   the lists; the batch's input, in device memory or, if small, as a kernel parameter.
+// Out:  the number of results and their keys, best first, of each query, written straight to pinned host memory.
 //
-// Work is shared out by blocks of postings, not by queries: a warp finds its list by the number of its item. All queries'
-// rarest lists come first, so that the others' find high thresholds. The warp that is done last with a query sorts its
-// results at once, clears its state and, if it was the last query of the batch, notes how long all took: no second kernel is
-// waited for. Queries of more than WARP_K results are too many to sort for a warp, and are left to merge_topk.
+// Work is assigned by blocks of postings instead of queries: a warp finds its list by the number of its item. All queries'
+// rarest lists come first, so that later lists find high thresholds. The last warp of a query sorts its results, clears its
+// state and, if it was the batch's last query, writes the times. So no second kernel is needed. Queries with more than WARP_K
+// results are left to merge_topk.
 //
-// AND+OR is two entries: documents with all terms in a first launch, those with any in a second one, whose warps do nothing
-// where the first entry's state (the gate) tells that it has found enough.
+// AND+OR is two entries: documents with all terms in a first launch, and with any term in a second one, whose warps end at once
+// if the first entry's state (the gate) has enough documents.
 //
-// A thread block is two warps: it keeps its place on the multiprocessor until the slower one is done, and with four they
-// wait for each other a third longer (docs/gpu.md).
+// A thread block has two warps, because it stays resident until the slower one ends. With four warps the wait is a third
+// longer.
 //
-// Limits: those of drive.cuh. Shared memory: 7 KiB. Launch bounds: 64 threads, 18 blocks a multiprocessor: 56 registers.
-// Bound by latency and by reads scattered over device memory. Twin on the host: search/cpu/or/exhaustive.rs.
+// Limits: those of drive.cuh. Shared memory: 7 KiB. Launch bounds: 64 threads, 18 blocks per multiprocessor: 56 registers.
+// Bound by latency and by scattered reads of device memory. Twin on the host: search/cpu/or/exhaustive.rs.
 
 #include "batch.cuh"
 #include "drive.cuh"
@@ -22,15 +22,14 @@
 
 constexpr u32 BATCH_WARPS = BATCH_THREADS / WARP;
 
-// Thread blocks a multiprocessor that registers must suffice for. Turing's hold 1,024 threads, 16 blocks.
+// Thread blocks per multiprocessor that registers must suffice for. Turing's hold 1,024 threads, 16 blocks.
 #if __CUDA_ARCH__ >= 800
 constexpr u32 BATCH_RESIDENT = 18;
 #else
 constexpr u32 BATCH_RESIDENT = 16;
 #endif
 
-// The driver of an item, by the table that tells it for every 32nd one: each driver has an item at least, so that it is among
-// the next 32.
+// The driver of an item, by the hint of every 32nd item. Each driver has at least one item, so it is among the next 32.
 __device__ __forceinline__ Driver hinted_driver(const BatchInput& input, const Batch& batch, u32 item, u32 lane) {
     const u32 first = input.hints[item / WARP];
     const u32 mine = min(first + lane, batch.num_drivers - 1);
@@ -44,9 +43,9 @@ __device__ __forceinline__ Driver hinted_driver(const BatchInput& input, const B
     return driver;
 }
 
-// The item of a warp; none if it is batch.num_items. First terms' items come first. Where there are several rows, neighbouring
-// warps take items that lie far apart, of different queries: what warps that run together count, and the thresholds that they
-// read, are then in different places of memory. In large batches it is better that they look up the same lists.
+// The item of a warp, or batch.num_items for none. First terms' items come first. With several rows, neighbouring warps take
+// distant items of different queries, so that their counters and thresholds have different addresses. In large batches looking
+// up the same lists gains more.
 __device__ __forceinline__ u32 item_of(const Batch& batch, u32 warp) {
     const u32 rows = max(batch.item_rows, 1u);
     u32 columns = (batch.num_first_items + rows - 1) / rows;
@@ -61,7 +60,7 @@ __device__ __forceinline__ u32 item_of(const Batch& batch, u32 warp) {
     return warp / rows < columns && place < len ? start + place : batch.num_items;
 }
 
-// A warp's item. A small input has no hints: its few drivers are searched.
+// A warp's item. A small input has no hints, so its few drivers are searched.
 template <bool HAS_HINTS>
 __device__ __forceinline__ void score_item(
     const Lists& lists, const Batch& batch, const u32* words, Run* run, State* states, u64* candidates, u64* results
@@ -96,15 +95,15 @@ __device__ __forceinline__ void score_item(
         }
     }
 
-    // Of what came before, the compiler need keep nothing in registers but this: they are scarce in between.
+    // This is the only value to keep in registers, which are scarce in between.
     entry_numbers[threadIdx.x / WARP] = driver.query;
     __syncwarp();
     const u32 number = entry_numbers[threadIdx.x / WARP];
     const BatchQuery& entry = input.queries[number];
     if (entry.sorts_later()) return;
 
-    // What the warp has found comes before lane 0's sign-off: the warp that signs off last sees what all have found. Most find
-    // nothing, and have nothing to put before it.
+    // Writes of the warp precede lane 0's sign-off, so the last warp to sign off sees all of them. Most warps find nothing and
+    // have nothing to order.
     State* state = states + number;
     u32 items_before = 0;
     if (lane == 0) {
@@ -118,7 +117,7 @@ __device__ __forceinline__ void score_item(
     Query query = entry.query;
     if (entry.needs_all()) query.need_all();
     State* gate = entry.gate == NO_GATE ? nullptr : states + entry.gate;
-    // With enough documents that have all terms, the stage before has written the results.
+    // If enough documents have all terms, the stage before has written the results.
     const bool had_all = gate != nullptr && num_found(gate) >= query.k;
     if (!had_all && (entry.is_last() || found >= query.k)) {
         __syncwarp();
@@ -133,7 +132,7 @@ __device__ __forceinline__ void score_item(
     if (gate != nullptr) clear_state<WarpGroup>(gate);
 }
 
-// A batch whose input lies in device memory.
+// A batch with its input in device memory.
 extern "C" __global__ void __launch_bounds__(BATCH_THREADS, BATCH_RESIDENT) score_batch(
     const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, Run* run, State* states, u64* candidates,
     u64* results
@@ -141,7 +140,7 @@ extern "C" __global__ void __launch_bounds__(BATCH_THREADS, BATCH_RESIDENT) scor
     score_item<true>(lists, batch, batch.input, run, states, candidates, results);
 }
 
-// A batch whose input is small enough to come with the launch: no copy need arrive before it.
+// A batch with its input as a parameter, which saves a copy before the launch.
 extern "C" __global__ void __launch_bounds__(BATCH_THREADS, BATCH_RESIDENT) score_small_batch(
     const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, const __grid_constant__ SmallInput small,
     Run* run, State* states, u64* candidates, u64* results

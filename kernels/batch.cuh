@@ -1,14 +1,14 @@
-// batch.cuh: a batch of queries as the host writes it (crates/core/src/search/gpu/batch.rs): what the kernels that search one share.
+// batch.cuh: a batch of queries as written by the host (crates/core/src/search/gpu/batch.rs).
 #pragma once
 
 #include "merge.cuh"
 
-// The entries, terms, drivers, ... of a batch, where its input lies.
+// The sections of a batch's input.
 struct BatchInput {
     const BatchQuery* queries;
     const QueryTerm* terms;
     const Driver* drivers;
-    const u32* hints;          // for every 32nd item, its driver
+    const u32* hints;          // the driver of every 32nd item
     const TileQuery* tiles;
     const u32* later;          // entries that merge_topk sorts
 
@@ -21,8 +21,8 @@ struct BatchInput {
           later(words + batch.later_at) {}
 };
 
-// Counts a query whose results are written, with what was scored for it. The last one of a batch notes what was for all, and
-// when the batch began and ended, by the device's clock in nanoseconds. One thread calls it.
+// Counts a query with written results, and its scored postings. The last query of a batch writes the total and the start and
+// end of the batch, in nanoseconds of the device's clock. One thread calls it.
 __device__ __forceinline__ void finish_query(
     const Batch& batch, Run* run, const State* state, const State* gate, u64* results
 ) {

@@ -1,17 +1,15 @@
-// block_codec.cuh: postings as the index file holds them, read by one warp at a time into registers.
+// block_codec.cuh: decodes postings of the index file, one block per warp, into registers.
 //
-// The file is made for CPUs: a full block's documents, and then its frequencies, are a column of sixteen groups of
-// eight values, each group as narrow as it can be. Lane t reads postings 4t to 4t + 3, half a group: the widths of
-// the groups lie side by side before them, one scan over the warp adds them up to where each group begins, and from
-// there on all lanes read alike, whatever the widths. Another scan turns gaps (stored minus one) into documents.
-// Dense documents are a bitset. Fewer postings (a short list, or a long one's last block) are packed one after
-// another, all of one width, and the few that are wider have their high bits elsewhere: lane e fetches exception e,
-// and shuffles bring it to its posting.
+// The file is made for CPUs. A full block's documents, and then its frequencies, are a column of sixteen groups of eight
+// values, each group as narrow as possible. Lane t reads postings 4t to 4t + 3, half a group. The widths of the groups precede
+// them; a scan over the warp gives the begin of each group, and all lanes then read alike. Another scan turns gaps (stored
+// minus one) into documents. Dense documents are a bitset. Fewer postings (a short list, or the last block of a long one) are
+// packed one after another in one width, with the high bits of wider ones stored apart: lane e fetches exception e, and
+// shuffles move it to its posting.
 //
-// Everything begins at any byte, so words are read in pairs and shifted. No word is read but those that hold a
-// block's bits: Index::open has decoded every block, so that these are inside their list, and nothing is checked
-// again. Every function here that shuffles is called by the whole warp, with one block.
-// The format is described in crates/core/src/index/layout.rs; the reader's twin on the host is crates/core/src/index/packed.
+// Data begins at any byte, so words are read in pairs and shifted. Only words with bits of the block are read. Index::open has
+// decoded every block, so nothing is checked again. Every function here with shuffles is called by the whole warp for one
+// block. crates/core/src/index/layout.rs describes the format; the host's reader is crates/core/src/index/packed.
 #pragma once
 
 #include "tandem.cuh"
@@ -20,12 +18,12 @@ constexpr u32 CODE_BITSET = 63;
 constexpr u32 SHORT_HEAD_BITS = 27;
 constexpr u32 NO_BASE = 0xffffffffu;  // the document before the first one: -1
 
-// A list of BLOCK_LEN postings or more, as in the file: LongList on the host.
+// A list of BLOCK_LEN postings or more in the file: LongList on the host.
 struct LongList {
-    u64 payload_word;      // where its bytes begin in the payload
+    u64 payload_word;      // first word of its bytes in the payload
     u32 first_block;
     u32 doc_freq;
-    float max_impact;      // this and what follows is for searches on the host
+    float max_impact;      // this and later fields are for searches on the host
     float kth_impacts[3];
     u32 probe_row;
     u32 rows;
@@ -33,14 +31,14 @@ struct LongList {
     __device__ __forceinline__ u32 num_blocks() const { return (doc_freq - 1) / BLOCK_LEN + 1; }
 };
 
-// `width` bits, 0 to 32, from bit `bit` of `words` on. Reads no word but those that hold them.
+// `width` bits, 0 to 32, from bit `bit` of `words` on. Reads only words that hold them.
 __device__ __forceinline__ u32 read_bits(const u32* words, u32 bit, u32 width) {
     if (width == 0) return 0;
     const u32 low = __ldg(words + bit / 32), high = __ldg(words + (bit + width - 1) / 32);
     return cut_bits(low, high, bit, width);
 }
 
-// How fewer than BLOCK_LEN values, a run, are packed: a width of 0 to 32, or one of 0 to 29 with exceptions.
+// The packing of a run (fewer than BLOCK_LEN values): a width of 0 to 32, or one of 0 to 29 with exceptions.
 struct RunCode {
     u32 code;
 
@@ -49,22 +47,22 @@ struct RunCode {
     __device__ __forceinline__ bool has_exceptions() const { return code > 32; }
 };
 
-// Where postings are and how they are packed: what is known of a block before it is decoded.
+// Location and packing of a block, known before it is decoded.
 struct PackedBlock {
     const u32* words;
-    u32 bit;                // of `words`, where the block begins
-    u32 freqs_bit;          // ... and its frequencies
+    u32 bit;                // first bit of the block in `words`
+    u32 freqs_bit;          // first bit of its frequencies
     u32 len;
-    u32 base;               // the document that the first gap counts from
-    u32 last_doc;           // of a long list's block
+    u32 base;               // document that the first gap counts from
+    u32 last_doc;           // last document of a block of a long list
     u32 doc_code, freq_code;
 
     __device__ __forceinline__ bool full() const { return len == BLOCK_LEN; }
 
-    // One posting of frequency 1: no bits at all.
+    // One posting of frequency 1, which takes no bits.
     __device__ static __forceinline__ PackedBlock single(u32 doc) { return {nullptr, 0, 0, 1, doc - 1, doc, 0, 0}; }
 
-    // A short list that begins with byte `byte`.
+    // A short list that begins at byte `byte`.
     __device__ static __forceinline__ PackedBlock short_list(const u32* short_lists, u32 byte) {
         const u32* words = short_lists + byte / 4;
         const u32 head_bit = byte % 4 * 8, head = read_bits(words, head_bit, SHORT_HEAD_BITS);
@@ -72,7 +70,7 @@ struct PackedBlock {
         return {words, bit, bit + len * RunCode(doc_code).width(), len, NO_BASE, 0, doc_code, head >> 13 & 63};
     }
 
-    // Block `number` of a long list whose bytes begin at `payload`, with the last documents and the entries
+    // Block `number` of a long list whose bytes begin at `payload`. The arrays hold the last documents and the entries
     // (BlockEntry on the host) of the list's blocks.
     __device__ static __forceinline__ PackedBlock of_long(
         const LongList& list, const u32* payload, const u32* last_docs, const uint2* entries, u32 number
@@ -98,7 +96,7 @@ __device__ __forceinline__ void unpack_column(const u32* words, u32 bit, u32 cod
     for (u32 i = 0; i < 4; ++i) values[i] = 0;
     const u32 widest = code & 63;
     if (widest == 0) return;
-    // How far the lane's group stays behind the widest: in two bits, or in four.
+    // The difference between the width of the lane's group and the widest one, in two or four bits.
     const u32 group = lane / 2;
     u32 behind, control_bits;
     if (code & 64) {
@@ -116,12 +114,12 @@ __device__ __forceinline__ void unpack_column(const u32* words, u32 bit, u32 cod
     for (u32 i = 0; i < 4; ++i) values[i] = read_bits(words, first + i * width, width);
 }
 
-// Word `word` of a bitset of `num_bits` that begins at bit `bit`; zeros past its end.
+// Word `word` of a bitset of `num_bits` that begins at bit `bit`, 0 past its end.
 __device__ __forceinline__ u32 bitset_word(const u32* words, u32 bit, u32 num_bits, u32 word) {
     return read_bits(words, bit + 32 * word, min(num_bits - 32 * word, 32u));
 }
 
-// Where the bit set of the given rank is; `bits` has that many and more.
+// The position of the set bit of the given rank, which must exist in `bits`.
 __device__ __forceinline__ u32 nth_set_bit(u32 bits, u32 rank) {
     u32 position = 0;
 #pragma unroll
@@ -136,15 +134,15 @@ __device__ __forceinline__ u32 nth_set_bit(u32 bits, u32 rank) {
     return position;
 }
 
-// The lane's four documents of a bitset. Its first bit is looked for once, by the counts of the words before it; the
-// next three follow it, perhaps in later words.
+// The lane's four documents of a bitset. The counts of earlier words locate the first bit; the next three follow it, perhaps in
+// later words.
 __device__ __forceinline__ void unpack_bitset(const PackedBlock& block, u32 lane, u32 (&docs)[4]) {
     const u32 first = block.base + 1, num_bits = block.last_doc - block.base, num_words = (num_bits + 31) / 32;
     u32 before = 0, own_word = 0, own_bits = 0, own_rank = 0;
     for (u32 word = 0; word < num_words; ++word) {
         const u32 bits = bitset_word(block.words, block.bit, num_bits, word);
         const u32 count = __popc(bits);
-        const u32 rank = 4 * lane - before;  // wraps, and so exceeds any count, if it was in a word before
+        const u32 rank = 4 * lane - before;  // wraps, and so exceeds any count, if it was in an earlier word
         if (rank < count) {
             own_word = word;
             own_bits = bits;
@@ -157,7 +155,7 @@ __device__ __forceinline__ void unpack_bitset(const PackedBlock& block, u32 lane
     u32 rest = own_bits & 0xfffffffeu << position;
 #pragma unroll
     for (u32 i = 1; i < 4; ++i) {
-        // The block has 128 bits set: lane 31 finds its last one in the last word at the latest.
+        // The block has 128 set bits, so lane 31 finds its last one in the last word at the latest.
 #pragma unroll 1
         while (rest == 0 && own_word + 1 < num_words) rest = bitset_word(block.words, block.bit, num_bits, ++own_word);
         docs[i] = first + 32 * own_word + __ffs(rest) - 1;
@@ -174,12 +172,12 @@ struct Exceptions {
         count = (head & 31) + 1;
         high_width = (head >> 5) + 1;
     }
-    // Where exception `e` begins, of a stream that begins at `bit`.
+    // The first bit of exception `e`, of a stream that begins at `bit`.
     __device__ __forceinline__ u32 at(u32 bit, u32 e) const { return bit + 10 + e * (7 + high_width); }
 };
 
-// The lane's four of `len` values that begin at bit `bit`; what exceeds their width at `exceptions_bit`. Of no
-// meaning past the end. The whole warp calls it.
+// The lane's four of `len` values that begin at bit `bit`, with exceptions from `exceptions_bit` on; unspecified past the end.
+// The whole warp calls it.
 __device__ __forceinline__ void unpack_run(
     const u32* words, u32 bit, RunCode code, u32 len, u32 exceptions_bit, u32 lane, u32 (&values)[4]
 ) {
@@ -204,7 +202,7 @@ __device__ __forceinline__ void unpack_run(
     }
 }
 
-// Where the exceptions of a run begin: those of the documents, then those of the frequencies.
+// The first bits of a run's exceptions: those of documents, then those of frequencies.
 __device__ __forceinline__ u32 doc_exceptions_bit(const PackedBlock& block) {
     return block.freqs_bit + block.len * RunCode(block.freq_code).width();
 }
@@ -215,7 +213,7 @@ __device__ __forceinline__ u32 freq_exceptions_bit(const PackedBlock& block) {
     return exceptions.at(bit, exceptions.count);
 }
 
-// The block's documents; NO_DOC past its end, so that the warp's documents ascend in any case.
+// The block's documents, NO_DOC past its end, so the warp's documents always ascend.
 __device__ __forceinline__ void decode_docs(const PackedBlock& block, u32 lane, u32 (&docs)[4]) {
     if (!block.full()) {
         const RunCode code(block.doc_code);
@@ -233,7 +231,7 @@ __device__ __forceinline__ void decode_docs(const PackedBlock& block, u32 lane, 
     for (u32 i = 0; i < 4; ++i) docs[i] = 4 * lane + i < block.len ? docs[i] + before : NO_DOC;
 }
 
-// The block's frequencies; of no meaning past its end.
+// The block's frequencies, unspecified past its end.
 __device__ __forceinline__ void decode_freqs(const PackedBlock& block, u32 lane, u32 (&freqs)[4]) {
     if (block.full()) {
         unpack_column(block.words, block.freqs_bit, block.freq_code, lane, freqs);

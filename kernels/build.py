@@ -5,7 +5,7 @@
     /tmp/nvrtc/bin/python kernels/build.py           # writes kernels/compiled/
     /tmp/nvrtc/bin/python kernels/build.py --check   # fails if kernels/compiled/ is stale
 
-It also writes docs/kernels.md: what each kernel takes of a multiprocessor.
+It also writes results/gpu/kernels.csv: the registers, shared memory and occupancy of each kernel.
 
 What it writes is committed and embedded in the binary, so that building Tandem needs no compiler but Rust's. PTX for
 compute_75 runs on every GPU since Turing (drivers of CUDA 12.4 and later compile it when they load it); GPUs of
@@ -13,7 +13,6 @@ compute capability 9.0 load the native image and skip that. Warnings are errors,
 """
 
 import argparse
-import csv
 import ctypes
 import pathlib
 import re
@@ -22,9 +21,7 @@ import sys
 VERSION = (12, 4)
 PACKAGE = "nvidia-cuda-nvrtc-cu12==12.4.127"
 KERNELS = pathlib.Path(__file__).resolve().parent
-TABLE = KERNELS.parent / "docs" / "kernels.md"
-# Written by kernels/counters.py on a machine with a GPU; shown in the table for kernels that still have that name.
-COUNTERS = KERNELS.parent / "docs" / "kernel-counters.csv"
+TABLE = KERNELS.parent / "results" / "gpu" / "kernels.csv"
 # Compile units: source, name of what it compiles to.
 UNITS = [
     ("tandem.cu", "tandem"),
@@ -129,44 +126,16 @@ def table_rows(unit, log, threads):
         by_registers = SM_REGISTERS // (-(-registers * 32 // 256) * 256) // warps
         by_shared = SM_SHARED // (shared + 1024)
         blocks = min(SM_THREADS // size, SM_BLOCKS, by_registers, by_shared)
-        occupancy = 100 * blocks * size // SM_THREADS
-        cells = [f"`{kernel}`", unit, size, registers, int(stack) + int(spilled), shared, blocks, f"{occupancy} %"]
-        rows.append(f"| {' | '.join(map(str, cells))} |\n")
+        occupancy = 100 * blocks * size // SM_THREADS / 100
+        cells = [kernel, unit, size, registers, int(stack) + int(spilled), shared, blocks, occupancy]
+        rows.append(",".join(map(str, cells)) + "\n")
     return rows
 
 
-def counters():
-    """The second table of docs/kernels.md: what the hardware counted."""
-    if not COUNTERS.exists():
-        return ""
-    lines = COUNTERS.read_text().splitlines()
-    head = [line.removeprefix("# ") for line in lines if line.startswith("# ")]
-    rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
-    shown = [("time_us", "us"), ("dram_read_mb", "MB read"), ("dram_written_mb", "MB written"), ("dram_percent", "DRAM %"),
-             ("l2_hit_percent", "L2 hits %"), ("issue_percent", "issue slots %"), ("alu_percent", "ALU %"),
-             ("shared_percent", "shared memory %"), ("occupancy_percent", "warps %"), ("grid", "grid")]
-    return (
-        "\n# What the hardware counted\n\n"
-        "Written by `kernels/counters.py` with Nsight Compute: the longest of a few launches of each kernel "
-        f"({'; '.join(head)}).\n"
-        "DRAM, issue slots, ALU and shared memory are percents of what the hardware could do at best; "
-        "warps are those resident, of 64.\n"
-        "The caches are empty when a launch begins.\n\n"
-        "| kernel | " + " | ".join(title for _, title in shown) + " |\n"
-        "| --- |" + " --- |" * len(shown) + "\n"
-        + "".join(f"| `{row['kernel']}` | " + " | ".join(row[column] or "-" for column, _ in shown) + " |\n" for row in rows))
-
-
 def table(rows):
-    """docs/kernels.md."""
-    return (
-        "# What the kernels take of a multiprocessor\n\n"
-        "Written by `kernels/build.py` from the compiler's report for compute capability 9.0 (H100, H200); "
-        "`--check` fails when it is stale.\n"
-        "Occupancy is what registers, shared memory and launch bounds allow, of 2048 threads.\n\n"
-        "| kernel | unit | threads a block | registers | bytes of stack and spills | bytes of shared memory | blocks "
-        "| occupancy |\n"
-        "| --- | --- | --- | --- | --- | --- | --- | --- |\n" + "".join(rows) + counters())
+    """The resources of all kernels as CSV."""
+    return (f"# command: kernels/build.py\n# device: compute capability 9.0 (H100, H200), NVRTC {VERSION[0]}.{VERSION[1]}\n"
+            "kernel,unit,block_threads,registers,stack_bytes,shared_bytes,blocks,occupancy\n" + "".join(rows))
 
 
 def main():

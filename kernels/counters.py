@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Reads the hardware counters of all kernels while Tandem runs, on a machine with a GPU and Nsight Compute (`ncu`):
 
-    kernels/counters.py TANDEM INDEX [--out docs/kernel-counters.csv]
+    kernels/counters.py TANDEM INDEX [--out results/gpu/kernel-counters.csv]
 
 TANDEM is the binary, INDEX a folder made by `tandem index synth` (its queries.tsv is used); the documents of the table are
-those of GOV2's size: `--docs 25200000 --seed 1`. Each kernel's longest of a few launches goes into a row; kernels/build.py
-shows the rows in docs/kernels.md. Clocks are left alone. About a minute, most of it not the GPU's.
+those of GOV2's size: `--docs 25200000 --seed 1`. Each kernel's longest of a few launches goes into a row; docs/results/gpu.md
+shows the rows. Clocks are left alone. About a minute, most of it not the GPU's.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import time
 
 from sanitize import kernels_of_sources
 
-DOCUMENT = pathlib.Path(__file__).resolve().parent.parent / "docs" / "kernel-counters.csv"
+DOCUMENT = pathlib.Path(__file__).resolve().parent.parent / "results" / "gpu" / "kernel-counters.csv"
 # Column: counter, and what to divide it by.
 COUNTERS = {
     "time_us": ("gpu__time_duration.sum", 1e3),

@@ -1,46 +1,45 @@
-// drive.cuh: the best documents with all of a query's terms (AND) or any of them (OR), without reading most of its lists.
+// drive.cuh: finds the best documents with all terms (AND) or any term (OR) of a query and reads only parts of its lists.
 //
-// A list drives: a warp goes through blocks of it, and looks the documents that may be among the best up in the other lists,
-// a document a thread. For AND the shortest list drives and a document must be found everywhere. For OR every list drives
-// that could bring a document among the best by itself and those after it: a document is taken up by the first of its
-// lists, adds its scores in the query's order, and is dropped where what it has and all that is left cannot reach the
-// threshold. This is MaxScore (Turtle and Flood, 1995; its essential lists are those that drive) with the lists in ascending
-// order of frequency, which is about the descending one of bounds.
+// A warp scans blocks of a driving list and looks up documents that may be among the best in the other lists, one document per
+// thread. For AND the shortest list drives, and a document must be found in all others. For OR a list drives if it could bring
+// a document among the best by itself and later lists. The first list of a document scores it in the query's order, and the
+// document is dropped once its score and the remaining bounds cannot reach the threshold. This is MaxScore (Turtle and Flood,
+// 1995), whose essential lists are the driving ones, with lists in ascending order of frequency.
 //
-// The threshold begins at a score that the host knows k documents to reach, so that the first block is pruned already. A
-// block is passed over by the bound of its impacts; a posting by the byte that bounds its own, sixteen a lane at a time.
-// Survivors wait in a queue in shared memory until there are 32: lanes stay busy however few survive. Their documents are
-// read only then. A warp shares nothing with the others of its thread block: no barrier but __syncwarp is needed.
+// The threshold starts at a score that the host knows k documents to reach, so the first block is already pruned. The bound of
+// its impacts skips a block; the byte that bounds its impact skips a posting, sixteen per lane at a time. Survivors wait in a
+// queue in shared memory until there are 32, which keeps lanes busy. Only then are their documents read. Warps of a thread
+// block share nothing, so __syncwarp is the only barrier.
 //
-// lone.cu goes this way with a query alone, batch.cu with many.
+// lone.cu runs a single query, batch.cu many.
 //
-// Exactness: what is dropped has a bound (sums and products of upper bounds, times a slack that covers all roundings) below
-// a score that k documents reach. The threshold only rises, whoever reads it, and however late; so which documents become
-// candidates depends on timing, but the best k among them do not. Twin on the host: search/cpu/or/exhaustive.rs.
+// Exactness: dropped documents have a bound (sums and products of upper bounds, times a slack for all roundings) below a score
+// that k documents reach. The threshold only rises. So the set of candidates depends on timing, but the best k do not. Twin on
+// the host: search/cpu/or/exhaustive.rs.
 // Limits: MAX_TERMS terms; documents below 2^31; fewer than 2^27 items a launch.
-// Asking for the next list's directory before it is known to be needed gained nothing.
+// Prefetching the directory of the next list gained nothing.
 #pragma once
 
 #include "histogram.cuh"
 #include "lists.cuh"
 
-constexpr u32 EIGHTH = 8;                               // lanes that read a block's impacts: 16 postings each
+constexpr u32 EIGHTH = 8;                               // lanes that read a block's impacts: 16 postings per lane
 constexpr u32 GROUP = WARP / EIGHTH;                    // blocks that a warp reads at a time
-constexpr float IMPACT_STEP = 1.00001f / 255.0f;        // of an impact's byte, and what is rounded where it is multiplied
-constexpr u32 QUEUE_LEN = WARP - 1 + GROUP * BLOCK_LEN;  // fewer than a warp wait while blocks are read
+constexpr float IMPACT_STEP = 1.00001f / 255.0f;        // one step of an impact's byte, with a margin for rounding
+constexpr u32 QUEUE_LEN = WARP - 1 + GROUP * BLOCK_LEN;  // fewer postings than lanes wait while blocks are read
 
 // Shared memory of a warp.
 struct Queue {
     Query query;
     QueryTerm terms[MAX_TERMS];
-    u32 places[QUEUE_LEN];  // of postings in the driving list
-    u32 scored;             // postings that were scored
-    u32 capacity;           // candidates that there is room for, ...
-    u64* candidates;        // ... and where: registers are scarce, and this is seldom asked
+    u32 places[QUEUE_LEN];  // places of postings in the driving list
+    u32 scored;             // scored postings
+    u32 capacity;           // capacity for candidates
+    u64* candidates;        // candidates; in shared memory to save registers
 };
 
-// The driver of an item: the last one whose first item is not after it. The whole warp asks for one item, and looks at 32
-// drivers at a time.
+// The driver of an item: the last one whose first item is not after it. The whole warp asks for one item and reads 32 drivers
+// at a time.
 __device__ __forceinline__ u32 find_driver(const Driver* drivers, u32 num_drivers, u32 item, u32 lane) {
     u32 first = 0, count = num_drivers;
     while (count > 1) {
@@ -54,29 +53,28 @@ __device__ __forceinline__ u32 find_driver(const Driver* drivers, u32 num_driver
     return first;
 }
 
-// A warp's way through a list.
+// The scan of a list by a warp.
 template <bool KEEPS_COUNTS>
 struct Drive {
     const Lists& lists;
     const Query& query;
     Queue& queue;
     State* state;
-    u32 driver;     // the term whose list drives
+    u32 driver;     // the driving term
     bool needs_all;
     u32 lane;
-    u32 waiting;    // in the queue
-    float floor;    // a score that k documents reach: the threshold's, when it was last read
+    u32 waiting;    // postings in the queue
+    float floor;    // a score that k documents reach: the threshold at its last read
 
     __device__ __forceinline__ bool can_enter(float bound) const { return bound * BOUND_SLACK >= floor; }
-    // What the terms after a term, and after the driver, add at most.
+    // Upper bound of the sum of the terms after a term, and after the driver.
     __device__ __forceinline__ float rest_after(u32 t) const {
         return t + 1 < query.num_terms ? queue.terms[t + 1].rest : 0.0f;
     }
     __device__ __forceinline__ float rest() const { return rest_after(driver); }
 
-    // The least byte of an impact in a block that can bring a document among the best; at least 1, which all postings have and
-    // the places behind the last one have not; 256 if none can. One in 2^15 is taken off the floor, which is more than the
-    // slack, and a hundredth of a step for what is rounded here.
+    // The least byte of an impact in a block with which a posting may be among the best, at least 1, since free places have 0;
+    // 256 if there is none. The floor is lowered by 2^-15, more than the slack, and a hundredth of a step for rounding.
     __device__ __forceinline__ u32 least_impact(float max_impact) const {
         const float own = floor * (1.0f - 1.0f / 32768.0f) - rest();
         const float needed = own / (queue.terms[driver].weight * max_impact) * 255.0f - 0.01f;
@@ -90,8 +88,8 @@ struct Drive {
         return least <= 1 || header.impact_at(lists.rows_from(header.row), place % BLOCK_LEN) >= least;
     }
 
-    // Puts those postings into the queue that may be among the best, of up to GROUP blocks: eight lanes take the block
-    // whose header it is given, if `exists`, a lane sixteen of its postings.
+    // Enqueues the postings that may be among the best of up to GROUP blocks. Eight lanes take the block of `header` if
+    // `exists`, sixteen postings per lane.
     __device__ __forceinline__ void enqueue(const Header& header, u32 block, bool exists) {
         const u32 part = lane % EIGHTH;
         u32 entering = 0;
@@ -117,12 +115,12 @@ struct Drive {
         __syncwarp();
     }
 
-    // Which of four bytes reach the least one, 1 to 255: a bit each. The product moves bits 0, 8, 16 and 24 next to each other.
+    // Bits of the four bytes that reach `least` (1 to 255). The product gathers bits 0, 8, 16 and 24.
     __device__ static __forceinline__ u32 reaching(u32 bytes, u32 least) {
         return (__vcmpgeu4(bytes, least * 0x01010101u) & 0x01010101u) * 0x01020408u >> 24;
     }
 
-    // Takes up to 32 postings from the queue's end and scores them.
+    // Removes up to 32 postings from the queue's end and scores them.
     __device__ __forceinline__ void score_waiting() {
         const u32 count = min(waiting, WARP);
         waiting -= count;
@@ -131,10 +129,10 @@ struct Drive {
         score(lane < count);
     }
 
-    // The lane's posting of those that are scored: its place in the driving list.
+    // The place of the lane's posting in the driving list.
     __device__ __forceinline__ u32 own_place() const { return queue.places[waiting + lane]; }
 
-    // What the driving list adds to its document.
+    // The driving list's score of its document.
     __device__ __forceinline__ float own_score(u32 doc, float& norm) const {
         const QueryTerm& own = queue.terms[driver];
         const u32 place = own_place();
@@ -143,10 +141,10 @@ struct Drive {
         return posting_score(own.weight, header.freq_at(lists.rows_from(header.row), place % BLOCK_LEN), norm);
     }
 
-    // Scores the lane's posting, if `alive`: its document becomes a candidate if it reaches the threshold.
+    // Scores the lane's posting, if `alive`. Its document becomes a candidate if it reaches the threshold.
     //
-    // What a document's own posting adds is bounded by the byte of its impact until the document has been looked up once: its
-    // norm, a read from anywhere in device memory, is spared for most.
+    // Until the first successful look-up the byte of its impact bounds the posting's own score. This saves most random reads of
+    // norms.
     __device__ __forceinline__ void score(bool alive) {
         floor = key_score(read_threshold(state, query.seed));
         u32 doc = 0;
@@ -175,7 +173,7 @@ struct Drive {
             }
         }
         alive = alive && score >= floor;
-        // A document of an earlier list is taken up there.
+        // The driver of an earlier list scores a document of that list.
         for (u32 t = 0; t < driver; ++t) {
             if (!__any_sync(FULL_WARP, alive)) return;
             if (alive) alive = !find_doc(lists, queue.terms[t], doc).found;
@@ -183,15 +181,15 @@ struct Drive {
         if (__any_sync(FULL_WARP, alive)) emit(alive, make_key(score, doc));
     }
 
-    // Makes candidates of documents that reach the threshold as it is now: they are counted first, which may raise it. What has
-    // been counted and is dropped then had k others above it. Candidates without room are counted only: the host sees that.
+    // Makes candidates of documents that reach the current threshold. Counting them first may raise it. A document that is
+    // counted and then dropped has k better ones. Candidates without room are counted only, which the host detects.
     __device__ __forceinline__ void emit(bool emits, u64 key) {
         emits = emits && key >= read_threshold(state, query.seed);
         u32 emitting = __ballot_sync(FULL_WARP, emits);
         if (emitting == 0) return;
         const u32 found = uniform(num_found(state));
         if (emits) atomicAdd(&state->bins[score_bin(query, key_score(key))], 1);
-        // With many results, not every few more are worth a look at the histogram.
+        // With many results, the histogram is read only after a number of new candidates.
         const u32 step = max(query.k / 8, 1u);
         const u32 more = found + __popc(emitting);
         if (more >= query.k && more / step != found / step) {
@@ -209,7 +207,7 @@ struct Drive {
         if (emits && slot < queue.capacity) queue.candidates[slot] = key;
     }
 
-    // Blocks [begin, end) of the driving list, up to 32 of them.
+    // Blocks [begin, end) of the driving list, at most 32.
     __device__ __forceinline__ void go(u32 begin, u32 end) {
         const QueryTerm& term = queue.terms[driver];
         Header own;
@@ -219,7 +217,7 @@ struct Drive {
             enters = can_enter(term.weight * own.max_impact + rest());
         }
         for (u32 left = __ballot_sync(FULL_WARP, enters); left != 0;) {
-            // The i-th eight lanes take the i-th block that is left, if there are so many.
+            // The i-th eight lanes take the i-th remaining block, if it exists.
             u32 mine = left;
 #pragma unroll
             for (u32 i = 0; i < GROUP; ++i) {
@@ -238,7 +236,7 @@ struct Drive {
     }
 };
 
-// Copies a query to where a warp looks it up: its terms, and itself for who has no registers for it.
+// Copies a query and its terms to shared memory, to save registers.
 __device__ __forceinline__ void copy_query(
     const Query& query, bool needs_all, const QueryTerm* terms, u64* candidates, u32 capacity, Queue& queue, u32 lane
 ) {
@@ -257,18 +255,18 @@ __device__ __forceinline__ void copy_query(
     __syncwarp();
 }
 
-// What a warp does for one item of a driver.
+// One item of a driver, by one warp.
 template <bool KEEPS_COUNTS>
 __device__ __forceinline__ void drive_item(
     const Lists& lists, const Query& query, const Driver& driver, u32 item, bool needs_all, Queue& queue, State* state,
     u32 lane
 ) {
-    // Others raise the threshold meanwhile: lane 0's look counts for the warp, which must stay together.
+    // Other warps raise the threshold, so lane 0's value counts for the whole warp.
     const float floor = __shfl_sync(FULL_WARP, key_score(read_threshold(state, query.seed)), 0);
     const QueryTerm& term = queue.terms[driver.term];
     const u32 num_blocks = (term.doc_freq + BLOCK_LEN - 1) / BLOCK_LEN;
     Drive<KEEPS_COUNTS> drive = {lists, query, queue, state, driver.term, needs_all, lane, 0, floor};
-    if (!drive.can_enter(term.rest)) return;  // meanwhile the threshold is above all that this list can begin
+    if (!drive.can_enter(term.rest)) return;  // the threshold now exceeds everything that this list can begin
 
     const u32 number = item - driver.first_item;
     if (driver.blocks_an_item == 0) {

@@ -1,26 +1,26 @@
-// histogram.cuh: the histogram of the candidates' scores, and the threshold that it tells.
+// histogram.cuh: the histogram of the candidates' scores, and the threshold derived from it.
 //
-// A document that reaches the threshold is counted in the bin of its score, once. If k documents are in bin b or above, then no
-// document below bin b is among the best k. Bins begin at the score that is known to be reached, so that they are narrow where
-// it matters. Counts only grow, and nobody waits for them: a count that is missed makes the threshold lower, never wrong.
+// Each document that reaches the threshold is counted once in the bin of its score. If k documents are in bin b or above, no
+// document below bin b is among the best k. Bins begin at the seed, which keeps them narrow. Counts only grow and need no
+// synchronisation: a missed count lowers the threshold but never makes it wrong.
 #pragma once
 
 #include "tandem.cuh"
 
-// The bin of a score. Monotone: a higher bin holds only better scores.
+// The bin of a score. It is monotone: higher bins hold only better scores.
 __device__ __forceinline__ u32 score_bin(const Query& query, float score) {
     return min(__float2uint_rz(__fmul_rn(__fsub_rn(score, query.seed), query.bins_per_score)), SCORE_BINS - 1);
 }
 
-// A score that is not above any of the bin's: what is rounded in score_bin and here, 2^-24 each time, is less than what is
-// taken off, 2^-18 of the distance from the seed and 2^-20 of the sum.
+// A lower bound of the bin's scores. The roundings in score_bin and here, 2^-24 each, are less than the margin: 2^-18 of the
+// distance from the seed and 2^-20 of the sum.
 __device__ __forceinline__ float bin_edge(const Query& query, u32 bin) {
     const float width = __fdiv_rn(__uint2float_rn(bin), query.bins_per_score) * (1.0f - 1.0f / (1 << 18));
     return (query.seed + width) * (1.0f - 1.0f / (1 << 20));
 }
 
-// Raises the threshold to the lower edge of the highest bin that, with those above it, holds k documents. The whole warp calls
-// it. To keep the counts in between takes sixteen registers, and not to keep them one more look at the memory.
+// Raises the threshold to the lower edge of the highest bin at or above which k documents are. The whole warp calls it.
+// KEEPS_COUNTS takes sixteen registers and saves a second read of the bins.
 template <bool KEEPS_COUNTS = true>
 __device__ __forceinline__ void raise_threshold(State* state, const Query& query, u32 lane) {
     constexpr u32 BINS_A_LANE = SCORE_BINS / WARP;
@@ -51,8 +51,7 @@ __device__ __forceinline__ void raise_threshold(State* state, const Query& query
                 }
             }
         } else {
-            // The lane looks at its bins again, from the best one down. They may have grown meanwhile: then their number
-            // reaches k all the sooner.
+            // The lane reads its bins again, best one first. If they have grown meanwhile, the sum reaches k sooner.
             while (better < query.k && bin > lowest) better += __ldcg(state->bins + --bin);
         }
         if (bin > 0) atomicMax(&state->threshold, least_key(bin_edge(query, bin)));

@@ -1,7 +1,7 @@
-// host_reads.cu: the rate of scattered reads of the host's page-locked memory across the bus. A compile unit of its own.
+// host_reads.cu: the rate of scattered reads of page-locked host memory across the bus. A compile unit of its own.
 //
-// Groups of threads read pieces of 32 to 512 bytes, sixteen bytes a thread, at random places of a large array. A search reads
-// host-resident blocks of lists like that. Only crates/core/src/search/device/host_reads.rs launches this kernel.
+// Groups of threads read pieces of 32 to 512 bytes, sixteen bytes per thread, at random places of a large array, like searches
+// of host-resident blocks. Only crates/core/src/search/device/host_reads.rs launches this kernel.
 // In:   an array. Out: a sum, which keeps the compiler from dropping the reads.
 // Launch bounds: 256 threads. Bound by the bus.
 
@@ -9,17 +9,17 @@
 
 constexpr u32 SCATTER_THREADS = 256;
 
-// What the host checks when it loads the kernel.
+// The host compares this at load.
 extern "C" __constant__ const u32 host_reads_layout[1] = {SCATTER_THREADS};
 
-// The n-th of a sequence that looks drawn: a multiplicative hash, well enough mixed for places in memory.
+// The n-th number of a pseudo-random sequence: a multiplicative hash.
 __device__ __forceinline__ u64 scattered(u64 n) {
     n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9ull;
     n = (n ^ n >> 27) * 0x94d049bb133111ebull;
     return n ^ n >> 31;
 }
 
-// Each group of `lanes` threads (2, 4 or 8) reads `reads` pieces of 16 * lanes bytes; `num_pieces` is how many the array has.
+// Each group of `lanes` threads (2, 4 or 8) reads `reads` pieces of 16 * lanes bytes from an array of `num_pieces`.
 extern "C" __global__ void __launch_bounds__(SCATTER_THREADS) read_scattered(
     const uint4* array, u64 num_pieces, u32 lanes, u32 reads, u64 seed, u32* sink
 ) {
@@ -32,6 +32,7 @@ extern "C" __global__ void __launch_bounds__(SCATTER_THREADS) read_scattered(
         const uint4 value = array[piece * lanes + thread % lanes];
         sum += value.x ^ value.y ^ value.z ^ value.w;
     }
-    // Never so: the compiler does not know.
+    // Never true, which the compiler cannot know.
+
     if (sum == 0x9e3779b9u) *sink = sum;
 }

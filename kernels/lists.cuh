@@ -1,38 +1,36 @@
-// lists.cuh: posting lists as searches read them.
+// lists.cuh: posting lists in the searched form.
 //
-// A block of up to 128 postings is a header of 16 bytes and rows of 16 bytes. Documents are stored as differences from the
-// block's first one, all of one width: any of them can be read alone, without a sum over those before and without
-// exceptions, which is what lets every thread of a warp look up a document of its own. That takes four bits a posting more
-// than gaps do; device memory has them. Behind the documents lies a byte a posting, a bound of its impact relative to the
-// block's best: most postings are dismissed by it, before their frequency and their document's norm are read.
+// A block of up to 128 postings is a header of 16 bytes and rows of 16 bytes. Documents are differences from the block's first
+// one, all of one width. Any thread can read any of them alone, without a sum over earlier ones and without exceptions. This
+// takes four bits per posting more than gaps. Each posting also has a byte that bounds its impact relative to the block's best;
+// it dismisses most postings before their frequencies and norms are read.
 //
-// Value i of a block is in column i % 4 of its rows, from bit i / 4 * width of that column on: lane t's four values 4t to
-// 4t + 3 begin at one bit, so that two 16-byte loads and four funnel shifts unpack them. Impacts lie byte by byte.
+// Value i of a block is in column i % 4 of its rows, from bit i / 4 * width of that column on. Lane t's four values 4t to 4t +
+// 3 begin at one bit, so two 16-byte loads and four funnel shifts unpack them. Impacts are consecutive bytes.
 //
-// A list of BLOCK_LEN postings or more has a directory: how many of its postings come before document j << shift, for each j
-// up to the first one behind the index's last document, with `shift` such that 8 to 16 postings on average lie between two of
-// them.
+// A list of BLOCK_LEN postings or more has a directory: the number of its postings before document j << shift, for each j up to
+// the first one behind the index's last document. `shift` gives 8 to 16 postings on average between two entries.
 //
 //     a full block, documents of 7 bits, frequencies of 2     rows 0 to 6    documents less the first one
-//     (row 1: bits 32 to 63 of each of the four columns)      rows 7 to 14   impacts, a byte each, in 255ths of the best
+//     (row 1: bits 32 to 63 of each of the four columns)      rows 7 to 14   impacts, one byte each, in 255ths of the best
 //                                                             rows 15, 16    frequencies less one
 //
-// Where device memory is too small for all rows, those of some blocks lie in page-locked memory of the host, and are read from
-// there across the bus: their headers name rows behind the last one in device memory (Lists::rows_from). Headers and
-// directories are in device memory in any case, so that a block is asked for only if its bound reaches the threshold.
+// If device memory is too small for all rows, the rows of some blocks are in page-locked host memory and are read across the
+// bus: their headers name rows behind the border (Lists::rows_from). Headers and directories are always in device memory, so a
+// block is read only if its bound reaches the threshold.
 //
-// transcode.cu writes all this; the host's reader is in the tests of crates/core/src/search/gpu/lists.rs.
+// transcode.cu writes this form; the host's reader is in the tests of crates/core/src/search/gpu/lists.rs.
 #pragma once
 
 #include "tandem.cuh"
 
 __device__ __forceinline__ u32 bit_width(u32 value) { return 32 - __clz(value); }
-// Rows that `len` values of a width take.
+// Rows of `len` values of a width.
 __device__ __forceinline__ u32 value_rows(u32 len, u32 width) { return ((len + 3) / 4 * width + 31) / 32; }
-// Rows that `len` bytes take.
+// Rows of `len` bytes.
 __device__ __forceinline__ u32 byte_rows(u32 len) { return (len + 15) / 16; }
 
-// A value of `width` bits, at most 32, at place `i` of the rows from `row` on.
+// The value of `width` bits, at most 32, at place `i` of the rows from `row` on.
 __device__ __forceinline__ u32 value_at(const u32* rows, u32 row, u32 width, u32 i) {
     if (width == 0) return 0;
     const u32* column = rows + (4ull * row + i % 4);
@@ -41,8 +39,8 @@ __device__ __forceinline__ u32 value_at(const u32* rows, u32 row, u32 width, u32
     return cut_bits(low, high, bit, width);
 }
 
-// Lane t's values 4t to 4t + 3. Past the end they are of no meaning, but nothing is read past the rows of `quads` times four
-// values. `lane` may be any number: a thread on its own reads any four.
+// Lane t's values 4t to 4t + 3, unspecified past the end. Reads no rows beyond those of `quads` times four values. A single
+// thread may pass any `lane`.
 __device__ __forceinline__ void values_of_lane(
     const u32* rows, u32 row, u32 width, u32 quads, u32 lane, u32 (&values)[4]
 ) {
@@ -59,7 +57,7 @@ __device__ __forceinline__ void values_of_lane(
     values[3] = __funnelshift_r(low.w, high.w, bit) & mask;
 }
 
-// A block's header, taken apart. Rows of documents come first, then those of impacts, then those of frequencies.
+// A block's header, unpacked. Rows of documents come first, then impacts, then frequencies.
 //
 //     packing   bits 0..5   width of documents     12..18   length less one
 //                    6..11  width of frequencies   19..     rows before those of frequencies
@@ -92,34 +90,34 @@ struct Header {
     __device__ __forceinline__ u32 freq_at(const u32* rows, u32 i) const {
         return 1 + value_at(rows, freq_row(), freq_width(), i);
     }
-    // The lane's four documents; NO_DOC past the block's end.
+    // The lane's four documents, NO_DOC past the block's end.
     __device__ __forceinline__ void docs_of_lane(const u32* rows, u32 lane, u32 (&docs)[4]) const {
         values_of_lane(rows, row, doc_width(), quads(), lane, docs);
 #pragma unroll
         for (u32 i = 0; i < 4; ++i) docs[i] = 4 * lane + i < len() ? docs[i] + first_doc : NO_DOC;
     }
-    // The lane's four frequencies; of no meaning past the block's end.
+    // The lane's four frequencies, unspecified past the block's end.
     __device__ __forceinline__ void freqs_of_lane(const u32* rows, u32 lane, u32 (&freqs)[4]) const {
         values_of_lane(rows, freq_row(), freq_width(), quads(), lane, freqs);
 #pragma unroll
         for (u32 i = 0; i < 4; ++i) freqs[i] += 1;
     }
-    // A bound of the impact at place `i`, in 255ths of `max_impact`.
+    // Upper bound of the impact at place `i`, in 255ths of `max_impact`.
     __device__ __forceinline__ u32 impact_at(const u32* rows, u32 i) const {
         return __ldg(reinterpret_cast<const unsigned char*>(rows) + (16ull * impact_row() + i));
     }
 };
 
-// Where a document is in a list.
+// The position of a document in a list.
 struct Place {
     bool found;
     u32 position;   // in its block
     Header header;  // of the block
 };
 
-// Looks `doc` up in a term's list: a thread on its own, four neighbouring postings at a time. Documents between two entries of
-// the directory lie about evenly: the search begins where `doc` would be then, looks beside that next, and halves what is left
-// only after that. Before each look `doc`, if it is in the list, is among postings [low, high), and `guess` is one of them.
+// Looks up `doc` in a term's list, by one thread, four neighbouring postings at a time. Documents between two directory entries
+// are nearly uniform: the search starts at the interpolated place, then looks at its neighbours, then bisects. Before each step
+// `doc`, if present, is among postings [low, high), which contain `guess`.
 __device__ __forceinline__ Place find_doc(const Lists& lists, const QueryTerm& term, u32 doc) {
     Place place;
     place.found = false;
@@ -132,7 +130,7 @@ __device__ __forceinline__ Place find_doc(const Lists& lists, const QueryTerm& t
         const u32 after_entry = doc & (1u << term.shift) - 1;
         guess = low + static_cast<u32>(static_cast<u64>(high - low) * after_entry >> term.shift);
     } else {
-        // The only block tells where its documents begin and, by their width, how far they reach at most.
+        // The only block gives its first document and, by their width, an upper bound of its last one.
         block = 0;
         place.header = Header(lists.blocks + term.first_block);
         if (doc < place.header.first_doc) return place;
@@ -163,7 +161,7 @@ __device__ __forceinline__ Place find_doc(const Lists& lists, const QueryTerm& t
     return place;
 }
 
-// The blocks of a list that may have documents from `first` to `last`: [begin, end).
+// The blocks [begin, end) of a list that may have documents from `first` to `last`.
 struct BlockRange {
     u32 begin, end;
 

@@ -1,15 +1,15 @@
-// merge.cuh: the best k of a query's candidates, sorted, by a thread block or a warp. Called once all of them are written.
+// merge.cuh: the best k of a query's candidates, sorted by a thread block or a warp, after all of them were written.
 //
-// The final histogram tells a threshold that leaves little more than k candidates; those are gathered in shared memory and
-// sorted, few by counting for each how many are better, many by a bitonic network. Should more pass than there is room for,
-// because they tie, the cut is selected exactly first.
+// The final histogram gives a threshold that leaves little more than k candidates. They are gathered in shared memory and
+// sorted: few by counting the better ones of each, many by a bitonic network. If ties leave more than there is room for, an
+// exact selection comes first.
 #pragma once
 
 #include "histogram.cuh"
 #include "select.cuh"
 
-constexpr u32 SORT_LEN = 2048;           // keys that a thread block sorts, ...
-constexpr u32 WARP_SORT_LEN = 256;       // ... and a warp
+constexpr u32 SORT_LEN = 2048;           // keys that a thread block sorts
+constexpr u32 WARP_SORT_LEN = 256;       // keys that a warp sorts
 static_assert(2 * MAX_K <= SORT_LEN && 2 * WARP_K <= WARP_SORT_LEN, "what is sorted must fit the sort");
 
 // Shared memory of a merge by a group that sorts LEN keys.
@@ -21,16 +21,16 @@ struct Merge {
     u32 filled;
 };
 
-// Keys that others of this grid may have written: read past the L1 cache, which does not see them.
+// Keys that other warps of this grid may have written, read past the L1 cache, which is not coherent with them.
 struct GlobalKeys {
     const u64* keys;
     __device__ __forceinline__ u64 operator()(u32 i) const { return __ldcg(keys + i); }
 };
 
-// Writes a word of the host's memory at once: the host may be looking at it.
+// Writes a word of host memory with one store, because the host may be polling it.
 __device__ __forceinline__ void write_result(u64* word, u64 value) { *static_cast<volatile u64*>(word) = value; }
 
-// Sorts `len` (a power of two) keys, best first: a bitonic network.
+// Sorts `len` keys (a power of two), best first, by a bitonic network.
 template <class Group>
 __device__ __forceinline__ void sort_descending(u64* keys, u32 len) {
     for (u32 size = 2; size <= len; size *= 2) {
@@ -49,16 +49,16 @@ __device__ __forceinline__ void sort_descending(u64* keys, u32 len) {
     }
 }
 
-// When a lone query began and when all its documents had been scored, by the device's clock.
+// Start of a single query, and end of its scoring, on the device's clock.
 struct Times {
     const u64* started_ns;
     u64 scored_ns;
 };
 
-// Writes how many results there are, of `n` candidates, to result[0] (TOO_MANY if `n` exceeds `capacity`) and their keys, best
-// first, behind it: into the host's memory, in any order; the host looks at each word until it is there. With `times`, the
-// nanoseconds since each are written to result[1 + MAX_K] and the word behind it. A thread awaits AT_ONCE keys together. All threads of the group call
-// it, and it begins with no barrier of its own: what others have written is to be seen by then.
+// Writes the number of results, of `n` candidates, to result[0] (TOO_MANY if `n` exceeds `capacity`), and their keys, best
+// first, behind it. The words go to host memory in any order, and the host polls each one. With `times`, the nanoseconds since
+// each time go to result[1 + MAX_K] and the next word. A thread awaits AT_ONCE keys together. All threads of the group call it.
+// It begins without a barrier, so writes of other threads must be visible before.
 template <class Group, u32 AT_ONCE = 8, u32 LEN>
 __device__ __forceinline__ void merge_candidates(
     const Query& query, State* state, const u64* candidates, u32 n, u32 capacity, u64* result, const Times* times,
@@ -67,7 +67,7 @@ __device__ __forceinline__ void merge_candidates(
     constexpr u32 THREADS = Group::SIZE;
     const u32 rank = Group::rank(), lane = threadIdx.x % WARP;
     if (rank < WARP) {
-        // A key a thread is sorted at once: nothing need be dropped before.
+        // With at most one key per thread, sorting all keys is quicker than filtering.
         if (n > THREADS) raise_threshold(state, query, lane);
         __syncwarp();
         if (lane == 0) {
@@ -87,7 +87,7 @@ __device__ __forceinline__ void merge_candidates(
                 for (u32 j = 0; j < AT_ONCE; ++j) read[j] = first + j * THREADS < n ? keys(first + j * THREADS) : 0;
 #pragma unroll
                 for (u32 j = 0; j < AT_ONCE; ++j) {
-                    if (read[j] >= cut) {  // `cut` is at least 1, and 0 no key
+                    if (read[j] >= cut) {  // `cut` is at least 1, and 0 is no key
                         const u32 slot = atomicAdd(&shared.filled, 1);
                         if (slot < LEN) shared.sorted[slot] = read[j];
                     }
@@ -126,7 +126,7 @@ __device__ __forceinline__ void merge_candidates(
     }
 }
 
-// Clears what the next query will find. All threads of the group call it, once nobody else looks at the state.
+// Clears the state for the next query. All threads of the group call it after the last read of the state.
 template <class Group>
 __device__ __forceinline__ void clear_state(State* state) {
     uint4* words = reinterpret_cast<uint4*>(state);

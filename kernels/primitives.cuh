@@ -1,7 +1,7 @@
-// primitives.cuh: what all kernels build on and what knows nothing of searching: integer types, a value cut out of packed
-// words, and what the lanes of a warp compute together.
+// primitives.cuh: basics of all kernels, independent of searching: integer types, bit fields of packed words, and warp-wide
+// computations.
 //
-// Functions over a warp are called by all 32 of its lanes, at once: they shuffle with the full mask.
+// Functions over a warp are called by all 32 lanes at once, because they shuffle with the full mask.
 #pragma once
 
 typedef unsigned int u32;
@@ -10,18 +10,16 @@ typedef unsigned long long u64;
 constexpr u32 FULL_WARP = 0xffffffffu;
 constexpr u32 WARP = 32;
 
-// `width` bits, 1 to 32, from bit `bit` (modulo 32) of a word on. `high` is the word that the last of them is in: the next one,
-// or the same once more, so that nothing is read past a section's end. Then the funnel shift rotates, and the mask drops what
-// came round.
+// `width` bits, 1 to 32, from bit `bit` (modulo 32) of a word on. `high` is the word with the last bit: the next word, or the
+// same again, so nothing is read past a section's end. The funnel shift then rotates, and the mask drops the excess.
 __device__ __forceinline__ u32 cut_bits(u32 low, u32 high, u32 bit, u32 width) {
     return __funnelshift_r(low, high, bit) & 0xffffffffu >> (32 - width);
 }
 
-// A value that is the same in all lanes, in a way that tells the compiler so: it then need not provide for a warp that has
-// parted company at the next shuffle.
+// A value that is equal in all lanes. The shuffle shows this to the compiler, which then needs no code for a diverged warp.
 __device__ __forceinline__ u32 uniform(u32 value) { return __shfl_sync(FULL_WARP, value, 0); }
 
-// The sum over the warp, for every lane.
+// The sum over the warp, in every lane.
 template <class T>
 __device__ __forceinline__ T warp_sum(T value) {
 #pragma unroll
@@ -29,7 +27,7 @@ __device__ __forceinline__ T warp_sum(T value) {
     return value;
 }
 
-// The maximum over each LANES neighbours, for all of them.
+// The maximum over each LANES neighbours, in each of them.
 template <u32 LANES = WARP, class T>
 __device__ __forceinline__ T warp_max(T value) {
 #pragma unroll
@@ -39,7 +37,7 @@ __device__ __forceinline__ T warp_max(T value) {
     return value;
 }
 
-// Inclusive prefix sum over each LANES neighbours; `lane` counts among them.
+// Inclusive prefix sum over each LANES neighbours; `lane` is the index among them.
 template <u32 LANES = WARP>
 __device__ __forceinline__ u32 warp_prefix(u32 value, u32 lane) {
 #pragma unroll
@@ -50,7 +48,7 @@ __device__ __forceinline__ u32 warp_prefix(u32 value, u32 lane) {
     return value;
 }
 
-// Threads that work together: a whole thread block, ...
+// A whole thread block as a group of cooperating threads.
 template <u32 THREADS>
 struct BlockGroup {
     static constexpr u32 SIZE = THREADS;
@@ -58,7 +56,7 @@ struct BlockGroup {
     __device__ static __forceinline__ void sync() { __syncthreads(); }
 };
 
-// ... or a warp, beside others that do something else.
+// A warp as a group of cooperating threads, independent of other warps.
 struct WarpGroup {
     static constexpr u32 SIZE = WARP;
     __device__ static __forceinline__ u32 rank() { return threadIdx.x % WARP; }

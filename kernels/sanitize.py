@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the GPU's tests under compute-sanitizer, on a machine with a GPU and the tool, and writes docs/sanitizer.md:
+"""Runs the GPU's tests under compute-sanitizer, on a machine with a GPU and the tool, and writes results/gpu/sanitizer.csv:
 
     kernels/sanitize.py TEST_BINARY[:FILTER] ... [--tools racecheck,memcheck,synccheck,initcheck] [--jobs 10] [--seconds 120]
                         [--results FILE]
@@ -12,7 +12,7 @@ Each test runs by itself: first under Nsight Compute (`ncu`), which tells the ke
 since the driver serves one profiler at a time; then, if there are any, under each tool, side by side with others. With --results
 what is found is added to a file, a line each, as it comes, and what that file has of the same binaries is not done again: so a
 run that was ended goes on. Exits with 1
-if a tool complains, a test fails, or a kernel of kernels/ is not launched by any test: then the document says so, too.
+if a tool complains, a test fails, or a kernel of kernels/ is not launched by any test.
 """
 
 import argparse
@@ -31,7 +31,7 @@ import tempfile
 import time
 
 KERNELS = pathlib.Path(__file__).resolve().parent
-DOCUMENT = KERNELS.parent / "docs" / "sanitizer.md"
+TABLE = KERNELS.parent / "results" / "gpu" / "sanitizer.csv"
 CLEAN = re.compile(r"SUMMARY: 0 (errors|hazards)")
 
 # Tests that take nearly all of the device's memory: no other runs beside them.
@@ -156,44 +156,21 @@ def machine():
     return f"{name} (driver {driver}), compute-sanitizer {(re.findall(r'[Vv]ersion ([0-9.]+)', version) or ['?'])[0]}"
 
 
-def document(tools, sources, launched, outcomes, wall_seconds):
-    """The page: what is well or not, each test under each tool, each kernel with its tests."""
-    file_of = lambda test: pathlib.Path(test.binary).name
-    failed = [(test, tool) for (test, tool), outcome in outcomes.items() if not outcome.is_well]
-    checked = {test for test, _ in outcomes}
-    covered = {kernel: sorted(test.name for test in checked if kernel in launched[test]) for kernel in sources}
-    missing = [kernel for kernel, tests in covered.items() if not tests]
-    lines = [
-        "# The kernels under compute-sanitizer",
-        "",
-        f"Written by `kernels/sanitize.py` on {time.strftime('%Y-%m-%d')} after {wall_seconds:.0f} s:",
-        f"{machine()}. Each test compares with its twin on the host;",
-        "the build is a debug one, in which what kernels write is poisoned before. With `TANDEM_SANITIZER` set tests try less "
-        "of the",
-        "same, for kernels are up to a hundred times slower here; in full they run without a tool. Racecheck watches shared "
-        "memory; what",
-        "thread blocks tell each other through global memory no tool here checks but the results. Seconds are those of "
-        "processes side",
-        "by side. Kernels are those that Nsight Compute saw the test launch.",
-        "",
-        f"**{len(outcomes) - len(failed)} of {len(outcomes)} runs are clean; "
-        f"{len(sources) - len(missing)} of {len(sources)} kernels were launched.**",
-        "",
-    ]
-    lines += [f"- Not clean: `{test.name}` under {tool}: {outcomes[test, tool].verdict}" for test, tool in failed]
-    lines += [f"- Not launched by any test: `{kernel}` of {sources[kernel]}" for kernel in missing]
-    lines += [""] if failed or missing else []
-    lines += ["| test | kernels that it launches | " + " | ".join(f"{tool} | s" for tool in tools) + " |",
-              "| --- | --- |" + " --- | ---: |" * len(tools)]
-    for test in sorted(checked, key=lambda test: (file_of(test), test.name)):
-        cells = [f"`{test.name.split('::')[-1]}`", ", ".join(f"`{kernel}`" for kernel in sorted(launched[test]))]
-        for tool in tools:
-            outcome = outcomes[test, tool]
-            cells += [short(outcome.verdict), f"{outcome.seconds:.0f}"]
-        lines.append("| " + " | ".join(cells) + " |")
-    lines += ["", "| kernel | source | tests |", "| --- | --- | ---: |"]
-    lines += [f"| `{kernel}` | {sources[kernel]} | {len(covered[kernel])} |" for kernel in sorted(sources)]
-    return "\n".join(lines) + "\n", not failed and not missing
+def table(sources, launched, outcomes):
+    """One row per tool and test as CSV, and whether all runs are clean and all kernels were launched."""
+    is_clean = all(outcome.is_well for outcome in outcomes.values())
+    missing = sorted(set(sources) - set().union(*(launched[test] for test, _ in outcomes)))
+    text = io.StringIO()
+    text.write(f"# command: kernels/sanitize.py\n# date: {time.strftime('%Y-%m-%d')}\n# machine: {machine()}\n"
+               f"# kernels: {len(sources) - len(missing)} of {len(sources)} launched\n")
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["tool", "test", "kernels", "is_clean", "verdict", "seconds"])
+    for (test, tool), outcome in sorted(outcomes.items(), key=lambda item: (item[0][1], item[0][0].name)):
+        cells = [test.name.split("::")[-1], " ".join(sorted(launched[test])), str(outcome.is_well).lower()]
+        rows.writerow([tool, *cells, short(outcome.verdict), f"{outcome.seconds:.0f}"])
+    for kernel in missing:
+        print(f"not launched by any test: {kernel} of {sources[kernel]}", file=sys.stderr)
+    return text.getvalue(), is_clean and not missing
 
 
 def main():
@@ -202,7 +179,7 @@ def main():
     parser.add_argument("--tools", default="racecheck,memcheck,synccheck,initcheck")
     parser.add_argument("--jobs", type=int, default=10)
     parser.add_argument("--seconds", type=int, default=120)
-    parser.add_argument("--out", type=pathlib.Path, default=DOCUMENT)
+    parser.add_argument("--out", type=pathlib.Path, default=TABLE)
     parser.add_argument("--results", type=pathlib.Path)
     arguments = parser.parse_args()
     results = Results(arguments.results)
@@ -251,7 +228,7 @@ def main():
                 check_and_tell(test, tool)
         launching = sum(map(bool, launched.values()))
         print(f"{time.time() - began:4.0f} s: {launching} of {len(tests)} tests launch kernels", flush=True)
-    text, is_clean = document(tools, sources, launched, outcomes, time.time() - began)
+    text, is_clean = table(sources, launched, outcomes)
     arguments.out.write_text(text)
     print(arguments.out)
     sys.exit(0 if all_well and is_clean and outcomes else 1)

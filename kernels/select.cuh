@@ -1,8 +1,8 @@
-// select.cuh: the best keys of many, by a thread block or a warp: a radix select on 64-bit keys that all differ.
+// select.cuh: the best of many keys, by a thread block or a warp: a radix select on distinct 64-bit keys.
 //
-// Each pass counts 256 equal slices of the range of keys that still matter and goes on inside the slice that holds the last
-// wanted key. The first range is that of the keys themselves, smallest to largest, so that the passes are spent on bits that
-// differ (scores share their exponents), and a pass whose slice is wanted whole is the last one: two or three are usual.
+// Each pass counts 256 equal slices of the current key range and continues in the slice with the last wanted key. The first
+// range spans the smallest to the largest key, so passes are spent on bits that differ (scores share their exponents). A pass
+// whose slice is wanted entirely is the last one; two or three are usual.
 #pragma once
 
 #include "tandem.cuh"
@@ -28,9 +28,10 @@ struct StripedKeys {
     struct Cursor {
         const StripedKeys& striped;
         u32 first;
-        // Whether a thread of the group may have a key left: one answer for the whole warp, which votes on what next() gives.
+        // Whether a thread of the group may have a key left. The answer is uniform over the warp, which votes on the result of
+        // next().
         __device__ __forceinline__ bool more() const { return first < striped.n; }
-        // The thread's next key; 0 for none.
+        // The thread's next key, or 0.
         __device__ __forceinline__ u64 next() {
             const u32 i = first + Group::rank();
             first += Group::SIZE;
@@ -40,9 +41,9 @@ struct StripedKeys {
     __device__ __forceinline__ Cursor cursor() const { return {*this, 0}; }
 };
 
-// A number that exactly `wanted` of the group's keys reach. At least `wanted` of them must reach `floor` >= 1; 0 stands for
-// no key. `keys` gives each thread its own through a cursor like that of StripedKeys. All threads of the group call it with the
-// same `wanted` and `floor`; it begins and ends with a barrier.
+// A number that exactly `wanted` of the group's keys reach. At least `wanted` keys must reach `floor` >= 1; 0 is no key. `keys`
+// gives each thread a cursor like that of StripedKeys. All threads of the group call it with the same `wanted` and `floor`. It
+// begins and ends with a barrier.
 template <class Group, class Keys>
 __device__ u64 select_cut(const Keys& keys, u32 wanted, u64 floor, Selection& shared) {
     const u32 lane = threadIdx.x % WARP;
@@ -78,12 +79,12 @@ __device__ u64 select_cut(const Keys& keys, u32 wanted, u64 floor, Selection& sh
         for (u32 i = Group::rank(); i < SLICES; i += Group::SIZE) shared.counts[i] = 0;
         Group::sync();
         for (auto cursor = keys.cursor(); cursor.more();) {
-            // A key below the range, 0 too, wraps round to an offset above it.
+            // A key below the range, including 0, wraps around to an offset above it.
             const u64 offset = cursor.next() - low;
             const bool counts = offset < span;
             const u32 counting = __ballot_sync(FULL_WARP, counts);
             if (counts) {
-                // Neighbours often fall into one slice: one addition for all of them.
+                // Neighbouring keys often share a slice, so one addition serves all of them.
                 const u32 slice = static_cast<u32>(offset >> shift);
                 const u32 peers = __match_any_sync(counting, slice);
                 if (lane == __ffs(peers) - 1) atomicAdd(&shared.counts[slice], __popc(peers));

@@ -1,4 +1,4 @@
-// tandem.cu: the kernels that answer queries as one compile unit. kernels/build.py compiles it.
+// tandem.cu: compile unit of the kernels that answer queries. kernels/build.py compiles it.
 
 #include "transcode.cu"
 #include "lone.cu"
@@ -6,7 +6,7 @@
 #include "tiles.cu"
 #include "topk.cu"
 
-// sizeof what the host passes to the kernels of transcode.cu.
+// Sizes of the arguments of transcode.cu, which the host compares.
 extern "C" __constant__ const u32 transcode_layout[4] = {
     TRANSCODE_THREADS, SCAN_THREADS, sizeof(LongList), sizeof(FilePart),
 };

@@ -1,97 +1,97 @@
-// tandem.cuh: what the kernels that search share: sizes, the structures that the host passes, scoring, keys.
+// tandem.cuh: sizes, argument structures, scoring and keys of the search kernels.
 //
-// The host's copies are in crates/core/src/search/gpu/arguments.rs (structures) and kernels.rs (sizes). `tandem_layout` below carries what
-// must agree into the module, the sizes of structures among it, and the host compares it on loading: one that was changed on
+// The host's copies are in crates/core/src/search/gpu/arguments.rs (structures) and kernels.rs (sizes). `tandem_layout` below
+// exports all values and sizes that must agree. The host compares them at load, so a change on one side only never reaches a
+// query.
 // one side only never reaches a query.
 #pragma once
 
 #include "primitives.cuh"
 
-constexpr u32 BLOCK_LEN = 128;        // postings in a full block: 4 a lane
-constexpr u32 MAX_TERMS = 64;         // terms of a query: two a lane where a warp looks at all of them
-constexpr u32 FEW_TERMS = 8;          // nearly every query's: parameters that are no larger arrive sooner
+constexpr u32 BLOCK_LEN = 128;        // postings in a full block: 4 per lane
+constexpr u32 MAX_TERMS = 64;         // terms of a query: 2 per lane if a warp reads all of them
+constexpr u32 FEW_TERMS = 8;          // the limit of nearly every query; smaller parameters arrive sooner
 constexpr u32 MAX_K = 1000;           // results of a query
-constexpr u32 WARP_K = 128;           // results that a warp sorts at most
-constexpr u32 TILE_DOCS = 8192;       // documents that a thread block of score_tiles accumulates: 32 KiB of shared memory
-constexpr u32 TILE_THREADS = 256;     // threads a block: of tiles.cu, ...
-constexpr u32 LONE_THREADS = 128;     // ... of lone.cu, ...
-constexpr u32 BATCH_THREADS = 64;     // ... of batch.cu: few, since they keep their place until the last warp is done, ...
-constexpr u32 MERGE_THREADS = 512;    // ... of topk.cu
-constexpr u32 SCORE_BINS = 512;       // of the histogram of candidates' scores
+constexpr u32 WARP_K = 128;           // the most results that a warp sorts
+constexpr u32 TILE_DOCS = 8192;       // documents per thread block of score_tiles: 32 KiB of shared memory
+constexpr u32 TILE_THREADS = 256;     // threads per block of tiles.cu
+constexpr u32 LONE_THREADS = 128;     // threads per block of lone.cu
+constexpr u32 BATCH_THREADS = 64;     // threads per block of batch.cu: few, since a block stays resident until its last warp ends
+constexpr u32 MERGE_THREADS = 512;    // threads per block of topk.cu
+constexpr u32 SCORE_BINS = 512;       // bins of the histogram of candidates' scores
 
-constexpr u64 TOO_MANY = ~0ull - 1;      // in place of the number of results: there were more candidates than room
-constexpr u32 NO_DOC = 0xffffffffu;   // above every document: the empty places of a block that is not full
+constexpr u64 TOO_MANY = ~0ull - 1;      // in place of the number of results: the candidates exceeded their capacity
+constexpr u32 NO_DOC = 0xffffffffu;   // above every document: the free places of a block
 
-// A block of a list as searches read it. lists.cuh takes it apart.
+// A block of a list in the searched form, which lists.cuh describes.
 struct __align__(16) Block {
-    u32 row;           // its first row of 16 bytes: documents, then impacts, then frequencies
+    u32 row;           // first row of 16 bytes: documents, then impacts, then frequencies
     u32 first_doc;
-    u32 packing;       // its length, the widths of its documents and frequencies: Header::pack
-    float max_impact;  // no posting's score exceeds the term's weight times this, but for rounding
+    u32 packing;       // length and widths of documents and frequencies, see Header::pack
+    float max_impact;  // upper bound of a posting's score divided by the term's weight, except for rounding
 };
 
-// All lists as searches read them, in device memory. One copy, read only, shared by all streams.
+// All lists in the searched form, in device memory. All streams share one read-only copy.
 struct Lists {
-    const Block* blocks;   // of long lists, then one for each term, used if its list is short
+    const Block* blocks;   // blocks of long lists, then one per term for short lists
     const u32* rows;       // four words each
-    const u32* directory;  // DIRECTORY_STRIDE words for each block of a long list: how many postings come before which document
-    const float* norms;    // BM25's norm of each document
-    const u32* host_rows;  // host-resident rows, from `num_resident` on: the address that row 0 would have before them
+    const u32* directory;  // DIRECTORY_STRIDE words per block of a long list
+    const float* norms;    // BM25 norm of each document
+    const u32* host_rows;  // virtual address of row 0 for host-resident rows, which begin at `num_resident`
     u32 num_docs;
-    u32 num_resident;      // device-resident rows: all rows of a block come before this one, or none
+    u32 num_resident;      // number of device-resident rows; a block is entirely before or behind this border
 
-    // Where the rows are of the block whose first is this one.
+    // The array that holds the rows of the block with this first row.
     __device__ __forceinline__ const u32* rows_from(u32 row) const { return row < num_resident ? rows : host_rows; }
 };
 
-// Words of the directory for each block: the shift is such that 2^shift documents are fewer than 16 times in the collection for
-// each block of the list, and two more are for the first entry and the one behind the last document.
+// Directory words per block of a long list: fewer than 16 intervals of 2^shift documents per block, plus two words for the first
+// entry and the one behind the last document.
 constexpr u32 DIRECTORY_STRIDE = 18;
-constexpr u32 NO_DIRECTORY = 32;      // the shift of a short list, of fewer postings than a block has
+constexpr u32 NO_DIRECTORY = 32;      // the shift of a short list (less than a block), which has no directory
 
-// One term of a query. Terms are in the order in which scores are added: ascending document frequency.
+// One term of a query. Terms are in the order of addition: ascending document frequency.
 struct QueryTerm {
     u32 first_block;
     u32 doc_freq;
-    u32 shift;     // an entry of the directory is for 2^shift documents; or NO_DIRECTORY
+    u32 shift;     // base-2 logarithm of the documents per directory entry, or NO_DIRECTORY
     float weight;
-    float rest;    // what this term and those after it add to a document at most, but for rounding
+    float rest;    // upper bound of the sum of this term's and later terms' scores, except for rounding
 };
 
 struct Query {
-    u32 first_term;        // among the terms of its batch
+    u32 first_term;        // first term among those of the batch
     u32 num_terms;
     u32 k;
-    float seed;            // a score that k documents are known to reach before any has been scored
-    float bins_per_score;  // of the histogram, whose bins begin at `seed`
-    float bins_per_bound;  // the same where they begin at 0
+    float seed;            // a score that k documents reach, known before the search
+    float bins_per_score;  // bins per score if the histogram begins at `seed`
+    float bins_per_bound;  // bins per score if the histogram begins at 0
 
-    // The query for documents with all terms: what is known of those with any does not hold for them.
+    // The query for documents with all terms. The seed of documents with any term does not hold for them.
     __device__ __forceinline__ void need_all() {
         seed = 0.0f;
         bins_per_score = bins_per_bound;
     }
 };
 
-// A list that drives (drive.cuh), and the warps that go through it: an item of work each, from first_item up to the next
-// driver's first_item.
+// A driving list (drive.cuh). Each of its warps takes one item, from first_item up to the next driver's first_item.
 struct __align__(16) Driver {
-    u32 query;             // its number in the batch
-    u32 term;              // its number in the query
+    u32 query;             // number of the query in the batch
+    u32 term;              // number of the term in the query
     u32 first_item;
-    u32 blocks_an_item;    // if 0, four items share a block
+    u32 blocks_an_item;    // blocks per item; 0 if four items share a block
 };
 
-// What is done for a lone query by one launch.
+// One launch for a single query.
 struct LoneStage {
     u32 num_drivers;
     u32 num_items;
-    u32 needs_all;         // documents with all terms are looked for
-    u32 capacity;          // candidates that there is room for
-    u32 is_last;           // no other stage follows
+    u32 needs_all;         // whether documents need all terms
+    u32 capacity;          // capacity for candidates
+    u32 is_last;           // whether no other stage follows
 };
 
-// A query of up to TERMS terms that is passed by value, as a kernel parameter: it needs no copy of its own.
+// A query of up to TERMS terms, passed by value as a kernel parameter without a separate copy.
 template <u32 TERMS>
 struct LoneQuery {
     Query query;
@@ -101,86 +101,86 @@ struct LoneQuery {
     Driver drivers[TERMS];
 };
 
-// A query of a batch, or a stage of one.
+// A query of a batch, or one stage of it.
 struct __align__(16) BatchQuery {
     Query query;
-    u32 num_items;         // of all its drivers, or its tiles: who is done with the last one sorts
-    u32 result;            // where its results go, in words
-    u32 candidates;        // where its candidates go, in keys, ...
-    u32 capacity;          // ... and how many there is room for
-    u32 gate;              // the entry of the stage before, or NO_GATE
+    u32 num_items;         // items of all drivers, or tiles; the last one to finish sorts
+    u32 result;            // first word of its results
+    u32 candidates;        // first key of its candidates
+    u32 capacity;          // capacity for candidates
+    u32 gate;              // entry of the stage before, or NO_GATE
     u32 flags;
 
-    __device__ __forceinline__ bool needs_all() const { return (flags & 1) != 0; }     // documents with all terms
+    __device__ __forceinline__ bool needs_all() const { return (flags & 1) != 0; }     // documents need all terms
     __device__ __forceinline__ bool is_last() const { return (flags & 2) != 0; }       // no other stage follows
-    __device__ __forceinline__ bool sorts_later() const { return (flags & 4) != 0; }   // merge_topk does
-    __device__ __forceinline__ bool scores_all() const { return (flags & 8) != 0; }    // no tile is passed over: to measure what that costs
+    __device__ __forceinline__ bool sorts_later() const { return (flags & 4) != 0; }   // merge_topk sorts
+    __device__ __forceinline__ bool scores_all() const { return (flags & 8) != 0; }    // no tile is skipped
 };
 constexpr u32 NO_GATE = 0xffffffffu;
 
-// A query of a batch that goes by tiles (tiles.cu).
+// A query of a batch that is scored by tiles (tiles.cu).
 struct TileQuery {
-    u32 query;             // its entry
-    u32 first_item;        // a thread block each
-    u32 sample_stride;     // every so many tiles are done first; 0 if none are
+    u32 query;             // entry of the query
+    u32 first_item;        // one item per thread block
+    u32 sample_stride;     // distance of the tiles that are sampled first; 0 without a sample
 };
 
 // One launch for a batch.
 struct Batch {
-    const u32* input;      // in device memory; not used where the input is a parameter
-    u32 queries_at;        // where these begin in the input, in words
+    const u32* input;      // device memory, unused if the input is a parameter
+    u32 queries_at;        // first words of the sections of the input
     u32 terms_at;
     u32 drivers_at;
     u32 hints_at;
     u32 tiles_at;
     u32 later_at;
     u32 num_drivers;
-    u32 num_tiled;         // queries that go by tiles
+    u32 num_tiled;         // queries that are scored by tiles
     u32 num_items;
-    u32 num_queries;       // whose results the batch's launches write, all together
-    u32 end_at;            // where it is told what was scored, and when the batch began and ended: three words of the results
-    u32 is_first;          // the first launch of the batch
-    u32 num_first_items;   // of first terms, which come before those of others
-    u32 item_rows;         // neighbouring warps take items of different rows; in one row, items that follow each other
+    u32 num_queries;       // queries whose results all launches of the batch write
+    u32 end_at;            // first of three result words: scored postings, start and end of the batch
+    u32 is_first;          // whether this is the first launch of the batch
+    u32 num_first_items;   // items of first terms, which precede those of other terms
+    u32 item_rows;         // neighbouring warps take items of different rows; with one row, consecutive items
 };
 
 
-// What a batch's input may have at most to be a kernel parameter.
+// The most input words of a batch that is passed as a kernel parameter.
 constexpr u32 SMALL_INPUT_WORDS = 960;
 struct __align__(16) SmallInput {
     u32 words[SMALL_INPUT_WORDS];
 };
 
-// What the launches of a batch tell each other. All zero before the first of them starts.
+// State shared by the launches of a batch. All zero before the first launch.
 struct Run {
     u64 started_ns;
-    u64 finished;          // from bit FINISHED_BIT on, queries; below, postings of lists that drive which were scored
+    u64 finished;          // finished queries from bit FINISHED_BIT on; below, scored postings of driving lists
 };
 constexpr u32 FINISHED_BIT = 44;
 
-// What the kernels of one query tell each other. All zero before the first of them starts.
+// State shared by the kernels of a query. All zero before the first kernel.
 struct State {
-    u64 threshold;         // a key that k documents are known to reach: whatever is below is out
-    u64 progress;          // low half: candidates found, be there room for them or not; high half: who is done
-    u64 started_ns;        // score_lone: when, by the device's clock
-    u64 done;              // in a batch: from bit DONE_BIT on, items that are done; below, postings that were scored
-    u32 bins[SCORE_BINS];  // by score, how many documents have reached the threshold as it was then
+    u64 threshold;         // a key that k documents reach; smaller keys are excluded
+    u64 progress;          // low half: candidates found, with or without room; high half: finished workers
+    u64 started_ns;        // start of score_lone on the device's clock
+    u64 done;              // in a batch: finished items from bit DONE_BIT on; below, scored postings
+    u32 bins[SCORE_BINS];  // by score, the number of documents that reached the threshold when they were scored
 };
 static_assert(
     (sizeof(State) - sizeof(State::bins)) % 16 == 0 && sizeof(State) % 16 == 0, "bins are read sixteen bytes at a time"
 );
 
-// What a bound is multiplied by before it is compared. Bounds are rounded sums and products of upper bounds, and scores are
-// rounded too: fewer than MAX_TERMS + 16 roundings in either, each of at most 2^-24 of its result.
+// Factor of a bound before comparisons. Bounds are rounded sums and products of upper bounds, and scores are rounded, too:
+// fewer than MAX_TERMS + 16 roundings in either, each at most 2^-24 of its result.
 constexpr u32 SLACK_PARTS = 65536;
 constexpr float BOUND_SLACK = 1.0f + 1.0f / SLACK_PARTS;
 static_assert(2 * (MAX_TERMS + 16) < (1 << 24) / SLACK_PARTS, "the slack must cover all roundings");
 
-// Added to a state's progress by a thread block or a warp that is done.
+// Added to a state's progress by a finished thread block or warp.
 constexpr u64 SIGN_OFF = 1ull << 32;
 
-// Signs off; returns the progress before. What the thread has seen written comes before it, for who sees the sign-off and
-// fences. __threadfence() would do as well, but also empties the multiprocessor's L1 cache, for all of its warps.
+// Signs off and returns the progress before. All writes that the thread has observed precede it for a reader that sees the
+// sign-off and fences. __threadfence() would also empty the multiprocessor's L1 cache.
 __device__ __forceinline__ u64 sign_off(u64* progress, u64 more = SIGN_OFF) {
     u64 before;
     asm volatile("atom.release.gpu.global.add.u64 %0, [%1], %2;" : "=l"(before) : "l"(progress), "l"(more) : "memory");
@@ -195,39 +195,38 @@ extern "C" __constant__ const u32 tandem_layout[28] = {
     sizeof(State), sizeof(Driver), NO_DIRECTORY, NO_GATE, static_cast<u32>(TOO_MANY), SLACK_PARTS,
 };
 
-// BM25 of one posting, bit for bit as Bm25::score on the host: every operation is rounded once, none is fused.
+// BM25 score of one posting, bit for bit like Bm25::score on the host: each operation is rounded once and none is fused.
 __device__ __forceinline__ float posting_score(float weight, u32 freq, float norm) {
     const float tf = __uint2float_rn(freq);
     return __fdiv_rn(__fmul_rn(weight, tf), __fadd_rn(tf, norm));
 }
 
-// One number that orders documents: a better one has the larger key. Higher scores come first (they are not negative, so that
-// their bits order as they do), equal scores by smaller document. No document's key is 0: documents are below 2^31.
+// A number that orders documents. Better documents have larger keys: higher scores first (non-negative, so their bits order),
+// then smaller documents. No key is 0, because documents are below 2^31.
 __device__ __forceinline__ u64 make_key(float score, u32 doc) {
     return static_cast<u64>(__float_as_uint(score)) << 32 | ~doc;
 }
 
-// Not above the key of any document with this score.
+// A lower bound of the keys of all documents with this score.
 __device__ __forceinline__ u64 least_key(float score) { return static_cast<u64>(__float_as_uint(score)) << 32; }
 
 __device__ __forceinline__ float key_score(u64 key) { return __uint_as_float(static_cast<u32>(key >> 32)); }
 
-// The threshold as of now. Others raise it meanwhile, and it never falls: an old value only filters less. At least 1, since 0
-// stands for no key.
+// The current threshold. It only rises, so an old value filters less. At least 1, because 0 is no key.
 __device__ __forceinline__ u64 read_threshold(const State* state, float seed) {
     const u64 raised = *static_cast<const volatile u64*>(&state->threshold);
     return max(max(raised, least_key(seed)), 1ull);
 }
 
-// Candidates found as of now, by all thread blocks.
+// The candidates found so far by all thread blocks.
 __device__ __forceinline__ u32 num_found(const State* state) { return static_cast<u32>(__ldcg(&state->progress)); }
 
-// Counts `more` candidates; returns how many there were.
+// Counts `more` candidates and returns the number before.
 __device__ __forceinline__ u32 add_found(State* state, u32 more) {
     return static_cast<u32>(atomicAdd(&state->progress, static_cast<u64>(more)));
 }
 
-// The device's clock in nanoseconds. It ticks more coarsely than that.
+// The device's clock in nanoseconds, with a coarser tick.
 __device__ __forceinline__ u64 clock_ns() {
     u64 now;
     asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));

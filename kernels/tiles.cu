@@ -1,25 +1,25 @@
-// tiles.cu: documents with any of the terms (OR), one thread block a tile of TILE_DOCS documents: for those queries of a batch
-// that have so many terms that drive.cuh would look nearly every document up in nearly every list.
-// In:   the lists; the batch's input. Out: at most k candidates a tile, counted in the state; then, by the thread block that is
-//       done last with a query, its results, as in batch.cu.
+// tiles.cu: documents with any term (OR), one thread block per tile of TILE_DOCS documents. It serves queries of a batch with
+// many terms, for which drive.cuh would look up nearly every document in nearly every list.
+// In:   the lists; the batch's input.
+// Out:  at most k candidates per tile, counted in the state; then results as in batch.cu, by the last thread block of a query.
 //
-// A tile's scores lie in shared memory. Terms are added one after another, with a barrier between, because floating-point
-// sums must have the order of the host's; within a term every document occurs once, so that no atomics are needed.
-// Tiles without postings exit early, and so do tiles whose bound (sum of weight x largest impact of the blocks that they
-// meet) is below the threshold that earlier tiles have set.
+// The scores of a tile are in shared memory. Terms are added one after another, with a barrier between, because floating-point
+// sums must have the host's order. Within a term every document occurs once, so no atomics are needed. Tiles without postings
+// exit early. So do tiles whose bound (sum of weight x largest impact of their blocks) is below the threshold of earlier tiles.
 //
-// Limits: MAX_TERMS terms; documents below 2^31; room for all candidates, which is not looked at: the host gives as much as
-// there are documents. Shared memory: 36 KiB. Twin on the host: search/cpu/or/exhaustive.rs.
-// Launch bounds: 256 threads, at least 5 blocks a multiprocessor: 40 registers, with which 6 fit, as they do by shared memory.
-// Bound by latency: that of a list's rows and norms, once for each eight blocks that meet the tile, with a barrier behind it.
-// Twice the threads a tile were no faster on dense lists and slower on sparse ones.
+// Limits: MAX_TERMS terms; documents below 2^31; room for all candidates, which is not checked: the host provides it. Shared
+// memory: 36 KiB. Twin on the host: search/cpu/or/exhaustive.rs.
+// Launch bounds: 256 threads, at least 5 blocks per multiprocessor: 40 registers, with which 6 fit, as they do by shared
+// memory.
+// Bound by latency of a list's rows and norms, once per eight blocks that meet the tile, with a barrier after it.
+// Twice the threads per tile were no faster on dense lists and slower on sparse ones.
 
 #include "batch.cuh"
 #include "lists.cuh"
 #include "work.cuh"
 
-// Thread blocks a multiprocessor that registers must suffice for. Turing's hold 1,024 threads, 4 blocks; on Ampere and Ada,
-// where the compiler takes 43 to 45 registers, 5 are resident all the same.
+// Thread blocks per multiprocessor that registers must suffice for. Turing's hold 1,024 threads, 4 blocks. On Ampere and Ada
+// the compiler takes 43 to 45 registers, and 5 blocks are still resident.
 #if __CUDA_ARCH__ >= 900
 constexpr u32 TILE_RESIDENT = 5;
 #else
@@ -30,14 +30,14 @@ constexpr u32 NO_TERM = ~0u;
 constexpr u32 TILE_QUADS_A_THREAD = TILE_DOCS / 4 / TILE_THREADS;
 static_assert(TILE_QUADS_A_THREAD * 4 <= 32, "a thread notes its candidates in 32 bits");
 
-// A tile with more candidates than this looks at the histogram of those that other tiles have emitted.
+// From this number of candidates on, a tile reads the histogram of other tiles' candidates.
 constexpr u32 MANY_CANDIDATES = 32;
 
-// No score yet: -0, which no posting's score is. It is also the neutral element: -0 + x is x for every x, +0 too.
+// No score yet: -0, which is no posting's score. It is also the neutral element: -0 + x is x for every x, including +0.
 constexpr u32 NO_SCORE = 0x80000000u;
 
-// The keys of those of a thread's documents that are set in `reaching`: bit 4j + i is part i of the thread's quad j, and
-// neighbouring threads have neighbouring quads. A source of keys for select_cut.
+// A source for select_cut: the keys of a thread's documents with set bits in `reaching`. Bit 4j + i is part i of the thread's
+// quad j, and neighbouring threads have neighbouring quads.
 struct TileKeys {
     const float* scores;
     u32 first_doc;
@@ -62,7 +62,7 @@ struct TileKeys {
     __device__ __forceinline__ Cursor cursor() const { return {*this, reaching}; }
 };
 
-// The lane's postings of one block: places in the tile (TILE_DOCS or more: outside) and scores.
+// The lane's postings of one block: places in the tile (TILE_DOCS or more if outside) and scores.
 struct TilePostings {
     u32 places[4];
     float scores[4];
@@ -85,14 +85,14 @@ struct TilePostings {
     }
 };
 
-// The term that a tile's block `item` belongs to; blocks are counted over all terms, in their order.
+// The term of block `item` of a tile. Blocks are numbered over all terms in order.
 __device__ __forceinline__ u32 term_of_item(const u32* first_items, u32 item) {
     u32 t = 0;
     while (first_items[t + 1] <= item) ++t;
     return t;
 }
 
-// The number of bits set in all threads' `bits`. `total` is shared and 0 before; after its barrier all threads read it.
+// The number of set bits in all threads' `bits`. `total` is shared and 0 before; after the barrier all threads read it.
 __device__ __forceinline__ u32 count_in_block(u32 bits, u32& total) {
     const u32 in_warp = warp_sum(__popc(bits));
     if (threadIdx.x % WARP == 0 && in_warp != 0) atomicAdd(&total, in_warp);
@@ -104,8 +104,8 @@ __device__ __forceinline__ u32 count_in_block(u32 bits, u32& total) {
 struct TileShared {
     __align__(16) float scores[TILE_DOCS];
     QueryTerm terms[MAX_TERMS];
-    u32 begins[MAX_TERMS];           // by term: its first block that meets the tile, and
-    u32 first_items[MAX_TERMS + 1];  // the blocks of the terms before it; how many these are of all
+    u32 begins[MAX_TERMS];           // by term: its first block that meets the tile
+    u32 first_items[MAX_TERMS + 1];  // the blocks of earlier terms; the last entry is the total
     float bounds[MAX_TERMS];
     Selection selection;
     bool skip;
@@ -121,7 +121,7 @@ __device__ __forceinline__ void score_tile(
     const u32 first_doc = tile * TILE_DOCS;
     const u32 last_doc = min(lists.num_docs, first_doc + TILE_DOCS) - 1;
 
-    // Which blocks of each list meet the tile, and the best that they can contribute.
+    // The blocks of each list that meet the tile, and the bound of their scores.
     for (u32 t = warp; t < query.num_terms; t += TILE_WARPS) {
         const QueryTerm& term = shared.terms[t];
         const BlockRange range(lists, term, first_doc, last_doc);
@@ -168,8 +168,8 @@ __device__ __forceinline__ void score_tile(
         quads[j * TILE_THREADS + threadIdx.x] = make_float4(none, none, none, none);
     }
 
-    // Warps take the blocks of all terms in turns, so that as many reads wait for memory together as there are warps, not as a
-    // term has blocks here. Each is decoded before the barrier that ends the adding of those before (or the clearing).
+    // Warps take the blocks of all terms round-robin, so that as many reads are in flight as there are warps. Each block is
+    // decoded before the barrier that ends the additions of the wave before, or the clearing.
     for (u32 wave = 0; wave < shared.num_items; wave += TILE_WARPS) {
         const u32 item = wave + warp;
         u32 own_term = NO_TERM;
@@ -252,8 +252,8 @@ __device__ __forceinline__ void score_tile(
     }
 }
 
-// One tile a thread block; with `is_sample`, every sample_stride-th tile of those queries that begin with a sample, which a
-// second launch leaves out. The gate is that of batch.cu.
+// One tile per thread block. With `is_sample`, every sample_stride-th tile of queries with a sample, which the second launch
+// omits. The gate is that of batch.cu.
 extern "C" __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT) score_tiles(
     const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, Run* run, State* states, u64* candidates,
     u64* results, u32 is_sample
@@ -264,7 +264,7 @@ extern "C" __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT) score_
         Merge<SORT_LEN> merge;
     } shared;
     __shared__ u64 progress;
-    if (batch.num_items == 0) return;  // only to be loaded
+    if (batch.num_items == 0) return;  // the launch only loads the kernel
     if (batch.is_first != 0 && blockIdx.x == 0 && threadIdx.x == 0) run->started_ns = clock_ns();
     const BatchInput input(batch, batch.input);
     const TileQuery& tiled = input.tiles[find_owner(input.tiles, batch.num_tiled, &TileQuery::first_item, blockIdx.x)];
@@ -272,7 +272,7 @@ extern "C" __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT) score_
     Query query = entry.query;
     State* state = states + tiled.query;
     State* gate = entry.gate == NO_GATE ? nullptr : states + entry.gate;
-    const bool had_all = gate != nullptr && num_found(gate) >= query.k;  // documents with all terms were enough
+    const bool had_all = gate != nullptr && num_found(gate) >= query.k;  // enough documents have all terms
     const u32 number = blockIdx.x - tiled.first_item;
     const u32 tile = is_sample != 0 ? number * tiled.sample_stride : number;
     const bool is_done = is_sample == 0 && tiled.sample_stride != 0 && tile % tiled.sample_stride == 0;
@@ -292,7 +292,7 @@ extern "C" __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT) score_
     __syncthreads();
     if (progress >> 32 != entry.num_items - 1) return;
     __threadfence();
-    // With enough documents that have all terms, the stage before has written the results, unless they were too many for it.
+    // If enough documents have all terms, the stage before has written the results, unless they were too many for it.
     if (!had_all || query.k > WARP_K) {
         if (had_all) query.need_all();
         State* sorted = had_all ? gate : state;

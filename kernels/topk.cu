@@ -1,8 +1,8 @@
-// topk.cu: the best k of the candidates of those queries of a batch that ask for more results than a warp sorts: merge.cuh, a
-// thread block a query.
-// In:   candidates, their histogram by score, the threshold, as earlier launches have left them. Out: for each query how many
-//       results, and their keys, best first, written straight into the host's pinned memory; clear states.
-// Limits: k up to MAX_K. Shared memory: 17 KiB. Launch bounds: 512 threads, 2 blocks a multiprocessor: 50 registers.
+// topk.cu: the best k candidates of queries of a batch that ask for more results than a warp sorts: merge.cuh, one thread block
+// per query.
+// In:   candidates, their histogram by score, and the threshold of earlier launches.
+// Out:  the number of results and their keys, best first, of each query, written straight to pinned host memory; clear states.
+// Limits: k up to MAX_K. Shared memory: 17 KiB. Launch bounds: 512 threads, 2 blocks per multiprocessor: 50 registers.
 // Twin on the host: search/topk.rs.
 
 #include "batch.cuh"
@@ -12,13 +12,13 @@ extern "C" __global__ void __launch_bounds__(MERGE_THREADS, 2) merge_topk(
 ) {
     typedef BlockGroup<MERGE_THREADS> Block;
     __shared__ Merge<SORT_LEN> shared;
-    if (batch.num_queries == 0) return;  // only to be loaded
+    if (batch.num_queries == 0) return;  // the launch only loads the kernel
     const BatchInput input(batch, batch.input);
     const u32 number = input.later[blockIdx.x];
     const BatchQuery& entry = input.queries[number];
     Query query = entry.query;
     State* own = states + number;
-    // For AND+OR: where enough documents have all terms, the union was not looked for.
+    // For AND+OR: if enough documents have all terms, the union was not searched.
     State* gate = entry.gate == NO_GATE ? nullptr : states + entry.gate;
     const bool had_all = gate != nullptr && num_found(gate) >= query.k;
     if (had_all || entry.needs_all()) query.need_all();

@@ -1,11 +1,13 @@
-// transcode.cu: lists as the index file holds them become lists as searches read them, when an index is uploaded.
-// In:   parts of the index file, one a launch; the documents' norms. Out: blocks, rows, directory (lists.cuh).
-// A warp takes a block, and decodes it twice: measure_blocks tells how many rows it will take; scan_rows and scan_tiles turn
-// these numbers into where each block's rows begin, by a prefix sum over tiles of blocks and one over the tiles; write_blocks
-// adds the two and writes. Every word has one writer, so that parts may come in any order and nothing needs atomics.
-// The bounds of impacts are computed here, from the norms that searches use: they hold whatever BM25's parameters are.
+// transcode.cu: converts lists of the index file to the searched form at upload.
+// In:   parts of the index file, one per launch; the documents' norms. Out: blocks, rows, directory (lists.cuh).
+//
+// A warp takes a block and decodes it twice. measure_blocks counts its rows; scan_rows and scan_tiles turn the counts into
+// first rows, by a prefix sum over tiles of blocks and one over the tiles; write_blocks adds the two and writes. Every word has
+// one writer, so parts may come in any order and nothing needs atomics. Bounds of impacts are computed from the norms of the
+// search, so they hold for any BM25 parameters.
+//
 // Limits: documents below 2^31; fewer than 2^32 blocks (checked by the host before) and rows (after scan_tiles).
-// Shared memory: 2 KiB. Launch bounds: 128 threads, 48 registers at most; 1024 for the scans. Bound by instructions.
+// Shared memory: 2 KiB. Launch bounds: 128 threads, at most 48 registers; 1024 threads for the scans. Bound by instructions.
 // Twin on the host: the reader in the tests of search/gpu/lists.rs.
 
 #include "block_codec.cuh"
@@ -14,32 +16,32 @@
 
 constexpr u32 TRANSCODE_THREADS = 128;
 constexpr u32 TRANSCODE_WARPS = TRANSCODE_THREADS / WARP;
-constexpr u32 SCAN_THREADS = 1024;  // also: blocks of postings in a tile of the scan
+constexpr u32 SCAN_THREADS = 1024;  // also the blocks of postings per tile of the scan
 
-// Sections of the index file in device memory: consecutive long lists with all that is theirs, or all terms and the
-// short lists. There is a unit of work for each block of the long lists, then one for each term.
+// Sections of the index file in device memory: consecutive long lists with their data, or all terms and the short lists. There
+// is one unit of work per block of the long lists, then one per term.
 struct FilePart {
-    const LongList* lists;    // the part's; their words count from the part's payload
+    const LongList* lists;    // the part's lists, with words relative to the part's payload
     const u32* last_docs;     // of the part's blocks
     const uint2* entries;     // of the part's blocks
     const u32* payload;
-    const u32* slots;         // of each term: TermSlot on the host
+    const u32* slots;         // TermSlot on the host, one per term
     const u32* short_lists;
-    const float* norms;       // BM25's norm of each document
+    const float* norms;       // BM25 norm of each document
     u32 num_lists;
     u32 num_blocks;
-    u32 first_block;          // of the part's lists
-    u32 num_terms;            // 0 if the part is long lists
-    u32 num_long_blocks;      // of the whole index: one for each term follows them
+    u32 first_block;          // first block of the part's lists
+    u32 num_terms;            // 0 if the part has long lists
+    u32 num_long_blocks;      // blocks of all long lists, followed by one block per term
     u32 num_docs;
 };
 
-// What a warp works on: one block of the file.
+// One block of the file, the work of one warp.
 struct Unit {
     PackedBlock packed;
-    u32 first_block;  // of its list, among all that searches read
-    u32 number;       // in its list
-    u32 doc_freq;     // of its list; 0 if there is nothing to do
+    u32 first_block;  // first block of its list in the searched form
+    u32 number;       // number of the block in its list
+    u32 doc_freq;     // postings of its list; 0 without work
 
     __device__ __forceinline__ u32 block() const { return first_block + number; }
 
@@ -55,7 +57,7 @@ struct Unit {
             packed = PackedBlock::of_long(list, payload, part.last_docs + place, part.entries + place, number);
         } else if (unit - part.num_blocks < part.num_terms) {
             const u32 term = unit - part.num_blocks, slot = __ldg(part.slots + term), kind = slot >> 30;
-            if (kind == 3) return;  // a long list: in another part
+            if (kind == 3) return;  // a long list, which is in another part
             first_block = part.num_long_blocks + term;
             packed = kind < 2 ? PackedBlock::single(slot)
                               : PackedBlock::short_list(part.short_lists, slot & 0x3fffffff);
@@ -67,7 +69,7 @@ struct Unit {
 // The unit of the caller's warp.
 __device__ __forceinline__ u32 own_unit() { return blockIdx.x * TRANSCODE_WARPS + threadIdx.x / WARP; }
 
-// The lane's postings of one block, and what is common to the block.
+// The lane's postings of one block, and the block's common data.
 struct Postings {
     u32 docs[4], freqs[4];
     u32 len, first_doc, doc_width, freq_width;
@@ -93,7 +95,7 @@ struct Postings {
     }
 };
 
-// Writes `len` values of a width from `row` on: a lane makes whole rows, each of the quads of values that reach into it.
+// Writes `len` values of a width from `row` on. A lane makes whole rows from all quads of values that reach into them.
 __device__ __forceinline__ void write_values(const u32 (&values)[BLOCK_LEN], u32 len, u32 width, uint4* row, u32 lane) {
     const u32 quads = (len + 3) / 4;
     for (u32 r = lane; r < value_rows(len, width); r += WARP) {
@@ -110,7 +112,7 @@ __device__ __forceinline__ void write_values(const u32 (&values)[BLOCK_LEN], u32
     }
 }
 
-// How many rows each block of a part will take. A warp a block.
+// Counts the rows of each block of a part, one warp per block.
 extern "C" __global__ void __launch_bounds__(TRANSCODE_THREADS) measure_blocks(
     const __grid_constant__ FilePart part, u32* rows_of_blocks
 ) {
@@ -123,8 +125,8 @@ extern "C" __global__ void __launch_bounds__(TRANSCODE_THREADS) measure_blocks(
 
 static_assert(SCAN_THREADS == WARP * WARP, "a lane for the sum of each warp");
 
-// The sum of the thread block's values before the caller's own, and of all. Every thread calls it; it may be called again at
-// once, for its second barrier comes after all reads of the warps' sums.
+// The sum of the thread block's values before the caller's own, and of all. Every thread calls it. It may be called again at
+// once, because its second barrier follows all reads of the warps' sums.
 __device__ __forceinline__ u32 sum_before(u32 own, u32& total) {
     __shared__ u32 warp_sums[SCAN_THREADS / WARP];
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -138,7 +140,7 @@ __device__ __forceinline__ u32 sum_before(u32 own, u32& total) {
     return before_warp + upto - own;
 }
 
-// Turns the number of rows of each block into that of the blocks before it in its tile; a thread block takes a tile.
+// Replaces the rows of each block by those of earlier blocks in its tile, one thread block per tile.
 extern "C" __global__ void __launch_bounds__(SCAN_THREADS) scan_rows(
     u32* rows_of_blocks, u32 num_blocks, u32* rows_of_tiles
 ) {
@@ -149,23 +151,23 @@ extern "C" __global__ void __launch_bounds__(SCAN_THREADS) scan_rows(
     if (threadIdx.x == 0) rows_of_tiles[blockIdx.x] = total;
 }
 
-// Turns the number of rows of each tile into that of all tiles before it. One thread block.
+// Replaces the rows of each tile by those of all earlier tiles, in one thread block.
 extern "C" __global__ void __launch_bounds__(SCAN_THREADS) scan_tiles(u32* rows_of_tiles, u32 num_tiles, u64* total) {
     u64 before = 0;
     for (u32 first = 0; first < num_tiles; first += SCAN_THREADS) {
         const u32 i = first + threadIdx.x;
         u32 sum;
         const u32 own = sum_before(i < num_tiles ? rows_of_tiles[i] : 0, sum);
-        // Should it exceed 32 bits, the host sees it in the total and reads none of these.
+        // If it exceeds 32 bits, the host sees it in the total and rejects the upload.
         if (i < num_tiles) rows_of_tiles[i] = static_cast<u32>(before + own);
         before += sum;
     }
     if (threadIdx.x == 0) *total = before;
 }
 
-// Writes the lane's entries of a list's directory: entry j tells how many postings come before document j << shift.
-// Each posting writes the entries of the documents after the posting before, up to its own; the list's last posting also those
-// behind it. So every entry is written once, whichever warps the list's blocks are given to.
+// Writes the lane's entries of a list's directory: entry j is the number of postings before document j << shift. Each posting
+// writes the entries after the posting before, up to its own, and the last posting also those behind it. So every entry is
+// written once, independent of the assignment of blocks.
 __device__ __forceinline__ void write_directory(
     u32* directory, const Unit& unit, const u32 (&docs)[4], u32 num_docs, u32 lane
 ) {
@@ -188,7 +190,7 @@ __device__ __forceinline__ void write_directory(
     }
 }
 
-// Writes a part's blocks: rows, headers and, of long lists, directories. A warp a block.
+// Writes a part's rows, headers and, for long lists, directories, one warp per block.
 extern "C" __global__ void __launch_bounds__(TRANSCODE_THREADS) write_blocks(
     const __grid_constant__ FilePart part, const u32* rows_before, const u32* rows_before_tiles, Block* blocks,
     uint4* rows, uint4* host_rows, u32 num_resident, u32* directory
@@ -210,8 +212,8 @@ extern "C" __global__ void __launch_bounds__(TRANSCODE_THREADS) write_blocks(
     u32 bytes = 0;
 #pragma unroll
     for (u32 i = 0; i < 4; ++i) {
-        // Rounded down and one more is not below the exact ratio, whatever quotient and product were rounded to; the best
-        // posting's 255 stands for all of `most`.
+        // Rounding down and adding one gives an upper bound of the exact ratio, independent of the rounding of quotient and
+        // product. The best posting's 255 stands for `most`.
         const u32 byte = min(__float2uint_rz(impacts[i] / most * 255.0f) + 1, 255u);
         bytes |= (4 * lane + i < block.len ? byte : 0) << 8 * i;
     }

@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use tandem::cost::{ModelFile, Workload};
-use tandem::query::{Recording, Replay, Trace, parse_log};
+use tandem::query::{LogOptions, Recording, Replay, Trace, parse_log};
 use tandem::sched::RunLog;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -12,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     };
     match kind % 6 {
-        0 => drop(parse_log("fuzz", bytes)),
+        0 => drop(parse_log("fuzz", bytes, &LogOptions::default())),
         1 => drop(Trace::parse("fuzz", bytes)),
         2 => drop(Workload::parse("fuzz", bytes)),
         3 => drop(ModelFile::parse("fuzz", bytes)),

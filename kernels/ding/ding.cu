@@ -1,4 +1,4 @@
-// ding.cu: the kernels of published methods as one compile unit. kernels/build.py compiles it.
+// ding.cu: compile unit of the kernels of Ding et al. 2009. kernels/build.py compiles it.
 
 #include "ding/rice.cu"
 #include "ding/pfor.cu"

@@ -1,24 +1,24 @@
-// ding.cuh: what the kernels of published methods share. They are a compile unit of their own (ding.cu), which is
-// loaded only to reproduce a paper's figures; Tandem's own path needs none of them.
+// ding.cuh: what the kernels of Ding et al. 2009 share. Their compile unit (ding.cu) is loaded only to reproduce the paper;
+// Tandem's own search does not use it.
 //
-// The methods are those of Ding, He, Yan and Suel, "Using Graphics Processors for High Performance IR Query Processing",
-// WWW 2009: their data layout and their steps, one kernel a step, written for today's warps. The host's copies of the
-// structures are in crates/papers/src/ding/gpu/kernels.rs, compared when the module is loaded, as tandem.cuh explains. What each
-// kernel takes and is bound by is in docs/kernels.md.
+// The methods are those of Ding, He, Yan and Suel, "Using Graphics Processors for High Performance IR Query Processing", WWW
+// 2009: their data layout and their steps, one kernel per step, written for today's warps. The host's copies of the structures
+// are in crates/papers/src/ding/gpu/kernels.rs, compared at load as in tandem.cuh. results/gpu/kernels.csv lists the kernels'
+// resources.
 #pragma once
 
 #include "tandem.cuh"
 #include "work.cuh"
 
-constexpr u32 PFOR_BLOCK_LEN = 512;    // values with one base, 16 a lane
-constexpr u32 RICE_BLOCK_LEN = 128;    // values with one base, 4 a lane; also bits of the unary part with one base
-constexpr u32 PUBLISHED_THREADS = 256; // of every kernel here but the heap's and the scan's
+constexpr u32 PFOR_BLOCK_LEN = 512;    // values with one base, 16 per lane
+constexpr u32 RICE_BLOCK_LEN = 128;    // values with one base, 4 per lane; also bits of the unary part with one base
+constexpr u32 PUBLISHED_THREADS = 256; // of every kernel here except the heap's and the scan's
 constexpr u32 TILE_LEN = 1024;         // flags that a thread block compacts
 constexpr u32 SCAN_THREADS = 1024;
-constexpr u32 HEAP_DEGREE = 512;       // children of a node, and threads of the heap's kernels
-constexpr u32 HEAP_LEVELS = 3;         // above the scores: 512^4 of them below a third level's 512
+constexpr u32 HEAP_DEGREE = 512;       // children per node, and threads of the heap's kernels
+constexpr u32 HEAP_LEVELS = 3;         // levels above the scores: 512^4 scores below a third level's 512
 
-// How many there are of something: no more than `at_most`, and exactly `*counted` where a kernel has counted them.
+// A number of items: at most `at_most`, and exactly `*counted` if a kernel has counted them.
 struct Count {
     const u32* counted;
     u32 at_most;
@@ -27,44 +27,44 @@ struct Count {
     __device__ __forceinline__ u32 get() const { return counted == nullptr ? at_most : min(*counted, at_most); }
 };
 
-// One array packed by PForDelta at one width, as papers/codec/pfor_delta.rs packs it: every value minus one. Ascending arrays
-// hold gaps, and the value before each block in `bases`. The exceptions lie decoded in `positions` (ascending) and
-// `overflows` (what exceeds the width).
+// One array packed by PForDelta at one width, as in papers/codec/pfor_delta.rs: every value minus one. Ascending arrays hold
+// gaps, with the value before each block in `bases`. The exceptions are decoded in `positions` (ascending) and `overflows` (the
+// excess over the width).
 struct PforArray {
     const u32* slots;            // aligned to sixteen bytes
     const u32* bases;            // null: the values are no gaps
-    const u32* starts;           // each block's first exception, and one more
+    const u32* starts;           // first exception of each block, and one more entry
     const u32* positions;
     const u32* overflows;
-    u32* output;                 // room for whole blocks, so that they can be stored sixteen bytes at a time
+    u32* output;                 // room for whole blocks, for stores of sixteen bytes
     u32 len;
     u32 width;
     u32 num_exceptions;
-    u32 first_block;             // blocks of the arrays before it in the same launch
+    u32 first_block;             // blocks of earlier arrays in the same launch
 };
 
-// One list of documents coded by Rice: of each gap minus one the quotient in unary (ones, ended by a zero) and the remainder
-// in binary.
+// One list of documents in Rice code: of each gap minus one the quotient in unary (ones, ended by a zero) and the remainder in
+// binary.
 struct RiceList {
     const u32* unary;
     const u32* unary_sums;       // ones before each 128 bits
     const u32* binary;
     const u32* binary_sums;      // sum of the remainders before each 128 values
-    u32* quotients;              // sums of quotients, one a value: what the first step hands to the second
+    u32* quotients;              // sums of quotients, one per value: the first step's output for the second
     u32* output;
     u32 len;
     u32 width;
     u32 num_unary_bits;
-    u32 first_unary_block;       // unary blocks (rounded up to a warp's), and blocks, of the lists before it in the same launch
+    u32 first_unary_block;       // unary blocks (rounded up to whole warps) and blocks of earlier lists in the same launch
     u32 first_block;
     u32 reserved;
 };
 
-// One level of Parallel Merge Find: every `stride`-th element of `a` is looked for in `b`.
+// One level of Parallel Merge Find: every `stride`-th element of `a` is searched in `b`.
 struct MergeFind {
     const u32* a;
     const u32* b;
-    const u32* coarse;           // what the level above found; null for none
+    const u32* coarse;           // result of the level above, or null
     u32* found;
     Count num_a;
     Count num_b;
@@ -75,8 +75,8 @@ struct MergeFind {
 // The heap: scores, and above them the largest key of each 512, of each 512 of those, and so on.
 struct Heap {
     float* scores;
-    const u32* docs;             // whose scores they are; null: score i is document i's
-    u64* levels[HEAP_LEVELS];    // level 0 is that above the scores; each has its full length, whatever `num_scores` says
+    const u32* docs;             // documents of the scores; null: score i is document i's
+    u64* levels[HEAP_LEVELS];    // level 0 is above the scores; each has its full length, independent of `num_scores`
     u32 lens[HEAP_LEVELS];
     u32 num_levels;              // the last of them has at most 512 keys
     Count num_scores;
@@ -87,11 +87,11 @@ extern "C" __constant__ const u32 published_layout[10] = {
     sizeof(PforArray), sizeof(RiceList), sizeof(MergeFind), sizeof(Heap),
 };
 
-// No score yet, and the neutral element of addition, as in union.cu.
+// No score yet, and the neutral element of addition, as in tiles.cu.
 constexpr u32 NO_SCORE = 0x80000000u;
 
-// Slots are packed in groups of 128: full ones in four lanes of 32 (value i in lane i % 4), the last one in a row, as
-// papers/codec/packed.rs has them. Lane t's four values of a group of `len`, those past its end 0.
+// Slots are packed in groups of 128: full ones in four lanes of 32 (value i in lane i % 4), the last one consecutively, as in
+// papers/codec/packed.rs. Lane t's four values of a group of `len`, 0 past its end.
 __device__ __forceinline__ void unpack_group(const u32* group, u32 width, u32 len, u32 lane, u32 (&values)[4]) {
 #pragma unroll
     for (u32 i = 0; i < 4; ++i) values[i] = 0;
@@ -116,7 +116,7 @@ __device__ __forceinline__ void unpack_group(const u32* group, u32 width, u32 le
     }
 }
 
-// Value `place` alone, of a section of `len`.
+// A single value `place` of a section of `len`.
 __device__ __forceinline__ u32 read_slot(const u32* slots, u32 width, u32 len, u32 place) {
     if (width == 0) return 0;
     const u32 first = place & ~(BLOCK_LEN - 1), within = place % BLOCK_LEN;
@@ -128,7 +128,7 @@ __device__ __forceinline__ u32 read_slot(const u32* slots, u32 width, u32 len, u
     return cut_bits(__ldg(group + bit / 32 * stride), __ldg(group + (bit + width - 1) / 32 * stride), bit, width);
 }
 
-// How many of the ascending values[low, high) are below `value`, plus `low`.
+// `low` plus the number of the ascending values[low, high) below `value`.
 __device__ __forceinline__ u32 binary_search(const u32* values, u32 low, u32 high, u32 value) {
     while (low < high) {
         const u32 middle = low + (high - low) / 2;

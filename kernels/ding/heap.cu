@@ -1,12 +1,12 @@
 // heap.cu: the k best scores by a heap of degree 512 with up to three levels above them, after Ding et al. 2009, section 8.2.
 //
-// heap_leaves and heap_level build it from below: the best key of each 512 scores, of each 512 of those, and so on. A leaf is a
-// warp's: four loads of sixteen bytes a lane are under way at once, and no barrier waits for other warps.
-// heap_extract then takes out the best k times: it goes down to the score, removes it, and mends the branch on its way up.
-// In:   scores, of which those taken out are removed. Out: results[0] how many, results[1 ...] their keys, best first.
-// Shared memory: 132 bytes. Launch bounds: 256 threads for leaves, else 512, one child each. Leaves are bound by what memory gives,
-// extraction by latency: a single thread block's way down and up, k times, some barriers a level. Twin on the host:
-// papers/ding/gpu/twin.rs.
+// heap_leaves and heap_level build it bottom-up: the best key of each 512 scores, of each 512 of those, and so on. One warp
+// makes a leaf: four loads of sixteen bytes per lane are in flight at once, without a barrier. heap_extract then removes the
+// best k times: it descends to the score, removes it, and repairs the branch on its way up.
+// In:   scores, from which extracted ones are removed. Out: results[0] their number, results[1 ...] their keys, best first.
+// Shared memory: 132 bytes. Launch bounds: 256 threads for leaves, else 512, one per child. Leaves are bound by memory
+// bandwidth, extraction by latency: a single thread block descends and ascends k times, with some barriers per level.
+// Twin on the host: papers/ding/gpu/twin.rs.
 
 #include "ding/ding.cuh"
 
@@ -20,8 +20,8 @@ __device__ __forceinline__ u64 score_key(const Heap& heap, u32 i) {
     return key_of(heap.scores[i], heap.docs == nullptr ? i : heap.docs[i]);
 }
 
-// The largest of the threads' keys, for all of them. All threads call it; its first barrier keeps `maxima` until the call
-// before has been read, its second one is before they are read in this.
+// The largest of the threads' keys, for all of them. All threads call it. Its first barrier protects `maxima` from the call
+// before, and its second one precedes their reads.
 __device__ __forceinline__ u64 block_max(u64 key, u64 (&maxima)[HEAP_WARPS]) {
     key = warp_max(key);
     __syncthreads();
@@ -30,7 +30,7 @@ __device__ __forceinline__ u64 block_max(u64 key, u64 (&maxima)[HEAP_WARPS]) {
     return warp_max<HEAP_WARPS>(maxima[threadIdx.x % HEAP_WARPS]);
 }
 
-// Level 0: a warp for each of its keys. Scores and documents are aligned to sixteen bytes.
+// Level 0, one warp per key. Scores and documents are aligned to sixteen bytes.
 extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) heap_leaves(const __grid_constant__ Heap heap) {
     constexpr u32 LOADS = HEAP_DEGREE / (4 * WARP);
     const u32 group = thread_index() / WARP, lane = threadIdx.x % WARP;
@@ -60,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) heap_leaves(cons
     if (lane == 0) heap.levels[0][group] = best;
 }
 
-// A level from the one below it: a thread block for each of its keys.
+// A level from the one below it, one thread block per key.
 extern "C" __global__ void __launch_bounds__(HEAP_DEGREE) heap_level(const __grid_constant__ Heap heap, u32 level) {
     __shared__ u64 maxima[HEAP_WARPS];
     const u32 i = blockIdx.x * HEAP_DEGREE + threadIdx.x;
@@ -68,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(HEAP_DEGREE) heap_level(const __gri
     if (threadIdx.x == 0) heap.levels[level][blockIdx.x] = best;
 }
 
-// Takes out the best k, by one thread block.
+// Extracts the best k, in one thread block.
 extern "C" __global__ void __launch_bounds__(HEAP_DEGREE) heap_extract(const __grid_constant__ Heap heap, u32 k, u64* results) {
     __shared__ u64 maxima[HEAP_WARPS];
     __shared__ u32 child;
@@ -83,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(HEAP_DEGREE) heap_extract(const __g
             const u64 key = i < heap.lens[level] ? heap.levels[level][i] : 0;
             if (level == top) best = block_max(key, maxima);
             if (best == 0) break;
-            // Keys differ: exactly one thread has it.
+            // Keys differ, so exactly one thread has it.
             if (key == best) child = i;
             __syncthreads();
             group = child;

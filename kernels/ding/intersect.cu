@@ -1,19 +1,20 @@
 // intersect.cu: an uncompressed short list against a compressed long one in three steps, after Ding et al. 2009, section 8.1.
 //
-// 1. merge_find looks up the short list's documents among the long list's bases (one a block): the blocks that are needed.
-//    mark_blocks flags these, and they are compacted.
-// 2. pfor_decode_needed decodes them, side by side.
-// 3. match_in_blocks looks up each document in its block; the matches are compacted, with their places in the long list
-//    and the scores so far.
-// Compaction is stable: flags are counted by tiles of 1024, the counts summed up, and what is flagged moves to its rank.
-// In:   the short list's documents, with their scores; the long list's bases and packed blocks. Out: the matches, in order.
-// Launch bounds: 256 threads. Bound by latency: a launch has little to do. Twin on the host: crates/papers/src/ding/gpu/twin.rs.
+// 1. merge_find looks up the short list's documents among the long list's bases (one per block). mark_blocks flags the needed
+// blocks, and they are compacted.
+// 2. pfor_decode_needed decodes them side by side.
+// 3. match_in_blocks looks up each document in its block. The matches are compacted with their places in the long list and the
+// scores so far.
+//
+// Compaction is stable: flags are counted by tiles of 1024, the counts are summed, and flagged items move to their ranks.
+// In:   the short list's documents with their scores; the long list's bases and packed blocks. Out: the matches, in order.
+// Launch bounds: 256 threads. Bound by latency of small launches. Twin on the host: crates/papers/src/ding/gpu/twin.rs.
 
 #include "ding/ding.cuh"
 
 static_assert(TILE_LEN == 4 * PUBLISHED_THREADS, "a thread compacts four flags");
 
-// Flags the blocks that documents fall into. Several threads may write the same 1.
+// Flags the blocks of documents. Several threads may write the same 1.
 extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) mark_blocks(
     const u32* block_of, const __grid_constant__ Count num_docs, u32* flags
 ) {
@@ -21,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) mark_blocks(
     if (i < num_docs.get()) flags[block_of[i]] = 1;
 }
 
-// For each document its place in the long list plus one, or 0: `slot_of` tells where its block lies among the decoded.
+// For each document its place in the long list plus one, or 0. `slot_of` maps its block to the decoded blocks.
 extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) match_in_blocks(
     const u32* docs, const u32* block_of, const __grid_constant__ Count num_docs, const u32* slot_of, const u32* decoded,
     u32 list_len, u32* found
@@ -36,14 +37,14 @@ extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) match_in_blocks(
     found[i] = place < len && values[place] == doc ? block * PFOR_BLOCK_LEN + place + 1 : 0;
 }
 
-// A thread's four flags of its block's tile, and how many are set before them in the tile and in all of it.
+// A thread's four flags of a tile, and the number of set flags before them in the tile and in all of it.
 struct TileRank {
     uint4 flags;
     u32 before;
     u32 in_tile;
 };
 
-// Every thread calls it, once in a kernel: one barrier separates what warps write of their sums from what all read.
+// Every thread calls it once per kernel: one barrier separates the writes of the warps' sums from their reads.
 __device__ __forceinline__ TileRank rank_tile(const u32* flags, u32 num_flags) {
     __shared__ u32 warp_sums[PUBLISHED_THREADS / WARP];
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -66,7 +67,7 @@ __device__ __forceinline__ TileRank rank_tile(const u32* flags, u32 num_flags) {
     return rank;
 }
 
-// Flags set in each tile.
+// Counts the set flags of each tile.
 extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) count_flags(
     const u32* flags, const __grid_constant__ Count num_flags, u32* tile_counts
 ) {
@@ -74,8 +75,8 @@ extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) count_flags(
     if (threadIdx.x == 0) tile_counts[blockIdx.x] = rank.in_tile;
 }
 
-// Turns the counts of tiles into the number of flags before each, and writes their total. One thread block, which goes through
-// the tiles 1024 at a time.
+// Replaces the counts of tiles by the sums before them, and writes the total, in one thread block that takes 1024 tiles at a
+// time.
 extern "C" __global__ void __launch_bounds__(SCAN_THREADS) scan_counts(u32* tile_counts, u32 num_tiles, u32* total) {
     __shared__ u32 warp_sums[SCAN_THREADS / WARP];
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -96,7 +97,7 @@ extern "C" __global__ void __launch_bounds__(SCAN_THREADS) scan_counts(u32* tile
     if (threadIdx.x == 0) *total = before;
 }
 
-// The flagged blocks in ascending order, and for each block its place among them.
+// The flagged blocks in ascending order, and the rank of each block.
 extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) gather_blocks(
     const u32* flags, u32 num_blocks, const u32* tile_offsets, u32* blocks, u32* slot_of
 ) {
@@ -114,7 +115,7 @@ extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) gather_blocks(
     }
 }
 
-// The matching documents in ascending order, with their places in the long list and, if there are any, their scores.
+// The matching documents in ascending order, with their places in the long list and, if present, their scores.
 extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) gather_matches(
     const u32* found, const __grid_constant__ Count num_docs, const u32* tile_offsets, const u32* docs, const float* scores,
     u32* matching_docs, u32* places, float* matching_scores

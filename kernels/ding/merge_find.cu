@@ -1,20 +1,19 @@
 // merge_find.cu: Parallel Merge Find with levels of recursion, after Ding et al. 2009, section 7.
 //
-// For each element of A: how many elements of B are below it. With no level of recursion every thread searches all of B. A
-// level of recursion looks for splitters of A first (every stride-th element); what they find cuts B into segments, and
-// the level below searches only its own. One launch a level, the coarsest first.
-// In:   two ascending lists. Out: one place of B for each (stride-th) element of A.
-// Launch bounds: 256 threads. Bound by latency: a search's reads wait for each other, and what is resident hides some of it.
-// Twin on the host: crates/papers/src/ding/gpu/twin.rs.
+// It finds the number of elements of B below each element of A. Without recursion every thread searches all of B. A level of
+// recursion first searches splitters of A (every stride-th element). Their results cut B into segments, and the level below
+// searches its own segment only. One launch per level, the coarsest first.
+// In:   two ascending lists. Out: one place of B per (stride-th) element of A.
+// Launch bounds: 256 threads. Bound by latency of dependent reads. Twin on the host: crates/papers/src/ding/gpu/twin.rs.
 
 #include "ding/ding.cuh"
 
 struct Place {
     u32 element;  // of A
-    u32 found;    // elements of B below it
+    u32 found;    // number of elements of B below it
 };
 
-// The place of the level's element number `i`, which must exist.
+// The place of element number `i` of the level, which must exist.
 __device__ __forceinline__ Place find_place(const MergeFind& task, u32 i, u32 num_a) {
     const u32 element = (i + 1) * task.stride - 1;
     u32 low = 0, high = task.num_b.get();
@@ -32,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) merge_find(const
     if (i < num_a / task.stride) task.found[i] = find_place(task, i, num_a).found;
 }
 
-// The last level of an intersection: for each element of A its place in B plus one, or 0 if B has no such element.
+// The last level of an intersection: for each element of A its place in B plus one, or 0 if B lacks it.
 extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) merge_match(const __grid_constant__ MergeFind task) {
     const u32 num_a = task.num_a.get();
     const u32 i = thread_index();

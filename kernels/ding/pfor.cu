@@ -1,22 +1,24 @@
-// pfor.cu: PForDelta with one width a list and exceptions in two arrays of their own, after Ding et al. 2009, section 6.2.
+// pfor.cu: PForDelta with one width per list and exceptions in two separate arrays, after Ding et al. 2009, section 6.2.
 //
 //     gaps - 1    5  1  9  2  30  3       b = 3
 //     slots       5  1  1  2   6  3       the lower three bits of each
 //     exceptions  at 2 and 4, overflows 1 and 3
 //
-// The two arrays of exceptions (positions as gaps, overflows as they are) are packed likewise, so many levels deep as the
-// host chooses; the deepest lie raw. Levels are decoded from the deepest up, all arrays of a level in one launch.
+// The two arrays of exceptions (positions as gaps, overflows as they are) are packed in the same way, over a number of levels
+// that the host chooses; the deepest are raw. Levels are decoded from the deepest up, all arrays of a level in one launch.
 // In:   arrays with decoded exceptions. Out: values; for ascending arrays, their prefix sums from the base of each block.
-// A warp takes a block of 512: exceptions are scattered into its 2 KiB of shared memory, then slots are unpacked 128 at a time,
-// with the overflows added to them, and summed up by a scan for each 128.
-// Shared memory: 16 KiB. Launch bounds: 256 threads, 32 registers. Bound by what waits for what in a warp: a scatter, then four
-// scans (docs/gpu.md). Twin on the host: the decoder in papers/codec/pfor_delta.rs.
+//
+// A warp takes a block of 512: it scatters exceptions into its 2 KiB of shared memory, then unpacks slots 128 at a time, adds
+// the overflows, and sums by a scan per 128.
+// Shared memory: 16 KiB. Launch bounds: 256 threads, 32 registers. Bound by dependencies within a warp: a scatter, then four
+// scans.
+// Twin on the host: the decoder in papers/codec/pfor_delta.rs.
 
 #include "ding/ding.cuh"
 
 constexpr u32 PFOR_WARPS = PUBLISHED_THREADS / WARP;
 
-// Decodes a block into `output`, which is aligned to sixteen bytes. The whole warp calls it; `overflow` is its shared memory.
+// Decodes a block into `output`, which is aligned to sixteen bytes. The whole warp calls it with `overflow` in shared memory.
 __device__ __forceinline__ void decode_block(
     const PforArray& array, u32 block, bool with_sums, u32* output, u32 (&overflow)[PFOR_BLOCK_LEN], u32 lane
 ) {
@@ -36,7 +38,7 @@ __device__ __forceinline__ void decode_block(
         }
         __syncwarp();
         for (exception += lane; exception < end; exception += WARP) {
-            // Places differ: no two lanes write the same word.
+            // Places differ, so no two lanes write the same word.
             overflow[array.positions[exception] - block * PFOR_BLOCK_LEN] = array.overflows[exception] << width;
         }
         __syncwarp();
@@ -66,12 +68,12 @@ __device__ __forceinline__ void decode_block(
             for (u32 i = 0; i < 4; ++i) values[i] += before;
             base += __shfl_sync(FULL_WARP, sum, WARP - 1);
         }
-        // Places past the end are stored too: outputs have room for whole blocks.
+        // Places past the end are stored, too: outputs have room for whole blocks.
         *reinterpret_cast<uint4*>(output + place) = make_uint4(values[0], values[1], values[2], values[3]);
     }
 }
 
-// Decodes whole arrays: a warp a block. Without `with_sums`, ascending arrays stay gaps.
+// Decodes whole arrays, one warp per block. Without `with_sums`, ascending arrays stay gaps.
 extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) pfor_decode(
     const PforArray* arrays, u32 num_arrays, u32 num_blocks, u32 with_sums
 ) {

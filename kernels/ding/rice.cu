@@ -3,16 +3,16 @@
 //     gaps - 1    5  9  2  6          b = 2: quotients 1 2 0 1, remainders 1 1 2 2
 //     unary       1 0 1 1 0 0 1 0     ones up to each bit: 1 1 2 3 3 3 4 4; at the zeros: 1 3 3 4
 //     binary      1 1 2 2             prefix sum: 1 2 4 6
-//     documents   5 15 18 25          = 4 x (1 3 3 4) + (1 2 4 6) + (0 1 2 3), the last for the ones that gaps lack
+//     documents   5 15 18 25          = 4 x (1 3 3 4) + (1 2 4 6) + (0 1 2 3), the last for the ones that gaps omit
 //
 // In:   the two parts, with the sums before each 128 bits and each 128 values. Out: documents.
-// The first kernel sums and compacts the unary part, the second sums the binary part and puts both together.
-// Launch bounds: 256 threads; registers do not limit what is resident. Bound by instructions: the unary part is a bit a lane.
+// The first kernel sums and compacts the unary part, the second sums the binary part and combines both.
+// Launch bounds: 256 threads; registers do not limit occupancy. Bound by instructions: one bit of the unary part per lane.
 // Twin on the host: the decoder in papers/codec/rice.rs.
 
 #include "ding/ding.cuh"
 
-// A warp takes 1024 bits, a word a lane; word after word, every lane looks at one bit. A list begins with a warp of its own:
+// A warp takes 1024 bits, one word per lane; word after word, every lane reads one bit. A list begins with a warp of its own:
 // first_unary_block is a multiple of eight.
 extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) rice_unary(
     const RiceList* lists, u32 num_lists, u32 num_chunks
@@ -27,7 +27,7 @@ extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) rice_unary(
     const u32 len = list.len;
     const u32 num_words = (list.num_unary_bits + 31) / 32;
     const u32 word = word_index < num_words ? __ldg(list.unary + word_index) : ~0u;
-    // Ones before the word: those before its 128 bits, and in the words of these before it.
+    // Ones before the word: those before its 128 bits, and those in earlier words of these.
     u32 ones = word_index < num_words ? __ldg(list.unary_sums + word_index / 4) : 0;
     const u32 count = __popc(word);
 #pragma unroll
@@ -40,13 +40,13 @@ extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) rice_unary(
     for (u32 i = 0; i < WARP && first_word + i < num_words; ++i) {
         const u32 bits = __shfl_sync(FULL_WARP, word, i);
         const u32 sum = __shfl_sync(FULL_WARP, ones, i) + __popc(bits & ((1u << lane) - 1));
-        // Where the bit is 0, what is not a one before it is a zero: its rank is the value's place.
+        // The rank of a 0 bit, the number of zeros before it, is the value's place.
         const u32 place = 32 * (first_word + i) + lane - sum;
         if ((bits >> lane & 1) == 0 && place < len) quotients[place] = sum;
     }
 }
 
-// A warp takes 128 values, four a lane.
+// A warp takes 128 values, four per lane.
 extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) rice_documents(
     const RiceList* lists, u32 num_lists, u32 num_blocks
 ) {

@@ -1,14 +1,14 @@
-// score.cu: BM25 a term at a time, after Ding et al. 2009, sections 8.2 and 8.3.
+// score.cu: BM25 one term at a time, after Ding et al. 2009, sections 8.2 and 8.3.
 //
-// score_candidates fetches single frequencies: the slot at its fixed place, and the overflow where the place is an
-// exception. accumulate adds a whole list to one accumulator a document. Both add terms in the order of their launches and
-// round as Bm25::score does, so that scores have the host's bits.
-// In:   a term's frequencies, packed or decoded, and the documents that they are of. Out: scores, of candidates or by document.
+// score_candidates fetches single frequencies: the slot at its fixed place, and the overflow if the place is an exception.
+// accumulate adds a whole list to one accumulator per document. Both add terms in launch order and round like Bm25::score, so
+// scores have the host's bits.
+// In:   a term's frequencies, packed or decoded, and their documents. Out: scores of candidates or by document.
 // Launch bounds: 256 threads. Bound by latency and by scattered reads. Twin on the host: search/cpu/or/exhaustive.rs.
 
 #include "ding/ding.cuh"
 
-// One value of an array that holds no gaps, alone.
+// A single value of an array without gaps.
 __device__ __forceinline__ u32 value_at(const PforArray& array, u32 place) {
     u32 value = read_slot(array.slots, array.width, array.len, place) + 1;
     if (array.num_exceptions != 0) {
@@ -20,7 +20,7 @@ __device__ __forceinline__ u32 value_at(const PforArray& array, u32 place) {
     return value;
 }
 
-// Adds one term to the scores of the candidates. `places` are theirs in the term's list; null: candidate i is posting i.
+// Adds one term to the candidates' scores. `places` are theirs in the term's list; null: candidate i is posting i.
 extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) score_candidates(
     const __grid_constant__ PforArray freqs, const u32* docs, const u32* places, const __grid_constant__ Count num_docs,
     const float* norms, float weight, u32 is_first, float* scores
@@ -43,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) clear_accumulato
     }
 }
 
-// Adds one term: no document occurs twice in its list, so that no atomics are needed.
+// Adds one term. No document occurs twice in its list, so no atomics are needed.
 extern "C" __global__ void __launch_bounds__(PUBLISHED_THREADS) accumulate(
     const u32* docs, const u32* freqs, u32 len, const float* norms, float weight, float* accumulators
 ) {

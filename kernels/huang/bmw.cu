@@ -1,5 +1,5 @@
-// bmw.cu: Block-Max WAND: as WAND, but the best scores of the blocks that would hold the pivot's document have their say, too.
-// Bound by latency: a thread waits for its own cursors. Twin on the host: crates/papers/src/huang/ranges/bmw.rs.
+// bmw.cu: Block-Max WAND: WAND that also uses the best scores of the blocks that could hold the pivot's document.
+// Bound by latency of a thread's cursors. Twin on the host: crates/papers/src/huang/ranges/strategy.rs.
 
 #include "huang/order.cuh"
 #include "huang/query.cuh"
@@ -10,7 +10,7 @@ extern "C" __global__ void __launch_bounds__(RANGE_THREADS, 1) ranges_bmw(const 
         start_order(owner);
         u32 pivot, doc;
         while (find_pivot(owner, scan.best, pivot, doc)) {
-            // All lists that stand on the document belong to the pivot; `next` is where the first of the others stands.
+            // All lists at the document belong to the pivot; `next` is the first document of the others.
             u32 next = END_DOC;
             while (pivot + 1 < owner.num_terms) {
                 const u32 after = owner.doc(ordered(owner, pivot + 1));

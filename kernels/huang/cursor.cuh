@@ -1,36 +1,35 @@
-// cursor.cuh: a thread's cursors, one a term, within its range of documents.
+// cursor.cuh: a thread's cursors, one per term, within its range of documents.
 //
-// Their state lies in device memory, word by word for all threads of a query, so that a warp that goes on together reads whole
-// lines: nothing here is an array that a thread indexes by itself. A block is not unpacked as a whole: opening one reads its
-// exceptions, and each document and frequency is then cut out of the block's words where they lie.
-// Twin on the host: crates/papers/src/huang/ranges/cursor.rs.
+// Their state is in device memory, word by word for all threads of a query, so that a converged warp reads whole lines: no
+// thread indexes an array of its own. Opening a block reads its exceptions only; each document and frequency is then cut out of
+// the block's words in place. Twin on the host: crates/papers/src/huang/ranges/cursor.rs.
 #pragma once
 
 #include "huang/new_pfd.cuh"
 
 // The words of a cursor.
 enum CursorWord : u32 {
-    DOC,           // the document that it stands on, or END_DOC
-    AHEAD,         // the block that is looked at
-    OPENED,        // the block that is decoded, ...
-    LAST_OPENED,   // ... and its greatest document
-    PLACE,         // the document's place in it
+    DOC,           // the current document, or END_DOC
+    AHEAD,         // the block under inspection
+    OPENED,        // the decoded block
+    LAST_OPENED,   // greatest document of the decoded block
+    PLACE,         // the document's place in the block
     SHAPE,         // bits 0 to 7: width of the documents' slots; 8 to 15: of the frequencies'; 16 to 23: postings; 24: whether
                    // the frequencies have been opened
-    DOC_SLOTS,     // where slots begin, in words of the list; of the frequencies, where their header is until they are opened
+    DOC_SLOTS,     // first words of slots in the list; for frequencies, their header until they are opened
     FREQ_SLOTS,
-    DOC_PLACES,    // exceptions' places, two words each
+    DOC_PLACES,    // places of exceptions, two words each
     DOC_PLACES_HIGH,
     FREQ_PLACES,
     FREQ_PLACES_HIGH,
     DOC_OVERFLOWS,
     FREQ_OVERFLOWS = DOC_OVERFLOWS + MAX_EXCEPTIONS,
-    ORDER = FREQ_OVERFLOWS + MAX_EXCEPTIONS,  // of all terms, by document: the place's term (order.cuh)
+    ORDER = FREQ_OVERFLOWS + MAX_EXCEPTIONS,  // terms ordered by document: the term at each place (order.cuh)
 };
 static_assert(ORDER + 1 == CURSOR_WORDS, "the host makes room for as many");
 constexpr u32 HAS_FREQS = 1u << 24;
 
-// A thread, its range and its cursors.
+// A thread with its range and its cursors.
 struct Owner {
     u32* state;              // the thread's word of the first cursor; the next word is `stride` further
     const RangeTerm* terms;
@@ -42,20 +41,20 @@ struct Owner {
     __device__ __forceinline__ u32& word(u32 term, u32 which) { return state[(term * CURSOR_WORDS + which) * stride]; }
     __device__ __forceinline__ u32 doc(u32 term) { return word(term, DOC); }
 
-    // What exceptions add to slot `place` of the column with these words, of this width.
+    // The addition of an exception to slot `place` of a column, or 0.
     __device__ __forceinline__ u32 overflow(u32 term, u32 places, u32 overflows, u32 width, u32 place) {
         const u64 mask = static_cast<u64>(word(term, places + 1)) << 32 | word(term, places);
         if ((mask >> place & 1) == 0) return 0;
         return word(term, overflows + __popcll(mask & ((1ull << place) - 1))) << width;
     }
 
-    // Stands on document `doc` at `place`, unless it is past the range.
+    // Sets the cursor to document `doc` at `place`, or past the range.
     __device__ __forceinline__ void stand(u32 term, u32 place, u32 doc) {
         word(term, PLACE) = place;
         word(term, DOC) = doc < end ? doc : END_DOC;
     }
 
-    // Goes on from `doc` at `place` of the decoded block to its first document from `target` on; the block has one.
+    // Advances from `doc` at `place` of the decoded block to its first document from `target` on, which must exist.
     __device__ __forceinline__ void scan(u32 term, u32 place, u32 doc, u32 target) {
         const u32* slots = terms[term].words + word(term, DOC_SLOTS);
         const u32 width = word(term, SHAPE) & 0xff;
@@ -71,7 +70,7 @@ struct Owner {
         stand(term, place, doc);
     }
 
-    // Opens the block that is looked at, and stands on its first document from `target` on.
+    // Opens the inspected block and moves to its first document from `target` on.
     __device__ __forceinline__ void open(u32 term, u32 target) {
         const RangeTerm& list = terms[term];
         const u32 block = word(term, AHEAD);
@@ -103,7 +102,7 @@ struct Owner {
         scan(term, 0, head.x, target);
     }
 
-    // Moves AHEAD to the first block whose greatest document is at least `target`: in steps that double, then by halves.
+    // Moves AHEAD to the first block whose greatest document is at least `target`, by doubling steps and then bisection.
     __device__ __forceinline__ u32 look(u32 term, u32 target) {
         const RangeTerm& list = terms[term];
         u32 low = word(term, AHEAD), step = 1;
@@ -121,7 +120,7 @@ struct Owner {
         return low;
     }
 
-    // Sets the cursor on the first document of the range from `begin` on. The search by halves is over the whole list.
+    // Sets the cursor to the first document of the range from `begin` on, by bisection over the whole list.
     __device__ __forceinline__ void start(u32 term, u32 begin) {
         const RangeTerm& list = terms[term];
         u32 low = 0, high = list.num_blocks;
@@ -135,7 +134,7 @@ struct Owner {
         open(term, begin);
     }
 
-    // Goes on to the next document.
+    // Moves to the next document.
     __device__ __forceinline__ void next(u32 term) {
         const u32 shape = word(term, SHAPE);
         const u32 place = word(term, PLACE) + 1;
@@ -145,12 +144,12 @@ struct Owner {
             stand(term, place, word(term, DOC) + 1 + gap + overflow(term, DOC_PLACES, DOC_OVERFLOWS, width, place));
             return;
         }
-        // The block that was looked at last may be a later one.
+        // The last inspected block may be a later one.
         word(term, AHEAD) = word(term, OPENED) + 1;
         open(term, 0);
     }
 
-    // Goes on to the first document from `target` on; stays where it is if that is not ahead.
+    // Moves to the first document from `target` on, but never backwards.
     __device__ __forceinline__ void next_geq(u32 term, u32 target) {
         const u32 doc = word(term, DOC);
         if (target <= doc) return;
@@ -162,7 +161,7 @@ struct Owner {
         open(term, target);
     }
 
-    // What the term adds to the document that its cursor stands on.
+    // The term's score of the current document.
     __device__ __forceinline__ float score(u32 term, float norm) {
         u32 shape = word(term, SHAPE);
         const u32* words = terms[term].words;

@@ -1,4 +1,4 @@
-// huang.cu: the kernels that answer queries by document ranges as one compile unit. kernels/build.py compiles it.
+// huang.cu: compile unit of the kernels that answer queries by document ranges. kernels/build.py compiles it.
 
 #include "huang/and.cu"
 #include "huang/bmw.cu"

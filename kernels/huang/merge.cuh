@@ -1,19 +1,19 @@
-// merge.cuh: the threads' keys to the query's, by insertion. Twin on the host: crates/papers/src/huang/ranges/top_k.rs.
+// merge.cuh: merges the threads' keys by insertion. Twin on the host: crates/papers/src/huang/ranges/top_k.rs.
 //
-// A warp holds the merged list, the best first. The keys of a thread come in the same order: the first that does not enter ends
-// it. A key finds its place from the end: 32 places at once, each lane moves its key back by one if the new one goes before it.
+// A warp holds the merged list, best first. The keys of a thread are in the same order, so the first that does not enter ends
+// it. A key's place is found from the end, 32 places at once: each lane moves its key back by one if the new one precedes it.
 #pragma once
 
 #include "huang/huang.cuh"
 
-// Inserts `key` among the first `len` of `merged`, which has room for one more; returns whether it was better than any, or
-// there was room: `len` is at most `k`, and grows no further. The whole warp calls it.
+// Inserts `key` among the first `len` of `merged`, which has room for one more. Returns whether it entered. `len` is at most
+// `k`. The whole warp calls it.
 __device__ __forceinline__ void insert_key(u64* merged, u32& len, u32 k, u64 key, u32 lane) {
-    // The worst is dropped where the list is full.
+    // A full list drops its worst key.
     u32 last = len < k ? len : k - 1;
     if (len < k) len += 1;
     while (true) {
-        // Lane l looks at the key before place last - l.
+        // Lane l reads the key before place last - l.
         const bool is_inside = lane <= last;
         const u32 place = last - lane;
         const u64 before = is_inside && place > 0 ? merged[place - 1] : ~0ull;
@@ -29,8 +29,8 @@ __device__ __forceinline__ void insert_key(u64* merged, u32& len, u32 k, u64 key
     __syncwarp();
 }
 
-// Merges the keys of `threads` threads, counts[i] of thread i, of which key j is keys[j * threads + i]. Returns how many there
-// are. A whole warp calls it.
+// Merges the keys of `threads` threads: key j of thread i, one of counts[i], is keys[j * threads + i]. Returns the number of
+// merged keys. A whole warp calls it.
 __device__ __forceinline__ u32 merge_keys(u64* merged, u32 k, const u64* keys, const u32* counts, u32 threads, u32 lane) {
     u32 len = 0;
     for (u32 thread = 0; thread < threads; ++thread) {

@@ -1,17 +1,17 @@
 // new_pfd.cuh: one column of a block in NewPFD, read value by value.
 //
 //     header      bits 0 to 7: width of a slot; bits 8 to 15: exceptions e
-//     slots       one after another, as many bits each as the width says
+//     slots       one after another, each of the header's width
 //     Simple16    of 2 e numbers: the gaps between the exceptions' places, minus 1, and then their overflows, minus 1
 //
-// Whoever opens a column turns its exceptions into a mask of places and an array of overflows; a value is then its slot, and
-// where the mask says so the overflow above it. Twin on the host: papers/codec/patched.rs.
+// Opening a column turns its exceptions into a mask of places and an array of overflows. A value is its slot, plus the overflow
+// above it if the mask is set. Twin on the host: papers/codec/patched.rs.
 #pragma once
 
 #include "huang/huang.cuh"
 
-// How the 28 lower bits of a Simple16 word are divided: up to three runs of (numbers, bits), four and four bits each but for
-// numbers, which take six. Lowest bits first; a run of no numbers ends a division.
+// The division of the 28 lower bits of a Simple16 word, lowest bits first: up to three runs of (numbers, bits), with four bits
+// each, and six for numbers. A run of no numbers ends a division.
 struct Division {
     unsigned char counts[3];
     unsigned char widths[3];
@@ -24,15 +24,15 @@ __constant__ const Division DIVISIONS[16] = {
 };
 constexpr u32 SIMPLE16_BITS = 28;
 
-// Value `place` of a column whose slots begin at `slots`, without what an exception adds.
+// Value `place` of a column whose slots begin at `slots`, without its exception.
 __device__ __forceinline__ u32 read_slot(const u32* slots, u32 width, u32 place) {
     if (width == 0) return 0;
     const u32 bit = place * width;
     return cut_bits(__ldg(slots + bit / 32), __ldg(slots + (bit + width - 1) / 32), bit % 32, width);
 }
 
-// Reads the `count` exceptions of a column from `words` on: their places as a mask, their overflows to `overflows`, one each
-// `stride` words.
+// Reads the `count` exceptions of a column from `words` on: their places as a mask, and their overflows to `overflows`,
+// `stride` words apart.
 __device__ __forceinline__ u64 read_exceptions(const u32* words, u32 count, u32* overflows, u32 stride) {
     u64 places = 0;
     u32 next = 0, number = 0;

@@ -1,5 +1,5 @@
-// or.cu: documents with any term, every posting scored, the least document first.
-// Bound by latency: a thread waits for its own cursors. Twin on the host: crates/papers/src/huang/ranges/or.rs.
+// or.cu: documents with any term, with every posting scored, in ascending order.
+// Bound by latency of a thread's cursors. Twin on the host: crates/papers/src/huang/ranges/strategy.rs.
 
 #include "huang/query.cuh"
 

@@ -8,7 +8,7 @@
 // The term whose cursor is at `place` of the order.
 __device__ __forceinline__ u32& ordered(Owner& owner, u32 place) { return owner.word(place, ORDER); }
 
-// Sorts the order again after some cursors have moved: by insertion, since few have.
+// Restores the order after a few cursors have moved, by insertion.
 __device__ __forceinline__ void restore_order(Owner& owner) {
     for (u32 sorted = 1; sorted < owner.num_terms; ++sorted) {
         const u32 moving = ordered(owner, sorted), doc = owner.doc(moving);
@@ -23,20 +23,20 @@ __device__ __forceinline__ void restore_order(Owner& owner) {
     }
 }
 
-// All cursors, in order.
+// Orders all cursors.
 __device__ __forceinline__ void start_order(Owner& owner) {
     for (u32 place = 0; place < owner.num_terms; ++place) ordered(owner, place) = place;
     restore_order(owner);
 }
 
-// Whether a document may enter that scores `bound` at most but for rounding.
+// Whether a document with this score bound may enter, despite rounding.
 __device__ __forceinline__ bool would_enter(const ThreadTopK& best, float bound) {
     const float most = __fmul_rn(bound, BOUND_SLACK);
     return most > best.threshold && !best.is_out(most);
 }
 
-// The pivot: the first place of the order at which the lists' best scores exceed the threshold, and its document. False if
-// there is none: then no document that is left can enter.
+// The pivot: the first place of the order at which the lists' best scores exceed the threshold, and its document. False if no
+// remaining document can enter.
 __device__ __forceinline__ bool find_pivot(Owner& owner, const ThreadTopK& best, u32& pivot, u32& doc) {
     float bound = 0.0f;
     for (pivot = 0; pivot < owner.num_terms; ++pivot) {
@@ -49,7 +49,7 @@ __device__ __forceinline__ bool find_pivot(Owner& owner, const ThreadTopK& best,
     return false;
 }
 
-// Of the cursors before a pivot whose documents are before `doc`, the one of the shortest list. There is one.
+// The cursor of the shortest list among those before a pivot with documents before `doc`. There is one.
 __device__ __forceinline__ u32 shortest_behind(Owner& owner, u32 pivot, u32 doc) {
     u32 shortest = ordered(owner, 0);
     for (u32 place = 1; place < pivot; ++place) {

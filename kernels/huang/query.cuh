@@ -5,7 +5,7 @@
 #include "huang/merge.cuh"
 #include "huang/top_k.cuh"
 
-// What a thread goes through its range with.
+// A thread's data for the scan of its range.
 struct RangeScan {
     Owner owner;
     ThreadTopK best;
@@ -13,8 +13,7 @@ struct RangeScan {
     float norm;
     u32 postings_scored;
 
-    // Scores document `doc` by all cursors that stand on it, offers it, and moves these on. Returns the least document of all
-    // cursors then.
+    // Scores document `doc` by all cursors at it, offers it, and advances these. Returns the least document of all cursors.
     __device__ __forceinline__ u32 take(u32 doc) {
         const float doc_norm = norms == nullptr ? norm : __ldg(norms + doc);
         float score = 0.0f;
@@ -34,8 +33,8 @@ struct RangeScan {
     }
 };
 
-// Answers the thread block's query. Dynamic shared memory: k merged keys; then, unless they have room elsewhere, k keys a
-// thread; then a count a thread.
+// Answers the thread block's query. Dynamic shared memory: k merged keys; k keys per thread unless they are elsewhere; a count
+// per thread.
 template <class Strategy>
 __device__ __forceinline__ void answer_query(const RangeBatch& batch, Strategy strategy) {
     extern __shared__ __align__(16) u64 shared_keys[];

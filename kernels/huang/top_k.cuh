@@ -3,26 +3,26 @@
 
 #include "huang/huang.cuh"
 
-// A thread that has k keys knows k documents as good as the least of them. As published it keeps that to itself. Where ranges
-// are cut to equal work it tells the others: whatever scores less is among the best nowhere.
+// A thread with k keys knows k documents as good as the least of them. As published it keeps this to itself. If ranges are cut
+// to equal work, it shares that score, below which no document is among the best.
 //
-// Keys of a thread are `stride` apart, so that a warp's lie side by side.
+// Keys of a thread are `stride` apart, so that those of a warp are contiguous.
 struct ThreadTopK {
     u64* keys;
     u32 stride;
     u32 k;
     u32 len;
     float threshold;  // the score that a later document must exceed; 0 while there is room
-    u32* reached;     // the bits of a score that k documents of the query are known to reach; null: nobody tells
+    u32* reached;     // bits of a score that k documents of the query reach; null: not shared
 
     __device__ __forceinline__ u64& key(u32 place) { return keys[place * stride]; }
 
-    // Whether a score is less than what k documents reach.
+    // Whether a score is less than one that k documents reach.
     __device__ __forceinline__ bool is_out(float score) const {
         return reached != nullptr && score < __uint_as_float(*static_cast<volatile const u32*>(reached));
     }
 
-    // Lets `moving`, which belongs at the top, sink among the first `size` keys until no child is less.
+    // Sifts `moving` down from the top of the first `size` keys until no child is less.
     __device__ __forceinline__ void sink(u64 moving, u32 size) {
         u32 place = 0;
         while (true) {
@@ -43,7 +43,7 @@ struct ThreadTopK {
         key(place) = moving;
     }
 
-    // Takes in a document, which is after all those before it.
+    // Adds a document, which must follow all earlier ones.
     __device__ __forceinline__ void offer(u32 doc, float score) {
         if ((len == k && score <= threshold) || is_out(score)) return;
         const u64 offered = make_key(score, doc);
@@ -62,12 +62,12 @@ struct ThreadTopK {
         }
         if (len == k) {
             threshold = key_score(key(0));
-            // Scores are not negative: their bits order as they do.
+            // Non-negative scores order as their bits do.
             if (reached != nullptr) atomicMax(reached, __float_as_uint(threshold));
         }
     }
 
-    // Puts the keys in order, the best first.
+    // Sorts the keys, best first.
     __device__ __forceinline__ void sort() {
         for (u32 size = len; size-- > 1;) {
             const u64 last = key(size);

@@ -1,5 +1,6 @@
-// wand.cu: as OR, but documents that the lists' best scores exclude are passed over.
-// Bound by latency: a thread waits for its own cursors. Twin on the host: crates/papers/src/huang/ranges/wand.rs.
+// wand.cu: OR that skips documents excluded by the lists' best scores.
+// Bound by latency of a thread's cursors. Twin on the host: crates/papers/src/huang/ranges/strategy.rs.
+
 
 #include "huang/order.cuh"
 #include "huang/query.cuh"

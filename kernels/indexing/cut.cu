@@ -1,23 +1,24 @@
-// cut.cu: text into words, each with a number: its slot in a hash table.
+// cut.cu: splits text into words and numbers each word by its slot in a hash table.
 //
-// What begins a word is told from the bytes around it, sixteen bytes a thread, a bit a byte, as in
-// crates/core/src/corpus/tokenizer/ascii.rs; bytes above 127 are letters, in words that the host has cut. Then each thread takes one of the
-// tile's words, hashes it and looks it up. Words are compared byte by byte with the text where they first stood.
-// In:   a piece of text from `from` to `to`, both multiples of ROW, blanks around it; its documents' ends.
-// Out:  tokens in order of the text; slots of new words.
-// Limits: text below 2^32 - 1 bytes; fewer distinct words than slots, so that a free one is found.
-// Launch bounds: 256 threads, any number of blocks on a multiprocessor; bound by latency of the table and of words met before.
+// The bytes around a word tell its begin, sixteen bytes per thread, one bit per byte, as in
+// crates/core/src/corpus/tokenizer/ascii.rs. Bytes above 127 are letters, in words that the host has cut. Each thread then
+// takes one of the tile's words, hashes it and looks it up. Words are compared byte by byte with the text of their first
+// occurrence.
+// In:   a piece of text from `from` to `to`, both multiples of ROW, with blanks around it; its documents' ends.
+// Out:  tokens in text order; slots of new words.
+// Limits: text below 2^32 - 1 bytes; fewer distinct words than slots, so that a free one exists.
+// Launch bounds: 256 threads. Bound by latency of the table and of earlier occurrences.
 
 #include "indexing/indexing.cuh"
 
 __device__ __forceinline__ bool is_from(u32 byte, u32 low, u32 high) { return byte - low <= high - low; }
 __device__ __forceinline__ bool is_letter(u32 byte) { return is_from(byte | 0x20, 'a', 'z') || byte >= 0x80; }
 __device__ __forceinline__ bool is_digit(u32 byte) { return is_from(byte, '0', '9'); }
-// Join two letters, or two digits.
+// These bytes join two letters, or two digits.
 __device__ __forceinline__ bool is_mid_letter(u32 byte) { return byte == '\'' || byte == '.' || byte == ':'; }
 __device__ __forceinline__ bool is_mid_digit(u32 byte) { return byte == '\'' || is_from(byte, ',', '.') && byte != '-' || byte == ';'; }
 
-// A word's bytes, one after another.
+// The bytes of a word in order.
 struct Word {
     const u8* next;
     u32 before;
@@ -26,7 +27,7 @@ struct Word {
     __device__ __forceinline__ Word(const Arrays& arrays, u32 place)
         : next(arrays.text + place), before(' '), is_unicode(arrays.is_unicode != 0) {}
 
-    // The next letter or digit, lower-cased; 0 behind the last.
+    // The next letter or digit in lower case, 0 behind the last.
     __device__ __forceinline__ u32 take() {
         while (true) {
             const u32 byte = *next;
@@ -48,9 +49,9 @@ struct Word {
     }
 };
 
-// Which of a row's bytes words begin at, a bit each. Those of underscores alone are none.
+// Bits of the row's bytes at which words begin. Runs of underscores alone are no words.
 __device__ __forceinline__ u32 word_starts(const Arrays& arrays, u32 row) {
-    // Two bytes before the row and one behind it: 19 bits, those of the row from bit 2 on.
+    // Two bytes before the row and one behind it: 19 bits, with the row from bit 2 on.
     u32 letters = 0, digits = 0, underscores = 0, mid_letters = 0, mid_digits = 0;
     auto look = [&](u32 byte, u32 bit) {
         letters |= u32(is_letter(byte)) << bit;
@@ -83,7 +84,7 @@ __device__ __forceinline__ u32 word_starts(const Arrays& arrays, u32 row) {
     return starts;
 }
 
-// How many words begin in each tile.
+// Counts the words that begin in each tile.
 extern "C" __global__ void __launch_bounds__(INDEXING_THREADS) count_words(const __grid_constant__ Arrays arrays, u32 from, u32 to) {
     const u32 row = from + blockIdx.x * TEXT_TILE + threadIdx.x * ROW;
     const u32 count = row < to ? __popc(word_starts(arrays, row)) : 0;
@@ -91,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(INDEXING_THREADS) count_words(const
     if (threadIdx.x == 0) arrays.tile_counts[blockIdx.x] = prefix.sum;
 }
 
-// Counts of tiles become what comes before each; `total` is added to them, and then has their sum added.
+// Replaces the counts of tiles by the sums before them, starting at `total`, and adds their sum to `total`.
 extern "C" __global__ void __launch_bounds__(SCAN_THREADS) scan_counts(u32* counts, u32 num_tiles, u32* total) {
     __shared__ u32 warp_sums[WARP];
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -102,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(SCAN_THREADS) scan_counts(u32* coun
         const u32 inclusive = warp_prefix(count, lane);
         if (lane == WARP - 1) warp_sums[warp] = inclusive;
         __syncthreads();
-        // Every warp makes the sums of the warps once more: it is quicker than to wait for one of them.
+        // Every warp computes the prefix of the warps' sums, which is quicker than waiting for one warp.
         const u32 sums = warp_prefix(warp_sums[lane], lane);
         const u32 before = __shfl_sync(FULL_WARP, sums, warp == 0 ? 0 : warp - 1);
         if (tile < num_tiles) counts[tile] = carry + (warp == 0 ? 0 : before) + inclusive - count;
@@ -115,7 +116,7 @@ extern "C" __global__ void __launch_bounds__(SCAN_THREADS) scan_counts(u32* coun
 __device__ __forceinline__ u64 hash_of(Word word) {
     u64 hash = 0xcbf29ce484222325ull;
     for (u32 byte = word.take(); byte != 0; byte = word.take()) hash = (hash ^ byte) * 0x100000001b3ull;
-    // So that all bits depend on all bytes.
+    // Makes all bits depend on all bytes.
     hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93ull;
     return hash ^ hash >> 32;
 }
@@ -128,14 +129,14 @@ __device__ __forceinline__ bool is_same(Word a, Word b) {
     }
 }
 
-// The slot of the word at `place`: its own, or a free one that is its own from now on.
+// The slot of the word at `place`: its existing one, or a free one, which it takes.
 __device__ __forceinline__ u32 find_slot(const Arrays& arrays, u32 place) {
     const Word word(arrays, place);
     const u64 hash = hash_of(word);
     const u64 entry = hash & 0xffffffff00000000ull | (place + 1);
     u32 slot = u32(hash) & arrays.slot_mask;
     while (true) {
-        // What is taken stays; a slot that seems to be free, since an older value was at hand, is looked at again by the swap.
+        // A taken slot stays taken. A slot that seems free by an old value is checked again by the swap.
         u64 found = arrays.slots[slot];
         if (found == 0) {
             found = atomicCAS(arrays.slots + slot, 0ull, entry);
@@ -149,7 +150,7 @@ __device__ __forceinline__ u32 find_slot(const Arrays& arrays, u32 place) {
     }
 }
 
-// The document of the text at `place`, one of those from `low` to below `high`.
+// The document of the text at `place`, from `low` to below `high`.
 __device__ __forceinline__ u32 document_of(const Arrays& arrays, u32 place, u32 low, u32 high) {
     while (low + 1 < high) {
         const u32 middle = (low + high) / 2;
@@ -158,7 +159,7 @@ __device__ __forceinline__ u32 document_of(const Arrays& arrays, u32 place, u32 
     return low;
 }
 
-// Numbers the words of a piece whose documents are those from `first_doc` to below `end_doc`.
+// Numbers the words of a piece with the documents from `first_doc` to below `end_doc`.
 extern "C" __global__ void __launch_bounds__(INDEXING_THREADS)
 number_words(const __grid_constant__ Arrays arrays, u32 from, u32 to, u32 first_doc, u32 end_doc) {
     __shared__ unsigned short starts[MAX_TILE_WORDS];
@@ -176,7 +177,7 @@ number_words(const __grid_constant__ Arrays arrays, u32 from, u32 to, u32 first_
     }
 }
 
-// Writes the distinct words, lower-cased, one after another in any order into `others`, and where each is.
+// Writes the distinct words in lower case, in any order, to `others`, and their places.
 extern "C" __global__ void __launch_bounds__(INDEXING_THREADS) list_words(const __grid_constant__ Arrays arrays) {
     u8* const bytes = reinterpret_cast<u8*>(arrays.others);
     for (u32 slot = blockIdx.x * INDEXING_THREADS + threadIdx.x; slot <= arrays.slot_mask; slot += gridDim.x * INDEXING_THREADS) {
@@ -193,25 +194,25 @@ extern "C" __global__ void __launch_bounds__(INDEXING_THREADS) list_words(const 
     }
 }
 
-// Puts terms into the slots of their words.
+// Writes terms to the slots of their words.
 extern "C" __global__ void __launch_bounds__(INDEXING_THREADS) set_terms(const __grid_constant__ Arrays arrays, u32 num_words) {
     const u32 number = blockIdx.x * INDEXING_THREADS + threadIdx.x;
     if (number < num_words) arrays.slots[arrays.word_slots[number]] = arrays.word_terms[number];
 }
 
-// Puts terms into tokens, and counts those of each document that are no stop words.
+// Writes terms to tokens, and counts the tokens of each document that are no stop words.
 extern "C" __global__ void __launch_bounds__(INDEXING_THREADS)
 map_tokens(const __grid_constant__ Arrays arrays, u32 num_tokens, u32 num_terms) {
     const u32 i = blockIdx.x * INDEXING_THREADS + threadIdx.x;
     u32 doc = STOP_WORD;
     if (i < num_tokens) {
         const u64 token = arrays.tokens[i];
-        // Stop words come last when they are sorted.
+        // Stop words sort last.
         u32 term = u32(arrays.slots[token >> 32]);
         if (term == STOP_WORD) term = num_terms; else doc = u32(token);
         arrays.tokens[i] = u64(term) << 32 | u32(token);
     }
-    // Nearly always all of a warp are of one document.
+    // Nearly always all lanes of a warp have one document.
     const u32 peers = __match_any_sync(FULL_WARP, doc);
     const u32 lane = threadIdx.x % WARP;
     if (doc != STOP_WORD && lane == __ffs(peers) - 1) atomicAdd(arrays.doc_lengths + doc, __popc(peers));

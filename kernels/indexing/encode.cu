@@ -1,15 +1,14 @@
-// encode.cu: sorted tokens into lists, as crates/core/src/indexing/postings.rs has them.
+// encode.cu: encodes sorted tokens as lists, as crates/core/src/indexing/postings.rs does.
 //
-// A posting is a run of equal tokens: its gap to the one before, minus one, twice; plus one if a frequency above 1 follows; each in
-// bytes of seven bits, the lowest first. First the bytes of each tile are measured, then, once it is known where each tile's begin,
-// they are written.
-// In:   sorted tokens (term above, document below); those from term `num_terms` on are stop words.
-// Out:  lists one after another, where each begins.
-// Launch bounds: 256 threads; bound by latency where lists are short, by memory else.
+// A posting is a run of equal tokens: twice its gap minus one, plus one if a frequency above 1 follows, in bytes of seven bits,
+// lowest first. The bytes of each tile are measured first, and written once the begin of each tile is known.
+// In:   sorted tokens (term above, document below). Those from term `num_terms` on are stop words.
+// Out:  consecutive lists, and the begin of each.
+// Launch bounds: 256 threads. Bound by latency for short lists, else by memory.
 
 #include "indexing/indexing.cuh"
 
-// What a token begins: a posting, and maybe a list; or nothing.
+// The posting that a token begins, if any, and whether it begins a list.
 struct Posting {
     u32 code;
     u32 freq;                 // 0: nothing begins
@@ -19,7 +18,7 @@ struct Posting {
     __device__ static __forceinline__ u32 size(u32 value) { return (38 - __clz(value | 1)) / 7; }
 };
 
-// One past the last token that equals the one at `first`: in steps that double, then by halves.
+// One past the last token equal to the one at `first`, found by doubling steps and then bisection.
 __device__ __forceinline__ u32 end_of_equal(const u64* tokens, u32 num_tokens, u32 first) {
     const u64 token = tokens[first];
     u32 low = first, step = 1;

@@ -1,4 +1,4 @@
-// Compile unit of the kernels that invert text.
+// indexing.cu: compile unit of the kernels that invert text.
 #include "indexing/cut.cu"
 #include "indexing/sort.cu"
 #include "indexing/encode.cu"

@@ -1,16 +1,16 @@
 // indexing.cuh: what the kernels that invert text share with the host and with each other.
 //
-// A run is text of many documents, one after another, in pieces as they came; it stays until the run is inverted. A word is known
-// by its slot in a hash table, which says where in the text it first stood; a token is its word's slot and its document. Then
-// slots are given terms by the host, tokens are sorted by term, and become lists.
+// A run is the text of many documents, in pieces, which stays until the run is inverted. The number of a word is its slot in a
+// hash table, which holds the place of its first occurrence. A token is a slot and a document. The host assigns terms to slots;
+// then tokens are sorted by term and encoded as lists.
 //
-//   count_words, scan_counts, number_words            for each piece
+//   count_words, scan_counts, number_words            per piece
 //   list_words | host: terms | set_terms, map_tokens
-//   count_digits, scan_digits, scatter               for each eight bits of the terms
+//   count_digits, scan_digits, scatter               per eight bits of the terms
 //   measure_postings, scan_counts, encode_postings
 //
-// They are a compile unit of their own (indexing.cu). The host's side is crates/core/src/indexing/invert/gpu/device.rs, which compares sizes
-// when the module is loaded; what all of them do together is done again, by other means, in crates/core/src/indexing/invert/gpu/twin.rs.
+// The kernels are a compile unit of their own (indexing.cu). The host's side is crates/core/src/indexing/invert/gpu/device.rs,
+// which compares sizes at load. Twin on the host: crates/core/src/indexing/invert/gpu/twin.rs.
 #pragma once
 
 #include "primitives.cuh"
@@ -19,46 +19,46 @@ typedef unsigned char u8;
 
 constexpr u32 INDEXING_THREADS = 256;
 constexpr u32 INDEXING_WARPS = INDEXING_THREADS / WARP;
-constexpr u32 ROW = 16;                                    // bytes of text that a thread looks at, and that are loaded at once
-constexpr u32 TEXT_TILE = INDEXING_THREADS * ROW;          // bytes of text of a thread block
-constexpr u32 MAX_TILE_WORDS = TEXT_TILE / 2;              // words that begin in them
-constexpr u32 SORT_TOKENS = 16;                            // tokens of a thread when they are sorted, ...
+constexpr u32 ROW = 16;                                    // bytes of text per thread and load
+constexpr u32 TEXT_TILE = INDEXING_THREADS * ROW;          // bytes of text per thread block
+constexpr u32 MAX_TILE_WORDS = TEXT_TILE / 2;              // the most words that begin in them
+constexpr u32 SORT_TOKENS = 16;                            // tokens per thread of the sort
 constexpr u32 SORT_TILE = INDEXING_THREADS * SORT_TOKENS;
-constexpr u32 LIST_TOKENS = 8;                             // ... and when they are encoded
+constexpr u32 LIST_TOKENS = 8;                             // tokens per thread of the encoder
 constexpr u32 LIST_TILE = INDEXING_THREADS * LIST_TOKENS;
 constexpr u32 DIGITS = 256;
 constexpr u32 SCAN_THREADS = 1024;
 constexpr u32 STOP_WORD = 0xffffffffu;                     // in place of a term
 
-// Counted on the device. The host reads tokens and words after each piece.
+// Counters in device memory. The host reads tokens and words after each piece.
 struct Totals {
     u32 tokens;
-    u32 words;                // distinct ones
-    u32 listed_words;         // as they are listed: words, and bytes of them
+    u32 words;                // distinct words
+    u32 listed_words;         // listed words, and their bytes
     u32 listed_bytes;
     u32 posting_bytes;
     u32 padding[3];
 };
 
-// Where a word stands among the bytes that are listed.
+// The place of a word among the listed bytes.
 struct WordPlace {
     u32 start;
     u32 len;
 };
 
-// Everything in device memory. The host sees to it that there is room for the worst that can come.
+// All device memory. The host ensures room for the worst case.
 struct Arrays {
-    u8* text;                 // before and behind each piece stand blanks
-    u32* doc_ends;            // of each document of the run, where its text ends
-    u64* slots;               // of the table: 0, or where a word first stood, plus one, and above it half of its hash; then its term
-    u64* tokens;              // slot (then term) above, document below
-    u64* others;              // as many: where sorting puts them, and bytes to be fetched
-    u32* tile_counts;         // words that begin in a tile, digits, bytes of postings; then what comes before
+    u8* text;                 // blanks surround each piece
+    u32* doc_ends;            // end of the text of each document of the run
+    u64* slots;               // 0, or one plus the place of the first occurrence below half of the hash; later the term
+    u64* tokens;              // slot (later term) above, document below
+    u64* others;              // equal in size: target of the sort, and bytes for the host
+    u32* tile_counts;         // per tile: words, digits or bytes of postings; later the sums before the tile
     u32* digit_totals;
-    u32* word_slots;          // of each listed word
+    u32* word_slots;          // per listed word
     WordPlace* word_places;
     u32* word_terms;          // from the host, or STOP_WORD
-    u32* list_starts;         // of each term
+    u32* list_starts;         // per term
     u32* doc_lengths;
     Totals* totals;
     u32 slot_mask;
@@ -69,7 +69,7 @@ extern "C" __constant__ const u32 indexing_layout[10] = {
     INDEXING_THREADS, TEXT_TILE, SORT_TILE, LIST_TILE, DIGITS, SCAN_THREADS, ROW, sizeof(Totals), sizeof(WordPlace), sizeof(Arrays),
 };
 
-// Prefix sums over a thread block of INDEXING_THREADS: what comes before this thread, and the sum. All of its threads call it.
+// Prefix sums over a thread block of INDEXING_THREADS: the sum before this thread, and the total. All threads call it.
 struct Prefix {
     u32 before;
     u32 sum;

@@ -1,17 +1,17 @@
-// sort.cu: a radix sort of tokens by eight bits of their terms: those with the same bits stay in order.
+// sort.cu: one pass of a stable radix sort of tokens by eight bits of their terms.
 //
-// Three steps a pass: how often each digit comes in each tile; what comes before, digit by digit and tile by tile; each token to
-// its place. In a tile each warp has consecutive tokens and takes 32 at a time; lanes with the same digit find each other by a
-// match, and are counted in the warp's own row of shared memory.
-// In:   tokens (from), so many tokens, the digit's lowest bit.
+// A pass has three steps: counts of each digit per tile, prefix sums by digit and tile, and the move of each token. In a tile
+// each warp has consecutive tokens and takes 32 at a time. Lanes with the same digit find each other by a match and are counted
+// in the warp's row of shared memory.
+// In:   tokens (from), their number, the lowest bit of the digit.
 // Out:  tokens (to).
-// Shared memory: 9 KiB. Launch bounds: 256 threads; bound by memory.
+// Shared memory: 9 KiB. Launch bounds: 256 threads. Bound by memory.
 
 #include "indexing/indexing.cuh"
 
 __device__ __forceinline__ u32 digit_of(u64 token, u32 bit) { return u32(token >> bit) & (DIGITS - 1); }
 
-// How often each digit comes in each tile: a row of tiles a digit.
+// Counts each digit in each tile, with one row of tiles per digit.
 extern "C" __global__ void __launch_bounds__(INDEXING_THREADS)
 count_digits(const u64* tokens, u32 num_tokens, u32 bit, u32* counts, u32 num_tiles) {
     __shared__ u32 tile_counts[DIGITS];
@@ -27,7 +27,7 @@ count_digits(const u64* tokens, u32 num_tokens, u32 bit, u32* counts, u32 num_ti
     counts[threadIdx.x * num_tiles + blockIdx.x] = tile_counts[threadIdx.x];
 }
 
-// A thread block a digit: its counts become what comes before in the tiles before; and how often it comes in all.
+// One thread block per digit: replaces its counts by the sums of earlier tiles, and writes their total.
 extern "C" __global__ void __launch_bounds__(INDEXING_THREADS) scan_digits(u32* counts, u32 num_tiles, u32* totals) {
     u32* const row = counts + blockIdx.x * num_tiles;
     u32 carry = 0;
@@ -42,7 +42,7 @@ extern "C" __global__ void __launch_bounds__(INDEXING_THREADS) scan_digits(u32* 
 
 extern "C" __global__ void __launch_bounds__(INDEXING_THREADS)
 scatter(const u64* tokens, u32 num_tokens, u32 bit, const u32* counts, u32 num_tiles, const u32* totals, u64* sorted) {
-    // Of each warp, how often each digit came; then where its next token with it goes.
+    // Counts of each digit per warp; later the place of its next token with the digit.
     __shared__ u32 warp_counts[INDEXING_WARPS][DIGITS];
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
 #pragma unroll
@@ -66,7 +66,7 @@ scatter(const u64* tokens, u32 num_tokens, u32 bit, const u32* counts, u32 num_t
         if (is_there && before == 0) warp_counts[warp][digit] = count + __popc(peers);
         __syncwarp();
     }
-    // A thread a digit. The prefix also waits for all warps.
+    // One thread per digit. The prefix also waits for all warps.
     u32 place = block_prefix(totals[threadIdx.x]).before + counts[threadIdx.x * num_tiles + blockIdx.x];
 #pragma unroll
     for (u32 i = 0; i < INDEXING_WARPS; i++) {

@@ -1,18 +1,17 @@
-// rank.cu: AND of lists in the order of GS, the k best documents, and exact early termination, after Wang et al. 2017.
+// rank.cu: AND of lists in GS order, the k best documents, and exact early termination, after Wang et al. 2017.
 //
-// A thread block answers a query, a thread has a document of the shortest list, and rounds of CACHED_THREADS documents go
-// through that list. A thread looks its document up in the other lists, each in the document's own bucket. What is in all of
-// them is C. Groups of 32 of C are sorted by a bitonic network of shuffles and cut to their k best, again and again until one
-// group is left; its k best are merged into K. The query ends after a round if K[k - 1] scores at least the GS of the next
-// document. Lists may be beginnings: then the host goes on behind them, from K, if the answer is not complete.
+// A thread block answers a query in rounds of CACHED_THREADS documents of the shortest list, one per thread. A thread looks up
+// its document in its bucket of each other list. C is the set of documents in all lists. Groups of 32 of C are sorted by a
+// bitonic network of shuffles and cut to their k best, until one group is left, which is merged into K. The query ends after a
+// round if K[k - 1] scores at least the GS of the next document. Lists may be prefixes: if the answer is incomplete, the host
+// continues behind them, from K.
 // In:   queries, terms, lists, priors, norms, GS. Out: for each query k keys and whether they are the answer.
-// Launch bounds: 256 threads, 4 blocks a multiprocessor, so that no register is spilled. Bound by latency: the reads of a
-// search wait for each other.
+// Launch bounds: 256 threads, 4 blocks per multiprocessor, without spilled registers. Bound by latency of dependent reads.
 // Twin on the host: papers/wang/ranker.rs, which takes the same steps with the same roundings.
 
 #include "wang/wang.cuh"
 
-// Sorts the warp's keys: the largest goes to lane 0.
+// Sorts the warp's keys. The largest goes to lane 0.
 __device__ __forceinline__ u64 sort_warp(u64 key, u32 lane) {
 #pragma unroll
     for (u32 size = 2; size <= WARP; size *= 2) {
@@ -34,7 +33,7 @@ __device__ __forceinline__ float impact(float ceiling, u32 freq, float norm) {
 
 constexpr u32 NOT_FOUND = 0xffffffffu;
 
-// Where the document is in the list, or NOT_FOUND.
+// The document's place in the list, or NOT_FOUND.
 __device__ __forceinline__ u32 find(const CachedTerm& term, u32 doc) {
     const u32 bucket = doc >> term.shift;
     if (bucket >= term.num_buckets) return NOT_FOUND;
@@ -116,6 +115,6 @@ extern "C" __global__ void __launch_bounds__(CACHED_THREADS, 4) rank_cached(cons
     }
     u64* results = batch.results + static_cast<u64>(blockIdx.x) * (k + 1);
     if (threadIdx.x < k) results[threadIdx.x] = best[threadIdx.x];
-    // Whoever ended early did so by the GS of a document before the one behind.
+    // An early end is based on the GS of a document before the one behind.
     if (threadIdx.x == 0) results[k] = score_of(best[k - 1]) >= query.behind ? 1 : 0;
 }

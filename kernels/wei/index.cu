@@ -1,17 +1,17 @@
-// index.cu: puts the terms of slots into their B-trees and makes their postings, a warp a slot.
+// index.cu: inserts the terms of slots into their B-trees and makes their postings, one warp per slot.
 //
-// A thread block is one warp; it takes the next slot whenever it is done with one. The slot's stream comes through a window of
-// 512 bytes in shared memory, and so do the nodes on the way down: a lane each compares the keys, and the vote of the lanes
-// says where to go on. Full nodes are split on the way down, before they are entered.
-// In:   streams of documents and strings (crates/papers/src/wei/trie/stream.rs), trees and terms of the runs before.
-// Out:  trees and terms with those of this run, postings of each slot in the order in which they began.
+// A thread block is one warp, which takes the next slot when it is done with one. The slot's stream passes through a window of
+// 512 bytes in shared memory, and so do the nodes on the way down: each lane compares one key, and the vote of the lanes
+// selects the child. Full nodes are split on the way down, before they are entered.
+// In:   streams of documents and strings (crates/papers/src/wei/trie/stream.rs), trees and terms of earlier runs.
+// Out:  trees and terms with those of this run; postings of each slot in the order in which they began.
 // Limits: the host provides room; documents below 2^31. Shared memory: 2 KiB.
 // Launch bounds: 32 threads. Bound by latency: a step down waits for the node before it.
 // Twin on the host: crates/papers/src/wei/trie/gpu/twin.rs.
 
 #include "wei/wei.cuh"
 
-// The strings of a stream, as they are needed: bytes from `base` on are in shared memory.
+// The strings of a stream on demand: bytes from `base` on are in shared memory.
 struct Window {
     const u8* stream;
     uint4* rows;              // WINDOW_BYTES
@@ -24,14 +24,14 @@ struct Window {
         __syncwarp();
     }
 
-    // Makes sure that `len` bytes from `place` on are there; at most WINDOW_BYTES - 16.
+    // Loads `len` bytes from `place` on, at most WINDOW_BYTES - 16.
     __device__ __forceinline__ const u8* at(u32 place, u32 len) {
         if (place + len > base + WINDOW_BYTES) load(place);
         return reinterpret_cast<const u8*>(rows) + (place - base);
     }
 };
 
-// A string: its first four bytes, and the others, in shared memory or, if it is long, in the stream.
+// A string: its first four bytes, and the others in shared memory or, if it is long, in the stream.
 struct Token {
     u32 cache;
     const u8* rest;
@@ -49,7 +49,7 @@ __device__ __forceinline__ Token token_of(const u8* bytes, u32 len) {
     return {cache, bytes + min(len, 4u), len - min(len, 4u)};
 }
 
-// The order of a key and a token: below 0 if the key comes first, 0 if they are the same.
+// The order of a key and a token: below 0 if the key comes first, 0 if they are equal.
 __device__ __forceinline__ int compare(const Trie& trie, u32 cache, u32 rest, const Token& token) {
     if (cache != token.cache) return cache < token.cache ? -1 : 1;
     if (rest == 0) return token.rest_len == 0 ? 0 : -1;
@@ -78,7 +78,7 @@ __device__ __forceinline__ void store_node(const Trie& trie, u32 at, const Node*
     __syncwarp();
 }
 
-// The next of what is counted, `count` of them; the first one's number, for every lane.
+// Reserves `count` numbers of a counter and returns the first one in every lane.
 __device__ __forceinline__ u32 take(u32* counter, u32 count) {
     u32 first = 0;
     if (threadIdx.x == 0) first = atomicAdd(counter, count);
@@ -95,7 +95,7 @@ __device__ __forceinline__ void clear_node(Node* node, u32 is_leaf) {
     __syncwarp();
 }
 
-// Puts a key at `place`, all lanes at once.
+// Inserts a key at `place`, with all lanes at once.
 __device__ __forceinline__ void insert_key(Node* node, u32 place, u32 cache, u32 rest, u32 term) {
     const u32 lane = threadIdx.x, len = node->len;
     u32 moved_cache = 0, moved_rest = 0, moved_term = 0;
@@ -120,8 +120,8 @@ __device__ __forceinline__ void insert_key(Node* node, u32 place, u32 cache, u32
     __syncwarp();
 }
 
-// Splits `child`, which is full and node `child_at`, the child at `place` of `node`, which is not. What is above the middle is
-// `upper` from then on; returns its number.
+// Splits `child`, a full node with number `child_at`, at `place` of `node`, which is not full. `upper` takes the keys above the
+// middle; returns its number.
 __device__ __forceinline__ u32 split_child(const Trie& trie, Node* node, u32 at, u32 place, Node* child, u32 child_at, Node* upper) {
     const u32 lane = threadIdx.x;
     clear_node(upper, child->is_leaf);
@@ -153,7 +153,7 @@ __device__ __forceinline__ u32 split_child(const Trie& trie, Node* node, u32 at,
     return upper_at;
 }
 
-// Keeps what the cache does not hold; returns where.
+// Stores the bytes behind the cache and returns their place.
 __device__ __forceinline__ u32 keep_rest(const Trie& trie, const Token& token) {
     if (token.rest_len == 0) return 0;
     const bool is_long = token.rest_len >= LONG_MARK;
@@ -173,7 +173,7 @@ struct Found {
     bool is_new;
 };
 
-// Finds the token's term in the tree of `slot`, or puts it there.
+// Finds or inserts the token's term in the tree of `slot`.
 __device__ __forceinline__ Found insert(const Trie& trie, u32 slot, u32& root, const Token& token, Node* node, Node* child, Node* upper) {
     const u32 lane = threadIdx.x;
     u32 at = root;

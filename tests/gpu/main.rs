@@ -300,7 +300,7 @@ fn equals_the_cpu_on_real_collections() {
         });
         let Some(mut world) = world else { return };
         let log = data.join(format!("queries/{name}.tsv"));
-        let log = prepare_queries(&log, &world.index, |text| tokenizer().terms(text)).unwrap();
+        let log = prepare_queries(&log, &Default::default(), &world.index, |text| tokenizer().terms(text)).unwrap();
         let queries: Vec<&Query> = log.queries.iter().step_by(sized(1, 50)).collect();
         for query in &queries {
             world.check_query(query, &[10, MAX_K], &format!("{name}, query {}", query.label));

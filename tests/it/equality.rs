@@ -160,7 +160,8 @@ impl Form {
     fn new(name: String, index: Index, log: &Path) -> Self {
         let index = Arc::new(index);
         let tokenizer = Tokenizer::from_name(index.tokenizer_name()).unwrap();
-        let mut queries = prepare_queries(log, &index, |text| tokenizer.terms(text)).unwrap().queries;
+        let mut queries =
+            prepare_queries(log, &Default::default(), &index, |text| tokenizer.terms(text)).unwrap().queries;
         assert!(!queries.is_empty());
         queries.extend(LONG.map(|num_terms| long_query(&index, &queries, num_terms)));
         let executor = CpuExecutor::new(Arc::clone(&index), index.built_with());

@@ -90,11 +90,14 @@ fn an_index_goes_out_and_comes_back_in_every_format() {
     for file in ["x.ciff", "x.ciff.gz", "x.docs"] {
         let said = succeeds(dir.path(), &format!("index export index -o {file}"));
         assert!(said.contains(file), "{said}");
-        let said = succeeds(dir.path(), &format!("index import {file} -o back"));
+        let said = succeeds(dir.path(), &format!("index import {file} -o back --force"));
         let tokenizer = if file == "x.docs" { "ascii (assumed" } else { "unicode\n" };
         assert!(said.contains(&format!("tokenizer  {tokenizer}")), "{said}");
         assert_same(&original, &Index::open(&dir.path().join("back")).unwrap());
-        succeeds(dir.path(), &format!("index import {file} -o named --tokenizer unicode+stem=english --k1 0.9"));
+        succeeds(
+            dir.path(),
+            &format!("index import {file} -o named --force --tokenizer unicode+stem=english --k1 0.9"),
+        );
         let named = Index::open(&dir.path().join("named")).unwrap();
         assert_eq!((named.tokenizer_name(), named.built_with().k1), ("unicode+stem=english", 0.9));
     }

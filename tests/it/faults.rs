@@ -486,6 +486,7 @@ proptest! {
                 arrivals: arrivals.iter().copied(),
                 deadline: DEADLINE,
                 others: None,
+                seed: 0,
             };
             let simulated = simulate(run).unwrap();
             assert_each_ended_once(&simulated, jobs.len());
@@ -494,7 +495,7 @@ proptest! {
             prop_assert!(simulated.shed.iter().all(|shed| shed.dropped + shed.predicted[shed.class] > shed.deadline));
             let built = policy.build(&model).unwrap();
             let run = LiveRun::new(built, &jobs);
-            let driven = live::run_under_manual_clock(&mut lane_pool, run).unwrap();
+            let driven = live::run_under_manual_clock(&mut lane_pool, run, 0).unwrap();
             prop_assert_eq!(&driven.log, &simulated, "{}", policy.name());
             prop_assert_eq!(driven.unfinished, 0);
             // Whoever ran again did so on a lane that failed, and whoever failed lost something.
@@ -553,6 +554,7 @@ fn beyond_capacity_shedding_answers_more_queries_in_time_than_answering_all() {
             arrivals: (0..1000).map(|i| (Nanos(i * 10_000), 0)),
             deadline: Nanos(200_000),
             others: None,
+            seed: 0,
         })
         .unwrap();
         assert_each_ended_once(&log, 1000);

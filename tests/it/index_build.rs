@@ -37,7 +37,7 @@ fn write_lines(path: &Path, count: usize) {
 }
 
 fn build(dir: &Path, arguments: &[&str]) -> Vec<u8> {
-    let out = tandem(dir, &[&["index", "build"], arguments].concat()).output().unwrap();
+    let out = tandem(dir, &[&["index", "build", "--force"], arguments].concat()).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let at = arguments.iter().position(|argument| *argument == "-o").unwrap() + 1;
     fs::read(dir.join(arguments[at]).join("index.tandem")).unwrap()

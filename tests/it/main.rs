@@ -11,6 +11,7 @@ mod exchange;
 mod faults;
 mod index_build;
 mod ingest;
+mod inputs;
 mod json;
 mod lines;
 #[cfg(unix)]
@@ -29,4 +30,5 @@ mod skipped;
 mod sweep;
 mod trace;
 mod train;
+mod unasked;
 mod workload;

@@ -183,8 +183,8 @@ fn what_is_missing_is_said_before_the_work() {
         ),
         (format!("validate --docs 2147483647 {rest}"), "2147483647 documents of 240 tokens hold"),
         (String::from("index reorder i -o r --by length --max-share 0.2"), "--max-share is for --by bisection"),
-        (String::from("index reorder i -o i"), "--out is i, the index itself: its order would be lost"),
-        (String::from("index quantise i -o i"), "--out is i, the index itself"),
+        (String::from("index reorder i -o i"), "it is an input of this command (i/index.tandem)"),
+        (String::from("index quantise i -o i"), "it is an input of this command (i/index.tandem)"),
         (String::from("index quantise q -o r"), "q: holds impacts already, expected an index of frequencies"),
         (String::from("index build folder -o s"), "folder: the collection is empty"),
         (String::from("index build file -o s"), "file: the collection is empty"),
@@ -200,14 +200,11 @@ fn bytes_that_are_no_text_are_named_by_line_and_column() {
     let header = "query_id,mode,terms,shortest,second_shortest,postings,cpu_us,gpu_us,results\n";
     fs::write(dir.path().join("bad.csv"), [header.as_bytes(), b"0,or,\xff\n"].concat()).unwrap();
     fs::write(dir.path().join("bad.trace.csv"), b"arrival_us,query_id\n0,0\n\xff\n").unwrap();
-    fs::write(dir.path().join("bad.topics"), b"<top>\n<num> 1\n<title> \xe4\n</top>\n").unwrap();
     fs::write(dir.path().join("bad.qrels"), b"1 0 \xe4 1\n").unwrap();
     let not_utf8 = |place: &str| format!("{place}: is not UTF-8");
     for (arguments, place) in [
         ("index build folder -o s --stop-words latin1.txt", "latin1.txt:2:3"),
         ("index reorder i -o s --by score --file latin1.txt", "latin1.txt:1:1: \"the\", expected a number"),
-        ("search i --queries latin1.txt", "latin1.txt:2:3"),
-        ("search i --queries bad.topics", "bad.topics:3:9"),
         ("search i --queries i/queries.tsv --qrels bad.qrels", "bad.qrels:1:5"),
         ("train bad.csv -o m.json", "bad.csv:2:6"),
         ("simulate --workload bad.csv --out o", "bad.csv:2:6"),
@@ -241,7 +238,7 @@ fn a_byte_order_mark_and_windows_line_ends_are_no_part_of_a_file() {
     with_mark("stop.txt", "apple\r\n");
     succeeds(dir.path(), "index build c.jsonl -o i --stop-words stop.txt");
     let errors = succeeds(dir.path(), "search i --queries q.tsv --qrels q.qrels");
-    assert!(errors.contains("1 query, 2 documents,") && errors.contains("1 judged query: MAP 1.0000"), "{errors}");
+    assert!(errors.contains("1 query, 2 results,") && errors.contains("1 judged query: MAP 1.0000"), "{errors}");
     refuses(dir.path(), "search i apple", "the query is empty: it holds no word, or only stop words");
 
     succeeds(dir.path(), "profile i --queries q.tsv -o w.csv --repeats 1 --on cpu --mode or");

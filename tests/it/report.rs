@@ -395,3 +395,26 @@ fn both_sides_warnings_and_queries_without_an_answer_are_told() {
         assert!(told.contains(there), "{there}: {told}");
     }
 }
+
+#[test]
+fn pages_that_differ_from_their_result_files_are_refused_until_they_are_rendered() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(dir.path().join("docs/deep")).unwrap();
+    std::fs::write(dir.path().join("capacity.csv"), CAPACITIES).unwrap();
+    let marker = "<!-- table capacity.csv; where: policy = mct; columns: policy, max_rate_qps \"q/s\" -->";
+    let path = dir.path().join("docs/deep/page.md");
+    std::fs::write(&path, format!("# Page\n\n{marker}\n<!-- end -->\n")).unwrap();
+    let check = || {
+        let arguments = ["report", "--docs", "--check"];
+        Command::new(env!("CARGO_BIN_EXE_tandem")).args(arguments).current_dir(dir.path()).output().unwrap()
+    };
+    let refused = check();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("docs/deep/page.md"), "{refused:?}");
+    tandem(dir.path(), "report --docs");
+    assert!(check().status.success());
+    let rendered = std::fs::read_to_string(&path).unwrap();
+    assert!(rendered.contains("| mct | 6,100 |") && rendered.contains("(../../capacity.csv)"), "{rendered}");
+    std::fs::write(&path, rendered.replace("6,100", "6,200")).unwrap();
+    assert_eq!(check().status.code(), Some(2));
+}

@@ -78,7 +78,7 @@ fn words_on_the_command_line_give_a_table() {
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!(lines.len(), 3, "{table}");
     assert!(lines[0].starts_with("rank") && lines[1].ends_with("  1") && lines[2].ends_with("  0"), "{table}");
-    assert!(errors.contains("1 query, 2 documents, on cpu"), "{errors}");
+    assert!(errors.contains("1 query, 2 results, on cpu"), "{errors}");
 }
 
 #[test]

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use tandem::base::machine::Machine;
 use tandem::base::time::Nanos;
 use tandem::cost::Workload;
-use tandem::lab::{Comparison, Estimates, Silent, experiment};
+use tandem::lab::{Comparison, Estimates, Silent, SimulatedMachine, experiment};
 use tandem::query::Mode;
 use tandem::report::policies::compare;
 use tandem::sched::{PolicyKind, PolicyOptions};
@@ -105,13 +104,15 @@ fn a_policy_without_batches_is_not_said_to_sustain_what_only_batches_do() {
     // By policy: one row for the objective, one for no miss.
     let limit_qps = number(&without[0], "region_qps");
     for row in with.iter().filter(|row| row["policy"] == "stealing-adaptive") {
-        assert_eq!(number(row, "stable_qps"), limit_qps, "{row:?}");
-        assert!(number(row, "max_rate_qps") <= limit_qps && number(row, "high_qps") <= limit_qps, "{row:?}");
+        // A lane of four batches prepares one query while its device is at another, which doubles what it carries alone.
+        let stable_qps = number(row, "stable_qps");
+        assert!(stable_qps >= limit_qps && stable_qps < 2.0 * limit_qps, "{row:?}");
+        assert!(number(row, "max_rate_qps") <= stable_qps && number(row, "seeds_high_qps") <= stable_qps, "{row:?}");
         assert!(number(row, "region_qps") > 10.0 * limit_qps, "{row:?}");
     }
     let greedy = with.iter().find(|row| row["policy"] == "greedy").unwrap();
     assert!(number(greedy, "max_rate_qps") > limit_qps, "{greedy:?}");
-    assert!(said.contains("by what they may do, not stable either: stealing-adaptive above 44740;"), "{said}");
+    assert!(said.contains("by what they may do, not stable either: stealing-adaptive above 82360;"), "{said}");
     // Where nothing can be batched it is what bounds all, and greedy, which uses no CPU, has less.
     assert!(said_without.contains("not stable either: greedy above "), "{said_without}");
 }
@@ -137,10 +138,13 @@ fn tables_have_their_columns_and_agree_with_each_other() {
     assert_eq!((objective.len(), no_miss.len()), (6, 6));
     for (capacity, no_miss) in objective.iter().zip(&no_miss) {
         let [low, qps, high] = ["low_qps", "max_rate_qps", "high_qps"].map(|column| number(capacity, column));
-        assert!(low <= qps && qps <= high && high < low * 1.2, "{capacity:?}");
+        let [seeds_low, seeds_high] = ["seeds_low_qps", "seeds_high_qps"].map(|column| number(capacity, column));
+        // Few queries were measured: another sample may cost quite something else.
+        assert!(low < seeds_low && seeds_low <= qps && qps <= seeds_high && seeds_high < high, "{capacity:?}");
+        assert!(seeds_low < seeds_high && seeds_high < seeds_low * 1.2, "{capacity:?}");
         assert!(qps <= number(capacity, "region_qps") && number(no_miss, "max_rate_qps") <= qps, "{no_miss:?}");
         assert_eq!(no_miss["objective"], "no miss of 100 ms");
-        assert!(number(capacity, "confirmed_queries") >= 2e6, "{capacity:?}");
+        assert!(number(capacity, "seeds") * number(capacity, "confirmed_queries") >= 2e6, "{capacity:?}");
         let of_policy: Vec<_> = summaries.iter().filter(|row| row["policy"] == capacity["policy"]).collect();
         // Three seeds at each rate, and none far beyond the capacity.
         assert!(of_policy.len() >= 3 * 5 && of_policy.len() % 3 == 0, "{}", of_policy.len());
@@ -155,6 +159,20 @@ fn tables_have_their_columns_and_agree_with_each_other() {
 }
 
 #[test]
+fn too_few_different_queries_for_a_model_are_played_with_exact_estimates_and_the_output_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let output =
+        simulate(dir.path(), "--workload w.csv --mode and --what delays --rate 10 --num-queries 100 --seeds 1");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("estimates: oracle (a model needs 5 different queries, the workload has "), "{said}");
+    let text = std::fs::read_to_string(dir.path().join("out/summary.csv")).unwrap();
+    for line in ["# estimates: oracle", "# gpu_lane_depth: 4", "# machine file: none", "# measured_cpus: 1"] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+}
+
+#[test]
 fn the_library_compares_policies_as_the_command_does() {
     let dir = tempfile::tempdir().unwrap();
     let arguments =
@@ -163,9 +181,10 @@ fn the_library_compares_policies_as_the_command_does() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let workload = Workload::read(&dir.path().join("w.csv")).unwrap().only(Mode::Or);
     let experiment =
-        experiment(&workload, &Estimates::Oracle, &Machine::new(1, 1), Nanos::from_ms(100.0), &[1, 2]).unwrap();
+        experiment(&workload, &Estimates::Oracle, &SimulatedMachine::new(1, 1), Nanos::from_ms(100.0), &[1, 2])
+            .unwrap();
     let policy = |kind: PolicyKind| Box::new(kind.with(PolicyOptions::default()));
-    let comparison = Comparison::new(experiment, vec![policy(PolicyKind::CpuOnly), policy(PolicyKind::Mct)]).unwrap();
+    let comparison = Comparison::new(experiment, vec![policy(PolicyKind::CpuOnly), policy(PolicyKind::Mct)]);
     let own = dir.path().join("own");
     let said = compare(&comparison, "two policies", &own, &Silent).unwrap();
     let tables = |text: &str| text[text.find("Capacity: ").unwrap()..text.find("\nwritten: ").unwrap()].to_owned();
@@ -291,7 +310,6 @@ fn bad_input_is_refused_with_code_2_and_nothing_is_written() {
         ("--trace zero.csv", "all arrivals are at time 0"),
         ("--estimates nowhere.json", "nowhere"),
         ("--log --num-queries 9999999", "--log would write"),
-        ("--mode and --estimates model", "--estimates oracle"),
     ];
     let dir = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
@@ -334,7 +352,7 @@ fn a_fault_plan_and_shedding_are_played_and_counted() {
     };
     let count = |outcomes: &[String], wanted: &str| outcomes.iter().filter(|outcome| *outcome == wanted).count();
     let (well, outcomes, text): (BTreeMap<String, String>, Vec<String>, String) = play("");
-    assert_eq!((count(&outcomes, "answered"), text.contains("Lost on the way")), (3000, false), "{text}");
+    assert_eq!((count(&outcomes, "answered"), text.contains("Losses over all runs")), (3000, false), "{text}");
     assert_eq!([&well["shed"], &well["again"], &well["lane_faults"]], ["0", "0", "0"]);
     let (failed, outcomes, text) = play("--faults plan.csv");
     assert_eq!(failed["lane_faults"], "1");

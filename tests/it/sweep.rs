@@ -90,6 +90,29 @@ fn the_fewest_machines_for_a_rate_are_told() {
     assert_eq!(row, ["cpu-only", "60000", "2", "3", "6"], "{text}");
 }
 
+/// Service times of 9 and 11 ms: two in ten machines' worth of work at 200 q/s.
+fn own_times(dir: &Path) -> String {
+    let path = dir.join("mine.csv");
+    std::fs::write(&path, "query_id,cpu_us\n1,9000\n2,11000\n").unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn how_many_machines_serve_own_times_is_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let mine = own_times(dir.path());
+    let arguments = ["sweep", "--workload", &mine, "--rate", "200", "--deadline-ms", "200", "--replicas", "1:4"];
+    let mut command = Command::new(TANDEM);
+    command.args(arguments).args(["--policy", "cpu-only", "--seeds", "1:2", "-o"]).arg(dir.path().join("out"));
+    let text = stdout(&command.output().unwrap());
+    // Two machines are exactly as many as there is work: no queue is stable.
+    let first = "The fewest machines that keep p99 <= 200 ms at 200 q/s: 3, under cpu-only\n";
+    assert!(text.starts_with(first), "{text}");
+    let model = ["sweep", "--workload", &mine, "--rate", "200", "--estimates", "gpu", "-o"];
+    let output = Command::new(TANDEM).args(model).arg(dir.path().join("other")).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
 #[test]
 fn what_makes_no_sense_is_refused() {
     let dir = tempfile::tempdir().unwrap();

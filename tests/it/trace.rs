@@ -28,6 +28,7 @@ fn a_trace_is_drawn_summarised_and_drawn_again_alike() {
 
     // Our own traces serve as recordings too, at any rate.
     let replayed = ["trace", "--ids", "50", "--rate", "10", "--num-queries", "6000", "--arrivals", "a.trace.csv"];
+    let replayed = [&replayed[..], &["--replay", "compress"]].concat();
     let output = tandem(dir.path(), &replayed);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let trace = Trace::read(&dir.path().join("out/arrivals.trace.csv")).unwrap();
@@ -61,7 +62,9 @@ fn a_synthetic_index_answers_its_own_queries() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let index = tandem::index::Index::open(&dir.path().join("s")).unwrap();
     let tokenizer = tandem::corpus::Tokenizer::from_name(index.tokenizer_name()).unwrap();
-    let log = tandem::query::prepare_queries(&dir.path().join("s/queries.tsv"), &index, |text| tokenizer.terms(text));
+    let log = tandem::query::prepare_queries(&dir.path().join("s/queries.tsv"), &Default::default(), &index, |text| {
+        tokenizer.terms(text)
+    });
     let log = log.unwrap();
     assert_eq!((log.queries.len(), log.dropped_terms, log.empty_queries), (20, 0, 0));
 

@@ -103,50 +103,6 @@ fn every_kind_of_model_learns_and_reads_back_as_it_was_written() {
     }
 }
 
-/// The table of models/README.md: errors from the model files, regret from `models/regret`.
-fn table_of_shipped_models() -> String {
-    let mut text = String::from(
-        "| model | CPU: AND, OR, AND+OR | GPU: AND, OR, AND+OR | regret, 1 + 1: `stealing`, `mct` | 16 + 1 |\n\
-         | --- | --- | --- | --- | --- |\n",
-    );
-    for path in shipped::workload_names() {
-        let name = path.strip_prefix("traces/").unwrap().split('.').next().unwrap();
-        let capacities = |estimates: &str| table(&Path::new("models/regret").join(format!("{name}-{estimates}.csv")));
-        let exact = capacities("oracle");
-        for (model, estimates) in [(name.to_owned(), "model"), (format!("{name}-lengths"), "lengths")] {
-            let models = shipped::model(&model).unwrap();
-            let errors = |kind| {
-                let error = |mode| models.model(kind, mode).unwrap().evaluation.as_ref().unwrap().mean_relative_error;
-                [Mode::And, Mode::Or, Mode::AndOr].map(|mode| format!("{:.1}", 100.0 * error(mode))).join(", ")
-            };
-            let estimated = capacities(estimates);
-            let regret = |cpus: &str| {
-                let of_policy = |policy: &str| {
-                    let is_it = |row: &&Row| row["policy"] == policy && row["cpus"] == cpus;
-                    let qps = |rows: &[Row]| number(rows.iter().find(is_it).unwrap(), "capacity_qps");
-                    format!("{:.1}", 100.0 * (1.0 - qps(&estimated) / qps(&exact)))
-                };
-                ["stealing", "mct"].map(of_policy).join(", ")
-            };
-            let (cpu, gpu) = (errors(Class::CPU), errors(Class::GPU));
-            text += &format!("| `{model}` | {cpu} | {gpu} | {} | {} |\n", regret("1"), regret("16"));
-        }
-    }
-    text
-}
-
-#[test]
-fn the_readme_has_the_errors_and_the_regret_of_shipped_models() {
-    let readme = std::fs::read_to_string("models/README.md").unwrap();
-    let (start, end) = (readme.find("| model | CPU").unwrap(), readme.rfind("|\n").unwrap() + 2);
-    let table = table_of_shipped_models();
-    if std::env::var_os("TANDEM_RENDER").is_some() {
-        std::fs::write("models/README.md", [&readme[..start], &table, &readme[end..]].concat()).unwrap();
-    } else {
-        assert_eq!(readme[start..end], table, "TANDEM_RENDER=1 cargo test --test it the_readme writes it");
-    }
-}
-
 #[test]
 fn shipped_trees_read_list_lengths_alone_and_are_what_train_fits() {
     // The fewest folds: a file's models are fitted to all queries.
@@ -296,7 +252,7 @@ fn the_command_refuses_bad_input_with_exit_code_2() {
     };
     assert_eq!(
         train(&[]),
-        "error: x.workload.csv: cpu, and: 4 measured queries (equal ones count once), too few for 10 folds (lower --folds)\n"
+        "error: x.workload.csv: cpu, and: 4 distinct of 4 measured queries, too few for 10 folds (lower --folds, or measure more queries)\n"
     );
     assert_eq!(train(&["--folds", "1"]), "error: --folds is 1, expected 2 or more\n");
     assert_eq!(train(&["--max-depth", "0"]), "error: --max-depth is 0, expected 1 to 40\n");

@@ -133,6 +133,30 @@ fn batch_model() -> BatchModel {
 }
 
 #[test]
+fn service_times_of_ones_own_need_no_other_columns() {
+    let workload = parse("# from: billing\nquery_id,cpu_us\n7,120.5\n9,80\n").unwrap();
+    assert!(!workload.has_features());
+    let times: Vec<_> = workload.rows.iter().map(|row| (row.query_id.0, row.mode, row.measured[Class::CPU])).collect();
+    let time = |median_us| Some(Measured { median_us, spread_us: 0.0, device_us: None });
+    assert_eq!(times, [(7, Mode::Or, time(120.5)), (9, Mode::Or, time(80.0))]);
+    let workload = parse("gpu_us,mode,query_id,cpu_us\n5,and,1,\n5,and-or,2,3\n").unwrap();
+    assert_eq!(workload.rows[1].mode, Mode::AndOr);
+    assert!(workload.rows[0].measured[Class::CPU].is_none() && workload.rows[0].measured[Class::GPU].is_some());
+    for (text, expected) in [
+        ("query_id,cpu_us\n1,5\n1,6\n", "x.csv:3:1: `query_id` 1 was given in line 2 already"),
+        ("query_id,cpu_us\n1,fast\n", "x.csv:2:3: `cpu_us` is \"fast\", expected microseconds above 0"),
+        ("query_id,cpu_us\n1,4e9\n", "x.csv:2:3: `cpu_us` is \"4e9\", expected microseconds, at most an hour"),
+        ("query_id,cpu_us\n1,\n", "x.csv:2:3: query 1 has no service time"),
+        ("query_id,cpu_us,weight\n1,5,2\n", "x.csv:1:17: unknown column `weight`, expected some of query_id, mode"),
+        ("cpu_us\n5\n", "x.csv:1:1: the header lacks `query_id`"),
+        ("query_id,cpu_us\n", "x.csv: holds no queries"),
+    ] {
+        let message = parse(text).unwrap_err();
+        assert!(message.starts_with(expected), "{message}");
+    }
+}
+
+#[test]
 fn batch_costs_that_make_no_sense_are_refused() {
     let line = |model: &BatchModel| format!("# batches_gpu: {}\n", serde_json::to_string(model).unwrap());
     let read = |head: String| parse(&format!("# docs: 100\n{head}{HEADER}\n0,and,2,5,10,15,1.5,2.5,3\n"));

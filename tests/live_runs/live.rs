@@ -198,7 +198,7 @@ fn a_hopeless_backlog_is_given_up_and_accounted_for() {
     let queries: Vec<_> = (0..10).map(|id| (QueryId(id), on_cpu(100))).collect();
     let jobs = live::plan((0..1000).map(|i| (Nanos(u64::from(i) * 10), i % 10)), &queries, DEADLINE);
     let run = LiveRun { abandon_after: Some(Nanos(400)), ..LiveRun::new(fifo(), &jobs) };
-    let outcome = live::run_under_manual_clock(&mut lane_pool, run).unwrap();
+    let outcome = live::run_under_manual_clock(&mut lane_pool, run, 0).unwrap();
     assert!(outcome.overloaded());
     assert!(outcome.unreleased > 0 && outcome.unfinished > 0);
     assert_eq!(outcome.log.rows.len() + outcome.unfinished + outcome.unreleased, 1000);
@@ -237,7 +237,7 @@ fn run_with_a_pause(each_ms: f64, is_lost: bool) -> LiveOutcome {
     let jobs = live::plan((0..600).map(|i| (Nanos(u64::from(i) * 10_000_000), row(i))), &queries, DEADLINE);
     let LiveRun { policy, jobs, .. } = LiveRun::new(fifo(), &jobs);
     let run = LiveRun { policy, jobs, abandon_after: None, keep: usize::MAX, record: Lost(is_lost) };
-    live::run_under_manual_clock(&mut lane_pool, run).unwrap()
+    live::run_under_manual_clock(&mut lane_pool, run, 0).unwrap()
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn run_long(count: usize) -> LiveOutcome {
     let arrivals = Arrivals::drawn(&ArrivalProcess::Poisson, 3, count, 10);
     let jobs = live::plan_ahead(arrivals.at_rate(100_000.0), &queries, DEADLINE);
     let run = LiveRun { policy: fifo(), jobs, abandon_after: None, keep: 1000, record: () };
-    live::run_under_manual_clock(&mut lane_pool, run).unwrap()
+    live::run_under_manual_clock(&mut lane_pool, run, 0).unwrap()
 }
 
 #[cfg(target_os = "linux")]

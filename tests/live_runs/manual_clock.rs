@@ -147,6 +147,7 @@ proptest! {
         model in models(),
         queries in queries(),
         mut arrivals in arrivals(),
+        seed in any::<u64>(),
     ) {
         for (_, query) in &mut arrivals {
             *query %= queries.len() as u32;
@@ -163,10 +164,11 @@ proptest! {
                 arrivals: arrivals.iter().copied(),
                 deadline: DEADLINE,
                 others: None,
+                seed,
             })
             .unwrap();
             let run = LiveRun::new(policy(), &jobs);
-            let driven = live::run_under_manual_clock(&mut lane_pool, run).unwrap();
+            let driven = live::run_under_manual_clock(&mut lane_pool, run, seed).unwrap();
             prop_assert_eq!(&driven.log, &simulated, "{}", kind);
             prop_assert!(matches!(driven.ending, Ending::Complete));
             prop_assert_eq!(driven.log.rows.len(), jobs.len());
@@ -207,13 +209,14 @@ fn what_holds_the_driver_up_and_how_long_slow_batches_last_is_felt_by_both_loops
         let simulated = |model: &MachineModel| {
             let (policy, arrivals) =
                 (kind.with(PolicyOptions::default()).build(model).unwrap(), arrivals.iter().copied());
-            simulate(SimRun { model, policy, queries: &queries, arrivals, deadline: DEADLINE, others: None }).unwrap()
+            simulate(SimRun { model, policy, queries: &queries, arrivals, deadline: DEADLINE, others: None, seed: 0 })
+                .unwrap()
         };
         let driven = |model: &MachineModel| {
             let mut lane_pool = LanePool::recorded(model.clone(), queries.iter().map(|query| query.service).collect());
             let policy = kind.with(PolicyOptions::default()).build(model).unwrap();
             let run = LiveRun::new(policy, &jobs);
-            live::run_under_manual_clock(&mut lane_pool, run).unwrap().log
+            live::run_under_manual_clock(&mut lane_pool, run, 0).unwrap().log
         };
         let both = among_others(&plain, 5000.0, 100.0);
         let (calm, forgetful) = (among_others(&plain, 0.0, 100.0), among_others(&plain, 5000.0, 0.0));

@@ -37,7 +37,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let mut question = driven.check(Effort::usual(), out)?;
     let (index, log_path) = log.open("what to ask of this index")?;
-    let (mut node, log_queries) = driven.start(&index, &log_path, out)?;
+    let (mut node, log_queries) = driven.start(&index, (&log_path, &arguments.log.form()), out)?;
     question.log_queries = log_queries;
     let policies = driven.policies(&node, &[])?;
     let factories: Vec<&dyn PolicyFactory> = policies.iter().map(|policy| policy as &dyn PolicyFactory).collect();
@@ -45,6 +45,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     interrupts::catch();
     let mut found = Answer::default();
     let done = find_answer(&mut node, &factories, &question, Scope::Best, &Bars::default(), &mut found);
+    driven.add_caveats(&question, &mut found);
     let index_name = log.index.as_ref().map_or(String::from("synthetic"), |index| index.display().to_string());
     let provenance = files::provenance(driven, &node, &question, &index_name, &found);
     let kept = files::write(&found, &question, &provenance, out, false);

@@ -13,7 +13,7 @@ use tandem_core::corpus::Tokenizer;
 use tandem_core::index::{Bm25, Index};
 use tandem_core::indexing::synth::{SynthOptions, build_synthetic, draw_queries};
 use tandem_core::lab::{self, Progress};
-use tandem_core::query::{Query, prepare_queries};
+use tandem_core::query::{LogOptions, Query, prepare_queries};
 use tandem_core::search::ExecError;
 use tandem_core::search::gpu::{GpuExecutor, GpuMemory};
 use tandem_report::number::counted;
@@ -74,10 +74,11 @@ pub(super) fn synthetic_log(log: &Path, docs: u32, seed: u64, limit: usize) -> R
     Ok(longer)
 }
 
-/// The queries of a log, cut into terms as the index was; says on standard error what was dropped.
-pub(super) fn read_queries(path: &Path, index: &Index) -> Result<Vec<Query>, Failure> {
+/// The queries of a log, cut into terms as the index was; says on standard error how the log was understood, and what was dropped.
+pub(super) fn read_queries(path: &Path, form: &LogOptions, index: &Index) -> Result<Vec<Query>, Failure> {
     let tokenizer = Tokenizer::from_name(index.tokenizer_name()).map_err(Failure::input)?;
-    let log = prepare_queries(path, index, |text| tokenizer.terms(text))?;
+    let log = prepare_queries(path, form, index, |text| tokenizer.terms(text))?;
+    errln!("{}: {}", path.display(), log.found);
     if log.dropped_terms > 0 || log.empty_queries > 0 {
         errln!(
             "{}: {} dropped (not in the index), {} of {} skipped (no term left)",

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use super::inputs::has_option;
 use super::interrupts;
 use super::settings::bad_setting;
 use tandem_core::cost::{ProfileError, TrainError};
@@ -114,7 +115,6 @@ impl From<ExecError> for Failure {
             ExecError::TooLarge { .. }
             | ExecError::BadK(_)
             | ExecError::BadThreads { .. }
-            | ExecError::UnequalGpus(..)
             | ExecError::TooManyTerms(_)
             | ExecError::BeyondGpu { .. } => Self::input(e.to_string()),
             ExecError::Panicked | ExecError::NoThread(_) => Self::failed(e.to_string()),
@@ -157,6 +157,7 @@ impl From<SimError> for Failure {
             SimError::Policy(e) => e.into(),
             SimError::Law(e) => e.into(),
             SimError::Interrupted => Self::interrupted(e.to_string()),
+            SimError::TooLong { .. } => Self::input(e.to_string()),
         }
     }
 }
@@ -165,13 +166,19 @@ impl From<SimError> for Failure {
 impl From<LabError> for Failure {
     fn from(e: LabError) -> Self {
         let way_out = match &e {
-            LabError::NoModel(e) => return Self::input(format!("--estimates model: {e} (or take --estimates oracle)")),
+            LabError::NoModel(e) if has_option("estimates") => {
+                return Self::input(format!("--estimates model: {e} (or take --estimates oracle)"));
+            }
+            LabError::NoModel(_) => " (give a log of more different queries)".to_owned(),
             LabError::NoEstimate { .. } => return Self::input(format!("--estimates {e}")),
-            LabError::NotMeasured { class, .. } => {
+            LabError::NotMeasured { class, .. } if has_option(&format!("{class}s")) => {
                 format!(" (profile it there, or leave the kind out with --{class}s 0)")
             }
+            LabError::NotMeasured { .. } => " (profile it there)".to_owned(),
             LabError::OtherIndex { .. } => " (profile it: `tandem profile`)".to_owned(),
-            LabError::NotInLog { .. } => "; name the log that was profiled: --queries".to_owned(),
+            LabError::NotInLog { .. } if has_option("queries") => {
+                "; name the log that was profiled: --queries".to_owned()
+            }
             LabError::HasGpuTimes { .. } => "; --gpu replay is for workloads without".to_owned(),
             LabError::NoGpuTimes { .. } => {
                 ": measure it on a machine that has one, leave it out (--gpus 0), or take recorded times (--gpu replay)"
@@ -181,6 +188,7 @@ impl From<LabError> for Failure {
             LabError::TooManyQueries { .. } => " (shorten it: --live-seconds)".to_owned(),
             LabError::TooFewArrivals { .. } => " (give a longer trace)".to_owned(),
             LabError::Input(_)
+            | LabError::NotInLog { .. }
             | LabError::Index(_)
             | LabError::Io(_)
             | LabError::NoQueries { .. }

@@ -1,4 +1,4 @@
-//! Ctrl-C and `kill`: the first ends the runs, live or simulated, and keeps what was found, the second ends the process.
+//! Ctrl-C, `kill` and the end of the terminal: the first ends the runs, live or simulated, and keeps what was found, the second ends the process.
 //!
 //! Either way the process says so by its exit code, as a shell does of a program that a signal ended: 128 and the
 //! signal's number. Of a signal that nobody catches, before anything is measured, the shell says the same.
@@ -6,6 +6,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Once};
 
+#[cfg(unix)]
+use signal_hook::consts::SIGHUP;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -25,7 +27,23 @@ pub(super) fn catch() {
         if let Err(e) = [SIGINT, SIGTERM].into_iter().try_for_each(catch_signal) {
             errln!("warning: Ctrl-C will not keep what was found: {e}");
         }
+        #[cfg(unix)]
+        if !ignores_hangup()
+            && let Err(e) = catch_signal(SIGHUP)
+        {
+            errln!("warning: the end of the terminal will not keep what was found: {e}");
+        }
     });
+}
+
+/// Whether whoever started the process lets it outlive its terminal, as `nohup` does; where the system does not say (it does on
+/// Linux), it does not.
+#[cfg(unix)]
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (SIGHUP - 1) & 1 == 1)
 }
 
 fn catch_signal(signal: i32) -> std::io::Result<()> {

@@ -1,7 +1,8 @@
 //! The command line: one subcommand a file.
 //!
 //! Options are parsed to plain structs by `clap`, then checked into the types that the library uses. Exit codes: 0
-//! done, 1 failed, 2 bad usage or input, 130 ended by Ctrl-C and 143 by `kill` (what was measured is kept and printed).
+//! done, 1 failed, 2 bad usage or input, 3 no answer; 129, 130 and 143 ended by a closed terminal, Ctrl-C and `kill` (what was
+//! measured is kept and printed).
 
 #[macro_use]
 mod commands;
@@ -15,12 +16,14 @@ mod driven;
 mod failure;
 mod format;
 mod index;
+mod inputs;
 mod interrupts;
 mod kept;
 mod live;
 mod manual;
 mod options;
 mod origin;
+mod plan;
 mod profile;
 mod recalibrate;
 mod report;
@@ -52,6 +55,7 @@ struct Arguments {
 // function `run`, and a line here.
 commands! {
     Capacity: capacity;
+    Plan: plan;
     Index: index;
     Search: search;
     Trace: trace;
@@ -88,6 +92,7 @@ fn command() -> clap::Command {
 pub fn run() -> ExitCode {
     let matches = command().try_get_matches().unwrap_or_else(|e| settings::explained(e).exit());
     format::begin(&matches);
+    inputs::protect(&matches);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     let done = arguments.command.run();
     // That there is no answer is one, for programs.

@@ -2,7 +2,7 @@
 
 use super::Failure;
 use tandem_core::cost::Workload;
-use tandem_core::files::Provenance;
+use tandem_core::files::{Provenance, this_machine};
 use tandem_core::lab::Estimates;
 use tandem_core::query::Mode;
 
@@ -24,6 +24,11 @@ pub(super) fn warn_of_another(estimates: &Estimates, name: &str, workload: &Work
             );
         }
     }
+}
+
+/// Whether the workload was measured on this machine.
+pub(super) fn is_of_here(workload: &Workload) -> bool {
+    workload.provenance.get("machine").is_some_and(|machine| machine == this_machine())
 }
 
 /// Refuses workloads that were measured on different machines: their costs cannot be learnt as one.

@@ -1,10 +1,11 @@
-//! `tandem report`: one HTML page from folders of results.
+//! `tandem report`: one HTML page from folders of results, or the tables and figures of the documentation.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Failure;
-use tandem_core::files::{InputError, check_writable, write_atomically};
+use tandem_core::files::{check_writable, write_atomically};
+use tandem_report::docs::{pages, render};
 use tandem_report::number::counted;
 use tandem_report::page::{Folder, page};
 
@@ -17,11 +18,20 @@ pub(super) struct Arguments {
     /// The page; one file, which needs no network [default: report.html in the first folder]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Render the tables and figures of the documentation from result files instead: of all Markdown pages in the current
+    /// directory, `docs/` and `models/`
+    #[arg(long, conflicts_with_all = ["folders", "out"])]
+    docs: bool,
+    /// With --docs: write nothing; list the pages and figures that differ from their result files, and exit with 2
+    #[arg(long, requires = "docs")]
+    check: bool,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let read = arguments.folders.iter().map(|path| Folder::read(path)).collect::<Result<Vec<_>, InputError>>()?;
-    let folders = read.concat();
+    if arguments.docs {
+        return docs(arguments.check);
+    }
+    let folders = Folder::read(&arguments.folders)?;
     // There is a default, so that there is a first.
     let beside = || arguments.folders.first().map_or_else(PathBuf::new, |first| first.join("report.html"));
     let out = arguments.out.clone().unwrap_or_else(beside);
@@ -37,4 +47,28 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     outln!("page: {}", out.display());
     Ok(())
+}
+
+/// Renders the pages below the current directory, or lists those that differ from what would be rendered.
+fn docs(is_check: bool) -> Result<(), Failure> {
+    let root = Path::new("");
+    let mut stale = Vec::new();
+    for page in pages(root)? {
+        for (path, text) in render(root, &page)? {
+            if std::fs::read_to_string(&path).is_ok_and(|old| old == text) {
+                continue;
+            }
+            if is_check {
+                stale.push(path.display().to_string());
+            } else {
+                write_atomically(&path, |file| file.write_all(text.as_bytes()))?;
+                outln!("{}", path.display());
+            }
+        }
+    }
+    if stale.is_empty() {
+        return Ok(());
+    }
+    let stale = stale.join(", ");
+    Err(Failure::input(format!("pages differ from their result files (tandem report --docs renders them): {stale}")))
 }

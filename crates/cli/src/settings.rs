@@ -15,11 +15,13 @@ use super::options::{shard_costs, watchdog_ms};
 use super::output::say;
 use crate::options::names::choice;
 use tandem_core::base::machine::{FaultPlan, Idle};
+use tandem_core::query::Burstiness;
 use tandem_core::sched::{PolicyOptions, Shed, StealGuard};
 use tandem_core::sim::{Routing, ShardCosts};
 
 // Headings of settings: the commands that read them.
 const POLICIES: &str = "Settings of capacity, simulate, sweep, live, validate";
+const ARRIVALS: &str = "Settings of trace, capacity, simulate, sweep, live";
 const CLUSTERS: &str = "Settings of simulate, sweep";
 const FAULTS: &str = "Settings of simulate, live";
 const GPU_MEMORY: &str = "Settings of capacity, search, profile, live, validate";
@@ -70,6 +72,15 @@ pub(super) struct Settings {
     /// Which queries are dropped when a processor takes them up; objectives count them as late
     #[arg(long, help_heading = POLICIES, value_name = "WHICH", value_parser = choice::<Shed>(), default_value = PolicyOptions::default().shed.name())]
     pub(super) shed: Shed,
+    /// --arrivals bursty: how long a burst lasts on average, in seconds
+    #[arg(long, help_heading = ARRIVALS, value_name = "S", default_value_t = Burstiness::default().seconds())]
+    pub(super) burst_s: f64,
+    /// --arrivals bursty: the rate in a burst over that between bursts
+    #[arg(long, help_heading = ARRIVALS, value_name = "RATIO", default_value_t = Burstiness::default().ratio())]
+    pub(super) burst_ratio: f64,
+    /// --arrivals bursty: the share of the time that bursts take
+    #[arg(long, help_heading = ARRIVALS, value_name = "SHARE", default_value_t = Burstiness::default().share())]
+    pub(super) burst_share: f64,
     /// Which of a shard's replicas answers a query
     #[arg(long, help_heading = CLUSTERS, value_name = "HOW", value_parser = choice::<Routing>(), default_value = Routing::default().name())]
     pub(super) routing: Routing,
@@ -92,6 +103,26 @@ pub(super) struct Settings {
     #[arg(long, help_heading = LIVE, value_name = "BOOL", action = ArgAction::Set, default_value_t = false)]
     pub(super) time_warp: bool,
 }
+
+impl Settings {
+    /// The bursts of `--arrivals bursty`.
+    pub(super) fn burstiness(&self) -> Result<Burstiness, Failure> {
+        let &Self { burst_s, burst_ratio, burst_share, .. } = self;
+        if !(burst_s > 0.0 && burst_s <= MAX_BURST_S) {
+            return Err(bad_setting("burst-s", burst_s, &format!("above 0, at most {MAX_BURST_S}")));
+        }
+        if !(1.0..=MAX_BURST_RATIO).contains(&burst_ratio) {
+            return Err(bad_setting("burst-ratio", burst_ratio, &format!("1 to {MAX_BURST_RATIO}")));
+        }
+        Burstiness::new(burst_ratio, burst_share, burst_s)
+            .ok_or_else(|| bad_setting("burst-share", burst_share, "between 0 and 1"))
+    }
+}
+
+/// A burst of a day.
+const MAX_BURST_S: f64 = 86_400.0;
+/// A burst of more times the calm rate leaves no calm.
+const MAX_BURST_RATIO: f64 = 1e6;
 
 /// Options that went, with what is said in their place. A setting's key is its old option, too.
 const GONE: [(&str, &str); 2] = [("--p99", "--objective p99"), ("--miss-share", "--objective miss-share=X")];

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::Failure;
 use super::options::{ProcessArguments, own_rate, parse_rate};
 use super::output::result;
+use super::settings::SetArguments;
 use crate::options::names::choice;
 use tandem_core::base::ids::QueryId;
 use tandem_core::files::{Provenance, check_writable};
@@ -41,6 +42,8 @@ pub(super) struct Arguments {
     seed: u64,
     #[command(flatten)]
     process: ProcessArguments,
+    #[command(flatten)]
+    settings: SetArguments,
     /// Trace file to write
     #[arg(short, long, value_name = "FILE", default_value = "out/arrivals.trace.csv")]
     out: PathBuf,
@@ -52,7 +55,7 @@ const DEFAULT_RATE_QPS: f64 = 100.0;
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let asked = arguments.rate.as_deref().map(parse_rate).transpose();
     let asked = asked.map_err(|what| Failure::input(format!("--rate: {what}")))?;
-    let process = arguments.process.process()?;
+    let process = arguments.process.process(&arguments.settings)?;
     let rate_qps = own_rate(&process, asked.as_ref().map(std::slice::from_ref))?.or(asked).unwrap_or(DEFAULT_RATE_QPS);
     check_writable(&arguments.out)?;
     let (source, ids) = queries(arguments)?;
@@ -72,12 +75,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         arguments.process.named(&process),
         arguments.seed
     );
-    if let Some(note) = arguments.process.note(&process, &[rate_qps]) {
-        errln!("{note}");
-    }
+    let note = arguments.process.note(&process, &[rate_qps]);
+    let caveat = arguments.process.caveat(&process, &[rate_qps]).map(|caveat| format!("warning: {caveat}"));
+    note.into_iter().chain(caveat).for_each(|note| errln!("{note}"));
     outln!("queries           {:>12}  of {source}", ids.len());
     outln!("span              {:>12.3}  s", summary.span.as_secs());
-    outln!("mean rate         {:>12.3}  q/s, {rate_qps} asked", summary.rate_qps);
+    let is_far = (summary.rate_qps / rate_qps - 1.0).abs() > 0.05;
+    let reason = if is_far { " (few bursts or arrivals: another --seed, or more of them, come nearer)" } else { "" };
+    outln!("mean rate         {:>12.3}  q/s, {rate_qps} asked{reason}", summary.rate_qps);
     let gaps = "squared coefficient of variation (Poisson: 1)";
     outln!("gaps              {:>12}  {gaps}", decimals(summary.gap_variation));
     let counts = "variance over mean (Poisson: 1)";

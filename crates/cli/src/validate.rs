@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use super::defaults::{Bars, synthetic_index};
 use super::driven::{DrivenArguments, files, words};
+use super::options::LogForm;
 use super::{Failure, interrupts};
 use tandem_core::base::machine::Class;
 use tandem_core::cost::MachineModel;
@@ -21,9 +22,11 @@ pub(super) struct Arguments {
     /// Folder of the index to validate on, with --queries; left out, a synthetic one, made in the output folder
     #[arg(requires = "queries")]
     index: Option<PathBuf>,
-    /// Query log: one query a line, `id<TAB>query`, or JSON lines
+    /// Query log in any usual form, which its lines tell; plain or compressed
     #[arg(long, value_name = "FILE", requires = "index")]
     queries: Option<PathBuf>,
+    #[command(flatten)]
+    form: LogForm,
     /// Documents of the synthetic index
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1000..))]
     docs: u32,
@@ -42,7 +45,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Arguments { driven, out, .. } = arguments;
     let mut question = driven.check(Effort::quick(), out)?;
     let (index, log, index_name) = open(arguments)?;
-    let (mut node, log_queries) = driven.start(&index, &log, out)?;
+    let (mut node, log_queries) = driven.start(&index, (&log, &arguments.form.options()), out)?;
     question.log_queries = log_queries;
     let policies = driven.policies(&node, &usual_policies(node.model()))?;
     let factories: Vec<&dyn PolicyFactory> = policies.iter().map(|policy| policy as &dyn PolicyFactory).collect();
@@ -51,6 +54,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     interrupts::catch();
     let mut found = Answer::default();
     let done = find_answer(&mut node, &factories, &question, Scope::All, &Bars::default(), &mut found);
+    driven.add_caveats(&question, &mut found);
     if live::interrupted() && found.driven.is_empty() {
         return Err(Failure::interrupted(format!(
             "interrupted before any live run had ended: {} has what queries cost alone, no more",

@@ -1,16 +1,22 @@
-//! What experiments run on.
+//! Inputs and settings of experiments.
 
 use std::any::Any;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::{ExperimentError, Findings};
+use crate::error::Result;
+use crate::findings::Findings;
+use tandem_core::base::ids::TermId;
 use tandem_core::index::Index;
 use tandem_core::lab::Progress;
 use tandem_core::query::{Mode, Query};
+
+/// Documents of TREC GOV2, the collection that large synthetic indexes imitate.
+pub(crate) const GOV2_DOCS: u32 = 25_200_000;
 
 /// An index and queries on it.
 #[derive(Debug)]
@@ -19,75 +25,72 @@ pub struct Input {
     pub index: Arc<Index>,
     /// The queries; at least one.
     pub queries: Vec<Query>,
-    /// What they are, in words.
+    /// A description for people.
     pub name: String,
 }
 
-/// Gives an index and queries. Its arguments are the experiment's own wishes, which hold unless the user has others:
-/// the documents of a synthetic index, and the most queries.
-pub type InputSource<'a> = dyn Fn(u32, usize) -> Result<Input, ExperimentError> + 'a;
+/// Gives an index and queries. The arguments are defaults: documents of a synthetic index, and the most queries.
+pub type InputSource<'a> = dyn Fn(u32, usize) -> Result<Input> + 'a;
 
-/// Logs on a real collection.
+/// Query logs of a real collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RealLog {
-    /// As people typed them: 2.8 words in the mean.
+    /// Keyword queries of web users, 2.8 words on average.
     Web,
     /// Questions, nearly all of eight words or more.
     Questions,
 }
 
-/// Gives a real collection with at most so many queries of a log; `None` where there is none here.
-pub type RealSource<'a> = dyn Fn(RealLog, usize) -> Result<Option<Input>, ExperimentError> + 'a;
+/// Gives a real collection with a limited number of queries of a log; `None` if this machine has none.
+pub type RealSource<'a> = dyn Fn(RealLog, usize) -> Result<Option<Input>> + 'a;
 
-/// What the user chose for an experiment, and the machine may give.
+/// Settings of the user and resources of the machine for experiments.
 pub struct Context<'a> {
-    /// Where index and queries come from.
+    /// Source of index and queries.
     pub source: &'a InputSource<'a>,
-    /// Whether the user named an index: what `source` gives is real already.
+    /// Whether the user named an index, so that `source` gives real lists already.
     pub is_source_real: bool,
-    /// Where a real collection comes from, beside what `source` gives.
+    /// Source of a real collection, for comparison with a synthetic index.
     pub real: &'a RealSource<'a>,
-    /// Told how far the experiment is.
+    /// Receiver of progress reports.
     pub progress: &'a dyn Progress,
-    /// CPU cores to use at most.
+    /// Maximum number of CPU cores.
     pub cores: usize,
-    /// How the terms of a query combine, where not as in the paper.
+    /// Query mode of the user; `None` selects the mode of the paper.
     pub mode: Option<Mode>,
-    /// Documents that a query asks for.
+    /// Results per query.
     pub k: usize,
-    /// How long one measurement should last.
+    /// Duration of one measurement, in seconds.
     pub seconds: f64,
-    /// What all randomness starts from.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Documents of synthetic collections, where not as many as an experiment would take.
+    /// Documents of synthetic collections; `None` selects the default of each experiment.
     pub docs: Option<u32>,
-    /// Files of text for experiments that index; synthetic ones if there are none.
+    /// Text files for experiments about indexing; synthetic text replaces an empty list.
     pub text: Vec<PathBuf>,
-    /// A folder for what experiments make on the way.
+    /// Folder for intermediate files.
     pub scratch: PathBuf,
-    /// PageRank, a number a line in the order of the index's documents; drawn from the seed where an experiment wants it and
-    /// there is none.
+    /// File of PageRanks, one number per line in document order; `None` draws them from the seed.
     pub page_rank: Option<&'a Path>,
-    /// What one experiment made that the next of its paper uses, too.
-    pub kept: Kept,
+    /// Setup that one experiment leaves to the next one of its paper.
+    pub shared: SharedSetup,
 }
 
-/// One thing, of any kind, that takes long to make or much memory; a second one takes its place.
+/// One value of any type that is expensive to make. A new value replaces the old one.
 #[derive(Debug, Default)]
-pub struct Kept(RefCell<Option<Rc<dyn Any>>>);
+pub struct SharedSetup(RefCell<Option<Rc<dyn Any>>>);
 
-impl Kept {
-    /// It, if it is of this kind.
-    pub(super) fn get<T: 'static>(&self) -> Option<Rc<T>> {
-        self.0.borrow().clone().and_then(|kept| kept.downcast().ok())
+impl SharedSetup {
+    /// Returns the value if it has this type.
+    pub(crate) fn get<T: 'static>(&self) -> Option<Rc<T>> {
+        self.0.borrow().clone().and_then(|value| value.downcast().ok())
     }
 
-    /// Keeps this in its place.
-    pub(super) fn put<T: 'static>(&self, made: &Rc<T>) {
-        self.0.replace(Some(Rc::<T>::clone(made)));
+    pub(crate) fn put<T: 'static>(&self, value: &Rc<T>) {
+        self.0.replace(Some(Rc::<T>::clone(value)));
     }
 
-    /// Keeps nothing any more.
+    /// Drops the value.
     pub fn clear(&self) {
         self.0.replace(None);
     }
@@ -100,26 +103,17 @@ impl fmt::Debug for Context<'_> {
 }
 
 impl Context<'_> {
-    /// The index and at most `limit` queries that the user names; else a synthetic index of `docs` documents. Both
-    /// numbers are defaults.
+    /// Returns the user's index and queries, else a synthetic index, and adds their description to the findings.
     ///
-    /// # Errors
-    /// If there are none, or they can't be read or made.
-    pub fn input(&self, docs: u32, limit: usize) -> Result<Input, ExperimentError> {
-        (self.source)(docs, limit)
+    /// `docs` and `limit` are defaults for the documents of a synthetic index and the number of queries.
+    pub(crate) fn input(&self, docs: u32, limit: usize, findings: &mut Findings) -> Result<Input> {
+        let input = (self.source)(docs, limit)?;
+        findings.provenance("input", &input.name);
+        Ok(input)
     }
 
-    /// A real collection beside a synthetic index, for what synthetic lists can't show; the findings say what it is, or
-    /// that there is none.
-    ///
-    /// # Errors
-    /// If it can't be read.
-    pub fn real_input(
-        &self,
-        log: RealLog,
-        limit: usize,
-        findings: &mut Findings,
-    ) -> Result<Option<Input>, ExperimentError> {
+    /// Returns a real collection if the user named no index; adds a description of it, or its absence, to the findings.
+    pub(crate) fn real_input(&self, log: RealLog, limit: usize, findings: &mut Findings) -> Result<Option<Input>> {
         if self.is_source_real {
             return Ok(None);
         }
@@ -127,44 +121,35 @@ impl Context<'_> {
         match &input {
             Some(input) => findings.provenance("real", &input.name),
             None => findings.note(
-                "No real collection here: lines about real lists are left out. An index of one's own \
-                 gives them, or a folder of real collections.",
+                "No real collection here: rows about real lists are left out. An index named on the command line or a \
+                 folder of real collections (--data) adds them.",
             ),
         }
         Ok(input)
     }
 
-    /// Tells that so many steps begin.
-    pub fn steps(&self, what: &'static str, steps: usize) -> Steps<'_> {
+    pub(crate) fn steps(&self, what: &'static str, steps: usize) -> Steps<'_> {
         self.progress.begin(what, steps as u64);
         Steps { progress: self.progress, done: 0, of: steps as u64 }
     }
 
-    /// The mode that the user names, else the paper's.
-    #[must_use]
-    pub fn mode(&self, papers: Mode) -> Mode {
+    /// Returns the user's mode, else that of the paper.
+    pub(crate) fn mode(&self, papers: Mode) -> Mode {
         self.mode.unwrap_or(papers)
     }
 }
 
-/// Steps of an experiment that are under way; dropped, they are over.
-pub struct Steps<'a> {
+/// Steps of an experiment. Dropping them ends the progress report.
+pub(crate) struct Steps<'a> {
     progress: &'a dyn Progress,
     done: u64,
     of: u64,
 }
 
 impl Steps<'_> {
-    /// One more is done.
-    pub fn done(&mut self) {
+    pub(crate) fn done(&mut self) {
         self.done += 1;
         self.progress.reach(self.done, self.of);
-    }
-}
-
-impl fmt::Debug for Steps<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {} steps", self.done, self.of)
     }
 }
 
@@ -172,4 +157,10 @@ impl Drop for Steps<'_> {
     fn drop(&mut self) {
         self.progress.end();
     }
+}
+
+/// Returns the distinct terms of queries in ascending order.
+pub(crate) fn terms_of(queries: &[Query]) -> Vec<TermId> {
+    let terms: BTreeSet<TermId> = queries.iter().flat_map(|query| &query.terms).map(|term| term.term).collect();
+    terms.into_iter().collect()
 }

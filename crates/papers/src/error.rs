@@ -1,4 +1,4 @@
-//! What can keep an experiment from its findings.
+//! Errors of experiments.
 
 use crate::codec::CodecError;
 use crate::wang::cache::CacheError;
@@ -8,31 +8,34 @@ use tandem_core::search::ExecError;
 use tandem_core::search::device::GpuError;
 use tandem_core::sim::SimError;
 
-/// Why an experiment ended without findings.
+/// Result of an experiment, or of a part with its own error `E`.
+pub(crate) type Result<T, E = ExperimentError> = std::result::Result<T, E>;
+
+/// Reason why an experiment ended without findings.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
-    /// What it was to run on does not do: the user's to mend.
+    /// The input does not suit the experiment; the user can change it.
     #[error("{0}")]
     Input(String),
     /// A method gave a wrong answer.
     #[error("{0}")]
     Wrong(String),
-    /// A processor failed.
+    /// An executor failed.
     #[error(transparent)]
     Exec(#[from] ExecError),
-    /// A GPU failed, or there is none.
+    /// A GPU is missing or failed.
     #[error(transparent)]
     Gpu(#[from] GpuError),
-    /// An index can't be made.
+    /// An index cannot be made or read.
     #[error(transparent)]
     Index(#[from] IndexError),
-    /// Text can't be indexed.
+    /// Text cannot be indexed.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// A run can't be simulated.
+    /// A simulation failed.
     #[error(transparent)]
     Sim(#[from] SimError),
-    /// A memory can't be divided as asked for: the user's to mend.
+    /// A memory cannot be divided as requested; the user can change the request.
     #[error(transparent)]
     Cache(#[from] CacheError),
     /// A codec refused a list.

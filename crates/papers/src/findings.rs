@@ -1,32 +1,33 @@
-//! What an experiment found: numbers beside the paper's, and charts.
+//! Results of an experiment: numbers next to those of the paper, charts and notes.
 
 use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 
+use crate::{ExperimentError, Result};
 use tandem_core::files::{Provenance, write_atomically};
+use tandem_core::search::device::GpuError;
 use tandem_report::number::{optional, text};
 use tandem_report::plot::{LineChart, Point, Series, Stroke};
 use tandem_report::table::Table;
 
-/// Significant digits in files, and on the terminal.
+/// Significant digits in files.
 const FILE_DIGITS: usize = 9;
 const SHOWN_DIGITS: usize = 4;
 
-/// Everything that one experiment found.
+/// Results of one experiment.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// What the rows to come are about; empty, where that is the experiment.
+    /// Subject of the rows that follow; empty for the whole experiment.
     section: String,
-    rows: Vec<Row>,
+    rows: Vec<Comparison>,
     charts: Vec<Chart>,
     notes: Vec<String>,
     provenance: Vec<(&'static str, String)>,
 }
 
-/// One number of the paper's and ours.
 #[derive(Debug)]
-struct Row {
+struct Comparison {
     section: String,
     quantity: String,
     unit: &'static str,
@@ -36,44 +37,47 @@ struct Row {
 
 /// A figure, or one panel of it.
 #[derive(Debug)]
-pub struct Chart {
-    /// Completes the file's name: `NAME-STEM.svg`.
-    pub stem: String,
-    /// Stands above it.
-    pub title: String,
-    /// What the horizontal axis tells, with its unit.
-    pub x_label: String,
-    /// What the vertical axis tells, with its unit.
-    pub y_label: String,
-    /// Whether the horizontal axis is logarithmic.
-    pub is_x_log: bool,
-    /// Whether the vertical axis is logarithmic.
-    pub is_y_log: bool,
-    /// What is drawn.
-    pub lines: Vec<Line>,
+pub(crate) struct Chart {
+    /// End of the file name `NAME-STEM.svg`.
+    stem: String,
+    title: String,
+    x_label: String,
+    y_label: String,
+    is_x_log: bool,
+    is_y_log: bool,
+    curves: Vec<Curve>,
 }
 
-/// A line of a chart.
-#[derive(Debug)]
-pub struct Line {
-    /// In the legend.
-    pub name: String,
-    /// What the paper gives (as far as its text tells), or what was measured here.
-    pub is_papers: bool,
-    /// Lines of one colour belong together.
-    pub colour: usize,
-    /// In the order in which they are joined.
-    pub points: Vec<(f64, f64)>,
+#[derive(Clone, Debug)]
+pub(crate) struct Curve {
+    pub(crate) name: String,
+    /// Whether the points are the paper's rather than ours.
+    is_papers: bool,
+    /// Number of the colour. Curves that belong together share one.
+    colour: usize,
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+impl Curve {
+    /// A curve that was measured, modelled or counted here.
+    pub(crate) fn ours(name: impl Into<String>, colour: usize, points: Vec<(f64, f64)>) -> Self {
+        Self { name: name.into(), is_papers: false, colour, points }
+    }
+
+    /// A curve through the numbers that the text of the paper gives.
+    pub(crate) fn papers(name: impl Into<String>, colour: usize, points: Vec<(f64, f64)>) -> Self {
+        Self { name: name.into(), is_papers: true, colour, points }
+    }
 }
 
 impl Findings {
-    /// What the rows to come are about: a heading over them, and the beginning of their names in files.
-    pub fn section(&mut self, about: impl Into<String>) {
-        self.section = about.into();
+    /// Starts a section: a heading over the rows that follow, and a prefix of their names in files.
+    pub(crate) fn section(&mut self, subject: impl Into<String>) {
+        self.section = subject.into();
     }
 
-    /// Adds a number; `None` where the paper doesn't tell it, or this machine can't.
-    pub fn compare(
+    /// Adds a row; a number is `None` if the paper does not give it or this machine cannot measure it.
+    pub(crate) fn compare(
         &mut self,
         quantity: impl Into<String>,
         unit: &'static str,
@@ -81,25 +85,41 @@ impl Findings {
         ours: impl Into<Option<f64>>,
     ) {
         let (section, quantity) = (self.section.clone(), quantity.into());
-        self.rows.push(Row { section, quantity, unit, paper: paper.into(), ours: ours.into() });
+        self.rows.push(Comparison { section, quantity, unit, paper: paper.into(), ours: ours.into() });
     }
 
-    /// Adds a chart.
-    pub fn chart(&mut self, chart: Chart) {
+    /// Adds a row for a quantity that the paper does not give.
+    pub(crate) fn add(&mut self, quantity: impl Into<String>, unit: &'static str, ours: impl Into<Option<f64>>) {
+        self.compare(quantity, unit, None, ours);
+    }
+
+    pub(crate) fn chart(&mut self, chart: Chart) {
         self.charts.push(chart);
     }
 
-    /// Adds a sentence to be printed below the numbers, and kept in the file: what differs from the paper, say.
-    pub fn note(&mut self, note: impl Into<String>) {
+    /// Adds a text that is printed below the rows and written to the file.
+    pub(crate) fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }
 
     /// Adds a line to the head of every file.
-    pub fn provenance(&mut self, key: &'static str, value: impl Into<String>) {
+    pub(crate) fn provenance(&mut self, key: &'static str, value: impl Into<String>) {
         self.provenance.push((key, value.into()));
     }
 
-    /// Writes `NAME.csv`, and a CSV file and drawings for each chart, into `out`; returns the files' names.
+    /// Returns an opened GPU; on a machine without one, notes the reason and returns `None`.
+    pub(crate) fn gpu_if_any<T>(&mut self, opened: Result<T, impl Into<ExperimentError>>) -> Result<Option<T>> {
+        match opened.map_err(Into::into) {
+            Ok(gpu) => Ok(Some(gpu)),
+            Err(ExperimentError::Gpu(GpuError::NoGpu(reason))) => {
+                self.note(format!("No GPU here ({reason}): its numbers are left empty."));
+                Ok(None)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Writes `NAME.csv`, and a CSV file and a drawing for each chart, into `out`; returns the names of the files.
     ///
     /// # Errors
     /// Those of the file system.
@@ -128,7 +148,7 @@ impl Findings {
         provenance.write_to(out)?;
         let mut csv = csv::Writer::from_writer(out);
         csv.write_record(["quantity", "unit", "paper", "ours"])?;
-        for Row { section, quantity, unit, paper, ours } in &self.rows {
+        for Comparison { section, quantity, unit, paper, ours } in &self.rows {
             let name = if section.is_empty() { quantity.clone() } else { format!("{section}: {quantity}") };
             csv.write_record([&name, *unit, &optional(*paper, FILE_DIGITS), &optional(*ours, FILE_DIGITS)])?;
         }
@@ -143,11 +163,11 @@ impl fmt::Display for Findings {
             if number > 0 {
                 writeln!(f)?;
             }
-            if let Some(Row { section, .. }) = rows.first().filter(|row| !row.section.is_empty()) {
+            if let Some(Comparison { section, .. }) = rows.first().filter(|row| !row.section.is_empty()) {
                 writeln!(f, "{section}")?;
             }
             let mut table = Table::new(["quantity", "unit", "paper", "ours"]);
-            for Row { quantity, unit, paper, ours, .. } in rows {
+            for Comparison { quantity, unit, paper, ours, .. } in rows {
                 table.row([quantity.clone(), (*unit).to_owned(), shown(*paper), shown(*ours)]);
             }
             write!(f, "{table}")?;
@@ -160,30 +180,49 @@ impl fmt::Display for Findings {
 }
 
 impl Chart {
+    /// A chart with linear axes. Curves without points are left out.
+    pub(crate) fn new(
+        stem: impl Into<String>,
+        title: impl Into<String>,
+        [x_label, y_label]: [&str; 2],
+        curves: impl IntoIterator<Item = Curve>,
+    ) -> Self {
+        let curves = curves.into_iter().filter(|curve| !curve.points.is_empty()).collect();
+        let (x_label, y_label) = (x_label.to_owned(), y_label.to_owned());
+        Self { stem: stem.into(), title: title.into(), x_label, y_label, is_x_log: false, is_y_log: false, curves }
+    }
+
+    pub(crate) fn log_x(self) -> Self {
+        Self { is_x_log: true, ..self }
+    }
+
+    pub(crate) fn log_y(self) -> Self {
+        Self { is_y_log: true, ..self }
+    }
+
     fn write_points(&self, out: &mut impl Write, provenance: &Provenance) -> io::Result<()> {
         provenance.clone().with("x", &self.x_label).with("y", &self.y_label).write_to(out)?;
         let mut csv = csv::Writer::from_writer(out);
         csv.write_record(["source", "series", "x", "y"])?;
-        for line in &self.lines {
-            let source = if line.is_papers { "paper" } else { "ours" };
-            for &(x, y) in &line.points {
-                csv.write_record([source, &line.name, &text(x, FILE_DIGITS), &text(y, FILE_DIGITS)])?;
+        for curve in &self.curves {
+            let source = if curve.is_papers { "paper" } else { "ours" };
+            for &(x, y) in &curve.points {
+                csv.write_record([source, &curve.name, &text(x, FILE_DIGITS), &text(y, FILE_DIGITS)])?;
             }
         }
         csv.flush()
     }
 
     fn drawing(&self) -> LineChart {
-        let series = self.lines.iter().map(|line| Series {
-            name: if line.is_papers { format!("{} (paper)", line.name) } else { line.name.clone() },
-            points: line
-                .points
-                .iter()
-                .map(|&(x, y)| Point { x, y, is_hollow: line.is_papers, interval: None })
-                .collect(),
-            stroke: if line.is_papers { Stroke::Dashed } else { Stroke::Solid },
-            colour: Some(line.colour),
-            ..Series::default()
+        let series = self.curves.iter().map(|curve| {
+            let point = |&(x, y)| Point { x, y, is_hollow: curve.is_papers, interval: None };
+            Series {
+                name: if curve.is_papers { format!("{} (paper)", curve.name) } else { curve.name.clone() },
+                points: curve.points.iter().map(point).collect(),
+                stroke: if curve.is_papers { Stroke::Dashed } else { Stroke::Solid },
+                colour: Some(curve.colour),
+                ..Series::default()
+            }
         });
         LineChart {
             title: self.title.clone(),
@@ -202,22 +241,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_stand_beside_the_papers_and_charts_are_drawn() {
+    fn numbers_stand_next_to_the_papers_and_charts_are_drawn() {
         let mut findings = Findings::default();
         findings.compare("INTER, 8 cores", "q/s", 850.0, 12_345.678);
         findings.compare("adaptive, 8 cores", "q/s", None, 2.0);
         findings.section("real lists");
         findings.compare("bytes", "MB", 1.0, None);
         findings.note("measured on nothing");
-        findings.chart(Chart {
-            stem: String::from("delay"),
-            title: String::from("Delay"),
-            x_label: String::from("rate (queries/s)"),
-            y_label: String::from("delay (ms)"),
-            is_x_log: false,
-            is_y_log: true,
-            lines: vec![Line { name: String::from("INTER"), is_papers: false, colour: 0, points: vec![(1.0, 2.0)] }],
-        });
+        let curve = Curve::ours("INTER", 0, vec![(1.0, 2.0)]);
+        findings.chart(Chart::new("delay", "Delay", ["rate (queries/s)", "delay (ms)"], [curve]).log_y());
         let shown = findings.to_string();
         assert!(
             shown.contains("\nreal lists\nquantity")

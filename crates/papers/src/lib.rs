@@ -1,4 +1,4 @@
-//! What exists only to re-run the papers: no search, no simulation and no live run comes through here.
+//! Methods and experiments of five papers, re-run on the machine at hand.
 //!
 //! | folder | contents |
 //! | --- | --- |
@@ -7,13 +7,13 @@
 //! | `huang/` | Huang et al., 2017: block-max queries by document ranges |
 //! | `wei/` | Wei, JaJa, IPDPS 2011: indexing on CPUs and GPUs |
 //! | `tatikonda/` | Tatikonda, Cambazoglu, Junqueira, SIGIR 2011: queries on many cores |
-//! | [`codec`] | the integer codecs of the papers and their rivals, with their measurement |
+//! | [`codec`] | integer codecs of the papers and their rivals |
 //!
-//! Each paper's folder has its methods and, in `experiments/`, its tables and figures. Kernel folders have the same names.
+//! Each folder of a paper holds its methods and, in `experiments/`, its tables and figures. Kernel folders have the same
+//! names. Search, simulation and live runs do not use this crate.
 //!
-//! [`EXPERIMENTS`] names every table and figure of the five papers, and what can be re-run in this version. An
-//! experiment is one file with a function from a [`Context`] to [`Findings`]: the paper's numbers beside ours, and
-//! charts where the paper drew them:
+//! [`EXPERIMENTS`] lists every table and figure. An experiment is one file with a function from a [`Context`] to
+//! [`Findings`]: the numbers of the paper, ours, and charts where the paper has them.
 //!
 //! ```text
 //! EXPERIMENTS ──▶ tatikonda::experiments::fig4::run(&Context) ──▶ Findings ──▶ a table
@@ -21,8 +21,8 @@
 //!                 index, queries                       └────────▶ NAME-CHART.csv, .svg (paper dashed, ours solid)
 //! ```
 //!
-//! The papers' collections are not ours to ship, and their machines are gone. Ratios between methods are what can be
-//! compared; absolute times tell of the fifteen years between.
+//! The papers' collections and machines are not available. Ratios between methods can be compared; absolute times show
+//! the progress of hardware since then.
 
 pub mod codec;
 mod context;
@@ -31,16 +31,21 @@ mod error;
 mod findings;
 #[cfg(feature = "gpu")]
 mod huang;
+#[cfg(feature = "gpu")]
+mod measure;
 mod registry;
 pub mod tatikonda;
 pub mod wang;
 pub mod wei;
 
-pub use context::{Context, Input, InputSource, Kept, RealLog, RealSource, Steps};
+pub use context::{Context, Input, InputSource, RealLog, RealSource, SharedSetup};
 pub use error::ExperimentError;
-pub use findings::{Chart, Findings, Line};
-pub use registry::{EXPERIMENTS, Experiment, GpuUse, Here, Run};
+use error::Result;
+pub use findings::Findings;
+pub use registry::{Availability, EXPERIMENTS, Experiment, GpuUse, Run};
 
 #[cfg(test)]
 #[path = "../../../tests/skipped/mod.rs"]
 mod skipped;
+#[cfg(test)]
+mod test_support;

@@ -1,37 +1,39 @@
-//! Every table and figure of the five papers, in the papers' order.
+//! All tables and figures of the five papers, in the papers' order.
 
-use super::{Context, ExperimentError, Findings, ding, tatikonda, wang, wei};
+use crate::context::Context;
+use crate::error::ExperimentError;
+use crate::findings::Findings;
 
-/// One table or figure.
+/// A table or figure of a paper.
 #[derive(Clone, Copy, Debug)]
 pub struct Experiment {
-    /// As on the command line: the first author and what the paper calls it.
+    /// Name on the command line: the first author, and the number of the table or figure.
     pub name: &'static str,
     /// The paper.
     pub paper: &'static str,
-    /// What it shows.
+    /// Subject of the table or figure.
     pub what: &'static str,
-    /// What it runs on unless the user names something, which decides how long it takes.
+    /// Default input, which decides the duration.
     pub runs_on: &'static str,
-    /// What a GPU has to do with it.
+    /// Use of a GPU.
     pub gpu: GpuUse,
-    /// What this version does about it.
-    pub here: Here,
+    /// Whether this build can run the experiment.
+    pub availability: Availability,
 }
 
-/// What a GPU has to do with a table or figure.
+/// Use of a GPU by an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GpuUse {
-    /// Nothing.
+    /// The experiment uses no GPU.
     No,
-    /// Without one its columns are left empty.
+    /// Without a GPU some numbers are left empty.
     Adds,
-    /// Without one there is nothing to measure.
+    /// Without a GPU the experiment measures nothing.
     Needed,
 }
 
 impl GpuUse {
-    /// `no`, `adds` or `needed`.
+    /// Returns `no`, `adds` or `needed`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -42,22 +44,22 @@ impl GpuUse {
     }
 }
 
-/// What this version does about a table or figure.
+/// Whether this build can run an experiment.
 #[derive(Clone, Copy, Debug)]
-pub enum Here {
-    /// Measures it.
+pub enum Availability {
+    /// The experiment runs.
     Measured(Run),
-    /// Nothing, for the reason given, and what comes nearest to it: the end of a sentence.
+    /// The experiment is missing for this reason.
     Lacks(&'static str),
 }
 
-/// Measures one table or figure.
-pub type Run = fn(&Context<'_>) -> Result<Findings, ExperimentError>;
+/// Runs one experiment and adds its results to the findings.
+pub type Run = fn(&Context<'_>, &mut Findings) -> Result<(), ExperimentError>;
 
-/// The synthetic indexes, of fewer documents on few cores, and what else there is to run on.
-const INDEX_OF_GOV2: &str = "index, 25.2 M docs";
-const INDEX_OF_TEN_MILLION: &str = "index, 10 M docs";
-const INDEX_OF_HALF_A_MILLION: &str = "index, 0.5 M docs";
+// Default inputs. Machines with few cores get smaller indexes.
+const GOV2_INDEX: &str = "index, 25.2 M docs";
+const LARGE_INDEX: &str = "index, 10 M docs";
+const SMALL_INDEX: &str = "index, 0.5 M docs";
 const TEXT: &str = "text, made";
 const COSTS: &str = "recorded costs";
 
@@ -68,287 +70,86 @@ const WEI: &str = "Wei, JaJa: A fast algorithm for constructing inverted files o
 const TATIKONDA: &str =
     "Tatikonda, Cambazoglu, Junqueira: Posting list intersection on multicore architectures (SIGIR 2011)";
 
-/// An experiment with methods of GPUs: a build without GPU support lacks it.
+macro_rules! always {
+    ($paper:ident::$module:ident) => {
+        Availability::Measured(crate::$paper::experiments::$module::run)
+    };
+}
+
+/// An experiment with GPU methods, which a build without GPU support lacks.
 #[cfg(feature = "gpu")]
 macro_rules! on_gpu {
     ($paper:ident::$module:ident) => {
-        Here::Measured(super::$paper::experiments::$module::run)
+        always!($paper::$module)
     };
 }
 #[cfg(not(feature = "gpu"))]
 macro_rules! on_gpu {
     ($paper:ident::$module:ident) => {
-        Here::Lacks("this build has no GPU support (its feature `gpu` is off)")
+        Availability::Lacks("this build has no GPU support (its feature `gpu` is off)")
     };
 }
 
-/// All of them; a new experiment is a file, and a function in its line here.
-pub const EXPERIMENTS: [Experiment; 33] = [
-    Experiment {
-        name: "ding-fig3",
-        paper: DING,
-        what: "bytes a docID of each codec: Rice best, PForDelta with one width a list close",
-        runs_on: INDEX_OF_GOV2,
-        gpu: GpuUse::No,
-        here: Here::Measured(ding::experiments::fig3::run),
-    },
-    Experiment {
-        name: "ding-table1",
-        paper: DING,
-        what: "decode rate of Rice and PForDelta, on CPU and GPU",
-        runs_on: INDEX_OF_GOV2,
-        gpu: GpuUse::Adds,
-        here: on_gpu!(ding::table1),
-    },
-    Experiment {
-        name: "ding-fig4",
-        paper: DING,
-        what: "decode rate against list length: the CPU wins on short lists",
-        runs_on: INDEX_OF_GOV2,
-        gpu: GpuUse::Adds,
-        here: on_gpu!(ding::fig4),
-    },
-    Experiment {
-        name: "ding-fig6",
-        paper: DING,
-        what: "time an integer of intersection, by length and levels of recursion",
-        runs_on: INDEX_OF_GOV2,
-        gpu: GpuUse::Adds,
-        here: on_gpu!(ding::fig6),
-    },
-    Experiment {
-        name: "ding-table2",
-        paper: DING,
-        what: "time a query of AND, OR and AND+OR, on CPU and GPU",
-        runs_on: INDEX_OF_GOV2,
-        gpu: GpuUse::Adds,
-        here: on_gpu!(ding::table2),
-    },
-    Experiment {
-        name: "ding-table3",
-        paper: DING,
-        what: "what the GPU's time goes to",
-        runs_on: INDEX_OF_GOV2,
-        gpu: GpuUse::Needed,
-        here: on_gpu!(ding::table3),
-    },
-    Experiment {
-        name: "ding-fig7",
-        paper: DING,
-        what: "delay against arrival rate for CPU, GPU, the better of both, and both at once",
-        runs_on: COSTS,
-        gpu: GpuUse::No,
-        here: Here::Measured(ding::experiments::fig7::run),
-    },
-    Experiment {
-        name: "wang-fig3",
-        paper: WANG,
-        what: "visiting frequency along the most queried list",
-        runs_on: INDEX_OF_HALF_A_MILLION,
-        gpu: GpuUse::No,
-        here: Here::Measured(wang::experiments::fig3::run),
-    },
-    Experiment {
-        name: "wang-fig4",
-        paper: WANG,
-        what: "the three parts of the throughput model, measured",
-        runs_on: INDEX_OF_HALF_A_MILLION,
-        gpu: GpuUse::Adds,
-        here: Here::Measured(wang::experiments::fig4::run),
-    },
-    Experiment {
-        name: "wang-fig5",
-        paper: WANG,
-        what: "modelled and measured throughput against cache size",
-        runs_on: INDEX_OF_HALF_A_MILLION,
-        gpu: GpuUse::Adds,
-        here: Here::Measured(wang::experiments::fig5::run),
-    },
-    Experiment {
-        name: "wang-fig6",
-        paper: WANG,
-        what: "time on the GPU and for post-processing against cache size",
-        runs_on: INDEX_OF_HALF_A_MILLION,
-        gpu: GpuUse::Adds,
-        here: Here::Measured(wang::experiments::fig6::run),
-    },
-    Experiment {
-        name: "wang-fig7",
-        paper: WANG,
-        what: "megabytes moved under each cache policy",
-        runs_on: INDEX_OF_HALF_A_MILLION,
-        gpu: GpuUse::No,
-        here: Here::Measured(wang::experiments::fig7::run),
-    },
-    Experiment {
-        name: "wang-fig8",
-        paper: WANG,
-        what: "throughput under each cache policy",
-        runs_on: INDEX_OF_HALF_A_MILLION,
-        gpu: GpuUse::Adds,
-        here: Here::Measured(wang::experiments::fig8::run),
-    },
-    Experiment {
-        name: "wang-fig9",
-        paper: WANG,
-        what: "throughput and response time under a response limit",
-        runs_on: INDEX_OF_HALF_A_MILLION,
-        gpu: GpuUse::Adds,
-        here: Here::Measured(wang::experiments::fig9::run),
-    },
-    Experiment {
-        name: "wang-fig10",
-        paper: WANG,
-        what: "GPU and combined mode against eight CPU threads",
-        runs_on: INDEX_OF_HALF_A_MILLION,
-        gpu: GpuUse::Adds,
-        here: Here::Measured(wang::experiments::fig10::run),
-    },
-    Experiment {
-        name: "huang-fig3",
-        paper: HUANG,
-        what: "time by query length on CPU and GPU, for each algorithm",
-        runs_on: INDEX_OF_GOV2,
-        gpu: GpuUse::Adds,
-        here: on_gpu!(huang::fig3),
-    },
-    Experiment {
-        name: "huang-fig4",
-        paper: HUANG,
-        what: "share of queries by length",
-        runs_on: INDEX_OF_GOV2,
-        gpu: GpuUse::No,
-        here: on_gpu!(huang::fig4),
-    },
-    Experiment {
-        name: "huang-table1",
-        paper: HUANG,
-        what: "time a query of AND, OR, WAND and BMW, on CPU and GPU",
-        runs_on: INDEX_OF_GOV2,
-        gpu: GpuUse::Adds,
-        here: on_gpu!(huang::table1),
-    },
-    Experiment {
-        name: "huang-fig5",
-        paper: HUANG,
-        what: "share of initialisation, scoring and merging",
-        runs_on: INDEX_OF_GOV2,
-        gpu: GpuUse::Needed,
-        here: on_gpu!(huang::fig5),
-    },
-    Experiment {
-        name: "huang-fig6",
-        paper: HUANG,
-        what: "time against the length threshold between CPU and GPU",
-        runs_on: INDEX_OF_GOV2,
-        gpu: GpuUse::Needed,
-        here: on_gpu!(huang::fig6),
-    },
-    Experiment {
-        name: "huang-table2",
-        paper: HUANG,
-        what: "random halves against distribution by length",
-        runs_on: INDEX_OF_GOV2,
-        gpu: GpuUse::Needed,
-        here: on_gpu!(huang::table2),
-    },
-    Experiment {
-        name: "huang-table3",
-        paper: HUANG,
-        what: "one GPU against four",
-        runs_on: INDEX_OF_GOV2,
-        gpu: GpuUse::Needed,
-        here: on_gpu!(huang::table3),
-    },
-    Experiment {
-        name: "huang-fig7",
-        paper: HUANG,
-        what: "all five configurations side by side",
-        runs_on: INDEX_OF_GOV2,
-        gpu: GpuUse::Adds,
-        here: on_gpu!(huang::fig7),
-    },
-    Experiment {
-        name: "wei-fig10",
-        paper: WEI,
-        what: "indexing rate by number of parsers, with and without GPUs",
-        runs_on: TEXT,
-        gpu: GpuUse::Adds,
-        here: Here::Measured(wei::experiments::fig10::run),
-    },
-    Experiment {
-        name: "wei-table4",
-        paper: WEI,
-        what: "indexing rate by indexers",
-        runs_on: TEXT,
-        gpu: GpuUse::Adds,
-        here: Here::Measured(wei::experiments::table4::run),
-    },
-    Experiment {
-        name: "wei-fig11",
-        paper: WEI,
-        what: "indexing rate along the collection",
-        runs_on: TEXT,
-        gpu: GpuUse::Adds,
-        here: Here::Measured(wei::experiments::fig11::run),
-    },
-    Experiment {
-        name: "wei-table5",
-        paper: WEI,
-        what: "tokens, terms and characters by indexer",
-        runs_on: TEXT,
-        gpu: GpuUse::Adds,
-        here: Here::Measured(wei::experiments::table5::run),
-    },
-    Experiment {
-        name: "wei-table6",
-        paper: WEI,
-        what: "indexing rate end to end, three collections",
-        runs_on: TEXT,
-        gpu: GpuUse::Adds,
-        here: Here::Measured(wei::experiments::table6::run),
-    },
-    Experiment {
-        name: "wei-fig12",
-        paper: WEI,
-        what: "against two indexers on clusters",
-        runs_on: TEXT,
-        gpu: GpuUse::Adds,
-        here: Here::Measured(wei::experiments::fig12::run),
-    },
-    Experiment {
-        name: "tatikonda-fig4",
-        paper: TATIKONDA,
-        what: "throughput and latency of four ways to share queries among cores; FGQP's pool threshold",
-        runs_on: INDEX_OF_TEN_MILLION,
-        gpu: GpuUse::No,
-        here: Here::Measured(tatikonda::experiments::fig4::run),
-    },
-    Experiment {
-        name: "tatikonda-fig5",
-        paper: TATIKONDA,
-        what: "delay against arrival rate; latency and throughput by query length",
-        runs_on: INDEX_OF_TEN_MILLION,
-        gpu: GpuUse::No,
-        here: Here::Measured(tatikonda::experiments::fig5::run),
-    },
-    Experiment {
-        name: "tatikonda-fig6",
-        paper: TATIKONDA,
-        what: "delay against arrival rate for queries of 4 and 6 terms",
-        runs_on: INDEX_OF_TEN_MILLION,
-        gpu: GpuUse::No,
-        here: Here::Measured(tatikonda::experiments::fig6::run),
-    },
-    Experiment {
-        name: "tatikonda-fig7",
-        paper: TATIKONDA,
-        what: "what cutting queries into tasks costs, by skip block size",
-        runs_on: INDEX_OF_TEN_MILLION,
-        gpu: GpuUse::No,
-        here: Here::Measured(tatikonda::experiments::fig7::run),
-    },
-];
+/// Each line holds the builds that have an experiment, its module, its input, its use of a GPU and its subject.
+macro_rules! experiments {
+    ($($paper:ident { $($builds:ident $folder:ident::$module:ident $runs_on:ident $gpu:ident $what:literal;)* })*) => {
+        [$($(Experiment {
+            name: concat!(stringify!($folder), "-", stringify!($module)),
+            paper: $paper,
+            what: $what,
+            runs_on: $runs_on,
+            gpu: GpuUse::$gpu,
+            availability: $builds!($folder::$module),
+        },)*)*]
+    };
+}
+
+/// All experiments. A new one is a file with a function `run`, and a line here.
+pub const EXPERIMENTS: [Experiment; 33] = experiments! {
+    DING {
+        always ding::fig3 GOV2_INDEX No "bytes per docID of each codec: Rice best, PForDelta with one width per list close";
+        on_gpu ding::table1 GOV2_INDEX Adds "decode rate of Rice and PForDelta, on CPU and GPU";
+        on_gpu ding::fig4 GOV2_INDEX Adds "decode rate against list length: the CPU wins on short lists";
+        on_gpu ding::fig6 GOV2_INDEX Adds "time of intersection per integer, by length and levels of recursion";
+        on_gpu ding::table2 GOV2_INDEX Adds "time per query of AND, OR and AND+OR, on CPU and GPU";
+        on_gpu ding::table3 GOV2_INDEX Needed "GPU time by stage";
+        always ding::fig7 COSTS No "delay against arrival rate for CPU, GPU, the better of both, and both at once";
+    }
+    WANG {
+        always wang::fig3 SMALL_INDEX No "visiting frequency along the most queried list";
+        always wang::fig4 SMALL_INDEX Adds "the three parts of the throughput model, measured";
+        always wang::fig5 SMALL_INDEX Adds "modelled and measured throughput against cache size";
+        always wang::fig6 SMALL_INDEX Adds "time on the GPU and for post-processing against cache size";
+        always wang::fig7 SMALL_INDEX No "megabytes moved under each cache policy";
+        always wang::fig8 SMALL_INDEX Adds "throughput under each cache policy";
+        always wang::fig9 SMALL_INDEX Adds "throughput and response time under a response limit";
+        always wang::fig10 SMALL_INDEX Adds "GPU and combined mode against eight CPU threads";
+    }
+    HUANG {
+        on_gpu huang::fig3 GOV2_INDEX Adds "time by query length on CPU and GPU, for each algorithm";
+        on_gpu huang::fig4 GOV2_INDEX No "share of queries by length";
+        on_gpu huang::table1 GOV2_INDEX Adds "time per query of AND, OR, WAND and BMW, on CPU and GPU";
+        on_gpu huang::fig5 GOV2_INDEX Needed "share of initialisation, scoring and merging";
+        on_gpu huang::fig6 GOV2_INDEX Needed "time against the length threshold between CPU and GPU";
+        on_gpu huang::table2 GOV2_INDEX Needed "random halves against distribution by length";
+        on_gpu huang::table3 GOV2_INDEX Needed "one GPU against four";
+        on_gpu huang::fig7 GOV2_INDEX Adds "all five configurations side by side";
+    }
+    WEI {
+        always wei::fig10 TEXT Adds "indexing rate by number of parsers, with and without GPUs";
+        always wei::table4 TEXT Adds "indexing rate by indexers";
+        always wei::fig11 TEXT Adds "indexing rate along the collection";
+        always wei::table5 TEXT Adds "tokens, terms and characters by indexer";
+        always wei::table6 TEXT Adds "indexing rate end to end, three collections";
+        always wei::fig12 TEXT Adds "against two indexers on clusters";
+    }
+    TATIKONDA {
+        always tatikonda::fig4 LARGE_INDEX No "throughput and latency of four ways to share queries among cores; FGQP's pool threshold";
+        always tatikonda::fig5 LARGE_INDEX No "delay against arrival rate; latency and throughput by query length";
+        always tatikonda::fig6 LARGE_INDEX No "delay against arrival rate for queries of 4 and 6 terms";
+        always tatikonda::fig7 LARGE_INDEX No "cost of cutting queries into tasks, by skip block size";
+    }
+};
 
 #[cfg(test)]
 mod tests {

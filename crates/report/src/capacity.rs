@@ -1,16 +1,15 @@
-//! Capacities beside their bound; `capacity.csv`.
+//! Capacities with their bounds, as `capacity.csv`.
 
-use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-
-use super::summary::Source;
 use tandem_core::files::{Digits, Provenance, Record, write_csv};
 use tandem_core::lab::{Capacities, Capacity, Driven, Side};
 
-/// A line of `capacity.csv`.
+use crate::row::{Text, row};
+use crate::summary::Source;
+
+/// A policy's capacity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CapacityRow<'a> {
     /// What was found by simulation.
@@ -34,90 +33,63 @@ impl<'a> CapacityRow<'a> {
     }
 }
 
-/// A line of `capacity.csv`, as it is written.
-#[derive(Debug, Serialize, Deserialize)]
-struct Line {
-    source: Cow<'static, str>,
-    policy: String,
-    deadline_ms: Digits<12>,
-    max_rate_qps: Digits<6>,
-    low_qps: Digits<6>,
-    high_qps: Option<Digits<6>>,
-    bound_qps: Option<Digits<6>>,
-    flips: usize,
-    region_qps: Option<Digits<6>>,
-    queries: usize,
-    seeds: usize,
-    objective: String,
-    confidence: Digits<4>,
-    failing_qps: Option<Digits<6>>,
-    confirmed_queries: usize,
-    is_cut_off: bool,
-    live_qps: Option<Digits<6>>,
-    live_queries: Option<usize>,
-    live_late: Option<usize>,
-    live_held: Option<bool>,
-    beyond_qps: Option<Digits<6>>,
-    beyond_queries: Option<usize>,
-    beyond_late: Option<usize>,
-    beyond_held: Option<bool>,
-    held_qps: Option<Digits<6>>,
-    stable_qps: Option<Digits<6>>,
-    answer_low_qps: Option<Digits<6>>,
-    answer_high_qps: Option<Digits<6>>,
-    live_runs: Option<u32>,
-    live_run_s: Option<Digits<4>>,
-    others_cores: Option<Digits<3>>,
-    gpu: Option<Cow<'static, str>>,
+row! {
+    struct CapacityLine of (row: &CapacityRow<'_>) with {
+        found = &row.capacity;
+        driven = row.driven;
+        at = side(driven, |driven| driven.held);
+        beyond = side(driven, |driven| driven.missed);
+        known = found.known_interval();
+        interval = driven.and_then(Driven::capacity).map(|capacity| capacity.interval());
+    } {
+        source: Text = Source::Simulated.name().into(),
+        policy: String = found.policy.clone(),
+        deadline_ms: Digits<12> = Digits(found.criterion.deadline.as_ms()),
+        max_rate_qps: Digits<6> = Digits(found.qps),
+        low_qps: Option<Digits<6>> = known.map(|known| Digits(known.low)),
+        high_qps: Option<Digits<6>> = known.map(|known| Digits(known.high)),
+        bound_qps: Option<Digits<6>> = Some(Digits(found.bound_qps)),
+        flips: usize = found.flips,
+        region_qps: Option<Digits<6>> = Some(Digits(found.region_qps)),
+        queries: usize = found.queries,
+        seeds: usize = found.seeds,
+        objective: String = found.criterion.to_string(),
+        confidence: Option<Digits<4>> = known.map(|known| Digits(known.confidence)),
+        failing_qps: Option<Digits<6>> = found.failing_qps.map(Digits),
+        confirmed_queries: usize = found.confirmed_queries,
+        is_cut_off: bool = found.is_cut_off,
+        live_qps: Option<Digits<6>> = at.map(|(side, _)| Digits(side.qps)),
+        live_queries: Option<usize> = at.map(|(_, (sent, _))| sent),
+        live_late: Option<usize> = at.map(|(_, (_, late))| late),
+        live_held: Option<bool> = at.map(|_| true),
+        beyond_qps: Option<Digits<6>> = beyond.map(|(side, _)| Digits(side.qps)),
+        beyond_queries: Option<usize> = beyond.map(|(_, (sent, _))| sent),
+        beyond_late: Option<usize> = beyond.map(|(_, (_, late))| late),
+        beyond_held: Option<bool> = beyond.map(|_| false),
+        held_qps: Option<Digits<6>> = at.map(|(side, _)| Digits(side.qps)),
+        stable_qps: Option<Digits<6>> = Some(Digits(found.stable_qps)),
+        seeds_low_qps: Option<Digits<6>> = Some(Digits(found.interval.low)),
+        seeds_high_qps: Option<Digits<6>> = Some(Digits(found.interval.high)),
+        query_error: Option<Digits<3>> = found.query_error.map(|error| Digits(error.share)),
+        measured_queries: Option<usize> = found.query_error.map(|error| error.queries),
+        covered_share: Digits<4> = Digits(found.covered_share),
+        answer_low_qps: Option<Digits<6>> = interval.map(|(low, _)| Digits(low)),
+        answer_high_qps: Option<Digits<6>> = interval.map(|(_, high)| Digits(high)),
+        live_runs: Option<u32> = at.map(|(side, _)| side.runs() + beyond.map_or(0, |(side, _)| side.runs())),
+        live_run_s: Option<Digits<4>> = driven.and_then(|driven| driven.runs.last()).map(|run| Digits(run.seconds)),
+        others_cores: Option<Digits<3>> = driven.and_then(|driven| driven.load().others).map(Digits),
+        gpu: Option<Text> = driven.map(|driven| driven.gpu.into()),
+    }
 }
 
-impl Record for Line {}
+/// A side of the live answer, with its queries sent and late.
+fn side(driven: Option<&Driven>, of: fn(&Driven) -> Option<Side>) -> Option<(Side, (usize, usize))> {
+    driven.and_then(|driven| of(driven).map(|side| (side, driven.totals(&side))))
+}
+
+impl Record for CapacityLine {}
 
 /// Writes `capacity.csv`, whole or not at all.
-///
-/// # Errors
-/// Those of the file system.
 pub fn write_capacities(path: &Path, provenance: &Provenance, rows: &[CapacityRow<'_>]) -> io::Result<()> {
-    let line = |CapacityRow { capacity, driven }: &CapacityRow<'_>| {
-        let sides = |of: fn(&Driven) -> Option<Side>| {
-            driven.and_then(|driven| of(driven).map(|side| (side, driven.totals(&side))))
-        };
-        let (at, beyond) = (sides(|driven| driven.held), sides(|driven| driven.missed));
-        let interval = driven.and_then(Driven::capacity).map(|capacity| capacity.interval());
-        Line {
-            source: Source::Simulated.name().into(),
-            policy: capacity.policy.clone(),
-            deadline_ms: Digits(capacity.criterion.deadline.as_ms()),
-            max_rate_qps: Digits(capacity.qps),
-            low_qps: Digits(capacity.interval.low),
-            high_qps: Some(Digits(capacity.interval.high)),
-            bound_qps: Some(Digits(capacity.bound_qps)),
-            flips: capacity.flips,
-            region_qps: Some(Digits(capacity.region_qps)),
-            queries: capacity.queries,
-            seeds: capacity.seeds,
-            objective: capacity.criterion.to_string(),
-            confidence: Digits(capacity.interval.confidence),
-            failing_qps: capacity.failing_qps.map(Digits),
-            confirmed_queries: capacity.confirmed_queries,
-            is_cut_off: capacity.is_cut_off,
-            live_qps: at.map(|(side, _)| Digits(side.qps)),
-            live_queries: at.map(|(_, (sent, _))| sent),
-            live_late: at.map(|(_, (_, late))| late),
-            live_held: at.map(|_| true),
-            beyond_qps: beyond.map(|(side, _)| Digits(side.qps)),
-            beyond_queries: beyond.map(|(_, (sent, _))| sent),
-            beyond_late: beyond.map(|(_, (_, late))| late),
-            beyond_held: beyond.map(|_| false),
-            held_qps: at.map(|(side, _)| Digits(side.qps)),
-            stable_qps: Some(Digits(capacity.stable_qps)),
-            answer_low_qps: interval.map(|(low, _)| Digits(low)),
-            answer_high_qps: interval.map(|(_, high)| Digits(high)),
-            live_runs: at.map(|(side, _)| side.runs() + beyond.map_or(0, |(side, _)| side.runs())),
-            live_run_s: driven.and_then(|driven| driven.runs.last()).map(|run| Digits(run.seconds)),
-            others_cores: driven.and_then(|driven| driven.load().others).map(Digits),
-            gpu: driven.map(|driven| driven.gpu.into()),
-        }
-    };
-    write_csv(path, provenance, rows.iter().map(line))
+    write_csv(path, provenance, rows.iter().map(CapacityLine::of))
 }

@@ -1,4 +1,4 @@
-//! How good rankings are, by people's judgements.
+//! Effectiveness of rankings by human judgements.
 //!
 //! ```text
 //! AP   = 1/R Σ precision(i) over the ranks i of relevant documents        R: relevant documents in all
@@ -6,16 +6,16 @@
 //! nDCG = DCG / best possible DCG,   DCG@10 = Σ gain(i) / log2(i + 1), i from 1 to 10,   gain: the grade
 //! ```
 //!
-//! Documents without a judgement count as irrelevant; means are over the judged queries, whether they were answered or
-//! not. Sources: Buckley and Voorhees, "Evaluating Evaluation Measure Stability", SIGIR 2000 (AP); Järvelin and
-//! Kekäläinen, "Cumulated Gain-Based Evaluation of IR Techniques", TOIS 2002 (nDCG).
+//! Documents without a judgement count as irrelevant. Means are over the judged queries, answered or not. Sources:
+//! Buckley and Voorhees, "Evaluating Evaluation Measure Stability", SIGIR 2000 (AP); Järvelin and Kekäläinen,
+//! "Cumulated Gain-Based Evaluation of IR Techniques", TOIS 2002 (nDCG).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use tandem_core::files::{InputError, read_lines};
 
-/// Judgements of one query: document to grade, above zero where relevant.
+/// Judgements of one query: a grade per document, above zero if it is relevant.
 pub type Judgements = HashMap<String, u32>;
 
 /// Judgements of a collection's queries.
@@ -27,23 +27,23 @@ pub struct Qrels {
 /// Means over the judged queries.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Effectiveness {
-    /// Judged queries.
+    /// Number of judged queries.
     pub queries: usize,
     /// Mean average precision, at the depth of the rankings.
     pub map: f64,
     /// Mean nDCG at rank 10.
     pub ndcg_at_10: f64,
-    /// Mean of one over the rank of the first relevant document; 0 where none was found.
+    /// Mean reciprocal rank of the first relevant document, or 0 without one.
     pub reciprocal_rank: f64,
     /// Mean share of the relevant documents that were found, at the depth of the rankings.
     pub recall: f64,
 }
 
 impl Qrels {
-    /// Reads TREC's form: `query iteration document grade`, separated by white space. Negative grades count as 0.
+    /// Reads TREC's format: `query iteration document grade`, separated by white space. Negative grades count as 0.
     ///
     /// # Errors
-    /// If a line has another form, a document is judged twice for a query, or there is no judgement at all.
+    /// If a line has another format, a document is judged twice for a query, or there is no judgement.
     pub fn read(path: &Path) -> Result<Self, InputError> {
         let mut qrels = Self::default();
         for line in read_lines(path)? {
@@ -67,26 +67,23 @@ impl Qrels {
             }
         }
         if qrels.queries.is_empty() {
-            return Err(InputError::file(path, "holds no judgement"));
+            return Err(InputError::file(path, "contains no judgement"));
         }
         Ok(qrels)
     }
 
-    /// The documents that are judged, for whatever query.
-    #[must_use]
+    /// The documents that are judged for any query.
     pub fn documents(&self) -> HashSet<&str> {
         self.queries.values().flat_map(|of_query| of_query.keys().map(String::as_str)).collect()
     }
 
-    /// Whether it judges the query of this name.
-    #[must_use]
+    /// Whether the query of this name is judged.
     pub fn has(&self, query: &str) -> bool {
         self.queries.contains_key(query)
     }
 
-    /// Judges rankings: each query's label and its documents, best first. Queries without judgements are left out,
-    /// judged ones without a ranking count as 0.
-    #[must_use]
+    /// Judges rankings: each query's label and its documents, best first. Queries without judgements are left out, and
+    /// judged queries without a ranking count as 0.
     pub fn judge<'a>(&self, rankings: impl IntoIterator<Item = (&'a str, &'a [String])>) -> Effectiveness {
         let rankings: HashMap<&str, &[String]> = rankings.into_iter().collect();
         let mut sum = Effectiveness { queries: self.queries.len(), ..Effectiveness::default() };
@@ -108,8 +105,7 @@ impl Qrels {
     }
 }
 
-/// Average precision of one ranking; 0 if nothing is relevant.
-#[must_use]
+/// Average precision of a ranking, or 0 if nothing is relevant.
 pub fn average_precision(ranked: &[String], judgements: &Judgements) -> f64 {
     let relevant = judgements.values().filter(|&&grade| grade > 0).count();
     let mut found = 0;
@@ -123,23 +119,20 @@ pub fn average_precision(ranked: &[String], judgements: &Judgements) -> f64 {
     sum / relevant.max(1) as f64
 }
 
-/// One over the rank of the first relevant document; 0 if there is none.
-#[must_use]
+/// Reciprocal rank of the first relevant document, or 0 if there is none.
 pub fn reciprocal_rank(ranked: &[String], judgements: &Judgements) -> f64 {
     let is_relevant = |doc: &String| judgements.get(doc).is_some_and(|&grade| grade > 0);
     ranked.iter().position(is_relevant).map_or(0.0, |before| 1.0 / (before as f64 + 1.0))
 }
 
-/// The share of the relevant documents that a ranking has; 0 if nothing is relevant.
-#[must_use]
+/// Share of the relevant documents in a ranking, or 0 if nothing is relevant.
 pub fn recall(ranked: &[String], judgements: &Judgements) -> f64 {
     let relevant = judgements.values().filter(|&&grade| grade > 0).count();
     let found = ranked.iter().filter(|&doc| judgements.get(doc).is_some_and(|&grade| grade > 0)).count();
     found as f64 / relevant.max(1) as f64
 }
 
-/// nDCG of one ranking at rank `depth`; 0 if nothing is relevant.
-#[must_use]
+/// nDCG of a ranking at rank `depth`, or 0 if nothing is relevant.
 pub fn ndcg(ranked: &[String], judgements: &Judgements, depth: usize) -> f64 {
     let dcg = |grades: &mut dyn Iterator<Item = u32>| -> f64 {
         (1..).zip(grades.take(depth)).map(|(rank, grade)| f64::from(grade) / (f64::from(rank) + 1.0).log2()).sum()
@@ -195,7 +188,7 @@ mod tests {
             ("1 0 a 1\n1 0 b\n", ":2: 3 fields"),
             ("1 0 a high\n", ":1:7: the grade is \"high\""),
             ("1 0 a 1\n1 0 a 0\n", ":2:5: document a is judged twice"),
-            ("\n", "holds no judgement"),
+            ("\n", "contains no judgement"),
         ] {
             std::fs::write(&path, text).unwrap();
             let message = Qrels::read(&path).unwrap_err().to_string();

@@ -7,34 +7,34 @@ use serde_json::{Map, Number, Value};
 use super::sheet::Sheet;
 use tandem_core::files::InputError;
 
-/// Columns that hold names, whatever they look like.
+/// Columns of names, even if they look like numbers.
 const NAMES: [&str; 11] =
     ["source", "policy", "gpu", "part", "name", "metric", "run", "kind", "mode", "lane", "doc_id"];
 
-/// The rows of a CSV file. A column is of numbers, or of `true` and `false`, if all its values are, else of text; what is
-/// empty is `null`.
+/// The rows of a CSV file. A column contains numbers, or `true` and `false`, if all its values do, else text. Empty
+/// values are `null`.
 ///
 /// # Errors
 /// If the file can't be read.
 pub fn rows_of_csv(path: &Path) -> Result<Value, InputError> {
     let sheet = Sheet::read(path, &path.display().to_string())?;
-    let kinds: Vec<Column> = sheet.columns.iter().enumerate().map(|(at, name)| Column::of(&sheet, at, name)).collect();
+    let kinds: Vec<ColumnKind> =
+        sheet.columns.iter().enumerate().map(|(at, name)| ColumnKind::of(&sheet, at, name)).collect();
     let object = |cells: &Vec<String>| {
-        let value = |((name, kind), cell): ((&String, &Column), &String)| (name.clone(), kind.value(cell));
+        let value = |((name, kind), cell): ((&String, &ColumnKind), &String)| (name.clone(), kind.value(cell));
         Value::Object(sheet.columns.iter().zip(&kinds).zip(cells).map(value).collect::<Map<_, _>>())
     };
     Ok(Value::Array(sheet.rows.iter().map(object).collect()))
 }
 
-/// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Column {
+enum ColumnKind {
     Numbers,
     Truths,
     Text,
 }
 
-impl Column {
+impl ColumnKind {
     fn of(sheet: &Sheet, at: usize, name: &str) -> Self {
         let all = |holds: fn(&str) -> bool| {
             sheet.rows.iter().filter_map(|row| row.get(at)).filter(|cell| !cell.is_empty()).all(|cell| holds(cell))
@@ -57,7 +57,7 @@ impl Column {
     }
 }
 
-/// Whole numbers stay whole.
+/// Parses a number. Whole numbers stay whole.
 fn number(cell: &str) -> Option<Number> {
     let whole = cell.parse::<u64>().ok().map(Number::from).or_else(|| cell.parse::<i64>().ok().map(Number::from));
     whole.or_else(|| Number::from_f64(cell.parse().ok()?))

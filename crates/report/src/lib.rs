@@ -1,6 +1,8 @@
-//! Summaries, CSV files, tables, figures, the page and traces for Perfetto: the same for simulated and live runs.
+//! Summaries, CSV files, tables, figures, the page and traces for Perfetto, for simulated and live runs alike.
 
 pub mod capacity;
+#[cfg(feature = "plots")]
+pub mod docs;
 pub mod effectiveness;
 pub mod faults;
 pub mod json;
@@ -12,6 +14,7 @@ pub mod perfetto;
 #[cfg(feature = "plots")]
 pub mod plot;
 pub mod policies;
+mod row;
 pub mod sheet;
 pub mod summary;
 pub mod table;

@@ -1,21 +1,45 @@
-//! Numbers as they are written: the same value gives the same text everywhere.
+//! Uniform text of numbers.
 
 pub use tandem_core::base::stats::significant;
 
-/// As text with `digits` significant digits and no exponent, for CSV files and tables.
-#[must_use]
+/// A number with `digits` significant digits and no exponent, for CSV files and tables.
 pub fn text(value: f64, digits: usize) -> String {
     significant(value, digits).to_string()
 }
 
-/// As text, and empty where there is no value: an empty field in a CSV file.
+/// A number that is known to plus or minus `half_width`, with the digits that are known: `152000` of 151,873 +- 1,900.
 #[must_use]
+pub fn known(value: f64, half_width: f64) -> String {
+    text(value, known_digits(value, half_width))
+}
+
+/// An interval with the digits that are known: it is never narrower than the numbers are, nor empty.
+#[must_use]
+pub fn known_interval(low: f64, high: f64) -> String {
+    let unit = 10_f64.powf((0.5 * (high - low)).max(1e-12 * high.abs()).log10().floor());
+    let at = |steps: f64| {
+        let value = steps * unit;
+        text(value, known_digits(value, unit))
+    };
+    // What is on the grid but for the last bits of a double stays where it is.
+    format!("{} to {}", at((low / unit + 1e-9).floor()), at((high / unit - 1e-9).ceil()))
+}
+
+/// Significant digits of a number, down to the first of its uncertainty.
+fn known_digits(value: f64, half_width: f64) -> usize {
+    if value == 0.0 || !(half_width > 0.0) || !value.is_finite() || !half_width.is_finite() {
+        return 4;
+    }
+    let digits = value.abs().log10().floor() - half_width.log10().floor() + 1.0;
+    digits.clamp(1.0, 6.0) as usize
+}
+
+/// The [`text`] of a number, or nothing if there is none, which is an empty field in a CSV file.
 pub fn optional(value: Option<f64>, digits: usize) -> String {
     value.map(|value| text(value, digits)).unwrap_or_default()
 }
 
-/// A count and what is counted: `1 query`, `2 queries`.
-#[must_use]
+/// A count with its noun: `1 query`, `2 queries`.
 pub fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
@@ -38,6 +62,16 @@ pub fn grouped(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_have_the_digits_that_are_known() {
+        assert_eq!([known(151_873.0, 1900.0), known(53.948, 0.38), known(53.948, 5.0)], ["152000", "53.9", "54"]);
+        assert_eq!(known_interval(151_240.0, 153_600.0), "151000 to 154000");
+        assert_eq!(known_interval(53.21, 54.02), "53.2 to 54.1");
+        assert_eq!(known_interval(99.5, 100.0), "99.5 to 100");
+        assert_eq!(known_interval(0.0, 0.0), "0 to 0");
+        assert_eq!(known_interval(4_059_000.0, 4_079_295.0), "4050000 to 4080000");
+    }
 
     #[test]
     fn numbers_keep_their_leading_digits() {

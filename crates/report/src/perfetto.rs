@@ -1,4 +1,4 @@
-//! Runs as traces that Perfetto (<https://ui.perfetto.dev>) and Chrome open.
+//! Traces of runs for Perfetto (<https://ui.perfetto.dev>) and Chrome.
 //!
 //! ```text
 //! process   a run: policy, rate, seed
@@ -8,7 +8,8 @@
 //!     └─ "gpu 1, next"                ▐ batch of 8      ▌    one that is prepared while the other runs
 //! ```
 //!
-//! The form is Chrome's trace events, as JSON: times are microseconds with three decimals, so that no nanosecond is lost.
+//! The format is Chrome's trace events in JSON. Times are microseconds with three decimals, so that no nanosecond is
+//! lost.
 //! Source: "Trace Event Format", <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>.
 
 use std::collections::BTreeMap;
@@ -23,18 +24,18 @@ use tandem_core::base::time::Nanos;
 use tandem_core::files::{Provenance, write_atomically};
 use tandem_core::sched::{LogRow, RunLog};
 
-/// A trace being gathered, run by run.
+/// A growing trace of runs.
 #[derive(Clone, Debug, Default)]
 pub struct PerfettoTrace {
     runs: usize,
     events: Vec<Value>,
 }
 
-/// The lane of a processor, and which of the batches that overlap there.
+/// A processor's lane, and the number of the track among overlapping batches.
 type Track = (Class, ProcessorId, usize);
 
 impl PerfettoTrace {
-    /// Adds a run under this name.
+    /// Adds a run of this name.
     pub fn add(&mut self, name: &str, log: &RunLog) {
         self.runs += 1;
         let run = self.runs;
@@ -44,9 +45,6 @@ impl PerfettoTrace {
     }
 
     /// Writes the trace, whole or not at all.
-    ///
-    /// # Errors
-    /// Those of the file system.
     pub fn write(&self, path: &Path, provenance: &Provenance) -> io::Result<()> {
         let about: BTreeMap<&str, &str> = provenance.lines().collect();
         write_atomically(path, |out| {
@@ -65,7 +63,7 @@ impl PerfettoTrace {
         rows.iter().for_each(|row| by_batch.entry(row.batch).or_default().push(row));
         let mut batches: Vec<&[&LogRow]> = by_batch.values().map(Vec::as_slice).collect();
         batches.sort_by_key(|batch| batch[0].started);
-        // By processor, until when each of its tracks is taken.
+        // End times of each processor's tracks.
         let mut taken: BTreeMap<(Class, ProcessorId), Vec<Nanos>> = BTreeMap::new();
         let mut threads: BTreeMap<Track, usize> = BTreeMap::new();
         for batch in batches {
@@ -96,7 +94,7 @@ impl PerfettoTrace {
         }
     }
 
-    /// How many wait, whenever that changes.
+    /// Adds the number of waiting queries after each change.
     fn add_waiting(&mut self, run: usize, log: &RunLog) {
         let mut steps: Vec<(Nanos, Class, i64)> = Vec::with_capacity(2 * log.rows.len());
         for row in &log.rows {
@@ -115,7 +113,7 @@ impl PerfettoTrace {
     }
 }
 
-/// A batch, or a query by itself, on its lane.
+/// A batch, or a single query, on its lane.
 fn slice(run: usize, thread: usize, batch: &[&LogRow]) -> Value {
     let first = batch[0];
     let name = match batch {
@@ -144,7 +142,7 @@ fn slice(run: usize, thread: usize, batch: &[&LogRow]) -> Value {
     })
 }
 
-/// Of a batch's queries so many are named.
+/// Maximum queries of a batch that are named.
 const MOST_IDS: usize = 16;
 
 fn us(time: Nanos) -> f64 {
@@ -197,7 +195,7 @@ mod tests {
             .map(|e| (e["name"].as_str().unwrap(), e["ts"].as_f64().unwrap(), e["dur"].as_f64().unwrap()))
             .collect();
         assert_eq!(slices, [("query 100", 0.0, 1.001), ("batch of 2", 1.0, 2.0), ("query 103", 2.0, 2.0)]);
-        // The third overlaps the second on the same GPU: it has a track of its own.
+        // The third batch overlaps the second on the same GPU, so it has its own track.
         let threads: Vec<_> = of("M")
             .iter()
             .filter(|e| e["name"] == "thread_name")

@@ -1,6 +1,6 @@
-//! Policies side by side: tables, files and a figure of a [`Comparison`].
+//! Comparisons of policies: tables, files and a figure of a [`Comparison`].
 //!
-//! `tandem simulate` prints and writes these. [`compare`] does the same for policies of your own, in one call.
+//! `tandem simulate` uses them. [`compare`] does the same for other policies in one call.
 
 use std::fmt::Write as _;
 use std::io;
@@ -13,22 +13,21 @@ use super::number;
 use super::plot::{LineChart, Point, Series, look_of};
 use super::summary::{Source, Summary, SummaryRow, write_summaries};
 use super::table::{Table, fitted};
+use tandem_core::base::stats::Interval;
 #[cfg(feature = "plots")]
 use tandem_core::base::stats::mean_interval;
 use tandem_core::files::Provenance;
 use tandem_core::lab::{Capacities, Capacity, Comparison, LabError, PolicyResults, Progress};
 use tandem_core::sched::PolicyFactory;
-use tandem_core::sim::{Arrivals, Experiment};
+use tandem_core::sim::Arrivals;
 
-/// Confidence of the intervals in figures.
 #[cfg(feature = "plots")]
 const CONFIDENCE: f64 = 0.95;
 
-/// Plays `comparison`, writes its files into `folder` and returns its tables, as `tandem simulate` does. `subject` says
-/// in words what is compared.
+/// Plays `comparison`, writes its files into `folder` and returns its tables, like `tandem simulate`. `subject`
+/// describes the comparison.
 ///
-/// # Errors
-/// If a policy can't be made for this machine or breaks its contract, or a file can't be written.
+/// If a policy does not suit this machine or breaks its contract, or a file can't be written.
 pub fn compare(
     comparison: &Comparison,
     subject: &str,
@@ -46,9 +45,9 @@ pub fn compare(
     Ok(fitted(&format!("{subject}\n\n{tables}\nwritten: {}\n", files.join(", "))))
 }
 
-/// Writes summary.csv, capacity.csv, faults.csv and the figure delay.svg into `folder`, as far as there are
-/// such results. The figure needs a `subtitle` and the feature `plots`. Returns each result's name with its files; one
-/// that can't be written does not keep the others from being written.
+/// Writes summary.csv, capacity.csv, faults.csv and the figure delay.svg into `folder`, as far as there are such
+/// results. The figure needs a `subtitle` and the feature `plots`. Returns each result's name with its files. A failed
+/// file does not prevent the others.
 pub fn write(
     comparison: &Comparison,
     results: &PolicyResults,
@@ -57,6 +56,8 @@ pub fn write(
     subtitle: Option<&str>,
 ) -> Vec<(&'static str, io::Result<Vec<PathBuf>>)> {
     let summaries = summaries(results);
+    let warnings = comparison.warnings(results).into_iter();
+    let provenance = &warnings.fold(provenance.clone(), |all, warning| all.with("warning", warning));
     let mut written = Vec::new();
     let mut table = |name, write: &dyn Fn(&Path) -> io::Result<()>| {
         let path = folder.join(format!("{name}.csv"));
@@ -80,7 +81,7 @@ pub fn write(
     #[cfg(feature = "plots")]
     if let Some(subtitle) = subtitle.filter(|_| !summaries.is_empty()) {
         let stem = folder.join("delay");
-        let chart = delay_chart(comparison, &summaries, &results.rates_qps, subtitle.to_owned())
+        let chart = delay_chart(comparison, &summaries, results, subtitle.to_owned())
             .with_best("those without a miss up to the highest rates", Series::highest_kept);
         written.push(("delay", chart.write(&stem).map(|path| vec![path])));
     }
@@ -89,19 +90,18 @@ pub fn write(
     written
 }
 
-/// All tables, with notes on what is missing.
-#[must_use]
+/// All tables, with notes on missing results.
 pub fn tables(comparison: &Comparison, results: &PolicyResults) -> String {
     let summaries = summaries(results);
-    let mut text = String::new();
+    let mut text: String =
+        comparison.warnings(results).iter().map(|warning| format!("warning: {warning}\n\n")).collect();
     if !results.capacities.is_empty() {
         text.push_str(&capacity_table(&results.capacities));
     }
     text.extend(results.notes.iter().map(|note| format!("{note}\n")));
     if !summaries.is_empty() {
-        let Comparison { experiment, policies, .. } = comparison;
-        text.push_str(&delay_table(&summaries, policies, &results.rates_qps, experiment));
-        text.push_str(&loss_table(&summaries, !experiment.model.faults.faults.is_empty()));
+        text.push_str(&delay_table(&summaries, comparison, results));
+        text.push_str(&loss_table(&summaries, !comparison.experiment.model.faults.faults.is_empty()));
     }
     text
 }
@@ -110,7 +110,13 @@ fn summaries(results: &PolicyResults) -> Vec<SummaryRow> {
     results.played.iter().map(|run| SummaryRow::of(Source::Simulated, run.clone())).collect()
 }
 
-/// Mean delay over the seeds and whether any query missed, for a policy at a rate; `None` where that was not played.
+/// Above this rate the policy is not stable, as far as that is known.
+fn stable_qps(comparison: &Comparison, capacities: &[Capacities], policy: &str) -> f64 {
+    let found = capacities.iter().map(|found| &found.objective).find(|found| found.policy == policy);
+    found.map_or(comparison.region_qps, |found| found.stable_qps)
+}
+
+/// Mean delay over the seeds and whether any query missed, for a policy at a rate, or `None` if it was not played.
 fn delay_at(summaries: &[SummaryRow], policy: &str, rate_qps: f64) -> Option<(f64, bool)> {
     let rows = summaries.iter().filter(|row| row.policy == policy && row.rate_qps == rate_qps);
     let (sum, count, missed) = rows.fold((0.0, 0, 0), |(sum, count, missed), row| {
@@ -119,26 +125,35 @@ fn delay_at(summaries: &[SummaryRow], policy: &str, rate_qps: f64) -> Option<(f6
     (count > 0).then(|| (sum / f64::from(count), missed > 0))
 }
 
-/// The paper's Figure 7: average delay against arrival rate, one line a policy.
+/// The paper's Figure 7: average delay by arrival rate, one line per policy.
 #[cfg(feature = "plots")]
-fn delay_chart(comparison: &Comparison, summaries: &[SummaryRow], rates: &[f64], subtitle: String) -> LineChart {
+fn delay_chart(
+    comparison: &Comparison,
+    summaries: &[SummaryRow],
+    results: &PolicyResults,
+    subtitle: String,
+) -> LineChart {
     let deadline_ms = comparison.experiment.deadline.as_ms();
     let line = |policy: &dyn PolicyFactory| {
+        let stable_qps = stable_qps(comparison, &results.capacities, policy.name());
         let point = |&rate_qps: &f64| {
-            let (y, is_hollow) = delay_at(summaries, policy.name(), rate_qps)?;
+            let (y, is_missed) = delay_at(summaries, policy.name(), rate_qps)?;
+            let is_hollow = is_missed || rate_qps > stable_qps;
             let rows = summaries.iter().filter(|row| row.policy == policy.name() && row.rate_qps == rate_qps);
+            let is_covered = rows.clone().all(|row| row.covered_share.is_none_or(|share| share >= 1.0));
             let means: Vec<f64> = rows.map(|row| row.summary.mean_ms).collect();
-            let interval = mean_interval(&means, CONFIDENCE).map(|interval| (interval.low, interval.high));
+            let interval =
+                mean_interval(&means, CONFIDENCE).filter(|_| is_covered).map(|interval| (interval.low, interval.high));
             Some(Point { x: rate_qps, y, is_hollow, interval })
         };
-        let mut points: Vec<Point> = rates.iter().filter_map(point).collect();
+        let mut points: Vec<Point> = results.rates_qps.iter().filter_map(point).collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
         let colour = Some(look_of(policy.name()));
         Series { name: policy.name().to_owned(), points, colour, ..Series::default() }
     };
     let seeds = summaries.iter().map(|row| row.seed).collect::<std::collections::BTreeSet<_>>().len();
     LineChart {
-        title: String::from("Average delay against arrival rate"),
+        title: String::from("Average delay by arrival rate"),
         subtitle,
         x_label: String::from("arrival rate (queries/s)"),
         y_label: String::from("average delay (ms)"),
@@ -146,65 +161,115 @@ fn delay_chart(comparison: &Comparison, summaries: &[SummaryRow], rates: &[f64],
         is_y_log: true,
         series: comparison.policies.iter().map(|policy| line(policy.as_ref())).collect(),
         vertical: Some(comparison.region_qps)
-            .filter(|&bound| bound > 0.0)
+            .filter(|bound| bound.is_finite())
             .map(|bound| (bound, String::from("no scheduler beyond"))),
         note: Some(match seeds {
-            0 | 1 => format!("hollow: a query missed its deadline of {deadline_ms} ms"),
-            n => {
-                format!("hollow: a query missed its deadline of {deadline_ms} ms; bars: 95 % intervals over {n} seeds")
-            }
+            0 | 1 => format!("hollow: not stable, or a query missed its deadline of {deadline_ms} ms"),
+            n => format!(
+                "hollow: not stable, or a query missed its deadline of {deadline_ms} ms; bars: 95 % intervals over {n} seeds"
+            ),
         }),
         ..LineChart::default()
     }
 }
 
+/// A capacity's interval, over seeds and over samples of queries, with the digits that are known.
+#[must_use]
+pub fn interval_in_words(capacity: &Capacity) -> String {
+    capacity
+        .known_interval()
+        .map_or_else(|| String::from("not known"), |interval| number::known_interval(interval.low, interval.high))
+}
+
+/// A capacity with the digits that are known.
+#[must_use]
+pub fn capacity_in_words(capacity: &Capacity) -> String {
+    let known = |interval: Interval| number::known(capacity.qps, 0.5 * (interval.high - interval.low));
+    capacity.known_interval().map_or_else(|| number::text(capacity.qps, 4), known)
+}
+
+/// `+-0.4 %`.
+#[must_use]
+pub fn error_in_words(share: Option<f64>) -> String {
+    share.map_or(String::from("-"), |share| format!("+-{} %", number::text(100.0 * share, 2)))
+}
+
 /// Capacities, one line a policy, and what the columns mean.
 fn capacity_table(capacities: &[Capacities]) -> String {
     let Some(first) = capacities.first().map(|found| &found.objective) else { return String::new() };
-    let rate = |qps: f64| number::text(qps, 4);
     let mut text = format!("Capacity: the highest rate that keeps {}, in queries a second:\n", first.criterion);
     let has_no_miss = capacities.iter().any(|found| found.no_miss.is_some());
     let beside = has_no_miss.then_some("no miss");
-    let columns = ["policy", "q/s", "interval", "fails at", "of limit", "flips"];
+    let columns = ["policy", "q/s", "interval", "seeds", "queries", "fails at", "of limit"];
     let mut table = Table::new(columns.into_iter().chain(beside));
     for Capacities { objective: found, no_miss } in capacities {
         let at_least = if found.is_cut_off { ">= " } else { "" };
         let row = [
             found.policy.clone(),
-            format!("{at_least}{}", rate(found.qps)),
-            format!("{} to {}", rate(found.interval.low), rate(found.interval.high)),
-            found.failing_qps.map_or(String::from("-"), rate),
+            format!("{at_least}{}", capacity_in_words(found)),
+            interval_in_words(found),
+            error_in_words(found.seeds_error()),
+            error_in_words(found.query_error.map(|error| error.share)),
+            found.failing_qps.map_or(String::from("none"), |qps| number::text(qps, 4)),
             format!("{:.1} %", 100.0 * found.share_of_bound()),
-            found.flips.to_string(),
         ];
-        table.row(row.into_iter().chain(no_miss.as_ref().map(|found| rate(found.qps))));
+        table.row(row.into_iter().chain(no_miss.as_ref().map(capacity_in_words)));
     }
     let _ = write!(text, "{table}");
-    let confidence = first.interval.confidence;
-    let _ = writeln!(
-        text,
-        "{}; no scheduler is stable in the long run above {} q/s",
-        match first.seeds {
-            1 => String::from("one run a rate, so no interval (--seeds 1:10 gives one)"),
-            seeds => format!(
-                "median of {seeds} runs with its {} % interval; fails at: the lowest rate that failed in any",
-                number::text(100.0 * confidence, 3)
-            ),
-        },
-        rate(first.region_qps)
-    );
+    text.push_str(&meanings(capacities, has_no_miss));
     text.push_str(&own_limits(capacities));
     text.push_str(&lengths(capacities));
-    if capacities.iter().any(|found| found.objective.is_cut_off) {
+    text
+}
+
+/// What the columns mean, and what is special about some rows.
+fn meanings(capacities: &[Capacities], has_no_miss: bool) -> String {
+    let found = || capacities.iter().map(|found| &found.objective);
+    let Some(first) = found().next() else { return String::new() };
+    let mut text = match first.seeds {
+        1 => String::from("interval: to the next rate of the search; one seed tells no more (--seeds 1:10 does)\n"),
+        _ => format!(
+            "interval: {} %, over other seeds of arrivals (seeds) and other samples of queries (queries)\n",
+            number::text(100.0 * first.interval.confidence, 3)
+        ),
+    };
+    if let Some(error) = found().find_map(|found| found.query_error) {
+        let measured = number::counted(error.queries, "measured query", "measured queries");
+        let _ = writeln!(text, "queries: half the width of the 95 % interval from {measured} alone");
+    }
+    let _ = writeln!(
+        text,
+        "of limit: of {} q/s, above which no scheduler is stable with these costs",
+        number::text(first.region_qps, 4)
+    );
+    if found().any(|found| found.failing_qps.is_none()) {
+        text.push_str(
+            "fails at none: every rate held, up to the policy's limit of stability; the capacity is at most that\n",
+        );
+    }
+    if let Some(no_miss) = capacities.iter().find_map(|found| found.no_miss.as_ref()).filter(|_| has_no_miss) {
+        let _ = writeln!(
+            text,
+            "no miss: the rate at which no query of a run of {} or more misses its deadline, the median over {}",
+            no_miss.queries,
+            number::counted(no_miss.seeds, "seed", "seeds")
+        );
+    }
+    if found().any(|found| found.is_cut_off) {
         text.push_str(">=: the arrivals end before they could tell of higher rates\n");
     }
-    if capacities.iter().any(|found| found.objective.flips > 0) {
-        text.push_str("flips: how often a rate held though a lower one had failed, so that the limit isn't sharp\n");
+    let flipped: Vec<&str> = found().filter(|found| found.flips > 0).map(|found| found.policy.as_str()).collect();
+    if !flipped.is_empty() {
+        let _ = writeln!(
+            text,
+            "a rate held though a lower one had failed, so that the limit is not sharp: {}",
+            flipped.join(", ")
+        );
     }
     text
 }
 
-/// The limits of policies that can't do all that a scheduler can: those without batches, say, on a machine that has them.
+/// Limits of policies that can't use all of the machine, for example its batches.
 fn own_limits(capacities: &[Capacities]) -> String {
     let mut limits: Vec<(f64, Vec<&str>)> = Vec::new();
     for found in capacities.iter().map(|found| &found.objective).filter(|found| found.stable_qps < found.region_qps) {
@@ -218,48 +283,56 @@ fn own_limits(capacities: &[Capacities]) -> String {
     match &limits[..] {
         [] => String::new(),
         limits => format!(
-            "by what they may do, not stable either: {}\n",
+            "policies with a lower limit of stability: {}\n",
             limits.iter().map(limit).collect::<Vec<_>>().join("; ")
         ),
     }
 }
 
-/// How long the runs were.
 fn lengths(capacities: &[Capacities]) -> String {
     let found: Vec<&Capacity> =
         capacities.iter().map(|found| &found.objective).filter(|found| found.qps > 0.0).collect();
-    let limit_ms = found.first().map_or(0.0, |found| found.criterion.limit.as_ms());
-    let mut text = String::new();
-    if !found.is_empty() {
-        let _ = writeln!(
-            text,
-            "searched with runs of {}: a hundred times {limit_ms} ms, and a hundred late ones that \
-             may be,\nor cut off, but not growing; each answer held in a run of {}",
-            from_to(found.iter().map(|found| found.queries)),
-            from_to(found.iter().map(|found| found.confirmed_queries))
-        );
-    }
+    let Some(first) = found.first() else { return String::new() };
+    let limit_ms = first.criterion.limit.as_ms();
+    let (least, most) = (found.iter().map(|found| found.seeds).min(), found.iter().map(|found| found.seeds).max());
+    let seeds = match (least, most) {
+        (Some(least), Some(most)) if least < most => format!("{least} to {most} seeds"),
+        (_, most) => number::counted(most.unwrap_or(1), "seed", "seeds"),
+    };
+    let mut text = format!(
+        "rates near the limit were played with {seeds}, each in a run of {}\n",
+        from_to(found.iter().map(|found| found.confirmed_queries))
+    );
     let short: Vec<&str> = found.iter().filter(|found| found.is_short()).map(|found| found.policy.as_str()).collect();
     if !short.is_empty() {
-        let _ = writeln!(text, "shorter than a hundred times {limit_ms} ms even so: {}", short.join(", "));
+        let _ = writeln!(
+            text,
+            "shorter than 100 times {limit_ms} ms, so that overload shows as delays that grow, not as late queries: {}",
+            short.join(", ")
+        );
     }
     text
 }
 
-/// `2000000 queries`, or from the least to the most.
+/// Text such as `2000000 queries`, or a range.
 fn from_to(queries: impl Iterator<Item = usize> + Clone) -> String {
     let (least, most) = (queries.clone().min().unwrap_or(0), queries.max().unwrap_or(0));
     if least == most { format!("{least} queries") } else { format!("{least} to {most} queries") }
 }
 
-/// Percentiles of each policy's delays, at the highest of the rates below its first miss; means over the seeds.
-fn percentiles(summaries: &[SummaryRow], policies: &[Box<dyn PolicyFactory>], rates: &[f64]) -> Table {
-    let mut ascending = rates.to_vec();
+/// Percentiles of each policy's delays, at the highest of the rates that are stable and below its first miss; means over the
+/// seeds.
+fn percentiles(summaries: &[SummaryRow], comparison: &Comparison, results: &PolicyResults) -> Table {
+    let mut ascending = results.rates_qps.clone();
     ascending.sort_by(f64::total_cmp);
     let mut table = Table::new(["policy", "qps", "mean", "p50", "p95", "p99", "max"]);
-    for policy in policies {
-        let is_missed = |rate_qps: f64| delay_at(summaries, policy.name(), rate_qps).is_none_or(|(_, missed)| missed);
-        let Some(&rate_qps) = ascending.iter().take_while(|&&rate_qps| !is_missed(rate_qps)).last() else { continue };
+    for policy in &comparison.policies {
+        let stable_qps = stable_qps(comparison, &results.capacities, policy.name());
+        let is_kept = |rate_qps: f64| {
+            let is_missed = delay_at(summaries, policy.name(), rate_qps).is_none_or(|(_, missed)| missed);
+            !is_missed && rate_qps <= stable_qps
+        };
+        let Some(&rate_qps) = ascending.iter().take_while(|&&rate_qps| is_kept(rate_qps)).last() else { continue };
         let rows = || summaries.iter().filter(|row| row.policy == policy.name() && row.rate_qps == rate_qps);
         let mean = |of: fn(&Summary) -> f64| {
             let sum: f64 = rows().map(|row| of(&row.summary)).sum();
@@ -279,35 +352,43 @@ fn percentiles(summaries: &[SummaryRow], policies: &[Box<dyn PolicyFactory>], ra
 }
 
 /// Average delays, one line a rate, one column a policy.
-fn delay_table(
-    summaries: &[SummaryRow],
-    policies: &[Box<dyn PolicyFactory>],
-    rates: &[f64],
-    experiment: &Experiment,
-) -> String {
+fn delay_table(summaries: &[SummaryRow], comparison: &Comparison, results: &PolicyResults) -> String {
+    let Comparison { experiment, policies, .. } = comparison;
     let queries = experiment.arrivals.first().map_or(0, Arrivals::len);
     let runs = number::counted(experiment.arrivals.len(), "run", "runs");
-    let mut text = format!("\nAverage delay in ms; {runs} of {queries} queries (*: a query missed its deadline):\n");
+    let mut text = format!(
+        "\nAverage delay in ms; {runs} of {queries} queries (*: a query missed its deadline; !: none did, and the rate is not \
+         stable: delays grow with the run):\n"
+    );
     let mut table = Table::new(std::iter::once("qps").chain(policies.iter().map(|policy| policy.name())));
-    for &rate_qps in rates {
+    for &rate_qps in &results.rates_qps {
         let delays = policies.iter().map(|policy| match delay_at(summaries, policy.name(), rate_qps) {
             Some((delay_ms, is_missed)) => {
-                format!("{}{}", number::text(delay_ms, 4), if is_missed { '*' } else { ' ' })
+                let is_stable = rate_qps <= stable_qps(comparison, &results.capacities, policy.name());
+                let mark = match (is_missed, is_stable) {
+                    (true, _) => '*',
+                    (false, false) => '!',
+                    (false, true) => ' ',
+                };
+                format!("{}{mark}", number::text(delay_ms, 4))
             }
             None => String::from("- "),
         });
         table.row(std::iter::once(number::text(rate_qps, 6)).chain(delays));
     }
     let _ = write!(text, "{table}");
-    let table = percentiles(summaries, policies, rates);
+    let table = percentiles(summaries, comparison, results);
     if !table.is_empty() {
-        let _ = write!(text, "\nDelays in ms at the highest of these rates below a policy's first miss:\n{table}");
+        let _ = write!(
+            text,
+            "\nDelays in ms at the highest of these rates that is stable and below a policy's first miss:\n{table}"
+        );
     }
     text
 }
 
-/// What was lost on the way at each rate, summed over the seeds: one line a policy and rate at which something was; nothing
-/// if nothing was, unless lanes were `to_fail`.
+/// Losses summed over the seeds, one row per policy and rate with any. Without losses the result is empty, unless lanes
+/// were `to_fail`.
 fn loss_table(summaries: &[SummaryRow], to_fail: bool) -> String {
     let mut sums: Vec<(&str, f64, [usize; 3])> = Vec::new();
     for SummaryRow { policy, rate_qps, summary: s, .. } in summaries {
@@ -319,12 +400,12 @@ fn loss_table(summaries: &[SummaryRow], to_fail: bool) -> String {
     }
     sums.retain(|(.., counts)| counts.iter().any(|&count| count > 0));
     if sums.is_empty() {
-        return String::from(if to_fail { "\nNo query was under way on a lane that failed.\n" } else { "" });
+        return String::from(if to_fail { "\nNo lane failed during a query.\n" } else { "" });
     }
     let mut table = Table::new(["policy", "qps", "lanes failed", "queries ran again", "queries dropped"]);
     for (policy, rate_qps, counts) in sums {
         let [failed, again, shed] = counts.map(|count| count.to_string());
         table.row([policy.to_owned(), number::text(rate_qps, 6), failed, again, shed]);
     }
-    format!("\nLost on the way, over all runs:\n{table}")
+    format!("\nLosses over all runs:\n{table}")
 }

@@ -1,4 +1,4 @@
-//! A CSV file as the page takes it: whatever its columns, with the comment lines at its head.
+//! A CSV file with any columns, and the comment lines at its head.
 
 use std::io::BufRead;
 use std::path::Path;
@@ -8,33 +8,33 @@ use tandem_core::files::{InputError, Provenance, open_text};
 /// A table of text with named columns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sheet {
-    /// The file, as a path below its folder.
+    /// Path of the file below its folder.
     pub name: String,
-    /// Its comment lines.
+    /// Comment lines of the file.
     pub provenance: Provenance,
-    /// The columns, in the file's order.
+    /// Columns in the file's order.
     pub columns: Vec<String>,
-    /// The rows, each with a cell a column.
+    /// Rows, with one cell per column.
     pub rows: Vec<Vec<String>>,
-    /// The line of each.
+    /// Line number of each row.
     pub line_numbers: Vec<u64>,
-    /// What could not be read, each with the file and its line.
+    /// Errors in the file, with file and line.
     pub unread: Vec<String>,
 }
 
-/// A row, its cells by their column's name.
+/// A row whose cells are found by their column's name.
 #[derive(Clone, Copy, Debug)]
-pub struct Line<'a> {
+pub struct SheetRow<'a> {
     sheet: &'a Sheet,
     cells: &'a [String],
 }
 
 impl Sheet {
-    /// Reads a CSV file (also `.gz` or `.zst`) of any columns. A row that has more or fewer cells than there are columns is
-    /// [told](Self::unread) and left out, as long as there is another.
+    /// Reads a CSV file (also `.gz` or `.zst`) with any columns. A row with a wrong number of cells is
+    /// [reported](Self::unread) and left out, if there is a good row.
     ///
     /// # Errors
-    /// If it can't be read or is no UTF-8, or no row has as many cells as there are columns: with its line.
+    /// If the file can't be read or is not UTF-8, or no row has the right number of cells.
     pub fn read(path: &Path, name: &str) -> Result<Self, InputError> {
         let mut reader = open_text(path)?;
         let mut sheet = Self { name: name.to_owned(), ..Self::default() };
@@ -77,11 +77,11 @@ impl Sheet {
         }
     }
 
-    /// Tells of numbers that are none: in columns that `needed` names, without which a row says nothing, and in others whose
-    /// name ends in a unit.
+    /// Reports wrong numbers in the columns `needed`, without which a row is useless, and in columns whose names end in
+    /// a unit.
     #[cfg(feature = "plots")]
     pub(crate) fn look_at_numbers(&mut self, needed: &[&str]) {
-        // What the names of columns end in that hold numbers.
+        // Endings of the names of columns that contain numbers.
         const UNITS: [&str; 3] = ["_qps", "_ms", "_us"];
         let mut found = Vec::new();
         for (cells, line) in self.rows.iter().zip(&self.line_numbers) {
@@ -89,13 +89,13 @@ impl Sheet {
                 let number: Option<f64> = cell.parse().ok();
                 let is_needed = needed.contains(&column.as_str());
                 let says = match is_needed {
-                    true if !number.is_some_and(f64::is_finite) => "the row says nothing",
+                    true if !number.is_some_and(f64::is_finite) => "the row is useless",
                     false
                         if UNITS.iter().any(|unit| column.ends_with(unit))
                             && !cell.is_empty()
                             && number.is_none_or(f64::is_nan) =>
                     {
-                        "it is left out"
+                        "it is ignored"
                     }
                     _ => continue,
                 };
@@ -105,10 +105,7 @@ impl Sheet {
         self.unread.extend(found);
     }
 
-    /// The comment lines and columns of a CSV file, without its rows.
-    ///
-    /// # Errors
-    /// If it can't be read.
+    /// Reads the comment lines and columns of a CSV file, without its rows.
     pub fn head_of(path: &Path) -> Result<Self, InputError> {
         let mut sheet = Self::default();
         for line in open_text(path)?.lines() {
@@ -123,34 +120,31 @@ impl Sheet {
         Ok(sheet)
     }
 
-    /// Whether it has all of these columns.
-    #[must_use]
+    /// Whether the file has all of these columns.
     pub fn has(&self, columns: &[&str]) -> bool {
         columns.iter().all(|&column| self.columns.iter().any(|name| name == column))
     }
 
-    /// Its rows.
-    pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
-        self.rows.iter().map(|cells| Line { sheet: self, cells })
+    /// Rows of the file.
+    pub fn lines(&self) -> impl Iterator<Item = SheetRow<'_>> {
+        self.rows.iter().map(|cells| SheetRow { sheet: self, cells })
     }
 }
 
-impl<'a> Line<'a> {
-    /// The text in a column; empty where there is none, or no such column.
-    #[must_use]
+impl<'a> SheetRow<'a> {
+    /// The text in a column, or nothing if the column or the text is missing.
     pub fn text(&self, column: &str) -> &'a str {
         let at = self.sheet.columns.iter().position(|name| name == column);
         at.and_then(|at| self.cells.get(at)).map_or("", String::as_str)
     }
 
     /// The finite number in a column, if there is one.
-    #[must_use]
     pub fn number(&self, column: &str) -> Option<f64> {
         self.text(column).parse().ok().filter(|number: &f64| number.is_finite())
     }
 }
 
-/// The line of a row of too few or too many cells, and what is wrong with it.
+/// The line of a row with a wrong number of cells, and the error.
 fn unequal(e: &csv::Error) -> (u64, String) {
     match e.kind() {
         csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
@@ -203,9 +197,9 @@ mod tests {
         assert_eq!(
             read.unread,
             [
-                "any.csv:2: `max_rate_qps` is \"NaN\", expected a number: the row says nothing",
-                "any.csv:3: `low_qps` is \"x\", expected a number: it is left out",
-                "any.csv:4: `max_rate_qps` is \"\", expected a number: the row says nothing",
+                "any.csv:2: `max_rate_qps` is \"NaN\", expected a number: the row is useless",
+                "any.csv:3: `low_qps` is \"x\", expected a number: it is ignored",
+                "any.csv:4: `max_rate_qps` is \"\", expected a number: the row is useless",
             ]
         );
     }

@@ -4,17 +4,16 @@ use std::fmt;
 
 use super::text::wrapped;
 
-/// Spaces between columns.
 const GAP: usize = 2;
-/// Text in the last column is broken into lines of at least so many characters.
+/// Minimum width to which text in the last column is broken.
 const LEAST_TEXT: usize = 24;
-/// Columns of text that a terminal surely has. What goes beyond stands below, the first columns once more before it.
+/// Width of any terminal in characters. Columns beyond it continue below, after a repetition of the first columns.
 const WIDTH: usize = 80;
 
-/// Rows of text under headings; columns are as wide as their widest cell, numbers flush right. What begins with a number
-/// and goes on with a space, `%` or `*` is one.
+/// Rows of text under headings. Columns are as wide as their widest cell, and numbers are flush right. A cell that
+/// begins with a number, followed by a space, `%` or `*`, is a number.
 ///
-/// Neighbouring columns may share a heading of their own, above theirs:
+/// Adjacent columns may share a heading above their own:
 ///
 /// ```text
 ///           mean ms
@@ -23,24 +22,22 @@ const WIDTH: usize = 80;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// The shared headings, each with its number of columns; empty for a table without.
+    /// Shared headings with their numbers of columns; empty for a column without.
     groups: Vec<(String, usize)>,
     headings: Vec<String>,
     rows: Vec<Vec<String>>,
-    /// So many columns say what a row is about.
+    /// Number of columns that identify a row.
     keys: usize,
 }
 
 impl Table {
     /// A table with these headings and no rows.
-    #[must_use]
     pub fn new<'a>(headings: impl IntoIterator<Item = &'a str>) -> Self {
         Self::grouped([("", &headings.into_iter().collect::<Vec<_>>()[..])])
     }
 
-    /// A table without rows, whose columns stand in groups: what is above them, empty where nothing is, and their own
+    /// A table without rows, whose columns form groups: a shared heading, empty if there is none, and the columns' own
     /// headings.
-    #[must_use]
     pub fn grouped<'a>(groups: impl IntoIterator<Item = (&'a str, &'a [&'a str])>) -> Self {
         let mut table = Self { groups: Vec::new(), headings: Vec::new(), rows: Vec::new(), keys: 1 };
         for (group, headings) in groups {
@@ -50,20 +47,20 @@ impl Table {
         table
     }
 
-    /// The first `keys` columns say what a row is about: they are repeated where a table is too wide for one piece.
+    /// Makes the first `keys` columns identify rows. They are repeated if a table is too wide for one piece.
     #[must_use]
     pub fn with_keys(self, keys: usize) -> Self {
         Self { keys, ..self }
     }
 
-    /// Adds a row; cells that it lacks are empty, those beyond the headings are dropped.
+    /// Adds a row. Missing cells are empty, and surplus ones are dropped.
     pub fn row(&mut self, cells: impl IntoIterator<Item = impl Into<String>>) {
         let mut cells: Vec<String> = cells.into_iter().map(Into::into).collect();
         cells.resize(self.headings.len(), String::new());
         self.rows.push(cells);
     }
 
-    /// The same without columns that are empty in every row.
+    /// Removes columns that are empty in every row.
     #[must_use]
     pub fn without_empty_columns(mut self) -> Self {
         let is_kept: Vec<bool> =
@@ -85,12 +82,11 @@ impl Table {
     }
 
     /// Whether it has no rows.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Whether a column holds numbers (or nothing, or a dash) in every row.
+    /// Whether a column contains a number, nothing or a dash in every row.
     fn is_numeric(&self, column: usize) -> bool {
         let is_number = |cell: &str| {
             cell.is_empty() || cell == "-" || cell.trim_end_matches([' ', '%', '*']).parse::<f64>().is_ok()
@@ -99,19 +95,19 @@ impl Table {
     }
 }
 
-/// A column as it is printed: which, how wide, and whether its cells stand to the right.
+/// Layout of a column: its position, its width, and whether its cells are flush right.
 #[derive(Clone, Copy, Debug)]
-struct Column {
+struct TableColumn {
     at: usize,
     width: usize,
     is_numeric: bool,
 }
 
-/// Columns that stand together under a heading of their own, or one that has none.
+/// Columns under a shared heading, or a single column without one.
 #[derive(Clone, Debug)]
 struct Group<'a> {
     heading: &'a str,
-    columns: Vec<Column>,
+    columns: Vec<TableColumn>,
 }
 
 impl Group<'_> {
@@ -121,24 +117,24 @@ impl Group<'_> {
 }
 
 impl Table {
-    fn column(&self, at: usize) -> Column {
+    fn column(&self, at: usize) -> TableColumn {
         let cells = std::iter::once(&self.headings[at]).chain(self.rows.iter().map(|row| &row[at]));
         let width = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
-        Column { at, width, is_numeric: self.is_numeric(at) }
+        TableColumn { at, width, is_numeric: self.is_numeric(at) }
     }
 
-    /// The groups in order; columns without a shared heading stand for themselves.
+    /// The groups in order. Columns without a shared heading form their own groups.
     fn laid_out(&self) -> Vec<Group<'_>> {
         let mut groups = Vec::new();
         let mut next = 0;
         for (heading, count) in &self.groups {
-            let mut columns: Vec<Column> = (next..next + count).map(|at| self.column(at)).collect();
+            let mut columns: Vec<TableColumn> = (next..next + count).map(|at| self.column(at)).collect();
             next += count;
             if heading.is_empty() {
                 groups.extend(columns.into_iter().map(|column| Group { heading: "", columns: vec![column] }));
                 continue;
             }
-            // A group as wide as its columns and the gaps between: where its heading is wider, the last one grows.
+            // If the heading is wider than the group's columns and gaps, the last column grows.
             let width = columns.iter().map(|column| column.width + GAP).sum::<usize>().saturating_sub(GAP);
             if let Some(last) = columns.last_mut() {
                 last.width += heading.chars().count().saturating_sub(width);
@@ -166,7 +162,7 @@ impl Table {
         for row in std::iter::once(&self.headings).chain(&self.rows) {
             let mut line = String::new();
             let (mut indent, mut more) = (0, Vec::new());
-            for &Column { at, width, is_numeric } in groups.iter().flat_map(|group| &group.columns) {
+            for &TableColumn { at, width, is_numeric } in groups.iter().flat_map(|group| &group.columns) {
                 let mut cell = row[at].clone();
                 if cell.chars().count() > width {
                     let mut lines = wrapped(&cell, width).into_iter();
@@ -177,7 +173,7 @@ impl Table {
                 line += &" ".repeat(GAP);
             }
             writeln!(f, "{}", line.trim_end())?;
-            // What of the last cell is too long stands below, under its beginning.
+            // The rest of a long last cell stands below its beginning.
             for more in more {
                 writeln!(f, "{:indent$}{more}", "")?;
             }
@@ -186,8 +182,7 @@ impl Table {
     }
 }
 
-/// Text whose lines are at most as long as a table's are wide, broken between words; what fits stays as it is.
-#[must_use]
+/// Breaks lines between words to the width of a table. Short lines stay unchanged.
 pub fn fitted(text: &str) -> String {
     let fit = |line: &str| match line.chars().count() {
         0..=WIDTH => line.to_owned(),
@@ -204,7 +199,7 @@ impl fmt::Display for Table {
         let key_width: usize = keys.iter().map(|group| group.width()).sum();
         let mut rest = others;
         loop {
-            // As many groups as fit, one at least.
+            // As many groups as fit, at least one, form a block.
             let mut width = key_width;
             let fits = rest.iter().take_while(|group| {
                 width += group.width();

@@ -1,6 +1,7 @@
-//! Text in lines, and text in markup.
+//! Text broken into lines, and text escaped for markup.
 
-/// Breaks text between words into lines of at most `width` characters, where words allow it; one line at least.
+/// Breaks text between words into lines of at most `width` characters, except for longer words. There is at least one
+/// line.
 pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -16,7 +17,6 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Text that means nothing to a parser of HTML or SVG.
 #[cfg(feature = "plots")]
 pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
@@ -27,7 +27,7 @@ pub(crate) fn escaped(text: &str) -> String {
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
-            // Control characters have no place in a page.
+            // Control characters are invalid in a page.
             c if c.is_control() && c != '\n' && c != '\t' => safe.push('\u{fffd}'),
             c => safe.push(c),
         }

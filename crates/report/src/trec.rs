@@ -1,4 +1,4 @@
-//! Rankings as text: TREC's run form, which evaluation tools read, and CSV.
+//! Rankings as text: in TREC's run format, which evaluation tools read, and as CSV.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use tandem_core::files::Provenance;
 use tandem_core::index::Index;
 use tandem_core::search::Hit;
 
-/// What a query found.
+/// The result of a query.
 #[derive(Clone, Debug)]
 pub struct Ranking {
     /// The query's name in its log.
@@ -18,7 +18,6 @@ pub struct Ranking {
 
 impl Ranking {
     /// The external ids of its documents, best first.
-    #[must_use]
     pub fn external_ids(&self, index: &Index) -> Vec<String> {
         self.hits.iter().map(|hit| index.external_id(hit.doc).into_owned()).collect()
     }
@@ -26,12 +25,9 @@ impl Ranking {
 
 /// Writes `query Q0 doc rank score tag` lines, rank from 1; scores read back as the same floats.
 ///
-/// White space would shift the columns, and an empty name would take one away: in labels and ids a blank is written
-/// `\s`, other white space `\u{...}` with its code point, a backslash `\\`, and a name without a character `\e`, so that
+/// White space would shift the columns, and an empty name would remove one. Labels and ids therefore contain `\s` for a
+/// blank, `\u{...}` with the code point for other white space and control characters, `\\` for a backslash, and `\e` for an empty name, so that
 /// every name can be read back.
-///
-/// # Errors
-/// Those of `out`.
 pub fn write_run_trec(out: &mut dyn Write, index: &Index, rankings: &[Ranking], tag: &str) -> io::Result<()> {
     for ranking in rankings {
         let label = one_word(Cow::Borrowed(&ranking.label));
@@ -43,10 +39,7 @@ pub fn write_run_trec(out: &mut dyn Write, index: &Index, rankings: &[Ranking], 
     Ok(())
 }
 
-/// Writes `query_id,rank,doc_id,score` lines below `provenance`.
-///
-/// # Errors
-/// Those of `out`.
+/// Writes `query_id,rank,doc_id,score` lines below `provenance`. Labels and ids are made [`printable`].
 pub fn write_run_csv(
     out: &mut dyn Write,
     index: &Index,
@@ -57,21 +50,51 @@ pub fn write_run_csv(
     provenance.write_to(&mut head)?;
     out.write_all(&head)?;
     let mut rows = csv::Writer::from_writer(out);
-    rows.write_record(["query_id", "rank", "doc_id", "score"])?;
+    rows.write_record(["query_id", "rank", "doc_id", "score"]).map_err(io_error)?;
     for ranking in rankings {
         for (rank, hit) in (1..).zip(&ranking.hits) {
             let (rank, score): (u32, f32) = (rank, hit.score);
-            rows.write_record([&ranking.label, &rank.to_string(), &*index.external_id(hit.doc), &score.to_string()])?;
+            let (query, doc) = (printable(Cow::Borrowed(&ranking.label)), printable(index.external_id(hit.doc)));
+            rows.write_record([&*query, &rank.to_string(), &*doc, &score.to_string()]).map_err(io_error)?;
         }
     }
     rows.flush()
+}
+
+/// The system's own error, of which `csv` would make one of another kind: a reader that has gone away must be known.
+fn io_error(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
+}
+
+/// Whether a terminal obeys a character in place of showing it: controls, and what turns the direction of text.
+fn is_harmful(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A name that does no harm to a terminal and to the rows of a table. Only a name that holds a harmful character, or `\u{` itself, is
+/// changed: each harmful character becomes `\u{...}` with its code point, and each backslash `\\`. So every name can be read back.
+#[must_use]
+pub fn printable(text: Cow<'_, str>) -> Cow<'_, str> {
+    if !text.contains(is_harmful) && !text.contains("\\u{") {
+        return text;
+    }
+    let escaped = |c: char| match c {
+        '\\' => String::from("\\\\"),
+        c if is_harmful(c) => c.escape_unicode().to_string(),
+        c => c.to_string(),
+    };
+    text.chars().map(escaped).collect::<String>().into()
 }
 
 fn one_word(text: Cow<'_, str>) -> Cow<'_, str> {
     if text.is_empty() {
         return "\\e".into();
     }
-    if !text.contains(|c: char| c.is_whitespace() || c == '\\') {
+    if !text.contains(|c: char| c.is_whitespace() || is_harmful(c) || c == '\\') {
         return text;
     }
     let mut word = String::with_capacity(text.len() + 4);
@@ -79,7 +102,7 @@ fn one_word(text: Cow<'_, str>) -> Cow<'_, str> {
         match c {
             '\\' => word.push_str("\\\\"),
             ' ' => word.push_str("\\s"),
-            c if c.is_whitespace() => word.extend(c.escape_unicode()),
+            c if c.is_whitespace() || is_harmful(c) => word.extend(c.escape_unicode()),
             c => word.push(c),
         }
     }
@@ -90,7 +113,7 @@ fn one_word(text: Cow<'_, str>) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    /// What [`one_word`] made a word of.
+    /// The inverse of [`one_word`].
     fn read_back(word: &str) -> String {
         let mut text = String::new();
         let mut rest = word;
@@ -113,7 +136,21 @@ mod tests {
 
     #[test]
     fn any_name_is_one_word_of_its_own_and_can_be_read_back() {
-        let names = ["", "plain", "a b", "a_b", "a  b", "a\tb\n", "\u{2003}", r"C:\s x", r"\s", r"\e", "%20", "é ü"];
+        let names = [
+            "",
+            "plain",
+            "a b",
+            "a_b",
+            "a  b",
+            "a\tb\n",
+            "\u{2003}",
+            r"C:\s x",
+            r"\s",
+            r"\e",
+            "%20",
+            "é ü",
+            "a\u{1b}[31m",
+        ];
         let words: Vec<String> = names.iter().map(|&name| one_word(name.into()).into_owned()).collect();
         for (name, word) in names.iter().zip(&words) {
             assert_eq!(word.split_whitespace().collect::<Vec<_>>(), [word], "{name:?}");
@@ -121,5 +158,17 @@ mod tests {
         }
         assert_eq!(words.iter().collect::<std::collections::HashSet<_>>().len(), names.len());
         assert_eq!(words[1], "plain");
+        for (name, expected) in [
+            ("a b", "a b"),
+            (r"C:\users", r"C:\users"),
+            ("x\u{1b}[31m\ny", r"x\u{1b}[31m\u{a}y"),
+            ("\u{202e}txt", r"\u{202e}txt"),
+            (r"a\u{1b}", r"a\\u{1b}"),
+        ] {
+            let shown = printable(name.into());
+            assert_eq!(shown, expected);
+            let is_changed = shown.contains("\\u{");
+            assert_eq!(if is_changed { read_back(&shown) } else { shown.into_owned() }, name);
+        }
     }
 }

@@ -192,7 +192,7 @@ pub fn delay_chart(driven: &[Driven], criterion: &Criterion, what: &str) -> Line
             line(driven, "measured", Stroke::Solid, &|run| Some((run.summary?.mean_ms, run.verdict.holds()))),
         ]
     };
-    LineChart {
+    let chart = LineChart {
         title: String::from("Predicted and measured delay"),
         subtitle: format!("{what}; objective: {criterion}"),
         x_label: String::from("arrival rate (queries/s)"),
@@ -203,5 +203,6 @@ pub fn delay_chart(driven: &[Driven], criterion: &Criterion, what: &str) -> Line
         horizontal: Some((criterion.deadline.as_ms(), String::from("deadline"))),
         note: Some(String::from("hollow: the objective was not held")),
         ..LineChart::default()
-    }
+    };
+    chart.with_best("those without a miss up to the highest rates", Series::highest_kept)
 }

@@ -13,6 +13,7 @@ mod gpu;
 #[path = "no_gpu.rs"]
 mod gpu;
 mod ingest;
+mod intervals;
 mod operators;
 mod simulator;
 mod sizes;
@@ -56,6 +57,9 @@ pub(super) struct Arguments {
     /// Of the simulator: policies, between commas; left out, all
     #[arg(long, value_name = "NAME", value_parser = choice::<PolicyKind>(), value_delimiter = ',')]
     policy: Vec<PolicyKind>,
+    /// Of intervals: searches for each queue, with other seeds
+    #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    cases: u16,
     /// CPU lanes of the dispatcher's machine
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
     lanes: u16,
@@ -80,6 +84,8 @@ enum Part {
     Estimates,
     /// What a simulated query costs, by policy
     Simulator,
+    /// How often the intervals of capacities contain the truth, on queues with a closed form (not by default; minutes)
+    Intervals,
     /// What a job costs the dispatcher, by policy, and how many it carries with a thread for each lane (not by default)
     Dispatcher,
     /// How many queries cores answer while others index (not by default)
@@ -114,6 +120,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             Part::Operators => operators::measure(arguments)?,
             Part::Estimates => estimates::measure(arguments)?,
             Part::Ingest => ingest::measure(arguments)?,
+            Part::Intervals => intervals::measure(arguments.cases)?,
             Part::Gpu => gpu::measure(arguments)?,
             Part::GpuQueries => gpu::measure_queries(arguments)?,
             Part::Dispatcher => dispatcher::measure(arguments)?,
@@ -159,7 +166,7 @@ fn index(arguments: &Arguments) -> Result<(Arc<Index>, PathBuf), Failure> {
 /// The index and the first queries of the log.
 fn input(arguments: &Arguments) -> Result<(Arc<Index>, Vec<Query>), Failure> {
     let (index, log) = index(arguments)?;
-    let mut queries = super::defaults::read_queries(&log, &index)?;
+    let mut queries = super::defaults::read_queries(&log, &arguments.log.form(), &index)?;
     queries.truncate(arguments.limit as usize);
     if queries.is_empty() {
         return Err(Failure::input(format!("{}: no query has a term of the index", log.display())));

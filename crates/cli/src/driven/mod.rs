@@ -18,7 +18,8 @@ use crate::options::names::choice;
 use tandem_core::base::machine::Class;
 use tandem_core::files::check_writable;
 use tandem_core::index::Index;
-use tandem_core::lab::{Effort, GpuChoice, Node, Question};
+use tandem_core::lab::{Answer, Effort, GpuChoice, Node, Question, short_runs};
+use tandem_core::query::LogOptions;
 use tandem_core::sched::{BuiltIn, PolicyKind};
 
 /// A live run of a day is as much as anybody asks for.
@@ -93,7 +94,7 @@ impl DrivenArguments {
                 "policy {policy} needs a GPU, and --gpu is none: leave one of them out"
             )));
         }
-        let process = self.process.process()?;
+        let process = self.process.process(&self.settings)?;
         any_rate(&process)?;
         let effort = if self.proof { Effort::proof() } else { usual };
         let effort = match self.live_seconds {
@@ -117,8 +118,22 @@ impl DrivenArguments {
     }
 
     /// The node at work, and how many queries the log has.
-    pub(super) fn start(&self, index: &Arc<Index>, log: &Path, out: &Path) -> Result<(Node, usize), Failure> {
+    pub(super) fn start(
+        &self,
+        index: &Arc<Index>,
+        log: (&Path, &LogOptions),
+        out: &Path,
+    ) -> Result<(Node, usize), Failure> {
         node::start(self, index, log, out)
+    }
+
+    /// Adds the limits of the answer that follow from its arrivals.
+    pub(super) fn add_caveats(&self, question: &Question, found: &mut Answer) {
+        let simulated = found.capacities.iter().map(|found| &found.objective);
+        let rates: Vec<f64> = simulated.clone().map(|found| found.qps).collect();
+        found.caveats.extend(self.process.caveat(&question.process, &rates));
+        let shares = simulated.map(|found| found.covered_share);
+        found.caveats.extend(short_runs("capacities are likely too high", question.process.time_scale(), shares));
     }
 
     /// The policies that are asked for, or all that the machine can run.

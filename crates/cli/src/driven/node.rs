@@ -15,7 +15,7 @@ use tandem_core::lab::{
     Estimates, GpuChoice, HostInfo, Multicore, Node, Processors, Wanted, adopt_machine, asked, kept_workload,
     workload_of_index,
 };
-use tandem_core::query::Query;
+use tandem_core::query::{LogOptions, Query};
 
 /// Measured runs of each query.
 const REPEATS: usize = 3;
@@ -45,10 +45,10 @@ pub(super) fn wanted(arguments: &DrivenArguments) -> Result<Wanted, Failure> {
 pub(super) fn start(
     arguments: &DrivenArguments,
     index: &Arc<Index>,
-    log: &Path,
+    (log, form): (&Path, &LogOptions),
     out: &Path,
 ) -> Result<(Node, usize), Failure> {
-    let mut queries = defaults::read_queries(log, index)?;
+    let mut queries = defaults::read_queries(log, form, index)?;
     let log_queries = queries.len();
     let memory = arguments.gpu_memory.open(&arguments.settings, index, &queries)?;
     let mut processors = Processors::open(wanted(arguments)?, index, memory.as_ref(), &Bars::default())?;

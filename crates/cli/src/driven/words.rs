@@ -117,7 +117,8 @@ pub(crate) fn warnings(found: &Answer) -> Vec<String> {
         format!("{policy}: in backlogs queries cost {least} to {most} times what they do alone on the {class}")
     };
     let shown = |policy: &str| found.driven.iter().any(|driven| driven.policy == policy);
-    let mut all: Vec<String> = found.disagreements.iter().filter(|(policy, _)| shown(policy)).map(disagree).collect();
+    let mut all = found.caveats.clone();
+    all.extend(found.disagreements.iter().filter(|(policy, _)| shown(policy)).map(disagree));
     for driven in &found.driven {
         let load = driven.load();
         if load.others.is_some_and(|cores| cores > BUSY_CORES) || load.steal.is_some_and(|cores| cores > BUSY_CORES) {

@@ -9,19 +9,21 @@ use serde_json::json;
 
 use super::method::MethodArguments;
 use super::parameters::Bm25Arguments;
-use super::{check_out, give};
+use super::{IndexOut, give};
 use crate::Failure;
 use crate::options::names::choice;
-use tandem_core::corpus::{Collection, Tokenizer, Words};
+use tandem_core::corpus::{Collection, Skipped, Tokenizer, Words};
 use tandem_core::files::{InputError, free_memory_bytes, read_lines};
 use tandem_core::index::{Index, IndexError};
+use tandem_core::indexing::reorder::keep_last;
 use tandem_core::indexing::{BuildError, BuildOptions, BuildSummary, Indexer, Progress, Stages, build_by};
 
 /// Text, and how it is cut.
 #[derive(Debug, clap::Args)]
 pub(super) struct TextArguments {
-    /// A file of JSON lines with `id`, `text` and, optionally, `title`, of WARC records or of TREC documents (plain, .gz or
-    /// .zst; - reads the standard input), or a folder of text files; several are one collection, in this order
+    /// A file of JSON lines with `id`, `text` and, optionally, `title`, of WARC records or of TREC documents (plain or compressed;
+    /// - reads the standard input), or a folder of such files or of text files, without hidden ones and those that .gitignore
+    /// names; several are one collection, in this order
     #[arg(required = true, value_name = "INPUT")]
     pub(super) inputs: Vec<PathBuf>,
     /// How text is cut into words
@@ -37,14 +39,16 @@ pub(super) struct TextArguments {
     bm25: Bm25Arguments,
 }
 
-/// Index a collection of text: JSON lines, WARC or TREC (plain, .gz or .zst), or a folder of text files.
+/// Index a collection of text: JSON lines, WARC or TREC, plain or compressed, or folders of them or of text files.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
     text: TextArguments,
-    /// Folder of the index
-    #[arg(short, long, value_name = "DIR")]
-    out: PathBuf,
+    #[command(flatten)]
+    out: IndexOut,
+    /// Of several documents with one id, take the last [default: refuse the collection, with both places]
+    #[arg(long, value_name = "last", value_parser = ["last"])]
+    duplicates: Option<String>,
     #[command(flatten)]
     method: MethodArguments,
     /// Memory that the process may take, such as 2GiB: text, lists, documents' lengths and names, what waits to be written. What
@@ -58,19 +62,34 @@ pub(super) struct Arguments {
     cpus: Option<u16>,
 }
 
+/// Folder beside the index for one that holds documents of repeated ids, too.
+const WITH_ALL: &str = ".tandem-with-repeated";
+
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
     let options = arguments.text.checked(arguments.memory, arguments.cpus)?;
-    check_out(&arguments.out)?;
+    arguments.out.check()?;
     let mut way = arguments.method.checked(options.threads)?;
-    let collection = Collection::open_all(arguments.text.inputs.clone(), options.threads)?;
-    let summary = build_showing(way.indexer(), collection, &arguments.out, &options).map_err(|e| match e {
+    let mut collection = Collection::open_all(arguments.text.inputs.clone(), options.threads)?;
+    // With all documents first, in a folder that a build which was interrupted finds again.
+    let with_all = arguments.duplicates.as_ref().map(|_| arguments.out.out.join(WITH_ALL));
+    if with_all.is_some() {
+        collection.allow_repeated_ids();
+    }
+    let folder = with_all.as_ref().unwrap_or(&arguments.out.out);
+    errln!("{}", collection.found());
+    let summary = build_showing(way.indexer(), collection, folder, &options).map_err(|e| match e {
         BuildError::Index(IndexError::Collection(what)) => InputError::file(&arguments.text.inputs[0], what).into(),
         e => Failure::from(e),
     })?;
+    let mut repeated = 0;
+    if let Some(folder) = &with_all {
+        repeated = keep_last(&Index::open(folder)?, &arguments.out.out)?;
+        std::fs::remove_dir_all(folder)?;
+    }
     let seconds = started.elapsed().as_secs_f64();
     // Reading it back is the proof that the index is whole.
-    let index = Index::read_back(&arguments.out)?;
+    let index = Index::read_back(&arguments.out.out)?;
     let reading_back_s = started.elapsed().as_secs_f64() - seconds;
     let Stages { inverting, reader_waited, checking, merging, finishing } = summary.stages;
     let [inverting_s, reader_waited_s, checking_s, merging_s, finishing_s] =
@@ -91,18 +110,22 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let resumed = if resumed_mb > 0.0 { format!(", {resumed_mb:.1} MB done before") } else { String::new() };
         outln!("runs       {:>15} on disk meanwhile{resumed}", summary.runs_on_disk);
     }
-    if summary.skipped_files > 0 {
-        outln!("skipped    {:>15} binary files", summary.skipped_files);
+    if summary.skipped != Skipped::default() {
+        outln!("skipped    {:>15}: {}", summary.skipped.total(), summary.skipped);
+    }
+    if repeated > 0 {
+        outln!("repeated   {repeated:>15} documents whose id came again, left out");
     }
     outln!("tokenizer  {}", index.tokenizer_name());
-    outln!("index      {}", arguments.out.display());
+    outln!("index      {}", arguments.out.out.display());
     let method = way.describe();
     let more = json!({
         "method": method,
         "text_bytes": summary.bytes,
         "runs_on_disk": summary.runs_on_disk,
         "resumed_bytes": summary.resumed_bytes,
-        "skipped_files": summary.skipped_files,
+        "repeated": repeated,
+        "skipped": summary.skipped.total(),
         "threads": options.threads,
         "time_s": seconds,
         "inverting_s": inverting_s,
@@ -112,7 +135,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         "finishing_s": finishing_s,
         "reading_back_s": reading_back_s,
     });
-    give(&index, &arguments.out, more);
+    give(&index, &arguments.out.out, more);
     Ok(())
 }
 

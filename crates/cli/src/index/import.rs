@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 
-use super::check_out;
+use super::IndexOut;
 use super::parameters::{Bm25Arguments, ExchangeFormat};
 use crate::Failure;
 use crate::defaults::progress;
@@ -24,9 +24,8 @@ pub(super) struct Arguments {
     /// A CIFF file (.ciff, .ciff.gz), or the .docs file of a PISA or ds2i binary collection, whose siblings .freqs and
     /// .sizes (and .terms and .documents, if there are any) stand beside it
     file: PathBuf,
-    /// Folder of the index
-    #[arg(short, long, value_name = "DIR")]
-    out: PathBuf,
+    #[command(flatten)]
+    out: IndexOut,
     /// What the file is [default: by its name]
     #[arg(long, value_enum)]
     format: Option<ExchangeFormat>,
@@ -41,7 +40,7 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
     let bm25 = arguments.bm25.checked()?;
-    check_out(&arguments.out)?;
+    arguments.out.check()?;
     if let Some(name) = &arguments.tokenizer {
         Tokenizer::from_name(name).map_err(|what| Failure::input(format!("--tokenizer: {what}")))?;
     }
@@ -59,14 +58,20 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let options = ImportOptions { bm25, tokenizer: said.unwrap_or_else(|| ASSUMED_TOKENIZER.to_owned()) };
 
     let bar = progress("lists", source.num_lists());
-    let imported = import(source.as_mut(), &arguments.out, &options, &|lists| bar.set_position(lists));
+    let imported = import(source.as_mut(), &arguments.out.out, &options, &|lists| bar.set_position(lists));
     bar.finish_and_clear();
-    imported?;
+    let (unreachable, all) = (imported?, source.num_lists());
+    if unreachable > 0 {
+        let name = &options.tokenizer;
+        errln!(
+            "note: {unreachable} of {all} terms cannot be asked for with tokenizer {name} (--tokenizer NAME says otherwise)"
+        );
+    }
     for note in source.notes() {
         errln!("note: {}: {note}", arguments.file.display());
     }
     // Reading it back is the proof that the index is whole.
-    let index = Index::open(&arguments.out)?;
+    let index = Index::open(&arguments.out.out)?;
     outln!("documents  {:>15}", index.num_docs());
     outln!("tokens     {:>15}", index.num_tokens());
     outln!("terms      {:>15}", index.num_terms());
@@ -74,6 +79,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     outln!("time       {:>15.2} s", started.elapsed().as_secs_f64());
     let assumed = if is_assumed { " (assumed; --tokenizer NAME says otherwise)" } else { "" };
     outln!("tokenizer  {}{assumed}", index.tokenizer_name());
-    outln!("index      {}", arguments.out.display());
+    outln!("index      {}", arguments.out.out.display());
     Ok(())
 }

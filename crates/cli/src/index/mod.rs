@@ -11,7 +11,7 @@ mod quantise;
 mod reorder;
 mod synth;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(super) use build::build_showing;
 
@@ -64,17 +64,25 @@ fn give(index: &Index, dir: &Path, more: Value) {
     result("index", facts);
 }
 
-/// Whether the new index would take the place of the one that it is made from; `lost` says what would be gone.
-fn check_not_itself(index: &Path, out: &Path, lost: &str) -> Result<(), Failure> {
-    match (index.canonicalize(), out.canonicalize()) {
-        (Ok(from), Ok(to)) if from == to => {
-            Err(Failure::input(format!("--out is {}, the index itself: {lost} would be lost", out.display())))
-        }
-        _ => Ok(()),
-    }
+/// Where a new index goes.
+#[derive(Debug, clap::Args)]
+struct IndexOut {
+    /// Folder of the new index
+    #[arg(short, long, value_name = "DIR")]
+    out: PathBuf,
+    /// Replace the index that the folder holds
+    #[arg(long)]
+    force: bool,
 }
 
-/// Whether an index could be written into folder `dir`: asked before the work that it takes.
-fn check_out(dir: &Path) -> Result<(), Failure> {
-    Ok(check_writable(&dir.join(FILE_NAME))?)
+impl IndexOut {
+    /// Whether an index could be written into the folder: asked before the work that it takes.
+    fn check(&self) -> Result<(), Failure> {
+        let file = self.out.join(FILE_NAME);
+        check_writable(&file)?;
+        if file.exists() && !self.force {
+            return Err(Failure::input(format!("{} holds an index already (--force replaces it)", self.out.display())));
+        }
+        Ok(())
+    }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::{check_not_itself, check_out, give};
+use super::{IndexOut, give};
 use crate::Failure;
 use tandem_core::index::Index;
 use tandem_core::indexing::quantise;
@@ -14,25 +14,23 @@ use tandem_core::indexing::quantise;
 pub(super) struct Arguments {
     /// Folder of the index
     index: PathBuf,
-    /// Folder of the new index
-    #[arg(short, long, value_name = "DIR")]
-    out: PathBuf,
+    #[command(flatten)]
+    out: IndexOut,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    check_out(&arguments.out)?;
+    arguments.out.check()?;
     let index = Index::open(&arguments.index)?;
-    check_not_itself(&arguments.index, &arguments.out, "its frequencies")?;
     if index.is_quantised() {
         let dir = arguments.index.display();
         return Err(Failure::input(format!("{dir}: holds impacts already, expected an index of frequencies")));
     }
-    quantise(&index, &arguments.out)?;
+    quantise(&index, &arguments.out.out)?;
     // Reading it back is the proof that the index is whole.
-    let quantised = Index::open(&arguments.out)?;
+    let quantised = Index::open(&arguments.out.out)?;
     outln!("documents  {:>15}", quantised.num_docs());
     outln!("postings   {:>15}", quantised.num_postings());
-    outln!("index      {}", arguments.out.display());
-    give(&quantised, &arguments.out, json!({}));
+    outln!("index      {}", arguments.out.out.display());
+    give(&quantised, &arguments.out.out, json!({}));
     Ok(())
 }

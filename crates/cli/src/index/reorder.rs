@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use super::{check_not_itself, check_out, give};
+use super::{IndexOut, give};
 use crate::Failure;
 use crate::defaults::progress;
 use tandem_core::base::ids::DocId;
@@ -19,9 +19,8 @@ use tandem_core::indexing::reorder::{BisectionOptions, Permutation, apply, bisec
 pub(super) struct Arguments {
     /// Folder of the index
     index: PathBuf,
-    /// Folder of the new index
-    #[arg(short, long, value_name = "DIR")]
-    out: PathBuf,
+    #[command(flatten)]
+    out: IndexOut,
     /// The new order
     #[arg(long, value_enum, default_value_t = By::Bisection)]
     by: By,
@@ -81,8 +80,7 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
             return Err(Failure::input(format!("--max-share is {share}, expected 0 to 1")));
         }
     }
-    check_not_itself(&arguments.index, &arguments.out, "its order")?;
-    check_out(&arguments.out)?;
+    arguments.out.check()?;
     if let Some(path) = &arguments.permutation_out {
         check_writable(path)?;
     }
@@ -98,7 +96,7 @@ fn reorder(arguments: &Arguments) -> Result<(), Failure> {
 
     let began = Instant::now();
     let bar = progress("terms", index.num_terms().into());
-    let applied = apply(&index, &permutation, &arguments.out, &|terms| bar.set_position(terms));
+    let applied = apply(&index, &permutation, &arguments.out.out, &|terms| bar.set_position(terms));
     bar.finish_and_clear();
     applied?;
     if let Some(path) = &arguments.permutation_out {
@@ -107,20 +105,20 @@ fn reorder(arguments: &Arguments) -> Result<(), Failure> {
     let write_s = began.elapsed().as_secs_f64();
 
     // Reading it back is the proof that the index is whole.
-    let reordered = Index::open(&arguments.out)?;
+    let reordered = Index::open(&arguments.out.out)?;
     outln!("documents  {:>15}", reordered.num_docs());
     outln!("postings   {:>15}", reordered.num_postings());
     outln!("log2(gap)  {:>15.3} bits a posting, before {before:.3}", log_gap_bits(&reordered));
     let threads = rayon::current_num_threads();
     outln!("time       {order_s:>15.2} s for the order, {write_s:.2} s to write, {threads} threads");
-    outln!("index      {}", arguments.out.display());
+    outln!("index      {}", arguments.out.out.display());
     let more = json!({
         "log2_gap_bits": log_gap_bits(&reordered),
         "log2_gap_before_bits": before,
         "order_time_s": order_s,
         "write_time_s": write_s,
     });
-    give(&reordered, &arguments.out, more);
+    give(&reordered, &arguments.out.out, more);
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
 
 use serde_json::json;
 
-use super::check_out;
+use super::IndexOut;
 use crate::Failure;
 use crate::defaults::progress;
 use crate::output::{is_json, result};
@@ -29,9 +29,8 @@ pub(super) struct Arguments {
     /// With --text: end after so many bytes, such as 50GB
     #[arg(long, value_name = "BYTES", requires = "text", value_parser = super::parameters::bytes)]
     bytes: Option<u64>,
-    /// Folder of the index
-    #[arg(short, long, value_name = "DIR")]
-    out: PathBuf,
+    #[command(flatten)]
+    out: IndexOut,
     /// Chooses everything that is random
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -56,7 +55,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.text {
         return text(arguments);
     }
-    check_out(&arguments.out)?;
+    arguments.out.check()?;
     if let Some(path) = &arguments.queries_out {
         check_writable(path)?;
     }
@@ -71,7 +70,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let style = ProgressStyle::with_template("{wide_bar} {human_pos} of about {human_len} postings, {eta} left");
     let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    let made = build_synthetic(&options, &arguments.out, &|done, expected| {
+    let made = build_synthetic(&options, &arguments.out.out, &|done, expected| {
         bar.set_length(expected.max(done));
         bar.set_position(done);
     });
@@ -90,10 +89,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         outln!("queries     {queries:>15} in {}", path.display());
         outln!("            {:>15.0} postings in the lists of a query, on average", report.mean_query_postings);
     }
-    outln!("index       {}", arguments.out.display());
+    outln!("index       {}", arguments.out.out.display());
     let (queries, queries_path) = report.queries.as_ref().map(|(n, path)| (n, path.display().to_string())).unzip();
     let made = json!({
-        "path": arguments.out.display().to_string(),
+        "path": arguments.out.out.display().to_string(),
         "documents": report.num_docs,
         "terms": report.num_terms,
         "postings": report.num_postings,
@@ -132,7 +131,7 @@ fn text(arguments: &Arguments) -> Result<(), Failure> {
     let pool = pool.map_err(|e| BuildError::Threads(e.to_string()))?;
     let bar = progress("bytes of text", arguments.bytes.unwrap_or(0));
     let report = |_: u64, bytes: u64| bar.set_position(bytes);
-    if arguments.out == Path::new("-") {
+    if arguments.out.out == Path::new("-") {
         if is_json() {
             return Err(Failure::input("--format json and -o - both take the standard output: name a file"));
         }
@@ -147,12 +146,13 @@ fn text(arguments: &Arguments) -> Result<(), Failure> {
     if options.num_docs.is_none() && options.max_bytes.is_none() {
         return Err(Failure::input("--text into a file needs an end: --docs N or --bytes BYTES"));
     }
-    let (docs, bytes) = write_atomically(&arguments.out, |out| pool.install(|| write_text(&options, out, &report)))?;
+    let (docs, bytes) =
+        write_atomically(&arguments.out.out, |out| pool.install(|| write_text(&options, out, &report)))?;
     bar.finish_and_clear();
     outln!("documents   {docs:>15}");
     outln!("text        {:>15}", HumanBytes(bytes).to_string());
-    outln!("file        {}", arguments.out.display());
-    let path = arguments.out.display().to_string();
+    outln!("file        {}", arguments.out.out.display());
+    let path = arguments.out.out.display().to_string();
     result("text", json!({"path": path, "documents": docs, "text_bytes": bytes}));
     Ok(())
 }

@@ -105,7 +105,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let path = arguments.arrivals.trace.as_deref();
     let traced = path.map(|path| traced(path, node.workload(), not_in(arguments.mode)));
     let (traced, traced_qps) = traced.transpose()?.unzip();
-    let own_qps = own_rate(&arguments.arrivals.process.process()?, None)?;
+    let own_qps = own_rate(&arguments.arrivals.process.process(&arguments.settings)?, None)?;
     let rates = arguments
         .arrivals
         .rates()?
@@ -163,7 +163,7 @@ fn check(arguments: &Arguments) -> Result<Estimates, Failure> {
     // Which lanes there are is known once they are there.
     arguments.faults.plan(&arguments.settings, usize::MAX)?;
     let estimates = Estimates::named(&arguments.estimates)?;
-    own_rate(&arguments.arrivals.process.process()?, arguments.arrivals.rates()?.as_deref())?;
+    own_rate(&arguments.arrivals.process.process(&arguments.settings)?, arguments.arrivals.rates()?.as_deref())?;
     arguments.arrivals.trace.as_deref().map(Trace::read).transpose()?;
     check_writable(&arguments.out.join("summary.csv"))?;
     let rates = arguments.arrivals.rates()?.filter(|_| arguments.arrivals.trace.is_none());
@@ -215,10 +215,10 @@ fn plans(arguments: &Arguments, node: &Node, rates: &[f64], traced: Option<Arriv
     if let Some(arrivals) = traced {
         return Ok(rates.iter().map(|&rate_qps| Plan { rate_qps, arrivals: arrivals.clone() }).collect());
     }
-    let process = arguments.arrivals.process.process()?;
-    if let Some(note) = arguments.arrivals.process.note(&process, rates) {
-        errln!("{note}");
-    }
+    let process = arguments.arrivals.process.process(&arguments.settings)?;
+    let note = arguments.arrivals.process.note(&process, rates);
+    let caveat = arguments.arrivals.process.caveat(&process, rates).map(|caveat| format!("warning: {caveat}"));
+    note.into_iter().chain(caveat).for_each(|note| errln!("{note}"));
     let mut plans = Vec::new();
     for &rate_qps in rates {
         let count = count(arguments, rate_qps)?;

@@ -18,7 +18,7 @@ const QUICK_REPEATS: usize = 3;
 /// Opens, measures and starts what the arguments ask for, and says what it is: the node, and its workload's name.
 pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Node, String), Failure> {
     let (index, log) = arguments.log_of_queries.open("what to ask of this index")?;
-    let queries = defaults::read_queries(&log, &index)?;
+    let queries = defaults::read_queries(&log, &arguments.log_of_queries.form(), &index)?;
     let (gpus, streams) = arguments.gpus.counts();
     let cpus = workers(arguments)?;
     let wanted = Wanted {

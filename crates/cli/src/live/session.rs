@@ -131,7 +131,14 @@ impl<'a> Session<'a> {
         let summary = (*summary)?;
         let (rate_qps, seed) = (plan.rate_qps, plan.arrivals.seed);
         Some(LiveSummaryRow {
-            row: SummaryRow { source: Source::Live, policy: policy.name().to_owned(), rate_qps, seed, summary },
+            row: SummaryRow {
+                source: Source::Live,
+                policy: policy.name().to_owned(),
+                rate_qps,
+                seed,
+                summary,
+                covered_share: None,
+            },
             lag_p50_ms: outcome.lag.p50.as_ms(),
             lag_p99_ms: outcome.lag.p99.as_ms(),
             handoff_p50_us: outcome.handoff[Class::CPU].p50.as_us(),

@@ -26,10 +26,10 @@ pub(crate) fn shard_costs(text: &str) -> Result<ShardCosts, String> {
 /// A cluster of the machine that is simulated.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ClusterArguments {
-    /// Machines that hold a part of the index each: a query waits for the slowest of them
+    /// Shards, on machines of their own, each of which costs what the workload says: a query waits for the slowest of them
     #[arg(long, value_name = "N", default_value_t = 1)]
     shards: usize,
-    /// Machines for each part: a query goes to one of them
+    /// Machines for each shard: a query goes to one of them
     #[arg(long, value_name = "N", default_value_t = 1)]
     replicas: usize,
 }

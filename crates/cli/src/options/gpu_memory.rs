@@ -6,7 +6,7 @@ use crate::index::bytes;
 use crate::settings::Settings;
 use crate::{Failure, defaults};
 use tandem_core::index::Index;
-use tandem_core::query::Query;
+use tandem_core::query::{LogOptions, Query};
 use tandem_core::search::gpu::GpuMemory;
 
 /// The budget of GPU memory for an index.
@@ -46,7 +46,7 @@ impl GpuMemoryArguments {
     ) -> Result<Option<GpuMemory>, Failure> {
         let Some(bytes) = self.gpu_memory else { return Ok(None) };
         Ok(Some(match &settings.gpu_memory_log {
-            Some(log) => GpuMemory::new(bytes, index, &defaults::read_queries(log, index)?),
+            Some(log) => GpuMemory::new(bytes, index, &defaults::read_queries(log, &LogOptions::default(), index)?),
             None => GpuMemory::new(bytes, index, queries),
         }))
     }

@@ -3,21 +3,48 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::names::choice;
 use crate::{Failure, defaults};
 use tandem_core::index::{FILE_NAME, Index};
+use tandem_core::query::{LogFormat, LogOptions};
 
 /// An index and a query log: those that the user names, or a synthetic index with queries of its own.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct IndexAndLog {
     /// Folder of the index; left out, a synthetic one, made in `out/` on first use
     pub(crate) index: Option<PathBuf>,
-    /// Query log: one query a line, `id<TAB>query` or PISA's `id:query`, JSON lines with a `query`, or TREC topics; plain,
-    /// .gz or .zst
+    /// Query log in any usual form, which its lines tell: a query a line, columns, JSON, TREC topics, slow logs; plain or
+    /// compressed
     #[arg(long, value_name = "FILE")]
     pub(crate) queries: Option<PathBuf>,
+    #[command(flatten)]
+    form: LogForm,
+}
+
+/// What a query log is, where its lines don't tell.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct LogForm {
+    /// Form of the query log [default: what its lines tell]
+    #[arg(long, value_name = "FORM", requires = "queries", value_parser = choice::<LogFormat>())]
+    log_format: Option<LogFormat>,
+    /// Column of the query log that holds the query, from 1 [default: what its lines tell]
+    #[arg(long, value_name = "N", requires = "queries", value_parser = clap::value_parser!(u16).range(1..))]
+    column: Option<u16>,
+}
+
+impl LogForm {
+    /// For the reader of logs.
+    pub(crate) fn options(&self) -> LogOptions {
+        LogOptions { format: self.log_format, column: self.column.map(usize::from) }
+    }
 }
 
 impl IndexAndLog {
+    /// What the log's form is said to be.
+    pub(crate) fn form(&self) -> LogOptions {
+        self.form.options()
+    }
+
     /// The index, opened, and the path of the log; `purpose` is what a log is missed for.
     pub(crate) fn open(&self, purpose: &str) -> Result<(Arc<Index>, PathBuf), Failure> {
         match (&self.index, &self.queries) {

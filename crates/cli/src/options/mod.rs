@@ -38,7 +38,7 @@ pub(super) use cluster::{ClusterArguments, check_nodes, cluster_in_words, shard_
 pub(super) use deadline::{DEFAULT_MS, DeadlineArgument};
 pub(super) use faults::{FaultArguments, watchdog_ms};
 pub(super) use gpu_memory::GpuMemoryArguments;
-pub(super) use index_and_log::IndexAndLog;
+pub(super) use index_and_log::{IndexAndLog, LogForm};
 pub(super) use list::{counts, numbers};
 pub(super) use machine::{GpuArguments, MAX_PROCESSORS, check_processors, workers_here};
 pub(super) use machine_file::{MACHINE_FILE, MachineFileArgument};

@@ -7,7 +7,7 @@ use tandem_core::corpus::Words;
 use tandem_core::cost::ModelKind;
 use tandem_core::index::Idf;
 use tandem_core::lab::{GpuChoice, Multicore};
-use tandem_core::query::{Mode, Replay};
+use tandem_core::query::{LogFormat, Mode, Replay};
 use tandem_core::sched::{PolicyKind, Shed, StealGuard};
 use tandem_core::search::cpu::Algorithm;
 use tandem_core::sim::Routing;
@@ -65,6 +65,16 @@ options_take!(Algorithm {
     Wand: "WAND: document at a time, skipping by the terms' bounds",
     Bmw: "Block-Max WAND: skipping by the bounds of blocks, too",
     Maxscore: "MaxScore: terms that cannot lift a document into the result by themselves are only looked up",
+});
+
+options_take!(LogFormat {
+    Plain: "A query a line, whatever it holds",
+    Tsv: "Columns between tabs",
+    Csv: "Columns between commas, semicolons or bars, perhaps in quotes",
+    Colon: "An id, a colon and a query a line",
+    Json: "JSON objects, one after another or in arrays",
+    Topics: "TREC topics, in SGML or XML",
+    SlowLog: "An engine's slow log in lines",
 });
 
 options_take!(ModelKind);

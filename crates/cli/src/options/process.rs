@@ -2,6 +2,7 @@
 
 use super::names::choice;
 use crate::Failure;
+use crate::settings::Settings;
 use tandem_core::query::{ArrivalProcess, Replay};
 use tandem_report::number;
 
@@ -12,15 +13,19 @@ pub(crate) struct ProcessArguments {
     /// `arrival_s`
     #[arg(long, value_name = "PROCESS|FILE", default_value = "poisson")]
     pub(crate) arrivals: String,
-    /// How recorded arrivals are played [default: compress]
+    /// How recorded arrivals are played [default: intensify]
     #[arg(long, value_name = "HOW", value_parser = choice::<Replay>())]
     replay: Option<Replay>,
 }
 
 impl ProcessArguments {
     /// The process; reads the file where one is named.
-    pub(crate) fn process(&self) -> Result<ArrivalProcess, Failure> {
-        let process = ArrivalProcess::named(&self.arrivals, self.replay.unwrap_or_default())?;
+    pub(crate) fn process(&self, settings: &Settings) -> Result<ArrivalProcess, Failure> {
+        let burstiness = settings.burstiness()?;
+        let process = match ArrivalProcess::named(&self.arrivals, self.replay.unwrap_or_default())? {
+            ArrivalProcess::Bursty(_) => ArrivalProcess::Bursty(burstiness),
+            process => process,
+        };
         match (self.replay, process.recording()) {
             (Some(replay), None) => Err(Failure::input(format!(
                 "--replay {}: arrivals are {}, expected a file of recorded ones (--arrivals FILE)",
@@ -31,12 +36,28 @@ impl ProcessArguments {
         }
     }
 
-    /// As files name it: `poisson`, or a file and how it is played.
+    /// As files name it: `poisson`, bursts and how long they last, or a file and how it is played.
     pub(crate) fn named(&self, process: &ArrivalProcess) -> String {
-        match process.recording() {
-            Some(recording) => format!("{}, {}", self.arrivals, recording.replay().name()),
-            None => self.arrivals.clone(),
+        match process {
+            ArrivalProcess::Recorded(recording) => format!("{}, {}", self.arrivals, recording.replay().name()),
+            ArrivalProcess::Bursty(bursts) => {
+                let [seconds, ratio] = [bursts.seconds(), bursts.ratio()].map(|value| number::text(value, 6));
+                format!("bursty, {seconds} s at {ratio} times the calm rate, {} of the time", bursts.share())
+            }
+            ArrivalProcess::Poisson | ArrivalProcess::Uniform => self.arrivals.clone(),
         }
+    }
+
+    /// What is wrong with answers for a recording that is compressed to these rates.
+    pub(crate) fn caveat(&self, process: &ArrivalProcess, rates: &[f64]) -> Option<String> {
+        let recording = process.recording().filter(|recording| recording.replay() == Replay::Compress)?;
+        let least = rates.iter().copied().min_by(f64::total_cmp)? / recording.rate_qps();
+        Some(format!(
+            "the recorded arrivals were COMPRESSED {} times: what lasted a second lasts {} ms, so that bursts pass unnoticed \
+             (--replay intensify keeps how long they last)",
+            number::text(least, 3),
+            number::text(1e3 / least, 3)
+        ))
     }
 
     /// What becomes of a recording at these rates, in words; of other arrivals nothing.
@@ -50,11 +71,7 @@ impl ProcessArguments {
             Replay::Repeat => String::from("in real time, end to end"),
             Replay::Windows => String::from("in real time, by windows of a twentieth of it"),
             Replay::Intensify => format!("intensified {factor} times: bursts last as long as they did"),
-            Replay::Compress => format!(
-                "COMPRESSED {factor} times: what lasted a second lasts {} ms at most (--replay intensify keeps how long \
-                 bursts last)",
-                three(1e3 / least)
-            ),
+            Replay::Compress => format!("compressed {factor} times"),
         };
         let seconds = number::text(recording.seconds(), 4);
         let recorded = number::text(recording.rate_qps(), 3);

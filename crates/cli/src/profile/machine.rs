@@ -98,7 +98,7 @@ fn measured(
 }
 
 fn row(sample: &MachineSample) -> MachineSampleRow {
-    MachineSampleRow::from(sample)
+    MachineSampleRow::of(sample)
 }
 
 /// The file in words and tables.

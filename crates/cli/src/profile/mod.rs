@@ -78,7 +78,7 @@ fn kinds() -> impl TypedValueParser<Value = Class> {
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let options = check(arguments)?;
     let (index, queries_path) = arguments.log.open("what to measure on this index")?;
-    let mut queries = defaults::read_queries(&queries_path, &index)?;
+    let mut queries = defaults::read_queries(&queries_path, &arguments.log.form(), &index)?;
     queries.truncate(arguments.limit.unwrap_or(usize::MAX));
     if let Some(path) = &arguments.machine.machine {
         return machine::run(arguments, path, &index, queries);

@@ -9,7 +9,7 @@ use tandem_core::corpus::{Collection, Tokenizer, Words};
 use tandem_core::files::free_memory_bytes;
 use tandem_core::index::{Bm25, Index};
 use tandem_core::indexing::{BuildOptions, HashIndexer};
-use tandem_core::query::Query;
+use tandem_core::query::{LogOptions, Query};
 use tandem_papers::{Input, RealLog};
 
 /// With fewer cores than this, synthetic indexes are smaller: every table and figure is then there in minutes.
@@ -25,7 +25,8 @@ const REAL_QUESTIONS: &str = "queries/natural-questions-12k.tsv";
 pub(super) fn chosen(arguments: &Arguments, docs: u32, limit: usize) -> Result<Input, Failure> {
     let limit = arguments.limit.map_or(limit, |limit| limit as usize);
     if let (Some(index), Some(queries)) = (&arguments.index, &arguments.queries) {
-        return input(Arc::new(Index::open(index)?), queries, limit, &index.display().to_string());
+        let form = arguments.form.options();
+        return input(Arc::new(Index::open(index)?), queries, &form, limit, &index.display().to_string());
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let docs = arguments.docs.unwrap_or_else(|| {
@@ -37,7 +38,7 @@ pub(super) fn chosen(arguments: &Arguments, docs: u32, limit: usize) -> Result<I
     });
     let (index, log) = defaults::synthetic_index(&arguments.out, docs, arguments.seed)?;
     let log = defaults::synthetic_log(&log, docs, arguments.seed, limit)?;
-    input(index, &log, limit, &format!("synthetic, {docs} documents, seed {}", arguments.seed))
+    input(index, &log, &LogOptions::default(), limit, &format!("synthetic, {docs} documents, seed {}", arguments.seed))
 }
 
 /// The real collection in the folder that the user or `TANDEM_DATA` names, if it has one; it is indexed on first use.
@@ -63,7 +64,7 @@ pub(super) fn real(arguments: &Arguments, log: RealLog, limit: usize) -> Result<
     let index = real_index(&arguments.out, &corpus)?;
     let name = Path::new(REAL_CORPUS).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let limit = arguments.limit.map_or(limit, |limit| limit as usize);
-    input(index, &queries, limit, &name).map(Some)
+    input(index, &queries, &LogOptions::default(), limit, &name).map(Some)
 }
 
 /// The index of a real collection, made in the results' folder if it isn't there yet.
@@ -85,8 +86,8 @@ fn real_index(out: &Path, corpus: &Path) -> Result<Arc<Index>, Failure> {
 }
 
 /// The first `limit` queries of a log on an index.
-fn input(index: Arc<Index>, log: &Path, limit: usize, name: &str) -> Result<Input, Failure> {
-    let mut queries: Vec<Query> = defaults::read_queries(log, &index)?;
+fn input(index: Arc<Index>, log: &Path, form: &LogOptions, limit: usize, name: &str) -> Result<Input, Failure> {
+    let mut queries: Vec<Query> = defaults::read_queries(log, form, &index)?;
     queries.truncate(limit);
     if queries.is_empty() {
         return Err(Failure::input(format!("{}: no query has a term of this index", log.display())));

@@ -12,12 +12,12 @@ use serde_json::json;
 
 use super::Failure;
 use super::defaults::Bars;
-use super::options::{check_k, check_seconds};
+use super::options::{LogForm, check_k, check_seconds};
 use super::output::{result, result_file, say};
 use crate::options::names::choice;
 use tandem_core::files::{Provenance, check_writable, this_machine};
 use tandem_core::query::Mode;
-use tandem_papers::{Context, EXPERIMENTS, Experiment, ExperimentError, Here, Kept, Run};
+use tandem_papers::{Availability, Context, EXPERIMENTS, Experiment, ExperimentError, Findings, Run, SharedSetup};
 use tandem_report::table::Table;
 use tandem_report::table::fitted;
 
@@ -36,9 +36,11 @@ pub(super) struct Arguments {
     /// Folder of the index to run on, with --queries; left out, a synthetic one, made in the output folder
     #[arg(requires = "queries")]
     index: Option<PathBuf>,
-    /// Query log: one query a line, `id<TAB>query`, or JSON lines
+    /// Query log in any usual form, which its lines tell; plain or compressed
     #[arg(long, value_name = "FILE", requires = "index")]
     queries: Option<PathBuf>,
+    #[command(flatten)]
+    form: LogForm,
     /// Folder of real collections (corpus/, queries/), for lines about real lists beside the synthetic ones; left out,
     /// what TANDEM_DATA names
     #[arg(long, value_name = "DIR", conflicts_with = "index")]
@@ -85,7 +87,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Some(names) = &arguments.names else {
         let known = |e: &Experiment| {
             json!({
-                "name": e.name, "is_here": matches!(e.here, Here::Measured(_)), "what": e.what, "paper": e.paper, "gpu": e.gpu.name(),
+                "name": e.name, "is_here": matches!(e.availability, Availability::Measured(_)), "what": e.what, "paper": e.paper, "gpu": e.gpu.name(),
                 "runs_on": e.runs_on,
             })
         };
@@ -117,12 +119,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         text: arguments.text.clone(),
         scratch: arguments.out.clone(),
         page_rank: arguments.page_rank.as_deref(),
-        kept: Kept::default(),
+        shared: SharedSetup::default(),
     };
     let mut paper = None;
     for (experiment, run) in experiments {
         if paper.replace(experiment.paper).is_some_and(|before| before != experiment.paper) {
-            context.kept.clear();
+            context.shared.clear();
         }
         reproduce(arguments, experiment, run, &context)?;
     }
@@ -132,9 +134,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// The table or figure of this name, which this version can re-run.
 fn named(name: &str) -> Result<(&'static Experiment, Run), Failure> {
     let experiment = EXPERIMENTS.iter().find(|experiment| experiment.name == name).ok_or_else(|| unknown(name))?;
-    match experiment.here {
-        Here::Measured(run) => Ok((experiment, run)),
-        Here::Lacks(reason) => Err(Failure::input(format!("{name} cannot be re-run in this version: {reason}"))),
+    match experiment.availability {
+        Availability::Measured(run) => Ok((experiment, run)),
+        Availability::Lacks(reason) => {
+            Err(Failure::input(format!("{name} cannot be re-run in this version: {reason}")))
+        }
     }
 }
 
@@ -142,9 +146,10 @@ fn reproduce(arguments: &Arguments, experiment: &Experiment, run: Run, context: 
     let name = experiment.name;
     let machine = format!("{} ({} used at most)", this_machine(), context.cores);
     say(&fitted(&format!("{name}: {}\n{}\non {machine}\n\n", experiment.what, experiment.paper)))?;
-    let findings = run(context);
+    let mut findings = Findings::default();
+    let outcome = run(context, &mut findings);
     context.progress.end();
-    let findings = findings?;
+    outcome?;
     say(&fitted(&findings.to_string()))?;
     let provenance = Provenance::new().with_command_and_machine().with("seed", arguments.seed);
     let written = findings.write(&arguments.out, name, &provenance)?;
@@ -184,8 +189,8 @@ fn unknown(name: &str) -> Failure {
 /// All experiments, as a table, and what its columns mean.
 fn list() -> String {
     let mut table = Table::new(["name", "here", "GPU", "runs on", "what the paper shows"]);
-    for Experiment { name, what, runs_on, gpu, here, .. } in &EXPERIMENTS {
-        let is_here = if matches!(here, Here::Measured(_)) { "yes" } else { "no" };
+    for Experiment { name, what, runs_on, gpu, availability, .. } in &EXPERIMENTS {
+        let is_here = if matches!(availability, Availability::Measured(_)) { "yes" } else { "no" };
         table.row([*name, is_here, gpu.name(), runs_on, what]);
     }
     let meanings = "GPU: adds, its columns stay empty without one; needed, nothing is measured without one. Runs on: what is made or \

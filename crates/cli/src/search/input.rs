@@ -10,7 +10,7 @@ use tandem_core::base::ids::QueryId;
 use tandem_core::corpus::Tokenizer;
 use tandem_core::files::InputError;
 use tandem_core::index::Index;
-use tandem_core::query::{Mode, Query};
+use tandem_core::query::{LogOptions, Mode, Query};
 use tandem_report::number::counted;
 
 /// Queries of the default log that are answered where none are given: a screenful.
@@ -27,9 +27,16 @@ pub(super) struct Input {
 /// What the user names, or the defaults.
 pub(super) fn input(arguments: &Arguments) -> Result<Input, Failure> {
     let Some(index_dir) = arguments.index.clone() else { return default_input(arguments) };
-    let index = Arc::new(Index::open(&index_dir)?);
+    let index = Arc::new(Index::open(&index_dir).map_err(|e| {
+        let hint = if arguments.queries.is_none() && !index_dir.exists() {
+            " (the first word names the index's folder)"
+        } else {
+            ""
+        };
+        Failure::input(format!("{e}{hint}"))
+    })?);
     let queries = match (&arguments.words[..], &arguments.queries) {
-        ([], Some(path)) => prepare_log(path, &index)?,
+        ([], Some(path)) => prepare_log(path, &arguments.form.options(), &index)?,
         (words @ [_, ..], _) => vec![prepare_words(&words.join(" "), &index, arguments.mode)?],
         ([], None) => return Err(Failure::input("nothing to search for: give words or --queries FILE")),
     };
@@ -57,9 +64,9 @@ fn default_input(arguments: &Arguments) -> Result<Input, Failure> {
     let index_dir = own_queries.parent().unwrap_or(Path::new(".")).to_owned();
     errln!("no INDEX given: searching the synthetic index in {}", index_dir.display());
     let queries = match &arguments.queries {
-        Some(path) => prepare_log(path, &index)?,
+        Some(path) => prepare_log(path, &arguments.form.options(), &index)?,
         None => {
-            let mut queries = prepare_log(&own_queries, &index)?;
+            let mut queries = prepare_log(&own_queries, &LogOptions::default(), &index)?;
             errln!("no queries given: the first {SHOWN_QUERIES} of {}", own_queries.display());
             queries.truncate(SHOWN_QUERIES);
             queries
@@ -69,8 +76,8 @@ fn default_input(arguments: &Arguments) -> Result<Input, Failure> {
 }
 
 /// The queries of a log that have terms in the index: at least one.
-fn prepare_log(path: &Path, index: &Index) -> Result<Vec<Query>, Failure> {
-    let queries = read_queries(path, index)?;
+fn prepare_log(path: &Path, form: &LogOptions, index: &Index) -> Result<Vec<Query>, Failure> {
+    let queries = read_queries(path, form, index)?;
     if queries.is_empty() {
         return Err(InputError::file(path, "holds no query with a term that is in the index").into());
     }

@@ -15,7 +15,7 @@ use self::input::{Input, input};
 use self::output::{summarise, write};
 use super::Failure;
 use super::defaults::gpu_executor;
-use super::options::{GpuMemoryArguments, MAX_PROCESSORS, check_k};
+use super::options::{GpuMemoryArguments, LogForm, MAX_PROCESSORS, check_k};
 use super::output::{begin_json, result};
 use super::settings::SetArguments;
 use crate::options::names::choice;
@@ -36,10 +36,12 @@ pub(super) struct Arguments {
     index: Option<PathBuf>,
     /// Words to look for
     words: Vec<String>,
-    /// Query log: one query a line, `id<TAB>query`, PISA's `id:query`, JSON lines with a `query`, or TREC
-    /// topics; plain, .gz or .zst
+    /// Query log in any usual form, which its lines tell: a query a line, columns, JSON, TREC topics, slow logs; plain or
+    /// compressed
     #[arg(long, value_name = "FILE", conflicts_with = "words")]
     queries: Option<PathBuf>,
+    #[command(flatten)]
+    form: LogForm,
     /// Which documents match: with all words, with any, or with any where too few have all
     #[arg(long, value_parser = choice::<Mode>(), default_value = Mode::AndOr.name())]
     mode: Mode,

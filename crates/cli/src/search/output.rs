@@ -1,5 +1,6 @@
 //! Results, and how long they took.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -14,7 +15,7 @@ use tandem_core::files::{Provenance, write_atomically};
 use tandem_core::index::{Bm25, Index};
 use tandem_core::search::Hit;
 use tandem_report::number::counted;
-use tandem_report::trec::{Ranking, write_run_csv, write_run_trec};
+use tandem_report::trec::{Ranking, printable, write_run_csv, write_run_trec};
 
 /// Writes the results in the form that was asked for, to a file or to the terminal.
 pub(super) fn write(
@@ -36,7 +37,7 @@ pub(super) fn write(
             let provenance = Provenance::new()
                 .with_command_and_machine()
                 .with("index", format!("{}, fingerprint {:016x}", index_dir.display(), index.fingerprint()))
-                .with("bm25", format!("k1 {k1}, b {b}, idf {idf}"))
+                .with("bm25", if bm25.is_impacts() { idf.to_string() } else { format!("k1 {k1}, b {b}, idf {idf}") })
                 .with("mode", arguments.mode);
             write_run_csv(out, index, rankings, &provenance)
         }
@@ -67,7 +68,7 @@ fn write_table(out: &mut dyn Write, index: &Index, rankings: &[Ranking]) -> io::
     for (position, ranking) in rankings.iter().enumerate() {
         if rankings.len() > 1 {
             let gap = if position > 0 { "\n" } else { "" };
-            writeln!(out, "{gap}query {}", ranking.label)?;
+            writeln!(out, "{gap}query {}", printable(Cow::Borrowed(&ranking.label)))?;
         }
         if ranking.hits.is_empty() {
             writeln!(out, "no document matches")?;
@@ -75,7 +76,7 @@ fn write_table(out: &mut dyn Write, index: &Index, rankings: &[Ranking]) -> io::
         }
         writeln!(out, "rank      score  document")?;
         for (rank, hit) in (1..).zip(&ranking.hits) {
-            writeln!(out, "{rank:>4} {:>10.4}  {}", hit.score, index.external_id(hit.doc))?;
+            writeln!(out, "{rank:>4} {:>10.4}  {}", hit.score, printable(index.external_id(hit.doc)))?;
         }
     }
     Ok(())
@@ -91,7 +92,7 @@ pub(super) fn summarise(arguments: &Arguments, answers: &Answers, wall_s: f64) {
     errln!(
         "{}, {}, on {} ({device}{workers}), mode {}",
         counted(rankings.len(), "query", "queries"),
-        counted(documents, "document", "documents"),
+        counted(documents, "result", "results"),
         arguments.on.kind(),
         arguments.mode,
     );
@@ -102,14 +103,18 @@ pub(super) fn summarise(arguments: &Arguments, answers: &Answers, wall_s: f64) {
     let throughput_qps = rankings.len() as f64 / wall_s.max(1e-9);
     // One query tells no rate.
     let rate = if rankings.len() > 1 { format!("; {throughput_qps:.0} queries/s") } else { String::new() };
-    errln!(
-        "time per {submission}: mean {:.3} ms, median {:.3}, p95 {:.3}, p99 {:.3}, max {:.3}{rate}",
-        times.mean_us() / 1e3,
-        quantile_ms(0.5),
-        quantile_ms(0.95),
-        quantile_ms(0.99),
-        quantile_ms(1.0),
-    );
+    if rankings.len() == 1 {
+        errln!("time: {:.3} ms", times.mean_us() / 1e3);
+    } else {
+        errln!(
+            "time per {submission}: mean {:.3} ms, median {:.3}, p95 {:.3}, p99 {:.3}, max {:.3}{rate}",
+            times.mean_us() / 1e3,
+            quantile_ms(0.5),
+            quantile_ms(0.95),
+            quantile_ms(0.99),
+            quantile_ms(1.0),
+        );
+    }
     result(
         "times",
         json!({

@@ -3,9 +3,9 @@
 use super::Arguments;
 use crate::Failure;
 use crate::options::{not_in, own_rate};
+use crate::origin;
 use tandem_core::base::machine::{Class, Machine};
 use tandem_core::cost::Workload;
-use tandem_core::files::this_machine;
 use tandem_core::lab::{GPU_LANE_DEPTH, GpuChoice, HostInfo, draw_all, traced};
 use tandem_core::query::ArrivalProcess;
 use tandem_core::sim::Arrivals;
@@ -21,9 +21,8 @@ pub(super) fn counts(arguments: &Arguments) -> [(&'static str, usize); 3] {
     [("--cpus", arguments.cpus.unwrap_or(1)), ("--gpus", arguments.gpus.unwrap_or(1)), ("--streams", arguments.streams)]
 }
 
-/// The machine: with a GPU if one is asked for, or unasked where its times are known. `as_served`: its GPU lanes are as
-/// deep as they are when they are driven.
-pub(super) fn machine(arguments: &Arguments, workload: &Workload, as_served: bool) -> Result<Machine, Failure> {
+/// CPU workers and GPUs: a GPU if one is asked for, or unasked where its times are known.
+pub(super) fn processors(arguments: &Arguments, workload: &Workload) -> Result<(usize, usize), Failure> {
     let has_times = workload.rows.iter().any(|row| row.measured[Class::GPU].is_some());
     let gpus = match (arguments.gpu, arguments.gpus) {
         (GpuChoice::None, Some(1..)) => {
@@ -33,17 +32,13 @@ pub(super) fn machine(arguments: &Arguments, workload: &Workload, as_served: boo
         (_, Some(gpus)) => gpus,
         (_, None) => usize::from(has_times),
     };
-    let cpus =
-        arguments.cpus.unwrap_or_else(|| if is_of_here(workload) { workers_of_here(gpus, arguments) } else { 1 });
+    let cpus = arguments
+        .cpus
+        .unwrap_or_else(|| if origin::is_of_here(workload) { workers_of_here(gpus, arguments) } else { 1 });
     if cpus + gpus * arguments.streams == 0 {
         return Err(Failure::input("the machine has no processors: give --cpus or --gpus at least 1"));
     }
-    Ok(Machine::new(cpus, 0).with_gpus(gpus, arguments.streams, if as_served { GPU_LANE_DEPTH } else { 1 }))
-}
-
-/// Whether the workload was measured on this machine.
-pub(super) fn is_of_here(workload: &Workload) -> bool {
-    workload.provenance.get("machine").is_some_and(|machine| machine == this_machine())
+    Ok((cpus, gpus))
 }
 
 /// Cores that work where this machine is simulated, beside the driver and GPUs that it may have.
@@ -57,18 +52,20 @@ pub(super) fn cpus_in_words(arguments: &Arguments, workload: &Workload, machine:
     let words = number::counted(machine.count(Class::CPU), "CPU worker", "CPU workers");
     match arguments.cpus {
         Some(_) => words,
-        None if is_of_here(workload) => format!("{words} (this machine's; --cpus)"),
+        None if origin::is_of_here(workload) => format!("{words} (this machine's; --cpus)"),
         None => format!("{words} (--cpus)"),
     }
 }
 
-/// `1 GPU`, `2 GPUs of 4 streams`.
+/// `1 GPU (lanes 4 batches deep)`, `2 GPUs of 4 streams (lanes 4 batches deep)`.
 pub(super) fn gpus_in_words(machine: &Machine) -> String {
     let gpus = machine.num_devices(Class::GPU);
     let words = number::counted(gpus, "GPU", "GPUs");
+    let depth = format!("(lanes {GPU_LANE_DEPTH} batches deep)");
     match machine.count(Class::GPU).checked_div(gpus) {
-        Some(streams @ 2..) => format!("{words} of {streams} streams"),
-        _ => words,
+        Some(streams @ 2..) => format!("{words} of {streams} streams {depth}"),
+        Some(_) => format!("{words} {depth}"),
+        None => words,
     }
 }
 

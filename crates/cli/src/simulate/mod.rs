@@ -39,10 +39,12 @@ pub(super) enum Part {
 /// Play arrivals through policies: delay against rate, and the capacity within a deadline.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Measured queries: a workload file, or the name of one that ships with Tandem; left out, the first of those
+    /// Measured queries: a workload file, a CSV file of service times (`query_id,cpu_us`, and `gpu_us` or `mode`), or the name
+    /// of a workload that ships with Tandem; left out, the first of those
     #[arg(long, value_name = "FILE")]
     workload: Option<String>,
-    /// Policies, between commas; left out, all that the machine can run
+    /// Policies, separated by commas [default: gpu-only, cpu-only, best-of, stealing and combined; all that the machine can run
+    /// if it cannot run these five]
     #[arg(long, value_name = "NAME", value_parser = choice::<PolicyKind>(), value_delimiter = ',')]
     policy: Vec<PolicyKind>,
     #[command(flatten)]
@@ -76,7 +78,7 @@ pub(super) struct Arguments {
     mode: Mode,
     /// What policies know of costs: `model` (boosted trees fitted to the workload, each query
     /// estimated by some that have not seen it), `cart`, `lengths`, `m5`, `forest`, `work` (other kinds, likewise), `oracle` (the measured times), a model file, or the name of a
-    /// model that ships with Tandem
+    /// model that ships with Tandem; for a file of service times only always `oracle`
     #[arg(long, value_name = "WHAT", default_value = "model")]
     estimates: String,
     #[command(flatten)]
@@ -112,7 +114,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// Writes the results. A file that can't be written keeps no other from being written.
 fn keep(simulation: &Simulation<'_>, results: &mut PolicyResults) -> Kept {
     let Simulation { arguments, workload_name, workload, replayed, comparison, .. } = simulation;
-    let provenance = simulation.provenance();
+    let caveat = simulation.caveat(results).map(|caveat| ("warning", caveat));
+    let provenance = caveat.into_iter().fold(simulation.provenance(), |all, (key, value)| all.with(key, value));
     let subtitle = origin::in_words(workload_name, &workload.provenance, arguments.mode, replayed.is_some());
     let subtitle = arguments.what.contains(&Part::Plot).then_some(subtitle.as_str());
     let mut kept = Kept::new();
@@ -142,6 +145,7 @@ fn keep_logs(
                     results.notes.push(String::from("interrupted: the logs of some runs are missing"));
                     return kept.finish(provenance);
                 }
+                let arrivals = &comparison.arrivals_at(arrivals, rate_qps);
                 let log = simulate(experiment.run(policy.as_ref(), rate_qps, arrivals)?)?;
                 let run = (policy.name(), rate_qps, arrivals.seed);
                 kept.keep(run, provenance, &log, |path, of_run| log.write(path, of_run))?;

@@ -1,18 +1,18 @@
 //! What is simulated, as the options say: all that is settled before the first run.
 
-use super::inputs::{arrivals, counts, cpus_in_words, gpus_in_words, is_of_here, machine, named_rates, wants_gpu};
+use super::inputs::{arrivals, counts, cpus_in_words, gpus_in_words, named_rates, processors, wants_gpu};
 use super::{Arguments, Part};
-use crate::options::{any_rate, check_processors, cluster_in_words, no_rates, own_rate};
+use crate::options::{any_rate, check_processors, cluster_in_words, own_rate};
 use crate::{Failure, origin};
 use tandem_core::base::machine::{Class, FaultPlan, Machine, PerClass};
 use tandem_core::cost::{Cost, MachineFile, MachineModel, RecordedGpu, Workload};
 use tandem_core::files::Provenance;
 use tandem_core::lab::{
-    Comparison, DELAY_QUERIES, Estimates, PolicyResults, QueryLengths, RunLength, in_stream, named_workload_in,
-    settle_gpu_times, sim_queries,
+    Comparison, DELAY_QUERIES, Estimates, NamedMachine, PolicyResults, QueryLengths, RunLength, SimulatedMachine,
+    in_stream, named_workload_in, settle_gpu_times, sim_queries,
 };
 use tandem_core::query::ArrivalProcess;
-use tandem_core::sched::PolicyFactory;
+use tandem_core::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 use tandem_core::sim::{Arrivals, Experiment};
 
 /// What is simulated.
@@ -22,10 +22,22 @@ pub(super) struct Simulation<'a> {
     pub(super) workload: Workload,
     /// Whose times stand in the GPU's place, where it was not measured.
     pub(super) replayed: Option<RecordedGpu>,
-    /// The machine file that is reckoned with.
-    machine_file: Option<String>,
+    /// The machine file, and its name.
+    machine_file: Option<(String, MachineFile)>,
+    /// What policies know of costs, and why that is not what was asked for.
+    estimates: (Estimates, Option<String>),
     process: ArrivalProcess,
     pub(super) comparison: Comparison,
+}
+
+/// The policies that are played if none is named and the machine can run all of them: a single processor of each class, the
+/// better one for each query, work stealing, and batches with CPU workers.
+const USUAL: [PolicyKind; 5] =
+    [PolicyKind::GpuOnly, PolicyKind::CpuOnly, PolicyKind::BestOf, PolicyKind::Stealing, PolicyKind::Combined];
+
+fn is_possible(kind: PolicyKind, model: &MachineModel) -> bool {
+    let has_batches = model.batches.iter().any(|(_, batches)| batches.is_some());
+    (has_batches || !kind.batches()) && kind.with(PolicyOptions::default()).build(model).is_ok()
 }
 
 impl<'a> Simulation<'a> {
@@ -36,14 +48,24 @@ impl<'a> Simulation<'a> {
         let objective = arguments.objective.checked()?;
         check_processors(&counts(arguments))?;
         let process = process(arguments)?;
-        let estimates = Estimates::named(&arguments.estimates)?;
-        let (workload_name, workload, replayed) = asked(arguments, &estimates)?;
-        let file = arguments.machine.read(is_of_here(&workload))?;
-        let model = machine_model(arguments, &workload, file.as_ref().map(|(_, file)| file), replayed.is_some())?;
+        let named = Estimates::named(&arguments.estimates)?;
+        let (workload_name, workload, replayed) = asked(arguments)?;
+        let (estimates, instead) = named.suited_to(&workload);
+        origin::warn_of_another(&estimates, &workload_name, &workload);
+        let machine_file = arguments.machine.read(origin::is_of_here(&workload))?;
+        let (cpus, gpus) = processors(arguments, &workload)?;
+        let machine = simulated((cpus, gpus, arguments.streams), machine_file.as_ref(), replayed.is_some());
+        let faults = faults(arguments, &machine.processors())?;
+        let model = MachineModel { faults, ..machine.model(&workload, &estimates) };
         let queries = in_stream(&sim_queries(&workload, &estimates, &model.machine)?, &model);
         let estimated: Vec<PerClass<Cost>> = queries.iter().map(|query| query.estimate).collect();
         let lengths = QueryLengths::of(&workload, &estimated, &model);
-        let policies = arguments.settings.policies(&arguments.policy, &model, &lengths)?;
+        let usual: Vec<PolicyKind> = USUAL.into_iter().filter(|kind| is_possible(*kind, &model)).collect();
+        let named = match arguments.policy.as_slice() {
+            [] if usual.len() == USUAL.len() => &usual,
+            named => named,
+        };
+        let policies = arguments.settings.policies(named, &model, &lengths)?;
         let cluster = arguments.cluster.cluster(&arguments.settings, &queries)?;
         let n = arguments.arrivals.num_queries()?.unwrap_or(DELAY_QUERIES);
         let (arrivals, recorded_qps) = arrivals(arguments, &process, &workload, n)?;
@@ -54,11 +76,17 @@ impl<'a> Simulation<'a> {
             length: RunLength::Enough { at_least: arguments.arrivals.num_queries()?.unwrap_or(0) },
             has_capacities: arguments.what.contains(&Part::Capacity),
             has_delays: arguments.what.contains(&Part::Delays),
+            // Runs of a given length have that, and logs of all that is played would be large.
+            covers_arrivals: arguments.arrivals.num_queries()?.is_none() && !arguments.logs.any(),
             rates_qps: named_rates(arguments, recorded_qps)?,
-            ..Comparison::new(experiment, policies).map_err(|_| no_rates())?
+            ..Comparison::new(experiment, policies)
         };
-        let machine_file = file.map(|(name, _)| name);
-        let simulation = Self { arguments, workload_name, workload, replayed, machine_file, process, comparison };
+        for &rate_qps in comparison.rates_qps.iter().flatten() {
+            comparison.experiment.check_time(rate_qps, n)?;
+        }
+        let estimates = (estimates, instead);
+        let simulation =
+            Self { arguments, workload_name, workload, replayed, machine_file, estimates, process, comparison };
         arguments.logs.check(simulation.log_rows())?;
         Ok(simulation)
     }
@@ -71,6 +99,13 @@ impl<'a> Simulation<'a> {
         queries.saturating_mul(policies.len() * num_rates)
     }
 
+    /// The machine that is simulated.
+    fn machine(&self) -> SimulatedMachine<'_> {
+        let machine = &self.comparison.experiment.model.machine;
+        let (cpus, gpus) = (machine.count(Class::CPU), machine.num_devices(Class::GPU));
+        simulated((cpus, gpus, self.arguments.streams), self.machine_file.as_ref(), self.replayed.is_some())
+    }
+
     /// The lines at the head of every file.
     pub(super) fn provenance(&self) -> Provenance {
         let arguments = self.arguments;
@@ -78,12 +113,18 @@ impl<'a> Simulation<'a> {
             .with_command_and_machine()
             .with("workload", &self.workload_name)
             .with("mode", arguments.mode)
-            .with("estimates", &arguments.estimates)
+            .with("estimates", self.estimates.0.name())
             .with("arrivals", arguments.arrivals.named(&self.process))
             .with("objective", self.comparison.objective.within(self.comparison.experiment.deadline));
-        let file = self.machine_file.as_ref().map(|name| ("machine file", name.clone()));
-        let gpu = self.replayed.as_ref().map(|source| ("gpu", format!("replay of {source}")));
-        [file, gpu].into_iter().flatten().fold(provenance, |all, (key, value)| all.with(key, value))
+        let provenance = self.machine().provenance(provenance, &self.workload);
+        let gpu = self.replayed.as_ref().map(|source| format!("replay of {source}"));
+        gpu.into_iter().fold(provenance, |all, gpu| all.with("gpu", gpu))
+    }
+
+    /// What is wrong with the results because a recording was compressed.
+    pub(super) fn caveat(&self, results: &PolicyResults) -> Option<String> {
+        let arrivals = &self.arguments.arrivals;
+        arrivals.process.caveat(&self.process, &rates(results)).filter(|_| arrivals.trace.is_none())
     }
 
     /// What is simulated, in words, and how a recording was changed for the rates of these results.
@@ -97,23 +138,34 @@ impl<'a> Simulation<'a> {
             cpus_in_words(arguments, workload, &experiment.model.machine),
             gpus_in_words(&experiment.model.machine),
             arguments.deadline.ms,
-            arguments.estimates,
+            self.estimates.0.name(),
         );
-        title.extend(self.machine_file.iter().map(|name| format!("; served as {name} says")));
+        if let Some(caveat) = self.caveat(results) {
+            title.insert_str(0, &format!("warning: {caveat}\n\n"));
+        }
+        title.extend(self.estimates.1.iter().map(|why| format!(" ({why})")));
+        title.push_str(&match &self.machine_file {
+            Some((name, _)) => format!("; serving costs what {name} says"),
+            None => String::from("; handing over and the dispatcher take no time (no machine file)"),
+        });
+        title.extend(self.machine().warning(workload).map(|warning| format!("\n{warning}.")));
         title.extend(self.replayed.iter().map(|source| format!("\nNo GPU was measured: its times are {source}.")));
         title.extend(experiment.cluster.iter().map(|cluster| format!("\n{}", cluster_in_words(&cluster.shape()))));
-        let found = results.capacities.iter().map(|found| found.objective.qps);
-        let rates: Vec<f64> =
-            found.chain(results.played.iter().map(|run| run.rate_qps)).filter(|&qps| qps > 0.0).collect();
-        let note = arguments.arrivals.process.note(&self.process, &rates);
+        let note = arguments.arrivals.process.note(&self.process, &rates(results));
         title.extend(note.filter(|_| arguments.arrivals.trace.is_none()).map(|note| format!("\n\n{note}")));
         title
     }
 }
 
+/// The rates of the results.
+fn rates(results: &PolicyResults) -> Vec<f64> {
+    let found = results.capacities.iter().map(|found| found.objective.qps);
+    found.chain(results.played.iter().map(|run| run.rate_qps)).filter(|&qps| qps > 0.0).collect()
+}
+
 /// How queries arrive, read once, and whether that can be at the rates that are asked for.
 fn process(arguments: &Arguments) -> Result<ArrivalProcess, Failure> {
-    let process = arguments.arrivals.process.process()?;
+    let process = arguments.arrivals.process.process(&arguments.settings)?;
     own_rate(&process, arguments.arrivals.rates()?.as_deref())?;
     if arguments.what.contains(&Part::Capacity) {
         any_rate(&process)?;
@@ -122,27 +174,20 @@ fn process(arguments: &Arguments) -> Result<ArrivalProcess, Failure> {
 }
 
 /// The queries, their name, and whose times the GPU takes if not its own.
-fn asked(arguments: &Arguments, estimates: &Estimates) -> Result<(String, Workload, Option<RecordedGpu>), Failure> {
+fn asked(arguments: &Arguments) -> Result<(String, Workload, Option<RecordedGpu>), Failure> {
     let (name, mut workload) = named_workload_in(arguments.workload.as_deref(), arguments.mode)?;
-    origin::warn_of_another(estimates, &name, &workload);
     let replayed = settle_gpu_times(&name, &mut workload, arguments.gpu, wants_gpu(arguments))?;
     Ok((name, workload, replayed))
 }
 
-/// The machine with what batches, serving and faults cost.
-fn machine_model(
-    arguments: &Arguments,
-    workload: &Workload,
-    file: Option<&MachineFile>,
-    gpu_is_replayed: bool,
-) -> Result<MachineModel, Failure> {
-    let machine = machine(arguments, workload, file.is_some())?;
-    let faults = faults(arguments, &machine)?;
-    let model = MachineModel { batches: workload.batches.batch_costs(), ..machine.into() };
-    // Recorded times in a GPU's place are played as they are.
-    let is_played = |class: Class| class.is_gpu() && gpu_is_replayed;
-    let model = file.map(|file| file.model(&model, workload.contention.as_ref(), is_played)).unwrap_or(model);
-    Ok(MachineModel { faults, ..model })
+/// A machine of so many CPU workers, GPUs and streams.
+fn simulated(
+    (cpus, gpus, streams): (usize, usize, usize),
+    file: Option<&(String, MachineFile)>,
+    is_gpu_replayed: bool,
+) -> SimulatedMachine<'_> {
+    let file = file.map(|(name, file)| NamedMachine { name, file });
+    SimulatedMachine { cpus, gpus, streams, file, is_gpu_replayed }
 }
 
 /// The fault plan. A lane that fails goes on with a CPU in its place, so that there must be costs on one.

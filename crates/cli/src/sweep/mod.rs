@@ -14,16 +14,19 @@ use self::report::{chart, table};
 use self::slurm::Job;
 use super::defaults::progress;
 use super::options::{
-    ArrivalArguments, DEFAULT_MS, MAX_PROCESSORS, ObjectiveArguments, any_rate, check_nodes, counts, numbers, own_rate,
+    ArrivalArguments, DEFAULT_MS, MAX_PROCESSORS, MachineFileArgument, ObjectiveArguments, any_rate, check_nodes,
+    counts, numbers, own_rate,
 };
 use super::output::{result_file, say};
 use super::settings::{SetArguments, Settings};
-use super::{Failure, interrupts};
+use super::{Failure, interrupts, origin};
 use crate::options::names::choice;
 use tandem_core::base::machine::Class;
 use tandem_core::files::{Provenance, check_writable};
 use tandem_core::lab::sweep::{Axes, Point, Sweep, SweepFolder, SweepOptions, SweepRow, SweepWorkload};
-use tandem_core::lab::{Estimates, GpuChoice, LabError, named_workload, named_workload_in, settle_gpu_times};
+use tandem_core::lab::{
+    Estimates, GPU_LANE_DEPTH, GpuChoice, LabError, named_workload, named_workload_in, settle_gpu_times, short_runs,
+};
 use tandem_core::live::interrupt_flag;
 use tandem_core::query::Mode;
 use tandem_core::sched::PolicyKind;
@@ -41,7 +44,8 @@ const SEEDS: &str = "1:10";
 /// Simulate a product of parameters (machines, policies, deadlines, errors, clusters), in parts that any machine plays.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Measured queries: a workload file, or the name of one that ships with Tandem; left out, the first of those
+    /// Measured queries: a workload file, a CSV file of service times (`query_id,cpu_us`, and `gpu_us` or `mode`), or the name
+    /// of a workload that ships with Tandem; left out, the first of those
     #[arg(long, value_name = "FILE")]
     workload: Option<String>,
     /// Which of the workload's rows are asked, between commas
@@ -65,10 +69,10 @@ pub(super) struct Arguments {
     /// By how much the logarithms of estimates deviate from what --estimates says, between commas: what a worse model costs
     #[arg(long, value_name = "LIST", default_value = "0")]
     noise: String,
-    /// Parts of the index, on machines of their own: numbers and FIRST:LAST, between commas
+    /// Shards, on machines of their own, each of which costs what the workload says: numbers and FIRST:LAST, between commas
     #[arg(long, value_name = "LIST", default_value = "1")]
     shards: String,
-    /// Machines for each part, likewise; with --rate, the fewest that keep it are told
+    /// Machines for each shard, likewise; with --rate, the fewest that keep it are told
     #[arg(long, value_name = "LIST", default_value = "1")]
     replicas: String,
     #[command(flatten)]
@@ -78,10 +82,13 @@ pub(super) struct Arguments {
     /// Whose times the GPU takes, as of `simulate`
     #[arg(long, value_parser = choice::<GpuChoice>(), default_value = GpuChoice::Auto.name(), hide_possible_values = true, value_name = "auto|real|replay|none")]
     gpu: GpuChoice,
-    /// What policies know of costs, before --noise: `oracle` (the measured times), `model` (a tree per processor fitted to
-    /// the workload), a model file, or the name of a model that ships
-    #[arg(long, value_name = "WHAT", default_value = "oracle")]
+    /// What policies know of costs, before --noise, as of `simulate`: `model` (boosted trees fitted to the workload, each
+    /// query estimated by some that have not seen it), another kind of model, `oracle` (the measured times), a model file, or
+    /// the name of a model that ships
+    #[arg(long, value_name = "WHAT", default_value = "model")]
     estimates: String,
+    #[command(flatten)]
+    machine: MachineFileArgument,
     /// The folder of the sweep: what is there of it already is not played again
     #[arg(short, long, value_name = "DIR", default_value = "out/sweep")]
     out: PathBuf,
@@ -108,7 +115,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(jobs) = arguments.slurm {
         return Job::new(jobs, &arguments.out)?.submit(arguments.dry_run);
     }
-    let (digest, options) = options(arguments, &axes)?;
+    let (digest, options, instead) = options(arguments, &axes)?;
+    let process = options.process.clone();
+    let estimates = options.estimates.name().to_owned();
+    let machine_file = options.machine_file.as_ref().map(|(name, _)| name.clone());
     let sweep = Sweep::new(&axes, options)?;
     let (points, impossible): (Vec<Point>, Vec<Point>) =
         axes.points().into_iter().partition(|point| sweep.is_possible(point));
@@ -147,15 +157,30 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         text.push_str("all parts are there: --merge in the place of --part puts them together\n");
         return say(&fitted(&text));
     }
-    let provenance = Provenance::new().with("command", command());
+    let rates: Vec<f64> =
+        there.iter().filter_map(|row| row.rate_qps.map(|rate| rate.0).or(row.capacity_qps.map(|qps| qps.0))).collect();
+    let caveat = arguments.arrivals.process.caveat(&process, &rates);
+    let shares = there.iter().filter_map(|row| row.covered_share.map(|share| share.0));
+    let short = short_runs("answers are likely too good", process.time_scale(), shares);
+    let warnings: Vec<String> = caveat.into_iter().chain(short).collect();
+    let file = machine_file.as_deref().unwrap_or("none (handing over and the dispatcher take no time)");
+    let provenance = Provenance::new()
+        .with("command", command())
+        .with("estimates", &estimates)
+        .with("gpu_lane_depth", GPU_LANE_DEPTH)
+        .with("machine file", file);
+    let provenance = warnings.iter().fold(provenance, |all, warning| all.with("warning", warning));
     folder.merge(&provenance, &there)?;
     result_file("sweep", &folder.merged());
     let mut written = vec![folder.merged().display().to_string()];
     if let Some(chart) = chart(&there) {
         written.push(chart.write(&arguments.out.join("sweep"))?.display().to_string());
     }
-    text.push_str(&format!("\n{}\nwritten: {}\n", table(&there), written.join(", ")));
-    say(&fitted(&text))
+    let instead = instead.map_or(String::new(), |why| format!(" ({why})"));
+    let setting =
+        format!("estimates: {estimates}{instead}; GPU lanes {GPU_LANE_DEPTH} batches deep; machine file: {file}\n");
+    let answer = warnings.iter().map(|warning| format!("warning: {warning}\n\n")).collect::<String>() + &table(&there);
+    say(&fitted(&format!("{answer}\n{setting}{text}written: {}\n", written.join(", "))))
 }
 
 /// The command that any part of the sweep could be given as, so that whoever merges writes the same bytes.
@@ -230,14 +255,15 @@ fn gpus(arguments: &Arguments) -> Result<Vec<usize>, Failure> {
     }])
 }
 
-/// What does not vary, and a digest of all that the numbers depend on.
-fn options(arguments: &Arguments, axes: &Axes) -> Result<(String, SweepOptions), Failure> {
+/// What does not vary, a digest of all that the numbers depend on, and why the estimates are others than those asked for.
+fn options(arguments: &Arguments, axes: &Axes) -> Result<(String, SweepOptions, Option<String>), Failure> {
     let objective = arguments.objective.checked()?;
     let Settings { routing, shard_costs, length_threshold, .. } = *arguments.settings;
-    let estimates = Estimates::named(&arguments.estimates)?;
+    let (mut estimates, mut instead) = (Estimates::named(&arguments.estimates)?, None);
+    let (mut is_of_here, mut is_gpu_replayed) = (true, false);
     let seeds = arguments.arrivals.seeds(SEEDS)?;
     let at_least = arguments.arrivals.num_queries()?.unwrap_or(0);
-    let process = arguments.arrivals.process.process()?;
+    let process = arguments.arrivals.process.process(&arguments.settings)?;
     match own_rate(&process, arguments.arrivals.rates()?.as_deref())? {
         Some(_) => {}
         None if axes.rates_qps.is_empty() => any_rate(&process)?,
@@ -250,11 +276,17 @@ fn options(arguments: &Arguments, axes: &Axes) -> Result<(String, SweepOptions),
     for &mode in &axes.modes {
         let (name, mut workload) = named_workload_in(arguments.workload.as_deref(), mode)?;
         let wants_gpu = axes.gpus.iter().any(|&gpus| gpus > 0);
-        settle_gpu_times(&name, &mut workload, arguments.gpu, wants_gpu && arguments.gpu != GpuChoice::None)?;
+        let replayed =
+            settle_gpu_times(&name, &mut workload, arguments.gpu, wants_gpu && arguments.gpu != GpuChoice::None)?;
+        is_gpu_replayed |= replayed.is_some();
+        is_of_here &= origin::is_of_here(&workload);
+        let (suited, why) = estimates.suited_to(&workload);
+        (estimates, instead) = (suited, instead.or(why));
         digest.push_str(&format!(" {name} {:?}", workload.rows));
         workloads.insert(mode, SweepWorkload { name, workload });
     }
-    digest.push_str(&format!(" {estimates:?}"));
+    let machine_file = arguments.machine.read(is_of_here)?;
+    digest.push_str(&format!(" {estimates:?} {GPU_LANE_DEPTH} {machine_file:?}"));
     let digest = format!("{:016x}", xxh3_64(digest.as_bytes()));
     let options = SweepOptions {
         workloads,
@@ -266,8 +298,10 @@ fn options(arguments: &Arguments, axes: &Axes) -> Result<(String, SweepOptions),
         routing,
         shard_costs,
         length_threshold,
+        machine_file,
+        is_gpu_replayed,
     };
-    Ok((digest, options))
+    Ok((digest, options, instead))
 }
 
 /// Plays what is missing, in any order, until it is done or interrupted.

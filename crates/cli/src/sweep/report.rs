@@ -2,9 +2,11 @@
 
 use std::fmt::Write as _;
 
+use tandem_core::lab::extrapolated;
 use tandem_core::lab::sweep::SweepRow;
 use tandem_report::number;
 use tandem_report::plot::{LineChart, Point, Series, looks_of};
+use tandem_report::policies::error_in_words;
 use tandem_report::table::Table;
 
 /// An axis as a column: its name, its unit and its value in a row.
@@ -37,7 +39,7 @@ pub(super) fn table(rows: &[SweepRow]) -> String {
     let varying: Vec<&Column> = COLUMNS.iter().filter(|column| varies(rows, column)).collect();
     let tells_capacity = first.capacity_qps.is_some();
     let answers: &[&str] = if tells_capacity {
-        &["capacity q/s", "interval", "of limit"]
+        &["capacity q/s", "interval", "seeds", "queries", "of limit"]
     } else {
         &["mean ms", "p50", "p95", "p99", "missed", "held"]
     };
@@ -50,21 +52,37 @@ pub(super) fn table(rows: &[SweepRow]) -> String {
         cells.extend(varying.iter().map(|column| number::text((column.value)(row), 6)));
         let text = |value: Option<f64>| value.map_or(String::from("-"), |value| number::text(value, 4));
         if let Some(capacity) = row.capacity_qps {
-            let (low, high) = (row.low_qps.map(|low| low.0), row.high_qps.map(|high| high.0));
-            cells.push(text(Some(capacity.0)));
-            cells.push(format!("{} to {}", text(low), text(high)));
+            let mark = if row.extrapolated { "*" } else { "" };
+            match row.low_qps.zip(row.high_qps) {
+                Some((low, high)) => {
+                    cells.push(format!("{}{mark}", number::known(capacity.0, 0.5 * (high.0 - low.0))));
+                    cells.push(number::known_interval(low.0, high.0));
+                }
+                None => cells.extend([format!("{}{mark}", text(Some(capacity.0))), String::from("not known")]),
+            }
+            cells.extend([row.seeds_error, row.query_error].map(|error| error_in_words(error.map(|error| error.0))));
             cells.push(format!("{:.1} %", 100.0 * capacity.0 / row.region_qps.0));
         } else {
+            let mark = if row.extrapolated { "*" } else { "" };
             cells.extend(
                 [row.mean_ms, row.p50_ms, row.p95_ms, row.p99_ms].map(|value| text(value.map(|value| value.0))),
             );
             cells.push(format!("{} %", number::text(100.0 * row.missed_share.map_or(0.0, |share| share.0), 3)));
-            cells.push(format!("{} of {}", row.held.unwrap_or(0), row.seeds));
+            cells.push(format!("{} of {}{mark}", row.held.unwrap_or(0), row.seeds));
         }
         table.row(cells);
     }
-    let mut text = format!("{}; {}\n\n{table}", first.workload, objective_in_words(rows));
-    text.push_str(&fewest(rows));
+    let mut text = format!("{}{}; {}\n\n{table}", fewest(rows), first.workload, objective_in_words(rows));
+    if tells_capacity {
+        let measured = number::counted(first.measured_queries, "measured query", "measured queries");
+        let _ = writeln!(
+            text,
+            "interval: 95 %, over other seeds of arrivals (seeds) and other samples of as many queries (queries, from {measured})"
+        );
+    }
+    if let Some(most) = rows.iter().filter(|row| row.extrapolated).max_by_key(|row| row.cpus) {
+        let _ = writeln!(text, "*: {}", extrapolated(most.cpus, most.measured_cpus));
+    }
     text
 }
 
@@ -77,7 +95,7 @@ fn objective_in_words(rows: &[SweepRow]) -> String {
     format!("objective: {objective}; {}", number::counted(seeds, "run a point", "runs a point, with different seeds"))
 }
 
-/// Where rates and replicas vary: the fewest machines that keep each rate.
+/// Where replicas vary and rates are given: the fewest machines that keep each rate, and in a sentence those of one rate.
 fn fewest(rows: &[SweepRow]) -> String {
     let replicas = &COLUMNS[1];
     if rows[0].rate_qps.is_none() || !varies(rows, replicas) {
@@ -95,11 +113,15 @@ fn fewest(rows: &[SweepRow]) -> String {
             None => groups.push(vec![row]),
         }
     }
-    let mut text = String::from("\nThe fewest machines that keep the objective in most runs:\n");
+    // At the limit of what is stable, to the digits that files have, a run may hold, since it ends.
+    let is_stable = |row: &SweepRow| row.rate_qps.is_some_and(|rate| rate.0 < 0.99999 * row.region_qps.0);
+    let keeps = |row: &&&SweepRow| is_stable(row) && row.held.is_some_and(|held| 2 * held > row.seeds);
     let mut table = Table::new(["policy", "q/s", "shards", "replicas", "machines"]);
-    for of in groups {
-        let keeps = |row: &&&SweepRow| row.held.is_some_and(|held| 2 * held > row.seeds);
-        let least = of.iter().filter(keeps).min_by_key(|row| row.replicas);
+    let mut best: Option<&SweepRow> = None;
+    for of in &groups {
+        let least = of.iter().filter(keeps).min_by_key(|row| row.replicas).copied();
+        let machines = |row: &SweepRow| row.replicas * row.shards;
+        best = best.into_iter().chain(least).min_by_key(|row| machines(row));
         let first = of[0];
         let counts = match least {
             Some(row) => [row.replicas.to_string(), (row.replicas * row.shards).to_string()],
@@ -108,7 +130,22 @@ fn fewest(rows: &[SweepRow]) -> String {
         let head = [first.policy.clone(), number::text(COLUMNS[0].value_of(first), 6), first.shards.to_string()];
         table.row(head.into_iter().chain(counts));
     }
-    let _ = write!(text, "{table}");
+    // One question has one answer; where deadlines, machines or rates vary, too, the table has them.
+    let others = || COLUMNS.iter().filter(|column| column.name != replicas.name);
+    let is_one_question =
+        others().all(|column| !varies(rows, column)) && rows.iter().all(|row| row.mode == rows[0].mode);
+    let rate = number::text(COLUMNS[0].value_of(&rows[0]), 6);
+    let objective = &rows[0].objective;
+    let mut text = match best {
+        _ if !is_one_question => String::from("The fewest machines that keep the objective in most runs:\n"),
+        Some(row) => format!(
+            "The fewest machines that keep {objective} at {rate} q/s: {}, under {}\n\nBy policy:\n",
+            row.replicas * row.shards,
+            row.policy
+        ),
+        None => format!("None of these numbers of machines keeps {objective} at {rate} q/s.\n\nBy policy:\n"),
+    };
+    let _ = write!(text, "{table}\n");
     text
 }
 
@@ -160,7 +197,7 @@ pub(super) fn chart(rows: &[SweepRow]) -> Option<LineChart> {
         is_y_log: true,
         series,
         note: Some(String::from(if tells_capacity {
-            "bars: 95 % intervals of the median"
+            "bars: 95 % intervals"
         } else {
             "hollow: the objective is not kept"
         })),

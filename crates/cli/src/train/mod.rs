@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use crate::Failure;
-use crate::options::DeadlineArgument;
 use crate::options::names::choice;
+use crate::options::{DeadlineArgument, MachineFileArgument};
 use crate::origin::check_same_machine;
 use crate::output::result;
 use tandem_core::cost::{Model, ModelFile, ModelKind, TrainError, TrainOptions, Workload, train};
@@ -44,6 +44,8 @@ pub(super) struct Arguments {
     mode: Mode,
     #[command(flatten)]
     deadline: DeadlineArgument,
+    #[command(flatten)]
+    machine: MachineFileArgument,
     /// Parts of the cross-validation
     #[arg(long, default_value_t = TrainOptions::default().folds)]
     folds: usize,
@@ -78,12 +80,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut models = train(&workload, &options).map_err(|e| {
         Failure::input(match e {
             TrainError::Option { .. } => e.to_string(),
-            TrainError::TooFew { .. } => format!("{names}: {e} (lower --folds)"),
+            TrainError::TooFew { distinct: 2.., .. } => {
+                format!("{names}: {e} (lower --folds, or measure more queries)")
+            }
+            TrainError::TooFew { .. } => format!("{names}: {e} (measure more queries)"),
             _ => format!("{names}: {e}"),
         })
     })?;
     let here = Provenance::new().with_command_and_machine();
-    for key in ["tandem", "command", "machine"] {
+    for key in ["tandem", "command", "commit", "date", "machine"] {
         if let Some(value) = here.get(key) {
             models.provenance.insert(key.to_owned(), value.to_owned());
         }
@@ -156,6 +161,10 @@ fn print_table(names: &str, models: &ModelFile) {
             evaluation.rank_correlation,
         );
     }
+    outln!(
+        "\nbias of tenths: estimated over true time of each tenth of the queries, from the lowest estimates to the highest, less 1;\n\
+         always the mean: the error of estimating every query by the mean; rank: Spearman's correlation"
+    );
     for model in models.models() {
         if let Some(words) = model.words() {
             outln!("\n{}, {}:\n{words}", model.kind, model.mode);

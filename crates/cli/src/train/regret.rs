@@ -7,11 +7,14 @@ use serde::{Deserialize, Serialize};
 use super::Arguments;
 use crate::Failure;
 use crate::defaults::Bars;
+use crate::origin::is_of_here;
 use crate::output::result_file;
-use tandem_core::base::machine::{Class, Machine};
-use tandem_core::cost::{MachineModel, Workload};
+use tandem_core::base::machine::Class;
+use tandem_core::cost::{MachineFile, Workload};
 use tandem_core::files::{Digits, Provenance, Record, write_csv};
-use tandem_core::lab::{Estimates, LabError, Regret, in_pieces, regret, regret_pieces};
+use tandem_core::lab::{
+    Estimates, GPU_LANE_DEPTH, LabError, NamedMachine, Regret, SimulatedMachine, in_pieces, regret, regret_pieces,
+};
 use tandem_core::sched::{BuiltIn, PolicyFactory, PolicyKind, PolicyOptions};
 use tandem_report::table::Table;
 
@@ -30,15 +33,14 @@ struct Line {
     exact_p99_ms: Digits<4>,
     estimated_p99_ms: Digits<4>,
     short_of_bound: Digits<4>,
+    extrapolated: bool,
 }
 
 impl Record for Line {}
 
 /// A machine, and the policies that make sense on it.
-struct OnMachine {
-    cpus: usize,
-    gpus: usize,
-    machine: Machine,
+struct OnMachine<'a> {
+    machine: SimulatedMachine<'a>,
     policies: Vec<BuiltIn>,
 }
 
@@ -46,44 +48,54 @@ struct OnMachine {
 struct Found {
     cpus: usize,
     gpus: usize,
+    is_extrapolated: bool,
     regret: Regret,
 }
 
 /// Simulates, prints, and writes `regret.csv` into `dir`.
 pub(super) fn write(dir: &Path, names: &str, workload: &Workload, arguments: &Arguments) -> Result<(), Failure> {
-    let machines = machines(workload, arguments);
+    let file = arguments.machine.read(is_of_here(workload))?;
+    let machines = machines(workload, arguments, file.as_ref());
     if machines.is_empty() {
         return Ok(());
     }
     let estimates = Estimates::Fitted(arguments.model);
     let deadline = arguments.deadline.checked()?;
-    let found =
-        simulate(machines, |on, done| regret(workload, &estimates, &on.machine, &on.policies, deadline, &SEEDS, done))?;
+    let file_name = file.as_ref().map_or("none (handing over and the dispatcher take no time)", |(name, _)| name);
+    let extrapolated: Vec<String> = machines.iter().filter_map(|on| on.machine.warning(workload)).collect();
+    let found = simulate(workload, machines, |on, done| {
+        regret(workload, &estimates, &on.machine, &on.policies, deadline, &SEEDS, done)
+    })?;
     let path = dir.join("regret.csv");
     let provenance = Provenance::new()
         .with_command_and_machine()
         .with("workload", names)
         .with("model", arguments.model)
         .with("mode", arguments.mode)
-        .with("deadline_ms", arguments.deadline.ms);
+        .with("deadline_ms", arguments.deadline.ms)
+        .with("gpu_lane_depth", GPU_LANE_DEPTH)
+        .with("machine file", file_name);
     write_csv(&path, &provenance, found.iter().map(line))?;
     result_file("regret", &path);
     outln!(
-        "\nwhat estimates cost policies: capacity at p99 within {} ms, {}, mode {}, {} seeds\n\n{}",
+        "\nwhat estimates cost policies: capacity at p99 within {} ms, {}, mode {}, {} seeds; GPU lanes {GPU_LANE_DEPTH} batches \
+         deep; machine file: {file_name}\n\n{}",
         arguments.deadline.ms,
         names,
         arguments.mode,
         SEEDS.len(),
         table(&found),
     );
+    extrapolated.iter().for_each(|warning| outln!("{warning}"));
     outln!("written: {}", path.display());
     Ok(())
 }
 
 /// Plays all machines by `play`, which tells each piece that is done; with what was found, how many CPUs and GPUs that was of.
 fn simulate(
-    machines: Vec<OnMachine>,
-    play: impl Fn(&OnMachine, &(dyn Fn() + Sync)) -> Result<Vec<Regret>, LabError>,
+    workload: &Workload,
+    machines: Vec<OnMachine<'_>>,
+    play: impl Fn(&OnMachine<'_>, &(dyn Fn() + Sync)) -> Result<Vec<Regret>, LabError>,
 ) -> Result<Vec<Found>, Failure> {
     let pieces: usize = machines.iter().map(|on| regret_pieces(on.policies.len(), SEEDS.len())).sum();
     let step = "simulating what estimates cost policies, with exact costs and with estimates (minutes)";
@@ -91,7 +103,9 @@ fn simulate(
         let mut found = Vec::new();
         for on in machines {
             let of_machine = play(&on, done)?;
-            found.extend(of_machine.into_iter().map(|regret| Found { cpus: on.cpus, gpus: on.gpus, regret }));
+            let SimulatedMachine { cpus, gpus, .. } = on.machine;
+            let is_extrapolated = on.machine.is_extrapolated(workload);
+            found.extend(of_machine.into_iter().map(|regret| Found { cpus, gpus, is_extrapolated, regret }));
         }
         Ok(found)
     })
@@ -105,7 +119,7 @@ fn table(found: &[Found]) -> Table {
         ("p99 ms at 95 %", &["exact", "estimates", "ratio"]),
     ])
     .with_keys(3);
-    for Found { cpus, gpus, regret } in found {
+    for Found { cpus, gpus, regret, .. } in found {
         table.row([
             regret.policy.clone(),
             cpus.to_string(),
@@ -123,7 +137,7 @@ fn table(found: &[Found]) -> Table {
     table
 }
 
-fn line(&Found { cpus, gpus, ref regret }: &Found) -> Line {
+fn line(&Found { cpus, gpus, is_extrapolated, ref regret }: &Found) -> Line {
     Line {
         policy: regret.policy.clone(),
         cpus,
@@ -135,6 +149,7 @@ fn line(&Found { cpus, gpus, ref regret }: &Found) -> Line {
         exact_p99_ms: Digits(regret.exact_p99_ms),
         estimated_p99_ms: Digits(regret.estimated_p99_ms),
         short_of_bound: Digits(regret.short_of_bound()),
+        extrapolated: is_extrapolated,
     }
 }
 
@@ -144,19 +159,24 @@ pub(super) fn has_gpu_times(workload: &Workload) -> bool {
 }
 
 /// The machines that are asked for: by default with a GPU if queries were measured on one.
-fn machines(workload: &Workload, arguments: &Arguments) -> Vec<OnMachine> {
+fn machines<'a>(
+    workload: &Workload,
+    arguments: &Arguments,
+    file: Option<&'a (String, MachineFile)>,
+) -> Vec<OnMachine<'a>> {
     let measured = usize::from(has_gpu_times(workload));
     let all_gpus = if arguments.regret_gpus.is_empty() { &[measured][..] } else { &arguments.regret_gpus };
     let mut machines = Vec::new();
     for &cpus in arguments.regret_cpus.iter().filter(|&&cpus| cpus > 0) {
         for &gpus in all_gpus {
-            let machine = Machine::new(cpus, 0).with_gpus(gpus, 1, 1);
-            let model = MachineModel { batches: workload.batches.batch_costs(), ..machine.clone().into() };
+            let file = file.map(|(name, file)| NamedMachine { name, file });
+            let machine = SimulatedMachine { file, ..SimulatedMachine::new(cpus, gpus) };
+            let model = machine.model(workload, &Estimates::Oracle);
             let has_batches = gpus > 0 && model.batches.iter().any(|(_, batches)| batches.is_some());
             let usual = |kind: &PolicyKind| !kind.is_for_comparison() && (has_batches || !kind.batches());
             let all = PolicyKind::ALL.into_iter().filter(usual).map(|kind| kind.with(PolicyOptions::default()));
             let policies: Vec<BuiltIn> = all.filter(|policy| policy.build(&model).is_ok()).collect();
-            machines.push(OnMachine { cpus, gpus, machine, policies });
+            machines.push(OnMachine { machine, policies });
         }
     }
     machines

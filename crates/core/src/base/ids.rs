@@ -1,7 +1,7 @@
-//! Identifiers, one type each, so that a document can't be passed for a term.
+//! Identifiers of different types, so that a document can't be passed for a term.
 //!
-//! Each is a number from 0 that says which of its kind, and nothing more. What they number lives elsewhere: the
-//! [`Index`](crate::index::Index) has the documents and terms, a [`Machine`](crate::base::machine::Machine) the processors.
+//! Each is a number from 0. The [`Index`](crate::index::Index) owns the documents and terms, a
+//! [`Machine`](crate::base::machine::Machine) the processors.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,8 +15,7 @@ macro_rules! id {
         pub struct $name(pub u32);
 
         impl $name {
-            /// As a position in an array.
-            #[must_use]
+            /// Position in an array.
             pub fn index(self) -> usize {
                 self.0 as usize
             }
@@ -43,7 +42,7 @@ id! {
     QueryId
 }
 id! {
-    /// One arrival of a query in a run, from 0 in order of arrival; the same query may arrive often.
+    /// An arrival of a query in a run, numbered from 0 in order of arrival. The same query may arrive often.
     JobId
 }
 id! {
@@ -51,11 +50,11 @@ id! {
     ProcessorId
 }
 id! {
-    /// A device's number among those of its class: a GPU by its ordinal, the host's cores 0.
+    /// A device's number within its class: the ordinal of a GPU, or 0 for the host's cores.
     DeviceId
 }
 
 impl DocId {
-    /// Past the last posting of every list. Documents are numbered below 2^31.
+    /// Past the last posting of every list, because documents are numbered below 2^31.
     pub const END: Self = Self(u32::MAX);
 }

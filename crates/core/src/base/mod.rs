@@ -3,6 +3,7 @@
 pub mod histogram;
 pub mod ids;
 pub mod machine;
+pub(crate) mod named;
 pub(crate) mod prefetch;
 pub mod quantile;
 pub mod random;

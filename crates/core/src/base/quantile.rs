@@ -1,55 +1,50 @@
-//! Quantiles: which value stands for a share of many.
+//! Definitions of quantiles.
 //!
-//! Everything that Tandem reports takes the **nearest rank**: of n values in ascending order, the one at rank
-//! ⌈share · n⌉, the smallest that at least this share of them does not exceed. It is one of the values: a 99th percentile
-//! of delays is the delay of a query that was served, and it is at most the deadline exactly if 99 % of the queries met
-//! it.
+//! All of Tandem's reports use the **nearest rank**: of n values in ascending order, the one at rank ⌈share · n⌉. It is
+//! the smallest value that at least this share of the values does not exceed. The 99th percentile of delays is
+//! therefore the delay of a served query, and it is at most the deadline exactly if 99 % of the queries met the
+//! deadline.
 //!
 //! ```text
 //! rank      1    2    3    4    5              nearest rank of 0.5: ⌈2.5⌉ = 3, the value 4
 //! value     1    2    4    8   16              of 0.9: ⌈4.5⌉ = 5, the value 16
 //! ```
 //!
-//! Of an even number of values, the [`median`] thus is the lesser of the two in the middle.
+//! The [`median`] of an even number of values is therefore the lesser of the two in the middle.
 //!
-//! Costs alone are [`interpolated`]: see there.
+//! Only costs are [`interpolated`].
 //!
-//! Source: Hyndman and Fan, "Sample Quantiles in Statistical Packages", The American Statistician 50, 1996; nearest rank
-//! is their definition 1, interpolation their definition 7.
+//! Source: Hyndman and Fan, "Sample Quantiles in Statistical Packages", The American Statistician 50, 1996. Nearest
+//! rank is their definition 1, interpolation their definition 7.
 
-/// The smallest of the ascending values that at least `share` of them don't exceed; `None` if there are none.
-#[must_use]
+/// The smallest of the ascending values that at least `share` of them do not exceed, or `None` if there are none.
 pub fn nearest_rank<T: Copy>(ascending: &[T], share: f64) -> Option<T> {
     ascending.get(rank(ascending.len(), share)).copied()
 }
 
-/// As [`nearest_rank`], of values in any order, which it reorders; in linear time.
-#[must_use]
+/// The [`nearest_rank`] of values in any order, which it reorders, in linear time.
 pub fn select_nearest_rank<T: Copy + Ord>(values: &mut [T], share: f64) -> Option<T> {
     let rank = rank(values.len(), share);
     (rank < values.len()).then(|| *values.select_nth_unstable(rank).1)
 }
 
-/// The position of the nearest rank, from 0.
+/// Position of the nearest rank, from 0.
 pub(crate) fn rank(count: usize, share: f64) -> usize {
     let rank = (share * count as f64).ceil() as usize;
     rank.clamp(1, count.max(1)) - 1
 }
 
-/// The value in the middle, the lesser of two; NaN if there is none.
-#[must_use]
+/// The value in the middle, the lesser of two, or NaN if there is none.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     nearest_rank(&values, 0.5).unwrap_or(f64::NAN)
 }
 
-/// The value at `share` of the way through the ascending values, on a line between its neighbours; NaN if there is none.
+/// The value at `share` of the way through the ascending values, interpolated linearly, or NaN if there is none.
 ///
-/// For costs, not for what is reported of runs: a query is profiled a few times only, and of three times the nearest
-/// ranks of the quarters are the least and the greatest: their distance tells more of how often than of what was
-/// measured. The published workloads (`traces/`) and the errors in model
-/// files (`models/`) were computed so, and must come out the same when they are made again.
-#[must_use]
+/// This definition is for costs only. A query is profiled few times, and the nearest ranks of three times' quartiles
+/// would be the least and the greatest. The published workloads (`traces/`) and the errors in model files (`models/`)
+/// use it, and must be reproducible.
 pub fn interpolated(ascending: &[f64], share: f64) -> f64 {
     let Some(last) = ascending.len().checked_sub(1) else { return f64::NAN };
     let position = share * last as f64;
@@ -58,35 +53,31 @@ pub fn interpolated(ascending: &[f64], share: f64) -> f64 {
     ascending[below] + (ascending[above] - ascending[below]) * (position - below as f64)
 }
 
-/// Times of many pieces of work, in microseconds.
+/// Durations of many pieces of work, in microseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Times {
-    /// Ascending.
+    /// Times in ascending order.
     us: Vec<f64>,
 }
 
 impl Times {
-    /// Of these times.
-    #[must_use]
+    /// The durations `us`, in any order.
     pub fn of(mut us: Vec<f64>) -> Self {
         us.sort_by(f64::total_cmp);
         Self { us }
     }
 
-    /// Their sum.
-    #[must_use]
+    /// Sum of the times.
     pub fn sum_us(&self) -> f64 {
         self.us.iter().sum()
     }
 
-    /// Their mean; 0 if there are none.
-    #[must_use]
+    /// Mean of the times, or 0 if there are none.
     pub fn mean_us(&self) -> f64 {
         self.sum_us() / (self.us.len().max(1)) as f64
     }
 
-    /// The least time that a share `q` of the pieces does not exceed; 0 if there are none.
-    #[must_use]
+    /// The [`nearest_rank`] of the times at share `q`, or 0 if there are none.
     pub fn quantile_us(&self, q: f64) -> f64 {
         nearest_rank(&self.us, q).unwrap_or(0.0)
     }

@@ -1,79 +1,73 @@
-//! Time as the lab counts it: whole nanoseconds since a run began.
+//! Time in whole nanoseconds since the start of a run.
 //!
-//! Integers, not float seconds: equal histories must compare equal, and a sum of a million service
-//! times must not depend on the order of addition. A `u64` of nanoseconds lasts 584 years.
+//! Times are integers, not float seconds: equal histories must compare equal, and a sum of a million service times must
+//! not depend on the order of addition. A `u64` of nanoseconds lasts 584 years.
 
 use std::ops::{Add, AddAssign, Sub};
 
 use serde::{Deserialize, Serialize};
 
-/// A point in time, or a length of time, in nanoseconds since the run began.
+/// A point in time or a duration, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// The beginning of a run.
+    /// The start of a run.
     pub const ZERO: Self = Self(0);
-    /// Later than anything that happens.
+    /// Later than any event.
     pub const MAX: Self = Self(u64::MAX);
 
     /// Rounds `us` microseconds to the nearest nanosecond; negative and NaN give zero, too large saturates.
-    #[must_use]
     pub fn from_us(us: f64) -> Self {
         Self(rounded(us * 1e3))
     }
 
     /// Rounds `ms` milliseconds to the nearest nanosecond; negative and NaN give zero, too large saturates.
-    #[must_use]
     pub fn from_ms(ms: f64) -> Self {
         Self::from_us(ms * 1e3)
     }
 
     /// Rounds `s` seconds to the nearest nanosecond; negative and NaN give zero, too large saturates.
-    #[must_use]
     pub fn from_secs(s: f64) -> Self {
         Self::from_us(s * 1e6)
     }
 
     /// In microseconds.
-    #[must_use]
     pub fn as_us(self) -> f64 {
         self.0 as f64 / 1e3
     }
 
     /// In milliseconds.
-    #[must_use]
     pub fn as_ms(self) -> f64 {
         self.0 as f64 / 1e6
     }
 
     /// In seconds.
-    #[must_use]
     pub fn as_secs(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// The time from `earlier` to `self`, zero if `earlier` is the later one.
+    /// The time from `earlier` to `self`, or zero if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self(self.0.saturating_sub(earlier.0))
     }
 
-    /// `share` of this length of time (0.6 of a deadline, say), rounded; saturating.
+    /// The given share of this duration, rounded and saturating.
     #[must_use]
     pub fn scaled(self, share: f64) -> Self {
         Self(rounded(self.0 as f64 * share))
     }
 }
 
-/// `ns.round() as u64`, without the call into the mathematical library that `round` is on x86-64: simulators ask often.
+/// Computes `ns.round() as u64` without a call into the mathematical library, because simulators round often.
 #[inline]
 fn rounded(ns: f64) -> u64 {
     /// From here to twice as much, doubles are whole numbers, one apart.
     const WHOLE: f64 = (1_u64 << 52) as f64;
     if (0.0..WHOLE / 2.0).contains(&ns) {
-        // The sum is the nearest whole number, the even one of two; halves go up.
+        // The sum is the nearest whole number, the even one of two. Halves go up afterwards.
         let sum = ns + WHOLE;
         return (sum.to_bits() - WHOLE.to_bits()) + u64::from(ns - (sum - WHOLE) == 0.5);
     }

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::document::{BATCH_BYTES, Document};
 use super::folder::{FileBatch, Folder};
-use super::jsonl::{JsonLines, LineBase, LineBatch, PlainLines};
+use super::jsonl::{self, JsonLines, LineBase, LineBatch, PlainLines};
 use super::split::Records;
 use super::trec::{self, Trec};
-use super::unpack;
 use super::warc::{self, Warc};
-use crate::files::{InputError, open_bytes, open_stdin, unpacked};
+use super::{Skipped, encoding, unpack};
+use crate::files::{InputError, open_bytes, open_stdin, packing_of, unpacked};
 
 /// Consecutive documents of a collection, all of one file or folder of it, not parsed yet.
 #[derive(Debug)]
@@ -38,15 +38,15 @@ impl Batch {
 
     /// Parses the batch and calls `visit` for each of its documents, in order.
     ///
-    /// Returns how many files were skipped because they are binary.
+    /// Returns what was skipped.
     ///
     /// # Errors
     /// If a document can't be read: where, and what is wrong with it.
-    pub fn for_each(&self, visit: impl FnMut(Document<'_>)) -> Result<usize, InputError> {
+    pub fn for_each(&self, visit: impl FnMut(Document<'_>)) -> Result<Skipped, InputError> {
         match &self.kind {
-            Kind::Lines(lines) => lines.for_each(visit).map(|()| 0),
-            Kind::Warc(records) => warc::for_each(records, visit).map(|()| 0),
-            Kind::Trec(records) => trec::for_each(records, visit).map(|()| 0),
+            Kind::Lines(lines) => lines.for_each(visit).map(|()| Skipped::default()),
+            Kind::Warc(records) => warc::for_each(records, visit),
+            Kind::Trec(records) => trec::for_each(records, visit).map(|()| Skipped::default()),
             Kind::Files(files) => files.for_each(visit),
         }
     }
@@ -88,11 +88,12 @@ impl Batch {
         }
     }
 
-    /// What its documents' lines are counted from, if they stand on lines.
+    /// What its documents' lines or bytes are counted from, if they are.
     pub fn line_base(&self) -> Option<LineBase> {
         match &self.kind {
             Kind::Lines(lines) => Some(lines.line_base()),
-            Kind::Warc(_) | Kind::Trec(_) | Kind::Files(_) => None,
+            Kind::Warc(records) | Kind::Trec(records) => Some(LineBase::Byte(records.byte(0))),
+            Kind::Files(_) => None,
         }
     }
 
@@ -121,6 +122,8 @@ pub struct Collection {
     most_ahead: Arc<AtomicUsize>,
     /// Whether batches of plain files are only found.
     is_deferred: bool,
+    found: String,
+    may_repeat: bool,
 }
 
 /// Bytes that may be decompressed ahead of the reader, a thread, unless a collection is told otherwise: a third of a frame of
@@ -137,8 +140,8 @@ enum Source {
 }
 
 impl Collection {
-    /// Opens a collection: a folder of text files, or a file (plain, `.gz` or `.zst`; `-` is the standard input) of JSON
-    /// lines, WARC records or TREC documents, known by its first bytes. Compressed files are decompressed on up to
+    /// Opens a collection: a file (plain, in gzip or in zstd; `-` is the standard input) of JSON lines, WARC records or TREC
+    /// documents, known by its first bytes; or a folder of such files, or of text files. Compressed files are decompressed on up to
     /// `threads` threads.
     ///
     /// # Errors
@@ -152,10 +155,12 @@ impl Collection {
     /// # Errors
     /// If there is none, or the first can't be read.
     pub fn open_all(paths: Vec<PathBuf>, threads: usize) -> Result<Self, InputError> {
+        let (paths, notes) = expanded(paths)?;
         let first = paths.first().ok_or_else(|| InputError::file(Path::new(""), "expected a file or folder"))?;
         let most_ahead = Arc::new(AtomicUsize::new(threads * AHEAD_BYTES_PER_THREAD));
         let source = Source::open(first, threads, &most_ahead, false)?;
-        Ok(Self { paths, first: 0, at: 0, source, threads, most_ahead, is_deferred: false })
+        let found = found(&source, &paths, &notes);
+        Ok(Self { paths, first: 0, at: 0, source, threads, most_ahead, is_deferred: false, found, may_repeat: false })
     }
 
     /// One file's bytes, as they were read from `path`, the collection's file of this number.
@@ -165,7 +170,18 @@ impl Collection {
     pub fn of_bytes(path: &Path, number: u32, bytes: Vec<u8>) -> Result<Self, InputError> {
         let source = Source::of_reader(path, unpacked(path, Cursor::new(bytes))?, false)?;
         let paths = vec![path.to_owned()];
-        Ok(Self { paths, first: number, at: 0, source, threads: 1, most_ahead: Arc::default(), is_deferred: false })
+        let (most_ahead, found) = (Arc::default(), String::new());
+        Ok(Self {
+            paths,
+            first: number,
+            at: 0,
+            source,
+            threads: 1,
+            most_ahead,
+            is_deferred: false,
+            found,
+            may_repeat: false,
+        })
     }
 
     /// From now on, threads decompress so many bytes ahead of the reader at most, and a megabyte or two each.
@@ -187,7 +203,24 @@ impl Collection {
         Ok(())
     }
 
-    /// Where it is.
+    /// What was found where it is, in words, before anything is read.
+    #[must_use]
+    pub fn found(&self) -> &str {
+        &self.found
+    }
+
+    /// Lets several documents have one id: whoever indexes them has to tell them apart.
+    pub fn allow_repeated_ids(&mut self) {
+        self.may_repeat = true;
+    }
+
+    /// Whether several documents may have one id.
+    #[must_use]
+    pub fn may_repeat(&self) -> bool {
+        self.may_repeat
+    }
+
+    /// Its files and folders; of a folder whose files are collections, these.
     #[must_use]
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths
@@ -249,8 +282,108 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Whether `path` is a file whose bytes are the text: not compressed, no pipe, no folder.
 fn is_plain(path: &Path) -> bool {
-    let is_packed = path.extension().is_some_and(|extension| extension == "gz" || extension == "zst");
-    !is_packed && path.is_file()
+    path.is_file() && packing_of(path).is_none()
+}
+
+/// Files of a folder that are looked at to know what it holds.
+const SNIFFED_FILES: usize = 256;
+
+/// Folders of files that are collections become these files; also what was found in folders, in words.
+fn expanded(paths: Vec<PathBuf>) -> Result<(Vec<PathBuf>, Vec<String>), InputError> {
+    let (mut all, mut notes) = (Vec::new(), Vec::new());
+    for path in paths {
+        if !path.is_dir() {
+            all.push(path);
+            continue;
+        }
+        let folder = Folder::open(&path)?;
+        let files: Vec<&Path> = folder.paths().collect();
+        notes.extend(folder.notes.iter().map(|note| format!("{}: {note}", path.display())));
+        let sample = files.iter().step_by(files.len().div_ceil(SNIFFED_FILES).max(1));
+        let sniffed = sample.map(|file| Form::of_file(file)).collect::<Result<Vec<_>, _>>()?;
+        let texts = sniffed.iter().filter(|form| **form == Some(Form::Other)).count();
+        let collections = sniffed.iter().filter(|form| form.is_some_and(|form| form != Form::Other)).count();
+        if collections == 0 {
+            all.push(path);
+            continue;
+        }
+        // Some files that explain the others may stand beside them.
+        if texts > collections.max(3) {
+            let message = format!(
+                "{texts} text files and {collections} collections (JSON lines, TREC or WARC) among {} files: name those that are meant",
+                sniffed.len()
+            );
+            return Err(InputError::file(&path, message));
+        }
+        let mut others = 0;
+        for file in files {
+            match Form::of_file(file)? {
+                Some(Form::Other) | None => others += 1,
+                Some(_) => all.push(file.to_owned()),
+            }
+        }
+        if others > 0 {
+            notes.push(format!("{}: {others} other files left out", path.display()));
+        }
+    }
+    Ok((all, notes))
+}
+
+/// What was found, in words.
+fn found(source: &Source, paths: &[PathBuf], notes: &[String]) -> String {
+    let form = match source {
+        Source::Lines(_) | Source::PlainLines(_) => "JSON lines",
+        Source::Warc(_) => "WARC",
+        Source::Trec(_) => "TREC documents",
+        Source::Folder(_) => "text files",
+    };
+    let number = match source {
+        Source::Folder(folder) => format!("{} ", folder.paths().count()),
+        _ => String::new(),
+    };
+    let more = if paths.len() > 1 { format!(" and {} more", paths.len() - 1) } else { String::new() };
+    let first = paths.first().map(|path| path.display().to_string()).unwrap_or_default();
+    let whole = format!("{first}{more}: {number}{form}");
+    std::iter::once(whole).chain(notes.iter().cloned()).collect::<Vec<_>>().join("; ")
+}
+
+/// What a file's first bytes tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Warc,
+    Trec,
+    JsonLines,
+    /// Text of any other form.
+    Other,
+}
+
+/// Bytes that tell the form of a file in a folder.
+const FORM_BYTES: u64 = 64 << 10;
+
+impl Form {
+    /// The form of a file, decompressed; `None` if it is binary.
+    fn of_file(path: &Path) -> Result<Option<Self>, InputError> {
+        let mut start = Vec::new();
+        let read = open_bytes(path)?.take(FORM_BYTES).read_to_end(&mut start);
+        // What can't be decompressed is no text.
+        if read.is_err() || start.contains(&0) && !encoding::is_utf16(&start) {
+            return Ok(None);
+        }
+        Ok(Some(Self::of(&start)))
+    }
+
+    fn of(start: &[u8]) -> Self {
+        let start = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start);
+        if warc::is_warc(start) {
+            Self::Warc
+        } else if trec::is_trec(start) {
+            Self::Trec
+        } else if jsonl::is_lines(start) {
+            Self::JsonLines
+        } else {
+            Self::Other
+        }
+    }
 }
 
 impl Source {
@@ -259,7 +392,7 @@ impl Source {
             return Ok(Self::Folder(Folder::open(path)?));
         }
         let reader: Box<dyn BufRead + Send> = if path == Path::new("-") {
-            open_stdin().map_err(|e| InputError::file(path, format!("cannot read: {e}")))?
+            unpacked(path, open_stdin().map_err(|e| InputError::file(path, format!("cannot read: {e}")))?)?
         } else if let Some(unpacked) = unpack::open(path, threads, most_ahead)? {
             Box::new(BufReader::with_capacity(1 << 16, unpacked))
         } else {

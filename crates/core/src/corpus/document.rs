@@ -15,6 +15,6 @@ pub struct Document<'a> {
     pub title: Cow<'a, str>,
     /// Its text.
     pub text: Cow<'a, str>,
-    /// The line that it stands on, where it stands on one.
+    /// The line that it stands on, or the byte that it begins at; `None` where a file holds no other.
     pub line: Option<u64>,
 }

@@ -1,17 +1,20 @@
-//! A folder of text files, each a document whose id is its path inside the folder.
+//! A folder: of text files, each a document whose id is its path inside the folder, or of files that are collections themselves.
 //!
 //! Hidden files and those that `.gitignore` or `.ignore` name are left out, and binary files (a zero byte in their
-//! first 8 KiB) are skipped and counted. Files that are not UTF-8 are read in the encoding that they look most like.
+//! first 8 KiB) are skipped; both are counted. Links to files are followed, those to folders are not. Files that are not UTF-8 are read
+//! in the encoding that they look most like.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use xxhash_rust::xxh3::Xxh3;
 
 use super::document::{BATCH_BYTES, Document};
-use super::encoding;
-use crate::files::InputError;
+use super::{Reason, Skipped, encoding};
+use crate::files::{InputError, open_bytes};
 
 /// A zero byte among this many says that a file is no text; about as many as git looks at.
 const SNIFFED_BYTES: usize = 8 << 10;
@@ -20,6 +23,8 @@ const SNIFFED_BYTES: usize = 8 << 10;
 #[derive(Debug)]
 pub(super) struct Folder {
     files: std::vec::IntoIter<TextFile>,
+    /// What was found besides, in words.
+    pub(super) notes: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -38,22 +43,53 @@ pub(super) struct FileBatch {
 
 impl Folder {
     pub(super) fn open(root: &Path) -> Result<Self, InputError> {
-        let mut files = Vec::new();
+        let (mut files, mut links, mut passed) = (Vec::new(), Vec::new(), [0_usize; 2]);
+        let [linked, other] = &mut passed;
         for entry in ignore::WalkBuilder::new(root).build() {
             let entry = entry.map_err(|e| InputError::file(root, format!("cannot list: {e}")))?;
-            if !entry.file_type().is_some_and(|kind| kind.is_file()) {
-                continue;
+            match entry.file_type() {
+                Some(kind) if kind.is_file() => files.push(TextFile::of(root, entry.path())?),
+                Some(kind) if kind.is_symlink() && entry.path().is_file() => links.push(entry.path().to_owned()),
+                Some(kind) if kind.is_symlink() => *other += 1,
+                _ => {}
             }
-            let path = entry.path().to_owned();
-            let about = entry.metadata().map_err(|e| InputError::file(&path, format!("cannot read: {e}")))?;
-            let written = about.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-            let (bytes, written_ns) = (about.len(), written.unwrap_or_default().as_nanos());
-            let inside = path.strip_prefix(root).unwrap_or(&path);
-            let id = inside.components().map(|c| c.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/");
-            files.push(TextFile { path, id, bytes, written_ns });
         }
+        let kept = files.len();
+        if !links.is_empty() {
+            let mut seen: HashSet<PathBuf> = files.iter().filter_map(|file| file.path.canonicalize().ok()).collect();
+            for link in &links {
+                if link.canonicalize().is_ok_and(|target| seen.insert(target)) {
+                    files.push(TextFile::of(root, link)?);
+                    *linked += 1;
+                } else {
+                    *other += 1;
+                }
+            }
+        }
+        let everything = ignore::WalkBuilder::new(root).standard_filters(false).hidden(true).build();
+        let everything =
+            everything.filter_map(Result::ok).filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
+        let ignored = everything.count().saturating_sub(kept);
+        let told = [
+            (*linked, "link followed", "links followed"),
+            (
+                *other,
+                "link left out (to a folder, to nothing, or to a file of the folder)",
+                "links left out (to folders, to nothing, or to files of the folder)",
+            ),
+        ];
+        let told = told.into_iter().filter(|(count, ..)| *count > 0);
+        let mut notes: Vec<String> =
+            told.map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many })).collect();
+        // Told in any case: that these files decide is easily forgotten.
+        notes.push(format!("{ignored} left out that .gitignore or .ignore names"));
         files.sort_by(|a, b| a.id.cmp(&b.id));
-        Ok(Self { files: files.into_iter() })
+        Ok(Self { files: files.into_iter(), notes })
+    }
+
+    /// The files, in order.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.as_slice().iter().map(|file| file.path.as_path())
     }
 
     /// Bytes of all files that are left.
@@ -74,6 +110,16 @@ impl Folder {
     }
 }
 
+impl TextFile {
+    fn of(root: &Path, path: &Path) -> Result<Self, InputError> {
+        let about = path.metadata().map_err(|e| InputError::file(path, format!("cannot read: {e}")))?;
+        let written = about.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let inside = path.strip_prefix(root).unwrap_or(path);
+        let id = inside.components().map(|c| c.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/");
+        Ok(Self { path: path.to_owned(), id, bytes: about.len(), written_ns: written.unwrap_or_default().as_nanos() })
+    }
+}
+
 impl FileBatch {
     pub(super) fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
@@ -89,14 +135,15 @@ impl FileBatch {
         all.digest()
     }
 
-    /// Visits the text files and returns how many binary ones were skipped.
-    pub(super) fn for_each(&self, mut visit: impl FnMut(Document<'_>)) -> Result<usize, InputError> {
-        let mut skipped = 0;
+    /// Visits the text files and counts the binary ones, which are skipped.
+    pub(super) fn for_each(&self, mut visit: impl FnMut(Document<'_>)) -> Result<Skipped, InputError> {
+        let mut skipped = Skipped::default();
         for file in &self.files {
-            let bytes =
-                std::fs::read(&file.path).map_err(|e| InputError::file(&file.path, format!("cannot read: {e}")))?;
+            let mut bytes = Vec::new();
+            let read = open_bytes(&file.path)?.read_to_end(&mut bytes);
+            read.map_err(|e| InputError::file(&file.path, format!("cannot read: {e}")))?;
             if bytes[..bytes.len().min(SNIFFED_BYTES)].contains(&0) && !encoding::is_utf16(&bytes) {
-                skipped += 1;
+                skipped.add(Reason::Binary);
                 continue;
             }
             let text = encoding::decode(&bytes, None);
@@ -110,6 +157,31 @@ impl FileBatch {
 mod tests {
     use super::*;
 
+    #[cfg(unix)]
+    #[test]
+    fn links_and_ignored_files_are_told() {
+        use std::os::unix::fs::symlink;
+        let (dir, store) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let at = |name: &str| dir.path().join(name);
+        for (path, text) in
+            [(at("a.txt"), "one"), (at("b.log"), "two"), (at(".ignore"), "*.log"), (store.path().join("k"), "three")]
+        {
+            std::fs::write(path, text).unwrap();
+        }
+        symlink(store.path().join("k"), at("c.txt")).unwrap();
+        symlink("a.txt", at("same.txt")).unwrap();
+        symlink("nowhere", at("dangling")).unwrap();
+        symlink(store.path(), at("folder")).unwrap();
+        let mut folder = Folder::open(dir.path()).unwrap();
+        let told = folder.notes.join("; ");
+        for expected in ["1 link followed", "3 links left out", "1 left out that .gitignore"] {
+            assert!(told.contains(expected), "{told}");
+        }
+        let mut ids = Vec::new();
+        folder.next_batch().unwrap().for_each(|d| ids.push(d.id.into_owned())).unwrap();
+        assert_eq!(ids, ["a.txt", "c.txt"]);
+    }
+
     #[test]
     fn files_come_in_order_and_binary_ones_are_counted() {
         let dir = tempfile::tempdir().unwrap();
@@ -122,7 +194,7 @@ mod tests {
         let batch = folder.next_batch().unwrap();
         let mut seen = Vec::new();
         let skipped = batch.for_each(|d| seen.push((d.id.into_owned(), d.text.into_owned()))).unwrap();
-        assert_eq!(skipped, 1);
+        assert_eq!(skipped.counts()[0], 1);
         let expected = [("a.txt", "one"), ("b/two.txt", "two"), ("d", "caf\u{e9} four")];
         assert_eq!(seen, expected.map(|(id, text)| (id.to_owned(), text.to_owned())));
         assert!(folder.next_batch().is_none());

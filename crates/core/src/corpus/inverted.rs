@@ -1,5 +1,8 @@
 //! Collections that come as posting lists, not as text: what exchange files hold.
 
+use std::collections::HashMap;
+use std::path::Path;
+
 use crate::files::InputError;
 
 /// A term and its postings.
@@ -20,6 +23,24 @@ pub struct DocumentTable {
     pub lengths: Vec<u32>,
     /// Their names in the collection; empty where it gives none.
     pub external_ids: Vec<String>,
+}
+
+impl DocumentTable {
+    /// Refuses names that several documents have; `place` says where the name of a document stands.
+    ///
+    /// # Errors
+    /// With both places.
+    pub(crate) fn check_names(&self, path: &Path, place: impl Fn(usize) -> String) -> Result<(), InputError> {
+        let mut first: HashMap<&str, usize> = HashMap::with_capacity(self.external_ids.len());
+        for (number, name) in self.external_ids.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+            if let Some(before) = first.insert(name, number) {
+                let (before, place) = (place(before), place(number));
+                let message = format!("{place}: id {name:?} is already that of {before}, expected one document an id");
+                return Err(InputError::file(path, message));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Posting lists that are read one after another, whatever file they stand in.

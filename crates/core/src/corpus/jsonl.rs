@@ -15,11 +15,23 @@ use serde::de::{Deserializer, Visitor};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::document::{BATCH_BYTES, Document};
+use super::encoding;
 use crate::files::{InputError, json_message, read_exact_at};
 
 /// Longer lines are refused: they are no documents, and would have to fit into memory.
 const MAX_LINE_BYTES: usize = 1 << 30;
 const LINE_TOO_LONG: &str = "line is longer than 1 GiB, expected one JSON object a line";
+
+/// Whether bytes begin as JSON lines of documents do; a first line may be longer than they are.
+pub(super) fn is_lines(start: &[u8]) -> bool {
+    let first = start.trim_ascii_start();
+    match memchr::memchr(b'\n', first) {
+        Some(end) => serde_json::from_slice::<Record<'_>>(&first[..end]).is_ok(),
+        None => {
+            serde_json::from_slice::<Record<'_>>(first).is_ok() || first.starts_with(b"{\"") && first.len() > 32 << 10
+        }
+    }
+}
 
 /// A file of JSON lines that is being read.
 pub(super) struct JsonLines {
@@ -48,20 +60,22 @@ pub(super) struct LineBatch {
     file: Option<Arc<File>>,
 }
 
-/// What lines are counted from.
+/// What lines are counted from, or bytes where documents stand on no lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineBase {
     /// The first has this number.
     First(u64),
     /// The first begins at this byte of the file, and is called 1.
     Offset(u64),
+    /// No lines are counted, but bytes of the text from this one on.
+    Byte(u64),
 }
 
 impl LineBase {
     /// What the first line is called.
     pub(crate) fn first(self) -> u64 {
         match self {
-            Self::First(line) => line,
+            Self::First(line) | Self::Byte(line) => line,
             Self::Offset(_) => 1,
         }
     }
@@ -70,7 +84,7 @@ impl LineBase {
     /// any more.
     pub(crate) fn number(self, path: &Path, line: u64) -> Option<u64> {
         match self {
-            Self::First(_) => Some(line),
+            Self::First(_) | Self::Byte(_) => Some(line),
             Self::Offset(offset) => Some(lines_before(path, offset).ok()? + line),
         }
     }
@@ -241,22 +255,29 @@ impl LineBatch {
             if bytes.trim_ascii().is_empty() {
                 continue;
             }
+            // Lines that are not UTF-8 are read in the encoding that they look like.
+            let decoded = std::str::from_utf8(bytes).is_err().then(|| encoding::decode(bytes, None));
+            let bytes = decoded.as_deref().map_or(bytes, str::as_bytes);
+            if !bytes.trim_ascii_start().starts_with(b"{") {
+                return Err(self.error(line, 1, "expected one JSON object a line, with `id` and `text`"));
+            }
             let record: Record<'_> = serde_json::from_slice(bytes).map_err(|e| self.at(line, &e))?;
-            visit(Document {
-                id: record.id.0,
-                title: record.title.unwrap_or_default(),
-                text: record.text,
-                line: Some(line),
-            });
+            let Some(id) = record.id.or(record.other_id) else {
+                return Err(self.error(line, bytes.len() as u64, "the object lacks `id`"));
+            };
+            visit(Document { id: id.0, title: record.title.unwrap_or_default(), text: record.text, line: Some(line) });
         }
         Ok(())
     }
 
     fn at(&self, line: u64, error: &serde_json::Error) -> InputError {
-        let what = json_message(error);
-        let message = format!("{what} (expected one JSON object a line, with `id` and `text`)");
+        let message = format!("{} (expected one JSON object a line, with `id` and `text`)", json_message(error));
+        self.error(line, error.column().max(1) as u64, &message)
+    }
+
+    fn error(&self, line: u64, column: u64, message: &str) -> InputError {
         match self.lines.number(&self.path, line) {
-            Some(line) => InputError::at(&self.path, line, error.column().max(1) as u64, message),
+            Some(line) => InputError::at(&self.path, line, column, message),
             None => InputError::file(&self.path, message),
         }
     }
@@ -264,8 +285,11 @@ impl LineBatch {
 
 #[derive(Deserialize)]
 struct Record<'a> {
-    #[serde(borrow)]
-    id: Id<'a>,
+    #[serde(borrow, default)]
+    id: Option<Id<'a>>,
+    /// The id as BEIR calls it.
+    #[serde(borrow, default, rename = "_id")]
+    other_id: Option<Id<'a>>,
     #[serde(borrow, default)]
     title: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -369,11 +393,17 @@ mod tests {
     #[test]
     fn errors_name_line_and_column() {
         let good = "{\"id\":\"a\",\"text\":\"x\"}\n";
-        for (bad, place) in [("{\"id\":\"b\",\"text\":3}", "2:18"), ("{\"id\":\"b\"}", "2:10"), ("nonsense", "2:2")] {
+        for (bad, place) in [
+            ("{\"id\":\"b\",\"text\":3}", "2:18"),
+            ("{\"id\":\"b\"}", "2:10"),
+            ("nonsense", "2:1"),
+            ("[\"b\",\"x\"]", "2:1"),
+            ("{\"text\":\"x\"}", "2:12"),
+        ] {
             let message = read(format!("{good}{bad}\n").as_bytes(), "c.jsonl").unwrap_err();
             assert!(message.contains(&format!("c.jsonl:{place}: ")), "{message}");
             assert!(!message.contains("at line"), "{message}");
         }
-        assert!(read(b"not zstd", "c.jsonl.zst").unwrap_err().contains("c.jsonl.zst:1: cannot read"));
+        assert!(read(b"not zstd", "c.jsonl.zst").unwrap_err().contains("c.jsonl.zst:1:1: expected one JSON object"));
     }
 }

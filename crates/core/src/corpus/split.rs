@@ -32,6 +32,11 @@ pub(super) struct Records {
 }
 
 impl Records {
+    /// Where the byte at `place` is in the text.
+    pub(super) fn byte(&self, place: usize) -> u64 {
+        self.offset + place as u64
+    }
+
     pub(super) fn digest(&self) -> u64 {
         xxh3_64(&self.bytes)
     }

@@ -66,7 +66,7 @@ pub(super) fn for_each(records: &Records, mut visit: impl FnMut(Document<'_>)) -
         let text = encoding::decode(page, html::charset(page));
         let (title, text) = html::text_of(&text);
         let id = String::from_utf8_lossy(id.trim_ascii());
-        visit(Document { id, title: Cow::Owned(title), text: Cow::Owned(text), line: None });
+        visit(Document { id, title: Cow::Owned(title), text: Cow::Owned(text), line: Some(records.byte(at)) });
         at += BEGIN.len() + end + END.len();
     }
 }

@@ -26,7 +26,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use memchr::memmem;
 
-use crate::files::{InputError, read_exact_at};
+use crate::files::{Frame, InputError, Packing, packing_of, read_exact_at, skip_padding};
 
 /// Bytes of a stripe.
 const STRIPE_BYTES: u64 = 2 << 20;
@@ -34,23 +34,6 @@ const STRIPE_BYTES: u64 = 2 << 20;
 const CHUNK_BYTES: usize = 1 << 20;
 /// Chunks that the piece at hand may have, whatever others have.
 const LEAST_CHUNKS: usize = 2;
-
-/// How a file is compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
-    Zstd,
-    Gzip,
-}
-
-impl Format {
-    /// What every frame or member begins with.
-    fn magic(self) -> &'static [u8] {
-        match self {
-            Self::Zstd => &[0x28, 0xb5, 0x2f, 0xfd],
-            Self::Gzip => &[0x1f, 0x8b, 0x08],
-        }
-    }
-}
 
 /// A file from some place on.
 #[derive(Debug)]
@@ -73,35 +56,6 @@ type Input = BufReader<FileFrom>;
 /// Where in the file `input` is.
 fn place_of(input: &Input) -> u64 {
     input.get_ref().at - input.buffer().len() as u64
-}
-
-/// One frame or member that is being decompressed.
-enum Frame {
-    Zstd(Box<zstd::stream::read::Decoder<'static, Input>>),
-    Gzip(Box<flate2::bufread::GzDecoder<Input>>),
-}
-
-impl Frame {
-    fn begin(format: Format, input: Input) -> io::Result<Self> {
-        Ok(match format {
-            Format::Zstd => Self::Zstd(Box::new(zstd::stream::read::Decoder::with_buffer(input)?.single_frame())),
-            Format::Gzip => Self::Gzip(Box::new(flate2::bufread::GzDecoder::new(input))),
-        })
-    }
-
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Zstd(decoder) => decoder.read(buffer),
-            Self::Gzip(decoder) => decoder.read(buffer),
-        }
-    }
-
-    fn end(self) -> Input {
-        match self {
-            Self::Zstd(decoder) => decoder.finish(),
-            Self::Gzip(decoder) => decoder.into_inner(),
-        }
-    }
 }
 
 /// Frames that begin in a stripe.
@@ -131,7 +85,7 @@ enum Progress {
 struct Shared {
     file: File,
     len: u64,
-    format: Format,
+    packing: Packing,
     threads: usize,
     /// Bytes that may be decompressed before the reader comes to them.
     most_ahead: Arc<AtomicUsize>,
@@ -185,7 +139,7 @@ pub(super) struct Unpacked {
     chunk: Vec<u8>,
     read: usize,
     /// What the reader decompresses itself.
-    frame: Option<Frame>,
+    frame: Option<Frame<Input>>,
 }
 
 /// Opens `path` for decompression on `threads` threads, by so many bytes ahead of the reader; `None` if it is not compressed, or
@@ -194,11 +148,7 @@ pub(super) struct Unpacked {
 /// # Errors
 /// If it can't be opened.
 pub(super) fn open(path: &Path, threads: usize, most_ahead: &Arc<AtomicUsize>) -> Result<Option<Unpacked>, InputError> {
-    let format = match path.extension().and_then(|extension| extension.to_str()) {
-        Some("zst") => Format::Zstd,
-        Some("gz") => Format::Gzip,
-        _ => return Ok(None),
-    };
+    let Some(packing) = packing_of(path) else { return Ok(None) };
     let cannot = |e: io::Error| InputError::file(path, format!("cannot open: {e}"));
     let file = File::open(path).map_err(cannot)?;
     let about = file.metadata().map_err(cannot)?;
@@ -208,7 +158,7 @@ pub(super) fn open(path: &Path, threads: usize, most_ahead: &Arc<AtomicUsize>) -
     let shared = Arc::new(Shared {
         file,
         len: about.len(),
-        format,
+        packing,
         threads,
         most_ahead: Arc::clone(most_ahead),
         state: Mutex::default(),
@@ -274,7 +224,7 @@ impl Shared {
     fn unpack(self: &Arc<Self>, stripe: u64) {
         let begin = stripe * STRIPE_BYTES;
         let end = (begin + STRIPE_BYTES).min(self.len);
-        let magic = self.format.magic();
+        let magic = self.packing.magic();
         // A beginning may stand across the border.
         let mut bytes = vec![0; ((end - begin) as usize + magic.len() - 1).min((self.len - begin) as usize)];
         if read_exact_at(&self.file, &mut bytes, begin).is_ok() {
@@ -303,7 +253,7 @@ impl Shared {
         let mut input = BufReader::with_capacity(1 << 16, FileFrom { shared: Arc::clone(self), at: start });
         let (mut chunk, mut filled) = (self.spare_chunk(), 0);
         while place_of(&input) < end {
-            let mut frame = Frame::begin(self.format, input)?;
+            let mut frame = Frame::begin(self.packing, input)?;
             loop {
                 if filled == CHUNK_BYTES {
                     if !self.hand_over(stripe, chunk) {
@@ -317,6 +267,7 @@ impl Shared {
                 }
             }
             input = frame.end();
+            skip_padding(&mut input)?;
         }
         chunk.truncate(filled);
         if self.hand_over(stripe, chunk)
@@ -440,7 +391,7 @@ impl Unpacked {
             self.piece = Some(stripe);
         } else {
             let from = FileFrom { shared: Arc::clone(&self.shared), at: self.place };
-            self.frame = Some(Frame::begin(self.shared.format, BufReader::with_capacity(1 << 16, from))?);
+            self.frame = Some(Frame::begin(self.shared.packing, BufReader::with_capacity(1 << 16, from))?);
         }
         Ok(true)
     }
@@ -461,7 +412,9 @@ impl Read for Unpacked {
                     self.frame = Some(frame);
                     return Ok(read);
                 }
-                self.place = place_of(&frame.end());
+                let mut input = frame.end();
+                skip_padding(&mut input)?;
+                self.place = place_of(&input);
             }
             if !self.next_chunk()? && !self.advance()? {
                 return Ok(0);
@@ -490,12 +443,12 @@ mod tests {
         (0..len).map(|_| b'a' + random.below(26) as u8).collect()
     }
 
-    fn packed(format: Format, frames: &[Vec<u8>]) -> Vec<u8> {
+    fn packed(packing: Packing, frames: &[Vec<u8>]) -> Vec<u8> {
         let mut out = Vec::new();
         for frame in frames {
-            match format {
-                Format::Zstd => out.extend(zstd::stream::encode_all(frame.as_slice(), 1).unwrap()),
-                Format::Gzip => {
+            match packing {
+                Packing::Zstd => out.extend(zstd::stream::encode_all(frame.as_slice(), 1).unwrap()),
+                Packing::Gzip => {
                     let mut encoder = flate2::write::GzEncoder::new(&mut out, flate2::Compression::fast());
                     encoder.write_all(frame).unwrap();
                     encoder.finish().unwrap();
@@ -522,21 +475,21 @@ mod tests {
     #[test]
     fn files_of_few_long_and_many_short_frames_come_out_whole() {
         let dir = tempfile::tempdir().unwrap();
-        for (format, name) in [(Format::Zstd, "x.zst"), (Format::Gzip, "x.gz")] {
+        for (packing, name) in [(Packing::Zstd, "x.zst"), (Packing::Gzip, "x.gz")] {
             let path = dir.path().join(name);
             for lengths in [vec![9_000_000], vec![20_000; 450], vec![7_000_000, 1, 0, 50_000, 3_000_000, 10]] {
                 let frames: Vec<Vec<u8>> = (0..).zip(&lengths).map(|(seed, &len)| noise(len, seed)).collect();
-                std::fs::write(&path, packed(format, &frames)).unwrap();
+                std::fs::write(&path, packed(packing, &frames)).unwrap();
                 for most_ahead in [0, 5 << 20, 64 << 20] {
-                    assert!(unpacked_ahead(&path, most_ahead).unwrap() == frames.concat(), "{format:?} {lengths:?}");
+                    assert!(unpacked_ahead(&path, most_ahead).unwrap() == frames.concat(), "{packing:?} {lengths:?}");
                 }
             }
             // What looks like a beginning and is none: text that holds the magic, stored as it is.
             let mut tricky = noise(1_000_000, 3);
-            (0..999_990).step_by(999).for_each(|at| tricky[at..at + 3].copy_from_slice(&format.magic()[..3]));
+            (0..999_990).step_by(999).for_each(|at| tricky[at..at + 3].copy_from_slice(&packing.magic()[..3]));
             let frames = vec![tricky; 9];
-            std::fs::write(&path, packed(format, &frames)).unwrap();
-            assert!(unpacked(&path).unwrap() == frames.concat(), "{format:?}");
+            std::fs::write(&path, packed(packing, &frames)).unwrap();
+            assert!(unpacked(&path).unwrap() == frames.concat(), "{packing:?}");
         }
     }
 
@@ -545,7 +498,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.gz");
         let frames: Vec<Vec<u8>> = (0..30).map(|seed| noise(300_000, seed)).collect();
-        let whole = packed(Format::Gzip, &frames);
+        let whole = packed(Packing::Gzip, &frames);
         for place in (1000..whole.len()).step_by(700_001) {
             let mut bytes = whole.clone();
             bytes[place] ^= 0xff;

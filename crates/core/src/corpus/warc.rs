@@ -9,16 +9,19 @@
 //! ```
 //!
 //! Documents are the records of type `response` (a page below the HTTP header), `resource` and `conversion` (plain
-//! text); others are passed over. A document's id is its `WARC-TREC-ID`, else its `WARC-Record-ID`.
+//! text) whose media type holds text; others are passed over, those that a crawler got from the web with their number. Bodies are
+//! put together from their chunks and decompressed as their HTTP header says. A document's id is its `WARC-TREC-ID`, else its
+//! `WARC-Record-ID`.
 
 use std::borrow::Cow;
+use std::io::Read;
 use std::path::Path;
 
 use memchr::memmem;
 
 use super::document::Document;
 use super::split::{Fault, Records, Splitter};
-use super::{encoding, html};
+use super::{Reason, Skipped, encoding, html};
 use crate::files::InputError;
 
 /// Headers longer than this are none.
@@ -95,38 +98,123 @@ fn field<'a>(header: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     })
 }
 
-/// Shows each document of a batch: records of other types are passed over.
-pub(super) fn for_each(records: &Records, mut visit: impl FnMut(Document<'_>)) -> Result<(), InputError> {
+/// Shows each document of a batch, and counts the records that hold none.
+pub(super) fn for_each(records: &Records, mut visit: impl FnMut(Document<'_>)) -> Result<Skipped, InputError> {
     let bytes = &records.bytes;
     let at_byte = |place: usize, what: String| records.at(place, &what);
-    let mut at = 0;
+    let (mut at, mut skipped) = (0, Skipped::default());
     while let Some(record) = record(bytes, at).map_err(|(place, what)| at_byte(place, what))? {
         let start = at;
         at = record.end;
         let kind = field(record.header, b"WARC-Type").unwrap_or_default();
-        let is_response = kind.eq_ignore_ascii_case(b"response");
-        if !is_response && ![&b"resource"[..], b"conversion"].iter().any(|other| kind.eq_ignore_ascii_case(other)) {
+        let is_of = |other: &[u8]| kind.eq_ignore_ascii_case(other);
+        if is_of(b"revisit") {
+            skipped.add(Reason::Revisit);
+        }
+        let is_response = is_of(b"response");
+        if !is_response && !is_of(b"resource") && !is_of(b"conversion") {
             continue;
         }
         let id = ["WARC-TREC-ID", "WARC-Record-ID"].iter().find_map(|name| field(record.header, name.as_bytes()));
         let id = id.ok_or_else(|| at_byte(start, "the record has no WARC-Record-ID".to_owned()))?;
         let id = String::from_utf8_lossy(id);
         let id = id.trim_start_matches("<urn:uuid:").trim_end_matches('>');
-        let (head, page) = match header_end(record.content) {
+        let (head, body) = match header_end(record.content) {
             Some((end, blank)) if is_response => (&record.content[..end], &record.content[end + blank..]),
             _ => (&b""[..], record.content),
         };
-        let kind = field(head, b"Content-Type").or_else(|| field(record.header, b"Content-Type"));
+        let of_record = field(record.header, b"Content-Type").filter(|kind| !kind.starts_with(b"application/http"));
+        let kind = field(head, b"Content-Type").or(of_record);
+        let Some(form) = text_form(kind) else {
+            skipped.add(Reason::MediaType);
+            continue;
+        };
+        let is_cut_short = field(record.header, b"WARC-Truncated").is_some();
+        let Some(body) = body_of(head, body, is_cut_short) else {
+            skipped.add(Reason::Damaged);
+            continue;
+        };
+        // What a server says nothing of may be anything.
+        if form == Form::Unknown && body.contains(&0) && !encoding::is_utf16(&body) {
+            skipped.add(Reason::MediaType);
+            continue;
+        }
+        if is_cut_short {
+            skipped.add(Reason::CutShort);
+        }
         let said = kind.and_then(|kind| memmem::find(kind, b"charset=").and_then(|at| html::label(&kind[at + 8..])));
-        let text = encoding::decode(page, said.or_else(|| html::charset(page)));
-        let is_plain = !is_response && kind.is_some_and(|kind| kind.starts_with(b"text/plain"));
-        let (title, text) = if is_plain { (String::new(), text) } else { as_page(&text) };
-        visit(Document { id: Cow::Borrowed(id), title: Cow::Owned(title), text, line: None });
+        let text = encoding::decode(&body, said.or_else(|| html::charset(&body)));
+        let (title, text) = if form == Form::Plain { (String::new(), text) } else { as_page(&text) };
+        visit(Document { id: Cow::Borrowed(id), title: Cow::Owned(title), text, line: Some(records.byte(start)) });
     }
     if !bytes[at..].trim_ascii().is_empty() {
         return Err(at_byte(at, "the record is cut short: the file ends before its Content-Length does".to_owned()));
     }
-    Ok(())
+    Ok(skipped)
+}
+
+/// How the text of a document is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Plain,
+    Page,
+    Unknown,
+}
+
+/// The form of text of this media type; `None` if it holds no text.
+fn text_form(kind: Option<&[u8]>) -> Option<Form> {
+    let kind = String::from_utf8_lossy(kind.unwrap_or_default()).to_ascii_lowercase();
+    match kind.split(';').next().unwrap_or_default().trim() {
+        "" | "unknown/unknown" | "application/octet-stream" => Some(Form::Unknown),
+        "text/plain" => Some(Form::Plain),
+        "text/html" | "application/xhtml+xml" | "text/xml" | "application/xml" | "text/sgml" => Some(Form::Page),
+        _ => None,
+    }
+}
+
+/// A body as it was before it was cut into chunks and compressed for transfer; `None` if it can't be decompressed. What crawlers
+/// have put together or decompressed themselves, against their own header, is taken as it is.
+fn body_of<'a>(head: &[u8], body: &'a [u8], is_cut_short: bool) -> Option<Cow<'a, [u8]>> {
+    let says = |name: &[u8], value: &[u8]| {
+        field(head, name).is_some_and(|said| memmem::find(&said.to_ascii_lowercase(), value).is_some())
+    };
+    let body = match says(b"Transfer-Encoding", b"chunked").then(|| joined(body)).flatten() {
+        Some(joined) => Cow::Owned(joined),
+        None => Cow::Borrowed(body),
+    };
+    let mut text = Vec::new();
+    let read = if says(b"Content-Encoding", b"gzip") && body.starts_with(&[0x1f, 0x8b]) {
+        flate2::read::MultiGzDecoder::new(&*body).read_to_end(&mut text)
+    } else if says(b"Content-Encoding", b"deflate") && body.first().is_some_and(|first| first & 0x0f == 8) {
+        flate2::read::ZlibDecoder::new(&*body).read_to_end(&mut text)
+    } else if says(b"Content-Encoding", b"br") && std::str::from_utf8(&body).is_err() {
+        brotli_decompressor::Decompressor::new(&*body, 1 << 14).read_to_end(&mut text)
+    } else {
+        return Some(body);
+    };
+    (read.is_ok() || is_cut_short && !text.is_empty()).then_some(Cow::Owned(text))
+}
+
+/// The chunks of a body, without what stands between them; `None` if it does not begin with one.
+fn joined(body: &[u8]) -> Option<Vec<u8>> {
+    let mut whole = Vec::with_capacity(body.len());
+    let mut rest = body;
+    loop {
+        let parsed = memchr::memchr(b'\n', rest).and_then(|end| {
+            let size = rest[..end].split(|&byte| byte == b';').next()?.trim_ascii();
+            Some((usize::from_str_radix(std::str::from_utf8(size).ok()?, 16).ok()?, &rest[end + 1..]))
+        });
+        match parsed {
+            Some((0, _)) => return Some(whole),
+            Some((size, after)) => {
+                let (chunk, after) = after.split_at(size.min(after.len()));
+                whole.extend_from_slice(chunk);
+                rest = after.strip_prefix(b"\r\n").or_else(|| after.strip_prefix(b"\n")).unwrap_or(after);
+            }
+            // The last chunks of a record that was cut short are not there.
+            None => return (!whole.is_empty()).then_some(whole),
+        }
+    }
 }
 
 fn as_page(text: &str) -> (String, Cow<'static, str>) {
@@ -182,6 +270,46 @@ mod tests {
         let found: Vec<(&str, &str, &str)> =
             found.iter().map(|(a, b, c)| (a.as_str(), b.as_str(), c.as_str())).collect();
         assert_eq!(found, [("a", "T", "one  two"), ("b", "", "plain words")]);
+    }
+
+    #[test]
+    fn bodies_are_put_together_and_decompressed_and_other_media_are_counted() {
+        let response = |id: &str, head: &str, body: &[u8]| {
+            let http = [format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n").as_bytes(), body].concat();
+            let head = format!(
+                "WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: {id}\r\nContent-Type: application/http\r\nContent-Length: {}\r\n\r\n",
+                http.len()
+            );
+            [head.as_bytes(), &http, b"\r\n\r\n"].concat()
+        };
+        let page = b"<title>T</title>ocean tides";
+        let chunks = b"a;x=1\r\n<title>T</\r\n11\r\ntitle>ocean tides\r\n0\r\n\r\n";
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut gzip, page).unwrap();
+        let gzip = gzip.finish().unwrap();
+        // An uncompressed block of brotli: a window of 16 bits, 27 bytes, the last block empty.
+        let brotli = [&[0x0b, 0x0d, 0x80][..], page, &[0x03]].concat();
+        let of = "Content-Type: text/html\r\n";
+        let archive = [
+            response("chunked", &format!("{of}Transfer-Encoding: chunked"), chunks),
+            response("not-chunked", &format!("{of}Transfer-Encoding: chunked"), page),
+            response("gzip", &format!("{of}Content-Encoding: gzip"), &gzip),
+            response("not-gzip", &format!("{of}Content-Encoding: gzip"), page),
+            response("brotli", &format!("{of}Content-Encoding: br"), &brotli),
+            response("damaged", &format!("{of}Content-Encoding: gzip"), &gzip[..20]),
+            response("picture", "Content-Type: image/png", b"\x89PNG"),
+            record_of("revisit", "again", "").into_bytes(),
+        ]
+        .concat();
+        let mut warc = open(Path::new("x.warc"), Box::new(std::io::Cursor::new(archive)));
+        let batch = warc.next_batch().unwrap().unwrap();
+        let mut found = Vec::new();
+        let skipped =
+            for_each(&batch, |d| found.push((d.id.into_owned(), format!("{}:{}", d.title, d.text.trim())))).unwrap();
+        let ids: Vec<&str> = found.iter().map(|(id, _)| id.as_str()).collect();
+        assert_eq!(ids, ["chunked", "not-chunked", "gzip", "not-gzip", "brotli"]);
+        assert!(found.iter().all(|(_, text)| text == "T:ocean tides"), "{found:?}");
+        assert_eq!(skipped.counts(), [0, 1, 1, 1, 0, 0]);
     }
 
     #[test]

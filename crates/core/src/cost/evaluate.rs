@@ -1,7 +1,7 @@
-//! How wrong estimates are: relative errors on samples that the model has not seen.
+//! Relative errors of estimates on samples that the model has not seen.
 //!
-//! A scheduler that believes an estimate of half the true cost is as lost at 100 us as at 10 ms, hence errors are
-//! relative: `|estimate - true| / true`. Samples are cut into folds; each is estimated by a model fitted to the others.
+//! An estimate of half the true cost misleads a scheduler at 100 us as much as at 10 ms, hence errors are relative:
+//! `|estimate - true| / true`. Samples are cut into folds, and each is estimated by a model fitted to the other folds.
 //! A repeated query would be estimated from itself, so samples of equal features share a fold.
 
 use std::collections::BTreeMap;
@@ -15,40 +15,42 @@ use super::Inputs;
 use crate::base::quantile::interpolated;
 use crate::query::Features;
 
-/// What cross-validation found. Errors are relative: 0.1 is 10 %.
+/// Results of a cross-validation. Errors are relative: 0.1 is 10 %.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evaluation {
-    /// Measured queries.
+    /// Number of measured queries.
     pub samples: usize,
-    /// Parts that they were cut into.
+    /// Number of folds.
     pub folds: usize,
     /// Mean of `|estimate - true| / true`.
     pub mean_relative_error: f64,
-    /// Its median.
+    /// Median of `|estimate - true| / true`.
     pub median: f64,
-    /// Its 95th percentile.
+    /// 95th percentile of `|estimate - true| / true`.
     pub p95: f64,
-    /// The mean error of estimating the mean cost of the other folds for every query.
+    /// The mean error if every query were estimated as the mean cost of the other folds.
     pub baseline_mean_relative_error: f64,
-    /// The same with their geometric mean.
+    /// The mean error if every query were estimated as the geometric mean of the other folds.
     pub baseline_geometric_relative_error: f64,
-    /// Spearman's rank correlation of estimates and true costs: 1 if they order queries alike.
+    /// Spearman's rank correlation of estimates and true costs. It is 1 if both order queries alike.
     pub rank_correlation: f64,
-    /// By tenths of the estimates, from the cheapest: the sum of what was estimated over what they took.
+    /// Sum of the estimates over sum of the true costs, by tenths of the estimates from the cheapest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decile_bias: Vec<f64>,
 }
 
-/// The fold of each sample: as even as groups of equal features allow, drawn by `seed`. `None` if there are
-/// fewer groups than folds.
-pub(super) fn assign_folds(samples: &[Inputs], folds: usize, seed: u64) -> Option<Vec<usize>> {
+/// The fold of each sample, drawn by `seed`, as even as groups of equal features allow.
+///
+/// # Errors
+/// The number of groups, if there are fewer groups than folds.
+pub(crate) fn assign_folds(samples: &[Inputs], folds: usize, seed: u64) -> Result<Vec<usize>, usize> {
     let mut groups: BTreeMap<[u64; Features::COUNT], Vec<usize>> = BTreeMap::new();
     for (i, sample) in samples.iter().enumerate() {
         groups.entry(std::array::from_fn(|feature| sample.0[feature].to_bits())).or_default().push(i);
     }
     if groups.len() < folds {
-        return None;
+        return Err(groups.len());
     }
     let mut groups: Vec<Vec<usize>> = groups.into_values().collect();
     groups.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(seed));
@@ -58,11 +60,12 @@ pub(super) fn assign_folds(samples: &[Inputs], folds: usize, seed: u64) -> Optio
             fold_of[sample] = i % folds;
         }
     }
-    Some(fold_of)
+    Ok(fold_of)
 }
 
-/// Compares estimates, each made without its own fold, with the truth. All in microseconds, above zero, not empty.
-pub(super) fn evaluate(truth: &[f64], estimates: &[f64], fold_of: &[usize], folds: usize) -> Evaluation {
+/// Compares estimates, each made without its own fold, with the truth. All are positive microseconds, and there is at
+/// least one.
+pub(crate) fn evaluate(truth: &[f64], estimates: &[f64], fold_of: &[usize], folds: usize) -> Evaluation {
     let errors = relative_errors(truth, estimates);
     let (mean_estimates, geometric_estimates): (Vec<f64>, Vec<f64>) = {
         let means: Vec<(f64, f64)> = (0..folds).map(|fold| means_without(truth, fold_of, fold)).collect();
@@ -82,7 +85,7 @@ pub(super) fn evaluate(truth: &[f64], estimates: &[f64], fold_of: &[usize], fold
     }
 }
 
-/// By tenths of the estimates, estimated over true time in all.
+/// Estimated over true time, by tenths of the estimates.
 fn decile_bias(truth: &[f64], estimates: &[f64]) -> Vec<f64> {
     let mut pairs: Vec<(f64, f64)> = estimates.iter().copied().zip(truth.iter().copied()).collect();
     pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -112,10 +115,11 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// Spearman's: Pearson's correlation of ranks, equal values sharing their mean rank; 0 where either side is constant.
+/// Spearman's coefficient: Pearson's correlation of ranks, where equal values share their mean rank. It is 0 if either
+/// side is constant.
 fn rank_correlation(a: &[f64], b: &[f64]) -> f64 {
     let (a, b) = (ranks(a), ranks(b));
-    // The mean rank is the same on both sides.
+    // Both sides have the same mean rank.
     let centre = (a.len() as f64 - 1.0) / 2.0;
     let dot = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| (x - centre) * (y - centre)).sum::<f64>();
     let scale = (dot(&a, &a) * dot(&b, &b)).sqrt();
@@ -155,8 +159,8 @@ mod tests {
         for fold in 0..10 {
             assert_eq!(fold_of.iter().filter(|&&f| f == fold).count(), 10);
         }
-        assert_eq!(assign_folds(&samples, 10, 1), Some(fold_of));
-        assert_eq!(assign_folds(&samples, 51, 1), None);
+        assert_eq!(assign_folds(&samples, 10, 1), Ok(fold_of));
+        assert_eq!(assign_folds(&samples, 51, 1), Err(50));
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! What a model is asked with: a query's features as one row of numbers, of which some may be unknown.
+//! The inputs of a model: a query's features as one row of numbers, some of which may be unknown.
 //!
-//! To the columns of a workload a few ratios of them are added: trees ask whether one number is above a threshold, and would
-//! need many questions to say "most of the look-ups" or "nearly the whole bound".
+//! Some ratios are added to the columns of a workload. Trees compare one number with a threshold, and would need many
+//! questions to say "most of the look-ups" or "nearly the whole bound".
 
 use crate::query::{Features, IndexFeatures};
 
-/// Ratios: a name, what is divided, and by what.
+/// Ratios: a name, a numerator and a denominator.
 const RATIOS: [(&str, &str, &str); 7] = [
     ("seed_share", "seed_score", "score_bound"),
     ("first_share", "first_bound", "score_bound"),
@@ -15,12 +15,10 @@ const RATIOS: [(&str, &str, &str); 7] = [
     ("live_share", "live_postings", "postings"),
     ("mean_postings", "postings", "terms"),
 ];
-/// How many are columns.
 const NUM_COLUMNS: usize = Features::COUNT + IndexFeatures::COUNT;
-/// How many numbers there are.
-pub(super) const NUM_INPUTS: usize = NUM_COLUMNS + RATIOS.len();
+pub(crate) const NUM_INPUTS: usize = NUM_COLUMNS + RATIOS.len();
 
-/// By ratio, the positions of what is divided and by what.
+/// Positions of each ratio's numerator and denominator.
 const RATIOS_AT: [(usize, usize); RATIOS.len()] = {
     let mut places = [(0, 0); RATIOS.len()];
     let mut i = 0;
@@ -31,12 +29,11 @@ const RATIOS_AT: [(usize, usize); RATIOS.len()] = {
     places
 };
 
-/// The name of a column's position.
 const fn column_name(at: usize) -> &'static str {
     if at < Features::COUNT { Features::NAMES[at] } else { IndexFeatures::NAMES[at - Features::COUNT] }
 }
 
-/// The position of the column of this name; a name that none has does not compile.
+/// The position of the column of this name. An unknown name does not compile.
 const fn column(name: &str) -> usize {
     let mut at = 0;
     while at < NUM_COLUMNS {
@@ -63,19 +60,18 @@ const fn is_same(a: &str, b: &str) -> bool {
     true
 }
 
-// A set of them is the bits of one word.
+// An input set is one word.
 const _: () = assert!(NUM_INPUTS <= 64);
 
-/// A query's features: those of list lengths, those of the index, ratios of them. What is not known is NaN.
+/// A query's features: those of list lengths, those of the index, and ratios of them. NaN marks unknown features.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Inputs(pub(super) [f64; NUM_INPUTS]);
+pub struct Inputs(pub(crate) [f64; NUM_INPUTS]);
 
-/// Some of the inputs, by their positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct InputSet(u64);
+pub(crate) struct InputSet(u64);
 
 impl Inputs {
-    /// Their names, in order: columns of workload files, then ratios.
+    /// Names in order: columns of workload files, then ratios.
     pub const NAMES: [&'static str; NUM_INPUTS] = {
         let mut names = [""; NUM_INPUTS];
         let mut i = 0;
@@ -86,7 +82,7 @@ impl Inputs {
         names
     };
 
-    /// Of a query with these features.
+    /// The inputs of a query with these features.
     #[must_use]
     pub fn of(features: &Features, index_features: Option<&IndexFeatures>) -> Self {
         let mut numbers = [f64::NAN; NUM_INPUTS];
@@ -97,62 +93,59 @@ impl Inputs {
             numbers[Features::COUNT..NUM_COLUMNS].copy_from_slice(&of_index.vector());
         }
         for (i, (divided, by)) in RATIOS_AT.into_iter().enumerate() {
-            // Of nothing there is no share; what is unknown stays so.
+            // A share of nothing is 0. Unknown numbers stay unknown.
             let by = numbers[by];
             numbers[NUM_COLUMNS + i] = if by == 0.0 { 0.0 * numbers[divided] } else { numbers[divided] / by };
         }
         Self(numbers)
     }
 
-    /// The position of the input of this name.
-    pub(super) fn position(name: &str) -> Option<usize> {
+    pub(crate) fn position(name: &str) -> Option<usize> {
         Self::NAMES.iter().position(|&known| known == name)
     }
 
-    /// Those that are known.
     #[inline]
-    pub(super) fn known(&self) -> InputSet {
+    pub(crate) fn known(&self) -> InputSet {
         let bits = self.0.iter().enumerate().map(|(i, number)| u64::from(!number.is_nan()) << i);
         InputSet(bits.fold(0, |all, bit| all | bit))
     }
 }
 
 impl InputSet {
-    /// All inputs.
-    pub(super) const ALL: Self = Self(u64::MAX >> (64 - NUM_INPUTS));
+    pub(crate) const ALL: Self = Self(u64::MAX >> (64 - NUM_INPUTS));
 
-    /// Whether it holds none.
-    pub(super) fn is_empty(self) -> bool {
+    pub(crate) fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Adds the input at this position.
-    pub(super) fn insert(&mut self, input: usize) {
+    pub(crate) fn insert(&mut self, input: usize) {
         self.0 |= 1 << input;
     }
 
-    /// Whether it holds the input at this position.
-    pub(super) fn contains(self, input: usize) -> bool {
+    pub(crate) fn contains(self, input: usize) -> bool {
         self.0 >> input & 1 != 0
     }
 
-    /// Those in both.
-    pub(super) fn and(self, other: Self) -> Self {
+    pub(crate) fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Whether all of `other` are in it.
-    pub(super) fn includes(self, other: Self) -> bool {
+    pub(crate) fn includes(self, other: Self) -> bool {
         other.0 & !self.0 == 0
     }
 
-    /// Positions, ascending.
-    pub(super) fn iter(self) -> impl Iterator<Item = usize> {
+    /// Positions in ascending order.
+    pub(crate) fn iter(self) -> impl Iterator<Item = usize> {
         (0..NUM_INPUTS).filter(move |&input| self.contains(input))
     }
 
-    /// Names, in order.
-    pub(super) fn names(self) -> Vec<String> {
+    /// The position of a feature of the set. The error is about the part `place` of a file, which asks for it.
+    pub(crate) fn position(self, name: &str, place: &str) -> Result<usize, String> {
+        let position = Inputs::position(name).filter(|&input| self.contains(input));
+        position.ok_or_else(|| format!("{place}: asks for `{name}`, which is none of the model's features"))
+    }
+
+    pub(crate) fn names(self) -> Vec<String> {
         self.iter().map(|input| Inputs::NAMES[input].to_owned()).collect()
     }
 }

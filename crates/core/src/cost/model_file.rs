@@ -114,7 +114,7 @@ struct StoredFile {
 
 /// Makes [`StoredModel`]: the fields of the kinds of model come from their one list.
 macro_rules! define_stored_model {
-    ($($(#[$attribute:meta])* $kind:ident($file:ident::$model:ident) as $field:ident;)+) => {
+    ($($(#[$attribute:meta])* $kind:ident($file:ident::$model:ident) = $name:literal, $field:ident;)+) => {
         /// A model as a file holds it: one of the kinds' fields is given.
         #[derive(Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]

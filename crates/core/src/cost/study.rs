@@ -1,11 +1,11 @@
-//! How models err, looked at from several sides, all on queries that the model at hand has not seen.
+//! Studies of the errors of models on unseen queries.
 //!
-//! | side | question |
+//! | study | question |
 //! | --- | --- |
-//! | [`compare`] | which kind of model is how wrong? |
-//! | [`importance`] | what is a feature worth: how much worse are estimates when its values are dealt to other queries? |
-//! | [`learning_curve`] | what would more queries gain? |
-//! | [`scatter`] | which queries are estimated how? |
+//! | [`compare`] | How large are the errors of each kind of model? |
+//! | [`importance`] | How much do errors grow when a feature's values are shuffled among queries? |
+//! | [`learning_curve`] | How much would more queries reduce errors? |
+//! | [`scatter`] | What is the estimate of each query? |
 
 use rayon::prelude::*;
 
@@ -18,7 +18,7 @@ use crate::base::machine::Class;
 use crate::base::random::Random;
 use crate::query::Mode;
 
-/// A class and a mode, of which a model is.
+/// The class and mode of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Of {
     /// The class of processor.
@@ -27,10 +27,7 @@ pub struct Of {
     pub mode: Mode,
 }
 
-/// How wrong each of these kinds of model is.
-///
-/// # Errors
-/// As [`train`](super::train).
+/// The errors of each of these kinds of model.
 pub fn compare(
     workload: &Workload,
     kinds: &[ModelKind],
@@ -46,16 +43,16 @@ pub fn compare(
     pairs.into_par_iter().map(evaluate).collect()
 }
 
-/// By feature that any model asks for, the mean relative error when its values are dealt anew among the queries held back,
-/// less the error with its own; most valuable first within a class and mode.
+/// For each feature that a model reads, the mean relative error after its values are shuffled among the queries held
+/// back, minus the error before. The most important come first within a class and mode.
 ///
-/// # Errors
-/// As [`train`](super::train).
+/// See [`train`](super::train::train).
 pub fn importance(workload: &Workload, options: &TrainOptions) -> Result<Vec<(Of, &'static str, f64)>, TrainError> {
     let groups = groups(workload, options)?;
     let of_group = |group: &Group| {
-        let fold_of = assign_folds(&group.inputs, options.folds, options.seed).ok_or_else(|| group.too_few(options))?;
-        // One fold stands for all: it is enough to put features in order.
+        let fold_of = assign_folds(&group.inputs, options.folds, options.seed)
+            .map_err(|distinct| group.too_few(distinct, options))?;
+        // One fold is enough to rank features.
         let (held_back, others): (Vec<usize>, Vec<usize>) = (0..group.samples.len()).partition(|&i| fold_of[i] == 0);
         let model = group.fit(&group.samples.at(&others), options)?;
         let held_back = group.samples.at(&held_back);
@@ -83,16 +80,14 @@ pub fn importance(workload: &Workload, options: &TrainOptions) -> Result<Vec<(Of
     Ok(all.into_iter().flatten().collect())
 }
 
-/// The mean relative error of models of an eighth, a quarter, a half and all of the queries.
-///
-/// # Errors
-/// As [`train`](super::train).
+/// The mean relative error of models fitted to an eighth, a quarter, a half and all of the queries.
 pub fn learning_curve(workload: &Workload, options: &TrainOptions) -> Result<Vec<(Of, usize, f64)>, TrainError> {
     let groups = groups(workload, options)?;
     let parts: Vec<(&Group, usize)> = groups.iter().flat_map(|group| [8, 4, 2, 1].map(|part| (group, part))).collect();
     let of_part = |(group, part): (&Group, usize)| {
-        let fold_of = assign_folds(&group.inputs, options.folds, options.seed).ok_or_else(|| group.too_few(options))?;
-        // One fold is held back of each part alike.
+        let fold_of = assign_folds(&group.inputs, options.folds, options.seed)
+            .map_err(|distinct| group.too_few(distinct, options))?;
+        // The same fold is held back from each part.
         let (held_back, others): (Vec<usize>, Vec<usize>) = (0..group.samples.len()).partition(|&i| fold_of[i] == 0);
         let kept: Vec<usize> = others.iter().copied().step_by(part).collect();
         let model = group.fit(&group.samples.at(&kept), options)?;
@@ -104,10 +99,7 @@ pub fn learning_curve(workload: &Workload, options: &TrainOptions) -> Result<Vec
     parts.into_par_iter().map(of_part).collect()
 }
 
-/// Each query's estimate and what it took, in microseconds.
-///
-/// # Errors
-/// As [`train`](super::train).
+/// The estimate and the measured time of each query, in microseconds.
 pub fn scatter(workload: &Workload, options: &TrainOptions) -> Result<Vec<(Of, QueryId, f64, f64)>, TrainError> {
     let mut rows = Vec::new();
     for group in groups(workload, options)? {

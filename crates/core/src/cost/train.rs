@@ -1,4 +1,4 @@
-//! Fitting models to a workload: one a processor kind and mode, and how wrong it is.
+//! Fitting of one model per processor class and mode to a workload, and its errors.
 
 use crate::cost::evaluate::{assign_folds, evaluate};
 use rayon::prelude::*;
@@ -12,18 +12,18 @@ use crate::cost::study::Of;
 use crate::cost::{Evaluation, Inputs, ModelKind, Workload, WorkloadRow};
 use crate::query::Mode;
 
-/// How models are fitted and evaluated.
+/// Options of fitting and evaluating models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrainOptions {
     /// The kind of model.
     pub model: ModelKind,
-    /// Parts of the cross-validation, at least 2.
+    /// Number of folds of the cross-validation, at least 2.
     pub folds: usize,
-    /// Of a regression tree: most questions before an answer, 1 to 40.
+    /// Maximum questions of a regression tree before an answer, 1 to 40.
     pub max_depth: u16,
-    /// Of a regression tree: fewest samples behind an answer, at least 1.
+    /// Minimum samples of a regression tree's answer, at least 1.
     pub min_leaf: usize,
-    /// Draws the folds, and whatever a fit draws.
+    /// Seed of the folds and of fits.
     pub seed: u64,
 }
 
@@ -33,23 +33,23 @@ impl Default for TrainOptions {
     }
 }
 
-/// Why no model could be fitted.
+/// Reasons why no model could be fitted.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
     /// An option is out of range.
     #[error("--{option} is {value}, expected {expected}")]
     Option {
-        /// Its name.
+        /// Name of the option.
         option: &'static str,
-        /// What it is.
+        /// Value of the option.
         value: usize,
-        /// What it should be.
+        /// Expected values.
         expected: String,
     },
     /// No row has a measured time.
     #[error("no query of the workload has a measured time")]
     NothingMeasured,
-    /// A query has no features to fit to.
+    /// A query lacks features.
     #[error(
         "query {query} ({mode}): `longest`, `blocks`, `and_blocks` or `expected_matches` is missing and does not follow from the \
          other columns (it does up to three terms, with a line `# docs: ...`); a model needs them, measured times as \
@@ -61,41 +61,43 @@ pub enum TrainError {
         /// How its terms combine.
         mode: Mode,
     },
-    /// Too few different queries to hold some back.
-    #[error("{kind}, {mode}: {samples} measured queries (equal ones count once), too few for {folds} folds")]
+    /// There are too few different queries for the folds.
+    #[error("{kind}, {mode}: {distinct} distinct of {samples} measured queries, too few for {folds} folds")]
     TooFew {
         /// The processor.
         kind: Class,
         /// The mode.
         mode: Mode,
-        /// How many there are.
+        /// Number of queries.
         samples: usize,
-        /// How many parts were asked for.
+        /// Number of different queries.
+        distinct: usize,
+        /// Number of folds.
         folds: usize,
     },
-    /// The fit itself failed.
+    /// The fit failed.
     #[error("{kind}, {mode}: {message}")]
     Fit {
         /// The processor.
         kind: Class,
         /// The mode.
         mode: Mode,
-        /// What the library said.
+        /// Message of the library.
         message: String,
     },
 }
 
-/// Fits one model to each processor kind and mode that the workload measures.
+/// Fits one model to each processor class and mode that the workload measures.
 ///
 /// # Errors
-/// If an option is out of range, or there is too little to learn from.
+/// If an option is out of range, or there is too little data.
 pub fn train(workload: &Workload, options: &TrainOptions) -> Result<ModelFile, TrainError> {
     let fit = |group: &Group| {
         let estimates = group.cross_validate(options)?;
         let model = Model::new(group.kind, group.mode, group.fit(&group.samples, options)?);
         Ok(Model { evaluation: Some(group.evaluate(&estimates, options)), ..model })
     };
-    // All are waited for: of several errors the first in order is told, whichever came first.
+    // All fits complete, so that the first error in order is returned, not the first in time.
     let models: Vec<Result<Model, TrainError>> = groups(workload, options)?.par_iter().map(fit).collect();
     let models = models.into_iter().collect::<Result<Vec<_>, _>>()?;
     let mut file = ModelFile::new(models, workload.batches.clone());
@@ -106,7 +108,7 @@ pub fn train(workload: &Workload, options: &TrainOptions) -> Result<ModelFile, T
         file.provenance.insert("max_depth".to_owned(), options.max_depth.to_string());
         file.provenance.insert("min_leaf".to_owned(), options.min_leaf.to_string());
     }
-    // Where the costs were measured belongs to the model: it holds on that machine only.
+    // A model holds only for the machine that measured the costs, so its provenance is kept.
     for key in ["machine", "cpu", "gpu", "index", "docs"] {
         if let Some(value) = workload.provenance.get(key) {
             file.provenance.insert(format!("workload_{key}"), value.to_owned());
@@ -115,11 +117,10 @@ pub fn train(workload: &Workload, options: &TrainOptions) -> Result<ModelFile, T
     Ok(file)
 }
 
-/// For each row, what a model that was fitted without its fold predicts, in microseconds, on each kind where the row
-/// was measured: estimates as wrong as those of a model for queries that it has not seen.
+/// Predictions in microseconds for each row, on each class where the row was measured, by models that were fitted
+/// without the row's fold. Their errors are those of a model for unseen queries.
 ///
-/// # Errors
-/// As [`train`].
+/// See [`train`].
 pub fn cross_validated_estimates(
     workload: &Workload,
     options: &TrainOptions,
@@ -136,9 +137,9 @@ pub fn cross_validated_estimates(
     Ok(estimates)
 }
 
-/// What models fitted to `measured` say of the queries of `here` on this class of processor, in microseconds, by those
-/// inputs that both know; `None` if a mode of theirs was not measured, or nothing is known.
-pub(super) fn known_here(measured: &Workload, class: Class, here: &Workload) -> Option<Vec<f64>> {
+/// Predictions in microseconds for the queries of `here` on this class, by models that are fitted to `measured` on the
+/// inputs that both workloads know. `None` if one of their modes was not measured, or no input is known.
+pub(crate) fn known_here(measured: &Workload, class: Class, here: &Workload) -> Option<Vec<f64>> {
     let options = TrainOptions::default();
     let inputs: Vec<Inputs> = here.rows.iter().map(WorkloadRow::inputs).collect();
     let known = inputs.iter().fold(InputSet::ALL, |known, inputs| known.and(inputs.known()));
@@ -157,24 +158,23 @@ pub(super) fn known_here(measured: &Workload, class: Class, here: &Workload) -> 
     times.into_iter().collect()
 }
 
-/// The measured rows of one kind and mode.
-pub(super) struct Group {
-    pub(super) kind: Class,
-    pub(super) mode: Mode,
+pub(crate) struct Group {
+    pub(crate) kind: Class,
+    pub(crate) mode: Mode,
     /// Positions in the workload.
-    pub(super) rows: Vec<usize>,
-    pub(super) inputs: Vec<Inputs>,
-    pub(super) samples: Samples,
+    pub(crate) rows: Vec<usize>,
+    pub(crate) inputs: Vec<Inputs>,
+    pub(crate) samples: Samples,
 }
 
-/// By sample of a group, what a model that has not seen its fold says.
-pub(super) struct Estimates {
-    pub(super) us: Vec<f64>,
-    pub(super) fold_of: Vec<usize>,
+/// For each sample of a group, the prediction of a model that has not seen its fold.
+pub(crate) struct Estimates {
+    pub(crate) us: Vec<f64>,
+    pub(crate) fold_of: Vec<usize>,
 }
 
-/// The groups of a workload, each of at least one row.
-pub(super) fn groups(workload: &Workload, options: &TrainOptions) -> Result<Vec<Group>, TrainError> {
+/// The groups of a workload, none of them empty.
+pub(crate) fn groups(workload: &Workload, options: &TrainOptions) -> Result<Vec<Group>, TrainError> {
     check(options)?;
     let mut groups = Vec::new();
     for kind in Class::ALL {
@@ -215,27 +215,26 @@ fn check(options: &TrainOptions) -> Result<(), TrainError> {
 }
 
 impl Group {
-    /// What the group is of.
-    pub(super) fn of(&self) -> Of {
+    pub(crate) fn of(&self) -> Of {
         Of { kind: self.kind, mode: self.mode }
     }
 
-    /// That it can't be cut into so many folds.
-    pub(super) fn too_few(&self, options: &TrainOptions) -> TrainError {
-        TrainError::TooFew { kind: self.kind, mode: self.mode, samples: self.samples.len(), folds: options.folds }
+    pub(crate) fn too_few(&self, distinct: usize, options: &TrainOptions) -> TrainError {
+        let samples = self.samples.len();
+        TrainError::TooFew { kind: self.kind, mode: self.mode, samples, distinct, folds: options.folds }
     }
 
-    /// A model of these of its samples.
-    pub(super) fn fit(&self, samples: &Samples, options: &TrainOptions) -> Result<Fitted, TrainError> {
+    pub(crate) fn fit(&self, samples: &Samples, options: &TrainOptions) -> Result<Fitted, TrainError> {
         let &TrainOptions { model, max_depth, min_leaf, seed, .. } = options;
         Fitted::fit(samples, &FitOptions { kind: model, max_depth, min_leaf, seed })
             .map_err(|message| TrainError::Fit { kind: self.kind, mode: self.mode, message })
     }
 
-    /// Every sample's estimate by the model that has not seen its fold.
-    pub(super) fn cross_validate(&self, options: &TrainOptions) -> Result<Estimates, TrainError> {
+    /// Predicts every sample by the model that has not seen its fold.
+    pub(crate) fn cross_validate(&self, options: &TrainOptions) -> Result<Estimates, TrainError> {
         let folds = options.folds;
-        let fold_of = assign_folds(&self.inputs, folds, options.seed).ok_or_else(|| self.too_few(options))?;
+        let fold_of =
+            assign_folds(&self.inputs, folds, options.seed).map_err(|distinct| self.too_few(distinct, options))?;
         let fitted = |fold: usize| {
             let others: Vec<usize> = (0..self.samples.len()).filter(|&i| fold_of[i] != fold).collect();
             self.fit(&self.samples.at(&others), options)
@@ -245,8 +244,7 @@ impl Group {
         Ok(Estimates { us: (0..self.samples.len()).map(estimate).collect(), fold_of })
     }
 
-    /// How wrong estimates are.
-    pub(super) fn evaluate(&self, estimates: &Estimates, options: &TrainOptions) -> Evaluation {
+    pub(crate) fn evaluate(&self, estimates: &Estimates, options: &TrainOptions) -> Evaluation {
         evaluate(self.samples.us(), &estimates.us, &estimates.fold_of, options.folds)
     }
 }

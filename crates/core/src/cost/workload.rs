@@ -4,6 +4,8 @@
 //! to it, `simulate` draws arrivals from it. It holds one row a query and mode; its file form is in `workload_csv.rs`
 //! and, for people, in `traces/README.md`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::batches::BatchModels;
 use super::{Contention, Cost, Inputs};
 use crate::base::ids::QueryId;
@@ -68,6 +70,22 @@ impl Workload {
     pub fn costs(&self) -> Vec<PerClass<Cost>> {
         let measured_us = |row: &WorkloadRow| row.measured.map(|measured| measured.map(|measured| measured.median_us));
         self.rows.iter().map(|row| self.batches.costs(row.mode, measured_us(row))).collect()
+    }
+
+    /// Whether its queries have features. Files of service times only have none: a model can't be fitted to them.
+    #[must_use]
+    pub fn has_features(&self) -> bool {
+        self.rows.iter().all(|row| row.features.terms > 0)
+    }
+
+    /// How many queries a model can tell apart, in the mode that has the fewest.
+    #[must_use]
+    pub fn distinct_queries(&self) -> usize {
+        let mut by_mode: BTreeMap<Mode, BTreeSet<Vec<u64>>> = BTreeMap::new();
+        for row in &self.rows {
+            by_mode.entry(row.mode).or_default().insert(row.inputs().0.iter().map(|input| input.to_bits()).collect());
+        }
+        by_mode.values().map(BTreeSet::len).min().unwrap_or(0)
     }
 
     /// The rows in `mode` only.

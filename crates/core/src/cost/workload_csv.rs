@@ -6,11 +6,20 @@
 //! 0,and,2,118,5204,5322,...,41.207,96.310,10,...
 //! ```
 //!
+//! Service times of one's own need no more than their columns, one a class, and `mode` if it is not OR:
+//!
+//! ```text
+//! query_id,cpu_us
+//! 0,41.207
+//! ```
+//!
+//! Such a workload can be played. It has no features, so that no model can be fitted to it.
+//!
 //! Reading is strict, because a misread workload gives a wrong answer without a sign of it: a column or value that is
 //! not what it should be is an [`InputError`] with its line and column.
 
 use std::collections::HashMap;
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Cursor, Read};
 use std::path::Path;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -19,7 +28,7 @@ use super::batches::BatchModels;
 use super::{Contention, Measured, Workload, WorkloadRow};
 use crate::base::ids::QueryId;
 use crate::base::machine::{Class, PerClass};
-use crate::files::{CsvReader, Decimals, InputError, Record, Row, open_text, parsed, write_csv};
+use crate::files::{CsvReader, Decimals, InputError, Provenance, Record, Row, open_text, parsed, write_csv};
 use crate::query::{Features, IndexFeatures, Mode, with_index_features};
 
 /// Makes [`Line`] of the columns: of each its name, its form in a line, and its value in a row. Files of earlier versions may
@@ -91,6 +100,22 @@ macro_rules! define_columns {
     };
 }
 with_index_features!(define_columns);
+
+/// A line of a file that has service times only.
+#[derive(Debug, Deserialize)]
+struct OwnTimes {
+    query_id: QueryId,
+    mode: Option<Mode>,
+    cpu_us: Option<ServiceUs>,
+    gpu_us: Option<ServiceUs>,
+}
+
+impl Record for OwnTimes {
+    const OPTIONAL: &'static [&'static str] = &["mode", "cpu_us", "gpu_us"];
+}
+
+/// Columns of which files that `profile` writes have all, and files of service times only have none.
+const OF_PROFILES: [&str; 5] = ["terms", "shortest", "second_shortest", "postings", "results"];
 
 /// A count that is 0 where it is not known.
 fn known(count: u64) -> Option<Count> {
@@ -181,23 +206,27 @@ impl Workload {
     ///
     /// # Errors
     /// As [`Workload::read`].
-    pub fn parse(name: impl AsRef<Path>, reader: impl BufRead) -> Result<Self, InputError> {
+    pub fn parse(name: impl AsRef<Path>, mut reader: impl BufRead) -> Result<Self, InputError> {
         let path = name.as_ref();
-        let mut lines = CsvReader::<Line, _>::new(path, reader)?;
-        let mut rows = Vec::new();
-        let mut lines_by_id = HashMap::new();
-        while let Some(line) = lines.next_row()? {
-            let row = row(&line)?;
-            if let Some(first) = lines_by_id.insert(row.query_id, line.line()) {
-                let message = format!("`query_id` {} was given in line {first} already", row.query_id);
-                return Err(line.error_at("query_id", message));
+        let (mut head, mut header, mut line) = (Vec::new(), 0..0, 0);
+        while head[header.clone()].trim_ascii().is_empty() || head[header.clone()].starts_with(b"#") {
+            (header.start, line) = (head.len(), line + 1);
+            let length = reader.read_until(b'\n', &mut head);
+            let length = length.map_err(|e| InputError::line(path, line, format!("cannot read: {e}")))?;
+            header.end = header.start + length;
+            if length == 0 {
+                break;
             }
-            rows.push(row);
         }
+        let columns = String::from_utf8_lossy(&head[header]).into_owned();
+        let has_column = |name: &str| columns.split(',').any(|column| column.trim().trim_matches('"') == name);
+        let is_own = ["cpu_us", "gpu_us"].into_iter().any(has_column) && !OF_PROFILES.into_iter().any(has_column);
+        let reader = Cursor::new(head).chain(reader);
+        let (mut provenance, rows) =
+            if is_own { read_rows(path, reader, own_row)? } else { read_rows(path, reader, row)? };
         if rows.is_empty() {
             return Err(InputError::file(path, "holds no queries, expected a header and at least one row"));
         }
-        let mut provenance = lines.into_provenance();
         let unusable = |fault| InputError::file(path, format!("a comment line cannot be used: {fault}"));
         let batches = BatchModels::take_from(&mut provenance).map_err(unusable)?;
         let contention = Contention::take_from(&mut provenance).map_err(unusable)?;
@@ -218,6 +247,46 @@ impl Workload {
     }
 }
 
+/// The comment lines and all rows, each of an id of its own.
+fn read_rows<T: Record>(
+    path: &Path,
+    reader: impl BufRead,
+    row: impl Fn(&Row<'_, T>) -> Result<WorkloadRow, InputError>,
+) -> Result<(Provenance, Vec<WorkloadRow>), InputError> {
+    let mut lines = CsvReader::<T, _>::new(path, reader)?;
+    let mut rows = Vec::new();
+    let mut lines_by_id = HashMap::new();
+    while let Some(line) = lines.next_row()? {
+        let row = row(&line)?;
+        if let Some(first) = lines_by_id.insert(row.query_id, line.line()) {
+            let message = format!("`query_id` {} was given in line {first} already", row.query_id);
+            return Err(line.error_at("query_id", message));
+        }
+        rows.push(row);
+    }
+    Ok((lines.into_provenance(), rows))
+}
+
+/// A line of service times only as a row, checked.
+fn own_row(line: &Row<'_, OwnTimes>) -> Result<WorkloadRow, InputError> {
+    let &OwnTimes { query_id, mode, cpu_us, gpu_us } = &line.value;
+    if cpu_us.is_none() && gpu_us.is_none() {
+        return Err(line.error_at("cpu_us", format!("query {query_id} has no service time")));
+    }
+    Ok(WorkloadRow {
+        query_id,
+        log_id: query_id.0,
+        mode: mode.unwrap_or(Mode::Or),
+        features: Features { expected_matches: f64::NAN, ..Features::default() },
+        index_features: None,
+        measured: PerClass::two(
+            measured(line, ["cpu_us", "", ""], (cpu_us, None, None))?,
+            measured(line, ["gpu_us", "", ""], (gpu_us, None, None))?,
+        ),
+        results: 0,
+    })
+}
+
 /// A line as a row, checked.
 fn row(line: &Row<'_, Line>) -> Result<WorkloadRow, InputError> {
     let Line { query_id, mode, results, log_id, cpu_us, gpu_us, cpu_spread_us, gpu_spread_us, gpu_device_us, .. } =
@@ -236,8 +305,8 @@ fn row(line: &Row<'_, Line>) -> Result<WorkloadRow, InputError> {
 }
 
 /// What was measured on a class of processor: median, spread and the device's own time, from columns of these names.
-fn measured(
-    line: &Row<'_, Line>,
+fn measured<T>(
+    line: &Row<'_, T>,
     names: [&str; 3],
     (median, spread, device): (Option<ServiceUs>, Option<SpreadUs>, Option<ServiceUs>),
 ) -> Result<Option<Measured>, InputError> {
@@ -255,7 +324,7 @@ fn measured(
     Ok(Some(Measured { median_us, spread_us, device_us: device.map(|us| us.0) }))
 }
 
-fn at_most_an_hour(line: &Row<'_, Line>, name: &str, us: f64) -> Result<(), InputError> {
+fn at_most_an_hour<T>(line: &Row<'_, T>, name: &str, us: f64) -> Result<(), InputError> {
     if us <= MOST_US {
         return Ok(());
     }

@@ -4,14 +4,17 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
+use super::inputs::check_no_input;
+
 /// Writes a file through `write`: beside its place, synced, then renamed over it.
 ///
 /// If anything fails (a full disk, say) the file that was there stays as it was, and what was
 /// written beside it is removed. Missing parent folders are made. A link stays, and the file that it leads to is
-/// written; a device or a pipe (`/dev/null`, `/dev/stdout`) is written as it goes, since it can't be replaced.
+/// written; a device or a pipe (`/dev/null`, `/dev/stdout`) is written as it goes, since it can't be replaced. The new file has
+/// the mode and the owner of the one that it replaces.
 ///
 /// # Errors
-/// Whatever `write` or the file system reports; the message names `path`.
+/// A [protected](super::protect_input) input at `path`, and whatever `write` or the file system reports; the message names `path`.
 pub fn write_atomically<T>(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> io::Result<T> {
     let attempt = || -> io::Result<T> {
         if path.is_dir() {
@@ -36,7 +39,7 @@ pub fn write_atomically<T>(path: &Path, write: impl FnOnce(&mut BufWriter<File>)
 /// Whether a file could be written at `path`: for commands that work long before they do. Leaves nothing behind.
 ///
 /// # Errors
-/// If `path` is a folder, or its folder, or the nearest that exists, takes no file; the message names `path`.
+/// If `path` is a folder or a [protected](super::protect_input) input, or its folder, or the nearest that exists, takes no file; the message names `path`.
 pub fn check_writable(path: &Path) -> io::Result<()> {
     let attempt = || -> io::Result<()> {
         if path.is_dir() {
@@ -45,6 +48,7 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
         if is_device(path) {
             return Ok(());
         }
+        check_no_input(path)?;
         let path = behind_links(path);
         let mut folder = folder_of(&path);
         while fs::metadata(folder).is_err_and(|e| e.kind() == io::ErrorKind::NotFound) && folder != folder_of(folder) {
@@ -80,11 +84,13 @@ impl PendingFile {
     /// the same file is removed.
     ///
     /// # Errors
-    /// If the folder can't be made or written, a device or pipe is there, or another process writes the same file.
+    /// If the folder can't be made or written; a device, a pipe or a [protected](super::protect_input) input is there; its owner
+    /// can't be kept; or another process writes the same file.
     pub fn create(path: &Path) -> io::Result<Self> {
         if is_device(path) {
             return Err(io::Error::other("is a device or a pipe, expected a file"));
         }
+        check_no_input(path)?;
         let path = behind_links(path);
         let folder = folder_of(&path);
         let made = MadeFolder((!folder.exists()).then(|| folder.to_owned()));
@@ -96,6 +102,7 @@ impl PendingFile {
             beside = file_beside(folder, &name)?;
         }
         remove_dead(folder, &name, beside.path())?;
+        keep_access(&path, beside.as_file())?;
         Ok(Self { beside, path, _folder: made })
     }
 
@@ -150,6 +157,28 @@ fn remove_dead(folder: &Path, prefix: &str, own: &Path) -> io::Result<()> {
             Err(fs::TryLockError::Error(_)) => {}
         }
     }
+    Ok(())
+}
+
+/// Gives `new` the owner and the mode of the file at `old`, if there is one.
+#[cfg(unix)]
+fn keep_access(old: &Path, new: &File) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+    let Ok(old) = fs::metadata(old) else { return Ok(()) };
+    let made = new.metadata()?;
+    let (owner, group) = (old.uid() != made.uid(), old.gid() != made.gid());
+    if owner || group {
+        let kept = fchown(new, owner.then(|| old.uid()), group.then(|| old.gid()));
+        kept.map_err(|e| {
+            io::Error::new(e.kind(), format!("its owner and group cannot be kept ({e}); remove it first"))
+        })?;
+    }
+    // After the owner, whose change takes some bits away.
+    new.set_permissions(PermissionsExt::from_mode(old.mode() & 0o7777))
+}
+
+#[cfg(not(unix))]
+fn keep_access(_: &Path, _: &File) -> io::Result<()> {
     Ok(())
 }
 
@@ -264,5 +293,10 @@ mod tests {
         fs::write(&other, b"x").unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
         assert_eq!(mode(&result), mode(&other));
+        for bits in [0o600, 0o640, 0o444] {
+            fs::set_permissions(&result, PermissionsExt::from_mode(bits)).unwrap();
+            write_atomically(&result, |out| out.write_all(b"y")).unwrap();
+            assert_eq!(mode(&result) & 0o7777, bits);
+        }
     }
 }

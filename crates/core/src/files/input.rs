@@ -2,8 +2,10 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
+
+use super::packing::{Frames, MAGIC_BYTES, Packing};
 
 /// What is wrong with an input file, and where. Lines and columns count from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +104,7 @@ pub fn open_text(path: &Path) -> Result<Box<dyn BufRead + Send>, InputError> {
     Ok(reader)
 }
 
-/// Opens a file for streaming, in which every byte counts; names that end in `.gz` or `.zst` are decompressed on the way.
+/// Opens a file for streaming, in which every byte counts; gzip and zstd, which its first bytes tell, are decompressed on the way.
 ///
 /// # Errors
 /// If the file can't be opened, or is a folder.
@@ -140,20 +142,30 @@ fn widen_pipe(file: &File) {
     let _ = file;
 }
 
-/// The bytes of `file`, decompressed if the name `path` ends in `.gz` or `.zst`.
+/// The bytes of `file`, decompressed if they begin as a compressed file does; `path` stands for it in errors.
 ///
 /// # Errors
-/// If there is no memory to decompress with.
-pub fn unpacked(path: &Path, file: impl Read + Send + 'static) -> Result<Box<dyn BufRead + Send>, InputError> {
-    Ok(match path.extension().and_then(|e| e.to_str()) {
-        Some("gz") => Box::new(BufReader::with_capacity(1 << 16, flate2::read::MultiGzDecoder::new(file))),
-        Some("zst") => {
-            let decoder = zstd::stream::read::Decoder::new(file);
-            let decoder = decoder.map_err(|e| InputError::file(path, format!("cannot decompress: {e}")))?;
-            Box::new(BufReader::with_capacity(1 << 16, decoder))
-        }
-        _ => Box::new(BufReader::with_capacity(1 << 16, file)),
+/// If its first bytes can't be read, or tell a compression that is not read here.
+pub fn unpacked(path: &Path, mut file: impl Read + Send + 'static) -> Result<Box<dyn BufRead + Send>, InputError> {
+    let mut start = Vec::new();
+    let read = file.by_ref().take(MAGIC_BYTES as u64).read_to_end(&mut start);
+    read.map_err(|e| InputError::line(path, 1, format!("cannot read: {e}")))?;
+    let packing = Packing::of(&start).map_err(|name| {
+        InputError::file(path, format!("is compressed by {name}, expected gzip, zstd or none (unpack it first)"))
+    })?;
+    let input = BufReader::with_capacity(1 << 16, Cursor::new(start).chain(file));
+    Ok(match packing {
+        Some(packing) => Box::new(BufReader::with_capacity(1 << 16, Frames::new(packing, input))),
+        None => Box::new(input),
     })
+}
+
+/// How the file at `path` is compressed; `None` if it is not, or can't be read.
+#[must_use]
+pub fn packing_of(path: &Path) -> Option<Packing> {
+    let mut start = Vec::new();
+    File::open(path).and_then(|file| file.take(MAGIC_BYTES as u64).read_to_end(&mut start)).ok()?;
+    Packing::of(&start).ok()?
 }
 
 /// Reads line `line` of `path` into `text`, which is emptied before, with its line end; false after the last.

@@ -1,10 +1,21 @@
 //! Where a file's numbers come from, as comment lines at its head.
 
 use std::io::{self, Write};
+use std::sync::OnceLock;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The `# key: value` lines that open every CSV file: command, version, machine, seed.
+/// The commit that this program was built from, as its build script found it.
+static COMMIT: OnceLock<&str> = OnceLock::new();
+
+/// Sets the commit that files name as their origin. Only the first call has an effect.
+pub fn set_commit(commit: &'static str) {
+    // A second call would be by the same program.
+    let _ = COMMIT.set(commit);
+}
+
+/// The `# key: value` lines that open every CSV file: version, command, commit, date, machine, seed.
 ///
-/// The same run must write the same bytes, so no time of day is in it.
+/// The same run on the same day writes the same bytes, so no time of day is in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provenance {
     lines: Vec<(String, String)>,
@@ -24,11 +35,14 @@ impl Provenance {
         self
     }
 
-    /// Adds the command line that runs now, and the machine that it runs on.
+    /// Adds the command line that runs now, the commit of the program if it is known, the date (UTC), and the machine.
     #[must_use]
     pub fn with_command_and_machine(self) -> Self {
         let command: Vec<String> = std::env::args_os().skip(1).map(|text| quoted(&text.to_string_lossy())).collect();
-        self.with("command", format!("tandem {}", command.join(" "))).with("machine", this_machine())
+        let with_command = self.with("command", format!("tandem {}", command.join(" ")));
+        let with_commit = COMMIT.get().map_or(with_command.clone(), |commit| with_command.with("commit", commit));
+        let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        with_commit.with("date", date(seconds / 86_400)).with("machine", this_machine())
     }
 
     /// The lines whose keys don't start with `prefix`.
@@ -67,6 +81,20 @@ impl Provenance {
     }
 }
 
+/// The date, as `2026-11-25`, of a day counted from 1 January 1970.
+///
+/// Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`, for days after 1970.
+fn date(day: u64) -> String {
+    // Years begin in March, so that a leap day is the last of its year; eras have 400 years.
+    let day = day + 719_468;
+    let (era, of_era) = (day / 146_097, day % 146_097);
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let (day, month) = (of_year - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
+    format!("{:04}-{month:02}-{day:02}", 400 * era + year + u64::from(month <= 2))
+}
+
 /// An argument as a shell takes it.
 fn quoted(argument: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+".contains(c);
@@ -89,6 +117,22 @@ pub fn this_machine() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn days_are_dates_of_the_calendar() {
+        let dates = [0, 58, 59, 10_956, 11_016, 11_017, 20_513, 20_782].map(date);
+        let expected = [
+            "1970-01-01",
+            "1970-02-28",
+            "1970-03-01",
+            "1999-12-31",
+            "2000-02-29",
+            "2000-03-01",
+            "2026-03-01",
+            "2026-11-25",
+        ];
+        assert_eq!(dates, expected);
+    }
 
     #[test]
     fn a_command_can_be_given_to_a_shell_again() {

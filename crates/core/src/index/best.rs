@@ -1,27 +1,28 @@
-//! The best impacts of a list, kept while it is encoded.
+//! The best impacts of a list, collected while the list is encoded.
 
 use super::directory::STORED_RANKS;
 
-/// As many as the last of the stored ranks needs.
+/// The last stored rank needs this many values.
 const KEPT: usize = STORED_RANKS[STORED_RANKS.len() - 1];
 
-/// Collects the largest values that it is offered.
+/// Collects the largest of the values offered to it.
 #[derive(Debug, Default)]
-pub(super) struct BestImpacts {
-    /// The largest values so far, and some that were among them: cut back to [`KEPT`] when there are twice as many.
+pub(crate) struct BestImpacts {
+    /// The largest values so far, and some former candidates. They are cut back to [`KEPT`] when there are twice as
+    /// many.
     values: Vec<f32>,
-    /// Once there were [`KEPT`]: only what is above can still be among the largest.
+    /// Lower bound of the kept values once there are [`KEPT`] of them. Smaller values are ignored.
     floor: f32,
 }
 
 impl BestImpacts {
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.values.clear();
         self.floor = 0.0;
     }
 
-    /// Offers a block of values, the largest of which is `largest`.
-    pub(super) fn offer(&mut self, values: &[f32], largest: f32) {
+    /// Offers a block of values; `largest` is their maximum.
+    pub(crate) fn offer(&mut self, values: &[f32], largest: f32) {
         if largest <= self.floor {
             return;
         }
@@ -33,8 +34,8 @@ impl BestImpacts {
         }
     }
 
-    /// The k-th largest value for each of the stored ranks; 0 where there were fewer.
-    pub(super) fn kth_impacts(&mut self) -> [f32; STORED_RANKS.len()] {
+    /// The k-th largest value for each stored rank, or 0 if there are fewer values.
+    pub(crate) fn kth_impacts(&mut self) -> [f32; STORED_RANKS.len()] {
         let mut kths = [0.0; STORED_RANKS.len()];
         let mut values = self.values.as_mut_slice();
         for (kth, rank) in kths.iter_mut().zip(STORED_RANKS).rev() {

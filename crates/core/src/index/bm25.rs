@@ -1,47 +1,34 @@
-//! BM25, in single precision, in one order of operations that CPU and GPU share.
+//! BM25 in single precision, with one order of operations on CPUs and GPUs.
 //!
 //! ```text
 //! score(d) = Σ weight(t) · tf / (tf + norm(d))        weight(t) = qtf · idf(t) · (k1 + 1)
 //!            t                                         norm(d)  = k1 · (1 - b + b · length(d) / average)
 //! ```
 //!
-//! Each product, quotient and sum is rounded once (no fused multiply-add), `(weight * tf) / (tf + norm)`, and terms are
-//! added in the query's order (ascending document frequency, then term): so every executor gets the same bits.
+//! Each product, quotient and sum of `(weight * tf) / (tf + norm)` is rounded once, without fused multiply-add. Terms
+//! are added in the query's order: ascending document frequency, then term. Every executor therefore returns the same
+//! bits.
 //! Source: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.
 
 use serde::{Deserialize, Serialize};
 
-/// The largest impact that an index of impacts holds.
+use crate::base::named::named_enum;
+
+/// The largest impact in an index of impacts.
 pub const MAX_IMPACT: u32 = 255;
 
-/// The form of the inverse document frequency.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Idf {
-    /// ln(1 + (N - n + 0.5) / (n + 0.5)): always positive.
-    Plus,
-    /// ln((N - n + 0.5) / (n + 0.5)), the papers' form, at least 1e-6 (it is negative for terms in over
-    /// half of the documents).
-    Papers,
-    /// 1: an index of impacts has the idf in its postings. Only [`Bm25::IMPACTS`] goes with it.
-    Impacts,
-}
-
-impl Idf {
-    /// The name, as in options and tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Plus => "plus",
-            Self::Papers => "papers",
-            Self::Impacts => "impacts",
-        }
-    }
-}
-
-impl std::fmt::Display for Idf {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
+named_enum! {
+    /// The form of the inverse document frequency.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Idf {
+        /// ln(1 + (N - n + 0.5) / (n + 0.5)): always positive.
+        Plus = "plus",
+        /// The papers' form, ln((N - n + 0.5) / (n + 0.5)), bounded below by 1e-6: it is negative for terms in over half of
+        /// the documents.
+        Papers = "papers",
+        /// The constant 1, because the postings of an index of impacts contain the idf. Requires [`Bm25::IMPACTS`].
+        Impacts = "impacts",
     }
 }
 
@@ -63,39 +50,36 @@ impl Default for Bm25 {
 }
 
 impl Bm25 {
-    /// The parameters of an index whose frequencies are impacts, 1 to 255: a score is the sum of impact times the
-    /// term's count in the query, a whole number below 2^24, and so exact in single precision in any order of addition.
+    /// Parameters of an index whose frequencies are impacts from 1 to 255. A score is the sum of impact times the
+    /// term's count in the query. It is a whole number below 2^24, hence exact in single precision in any order of
+    /// addition.
     ///
-    /// It is BM25's limit for large `k1`, where it is linear in the frequency. With every norm 2^40, `tf + norm` is the
-    /// norm itself in single precision, and the weight, count times 2^40, makes `(weight * tf) / norm` the product of
-    /// two integers: no executor, here or on the GPU, needs a case of its own.
+    /// This is BM25's limit for large `k1`, where the score is linear in the frequency. Every norm is 2^40, so `tf +
+    /// norm` equals the norm in single precision. The weight is the count times 2^40, so `(weight * tf) / norm` is the
+    /// product of two integers. No executor needs a special case.
     pub const IMPACTS: Self = Self { k1: (1_u64 << 40) as f32, b: 0.0, idf: Idf::Impacts };
 
-    /// Further repetitions of a term in a query of impacts count for nothing: sums of 64 terms stay below 2^24.
+    /// Maximum count of a term in a query of impacts. Sums of 64 terms stay below 2^24.
     const MAX_IMPACT_COUNT: u32 = 1024;
 
-    /// No impact, as [`Bm25::max_impact`] has it, exceeds this at these parameters.
-    #[must_use]
+    /// Upper bound of [`Bm25::max_impact`] for these parameters.
     pub fn largest_impact(&self) -> f32 {
         let largest = if self.is_impacts() { MAX_IMPACT as f32 / self.k1 } else { 1.0 };
         largest * Self::LARGEST_IMPACT
     }
 
     /// Whether these are [`Bm25::IMPACTS`].
-    #[must_use]
     pub fn is_impacts(&self) -> bool {
         self.idf == Idf::Impacts
     }
 
-    /// How often a query names the term that has this weight with [`Bm25::IMPACTS`].
-    #[must_use]
+    /// How often a query names the term whose weight under [`Bm25::IMPACTS`] is given.
     #[inline]
     pub fn impact_count(weight: f32) -> u32 {
         (weight / Self::IMPACTS.k1) as u32
     }
 
-    /// A term's weight: `qtf · idf · (k1 + 1)`, computed in double precision and rounded once. Above zero.
-    #[must_use]
+    /// A term's weight `qtf · idf · (k1 + 1)`, computed in double precision and rounded once. It is positive.
     pub fn weight(&self, num_docs: u32, doc_freq: u32, qtf: u32) -> f32 {
         let (n, df) = (f64::from(num_docs), f64::from(doc_freq));
         let odds = (n - df + 0.5) / (df + 0.5);
@@ -110,26 +94,24 @@ impl Bm25 {
 
     /// A document's norm: `k1 · (1 - b + b · length / average)`, in double precision and rounded once.
     ///
-    /// `average_length` is that of the collection; a collection of empty documents has norm `k1 · (1 - b)`.
-    #[must_use]
+    /// `average_length` is the collection's. A collection of empty documents has the norm `k1 · (1 - b)`.
     pub fn norm(&self, length: u32, average_length: f64) -> f32 {
         let relative = if average_length > 0.0 { f64::from(length) / average_length } else { 0.0 };
         let (k1, b) = (f64::from(self.k1), f64::from(self.b));
         (k1 * (1.0 - b + b * relative)) as f32
     }
 
-    /// One posting's share of a document's score.
-    #[must_use]
+    /// The contribution of one posting to a document's score.
     #[inline]
     pub fn score(weight: f32, tf: u32, norm: f32) -> f32 {
         let tf = tf as f32;
         (weight * tf) / (tf + norm)
     }
 
-    /// Whether the parameters make sense: `k1` from 0 to 1000 (so that nothing overflows), `b` from 0 to 1.
+    /// Checks that `k1` is between 0 and 1000 (so that nothing overflows), and `b` between 0 and 1.
     ///
     /// # Errors
-    /// Which does not, and what is expected.
+    /// The wrong parameter and its range.
     pub fn check(&self) -> Result<(), String> {
         if self.is_impacts() {
             return if *self == Self::IMPACTS { Ok(()) } else { Err("parameters for a BM25 of impacts".into()) };
@@ -143,23 +125,21 @@ impl Bm25 {
         Ok(())
     }
 
-    /// An upper bound of `tf / (tf + norm)` over these postings that survives rounding: for every weight,
-    /// [`Bm25::score`] of each posting is at most `weight * max_impact`, both in single precision.
-    #[must_use]
+    /// Upper bound of `tf / (tf + norm)` over these postings that survives rounding. For every weight, [`Bm25::score`]
+    /// of each posting is at most `weight * max_impact`, both in single precision.
     pub fn max_impact(postings: impl IntoIterator<Item = (u32, f32)>) -> f32 {
         postings.into_iter().map(|(tf, norm)| Self::score(1.0, tf, norm)).fold(0.0, f32::max) * Self::LARGEST_IMPACT
     }
 
-    /// No [`Bm25::max_impact`] exceeds this: one and eight units in the last place.
+    /// Upper bound of every [`Bm25::max_impact`]: one plus eight units in the last place.
     ///
-    /// The score takes three roundings, the impact two, the product with the weight one: each of at most half a unit.
-    /// Eight units cover them, above for upper bounds and below for lower ones.
+    /// The score is rounded three times, the impact twice and its product with the weight once, each by at most half a
+    /// unit. Eight units cover these errors, upwards for upper bounds and downwards for lower ones.
     pub const LARGEST_IMPACT: f32 = 1.0 + 8.0 * f32::EPSILON;
-    /// Times this, an impact is a lower bound that survives rounding.
-    pub(super) const LOWER_BOUND: f32 = 1.0 - 8.0 * f32::EPSILON;
+    /// Factor that turns an impact into a lower bound that survives rounding.
+    pub(crate) const LOWER_BOUND: f32 = 1.0 - 8.0 * f32::EPSILON;
 
-    /// The norms of all documents, in order: what executors look up and the GPU keeps in device memory.
-    #[must_use]
+    /// The norms of all documents in order, as executors and GPUs use them.
     pub fn norms(&self, lengths: &[u32], average_length: f64) -> Vec<f32> {
         lengths.iter().map(|&length| self.norm(length, average_length)).collect()
     }

@@ -1,24 +1,25 @@
-//! What must hold in an index file before anything in it is trusted.
+//! Validation of an index file before its contents are used.
 //!
-//! Each check says what it expected; the caller adds the path and the way out. After them, decoding any list stays
-//! inside its section, documents ascend and are below the number of documents, and frequencies are at least 1: all
-//! documents are decoded once for that, so that no search has to ask again.
+//! Each check returns what it expected; the caller adds the path and the remedy. After these checks, decoding any list
+//! stays inside its section, documents ascend below the number of documents, and frequencies are at least 1. All
+//! documents are decoded once to verify this, so searches need no checks.
 
 use rayon::prelude::*;
 
 use super::BLOCK_LEN;
-use super::directory::{BlockEntry, ListPlace, LongList, TermSlot};
+use super::device::ListSections;
+use super::directory::{ListPlace, TermSlot};
 use super::encode::ROW_WORDS;
 use super::layout::{
     BYTE_ORDER_MARK, FileHeader, HEADER_BYTES, MAGIC, SECTION_ALIGNMENT, Section, VERSION, WHOLE_DICTIONARY_VERSION,
     section_checksum,
 };
 use super::list::{Block, Blocks, short_run};
-use super::packed::{Code, ColumnCode, FullBlock, Run, SLACK_BYTES};
+use super::packed::{SLACK_BYTES, column::ColumnCode, full::FullBlock, patch::Code, run::Run};
 use super::probe::ProbeShape;
 
-/// The header of the file, if it is one of ours, whole, and its sections are in place with the right checksums.
-pub(super) fn check_file(bytes: &[u8]) -> Result<FileHeader, String> {
+/// Returns the file's header if magic number, version, section table and checksums are valid.
+pub(crate) fn check_file(bytes: &[u8]) -> Result<FileHeader, String> {
     let magic_len = bytes.len().min(MAGIC.len());
     if bytes[..magic_len] != MAGIC[..magic_len] {
         return Err("not a Tandem index (its first bytes differ)".into());
@@ -50,6 +51,9 @@ pub(super) fn check_file(bytes: &[u8]) -> Result<FileHeader, String> {
             _ => return Err(format!("damaged: section `{}` is out of place", section.name())),
         };
         let (start, stop) = (entry.offset as usize, (entry.offset + entry.len) as usize);
+        if !entry.len.is_multiple_of(section.item_bytes()) {
+            return Err(format!("damaged: section `{}` holds no whole number of items", section.name()));
+        }
         if section_checksum(&bytes[start..stop]) != entry.checksum {
             return Err(format!("damaged: the checksum of section `{}` differs", section.name()));
         }
@@ -63,20 +67,9 @@ pub(super) fn check_file(bytes: &[u8]) -> Result<FileHeader, String> {
     Ok(header)
 }
 
-/// The sections that hold lists.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Lists<'a> {
-    pub(super) payload: &'a [u32],
-    pub(super) last_docs: &'a [u32],
-    pub(super) blocks: &'a [BlockEntry],
-    pub(super) long_lists: &'a [LongList],
-    pub(super) short_lists: &'a [u8],
-    pub(super) slots: &'a [TermSlot],
-}
-
-/// Checks all lists, on all threads: that each is inside its section, that long lists lie one after another, and
-/// that there are as many terms and postings as the header says.
-pub(super) fn check_lists(header: &FileHeader, lists: Lists<'_>) -> Result<(), String> {
+/// Checks all lists on all threads. Each list must be inside its section, long lists must be contiguous, and terms and
+/// postings must be as many as in the header.
+pub(crate) fn check_lists(header: &FileHeader, lists: ListSections<'_>) -> Result<(), String> {
     if lists.slots.len() != header.num_terms as usize || lists.slots.is_empty() {
         return Err("damaged: the number of terms differs from the header's".into());
     }
@@ -86,16 +79,14 @@ pub(super) fn check_lists(header: &FileHeader, lists: Lists<'_>) -> Result<(), S
     if lists.blocks.len() != lists.last_docs.len() {
         return Err("damaged: the number of blocks differs from that of last documents".into());
     }
-    let bad =
-        (0..lists.long_lists.len()).into_par_iter().find_first(|&number| !lists.is_long_good(number, header.num_docs));
+    let bad = (0..lists.long_lists.len()).into_par_iter().find_first(|&number| !lists.is_long_good(number));
     if let Some(number) = bad {
         return Err(format!("damaged: long list {number} is inconsistent"));
     }
-    // The postings of all lists, none if one of them is bad.
     let postings = (0..lists.slots.len())
         .into_par_iter()
         .with_min_len(1024)
-        .map(|term| lists.postings_of(term, header.num_docs).ok_or(term))
+        .map(|term| lists.postings_of(term).ok_or(term))
         .try_reduce(|| 0, |a, b| Ok(a + b));
     match postings {
         Err(term) => Err(format!("damaged: list {term} is inconsistent")),
@@ -106,23 +97,24 @@ pub(super) fn check_lists(header: &FileHeader, lists: Lists<'_>) -> Result<(), S
     }
 }
 
-impl Lists<'_> {
-    /// The postings of a term whose list is in place.
-    fn postings_of(&self, term: usize, num_docs: u32) -> Option<u64> {
-        match self.slots[term].place() {
-            ListPlace::Single(doc) => (doc < num_docs).then_some(1),
+impl ListSections<'_> {
+    /// The postings of a term, or `None` if its list is inconsistent.
+    fn postings_of(&self, term: usize) -> Option<u64> {
+        match bytemuck::cast::<u32, TermSlot>(self.slots[term]).place() {
+            ListPlace::Single(doc) => (doc < self.num_docs).then_some(1),
             ListPlace::Short(byte) => {
-                let run = short_run(self.short_lists, byte)?;
-                let rest = &self.short_lists[byte as usize..];
-                (run.len > 0 && is_run_good(&run, rest.len() * 8, 0, num_docs, None)).then_some(run.len as u64)
+                let bytes: &[u8] = bytemuck::cast_slice(self.short_lists);
+                let run = short_run(bytes, byte)?;
+                let bits = (bytes.len() - byte as usize) * 8;
+                (run.len > 0 && is_run_good(&run, bits, 0, self.num_docs, None)).then_some(run.len as u64)
             }
             ListPlace::Long(number) => self.long_lists.get(number as usize).map(|list| u64::from(list.doc_freq)),
         }
     }
 
-    /// Whether a long list begins where the one before ends, and so do its parts.
-    fn is_long_good(&self, number: usize, num_docs: u32) -> bool {
-        let list = &self.long_lists[number];
+    /// Whether a long list and its parts begin where the previous ones end.
+    fn is_long_good(&self, number: usize) -> bool {
+        let (list, num_docs) = (&self.long_lists[number], self.num_docs);
         let payload_end = self.payload.len() as u64 - SLACK_BYTES as u64 / 4;
         let (next_block, next_word) = self
             .long_lists
@@ -157,9 +149,9 @@ impl Lists<'_> {
     }
 }
 
-/// Whether all blocks of a list are inside its payload's first `end` bytes, and their postings are what they must be.
+/// Whether all blocks of a list lie in the first `end` bytes of its payload and decode to valid postings.
 fn are_blocks_good(blocks: Blocks<'_>, end: usize, last_docs: &[u32]) -> bool {
-    // One past the last document before the block.
+    // One more than the last document of the previous block.
     let mut next_doc = 0_u32;
     for (number, (entry, &last_doc)) in blocks.entries.iter().zip(last_docs).enumerate() {
         let Some(bytes) = end.checked_sub(entry.byte as usize) else { return false };
@@ -176,7 +168,7 @@ fn are_blocks_good(blocks: Blocks<'_>, end: usize, last_docs: &[u32]) -> bool {
     true
 }
 
-/// Whether a full block takes at most `len` bytes, and its postings are what they must be.
+/// Whether a full block takes at most `len` bytes and decodes to valid postings.
 fn is_full_block_good(full: &FullBlock<'_>, len: usize, next_doc: u32) -> bool {
     let codes_hold = full.doc_code.is_valid() && full.freq_code.is_valid() && full.freq_code != ColumnCode::BITSET;
     let (doc_bytes, freq_bytes) = full.part_bytes();
@@ -186,7 +178,7 @@ fn is_full_block_good(full: &FullBlock<'_>, len: usize, next_doc: u32) -> bool {
     let mut values = [0; BLOCK_LEN];
     full.decode_docs(&mut values);
     let docs_hold = do_ascend(&values, next_doc) && values[BLOCK_LEN - 1] == full.last_doc;
-    // Only 32 bits hold a frequency minus one that one more makes zero.
+    // Only a 32-bit frequency minus one can overflow to zero.
     docs_hold
         && (full.freq_code.widest() < 32 || {
             full.decode_freqs(&mut values);
@@ -194,8 +186,7 @@ fn is_full_block_good(full: &FullBlock<'_>, len: usize, next_doc: u32) -> bool {
         })
 }
 
-/// Whether a run takes at most `len` bits, and its postings are what they must be: the last is document
-/// `last_doc` if given.
+/// Whether a run takes at most `len` bits and decodes to valid postings, which end with `last_doc` if given.
 fn is_run_good(run: &Run<'_>, len: usize, next_doc: u32, num_docs: u32, last_doc: Option<u32>) -> bool {
     if run.end() - run.bit > len.saturating_sub(run.bit)
         || run.doc_code == Code::INVALID
@@ -214,7 +205,7 @@ fn is_run_good(run: &Run<'_>, len: usize, next_doc: u32, num_docs: u32, last_doc
     }
 }
 
-/// Whether documents ascend from `next_doc` or a later one on.
+/// Whether documents ascend strictly from at least `next_doc`.
 fn do_ascend(docs: &[u32], next_doc: u32) -> bool {
     docs.windows(2).fold(docs.first().is_none_or(|&doc| doc >= next_doc), |all, pair| all & (pair[0] < pair[1]))
 }

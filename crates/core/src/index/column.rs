@@ -1,6 +1,7 @@
-//! Columns of the file that wait until those before them are whole: in memory while there is room, then in files of their own.
+//! Columns of the index file that are collected before they are written, in memory up to a limit, then in temporary
+//! files.
 //!
-//! Such a file has no name: nothing of it is left when the process ends, however it ends.
+//! The files have no names, so the system removes them however the process ends.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -10,48 +11,37 @@ use bytemuck::Pod;
 
 use crate::files::read_exact_at;
 
-/// Bytes that are read at once of a column's file.
 const READ_BYTES: usize = 1 << 20;
 
-/// A column that grows at its end, and is read once, from its beginning.
+/// A column that grows at its end and is read once from its beginning.
 #[derive(Debug)]
-pub(super) struct Column {
+pub(crate) struct SpillingColumn {
     folder: PathBuf,
-    /// Bytes that may wait in memory.
     most_bytes: usize,
-    /// What is not in the file.
     memory: Vec<u8>,
     file: Option<File>,
     file_bytes: u64,
 }
 
-impl Column {
-    /// A column of which `most_bytes` wait in memory, and the others in `folder`.
-    pub(super) fn new(folder: &Path, most_bytes: usize) -> Self {
+impl SpillingColumn {
+    pub(crate) fn new(folder: &Path, most_bytes: usize) -> Self {
         Self { folder: folder.to_owned(), most_bytes, memory: Vec::new(), file: None, file_bytes: 0 }
     }
 
-    /// Bytes of the column.
-    pub(super) fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.file_bytes + self.memory.len() as u64
     }
 
-    /// Bytes that may wait in memory.
-    pub(super) fn most_bytes(&self) -> usize {
+    pub(crate) fn most_bytes(&self) -> usize {
         self.most_bytes
     }
 
-    /// From now on so many bytes wait in memory.
-    pub(super) fn limit(&mut self, most_bytes: usize) {
+    pub(crate) fn limit(&mut self, most_bytes: usize) {
         self.most_bytes = most_bytes;
     }
 
-    /// Appends items as they are stored.
-    ///
-    /// # Errors
-    /// If the file system refuses.
     #[inline]
-    pub(super) fn extend<T: Pod>(&mut self, items: &[T]) -> io::Result<()> {
+    pub(crate) fn extend<T: Pod>(&mut self, items: &[T]) -> io::Result<()> {
         let bytes: &[u8] = bytemuck::cast_slice(items);
         if self.memory.len() + bytes.len() > self.most_bytes && !self.memory.is_empty() {
             self.spill()?;
@@ -60,11 +50,8 @@ impl Column {
         Ok(())
     }
 
-    /// Calls `visit` with all bytes in order, piece by piece, and forgets them.
-    ///
-    /// # Errors
-    /// Those of `visit`, or if the file can't be read.
-    pub(super) fn read(self, mut visit: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    /// Passes all bytes to `visit` in order, piece by piece.
+    pub(crate) fn read(self, mut visit: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         if let Some(file) = &self.file {
             let mut piece = vec![0; READ_BYTES];
             let mut at = 0;
@@ -78,7 +65,6 @@ impl Column {
         visit(&self.memory)
     }
 
-    /// Takes what is in memory to the file.
     #[cold]
     fn spill(&mut self) -> io::Result<()> {
         let file = match &mut self.file {
@@ -103,7 +89,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let items: Vec<u32> = (0..700_000).collect();
         for most_bytes in [0, 1, 4_000, 1 << 20, usize::MAX] {
-            let mut column = Column::new(dir.path(), most_bytes);
+            let mut column = SpillingColumn::new(dir.path(), most_bytes);
             for (number, items) in items.chunks(999).enumerate() {
                 column.extend(items).unwrap();
                 assert!(column.memory.len() <= most_bytes.max(4 * 999), "{most_bytes} bytes");
@@ -127,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_takes_no_file_is_told() {
-        let mut column = Column::new(Path::new("/proc"), 0);
+        let mut column = SpillingColumn::new(Path::new("/proc"), 0);
         column.extend(&[1_u8]).unwrap();
         assert!(column.extend(&[1_u8]).is_err());
     }

@@ -1,34 +1,33 @@
-//! What a device is given of an index: the file's own sections of lists, as they lie on disk.
+//! The sections of lists that devices receive, as they are stored on disk.
 
-use super::directory::TermSlot;
+use super::directory::{BlockEntry, LongList};
 use super::encode::ROW_WORDS;
+use super::file::Index;
 use super::layout::Section;
-use super::{BlockEntry, Index, LongList};
 
-/// The sections that hold lists, borrowed from the mapped file. Opening the index has decoded every block of them: what
-/// decodes them again need not check that it stays inside.
+/// The sections of lists, borrowed from the mapped file. Opening the index has decoded every block, so that decoders of
+/// these sections need no bounds checks.
 #[derive(Clone, Copy, Debug)]
 pub struct ListSections<'a> {
-    /// Long lists' packed blocks, and probe forms between them.
+    /// Packed blocks and probe forms of long lists.
     pub payload: &'a [u32],
     /// The last document of each block of a long list.
     pub last_docs: &'a [u32],
     /// All blocks of long lists.
     pub blocks: &'a [BlockEntry],
-    /// The long lists, in order of their terms; their blocks and payloads follow each other.
+    /// The long lists in order of their terms. Their blocks and payloads are contiguous.
     pub long_lists: &'a [LongList],
-    /// Short lists' bits, to a whole number of words.
+    /// Bits of short lists, padded to whole words.
     pub short_lists: &'a [u32],
-    /// Where each term's list is. The two highest bits tell: below 2, the word is the only document; 2, a short list
-    /// that begins with this byte; 3, a long list.
+    /// Place of each term's list. If the two highest bits are below 2, the word is the only document. If they are 2, a
+    /// short list begins at this byte. If they are 3, the word is the number of a long list.
     pub slots: &'a [u32],
-    /// Documents.
+    /// Number of documents.
     pub num_docs: u32,
 }
 
 impl Index {
     /// The sections that hold lists.
-    #[must_use]
     pub fn list_sections(&self) -> ListSections<'_> {
         ListSections {
             payload: self.payload(),
@@ -36,7 +35,7 @@ impl Index {
             blocks: self.blocks(),
             long_lists: self.long_lists(),
             short_lists: self.short_lists(),
-            slots: bytemuck::cast_slice(self.checked_items::<TermSlot>(Section::Terms)),
+            slots: self.items(Section::Terms),
             num_docs: self.num_docs(),
         }
     }
@@ -44,7 +43,6 @@ impl Index {
 
 impl LongList {
     /// Words of the packed blocks, without the probe form behind them.
-    #[must_use]
     pub fn block_words(&self) -> usize {
         let rows = if self.probe_row == 0 { self.rows } else { self.probe_row };
         ROW_WORDS * rows as usize
@@ -53,12 +51,11 @@ impl LongList {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::super::encode::{SHORT_HEAD_BITS, SHORT_LEN_BITS};
-    use super::super::packed::{BitWriter, Code, PackedRun, encode_full};
-    use super::super::{BLOCK_LEN, directory::ListPlace};
+    use super::super::encode::{pack_block, pack_short};
+    use super::super::{BLOCK_LEN, directory::ListPlace, directory::TermSlot};
     use super::*;
 
-    /// Sections of lists of any documents: also of such that no test's index could have norms for.
+    /// Sections of arbitrary lists, including lists that no index of a test could have norms for.
     #[derive(Debug, Default)]
     pub(crate) struct OwnedSections {
         payload: Vec<u32>,
@@ -67,7 +64,7 @@ pub(crate) mod tests {
         long_lists: Vec<LongList>,
         short_bytes: Vec<u8>,
         short_lists: Vec<u32>,
-        slots: Vec<TermSlot>,
+        slots: Vec<u32>,
     }
 
     impl OwnedSections {
@@ -78,19 +75,12 @@ pub(crate) mod tests {
                 _ if docs.len() < BLOCK_LEN => self.add_short(docs, freqs),
                 _ => self.add_long(docs, freqs),
             };
-            self.slots.push(TermSlot::new(place));
+            self.slots.push(bytemuck::cast(TermSlot::new(place)));
         }
 
         fn add_short(&mut self, docs: &[u32], freqs: &[u32]) -> ListPlace {
             let place = ListPlace::Short(self.short_bytes.len() as u32);
-            let run = PackedRun::new(u32::MAX, docs, freqs);
-            let mut writer = BitWriter::new(&mut self.short_bytes);
-            writer.write(docs.len() as u32, SHORT_LEN_BITS);
-            writer.write(run.doc_code.stored(), Code::BITS);
-            writer.write(run.freq_code.stored(), Code::BITS);
-            writer.write(255, SHORT_HEAD_BITS - SHORT_LEN_BITS - 2 * Code::BITS);
-            run.write(&mut writer);
-            writer.finish();
+            pack_short(docs, freqs, 255, &mut self.short_bytes);
             let bytes = self.short_bytes.chunks(4).map(|bytes| {
                 let mut word = [0; 4];
                 word[..bytes.len()].copy_from_slice(bytes);
@@ -105,46 +95,24 @@ pub(crate) mod tests {
             let first_block = self.blocks.len() as u32;
             let (mut bytes, mut base) = (Vec::new(), u32::MAX);
             for (docs, freqs) in docs.chunks(BLOCK_LEN).zip(freqs.chunks(BLOCK_LEN)) {
-                let byte = bytes.len() as u32;
-                self.blocks.push(match (docs.try_into(), freqs.try_into()) {
-                    (Ok(docs), Ok(freqs)) => {
-                        let (doc_code, freq_code, freqs_at) = encode_full(base, docs, freqs, &mut bytes);
-                        BlockEntry::full(byte, (doc_code, freq_code), freqs_at).with_impact(255)
-                    }
-                    _ => {
-                        let run = PackedRun::new(base, docs, freqs);
-                        let mut writer = BitWriter::new(&mut bytes);
-                        run.write(&mut writer);
-                        writer.finish();
-                        BlockEntry::run(byte, (run.doc_code, run.freq_code)).with_impact(255)
-                    }
-                });
+                self.blocks.push(pack_block(base, docs, freqs, &mut bytes).with_impact(255));
                 base = docs[docs.len() - 1];
                 self.last_docs.push(base);
             }
             bytes.resize(bytes.len().next_multiple_of(4 * ROW_WORDS), 0);
-            // Something stands between this list and the next, as a probe form would.
+            // A probe form may stand between two lists. Other bytes stand here in its place.
             let (payload_word, probe_row) = (self.payload.len() as u64, (bytes.len() / (4 * ROW_WORDS)) as u32);
             bytes.resize(bytes.len() + 4 * ROW_WORDS, 0xa5);
             self.payload.extend(bytes.as_chunks::<4>().0.iter().map(|&word| u32::from_le_bytes(word)));
             let (doc_freq, rows) = (docs.len() as u32, probe_row + 1);
             let (max_impact, kth_impacts) = (1.0, [0.0; 3]);
-            self.long_lists.push(LongList {
-                payload_word,
-                first_block,
-                doc_freq,
-                max_impact,
-                kth_impacts,
-                probe_row,
-                rows,
-            });
+            let list = LongList { payload_word, first_block, doc_freq, max_impact, kth_impacts, probe_row, rows };
+            self.long_lists.push(list);
             place
         }
 
-        /// The sections of an index of `num_docs` documents.
         pub(crate) fn sections(&self, num_docs: u32) -> ListSections<'_> {
             let Self { payload, last_docs, blocks, long_lists, short_lists, slots, .. } = self;
-            let slots = bytemuck::cast_slice(slots);
             ListSections { payload, last_docs, blocks, long_lists, short_lists, slots, num_docs }
         }
     }

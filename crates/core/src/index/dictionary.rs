@@ -1,7 +1,7 @@
-//! The dictionary: from terms to their ranks, and back.
+//! The dictionary, a map from terms to their ranks and back.
 //!
-//! An automaton takes terms in order, a million or two a second. So the dictionary is many of them, one for each
-//! [`PART_TERMS`] terms, which threads build side by side while lists come in. Parts depend on nothing but the terms.
+//! One automaton takes one or two million terms per second, in order. The dictionary therefore consists of many, one
+//! per [`PART_TERMS`] terms, which threads build while lists arrive. Parts depend on the terms alone.
 //!
 //! | SIZE | MEANING |
 //! | ---: | --- |
@@ -23,20 +23,19 @@ use fst::Streamer;
 use memmap2::Mmap;
 use rayon::prelude::*;
 
-use super::column::Column;
+use super::column::SpillingColumn;
 
-/// Terms of a part; the last has fewer.
+/// Terms of a part. The last part may have fewer.
 const PART_TERMS: usize = 1 << 16;
-/// Threads that build parts: together they take terms faster than sixteen cores merge their lists.
+/// Threads that build parts. They take terms faster than sixteen cores merge lists.
 const THREADS: usize = 4;
-/// Bytes of a row of the table.
 const ROW_BYTES: usize = size_of::<u64>();
 
-/// A part of the mapped file that owns a share of the mapping.
+/// A range of the mapped file that shares ownership of the mapping.
 #[derive(Clone, Debug)]
-pub(super) struct MappedBytes {
-    pub(super) map: Arc<Mmap>,
-    pub(super) range: Range<usize>,
+pub(crate) struct MappedBytes {
+    pub(crate) map: Arc<Mmap>,
+    pub(crate) range: Range<usize>,
 }
 
 impl AsRef<[u8]> for MappedBytes {
@@ -45,32 +44,28 @@ impl AsRef<[u8]> for MappedBytes {
     }
 }
 
-/// The dictionary of an open index.
 #[derive(Debug)]
-pub(super) struct Dictionary {
-    /// At least one.
-    parts: Vec<Part>,
+pub(crate) struct Dictionary {
+    /// At least one part.
+    parts: Vec<DictionaryPart>,
     num_terms: u32,
 }
 
-struct Part {
+struct DictionaryPart {
     first_term: Vec<u8>,
     first_rank: u32,
     ranks: fst::Map<MappedBytes>,
 }
 
-impl fmt::Debug for Part {
+impl fmt::Debug for DictionaryPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Part").field("first_rank", &self.first_rank).finish_non_exhaustive()
+        f.debug_struct("DictionaryPart").field("first_rank", &self.first_rank).finish_non_exhaustive()
     }
 }
 
 impl Dictionary {
-    /// The dictionary of `num_terms` terms in this section.
-    ///
-    /// # Errors
-    /// If it is not one.
-    pub(super) fn open(section: &MappedBytes, num_terms: u32) -> Result<Self, String> {
+    /// Opens the dictionary of `num_terms` terms in this section; the error says what is damaged.
+    pub(crate) fn open(section: &MappedBytes, num_terms: u32) -> Result<Self, String> {
         let num_parts = (num_terms as usize).div_ceil(PART_TERMS);
         let table = section.as_ref().get(..num_parts * ROW_BYTES).ok_or("the table of parts is cut short")?;
         let mut start = table.len();
@@ -89,11 +84,8 @@ impl Dictionary {
         Self::of_parts(section, &parts, num_terms)
     }
 
-    /// As [`open`](Self::open), of a file of format 2.
-    ///
-    /// # Errors
-    /// As there.
-    pub(super) fn open_whole(section: &MappedBytes, num_terms: u32) -> Result<Self, String> {
+    /// Opens a dictionary of format 2, which is one map.
+    pub(crate) fn open_whole(section: &MappedBytes, num_terms: u32) -> Result<Self, String> {
         Self::of_parts(section, std::slice::from_ref(&(0..section.range.len())), num_terms)
     }
 
@@ -101,12 +93,12 @@ impl Dictionary {
         let open = |place: &Range<usize>| {
             let range = section.range.start + place.start..section.range.start + place.end;
             let ranks = fst::Map::new(MappedBytes { map: Arc::clone(&section.map), range })?;
-            // It has a checksum of its own: what it holds was built as a map, and walking it can't go astray.
+            // The map has a checksum of its own, so walking it is safe.
             ranks.as_fst().verify()?;
             let first_term = ranks.stream().next().map(|(term, _)| term.to_vec()).unwrap_or_default();
-            Ok(Part { first_term, first_rank: 0, ranks })
+            Ok(DictionaryPart { first_term, first_rank: 0, ranks })
         };
-        let parts: Result<Vec<Part>, fst::Error> = places.par_iter().map(open).collect();
+        let parts: Result<Vec<DictionaryPart>, fst::Error> = places.par_iter().map(open).collect();
         let mut parts = parts.map_err(|e| e.to_string())?;
         let mut next = 0;
         for (number, part) in parts.iter_mut().enumerate() {
@@ -123,27 +115,23 @@ impl Dictionary {
         Ok(Self { parts, num_terms })
     }
 
-    /// How many terms come before `term`, if it is one.
-    pub(super) fn rank(&self, term: &str) -> Option<u32> {
+    pub(crate) fn rank(&self, term: &str) -> Option<u32> {
         let after = self.parts.partition_point(|part| part.first_term.as_slice() <= term.as_bytes());
         let part = &self.parts[after.checked_sub(1)?];
         let rank = part.ranks.get(term)?.checked_add(part.first_rank.into())?;
         (rank < self.num_terms.into()).then_some(rank as u32)
     }
 
-    /// The term before which `rank` others come; empty if there is none.
-    pub(super) fn term(&self, rank: u32) -> Vec<u8> {
+    /// The term of this rank, or nothing if there is none.
+    pub(crate) fn term(&self, rank: u32) -> Vec<u8> {
         let after = self.parts.partition_point(|part| part.first_rank <= rank);
         let part = &self.parts[after.saturating_sub(1)];
-        // Ranks ascend with the terms, which is what finding a key by its value asks for.
+        // Ranks ascend with the terms, as finding a key by its value requires.
         part.ranks.as_fst().get_key((rank - part.first_rank).into()).unwrap_or_default()
     }
 
-    /// Visits all terms with their ranks, in order.
-    ///
-    /// # Errors
-    /// What `visit` returns.
-    pub(super) fn for_each<E>(&self, mut visit: impl FnMut(&[u8], u32) -> Result<(), E>) -> Result<(), E> {
+    /// Visits all terms with their ranks in order, up to the first error of `visit`.
+    pub(crate) fn for_each<E>(&self, mut visit: impl FnMut(&[u8], u32) -> Result<(), E>) -> Result<(), E> {
         for part in &self.parts {
             let mut terms = part.ranks.stream();
             while let Some((term, rank)) = terms.next() {
@@ -154,7 +142,7 @@ impl Dictionary {
     }
 }
 
-/// Terms of a part that is to be built.
+/// Terms of a part that is being collected.
 #[derive(Debug, Default)]
 struct Terms {
     text: Vec<u8>,
@@ -173,45 +161,37 @@ impl Terms {
     }
 }
 
-/// Builds a dictionary from terms as they come, in order.
 #[derive(Debug)]
-pub(super) struct DictionaryWriter {
+pub(crate) struct DictionaryWriter {
     terms: Terms,
-    /// Parts that are full: handed to threads.
+    /// Number of full parts, which threads build.
     num_parts: usize,
-    /// Started with the first of them.
+    /// Threads that start with the first full part.
     builders: Option<Builders>,
-    /// What threads have built, after those before.
-    built: Column,
-    /// Where each of its parts ends.
+    built: SpillingColumn,
     ends: Vec<u64>,
-    /// Parts that were built before one that comes before them.
+    /// Parts that were built before one of their predecessors.
     early: BTreeMap<usize, Vec<u8>>,
 }
 
 impl DictionaryWriter {
-    /// Of what is built, what is not to be in memory waits in `folder`.
-    pub(super) fn new(folder: &Path) -> Self {
+    /// A writer whose parts wait in `folder` beyond the memory limit.
+    pub(crate) fn new(folder: &Path) -> Self {
         Self {
             terms: Terms::default(),
             num_parts: 0,
             builders: None,
-            built: Column::new(folder, usize::MAX),
+            built: SpillingColumn::new(folder, usize::MAX),
             ends: Vec::new(),
             early: BTreeMap::new(),
         }
     }
 
-    /// Bytes of parts that may wait in memory.
-    pub(super) fn limit(&mut self, most_bytes: usize) {
+    pub(crate) fn limit(&mut self, most_bytes: usize) {
         self.built.limit(most_bytes);
     }
 
-    /// Adds the next term.
-    ///
-    /// # Errors
-    /// If the system has no threads, a part can't be built, or the disk refuses it.
-    pub(super) fn push(&mut self, term: &[u8]) -> io::Result<()> {
+    pub(crate) fn push(&mut self, term: &[u8]) -> io::Result<()> {
         if self.terms.ends.len() == PART_TERMS {
             self.build()?;
         }
@@ -220,7 +200,7 @@ impl DictionaryWriter {
         Ok(())
     }
 
-    /// Has a thread build the part at hand, and takes what threads have built.
+    /// Sends the current part to a thread, and collects built parts.
     #[cold]
     fn build(&mut self) -> io::Result<()> {
         let builders = match &self.builders {
@@ -243,11 +223,8 @@ impl DictionaryWriter {
         Ok(())
     }
 
-    /// Calls `visit` with the section, piece by piece; waits for all parts.
-    ///
-    /// # Errors
-    /// Those of `visit`, or if a part can't be built or read.
-    pub(super) fn finish(mut self, mut visit: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    /// Waits for all parts and passes the section to `visit`, piece by piece.
+    pub(crate) fn finish(mut self, mut visit: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         let last = (self.num_parts, self.terms.build());
         if let Some(Builders { to_threads, from_threads, threads }) = self.builders.take() {
             drop(to_threads);
@@ -263,10 +240,8 @@ impl DictionaryWriter {
     }
 }
 
-/// A part's number, and what a thread built.
 type BuiltPart = (usize, Result<Vec<u8>, fst::Error>);
 
-/// Threads that build parts.
 #[derive(Debug)]
 struct Builders {
     to_threads: Sender<(usize, Terms)>,
@@ -282,7 +257,7 @@ impl Builders {
             let (from_writer, to_writer) = (from_writer.clone(), to_writer.clone());
             let work = move || {
                 for (number, terms) in from_writer {
-                    // Where nobody waits for it, the writer has failed.
+                    // The receiver is gone if the writer has failed.
                     if to_writer.send((number, terms.build())).is_err() {
                         return;
                     }
@@ -302,13 +277,12 @@ mod tests {
 
     fn mapped(bytes: &[u8]) -> MappedBytes {
         let file = tempfile::NamedTempFile::new().unwrap();
-        // The section is somewhere in the file.
+        // A section need not begin at the start of its file.
         std::fs::write(file.path(), [b"before", bytes].concat()).unwrap();
         let map = map_file(file.path()).unwrap();
         MappedBytes { range: 6..map.len(), map }
     }
 
-    /// The section of a dictionary of so many terms, of which a few bytes or all wait in memory.
     fn section(num_terms: usize, most_bytes: usize) -> Vec<u8> {
         let mut writer = DictionaryWriter::new(&std::env::temp_dir());
         writer.limit(most_bytes);

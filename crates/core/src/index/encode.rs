@@ -1,111 +1,93 @@
-//! From postings to packed lists, on any number of threads.
+//! Packing of posting lists on any number of threads.
 //!
-//! Each thread fills a [`ListEncoder`] with a range of the vocabulary and hands over [`EncodedLists`]; an
-//! [`IndexWriter`](super::IndexWriter) appends those in order of the terms. The file does not depend on how the
-//! vocabulary was cut: padding is added on writing.
+//! Each thread fills a [`ListEncoder`] with a range of the vocabulary and returns [`EncodedLists`]. An
+//! [`IndexWriter`](super::IndexWriter) appends them in order of the terms. The file does not depend on the ranges,
+//! because padding is added when it is written.
 
 use std::sync::Arc;
 
+use super::BLOCK_LEN;
 use super::best::BestImpacts;
+use super::bm25::Bm25;
 use super::directory::{BlockEntry, ListPlace, LongList, TermSlot, impact_byte};
-use super::packed::{BitWriter, Code, PackedRun, encode_full};
+use super::error::IndexError;
+use super::packed::{bits::BitWriter, full::encode_full, patch::Code, run::PackedRun};
 use super::probe::{ProbeBuilder, has_probe};
-use super::{BLOCK_LEN, Bm25, IndexError};
 
-/// Words of a row, of which lists and their probe forms take whole ones.
-pub(super) const ROW_WORDS: usize = 4;
-/// Bits of a short list's number of postings.
-pub(super) const SHORT_LEN_BITS: u32 = 7;
-/// Bits of a short list before its gaps.
-pub(super) const SHORT_HEAD_BITS: u32 = SHORT_LEN_BITS + 2 * Code::BITS + 8;
+/// Words of a row. Lists and probe forms take whole rows.
+pub(crate) const ROW_WORDS: usize = 4;
+pub(crate) const SHORT_LEN_BITS: u32 = 7;
+pub(crate) const SHORT_HEAD_BITS: u32 = SHORT_LEN_BITS + 2 * Code::BITS + 8;
 
 /// Packed lists of a range of the vocabulary, ready to be appended to an index.
 #[derive(Debug, Default)]
 pub struct EncodedLists {
     /// The terms' bytes, one after another.
     text: Vec<u8>,
-    /// Where each term ends in `text`.
     text_ends: Vec<usize>,
-    /// One a term; places count from the start of this chunk.
-    pub(super) slots: Vec<TermSlot>,
-    pub(super) short_lists: Vec<u8>,
+    /// One slot per term. Places count from the start of this chunk.
+    pub(crate) slots: Vec<TermSlot>,
+    pub(crate) short_lists: Vec<u8>,
     /// Payload words and blocks count from the start of this chunk.
-    pub(super) long_lists: Vec<LongList>,
-    pub(super) last_docs: Vec<u32>,
-    pub(super) blocks: Vec<BlockEntry>,
-    pub(super) payload: Vec<u32>,
-    pub(super) num_postings: u64,
+    pub(crate) long_lists: Vec<LongList>,
+    pub(crate) last_docs: Vec<u32>,
+    pub(crate) blocks: Vec<BlockEntry>,
+    pub(crate) payload: Vec<u32>,
+    pub(crate) num_postings: u64,
 }
 
 impl EncodedLists {
-    /// Lists in the chunk.
-    #[must_use]
+    /// Number of lists in the chunk.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
     /// Whether there is no list.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// What the chunk holds in memory, roughly.
-    #[must_use]
+    /// Approximate bytes in memory.
     pub fn bytes(&self) -> usize {
         let lists = self.slots.len() * 12 + self.short_lists.len() + self.long_lists.len() * size_of::<LongList>();
         self.text.len() + lists + self.blocks.len() * 12 + self.payload.len() * 4
     }
 
-    /// The term at `position` in the chunk.
-    pub(super) fn term(&self, position: usize) -> &[u8] {
+    pub(crate) fn term(&self, position: usize) -> &[u8] {
         let start = position.checked_sub(1).map_or(0, |before| self.text_ends[before]);
         &self.text[start..self.text_ends[position]]
     }
 }
 
-/// Packs posting lists; one a thread.
-#[derive(Debug)]
+/// Packs posting lists. Each thread has an encoder of its own.
+#[derive(Debug, Default)]
 pub struct ListEncoder {
     norms: Arc<[f32]>,
     lists: EncodedLists,
     docs: Vec<u32>,
     freqs: Vec<u32>,
-    /// Of the list at hand: each block's largest impact.
     block_impacts: Vec<f32>,
     best_impacts: BestImpacts,
-    /// Of the list at hand: its packed blocks.
     block_bytes: Vec<u8>,
-    /// Of the list at hand, if it may have a probe form.
+    /// The probe form of the current list, if it may have one.
     probe: ProbeBuilder,
 }
 
-/// Postings of a block.
 #[derive(Debug)]
 pub(crate) struct BlockPostings {
-    /// Ascending.
+    /// Documents in ascending order.
     pub(crate) docs: [u32; BLOCK_LEN],
-    /// Of each, at least 1.
+    /// Frequencies of at least 1.
     pub(crate) freqs: [u32; BLOCK_LEN],
 }
 
-/// What packed blocks may take in memory from one list to the next.
+/// Bytes of packed blocks whose memory is kept for the next list.
 const KEPT_BYTES: usize = 1 << 20;
 
 impl ListEncoder {
     /// An encoder for the documents with these BM25 norms ([`IndexWriter::norms`](super::IndexWriter::norms)).
-    #[must_use]
     pub fn new(norms: Arc<[f32]>) -> Self {
-        Self {
-            norms,
-            lists: EncodedLists::default(),
-            docs: Vec::new(),
-            freqs: Vec::new(),
-            block_impacts: Vec::new(),
-            best_impacts: BestImpacts::default(),
-            block_bytes: Vec::new(),
-            probe: ProbeBuilder::default(),
-        }
+        Self { norms, ..Self::default() }
     }
 
     /// Adds the next term's postings: `(document, frequency)`, ascending by document, frequencies at least 1.
@@ -123,10 +105,7 @@ impl ListEncoder {
         result
     }
 
-    /// Adds the next term's postings, documents and frequencies apart and equally many.
-    ///
-    /// # Errors
-    /// As [`ListEncoder::add`].
+    /// Adds the next term's postings as two columns of equal length.
     pub fn add_columns(&mut self, term: &str, docs: &[u32], freqs: &[u32]) -> Result<(), IndexError> {
         self.check(term, docs, freqs)?;
         let place = match (docs, freqs) {
@@ -138,11 +117,9 @@ impl ListEncoder {
         Ok(())
     }
 
-    /// Adds the next term's postings, of which there are `most` at most, without having all of them in memory: `fill` fills
-    /// one block after another, and returns how many postings it has; fewer than [`BLOCK_LEN`] in the last, or none.
-    ///
-    /// # Errors
-    /// As [`ListEncoder::add`]: what was packed so far is of no use then.
+    /// Adds the next term's postings block by block, so that they need not be in memory at once. `fill` writes the next
+    /// block and returns its length, which is below [`BLOCK_LEN`] only at the end. `most` bounds the number of
+    /// postings.
     pub(crate) fn add_blocks(
         &mut self,
         term: &str,
@@ -183,14 +160,7 @@ impl ListEncoder {
         let place = ListPlace::Short(below_limit(out.len(), "bytes of short lists")?);
         let norms = docs.iter().map(|&doc| self.norms[doc as usize]);
         let max_impact = Bm25::max_impact(freqs.iter().copied().zip(norms));
-        let run = PackedRun::new(u32::MAX, docs, freqs);
-        let mut writer = BitWriter::new(out);
-        writer.write(docs.len() as u32, SHORT_LEN_BITS);
-        writer.write(run.doc_code.stored(), Code::BITS);
-        writer.write(run.freq_code.stored(), Code::BITS);
-        writer.write(u32::from(impact_byte(max_impact, Bm25::LARGEST_IMPACT)), 8);
-        run.write(&mut writer);
-        writer.finish();
+        pack_short(docs, freqs, impact_byte(max_impact, Bm25::LARGEST_IMPACT), out);
         Ok(place)
     }
 
@@ -226,22 +196,10 @@ impl ListEncoder {
     ) -> Result<(), IndexError> {
         self.score_block(docs, freqs);
         let Self { lists, block_bytes: bytes, .. } = self;
-        let byte = u32::try_from(bytes.len())
-            .map_err(|_| IndexError::Collection("a list takes 4 GiB at most (split the collection)".to_owned()))?;
-        let base = last_doc.unwrap_or(u32::MAX);
-        lists.blocks.push(match (docs.try_into(), freqs.try_into()) {
-            (Ok(docs), Ok(freqs)) => {
-                let (doc_code, freq_code, freqs_at) = encode_full(base, docs, freqs, bytes);
-                BlockEntry::full(byte, (doc_code, freq_code), freqs_at)
-            }
-            _ => {
-                let run = PackedRun::new(base, docs, freqs);
-                let mut writer = BitWriter::new(bytes);
-                run.write(&mut writer);
-                writer.finish();
-                BlockEntry::run(byte, (run.doc_code, run.freq_code))
-            }
-        });
+        if u32::try_from(bytes.len()).is_err() {
+            return Err(IndexError::Collection("a list takes 4 GiB at most (split the collection)".to_owned()));
+        }
+        lists.blocks.push(pack_block(last_doc.unwrap_or(u32::MAX), docs, freqs, bytes));
         lists.last_docs.push(docs[docs.len() - 1]);
         if collects_probe {
             self.probe.push(docs, freqs);
@@ -249,7 +207,6 @@ impl ListEncoder {
         Ok(())
     }
 
-    /// Ends the list, which has so many postings.
     fn end_long(&mut self, start: LongStart, doc_freq: usize) -> Result<ListPlace, IndexError> {
         let place = ListPlace::Long(below_limit(self.lists.long_lists.len(), "long lists")?);
         let LongStart { first_block, collects_probe } = start;
@@ -281,7 +238,7 @@ impl ListEncoder {
         Ok(place)
     }
 
-    /// Finds the largest impact of a block, and those that are among the list's best.
+    /// Computes a block's impacts: the largest, and candidates for the list's best.
     fn score_block(&mut self, docs: &[u32], freqs: &[u32]) {
         let mut impacts = [0.0; BLOCK_LEN];
         let impacts = &mut impacts[..docs.len()];
@@ -296,14 +253,12 @@ impl ListEncoder {
         self.block_impacts.push(largest * Bm25::LARGEST_IMPACT);
     }
 
-    /// What is packed so far, in bytes: when to [`take`](Self::take) it.
-    #[must_use]
+    /// Bytes packed so far, which tell when to [`take`](Self::take) them.
     pub fn bytes(&self) -> usize {
         self.lists.bytes()
     }
 
-    /// Hands over what is packed so far; the next term starts a new chunk.
-    #[must_use]
+    /// Returns the lists packed so far. The next term starts a new chunk.
     pub fn take(&mut self) -> EncodedLists {
         std::mem::take(&mut self.lists)
     }
@@ -316,7 +271,6 @@ impl ListEncoder {
         self.check_postings(term, None, docs, freqs)
     }
 
-    /// Whether `term` may be the next.
     fn check_term(&self, term: &str) -> Result<(), IndexError> {
         if let Some(last) = self.lists.len().checked_sub(1)
             && self.lists.term(last) >= term.as_bytes()
@@ -327,7 +281,7 @@ impl ListEncoder {
         Ok(())
     }
 
-    /// Whether these may be a term's next postings after document `last_doc`; there is at least one.
+    /// Checks that these postings, at least one, may follow document `last_doc`.
     fn check_postings(&self, term: &str, last_doc: Option<u32>, docs: &[u32], freqs: &[u32]) -> Result<(), IndexError> {
         let out_of_order =
             |doc: u32, last: u32| refuse(term, format!("document {doc} after {last}, expected ascending documents"));
@@ -348,11 +302,36 @@ impl ListEncoder {
     }
 }
 
-/// How a long list begins.
+/// Appends the block after document `base` to a list's packed blocks. The bound of its impacts is not set yet.
+pub(crate) fn pack_block(base: u32, docs: &[u32], freqs: &[u32], bytes: &mut Vec<u8>) -> BlockEntry {
+    let byte = bytes.len() as u32;
+    if let (Ok(docs), Ok(freqs)) = (docs.try_into(), freqs.try_into()) {
+        let (doc_code, freq_code, freqs_at) = encode_full(base, docs, freqs, bytes);
+        return BlockEntry::full(byte, (doc_code, freq_code), freqs_at);
+    }
+    let run = PackedRun::new(base, docs, freqs);
+    let mut writer = BitWriter::new(bytes);
+    run.write(&mut writer);
+    writer.finish();
+    BlockEntry::run(byte, (run.doc_code, run.freq_code))
+}
+
+/// Appends a short list with its header, in which `impact` is the bound of the impacts.
+pub(crate) fn pack_short(docs: &[u32], freqs: &[u32], impact: u8, bytes: &mut Vec<u8>) {
+    let run = PackedRun::new(u32::MAX, docs, freqs);
+    let mut writer = BitWriter::new(bytes);
+    writer.write(docs.len() as u32, SHORT_LEN_BITS);
+    writer.write(run.doc_code.stored(), Code::BITS);
+    writer.write(run.freq_code.stored(), Code::BITS);
+    writer.write(u32::from(impact), SHORT_HEAD_BITS - SHORT_LEN_BITS - 2 * Code::BITS);
+    run.write(&mut writer);
+    writer.finish();
+}
+
 #[derive(Clone, Copy, Debug)]
 struct LongStart {
     first_block: u32,
-    /// Whether there may be so many postings that there is a probe form.
+    /// Whether the list may have enough postings for a probe form.
     collects_probe: bool,
 }
 
@@ -360,7 +339,7 @@ fn refuse(term: &str, what: String) -> Result<(), IndexError> {
     Err(IndexError::Collection(format!("list of term {term:?}: {what}")))
 }
 
-/// `number` as stored in a slot or a list.
+/// Converts `number` to its stored form, if it fits.
 fn below_limit(number: usize, what: &str) -> Result<u32, IndexError> {
     if number < TermSlot::LIMIT {
         return Ok(number as u32);
@@ -368,7 +347,7 @@ fn below_limit(number: usize, what: &str) -> Result<u32, IndexError> {
     Err(IndexError::Collection(format!("an index holds fewer than {} {what} (split the collection)", TermSlot::LIMIT)))
 }
 
-/// Appends bytes as words, zeros filling the last row.
+/// Appends bytes as words and fills the last row with zeros.
 fn append_bytes(bytes: &[u8], payload: &mut Vec<u32>) {
     let (words, rest) = bytes.as_chunks::<4>();
     payload.extend(words.iter().map(|&word| u32::from_le_bytes(word)));

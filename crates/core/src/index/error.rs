@@ -1,4 +1,4 @@
-//! What can be wrong with an index.
+//! Errors of reading and building indexes.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,12 +14,12 @@ pub enum IndexError {
         /// What the system said.
         source: io::Error,
     },
-    /// The bytes are not an index that this program reads, or are damaged.
+    /// The bytes are damaged, or no index of a supported version.
     #[error("{path}: {message}", path = path.display())]
     Damaged {
         /// The index file.
         path: PathBuf,
-        /// What was expected, what was found, and what would mend it.
+        /// What was expected and found, and the remedy.
         message: String,
     },
     /// The collection can't be indexed: empty, or larger than the format holds.

@@ -1,4 +1,4 @@
-//! The index file, memory-mapped.
+//! The memory-mapped index file.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -13,20 +13,25 @@ use bytemuck::Pod;
 use memmap2::Mmap;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::check::{Lists, check_file, check_lists};
+use super::BLOCK_LEN;
+use super::bm25::{Bm25, Idf};
+use super::check::{check_file, check_lists};
 use super::dictionary::{Dictionary, MappedBytes};
 use super::directory::{BlockEntry, ListPlace, LongList, TermSlot};
+use super::error::IndexError;
 use super::layout::{FILE_NAME, FileHeader, Section, WHOLE_DICTIONARY_VERSION};
-use super::list::{Blocks, short_bound, short_run};
-use super::packed::Run;
-use super::{BLOCK_LEN, Bm25, Idf, IndexBuilder, IndexError, PostingList};
+use super::list::{Blocks, PostingList, short_bound, short_run};
+use super::packed::run::Run;
+use super::writer::IndexBuilder;
 use crate::base::ids::{DocId, TermId};
 use crate::base::prefetch::prefetch;
 
-/// Sixteen cores check 16 GB a second: some tens of megabytes at a time stay.
+/// Interval between releases of pages. Sixteen cores check 16 GB per second, so some tens of megabytes stay.
 const LET_GO_EVERY: Duration = Duration::from_millis(4);
 
-/// An open index. Cheap to share (`Arc<Index>`); everything is read from the mapped file.
+/// An open index, which reads everything from the mapped file. `Arc<Index>` shares it.
+///
+/// Methods panic if the index has no such term or document.
 #[derive(Debug)]
 pub struct Index {
     map: Arc<Mmap>,
@@ -37,12 +42,12 @@ pub struct Index {
 }
 
 impl Index {
-    /// Opens the index in folder `dir`, checking magic number, version, lengths and checksums.
+    /// Opens the index in folder `dir` and checks magic number, version, lengths and checksums.
     ///
-    /// All of the file is read once, on all threads: about as fast as the disk or memory gives it.
+    /// All threads read the whole file once, about as fast as the disk or memory allows.
     ///
     /// # Errors
-    /// If it is missing, truncated, damaged or of another version: what is wrong, and what would mend it.
+    /// If it is missing, truncated, damaged or of another version. The message contains the remedy.
     pub fn open(dir: &Path) -> Result<Self, IndexError> {
         let path = dir.join(FILE_NAME);
         let map = map_file(&path)?;
@@ -50,11 +55,8 @@ impl Index {
             .map_err(|what| IndexError::Damaged { path, message: format!("{what} (rebuild it: `tandem index build`)") })
     }
 
-    /// As [`open`](Self::open), of an index that was just written, to know that it is whole: what was looked at is let go of
-    /// meanwhile, so that a build within some memory is not seen to take as much as its index.
-    ///
-    /// # Errors
-    /// As there.
+    /// Opens an index that was just written, to verify it. Checked pages are released at once, so that a build within a
+    /// memory budget does not appear to take as much memory as its index.
     pub fn read_back(dir: &Path) -> Result<Self, IndexError> {
         let path = dir.join(FILE_NAME);
         let map = map_file(&path)?;
@@ -73,13 +75,10 @@ impl Index {
         .map_err(|message| IndexError::Damaged { path, message })
     }
 
-    /// An index of these lists in a temporary folder, at BM25's usual parameters: for tests and examples.
+    /// Makes an index of these lists in a temporary folder with default BM25 parameters, for tests and examples.
     ///
-    /// Terms may come in any order; a document's length is the sum of its frequencies, and there are as many documents
-    /// as the largest number needs.
-    ///
-    /// # Errors
-    /// As [`IndexBuilder::add`] and [`IndexBuilder::write`].
+    /// Terms may come in any order. A document's length is the sum of its frequencies. The largest document number
+    /// determines how many documents there are.
     pub fn from_lists<S: AsRef<str>>(lists: &[(S, Vec<(u32, u32)>)]) -> Result<Self, IndexError> {
         let num_docs = lists.iter().flat_map(|(_, list)| list).map(|&(doc, _)| doc as usize + 1).max().unwrap_or(0);
         let mut doc_lengths = vec![0_u32; num_docs];
@@ -118,25 +117,17 @@ impl Index {
         let bm25 = Bm25 { k1: header.k1, b: header.b, idf };
         let index = Self { map, header, dictionary, bm25, tokenizer };
         index.bm25.check().map_err(|what| format!("damaged: {what}"))?;
-        let lists = Lists {
-            payload: index.items(Section::Payload)?,
-            last_docs: index.items(Section::LastDocs)?,
-            blocks: index.items(Section::Blocks)?,
-            long_lists: index.items(Section::LongLists)?,
-            short_lists: bytemuck::cast_slice(index.items::<u32>(Section::ShortLists)?),
-            slots: index.items(Section::Terms)?,
-        };
         index.check_documents()?;
-        check_lists(&header, lists)?;
+        check_lists(&header, index.list_sections())?;
         Ok(index)
     }
 
     fn check_documents(&self) -> Result<(), String> {
-        let lengths: &[u32] = self.items(Section::DocLengths)?;
+        let lengths = self.doc_lengths();
         if lengths.len() != self.header.num_docs as usize || lengths.len() >= 1 << 31 {
             return Err("damaged: the number of documents differs from the header's".into());
         }
-        let ends: &[u64] = self.items(Section::ExternalIdEnds)?;
+        let ends: &[u64] = self.items(Section::ExternalIdEnds);
         let text = self.bytes(Section::ExternalIds);
         let in_range = ends.is_sorted() && ends.last().is_none_or(|&end| end == text.len() as u64);
         if !in_range || !(ends.is_empty() || ends.len() == lengths.len()) {
@@ -145,90 +136,71 @@ impl Index {
         Ok(())
     }
 
-    /// Bytes of a section, for display.
-    #[must_use]
+    /// Size of a section in bytes.
     pub fn section_bytes(&self, section: Section) -> u64 {
         self.header.section(section).len
     }
 
-    /// Documents.
-    #[must_use]
+    /// Number of documents.
     pub fn num_docs(&self) -> u32 {
         self.header.num_docs
     }
 
-    /// Distinct terms.
-    #[must_use]
+    /// Number of distinct terms.
     pub fn num_terms(&self) -> u32 {
         self.header.num_terms
     }
 
-    /// Postings in all lists.
-    #[must_use]
+    /// Number of postings in all lists.
     pub fn num_postings(&self) -> u64 {
         self.header.num_postings
     }
 
-    /// Tokens in all documents.
-    #[must_use]
+    /// Number of tokens in all documents.
     pub fn num_tokens(&self) -> u64 {
         self.header.num_tokens
     }
 
-    /// Mean tokens a document.
-    #[must_use]
+    /// Mean number of tokens per document.
     pub fn average_length(&self) -> f64 {
         self.num_tokens() as f64 / f64::from(self.num_docs())
     }
 
-    /// Tokens of each document.
-    #[must_use]
+    /// Number of tokens of each document.
     pub fn doc_lengths(&self) -> &[u32] {
-        self.checked_items(Section::DocLengths)
+        self.items(Section::DocLengths)
     }
 
-    /// The BM25 parameters that the stored impacts were computed with.
-    #[must_use]
+    /// The BM25 parameters of the stored impacts.
     pub fn built_with(&self) -> Bm25 {
         self.bm25
     }
 
-    /// Whether its frequencies are impacts: see [`quantise`](crate::indexing::quantise()).
-    #[must_use]
+    /// Whether frequencies are impacts: see [`quantise`](crate::indexing::quantise()).
     pub fn is_quantised(&self) -> bool {
         self.bm25.is_impacts()
     }
 
-    /// How text was cut into terms when this index was built, so that queries are cut alike.
-    #[must_use]
+    /// Name of the tokenizer that cut the documents. Queries must be cut alike.
     pub fn tokenizer_name(&self) -> &str {
         &self.tokenizer
     }
 
     /// The term's number, if it is in the vocabulary.
-    #[must_use]
     pub fn term(&self, term: &str) -> Option<TermId> {
         self.dictionary.rank(term).map(TermId)
     }
 
     /// The term's text.
-    ///
-    /// # Panics
-    /// If there is no such term.
-    #[must_use]
     pub fn term_text(&self, term: TermId) -> String {
         assert!(term.0 < self.num_terms(), "term {term} of {}", self.num_terms());
         String::from_utf8_lossy(&self.dictionary.term(term.0)).into_owned()
     }
 
-    /// The document's id in its collection; its number where the collection gives none.
-    ///
-    /// # Panics
-    /// If there is no such document.
-    #[must_use]
+    /// The document's id in its collection, or its number if the collection has no ids.
     pub fn external_id(&self, doc: DocId) -> Cow<'_, str> {
         assert!(doc.0 < self.num_docs(), "document {doc} of {}", self.num_docs());
-        let ends: &[u64] = self.checked_items(Section::ExternalIdEnds);
+        let ends: &[u64] = self.items(Section::ExternalIdEnds);
         if ends.is_empty() {
             return Cow::Owned(doc.to_string());
         }
@@ -237,10 +209,6 @@ impl Index {
     }
 
     /// The term's postings.
-    ///
-    /// # Panics
-    /// If there is no such term.
-    #[must_use]
     pub fn list(&self, term: TermId) -> PostingList<'_> {
         match self.place(term) {
             ListPlace::Single(doc) => {
@@ -255,14 +223,15 @@ impl Index {
         }
     }
 
-    /// Asks for what tells where the term's list is: [`Index::list`] is about to be called.
+    /// Prefetches the term's slot, for a call of [`Index::list`] that follows.
     #[inline]
     pub fn prefetch(&self, term: TermId) {
-        let slots = self.checked_items::<TermSlot>(Section::Terms);
+        let slots = self.items::<TermSlot>(Section::Terms);
         prefetch(slots.get(term.index()..).unwrap_or_default(), size_of::<TermSlot>());
     }
 
-    /// Asks for the row of the term's list in the table of long lists, if it is one: [`Index::list`] is about to be called.
+    /// Prefetches the term's row in the table of long lists, if there is one, for a call of [`Index::list`] that
+    /// follows.
     #[inline]
     pub fn prefetch_row(&self, term: TermId) {
         if let ListPlace::Long(number) = self.place(term) {
@@ -279,16 +248,12 @@ impl Index {
         PostingList::long(blocks, &self.last_docs()[range])
     }
 
-    /// All terms with their lists, in byte order of the terms.
-    ///
-    /// # Errors
-    /// What `visit` returns.
+    /// Visits all terms with their lists in byte order of the terms, up to the first error of `visit`.
     pub fn for_each_list<E>(&self, mut visit: impl FnMut(&str, PostingList<'_>) -> Result<(), E>) -> Result<(), E> {
         self.dictionary.for_each(|term, rank| visit(&String::from_utf8_lossy(term), self.list(TermId(rank))))
     }
 
-    /// Identifies the content: equal for equal indexes (a hash of the section checksums and BM25's parameters).
-    #[must_use]
+    /// Hash of the section checksums and the BM25 parameters. Equal indexes have equal hashes.
     pub fn fingerprint(&self) -> u64 {
         let mut bytes: Vec<u8> = self.header.sections.iter().flat_map(|s| s.checksum.to_le_bytes()).collect();
         bytes.extend([self.header.k1, self.header.b].iter().flat_map(|value| value.to_le_bytes()));
@@ -298,26 +263,15 @@ impl Index {
 
     #[inline]
     fn place(&self, term: TermId) -> ListPlace {
-        self.checked_items::<TermSlot>(Section::Terms)[term.index()].place()
+        self.items::<TermSlot>(Section::Terms)[term.index()].place()
     }
 
-    /// The term's list, if it has [`BLOCK_LEN`] postings or more: where its blocks are.
-    ///
-    /// # Panics
-    /// If there is no such term.
-    #[must_use]
+    /// The row of the term's list, if it has at least [`BLOCK_LEN`] postings.
     pub fn long_list(&self, term: TermId) -> Option<&LongList> {
-        match self.place(term) {
-            ListPlace::Long(number) => Some(&self.long_lists()[number as usize]),
-            ListPlace::Single(_) | ListPlace::Short(_) => None,
-        }
+        self.long_list_number(term).map(|number| &self.long_lists()[number as usize])
     }
 
-    /// The position of the term's list in [`long_lists`](Self::long_lists), if it is one of them.
-    ///
-    /// # Panics
-    /// If there is no such term.
-    #[must_use]
+    /// The number of the term's list among the [`long_lists`](Self::long_lists), if it is one of them.
     #[inline]
     pub fn long_list_number(&self, term: TermId) -> Option<u32> {
         match self.place(term) {
@@ -332,59 +286,46 @@ impl Index {
     }
 
     /// All long lists, in order of their terms.
-    #[must_use]
     pub fn long_lists(&self) -> &[LongList] {
-        self.checked_items(Section::LongLists)
+        self.items(Section::LongLists)
     }
 
-    /// All short lists' bits, to a whole number of words.
-    #[must_use]
+    /// Bits of all short lists, padded to whole words.
     pub fn short_lists(&self) -> &[u32] {
-        self.checked_items(Section::ShortLists)
+        self.items(Section::ShortLists)
     }
 
     /// The last documents of all blocks of long lists.
-    #[must_use]
     pub fn last_docs(&self) -> &[u32] {
-        self.checked_items(Section::LastDocs)
+        self.items(Section::LastDocs)
     }
 
     /// All blocks of long lists.
-    #[must_use]
     pub fn blocks(&self) -> &[BlockEntry] {
-        self.checked_items(Section::Blocks)
+        self.items(Section::Blocks)
     }
 
-    /// All packed bits of long lists, and probe forms between them.
-    #[must_use]
+    /// Packed blocks and probe forms of all long lists.
     pub fn payload(&self) -> &[u32] {
-        self.checked_items(Section::Payload)
+        self.items(Section::Payload)
     }
 
     fn bytes(&self, section: Section) -> &[u8] {
         &self.map[range_of(&self.header, section)]
     }
 
-    /// A section as items of type `T`.
-    fn items<T: Pod>(&self, section: Section) -> Result<&[T], String> {
-        bytemuck::try_cast_slice(self.bytes(section))
-            .map_err(|_| format!("damaged: section `{}` holds no whole number of items", section.name()))
-    }
-
-    /// A section that [`Index::open`] has seen to hold items of type `T`.
     #[inline]
-    pub(super) fn checked_items<T: Pod>(&self, section: Section) -> &[T] {
+    pub(crate) fn items<T: Pod>(&self, section: Section) -> &[T] {
         bytemuck::cast_slice(self.bytes(section))
     }
 }
 
-/// Where a section of a checked file is.
 fn range_of(header: &FileHeader, section: Section) -> Range<usize> {
     let entry = header.section(section);
     entry.offset as usize..(entry.offset + entry.len) as usize
 }
 
-pub(super) fn map_file(path: &Path) -> Result<Arc<Mmap>, IndexError> {
+pub(crate) fn map_file(path: &Path) -> Result<Arc<Mmap>, IndexError> {
     let cannot = |source| IndexError::Io { path: PathBuf::from(path), source };
     let file = File::open(path).map_err(|e| {
         if let (io::ErrorKind::NotADirectory, Some(dir)) = (e.kind(), path.parent()) {
@@ -409,9 +350,9 @@ pub(super) fn map_file(path: &Path) -> Result<Arc<Mmap>, IndexError> {
     unsafe { Mmap::map(&file) }.map(Arc::new).map_err(cannot)
 }
 
-/// Drops the pages of a mapped file from this process; the system keeps them as long as it has room.
+/// Releases the pages of a mapped file from this process. The system keeps them in its cache while there is room.
 fn let_go(map: &Mmap) {
-    // SAFETY: nothing was ever written to this mapping of a file, so that a page that is dropped comes back the same.
+    // SAFETY: this mapping of a file is never written to, so a released page reads the same again.
     #[cfg(unix)]
     let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
 }

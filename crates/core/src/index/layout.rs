@@ -100,131 +100,105 @@ use bytemuck::{Pod, Zeroable};
 use rayon::prelude::*;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use crate::base::named::named_enum;
+
 /// The file's name in its folder.
 pub const FILE_NAME: &str = "index.tandem";
 
-pub(super) const MAGIC: [u8; 8] = *b"TandemIx";
-pub(super) const VERSION: u32 = 3;
-/// The version before: one map was the whole dictionary.
-pub(super) const WHOLE_DICTIONARY_VERSION: u32 = 2;
-pub(super) const BYTE_ORDER_MARK: u32 = 0x0A0B_0C0D;
-pub(super) const HEADER_BYTES: usize = size_of::<FileHeader>();
-pub(super) const SECTION_ALIGNMENT: u64 = 64;
-/// Bytes of a section that are hashed together.
-pub(super) const PIECE_BYTES: usize = 4 << 20;
+pub(crate) const MAGIC: [u8; 8] = *b"TandemIx";
+pub(crate) const VERSION: u32 = 3;
+/// The previous version, in which one map was the whole dictionary.
+pub(crate) const WHOLE_DICTIONARY_VERSION: u32 = 2;
+pub(crate) const BYTE_ORDER_MARK: u32 = 0x0A0B_0C0D;
+pub(crate) const HEADER_BYTES: usize = size_of::<FileHeader>();
+pub(crate) const SECTION_ALIGNMENT: u64 = 64;
+/// Bytes of a section that are hashed at once.
+pub(crate) const PIECE_BYTES: usize = 4 << 20;
 
-/// A part of the index file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Section {
-    /// Long lists' packed blocks and probe forms.
-    Payload,
-    /// The last document of each block.
-    LastDocs,
-    /// Where each block's payload is, and how it is packed.
-    Blocks,
-    /// The long lists.
-    LongLists,
-    /// The short lists.
-    ShortLists,
-    /// Where each term's list is.
-    Terms,
-    /// The map from terms to ranks.
-    Dictionary,
-    /// Tokens of each document.
-    DocLengths,
-    /// Where external ids end.
-    ExternalIdEnds,
-    /// External ids.
-    ExternalIds,
-    /// The tokenizer's name.
-    Tokenizer,
+named_enum! {
+    /// A part of the index file, in its order.
+    pub enum Section {
+        /// Long lists' packed blocks and probe forms.
+        Payload = "payload",
+        /// The last document of each block.
+        LastDocs = "last documents",
+        /// Place and packing of each block.
+        Blocks = "blocks",
+        /// The long lists.
+        LongLists = "long lists",
+        /// The short lists.
+        ShortLists = "short lists",
+        /// Place of each term's list.
+        Terms = "terms",
+        /// The map from terms to ranks.
+        Dictionary = "dictionary",
+        /// Tokens of each document.
+        DocLengths = "document lengths",
+        /// Ends of external ids.
+        ExternalIdEnds = "ends of external ids",
+        /// External ids.
+        ExternalIds = "external ids",
+        /// The tokenizer's name.
+        Tokenizer = "tokenizer",
+    }
 }
 
 impl Section {
-    /// All sections, in the order of the file.
-    pub const ALL: [Self; 11] = [
-        Self::Payload,
-        Self::LastDocs,
-        Self::Blocks,
-        Self::LongLists,
-        Self::ShortLists,
-        Self::Terms,
-        Self::Dictionary,
-        Self::DocLengths,
-        Self::ExternalIdEnds,
-        Self::ExternalIds,
-        Self::Tokenizer,
-    ];
-
-    /// Its name in messages and tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn item_bytes(self) -> u64 {
         match self {
-            Self::Payload => "payload",
-            Self::LastDocs => "last documents",
-            Self::Blocks => "blocks",
-            Self::LongLists => "long lists",
-            Self::ShortLists => "short lists",
-            Self::Terms => "terms",
-            Self::Dictionary => "dictionary",
-            Self::DocLengths => "document lengths",
-            Self::ExternalIdEnds => "ends of external ids",
-            Self::ExternalIds => "external ids",
-            Self::Tokenizer => "tokenizer",
+            Self::LongLists => 40,
+            Self::Blocks | Self::ExternalIdEnds => 8,
+            Self::Dictionary | Self::ExternalIds | Self::Tokenizer => 1,
+            _ => 4,
         }
     }
 
     /// Its number in the section table.
-    pub(super) fn kind(self) -> u64 {
+    pub(crate) fn kind(self) -> u64 {
         self as u64 + 1
     }
 }
 
-/// A row of the section table.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct SectionEntry {
-    pub(super) kind: u64,
-    pub(super) offset: u64,
-    pub(super) len: u64,
-    pub(super) checksum: u64,
+pub(crate) struct SectionEntry {
+    pub(crate) kind: u64,
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+    pub(crate) checksum: u64,
 }
 
-/// The first bytes of the file.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct FileHeader {
-    pub(super) magic: [u8; 8],
-    pub(super) version: u32,
-    pub(super) byte_order_mark: u32,
-    pub(super) file_len: u64,
-    pub(super) num_postings: u64,
-    pub(super) num_tokens: u64,
-    pub(super) num_docs: u32,
-    pub(super) num_terms: u32,
-    pub(super) k1: f32,
-    pub(super) b: f32,
-    pub(super) idf: u32,
-    pub(super) zero: u32,
-    pub(super) sections: [SectionEntry; Section::ALL.len()],
-    pub(super) zeros: [u64; 11],
-    pub(super) checksum: u64,
+pub(crate) struct FileHeader {
+    pub(crate) magic: [u8; 8],
+    pub(crate) version: u32,
+    pub(crate) byte_order_mark: u32,
+    pub(crate) file_len: u64,
+    pub(crate) num_postings: u64,
+    pub(crate) num_tokens: u64,
+    pub(crate) num_docs: u32,
+    pub(crate) num_terms: u32,
+    pub(crate) k1: f32,
+    pub(crate) b: f32,
+    pub(crate) idf: u32,
+    pub(crate) zero: u32,
+    pub(crate) sections: [SectionEntry; Section::ALL.len()],
+    pub(crate) zeros: [u64; 11],
+    pub(crate) checksum: u64,
 }
 
 impl FileHeader {
-    /// The checksum that belongs into `checksum`.
-    pub(super) fn compute_checksum(&self) -> u64 {
+    pub(crate) fn compute_checksum(&self) -> u64 {
         xxh3_64(&bytemuck::bytes_of(self)[..HEADER_BYTES - 8])
     }
 
-    /// The row of `section`.
-    pub(super) fn section(&self, section: Section) -> &SectionEntry {
+    pub(crate) fn section(&self, section: Section) -> &SectionEntry {
         &self.sections[section as usize]
     }
 }
 
-/// The checksum of a whole section, on all threads.
-pub(super) fn section_checksum(bytes: &[u8]) -> u64 {
+pub(crate) fn section_checksum(bytes: &[u8]) -> u64 {
     let pieces: Vec<u64> = bytes.par_chunks(PIECE_BYTES).map(xxh3_64).collect();
     let mut all = Xxh3::new();
     pieces.iter().for_each(|piece| all.update(&piece.to_le_bytes()));

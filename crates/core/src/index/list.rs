@@ -1,17 +1,20 @@
 //! Posting lists and their blocks.
 
+use super::BLOCK_LEN;
+use super::bm25::Bm25;
 use super::directory::{BlockEntry, LongList, STORED_RANKS, impact_bound};
 use super::encode::{ROW_WORDS, SHORT_HEAD_BITS, SHORT_LEN_BITS};
-use super::packed::{Code, FullBlock, Run, read_bits};
+use super::packed::{bits::read_bits, full::FullBlock, patch::Code, run::Run};
 use super::probe::{Probe, ProbeShape};
-use super::{BLOCK_LEN, Bm25};
 use crate::base::ids::DocId;
 use crate::base::prefetch::prefetch;
 
 /// A term's postings, borrowed from an index.
 ///
-/// A list of fewer than [`BLOCK_LEN`] postings is one block, whose last document isn't stored: what stands for it is
-/// above every document, so that a search inside it may find nothing and must then go on to the list's end.
+/// A list of fewer than [`BLOCK_LEN`] postings is one block whose last document is not stored. A number above every
+/// document stands for it. A search inside the block may therefore find nothing, and must then go on to the list's end.
+///
+/// Methods panic if the list has no such block or posting.
 #[derive(Clone, Copy, Debug)]
 pub struct PostingList<'a> {
     doc_freq: u32,
@@ -22,37 +25,36 @@ pub struct PostingList<'a> {
 
 #[derive(Clone, Copy, Debug)]
 enum Form<'a> {
-    /// Fewer than a block.
+    /// A list shorter than a block.
     Short(Run<'a>),
     /// Blocks, all full but the last.
     Long(Blocks<'a>),
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Blocks<'a> {
-    pub(super) list: &'a LongList,
-    pub(super) entries: &'a [BlockEntry],
+pub(crate) struct Blocks<'a> {
+    pub(crate) list: &'a LongList,
+    pub(crate) entries: &'a [BlockEntry],
     /// The payload from the list's first byte on.
-    pub(super) payload: &'a [u8],
-    pub(super) num_docs: u32,
+    pub(crate) payload: &'a [u8],
+    pub(crate) num_docs: u32,
 }
 
-/// What stands for the last document of a short list: above every document.
+/// Stands for the last document of a short list, above every document.
 const ANY_DOC: [u32; 1] = [DocId::END.0 - 1];
 
-/// As many bytes as most packed blocks take, and the line in which they begin.
+/// Bytes that are prefetched of a block: most packed blocks, and the line in which they begin.
 const BLOCK_BYTES: usize = 192;
-/// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
 
-/// A part of a list's bytes in the file.
+/// Sizes of the parts of a list in the file, in bits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ListBits {
     /// Documents: gaps, bitsets, exceptions.
     pub docs: u64,
     /// Frequencies with their exceptions.
     pub freqs: u64,
-    /// Last documents, offsets, codes and bounds: what is read before a block is decoded.
+    /// Data read before a block is decoded: last documents, offsets, codes and bounds.
     pub skips: u64,
     /// The list's row in the table of long lists.
     pub directory: u64,
@@ -72,7 +74,7 @@ impl std::iter::Sum for ListBits {
     }
 }
 
-/// Decoded postings of one block: documents and frequencies, valid up to the block's length.
+/// Decoded postings of one block, valid up to the block's length.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct BlockBuffer {
@@ -89,69 +91,56 @@ impl Default for BlockBuffer {
 }
 
 impl<'a> PostingList<'a> {
-    /// The list without a posting.
+    /// The empty list.
     pub const EMPTY: Self = Self { doc_freq: 0, max_impact: 0.0, last_docs: &[], form: Form::Short(Run::EMPTY) };
 
-    pub(super) fn short(run: Run<'a>, max_impact: f32) -> Self {
+    pub(crate) fn short(run: Run<'a>, max_impact: f32) -> Self {
         Self { doc_freq: run.len as u32, max_impact, last_docs: &ANY_DOC, form: Form::Short(run) }
     }
 
-    pub(super) fn long(blocks: Blocks<'a>, last_docs: &'a [u32]) -> Self {
+    pub(crate) fn long(blocks: Blocks<'a>, last_docs: &'a [u32]) -> Self {
         let LongList { doc_freq, max_impact, .. } = *blocks.list;
         Self { doc_freq, max_impact, last_docs, form: Form::Long(blocks) }
     }
 
-    /// Documents that contain the term.
-    #[must_use]
+    /// Number of documents that contain the term.
     #[inline]
     pub fn doc_freq(&self) -> u32 {
         self.doc_freq
     }
 
-    /// Upper bound of `tf / (tf + norm(document))` over the list, BM25 at the parameters that the index was built with;
-    /// a posting's score is that times the term's weight.
-    #[must_use]
+    /// Upper bound of `tf / (tf + norm(document))` over the list, for the BM25 parameters of the index. A posting's
+    /// score is at most this times the term's weight.
     #[inline]
     pub fn max_impact(&self) -> f32 {
         self.max_impact
     }
 
-    /// Blocks in the list; all but the last hold [`BLOCK_LEN`] postings.
-    #[must_use]
+    /// Number of blocks. All but the last have [`BLOCK_LEN`] postings.
     #[inline]
     pub fn num_blocks(&self) -> usize {
         self.last_docs.len()
     }
 
     /// Postings in block `block`.
-    #[must_use]
     #[inline]
     pub fn block_len(&self, block: usize) -> usize {
         (self.doc_freq as usize - block * BLOCK_LEN).min(BLOCK_LEN)
     }
 
     /// The last document of block `block`, or, in a list of fewer than [`BLOCK_LEN`] postings, a number above it.
-    ///
-    /// # Panics
-    /// If the list has no such block.
-    #[must_use]
     #[inline]
     pub fn last_doc(&self, block: usize) -> u32 {
         self.last_docs[block]
     }
 
     /// [`last_doc`](Self::last_doc) of all blocks, ascending.
-    #[must_use]
     #[inline]
     pub fn last_docs(&self) -> &'a [u32] {
         self.last_docs
     }
 
-    /// Upper bound of `tf / (tf + norm(document))` over block `block`; at most [`max_impact`](Self::max_impact).
-    ///
-    /// # Panics
-    /// If the list has no such block.
-    #[must_use]
+    /// Upper bound of `tf / (tf + norm(document))` over block `block`. It is at most [`max_impact`](Self::max_impact).
     #[inline]
     pub fn block_max_impact(&self, block: usize) -> f32 {
         match &self.form {
@@ -160,11 +149,10 @@ impl<'a> PostingList<'a> {
         }
     }
 
-    /// A lower bound of the `k`-th best impact in the list, 0 where none is known: what seeds a threshold.
+    /// Lower bound of the `k`-th best impact in the list, or 0 if none is known. It seeds a threshold.
     ///
-    /// At least `k` documents score the term's weight times this or more, each step rounded as
-    /// [`Bm25::score`] and this product are.
-    #[must_use]
+    /// At least `k` documents score the term's weight times this or more, with every step rounded as in
+    /// [`Bm25::score`].
     #[inline]
     pub fn kth_impact(&self, k: usize) -> f32 {
         match &self.form {
@@ -175,8 +163,7 @@ impl<'a> PostingList<'a> {
         }
     }
 
-    /// The list's direct form, if it has one.
-    #[must_use]
+    /// The list's probe form, if it has one.
     #[inline]
     pub fn probe(&self) -> Option<Probe<'a>> {
         match &self.form {
@@ -190,7 +177,7 @@ impl<'a> PostingList<'a> {
         }
     }
 
-    /// Asks for what opening the list reads first, which may be far from the processor.
+    /// Prefetches what opening the list reads first.
     #[inline]
     pub fn prefetch_head(&self) {
         match &self.form {
@@ -203,7 +190,7 @@ impl<'a> PostingList<'a> {
         }
     }
 
-    /// Asks for the bound of block `block`, and for what tells where the block is.
+    /// Prefetches the entry of block `block`, which has the block's bound and place.
     #[inline]
     pub fn prefetch_bound(&self, block: usize) {
         if let Form::Long(blocks) = &self.form {
@@ -211,8 +198,7 @@ impl<'a> PostingList<'a> {
         }
     }
 
-    /// All documents of the list, ascending: for what works on whole lists, not for searching.
-    #[must_use]
+    /// All documents of the list in ascending order, for code that works on whole lists.
     pub fn docs(&self) -> Vec<u32> {
         let mut docs = Vec::with_capacity(self.doc_freq() as usize);
         let mut block_docs = [0; BLOCK_LEN];
@@ -224,9 +210,6 @@ impl<'a> PostingList<'a> {
     }
 
     /// Decodes the documents of block `block` into `docs` and returns how many there are.
-    ///
-    /// # Panics
-    /// If the list has no such block.
     #[inline]
     pub fn decode_docs(&self, block: usize, docs: &mut [u32; BLOCK_LEN]) -> usize {
         let Some(full) = self.full_block(block) else { return self.decode_run_docs(block, docs) };
@@ -235,9 +218,6 @@ impl<'a> PostingList<'a> {
     }
 
     /// Decodes the frequencies of block `block` into `freqs` and returns how many there are.
-    ///
-    /// # Panics
-    /// If the list has no such block.
     #[inline]
     pub fn decode_freqs(&self, block: usize, freqs: &mut [u32; BLOCK_LEN]) -> usize {
         let Some(full) = self.full_block(block) else { return self.decode_run_freqs(block, freqs) };
@@ -245,7 +225,7 @@ impl<'a> PostingList<'a> {
         BLOCK_LEN
     }
 
-    // A list has at most one block that isn't full. Its code, inlined, would take the registers of those that are.
+    // A list has at most one partial block. Inlined, its code would take registers from the loop over full blocks.
     #[inline(never)]
     fn decode_run_docs(&self, block: usize, docs: &mut [u32; BLOCK_LEN]) -> usize {
         let Block::Run(run) = self.block(block) else { return 0 };
@@ -261,10 +241,6 @@ impl<'a> PostingList<'a> {
     }
 
     /// The frequency of posting `position` of block `block`, without decoding the others.
-    ///
-    /// # Panics
-    /// If the list has no such posting.
-    #[must_use]
     #[inline]
     pub fn freq_at(&self, block: usize, position: usize) -> u32 {
         match self.block(block) {
@@ -273,7 +249,7 @@ impl<'a> PostingList<'a> {
         }
     }
 
-    /// Asks for the bytes of block `block`, which is about to be decoded, to be brought near.
+    /// Prefetches the bytes of block `block`.
     #[inline]
     pub fn prefetch(&self, block: usize) {
         if let Form::Long(blocks) = &self.form
@@ -283,7 +259,7 @@ impl<'a> PostingList<'a> {
         }
     }
 
-    /// All postings as `(document, frequency)`, for tests and tools; searching decodes block by block.
+    /// All postings as `(document, frequency)`, for tests and tools. Searches decode block by block.
     pub fn postings(&self) -> impl Iterator<Item = (u32, u32)> + use<'a> {
         let list = *self;
         let mut buffer = BlockBuffer::default();
@@ -294,8 +270,7 @@ impl<'a> PostingList<'a> {
         })
     }
 
-    /// What the list takes in the file, part by part, without its slot and the bits that fill the last byte or word.
-    #[must_use]
+    /// Sizes of the list's parts in the file, without its slot and padding.
     pub fn bits(&self) -> ListBits {
         let mut bits = ListBits::default();
         for block in 0..self.num_blocks() {
@@ -322,7 +297,6 @@ impl<'a> PostingList<'a> {
         bits
     }
 
-    /// Block `block`, if it is full.
     #[inline]
     fn full_block(&self, block: usize) -> Option<FullBlock<'a>> {
         match &self.form {
@@ -333,14 +307,14 @@ impl<'a> PostingList<'a> {
         }
     }
 
-    /// The document before block `block` of a long list.
+    /// The last document before block `block` of a long list.
     #[inline]
     fn base(&self, block: usize) -> u32 {
         if block == 0 { u32::MAX } else { self.last_docs[block - 1] }
     }
 
     #[inline]
-    pub(super) fn block(&self, block: usize) -> Block<'a> {
+    pub(crate) fn block(&self, block: usize) -> Block<'a> {
         match &self.form {
             Form::Short(run) => Block::Run(*run),
             Form::Long(blocks) => blocks.block(block, self.base(block), self.last_docs[block]),
@@ -348,17 +322,15 @@ impl<'a> PostingList<'a> {
     }
 }
 
-/// One block, full or not.
 #[derive(Debug)]
-pub(super) enum Block<'a> {
+pub(crate) enum Block<'a> {
     Full(FullBlock<'a>),
     Run(Run<'a>),
 }
 
 impl<'a> Blocks<'a> {
-    /// The block after document `base`.
     #[inline]
-    pub(super) fn block(&self, block: usize, base: u32, last_doc: u32) -> Block<'a> {
+    pub(crate) fn block(&self, block: usize, base: u32, last_doc: u32) -> Block<'a> {
         let len = (self.list.doc_freq as usize - block * BLOCK_LEN).min(BLOCK_LEN);
         if len == BLOCK_LEN {
             return Block::Full(self.full_block(block, base, last_doc));
@@ -369,7 +341,6 @@ impl<'a> Blocks<'a> {
         Block::Run(Run { base, len, doc_code, freq_code, bytes, bit: 0 })
     }
 
-    /// The block, which is full, after document `base`.
     #[inline]
     fn full_block(&self, block: usize, base: u32, last_doc: u32) -> FullBlock<'a> {
         let entry = self.entries[block];
@@ -379,9 +350,9 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// The short list that begins at this byte; none if its head isn't inside `bytes`.
+/// The short list that begins at this byte, or `None` if its header is not inside `bytes`.
 #[inline]
-pub(super) fn short_run(bytes: &[u8], byte: u32) -> Option<Run<'_>> {
+pub(crate) fn short_run(bytes: &[u8], byte: u32) -> Option<Run<'_>> {
     let bytes = bytes.get(byte as usize..).filter(|rest| rest.len() * 8 >= SHORT_HEAD_BITS as usize)?;
     let head = read_bits(bytes, 0, SHORT_HEAD_BITS);
     let doc_code = Code::from_stored(head >> SHORT_LEN_BITS);
@@ -390,8 +361,8 @@ pub(super) fn short_run(bytes: &[u8], byte: u32) -> Option<Run<'_>> {
     Some(Run { base: u32::MAX, len, doc_code, freq_code, bytes, bit: SHORT_HEAD_BITS as usize })
 }
 
-/// The bound of a short list's impacts, from the byte at the end of its head.
+/// The bound of a short list's impacts, from the last byte of its header.
 #[inline]
-pub(super) fn short_bound(run: &Run<'_>) -> f32 {
+pub(crate) fn short_bound(run: &Run<'_>) -> f32 {
     impact_bound(read_bits(run.bytes, SHORT_HEAD_BITS as usize - 8, 8) as u8, Bm25::LARGEST_IMPACT)
 }

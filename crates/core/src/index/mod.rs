@@ -1,9 +1,9 @@
 //! The inverted index: block-compressed posting lists, used as they lie on disk.
 //!
-//! A **posting** is a document and how often the term occurs in it. A term's postings form a list, sorted by
-//! [`DocId`](crate::base::ids::DocId), cut into **blocks** of [`BLOCK_LEN`]. What a search must know of a block before it
-//! decodes it stands in arrays of their own, so that skipping touches no packed bits. Most terms are rare, most
-//! postings are in long lists; so there are three kinds of lists:
+//! A **posting** is a document and the frequency of a term in it. A term's postings form a list, sorted by
+//! [`DocId`](crate::base::ids::DocId) and cut into **blocks** of [`BLOCK_LEN`]. Metadata of blocks is stored in
+//! separate arrays, so that skipping reads no packed bits. Most terms are rare, and most postings are in long lists, so
+//! there are three kinds of lists:
 //!
 //! ```text
 //! slots       | apple | apply | pear |           4 bytes a term, which are the list of one document themselves,
@@ -18,21 +18,18 @@
 //! payload     |gaps|tfs|gaps|tfs|gaps|tfs|probe form|
 //! ```
 //!
-//! A full block is packed in groups of eight, each as narrow as its own largest value allows, and decoded by vector
-//! units without a branch; where documents are so dense that it is shorter, they are a bitset. Fewer postings than a
-//! block are packed one after another, so that a list of two costs some forty bits. The densest lists also have a
-//! [probe form](Probe). The file is described byte by byte in `layout.rs`; a GPU gets
-//! [sections of it](ListSections) as they are.
+//! A full block is packed in groups of eight values, each as narrow as its largest value allows, and decoded by vector
+//! units without a branch. A block whose bitset is shorter is stored as a bitset. Partial blocks are packed value after
+//! value, so that a list of two postings takes some forty bits. The densest lists also have a [probe form](Probe).
+//! `layout.rs` describes the file byte by byte. GPUs receive [its sections](ListSections) unchanged.
 
 mod best;
 mod bm25;
-mod builder;
 mod check;
 mod column;
 mod device;
 mod dictionary;
 mod directory;
-mod documents;
 mod encode;
 mod error;
 mod file;
@@ -46,22 +43,20 @@ mod sizes;
 mod writer;
 
 pub use bm25::{Bm25, Idf, MAX_IMPACT};
-pub use builder::IndexBuilder;
 pub use device::ListSections;
 #[cfg(test)]
 pub(crate) use device::tests::OwnedSections;
 pub use directory::{BlockEntry, LongList};
-pub use documents::{DocumentSource, VisitDocument};
 pub(crate) use encode::BlockPostings;
 pub use encode::{EncodedLists, ListEncoder};
 pub use error::IndexError;
 pub use file::Index;
 pub use layout::{FILE_NAME, Section};
 pub use list::{BlockBuffer, ListBits, PostingList};
-pub use packed::sum_gaps;
+pub use packed::gaps::sum_gaps;
 pub use probe::Probe;
 pub use sizes::{PartSize, index_sizes};
-pub use writer::{IndexFolder, IndexWriter};
+pub use writer::{DocumentSource, IndexBuilder, IndexFolder, IndexWriter, VisitDocument};
 
 /// Postings in a full block.
 pub const BLOCK_LEN: usize = 128;

@@ -1,7 +1,7 @@
-//! Pieces of a file on their way, written by threads of their own.
+//! Writing pieces of a file on separate threads.
 //!
-//! Copying into the system's cache runs at a gigabyte or two a second a core: less than sixteen cores merge and pack. One
-//! more thread has the system write to disk meanwhile what it would otherwise begin with when all of it is to be there.
+//! One core copies one or two gigabytes per second into the system's cache, less than sixteen cores merge and pack.
+//! Another thread makes the system write to disk meanwhile, instead of all at the end.
 
 use std::fs::File;
 use std::io;
@@ -12,33 +12,26 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::files::write_all_at;
 
-/// Threads that write.
 const THREADS: usize = 2;
 
-/// Bytes after which the system is to write to disk.
+/// Bytes between two requests to write to disk.
 const SYNC_BYTES: usize = 64 << 20;
 
-/// A piece, and where it goes.
 type Piece = (u64, Vec<u8>);
 
-/// Threads that write pieces of one file.
 #[derive(Debug)]
-pub(super) struct PieceWriters {
+pub(crate) struct PieceWriters {
     to_threads: Sender<Piece>,
-    /// Memory of pieces that are written.
+    /// Buffers of written pieces, for reuse.
     spare: Receiver<Vec<u8>>,
     to_sync: Sender<()>,
-    /// Bytes since the system was last told to write.
+    /// Bytes since the last request to write to disk.
     unsynced: usize,
     threads: Vec<JoinHandle<io::Result<()>>>,
 }
 
 impl PieceWriters {
-    /// Threads that write into `file`.
-    ///
-    /// # Errors
-    /// If the system has none.
-    pub(super) fn start(file: &File) -> io::Result<Self> {
+    pub(crate) fn start(file: &File) -> io::Result<Self> {
         let file = Arc::new(file.try_clone()?);
         let (to_threads, from_writer) = bounded::<Piece>(THREADS);
         let (to_writer, spare) = bounded(2 * THREADS);
@@ -47,7 +40,7 @@ impl PieceWriters {
             let work = move || {
                 for (offset, piece) in from_writer {
                     write_all_at(&file, &piece, offset)?;
-                    // Where nobody waits for it, it is freed.
+                    // The buffer is freed if nobody receives it.
                     let _ = to_writer.try_send(piece);
                 }
                 Ok(())
@@ -61,11 +54,9 @@ impl PieceWriters {
         Ok(Self { to_threads, spare, to_sync, unsynced: 0, threads })
     }
 
-    /// Writes `piece`, sooner or later; returns memory for the next one.
-    ///
-    /// # Errors
-    /// If nobody writes any more: [`finish`](Self::finish) says why.
-    pub(super) fn write(&mut self, offset: u64, piece: Vec<u8>) -> io::Result<Vec<u8>> {
+    /// Queues `piece` for writing, and returns a buffer for the next one. If the threads have ended,
+    /// [`finish`](Self::finish) returns the cause.
+    pub(crate) fn write(&mut self, offset: u64, piece: Vec<u8>) -> io::Result<Vec<u8>> {
         self.unsynced += piece.len();
         if self.unsynced >= SYNC_BYTES && self.to_sync.try_send(()).is_ok() {
             self.unsynced = 0;
@@ -77,16 +68,13 @@ impl PieceWriters {
         Ok(memory)
     }
 
-    /// Waits until all is written.
-    ///
-    /// # Errors
-    /// If the file system refused any piece.
-    pub(super) fn finish(self) -> io::Result<()> {
+    /// Waits until everything is written, and returns the first error.
+    pub(crate) fn finish(self) -> io::Result<()> {
         drop((self.to_threads, self.to_sync));
         let ended = |thread: JoinHandle<io::Result<()>>| {
             thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread that writes has panicked")))
         };
-        // All are waited for, whatever one of them says.
+        // All threads are joined before any error is returned.
         let ended: Vec<io::Result<()>> = self.threads.into_iter().map(ended).collect();
         ended.into_iter().collect()
     }

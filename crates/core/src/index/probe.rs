@@ -1,7 +1,7 @@
 //! The probe form of a dense list: membership and frequency of any document, without decoding a block.
 //!
-//! A bit a document says whether it is in the list. Counts of the bits before every 128 documents lead from a set bit
-//! to its posting's number, and this to the frequency, in four bits:
+//! One bit per document says whether it is in the list. Counts of set bits before every 128 documents give the number
+//! of a document's posting. That number gives the frequency, in four bits:
 //!
 //! ```text
 //! documents     0  1  2  3  4  5  ...           freq(4): bit 4 is set, 2 bits are set before it,
@@ -9,32 +9,31 @@
 //! frequencies   3     1     6  2
 //! ```
 //!
-//! A list in which hardly any frequency is above 15 takes four bits for each, others eight. A frequency too large for
-//! them is stored as 0, and stands in a table of its own. Whole stretches are read at once, too: [`Probe::words`] and
-//! [`Probe::freqs`] give a list's postings in order, without decoding a block.
+//! A list in which few frequencies exceed 15 takes four bits per frequency, others take eight. A larger frequency is
+//! stored as 0 and appears in a separate table. Ranges can be read at once, too: [`Probe::words`] and [`Probe::freqs`]
+//! return a list's postings in order without decoding a block.
 
 use super::BLOCK_LEN;
 
-/// A list has a probe form if it has more postings than the collection has documents divided by this. A probe form
-/// takes 1.1 bits a document and 4 or 8 a posting: as much as the list itself at about 1 in 6.
-pub(super) const PROBE_SPARSITY: usize = 6;
+/// A list has a probe form if its postings exceed the collection's documents divided by this. A probe form takes 1.1
+/// bits per document and 4 or 8 per posting, as much as the list itself at about 1 in 6.
+pub(crate) const PROBE_SPARSITY: usize = 6;
 
 /// Documents of a unit of the bitset.
 const UNIT_DOCS: usize = 512;
 /// Documents between two counts.
 const COUNT_DOCS: usize = 128;
-/// Documents between two counts of all postings before.
+/// Documents between two absolute counts.
 const BASE_DOCS: usize = 1 << 16;
-/// Frequencies take eight bits where more than one in this many does not fit in four.
+/// Frequencies take eight bits if more than one in this many does not fit in four.
 const LARGE_SPARSITY: usize = 40;
-/// Bytes behind the last frequency of eight bits, so that many may be read at once.
+/// Bytes after the last 8-bit frequency, so that many may be read at once.
 const SPARE_BYTES: usize = 72;
-/// In the word that tells the shape: frequencies take eight bits. The bits above count the large ones.
+/// Bit of the shape's word: frequencies take eight bits. The bits above it count the large frequencies.
 const IS_WIDE: u32 = 1;
 
-/// Words of a probe form's parts.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ProbeShape {
+pub(crate) struct ProbeShape {
     bit_words: usize,
     count_words: usize,
     base_words: usize,
@@ -45,7 +44,7 @@ pub(super) struct ProbeShape {
 }
 
 impl ProbeShape {
-    /// The shape for `doc_freq` postings that is written as `shape`.
+    /// The shape of `doc_freq` postings that the word `shape` encodes.
     fn new(num_docs: usize, doc_freq: usize, shape: u32) -> Self {
         let units = num_docs.div_ceil(UNIT_DOCS);
         let is_wide = shape & IS_WIDE != 0;
@@ -59,42 +58,40 @@ impl ProbeShape {
         }
     }
 
-    /// The shape of the form in `words`, which may have more; `None` if it has fewer.
+    /// Reads the shape of the form in `words`, or returns `None` if there are too few.
     #[inline]
-    pub(super) fn read(num_docs: usize, doc_freq: usize, words: &[u32]) -> Option<Self> {
+    pub(crate) fn read(num_docs: usize, doc_freq: usize, words: &[u32]) -> Option<Self> {
         let Self { bit_words, count_words, base_words, .. } = Self::new(num_docs, doc_freq, 0);
         let shape = Self::new(num_docs, doc_freq, *words.get(bit_words + count_words + base_words)?);
         (shape.words() <= words.len()).then_some(shape)
     }
 
     /// Words of the form, in whole rows.
-    pub(super) fn words(self) -> usize {
+    pub(crate) fn words(self) -> usize {
         let head_words = self.bit_words + self.count_words + self.base_words + 1;
         (head_words + 2 * self.num_large + self.freq_words).next_multiple_of(4)
     }
 }
 
-/// Whether a list of this length has a probe form.
-pub(super) fn has_probe(num_docs: usize, doc_freq: usize) -> bool {
+pub(crate) fn has_probe(num_docs: usize, doc_freq: usize) -> bool {
     doc_freq >= BLOCK_LEN && doc_freq > num_docs / PROBE_SPARSITY
 }
 
 /// Collects a list's postings for its probe form, block by block.
 #[derive(Debug, Default)]
-pub(super) struct ProbeBuilder {
+pub(crate) struct ProbeBuilder {
     num_docs: usize,
-    /// A bit a document, in whole units.
+    /// One bit per document, in whole units.
     bits: Vec<u32>,
-    /// A frequency a posting; 0 if it does not fit.
+    /// One frequency per posting, or 0 if it does not fit.
     freqs: Vec<u8>,
-    /// Postings whose frequencies don't fit, ascending, and those.
+    /// Postings whose frequencies don't fit, ascending, with these frequencies.
     large: Vec<(u32, u32)>,
     num_above_15: usize,
 }
 
 impl ProbeBuilder {
-    /// Begins with a list of a collection of so many documents.
-    pub(super) fn begin(&mut self, num_docs: usize) {
+    pub(crate) fn begin(&mut self, num_docs: usize) {
         self.num_docs = num_docs;
         self.bits.clear();
         self.bits.resize(num_docs.div_ceil(UNIT_DOCS) * (UNIT_DOCS / 32), 0);
@@ -103,8 +100,7 @@ impl ProbeBuilder {
         self.num_above_15 = 0;
     }
 
-    /// Adds the list's next postings, of documents that the collection has.
-    pub(super) fn push(&mut self, docs: &[u32], freqs: &[u32]) {
+    pub(crate) fn push(&mut self, docs: &[u32], freqs: &[u32]) {
         for &doc in docs {
             self.bits[doc as usize / 32] |= 1 << (doc % 32);
         }
@@ -119,7 +115,7 @@ impl ProbeBuilder {
     }
 
     /// Appends the probe form of the list to `out`, whose length is a multiple of 4.
-    pub(super) fn append(&mut self, out: &mut Vec<u32>) {
+    pub(crate) fn append(&mut self, out: &mut Vec<u32>) {
         let num_docs = self.num_docs;
         let is_wide = self.num_above_15 > self.freqs.len() / LARGE_SPARSITY;
         if !is_wide {
@@ -151,20 +147,18 @@ impl ProbeBuilder {
             if (number * COUNT_DOCS).is_multiple_of(BASE_DOCS) {
                 *base = before;
             }
-            // Fewer than 65,536 documents lie before it.
+            // Fewer than 65,536 documents precede it.
             counts[number / 2] |= (before - *base) << (number % 2 * 16);
             before += bits.iter().map(|word| word.count_ones()).sum::<u32>();
         }
     }
 
-    /// Gives memory back, if it is more than so many bytes.
-    pub(super) fn release(&mut self, most_bytes: usize) {
+    pub(crate) fn release(&mut self, most_bytes: usize) {
         if self.freqs.capacity() > most_bytes {
             *self = Self::default();
         }
     }
 
-    /// Puts frequencies above 15 with those that don't fit.
     fn exclude_above_15(&mut self) {
         let larger = std::mem::take(&mut self.large);
         let mut larger = larger.into_iter().peekable();
@@ -179,23 +173,22 @@ impl ProbeBuilder {
     }
 }
 
-/// A list's direct form, for lists so dense that looking documents up beats decoding blocks.
+/// The probe form of a list so dense that lookups beat decoding blocks. Methods panic if there is no such document.
 #[derive(Clone, Copy, Debug)]
 pub struct Probe<'a> {
     bits: &'a [u64],
     counts: &'a [u16],
     bases: &'a [u32],
-    /// The numbers of the postings whose frequencies are too large, ascending, and those frequencies.
     large_postings: &'a [u32],
     large_freqs: &'a [u32],
-    /// A byte each, or two a byte, the first in the low bits.
+    /// Frequencies of one byte, or two per byte with the first in the low bits.
     freqs: &'a [u8],
     is_wide: bool,
 }
 
 impl<'a> Probe<'a> {
-    /// The form in `words`, which has at least the shape's.
-    pub(super) fn new(shape: ProbeShape, words: &'a [u32]) -> Self {
+    /// The form in `words`, which are at least as many as the shape's.
+    pub(crate) fn new(shape: ProbeShape, words: &'a [u32]) -> Self {
         let (bits, rest) = words.split_at(shape.bit_words);
         let (counts, rest) = rest.split_at(shape.count_words);
         let (bases, rest) = rest.split_at(shape.base_words);
@@ -212,44 +205,31 @@ impl<'a> Probe<'a> {
         }
     }
 
-    /// One bit a document, set where the document is in the list: bit `doc % 64` of word `doc / 64`. Past the
-    /// last document bits are 0, to a multiple of 8 words.
-    #[must_use]
+    /// One bit per document, set if the document is in the list: bit `doc % 64` of word `doc / 64`. Padding up to a
+    /// multiple of 8 words is 0.
     #[inline]
     pub fn words(&self) -> &'a [u64] {
         self.bits
     }
 
     /// Whether `doc` is in the list.
-    ///
-    /// # Panics
-    /// If there is no such document.
-    #[must_use]
     #[inline]
     pub fn contains(&self, doc: u32) -> bool {
         self.bits[doc as usize / 64] >> (doc % 64) & 1 != 0
     }
 
-    /// How often the term occurs in `doc`; 0 if it doesn't.
-    ///
-    /// # Panics
-    /// If there is no such document.
-    #[must_use]
+    /// Frequency of the term in `doc`, or 0.
     #[inline]
     pub fn freq(&self, doc: u32) -> u32 {
         if self.contains(doc) { self.freq_of_posting(self.rank(doc)) } else { 0 }
     }
 
-    /// Postings with documents below `doc`.
-    ///
-    /// # Panics
-    /// If there is no such document.
-    #[must_use]
+    /// Number of postings with documents below `doc`.
     #[inline]
     pub fn rank(&self, doc: u32) -> usize {
         let word = doc as usize / 64;
         let below = (1 << (doc % 64)) - 1_u64;
-        // Of the two words that a count covers: all of the first if the document is in the second.
+        // A count covers two words. All of the first counts if the document is in the second.
         let pair = [self.bits[word & !1], self.bits[word | 1]];
         let masks = if word.is_multiple_of(2) { [below, 0] } else { [u64::MAX, below] };
         let near = (pair[0] & masks[0]).count_ones() + (pair[1] & masks[1]).count_ones();
@@ -257,8 +237,7 @@ impl<'a> Probe<'a> {
         self.bases[doc as usize / BASE_DOCS] as usize + usize::from(count) + near as usize
     }
 
-    /// The frequency of the list's posting number `posting`. A damaged index may ask for one that isn't there.
-    #[must_use]
+    /// The frequency of the list's posting number `posting`. Any number is safe, as a damaged index may ask for it.
     #[inline]
     pub fn freq_of_posting(&self, posting: usize) -> u32 {
         let freq = if self.is_wide {
@@ -269,16 +248,16 @@ impl<'a> Probe<'a> {
         if freq > 0 { u32::from(freq) } else { self.large_freq(posting) }
     }
 
-    /// A frequency that is too large for the form; 1 in a damaged index that has no such posting.
+    /// A frequency from the table of large ones, or 1 if a damaged index lacks it.
     #[cold]
     fn large_freq(&self, posting: usize) -> u32 {
         self.large_postings.binary_search(&(posting as u32)).map_or(1, |at| self.large_freqs[at])
     }
 
-    /// The `count` frequencies of the list's postings from number `first` on, and at least 64 bytes more, as far as
-    /// there are such postings; 0 stands for a frequency that [`Probe::large`] tells.
+    /// Frequencies of `count` postings from number `first` on, and at least 64 bytes more as far as there are postings.
+    /// A 0 stands for a frequency that [`Probe::large`] returns.
     ///
-    /// Lent from the index, or unpacked into `room`, which must have 72 bytes more than `count`.
+    /// The result is borrowed from the index, or unpacked into `room`, which must have 72 bytes more than `count`.
     #[inline(always)]
     pub fn freqs<'b>(&self, first: usize, count: usize, room: &'b mut [u8]) -> &'b [u8]
     where
@@ -294,8 +273,8 @@ impl<'a> Probe<'a> {
         &room[first % 2..]
     }
 
-    /// Those of `count` postings from number `first` on whose frequencies are too large for [`Probe::freqs`],
-    /// ascending: their numbers and frequencies.
+    /// Numbers and frequencies, ascending, of those of `count` postings from number `first` on that are too large for
+    /// [`Probe::freqs`].
     #[inline]
     pub fn large(&self, first: usize, count: usize) -> impl Iterator<Item = (usize, u32)> + use<'a> {
         let from = if self.large_postings.is_empty() {

@@ -1,4 +1,4 @@
-//! The file's sections, written one after another.
+//! The file's sections, written in order.
 
 use std::io::{self, Write};
 
@@ -8,25 +8,22 @@ use super::layout::{FileHeader, HEADER_BYTES, PIECE_BYTES, SECTION_ALIGNMENT, Se
 use super::pieces::PieceWriters;
 use crate::files::{PendingFile, write_all_at};
 
-/// Writes sections one after another, each piece hashed as it goes out.
-pub(super) struct SectionWriter {
+/// Writes sections in order, and hashes each piece.
+pub(crate) struct SectionWriter {
     file: PendingFile,
     /// Started with the first whole piece.
     writers: Option<PieceWriters>,
-    /// The piece at hand.
     piece: Vec<u8>,
-    /// Where it goes.
     piece_offset: u64,
-    /// Of the section at hand: the hash of its pieces' hashes, and its length.
+    /// Hash of the hashes of the current section's pieces.
     hash: Xxh3,
     len: u64,
-    /// Where the section at hand began.
     offset: u64,
     done: Vec<SectionEntry>,
 }
 
 impl SectionWriter {
-    pub(super) fn start(mut file: PendingFile) -> io::Result<Self> {
+    pub(crate) fn start(mut file: PendingFile) -> io::Result<Self> {
         file.file().write_all(&[0; HEADER_BYTES])?;
         let offset = HEADER_BYTES as u64;
         Ok(Self {
@@ -41,7 +38,7 @@ impl SectionWriter {
         })
     }
 
-    pub(super) fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         self.len += bytes.len() as u64;
         while self.piece.len() + bytes.len() >= PIECE_BYTES {
             let (now, later) = bytes.split_at(PIECE_BYTES - self.piece.len());
@@ -61,7 +58,7 @@ impl SectionWriter {
         };
         match writers.write(self.piece_offset, std::mem::take(&mut self.piece)) {
             Ok(memory) => self.piece = memory,
-            // What one of them met says more.
+            // The error of a writer thread says more.
             Err(ended) => return Err(self.writers.take().and_then(|writers| writers.finish().err()).unwrap_or(ended)),
         }
         self.piece.reserve_exact(PIECE_BYTES);
@@ -69,8 +66,8 @@ impl SectionWriter {
         Ok(())
     }
 
-    /// Writes what `write` writes as the rest of the next section, which is `section`.
-    pub(super) fn section(
+    /// Writes section `section`, which must be the next, by `write`.
+    pub(crate) fn section(
         &mut self,
         section: Section,
         write: impl FnOnce(&mut Self) -> io::Result<()>,
@@ -80,7 +77,7 @@ impl SectionWriter {
         self.end()
     }
 
-    /// Ends the section at hand and pads the file for the next.
+    /// Ends the current section and pads the file.
     fn end(&mut self) -> io::Result<()> {
         if !self.piece.is_empty() {
             self.hash.update(&xxh3_64(&self.piece).to_le_bytes());
@@ -98,7 +95,7 @@ impl SectionWriter {
         Ok(())
     }
 
-    pub(super) fn commit(mut self, mut header: FileHeader) -> io::Result<()> {
+    pub(crate) fn commit(mut self, mut header: FileHeader) -> io::Result<()> {
         if let Some(writers) = self.writers.take() {
             writers.finish()?;
         }

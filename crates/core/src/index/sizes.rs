@@ -1,4 +1,4 @@
-//! What the parts of an index take.
+//! Sizes of the parts of an index.
 
 use rayon::prelude::*;
 
@@ -10,14 +10,13 @@ use crate::base::ids::TermId;
 /// One part of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartSize {
-    /// What it holds.
+    /// Name of the part.
     pub name: &'static str,
-    /// What it takes.
+    /// Size in bits.
     pub bits: u64,
 }
 
-/// The lists' parts and their sum, "all of these"; then what else is in the file.
-#[must_use]
+/// Sizes of the lists' parts and their sum, "all of these", followed by the other parts of the file.
 pub fn index_sizes(index: &Index) -> Vec<PartSize> {
     let lists = (0..index.num_terms()).into_par_iter().map(|term| index.list(TermId(term)).bits()).sum::<ListBits>();
     let section = |section| 8 * index.section_bytes(section);

@@ -1,8 +1,8 @@
 //! Writing the index file as lists come in.
 //!
-//! The payload, by far the largest section, is streamed to a file beside the target; what stands behind it in the file waits
-//! in [columns](super::column): blocks, short lists, the directory and the dictionary, which threads of its own build. What
-//! there is of documents is read again at the end. Nothing is in place before [`IndexWriter::finish`].
+//! The payload, by far the largest section, is streamed to a temporary file next to the target. Later sections wait in
+//! [columns](super::column), and threads build the dictionary. Documents are read again at the end. The index appears
+//! with [`IndexWriter::finish`].
 
 use std::fmt;
 use std::io;
@@ -11,19 +11,44 @@ use std::sync::Arc;
 
 use bytemuck::Zeroable;
 
-use super::column::Column;
+use super::bm25::{Bm25, Idf};
+use super::column::SpillingColumn;
 use super::dictionary::DictionaryWriter;
 use super::directory::{BlockEntry, ListPlace, LongList, TermSlot};
-use super::documents::{DocumentSource, InMemory};
+use super::encode::{EncodedLists, ListEncoder};
+use super::error::IndexError;
 use super::layout::{BYTE_ORDER_MARK, FILE_NAME, FileHeader, MAGIC, Section, VERSION};
 use super::packed::SLACK_BYTES;
 use super::sections::SectionWriter;
-use super::{Bm25, EncodedLists, Idf, IndexError};
 use crate::files::PendingFile;
 
-/// A folder that an index will be written into, and by nobody else meanwhile.
-///
-/// What an interrupted writer left there is removed.
+/// Visitor of documents. Its arguments are a document's length in tokens and its name.
+pub type VisitDocument<'a> = dyn FnMut(u32, Option<&[u8]>) -> io::Result<()> + 'a;
+
+/// A source of documents' lengths and names. It can be read repeatedly, so that documents need not be in memory.
+pub trait DocumentSource {
+    /// Passes the documents to `visit` in order. Either all documents have names or none has.
+    ///
+    /// # Errors
+    /// The first error of `visit` or of reading.
+    fn for_each(&self, visit: &mut VisitDocument<'_>) -> io::Result<()>;
+}
+
+#[derive(Debug)]
+pub(crate) struct InMemory {
+    pub(crate) lengths: Vec<u32>,
+    /// One name per document, or none at all.
+    pub(crate) ids: Vec<String>,
+}
+
+impl DocumentSource for InMemory {
+    fn for_each(&self, visit: &mut VisitDocument<'_>) -> io::Result<()> {
+        let mut ids = self.ids.iter();
+        self.lengths.iter().try_for_each(|&length| visit(length, ids.next().map(String::as_bytes)))
+    }
+}
+
+/// A folder that is reserved for one index writer. Files of an interrupted writer are removed.
 #[derive(Debug)]
 pub struct IndexFolder {
     path: PathBuf,
@@ -31,10 +56,10 @@ pub struct IndexFolder {
 }
 
 impl IndexFolder {
-    /// Takes the folder `dir`, which is made if it isn't there.
+    /// Reserves the folder `dir`, which is created if necessary.
     ///
     /// # Errors
-    /// If the folder can't be written, or another writer has it.
+    /// If the folder can't be written, or another writer has reserved it.
     pub fn claim(dir: &Path) -> Result<Self, IndexError> {
         let path = dir.join(FILE_NAME);
         let file = PendingFile::create(&path).map_err(|source| io_error(&path, source))?;
@@ -59,7 +84,6 @@ pub struct IndexWriter {
     num_postings: u64,
 }
 
-/// What documents' lengths come to.
 struct Norms {
     num_docs: u32,
     num_tokens: u64,
@@ -84,23 +108,23 @@ impl Norms {
     }
 }
 
-/// What waits while lists come in, section by section.
+/// Sections that are collected while lists arrive.
 #[derive(Debug)]
 struct Columns {
-    last_docs: Column,
-    blocks: Column,
-    long_lists: Column,
-    short_lists: Column,
-    slots: Column,
+    last_docs: SpillingColumn,
+    blocks: SpillingColumn,
+    long_lists: SpillingColumn,
+    short_lists: SpillingColumn,
+    slots: SpillingColumn,
 }
 
 impl Columns {
     fn new(folder: &Path) -> Self {
-        let new = || Column::new(folder, usize::MAX);
+        let new = || SpillingColumn::new(folder, usize::MAX);
         Self { last_docs: new(), blocks: new(), long_lists: new(), short_lists: new(), slots: new() }
     }
 
-    fn all(&mut self) -> [&mut Column; 5] {
+    fn all(&mut self) -> [&mut SpillingColumn; 5] {
         let Self { last_docs, blocks, long_lists, short_lists, slots } = self;
         [last_docs, blocks, long_lists, short_lists, slots]
     }
@@ -128,16 +152,16 @@ impl fmt::Debug for IndexWriter {
 }
 
 impl IndexWriter {
-    /// Blocks of all long lists together: no index has more.
+    /// Maximum number of blocks of an index.
     pub const MAX_BLOCKS: usize = TermSlot::LIMIT;
 
-    /// Bytes that a writer takes beside its columns and norms: pieces on their way, and parts of the dictionary.
+    /// Bytes that a writer takes besides columns and norms: queued pieces, and parts of the dictionary.
     pub(crate) const BYTES: u64 = 48 << 20;
 
     /// Starts an index in folder `dir`, of documents with these lengths (tokens).
     ///
-    /// `external_ids` is empty when documents have no ids of their own: their numbers are shown then. `tokenizer` says
-    /// how text was cut into terms.
+    /// `external_ids` is empty if documents have no ids; their numbers are shown then. `tokenizer` names how text was
+    /// cut into terms.
     ///
     /// # Errors
     /// If there is no document, there are 2^31 or more, the ids are not one a document, BM25's parameters are out of
@@ -158,11 +182,7 @@ impl IndexWriter {
         Self::start(IndexFolder::claim(dir)?, norms, Box::new(documents), bm25, tokenizer)
     }
 
-    /// As [`create`](Self::create), in a folder that was claimed before. `documents` tells what `doc_lengths` does, and names
-    /// beside.
-    ///
-    /// # Errors
-    /// As [`create`](Self::create).
+    /// Starts an index in a reserved folder. `documents` has the same lengths as `doc_lengths`, and names.
     pub fn create_in(
         folder: IndexFolder,
         doc_lengths: Vec<u32>,
@@ -202,7 +222,7 @@ impl IndexWriter {
         })
     }
 
-    /// From now on, of what waits until lists are written, so many bytes do so in memory, and others on disk.
+    /// Limits the memory of the collected sections. The rest waits on disk.
     pub fn limit_memory(&mut self, bytes: u64) {
         let columns = self.columns.all();
         let share = usize::try_from(bytes / (columns.len() as u64 + 1)).unwrap_or(usize::MAX);
@@ -210,23 +230,21 @@ impl IndexWriter {
         self.dictionary.limit(share);
     }
 
-    /// The documents' BM25 norms, for [`ListEncoder`](super::ListEncoder)s.
-    #[must_use]
+    /// The documents' BM25 norms, for [`ListEncoder`]s.
     pub fn norms(&self) -> Arc<[f32]> {
         Arc::clone(&self.norms)
     }
 
-    /// Appends the next range of the vocabulary. A list is copied and written as it is: gigabytes a second.
+    /// Appends the next range of the vocabulary. Lists are copied unchanged, at gigabytes per second.
     ///
     /// # Errors
-    /// If a term is not above all terms before, the file system refuses, or the format's limits are reached.
+    /// If a term does not follow all previous terms, the file system fails, or a limit of the format is reached.
     pub fn append(&mut self, lists: &EncodedLists) -> Result<(), IndexError> {
         self.check_limits(lists)?;
         self.check_order(lists)?;
         self.append_columns(lists).map_err(|source| io_error(&self.path, source))
     }
 
-    /// Whether the terms of `lists` come after all before.
     fn check_order(&self, lists: &EncodedLists) -> Result<(), IndexError> {
         let is_first = self.columns.num_terms() == 0;
         for position in 0..lists.len() {
@@ -271,7 +289,6 @@ impl IndexWriter {
         self.sections.write(bytemuck::cast_slice(&lists.payload))
     }
 
-    /// Whether `lists` fit in.
     fn check_limits(&self, lists: &EncodedLists) -> Result<(), IndexError> {
         let columns = &self.columns;
         let counts = [
@@ -289,10 +306,10 @@ impl IndexWriter {
         }
     }
 
-    /// Writes the other sections and the header, and puts the index in place of what was there.
+    /// Writes the remaining sections and the header, and replaces the previous index.
     ///
     /// # Errors
-    /// If no list was appended, or the file system refuses; an index that was there stays.
+    /// If no list was appended, or the file system fails. A previous index stays then.
     pub fn finish(self) -> Result<(), IndexError> {
         if self.columns.num_terms() == 0 {
             let message = "the collection has no terms: all of its documents are empty once cut into terms";
@@ -301,11 +318,11 @@ impl IndexWriter {
         let header = self.header();
         let Self { path, documents, tokenizer, columns, dictionary, num_docs, mut sections, norms, .. } = self;
         drop(norms);
-        let mut id_ends = Column::new(path.parent().unwrap_or(&path), columns.slots.most_bytes());
+        let mut id_ends = SpillingColumn::new(path.parent().unwrap_or(&path), columns.slots.most_bytes());
         let Columns { last_docs, blocks, long_lists, short_lists, slots } = columns;
         let write_lists = |sections: &mut SectionWriter| -> io::Result<()> {
             let odd_bytes = (short_lists.len().next_multiple_of(4) - short_lists.len()) as usize;
-            // Of the payload, the lists are there: they were written as they came.
+            // The lists of the payload are already written.
             sections.section(Section::Payload, |out| out.write(&[0; SLACK_BYTES]))?;
             sections.section(Section::LastDocs, |out| last_docs.read(|bytes| out.write(bytes)))?;
             sections.section(Section::Blocks, |out| blocks.read(|bytes| out.write(bytes)))?;
@@ -347,7 +364,7 @@ impl IndexWriter {
         write_ids(&mut sections).and_then(|()| sections.commit(header)).map_err(|source| io_error(&path, source))
     }
 
-    /// The header, but for the sections.
+    /// The header without the section table.
     fn header(&self) -> FileHeader {
         let mut header = FileHeader::zeroed();
         header.magic = MAGIC;
@@ -364,6 +381,55 @@ impl IndexWriter {
             Idf::Impacts => 2,
         };
         header
+    }
+}
+
+/// Collects lists in memory, in byte order of the terms, and writes the index. Larger collections use [`ListEncoder`]s
+/// and an [`IndexWriter`] directly.
+#[derive(Debug)]
+pub struct IndexBuilder {
+    doc_lengths: Vec<u32>,
+    external_ids: Vec<String>,
+    bm25: Bm25,
+    tokenizer: String,
+    encoder: ListEncoder,
+}
+
+impl IndexBuilder {
+    /// Starts an index of documents with these lengths (tokens) and external ids, in order of
+    /// [`DocId`](crate::base::ids::DocId).
+    ///
+    /// `external_ids` may be empty. Documents are then named by their numbers.
+    pub fn new(doc_lengths: Vec<u32>, external_ids: Vec<String>, bm25: Bm25) -> Self {
+        let tokens: u64 = doc_lengths.iter().map(|&length| u64::from(length)).sum();
+        let norms = bm25.norms(&doc_lengths, tokens as f64 / doc_lengths.len().max(1) as f64);
+        let encoder = ListEncoder::new(norms.into());
+        Self { doc_lengths, external_ids, bm25, tokenizer: "ascii".to_owned(), encoder }
+    }
+
+    /// Sets the tokenizer's name, which is `ascii` by default.
+    #[must_use]
+    pub fn tokenizer(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.tokenizer);
+        self
+    }
+
+    /// Adds the next term's postings: `(document, frequency)`, ascending by document, frequencies at least 1.
+    ///
+    /// # Errors
+    /// If terms or postings are out of order, or out of range.
+    pub fn add(&mut self, term: &str, postings: &[(u32, u32)]) -> Result<(), IndexError> {
+        self.encoder.add(term, postings)
+    }
+
+    /// Writes the index into the folder `dir`, whole or not at all.
+    ///
+    /// # Errors
+    /// If no list was added, or the file system fails.
+    pub fn write(mut self, dir: &Path) -> Result<(), IndexError> {
+        let mut writer = IndexWriter::create(dir, self.doc_lengths, self.external_ids, self.bm25, &self.tokenizer)?;
+        writer.append(&self.encoder.take())?;
+        writer.finish()
     }
 }
 

@@ -1,55 +1,52 @@
-//! What a build may take of memory, and what of it is for what.
+//! The memory budget of a build, and its parts.
 //!
-//! The budget is for the whole process. Its parts stand one after another in time, so each stage has nearly all of it:
+//! The budget is for the whole process. Stages follow each other in time, so each has nearly all of it:
 //!
-//! | stage | what lies in memory |
+//! | stage | what is in memory |
 //! | --- | --- |
-//! | inverting | the program; batches on their way, two a thread and two more; growing lists; runs that are kept; what is decompressed ahead |
-//! | checking | the program; runs that are kept, and what is where in the others; 4 bytes a document for lengths, and 8 for digests of names, or 4 in two passes where that is too much |
-//! | merging | the program; those runs; 4 bytes a document for norms; what the writer has on its way; columns of the index, as far as they don't wait on disk; for each range at work a block of each run, and its lists as they are packed |
+//! | inverting | the program; queued batches, two per thread and two more; growing lists; runs in memory; text decompressed ahead |
+//! | checking | the program; runs in memory, and contents of the others; 4 bytes per document for lengths, and 8 for digests of names, or 4 in two passes if that is too much |
+//! | merging | the program; those runs; 4 bytes per document for norms; the writer's queue; columns of the index that don't wait on disk; for each current range a block of each run, and its packed lists |
 //!
-//! A budget that is smaller than what a stage needs at least is exceeded, and the caller is told by how much and why.
+//! A budget smaller than the minimum of a stage is exceeded, and the caller learns by how much and why.
 
-use super::progress::MemoryNeed;
+use super::progress::{MemoryNeed, MemoryPurpose};
 use crate::index::IndexWriter;
 
-/// The program itself, and its threads' stacks.
+/// The program and its threads' stacks.
 const PROGRAM_BYTES: u64 = 24 << 20;
-/// A batch of text on its way, with what it was cut from.
+/// A queued batch of text, with the text that it was cut from.
 const BATCH_BYTES: u64 = 5 << 19;
-/// By so much a worker's lists may exceed their share: those of a batch.
+/// Excess of a worker's lists over their share: the lists of one batch.
 const OVERSHOOT_BYTES: u64 = 1 << 20;
-/// Of what is left for inverting, what workers' growing lists may take together; a quarter is for what sorting them takes and
-/// what the allocator keeps.
+/// Share of the memory for inverting that all workers' growing lists may take. A quarter is for sorting them and for
+/// memory that the allocator keeps.
 const GROWING_SHARE: f64 = 0.5625;
-/// Of it, what runs may take that stay in memory while lists grow.
+/// Share of that memory for runs that stay in memory while lists grow.
 const KEPT_SHARE: f64 = 0.125;
-/// Of it, what may be decompressed before workers take it.
+/// Share of that memory for text that is decompressed before workers take it.
 const AHEAD_SHARE: f64 = 0.0625;
-/// A worker's lists may always grow so far: runs are never smaller but the last.
+/// Minimum size to which a worker's lists may grow. Only the last run is smaller.
 const LEAST_GROWING_BYTES: u64 = 256 << 10;
-/// They may never grow further: places in them are 32 bits.
+/// Maximum size to which they may grow, because positions in them are 32 bits.
 const MOST_GROWING_BYTES: u64 = 2 << 30;
-/// What a worker takes at least of text and lists.
+/// Minimum memory of a worker for text and lists.
 const LEAST_WORKER_BYTES: u64 = 2 << 20;
-/// Of the budget, what columns of the index may take that wait.
+/// Divisor of the budget that gives the memory of the index's waiting columns.
 const COLUMNS_SHARE: u64 = 16;
 const LEAST_COLUMNS_BYTES: u64 = 1 << 20;
-/// A length or a norm of each document.
 const LENGTH_BYTES: u64 = size_of::<u32>() as u64;
-/// A digest of each document's name, as far as they are in memory at once.
 const DIGEST_BYTES: u64 = size_of::<u64>() as u64;
-/// Digests of names have room for so many bytes at least.
 const LEAST_DIGESTS_BYTES: u64 = 1 << 20;
-/// A range that is merged while others are, roughly.
+/// Approximate memory of a range while others are merged.
 const RANGE_BYTES: u64 = 16 << 20;
-/// What merging the longest list takes, a document, where nothing more is known.
+/// Memory for merging the longest list, per document, before more is known.
 const LONGEST_LIST_BYTES: u64 = 5;
 
-/// How much memory a build may take, and how many threads share it.
+/// The memory that a build may take, and the number of threads that share it.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
-    /// As much as there is, if `None`.
+    /// `None` stands for no limit.
     bytes: Option<u64>,
     threads: u64,
 }
@@ -59,24 +56,24 @@ impl Budget {
         Self { bytes, threads: threads as u64 }
     }
 
-    /// What is missing for a build of any size.
+    /// What is missing for builds of any size.
     pub(crate) fn lacks_for_any(self) -> Option<MemoryNeed> {
         let inverting = self.batches_bytes() + self.threads * LEAST_WORKER_BYTES;
         let merging = IndexWriter::BYTES + LEAST_COLUMNS_BYTES + RANGE_BYTES;
         let needed_bytes = PROGRAM_BYTES + inverting.max(merging);
-        self.lacks(needed_bytes, MemoryNeed::threads(needed_bytes, self.threads))
+        self.lacks(needed_bytes, MemoryPurpose::Threads(self.threads))
     }
 
-    /// What is missing, if so much is needed.
-    fn lacks(self, needed_bytes: u64, need: MemoryNeed) -> Option<MemoryNeed> {
-        self.bytes.filter(|&bytes| bytes < needed_bytes).map(|_| need)
+    /// The need of `needed_bytes`, if the budget is smaller.
+    fn lacks(self, needed_bytes: u64, purpose: MemoryPurpose) -> Option<MemoryNeed> {
+        self.bytes.filter(|&bytes| bytes < needed_bytes).map(|_| MemoryNeed { bytes: needed_bytes, purpose })
     }
 
     fn batches_bytes(self) -> u64 {
         (2 * self.threads + 2) * BATCH_BYTES + self.threads * OVERSHOOT_BYTES
     }
 
-    /// What there is for lists while they grow, and for runs.
+    /// Memory for growing lists and runs.
     fn inverting_bytes(self) -> Option<u64> {
         self.bytes.map(|bytes| bytes.saturating_sub(PROGRAM_BYTES + self.batches_bytes()))
     }
@@ -85,22 +82,23 @@ impl Budget {
         self.inverting_bytes().map_or(u64::MAX, |bytes| (bytes as f64 * share) as u64)
     }
 
-    /// What one worker's lists may take.
+    /// Memory of one worker's lists.
     pub(crate) fn most_growing(self) -> u64 {
         (self.inverting_share(GROWING_SHARE) / self.threads).clamp(LEAST_GROWING_BYTES, MOST_GROWING_BYTES)
     }
 
-    /// What all runs in memory may take while lists grow.
+    /// Memory of all runs while lists grow.
     pub(crate) fn most_kept(self) -> u64 {
         self.inverting_share(KEPT_SHARE)
     }
 
-    /// What may be decompressed before workers take it.
+    /// Memory of text that is decompressed before workers take it.
     pub(crate) fn most_ahead(self) -> u64 {
         self.inverting_share(AHEAD_SHARE)
     }
 
-    /// What all runs in memory may take at the end, of `documents` documents, while so many other workers have lists still.
+    /// Memory of all runs at the end, for `documents` documents, while `growing_workers` other workers still have
+    /// lists.
     pub(crate) fn most_kept_last(self, documents: u64, growing_workers: u64) -> u64 {
         let Some(bytes) = self.bytes else { return u64::MAX };
         let while_inverting =
@@ -111,40 +109,66 @@ impl Budget {
         while_inverting.min(bytes.saturating_sub(PROGRAM_BYTES + checking.max(merging)))
     }
 
-    /// What digests of names may take, of `documents` documents, beside what is held in memory.
+    /// Memory for digests of names of `documents` documents, in addition to `held_bytes` in memory.
     pub(crate) fn digests_bytes(self, documents: u64, held_bytes: u64) -> u64 {
         let taken = PROGRAM_BYTES + held_bytes + documents * LENGTH_BYTES;
-        // Where they were, norms are next.
+        // Norms will follow in the same place.
         let least = LEAST_DIGESTS_BYTES.max(documents * LENGTH_BYTES);
         self.bytes.map_or(u64::MAX, |bytes| bytes.saturating_sub(taken).max(least))
     }
 
-    /// What is missing for checking so many documents beside what is held in memory, and for their norms.
+    /// What is missing for checking `documents` documents in addition to `held_bytes` in memory, and for their norms.
     pub(crate) fn lacks_for_documents(self, documents: u64, held_bytes: u64) -> Option<MemoryNeed> {
         let needed_bytes = PROGRAM_BYTES + held_bytes + 2 * documents * LENGTH_BYTES;
-        self.lacks(needed_bytes, MemoryNeed::documents(needed_bytes, documents, held_bytes))
+        self.lacks(needed_bytes, MemoryPurpose::Documents { documents, held_bytes })
     }
 
-    /// What columns of the index may take that wait in memory.
+    /// Memory of the index's columns that wait.
     pub(crate) fn columns_bytes(self) -> u64 {
         self.bytes.map_or(u64::MAX, |bytes| (bytes / COLUMNS_SHARE).max(LEAST_COLUMNS_BYTES))
     }
 
-    /// What merging may take, of `documents` documents, beside what is held in memory.
+    /// Memory for merging `documents` documents in addition to `held_bytes` in memory.
     pub fn merging_bytes(self, documents: u64, held_bytes: u64) -> u64 {
         let taken = self.beside_ranges(documents, held_bytes);
         self.bytes.map_or(u64::MAX, |bytes| bytes.saturating_sub(taken))
     }
 
-    /// What is missing if the largest range of terms takes so much of that.
+    /// What is missing if the largest range of terms takes `range_bytes` of that.
     pub(crate) fn lacks_for_merging(self, documents: u64, held_bytes: u64, range_bytes: u64) -> Option<MemoryNeed> {
         let needed_bytes = self.beside_ranges(documents, held_bytes) + range_bytes;
-        self.lacks(needed_bytes, MemoryNeed::merging(needed_bytes, documents, range_bytes))
+        self.lacks(needed_bytes, MemoryPurpose::Merging { documents, range_bytes })
     }
 
     fn beside_ranges(self, documents: u64, held_bytes: u64) -> u64 {
         let columns = self.bytes.map_or(0, |_| self.columns_bytes());
         PROGRAM_BYTES + held_bytes + documents * LENGTH_BYTES + IndexWriter::BYTES + columns
+    }
+}
+
+/// Blocks of at least this size are mappings of their own where memory is scarce. The system's allocator has about one
+/// heap per thread, and returns only free memory at a heap's end to the system. Threads that invert and merge leave
+/// holes. In a build on sixteen threads, holes took more memory than the lists.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const LARGE_BYTES: libc::c_int = 1 << 20;
+
+/// Returns free memory to the system, if the allocator can.
+pub(crate) fn give_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: it touches only free memory, under the allocator's own locks; any thread may call it at any time.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+/// Makes the allocator return large blocks when they are freed, in all of the process and from now on, so that growing
+/// and packed lists leave no holes. By default the allocator takes blocks of up to 32 MiB from heaps once such a block
+/// has been freed.
+pub(crate) fn give_back_large_blocks() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: it sets a parameter of the allocator, under its own lock; any thread may call it at any time.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES);
     }
 }
 

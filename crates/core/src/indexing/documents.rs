@@ -1,4 +1,4 @@
-//! Documents of a batch: what the index keeps of them, and what errors name.
+//! Documents of a batch: their lengths and ids for the index, and their lines for errors.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,8 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{BuildError, Inverted};
+use super::error::BuildError;
+use super::indexer::Inverted;
 use crate::corpus::LineBase;
 use crate::files::InputError;
 use crate::index::{DocumentSource, VisitDocument};
@@ -15,11 +16,11 @@ use crate::index::{DocumentSource, VisitDocument};
 /// Lengths, lines and ids of a batch's documents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SegmentDocuments {
-    /// Which of the collection's files they are of.
+    /// Number of the documents' file in the collection.
     pub(crate) file: u32,
-    /// Tokens of each.
+    /// Tokens of each document.
     pub lengths: Vec<u32>,
-    /// The line of each, counted from the base's first; empty where documents stand on no lines.
+    /// Line of each document, counted from the base's first, or empty if documents have no lines.
     lines: Vec<u32>,
     id_ends: Vec<u32>,
     ids: Vec<u8>,
@@ -28,13 +29,14 @@ pub struct SegmentDocuments {
 
 /// Words before the lengths in the encoded form.
 const HEADER_WORDS: usize = 5;
-/// What the base is, in the encoded form.
+/// Kinds of base in the encoded form.
 const NO_LINES: u32 = 0;
 const FIRST_LINE: u32 = 1;
 const OFFSET: u32 = 2;
+const BYTE: u32 = 3;
 
 impl SegmentDocuments {
-    /// Documents of file number `file` of the collection, whose lines are counted from a base; none yet.
+    /// No documents yet, of file number `file` of the collection, whose lines are counted from a base.
     pub fn new(file: u32, base: Option<LineBase>) -> Self {
         Self { file, base, ..Self::default() }
     }
@@ -49,35 +51,34 @@ impl SegmentDocuments {
         }
     }
 
-    /// Says how long the documents are, of which that was not known when they were added.
+    /// Sets the documents' lengths, which were not known when the documents were added.
     pub(crate) fn set_lengths(&mut self, lengths: &[u32]) {
         self.lengths.copy_from_slice(lengths);
     }
 
-    /// Bytes of memory in use.
     pub(crate) fn bytes(&self) -> usize {
         4 * (self.lengths.len() + self.lines.len() + self.id_ends.len()) + self.ids.len()
     }
 
-    /// The id of each document, in order.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(&0).chain(&self.id_ends);
         starts.zip(&self.id_ends).map(|(&start, &end)| &self.ids[start as usize..end as usize])
     }
 
-    /// What the document at `position` stands on, if it stands on a line.
+    /// The base and line of the document at `position`, if it stands on a line.
     fn line(&self, position: usize) -> Option<(LineBase, u64)> {
         let base = self.base?;
         self.lines.get(position).map(|&line| (base, base.first() + u64::from(line)))
     }
 
-    /// One after another: documents, what lines are counted from, the file, the first line's number or place, lengths, lines, ends
+    /// Encodes, in this order: number of documents, kind of base, file, the base's line or offset, lengths, lines, ends
     /// of ids, ids.
     pub fn encode(&self) -> Vec<u8> {
         let (kind, base) = match self.base {
             None => (NO_LINES, 0),
             Some(LineBase::First(line)) => (FIRST_LINE, line),
             Some(LineBase::Offset(offset)) => (OFFSET, offset),
+            Some(LineBase::Byte(byte)) => (BYTE, byte),
         };
         let header = [self.lengths.len() as u32, kind, self.file, base as u32, (base >> 32) as u32];
         let mut bytes = Vec::with_capacity(4 * HEADER_WORDS + 12 * self.lengths.len() + self.ids.len());
@@ -88,7 +89,7 @@ impl SegmentDocuments {
         bytes
     }
 
-    /// What [`encode`](Self::encode) wrote; `None` if it did not write this.
+    /// Decodes the bytes of [`encode`](Self::encode), or returns `None` for other bytes.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (words, _) = bytes.as_chunks::<4>();
         let number = |at: usize| words.get(at).map(|word| u32::from_le_bytes(*word));
@@ -101,6 +102,7 @@ impl SegmentDocuments {
             NO_LINES => None,
             FIRST_LINE => Some(LineBase::First(base)),
             OFFSET => Some(LineBase::Offset(base)),
+            BYTE => Some(LineBase::Byte(base)),
             _ => return None,
         };
         let num_lines = if base.is_none() { 0 } else { num_docs };
@@ -113,11 +115,18 @@ impl SegmentDocuments {
     }
 }
 
-/// The length of each document of `inverted`, whose files are `paths`. Digests of ids take `digests_bytes` at most.
-///
-/// # Errors
-/// If the documents can't be read, or two of them have one id.
-pub(super) fn check(inverted: &dyn Inverted, paths: &[PathBuf], digests_bytes: u64) -> Result<Vec<u32>, BuildError> {
+/// The length of each document of `inverted`, whatever their ids.
+pub(crate) fn lengths(inverted: &dyn Inverted) -> Result<Vec<u32>, BuildError> {
+    let mut lengths = Vec::with_capacity(inverted.num_docs() as usize);
+    inverted.for_each_segment(&mut |documents| {
+        lengths.extend_from_slice(&documents.lengths);
+        Ok(())
+    })?;
+    Ok(lengths)
+}
+
+/// The length of each document of `inverted`, whose files are `paths`. Digests of ids take at most `digests_bytes`.
+pub(crate) fn check(inverted: &dyn Inverted, paths: &[PathBuf], digests_bytes: u64) -> Result<Vec<u32>, BuildError> {
     let num_docs = inverted.num_docs();
     let passes = Passes { of: (num_docs * size_of::<u64>() as u64).div_ceil(digests_bytes.max(1)).max(1) };
     let mut lengths = Vec::with_capacity(num_docs as usize);
@@ -146,7 +155,7 @@ pub(super) fn check(inverted: &dyn Inverted, paths: &[PathBuf], digests_bytes: u
     }
 }
 
-/// All digests, a part at a time: by their highest bits.
+/// Passes over all digests, each pass over a range of their highest bits.
 #[derive(Clone, Copy, Debug)]
 struct Passes {
     of: u64,
@@ -158,7 +167,7 @@ impl Passes {
     }
 }
 
-/// Of sorted digests, leaves those that stand there more than once, once each.
+/// Keeps each of the sorted digests that occurs more than once, once.
 fn keep_repeated(digests: &mut Vec<u64>) {
     let (mut kept, mut start) = (0, 0);
     while start < digests.len() {
@@ -173,20 +182,18 @@ fn keep_repeated(digests: &mut Vec<u64>) {
     digests.truncate(kept);
 }
 
-/// A document in errors: its file, and its line where it stands on one.
-type Place = (u32, Option<(LineBase, u64)>);
+type DocumentPlace = (u32, Option<(LineBase, u64)>);
 
-/// An id that two documents have.
 #[derive(Debug)]
 struct Repeated {
     id: Vec<u8>,
-    first: Place,
-    second: Place,
-    /// How many documents come before the second.
+    first: DocumentPlace,
+    second: DocumentPlace,
+    /// Number of documents before the second.
     number: u64,
 }
 
-/// The first document whose id, of those with one of these digests, is that of one before it.
+/// The first document that repeats the id of a previous one, among ids with one of these digests.
 fn first_repeated(inverted: &dyn Inverted, digests: &[u64]) -> Result<Option<Repeated>, BuildError> {
     let mut is_seen = vec![false; digests.len()];
     let (mut found, mut number) = (None, 0);
@@ -198,7 +205,7 @@ fn first_repeated(inverted: &dyn Inverted, digests: &[u64]) -> Result<Option<Rep
             let digest = xxh3_64(id);
             if let Ok(at) = digests.binary_search(&digest)
                 && std::mem::replace(&mut is_seen[at], true)
-                // Equal digests may be of different ids, if hardly ever.
+                // Different ids rarely have equal digests.
                 && let Some(first) = place_of(inverted, id, digest, number)?
             {
                 let second = (documents.file, documents.line(position));
@@ -211,8 +218,8 @@ fn first_repeated(inverted: &dyn Inverted, digests: &[u64]) -> Result<Option<Rep
     Ok(found)
 }
 
-/// Where a document with this id stands, of the first `most` documents.
-fn place_of(inverted: &dyn Inverted, id: &[u8], digest: u64, most: u64) -> Result<Option<Place>, BuildError> {
+/// The place of the document with this id among the first `most` documents.
+fn place_of(inverted: &dyn Inverted, id: &[u8], digest: u64, most: u64) -> Result<Option<DocumentPlace>, BuildError> {
     let (mut place, mut number) = (None, 0);
     inverted.for_each_segment(&mut |documents| {
         if place.is_none() && number < most {
@@ -226,25 +233,27 @@ fn place_of(inverted: &dyn Inverted, id: &[u8], digest: u64, most: u64) -> Resul
     Ok(place)
 }
 
-/// That two documents have the same id.
-fn repeated_id(paths: &[PathBuf], id: &str, first: Place, second: Place) -> InputError {
+fn repeated_id(paths: &[PathBuf], id: &str, first: DocumentPlace, second: DocumentPlace) -> InputError {
     let path = |file: u32| paths.get(file as usize).map_or(Path::new(""), PathBuf::as_path);
     let elsewhere = if first.0 == second.0 { String::new() } else { format!(" of {}", path(first.0).display()) };
-    // Lines may have to be counted for it, now that they are of use.
-    let line = |(file, line): Place| line.and_then(|(base, line)| base.number(path(file), line));
+    // Lines are counted only now if the base is an offset.
+    let line = |(file, line): DocumentPlace| line.and_then(|(base, line)| base.number(path(file), line));
+    let is_byte = |place: DocumentPlace| matches!(place.1, Some((LineBase::Byte(_), _)));
+    let unit = if is_byte(first) { "byte" } else { "line" };
     let message = match line(first) {
-        Some(first) => format!("id {id:?} is already that of line {first}{elsewhere}, expected one document an id"),
+        Some(first) => format!("id {id:?} is already that of {unit} {first}{elsewhere}, expected one document an id"),
         None => format!("two documents have the id {id:?}"),
     };
     match line(second) {
+        Some(byte) if is_byte(second) => InputError::byte(path(second.0), byte, message),
         Some(line) => InputError::line(path(second.0), line, message),
         None => InputError::file(path(second.0), message),
     }
 }
 
-/// Lengths and ids of documents, read again from what is inverted.
+/// Lengths and ids of documents, read again from inverted text.
 #[derive(Debug)]
-pub(super) struct OfInverted(pub(super) Arc<dyn Inverted>);
+pub(crate) struct OfInverted(pub(crate) Arc<dyn Inverted>);
 
 impl DocumentSource for OfInverted {
     fn for_each(&self, visit: &mut VisitDocument<'_>) -> io::Result<()> {
@@ -269,7 +278,7 @@ mod tests {
 
     #[test]
     fn documents_come_back_and_damaged_bytes_do_not() {
-        for base in [Some(LineBase::First(7)), Some(LineBase::Offset(1 << 40)), None] {
+        for base in [Some(LineBase::First(7)), Some(LineBase::Offset(1 << 40)), Some(LineBase::Byte(1 << 40)), None] {
             let lines = base.map(LineBase::first);
             let mut documents = SegmentDocuments::new(3, base);
             for (place, id) in ["a", "", "long-id"].into_iter().enumerate() {
@@ -286,7 +295,7 @@ mod tests {
         }
     }
 
-    /// Documents in batches of some, read as often as is asked.
+    /// Documents in batches, which can be read repeatedly.
     #[derive(Debug)]
     struct Batches(Vec<SegmentDocuments>);
 
@@ -340,7 +349,7 @@ mod tests {
             let lengths = check(&Batches::of(&ids, 700), &paths, digests_bytes).unwrap();
             assert!(lengths.into_iter().eq(0..3_000), "{digests_bytes} bytes");
             let mut repeated = ids.clone();
-            // Three pairs: that whose second comes first is told.
+            // The pair whose second document comes first is reported.
             for (first, second) in [(5, 2_900), (1_200, 1_900), (0, 2_000)] {
                 repeated[second] = ids[first].clone();
             }
@@ -354,7 +363,7 @@ mod tests {
     fn an_equal_digest_of_another_id_is_no_false_alarm() {
         let ids = ["a", "b", "a"].map(str::to_owned);
         let batches = Batches::of(&ids, 2);
-        // As if "a" and "b" had one digest: what `place_of` is asked then.
+        // The place is asked for as if "a" and "b" had the same digest.
         assert_eq!(place_of(&batches, b"b", xxh3_64(b"b"), 1).unwrap(), None);
         assert_eq!(place_of(&batches, b"b", xxh3_64(b"a"), 3).unwrap(), None);
         assert_eq!(place_of(&batches, b"a", xxh3_64(b"a"), 2).unwrap(), Some((0, Some((LineBase::First(1), 1)))));

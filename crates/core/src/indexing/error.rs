@@ -1,4 +1,4 @@
-//! What can keep an index from being made.
+//! Errors of building an index.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::files::InputError;
 use crate::index::IndexError;
 
-/// Why a build ended without an index.
+/// Reasons why a build ended without an index.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// The collection can't be read.
@@ -15,24 +15,24 @@ pub enum BuildError {
     /// The index can't be made or written.
     #[error(transparent)]
     Index(#[from] IndexError),
-    /// What a build keeps on disk for a while can't be written or read, or is damaged.
+    /// A temporary file of the build can't be written or read, or is damaged.
     #[error("{path}: {message}", path = path.display())]
     Run {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and what would mend it.
+        /// What is wrong, and the remedy.
         message: String,
     },
-    /// The system gives no threads.
+    /// The system can't start threads.
     #[error("cannot start threads: {0}")]
     Threads(String),
-    /// A thread that packs lists has panicked, and said why: a mistake of this program's.
+    /// A thread that packs lists has panicked, which is a bug of this program.
     #[error("a thread that packs lists has panicked")]
     Panicked,
 }
 
 impl BuildError {
-    /// That a file of the build can't be used.
+    /// The error that a file of the build can't be used.
     pub fn of(path: &Path, what: &str, error: &io::Error) -> Self {
         Self::Run { path: path.to_owned(), message: format!("{what}: {error}") }
     }

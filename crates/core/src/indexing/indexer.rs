@@ -1,44 +1,47 @@
-//! From text to an index file, by any indexer: what all ways have in common.
+//! From text to an index file, by any indexer.
 //!
 //! ```text
 //! Collection ──Indexer──▶ Inverted ──▶ documents checked ──▶ IndexWriter ◀── merged lists
 //! ```
 //!
-//! An indexer is a way from text to lists; how they become one file, and that they become the same file, byte for byte, is
-//! not its affair alone: documents are numbered in the collection's order, terms come in byte order, and a list is packed by
-//! [`ListEncoder`](crate::index::ListEncoder).
+//! An indexer turns text into lists. All indexers give the same file, byte for byte: documents are numbered in the
+//! collection's order, terms come in byte order, and [`ListEncoder`](crate::index::ListEncoder) packs the lists.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::budget::{Budget, give_back};
 use super::documents::{self, OfInverted, SegmentDocuments};
-use super::{Budget, BuildError, HashIndexer, Progress, allocator, journal};
-use crate::corpus::{Collection, Tokenizer};
+use super::error::BuildError;
+use super::invert::HashIndexer;
+use super::journal;
+use super::progress::Progress;
+use crate::corpus::{Collection, Skipped, Tokenizer};
 use crate::index::{Bm25, IndexFolder, IndexWriter};
 
-/// How to build an index from text.
+/// Options of building an index from text.
 #[derive(Debug)]
 pub struct BuildOptions {
-    /// How text is cut into terms.
+    /// Cuts text into terms.
     pub tokenizer: Tokenizer,
-    /// BM25's parameters, for the stored impacts.
+    /// BM25's parameters for the stored impacts.
     pub bm25: Bm25,
-    /// Threads; at least 1.
+    /// Number of threads, at least 1.
     pub threads: usize,
-    /// Memory that the process may take, in bytes; what has no room in it goes to disk. No limit if `None`.
+    /// Memory limit of the process in bytes, beyond which data goes to disk. `None` stands for no limit.
     pub memory_bytes: Option<u64>,
 }
 
 impl BuildOptions {
-    /// The memory that the build may take.
+    /// The memory budget of the build.
     pub fn budget(&self) -> Budget {
         Budget::new(self.memory_bytes, self.threads)
     }
 }
 
-/// What a build did.
+/// Totals of a build.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BuildSummary {
     /// Documents indexed.
@@ -47,38 +50,38 @@ pub struct BuildSummary {
     pub tokens: u64,
     /// Bytes of the collection, decompressed.
     pub bytes: u64,
-    /// Binary files that were skipped.
-    pub skipped_files: usize,
-    /// Runs that went to disk.
+    /// Files and records that were skipped.
+    pub skipped: Skipped,
+    /// Runs that were written to disk.
     pub runs_on_disk: usize,
-    /// Of the bytes, those that an interrupted build had done already.
+    /// Bytes that an interrupted build had already done.
     pub resumed_bytes: u64,
-    /// Where the time went.
+    /// Durations of the stages.
     pub stages: Stages,
 }
 
-/// What a build's stages took, one after another.
+/// Durations of a build's consecutive stages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stages {
-    /// From text to runs, or what else an indexer makes.
+    /// From text to runs, or to what else an indexer makes.
     pub inverting: Duration,
-    /// Of that, what the reader waited for whoever inverts: little where reading is what takes long.
+    /// The part of that time in which the reader waited for workers. It is short where reading is the bottleneck.
     pub reader_waited: Duration,
-    /// Looking for ids that occur twice, and documents' norms.
+    /// Looking for repeated ids, and computing norms.
     pub checking: Duration,
     /// Merging and packing lists.
     pub merging: Duration,
-    /// Writing what waited for that: directories, dictionary, lengths, ids; until all is on disk.
+    /// Writing directories, dictionary, lengths and ids, until everything is on disk.
     pub finishing: Duration,
 }
 
-/// A way from text to lists.
+/// A method to turn text into lists.
 pub trait Indexer: fmt::Debug {
-    /// Reads all of `collection` and inverts it. What does not stay in memory goes into the journal's folder inside `dir`,
-    /// which is the caller's to remove. `progress` is told now and then, by any thread.
+    /// Reads and inverts all of `collection`. Data that does not stay in memory goes into the journal's folder inside
+    /// `dir`, which the caller removes. Any thread may call `progress`.
     ///
     /// # Errors
-    /// If a document can't be read: the collection's first that can't. Or if the disk or the threads fail.
+    /// The error of the collection's first unreadable document, or a failure of the disk or of threads.
     fn invert(
         &mut self,
         collection: Collection,
@@ -88,21 +91,18 @@ pub trait Indexer: fmt::Debug {
     ) -> Result<Arc<dyn Inverted>, BuildError>;
 }
 
-/// A collection as lists, in pieces still.
+/// An inverted collection, whose lists are still in pieces.
 pub trait Inverted: fmt::Debug + Send + Sync {
-    /// What was done so far; documents and tokens are not counted yet.
+    /// Totals so far, without documents and tokens.
     fn summary(&self) -> BuildSummary;
 
-    /// Shows the documents of each batch, in the collection's order.
-    ///
-    /// # Errors
-    /// Those of `visit`, or if they can't be read again.
+    /// Passes the documents of each batch to `visit`, in the collection's order.
     fn for_each_segment(
         &self,
         visit: &mut dyn FnMut(&SegmentDocuments) -> Result<(), BuildError>,
     ) -> Result<(), BuildError>;
 
-    /// Documents in all batches.
+    /// Number of documents in all batches.
     fn num_docs(&self) -> u64;
 
     /// Bytes of memory in use.
@@ -111,7 +111,7 @@ pub trait Inverted: fmt::Debug + Send + Sync {
     /// Appends each term's list to `writer`, in byte order of the terms.
     ///
     /// # Errors
-    /// If what was kept can't be read again or is damaged, or the index can't be written.
+    /// If stored data can't be read again or is damaged, or the index can't be written.
     fn merge_into(
         &self,
         writer: &mut IndexWriter,
@@ -120,11 +120,11 @@ pub trait Inverted: fmt::Debug + Send + Sync {
     ) -> Result<(), BuildError>;
 }
 
-/// Indexes `collection` into folder `dir`, Tandem's own way. `progress` is told now and then, by any thread.
+/// Indexes `collection` into folder `dir` with Tandem's own indexer. Any thread may call `progress`.
 ///
 /// # Errors
 /// If a document can't be read, an id occurs twice, there is nothing to index, another process writes into the folder,
-/// or the index can't be written. An index that was there stays then.
+/// or the index can't be written. A previous index stays then.
 pub fn build_from_text(
     collection: Collection,
     dir: &Path,
@@ -134,10 +134,7 @@ pub fn build_from_text(
     build_by(&mut HashIndexer::default(), collection, dir, options, progress)
 }
 
-/// As [`build_from_text`], by an indexer of choice: the index is the same.
-///
-/// # Errors
-/// As [`build_from_text`], and those of the indexer.
+/// Indexes as [`build_from_text`] does, with an indexer of choice. The index is the same.
 pub fn build_by(
     indexer: &mut dyn Indexer,
     collection: Collection,
@@ -150,20 +147,24 @@ pub fn build_by(
     if let Some(need) = budget.lacks_for_any() {
         progress(Progress::Exceeding(need));
     }
-    let paths = collection.paths().to_vec();
+    let (paths, may_repeat) = (collection.paths().to_vec(), collection.may_repeat());
     let mut stage = Instant::now();
     let mut lap = || std::mem::replace(&mut stage, Instant::now()).elapsed();
     let built = indexer.invert(collection, dir, options, progress).and_then(|inverted| {
         let mut summary = inverted.summary();
         summary.stages.inverting = lap();
         if summary.runs_on_disk > 0 {
-            allocator::give_back();
+            give_back();
         }
         if let Some(need) = budget.lacks_for_documents(inverted.num_docs(), inverted.bytes()) {
             progress(Progress::Exceeding(need));
         }
         let digests_bytes = budget.digests_bytes(inverted.num_docs(), inverted.bytes());
-        let doc_lengths = documents::check(&*inverted, &paths, digests_bytes)?;
+        let doc_lengths = if may_repeat {
+            documents::lengths(&*inverted)?
+        } else {
+            documents::check(&*inverted, &paths, digests_bytes)?
+        };
         summary.documents = doc_lengths.len() as u64;
         summary.tokens = doc_lengths.iter().map(|&length| u64::from(length)).sum();
         let source = Box::new(OfInverted(Arc::clone(&inverted)));
@@ -176,7 +177,7 @@ pub fn build_by(
         summary.stages.finishing = lap();
         Ok(summary)
     });
-    // Runs are of use again only where nothing is wrong with the text: a disk that was full, for one.
+    // Runs are of no use after an error in the text, but they are after a full disk, for example.
     if matches!(built, Ok(_) | Err(BuildError::Input(_))) {
         journal::remove(dir).map_err(|e| BuildError::of(dir, "cannot remove what the build left", &e))?;
     }

@@ -1,14 +1,14 @@
-//! What an interrupted build left, so that the next one goes on from there.
+//! Files of an interrupted build, from which the next build continues.
 //!
-//! Runs that do not fit into the memory given lie in a folder beside the index to be, and the journal names those that
-//! are whole:
+//! Runs that do not fit into memory are stored in a folder next to the index. The journal names those that are
+//! complete:
 //!
 //! ```text
 //! OUT/.tandem-build/journal     each line with its checksum: what is built, then a line a run
 //!                   run-0, ...  checksummed themselves
 //! ```
 //!
-//! A run is named only once it is on disk. What is not named, torn or of another build is removed.
+//! A run is named once it is on disk. Unnamed, torn and foreign files are removed.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The folder beside the index.
+/// The folder next to the index.
 const FOLDER: &str = ".tandem-build";
 const JOURNAL: &str = "journal";
 
@@ -24,15 +24,15 @@ const JOURNAL: &str = "journal";
 #[derive(Debug)]
 pub struct Journal {
     folder: PathBuf,
-    /// What is built, from what: runs of another build are of no use.
+    /// Identifies the build: its options and its text.
     key: String,
     file: Option<File>,
     next_run: u64,
 }
 
 impl Journal {
-    /// Finds what an interrupted build of `key` left in `dir`, and removes what others did: what the journal names and
-    /// `take` takes, shown one after another, stays. Nobody else may build into `dir` meanwhile.
+    /// Finds what an interrupted build of `key` left in `dir`. Runs that the journal names and `take` accepts stay, in
+    /// order; all other files are removed. No other process may build into `dir` meanwhile.
     ///
     /// # Errors
     /// If the folder can't be read or cleaned.
@@ -53,7 +53,7 @@ impl Journal {
             let number = name.strip_prefix("run-").and_then(|number| number.parse::<u64>().ok());
             let Some(number) = number else { break };
             journal.next_run = journal.next_run.max(number + 1);
-            // A run that is damaged is made again.
+            // A damaged run is made again.
             if take(&journal.folder.join(name)) {
                 names.push(name.to_owned());
             }
@@ -64,12 +64,12 @@ impl Journal {
                 fs::remove_file(entry.path())?;
             }
         }
-        // Written anew, for the end may be torn; beside its place first, for this may be interrupted too.
+        // The journal is written anew, since its end may be torn, and then renamed, since this may be interrupted, too.
         journal.start(&names[1..])?;
         Ok(journal)
     }
 
-    /// Where the next run goes; call `add` once it is there.
+    /// Path of the next run. Call `add` once the run is there.
     ///
     /// # Errors
     /// If the folder can't be made.
@@ -83,15 +83,12 @@ impl Journal {
         Ok(path)
     }
 
-    /// Notes that the run at `path` is whole.
-    ///
-    /// # Errors
-    /// If the journal can't be written.
+    /// Notes that the run at `path` is complete.
     pub(crate) fn add(&mut self, path: &Path) -> io::Result<()> {
         self.line(&path.file_name().unwrap_or_default().to_string_lossy())
     }
 
-    /// Where the runs are, if there are any.
+    /// The folder of the runs, if there are any.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -119,11 +116,9 @@ impl Journal {
     }
 }
 
-/// Removes what a build left in `dir`: the index is built, or can't be. Nobody may be building into `dir`.
-///
-/// # Errors
-/// If the file system refuses.
-pub(super) fn remove(dir: &Path) -> io::Result<()> {
+/// Removes what a build left in `dir`, when the index is built or can't be built. No process may build into `dir`
+/// meanwhile.
+pub(crate) fn remove(dir: &Path) -> io::Result<()> {
     remove_folder(&dir.join(FOLDER))
 }
 
@@ -134,7 +129,7 @@ fn remove_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The text of a line that is whole.
+/// The text of a line whose checksum is right.
 fn checked(line: &str) -> Option<&str> {
     let (sum, text) = line.strip_suffix('\n')?.split_once(' ')?;
     (u64::from_str_radix(sum, 16) == Ok(xxh3_64(text.as_bytes()))).then_some(text)
@@ -154,7 +149,7 @@ mod tests {
         }
     }
 
-    /// The journal, and how many whole runs it names.
+    /// The journal, and the number of complete runs that it names.
     fn open(dir: &Path, key: &str) -> (Journal, usize) {
         let mut found = 0;
         let journal = Journal::open(dir, key, |path| {

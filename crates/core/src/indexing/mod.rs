@@ -1,6 +1,6 @@
-//! Making indexes: whatever [`corpus`](crate::corpus) reads, as an [`Index`](crate::index::Index).
+//! Making indexes of anything that [`corpus`](crate::corpus) reads: see [`Index`](crate::index::Index).
 //!
-//! The layer above both: `corpus` knows no index, `index` knows no text.
+//! This room lies above both: `corpus` knows no index, and `index` knows no text.
 //!
 //! ```text
 //! corpus: text ────────────────build_from_text──┐
@@ -10,9 +10,8 @@
 //!                                           CIFF, PISA ◀──exchange::export─────────────┘
 //! ```
 //!
-//! Every way gives the same file, byte for byte, for every number of threads.
+//! Every method gives the same file, byte for byte, for any number of threads.
 
-mod allocator;
 mod budget;
 mod documents;
 mod error;
@@ -27,7 +26,6 @@ pub mod ranges;
 pub mod reorder;
 pub mod synth;
 
-pub(crate) use budget::Budget;
 pub use documents::SegmentDocuments;
 pub use error::BuildError;
 pub use indexer::{BuildOptions, BuildSummary, Indexer, Inverted, Stages, build_by, build_from_text};

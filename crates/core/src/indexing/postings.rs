@@ -1,39 +1,39 @@
-//! Growing posting lists, all in one piece of memory.
+//! Growing posting lists in one piece of memory.
 //!
-//! A list is a chain of slices, each twice as long as the one before, up to a limit; the last four bytes of a slice say
-//! where the next one begins. A term that occurs in one document has no slice: its posting waits in the list's head
-//! until there is another.
+//! A list is a chain of slices, each twice as long as the previous one up to a limit. The last four bytes of a slice
+//! point to the next slice. A term that occurs in one document has no slice: its posting waits in the list's head until
+//! the next one arrives.
 //!
 //! ```text
 //! pool  ...|gap freq gap ... → |...|gap gap freq ......... → |...
 //! ```
 //!
-//! A posting is its gap to the one before, minus one, twice; plus one if a frequency above 1 follows. Both take a
-//! variable number of bytes of seven bits, the lowest first.
+//! A posting is twice its gap minus one, plus one if a frequency above 1 follows. Both numbers take a variable number
+//! of bytes of seven bits, lowest first.
 
-/// Growing lists, by number.
+/// Growing lists, identified by number.
 #[derive(Debug, Default)]
 pub struct Postings {
     lists: Vec<List>,
     pool: Vec<u8>,
 }
 
-/// A list's last posting, which may still grow, and where those before it are.
+/// A list's last posting, which may still grow, and the place of the previous ones.
 #[derive(Clone, Copy, Debug, Default)]
 struct List {
     doc: u32,
-    /// 0 in a list without postings.
+    /// A value of 0 marks a list without postings.
     freq: u32,
-    /// One past the document of the posting before the last.
+    /// One more than the document of the posting before the last.
     next: u32,
     first_slice: u32,
-    /// Where to write in the last slice, and where its pointer to the next one stands; equal before the first.
+    /// Write position in the last slice, and the position of its pointer. They are equal before the first slice.
     write: u32,
     end: u32,
     level: u32,
 }
 
-/// Bytes of the first slice, and how often slices double.
+/// Bytes of the first slice, and number of times that slices double.
 const FIRST_SLICE: usize = 16;
 const MAX_LEVEL: u32 = 10;
 const POINTER_BYTES: usize = 4;
@@ -43,8 +43,8 @@ fn slice_bytes(level: u32) -> usize {
 }
 
 impl Postings {
-    /// Counts an occurrence of the list's term in `doc`, which is the list's last document or comes after it. Lists are
-    /// numbered from 0 on, and begin as they are first named.
+    /// Counts an occurrence of the list's term in `doc`, which is the list's last document or a later one. Lists are
+    /// numbered from 0 and start when first named.
     #[inline]
     pub fn count(&mut self, list: u32, doc: u32) {
         if list as usize == self.lists.len() {
@@ -62,14 +62,14 @@ impl Postings {
         self.append(list, gap, freq);
     }
 
-    /// Reads what [`count`](Self::count) will look at, so that it need not wait; returns something of it.
+    /// Reads the memory that [`count`](Self::count) will read, to prefetch it. The result depends on all of it.
     #[inline]
     pub(crate) fn touch(&self, list: u32) -> u32 {
         let head = self.lists.get(list as usize);
         head.map_or(0, |head| head.doc ^ u32::from(self.pool.get(head.write as usize).copied().unwrap_or(0)))
     }
 
-    /// Calls `take` with the encoded postings of a list, slice by slice.
+    /// Passes the encoded postings of a list to `take`, slice by slice.
     pub fn read(&self, list: u32, mut take: impl FnMut(&[u8])) {
         let head = &self.lists[list as usize];
         let mut start = head.first_slice as usize;
@@ -88,12 +88,11 @@ impl Postings {
         take(&last[..len]);
     }
 
-    /// Bytes of memory in use.
     pub(crate) fn bytes(&self) -> usize {
         self.lists.len() * size_of::<List>() + self.pool.len()
     }
 
-    /// Forgets all lists, and keeps the memory.
+    /// Removes all lists, and keeps the memory.
     pub fn clear(&mut self) {
         self.lists.clear();
         self.pool.clear();
@@ -103,7 +102,7 @@ impl Postings {
         let mut bytes = [0; MAX_POSTING_BYTES];
         let len = encode(gap, freq, &mut bytes);
         let head = &mut self.lists[list as usize];
-        // Most postings take a byte or two: not worth a call that copies.
+        // Most postings take one or two bytes, which are not worth a call that copies.
         let room = (head.end - head.write) as usize;
         if len <= 2 && room >= 2 {
             self.pool[head.write as usize..][..2].copy_from_slice(&bytes[..2]);
@@ -132,7 +131,7 @@ impl Postings {
 /// Two numbers of five bytes.
 const MAX_POSTING_BYTES: usize = 10;
 
-/// Writes a posting; returns how many bytes it takes.
+/// Writes a posting and returns the number of its bytes.
 #[inline]
 fn encode(gap: u32, freq: u32, bytes: &mut [u8; MAX_POSTING_BYTES]) -> usize {
     let mut len = 0;
@@ -145,7 +144,7 @@ fn encode(gap: u32, freq: u32, bytes: &mut [u8; MAX_POSTING_BYTES]) -> usize {
         bytes[len] = value as u8;
         len += 1;
     };
-    // Documents of a run are far below 2^31.
+    // Documents of a run are far below 2^31, so the gap does not overflow.
     put(gap << 1 | u32::from(freq > 1));
     if freq > 1 {
         put(freq);
@@ -153,23 +152,16 @@ fn encode(gap: u32, freq: u32, bytes: &mut [u8; MAX_POSTING_BYTES]) -> usize {
     len
 }
 
-/// Decodes postings, and calls `visit` with each document and frequency.
-///
-/// Bytes that no [`Postings`] wrote give some postings, or fewer.
-#[inline]
-pub fn decode(bytes: &[u8], mut visit: impl FnMut(u32, u32)) {
-    Decoder::new(bytes).for_each(|(doc, freq)| visit(doc, freq));
-}
-
-/// As [`decode`], one posting after another.
+/// Iterates over the documents and frequencies of encoded postings. Damaged bytes give other or fewer postings.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Decoder<'a> {
+pub struct Decoder<'a> {
     rest: &'a [u8],
     next: u32,
 }
 
 impl<'a> Decoder<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+    /// The postings in these bytes.
+    pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes, next: 0 }
     }
 }
@@ -190,7 +182,7 @@ impl Iterator for Decoder<'_> {
     }
 }
 
-/// Takes a number off the front.
+/// Removes a number from the front.
 #[inline]
 pub(crate) fn take(bytes: &mut &[u8]) -> u32 {
     let mut value = 0;
@@ -206,7 +198,7 @@ pub(crate) fn take(bytes: &mut &[u8]) -> u32 {
     value
 }
 
-/// Appends a number in as many bytes as it takes.
+/// Appends a number of variable length.
 pub fn put(bytes: &mut Vec<u8>, mut value: u32) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
@@ -249,11 +241,9 @@ mod tests {
             }
         }
         for (list, expected) in (0..).zip(&expected) {
-            let (mut bytes, mut found) = (Vec::new(), Vec::new());
+            let mut bytes = Vec::new();
             postings.read(list, |slice| bytes.extend_from_slice(slice));
-            decode(&bytes, |doc, freq| found.push((doc, freq)));
-            assert_eq!(found, *expected, "list {list}");
-            assert!(Decoder::new(&bytes).eq(found), "list {list}");
+            assert_eq!(Decoder::new(&bytes).collect::<Vec<_>>(), *expected, "list {list}");
         }
         assert!(expected.iter().any(|list| list.len() <= 2) && expected[0].len() == 20_000);
     }

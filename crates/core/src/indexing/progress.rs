@@ -1,77 +1,55 @@
-//! What a build tells of itself while it goes on.
+//! Progress reports of a build.
 
 use std::fmt;
 
-/// How far a build has come.
+/// Progress of a build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// So many documents and bytes of text are cut into terms.
+    /// Text is cut into terms.
     Reading {
         /// Documents.
         documents: u64,
         /// Bytes of text, decompressed.
         bytes: u64,
     },
-    /// So many of the vocabulary's ranges are packed and written.
+    /// Ranges of the vocabulary are packed and written.
     Writing {
         /// Ranges written.
         done: usize,
         /// All ranges.
         of: usize,
     },
-    /// The memory given is not enough: the build goes on and takes more.
+    /// The memory budget is too small. The build goes on and takes more.
     Exceeding(MemoryNeed),
 }
 
-/// What a build needs of memory at least, and what for.
+/// The minimum memory of a build, and its purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryNeed {
-    bytes: u64,
-    what_for: WhatFor,
+    /// Bytes that the process needs at least.
+    pub bytes: u64,
+    pub(crate) purpose: MemoryPurpose,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WhatFor {
+pub(crate) enum MemoryPurpose {
     Threads(u64),
     Documents { documents: u64, held_bytes: u64 },
     Merging { documents: u64, range_bytes: u64 },
-}
-
-impl MemoryNeed {
-    /// For so many threads, before anything is known of the text.
-    pub(super) fn threads(bytes: u64, threads: u64) -> Self {
-        Self { bytes, what_for: WhatFor::Threads(threads) }
-    }
-
-    /// For lengths of so many documents, beside what is held in memory of their lists.
-    pub(super) fn documents(bytes: u64, documents: u64, held_bytes: u64) -> Self {
-        Self { bytes, what_for: WhatFor::Documents { documents, held_bytes } }
-    }
-
-    /// For merging lists of so many documents, where one range of terms takes so much.
-    pub(super) fn merging(bytes: u64, documents: u64, range_bytes: u64) -> Self {
-        Self { bytes, what_for: WhatFor::Merging { documents, range_bytes } }
-    }
-
-    /// Bytes that the process needs at least.
-    #[must_use]
-    pub fn bytes(self) -> u64 {
-        self.bytes
-    }
 }
 
 impl fmt::Display for MemoryNeed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mib = |bytes: u64| bytes.div_ceil(1 << 20);
         write!(f, "{} MiB are needed at least, ", mib(self.bytes))?;
-        match self.what_for {
-            WhatFor::Threads(threads) => write!(f, "for the program and what {threads} threads read and write"),
-            WhatFor::Documents { documents, held_bytes } => write!(
+        match self.purpose {
+            MemoryPurpose::Threads(threads) => write!(f, "for the program and what {threads} threads read and write"),
+            MemoryPurpose::Documents { documents, held_bytes } => write!(
                 f,
                 "for lengths and norms of {documents} documents (8 bytes each) and what is held of their lists ({} MiB)",
                 mib(held_bytes)
             ),
-            WhatFor::Merging { documents, range_bytes } => write!(
+            MemoryPurpose::Merging { documents, range_bytes } => write!(
                 f,
                 "for norms of {documents} documents (4 bytes each), merging a range of terms ({} MiB) and what is being \
                  written",

@@ -1,99 +1,64 @@
-//! Impacts of eight bits: an index whose postings hold what they add to a score, instead of frequencies.
+//! Impacts of eight bits: an index whose postings hold score contributions instead of frequencies.
 //!
 //! ```text
 //! impact(t, d) = share(t, d) / largest share of any posting · 255, rounded to the nearest (halves up), at least 1
 //! score(d)     = Σ impact(t, d) · count of t in the query
 //! ```
 //!
-//! A share is what [`Bm25::score`] gives for a query that names the term once, at the parameters the index was built
-//! with: the idf and the document's length are in the impact, and searching needs neither. Scores are whole numbers, so
-//! every executor finds the same documents in any order of addition; but they are another ranking than BM25's: postings
-//! that differ by less than a step score alike, and small shares weigh up to a step more. Compare rankings of impacts
-//! with rankings of impacts.
+//! A share is the [`Bm25::score`] for a query that names the term once, with the index's parameters. The impact
+//! includes the idf and the document's length, so searching needs neither. Scores are whole numbers, so every executor
+//! finds the same documents in any order of addition. The ranking differs from BM25's: postings that differ by less
+//! than a step score alike, and small shares weigh up to a step more. Rankings of impacts should be compared with
+//! rankings of impacts.
 //!
 //! Source: Anh, de Kretser and Moffat, "Vector-Space Ranking with Effective Early Termination", SIGIR 2001.
 
-use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::error::BuildError;
+use super::ranges::rewrite;
 use crate::base::ids::{DocId, TermId};
-use crate::index::{BLOCK_LEN, Bm25, EncodedLists, Index, IndexError, IndexWriter, ListEncoder, MAX_IMPACT};
+use crate::index::{BLOCK_LEN, Bm25, Index, IndexError, IndexWriter, MAX_IMPACT};
 
-/// Terms that one task converts.
-const TERMS_A_TASK: usize = 1024;
-
-/// Writes `index` into folder `dir` with its frequencies replaced by impacts, on all of rayon's threads.
+/// Writes `index` into folder `dir` with impacts instead of frequencies, on as many threads as rayon has.
 ///
 /// # Errors
-/// If the index holds impacts already, or the file system refuses; an index that was there stays.
-pub fn quantise(index: &Index, dir: &Path) -> Result<(), IndexError> {
+/// If the index already holds impacts, or the file system fails. A previous index stays then.
+pub fn quantise(index: &Index, dir: &Path) -> Result<(), BuildError> {
     if index.is_quantised() {
-        return Err(IndexError::Collection("the index holds impacts already".to_owned()));
+        return Err(IndexError::Collection("the index holds impacts already".to_owned()).into());
     }
     let norms = index.built_with().norms(index.doc_lengths(), index.average_length());
-    let terms: Vec<Range<u32>> = (0..index.num_terms())
-        .step_by(TERMS_A_TASK)
-        .map(|start| start..index.num_terms().min(start + TERMS_A_TASK as u32))
-        .collect();
-    let largest = terms
-        .par_iter()
-        .map(|terms| {
-            let mut largest = 0.0_f32;
-            for term in terms.clone().map(TermId) {
-                for_each_block(index, term, &norms, |_, shares| {
-                    largest = shares.iter().copied().fold(largest, f32::max);
-                });
-            }
-            largest
-        })
-        .reduce(|| 0.0, f32::max);
+    let largest_of = |term: u32| {
+        let mut largest = 0.0_f32;
+        for_each_block(index, TermId(term), &norms, |_, shares| {
+            largest = shares.iter().copied().fold(largest, f32::max);
+        });
+        largest
+    };
+    let largest = (0..index.num_terms()).into_par_iter().map(largest_of).reduce(|| 0.0, f32::max);
 
     let external_ids = (0..index.num_docs()).map(|doc| index.external_id(DocId(doc)).into_owned()).collect();
     let lengths = index.doc_lengths().to_vec();
     let mut writer = IndexWriter::create(dir, lengths, external_ids, Bm25::IMPACTS, index.tokenizer_name())?;
-    let impact_norms = writer.norms();
-    // A few tasks a thread at a time: what they pack waits in memory until it is written.
-    for group in terms.chunks(rayon::current_num_threads() * 4) {
-        let packed: Vec<EncodedLists> = group
-            .par_iter()
-            .map(|terms| convert(index, terms.clone(), &norms, largest, Arc::clone(&impact_norms)))
-            .collect::<Result<_, _>>()?;
-        packed.iter().try_for_each(|lists| writer.append(lists))?;
-    }
-    writer.finish()
-}
-
-fn convert(
-    index: &Index,
-    terms: Range<u32>,
-    norms: &[f32],
-    largest: f32,
-    impact_norms: Arc<[f32]>,
-) -> Result<EncodedLists, IndexError> {
-    let mut encoder = ListEncoder::new(impact_norms);
-    let (mut docs, mut impacts) = (Vec::new(), Vec::new());
-    for term in terms.map(TermId) {
-        docs.clear();
-        impacts.clear();
-        for_each_block(index, term, norms, |block_docs, shares| {
+    rewrite(index, &mut writer, &|_| (), &|term, docs, impacts| {
+        for_each_block(index, term, &norms, |block_docs, shares| {
             docs.extend_from_slice(block_docs);
             impacts.extend(shares.iter().map(|&share| impact(share, largest)));
         });
-        encoder.add_columns(&index.term_text(term), &docs, &impacts)?;
-    }
-    Ok(encoder.take())
+    })?;
+    Ok(writer.finish()?)
 }
 
-/// The impact of a share of at most `largest`.
 fn impact(share: f32, largest: f32) -> u32 {
     let impact = (f64::from(share) / f64::from(largest) * f64::from(MAX_IMPACT)).round();
     (impact as u32).clamp(1, MAX_IMPACT)
 }
 
-/// Visits the term's documents, and what each adds to the score of a query that names the term once, block by block.
+/// Passes the term's documents and their score contributions for a query that names the term once to `visit`, block by
+/// block.
 fn for_each_block(index: &Index, term: TermId, norms: &[f32], mut visit: impl FnMut(&[u32], &[f32])) {
     let list = index.list(term);
     let weight = index.built_with().weight(index.num_docs(), list.doc_freq(), 1);

@@ -8,8 +8,9 @@ use super::objective::Objective;
 use super::progress::{Progress, in_pieces};
 use crate::base::stats::significant;
 use crate::live;
+use crate::query::TimeScale;
 use crate::sched::PolicyFactory;
-use crate::sim::{Experiment, SimError};
+use crate::sim::{Arrivals, Experiment, SimError};
 
 /// Rates are spread over this range where none are named: from a share of the least capacity to one of the greatest.
 const SHARES_OF_CAPACITY: (f64, f64) = (0.4, 1.05);
@@ -17,6 +18,8 @@ const SHARES_OF_CAPACITY: (f64, f64) = (0.4, 1.05);
 const SHARES_OF_REGION: (f64, f64) = (0.02, 1.0);
 /// Where no rates are named, a policy is played up to this multiple of its capacity: beyond, delays only grow.
 const HOPELESS: f64 = 1.5;
+/// Runs whose delays are told are prolonged to cover their arrivals up to so many queries: a tenth of a second's work.
+const COVERED_DELAYS: f64 = 2e6;
 
 /// What is compared, and how.
 pub struct Comparison {
@@ -32,9 +35,11 @@ pub struct Comparison {
     pub has_capacities: bool,
     /// Whether delays are simulated.
     pub has_delays: bool,
+    /// Whether runs of delays are prolonged, within reason, to cover the slowest change in their arrivals.
+    pub covers_arrivals: bool,
     /// Rates at which delays are simulated; `None` for [`NUM_RATES`](Self::NUM_RATES) rates around the capacities.
     pub rates_qps: Option<Vec<f64>>,
-    /// Above this rate no scheduler is stable in the long run.
+    /// Above this rate no scheduler is stable in the long run; infinite where queries cost nothing, alone or in batches.
     pub region_qps: f64,
 }
 
@@ -64,27 +69,27 @@ impl Comparison {
     pub const NUM_RATES: usize = 12;
 
     /// Capacities and delays of these policies, p99 within the experiment's deadline being the objective.
-    ///
-    /// # Errors
-    /// If all queries cost nothing.
-    pub fn new(experiment: Experiment, policies: Vec<Box<dyn PolicyFactory>>) -> Result<Self, LabError> {
-        let region_qps = experiment.region().ok_or(LabError::NothingToSchedule)?.rate_qps;
-        Ok(Self {
+    #[must_use]
+    pub fn new(experiment: Experiment, policies: Vec<Box<dyn PolicyFactory>>) -> Self {
+        let region_qps = experiment.region().map_or(f64::INFINITY, |region| region.rate_qps);
+        Self {
             experiment,
             policies,
             objective: Objective::default(),
             length: RunLength::default(),
             has_capacities: true,
             has_delays: true,
+            covers_arrivals: true,
             rates_qps: None,
             region_qps,
-        })
+        }
     }
 
     /// Searches and simulates. Whatever was found before an interrupt or a failure is in `results`.
     ///
     /// # Errors
-    /// If a policy can't be made for this machine, or breaks its contract.
+    /// If a policy can't be made for this machine, or breaks its contract; if queries cost nothing, and a capacity is asked
+    /// for, or no rates are named.
     pub fn play(&self, results: &mut PolicyResults, progress: &dyn Progress) -> Result<(), LabError> {
         if self.has_capacities {
             self.search(results, progress)?;
@@ -97,7 +102,7 @@ impl Comparison {
 
     fn search(&self, results: &mut PolicyResults, progress: &dyn Progress) -> Result<(), LabError> {
         let search = match CapacitySearch::new(&self.experiment, self.objective, self.length) {
-            Ok(search) => search.beside_no_miss(),
+            Ok(search) => search.beside_no_miss().of_sampled_queries(),
             // Delays are simulated all the same.
             Err(e @ LabError::TooFewArrivals { .. }) if self.has_delays => {
                 results.notes.push(format!("no capacity: {e}"));
@@ -123,6 +128,9 @@ impl Comparison {
     }
 
     fn play_delays(&self, results: &mut PolicyResults, progress: &dyn Progress) -> Result<(), LabError> {
+        if self.rates_qps.is_none() && self.region_qps.is_infinite() {
+            return Err(LabError::NothingToSchedule);
+        }
         results.rates_qps = self.rates_qps.clone().unwrap_or_else(|| self.rates_around(&results.capacities));
         let is_hopeless = |policy: &str, rate_qps: f64| {
             let mut found = results.capacities.iter().map(|found| &found.objective);
@@ -134,13 +142,38 @@ impl Comparison {
         let pairs = policies.iter().flat_map(|policy| rates.iter().map(|&rate_qps| (policy.name(), rate_qps)));
         let runs =
             pairs.filter(|&(policy, rate_qps)| wanted(policy, rate_qps)).count() * self.experiment.arrivals.len();
-        let played =
-            in_pieces(progress, "delays", runs, |done| play_all(&self.experiment, &policies, rates, wanted, done))?;
+        let most = self.most_covering();
+        let played = in_pieces(progress, "delays", runs, |done| {
+            play_all(&self.experiment, &policies, rates, most, wanted, done)
+        })?;
         if live::interrupted() {
             results.notes.push(format!("interrupted: {} of {runs} runs are played", played.len()));
         }
         results.played = played;
         Ok(())
+    }
+
+    /// The arrivals of a run of delays at a rate, as they are played.
+    #[must_use]
+    pub fn arrivals_at(&self, arrivals: &Arrivals, rate_qps: f64) -> Arrivals {
+        arrivals.covering(rate_qps, self.most_covering())
+    }
+
+    fn most_covering(&self) -> f64 {
+        if self.covers_arrivals { COVERED_DELAYS } else { 0.0 }
+    }
+
+    /// What the results are no surer than, in words.
+    #[must_use]
+    pub fn warnings(&self, results: &PolicyResults) -> Vec<String> {
+        let time_scale = self.experiment.arrivals.first().and_then(Arrivals::time_scale);
+        let capacities = results.capacities.iter().map(|found| found.objective.covered_share);
+        let delays = results.played.iter().map(|run| run.covered_share);
+        let warnings = [
+            short_runs("capacities are likely too high", time_scale, capacities),
+            short_runs("delays are likely too low", time_scale, delays),
+        ];
+        warnings.into_iter().flatten().collect()
     }
 
     /// Rates from well below the least capacity to a little above the greatest, in equal factors.
@@ -157,6 +190,23 @@ impl Comparison {
     fn factories(&self) -> Vec<&dyn PolicyFactory> {
         self.policies.iter().map(Box::as_ref).collect()
     }
+}
+
+/// Says that runs were too short for arrivals whose rate changes over `time_scale`, if the least of their `shares` of it is
+/// below 1. `results` says of what was read off them in which direction it is wrong.
+#[must_use]
+pub fn short_runs(
+    results: &str,
+    time_scale: Option<TimeScale>,
+    shares: impl IntoIterator<Item = f64>,
+) -> Option<String> {
+    let least = shares.into_iter().fold(1.0, f64::min);
+    let scale = time_scale.filter(|_| least < 1.0)?;
+    let played = significant(100.0 * least, 2);
+    Some(format!(
+        "the rate of the arrivals changes over {scale}, of which the shortest runs played {played} %: {results}, and \
+         intervals are not known"
+    ))
 }
 
 impl fmt::Debug for Comparison {

@@ -64,6 +64,14 @@ pub enum LabError {
         /// The class.
         class: Class,
     },
+    /// A model is to estimate queries of which nothing but service times is known.
+    #[error(
+        "estimates {estimates}: the workload has service times only, and a model needs features of its queries (take oracle)"
+    )]
+    NoFeatures {
+        /// What is to estimate them.
+        estimates: String,
+    },
     /// A workload holds no queries in a mode.
     #[error("{workload}: no queries in mode {mode} (it has {})", names(.has))]
     NoQueries {
@@ -112,8 +120,11 @@ pub enum LabError {
     /// Somebody ended it before there was anything to tell.
     #[error("interrupted before all was measured")]
     Interrupted,
-    /// All queries cost nothing.
-    #[error("all queries of the workload cost nothing: there is nothing to schedule")]
+    /// All queries cost nothing, alone or as part of a batch.
+    #[error(
+        "queries of the workload cost nothing on this machine, alone or in batches: every rate is sustained (delays are \
+         simulated at rates that are named)"
+    )]
     NothingToSchedule,
     /// A trace without a rate.
     #[error("{trace}: all arrivals are at time 0, so it has no rate")]

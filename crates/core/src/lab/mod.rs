@@ -36,6 +36,7 @@ mod live_record;
 mod machine;
 mod node;
 mod objective;
+pub mod plan;
 mod progress;
 mod summary;
 pub mod sweep;
@@ -43,8 +44,11 @@ mod workload;
 
 pub use answer::{Answer, Disagreement, Driven, DrivenRun, Effort, LiveCapacity, Question, Scope, Side, find_answer};
 pub use calibration::{Calibration, ServiceRow, ServiceRun};
-pub use capacity::{Capacities, Capacity, CapacitySearch, Judge, Played, RunLength, play_all};
-pub use comparison::{Comparison, PolicyResults};
+pub(crate) use capacity::COVERED_QUERIES;
+pub use capacity::{
+    Capacities, Capacity, CapacitySearch, ClosedForm, Coverage, Judge, Played, QueryError, RunLength, play_all,
+};
+pub use comparison::{Comparison, PolicyResults, short_runs};
 pub use draws::{draw_all, traced};
 pub use error::LabError;
 pub use estimates::length_threshold::{QueryLengths, best_length_threshold};
@@ -54,6 +58,7 @@ pub use faults::read_faults;
 pub use machine::host_info::HostInfo;
 
 pub use machine::processors::{GPU_LANE_DEPTH, GpuChoice, Multicore, Processors, Wanted, gpu_executor};
+pub use machine::simulated::{NamedMachine, SimulatedMachine, extrapolated};
 pub use machine::system_load::SystemLoad;
 pub use machine::{MachineSample, MeasuredMachine, Stage, adopt_machine, measure_contention, measure_machine};
 pub use node::{GpuSource, LiveReport, LiveRunSpec, Node, in_stream};

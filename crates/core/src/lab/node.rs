@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::live_record::LiveRecord;
+use super::machine::simulated::profiled_machine;
 use super::machine::{SystemLoad, SystemLoadProbe};
 use super::{
     Calibration, Criterion, Estimates, GpuChoice, LabError, Objective, Processors, QueryLengths, Summary, Verdict,
@@ -153,8 +154,10 @@ impl Node {
         let (faults, run_clock) = (processors.faults().clone(), processors.run_clock());
         let (machine, work) = processors.into_lanes(matches!(gpu, GpuSource::Replay(_)));
         let queries = sim_queries(&workload, estimates, &machine)?;
+        // Recorded times take exactly what policies are told of batches; what a real GPU takes differs.
+        let told = matches!(gpu, GpuSource::Real(_)).then_some(estimates);
+        let model = MachineModel { faults, ..profiled_machine(machine, &workload, told) };
         let estimates = queries.iter().map(|query| (query.id, query.estimate)).collect();
-        let model = MachineModel { batches: workload.batches.batch_costs(), faults, ..machine.into() };
         let profiled = model.clone();
         let mut lane_pool = LanePool::spawn(model, work, Arc::new(set), workload.costs())?;
         lane_pool.set_run_clock(run_clock);

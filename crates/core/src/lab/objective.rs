@@ -80,7 +80,8 @@ impl Objective {
         if (Self::LEAST_SHARE..=0.5).contains(&share) {
             Ok(Self::MissShare(share))
         } else {
-            Err(format!("share {share}, expected {} to 0.5 (of no miss at all: no-miss)", Self::LEAST_SHARE))
+            let instead = if share == 0.0 { " (no miss at all is --objective no-miss)" } else { "" };
+            Err(format!("share {share}, expected {} to 0.5{instead}", Self::LEAST_SHARE))
         }
     }
 
@@ -91,7 +92,16 @@ impl Objective {
     pub fn percentile(percent: f64, within_ms: Option<f64>) -> Result<Self, String> {
         let most = 100.0 * (1.0 - Self::LEAST_SHARE);
         if !(50.0..=most).contains(&percent) {
-            return Err(format!("p{percent}, expected p50 to p{most} (of all: no-miss)"));
+            // p999, as tables call a column.
+            let digits = percent.to_string();
+            let instead = match digits.split_at_checked(2) {
+                Some((whole, rest)) if percent > 100.0 && digits.starts_with("99") && !digits.contains('.') => {
+                    format!(": write p{whole}.{rest}")
+                }
+                _ if percent >= 100.0 => String::from(": for all queries in time write no-miss"),
+                _ => String::new(),
+            };
+            return Err(format!("p{percent}, expected p50 to p{most}{instead}"));
         }
         let within = within_ms.map(Nanos::from_ms);
         if within == Some(Nanos::ZERO) || within_ms.is_some_and(|ms| !ms.is_finite()) {
@@ -262,6 +272,9 @@ mod tests {
             );
             assert_eq!(Objective::from_text(&objective.to_string()), Ok(objective));
         }
+        let told = |text: &str| Objective::from_text(text).unwrap_err();
+        assert!(told("p999").ends_with(": write p99.9"), "{}", told("p999"));
+        assert!(told("miss-share=0").ends_with("write no-miss") && told("p100").ends_with("write no-miss"));
         for bad in
             ["", "p", "p100", "p12", "p99=0", "p99=x", "p99=inf", "miss-share", "miss-share=0", "no-miss=1", "q99"]
         {

@@ -25,6 +25,7 @@ use super::served::{Round, ServedBatch};
 use crate::base::histogram::Histogram;
 use crate::base::ids::ProcessorId;
 use crate::base::machine::{LaneFault, Machine, PerClass};
+use crate::base::random::NodeSeed;
 use crate::base::time::Nanos;
 use crate::cost::machine_file::{DispatcherStalls, StallClock};
 use crate::cost::{Decisions, DispatcherTime, MachineModel, Rerun, ServiceTimes};
@@ -72,7 +73,7 @@ const GROWN_LOOKS: u32 = 6;
 #[expect(clippy::too_many_arguments, reason = "called once, by what has just made all of these")]
 pub(super) fn drive<C: Clock, R: Record>(
     start_clock: impl FnOnce() -> C,
-    model: &MachineModel,
+    (model, seed): (&MachineModel, NodeSeed),
     lanes: &mut [Lane],
     sleeper: &Sleeper,
     times: impl ServiceTimes,
@@ -97,7 +98,7 @@ pub(super) fn drive<C: Clock, R: Record>(
         batches_working: 0,
         machine: &model.machine,
         decisions,
-        stalls: stalls.of_run(0, next_job.map_or(0, |job| job.row)),
+        stalls: stalls.of_run(seed),
         watchdog: model.faults.watchdog,
         lost_after: model.faults.lost_after,
         watch_at: Nanos::ZERO,

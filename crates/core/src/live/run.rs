@@ -13,6 +13,7 @@ use super::outcome::{LiveOutcome, Spread};
 use super::record::{Record, Sampled};
 use crate::base::ids::{JobId, ProcessorId, QueryId};
 use crate::base::machine::{Class, Idle, PerClass};
+use crate::base::random::{NodeSeed, Purpose};
 use crate::base::time::Nanos;
 use crate::cost::{Cost, MeasuredTimes};
 use crate::sched::{Dispatcher, Job, Policy};
@@ -73,7 +74,8 @@ where
             let spins = lane_pool.idle() == Idle::Spin;
             let faults = lane_pool.run_clock();
             lane_pool.set_running(true);
-            let outcome = drive_run(lane_pool, run, interrupt::flag(), || {
+            // Real lanes draw nothing, and recorded times are taken as they are.
+            let outcome = drive_run(lane_pool, run, 0, interrupt::flag(), || {
                 // Planned faults count from the moment that queries do.
                 faults.set(Some(Instant::now()));
                 RealClock::start(epoch, owns_core, spins)
@@ -91,35 +93,44 @@ where
     }
 }
 
-/// Runs a plan on a lane pool of recorded lanes under a clock that jumps: what the simulator does, by the live driver.
+/// Runs a plan on a lane pool of recorded lanes under a clock that jumps: what the simulator does with this seed, by the
+/// live driver.
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_under_manual_clock<J, R>(lane_pool: &mut LanePool, run: LiveRun<J, R>) -> Result<LiveOutcome, LiveError>
+pub fn run_under_manual_clock<J, R>(
+    lane_pool: &mut LanePool,
+    run: LiveRun<J, R>,
+    seed: u64,
+) -> Result<LiveOutcome, LiveError>
 where
     J: ExactSizeIterator<Item = Job> + Clone,
     R: Record,
 {
     check(lane_pool, run.jobs.clone())?;
-    Ok(drive_run(lane_pool, run, &AtomicBool::new(false), ManualClock::default))
+    Ok(drive_run(lane_pool, run, seed, &AtomicBool::new(false), ManualClock::default))
 }
 
 /// Drives the run; the clock starts when all is ready.
 fn drive_run<C: Clock, J: ExactSizeIterator<Item = Job>, R: Record>(
     lane_pool: &mut LanePool,
     run: LiveRun<J, R>,
+    seed: u64,
     stop: &AtomicBool,
     start_clock: impl FnOnce() -> C,
 ) -> LiveOutcome {
-    let LiveRun { policy, jobs, abandon_after, keep, record } = run;
+    let LiveRun { mut policy, jobs, abandon_after, keep, record } = run;
     let planned = jobs.len();
+    let seed = NodeSeed { seed, node: 0 };
+    policy.set_chance(seed.stream(Purpose::Policy, 0));
     let limits = Limits { stop, abandon_after };
     let sleeper = Arc::clone(lane_pool.driver());
     sleeper.attend();
     let (model, played, recorded, lanes) = lane_pool.parts();
     let dispatcher = Dispatcher::with_sink(&model.machine, policy, (Sampled::of(planned, keep), record));
-    let times = MeasuredTimes::new(played, |row, class| recorded.get(row as usize).map_or(Cost::NEVER, |c| c[class]));
-    let driven = drive(start_clock, model, lanes, &sleeper, times, dispatcher, jobs, limits);
+    let cost = |row, class| recorded.get(row as usize).map_or(Cost::NEVER, |costs| costs[class]);
+    let times = MeasuredTimes::new(played, seed, cost);
+    let driven = drive(start_clock, (model, seed), lanes, &sleeper, times, dispatcher, jobs, limits);
     sum_up(driven, planned)
 }
 

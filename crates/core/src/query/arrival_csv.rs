@@ -12,8 +12,8 @@ use crate::base::ids::QueryId;
 use crate::base::time::Nanos;
 use crate::files::{CsvReader, InputError, Provenance, Record, Row, Us, parsed};
 
-/// Beyond 2^53 ns (104 days) a double no longer tells nanoseconds apart, and a time is a mistake.
-const MOST_S: f64 = 9.0e6;
+/// Arrivals end here: at half of what simulated time can hold, so that queries can be served after.
+pub(super) const MOST_S: f64 = 9.0e9;
 
 /// A line of a trace.
 #[derive(Debug, Serialize, Deserialize)]
@@ -51,16 +51,26 @@ impl Serialize for ArrivalUs {
 
 impl<'de> Deserialize<'de> for ArrivalUs {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let time = |text: &str| number(text, MOST_S * 1e6).map(Nanos::from_us);
-        parsed(deserializer, "a number from 0 to 9e12 (us)", time).map(Self)
+        let time = |text: &str| exact(text, 3).or_else(|| number(text, MOST_S * 1e6).map(Nanos::from_us));
+        parsed(deserializer, "a number from 0 to 9e15 (us)", time).map(Self)
     }
 }
 
 impl<'de> Deserialize<'de> for ArrivalS {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let time = |text: &str| number(text, MOST_S).map(Nanos::from_secs);
-        parsed(deserializer, "a number from 0 to 9e6 (s)", time).map(Self)
+        let time = |text: &str| exact(text, 9).or_else(|| number(text, MOST_S).map(Nanos::from_secs));
+        parsed(deserializer, "a number from 0 to 9e9 (s)", time).map(Self)
     }
+}
+
+/// Reads digits with at most `decimals` more behind a point to the nanosecond, which a double does for 104 days only.
+fn exact(text: &str, decimals: usize) -> Option<Nanos> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    if fraction.len() > decimals || !whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let nanos = Nanos(format!("{whole}{fraction:0<decimals$}").parse().ok()?);
+    (nanos.as_secs() <= MOST_S).then_some(nanos)
 }
 
 fn number(text: &str, most: f64) -> Option<f64> {

@@ -13,29 +13,31 @@
 //! | process | gaps |
 //! | --- | --- |
 //! | Poisson | independent, exponential: many independent users |
-//! | bursty | a two-state Markov-modulated Poisson process ([`Burstiness`]): calm, then a rush |
+//! | bursty | a two-state Markov-modulated Poisson process ([`Burstiness`]): calm, then a burst |
 //! | uniform | all equal to 1: a metronome, the least variable arrivals there are |
 //! | recorded | those of a file ([`Recording`]), played in one of several ways ([`Replay`]) |
+//!
+//! Bursts last for seconds, at any rate: their course, and that of an intensified recording, is laid over Poisson
+//! arrivals of the unit rate by [`Stretch`].
 
+use std::fmt;
 use std::path::Path;
 
 use rand_distr::Exp1;
 
-use super::recording::{Intensified, Recording, Replay, Windows};
-use crate::base::random::Random;
+use super::course::Course;
+use super::recording::{Recording, Replay, Windows};
+use crate::base::random::{Purpose, Random};
+use crate::base::stats::significant;
 use crate::base::time::Nanos;
 use crate::files::InputError;
-
-/// Stream numbers of [`Random`]: arrivals and queries never share one.
-const ARRIVAL_STREAM: u64 = 1;
-const QUERY_STREAM: u64 = 2;
 
 /// How gaps between arrivals are distributed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ArrivalProcess {
     /// Independent exponential gaps.
     Poisson,
-    /// Rushes and calms.
+    /// Bursts and calms.
     Bursty(Burstiness),
     /// Equal gaps.
     Uniform,
@@ -72,99 +74,137 @@ impl ArrivalProcess {
         }
     }
 
-    /// The recording whose course of the rate is kept, if one is.
-    fn intensified(&self) -> Option<&Recording> {
-        self.recording().filter(|recording| recording.replay() == Replay::Intensify)
+    /// The course of the rate in real time, if it has one.
+    fn course(&self, seed: u64, rate_qps: f64) -> Option<Course<'_>> {
+        match self {
+            Self::Bursty(process) => Some(Course::of_bursts(*process, seed, rate_qps)),
+            Self::Recorded(recording) if recording.varies_in_time() => {
+                Some(Course::of_recording(recording, seed, rate_qps))
+            }
+            _ => None,
+        }
     }
 
     /// Whether arrivals at one rate are those at another, nearer to each other.
     #[must_use]
     pub fn stretches_evenly(&self) -> bool {
-        self.intensified().is_none()
+        match self {
+            Self::Bursty(_) => false,
+            Self::Recorded(recording) => !recording.varies_in_time(),
+            Self::Poisson | Self::Uniform => true,
+        }
+    }
+
+    /// How long arrivals take to be typical, which the runs of a simulation must last to tell of them; `None` if any run
+    /// does.
+    #[must_use]
+    pub fn time_scale(&self) -> Option<TimeScale> {
+        match self {
+            Self::Poisson | Self::Uniform => None,
+            Self::Bursty(process) => Some(TimeScale::Seconds(BURST_CYCLES * process.cycle_seconds())),
+            Self::Recorded(recording) if recording.varies_in_time() => Some(TimeScale::Seconds(recording.seconds())),
+            Self::Recorded(recording) if recording.replay() == Replay::Intensify => None,
+            Self::Recorded(recording) => Some(TimeScale::Arrivals(recording.len())),
+        }
     }
 }
 
-/// A two-state Markov-modulated Poisson process with mean rate 1.
+/// Cycles of bursts and calms that make a run typical.
+const BURST_CYCLES: f64 = 20.0;
+
+/// How long the slowest change in arrivals takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum TimeScale {
+    /// So long at any rate.
+    Seconds(f64),
+    /// So many arrivals at any rate.
+    Arrivals(usize),
+}
+
+impl fmt::Display for TimeScale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Seconds(seconds) => write!(f, "{} s", significant(*seconds, 4)),
+            Self::Arrivals(arrivals) => write!(f, "{arrivals} arrivals"),
+        }
+    }
+}
+
+impl TimeScale {
+    /// Arrivals of a run at this rate that lasts as long.
+    #[must_use]
+    pub fn arrivals(self, rate_qps: f64) -> f64 {
+        match self {
+            Self::Seconds(seconds) => seconds * rate_qps,
+            Self::Arrivals(arrivals) => arrivals as f64,
+        }
+    }
+
+    /// The share of it that a run of so many arrivals at this rate lasts: at most 1.
+    #[must_use]
+    pub fn covered_share(self, arrivals: usize, rate_qps: f64) -> f64 {
+        (arrivals as f64 / self.arrivals(rate_qps)).min(1.0)
+    }
+}
+
+/// A two-state Markov-modulated Poisson process.
 ///
-/// A hidden state is calm or in a rush; how long it stays is exponential. In a rush, arrivals come
-/// [`ratio`](Self::ratio) times as fast. The defaults (a fifth of the time in rushes, five times the calm rate, 100
-/// mean gaps long on average) give calm 0.56 and rush 2.78 times the mean rate.
+/// A hidden state is calm or in a burst; how long it stays is exponential. In a burst, arrivals come
+/// [`ratio`](Self::ratio) times as fast. The defaults (bursts of 0.2 s on average, a fifth of the time, five times the calm
+/// rate) give calm 0.56 and burst 2.78 times the mean rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Burstiness {
     ratio: f64,
     share: f64,
-    length: f64,
+    seconds: f64,
 }
 
 impl Default for Burstiness {
     fn default() -> Self {
-        Self { ratio: 5.0, share: 0.2, length: 100.0 }
+        Self { ratio: 5.0, share: 0.2, seconds: 0.2 }
     }
 }
 
 impl Burstiness {
-    /// Rushes at `ratio` times the calm rate that last for `length` mean gaps on average and take `share` of the time.
+    /// Bursts at `ratio` times the calm rate that last for `seconds` on average and take `share` of the time.
     ///
-    /// `None` unless `ratio` and `length` are finite, `ratio` at least 1, `length` above 0 and `share` between 0
+    /// `None` unless `ratio` and `seconds` are finite, `ratio` at least 1, `seconds` above 0 and `share` between 0
     /// and 1, ends excluded.
     #[must_use]
-    pub fn new(ratio: f64, share: f64, length: f64) -> Option<Self> {
+    pub fn new(ratio: f64, share: f64, seconds: f64) -> Option<Self> {
         let sound =
-            ratio.is_finite() && ratio >= 1.0 && length.is_finite() && length > 0.0 && share > 0.0 && share < 1.0;
-        sound.then_some(Self { ratio, share, length })
+            ratio.is_finite() && ratio >= 1.0 && seconds.is_finite() && seconds > 0.0 && share > 0.0 && share < 1.0;
+        sound.then_some(Self { ratio, share, seconds })
     }
 
-    /// How many times faster arrivals come in a rush.
+    /// How many times faster arrivals come in a burst.
     #[must_use]
     pub fn ratio(&self) -> f64 {
         self.ratio
+    }
+
+    /// The share of the time that bursts take.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        self.share
+    }
+
+    /// How long a burst lasts on average.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    /// How long a burst and the calm after it last on average.
+    #[must_use]
+    pub fn cycle_seconds(&self) -> f64 {
+        self.seconds / self.share
     }
 
     /// The rate in the calm state, where the mean rate is 1.
     #[must_use]
     pub fn calm_rate(&self) -> f64 {
         1.0 / (1.0 - self.share + self.share * self.ratio)
-    }
-}
-
-/// The state of a [`Burstiness`] process.
-#[derive(Clone, Debug)]
-struct Modulated {
-    process: Burstiness,
-    in_rush: bool,
-    /// Time left in this state.
-    left: f64,
-}
-
-impl Modulated {
-    /// Starts in the long run's distribution of states.
-    fn new(process: Burstiness, random: &mut Random) -> Self {
-        let in_rush = random.unit() <= process.share;
-        let mut modulated = Self { process, in_rush: !in_rush, left: 0.0 };
-        modulated.switch(random);
-        modulated
-    }
-
-    fn switch(&mut self, random: &mut Random) {
-        self.in_rush = !self.in_rush;
-        let Burstiness { share, length, .. } = self.process;
-        let mean = if self.in_rush { length } else { length * (1.0 - share) / share };
-        self.left = mean * random.draw::<f64>(&Exp1);
-    }
-
-    fn gap(&mut self, random: &mut Random) -> f64 {
-        let mut gap = 0.0;
-        loop {
-            let rate = self.process.calm_rate() * if self.in_rush { self.process.ratio } else { 1.0 };
-            let next = random.draw::<f64>(&Exp1) / rate;
-            if next < self.left {
-                self.left -= next;
-                return gap + next;
-            }
-            // The state ends first. Exponential gaps have no memory, so the next state simply draws anew.
-            gap += self.left;
-            self.switch(random);
-        }
     }
 }
 
@@ -180,7 +220,6 @@ pub struct UnitTimes<'a> {
 #[derive(Clone, Debug)]
 enum Gaps<'a> {
     Poisson,
-    Bursty(Modulated),
     /// So many have come: a sum of ones is exact.
     Uniform,
     Recorded(&'a Recording, usize),
@@ -191,19 +230,17 @@ impl<'a> UnitTimes<'a> {
     /// The times of `process` that `seed` draws: the first comes one gap after time 0.
     #[must_use]
     pub fn of(process: &'a ArrivalProcess, seed: u64) -> Self {
-        let mut random = Random::new(seed, ARRIVAL_STREAM);
         let gaps = match process {
-            ArrivalProcess::Poisson => Gaps::Poisson,
-            ArrivalProcess::Bursty(burstiness) => Gaps::Bursty(Modulated::new(*burstiness, &mut random)),
+            // The course of a rate is laid over these by `Stretch`.
+            ArrivalProcess::Poisson | ArrivalProcess::Bursty(_) => Gaps::Poisson,
             ArrivalProcess::Uniform => Gaps::Uniform,
             ArrivalProcess::Recorded(recording) => match recording.replay() {
-                // Its course of the rate is laid over these by `Stretch`.
                 Replay::Intensify => Gaps::Poisson,
                 Replay::Windows => Gaps::Windows(Windows::new(recording, seed)),
                 Replay::Repeat | Replay::Compress => Gaps::Recorded(recording, 0),
             },
         };
-        Self { gaps, random, time: 0.0 }
+        Self { gaps, random: Purpose::Arrivals.stream(seed), time: 0.0 }
     }
 }
 
@@ -214,7 +251,6 @@ impl Iterator for UnitTimes<'_> {
     fn next(&mut self) -> Option<f64> {
         self.time += match &mut self.gaps {
             Gaps::Poisson => self.random.draw::<f64>(&Exp1),
-            Gaps::Bursty(modulated) => modulated.gap(&mut self.random),
             Gaps::Uniform => 1.0,
             Gaps::Recorded(recording, next) => {
                 *next += 1;
@@ -246,7 +282,7 @@ impl QueryDraws {
     pub fn of(seed: u64, num_rows: usize) -> Self {
         let bound = u32::try_from(num_rows).expect("fewer than 2^32 queries");
         assert!(bound > 0, "nothing to draw from");
-        Self { random: Random::new(seed, QUERY_STREAM), bound }
+        Self { random: Purpose::Queries.stream(seed), bound }
     }
 }
 
@@ -273,10 +309,10 @@ pub fn unit_arrivals(process: &ArrivalProcess, seed: u64, n: usize) -> Vec<f64> 
 }
 
 /// When the arrivals of a process come at a rate, from when they come at a mean rate of 1.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Stretch<'a> {
     mean_gap_us: f64,
-    intensified: Option<Intensified<'a>>,
+    course: Option<Course<'a>>,
 }
 
 impl<'a> Stretch<'a> {
@@ -287,7 +323,7 @@ impl<'a> Stretch<'a> {
     #[must_use]
     pub fn evenly(rate_qps: f64) -> Self {
         assert!(check_rate(rate_qps).is_ok(), "rate {rate_qps} q/s");
-        Self { mean_gap_us: 1e6 / rate_qps, intensified: None }
+        Self { mean_gap_us: 1e6 / rate_qps, course: None }
     }
 
     /// As the process wants it, whose times are those that `seed` draws.
@@ -296,17 +332,16 @@ impl<'a> Stretch<'a> {
     /// As [`evenly`](Self::evenly).
     #[must_use]
     pub fn of(process: &'a ArrivalProcess, seed: u64, rate_qps: f64) -> Self {
-        let intensified = process.intensified().map(|recording| Intensified::of(recording, seed, rate_qps));
-        Self { intensified, ..Self::evenly(rate_qps) }
+        Self { course: process.course(seed, rate_qps), ..Self::evenly(rate_qps) }
     }
 
-    /// The time of what comes at `unit` mean gaps.
+    /// The time of what comes at `unit` mean gaps, which is no less than of what was asked before.
     #[inline]
     #[must_use]
-    pub fn time(&self, unit: f64) -> Nanos {
-        match &self.intensified {
+    pub fn time(&mut self, unit: f64) -> Nanos {
+        match &mut self.course {
             None => Nanos::from_us(unit * self.mean_gap_us),
-            Some(intensified) => Nanos::from_secs(intensified.seconds(unit)),
+            Some(course) => Nanos::from_secs(course.seconds(unit)),
         }
     }
 }
@@ -356,18 +391,43 @@ mod tests {
         assert!((variation - 1.0).abs() < 0.032, "{variation}");
     }
 
+    /// Arrivals in seconds.
+    fn at_rate(process: &ArrivalProcess, seed: u64, rate_qps: f64, n: usize) -> Vec<f64> {
+        let mut stretch = Stretch::of(process, seed, rate_qps);
+        UnitTimes::of(process, seed).take(n).map(|unit| stretch.time(unit).as_secs()).collect()
+    }
+
     #[test]
-    fn bursty_gaps_have_mean_one_and_vary_more() {
-        // With slow switching 0.56 of the arrivals come at rate 2.78 and 0.44 at 0.56, so E gap² = Σ share · 2 / rate²
-        // = 3.02, and the squared coefficient of variation is 2.02.
-        let means: Vec<f64> =
-            (0..5).map(|seed| moments(&ArrivalProcess::Bursty(Burstiness::default()), seed).0).collect();
-        let mean = means.iter().sum::<f64>() / 5.0;
-        assert!((mean - 1.0).abs() < 0.03, "{means:?}");
-        let (_, variation) = moments(&ArrivalProcess::Bursty(Burstiness::default()), 0);
-        assert!((1.8..2.2).contains(&variation), "{variation}");
+    fn bursts_last_as_long_at_any_rate_and_come_as_often() {
+        let process = Burstiness::new(5.0, 0.2, 0.5).unwrap();
+        assert_eq!((process.cycle_seconds(), process.calm_rate()), (2.5, 1.0 / 1.8));
+        let process = ArrivalProcess::Bursty(process);
+        assert_eq!(process.time_scale(), Some(TimeScale::Seconds(50.0)));
+        for rate_qps in [1000.0, 4000.0] {
+            let times = at_rate(&process, 3, rate_qps, (1000.0 * rate_qps) as usize);
+            let seconds = times[times.len() - 1];
+            // 400 cycles, whose bursts and calms vary as much as they last: a mean rate within 8 %.
+            assert!((seconds / 1000.0 - 1.0).abs() < 0.25, "{seconds} s");
+            let mut counts = vec![0.0; (seconds / 0.05) as usize + 1];
+            times.iter().for_each(|time| counts[(time / 0.05) as usize] += 1.0 / (0.05 * rate_qps));
+            // Between 0.56 and 2.78 times the mean rate.
+            let busy: Vec<bool> = counts.iter().map(|&count| count > 1.67).collect();
+            let share = busy.iter().filter(|&&busy| busy).count() as f64 / busy.len() as f64;
+            let begins = busy.windows(2).filter(|pair| pair[1] && !pair[0]).count() as f64;
+            assert!((share - 0.2).abs() < 0.05, "{share} of the time");
+            assert!((begins / (seconds / 2.5) - 1.0).abs() < 0.25, "{begins} bursts");
+        }
         assert_eq!(Burstiness::new(0.5, 0.2, 1.0), None);
         assert_eq!(Burstiness::new(2.0, f64::NAN, 1.0), None);
+    }
+
+    #[test]
+    fn a_run_covers_seconds_or_arrivals() {
+        let scale = TimeScale::Seconds(600.0);
+        assert_eq!((scale.arrivals(50.0), scale.covered_share(15_000, 50.0)), (30_000.0, 0.5));
+        assert_eq!(scale.covered_share(90_000, 50.0), 1.0);
+        assert_eq!(TimeScale::Arrivals(100).covered_share(25, 7.0), 0.25);
+        assert_eq!(ArrivalProcess::Poisson.time_scale(), None);
     }
 
     #[test]
@@ -384,7 +444,7 @@ mod tests {
     #[test]
     fn rates_stretch_one_sequence() {
         let unit = unit_arrivals(&ArrivalProcess::Poisson, 9, 100);
-        let at_rate = |rate_qps| unit.iter().map(move |&time| Stretch::evenly(rate_qps).time(time));
+        let at_rate = |rate_qps: f64| unit.iter().map(move |&time| Stretch::evenly(rate_qps).time(time));
         let (slow, fast): (Vec<_>, Vec<_>) = (at_rate(10.0).collect(), at_rate(1000.0).collect());
         for (slow, fast) in slow.iter().zip(&fast) {
             assert!((slow.0 as f64 / 100.0 - fast.0 as f64).abs() <= 0.51, "{slow:?} {fast:?}");

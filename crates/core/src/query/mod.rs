@@ -2,23 +2,23 @@
 
 mod arrival_csv;
 mod arrivals;
+mod course;
 mod features;
 mod index_features;
 mod log;
 mod mode;
 mod prepared;
 mod recording;
-mod topics;
 mod trace;
 mod trace_summary;
 
 pub use arrivals::{
-    ArrivalProcess, Burstiness, QueryDraws, Stretch, UnitTimes, check_rate, draw_queries, unit_arrivals,
+    ArrivalProcess, Burstiness, QueryDraws, Stretch, TimeScale, UnitTimes, check_rate, draw_queries, unit_arrivals,
 };
 pub use features::Features;
 pub(crate) use index_features::with_index_features;
 pub use index_features::{IndexFeatures, Sketch};
-pub use log::{LogEntry, QueryLog, look_up, parse_log, prepare_queries, read_log};
+pub use log::{Log, LogEntry, LogFormat, LogOptions, QueryLog, look_up, parse_log, prepare_queries, read_log};
 pub use mode::Mode;
 pub use prepared::{Query, QueryTerm};
 pub use recording::{Recording, Replay};

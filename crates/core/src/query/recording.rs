@@ -10,12 +10,24 @@
 //!
 //! Compressing keeps the shape of gaps (their squared coefficient of variation) and loses what a burst does: an hour's
 //! bursts that pass in microseconds are over before a queue has felt them. Intensifying keeps the recorded course of the
-//! rate second by second, and within it draws arrivals as of many independent users.
+//! rate, and within it draws arrivals as of many independent users.
+//!
+//! The course is a row of stages of constant rate, of fifty arrivals or more: fewer are no rate but chance. Of all ways to cut
+//! the recording into stages the one with the greatest Poisson likelihood is taken, less a penalty a stage ("Bayesian blocks").
+//! So a recorded Poisson process has one stage, and intensified it is Poisson again.
+//!
+//! Equal timestamps are arrivals whose order within the clock's resolution is not known: they lie anywhere in it, by chance.
+//!
+//! Source: Scargle, Norris, Jackson, Chiang, "Studies in Astronomical Time Series Analysis. VI. Bayesian Block
+//! Representations", Astrophysical Journal 764, 2013.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::arrival_csv::read_arrivals;
-use crate::base::random::Random;
+use super::course::Stage;
+use crate::base::random::{Purpose, Random, ln};
+use crate::base::time::Nanos;
 use crate::files::{InputError, open_text};
 
 /// How a recording is played at a rate.
@@ -26,9 +38,9 @@ pub enum Replay {
     /// In real time, stretches of it drawn at random.
     Windows,
     /// With its course of the rate kept in real time, raised or lowered.
+    #[default]
     Intensify,
     /// With all gaps divided by one factor.
-    #[default]
     Compress,
 }
 
@@ -54,18 +66,29 @@ impl Replay {
     }
 }
 
-/// A window is this share of a recording.
+/// A window that is played is this share of a recording.
 const WINDOWS: f64 = 20.0;
-/// The stream of [`Random`] that windows and beginnings are drawn from.
-const RECORDING_STREAM: u64 = 4;
+/// A stage has at least so many arrivals.
+const STAGE_ARRIVALS: f64 = 50.0;
+/// Stages are cut between windows of as many arrivals each: one, or of long recordings more, since finding the cuts takes a time
+/// that is quadratic in the number of windows.
+const MOST_WINDOWS: usize = 2048;
+/// What a stage must add to the logarithm of the likelihood, less the logarithm of the number of windows. Of 2000 Poisson
+/// processes of 50 windows eleven had a second stage, where stages may have one arrival, and of 400 of 400 windows none.
+const PENALTY: f64 = 4.0;
+/// Resolutions of clocks, in nanoseconds, the coarsest first: a minute, a second, and its decimal parts.
+const RESOLUTIONS: [u64; 11] =
+    [60_000_000_000, 1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
 
 /// Arrivals that were recorded somewhere, with their mean gap made 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recording {
     /// When each came, in mean gaps: the first one gap after 0, the last at their number.
-    times: Vec<f64>,
+    times: Arc<[f64]>,
     rate_qps: f64,
     replay: Replay,
+    /// The course of its rate; one stage unless it is intensified.
+    stages: Arc<[Stage]>,
 }
 
 impl Recording {
@@ -87,14 +110,25 @@ impl Recording {
                 "holds one arrival, expected at least two: no gap, no rate",
             ));
         }
-        let span = last.since(first).as_us();
-        if span == 0.0 {
+        if first == last {
             let message = format!("all {} arrivals are at the same time: no gap, no rate", rows.len());
             return Err(InputError::line(path, last_line, message));
         }
-        let mean_us = span / (rows.len() - 1) as f64;
-        let times = rows.iter().map(|&(_, at)| 1.0 + at.since(first).as_us() / mean_us).collect();
-        Ok(Self { times, rate_qps: 1e6 / mean_us, replay })
+        Ok(Self::of(&rows.iter().map(|&(_, at)| at).collect::<Vec<_>>(), replay))
+    }
+
+    /// Of arrivals at these times, which ascend: at least two, not all of them equal.
+    fn of(arrivals: &[Nanos], replay: Replay) -> Self {
+        let seconds = spread_ties(arrivals);
+        let (first, last) = (seconds[0], seconds[seconds.len() - 1]);
+        let mean_gap_s = (last - first) / (seconds.len() - 1) as f64;
+        let times: Arc<[f64]> = seconds.iter().map(|at| 1.0 + (at - first) / mean_gap_s).collect();
+        let stages: Arc<[Stage]> = if replay == Replay::Intensify {
+            stages(&times).into_iter().map(|stage| Stage { seconds: stage.seconds * mean_gap_s, ..stage }).collect()
+        } else {
+            Arc::new([Stage { seconds: times.len() as f64 * mean_gap_s, factor: 1.0 }])
+        };
+        Self { times, rate_qps: 1.0 / mean_gap_s, replay, stages }
     }
 
     /// How many arrivals were recorded.
@@ -121,6 +155,21 @@ impl Recording {
         self.len() as f64 / self.rate_qps
     }
 
+    /// The mean rates of consecutive windows of `seconds`, in queries per second. The last one may be shorter; it counts only
+    /// if it is the only one.
+    #[must_use]
+    pub fn rates_qps(&self, seconds: f64) -> Vec<f64> {
+        let windows = ((self.seconds() / seconds) as usize).max(1);
+        let length = self.seconds().min(seconds) * self.rate_qps;
+        let mut counts = vec![0_usize; windows];
+        for time in self.times.iter() {
+            if let Some(count) = counts.get_mut(((time - 1.0) / length) as usize) {
+                *count += 1;
+            }
+        }
+        counts.into_iter().map(|count| count as f64 / length * self.rate_qps).collect()
+    }
+
     /// How it is played.
     #[must_use]
     pub fn replay(&self) -> Replay {
@@ -133,39 +182,86 @@ impl Recording {
         self.times[i] - i.checked_sub(1).map_or(0.0, |before| self.times[before])
     }
 
-    /// When so many have come, in mean gaps: between two arrivals as evenly as can be.
-    fn when(&self, arrivals: f64) -> f64 {
-        let len = self.len() as f64;
-        let (round, within) = ((arrivals / len).floor(), arrivals.rem_euclid(len));
-        let i = (within as usize).min(self.len() - 1);
-        let before = i.checked_sub(1).map_or(0.0, |before| self.times[before]);
-        round * len + before + (within - i as f64) * (self.times[i] - before)
+    /// Whether it is played with a rate that varies in real time: intensified, unless it is a Poisson process.
+    pub(super) fn varies_in_time(&self) -> bool {
+        self.stages.len() > 1
+    }
+
+    /// The course of its rate, from its beginning to its end.
+    pub(super) fn stages(&self) -> &[Stage] {
+        &self.stages
     }
 }
 
-/// The course of a recorded rate at another one: when a steady stream's arrivals come.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Intensified<'a> {
-    recording: &'a Recording,
-    /// Of the recording, for each of the stream.
-    share: f64,
-    /// Where in the recording it begins, and when that was.
-    begin: f64,
-    began: f64,
+/// Times in seconds, in which those that are equal lie anywhere within the resolution of the clock, by chance.
+fn spread_ties(arrivals: &[Nanos]) -> Vec<f64> {
+    let first = arrivals[0];
+    let common = arrivals.iter().fold(0, |common, at| greatest_common_divisor(common, at.since(first).0));
+    let resolution = RESOLUTIONS.into_iter().find(|resolution| common % resolution == 0).unwrap_or(1) as f64 / 1e9;
+    let mut random = Purpose::Ties.stream(0);
+    let mut seconds = Vec::with_capacity(arrivals.len());
+    for equal in arrivals.chunk_by(|a, b| a == b) {
+        let at = equal[0].since(first).as_secs();
+        if equal.len() == 1 {
+            seconds.push(at);
+            continue;
+        }
+        let from = seconds.len();
+        seconds.extend(equal.iter().map(|_| at + (1.0 - random.unit()) * resolution));
+        seconds[from..].sort_by(f64::total_cmp);
+    }
+    seconds
 }
 
-impl<'a> Intensified<'a> {
-    /// At a rate, from where `seed` says.
-    pub(super) fn of(recording: &'a Recording, seed: u64, rate_qps: f64) -> Self {
-        let begin = Random::new(seed, RECORDING_STREAM).unit() * recording.len() as f64;
-        Self { recording, share: recording.rate_qps / rate_qps, begin, began: recording.when(begin) }
+fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
     }
+    a
+}
 
-    /// In seconds, the time of what comes at `unit` in a stream of rate 1.
-    #[inline]
-    pub(super) fn seconds(&self, unit: f64) -> f64 {
-        (self.recording.when(self.begin + unit * self.share) - self.began) / self.recording.rate_qps
+/// Cuts arrivals, whose mean gap is 1, into stages of constant rate: those of the greatest likelihood, less a penalty each.
+///
+/// `best[j]` is that of the first j windows: the greatest of `best[i]` and one stage of the windows from i on.
+fn stages(times: &[f64]) -> Vec<Stage> {
+    let windows = times.len().min(MOST_WINDOWS);
+    let size = times.len() as f64 / windows as f64;
+    let least = ((STAGE_ARRIVALS / size).ceil() as usize).min(windows);
+    let edges: Vec<f64> = (0..=windows).map(|window| time_of(times, window as f64 * size)).collect();
+    let lasts = |from: usize, to: usize| (edges[to] - edges[from]).max(f64::MIN_POSITIVE);
+    let penalty = PENALTY + ln(windows as f64);
+    let mut best = vec![f64::NEG_INFINITY; windows + 1];
+    let mut begins = vec![0; windows + 1];
+    best[0] = 0.0;
+    for to in least..=windows {
+        let likelihood = |from: usize| {
+            let arrivals = (to - from) as f64 * size;
+            best[from] + arrivals * ln(arrivals / lasts(from, to))
+        };
+        let cuts = std::iter::once(0).chain(least..=to - least);
+        let found = cuts.map(|from| (likelihood(from), from)).max_by(|a, b| a.0.total_cmp(&b.0));
+        let (greatest, begin) = found.unwrap_or((0.0, 0));
+        (best[to], begins[to]) = (greatest - penalty, begin);
     }
+    let mut stages = Vec::new();
+    let mut to = windows;
+    while to > 0 {
+        let (from, arrivals) = (begins[to], (to - begins[to]) as f64 * size);
+        stages.push(Stage { seconds: lasts(from, to), factor: arrivals / lasts(from, to) });
+        to = from;
+    }
+    stages.reverse();
+    stages
+}
+
+/// When so many have come: in the middle between two arrivals, or in proportion.
+fn time_of(times: &[f64], arrivals: f64) -> f64 {
+    if arrivals <= 0.0 {
+        return 0.0;
+    }
+    let (at, last) = (arrivals + 0.5, times.len());
+    let i = (at as usize).clamp(1, last);
+    if i == last { times[last - 1] } else { times[i - 1] + (at - i as f64) * (times[i] - times[i - 1]) }
 }
 
 /// Windows of a recording, one after the other, without end.
@@ -184,7 +280,7 @@ pub(super) struct Windows<'a> {
 
 impl<'a> Windows<'a> {
     pub(super) fn new(recording: &'a Recording, seed: u64) -> Self {
-        let random = Random::new(seed, RECORDING_STREAM);
+        let random = Purpose::Recording.stream(seed);
         let mut windows = Self { recording, random, end: 0.0, next: 0, behind: 0.0, last: 0.0 };
         windows.open(0.0);
         windows
@@ -221,18 +317,16 @@ mod tests {
     use super::super::{ArrivalProcess, Stretch, unit_arrivals};
     use super::*;
 
-    /// Bursts of a second in which forty come, and calms of nine in which ten do.
+    /// Bursts of a second in which 400 come, and calms of nine in which 100 do.
     fn bursts(replay: Replay) -> Recording {
         let burst = |second: u32| {
-            (0..50u32).map(move |i| {
-                let within = if i < 40 { f64::from(i) / 40.0 } else { 1.0 + 0.9 * f64::from(i - 40) };
+            (0..500u32).map(move |i| {
+                let within = if i < 400 { f64::from(i) / 400.0 } else { 1.0 + 0.09 * f64::from(i - 400) };
                 10.0 * f64::from(second) + within
             })
         };
-        let seconds: Vec<f64> = (0..60).flat_map(burst).collect();
-        let mean = (seconds[seconds.len() - 1] - seconds[0]) / (seconds.len() - 1) as f64;
-        let times = seconds.iter().map(|at| 1.0 + at / mean).collect();
-        Recording { times, rate_qps: 1.0 / mean, replay }
+        let arrivals: Vec<Nanos> = (0..60).flat_map(burst).map(Nanos::from_secs).collect();
+        Recording::of(&arrivals, replay)
     }
 
     /// Arrivals in seconds, at so many times the recorded rate.
@@ -240,7 +334,7 @@ mod tests {
         let recording = bursts(replay);
         let rate_qps = recording.rate_qps() * factor;
         let process = ArrivalProcess::Recorded(recording);
-        let stretch = Stretch::of(&process, 3, rate_qps);
+        let mut stretch = Stretch::of(&process, 3, rate_qps);
         unit_arrivals(&process, 3, n).into_iter().map(|unit| stretch.time(unit).as_secs()).collect()
     }
 
@@ -260,10 +354,10 @@ mod tests {
 
     #[test]
     fn in_real_time_gaps_and_bursts_are_as_recorded() {
-        let recorded = variations(&played(Replay::Compress, 1.0, 3000), 1.0);
+        let recorded = variations(&played(Replay::Compress, 1.0, 30_000), 0.1);
         assert!(recorded.0 > 2.5 && recorded.1 > 2.0, "{recorded:?}");
         for replay in [Replay::Repeat, Replay::Windows] {
-            let of = variations(&played(replay, 1.0, 30_000), 1.0);
+            let of = variations(&played(replay, 1.0, 300_000), 0.1);
             // Windows are cut where they are cut: a sixtieth of the gaps.
             assert!((of.0 / recorded.0 - 1.0).abs() < 0.1 && (of.1 / recorded.1 - 1.0).abs() < 0.1, "{of:?}");
         }
@@ -271,23 +365,97 @@ mod tests {
 
     #[test]
     fn intensified_bursts_last_as_long_and_compressed_ones_pass() {
-        let (_, recorded) = variations(&played(Replay::Compress, 1.0, 3000), 1.0);
-        let factor = 200.0;
-        let (gaps, counts) = variations(&played(Replay::Intensify, factor, 600_000), 1.0);
-        // A fifth of the arrivals come at 10/9 a second, the others at 40, times the factor: within each as Poisson's.
+        let (_, recorded) = variations(&played(Replay::Compress, 1.0, 30_000), 0.1);
+        let (gaps, counts) = variations(&played(Replay::Intensify, 20.0, 600_000), 0.1);
+        // A fifth of the arrivals come at 11.1 a second, the others at 400, times the factor: within each as Poisson's.
         assert!((counts / recorded - 1.0).abs() < 0.1, "{counts}, recorded {recorded}");
         assert!(gaps > 5.0, "{gaps}");
-        let (gaps, counts) = variations(&played(Replay::Compress, factor, 600_000), 1.0);
-        let (of_recorded, _) = variations(&played(Replay::Compress, 1.0, 3000), 1.0);
+        let (gaps, counts) = variations(&played(Replay::Compress, 200.0, 600_000), 1.0);
+        let (of_recorded, _) = variations(&played(Replay::Compress, 1.0, 30_000), 0.1);
         assert!((gaps / of_recorded - 1.0).abs() < 0.01, "{gaps}");
         assert!(counts < 0.01, "second by second it is as even as can be: {counts}");
+    }
+
+    /// Poisson arrivals at a rate, with timestamps of this resolution.
+    fn poisson(seed: u64, rate_qps: f64, n: usize, resolution: u64) -> Recording {
+        let unit = unit_arrivals(&ArrivalProcess::Poisson, seed, n);
+        let at = |unit: f64| Nanos(Nanos::from_secs(unit / rate_qps).0 / resolution * resolution);
+        Recording::of(&unit.into_iter().map(at).collect::<Vec<_>>(), Replay::Intensify)
+    }
+
+    /// Variance over mean of counts in windows of so many seconds.
+    fn dispersion(times: &[f64], seconds: f64) -> f64 {
+        let windows = (times[times.len() - 1] / seconds) as usize;
+        let mut counts = vec![0.0_f64; windows + 1];
+        times.iter().for_each(|time| counts[(time / seconds) as usize] += 1.0);
+        counts.pop();
+        let mean = counts.iter().sum::<f64>() / windows as f64;
+        counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / windows as f64 / mean
+    }
+
+    #[test]
+    fn a_recorded_poisson_process_intensified_is_poisson() {
+        for seed in 0..6 {
+            // 5 q/s, some of it in whole seconds, where a second has five equal timestamps.
+            for resolution in [1000, 1_000_000_000] {
+                let recording = poisson(seed, 5.0, 1500, resolution);
+                assert_eq!(
+                    recording.stages.len(),
+                    1,
+                    "seed {seed}, resolution {resolution} ns: {:?}",
+                    recording.stages
+                );
+                let (rate_qps, process) = (40.0 * recording.rate_qps(), ArrivalProcess::Recorded(recording));
+                let mut stretch = Stretch::of(&process, seed, rate_qps);
+                let unit = unit_arrivals(&process, seed, 60_000);
+                let times: Vec<f64> = unit.into_iter().map(|unit| stretch.time(unit).as_secs()).collect();
+                for seconds in [0.1, 0.5, 2.0] {
+                    // Five standard errors of the dispersion of so many counts.
+                    let windows = times[times.len() - 1] / seconds;
+                    let (found, error) = (dispersion(&times, seconds), (2.0 / windows).sqrt());
+                    assert!((found - 1.0).abs() < 5.0 * error, "seed {seed}, windows of {seconds} s: {found}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_peak_is_a_stage_of_its_height_and_length() {
+        // 1 q/s for 400 s, 2.5 q/s for 60 s, 1 q/s for 140 s, evenly.
+        let seconds = (0..400).map(f64::from).chain((0..150).map(|i| 400.0 + f64::from(i) / 2.5));
+        let seconds = seconds.chain((0..140).map(|i| 460.0 + f64::from(i)));
+        let arrivals: Vec<Nanos> = seconds.map(Nanos::from_secs).collect();
+        let recording = Recording::of(&arrivals, Replay::Intensify);
+        let peak = recording.stages().iter().max_by(|a, b| a.factor.total_cmp(&b.factor)).unwrap();
+        let rate_qps = peak.factor * recording.rate_qps();
+        assert!((2.2..2.6).contains(&rate_qps) && (45.0..75.0).contains(&peak.seconds), "{:?}", recording.stages());
+        let arrivals: f64 = recording.stages().iter().map(|stage| stage.seconds * stage.factor).sum();
+        assert!((arrivals / recording.seconds() - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn ties_lie_within_the_resolution_of_their_clock() {
+        let at = |us: &[u64]| us.iter().map(|&us| Nanos(us * 1000)).collect::<Vec<_>>();
+        for (times, resolution) in [
+            (at(&[0, 2_000_000, 2_000_000, 2_000_000, 5_000_000]), 1.0),
+            (at(&[0, 60_000_000, 60_000_000, 180_000_000]), 60.0),
+            (at(&[0, 1500, 1500, 7000]), 1e-4),
+            (at(&[3, 5, 5, 5, 6]), 1e-6),
+        ] {
+            let spread = spread_ties(&times);
+            assert!(spread.is_sorted_by(|a, b| a < b), "{spread:?}");
+            for (spread, at) in spread.iter().zip(&times) {
+                let later = spread - at.since(times[0]).as_secs();
+                assert!((0.0..resolution).contains(&later), "{later} of {resolution}");
+            }
+        }
     }
 
     #[test]
     fn every_way_has_the_rate_that_is_asked_and_a_name_of_its_own() {
         for replay in Replay::ALL {
             let factor = if replay.has_own_rate() { 1.0 } else { 7.0 };
-            let times = played(replay, factor, 60_000);
+            let times = played(replay, factor, 300_000);
             assert!(times.is_sorted());
             let rate_qps = times.len() as f64 / times[times.len() - 1];
             let asked = bursts(replay).rate_qps() * factor;

@@ -13,7 +13,7 @@
 use std::io::{self, BufRead};
 use std::path::Path;
 
-use super::arrival_csv::{Arrival, ArrivalUs, read_trace};
+use super::arrival_csv::{Arrival, ArrivalUs, MOST_S, read_trace};
 use super::{ArrivalProcess, Stretch, draw_queries, unit_arrivals};
 use crate::base::ids::QueryId;
 use crate::base::time::Nanos;
@@ -39,7 +39,7 @@ impl Trace {
     pub fn draw(queries: &[QueryId], process: &ArrivalProcess, rate_qps: f64, seed: u64, n: usize) -> Self {
         let unit = unit_arrivals(process, seed, n);
         let chosen = draw_queries(seed, n, queries.len());
-        let stretch = Stretch::of(process, seed, rate_qps);
+        let mut stretch = Stretch::of(process, seed, rate_qps);
         let rows = unit.iter().zip(chosen).map(|(&at, row)| (stretch.time(at), queries[row as usize])).collect();
         Self { provenance: Provenance::default(), rows }
     }
@@ -82,8 +82,13 @@ impl Trace {
     /// Writes a trace file, whole or not at all. Reading it gives an equal trace.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Those of the file system, and arrivals later than [`read`](Self::read) takes.
     pub fn write(&self, path: &Path) -> io::Result<()> {
+        if let Some((last, _)) = self.rows.last().filter(|(last, _)| last.as_secs() > MOST_S) {
+            let message =
+                format!("its last query arrives after {:.3e} s, expected at most {MOST_S:e} s", last.as_secs());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
         let line = |&(arrival, query_id): &(Nanos, QueryId)| Arrival { arrival_us: ArrivalUs(arrival), query_id };
         write_csv(path, &self.provenance, self.rows.iter().map(line))
     }
@@ -106,6 +111,12 @@ mod tests {
         let path = dir.path().join("a.trace.csv");
         trace.write(&path).unwrap();
         assert_eq!(Trace::read(&path).unwrap(), trace);
+        // Longer than a double tells nanoseconds apart.
+        trace.rows.extend([1 << 54, (1 << 62) + 1].map(|time| (Nanos(time), QueryId(2))));
+        trace.write(&path).unwrap();
+        assert_eq!(Trace::read(&path).unwrap(), trace);
+        trace.rows.push((Nanos(9_000_000_001_000_000_000), QueryId(2)));
+        assert!(trace.write(&path).unwrap_err().to_string().contains("9.000e9 s, expected at most 9e9 s"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::{Job, Jobs, Lines, Shed};
 use crate::base::ids::{JobId, ProcessorId};
 use crate::base::machine::{Class, Machine};
+use crate::base::random::Random;
 use crate::base::time::Nanos;
 
 /// A processor that has room for a batch, as a policy sees it.
@@ -41,7 +42,8 @@ pub enum LanesToPoll {
     Processor(ProcessorId),
     /// One of the class, idle ones before those that hold a batch: to the policy they are alike.
     Class(Class),
-    /// One of the class; if none has room or the one that was asked waits, one of each other class.
+    /// One of the class; if none has room or the one that was asked waits, those of each other class, one after another until
+    /// one waits: to the policy they are alike.
     ClassThenOthers(Class),
     /// All of them, in the order of the machine, again and again until none starts anything.
     Everyone,
@@ -51,11 +53,17 @@ pub enum LanesToPoll {
 ///
 /// A policy is a pure state machine: it learns the time only from `now`, which never decreases between calls. The jobs
 /// are the dispatcher's, in one table that every call may read; a policy orders their numbers. First come, first served
-/// needs no queue of its own: [`Jobs::oldest`], [`Jobs::iter_waiting`]. Equal histories give equal decisions. Every call
-/// costs O(log n) at most in the jobs waiting, for each job that it hands out or takes in.
+/// needs no queue of its own: [`Jobs::oldest`], [`Jobs::iter_waiting`]. Equal histories and equal [chance](Self::set_chance) give equal decisions.
+/// Every call costs O(log n) at most in the jobs waiting, for each job that it hands out or takes in.
 pub trait Policy: Send {
     /// Its name, as in files.
     fn name(&self) -> &str;
+
+    /// Takes the stream that a policy which draws decides by, before the first job arrives. Without one, equal histories
+    /// give equal decisions.
+    fn set_chance(&mut self, chance: Random) {
+        let _ = chance;
+    }
 
     /// Learns of a job that has just arrived, and waits among `jobs`; says whom that concerns.
     fn arrive(&mut self, job: &Job, jobs: &Jobs, now: Nanos) -> LanesToPoll;

@@ -17,8 +17,7 @@
 //! long queries go to the CPU. The paper's threshold, 30,000 blocks of 64 postings, is 15,000 blocks here. The best threshold
 //! depends on the machine, and [`lab`](crate::lab) finds it. Lengths are given by row of the workload.
 //!
-//! The paper compares `length-based` with `random-split`. Its coin is a hash of the job's number: equal histories give equal
-//! decisions.
+//! The paper compares `length-based` with `random-split`, whose coin is a stream of the run's seed and the node.
 //!
 //! Source: Huang, Ren, Zhao, Stones, Zhang, Wang, Liu, "GPU-Accelerated Block-Max Query Processing", 2017, sections 3.2 and 4.3.
 
@@ -31,7 +30,7 @@ use super::registry::{PolicyEntry, PolicySetup};
 use super::{Job, Jobs, Joining, Lane, LanesToPoll, Line, Lines, Next, Policy, PolicyError, PolicyOptions};
 use crate::base::ids::JobId;
 use crate::base::machine::Class;
-use crate::base::random::mix;
+use crate::base::random::{Purpose, Random};
 use crate::base::time::Nanos;
 use crate::cost::MachineModel;
 
@@ -52,7 +51,7 @@ pub(super) const RANDOM_SPLIT: PolicyEntry = PolicyEntry {
     ..PolicyEntry::new(
         "random-split",
         "Half of the queries on GPUs, in batches, half on CPUs, by a coin (Huang et al.)",
-        |setup| Ok(Box::new(StaticSplit::by(ByCoin, setup.options, setup.model)?)),
+        |setup| Ok(Box::new(StaticSplit::by(ByCoin(Purpose::Policy.stream(0)), setup.options, setup.model)?)),
     )
 };
 
@@ -65,13 +64,16 @@ enum Side {
     Gpus,
 }
 
-/// Says for which side each query is. Equal histories give equal answers.
+/// Says for which side each query is.
 trait SplitRule: Send {
     /// The name of the policy that goes by it.
     const NAME: &'static str;
 
-    /// The side of job `id`, a query of this row of the workload.
-    fn side(&self, id: JobId, row: u32) -> Side;
+    /// The side of the job that has just arrived, a query of this row of the workload.
+    fn side(&mut self, row: u32) -> Side;
+
+    /// Takes the stream that a rule which draws goes by.
+    fn set_chance(&mut self, _chance: Random) {}
 }
 
 /// The policy that goes by a rule.
@@ -116,8 +118,12 @@ impl<R: SplitRule> Policy for StaticSplit<R> {
         R::NAME
     }
 
+    fn set_chance(&mut self, chance: Random) {
+        self.rule.set_chance(chance);
+    }
+
     fn arrive(&mut self, job: &Job, _jobs: &Jobs, _now: Nanos) -> LanesToPoll {
-        let (queue, classes) = match self.rule.side(job.id, job.row) {
+        let (queue, classes) = match self.rule.side(job.row) {
             Side::Cpus => (&mut self.for_cpus, &self.cpus),
             Side::Gpus => (&mut self.for_gpus, &self.gpus),
         };
@@ -168,7 +174,7 @@ impl<R: SplitRule> Lines for StaticSplit<R> {
     }
 
     fn join(&mut self, job: Joining<'_>, _now: Nanos) -> usize {
-        self.rule.side(job.id, job.row) as usize
+        self.rule.side(job.row) as usize
     }
 }
 
@@ -189,21 +195,25 @@ impl ByLength {
 impl SplitRule for ByLength {
     const NAME: &'static str = LENGTH_BASED.name;
 
-    fn side(&self, _id: JobId, row: u32) -> Side {
+    fn side(&mut self, row: u32) -> Side {
         let is_short = self.blocks.get(row as usize).is_none_or(|&blocks| blocks < self.threshold);
         if is_short { Side::Gpus } else { Side::Cpus }
     }
 }
 
 /// Each query to CPUs or GPUs by a coin.
-#[derive(Clone, Copy, Debug)]
-struct ByCoin;
+#[derive(Clone, Debug)]
+struct ByCoin(Random);
 
 impl SplitRule for ByCoin {
     const NAME: &'static str = RANDOM_SPLIT.name;
 
-    fn side(&self, id: JobId, _row: u32) -> Side {
-        let is_heads = mix(id.0.into()) & 1 == 0;
+    fn side(&mut self, _row: u32) -> Side {
+        let is_heads = self.0.below(2) == 0;
         if is_heads { Side::Gpus } else { Side::Cpus }
+    }
+
+    fn set_chance(&mut self, chance: Random) {
+        self.0 = chance;
     }
 }

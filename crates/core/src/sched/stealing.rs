@@ -27,6 +27,13 @@
 //! weight of 1 lets a job that is 10 ms shorter overtake those that arrived up to 10 ms earlier. The gain by affinity
 //! counts up to the job's whole time to its deadline, lest one hopeless misfit outweigh everything.
 //!
+//! # Who is asked
+//! An arrival asks a processor of the preferred class, and if that starts nothing, processors of the others one after
+//! another until one waits: a longer backlog may permit more than one theft. So does the end of a job, since the next
+//! candidate for a theft may be one that the guard permits. Only the candidate that loses least is tried against the guard;
+//! a later one that would pass waits for its own class, on purpose. After each decision no idle processor would start
+//! anything (`tests/it/unasked.rs`).
+//!
 //! Memory and time: each job stands in at most three orders; O(log n) an event, amortised.
 
 use super::order::Order;
@@ -199,6 +206,14 @@ impl Policy for Stealing {
         let stolen = owner.is_some_and(|owner| owner != lane.class);
         batch.push(id);
         if stolen { Next::Steal } else { Next::Run }
+    }
+
+    fn finished(&mut self, lane: Lane, _batch: &[JobId], jobs: &Jobs, _service: Nanos, _now: Nanos) -> LanesToPoll {
+        // The lane takes the next of its class's queue, and the guard may permit what is then the first to steal.
+        match self.queues[lane.class].steals.first(jobs) {
+            Some(_) => LanesToPoll::ClassThenOthers(lane.class),
+            None => LanesToPoll::Nobody,
+        }
     }
 }
 

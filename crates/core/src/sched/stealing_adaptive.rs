@@ -199,6 +199,14 @@ impl Policy for StealingAdaptive {
         batch.push(found.id);
         next
     }
+
+    fn finished(&mut self, lane: Lane, _batch: &[JobId], jobs: &Jobs, _service: Nanos, _now: Nanos) -> LanesToPoll {
+        // The lane takes the next of its class's queue, and another may then be the first to steal.
+        match self.queues[lane.class].steals.first(jobs) {
+            Some(_) => LanesToPoll::ClassThenOthers(lane.class),
+            None => LanesToPoll::Nobody,
+        }
+    }
 }
 
 /// Whether a job would miss its deadline on `class` even if it started now.

@@ -1,8 +1,8 @@
-//! Executors: they find the k best documents of a query, on a CPU or a GPU.
+//! Executors find the k best documents of a query, on a CPU or a GPU.
 //!
-//! Every executor returns the same documents with the same scores, bit for bit: BM25 as
-//! [`Bm25::score`](crate::index::Bm25::score) has it, terms added in the query's order, ties to the smaller document.
-//! The reference is the exhaustive one in [`cpu`].
+//! All executors return the same documents with the same scores, bit for bit:
+//! [`Bm25::score`](crate::index::Bm25::score), summed in the query's term order. The smaller document wins a tie. The
+//! exhaustive algorithm in [`cpu`] is the reference.
 
 pub mod cpu;
 pub mod device;
@@ -31,9 +31,8 @@ pub struct Hit {
     pub score: f32,
 }
 
-/// Batches that a GPU's [`Pipeline`] holds at most.
+/// The most batches that a GPU's [`Pipeline`] holds.
 pub const PIPELINE_DEPTH: usize = 4;
-
 /// The largest `k` that executors take; a GPU takes fewer.
 pub const MAX_K: usize = 10_000;
 
@@ -43,12 +42,12 @@ pub enum ExecError {
     /// The GPU could not be used, or failed.
     #[error(transparent)]
     Gpu(#[from] GpuError),
-    /// The index is larger than the device's form of it can be, whatever the memory.
+    /// The index exceeds the number range of its device form.
     #[error("the index takes {count} {what} on the GPU, which counts up to 4294967295 of them")]
     TooLarge {
-        /// What there is too much of.
+        /// The unit that is counted.
         what: &'static str,
-        /// How many there would be.
+        /// The number of units.
         count: u64,
     },
     /// `k` is 0 or above [`MAX_K`].
@@ -57,164 +56,170 @@ pub enum ExecError {
     /// The query has more terms than [`Query::MAX_TERMS`].
     #[error("the query has {0} terms, expected at most {most}", most = Query::MAX_TERMS)]
     TooManyTerms(usize),
-    /// The query asks for more than the GPU's kernels take: a CPU answers it.
+    /// The query exceeds a limit of the GPU's kernels. A CPU can answer it.
     #[error("{what} {count}; the GPU takes up to {most}, a CPU up to {cpu_most}")]
     BeyondGpu {
-        /// What it has too much of, in words that the number follows.
+        /// The quantity, in words that the number follows.
         what: &'static str,
-        /// How much it has of it.
+        /// The query's value.
         count: usize,
-        /// How much the GPU takes.
+        /// The GPU's limit.
         most: usize,
-        /// How much a CPU takes.
+        /// The CPU's limit.
         cpu_most: usize,
     },
-    /// A query can't have so many threads of a GPU.
-    #[error("{threads} threads a query, expected a multiple of 32 up to {most}")]
+    /// The number of GPU threads per query is not possible.
+    #[error("{threads} threads per query, expected a multiple of 32 up to {most}")]
     BadThreads {
-        /// What was asked for.
+        /// The requested number.
         threads: u32,
-        /// How many there may be.
+        /// The largest number.
         most: u32,
     },
-    /// GPUs that are to hold the same are not alike.
-    #[error("GPUs that share queries must be alike, and these are not: {0} and {1}")]
-    UnequalGpus(String, String),
-    /// A thread that took part in the search panicked: a fault of ours. Other queries go on.
+    /// A thread panicked during the search, which is a bug. Other queries continue.
     #[error("a thread panicked while it searched; this is a bug")]
     Panicked,
-    /// The system gave no thread.
+    /// The system refused a new thread.
     #[error("cannot start a thread: {0}")]
     NoThread(String),
 }
 
-/// Whether so many documents may be asked for.
+/// Checks the number of requested documents.
 ///
 /// # Errors
-/// [`ExecError::BadK`] if not.
+/// [`ExecError::BadK`] if it is out of range.
 pub fn check_k(k: usize) -> Result<(), ExecError> {
     if (1..=MAX_K).contains(&k) { Ok(()) } else { Err(ExecError::BadK(k)) }
 }
 
-/// Whether executors take this query with this `k`.
+/// Checks a query and its `k` against the limits of all executors.
 ///
 /// # Errors
-/// [`ExecError::BadK`] or [`ExecError::TooManyTerms`] if not.
+/// [`ExecError::BadK`] or [`ExecError::TooManyTerms`] if a limit is exceeded.
 pub fn check(query: &Query, k: usize) -> Result<(), ExecError> {
     check_k(k)?;
     let num_terms = query.terms.len();
     if num_terms <= Query::MAX_TERMS { Ok(()) } else { Err(ExecError::TooManyTerms(num_terms)) }
 }
 
-/// What is known after a query ran, or a batch.
+/// Times of a finished query or batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Execution {
-    /// The device's own time in microseconds, where it has a clock of its own: from its first kernel's beginning to its
-    /// last one's end, less the time between in which it had nothing to do.
+    /// Device time in microseconds from the start of the first kernel to the end of the last, without idle gaps.
     pub device_us: Option<f64>,
-    /// What the host did for it, where that is told apart: microseconds in which the calling thread prepared requests and
-    /// read answers; not those in which it waited for the device.
+    /// Microseconds in which the calling thread prepared requests and read answers, if measured. Waiting is not
+    /// included.
     pub host_us: Option<f64>,
 }
 
-/// A query as it is asked: one of a batch, in which modes and numbers of results may mix.
+/// Sizes and time of an index upload.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct UploadReport {
+    /// Device memory of lists and norms in bytes.
+    pub device_bytes: u64,
+    /// Host memory of host-resident rows, which kernels read across the bus, in bytes.
+    pub host_bytes: u64,
+    /// Bytes copied to the device.
+    pub copied_bytes: u64,
+    /// Seconds from the first copy to the last written list.
+    pub seconds: f64,
+}
+
+/// One query of a batch. A batch may mix modes and values of k.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The query.
     pub query: &'a Query,
-    /// How its terms combine.
+    /// How its terms are combined.
     pub mode: Mode,
-    /// How many documents it asks for.
+    /// The number of requested documents.
     pub k: usize,
 }
 
-/// The answers to a batch, in the order of its requests; the memory is used again from batch to batch.
+/// Answers of a batch in the order of its requests. Batches reuse the memory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answers {
     hits: Vec<Hit>,
-    /// Where each answer ends among the hits.
+    /// The end of each answer in `hits`.
     ends: Vec<usize>,
 }
 
 impl Answers {
-    /// Forgets all answers.
+    /// Removes all answers.
     pub fn clear(&mut self) {
         self.hits.clear();
         self.ends.clear();
     }
 
-    /// Adds the answer to the next request, best first.
+    /// Adds the answer of the next request, best hit first.
     pub fn push(&mut self, hits: &[Hit]) {
         self.hits.extend_from_slice(hits);
         self.ends.push(self.hits.len());
     }
 
-    /// Adds the answers of another batch, in their order.
+    /// Adds the answers of another batch in their order.
     pub fn append(&mut self, others: &Self) {
         let before = self.hits.len();
         self.hits.extend_from_slice(&others.hits);
         self.ends.extend(others.ends.iter().map(|end| before + end));
     }
 
-    /// How many requests have been answered.
+    /// The number of answered requests.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether none has.
+    /// Whether no request has been answered.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The answers, in order.
+    /// Iterates over the answers in order.
     pub fn iter(&self) -> impl Iterator<Item = &[Hit]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, &end)| &self.hits[start..end])
     }
 }
 
-/// An executor that prepares a batch while it runs another: the host's work hides behind the device's.
-///
-/// Batches end in the order in which they were submitted.
+/// An executor that prepares one batch while the device runs another. Batches end in submission order.
 pub trait Pipeline {
-    /// How many batches it holds at most.
+    /// The most batches in flight.
     fn depth(&self) -> usize;
 
-    /// Prepares and launches a batch, and returns while it runs. There must be room: fewer than [`depth`](Self::depth)
-    /// batches under way.
+    /// Prepares and launches a batch and returns while it runs. Fewer than [`depth`](Self::depth) batches must be in
+    /// flight.
     ///
     /// # Errors
-    /// If a request is out of range or the device fails; then this batch was not taken.
+    /// If a request is out of range or the device fails. The batch is then not in flight.
     fn submit(&mut self, batch: &[Request<'_>]) -> Result<(), ExecError>;
 
-    /// Looks at the oldest batch under way, without waiting: `None` while it runs. When it has ended, replaces `answers`
-    /// by its answers.
+    /// Polls the oldest batch in flight: `None` while it runs. When it has ended, its answers replace `answers`.
     ///
     /// # Errors
-    /// If the device failed: then this batch is lost.
+    /// If the device failed. The batch is then lost.
     fn poll(&mut self, answers: &mut Answers) -> Option<Result<Execution, ExecError>>;
 }
 
-/// Finds the k best documents of queries. It belongs to one thread at a time.
+/// Finds the k best documents of queries, on one thread at a time.
 pub trait Executor: Send {
-    /// What it runs on.
+    /// The processor class.
     fn class(&self) -> Class;
 
-    /// What it runs on, in words: the CPU's or the GPU's name.
+    /// The name of the CPU or GPU.
     fn device(&self) -> String;
 
-    /// Replaces `hits` by the at most `k` best documents, best first.
+    /// Replaces `hits` by at most `k` best documents, best first.
     ///
     /// # Errors
-    /// If `k` is out of range or the device fails. It can be called again after an error.
+    /// If `k` is out of range or the device fails. The executor stays usable after an error.
     fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError>;
 
-    /// Answers a batch, and waits for it: one request after another, unless the executor knows better.
+    /// Answers a batch and waits for it. By default requests run one after another.
     ///
     /// # Errors
-    /// As [`search`](Self::search); then `answers` holds nothing that is worth reading.
+    /// If a [`search`](Self::search) fails. The content of `answers` is then unspecified.
     fn search_batch(&mut self, batch: &[Request<'_>], answers: &mut Answers) -> Result<Execution, ExecError> {
         answers.clear();
         let mut hits = Vec::new();
@@ -225,30 +230,30 @@ pub trait Executor: Send {
         Ok(Execution::default())
     }
 
-    /// Its pipeline of batches, if it has one.
+    /// The pipeline of batches, if the executor has one.
     fn pipeline(&mut self) -> Option<&mut dyn Pipeline> {
         None
     }
 
-    /// Helps other executors with their queries for a moment, if they are made for that. To be called again and again
-    /// while there is no query to [`search`](Self::search).
+    /// Works briefly on another executor's query, if executors cooperate. Callers repeat it while they have no own
+    /// query.
     fn help(&mut self) -> Help {
         Help::Never
     }
 
-    /// How many cores it keeps busy: the caller's, and those of helpers that it has of its own.
+    /// The number of busy cores: the caller's and those of own helper threads.
     fn num_cores(&self) -> usize {
         1
     }
 }
 
-/// What came of an offer to help.
+/// The result of an offer to help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Help {
-    /// Nothing ever will: this executor works for itself.
+    /// This executor never helps others.
     Never,
-    /// Nobody needs it now.
+    /// No executor needs help at the moment.
     NotNow,
-    /// A piece of another executor's query was done.
+    /// A task of another executor's query was done.
     Given,
 }

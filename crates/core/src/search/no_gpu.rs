@@ -1,64 +1,44 @@
-//! In place of the GPU executor, where the build has no GPU support: one that cannot be made, and says why.
+//! Stand-in for the GPU executor in builds without GPU support. It cannot be constructed and reports why.
 
 use std::sync::Arc;
 
-use super::{ExecError, Execution, Executor, Hit};
 use crate::base::ids::DeviceId;
 use crate::base::machine::Class;
 use crate::index::{Bm25, Index};
 use crate::query::{Mode, Query};
+pub use crate::search::UploadReport;
 use crate::search::device::{GpuError, NOT_BUILT};
+use crate::search::{ExecError, Execution, Executor, Hit};
 
-/// A GPU executor: there is none in this build.
+/// A GPU executor, which this build cannot construct.
 #[derive(Debug)]
 pub enum GpuExecutor {}
 
-/// How much of an index may lie in a GPU's memory: none, in this build.
+/// The placement of an index in GPU memory, which is empty in this build.
 #[derive(Clone, Debug)]
 pub struct GpuMemory;
 
 impl GpuMemory {
-    /// Of no GPU.
+    /// An empty placement.
     #[must_use]
     pub fn new(_: u64, _: &Arc<Index>, _: &[Query]) -> Self {
         Self
     }
 }
 
-/// What the upload of an index took.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct UploadReport {
-    /// Device memory of the index.
-    pub device_bytes: u64,
-    /// Host memory of the index, which kernels read across the bus.
-    pub host_bytes: u64,
-    /// What was copied to the device.
-    pub copied_bytes: u64,
-    /// From the first copy until the last list was written.
-    pub seconds: f64,
-}
-
 impl GpuExecutor {
-    /// Says that there is no GPU.
+    /// Reports that this build has no GPU support.
     ///
     /// # Errors
-    /// [`GpuError::NoGpu`], always.
+    /// Always [`GpuError::NoGpu`].
     pub fn new(_: &Arc<Index>, _: Bm25) -> Result<Self, ExecError> {
         Err(GpuError::NoGpu(NOT_BUILT.to_owned()).into())
     }
 
-    /// Says that there is no GPU.
+    /// Reports that this build has no GPU support.
     ///
     /// # Errors
-    /// [`GpuError::NoGpu`], always.
-    pub fn with_progress(index: &Arc<Index>, bm25: Bm25, _: &dyn Fn(u64, u64)) -> Result<Self, ExecError> {
-        Self::new(index, bm25)
-    }
-
-    /// Says that there is no GPU.
-    ///
-    /// # Errors
-    /// [`GpuError::NoGpu`], always.
+    /// Always [`GpuError::NoGpu`].
     pub fn on_device(
         _: DeviceId,
         index: &Arc<Index>,
@@ -72,12 +52,12 @@ impl GpuExecutor {
     /// Another stream of this GPU.
     ///
     /// # Errors
-    /// Never: there is no such executor.
+    /// Never, because no such executor exists.
     pub fn for_another_stream(&self) -> Result<Self, ExecError> {
         match *self {}
     }
 
-    /// What the upload of the index took.
+    /// Sizes and time of the index upload.
     #[must_use]
     pub fn upload_report(&self) -> UploadReport {
         match *self {}

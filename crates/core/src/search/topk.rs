@@ -5,26 +5,24 @@ use crate::base::ids::DocId;
 
 /// Keeps the k best of the documents offered: higher scores first, equal scores by smaller document.
 ///
-/// Scores are above zero, and such floats order as their bits do: one 64-bit key, score bits above the inverted
-/// document, carries the whole order, here and on the GPU. Keys wait in any order until there are k of them. From then
-/// on few keys are a heap with the least on top, and a better one replaces it by a single walk down. Many keys (64 and
-/// more) would make long walks: half as many again are collected first, then the k best are selected, at a few steps a
-/// key; the threshold lags a little.
+/// Scores are positive, and positive floats order as their bits do. So one 64-bit key, score bits above the inverted
+/// document, carries the whole order on CPU and GPU. Below 64, the k keys are a heap with the least on top. From 64 on,
+/// k / 2 more keys are collected before the k best are selected, so the threshold lags a little.
 #[derive(Debug, Default)]
 pub struct TopK {
     k: usize,
     keys: Vec<u64>,
-    /// With many keys: how many of them are collected before the best are selected.
+    /// The number of collected keys that triggers a selection, for large k.
     limit: usize,
-    /// A key must be above it to enter; 0 while there is room.
+    /// The key that a new one must exceed, 0 while there is room.
     floor: u64,
 }
 
-/// From this k on, keys are selected now and then instead of kept in a heap.
+/// From this k on, keys are selected in bulk instead of kept in a heap.
 const MANY: usize = 64;
 
 impl TopK {
-    /// Forgets what was offered; from now on keeps the best `k`.
+    /// Drops all documents and sets `k`.
     pub fn reset(&mut self, k: usize) {
         self.k = k;
         self.keys.clear();
@@ -33,7 +31,7 @@ impl TopK {
         self.keys.reserve(k + k / 2);
     }
 
-    /// The key of a document: greater is better.
+    /// The key of a document. Better documents have greater keys.
     #[must_use]
     #[inline]
     pub fn key(doc: u32, score: f32) -> u64 {
@@ -46,22 +44,22 @@ impl TopK {
         Hit { doc: DocId(!(key as u32)), score: score_of(key) }
     }
 
-    /// The score that a document must at least have to enter, 0 while there is room. Documents must be offered in
-    /// ascending order for a score equal to it to be turned away rightly; [`TopK::offer`] settles it in any order.
+    /// A lower bound of the score that a document needs to enter, 0 while there is room. A document with an equal score
+    /// can be skipped only if documents are offered in ascending order.
     #[must_use]
     #[inline]
     pub fn threshold(&self) -> f32 {
         score_of(self.floor)
     }
 
-    /// Whether k documents are kept: from then on a document enters only by being better than one of them.
+    /// Whether k documents are kept, so that a new one must be better than one of them.
     #[must_use]
     #[inline]
     pub fn is_full(&self) -> bool {
         self.keys.len() >= self.k
     }
 
-    /// Takes the document in if it is among the k best so far.
+    /// Adds the document if it is among the k best so far.
     #[inline]
     pub fn offer(&mut self, doc: u32, score: f32) {
         let key = Self::key(doc, score);
@@ -90,7 +88,6 @@ impl TopK {
         }
     }
 
-    /// Keeps the k best of at least k keys.
     #[inline(never)]
     fn select(&mut self) {
         let (_, &mut least, _) = self.keys.select_nth_unstable_by(self.k - 1, |a, b| b.cmp(a));
@@ -99,25 +96,25 @@ impl TopK {
         self.limit = self.k + self.k / 2;
     }
 
-    /// How many documents it keeps at most.
+    /// The number of documents kept at most.
     #[must_use]
     pub fn k(&self) -> usize {
         self.k
     }
 
-    /// How many documents are kept.
+    /// The number of documents kept.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len().min(self.k)
     }
 
-    /// Whether none is kept.
+    /// Whether no document is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Moves what is kept into `hits`, best first.
+    /// Moves the documents into `hits`, best first.
     pub fn drain_into(&mut self, hits: &mut Vec<Hit>) {
         if self.keys.len() > self.k {
             self.select();
@@ -129,7 +126,7 @@ impl TopK {
         self.floor = 0;
     }
 
-    /// Lets the key at `hole` sink until no child is less.
+    /// Sifts the key at `hole` down until no child is less.
     fn sift_down(&mut self, mut hole: usize) {
         let keys = self.keys.as_mut_slice();
         let key = keys[hole];
@@ -158,11 +155,22 @@ fn score_of(key: u64) -> f32 {
 mod tests {
     use super::*;
 
+    fn sorted(offers: &[(u32, f32)]) -> Vec<(u32, f32)> {
+        let mut sorted = offers.to_vec();
+        sorted.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        sorted
+    }
+
+    fn drained(best: &mut TopK) -> Vec<(u32, f32)> {
+        let mut hits = Vec::new();
+        best.drain_into(&mut hits);
+        hits.iter().map(|hit| (hit.doc.0, hit.score)).collect()
+    }
+
     #[test]
     fn the_best_k_come_out_in_order_whatever_the_order_in() {
         let offers = [(9, 1.0), (3, 2.5), (7, 2.5), (1, 0.5), (5, f32::MIN_POSITIVE), (2, 2.5)];
-        let mut expected = offers.to_vec();
-        expected.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let expected = sorted(&offers);
         for rotation in 0..offers.len() {
             for k in 1..=offers.len() + 1 {
                 let mut best = TopK::default();
@@ -170,10 +178,7 @@ mod tests {
                 for &(doc, score) in offers.iter().cycle().skip(rotation).take(offers.len()) {
                     best.offer(doc, score);
                 }
-                let mut hits = Vec::new();
-                best.drain_into(&mut hits);
-                let found: Vec<_> = hits.iter().map(|hit| (hit.doc.0, hit.score)).collect();
-                assert_eq!(found, expected[..k.min(offers.len())], "k {k}, rotation {rotation}");
+                assert_eq!(drained(&mut best), expected[..k.min(offers.len())], "k {k}, rotation {rotation}");
                 assert!(best.is_empty());
             }
         }
@@ -184,8 +189,7 @@ mod tests {
         // Few distinct scores, in an order that mixes them well.
         let offers: Vec<(u32, f32)> =
             (0..5000_u32).map(|doc| (doc, 1.0 + (doc.wrapping_mul(2_654_435_761) >> 24) as f32)).collect();
-        let mut expected = offers.clone();
-        expected.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let expected = sorted(&offers);
         let mut best = TopK::default();
         for k in [1, MANY - 1, MANY, MANY + 1, 1000, 4999, 5000, 6000] {
             best.reset(k);
@@ -194,10 +198,7 @@ mod tests {
                 assert_eq!(best.len(), k.min(offered + 1));
             }
             assert!(k > offers.len() || best.threshold() <= expected[k - 1].1);
-            let mut hits = Vec::new();
-            best.drain_into(&mut hits);
-            let found: Vec<_> = hits.iter().map(|hit| (hit.doc.0, hit.score)).collect();
-            assert_eq!(found, expected[..k.min(offers.len())], "k {k}");
+            assert_eq!(drained(&mut best), expected[..k.min(offers.len())], "k {k}");
         }
     }
 

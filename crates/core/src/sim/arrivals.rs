@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::base::time::Nanos;
-use crate::query::{ArrivalProcess, QueryDraws, Stretch, UnitTimes};
+use crate::query::{ArrivalProcess, QueryDraws, Stretch, TimeScale, UnitTimes};
 
 /// Arrivals and queries of one seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,6 +64,28 @@ impl Arrivals {
             Source::Given { unit, queries } => Some(unit.len().min(queries.len())),
             Source::Drawn { .. } => None,
         }
+    }
+
+    /// How long they take to be typical; `None` if any run is, or they are given.
+    #[must_use]
+    pub fn time_scale(&self) -> Option<TimeScale> {
+        match &self.source {
+            Source::Given { .. } => None,
+            Source::Drawn { process, .. } => process.time_scale(),
+        }
+    }
+
+    /// As many more as they take to be typical at this rate, if that is at most `most`.
+    #[must_use]
+    pub fn covering(&self, rate_qps: f64, most: f64) -> Self {
+        let typical = self.time_scale().map_or(0.0, |scale| scale.arrivals(rate_qps));
+        if typical <= most { self.first(self.count.max(typical.ceil() as usize)) } else { self.clone() }
+    }
+
+    /// The share of what is typical at this rate: 1 if all are.
+    #[must_use]
+    pub fn covered_share(&self, rate_qps: f64) -> f64 {
+        self.time_scale().map_or(1.0, |scale| scale.covered_share(self.count, rate_qps))
     }
 
     /// The first `count` of them; where they are drawn, also more than there were. A longer run begins with the shorter.

@@ -106,6 +106,30 @@ pub fn region(
     regions.min_by(|a, b| a.rate_qps.total_cmp(&b.rate_qps))
 }
 
+/// The standard error of the logarithm of the [region](region)'s rate if the queries are a sample: at the prices of the
+/// optimum each query costs the machine a weight, and the rate is the inverse of their mean.
+///
+/// `None` of fewer than two queries, or where there is no region.
+#[must_use]
+pub fn region_error(services: &[PerClass<Cost>], model: &MachineModel, sizes: BatchSizes) -> Option<f64> {
+    let of_view = |view: &View| {
+        let shares: Vec<Shares> = services.iter().map(|costs| view.shares(model, costs, sizes)).collect();
+        Some((region_of(shares.clone(), model)?, shares))
+    };
+    let tightest = View::of(model).iter().filter_map(of_view).min_by(|a, b| a.0.rate_qps.total_cmp(&b.0.rate_qps));
+    let (Region { price, .. }, shares) = tightest?;
+    let weight = |share: &Shares| {
+        let priced = model.machine.classes().map(|class| price[class] * share[class]);
+        priced.filter(|weight| !weight.is_nan()).fold(f64::INFINITY, f64::min)
+    };
+    let weights: Vec<f64> = shares.iter().map(weight).collect();
+    let n = weights.len() as f64;
+    let mean = weights.iter().sum::<f64>() / n;
+    let variance = weights.iter().map(|weight| (weight - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    let error = (variance / n).sqrt() / mean;
+    error.is_finite().then_some(error)
+}
+
 fn region_of(shares: Vec<Shares>, model: &MachineModel) -> Option<Region> {
     let classes: Vec<Class> = model.machine.classes().collect();
     let n = shares.len() as f64;
@@ -309,6 +333,27 @@ mod tests {
             Class::CPU2 => Cost::alone(Nanos::from_ms(2.0 * cpu_ms)),
             _ => Cost::NEVER,
         })
+    }
+
+    #[test]
+    fn the_regions_error_over_samples_is_what_samples_show() {
+        let mut random = crate::base::random::Random::new(7, 1);
+        let mut drawn = |_| costs(0.1 - crate::base::random::ln(1.0 - random.unit()), 0.5 + random.unit());
+        let services: Vec<PerClass<Cost>> = (0..500).map(&mut drawn).collect();
+        let model: MachineModel = Machine::new(2, 1).into();
+        let told = region_error(&services, &model, BatchSizes::Any).unwrap();
+        let rates: Vec<f64> = (0..200)
+            .map(|_| {
+                let sample: Vec<_> = (0..500).map(&mut drawn).collect();
+                region(sample, &model, BatchSizes::Any).unwrap().rate_qps.ln()
+            })
+            .collect();
+        let mean = rates.iter().sum::<f64>() / 200.0;
+        let seen = (rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / 199.0).sqrt();
+        // The standard deviation of 200 samples is known to a twentieth; this is four times as much.
+        assert!((told / seen - 1.0).abs() < 0.2, "{told}, and over samples {seen}");
+        assert_eq!(region_error(&services[..1], &model, BatchSizes::Any), None);
+        assert_eq!(region_error(&services[..1].repeat(9), &model, BatchSizes::Any), Some(0.0));
     }
 
     /// Half the queries cost (2, 4) ms, three in ten (8, 5), two in ten (60, 10).

@@ -25,14 +25,13 @@ use super::{SimQuery, bounds};
 use crate::base::ids::{JobId, QueryId};
 use crate::base::machine::LaneFault;
 use crate::base::machine::PerClass;
-use crate::base::random::{Random, exp, mix};
+use crate::base::random::{NodeSeed, Purpose, Random, exp};
 use crate::base::time::Nanos;
 use crate::cost::{BatchSizes, Cost, DispatcherTime, MachineModel, MeasuredTimes, ServiceTimes};
 use crate::sched::{Dispatcher, Job, LawBroken, LogRow, Policy, ShedJob, Sink};
 
-/// Streams of randomness: a shard's costs, and the choice of its nodes.
-const COST_STREAM: u64 = 0x5348_4152;
-const ROUTE_STREAM: u64 = 0x524F_5554;
+/// The seed of shards' factors: they belong to the index, and are the same in all runs.
+const INDEX_SEED: u64 = 0;
 
 /// Which replica of a shard answers a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -109,8 +108,10 @@ impl Cluster {
     pub fn new(shape: ClusterShape, queries: &[SimQuery]) -> Self {
         assert!(shape.nodes() > 0, "a cluster without nodes");
         let shards = (0..shape.shards).map(|shard| match shape.costs {
-            ShardCosts::Alike(spread) if spread > 0.0 => {
-                let mut random = Random::new(shard as u64, COST_STREAM);
+            // One shard is the measured one.
+            ShardCosts::Alike(spread) if spread > 0.0 && shape.shards > 1 => {
+                let seed = NodeSeed { seed: INDEX_SEED, node: shard as u32 };
+                let mut random = seed.stream(Purpose::ShardFactors, 0);
                 let mut factor = || exp(spread * random.normal() - spread * spread / 2.0);
                 queries.iter().map(|query| query.times(factor())).collect()
             }
@@ -138,13 +139,11 @@ impl Cluster {
         slowest.map(|region| bounds::Region { rate_qps: region.rate_qps * self.shape.replicas as f64, ..region })
     }
 
-    /// The row of the workload whose cost a shard's node takes for the query of `row`, the run's `number`th.
-    fn row(&self, shard: usize, number: u32, row: u32) -> u32 {
+    /// The row of the workload whose cost a shard's node takes for the query of `row`.
+    #[inline]
+    fn row(&self, shard: usize, chance: &mut ShardChance, row: u32) -> u32 {
         match self.shape.costs {
-            ShardCosts::Independent if shard > 0 => {
-                let rows = self.shards[shard].len() as u64;
-                (mix(mix(COST_STREAM ^ shard as u64) ^ u64::from(number)) % rows) as u32
-            }
+            ShardCosts::Independent if shard > 0 => chance.rows.below(self.shards[shard].len() as u32),
             _ => row,
         }
     }
@@ -156,6 +155,12 @@ impl SimQuery {
         let times = |cost: Cost| cost.scaled(factor);
         Self { id: self.id, service: self.service.map(times), estimate: self.estimate.map(times) }
     }
+}
+
+/// The streams of one shard of a run.
+struct ShardChance {
+    rows: Random,
+    routing: Random,
 }
 
 /// The nodes of a cluster beside the first, each with its policy.
@@ -176,6 +181,7 @@ impl std::fmt::Debug for OtherNodes<'_> {
 pub(super) struct ClusterRun<'a> {
     pub(super) model: &'a MachineModel,
     pub(super) first: Box<dyn Policy>,
+    pub(super) seed: u64,
     pub(super) others: OtherNodes<'a>,
     pub(super) queries: &'a [SimQuery],
     pub(super) deadline: Nanos,
@@ -240,26 +246,29 @@ pub(super) fn play_cluster<S: Sink>(
     mut sink: S,
     enough: impl Fn(&S) -> bool,
 ) -> Result<S, LawBroken> {
-    let ClusterRun { model, first, others: OtherNodes { cluster, policies }, queries, deadline } = run;
+    let ClusterRun { model, first, seed, others: OtherNodes { cluster, policies }, queries, deadline } = run;
     let ClusterShape { replicas, routing, .. } = cluster.shape;
     let tables: Vec<QueryTable<Cost>> =
         cluster.shards.iter().map(|shard| QueryTable::of(shard, &model.machine)).collect();
     let mut policies = std::iter::once(first).chain(policies);
-    let mut arrivals = arrivals.peekable();
-    let first_row = arrivals.peek().map_or(0, |&(_, row)| row);
-    let mut numbers = 0..;
+    let mut seeds = (0..).map(|node| NodeSeed { seed, node });
     let mut shards: Vec<Vec<Member<_>>> = Vec::new();
     for table in &tables {
-        let member = |policy: Box<dyn Policy>| {
+        let member = |(mut policy, seed): (Box<dyn Policy>, NodeSeed)| {
+            policy.set_chance(seed.stream(Purpose::Policy, 0));
             let DispatcherTime { decisions, stalls } = model.dispatcher_time(policy.name());
-            let stalls = stalls.of_run(numbers.next().unwrap_or(0), first_row);
+            let stalls = stalls.of_run(seed);
             let dispatcher = Dispatcher::with_sink(&model.machine, policy, Returned::default());
-            let times = MeasuredTimes::new(model, |row, class| table.service(row, class));
+            let times = MeasuredTimes::new(model, seed, |row, class| table.service(row, class));
             Member { node: Node::new(dispatcher, times, decisions, stalls), inbox: VecDeque::new(), sent: 0 }
         };
-        shards.push(policies.by_ref().take(replicas).map(member).collect());
+        shards.push(policies.by_ref().take(replicas).zip(seeds.by_ref()).map(member).collect());
     }
-    let mut random: Vec<Random> = (0..shards.len()).map(|shard| Random::new(shard as u64, ROUTE_STREAM)).collect();
+    let of_shard = |shard: usize| {
+        let seed = NodeSeed { seed, node: (shard * replicas) as u32 };
+        ShardChance { rows: seed.stream(Purpose::ShardRows, 0), routing: seed.stream(Purpose::Routing, 0) }
+    };
+    let mut chances: Vec<ShardChance> = (0..shards.len()).map(of_shard).collect();
     let mut broker = Broker::default();
     for (number, (arrival, row)) in (0_u32..).zip(arrivals) {
         if !broker.collect(&mut shards, arrival, &mut sink, &enough)? {
@@ -270,13 +279,13 @@ pub(super) fn play_cluster<S: Sink>(
             let turn = number as usize % nodes.len();
             let chosen = match routing {
                 Routing::RoundRobin => turn,
-                Routing::Random => random[shard].below(nodes.len() as u32) as usize,
+                Routing::Random => chances[shard].routing.below(nodes.len() as u32) as usize,
                 Routing::LeastOutstanding => {
                     let from_turn = (0..nodes.len()).map(|after| (turn + after) % nodes.len());
                     from_turn.min_by_key(|&node| nodes[node].outstanding()).unwrap_or(turn)
                 }
             };
-            let row = cluster.row(shard, number, row);
+            let row = cluster.row(shard, &mut chances[shard], row);
             let member = &mut nodes[chosen];
             // On its way through a node a query goes by its number in the run.
             let (id, query) = (JobId(member.sent), QueryId(number));

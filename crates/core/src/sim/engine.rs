@@ -7,6 +7,7 @@ use super::node::{Inbox, Node};
 use super::table::QueryTable;
 use crate::base::ids::{JobId, QueryId};
 use crate::base::machine::PerClass;
+use crate::base::random::{NodeSeed, Purpose};
 use crate::base::time::Nanos;
 use crate::cost::{Cost, DispatcherTime, MachineModel, MeasuredTimes, ServiceTimes};
 use crate::sched::{Dispatcher, Job, LawBroken, LogRow, Policy, RunLog, ShedJob, Sink};
@@ -28,6 +29,8 @@ pub struct SimRun<'a, A> {
     pub model: &'a MachineModel,
     /// The policy, fresh.
     pub policy: Box<dyn Policy>,
+    /// What service times, stalls, routing and policies draw from.
+    pub seed: u64,
     /// The workload.
     pub queries: &'a [SimQuery],
     /// Times of arrival, never descending, each with a position in `queries`.
@@ -46,6 +49,18 @@ impl<A> std::fmt::Debug for SimRun<'_, A> {
             .field("queries", &self.queries.len())
             .field("deadline", &self.deadline)
             .finish_non_exhaustive()
+    }
+}
+
+impl<'a, A: Iterator<Item = (Nanos, u32)>> SimRun<'a, A> {
+    /// The same run, which calls `notice` with each time of arrival before it is played.
+    pub(crate) fn noticing<N: FnMut(Nanos)>(
+        self,
+        mut notice: N,
+    ) -> SimRun<'a, impl Iterator<Item = (Nanos, u32)> + use<'a, A, N>> {
+        let Self { model, policy, seed, queries, arrivals, deadline, others } = self;
+        let arrivals = arrivals.inspect(move |&(at, _)| notice(at));
+        SimRun { model, policy, seed, queries, arrivals, deadline, others }
     }
 }
 
@@ -76,24 +91,26 @@ pub fn simulate_into<S: Sink>(
     sink: S,
     enough: impl Fn(&S) -> bool,
 ) -> Result<S, LawBroken> {
-    let SimRun { model, mut policy, queries, arrivals, deadline, others } = run;
+    let SimRun { model, mut policy, seed, queries, arrivals, deadline, others } = run;
     if let Some(others) = others {
-        let run = ClusterRun { model, others, first: policy, queries, deadline };
+        let run = ClusterRun { model, others, first: policy, seed, queries, deadline };
         return play_cluster(run, arrivals, sink, enough);
     }
+    let seed = NodeSeed { seed, node: 0 };
+    policy.set_chance(seed.stream(Purpose::Policy, 0));
     let time = model.dispatcher_time(policy.name());
     if model.faults.faults.is_empty() {
         let name = policy.name().to_owned();
         if let Some(lines) = policy.as_lines() {
             let table = QueryTable::of_alone(queries, &model.machine);
-            let times = MeasuredTimes::new(model, |row, class| table.service(row, class));
+            let times = MeasuredTimes::new(model, seed, |row, class| table.service(row, class));
             let arrivals = Ahead::of(arrivals, |row| table.prefetch(row));
-            let run = LinesRun { machine: &model.machine, table: &table, times, time, deadline };
+            let run = LinesRun { machine: &model.machine, table: &table, times, seed, time, deadline };
             return play_lines(run, &name, lines, arrivals, sink, enough);
         }
     }
     let table = QueryTable::of(queries, &model.machine);
-    let mut times = MeasuredTimes::new(model, |row, class| table.service(row, class));
+    let mut times = MeasuredTimes::new(model, seed, |row, class| table.service(row, class));
     let arrivals = Ahead::of(arrivals, |row| table.prefetch(row));
     let dispatcher = Dispatcher::with_sink(&model.machine, policy, sink);
     let job = |id, arrival, row| Job {
@@ -104,27 +121,25 @@ pub fn simulate_into<S: Sink>(
         deadline: arrival + deadline,
         predicted: *table.estimate(row),
     };
-    Ok(drive(dispatcher, &mut times, time, arrivals, job, enough)?.into_sink())
+    Ok(drive(dispatcher, &mut times, (time, seed), arrivals, job, enough)?.into_sink())
 }
 
 /// Plays arrivals, each of which names a row of the workload and becomes the job that `job` makes of it, through a
-/// dispatcher whose batches take what `times` says, and which itself takes `time`.
+/// dispatcher whose batches take what `times` says, and which itself takes `time`, held up as its seed draws.
 ///
 /// # Errors
 /// If the policy breaks its contract, or arrivals go back in time.
 pub fn drive<S: Sink>(
     dispatcher: Dispatcher<S>,
     times: &mut impl ServiceTimes,
-    time: DispatcherTime,
+    (time, seed): (DispatcherTime, NodeSeed),
     mut arrivals: impl Iterator<Item = (Nanos, u32)>,
     job: impl Fn(JobId, Nanos, u32) -> Job,
     enough: impl Fn(&S) -> bool,
 ) -> Result<Dispatcher<S>, LawBroken> {
-    let next = arrivals.next();
-    let first_row = next.map_or(0, |(_, row)| row);
-    let mut inbox = Stream { next, arrivals, job };
+    let mut inbox = Stream { next: arrivals.next(), arrivals, job };
     let DispatcherTime { decisions, stalls } = time;
-    let mut node = Node::new(dispatcher, times, decisions, stalls.of_run(0, first_row));
+    let mut node = Node::new(dispatcher, times, decisions, stalls.of_run(seed));
     while let Some(at) = node.next_group_at(inbox.next_at()) {
         if !node.play_group(at, &mut inbox, &enough)? {
             break;
@@ -194,7 +209,7 @@ mod tests {
     ) -> SimRun<'a, impl Iterator<Item = (Nanos, u32)> + 'a> {
         let policy = policy.with(PolicyOptions::default()).build(model).unwrap();
         let arrivals = arrivals.iter().map(|&(at, query)| (Nanos(at), query));
-        SimRun { model, policy, queries, arrivals, deadline: Nanos(100), others: None }
+        SimRun { model, policy, seed: 0, queries, arrivals, deadline: Nanos(100), others: None }
     }
 
     #[test]
@@ -229,7 +244,7 @@ mod tests {
         };
         let file = MachineFile::new(BTreeMap::new(), Idle::Spin, BTreeMap::new(), dispatcher);
         let model = file.model(&Machine::new(1, 0).into(), None, |_| false);
-        let stalls = model.dispatcher_time("cpu-only").stalls.of_run(0, 0);
+        let stalls = model.dispatcher_time("cpu-only").stalls.of_run(NodeSeed::default());
         let from = (200..).find(|&at| stalls.begin_at(Nanos(at)) > Nanos(at)).unwrap();
         let until = from + 50_000;
         let queries = [query(0, 25, 0)];
@@ -244,7 +259,7 @@ mod tests {
             let arrivals = [(arrival, 0)];
             let by_lines = simulate(run_of(PolicyKind::CpuOnly, &model, &queries, &arrivals)).unwrap();
             let table = QueryTable::of(&queries, &model.machine);
-            let mut times = MeasuredTimes::new(&model, |row, class| table.service(row, class));
+            let mut times = MeasuredTimes::new(&model, NodeSeed::default(), |row, class| table.service(row, class));
             let policy = PolicyKind::CpuOnly.with(PolicyOptions::default()).build(&model).unwrap();
             let dispatcher = Dispatcher::with_sink(&model.machine, policy, RunLog::default());
             let job = |id, arrival, row| {
@@ -253,7 +268,9 @@ mod tests {
             };
             let arrivals = arrivals.map(|(at, row)| (Nanos(at), row)).into_iter();
             let time = model.dispatcher_time("cpu-only");
-            let driven = drive(dispatcher, &mut times, time, arrivals, job, |_| false).unwrap().into_sink();
+            let driven = drive(dispatcher, &mut times, (time, NodeSeed::default()), arrivals, job, |_| false)
+                .unwrap()
+                .into_sink();
             for log in [by_lines, driven] {
                 let row = &log.rows[0];
                 assert_eq!(

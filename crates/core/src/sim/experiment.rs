@@ -6,7 +6,7 @@
 use rayon::prelude::*;
 
 use super::{Arrivals, Cluster, OtherNodes, SimQuery, SimRun, bounds, simulate_into};
-use crate::base::machine::PerClass;
+use crate::base::machine::{Class, PerClass};
 use crate::base::time::Nanos;
 use crate::cost::{BatchSizes, Cost, MachineModel};
 use crate::sched::{LawBroken, LogRow, PolicyError, PolicyFactory, ShedJob, Sink};
@@ -38,6 +38,21 @@ pub enum SimError {
     /// Somebody ended it, from outside, before there was anything to tell.
     #[error("interrupted before all was simulated")]
     Interrupted,
+    /// The run would pass the end of simulated time.
+    #[error(
+        "{queries} queries at {rate_qps} q/s take {:.3e} s, and simulated time ends at {:.3e} s (2^64 ns): ask for fewer queries \
+         or a higher rate",
+        seconds,
+        Nanos::MAX.as_secs()
+    )]
+    TooLong {
+        /// Queries that arrive.
+        queries: usize,
+        /// Their rate, in queries per second.
+        rate_qps: f64,
+        /// How long they take to arrive and to be served one after another.
+        seconds: f64,
+    },
 }
 
 /// Adds up delays.
@@ -86,22 +101,40 @@ impl Experiment {
     /// The run of one seed at a rate, for [`simulate`](super::simulate).
     ///
     /// # Errors
-    /// If the policy can't be made for this machine.
+    /// If the policy can't be made for this machine, or the run may pass the end of simulated time.
     pub fn run<'a>(
         &'a self,
         factory: &dyn PolicyFactory,
         rate_qps: f64,
         arrivals: &'a Arrivals,
     ) -> Result<SimRun<'a, impl Iterator<Item = (Nanos, u32)> + use<'a>>, SimError> {
-        let policy = factory.build(&self.model)?;
-        let arrivals = arrivals.at_rate(rate_qps);
+        self.check_time(rate_qps, arrivals.len())?;
+        let told = self.model.as_told(arrivals.seed);
+        let policy = factory.build(&told)?;
+        let (seed, times) = (arrivals.seed, arrivals.at_rate(rate_qps));
         let others = |cluster: &'a Cluster| {
-            let policies = (1..cluster.shape().nodes()).map(|_| factory.build(&self.model));
+            let policies = (1..cluster.shape().nodes()).map(|_| factory.build(&told));
             Ok::<_, PolicyError>(OtherNodes { cluster, policies: policies.collect::<Result<_, _>>()? })
         };
         let others = self.cluster.as_ref().map(others).transpose()?;
         let Self { model, queries, deadline, .. } = self;
-        Ok(SimRun { model, policy, queries, arrivals, deadline: *deadline, others })
+        Ok(SimRun { model, policy, seed, queries, arrivals: times, deadline: *deadline, others })
+    }
+
+    /// Refuses a run whose mean length is more than half of what simulated time can hold: the other half is for chance.
+    ///
+    /// # Errors
+    /// [`SimError::TooLong`].
+    pub fn check_time(&self, rate_qps: f64, arrivals: usize) -> Result<(), SimError> {
+        let finite = |cost: Cost| if cost == Cost::NEVER { 0.0 } else { cost.alone.as_secs() };
+        let longest =
+            |query: &SimQuery| Class::ALL.into_iter().map(|class| finite(query.service[class])).fold(0.0, f64::max);
+        let mean_s = self.queries.iter().map(longest).sum::<f64>() / self.queries.len().max(1) as f64;
+        let seconds = arrivals as f64 * (1.0 / rate_qps + mean_s);
+        if seconds > Nanos::MAX.as_secs() / 2.0 {
+            return Err(SimError::TooLong { queries: arrivals, rate_qps, seconds });
+        }
+        Ok(())
     }
 
     /// The capacity region in the long run: of the queries as they are given, or of all that may be drawn.
@@ -159,6 +192,20 @@ impl Experiment {
         let cluster = self.cluster.as_ref().map(|cluster| Cluster::new(cluster.shape(), &queries));
         Self { queries, cluster, model: self.model.clone(), arrivals: self.arrivals.clone(), ..*self }
             .region_in(if policy.makes_batches() { BatchSizes::Any } else { BatchSizes::One })
+    }
+
+    /// The standard error of the logarithm of [that region's](Self::region_of) rate if the queries are a sample: of one
+    /// machine, since its shards sample the same queries. `None` of fewer than two queries.
+    #[must_use]
+    pub fn region_error(&self, policy: &dyn PolicyFactory) -> Option<f64> {
+        let masked = |query: &SimQuery| {
+            PerClass::from_fn(|class| {
+                if policy.may_run_on(class, &query.estimate) { query.service[class] } else { Cost::NEVER }
+            })
+        };
+        let services: Vec<PerClass<Cost>> = self.queries.iter().map(masked).collect();
+        let sizes = if policy.makes_batches() { BatchSizes::Any } else { BatchSizes::One };
+        bounds::region_error(&services, &self.model.with_fallbacks(), sizes)
     }
 
     /// By seed, the clairvoyant bound of the first `most` arrivals, up to `limit_qps`; `None` where they exclude no such

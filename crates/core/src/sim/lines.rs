@@ -22,6 +22,7 @@ use std::collections::VecDeque;
 use super::table::QueryTable;
 use crate::base::ids::{JobId, ProcessorId};
 use crate::base::machine::{Class, Machine, PerClass};
+use crate::base::random::NodeSeed;
 use crate::base::time::Nanos;
 use crate::cost::{Decisions, DispatcherTime, ServiceTimes};
 use crate::sched::{EventQueue, Joining, LawBroken, Line, Lines, LogRow, Sink};
@@ -89,6 +90,8 @@ pub(super) struct LinesRun<'a, T> {
     pub(super) machine: &'a Machine,
     pub(super) table: &'a QueryTable<Nanos>,
     pub(super) times: T,
+    /// What the run draws from.
+    pub(super) seed: NodeSeed,
     /// The dispatcher's own time, and what holds it up.
     pub(super) time: DispatcherTime,
     pub(super) deadline: Nanos,
@@ -130,11 +133,10 @@ pub(super) fn play_lines<S: Sink, T: ServiceTimes>(
 ) -> Result<S, LawBroken> {
     let Decisions { round, arrival: of_arrival, .. } = run.time.decisions;
     let of_finish = run.time.decisions.finish(1);
-    let stalls = run.time.stalls.clone();
+    let mut stalls = run.time.stalls.of_run(run.seed);
     let is_serial = policy.is_serial();
     let mut state = State::new(run, policy.lines(), sink);
     let mut stream = Stream { next: arrivals.next(), next_id: JobId(0), last: Nanos::ZERO, arrivals };
-    let mut stalls = stalls.of_run(0, stream.next.map_or(0, |(_, row)| row));
     let mut free_at = Nanos::ZERO;
     loop {
         let (finish, arrival) = (state.next_finish_at(), stream.next_at());

@@ -1,26 +1,24 @@
-//! SIMD-BP128: every block at the width of its largest number.
+//! SIMD-BP128: every block has the width of its largest number.
 //!
-//! The simplest codec and the fastest: no exceptions, no variable lengths, four lanes that 16-byte loads unpack. One
-//! large number costs its width 128 times.
+//! The simplest and fastest codec has no exceptions and no variable lengths; 16-byte loads unpack four lanes. One large
+//! number costs its width 128 times.
 //!
-//! A full block of width `w` is `4 w` words, [packed](super::packed) in four lanes; its width follows from its length.
-//! The last block, if shorter, is a word with its width and then its numbers, packed horizontally.
+//! A full block of width `w` is `4 w` words, [packed](super::packed) in four lanes; its length gives its width. A
+//! shorter last block is a word with its width and then its numbers, packed horizontally.
 //!
 //! Source: Lemire and Boytsov, "Decoding billions of integers per second through vectorization", 2015.
 
-use super::bits::width_of;
 use super::frame::{BlockCodec, BlockWords};
-use super::packed::{check_width, pack, unpack_group};
+use super::packed::{check_width, pack, unpack_group, width_of};
 use super::words::Words;
 use super::{CodecError, Column, simd};
 use tandem_core::index::BLOCK_LEN;
 
-/// The codec; see the module.
 #[derive(Debug)]
-pub(super) struct Bp128;
+pub(crate) struct Bp128;
 
 impl Bp128 {
-    /// The width of a full block, from its length.
+    /// Returns the width of a full block from its length.
     #[inline]
     fn full_width(words: &[u32]) -> Result<u8, CodecError> {
         let found = words.len();

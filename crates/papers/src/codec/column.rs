@@ -1,27 +1,25 @@
-//! From documents and frequencies to the small numbers that codecs pack, and back.
+//! Conversion of documents and frequencies to the small numbers that codecs pack, and back.
 //!
-//! Documents ascend strictly, so each is stored as its **gap** to the one before, minus one; the first counts from -1.
-//! Frequencies are at least 1 and stored minus one. Both give numbers from 0 on that are mostly small.
+//! Documents ascend strictly, so that each is stored as its **gap** to the previous one, minus one; the first gap is
+//! from -1. Frequencies are at least 1 and stored minus one. Both give mostly small numbers from 0 on.
 
 use super::CodecError;
 use super::error::MAX_LIST_LEN;
 use tandem_core::index::sum_gaps;
 
-/// What the values of a list are.
+/// Type of the values of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Column {
-    /// Documents, ascending strictly.
+    /// Strictly ascending documents.
     Docs,
-    /// Frequencies, at least 1, in any order.
+    /// Frequencies of at least 1 in any order.
     Freqs,
 }
 
 impl Column {
-    /// The numbers to be packed for `values`.
-    ///
-    /// # Errors
-    /// If documents do not ascend, a frequency is 0, or there are too many.
-    pub(super) fn reduce(self, values: &[u32]) -> Result<Vec<u32>, CodecError> {
+    /// Returns the numbers to pack for `values`. Fails if documents do not ascend, a frequency is 0, or there are too
+    /// many values.
+    pub(crate) fn reduce(self, values: &[u32]) -> Result<Vec<u32>, CodecError> {
         if values.len() > MAX_LIST_LEN {
             return Err(CodecError::TooLong { len: values.len() });
         }
@@ -42,10 +40,10 @@ impl Column {
         }
     }
 
-    /// Turns packed numbers back into values, in place; documents count from `base`, the one before them (-1, as
-    /// `u32::MAX`, before the first).
+    /// Turns packed numbers back into values in place. Documents start from `base`, the previous document (-1 as
+    /// `u32::MAX` before the first).
     #[inline]
-    pub(super) fn restore(self, base: u32, values: &mut [u32]) {
+    pub(crate) fn restore(self, base: u32, values: &mut [u32]) {
         match self {
             Column::Docs => sum_gaps(base, values),
             Column::Freqs => values.iter_mut().for_each(|freq| *freq = freq.wrapping_add(1)),

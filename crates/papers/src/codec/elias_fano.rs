@@ -1,9 +1,8 @@
-//! Elias-Fano by blocks: low bits of the sums plain, high bits in unary.
+//! Elias-Fano by blocks: low bits of sums in binary, high bits in unary.
 //!
-//! A block's numbers are summed up; sum *j* ascends to the last, `u`. Its lowest `l` bits, with `l` near the logarithm
-//! of `u / n`, are kept plainly, and what its higher bits add to the sum before's in [unary](super::unary). As Rice,
-//! but on sums: each value comes from one slot and one zero's place, so one alone can be had without the others, and
-//! there is no prefix sum.
+//! The numbers of a block are summed up to `u`. The lowest `l` bits of each sum, with `l` near the logarithm of `u /
+//! n`, are stored in binary, and the increments of the higher bits in [unary](super::unary). In contrast to Rice,
+//! values are sums, so that each needs one slot and one zero's place, without a prefix sum.
 //!
 //! A block in 32-bit words:
 //!
@@ -16,17 +15,15 @@
 //! Source: Vigna, "Quasi-succinct indices", WSDM 2013; by blocks, Ottaviano and Venturini, "Partitioned Elias-Fano
 //! indexes", SIGIR 2014.
 
-use super::bits::width_of;
 use super::frame::{BlockCodec, BlockWords};
-use super::packed::{check_width, grow, pack, packed_words, unpack_group};
+use super::packed::{check_width, grow, pack, packed_words, unpack_group, width_of};
 use super::words::Words;
 use super::{CodecError, Column, simd, unary};
 
-/// The codec; see the module.
 #[derive(Debug)]
-pub(super) struct EliasFano;
+pub(crate) struct EliasFano;
 
-/// Set in the first word of a block whose numbers are packed.
+/// Flag in the first word of a block whose numbers are packed.
 const PACKED: u32 = 1 << 8;
 
 impl BlockCodec for EliasFano {
@@ -77,7 +74,7 @@ impl BlockCodec for EliasFano {
     }
 }
 
-/// Decodes a block's sums and returns true, or its numbers and false.
+/// Decodes a block's sums and returns true, or its numbers and returns false.
 #[inline]
 fn decode_sums(words: &[u32], sums: &mut [u32]) -> Result<bool, CodecError> {
     let mut rest = Words(words);

@@ -1,37 +1,37 @@
-//! What can be wrong with an encoded list, or with a list to be encoded.
+//! Errors of encoding and decoding lists.
 
-/// Why a list can't be encoded or decoded.
+/// Reason why a list cannot be encoded or decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
-    /// The words end before what they announce.
+    /// The words end before their announced end.
     #[error("the list is cut short: {what} needs {needed} words, {found} are left")]
     Truncated {
-        /// The part that does not fit.
+        /// Name of the part.
         what: &'static str,
-        /// Its length in 32-bit words.
+        /// Length of the part in 32-bit words.
         needed: usize,
-        /// Words that are left for it.
+        /// Number of remaining words.
         found: usize,
     },
     /// A field has a value that no encoder writes.
     #[error("the list is damaged: {what} is {found}, expected {expected}")]
     Damaged {
-        /// The field.
+        /// Name of the field.
         what: &'static str,
-        /// Its value.
+        /// Value of the field.
         found: usize,
-        /// What it may be.
+        /// Description of valid values.
         expected: &'static str,
     },
-    /// A block was asked for that the list does not have.
+    /// The list does not have the requested block.
     #[error("block {block} of a list of {num_blocks}")]
     NoBlock {
-        /// The block asked for.
+        /// Number of the requested block.
         block: usize,
-        /// How many there are.
+        /// Number of blocks.
         num_blocks: usize,
     },
-    /// The buffer is shorter than the block to be decoded.
+    /// The buffer is shorter than the block.
     #[error("a buffer of {found} values for a block of {needed}")]
     ShortBuffer {
         /// Values in the block.
@@ -39,35 +39,35 @@ pub enum CodecError {
         /// Values that the buffer holds.
         found: usize,
     },
-    /// Documents to be encoded do not ascend strictly.
+    /// The documents do not ascend strictly.
     #[error("value {position} is document {doc} after {previous}, expected ascending documents")]
     Unsorted {
-        /// Position of the second of the two.
+        /// Position of the second document.
         position: usize,
-        /// The document there.
+        /// The second document.
         doc: u32,
-        /// The one before.
+        /// The first document.
         previous: u32,
     },
-    /// A frequency to be encoded is 0.
+    /// A frequency is 0.
     #[error("value {position} is a frequency of 0, expected at least 1")]
     ZeroFreq {
-        /// Its position.
+        /// Position of the frequency.
         position: usize,
     },
-    /// A list to be encoded has more values than the formats count.
+    /// The list is too long for the formats.
     #[error("a list of {len} values, expected at most {MAX_LIST_LEN}")]
     TooLong {
-        /// Its length.
+        /// Length of the list.
         len: usize,
     },
 }
 
-/// Values that a list may have: bit positions in a list of this length still fit 32 bits.
-pub const MAX_LIST_LEN: usize = 1 << 30;
+/// Maximum number of values of a list; bit positions in such a list fit 32 bits.
+pub(crate) const MAX_LIST_LEN: usize = 1 << 30;
 
 impl CodecError {
-    /// Checks that a field is one of those an encoder writes.
+    /// Checks that a field has a value that an encoder writes.
     pub fn check(holds: bool, what: &'static str, found: usize, expected: &'static str) -> Result<(), CodecError> {
         if holds { Ok(()) } else { Err(CodecError::Damaged { what, found, expected }) }
     }

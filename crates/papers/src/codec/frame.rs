@@ -1,7 +1,7 @@
-//! Lists whose blocks are packed one by one, each by itself: of 128 numbers, or as many as the codec says.
+//! Lists of independently packed blocks.
 //!
-//! Most codecs differ only in how they pack the numbers of one block; what is around the blocks is the same for all. A
-//! list in 32-bit words:
+//! Most codecs differ only in the packing of the numbers of a block, and share the rest of the format. A list in 32-bit
+//! words:
 //!
 //! | word | meaning |
 //! | --- | --- |
@@ -12,31 +12,23 @@
 use std::fmt::Debug;
 use std::marker::PhantomData;
 
-use super::skips::SkipTable;
-use super::words::Words;
+use super::words::{SkipTable, Words};
 use super::{Codec, CodecError, Column, ListReader, check_block};
 use tandem_core::index::BLOCK_LEN;
 
-/// How the numbers of one block are packed: gaps minus one, or frequencies minus one.
-pub(super) trait BlockCodec: Debug + Send + Sync + 'static {
-    /// What the codec is called.
+/// The packing of the numbers of one block: gaps minus one, or frequencies minus one.
+pub(crate) trait BlockCodec: Debug + Send + Sync + 'static {
     const NAME: &'static str;
-    /// Values in a block, at most [`MAX_BLOCK_LEN`](super::MAX_BLOCK_LEN).
+    /// Values per block, at most [`MAX_BLOCK_LEN`](super::MAX_BLOCK_LEN).
     const LEN: usize = BLOCK_LEN;
 
     /// Appends a block of 1 to [`LEN`](Self::LEN) numbers.
     fn encode(numbers: &[u32], words: &mut Vec<u32>);
 
     /// Decodes a block of `numbers.len()` numbers, 1 to [`LEN`](Self::LEN).
-    ///
-    /// # Errors
-    /// If `block` is no such block.
     fn decode(block: BlockWords<'_>, numbers: &mut [u32]) -> Result<(), CodecError>;
 
-    /// Decodes a block of documents after `base`, where that is better done at once.
-    ///
-    /// # Errors
-    /// As [`decode`](Self::decode).
+    /// Decodes a block of documents after `base`. Codecs override it if that is faster.
     #[inline]
     fn decode_docs(block: BlockWords<'_>, base: u32, docs: &mut [u32]) -> Result<(), CodecError> {
         Self::decode(block, docs)?;
@@ -44,10 +36,7 @@ pub(super) trait BlockCodec: Debug + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Decodes a block of frequencies, where that is better done at once.
-    ///
-    /// # Errors
-    /// As [`decode`](Self::decode).
+    /// Decodes a block of frequencies. Codecs override it if that is faster.
     #[inline]
     fn decode_freqs(block: BlockWords<'_>, freqs: &mut [u32]) -> Result<(), CodecError> {
         Self::decode(block, freqs)?;
@@ -56,33 +45,32 @@ pub(super) trait BlockCodec: Debug + Send + Sync + 'static {
     }
 }
 
-/// The words of a block, and those that follow it in the list.
+/// The words of a block and of the rest of the list.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct BlockWords<'a> {
+pub(crate) struct BlockWords<'a> {
     from_start: &'a [u32],
     len: usize,
 }
 
 impl<'a> BlockWords<'a> {
-    /// The block's own words.
     #[inline]
-    pub(super) fn own(self) -> &'a [u32] {
+    pub(crate) fn own(self) -> &'a [u32] {
         &self.from_start[..self.len]
     }
 
-    /// The block's words and all after them, for loops that read further than they use.
+    /// Returns the block's words and the rest of the list, for loops that read further than they use.
     #[inline]
-    pub(super) fn with_following(self) -> &'a [u32] {
+    pub(crate) fn with_following(self) -> &'a [u32] {
         self.from_start
     }
 }
 
-/// The codec of lists whose blocks are packed by `B`.
+/// The codec of lists with blocks packed by `B`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Framed<B>(PhantomData<B>);
+pub(crate) struct Framed<B>(PhantomData<B>);
 
 impl<B> Framed<B> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(PhantomData)
     }
 }
@@ -104,7 +92,7 @@ impl<B: BlockCodec> Codec for Framed<B> {
             if column == Column::Docs {
                 words[skip] = values[..start].last().copied().unwrap_or(u32::MAX);
             }
-            // No block takes three words a value, so ends fit 32 bits in lists of MAX_LIST_LEN.
+            // A block takes less than three words per value, so that ends fit 32 bits in lists of MAX_LIST_LEN.
             words[skip + entry - 1] = (words.len() - payload) as u32;
             skip += entry;
         }
@@ -119,18 +107,17 @@ impl<B: BlockCodec> Codec for Framed<B> {
     }
 }
 
-/// An opened list.
 #[derive(Debug)]
 struct FramedList<'a, B> {
     len: usize,
-    /// Positions are the ends of blocks, in words of the payload.
+    /// Skip table whose positions are the ends of blocks, in words of the payload.
     skips: SkipTable<'a>,
     payload: &'a [u32],
     codec: PhantomData<B>,
 }
 
 impl<'a, B> FramedList<'a, B> {
-    /// Where `block` ends in the payload; 0 for the block "before the first".
+    /// Returns the end of `block` in the payload; 0 for `None`, the block before the first.
     fn end(&self, block: Option<usize>) -> usize {
         block.and_then(|block| self.skips.position(block)).unwrap_or(0)
     }

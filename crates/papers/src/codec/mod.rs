@@ -1,8 +1,8 @@
-//! Integer codecs: ways to store the documents and frequencies of a list in few bits that decode fast.
+//! Integer codecs of the papers and their rivals, which store the documents and frequencies of a list in few bits.
 //!
-//! No search reads them: the index packs its lists in a layout of its own. They are what the papers used and were
-//! compared with, and stand behind one trait, [`Codec`], so that they can be compared on the same lists: a whole list
-//! goes in, 32-bit words come out, and a [`ListReader`] decodes it block by block, in any order.
+//! Searches do not use them; the index has a layout of its own. All codecs implement [`Codec`], so that they can be
+//! compared on the same lists. A codec turns a list into 32-bit words, and a [`ListReader`] decodes them block by block
+//! in any order.
 //!
 //! | name | idea | where |
 //! | --- | --- | --- |
@@ -15,24 +15,22 @@
 //! | `rice` | quotients in unary, remainders in binary, one width a list | `rice.rs`: [`Rice`] |
 //! | `pfor-delta-0` to `-4` | slots of one width a list, exceptions packed recursively | `pfor_delta.rs`: [`PForDelta`] |
 //!
-//! Codecs share framing (`frame.rs`: lists in blocks behind a skip table, `skips.rs`), packing (`packed.rs`, with
-//! vectors in `simd/`) and unary codes (`unary.rs`). Each file describes what its codec writes, word by word. Encoded
-//! lists are words of the machine that wrote them (little-endian on all we run on). Decoders take arbitrary words: they
-//! return values or a [`CodecError`], and never panic or read elsewhere.
+//! Codecs share framing (`frame.rs`: lists in blocks behind a skip table, `words.rs`), packing (`packed.rs`, with
+//! vectors in `simd/`) and unary codes (`unary.rs`). Each file describes the words that its codec writes. Words have
+//! the byte order of the machine that wrote them. Decoders take arbitrary words: they return values or a
+//! [`CodecError`], and never panic or read elsewhere.
 //!
 //! ```
-//! use tandem_papers::codec::{Column, codec_by_name};
+//! use tandem_papers::codec::{Codec, Column, Rice};
 //!
-//! let codec = codec_by_name("rice").expect("all_codecs names it");
-//! let words = codec.encode_list(Column::Docs, &[3, 4, 7, 12])?;
-//! let list = codec.open(Column::Docs, &words)?;
+//! let words = Rice.encode_list(Column::Docs, &[3, 4, 7, 12])?;
+//! let list = Rice.open(Column::Docs, &words)?;
 //! let mut docs = Vec::new();
 //! list.decode_all(&mut docs)?;
 //! assert_eq!(docs, [3, 4, 7, 12]);
 //! # Ok::<(), tandem_papers::codec::CodecError>(())
 //! ```
 
-mod bits;
 mod bp128;
 mod column;
 mod elias_fano;
@@ -47,7 +45,6 @@ mod registry;
 mod rice;
 mod simd;
 mod simple16;
-mod skips;
 mod stream_vbyte;
 #[cfg(test)]
 mod tests;
@@ -57,15 +54,15 @@ mod vbyte;
 mod words;
 
 pub use column::Column;
-pub use error::{CodecError, MAX_LIST_LEN};
+pub use error::CodecError;
 #[cfg(feature = "gpu")]
 pub(crate) use packed::packed_words;
 #[cfg(feature = "gpu")]
 pub(crate) use patched::{decode_new_pfd, encode_new_pfd};
 pub use pfor::Pfor;
-pub use pfor_delta::{PForDelta, PForDeltaList};
+pub use pfor_delta::PForDelta;
 use reader::check_block;
 pub use reader::{Codec, ListReader, MAX_BLOCK_LEN};
-pub use registry::{all_codecs, codec_by_name};
-pub use rice::{Rice, RiceList};
+pub use registry::all_codecs;
+pub use rice::Rice;
 pub use times::{CodecTimes, ListColumns, sample_lists, time_codecs};

@@ -1,8 +1,8 @@
-//! Arrays of numbers of one width: the slots that most codecs are made of.
+//! Arrays of numbers of one width, the slots of most codecs.
 //!
 //! Groups of 128 are packed **vertically** in four lanes as in SIMD-BP128: number *i* of a group is in lane *i* mod 4,
-//! at bit `(i / 4) * width` of that lane's stream; the four lanes' words alternate. What is left over at the end, fewer
-//! than 128 numbers, is packed **horizontally**: number *i* at bit `i * width`, padded to a whole word.
+//! at bit `(i / 4) * width` of that lane's stream; the words of the four lanes alternate. A last group of fewer than
+//! 128 numbers is packed **horizontally**: number *i* at bit `i * width`, padded to a whole word.
 //!
 //! ```text
 //! group       first word     number i of the group begins at
@@ -10,28 +10,27 @@
 //! last        4 width g      word i width / 32, bit i width mod 32
 //! ```
 //!
-//! Any number can be fetched alone, and a group is found by multiplication.
+//! Single numbers can be read, and multiplication gives the place of a group.
 
 use bitpacking::{BitPacker, BitPacker4x};
 
-use super::bits::mask;
 use super::{CodecError, simd};
 use tandem_core::index::BLOCK_LEN;
 
-/// 32-bit words that `len` numbers of `width` bits take.
+/// Returns the number of 32-bit words of `len` numbers of `width` bits.
 pub(crate) fn packed_words(len: usize, width: impl Into<u32>) -> usize {
-    // 128 numbers fill whole words, so only the last group is rounded.
+    // 128 numbers fill whole words, so that only the last group is rounded up.
     (len * width.into() as usize).div_ceil(32)
 }
 
-/// Checks a width that was read.
-pub(super) fn check_width(what: &'static str, width: u32) -> Result<u8, CodecError> {
+/// Checks a width from encoded words.
+pub(crate) fn check_width(what: &'static str, width: u32) -> Result<u8, CodecError> {
     CodecError::check(width <= 32, what, width as usize, "at most 32 bits")?;
     Ok(width as u8)
 }
 
 /// Appends the lowest `width` bits of each value.
-pub(super) fn pack(values: &[u32], width: u8, out: &mut Vec<u32>) {
+pub(crate) fn pack(values: &[u32], width: u8, out: &mut Vec<u32>) {
     let mask = mask(width);
     let (groups, tail) = values.as_chunks::<BLOCK_LEN>();
     for group in groups {
@@ -42,12 +41,10 @@ pub(super) fn pack(values: &[u32], width: u8, out: &mut Vec<u32>) {
     pack_horizontal(tail, width, grow(out, packed_words(tail.len(), width)));
 }
 
-/// Unpacks one group, whose words `words` begins with, into `out`: 128 numbers, or fewer for the last group.
-///
-/// # Errors
-/// If `words` is short; `width` is at most 32.
+/// Unpacks one group from the beginning of `words` into `out`: 128 numbers, or fewer for the last group. Fails if
+/// `words` is short. `width` is at most 32.
 #[inline]
-pub(super) fn unpack_group(words: &[u32], width: u8, out: &mut [u32]) -> Result<(), CodecError> {
+pub(crate) fn unpack_group(words: &[u32], width: u8, out: &mut [u32]) -> Result<(), CodecError> {
     let needed = packed_words(out.len(), width);
     let Some(words) = words.get(..needed) else {
         return Err(CodecError::Truncated { what: "a packed group", needed, found: words.len() });
@@ -60,11 +57,7 @@ pub(super) fn unpack_group(words: &[u32], width: u8, out: &mut [u32]) -> Result<
     Ok(())
 }
 
-/// Unpacks an array of `len` numbers.
-///
-/// # Errors
-/// As [`unpack_group`].
-pub(super) fn unpack(words: &[u32], width: u8, len: usize, out: &mut Vec<u32>) -> Result<(), CodecError> {
+pub(crate) fn unpack(words: &[u32], width: u8, len: usize, out: &mut Vec<u32>) -> Result<(), CodecError> {
     let start = out.len();
     out.resize(start + len, 0);
     let group_words = packed_words(BLOCK_LEN, width);
@@ -74,8 +67,8 @@ pub(super) fn unpack(words: &[u32], width: u8, len: usize, out: &mut Vec<u32>) -
     Ok(())
 }
 
-/// Packs the lowest `width` bits of each value one after another; `section` is zero and as long as they need.
-pub(super) fn pack_horizontal(values: &[u32], width: u8, section: &mut [u32]) {
+/// Packs the lowest `width` bits of each value horizontally. `section` is zeroed and long enough.
+pub(crate) fn pack_horizontal(values: &[u32], width: u8, section: &mut [u32]) {
     let mask = mask(width);
     for (i, &value) in values.iter().enumerate().take_while(|_| width > 0) {
         let bit = i * usize::from(width);
@@ -87,9 +80,25 @@ pub(super) fn pack_horizontal(values: &[u32], width: u8, section: &mut [u32]) {
     }
 }
 
-/// Adds `words` zero words to `out` and lends them.
-pub(super) fn grow(out: &mut Vec<u32>, words: usize) -> &mut [u32] {
+/// Appends `words` zero words to `out` and returns them.
+pub(crate) fn grow(out: &mut Vec<u32>, words: usize) -> &mut [u32] {
     let start = out.len();
     out.resize(start + words, 0);
     &mut out[start..]
+}
+
+/// Returns the bits of `value`; 0 has none.
+pub(crate) fn bits(value: u32) -> u8 {
+    (u32::BITS - value.leading_zeros()) as u8
+}
+
+/// Returns the bits of the largest of `numbers`.
+pub(crate) fn width_of(numbers: &[u32]) -> u8 {
+    bits(numbers.iter().fold(0, |all, number| all | number))
+}
+
+/// Returns a mask of the lowest `width` bits, at most 32.
+#[inline]
+pub(crate) fn mask(width: u8) -> u32 {
+    ((1_u64 << width) - 1) as u32
 }

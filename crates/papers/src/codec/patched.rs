@@ -1,9 +1,9 @@
 //! NewPFD and OptPFD: slots and exceptions by blocks.
 //!
-//! As [PForDelta](super::PForDelta), each number puts its lowest bits in a slot and an exception keeps the rest, its
-//! overflow, elsewhere; but every block of 128 has a width of its own, and its exceptions are packed by
-//! [Simple16](super::simple16). The two differ in the choice of the width: NewPFD takes the narrowest that leaves at
-//! most a tenth of the numbers as exceptions, OptPFD the one whose block is shortest.
+//! As in [PForDelta](super::PForDelta), each number stores its lowest bits in a slot, and an exception stores its
+//! remaining bits, the overflow, elsewhere. Every block of 128 has a width of its own, and its exceptions are packed by
+//! [Simple16](super::simple16). NewPFD takes the narrowest width that leaves at most a tenth of the numbers as
+//! exceptions, OptPFD the width with the shortest block.
 //!
 //! A block in 32-bit words:
 //!
@@ -13,21 +13,20 @@
 //! | 1 .. | slots, [packed](super::packed) |
 //! | then | Simple16 of `2 e` numbers: `e` gaps between the exceptions' places, minus 1 (the first from -1), `e` overflows minus 1 |
 //!
-//! Overflows must be below 2^28, so the width is never more than 28 below the largest number's. Blocks of other lengths up
-//! to 128 are packed alike, for who has an index of its own (`papers/huang/ranges`). Source: Yan, Ding,
-//! Suel, "Inverted index compression and query processing with optimized document ordering", WWW 2009.
+//! Overflows must be below 2^28, so that the width is at most 28 below that of the largest number. `huang/ranges` packs
+//! blocks of other lengths up to 128 in the same way. Source: Yan, Ding, Suel, "Inverted index compression and query
+//! processing with optimized document ordering", WWW 2009.
 
 use super::CodecError;
-use super::bits::{bits, width_of};
 use super::frame::{BlockCodec, BlockWords};
-use super::packed::{check_width, pack, packed_words, unpack_group};
+use super::packed::{bits, check_width, pack, packed_words, unpack_group, width_of};
 use super::simple16;
 use super::words::Words;
 use tandem_core::index::BLOCK_LEN;
 
-/// At most a tenth of a block's numbers are exceptions.
+/// NewPFD: at most a tenth of a block's numbers are exceptions.
 #[derive(Debug)]
-pub(super) struct NewPfd;
+pub(crate) struct NewPfd;
 
 impl BlockCodec for NewPfd {
     const NAME: &'static str = "new-pfd";
@@ -46,25 +45,22 @@ impl BlockCodec for NewPfd {
     }
 }
 
-/// Appends a block of 1 to 128 numbers as NewPFD has it.
+/// Appends a block of 1 to 128 numbers in NewPFD.
 #[cfg(feature = "gpu")]
 pub(crate) fn encode_new_pfd(numbers: &[u32], words: &mut Vec<u32>) {
     NewPfd::encode(numbers, words);
 }
 
 /// Decodes a block of `numbers.len()` numbers, 1 to 128, that [`encode_new_pfd`] wrote.
-///
-/// # Errors
-/// If `words` are no such block.
 #[cfg(feature = "gpu")]
 #[inline]
 pub(crate) fn decode_new_pfd(words: &[u32], numbers: &mut [u32]) -> Result<(), CodecError> {
     decode(words, numbers)
 }
 
-/// The shortest block.
+/// OptPFD: the width with the shortest block.
 #[derive(Debug)]
-pub(super) struct OptPfd;
+pub(crate) struct OptPfd;
 
 impl BlockCodec for OptPfd {
     const NAME: &'static str = "opt-pfd";
@@ -72,9 +68,9 @@ impl BlockCodec for OptPfd {
     fn encode(numbers: &[u32], words: &mut Vec<u32>) {
         let counts = num_exceptions(numbers);
         let (mut best, mut shortest) = (0, usize::MAX);
-        // The widest first, so that of equals the one with fewer exceptions wins: it decodes faster.
+        // Wider slots go first, because among equals the one with fewer exceptions decodes faster.
         for width in widths(numbers).rev() {
-            // Exceptions take a bit for their place and one for the overflow at least.
+            // An exception takes at least one bit for its place and one for its overflow.
             let slots = packed_words(numbers.len(), width);
             if slots + packed_words(2 * counts[usize::from(width)], 1_u8) < shortest {
                 let length = slots + simple16::encoded_words(&exceptions(numbers, width));
@@ -92,7 +88,7 @@ impl BlockCodec for OptPfd {
     }
 }
 
-/// For each width of a slot, how many numbers do not fit it.
+/// Counts the numbers that do not fit each width of a slot.
 fn num_exceptions(numbers: &[u32]) -> [usize; 33] {
     let mut counts = [0; 33];
     for &number in numbers {
@@ -105,13 +101,13 @@ fn num_exceptions(numbers: &[u32]) -> [usize; 33] {
     counts
 }
 
-/// The widths that a block's slots may have.
+/// Returns the possible widths of a block's slots.
 fn widths(numbers: &[u32]) -> std::ops::RangeInclusive<u8> {
     let largest = width_of(numbers);
     largest.saturating_sub(simple16::MAX_BITS)..=largest
 }
 
-/// The gaps between exceptions' places, then their overflows, all minus one.
+/// Returns the gaps between the exceptions' places, then their overflows, all minus one.
 fn exceptions(numbers: &[u32], width: u8) -> Vec<u32> {
     let mut gaps = Vec::new();
     let mut overflows = Vec::new();

@@ -1,8 +1,8 @@
-//! PForDelta as it was first: blocks with a width of their own, exceptions chained through their slots.
+//! The original PForDelta: blocks with a width of their own, and exceptions chained through their slots.
 //!
-//! Most numbers of a block fit `b` bits and lie in slots of that width. One that doesn't is an **exception**: it stands
-//! whole behind the slots, and its slot tells how far it is to the next exception. A decoder copies the slots without a
-//! look at them, then walks along the chain:
+//! Most numbers of a block fit `b` bits and are stored in slots of that width. A larger number is an **exception**. It
+//! is stored whole behind the slots, and its slot holds the distance to the next exception. A decoder copies all slots
+//! and then follows the chain:
 //!
 //! ```text
 //! numbers     3  1  0  9  2  1  14      b = 2, first exception at 3
@@ -10,8 +10,8 @@
 //! behind      9  14                     a byte each
 //! ```
 //!
-//! A slot of `b` bits can't tell of distances above 2^b: where exceptions are further apart, the number at the furthest
-//! place that can be told becomes one, too. `b` is the narrowest width that nine of ten numbers fit.
+//! A slot of `b` bits holds distances up to 2^b. If exceptions are further apart, the number at the largest distance
+//! becomes an exception as well. `b` is the narrowest width that nine of ten numbers fit.
 //!
 //! A block in 32-bit words:
 //!
@@ -21,23 +21,21 @@
 //! | 1 .. | slots, [packed](super::packed) |
 //! | then | exceptions, low bytes first, padded to a word |
 //!
-//! Ding et al. compared their own [PForDelta](super::PForDelta) with this one in blocks of 128, and their CPU ran on it;
-//! Tatikonda et al. packed the postings between two skips by it, 512 of them. Sources: Zukowski, Heman, Nes, Boncz,
+//! Ding et al. compared their [PForDelta](super::PForDelta) with this one in blocks of 128, which their CPU ran.
+//! Tatikonda et al. packed the 512 postings between two skips by it. Sources: Zukowski, Heman, Nes, Boncz,
 //! "Super-Scalar RAM-CPU Cache Compression", ICDE 2006; exceptions of one, two or four bytes as in Zhang, Long, Suel,
 //! "Performance of compressed inverted list caching in search engines", WWW 2008.
 
-use super::bits::{bits, mask, width_of};
 use super::frame::{BlockCodec, BlockWords, Framed};
-use super::packed::{check_width, pack, packed_words, unpack_group};
+use super::packed::{bits, check_width, mask, pack, packed_words, unpack_group, width_of};
 use super::words::{Words, push_bytes};
 use super::{Codec, CodecError, Column, ListReader};
 use tandem_core::index::BLOCK_LEN;
 
-/// PForDelta with a width for each block of `LEN` values, 128 or 512; `pfor.rs` describes the words.
+/// PForDelta with a width per block of `LEN` values, 128 or 512. `pfor.rs` describes the words.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pfor<const LEN: usize>;
 
-/// Numbers of a hundred that fit a slot.
 const FITTING_PERCENT: usize = 90;
 
 impl<const LEN: usize> Codec for Pfor<LEN> {
@@ -108,8 +106,8 @@ impl<const LEN: usize> BlockCodec for Pfor<LEN> {
     }
 }
 
-/// The narrowest slot that nine of ten numbers fit; at least a bit where there are exceptions, so that the chain can step
-/// over a number.
+/// Returns the narrowest slot that nine of ten numbers fit; at least one bit with exceptions, so that the chain can
+/// step over a number.
 fn slot_width(numbers: &[u32]) -> u8 {
     let allowed = numbers.len() - (numbers.len() * FITTING_PERCENT).div_ceil(100);
     let largest = width_of(numbers);
@@ -117,7 +115,7 @@ fn slot_width(numbers: &[u32]) -> u8 {
     (0..=largest).find(|&width| is_wide(width) && (width > 0 || largest == 0)).unwrap_or(largest)
 }
 
-/// Places of the numbers that don't fit, and of those that the chain needs between them.
+/// Returns the places of the exceptions, with those that the chain needs in between.
 fn exceptions(numbers: &[u32], width: u8) -> Vec<usize> {
     let reach = mask(width) as usize + 1;
     let mut places: Vec<usize> = Vec::new();
@@ -139,18 +137,18 @@ mod tests {
     #[test]
     fn the_example_of_the_text_is_packed_as_it_says() {
         let numbers = [3, 1, 0, 9, 2, 1, 14];
-        // Three in ten don't fit two bits here: the width is given.
+        // The example fixes the width, although three in ten numbers do not fit two bits.
         assert_eq!(exceptions(&numbers, 2), [3, 6]);
         let mut far = vec![1; 60];
         (far[0], far[50]) = (300, 400);
         assert_eq!(slot_width(&far), 1);
-        // With one bit a slot tells of the next place and the one after it.
+        // A slot of one bit reaches the next place and the one after it.
         let places = exceptions(&far, 1);
         assert_eq!(places.len(), 26);
         assert!(places.windows(2).all(|pair| pair[1] - pair[0] == 2));
         let mut words = Vec::new();
         <Pfor<128> as BlockCodec>::encode(&far, &mut words);
-        // Two bytes an exception.
+        // Each exception takes two bytes.
         assert_eq!(words.len(), 1 + 2 + 13);
     }
 }

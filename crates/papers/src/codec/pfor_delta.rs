@@ -1,9 +1,9 @@
-//! PForDelta as in Ding et al.: one width a list, exceptions packed recursively.
+//! PForDelta of Ding et al.: one width per list, exceptions packed recursively.
 //!
-//! Most numbers of a list fit `b` bits. Every number puts its lowest `b` bits in a slot of that width; one that needs
-//! more is an **exception** and keeps the rest of its bits, the **overflow**, in an array of its own, and the place of
-//! its slot in another. Those two arrays are small numbers again (the places as gaps), so they are packed the same way,
-//! with exceptions of their own, for as many **levels** of recursion as one likes; the innermost is stored plainly.
+//! Most numbers of a list fit `b` bits. Every number stores its lowest `b` bits in a slot of that width. A larger
+//! number is an **exception**; its remaining bits, the **overflow**, and the place of its slot are stored in two more
+//! arrays. These arrays are small numbers again (places as gaps) and are packed in the same way, with exceptions of
+//! their own, for a chosen number of **levels** of recursion. The innermost arrays are stored plainly.
 //!
 //! ```text
 //! numbers     3  1  0  9  2  1  14      b = 2
@@ -12,7 +12,7 @@
 //! places               3         6      gaps minus 1: 3, 2
 //! ```
 //!
-//! Slots of one width let a GPU find any slot by multiplication; per-block widths compress about as well without the
+//! With slots of one width, a GPU finds any slot by multiplication. Widths per block compress about as well without
 //! recursion. A list in 32-bit words, blocks of 512 values:
 //!
 //! | word | meaning |
@@ -26,7 +26,7 @@
 //! | then | array(`L`) of the `e` overflows, each minus 1 |
 //! | then | array(`L`) of the `e` exceptions' places in the list, each as its gap to the one before, minus 1 (the first from -1) |
 //!
-//! An array(0) of `m` numbers is `m` words. An array(`l`) of none is nothing, and of `m` is:
+//! An array(0) of `m` numbers is `m` words. An array(`l`) of no number is empty, and one of `m` numbers is:
 //!
 //! | word | meaning |
 //! | --- | --- |
@@ -37,37 +37,29 @@
 //!
 //! Source: Ding, He, Yan, Suel, "Using graphics processors for high performance IR query processing", WWW 2009, 6.2.
 
-use super::bits::bits;
-use super::packed::{check_width, pack, packed_words, unpack, unpack_group};
-use super::skips::SkipTable;
-use super::words::Words;
+use super::packed::{bits, check_width, pack, packed_words, unpack, unpack_group};
+use super::words::{SkipTable, Words};
 use super::{Codec, CodecError, Column, ListReader, check_block};
 use tandem_core::index::BLOCK_LEN;
 
-/// PForDelta as in Ding et al., one width a list and recursive exceptions; `pfor_delta.rs` describes the words.
+/// PForDelta of Ding et al. with one width per list and recursive exceptions. `pfor_delta.rs` describes the words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PForDelta {
     levels: u8,
 }
 
 impl PForDelta {
-    /// Values in a block: an entry of the skip table.
+    /// Values per block, each with an entry in the skip table.
     pub const BLOCK_LEN: usize = 512;
-    /// Levels of recursion that are of use: four in the paper's figure 3.
+    /// Maximum levels of recursion: four in the paper's figure 3.
     pub const MAX_LEVELS: u8 = 4;
-    /// Numbers of a hundred that fit a slot ("say, 90 %", section 2).
+    /// Percent of numbers that fit a slot ("say, 90 %", section 2).
     const FITTING_PERCENT: usize = 90;
 
-    /// With `levels` of recursion, at most [`MAX_LEVELS`](Self::MAX_LEVELS); the paper settles on 1.
+    /// Makes a codec with `levels` of recursion, at most [`MAX_LEVELS`](Self::MAX_LEVELS); the paper settles on 1.
     #[must_use]
     pub fn new(levels: u8) -> Self {
         Self { levels: levels.min(Self::MAX_LEVELS) }
-    }
-
-    /// Levels of recursion.
-    #[must_use]
-    pub fn levels(self) -> u8 {
-        self.levels
     }
 }
 
@@ -108,7 +100,7 @@ impl Codec for PForDelta {
     }
 }
 
-/// The narrowest slot that enough of the numbers fit.
+/// Returns the narrowest slot that enough of the numbers fit.
 fn slot_width(numbers: &[u32]) -> u8 {
     let mut counts = [0_usize; 33];
     for &number in numbers {
@@ -124,7 +116,6 @@ fn slot_width(numbers: &[u32]) -> u8 {
 struct Exceptions {
     /// Bits above the slot's, minus one.
     overflows: Vec<u32>,
-    /// Which numbers they are.
     places: Vec<u32>,
 }
 
@@ -161,7 +152,6 @@ fn pack_array(numbers: &[u32], levels: u8, words: &mut Vec<u32>) {
     pack_array(&exceptions.gaps(), levels - 1, words);
 }
 
-/// Reads an array of `len` numbers.
 fn unpack_array(rest: &mut Words<'_>, len: usize, levels: u8) -> Result<Vec<u32>, CodecError> {
     if levels == 0 || len == 0 {
         return Ok(rest.take(len, "a plain array of exceptions")?.to_vec());
@@ -198,12 +188,12 @@ fn add_overflow(number: &mut u32, overflow_minus_one: u32, width: u8) {
     *number = number.wrapping_add(high);
 }
 
-/// An opened list: exceptions are decoded, slots are not.
+/// An opened list with decoded exceptions and encoded slots.
 #[derive(Clone, Debug)]
-pub struct PForDeltaList<'a> {
+struct PForDeltaList<'a> {
     len: usize,
     width: u8,
-    /// Positions are numbers of exceptions.
+    /// Skip table whose positions are numbers of exceptions.
     skips: SkipTable<'a>,
     slots: &'a [u32],
     overflows: Vec<u32>,
@@ -211,11 +201,8 @@ pub struct PForDeltaList<'a> {
 }
 
 impl<'a> PForDeltaList<'a> {
-    /// Reads the header and decodes the exceptions, all of them, as the paper does.
-    ///
-    /// # Errors
-    /// If the words are not such a list.
-    pub fn open(column: Column, words: &'a [u32]) -> Result<Self, CodecError> {
+    /// Reads the header and decodes all exceptions, as in the paper. Fails if the words are not such a list.
+    fn open(column: Column, words: &'a [u32]) -> Result<Self, CodecError> {
         let mut rest = Words(words);
         let len = rest.next("the number of values")? as usize;
         let widths = rest.next("the widths")?;
@@ -233,19 +220,6 @@ impl<'a> PForDeltaList<'a> {
         Ok(Self { len, width, skips, slots, overflows, places })
     }
 
-    /// Bits of a slot.
-    #[must_use]
-    pub fn width(&self) -> u8 {
-        self.width
-    }
-
-    /// Values that do not fit their slots.
-    #[must_use]
-    pub fn num_exceptions(&self) -> usize {
-        self.overflows.len()
-    }
-
-    /// How many exceptions come before `block`.
     fn exceptions_before(&self, block: usize) -> usize {
         self.skips.position(block).unwrap_or(self.overflows.len())
     }

@@ -1,4 +1,4 @@
-//! All codecs by name.
+//! List of all codecs.
 
 use super::bp128::Bp128;
 use super::elias_fano::EliasFano;
@@ -9,7 +9,7 @@ use super::stream_vbyte::StreamVByte;
 use super::vbyte::VByte;
 use super::{Codec, PForDelta, Rice};
 
-/// Every codec, in the order in which tables name them.
+/// Returns all codecs in the order of tables.
 #[must_use]
 pub fn all_codecs() -> Vec<Box<dyn Codec>> {
     let mut codecs: Vec<Box<dyn Codec>> = vec![
@@ -27,10 +27,4 @@ pub fn all_codecs() -> Vec<Box<dyn Codec>> {
         codecs.push(Box::new(PForDelta::new(levels)));
     }
     codecs
-}
-
-/// The codec of this name, or `None`: [`all_codecs`] names them.
-#[must_use]
-pub fn codec_by_name(name: &str) -> Option<Box<dyn Codec>> {
-    all_codecs().into_iter().find(|codec| codec.name() == name)
 }

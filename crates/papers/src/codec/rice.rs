@@ -1,8 +1,8 @@
-//! Rice coding as in Ding et al.: unary and binary parts apart.
+//! Rice coding of Ding et al. with separate unary and binary parts.
 //!
-//! One number of bits `b` a list, near the logarithm of the mean; a number `v` is a quotient `v >> b` in unary, so many
-//! ones and a zero, and a remainder of `b` bits. All quotients stand in one bit vector and all remainders in one packed
-//! array, so that both decode by prefix sums: those of the quotients are the places of [zeros](super::unary).
+//! A list has one number of bits `b`, near the logarithm of the mean. A number `v` has a quotient `v >> b` in unary,
+//! that many ones and a zero, and a remainder of `b` bits. All quotients form one bit vector and all remainders one
+//! packed array, so that prefix sums decode both; those of the quotients are the places of [zeros](super::unary).
 //!
 //! ```text
 //! gaps minus 1   5   0   2   9      b = 2
@@ -22,18 +22,17 @@
 //! | then | binary part: [packed](super::packed) remainders, block `k` begins at its word `4 b k` |
 //! | then | unary part: bit `i` is bit `i % 32` of its word `i / 32`, zero-padded to a whole word |
 //!
-//! The paper keeps sums for every 128 bits of the unary part and every 128 remainders; one base a block is both of
-//! those together, and where a block's unary part begins saves the search for it. Source: Ding, He, Yan, Suel, "Using
-//! graphics processors for high performance IR query processing", WWW 2009, 6.1.
+//! The paper stores sums for every 128 bits of the unary part and for every 128 remainders. Here one base per block
+//! combines both, and the start of a block's unary part saves a search. Source: Ding, He, Yan, Suel, "Using graphics
+//! processors for high performance IR query processing", WWW 2009, 6.1.
 
 use super::packed::{check_width, grow, pack, packed_words, unpack_group};
-use super::skips::SkipTable;
-use super::words::Words;
+use super::words::{SkipTable, Words};
 use super::{Codec, CodecError, Column, ListReader, check_block, simd, unary};
 use tandem_core::index::BLOCK_LEN;
 use tandem_core::index::sum_gaps;
 
-/// Rice coding as in Ding et al., unary and binary parts apart; `rice.rs` describes the words.
+/// Rice coding of Ding et al. with separate unary and binary parts. `rice.rs` describes the words.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rice;
 
@@ -67,7 +66,7 @@ impl Codec for Rice {
     }
 }
 
-/// The `b` whose list is shortest: near the logarithm of the mean, and such that quotients sum to at most twice the
+/// Returns the `b` of the shortest list, near the logarithm of the mean. Quotients sum to at most twice the number of
 /// values, so that bit positions fit 32 bits.
 fn best_width(numbers: &[u32]) -> u8 {
     let sum: u64 = numbers.iter().map(|&v| u64::from(v)).sum();
@@ -77,24 +76,21 @@ fn best_width(numbers: &[u32]) -> u8 {
     (near..=near + 1).min_by_key(|&width| bits_at(width)).unwrap_or(near)
 }
 
-/// An opened list.
 #[derive(Clone, Copy, Debug)]
-pub struct RiceList<'a> {
+struct RiceList<'a> {
     len: usize,
     width: u8,
     unary_bits: u32,
-    /// Positions are bits of the unary part.
+    /// Skip table whose positions are bits of the unary part.
     skips: SkipTable<'a>,
     binary: &'a [u32],
     unary: &'a [u32],
 }
 
 impl<'a> RiceList<'a> {
-    /// Reads the header and finds the parts.
-    ///
-    /// # Errors
-    /// If the words are not such a list; blocks are checked when they are decoded.
-    pub fn open(column: Column, words: &'a [u32]) -> Result<Self, CodecError> {
+    /// Reads the header and finds the parts. Fails if the words are not such a list. Blocks are checked when they are
+    /// decoded.
+    fn open(column: Column, words: &'a [u32]) -> Result<Self, CodecError> {
         let mut rest = Words(words);
         let len = rest.next("the number of values")? as usize;
         let width = check_width("the width of a remainder", rest.next("the width")?)?;
@@ -105,13 +101,7 @@ impl<'a> RiceList<'a> {
         Ok(Self { len, width, unary_bits, skips, binary, unary })
     }
 
-    /// Bits of a remainder.
-    #[must_use]
-    pub fn width(&self) -> u8 {
-        self.width
-    }
-
-    /// The bit of the unary part where `block` begins; the part's end for the block after the last.
+    /// Returns the bit of the unary part at which `block` begins, or the part's end after the last block.
     fn unary_start(&self, block: usize) -> usize {
         self.skips.position(block).unwrap_or(self.unary_bits as usize)
     }
@@ -143,7 +133,7 @@ impl ListReader for RiceList<'_> {
         let shl = |quotient: u32| quotient.checked_shl(shift).unwrap_or(0);
         match self.skips.column() {
             Column::Docs => {
-                // Sums of remainders, one too many a value: that is the gaps' missing one.
+                // Each remainder counts one more, which restores the gaps' subtracted one.
                 sum_gaps(self.base(block).unwrap_or(u32::MAX), out);
                 for (j, (doc, &zero)) in out.iter_mut().zip(&zeros).enumerate() {
                     *doc = doc.wrapping_add(shl(zero.wrapping_sub(j as u32)));

@@ -1,12 +1,12 @@
-//! Simple16: as many numbers as fit in 28 bits of a word; the four highest bits say how those are divided.
+//! Simple16: a word holds as many numbers as fit 28 bits, and its four highest bits select their widths.
 //!
-//! Packs the few small numbers that a block's exceptions are. Numbers must be below 2^28.
-//! Source: Zhang, Long, Suel, "Performance of compressed inverted list caching in search engines", WWW 2008.
+//! It packs the few small numbers of a block's exceptions, which must be below 2^28. Source: Zhang, Long, Suel,
+//! "Performance of compressed inverted list caching in search engines", WWW 2008.
 
 use super::CodecError;
 use super::words::Words;
 
-/// The widths of a word's numbers, lowest bits first, as runs of (numbers, width).
+/// Widths of a word's numbers, lowest bits first, as runs of (numbers, width).
 const DIVISIONS: [&[(u8, u8)]; 16] = [
     &[(28, 1)],
     &[(7, 2), (14, 1)],
@@ -26,10 +26,10 @@ const DIVISIONS: [&[(u8, u8)]; 16] = [
     &[(1, 28)],
 ];
 
-/// Bits that a number may have.
-pub(super) const MAX_BITS: u8 = 28;
+/// Maximum number of bits of a number.
+pub(crate) const MAX_BITS: u8 = 28;
 
-/// Whether the first numbers fit a division; where there are fewer numbers than it has room for, the rest counts as 0.
+/// Returns whether the first numbers fit a division. Missing numbers count as 0.
 fn fits(division: &[(u8, u8)], mut numbers: &[u32]) -> bool {
     division.iter().all(|&(count, width)| {
         let (run, rest) = numbers.split_at(numbers.len().min(count.into()));
@@ -38,15 +38,14 @@ fn fits(division: &[(u8, u8)], mut numbers: &[u32]) -> bool {
     })
 }
 
-/// How many numbers the next word takes, the most that fit, and how it divides them. Numbers are below 2^28.
+/// Returns the selector of the next word and the number of its numbers, the most that fit.
 fn next_division(numbers: &[u32]) -> (u32, usize) {
     let selector = DIVISIONS.iter().position(|division| fits(division, numbers)).unwrap_or(DIVISIONS.len() - 1);
     let room: usize = DIVISIONS[selector].iter().map(|&(count, _)| usize::from(count)).sum();
     (selector as u32, room.min(numbers.len()))
 }
 
-/// Words that `numbers`, all below 2^28, take.
-pub(super) fn encoded_words(mut numbers: &[u32]) -> usize {
+pub(crate) fn encoded_words(mut numbers: &[u32]) -> usize {
     let mut words = 0;
     while !numbers.is_empty() {
         numbers = &numbers[next_division(numbers).1..];
@@ -55,8 +54,7 @@ pub(super) fn encoded_words(mut numbers: &[u32]) -> usize {
     words
 }
 
-/// Appends `numbers`, all below 2^28.
-pub(super) fn encode(mut numbers: &[u32], words: &mut Vec<u32>) {
+pub(crate) fn encode(mut numbers: &[u32], words: &mut Vec<u32>) {
     while !numbers.is_empty() {
         let (selector, taken) = next_division(numbers);
         let (mut run, rest) = numbers.split_at(taken);
@@ -75,11 +73,7 @@ pub(super) fn encode(mut numbers: &[u32], words: &mut Vec<u32>) {
     }
 }
 
-/// Reads `numbers.len()` numbers.
-///
-/// # Errors
-/// If `rest` has fewer.
-pub(super) fn decode(rest: &mut Words<'_>, numbers: &mut [u32]) -> Result<(), CodecError> {
+pub(crate) fn decode(rest: &mut Words<'_>, numbers: &mut [u32]) -> Result<(), CodecError> {
     let mut at = 0;
     while at < numbers.len() {
         let mut word = rest.next("a block's exceptions")?;

@@ -1,6 +1,6 @@
-//! StreamVByte: lengths of four numbers in one control byte, apart from the numbers' bytes.
+//! StreamVByte: lengths of four numbers in one control byte, separate from their bytes.
 //!
-//! With lengths apart, four numbers decode at once: the control byte picks a shuffle that spreads the next 4 to 16
+//! Separate lengths let four numbers decode at once: the control byte selects a shuffle that spreads the next 4 to 16
 //! bytes over four lanes.
 //!
 //! ```text
@@ -9,20 +9,18 @@
 //! data      05  2c 01 70 11 01 01
 //! ```
 //!
-//! A block of `n` numbers is `n / 4` control bytes (rounded up; unused fields are zero), then the data, then zeros to a
-//! whole word.
-//! Source: Lemire, Kurz, Rupp, "Stream VByte: faster byte-oriented integer compression", 2018.
+//! A block of `n` numbers is `n / 4` control bytes (rounded up; unused fields are zero), the data, and zeros up to a
+//! whole word. Source: Lemire, Kurz, Rupp, "Stream VByte: faster byte-oriented integer compression", 2018.
 
 use super::frame::{BlockCodec, BlockWords};
 use super::words::push_bytes;
-use super::{CodecError, Column, simd};
+use super::{CodecError, simd};
 
-/// The codec; see the module.
 #[derive(Debug)]
-pub(super) struct StreamVByte;
+pub(crate) struct StreamVByte;
 
 impl StreamVByte {
-    /// The block's control bytes, and its data with whatever follows in the list, once the block is known to hold it.
+    /// Returns the block's control bytes, and its data with the rest of the list, after checking their lengths.
     #[inline]
     fn parts(block: BlockWords<'_>, len: usize) -> Result<(&[u8], &[u8]), CodecError> {
         let bytes: &[u8] = bytemuck::cast_slice(block.with_following());
@@ -58,13 +56,6 @@ impl BlockCodec for StreamVByte {
     fn decode(block: BlockWords<'_>, numbers: &mut [u32]) -> Result<(), CodecError> {
         let (controls, data) = Self::parts(block, numbers.len())?;
         simd::stream_vbyte(controls, data, numbers);
-        Ok(())
-    }
-
-    #[inline]
-    fn decode_docs(block: BlockWords<'_>, base: u32, docs: &mut [u32]) -> Result<(), CodecError> {
-        Self::decode(block, docs)?;
-        Column::Docs.restore(base, docs);
         Ok(())
     }
 }

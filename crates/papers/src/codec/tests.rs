@@ -1,4 +1,4 @@
-//! Laws that every codec keeps.
+//! Laws of all codecs.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::{Codec, CodecError, Column, MAX_BLOCK_LEN, all_codecs};
 
 const LENGTHS: [usize; 14] = [0, 1, 2, 3, 127, 128, 129, 255, 256, 257, 511, 512, 513, 10_000];
 
-/// Pseudo-random numbers, the same for the same seed.
+/// Returns pseudo-random numbers that depend on the seed only.
 fn noise(seed: u64) -> impl Iterator<Item = u32> {
     let mut state = seed | 1;
     std::iter::repeat_with(move || {
@@ -15,7 +15,7 @@ fn noise(seed: u64) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Ascending documents from gaps minus one, cut where they would pass 2^32 - 1.
+/// Returns ascending documents from gaps minus one, up to 2^32 - 1.
 fn docs_of(gaps: impl Iterator<Item = u32>) -> Vec<u32> {
     let ends = gaps.scan(-1_i64, |doc, gap| {
         *doc += i64::from(gap) + 1;
@@ -24,7 +24,7 @@ fn docs_of(gaps: impl Iterator<Item = u32>) -> Vec<u32> {
     ends.collect()
 }
 
-/// Encodes after some other words, decodes whole and by blocks in both directions, and checks the skip table.
+/// Encodes behind other words, decodes the whole list and its blocks backwards, and checks the skip table.
 fn roundtrip(codec: &dyn Codec, column: Column, values: &[u32]) {
     let name = codec.name();
     let mut words = vec![7; 3];
@@ -69,7 +69,7 @@ fn runs_outliers_and_the_largest_documents_roundtrip() {
             let end = 1_u32 << 31;
             roundtrip(&*codec, Column::Docs, &(end - len as u32..end).collect::<Vec<_>>());
             roundtrip(&*codec, Column::Docs, &(u32::MAX - len as u32..u32::MAX).collect::<Vec<_>>());
-            // One outlier of each size at each of some places among small numbers.
+            // An outlier of each size is at some place among small numbers.
             for (at, bit) in (0..32).map(|bit| (bit * 37 % len.max(1), bit)) {
                 let mut numbers: Vec<u32> = noise(at as u64).map(|v| v % 4 + 1).take(len).collect();
                 if let Some(outlier) = numbers.get_mut(at) {
@@ -111,7 +111,7 @@ fn every_truncation_is_an_error_or_leaves_earlier_blocks_readable() {
     }
 }
 
-/// Decodes whatever it can of words that may be anything.
+/// Decodes as much as possible of arbitrary words.
 fn decode_anything(codec: &dyn Codec, words: &[u32]) {
     for column in [Column::Docs, Column::Freqs] {
         if let Ok(list) = codec.open(column, words) {

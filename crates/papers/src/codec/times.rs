@@ -1,4 +1,4 @@
-//! What codecs cost: bits a value, values encoded and decoded a second.
+//! Costs of codecs: bits per value, and values encoded and decoded per second.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -8,24 +8,24 @@ use super::{Codec, CodecError, Column, MAX_BLOCK_LEN};
 use tandem_core::base::ids::TermId;
 use tandem_core::index::Index;
 
-/// A list's documents and frequencies, apart.
+/// Documents and frequencies of a list.
 #[derive(Clone, Debug, Default)]
 pub struct ListColumns {
-    /// Ascending strictly.
+    /// Strictly ascending documents.
     pub docs: Vec<u32>,
-    /// As many, at least 1.
+    /// Frequencies of the documents, at least 1.
     pub freqs: Vec<u32>,
 }
 
 impl ListColumns {
-    /// A term's list, decoded.
+    /// Decodes a term's list.
     #[must_use]
     pub fn of(index: &Index, term: TermId) -> Self {
         let (docs, freqs) = index.list(term).postings().unzip();
         Self { docs, freqs }
     }
 
-    /// The values of one column.
+    /// Returns the values of one column.
     #[must_use]
     pub fn column(&self, column: Column) -> &[u32] {
         match column {
@@ -35,7 +35,7 @@ impl ListColumns {
     }
 }
 
-/// Every so many-th list of `index` with at least `min_len` postings, so that about `num_postings` are taken.
+/// Samples lists of `index` with at least `min_len` postings in equal steps, about `num_postings` postings in total.
 #[must_use]
 pub fn sample_lists(index: &Index, min_len: u32, num_postings: u64) -> Vec<ListColumns> {
     let terms: Vec<(TermId, u32)> = (0..index.num_terms())
@@ -47,29 +47,29 @@ pub fn sample_lists(index: &Index, min_len: u32, num_postings: u64) -> Vec<ListC
     terms.iter().step_by(step).map(|&(term, _)| ListColumns::of(index, term)).collect()
 }
 
-/// One codec on one column of some lists.
+/// Costs of one codec on one column of some lists.
 #[derive(Clone, Debug)]
 pub struct CodecTimes {
-    /// The codec.
+    /// Name of the codec.
     pub codec: &'static str,
-    /// What was encoded.
+    /// Encoded column.
     pub column: Column,
-    /// Bits a value, with skip tables and headers.
+    /// Bits per value, with skip tables and headers.
     pub bits_a_value: f64,
-    /// Values encoded a second.
+    /// Values encoded per second.
     pub encoded_per_s: f64,
-    /// Values decoded a second, into a buffer of one block.
+    /// Values decoded per second, into a buffer of one block.
     pub decoded_per_s: f64,
 }
 
-/// Values timed at once: long enough for the clock, short enough that some round is undisturbed.
+/// Values per timed piece: long enough for the clock, short enough for an undisturbed round.
 const PIECE_VALUES: usize = 40_000;
 
-/// Lets all codecs encode the lists once and decode them in turn, `rounds` times. Lists are timed in pieces, and each
-/// piece's least time counts: that of a warm cache, or every codec would be as fast as memory is.
+/// Encodes the lists once by all codecs, and decodes them `rounds` times in turn. The least time of each piece counts,
+/// with a warm cache; otherwise memory would limit all codecs equally.
 ///
 /// # Errors
-/// What a codec reports; lists that are none, for instance.
+/// Returns the error of a codec, for example for unsorted documents.
 pub fn time_codecs(
     codecs: &[Box<dyn Codec>],
     lists: &[ListColumns],
@@ -91,7 +91,7 @@ pub fn time_codecs(
     Ok(contenders.iter().map(|contender| contender.times(num_values)).collect())
 }
 
-/// Ranges of lists with about as many values each.
+/// Returns ranges of lists with about equally many values.
 fn pieces(lists: &[ListColumns]) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
     let (mut start, mut values) = (0, 0);
@@ -105,13 +105,13 @@ fn pieces(lists: &[ListColumns]) -> Vec<Range<usize>> {
     pieces
 }
 
-/// A codec with a column of all lists, encoded.
+/// A codec with an encoded column of all lists.
 struct Contender<'a> {
     codec: &'a dyn Codec,
     column: Column,
     lists: Vec<Vec<u32>>,
     encoding: Duration,
-    /// The least decoding time of each piece.
+    /// Least decoding time of each piece.
     least: Vec<Duration>,
 }
 
@@ -131,7 +131,7 @@ impl<'a> Contender<'a> {
     fn decode(&mut self, pieces: &[Range<usize>]) -> Result<(), CodecError> {
         let mut buffer = [0; MAX_BLOCK_LEN];
         for (piece, least) in pieces.iter().zip(&mut self.least) {
-            // The first time fetches the piece from memory, the second finds it in the cache.
+            // The first run loads the piece into the cache.
             for _ in 0..2 {
                 let began = Instant::now();
                 for words in &self.lists[piece.clone()] {

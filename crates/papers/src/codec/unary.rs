@@ -1,13 +1,13 @@
-//! Sums in unary: what [Rice](super::Rice) and [Elias-Fano](super::elias_fano) keep of their high bits.
+//! Sums in unary, for the high bits of [Rice](super::Rice) and [Elias-Fano](super::elias_fano).
 //!
-//! A number is so many ones and a zero. If zero *j* is bit `p` of the vector, then `p - j` ones precede it, which is
-//! the sum of the numbers up to *j*: sums come from the places of zeros, with no number decoded.
+//! A number `n` is `n` ones and a zero. If zero *j* is bit `p` of the vector, then `p - j` ones precede it, which is
+//! the sum of the numbers up to *j*. The places of zeros therefore give sums without decoding numbers.
 
 use super::CodecError;
 use super::simd::{self, Zeros};
 
-/// Writes numbers at bit `start` on, into zero bits.
-pub(super) fn write(words: &mut [u32], start: usize, numbers: impl Iterator<Item = u32>) {
+/// Writes numbers from bit `start` on into zeroed bits.
+pub(crate) fn write(words: &mut [u32], start: usize, numbers: impl Iterator<Item = u32>) {
     let mut bit = start;
     for number in numbers {
         let end = bit + number as usize;
@@ -20,13 +20,10 @@ pub(super) fn write(words: &mut [u32], start: usize, numbers: impl Iterator<Item
     }
 }
 
-/// The places of the first `len` zeros of bits `start..end`, counted from `start`; `len` is at most 128, and entries
-/// past it are unspecified.
-///
-/// # Errors
-/// If there are fewer, or the range is not in `words`.
+/// Finds the places of the first `len` zeros of bits `start..end`, counted from `start`. `len` is at most 128; later
+/// entries are unspecified. Fails if there are fewer zeros, or if the range exceeds `words`.
 #[inline]
-pub(super) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: &mut Zeros) -> Result<(), CodecError> {
+pub(crate) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: &mut Zeros) -> Result<(), CodecError> {
     CodecError::check(start <= end && end <= words.len() * 32, "the end of a block's unary part", end, "in the list")?;
     let found = simd::zeros(words, start, end, len, zeros);
     CodecError::check(found >= len, "the number of codes in a block's unary part", found, "one a value")

@@ -1,20 +1,19 @@
-//! Variable byte: seven bits a byte, lowest first; the highest bit says that another byte follows.
+//! Variable byte: seven bits per byte, lowest first; the highest bit announces another byte.
 //!
 //! ```text
 //! 5 -> 05        300 -> ac 02        numbers below 2^7, 2^14, 2^21, 2^28, 2^32 take 1 to 5 bytes
 //! ```
 //!
-//! A block is its numbers' bytes one after another, zero-padded to a whole word. Small and simple, but each byte
-//! decides about the next, so it decodes slowly. Source: Thiel and Heaps, "Program design for retrospective searches on
+//! A block is the bytes of its numbers, zero-padded to a whole word. The codec is small and simple, but decodes slowly,
+//! because each byte decides about the next. Source: Thiel and Heaps, "Program design for retrospective searches on
 //! large data bases", 1972.
 
 use super::CodecError;
 use super::frame::{BlockCodec, BlockWords};
 use super::words::push_bytes;
 
-/// The codec; see the module.
 #[derive(Debug)]
-pub(super) struct VByte;
+pub(crate) struct VByte;
 
 impl BlockCodec for VByte {
     const NAME: &'static str = "vbyte";

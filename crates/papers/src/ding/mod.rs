@@ -6,7 +6,7 @@
 //! | `gpu/` | the paper's GPU methods as published; their kernels are in `kernels/ding/` |
 //! | `experiments/` | the paper's tables and figures |
 
-pub(super) mod daat;
-pub(super) mod experiments;
+pub(crate) mod daat;
+pub(crate) mod experiments;
 #[cfg(feature = "gpu")]
 pub mod gpu;

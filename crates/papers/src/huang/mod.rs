@@ -5,5 +5,5 @@
 //! | `ranges/` | the paper's system: AND, OR, WAND and BMW by document ranges on CPU and GPUs; kernels in `kernels/huang/` |
 //! | `experiments/` | the paper's tables and figures |
 
-pub(super) mod experiments;
+pub(crate) mod experiments;
 mod ranges;

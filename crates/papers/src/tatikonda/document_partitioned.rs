@@ -1,8 +1,7 @@
-//! DOCP: every core has its range of the documents, and all work on the same query.
+//! DOCP: all cores work on the same query, each on a range of the documents.
 //!
-//! The simplest way to share a query. With one index (DOCP-UI) each core begins in the middle of the lists, which costs
-//! it one search a list; with an index for each range (DOCP-PI) lists begin where the core does. A query is as slow as
-//! its slowest range, and all cores wait for that one.
+//! With one index (DOCP-UI) each core starts in the middle of the lists after one search per list. With an index per
+//! range (DOCP-PI) lists start at the range. A query takes as long as its slowest range, for which all cores wait.
 
 use std::sync::Arc;
 
@@ -26,13 +25,13 @@ pub struct DocumentPartitioned {
 
 impl DocumentPartitioned {
     /// DOCP-UI: `workers` cores share the index of `executor`. The caller is one of them and should run on core
-    /// `first_core`; the others follow it.
+    /// `first_core`; the others run on the following cores.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// Fails if the system provides no thread.
     ///
     /// # Panics
-    /// If there is no worker.
+    /// Panics if there is no worker.
     pub fn unified(
         executor: &CpuExecutor,
         workers: usize,
@@ -43,10 +42,10 @@ impl DocumentPartitioned {
         Self::spawn(workers.collect(), cores, first_core, "DOCP-UI")
     }
 
-    /// DOCP-PI: a core for each part of `parts`, which were made of the index of `executor`.
+    /// DOCP-PI: a core per part of `parts`, which were made from the index of `executor`.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// Fails if the system provides no thread.
     pub fn physical(
         executor: &CpuExecutor,
         parts: &PartitionedIndex,

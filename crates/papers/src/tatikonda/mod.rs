@@ -6,10 +6,10 @@
 //! | `published/` | the paper's fine-grained method (FGQP) with its pools of tasks |
 //! | `experiments/` | the paper's figures |
 //!
-//! Fine-grained and adaptive sharing that searches use are in [`multicore`](tandem_core::search::cpu::multicore).
+//! Searches use the fine-grained and adaptive sharing of [`multicore`](tandem_core::search::cpu::multicore).
 
 pub mod document_partitioned;
-pub(super) mod experiments;
+pub(crate) mod experiments;
 pub mod partitioned_index;
 mod published;
 #[cfg(test)]

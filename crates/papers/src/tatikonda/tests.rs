@@ -1,4 +1,4 @@
-//! All methods against the sequential executor.
+//! Tests of all methods against the sequential executor.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::document_partitioned::DocumentPartitioned;
 use super::partitioned_index::PartitionedIndex;
-use tandem_core::base::ids::{QueryId, TermId};
-use tandem_core::base::random::Random;
+use crate::test_support::{bits, query_of, random_index};
+use tandem_core::base::ids::TermId;
 use tandem_core::base::time::Nanos;
 use tandem_core::index::Index;
 use tandem_core::query::{Mode, Query};
@@ -15,45 +15,17 @@ use tandem_core::search::cpu::executor::CpuExecutor;
 use tandem_core::search::cpu::multicore::{
     Cores, FineGrained, Served, Stream, adaptive_lanes, digest, inter_lanes, serve,
 };
-use tandem_core::search::{ExecError, Executor, Hit, MAX_K};
+use tandem_core::search::{ExecError, Executor, MAX_K};
 
-/// Lists of these densities (one document in so many), the rest of the shape from a seed.
-fn index(num_docs: u32, densities: &[u32], seed: u64) -> Arc<Index> {
-    let mut random = Random::new(seed, 0);
-    let mut lists: Vec<(String, Vec<(u32, u32)>)> = Vec::new();
-    for (term, &one_in) in densities.iter().enumerate() {
-        let mut list = Vec::new();
-        for doc in 0..num_docs {
-            if random.below(one_in) == 0 {
-                list.push((doc, 1 + random.below(3)));
-            }
-        }
-        if list.is_empty() {
-            list.push((random.below(num_docs), 1));
-        }
-        lists.push((format!("t{term:04}"), list));
-    }
-    Arc::new(Index::from_lists(&lists).unwrap())
-}
-
-fn query(index: &Index, terms: &[usize]) -> Query {
-    let names: Vec<String> = terms.iter().map(|term| format!("t{term:04}")).collect();
-    Query::prepare(QueryId(0), "q", &names, index).unwrap()
-}
-
-/// Queries of one term, of neighbours, and of all terms.
+/// Makes queries of one term, of neighbours, and of all terms.
 fn queries(index: &Index, num_terms: usize) -> Vec<Query> {
     let mut sets: Vec<Vec<usize>> = (0..num_terms).map(|term| vec![term]).collect();
     sets.extend((1..num_terms).map(|term| vec![term - 1, term]));
     sets.push((0..num_terms).collect());
-    sets.iter().map(|terms| query(index, terms)).collect()
+    sets.into_iter().map(|terms| query_of(index, terms)).collect()
 }
 
-fn bits(hits: &[Hit]) -> Vec<(u32, u32)> {
-    hits.iter().map(|hit| (hit.doc.0, hit.score.to_bits())).collect()
-}
-
-/// A gang of every kind. Threads are not pinned: tests have few cores.
+/// Makes an executor of every kind. Threads are not pinned, because test machines have few cores.
 fn gangs(executor: &CpuExecutor, index: &Index, workers: usize) -> Vec<Box<dyn Executor>> {
     let cores = Cores::default();
     let parts = PartitionedIndex::build(index, workers, |_| true).unwrap();
@@ -64,6 +36,18 @@ fn gangs(executor: &CpuExecutor, index: &Index, workers: usize) -> Vec<Box<dyn E
     ];
     gangs.extend(adaptive_lanes(executor, workers).into_iter().take(1));
     gangs
+}
+
+/// Compares all gangs with the sequential executor in all modes.
+fn compare(alone: &mut CpuExecutor, gangs: &mut [Box<dyn Executor>], query: &Query, k: usize) {
+    let (mut expected, mut hits) = (Vec::new(), Vec::new());
+    for mode in Mode::ALL {
+        alone.search(query, mode, k, &mut expected).unwrap();
+        for (method, gang) in gangs.iter_mut().enumerate() {
+            gang.search(query, mode, k, &mut hits).unwrap();
+            assert_eq!(bits(&hits), bits(&expected), "method {method}, {} terms, {mode}", query.terms.len());
+        }
+    }
 }
 
 proptest! {
@@ -77,26 +61,17 @@ proptest! {
         k in prop_oneof![1..20_usize, 500..=1001_usize, Just(MAX_K)],
         seed in any::<u64>(),
     ) {
-        let index = index(num_docs, &densities, seed);
+        let index = random_index(num_docs, &densities, seed);
         let mut alone = CpuExecutor::new(Arc::clone(&index), index.built_with());
         let mut gangs = gangs(&alone, &index, workers);
-        let (mut expected, mut hits) = (Vec::new(), Vec::new());
         for query in queries(&index, densities.len()) {
-            for mode in Mode::ALL {
-                alone.search(&query, mode, k, &mut expected).unwrap();
-                for (method, gang) in gangs.iter_mut().enumerate() {
-                    gang.search(&query, mode, k, &mut hits).unwrap();
-                    let num_terms = query.terms.len();
-                    prop_assert_eq!(bits(&hits), bits(&expected), "method {}, {} terms {}", method, num_terms, mode);
-                }
-            }
+            compare(&mut alone, &mut gangs, &query, k);
         }
     }
-
 }
 
 proptest! {
-    // Sixteen threads on a few cores take their time.
+    // Sixteen threads on few cores are slow.
     #![proptest_config(ProptestConfig::with_cases(8))]
 
     #[test]
@@ -108,7 +83,7 @@ proptest! {
         mode in prop::sample::select(Mode::ALL.to_vec()),
         seed in any::<u64>(),
     ) {
-        let index = index(20_000, &[100, 20, 5, 2, 1], seed);
+        let index = random_index(20_000, &[100, 20, 5, 2, 1], seed);
         let queries = queries(&index, 5);
         let mut alone = CpuExecutor::new(Arc::clone(&index), index.built_with());
         let order: Vec<u32> = (0..100).map(|i| i % queries.len() as u32).collect();
@@ -143,27 +118,19 @@ proptest! {
 #[test]
 fn every_method_answers_long_queries_as_the_sequential_executor_does() {
     let densities: Vec<u32> = (0..1024).map(|term| 1 + term % 60).collect();
-    let index = index(5000, &densities, 7);
+    let index = random_index(5000, &densities, 7);
     let mut alone = CpuExecutor::new(Arc::clone(&index), index.built_with());
     let mut gangs = gangs(&alone, &index, 3);
-    let (mut expected, mut hits) = (Vec::new(), Vec::new());
     for (num_terms, k) in [(65, 10), (100, 4000), (1024, MAX_K), (2, 10)] {
-        let query = query(&index, &(0..num_terms).collect::<Vec<_>>());
-        for mode in Mode::ALL {
-            alone.search(&query, mode, k, &mut expected).unwrap();
-            for (method, gang) in gangs.iter_mut().enumerate() {
-                gang.search(&query, mode, k, &mut hits).unwrap();
-                assert_eq!(bits(&hits), bits(&expected), "method {method}, {num_terms} terms, {mode}");
-            }
-        }
+        compare(&mut alone, &mut gangs, &query_of(&index, 0..num_terms), k);
     }
 }
 
 #[test]
 fn teams_can_be_dropped_at_any_time() {
-    let index = index(20_000, &[10, 2], 1);
+    let index = random_index(20_000, &[10, 2], 1);
     let executor = CpuExecutor::new(Arc::clone(&index), index.built_with());
-    let query = query(&index, &[0, 1]);
+    let query = query_of(&index, [0, 1]);
     let mut hits = Vec::new();
     for round in 0..20 {
         for mut gang in gangs(&executor, &index, 8) {
@@ -171,7 +138,7 @@ fn teams_can_be_dropped_at_any_time() {
                 gang.search(&query, Mode::And, 10, &mut hits).unwrap();
             }
             if round % 5 == 0 {
-                // Long enough for helpers to fall asleep.
+                // The pause is long enough for helpers to fall asleep.
                 std::thread::sleep(std::time::Duration::from_millis(2));
             }
         }
@@ -180,9 +147,9 @@ fn teams_can_be_dropped_at_any_time() {
 
 #[test]
 fn sleeping_helpers_wake_for_the_next_query() {
-    let index = index(20_000, &[10, 2], 1);
+    let index = random_index(20_000, &[10, 2], 1);
     let executor = CpuExecutor::new(Arc::clone(&index), index.built_with());
-    let query = query(&index, &[0, 1]);
+    let query = query_of(&index, [0, 1]);
     let (mut expected, mut hits) = (Vec::new(), Vec::new());
     executor.clone_for_worker().search(&query, Mode::AndOr, 1000, &mut expected).unwrap();
     for mut gang in gangs(&executor, &index, 4) {
@@ -196,11 +163,11 @@ fn sleeping_helpers_wake_for_the_next_query() {
 
 #[test]
 fn a_panic_in_a_core_ends_the_query_with_an_error_and_no_other() {
-    let index = index(20_000, &[10, 2], 1);
+    let index = random_index(20_000, &[10, 2], 1);
     let executor = CpuExecutor::new(Arc::clone(&index), index.built_with());
-    let good = query(&index, &[0, 1]);
+    let good = query_of(&index, [0, 1]);
     let mut bad = good.clone();
-    // The second list does not exist: whoever opens it panics.
+    // The second list does not exist, so that opening it panics.
     bad.terms[1].term = TermId(1 << 30);
     let (mut expected, mut hits) = (Vec::new(), Vec::new());
     executor.clone_for_worker().search(&good, Mode::And, 10, &mut expected).unwrap();
@@ -227,9 +194,9 @@ fn a_panic_in_a_core_ends_the_query_with_an_error_and_no_other() {
 
 #[test]
 fn a_bad_k_is_refused_and_the_team_works_on() {
-    let index = index(1000, &[2], 1);
+    let index = random_index(1000, &[2], 1);
     let executor = CpuExecutor::new(Arc::clone(&index), index.built_with());
-    let query = query(&index, &[0]);
+    let query = query_of(&index, [0]);
     let mut hits = Vec::new();
     for mut gang in gangs(&executor, &index, 3) {
         for k in [0, MAX_K + 1] {

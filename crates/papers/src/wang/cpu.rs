@@ -1,16 +1,16 @@
-//! The rival: the same algorithm on CPU threads, a query a thread, in turn.
+//! The rival of the GPU: its algorithm on CPU threads, one query per thread.
 
 use std::time::Instant;
 
 use super::ranker::{Best, Ranker};
 use super::{lists::SortedLists, train_test_split::RankedQuery};
 
-/// Documents of a round: a thread looks up one after another, and stops as soon as it may.
-pub(super) const CPU_ROUND: usize = 16;
+/// Documents of a round. A thread looks them up one after another, so that short rounds end early.
+pub(crate) const CPU_ROUND: usize = 16;
 
-/// Answers all queries, in their order, on so many threads: query i on thread i modulo their number. Returns the answers'
-/// keys and the seconds from the first to the last.
-pub(super) fn answer_all(
+/// Answers all queries in order: query i runs on thread i modulo their number. Returns the answers and the seconds from
+/// start to end.
+pub(crate) fn answer_all(
     ranker: &Ranker<'_>,
     lists: &SortedLists,
     queries: &[RankedQuery],
@@ -36,8 +36,7 @@ pub(super) fn answer_all(
     (answers, seconds)
 }
 
-/// Answers a query.
-pub(super) fn answer(ranker: &Ranker<'_>, lists: &SortedLists, query: &RankedQuery, k: usize) -> Best {
+pub(crate) fn answer(ranker: &Ranker<'_>, lists: &SortedLists, query: &RankedQuery, k: usize) -> Best {
     let mut best = Best::new(k);
     let mut depths = vec![0; query.lists.len()];
     ranker.rank(&query.postings(lists), &query.weights, 0, CPU_ROUND, &mut best, &mut depths);

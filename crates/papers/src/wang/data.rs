@@ -1,92 +1,95 @@
-//! What all figures stand on: documents in global order, lists, both halves of the log, and what the first half visited.
+//! Data of all experiments: documents in global order, lists, both halves of the log, and the visits of the first half.
 
 use std::rc::Rc;
 
 use rayon::prelude::*;
 
-use crate::wang::cache::{Admission, AdmissionPolicy, BatchMaker, Footprint, Prefixes, Sizes, Visits, Walk};
+use crate::wang::cache::admission::{Admission, AdmissionPolicy};
+use crate::wang::cache::batches::{BatchMaker, BatchTrace, Footprint};
+use crate::wang::cache::prefixes::Prefixes;
+use crate::wang::cache::sizes::Sizes;
+use crate::wang::cache::visits::Visits;
 use crate::wang::lists::SortedLists;
 use crate::wang::order::{Documents, GlobalOrder};
 use crate::wang::page_rank;
 use crate::wang::ranker::{Best, MAX_K, Ranker};
 use crate::wang::ranking::Ranking;
-use crate::wang::train_test_split::{Halves, RankedQuery};
-use crate::{Context, ExperimentError, Findings};
+use crate::wang::train_test_split::{RankedQuery, TrainTestSplit};
+use crate::{Context, ExperimentError, Findings, Result};
 use tandem_core::query::Query;
 
-/// Documents of the synthetic collection where none is named: the largest with which every figure's own work takes less
-/// than three minutes on two cores.
+/// Documents of a synthetic collection: the most with which every experiment takes less than three minutes on two
+/// cores.
 const DOCS: u32 = 500_000;
-/// Queries at most: those of the paper's log.
+/// Maximum number of queries, those of the paper's log.
 const QUERIES: usize = 75_000;
-/// Documents that a thread block takes at once, and so the length of a round.
+/// Documents of a round, which a thread block processes at once.
 pub(crate) const ROUND: usize = 256;
-/// What a query takes in a batch besides lists: its descriptor and its results,
+/// Bytes of a query in a batch without lists: its descriptor and its results.
 pub(crate) const FOOTPRINT: Footprint = Footprint { query_bytes: 24 + 8 * MAX_K as u64, term_bytes: 40 };
-/// Queries in a batch at most, which the device's grid and the results' room are made for.
+/// Maximum number of queries in a batch, which the grid of the device and the room for results support.
 pub(crate) const MAX_BATCH: usize = 1 << 16;
-/// The shares λ that are tried.
-pub(super) const SHARES: [f64; 6] = [0.75, 0.8, 0.85, 0.9, 0.95, 1.0];
-/// λ of figures 4, 5 and 7.
-pub(super) const SHARE: f64 = 0.95;
-/// What the paper's 5600 MB are of its index: 6 GB are "about 40 %".
-pub(super) const MEMORY_SHARE: f64 = 0.4;
+/// Admitted shares λ of figures 6, 8 and 9.
+pub(crate) const SHARES: [f64; 6] = [0.75, 0.8, 0.85, 0.9, 0.95, 1.0];
+/// Admitted share λ of figures 4, 5 and 7.
+pub(crate) const SHARE: f64 = 0.95;
+/// Share of the paper's 5600 MB in its index: 6 GB are "about 40 %".
+pub(crate) const MEMORY_SHARE: f64 = 0.4;
 
-/// The policies that are compared, in the paper's order.
-pub(super) fn policies(share: f64) -> [AdmissionPolicy; 3] {
+/// Returns the compared policies in the paper's order.
+pub(crate) fn policies(share: f64) -> [AdmissionPolicy; 3] {
     [AdmissionPolicy::Qtf, AdmissionPolicy::QtfDf, AdmissionPolicy::Vfb { share }]
 }
 
-/// Everything.
+/// Input of all experiments of Wang et al.
 #[derive(Debug)]
-pub(crate) struct World {
+pub(crate) struct ExperimentData {
     pub(crate) lists: SortedLists,
     pub(crate) documents: Documents,
     pub(crate) ranking: Ranking,
-    pub(super) train: Vec<RankedQuery>,
+    pub(crate) train: Vec<RankedQuery>,
     pub(crate) test: Vec<RankedQuery>,
-    pub(super) visits: Visits,
-    /// What the first half of the training half visited: for the model, which tries it on the second.
+    pub(crate) visits: Visits,
+    /// Visits of the first half of the training half, from which the model predicts the second.
     probe: Visits,
-    /// Bytes of the lists of all terms, in the log or not: what M is a share of.
-    pub(super) index_bytes: u64,
+    /// Bytes of the lists of all terms of the index, of which M is a share.
+    pub(crate) index_bytes: u64,
     pub(crate) k: usize,
-    /// What it was made from, in words,
     name: String,
-    /// and queries that were left out: those that no document answers, and those of too many terms.
+    /// Queries left out because no document answers them, and because they have too many terms.
     left_out: (usize, usize),
 }
 
-impl World {
-    /// That of the figure before, or else made from what the user names; says in the findings what it is.
-    pub(super) fn of(context: &Context<'_>, findings: &mut Findings) -> Result<Rc<Self>, ExperimentError> {
-        let world = match context.kept.get() {
-            Some(world) => world,
+impl ExperimentData {
+    /// Returns the data of the previous experiment, or makes it from the input; describes it in the findings.
+    pub(crate) fn of(context: &Context<'_>, findings: &mut Findings) -> Result<Rc<Self>> {
+        let data = match context.shared.get() {
+            Some(data) => data,
             None => {
-                let world = Rc::new(Self::make(context)?);
-                context.kept.put(&world);
-                world
+                let data = Rc::new(Self::make(context)?);
+                context.shared.put(&data);
+                data
             }
         };
-        world.tell(context, findings);
-        Ok(world)
+        data.tell(context, findings);
+        Ok(data)
     }
 
-    /// The same for who trains it anew: later figures make their own.
-    pub(super) fn to_train(context: &Context<'_>, findings: &mut Findings) -> Result<Self, ExperimentError> {
-        let kept = context.kept.get();
-        context.kept.clear();
-        let world = match kept.and_then(Rc::into_inner) {
-            Some(world) => world,
+    /// Returns data for an experiment that trains it again; later experiments make their own.
+    pub(crate) fn to_train(context: &Context<'_>, findings: &mut Findings) -> Result<Self> {
+        let kept = context.shared.get();
+        context.shared.clear();
+        let data = match kept.and_then(Rc::into_inner) {
+            Some(data) => data,
             None => Self::make(context)?,
         };
-        world.tell(context, findings);
-        Ok(world)
+        data.tell(context, findings);
+        Ok(data)
     }
 
-    fn make(context: &Context<'_>) -> Result<Self, ExperimentError> {
+    fn make(context: &Context<'_>) -> Result<Self> {
         check_k(context.k)?;
-        let input = context.input(DOCS, QUERIES)?;
+        let input = (context.source)(DOCS, QUERIES)?;
         let num_docs = input.index.num_docs();
         let page_rank = match context.page_rank {
             Some(path) => page_rank::read(path, num_docs)?,
@@ -96,8 +99,8 @@ impl World {
         let ranking = Ranking::default();
         let order = GlobalOrder::of(&input.index, &ranking, &page_rank);
         let lists = SortedLists::of(&input.index, &order, &input.queries);
-        let world = Self::new(lists, order.documents, ranking, &input.queries, index_bytes, context.k)?;
-        Ok(Self { name: input.name, ..world })
+        let data = Self::new(lists, order.documents, ranking, &input.queries, index_bytes, context.k)?;
+        Ok(Self { name: input.name, ..data })
     }
 
     fn tell(&self, context: &Context<'_>, findings: &mut Findings) {
@@ -115,69 +118,68 @@ impl World {
         ));
     }
 
-    /// From lists that are there.
-    pub(super) fn new(
+    /// Splits a log and learns visits on existing lists.
+    pub(crate) fn new(
         lists: SortedLists,
         documents: Documents,
         ranking: Ranking,
         queries: &[Query],
         index_bytes: u64,
         k: usize,
-    ) -> Result<Self, ExperimentError> {
+    ) -> Result<Self> {
         let ranker = Ranker { documents: &documents, ranking };
-        let halves = Halves::of(queries, &lists, &ranker)?;
+        let halves = TrainTestSplit::of(queries, &lists, &ranker)?;
         let left_out = (halves.num_empty, halves.num_long);
-        let Halves { train, test, .. } = halves;
+        let TrainTestSplit { train, test, .. } = halves;
         let (visits, probe) = (Visits::new(&lists), Visits::new(&lists));
         let name = String::new();
-        let mut world = Self { lists, documents, ranking, train, test, visits, probe, index_bytes, k, name, left_out };
-        world.train_for(k);
-        Ok(world)
+        let mut data = Self { lists, documents, ranking, train, test, visits, probe, index_bytes, k, name, left_out };
+        data.train_for(k);
+        Ok(data)
     }
 
-    /// Learns what the training half visits when its queries ask for `k` documents.
-    pub(super) fn train_for(&mut self, k: usize) {
+    /// Learns the visits of the training half for queries of `k` results.
+    pub(crate) fn train_for(&mut self, k: usize) {
         self.k = k;
         let first = &self.train[..self.train.len().div_ceil(2)];
         self.probe = visits(&self.ranker(), &self.lists, first, k);
         self.visits = visits(&self.ranker(), &self.lists, &self.train, k);
     }
 
-    /// What answers its queries on a CPU.
+    /// Returns the ranker that answers queries on a CPU.
     pub(crate) fn ranker(&self) -> Ranker<'_> {
         Ranker { documents: &self.documents, ranking: self.ranking }
     }
 
-    /// A policy's order, after what the training half did.
-    pub(super) fn admission(&self, policy: AdmissionPolicy) -> Result<Admission, ExperimentError> {
+    /// Returns the order of a policy, learned from the training half.
+    pub(crate) fn admission(&self, policy: AdmissionPolicy) -> Result<Admission> {
         Ok(Admission::new(policy, &self.visits, &self.lists)?)
     }
 
-    /// What the measured half makes of a cache and a buffer.
-    pub(super) fn walk(&self, prefixes: &Prefixes, buffer_bytes: u64) -> Result<Walk, ExperimentError> {
+    /// Returns the batches of the measured half for a cache and a buffer.
+    pub(crate) fn trace(&self, prefixes: &Prefixes, buffer_bytes: u64) -> Result<BatchTrace> {
         let maker = BatchMaker::new(&self.lists, prefixes, FOOTPRINT, buffer_bytes);
-        Ok(maker.walk(&self.test, MAX_BATCH)?)
+        Ok(maker.trace(&self.test, MAX_BATCH)?)
     }
 
-    /// A policy's order, after what the first half of the training half did.
-    pub(super) fn probe_admission(&self, policy: AdmissionPolicy) -> Result<Admission, ExperimentError> {
+    /// Returns the order of a policy, learned from the first half of the training half.
+    pub(crate) fn probe_admission(&self, policy: AdmissionPolicy) -> Result<Admission> {
         Ok(Admission::new(policy, &self.probe, &self.lists)?)
     }
 
-    /// What the second half of the training half makes of a cache and a buffer.
-    pub(super) fn probe_walk(&self, prefixes: &Prefixes, buffer_bytes: u64) -> Result<Walk, ExperimentError> {
+    /// Returns the batches of the second half of the training half for a cache and a buffer.
+    pub(crate) fn probe_trace(&self, prefixes: &Prefixes, buffer_bytes: u64) -> Result<BatchTrace> {
         let second = &self.train[self.train.len() / 2..];
-        Ok(BatchMaker::new(&self.lists, prefixes, FOOTPRINT, buffer_bytes).walk(second, MAX_BATCH)?)
+        Ok(BatchMaker::new(&self.lists, prefixes, FOOTPRINT, buffer_bytes).trace(second, MAX_BATCH)?)
     }
 
-    /// So much of what all lists take.
-    pub(super) fn share_bytes(&self, share: f64) -> u64 {
+    /// Returns a share of the bytes of all lists.
+    pub(crate) fn share_bytes(&self, share: f64) -> u64 {
         (self.index_bytes as f64 * share) as u64
     }
 }
 
-/// Whether a query may ask for so many documents.
-fn check_k(k: usize) -> Result<(), ExperimentError> {
+fn check_k(k: usize) -> Result<()> {
     if (1..=MAX_K).contains(&k) {
         return Ok(());
     }
@@ -187,7 +189,7 @@ fn check_k(k: usize) -> Result<(), ExperimentError> {
     Err(ExperimentError::Input(message))
 }
 
-/// How far each query goes into each of its lists when the GPU runs it.
+/// Counts how far each query reads each of its lists when the GPU runs it.
 fn visits(ranker: &Ranker<'_>, lists: &SortedLists, queries: &[RankedQuery], k: usize) -> Visits {
     let depths_of = |query: &RankedQuery| {
         let mut depths = vec![0; query.lists.len()];

@@ -1,8 +1,8 @@
-//! Lists in global order, as both processors search them.
+//! Lists in global order, in the form that both processors search.
 //!
-//! A list is three arrays of words, one behind another: its documents, their frequencies, and a table of buckets. A bucket
-//! is the documents with the same high bits, `doc >> shift`, and the table says how many postings come before each: hash
-//! segmentation (Ao et al. 2011). A document is looked for in its own bucket alone.
+//! A list is three consecutive arrays of words: its documents, their frequencies, and a table of buckets. A bucket
+//! holds the documents with the same high bits, `doc >> shift`, and the table gives the number of postings before each
+//! bucket (hash segmentation, Ao et al. 2011). A lookup of a document searches one bucket.
 //!
 //! ```text
 //!   documents     | 3 | 5 | 9 | 17 | 18 | 40 |        shift 4: buckets 0 to 15, 16 to 31, 32 to 47
@@ -10,21 +10,19 @@
 //!   table         | 0 | 3 | 5 | 6 |                   one entry more than buckets
 //! ```
 //!
-//! The beginning of a list has the beginnings of all three, but for the table's last entry, which is its length.
-
-use std::collections::BTreeSet;
+//! The beginning of a list has the beginnings of all three arrays, except that the table's last entry is its length.
 
 use rayon::prelude::*;
 
 use super::order::GlobalOrder;
-use crate::wang::cache::Sizes;
+use crate::context::terms_of;
+use crate::wang::cache::sizes::Sizes;
 use tandem_core::base::ids::TermId;
 use tandem_core::index::Index;
 use tandem_core::query::Query;
 
-/// Postings of a bucket that a list's shift is chosen for: at most so many, were they evenly spread.
+/// Maximum number of postings per bucket if they are evenly spread; decides the shift.
 const BUCKET_LEN: u64 = 16;
-/// Bytes of a word.
 const WORD_BYTES: u64 = 4;
 
 /// The lists of all terms of a log, numbered by ascending term.
@@ -43,23 +41,21 @@ struct List {
     table_len: u32,
 }
 
-/// A list, or its beginning, borrowed.
+/// A borrowed list, or its beginning.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Postings<'a> {
-    /// Ascending.
     pub(crate) docs: &'a [u32],
-    /// As many, at least 1 each.
+    /// Frequencies of the documents, at least 1.
     pub(crate) freqs: &'a [u32],
-    /// The table of the whole list.
     pub(crate) table: &'a [u32],
-    /// Low bits that are no part of a bucket's number.
+    /// Number of low bits that do not belong to the bucket's number.
     pub(crate) shift: u32,
 }
 
 impl Postings<'_> {
-    /// Where the document is; `None` if it is not.
+    /// Returns the place of a document; `None` if the list lacks it.
     #[inline]
-    pub(super) fn find(&self, doc: u32) -> Option<usize> {
+    pub(crate) fn find(&self, doc: u32) -> Option<usize> {
         let bucket = (doc >> self.shift) as usize;
         let (&low, &high) = (self.table.get(bucket)?, self.table.get(bucket + 1)?);
         let place = low as usize + self.docs[low as usize..high as usize].partition_point(|&other| other < doc);
@@ -68,12 +64,10 @@ impl Postings<'_> {
 }
 
 impl SortedLists {
-    /// Those of the terms that the queries name.
-    pub(super) fn of(index: &Index, order: &GlobalOrder, queries: &[Query]) -> Self {
-        let terms: BTreeSet<TermId> = queries.iter().flat_map(|query| &query.terms).map(|term| term.term).collect();
-        let terms: Vec<TermId> = terms.into_iter().collect();
+    pub(crate) fn of(index: &Index, order: &GlobalOrder, queries: &[Query]) -> Self {
+        let terms = terms_of(queries);
         let made: Vec<(List, Vec<u32>)> = terms.par_iter().map(|&term| Self::make(index, order, term)).collect();
-        // Gigabytes: written by all cores, each of which meets new pages.
+        // All cores copy the words, because they are gigabytes of new pages.
         let mut words = vec![0; made.iter().map(|(_, words)| words.len()).sum()];
         let mut lists = Vec::with_capacity(made.len());
         let (mut start, mut rest, mut places) = (0, words.as_mut_slice(), Vec::with_capacity(made.len()));
@@ -111,12 +105,11 @@ impl SortedLists {
         (List { start: 0, len, shift, table_len: table_len as u32 }, words)
     }
 
-    /// The list's number, if the log has the term.
-    pub(super) fn number(&self, term: TermId) -> Option<u32> {
+    /// Returns the number of a term's list, if the log has the term.
+    pub(crate) fn number(&self, term: TermId) -> Option<u32> {
         self.terms.binary_search(&term).ok().map(|number| number as u32)
     }
 
-    /// A whole list.
     pub(crate) fn list(&self, list: u32) -> Postings<'_> {
         let List { start, len, shift, table_len } = self.lists[list as usize];
         let (docs, rest) = self.words[start..].split_at(len as usize);
@@ -124,20 +117,18 @@ impl SortedLists {
         Postings { docs, freqs, table: &rest[..table_len as usize], shift }
     }
 
-    /// All words of a list, as they lie.
     #[cfg(feature = "gpu")]
     pub(crate) fn words(&self, list: u32) -> &[u32] {
         let List { start, len, table_len, .. } = self.lists[list as usize];
         &self.words[start..start + 2 * len as usize + table_len as usize]
     }
 
-    /// All words of all lists.
     #[cfg(feature = "gpu")]
     pub(crate) fn all_words(&self) -> &[u32] {
         &self.words
     }
 
-    /// Entries of the table that the list's first `postings` postings need.
+    /// Returns the entries of the table that the list's first `postings` postings need.
     pub(crate) fn table_len(&self, list: u32, postings: u32) -> u32 {
         let of = self.list(list);
         match postings.checked_sub(1) {
@@ -146,11 +137,11 @@ impl SortedLists {
         }
     }
 
-    /// Bytes that the lists of all terms of an index would take, those of this log or not.
-    pub(super) fn bytes_of_all_terms(index: &Index) -> u64 {
+    /// Returns the bytes of the lists of all terms of an index.
+    pub(crate) fn bytes_of_all_terms(index: &Index) -> u64 {
         let bytes = |term| {
             let len = u64::from(index.list(TermId(term)).doc_freq());
-            // A list has at least as many buckets as its postings fill, and reaches to the last document or nearly so.
+            // A list has at least as many buckets as its postings fill, and ends near the last document.
             let buckets = u64::from(index.num_docs()) >> shift_of(index.num_docs(), len as u32);
             WORD_BYTES * (2 * len + (buckets + 2).min(len + 2))
         };
@@ -172,8 +163,8 @@ impl Sizes for SortedLists {
     }
 }
 
-/// The shift with which `len` documents of `num_docs`, evenly spread, are at most [`BUCKET_LEN`] a bucket.
+/// Returns the shift with which `len` evenly spread documents of `num_docs` give at most [`BUCKET_LEN`] per bucket.
 fn shift_of(num_docs: u32, len: u32) -> u32 {
-    let documents_a_bucket = u64::from(num_docs.max(1)) * BUCKET_LEN / u64::from(len.max(1));
-    documents_a_bucket.max(1).ilog2().min(31)
+    let documents_per_bucket = u64::from(num_docs.max(1)) * BUCKET_LEN / u64::from(len.max(1));
+    documents_per_bucket.max(1).ilog2().min(31)
 }

@@ -1,55 +1,50 @@
-//! Stands for `gpu` in a build without GPU support: there is never a GPU to open.
+//! Replacement of `gpu` in a build without GPU support: opening a GPU fails.
 
 use std::borrow::Borrow;
 use std::convert::Infallible;
 use std::marker::PhantomData;
 
-use crate::ExperimentError;
-use crate::wang::cache::Prefixes;
-use crate::wang::data::World;
+use crate::Result;
+use crate::wang::cache::prefixes::Prefixes;
+use crate::wang::data::ExperimentData;
 use crate::wang::report::{Report, RunOptions};
 use crate::wang::train_test_split::RankedQuery;
 use tandem_core::search::device::{GpuError, NOT_BUILT};
 
-/// No GPU.
+/// A GPU that cannot exist.
 #[derive(Debug)]
-pub(super) struct CachedGpu<'w> {
+pub(crate) struct CachedGpu<'d> {
     never: Infallible,
-    world: PhantomData<&'w World>,
+    data: PhantomData<&'d ExperimentData>,
 }
 
-impl<'w> CachedGpu<'w> {
-    /// There is none.
-    pub(super) fn open(_world: &'w World, _may_lock: bool) -> Result<Self, GpuError> {
+impl<'d> CachedGpu<'d> {
+    pub(crate) fn open(_world: &'d ExperimentData, _may_lock: bool) -> Result<Self, GpuError> {
         Err(GpuError::NoGpu(NOT_BUILT.to_owned()))
     }
 
-    /// Of no GPU.
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         match self.never {}
     }
 
-    /// Of no GPU.
-    pub(super) fn why_staged(&self) -> Option<String> {
+    pub(crate) fn why_staged(&self) -> Option<String> {
         match self.never {}
     }
 }
 
-/// No division of its memory.
+/// A division of the memory of a GPU that cannot exist.
 #[derive(Debug)]
-pub(super) struct Session<'g, 'w> {
+pub(crate) struct Session<'g, 'd> {
     never: Infallible,
-    gpu: PhantomData<&'g CachedGpu<'w>>,
+    gpu: PhantomData<&'g CachedGpu<'d>>,
 }
 
-impl<'g, 'w> Session<'g, 'w> {
-    /// Of no GPU.
-    pub(super) fn new(gpu: &'g CachedGpu<'w>, _: Prefixes, _: u64, _: u64) -> Result<Self, ExperimentError> {
+impl<'g, 'd> Session<'g, 'd> {
+    pub(crate) fn new(gpu: &'g CachedGpu<'d>, _: Prefixes, _: u64, _: u64) -> Result<Self> {
         match gpu.never {}
     }
 
-    /// Of no GPU.
-    pub(super) fn run<Q: Borrow<RankedQuery>>(&mut self, _: &[Q], _: RunOptions) -> Result<Report, ExperimentError> {
+    pub(crate) fn run<Q: Borrow<RankedQuery>>(&mut self, _: &[Q], _: RunOptions) -> Result<Report> {
         match self.never {}
     }
 }

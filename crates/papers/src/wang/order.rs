@@ -1,4 +1,4 @@
-//! Documents by descending GS, so that a query that goes on in order may stop.
+//! Documents by descending global score GS, in which a query can stop early.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -8,36 +8,34 @@ use super::ranking::Ranking;
 use tandem_core::base::ids::TermId;
 use tandem_core::index::Index;
 
-/// What is known of each document, in the new order.
+/// Arrays over documents in global order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Documents {
-    /// α PR.
+    /// α PR of each document.
     pub(crate) priors: Vec<f32>,
-    /// BM25's norm.
     pub(crate) norms: Vec<f32>,
-    /// GS, never rising.
+    /// GS, which never rises.
     pub(crate) global_scores: Vec<f32>,
 }
 
-/// The order, and what is known of documents in it.
+/// The global order with the arrays of its documents.
 #[derive(Clone, Debug)]
-pub(super) struct GlobalOrder {
-    /// New numbers, by old ones.
-    pub(super) new_of_old: Vec<u32>,
-    pub(super) documents: Documents,
+pub(crate) struct GlobalOrder {
+    pub(crate) new_of_old: Vec<u32>,
+    pub(crate) documents: Documents,
 }
 
 impl GlobalOrder {
-    /// Goes through all postings of the index once. `page_rank` is by old number.
-    pub(super) fn of(index: &Index, ranking: &Ranking, page_rank: &[f32]) -> Self {
+    /// Computes the order from all postings of the index. `page_rank` is by old number.
+    pub(crate) fn of(index: &Index, ranking: &Ranking, page_rank: &[f32]) -> Self {
         let average = index.average_length();
         let norms: Vec<f32> = index.doc_lengths().iter().map(|&length| ranking.norm(length, average)).collect();
-        // Impacts are above 0, so that they order as their bits do.
+        // Impacts are positive, so that their bits order as they do.
         let max_impacts: Vec<AtomicU32> = norms.iter().map(|_| AtomicU32::new(0)).collect();
         (0..index.num_terms()).into_par_iter().for_each(|term| {
             for (doc, freq) in index.list(TermId(term)).postings() {
                 let bits = ranking.impact(freq, norms[doc as usize]).to_bits();
-                // Most postings are not their document's best: reading is cheaper than a locked maximum.
+                // Most postings are not their document's best, and a read is cheaper than an atomic maximum.
                 if max_impacts[doc as usize].load(Ordering::Relaxed) < bits {
                     max_impacts[doc as usize].fetch_max(bits, Ordering::Relaxed);
                 }

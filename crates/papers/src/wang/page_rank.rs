@@ -1,32 +1,31 @@
-//! PageRank: read from a file, or drawn where there is no link to rank by.
+//! PageRank from a file, or drawn if there is none.
 
 use std::io::BufRead;
 use std::path::Path;
 
-use crate::ExperimentError;
+use crate::{ExperimentError, Result};
 use tandem_core::base::random::{Random, ln};
 use tandem_core::files::open_text;
 
-/// The stream of the draws.
+/// Random stream of drawn PageRanks.
 const PAGE_RANK_STREAM: u64 = 11;
-/// The tail of PageRank on the web: the share of pages above x falls as x^-1.1 (Pandurangan, Raghavan, Upfal 2002).
+/// Exponent of the tail of PageRank on the web: the share of pages above x falls as x^-1.1 (Pandurangan, Raghavan,
+/// Upfal 2002).
 const TAIL: f64 = 1.1;
 
-/// One number from 0 to 1 a document, the largest being 1.
+/// Draws a number from 0 to 1 per document; the largest is 1.
 ///
-/// Drawn ones follow the web's power law and are the logarithms of that: a linear share of the power law itself would
-/// leave all documents but a handful at nothing.
-pub(super) fn draw(num_docs: u32, seed: u64) -> Vec<f32> {
+/// Drawn numbers are logarithms of the web's power law. Scaling the power law itself linearly would leave almost all
+/// documents near 0.
+pub(crate) fn draw(num_docs: u32, seed: u64) -> Vec<f32> {
     let mut random = Random::new(seed, PAGE_RANK_STREAM);
     let ranks: Vec<f64> = (0..num_docs).map(|_| -ln(random.unit()) / TAIL).collect();
     scaled(&ranks)
 }
 
-/// Reads one number of at least 0 a line, in the order of the index's documents; only their ratios count.
-///
-/// # Errors
-/// With file and line, if one is no such number, or they are not as many as there are documents.
-pub(super) fn read(path: &Path, num_docs: u32) -> Result<Vec<f32>, ExperimentError> {
+/// Reads one number of at least 0 per line, in the order of the index's documents; only their ratios count. Names file
+/// and line if a line is not such a number, or if the count differs from the documents.
+pub(crate) fn read(path: &Path, num_docs: u32) -> Result<Vec<f32>> {
     let fault = |message: String| ExperimentError::Input(format!("{}:{message}", path.display()));
     let text = open_text(path).map_err(|e| ExperimentError::Input(e.to_string()))?;
     let mut ranks = Vec::with_capacity(num_docs as usize);

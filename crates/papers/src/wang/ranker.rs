@@ -1,19 +1,19 @@
-//! The host's twin of the kernel: AND in the order of GS, with exact early termination.
+//! Twin of the kernel on the host: AND in the order of GS with exact early termination.
 //!
-//! The documents of the shortest list are taken in rounds. Each is looked for in the other lists, longer and longer ones,
+//! The documents of the shortest list are processed in rounds. Each is looked up in the other lists from short to long,
 //! and scored if all have it. After a round the query ends if the k-th best document scores at least the GS of the next
-//! document of the shortest list: all that follow score no more, and lose ties by their larger numbers. So the answer is
-//! the same for every length of a round, and from whatever place with whatever documents a query goes on.
+//! document of the shortest list: later documents score no more, and lose ties by their larger numbers. The answer is
+//! therefore the same for every length of a round, and for every place at which a query resumes.
 
 use super::lists::Postings;
 use super::order::Documents;
 use super::ranking::Ranking;
 use tandem_core::search::TopK;
 
-/// Documents that a query may ask for: groups of 32 that are cut to k halve at least.
+/// Maximum number of results: reducing groups of 32 to k must at least halve them.
 pub(crate) const MAX_K: usize = 16;
 
-/// The k best documents so far, as keys, best first: the paper's K.
+/// The k best documents so far as keys, best first; the paper's K.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Best {
     keys: Vec<u64>,
@@ -21,12 +21,10 @@ pub(crate) struct Best {
 }
 
 impl Best {
-    /// None yet.
     pub(crate) fn new(k: usize) -> Self {
         Self { keys: Vec::with_capacity(k), k }
     }
 
-    /// These, best first.
     #[cfg(feature = "gpu")]
     pub(crate) fn from_keys(keys: &[u64], k: usize) -> Self {
         let mut best = Self::new(k);
@@ -34,14 +32,13 @@ impl Best {
         best
     }
 
-    /// Best first.
     pub(crate) fn keys(&self) -> &[u64] {
         &self.keys
     }
 
-    /// The k-th best score, 0 while there are fewer.
+    /// Returns the k-th best score, 0 while there are fewer.
     #[inline]
-    pub(super) fn threshold(&self) -> f32 {
+    pub(crate) fn threshold(&self) -> f32 {
         if self.keys.len() < self.k { 0.0 } else { self.keys.last().map_or(0.0, |&key| TopK::hit(key).score) }
     }
 
@@ -58,7 +55,7 @@ impl Best {
     }
 }
 
-/// What ranks: documents and the parameters that their parts were made with.
+/// Arrays of documents, and the parameters of the score.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ranker<'a> {
     pub(crate) documents: &'a Documents,
@@ -66,11 +63,11 @@ pub(crate) struct Ranker<'a> {
 }
 
 impl Ranker<'_> {
-    /// Goes on with a query from posting `from` of its shortest list, with what was found before in `best`. `lists` are in
-    /// ascending length, with their `weights`; rounds are of `round` documents.
+    /// Resumes a query at posting `from` of its shortest list with the previous results in `best`. `lists` are in
+    /// ascending length, with their `weights`; a round has `round` documents.
     ///
-    /// `depths` are raised to how far each list was visited, in postings: up to its last document that is in all lists
-    /// before it, and was reached.
+    /// Raises `depths` to the number of visited postings of each list: up to the last processed document that all
+    /// shorter lists have.
     pub(crate) fn rank(
         &self,
         lists: &[Postings<'_>],
@@ -91,7 +88,7 @@ impl Ranker<'_> {
                 let mut score = self.documents.priors[doc as usize] + weights[0] * impact;
                 let mut is_in_all = true;
                 for (i, list) in others.iter().enumerate() {
-                    // The list is visited up to where the document would be: it is in all before this one.
+                    // All shorter lists have the document, so that this list is visited up to its place.
                     let Some(found) = list.find(doc) else {
                         is_in_all = false;
                         break;

@@ -1,4 +1,4 @@
-//! The published method against the obvious, on random collections.
+//! Tests of the published method against exhaustive evaluation, on random collections.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,9 @@ use super::order::GlobalOrder;
 use super::page_rank;
 use super::ranker::{Best, Ranker};
 use super::ranking::Ranking;
-use crate::wang::cache::{Batch, BatchMaker, Sizes};
-use crate::wang::data::{FOOTPRINT, ROUND, World, policies};
+use crate::wang::cache::batches::{Batch, BatchMaker};
+use crate::wang::cache::sizes::Sizes;
+use crate::wang::data::{ExperimentData, FOOTPRINT, ROUND, policies};
 use crate::wang::train_test_split::{RankedQuery, split};
 use tandem_core::base::ids::QueryId;
 use tandem_core::index::Index;
@@ -47,18 +48,17 @@ impl Small {
         GlobalOrder::of(&self.index, &Ranking::default(), &self.page_rank)
     }
 
-    pub(crate) fn world(&self, k: usize) -> Option<World> {
+    pub(crate) fn data(&self, k: usize) -> Option<ExperimentData> {
         let order = self.order();
         let lists = SortedLists::of(&self.index, &order, &self.queries);
         let bytes = SortedLists::bytes_of_all_terms(&self.index);
-        World::new(lists, order.documents, Ranking::default(), &self.queries, bytes, k).ok()
+        ExperimentData::new(lists, order.documents, Ranking::default(), &self.queries, bytes, k).ok()
     }
 }
 
-/// The answer of the CPU's algorithm.
 #[cfg(feature = "gpu")]
-pub(crate) fn answer_on_cpu(world: &World, query: &RankedQuery) -> Best {
-    answer(&world.ranker(), &world.lists, query, world.k)
+pub(crate) fn answer_on_cpu(data: &ExperimentData, query: &RankedQuery) -> Best {
+    answer(&data.ranker(), &data.lists, query, data.k)
 }
 
 /// Lists of documents with frequencies, and queries by the numbers of their terms.
@@ -69,7 +69,7 @@ fn collections() -> impl Strategy<Value = Small> {
     (lists, queries, 0_u64..1000).prop_map(|(lists, queries, seed)| Small::of(&lists, &queries, seed))
 }
 
-/// Every document of the intersection scored by the index's own lists, all sorted.
+/// Scores every document of the intersection from the index's own lists and sorts them.
 fn exhaustive(small: &Small, order: &GlobalOrder, query: &Query, k: usize) -> Vec<u64> {
     let ranking = Ranking::default();
     let average = small.index.average_length();
@@ -94,22 +94,22 @@ fn exhaustive(small: &Small, order: &GlobalOrder, query: &Query, k: usize) -> Ve
     keys
 }
 
-/// The device's part on beginnings of `has` postings each, up to m, and the CPU's behind it: the kernel's twin.
-fn as_the_device(world: &World, query: &RankedQuery, has: impl Fn(u32) -> u32) -> Best {
+/// Twin of the kernel: the device's part on beginnings of `has` postings each up to m, and the CPU's part behind it.
+fn as_the_device(data: &ExperimentData, query: &RankedQuery, has: impl Fn(u32) -> u32) -> Best {
     let tables: Vec<Vec<u32>> = query
         .lists
         .iter()
         .map(|&list| {
             let held = has(list);
-            let len = world.lists.table_len(list, held) as usize;
-            let mut table = world.lists.list(list).table[..len].to_vec();
+            let len = data.lists.table_len(list, held) as usize;
+            let mut table = data.lists.list(list).table[..len].to_vec();
             if let Some(last) = table.last_mut() {
                 *last = held;
             }
             table
         })
         .collect();
-    let whole = query.postings(&world.lists);
+    let whole = query.postings(&data.lists);
     let mut m = u32::MAX;
     let mut held: Vec<Postings<'_>> = Vec::new();
     for ((&list, postings), table) in query.lists.iter().zip(&whole).zip(&tables) {
@@ -123,9 +123,9 @@ fn as_the_device(world: &World, query: &RankedQuery, has: impl Fn(u32) -> u32) -
     let behind = whole[0].docs.partition_point(|&doc| doc <= m);
     assert!(behind <= held[0].docs.len());
     held[0].docs = &held[0].docs[..behind];
-    let (mut best, mut depths) = (Best::new(world.k), vec![0; held.len()]);
-    world.ranker().rank(&held, &query.weights, 0, ROUND, &mut best, &mut depths);
-    world.ranker().rank(&whole, &query.weights, behind, ROUND, &mut best, &mut depths);
+    let (mut best, mut depths) = (Best::new(data.k), vec![0; held.len()]);
+    data.ranker().rank(&held, &query.weights, 0, ROUND, &mut best, &mut depths);
+    data.ranker().rank(&whole, &query.weights, behind, ROUND, &mut best, &mut depths);
     best
 }
 
@@ -144,7 +144,7 @@ proptest! {
             ranker.rank(&ranked.postings(&lists), &ranked.weights, 0, round, &mut best, &mut depths);
             let expected = exhaustive(&small, &order, query, k);
             prop_assert_eq!(best.keys(), &expected[..]);
-            // What is found lies within what was visited.
+            // Results lie within the visited postings.
             for (&list, &depth) in ranked.lists.iter().zip(&depths) {
                 let postings = lists.list(list);
                 for &key in &expected {
@@ -184,25 +184,25 @@ proptest! {
         buffer in 300_u64..40_000,
         limit in 1_usize..9,
     ) {
-        let Some(world) = small.world(k) else { return Ok(()) };
-        let expected: Vec<Best> = world.test.iter().map(|query| answer(&world.ranker(), &world.lists, query, k)).collect();
+        let Some(data) = small.data(k) else { return Ok(()) };
+        let expected: Vec<Best> = data.test.iter().map(|query| answer(&data.ranker(), &data.lists, query, k)).collect();
         for policy in policies(share) {
-            let budget = (world.lists.all_bytes() as f64 * cached) as u64;
-            let prefixes = world.admission(policy).unwrap().within(budget, &world.lists);
-            let mut maker = BatchMaker::new(&world.lists, &prefixes, FOOTPRINT, buffer);
-            let (mut batch, mut found) = (Batch::default(), vec![None; world.test.len()]);
-            while maker.next(&world.test, limit, &mut batch) {
+            let budget = (data.lists.all_bytes() as f64 * cached) as u64;
+            let prefixes = data.admission(policy).unwrap().within(budget, &data.lists);
+            let mut maker = BatchMaker::new(&data.lists, &prefixes, FOOTPRINT, buffer);
+            let (mut batch, mut found) = (Batch::default(), vec![None; data.test.len()]);
+            while maker.next(&data.test, limit, &mut batch) {
                 for &query in &batch.queries {
                     let has = |list: u32| if prefixes.is_cached(list) || !batch.lists.contains(&list) {
                         prefixes.postings(list)
                     } else {
-                        world.lists.len(list)
+                        data.lists.len(list)
                     };
-                    found[query as usize] = Some(as_the_device(&world, &world.test[query as usize], has));
+                    found[query as usize] = Some(as_the_device(&data, &data.test[query as usize], has));
                 }
             }
             for &query in maker.oversized() {
-                found[query as usize] = Some(answer(&world.ranker(), &world.lists, &world.test[query as usize], k));
+                found[query as usize] = Some(answer(&data.ranker(), &data.lists, &data.test[query as usize], k));
             }
             for (found, expected) in found.iter().zip(&expected) {
                 prop_assert_eq!(found.as_ref(), Some(expected));
@@ -212,10 +212,10 @@ proptest! {
 
     #[test]
     fn any_number_of_threads_gives_the_same_answers(small in collections(), k in 1_usize..17, threads in 1_usize..5) {
-        let Some(world) = small.world(k) else { return Ok(()) };
-        let (answers, _) = answer_all(&world.ranker(), &world.lists, &world.test, k, threads);
-        for (query, found) in world.test.iter().zip(&answers) {
-            prop_assert_eq!(found, &answer(&world.ranker(), &world.lists, query, k));
+        let Some(data) = small.data(k) else { return Ok(()) };
+        let (answers, _) = answer_all(&data.ranker(), &data.lists, &data.test, k, threads);
+        for (query, found) in data.test.iter().zip(&answers) {
+            prop_assert_eq!(found, &answer(&data.ranker(), &data.lists, query, k));
         }
     }
 
@@ -241,7 +241,7 @@ proptest! {
             for doc in 0..small.index.num_docs() + 5 {
                 prop_assert_eq!(postings.find(doc), postings.docs.binary_search(&doc).ok());
             }
-            // A beginning's table is the beginning of the table, but for its last entry.
+            // The table of a beginning is the beginning of the table, except for its last entry.
             for held in [1, postings.docs.len() / 2, postings.docs.len()] {
                 if held == 0 { continue }
                 let len = lists.table_len(list, held as u32) as usize;

@@ -1,21 +1,21 @@
-//! The log: a half that trains, and a half that is measured.
+//! Split of a log into a half that trains and a half that is measured.
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::ExperimentError;
 use crate::wang::lists::{Postings, SortedLists};
 use crate::wang::ranker::{Best, Ranker};
 use crate::wang::ranking::{MAX_TERMS, Ranking};
+use crate::{ExperimentError, Result};
 use tandem_core::query::Query;
 
-/// A query as the paper's methods run it.
+/// A query in the form of the paper's methods.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RankedQuery {
-    /// Its lists, the shortest first.
+    /// Numbers of the lists, the shortest first.
     pub(crate) lists: Vec<u32>,
-    /// (1 − α) w̄ of each.
+    /// (1 − α) w̄ of each list.
     pub(crate) weights: Vec<f32>,
 }
 
@@ -26,7 +26,7 @@ impl AsRef<[u32]> for RankedQuery {
 }
 
 impl RankedQuery {
-    pub(super) fn new(query: &Query, lists: &SortedLists, ranking: &Ranking, num_docs: u32) -> Self {
+    pub(crate) fn new(query: &Query, lists: &SortedLists, ranking: &Ranking, num_docs: u32) -> Self {
         let doc_freqs: Vec<u32> = query.terms.iter().map(|term| term.doc_freq).collect();
         Self {
             lists: query.terms.iter().filter_map(|term| lists.number(term.term)).collect(),
@@ -34,32 +34,31 @@ impl RankedQuery {
         }
     }
 
-    /// Its lists, whole.
     pub(crate) fn postings<'a>(&self, lists: &'a SortedLists) -> Vec<Postings<'a>> {
         self.lists.iter().map(|&list| lists.list(list)).collect()
     }
 }
 
-/// Both halves, and what was left out.
+/// Both halves, and the numbers of queries left out.
 #[derive(Debug)]
-pub(super) struct Halves {
-    pub(super) train: Vec<RankedQuery>,
-    pub(super) test: Vec<RankedQuery>,
+pub(crate) struct TrainTestSplit {
+    pub(crate) train: Vec<RankedQuery>,
+    pub(crate) test: Vec<RankedQuery>,
     /// Queries that no document answers.
-    pub(super) num_empty: usize,
+    pub(crate) num_empty: usize,
     /// Queries of more than [`MAX_TERMS`] terms.
-    pub(super) num_long: usize,
+    pub(crate) num_long: usize,
 }
 
-impl Halves {
-    /// The first and the second half of those queries that some document answers.
-    pub(super) fn of(queries: &[Query], lists: &SortedLists, ranker: &Ranker<'_>) -> Result<Self, ExperimentError> {
+impl TrainTestSplit {
+    /// Splits the queries that some document answers into their first and second half.
+    pub(crate) fn of(queries: &[Query], lists: &SortedLists, ranker: &Ranker<'_>) -> Result<Self> {
         let num_docs = ranker.documents.norms.len() as u32;
         let short: Vec<&Query> = queries.iter().filter(|query| query.terms.len() <= MAX_TERMS).collect();
         let is_answered = |query: &RankedQuery| {
             let postings = query.postings(lists);
             let mut best = Best::new(1);
-            // One document is enough, whichever.
+            // A single document decides.
             ranker.rank(&postings, &query.weights, 0, 16, &mut best, &mut vec![0; query.lists.len()]);
             !best.keys().is_empty()
         };
@@ -79,18 +78,12 @@ impl Halves {
     }
 }
 
-/// Two parts of a log, of which neither is empty and none holds a query of the other.
-pub(super) fn split<T>(log: &[T], train: Range<usize>, test: Range<usize>) -> Result<(&[T], &[T]), ExperimentError> {
+/// Returns two parts of a log. Neither may be empty, and they may not overlap.
+pub(crate) fn split<T>(log: &[T], train: Range<usize>, test: Range<usize>) -> Result<(&[T], &[T])> {
     let refuse = |what: &str| {
-        let message = format!(
-            "of {} queries {} to {} are to train and {} to {} to be measured: {what}",
-            log.len(),
-            train.start,
-            train.end,
-            test.start,
-            test.end
-        );
-        Err(ExperimentError::Input(message))
+        let (n, [from, to], Range { start, end }) = (log.len(), [train.start, train.end], &test);
+        let parts = format!("of {n} queries {from} to {to} are to train and {start} to {end} to be measured");
+        Err(ExperimentError::Input(format!("{parts}: {what}")))
     };
     if train.start < test.end && test.start < train.end {
         return refuse("they overlap, and what is measured must not be known before");

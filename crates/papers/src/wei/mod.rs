@@ -5,5 +5,5 @@
 //! | `trie/` | the paper's indexer: a trie of B-trees, on CPU cores and GPUs; kernels in `kernels/wei/` |
 //! | `experiments/` | the paper's tables and figures |
 
-pub(super) mod experiments;
+pub(crate) mod experiments;
 pub mod trie;

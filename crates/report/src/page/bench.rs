@@ -1,48 +1,37 @@
-//! What `bench` measured: a table a part, things down, kinds of number across.
+//! Results of `bench`: a table per part, with one row per name and one column per metric.
 
 use super::folder::{Folder, Kind};
-use super::html::{Cell, HtmlTable};
-use crate::sheet::Sheet;
+use super::html::{self, Cell, HtmlTable};
+use crate::sheet::{Sheet, SheetRow};
 
-/// The tables.
-pub(super) fn section(id: &str, folder: &Folder) -> String {
-    let tables: String = folder.of(Kind::Bench).map(tables).collect();
-    if tables.is_empty() {
-        tables
-    } else {
-        format!("<section id=\"{id}-s-bench\"><h3>The parts of the node</h3>\n{tables}</section>\n")
-    }
-}
-
-fn tables(sheet: &Sheet) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for line in sheet.lines() {
-        if !parts.contains(&line.text("part")) {
-            parts.push(line.text("part"));
-        }
-    }
-    parts.into_iter().map(|part| table(sheet, part).html()).collect()
+pub(crate) fn section(id: &str, folder: &Folder) -> String {
+    let tables = folder
+        .of(Kind::Bench)
+        .flat_map(|sheet| distinct(sheet.lines(), "part").into_iter().map(|part| table(sheet, part).html()));
+    html::section(id, "bench", "Parts of the node", &tables.collect::<String>())
 }
 
 fn table(sheet: &Sheet, part: &str) -> HtmlTable {
-    let lines = || sheet.lines().filter(|line| line.text("part") == part);
-    let (mut names, mut metrics): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
-    for line in lines() {
-        if !names.contains(&line.text("name")) {
-            names.push(line.text("name"));
-        }
-        if !metrics.contains(&line.text("metric")) {
-            metrics.push(line.text("metric"));
-        }
-    }
-    let mut table =
-        HtmlTable::new(&format!("Measured alone: {part}"), std::iter::once("of").chain(metrics.iter().copied()));
-    for name in names {
+    let rows = || sheet.lines().filter(|row| row.text("part") == part);
+    let metrics = distinct(rows(), "metric");
+    let mut table = HtmlTable::new(&format!("Measured alone: {part}"), ["name"].into_iter().chain(metrics.clone()));
+    for name in distinct(rows(), "name") {
         let value = |metric: &&str| {
-            let found = lines().find(|line| (line.text("name"), line.text("metric")) == (name, *metric));
-            Cell::of(found.map_or("", |line| line.text("value")))
+            let found = rows().find(|row| (row.text("name"), row.text("metric")) == (name, *metric));
+            Cell::of(found.map_or("", |row| row.text("value")))
         };
         table.row(std::iter::once(Cell::text(name)).chain(metrics.iter().map(value)));
     }
     table
+}
+
+/// The distinct texts of a column, in order of appearance.
+fn distinct<'a>(rows: impl Iterator<Item = SheetRow<'a>>, column: &str) -> Vec<&'a str> {
+    let mut texts = Vec::new();
+    for text in rows.map(|row| row.text(column)) {
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    texts
 }

@@ -1,53 +1,54 @@
-//! Capacities: by simulation, measured, or both beside each other.
+//! Capacities from simulations and from live runs.
 
 use super::folder::{Folder, Kind};
-use super::html::{Cell, HtmlTable, folded, number, percent};
-use crate::plot::{Bar, Bars, Medium, look_of};
-use crate::sheet::{Line, Sheet};
+use super::html::{self, Cell, HtmlTable, folded, number, percent};
+use crate::plot::bars::{Bar, Bars};
+use crate::plot::canvas::Medium;
+use crate::plot::look_of;
+use crate::sheet::{Sheet, SheetRow};
 
 /// The highest rate that a policy sustains.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Capacity {
-    pub(super) policy: String,
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Capacity {
+    pub(crate) policy: String,
     /// `simulated`, `live` or `replay`.
-    pub(super) source: String,
-    pub(super) deadline_ms: Option<f64>,
-    pub(super) qps: f64,
+    pub(crate) source: String,
+    pub(crate) deadline_ms: Option<f64>,
+    pub(crate) qps: f64,
     /// From where to where it may lie: an interval over seeds where the file has one, else from the highest rate that
     /// passed to the lowest that failed.
-    pub(super) interval: Option<(f64, f64)>,
-    pub(super) bound_qps: Option<f64>,
-    pub(super) region_qps: Option<f64>,
+    pub(crate) interval: Option<(f64, f64)>,
+    pub(crate) bound_qps: Option<f64>,
+    pub(crate) region_qps: Option<f64>,
     /// What was predicted of it, where this was measured.
-    pub(super) predicted_qps: Option<f64>,
-    pub(super) queries: Option<f64>,
-    pub(super) seeds: Option<f64>,
-    pub(super) flips: Option<f64>,
+    pub(crate) predicted_qps: Option<f64>,
+    pub(crate) queries: Option<f64>,
+    pub(crate) seeds: Option<f64>,
+    pub(crate) flips: Option<f64>,
     /// What a rate has to keep, in words; empty where the file doesn't say, and no query may miss.
-    pub(super) objective: String,
+    pub(crate) objective: String,
     /// How sure the interval is, where it is one of repeats.
-    pub(super) confidence: Option<f64>,
+    pub(crate) confidence: Option<f64>,
     /// The lowest rate that failed.
-    pub(super) failing_qps: Option<f64>,
+    pub(crate) failing_qps: Option<f64>,
     /// Live runs at the rate and beyond it: where, and whether they held.
-    pub(super) live: Vec<LiveRun>,
+    pub(crate) live: Vec<LiveRun>,
     /// Live runs, and how long each was.
-    pub(super) live_runs: Option<(f64, f64)>,
+    pub(crate) live_runs: Option<(f64, f64)>,
 }
 
-/// A live run at a rate.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct LiveRun {
-    pub(super) qps: f64,
-    pub(super) held: bool,
-    /// Its queries, and how many of them were late or never answered; where the file says so.
-    pub(super) queries: Option<f64>,
-    pub(super) late: Option<f64>,
+pub(crate) struct LiveRun {
+    pub(crate) qps: f64,
+    pub(crate) held: bool,
+    /// Number of queries, followed by the number that were late or never answered.
+    pub(crate) queries: Option<f64>,
+    pub(crate) late: Option<f64>,
 }
 
 impl LiveRun {
-    /// The one whose columns begin with a word.
-    fn of(line: Line<'_>, what: &str) -> Option<Self> {
+    /// The run whose columns begin with `what`.
+    fn of(line: SheetRow<'_>, what: &str) -> Option<Self> {
         let column = |name: &str| format!("{what}_{name}");
         Some(Self {
             qps: line.number(&column("qps"))?,
@@ -59,17 +60,17 @@ impl LiveRun {
 }
 
 impl Capacity {
-    /// (predicted - measured) / measured.
-    pub(super) fn error(&self) -> Option<f64> {
+    /// Relative error: (predicted - measured) / measured.
+    pub(crate) fn error(&self) -> Option<f64> {
         self.predicted_qps.filter(|_| self.qps > 0.0).map(|predicted| (predicted - self.qps) / self.qps)
     }
 
-    pub(super) fn is_measured(&self) -> bool {
+    pub(crate) fn is_measured(&self) -> bool {
         self.source != "simulated"
     }
 
     /// Of a line of `capacity.csv`: what was driven live and held counts, and what was simulated was its prediction.
-    fn of_capacity(line: Line<'_>) -> Option<Self> {
+    fn of_capacity(line: SheetRow<'_>) -> Option<Self> {
         let simulated = Self::of_simulation(line)?;
         let Some(held_qps) = line.number("held_qps") else { return Some(simulated) };
         let failing_qps = line.number("beyond_qps");
@@ -90,15 +91,16 @@ impl Capacity {
         })
     }
 
-    fn of_simulation(line: Line<'_>) -> Option<Self> {
+    fn of_simulation(line: SheetRow<'_>) -> Option<Self> {
         let (qps, seeds) = (line.number("max_rate_qps")?, line.number("seeds"));
         let (low, high) = (line.number("low_qps"), line.number("high_qps"));
         let confidence = line.number("confidence").filter(|_| seeds.is_some_and(|seeds| seeds > 1.0));
-        // Files without it have no other interval than up to the lowest rate that failed.
+        // Files without an objective have no interval beyond the lowest rate that failed.
         let failing_qps = if line.text("objective").is_empty() { high } else { line.number("failing_qps") };
+        let is_covered = line.number("covered_share").is_none_or(|share| share >= 1.0);
         let interval = match confidence {
             Some(_) => low.zip(high),
-            None => failing_qps.map(|failing| (qps, failing)),
+            None => failing_qps.map(|failing| (qps, failing)).filter(|_| is_covered),
         };
         Some(Self {
             policy: line.text("policy").to_owned(),
@@ -111,7 +113,6 @@ impl Capacity {
             interval,
             bound_qps: line.number("bound_qps"),
             region_qps: line.number("region_qps"),
-            predicted_qps: None,
             queries: line.number("queries"),
             seeds,
             flips: line.number("flips"),
@@ -120,10 +121,11 @@ impl Capacity {
             failing_qps,
             live: ["live", "beyond"].into_iter().filter_map(|what| LiveRun::of(line, what)).collect(),
             live_runs: line.number("live_runs").zip(line.number("live_run_s")),
+            ..Self::default()
         })
     }
 
-    fn of_validation(line: Line<'_>) -> Option<Self> {
+    fn of_validation(line: SheetRow<'_>) -> Option<Self> {
         let measured = line.number("measured_qps")?;
         Some(Self {
             policy: line.text("policy").to_owned(),
@@ -134,32 +136,27 @@ impl Capacity {
                 Some(half) => Some((measured * (1.0 - half), measured * (1.0 + half))),
                 None => line.number("measured_high_qps").map(|high| (measured, high)),
             },
-            bound_qps: None,
-            region_qps: None,
             predicted_qps: line.number("predicted_qps"),
             queries: line.number("queries"),
-            seeds: None,
-            flips: None,
             objective: line.text("objective").to_owned(),
             confidence: line.number("half_width").map(|_| 0.9),
             failing_qps: line.number("measured_high_qps"),
-            live: Vec::new(),
-            live_runs: None,
+            ..Self::default()
         })
     }
 }
 
 /// How a rate was driven: with a GPU's recorded times in its place or not.
-fn live(line: Line<'_>) -> &'static str {
+fn live(line: SheetRow<'_>) -> &'static str {
     if line.text("gpu") == "replay" { "live, GPU replayed" } else { "live" }
 }
 
 /// All capacities of a folder, the highest first.
-pub(super) fn capacities(folder: &Folder) -> Vec<Capacity> {
+pub(crate) fn capacities(folder: &Folder) -> Vec<Capacity> {
     let simulated = folder.of(Kind::Capacity).flat_map(Sheet::lines).filter_map(Capacity::of_capacity);
     let validated = folder.of(Kind::ValidationCapacity).flat_map(Sheet::lines).filter_map(Capacity::of_validation);
     let mut all: Vec<Capacity> = simulated.chain(validated).collect();
-    // A file may have each policy by several objectives: the first is what was asked for, the table has all.
+    // A file may have several objectives per policy. The first is the question, and the table has all.
     if let Some(asked) = all.first().map(|capacity| capacity.objective.clone()) {
         all.retain(|capacity| capacity.objective == asked);
     }
@@ -167,12 +164,11 @@ pub(super) fn capacities(folder: &Folder) -> Vec<Capacity> {
     all
 }
 
-/// Picture and table.
-pub(super) fn section(id: &str, folder: &Folder, capacities: &[Capacity]) -> String {
+pub(crate) fn section(id: &str, folder: &Folder, capacities: &[Capacity]) -> String {
     if capacities.is_empty() {
         return String::new();
     }
-    // Policies that were measured in turns saw other costs, and so have bounds of their own.
+    // Policies that were measured one after another saw different costs, so their bounds differ.
     let mut bounds = capacities.iter().filter_map(|c| c.bound_qps);
     let first = bounds.next();
     let shared_bound = first.filter(|first| bounds.all(|bound| bound == *first));
@@ -199,8 +195,8 @@ pub(super) fn section(id: &str, folder: &Folder, capacities: &[Capacity]) -> Str
     });
     let least = |of: fn(&Capacity) -> Option<f64>| capacities.iter().filter_map(of).min_by(f64::total_cmp);
     let has_own_bounds = first.is_some() && shared_bound.is_none();
-    let bound = shared_bound.map(|at| (at, String::from("no scheduler beyond")));
-    let region = least(|c| c.region_qps).filter(|_| !has_own_bounds).map(|at| (at, String::from("stable up to here")));
+    let bound = shared_bound.map(|at| (at, String::from("bound of all schedulers")));
+    let region = least(|c| c.region_qps).filter(|_| !has_own_bounds).map(|at| (at, String::from("limit of stability")));
     let deadline = capacities.iter().find_map(|c| c.deadline_ms);
     let kept = kept_in_words(&capacities[0].objective, deadline);
     let best = &capacities[0];
@@ -208,7 +204,7 @@ pub(super) fn section(id: &str, folder: &Folder, capacities: &[Capacity]) -> Str
     let chart = Bars {
         title: format!("Highest rate at which {kept}"),
         description: format!(
-            "{} policies, from {} with {} queries a second to {} with {}.",
+            "{} policies, from {} with {} queries per second to {} with {}.",
             capacities.len(),
             least.policy,
             number(least.qps),
@@ -221,31 +217,31 @@ pub(super) fn section(id: &str, folder: &Folder, capacities: &[Capacity]) -> Str
         note: format!(
             "{}{}{}{}",
             whiskers(capacities),
-            if has_own_bounds { " Dashed: what no scheduler exceeds with the costs that this policy met." } else { "" },
+            if has_own_bounds {
+                " Dashed: upper bound of all schedulers at the costs in this policy's runs."
+            } else {
+                ""
+            },
             if capacities.iter().any(|c| c.region_qps.is_some_and(|region| c.qps > region)) {
-                " Beyond the dashed line no scheduler is stable in the long run: runs this short tell nothing there."
+                " Above the dashed line no scheduler is stable in the long run, so short runs mean nothing there."
             } else {
                 ""
             },
             if capacities.iter().any(|c| c.predicted_qps.is_some()) {
-                " Hollow: predicted by simulation before the rate above it was measured."
+                " Hollow: simulated before the rate above it was measured."
             } else {
                 ""
             },
         ),
     };
-    format!(
-        "<section id=\"{id}-s-capacity\"><h3>Capacity</h3>\n{}{}</section>\n",
-        chart.drawn(Medium::Page).map_or_else(String::new, |drawing| drawing.html(&format!("{id}-capacity"))),
-        tables(folder, capacities)
-    )
+    let figure = chart.drawn(Medium::Page).map_or_else(String::new, |drawing| drawing.html(&format!("{id}-capacity")));
+    html::section(id, "capacity", "Capacity", &(figure + &tables(folder, capacities)))
 }
 
-/// What the whiskers of these capacities are.
 fn whiskers(capacities: &[Capacity]) -> String {
     match capacities.iter().find_map(|c| Some((c.confidence?, c.seeds?))) {
         Some((confidence, seeds)) => format!(
-            "Each is the median over {} seeds; whiskers: its {} % interval.",
+            "Capacities are medians over {} seeds. Whiskers: {} % intervals.",
             number(seeds),
             number(100.0 * confidence)
         ),
@@ -256,8 +252,8 @@ fn whiskers(capacities: &[Capacity]) -> String {
     }
 }
 
-/// What has to be kept, as part of a sentence: `every query is answered within 50 ms`, or the objective as its file has it.
-pub(super) fn kept_in_words(objective: &str, deadline_ms: Option<f64>) -> String {
+/// The objective as a part of a sentence: `every query is answered within 50 ms`, or the file's own text.
+pub(crate) fn kept_in_words(objective: &str, deadline_ms: Option<f64>) -> String {
     let within = deadline_ms.map_or_else(|| String::from("its deadline"), |ms| format!("{} ms", number(ms)));
     let percentile = objective.strip_prefix('p').and_then(|rest| rest.split_once(" <= "));
     match percentile {
@@ -274,8 +270,8 @@ fn tables(folder: &Folder, capacities: &[Capacity]) -> String {
     let has_bound = capacities.iter().any(|c| c.bound_qps.is_some());
     let mut columns = vec!["policy", "source", "capacity_qps", "fails_at_qps"];
     columns.extend(if is_validated { &["predicted_qps", "error"][..] } else { &[] });
-    columns.extend(if has_bound { &["share of the bound"][..] } else { &[] });
-    columns.extend(["queries a run", "seeds"]);
+    columns.extend(if has_bound { &["share of bound"][..] } else { &[] });
+    columns.extend(["queries per run", "seeds"]);
     let mut table = HtmlTable::new("Capacity by policy", columns);
     let cell = |value: Option<f64>| Cell::of(&value.map_or_else(String::new, |value| value.to_string()));
     for c in capacities {
@@ -297,8 +293,8 @@ fn tables(folder: &Folder, capacities: &[Capacity]) -> String {
     format!("{}{whole}", table.html())
 }
 
-/// What of all errors of prediction there is to say: their mean size, and the worst with its policy.
-pub(super) fn errors_in_words(capacities: &[Capacity]) -> Option<String> {
+/// The mean error of predicted capacities, and the worst with its policy.
+pub(crate) fn errors_in_words(capacities: &[Capacity]) -> Option<String> {
     let errors: Vec<(f64, &str)> = capacities.iter().filter_map(|c| Some((c.error()?, c.policy.as_str()))).collect();
     let worst = errors.iter().max_by(|a, b| a.0.abs().total_cmp(&b.0.abs()))?;
     let mean = errors.iter().map(|(error, _)| error.abs()).sum::<f64>() / errors.len() as f64;
@@ -310,7 +306,7 @@ pub(super) fn errors_in_words(capacities: &[Capacity]) -> Option<String> {
             format!("The capacity predicted before the live runs was off by {from}{}.", percent(worst.0, true))
         }
         n => format!(
-            "Capacities predicted before the live runs were off by {} in the mean over {n} policies, at worst by {} ({}).",
+            "Capacities predicted before the live runs had a mean error of {} over {n} policies, at most {} ({}).",
             percent(mean, false),
             percent(worst.0, true),
             worst.1

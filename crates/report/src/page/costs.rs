@@ -1,34 +1,29 @@
-//! What queries cost, and how well that is predicted: measured workloads and models.
+//! Costs of queries and errors of their estimates, from workloads and models.
 
 use super::folder::Folder;
-use super::html::{Cell, HtmlTable, number, percent};
+use super::html::{self, Cell, HtmlTable, number, percent};
 use crate::plot::{LineChart, Point, Series, Signs, look_of};
 use tandem_core::base::machine::Class;
 use tandem_core::base::quantile::nearest_rank;
 use tandem_core::cost::{ModelFile, TrainOptions, Workload, cross_validated_estimates};
 use tandem_core::query::Mode;
 
-/// Points of a cloud: more are a blot.
 const MOST_POINTS: usize = 800;
-/// Parts of the cross-validation, as in `simulate`.
+/// Folds of the cross-validation, as in `simulate`.
 const FOLDS: usize = 5;
-/// Groups of a calibration curve: of the cheapest tenth by estimate to the dearest.
+/// Groups of a calibration curve, from the cheapest tenth by estimate to the most expensive.
 const TENTHS: usize = 10;
 
 /// A query's estimated and measured cost, in microseconds.
 type Pair = (f64, f64);
 
-/// Pictures and tables.
-pub(super) fn section(id: &str, folder: &Folder) -> String {
-    if folder.workloads.is_empty() && folder.models.is_empty() {
-        return String::new();
-    }
-    let mut html = format!("<section id=\"{id}-s-costs\"><h3>What queries cost</h3>\n");
+pub(crate) fn section(id: &str, folder: &Folder) -> String {
+    let mut html = String::new();
     for (number, (name, workload)) in folder.workloads.iter().enumerate() {
         html += &costs_table(name, workload).html();
         let id = format!("{id}-w{number}");
         let options = TrainOptions { folds: FOLDS, ..TrainOptions::default() };
-        // Too few queries for a model: then there is none to show.
+        // Too few queries for a model give no figure.
         let Ok(estimates) = cross_validated_estimates(workload, &options) else { continue };
         for mode in Mode::ALL {
             let pairs = |class: Class| -> Vec<Pair> {
@@ -52,10 +47,9 @@ pub(super) fn section(id: &str, folder: &Folder) -> String {
     for (name, model) in &folder.models {
         html += &models_table(name, model).html();
     }
-    html + "</section>\n"
+    html::section(id, "costs", "Costs of queries", &html)
 }
 
-/// Mean and percentiles by class and mode.
 fn costs_table(name: &str, workload: &Workload) -> HtmlTable {
     let mut table = HtmlTable::new(
         &format!("Service times of single queries: {name}"),
@@ -79,8 +73,7 @@ fn costs_table(name: &str, workload: &Workload) -> HtmlTable {
     table
 }
 
-/// By class and mode, ascending.
-pub(super) fn service_times(workload: &Workload) -> Vec<(Class, Mode, Vec<f64>)> {
+pub(crate) fn service_times(workload: &Workload) -> Vec<(Class, Mode, Vec<f64>)> {
     let mut all = Vec::new();
     for class in Class::ALL {
         for mode in Mode::ALL {
@@ -99,7 +92,6 @@ fn colour(class: Class) -> usize {
     look_of(if class.is_gpu() { "gpu-only" } else { "cpu-only" })
 }
 
-/// Estimates against measured times.
 fn cloud(mode: Mode, by_class: &[(Class, Vec<Pair>)]) -> LineChart {
     let series = by_class.iter().map(|(class, pairs)| {
         let step = pairs.len().div_ceil(MOST_POINTS);
@@ -113,10 +105,10 @@ fn cloud(mode: Mode, by_class: &[(Class, Vec<Pair>)]) -> LineChart {
     });
     let errors = by_class.iter().map(|(class, pairs)| {
         let mean = pairs.iter().map(|(x, y)| (x - y).abs() / y).sum::<f64>() / pairs.len() as f64;
-        format!("{class}: off by {} in the mean", percent(mean, false))
+        format!("{class}: mean error {}", percent(mean, false))
     });
     let errors = errors.collect::<Vec<_>>().join("; ");
-    let description = format!("Each query is estimated by a model that has not seen it. {errors}.");
+    let description = format!("A model estimates each query without having seen it. {errors}.");
     LineChart {
         title: format!("Estimated and measured cost, mode {mode}"),
         note: Some(description.clone()),
@@ -131,7 +123,8 @@ fn cloud(mode: Mode, by_class: &[(Class, Vec<Pair>)]) -> LineChart {
     }
 }
 
-/// By tenths of the estimates, the mean measured cost over the mean estimate: 1 where estimates are right on average.
+/// The mean measured cost over the mean estimate, by tenths of the estimates. It is 1 if estimates are right on
+/// average.
 fn calibration(mode: Mode, by_class: &[(Class, Vec<Pair>)]) -> LineChart {
     let series = by_class.iter().map(|(class, pairs)| {
         let mut sorted = pairs.clone();
@@ -147,7 +140,7 @@ fn calibration(mode: Mode, by_class: &[(Class, Vec<Pair>)]) -> LineChart {
     let ratios = series.iter().flat_map(|series| &series.points).map(|point| point.y);
     let worst = ratios.max_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs())).unwrap_or(1.0);
     let description = format!(
-        "Of tenths of the queries by their estimate, the one furthest off took {} times as long as estimated.",
+        "Queries are grouped in tenths by their estimate. The tenth with the largest error took {} times its estimate.",
         number(worst)
     );
     LineChart {
@@ -163,11 +156,10 @@ fn calibration(mode: Mode, by_class: &[(Class, Vec<Pair>)]) -> LineChart {
     }
 }
 
-/// How wrong models are on queries that they have not seen.
 fn models_table(name: &str, model: &ModelFile) -> HtmlTable {
     let mut table = HtmlTable::new(
-        &format!("Cost models, relative error on queries held back: {name}"),
-        ["processor", "mode", "queries", "mean", "median", "p95", "always the mean cost", "rank correlation", "model"],
+        &format!("Cost models, relative error on unseen queries: {name}"),
+        ["processor", "mode", "queries", "mean", "median", "p95", "baseline: mean cost", "rank correlation", "model"],
     );
     for model in model.models() {
         let Some(e) = &model.evaluation else { continue };

@@ -1,31 +1,29 @@
-//! Delay against rate, percentiles, and the distribution of delays.
+//! Delays by rate, their percentiles, and their distributions.
 
 use std::collections::BTreeMap;
 
 use super::folder::{Folder, Kind, Log};
-use super::html::{Cell, HtmlTable, folded, number};
+use super::html::{self, Cell, HtmlTable, folded, number};
 use crate::plot::{LineChart, Point, Series, Signs, Stroke, look_of, looks_of};
-use crate::sheet::{Line, Sheet};
+use crate::sheet::{Sheet, SheetRow};
 use tandem_core::base::quantile::median;
 use tandem_core::base::stats::mean_interval;
 
-/// A share of the delays, and its column.
+/// Statistics of delays: column and name.
 const METRICS: [(&str, &str); 4] = [("mean_ms", "mean"), ("p50_ms", "median"), ("p95_ms", "p95"), ("p99_ms", "p99")];
-/// How sure intervals are.
 const CONFIDENCE: f64 = 0.95;
-/// Percentiles that a summary has, and the share of queries that is slower.
+/// Percentiles of a summary, with the share of slower queries.
 const PERCENTILES: [(&str, f64); 5] =
     [("p50_ms", 0.5), ("p95_ms", 0.05), ("p99_ms", 0.01), ("p999_ms", 0.001), ("max_ms", 0.0)];
-/// Rates that lie further apart than this stand on a logarithmic axis.
+/// Ratio of rates above which the axis is logarithmic.
 const WIDE: u64 = 25;
-/// Where runs tell of queries that were answered too late, or not at all.
+/// Columns of queries that were answered too late or never.
 const NOT_IN_TIME: [&str; 4] = ["missed", "unfinished", "unreleased", "shed"];
-/// Points of a curve of a distribution.
 const CURVE_POINTS: usize = 240;
 
-/// The runs of a policy at a rate, one a seed.
+/// The runs of a policy at a rate, one per seed.
 #[derive(Debug, Default)]
-pub(super) struct Runs<'a>(Vec<Line<'a>>);
+pub(crate) struct Runs<'a>(Vec<SheetRow<'a>>);
 
 impl Runs<'_> {
     fn mean(&self, column: &str) -> Option<f64> {
@@ -35,32 +33,34 @@ impl Runs<'_> {
 
     fn interval(&self, column: &str) -> Option<(f64, f64)> {
         let values: Vec<f64> = self.0.iter().filter_map(|line| line.number(column)).collect();
+        // Runs that did not play all of what changes in their arrivals say nothing of how far they are off.
+        if self.0.iter().filter_map(|line| line.number("covered_share")).any(|share| share < 1.0) {
+            return None;
+        }
         let interval = mean_interval(&values, CONFIDENCE)?;
         Some((interval.low.max(0.0), interval.high))
     }
 
-    /// The middle one of the seeds.
-    pub(super) fn median(&self, column: &str) -> Option<f64> {
+    pub(crate) fn median(&self, column: &str) -> Option<f64> {
         let values: Vec<f64> = self.0.iter().filter_map(|line| line.number(column)).collect();
         (!values.is_empty()).then(|| median(values))
     }
 
-    /// The largest of the seeds.
-    pub(super) fn most(&self, column: &str) -> Option<f64> {
+    pub(crate) fn most(&self, column: &str) -> Option<f64> {
         self.0.iter().filter_map(|line| line.number(column)).reduce(f64::max)
     }
 
-    /// Queries that came too late, never, or were dropped, in all seeds.
-    pub(super) fn missed(&self) -> f64 {
-        let of_run = |line: &Line<'_>| NOT_IN_TIME.map(|column| line.number(column).unwrap_or(0.0));
+    /// Queries of all seeds that were late, unanswered or dropped.
+    pub(crate) fn missed(&self) -> f64 {
+        let of_run = |line: &SheetRow<'_>| NOT_IN_TIME.map(|column| line.number(column).unwrap_or(0.0));
         self.0.iter().flat_map(of_run).sum()
     }
 }
 
-/// A line of the charts: a policy, by what, and its runs by rate (in thousandths, which can be ordered).
-pub(super) type Curves<'a> = BTreeMap<(usize, String, String), BTreeMap<u64, Runs<'a>>>;
+/// Lines of the charts: a look, policy and source, with runs by rate in thousandths, which can be ordered.
+pub(crate) type Curves<'a> = BTreeMap<(usize, String, String), BTreeMap<u64, Runs<'a>>>;
 
-pub(super) fn curves(folder: &Folder) -> Curves<'_> {
+pub(crate) fn curves(folder: &Folder) -> Curves<'_> {
     let mut curves = Curves::new();
     for line in folder.of(Kind::Summary).flat_map(Sheet::lines) {
         let (policy, source) = (line.text("policy").to_owned(), line.text("source").to_owned());
@@ -71,17 +71,13 @@ pub(super) fn curves(folder: &Folder) -> Curves<'_> {
     curves
 }
 
-/// Delay curves, percentiles, distributions and their tables.
-pub(super) fn section(id: &str, folder: &Folder, deadline_ms: Option<f64>) -> String {
+pub(crate) fn section(id: &str, folder: &Folder, deadline_ms: Option<f64>) -> String {
     let curves = curves(folder);
-    if curves.is_empty() {
-        return distribution(id, &folder.logs, deadline_ms);
-    }
     let has_both = curves.keys().any(|(_, _, source)| source == "simulated")
         && curves.keys().any(|(_, _, source)| source != "simulated");
     let seeds = curves.values().flat_map(|curve| curve.values().map(|runs| runs.0.len())).max().unwrap_or(0);
     let is_single_rate = curves.values().all(|curve| curve.len() < 2);
-    let mut html = format!("<section id=\"{id}-s-delays\"><h3>Delays</h3>\n");
+    let mut html = String::new();
     if !is_single_rate {
         html += "<div class=\"tabs\">";
         for (column, name) in METRICS {
@@ -90,7 +86,9 @@ pub(super) fn section(id: &str, folder: &Folder, deadline_ms: Option<f64>) -> St
         }
         html += "</div>\n";
     }
-    html += &percentiles(id, &curves, deadline_ms, has_both);
+    if !curves.is_empty() {
+        html += &percentiles(id, &curves, deadline_ms, has_both);
+    }
     html += &distribution(id, &folder.logs, deadline_ms);
     for sheet in folder.of(Kind::Summary) {
         html += &folded(
@@ -98,7 +96,7 @@ pub(super) fn section(id: &str, folder: &Folder, deadline_ms: Option<f64>) -> St
             &HtmlTable::of_sheet(&format!("Runs: {}", sheet.name), sheet),
         );
     }
-    html + "</section>\n"
+    html::section(id, "delays", "Delays", &html)
 }
 
 fn delay_chart(
@@ -130,7 +128,7 @@ fn delay_chart(
     };
     let dashed = if has_both { ". Dashed: simulated" } else { "" };
     let chart = LineChart {
-        title: format!("Delay against arrival rate: {name}"),
+        title: format!("Delay by arrival rate: {name}"),
         x_label: String::from("arrival rate (queries/s)"),
         y_label: format!("{name} delay (ms)"),
         is_x_log: rates().max() > rates().min().map(|least| least.saturating_mul(WIDE)),
@@ -151,8 +149,8 @@ fn stroke(source: &str, has_both: bool) -> Stroke {
     if has_both && source == "simulated" { Stroke::Dashed } else { Stroke::Solid }
 }
 
-/// At which rate each curve is looked at: the highest common one at which at least half of the policies miss nothing,
-/// so that they can be compared; where there is none, each policy's own highest rate below the first miss.
+/// The rate at which each curve is compared: the highest common one at which at least half of the policies miss
+/// nothing. Without such a rate it is each policy's highest rate below the first miss.
 fn rates_shown(curves: &Curves<'_>) -> (Vec<u64>, bool) {
     let mut rates: Vec<u64> = curves.values().flat_map(|curve| curve.keys().copied()).collect();
     rates.sort_unstable();
@@ -174,13 +172,13 @@ fn rates_shown(curves: &Curves<'_>) -> (Vec<u64>, bool) {
 fn percentiles(id: &str, curves: &Curves<'_>, deadline_ms: Option<f64>, has_both: bool) -> String {
     let (rates, is_common) = rates_shown(curves);
     let at = match (rates.first(), is_common) {
-        (Some(&rate), true) => format!("at {} queries a second", number(rate as f64 / 1e3)),
+        (Some(&rate), true) => format!("at {} queries per second", number(rate as f64 / 1e3)),
         _ => String::from("each policy at its highest rate below the first miss"),
     };
     let columns =
         ["policy", "source", "rate_qps", "mean_ms", "p50_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms", "missed"];
     let mut table = HtmlTable::new(&format!("Delays, {at}"), columns);
-    let mut chart = tail_chart(format!("How many queries wait how long, {at}"), deadline_ms);
+    let mut chart = tail_chart(format!("Distribution of delays, {at}"), deadline_ms);
     for (((look, policy, source), curve), rate) in curves.iter().zip(&rates) {
         let Some(runs) = curve.get(rate) else { continue };
         let text = |value: f64| crate::number::text(value, 9);
@@ -207,19 +205,18 @@ fn percentiles(id: &str, curves: &Curves<'_>, deadline_ms: Option<f64>, has_both
         });
     }
     chart.description = format!(
-        "Median, p95, p99, p99.9 and longest delay of {} policies, {at}; the table has the same numbers.",
+        "Median, p95, p99, p99.9 and maximum delay of {} policies, {at}. The table has the same numbers.",
         chart.series.len()
     );
-    // The one that answers last but one in a hundred the soonest is the best.
+    // The best line has the shortest delay that 99 % of the queries do not exceed.
     let chart =
         chart.with_best("those of the shortest p99", |series| series.points.get(2).map_or(f64::MIN, |point| -point.x));
     format!("{}{}", chart.html(&format!("{id}-tail")), table.html())
 }
 
-/// So many nines a tail chart goes down to.
 const DECADES: f64 = 5.0;
 
-/// Delay along, and up how many queries are answered by then: each step is ten times fewer that are not.
+/// A chart of delay and of the share of queries answered by then. Each step up leaves ten times fewer unanswered.
 fn tail_chart(title: String, deadline_ms: Option<f64>) -> LineChart {
     let ticks = ["0", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %"];
     LineChart {
@@ -229,14 +226,13 @@ fn tail_chart(title: String, deadline_ms: Option<f64>) -> LineChart {
         is_x_log: true,
         y_ticks: ticks.into_iter().enumerate().map(|(i, text)| (i as f64, text.to_owned())).collect(),
         vertical: deadline_ms.map(|ms| (ms, String::from("deadline"))),
-        note: Some(String::from("Each step up is ten times fewer queries that wait longer")),
+        note: Some(String::from("Each step up is ten times fewer queries with a longer delay")),
         ..LineChart::default()
     }
 }
 
-/// The delays of logged runs, all of them.
 fn distribution(id: &str, logs: &[Log], deadline_ms: Option<f64>) -> String {
-    let title = String::from("How many queries wait how long, in the runs whose logs were kept");
+    let title = String::from("Distribution of delays in the logged runs");
     let mut chart = tail_chart(title, deadline_ms);
     let logs: Vec<&Log> = logs.iter().filter(|log| !log.log.rows.is_empty()).collect();
     let looks = looks_of(&logs.iter().map(|log| log.title.as_str()).collect::<Vec<_>>());
@@ -244,7 +240,7 @@ fn distribution(id: &str, logs: &[Log], deadline_ms: Option<f64>) -> String {
         let mut delays: Vec<u64> = log.rows.iter().map(|row| row.delay().0).collect();
         delays.sort_unstable();
         let n = delays.len();
-        // Ranks that lie evenly on this axis: many at the end, where few queries are.
+        // Ranks are evenly spaced on this axis, which gives many points to the few slowest queries.
         let decades = (n as f64).log10().min(DECADES);
         let rank = |i: usize| {
             let slower = 10f64.powf(-decades * i as f64 / CURVE_POINTS as f64);
@@ -266,6 +262,6 @@ fn distribution(id: &str, logs: &[Log], deadline_ms: Option<f64>) -> String {
             ..Series::default()
         });
     }
-    chart.description = format!("The distribution of delays of {} logged runs.", chart.series.len());
+    chart.description = format!("The distribution of delays in {} logged runs.", chart.series.len());
     chart.html(&format!("{id}-cdf"))
 }

@@ -1,6 +1,6 @@
-//! What a folder of results holds: files are told apart by their columns, not by their names.
+//! The contents of a folder of results. Columns identify files, not names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -10,24 +10,24 @@ use tandem_core::files::InputError;
 use tandem_core::index::FILE_NAME;
 use tandem_core::sched::RunLog;
 
-/// What a table is about.
+/// The subject of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A product of parameters: one row a point.
+    /// A parameter sweep, with one row per point.
     Sweep,
-    /// Runs: one row a policy, rate and seed.
+    /// Runs, with one row per policy, rate and seed.
     Summary,
-    /// Highest rates within the deadline, by policy.
+    /// Capacities by policy.
     Capacity,
     /// Live runs, with what was predicted of them.
     Validation,
-    /// Capacities predicted and measured.
+    /// Predicted and measured capacities.
     ValidationCapacity,
-    /// What queries cost in each live run.
+    /// Costs of queries in each live run.
     ValidationService,
     /// Parts of the node measured alone.
     Bench,
-    /// Anything else.
+    /// Any other table.
     Other,
 }
 
@@ -41,44 +41,44 @@ const COLUMNS: [(Kind, &[&str]); 7] = [
     (Kind::Capacity, &["policy", "max_rate_qps"]),
     (Kind::Bench, &["part", "name", "metric", "value"]),
 ];
-/// Numbers without which a row of a kind says nothing.
+/// Numbers that each row of a kind needs.
 const NUMBERS: [(Kind, &[&str]); 4] = [
     (Kind::Summary, &["rate_qps", "mean_ms", "p99_ms"]),
     (Kind::Validation, &["rate_qps"]),
     (Kind::ValidationCapacity, &["predicted_qps"]),
     (Kind::Capacity, &["max_rate_qps"]),
 ];
-/// A point of a sweep by itself has the columns of the sweep.
+/// Columns of a sweep, which a single point has, too.
 const POINT_COLUMNS: &[&str] = COLUMNS[0].1;
 const LOG_COLUMNS: &[&str] = &["query_id", "arrival_us", "started_us", "finished_us", "processor"];
 const WORKLOAD_COLUMNS: &[&str] = &["query_id", "mode", "postings", "results"];
 
-/// A run's log, and what its file says of it.
+/// A run's log, and its provenance.
 #[derive(Clone, Debug)]
 pub struct Log {
-    /// The file.
+    /// File name.
     pub name: String,
-    /// Policy and rate, in words.
+    /// Policy and rate as text.
     pub title: String,
-    /// What happened.
+    /// Events of the run.
     pub log: RunLog,
 }
 
-/// A file that the page names and does not show.
+/// A file that the page names but does not show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// The file.
+    /// File name.
     pub name: String,
     /// Its size.
     pub bytes: u64,
-    /// Why it is only named; empty where that needs no reason.
+    /// Reason why the file is not shown, or nothing.
     pub why: String,
 }
 
-/// The results in one folder and those below it.
+/// The results in a folder and its subfolders.
 #[derive(Clone, Debug, Default)]
 pub struct Folder {
-    /// As it was asked for.
+    /// Path as the user gave it.
     pub name: String,
     /// Tables, by file name.
     pub sheets: Vec<(Kind, Sheet)>,
@@ -88,54 +88,56 @@ pub struct Folder {
     pub workloads: Vec<(String, Workload)>,
     /// Cost models.
     pub models: Vec<(String, ModelFile)>,
-    /// All else.
+    /// All other files.
     pub listed: Vec<Listed>,
-    /// Results that could not be read: a file, or a line of one, and what is wrong with it.
+    /// Results that could not be read, with file, line and error.
     pub unread: Vec<String>,
 }
 
-/// Why a file is not shown.
+/// Reasons why a file is not shown.
 enum Refused {
-    /// It can't be read: what is wrong, and where.
+    /// The file can't be read: what is wrong, and where.
     Unread(String),
-    /// A page is no place for it.
+    /// The file is unsuitable for a page.
     Unsuited(String),
 }
 
-/// Folders below the one that is asked for are looked into down to this depth.
-const DEPTH: usize = 3;
-/// Larger files, packed or not, are only named: a page is for people.
+/// Size above which files are only named.
 const MOST_BYTES: u64 = 48 << 20;
-/// Tables of more rows are only named.
+/// Rows above which tables are only named.
 const MOST_ROWS: usize = 5_000;
-/// More logs are only named: of each policy those at middling rates come first.
+/// Logs above which others are only named. Each policy's logs at middle rates come first.
 const MOST_LOGS: usize = 8;
 
 impl Folder {
-    /// Reads what is in a folder and below it, a [`Folder`] for each that holds files, those of runs' logs with the one
-    /// above. Files of other programs, damaged or too large ones are listed with the reason.
+    /// Reads folders and their subfolders into one [`Folder`] for each that contains files. Logs of runs belong to the folder
+    /// above. A file with several names is read once. Foreign, damaged and large files are listed with the reason.
     ///
     /// # Errors
-    /// If `path` is no folder, or holds no file at all.
-    pub fn read(path: &Path) -> Result<Vec<Self>, InputError> {
-        if !path.is_dir() {
-            let hint = if path.exists() { "is a file, expected a folder of results" } else { "is not there" };
-            return Err(InputError::file(path, hint));
+    /// If one of `paths` is no folder, or contains no file.
+    pub fn read(paths: &[PathBuf]) -> Result<Vec<Self>, InputError> {
+        let (mut seen, mut read) = (BTreeSet::new(), Vec::new());
+        for path in paths {
+            if !path.is_dir() {
+                let hint = if path.exists() { "is a file, expected a folder of results" } else { "does not exist" };
+                return Err(InputError::file(path, hint));
+            }
+            let mut files = Vec::new();
+            let is_new = gather(path, &mut seen, &mut files);
+            files.sort();
+            if files.is_empty() && is_new {
+                return Err(InputError::file(path, "contains no results (`tandem simulate -o DIR` makes some)"));
+            }
+            let mut by_folder: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
+            for file in files {
+                by_folder.entry(folder_of(&file).to_owned()).or_default().push(file);
+            }
+            read.extend(by_folder.into_iter().map(|(folder, files)| Self::with_files(&folder, &files)));
         }
-        let mut files = Vec::new();
-        gather(path, DEPTH, &mut files);
-        files.sort();
-        if files.is_empty() {
-            return Err(InputError::file(path, "holds no results (`tandem simulate -o DIR` makes some)"));
-        }
-        let mut by_folder: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
-        for file in files {
-            by_folder.entry(folder_of(&file).to_owned()).or_default().push(file);
-        }
-        Ok(by_folder.into_iter().map(|(folder, files)| Self::with_files(&folder, &files)).collect())
+        Ok(read)
     }
 
-    /// Of these files, in `folder` or below.
+    /// The folder of these files in `path` or below.
     fn with_files(path: &Path, files: &[PathBuf]) -> Self {
         let mut folder = Self { name: path.display().to_string(), ..Self::default() };
         let logs = chosen_logs(files);
@@ -161,8 +163,7 @@ impl Folder {
         self.sheets.iter().filter(move |(other, _)| *other == kind).map(|(_, sheet)| sheet)
     }
 
-    /// What the folder's own files say under `key`, whichever says it first.
-    #[must_use]
+    /// The first value of `key` in the files' provenance.
     pub fn note(&self, key: &str) -> Option<&str> {
         let of_sheets = self.sheets.iter().find_map(|(_, sheet)| sheet.provenance.get(key));
         let of_workloads = || self.workloads.iter().find_map(|(_, workload)| workload.provenance.get(key));
@@ -170,13 +171,13 @@ impl Folder {
         of_sheets.or_else(of_workloads).or_else(of_models)
     }
 
-    /// Takes in a file if it is of a kind that is shown; else says why not, where there is a reason.
+    /// Adds a file of a kind that is shown. Otherwise returns false, or a reason.
     fn take(&mut self, path: &Path, name: &str, bytes: u64, logs: &[PathBuf]) -> Result<bool, Refused> {
         let plain = name.trim_end_matches(".gz").trim_end_matches(".zst");
         if bytes > MOST_BYTES && (plain.ends_with(".csv") || plain.ends_with(".json")) {
             return Err(Refused::Unsuited(String::from("too large for a page")));
         }
-        // An error names the path, which the list does, too.
+        // The list names the path, so the error does not.
         let said = |e: InputError| Refused::Unread(InputError { path: PathBuf::from(name), ..e }.to_string());
         if plain.ends_with(".json") {
             let Ok(model) = ModelFile::read(path) else { return Ok(false) };
@@ -190,7 +191,7 @@ impl Folder {
         let has = |wanted: &[&str]| wanted.iter().all(|&column| columns.iter().any(|name| name == column));
         if has(LOG_COLUMNS) {
             if !logs.contains(&path.to_owned()) {
-                return Err(Refused::Unsuited(format!("the page shows {MOST_LOGS} logs")));
+                return Err(Refused::Unsuited(format!("the page shows only {MOST_LOGS} logs")));
             }
             let (log, provenance) = RunLog::read(path).map_err(said)?;
             let rate = provenance.get("rate_qps").and_then(|rate| rate.parse().ok()).map(super::html::number);
@@ -208,10 +209,10 @@ impl Folder {
         }
         let mut sheet = Sheet::read(path, name).map_err(said)?;
         if sheet.rows.len() > MOST_ROWS {
-            return Err(Refused::Unsuited(format!("{} rows: too long for a page", sheet.rows.len())));
+            return Err(Refused::Unsuited(format!("{} rows are too many for a page", sheet.rows.len())));
         }
         if sheet.has(POINT_COLUMNS) && Path::new(name).parent().is_some_and(|folder| folder.ends_with("points")) {
-            let why = String::from("a point of a sweep: its row is in the sweep's own table");
+            let why = String::from("a point of a sweep, whose table has the same row");
             return Err(Refused::Unsuited(why));
         }
         let kind = COLUMNS.iter().find(|(_, wanted)| sheet.has(wanted)).map_or(Kind::Other, |(kind, _)| *kind);
@@ -223,8 +224,7 @@ impl Folder {
     }
 }
 
-/// The logs that are shown: of every policy, simulated and live, one at a middling rate, then more as long as there is
-/// room.
+/// The logs that are shown: one at a middle rate for each policy, simulated and live, then more while there is room.
 fn chosen_logs(files: &[PathBuf]) -> Vec<PathBuf> {
     let mut groups: BTreeMap<(String, String), Vec<(f64, PathBuf)>> = BTreeMap::new();
     for file in files {
@@ -237,7 +237,7 @@ fn chosen_logs(files: &[PathBuf]) -> Vec<PathBuf> {
     }
     for logs in groups.values_mut() {
         logs.sort_by(|a, b| a.0.total_cmp(&b.0));
-        // The one a little above the middle goes to the end, from where they are taken.
+        // The one slightly above the middle goes to the end, from which logs are taken.
         let middling = logs.remove(logs.len() * 3 / 5);
         logs.push(middling);
     }
@@ -249,27 +249,35 @@ fn chosen_logs(files: &[PathBuf]) -> Vec<PathBuf> {
     chosen
 }
 
-/// The folder whose results a file belongs to: its own, or of a log or a point among many the one above.
+/// The folder to which a file's results belong: its own, or the folder above for logs and points.
 fn folder_of(file: &Path) -> &Path {
     let own = file.parent().unwrap_or(file);
     let is_of_logs = own.file_name().is_some_and(|name| ["log", "logs", "points"].iter().any(|of| name == *of));
     if is_of_logs { own.parent().unwrap_or(own) } else { own }
 }
 
-/// All files below a folder but those of indexes, hidden ones and pages.
-fn gather(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for path in entries.filter_map(|entry| entry.ok().map(|entry| entry.path())) {
+/// Collects all files below a folder, except indexes, hidden files, pages and files `seen` before. Returns false if the folder
+/// was seen before.
+fn gather(folder: &Path, seen: &mut BTreeSet<PathBuf>, files: &mut Vec<PathBuf>) -> bool {
+    if !folder.canonicalize().is_ok_and(|folder| seen.insert(folder)) {
+        return false;
+    }
+    let Ok(entries) = fs::read_dir(folder) else { return true };
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
+    // Links last: a target below the folder is shown under its own name.
+    paths.sort_by_key(|path| path.is_symlink());
+    for path in paths {
         let is_hidden = path.file_name().is_none_or(|name| name.to_string_lossy().starts_with('.'));
         if is_hidden || path.extension().is_some_and(|extension| extension == "html") {
             continue;
         }
-        if path.is_file() {
+        if path.is_dir() && !path.join(FILE_NAME).exists() {
+            gather(&path, seen, files);
+        } else if path.is_file() && path.canonicalize().is_ok_and(|path| seen.insert(path)) {
             files.push(path);
-        } else if depth > 0 && path.is_dir() && !path.join(FILE_NAME).exists() {
-            gather(&path, depth - 1, files);
         }
     }
+    true
 }
 
 #[cfg(test)]
@@ -292,7 +300,7 @@ mod tests {
         write("note.txt", "hello");
         write(".hidden.csv", "one\n1\n");
         write(&format!("index/{FILE_NAME}"), "not looked at");
-        let folders = Folder::read(dir.path()).unwrap();
+        let folders = Folder::read(&[dir.path().to_owned()]).unwrap();
         let names: Vec<_> =
             folders.iter().map(|folder| Path::new(&folder.name).strip_prefix(dir.path()).unwrap()).collect();
         assert_eq!(names, [Path::new(""), Path::new("other")]);
@@ -309,7 +317,7 @@ mod tests {
     #[test]
     fn a_folder_that_is_not_there_or_empty_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(Folder::read(dir.path()).unwrap_err().to_string().contains("holds no results"));
-        assert!(Folder::read(&dir.path().join("x")).unwrap_err().to_string().contains("is not there"));
+        assert!(Folder::read(&[dir.path().to_owned()]).unwrap_err().to_string().contains("contains no results"));
+        assert!(Folder::read(&[dir.path().join("x")]).unwrap_err().to_string().contains("does not exist"));
     }
 }

@@ -1,4 +1,4 @@
-//! Pieces of HTML: text made safe, numbers written one way, tables that sort.
+//! Elements of HTML: escaped text, uniform numbers, and sortable tables.
 
 use std::fmt::Write as _;
 
@@ -6,34 +6,29 @@ use crate::number;
 use crate::sheet::Sheet;
 use crate::text::escaped;
 
-/// A number as people read it: four significant digits, whole numbers from a thousand on, groups of three.
-#[must_use]
-pub(super) fn number(value: f64) -> String {
+/// A number for people: four significant digits, or a whole number in groups of three from a thousand on.
+pub(crate) fn number(value: f64) -> String {
     if value.abs() >= 1000.0 { grouped(&format!("{value:.0}")) } else { number::text(value, 4) }
 }
 
-/// As [`number`], rounded to `digits` significant digits also where it is large: for sentences.
-#[must_use]
-pub(super) fn rounded(value: f64, digits: usize) -> String {
+/// A [`number`] that is first rounded to `digits` significant digits, for sentences.
+pub(crate) fn rounded(value: f64, digits: usize) -> String {
     number(number::significant(value, digits))
 }
 
-/// A share as a percentage with one place, and a sign where it is a difference.
-#[must_use]
-pub(super) fn percent(share: f64, is_signed: bool) -> String {
+/// A percentage with one decimal, and with a sign if it is a difference.
+pub(crate) fn percent(share: f64, is_signed: bool) -> String {
     if is_signed { format!("{:+.1} %", 100.0 * share) } else { format!("{:.1} %", 100.0 * share) }
 }
 
-/// Whole digits in groups of three.
 fn grouped(text: &str) -> String {
     let (sign, digits) = text.split_at(usize::from(text.starts_with('-')));
     let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
     format!("{sign}{}", groups.collect::<Vec<_>>().join(","))
 }
 
-/// A column's name in words, and its unit: `p99_ms` is "p99" and "ms".
-#[must_use]
-pub(super) fn heading(column: &str) -> (String, &'static str) {
+/// A column's name as text, and its unit: `p99_ms` gives "p99" and "ms".
+pub(crate) fn heading(column: &str) -> (String, &'static str) {
     const UNITS: [(&str, &str); 6] =
         [("_qps", "q/s"), ("_ms", "ms"), ("_us", "µs"), ("_s", "s"), ("_bytes", "bytes"), ("_ns", "ns")];
     let unit = UNITS.iter().find(|(suffix, _)| column.ends_with(suffix));
@@ -41,49 +36,45 @@ pub(super) fn heading(column: &str) -> (String, &'static str) {
     (name.replace('_', " "), unit.map_or("", |(_, unit)| unit))
 }
 
-/// A cell of a table: what is shown, and what it is sorted by.
+/// A cell of a table: its text, and the key for sorting.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Cell {
-    /// The value as the file has it.
+pub(crate) struct Cell {
+    /// The value in the file.
     raw: String,
-    /// As people read it, safe.
+    /// The escaped text that is shown.
     shown: String,
     is_number: bool,
 }
 
 impl Cell {
-    /// As a file has it: numbers are written one way.
-    #[must_use]
-    pub(super) fn of(raw: &str) -> Self {
+    /// A cell of a file, whose numbers are formatted uniformly.
+    pub(crate) fn of(raw: &str) -> Self {
         let value: Option<f64> = raw.parse().ok().filter(|value: &f64| value.is_finite());
         let shown = value.map_or_else(|| escaped(raw), number);
         Self { raw: raw.to_owned(), shown, is_number: value.is_some() }
     }
 
-    /// Text that is none of a number's, even if it looks like one.
-    #[must_use]
-    pub(super) fn text(text: &str) -> Self {
+    /// A cell of text, even if it looks like a number.
+    pub(crate) fn text(text: &str) -> Self {
         Self { raw: text.to_owned(), shown: escaped(text), is_number: false }
     }
 
-    /// A share, as a percentage.
-    #[must_use]
-    pub(super) fn share(share: Option<f64>, is_signed: bool) -> Self {
+    pub(crate) fn share(share: Option<f64>, is_signed: bool) -> Self {
         let Some(share) = share else { return Self::of("") };
         Self { raw: number::text(share, 9), shown: percent(share, is_signed), is_number: true }
     }
 }
 
-/// A table with a caption; its columns sort where there is JavaScript.
+/// A table with a caption, whose columns can be sorted with JavaScript.
 #[derive(Clone, Debug, Default)]
-pub(super) struct HtmlTable {
+pub(crate) struct HtmlTable {
     caption: String,
     headings: Vec<String>,
     rows: Vec<Vec<Cell>>,
 }
 
 impl HtmlTable {
-    pub(super) fn new<'a>(caption: &str, columns: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(crate) fn new<'a>(caption: &str, columns: impl IntoIterator<Item = &'a str>) -> Self {
         let heading = |column: &str| match heading(column) {
             (name, "") => escaped(&name),
             (name, unit) => format!("{} <span class=\"unit\">{unit}</span>", escaped(&name)),
@@ -91,12 +82,11 @@ impl HtmlTable {
         Self { caption: caption.to_owned(), headings: columns.into_iter().map(heading).collect(), rows: Vec::new() }
     }
 
-    pub(super) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// All of a sheet; columns without a value are left out.
-    pub(super) fn of_sheet(caption: &str, sheet: &Sheet) -> Self {
+    pub(crate) fn of_sheet(caption: &str, sheet: &Sheet) -> Self {
         let is_used =
             |column: &usize| sheet.rows.iter().any(|row| row.get(*column).is_some_and(|cell| !cell.is_empty()));
         let used: Vec<usize> = (0..sheet.columns.len()).filter(is_used).collect();
@@ -107,7 +97,7 @@ impl HtmlTable {
         table
     }
 
-    pub(super) fn html(&self) -> String {
+    pub(crate) fn html(&self) -> String {
         let mut html = format!(
             "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\"><table class=\"sorts\"><caption>{caption}</caption><thead><tr>",
             caption = escaped(&self.caption),
@@ -138,19 +128,21 @@ impl HtmlTable {
         html.push_str("</tbody></table></div>\n");
         html
     }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
 }
 
-/// A table behind a line that opens it.
-#[must_use]
-pub(super) fn folded(summary: &str, table: &HtmlTable) -> String {
-    if table.is_empty() {
+/// A table that opens on a click.
+pub(crate) fn folded(summary: &str, table: &HtmlTable) -> String {
+    if table.rows.is_empty() {
         return String::new();
     }
     format!("<details><summary>{}</summary>{}</details>\n", escaped(summary), table.html())
+}
+
+pub(crate) fn section(id: &str, key: &str, heading: &str, content: &str) -> String {
+    if content.is_empty() {
+        return String::new();
+    }
+    format!("<section id=\"{id}-s-{key}\"><h3>{heading}</h3>\n{content}</section>\n")
 }
 
 #[cfg(test)]

@@ -1,19 +1,17 @@
-//! One HTML page from folders of results: what a planner reads.
+//! One HTML page from folders of results, for planners.
 //!
 //! ```text
-//! DIR... ─▶ Folder: files told apart by their columns ─┬─▶ Story: question, answer, how sure
+//! DIR... ─▶ Folder: files known by their columns ─┬─▶ Story: question, answer, how sure
 //!           (summary, capacity, validation, logs,      ├─▶ figures: SVG
 //!            workloads, models, bench, anything else)  ├─▶ tables: the same numbers, sortable
 //!                                                      └─▶ provenance: command, machine, seed of every file
 //! ```
 //!
-//! The page is one file and asks nothing of a network. Style sheet and script are in it; without the script everything
-//! is there, only tables don't sort. Every figure has a title and a description
-//! for those who don't see it, and its numbers stand in a table. It follows the reader's choice of light or dark, and
-//! prints in black on white.
+//! The page is one file that needs no network. It contains style sheet and script. Without the script only sorting is
+//! missing. Every figure has a title, a description for readers who can't see it, and a table of its numbers. The page
+//! follows the reader's choice of light or dark, and prints in black on white.
 //!
-//! Files are read as they are: columns that a later version adds are shown in the tables, files of other programs are
-//! shown as tables or at least listed.
+//! Columns of later versions appear in the tables. Files of other programs appear as tables or in the list of files.
 
 mod answer;
 mod bench;
@@ -33,18 +31,17 @@ pub use folder::{Folder, Kind, Listed, Log};
 use html::{HtmlTable, folded};
 use story::{Story, story};
 
-use crate::plot::{Medium, Timeline, style_sheet};
+use crate::plot::canvas::Medium;
+use crate::plot::look::style_sheet;
+use crate::plot::timeline::Timeline;
 use crate::text::escaped;
 
-/// How the page looks.
 const STYLE: &str = include_str!("style.css");
-/// Sorting and tabs.
 const SCRIPT: &str = include_str!("page.js");
 
-/// The page about these folders, at least one.
-#[must_use]
+/// The page of these folders, at least one.
 pub fn page(folders: &[Folder]) -> String {
-    let parts: Vec<Part<'_>> = folders.iter().enumerate().map(|(i, folder)| Part::new(i, folder)).collect();
+    let parts: Vec<Article<'_>> = folders.iter().enumerate().map(|(i, folder)| Article::new(i, folder)).collect();
     let title = parts.first().map_or_else(|| String::from("Tandem"), |part| part.story.question.clone());
     let mut html = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -67,15 +64,14 @@ pub fn page(folders: &[Folder]) -> String {
     html
 }
 
-/// A folder's share of the page.
-struct Part<'a> {
+struct Article<'a> {
     id: String,
     folder: &'a Folder,
     story: Story,
     sections: String,
 }
 
-impl<'a> Part<'a> {
+impl<'a> Article<'a> {
     fn new(number: usize, folder: &'a Folder) -> Self {
         let id = format!("f{number}");
         let capacities = capacity::capacities(folder);
@@ -118,8 +114,8 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Links to the sections, which are found by their headings.
-fn contents(parts: &[Part<'_>]) -> String {
+/// Links to the sections, found by their headings.
+fn contents(parts: &[Article<'_>]) -> String {
     let mut html = String::from("<nav aria-label=\"Contents\"><p class=\"brand\">Tandem</p>");
     for part in parts {
         if parts.len() > 1 {
@@ -136,28 +132,24 @@ fn contents(parts: &[Part<'_>]) -> String {
     html + "</nav>\n"
 }
 
-/// The deadline that a log's queries had, if they all had one.
+/// The deadline of a logged run's queries, if they have one.
 fn logged_deadline_ms(folder: &Folder) -> Option<f64> {
     let row = folder.logs.first()?.log.rows.first()?;
     (row.deadline != tandem_core::base::time::Nanos::MAX).then(|| row.deadline.since(row.arrival).as_ms())
 }
 
-/// At most so many runs are drawn as they happened.
+/// Maximum number of runs that are drawn.
 const MOST_TIMELINES: usize = 4;
 
 fn timelines(id: &str, folder: &Folder) -> String {
     let timeline = |(number, log): (usize, &Log)| {
-        let timeline = Timeline { title: format!("Queues and lanes: {}", log.title), log: &log.log };
+        let timeline = Timeline { title: format!("Queue and lanes: {}", log.title), log: &log.log };
         timeline.drawn(Medium::Page).map_or_else(String::new, |drawing| drawing.html(&format!("{id}-run{number}")))
     };
     let figures: String = folder.logs.iter().take(MOST_TIMELINES).enumerate().map(timeline).collect();
-    if figures.is_empty() {
-        return figures;
-    }
-    format!("<section id=\"{id}-s-runs\"><h3>Runs as they happened</h3>\n{figures}</section>\n")
+    html::section(id, "runs", "Course of runs", &figures)
 }
 
-/// Tables of no known kind.
 fn others(id: &str, folder: &Folder) -> String {
     let tables: String = folder
         .of(Kind::Other)
@@ -165,17 +157,12 @@ fn others(id: &str, folder: &Folder) -> String {
             folded(&format!("{}, {} rows", sheet.name, sheet.rows.len()), &HtmlTable::of_sheet(&sheet.name, sheet))
         })
         .collect();
-    if tables.is_empty() {
-        tables
-    } else {
-        format!("<section id=\"{id}-s-others\"><h3>Other tables</h3>\n{tables}</section>\n")
-    }
+    html::section(id, "others", "Other tables", &tables)
 }
 
-/// Where every number comes from.
 fn provenance(id: &str, folder: &Folder) -> String {
-    let mut html = format!("<section id=\"{id}-s-provenance\"><h3>Where the numbers come from</h3>\n");
-    // Files of one command say the same: it is said once, for all of them.
+    let mut html = String::new();
+    // Files of one command have the same provenance, which is shown once.
     let mut groups: Vec<(Said<'_>, Vec<&str>)> = Vec::new();
     for (name, lines) in said_by_files(folder) {
         match groups.iter_mut().find(|(other, _)| *other == lines) {
@@ -195,17 +182,17 @@ fn provenance(id: &str, folder: &Folder) -> String {
         let names: Vec<&str> = folder.logs.iter().map(|log| log.name.as_str()).collect();
         let _ = writeln!(html, "<p>Logs of runs: {}.</p>", escaped(&names.join(", ")));
     }
-    let mut table = HtmlTable::new("Other files", ["file", "size_bytes", "why it is not shown"]);
+    let mut table = HtmlTable::new("Other files", ["file", "size_bytes", "reason"]);
     for Listed { name, bytes, why } in &folder.listed {
         table.row([html::Cell::text(name), html::Cell::of(&bytes.to_string()), html::Cell::text(why)]);
     }
-    html + &folded(&crate::number::counted(folder.listed.len(), "other file", "other files"), &table) + "</section>\n"
+    html += &folded(&crate::number::counted(folder.listed.len(), "other file", "other files"), &table);
+    html::section(id, "provenance", "Provenance", &html)
 }
 
-/// Keys and values.
+/// Keys and values of a provenance.
 type Said<'a> = Vec<(&'a str, &'a str)>;
 
-/// What each file says of where it comes from.
 fn said_by_files(folder: &Folder) -> Vec<(&str, Said<'_>)> {
     let sheets = folder.sheets.iter().map(|(_, sheet)| (sheet.name.as_str(), sheet.provenance.lines().collect()));
     let workloads =

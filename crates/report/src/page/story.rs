@@ -1,4 +1,4 @@
-//! The story in words: the question, the answer, how sure.
+//! The summary of a folder: question, answer and certainty.
 
 use super::answer::of_capacities;
 use super::capacity::Capacity;
@@ -11,27 +11,26 @@ use crate::number::counted;
 use crate::sheet::Sheet;
 use crate::text::escaped;
 
-/// What a reader should know before any picture.
+/// The texts at the top of a page.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Story {
-    pub(super) question: String,
-    /// HTML: what matters most is strong.
-    pub(super) answer: String,
-    /// Sentences.
-    pub(super) certainty: Vec<String>,
-    /// Few numbers, each with what it is.
-    pub(super) facts: Vec<(String, String)>,
+pub(crate) struct Story {
+    pub(crate) question: String,
+    /// The answer in HTML, with the important parts in bold.
+    pub(crate) answer: String,
+    /// Sentences on the certainty of the answer.
+    pub(crate) certainty: Vec<String>,
+    /// Few numbers with their names.
+    pub(crate) facts: Vec<(String, String)>,
 }
 
-/// The story of a folder.
-pub(super) fn story(folder: &Folder, capacities: &[Capacity]) -> Story {
+pub(crate) fn story(folder: &Folder, capacities: &[Capacity]) -> Story {
     let mut story = if capacities.is_empty() {
         of_sweep(folder).or_else(|| of_delays(folder)).or_else(|| of_costs(folder)).unwrap_or_else(|| plain(folder))
     } else {
         of_capacities(capacities)
     };
     if let Some(gpu) = folder.note("gpu").filter(|gpu| gpu.contains("replay")) {
-        story.certainty.push(format!("No GPU was driven: its lane stands for one by recorded times ({gpu})."));
+        story.certainty.push(format!("No GPU was used. Its lane replays recorded times ({gpu})."));
     }
     story.certainty.splice(0..0, unread(folder));
     story.certainty.extend(warnings(folder));
@@ -40,10 +39,10 @@ pub(super) fn story(folder: &Folder, capacities: &[Capacity]) -> Story {
     if let Some(estimates) = folder.note("estimates") {
         story.certainty.push(match estimates {
             "oracle" => {
-                String::from("Policies were told the true costs, which no real scheduler knows: this is the best case.")
+                String::from("Policies knew the true costs, which no real scheduler does. This is the best case.")
             }
-            "model" => String::from("Policies saw estimates only, by models that had not seen the query."),
-            name => format!("Policies saw estimates only, of the model {name}."),
+            "model" => String::from("Policies knew only estimates, by models that had not seen the query."),
+            name => format!("Policies knew only estimates of the model {name}."),
         });
     }
     for (key, name) in FACTS {
@@ -78,19 +77,18 @@ fn of_sweep(folder: &Folder) -> Option<Story> {
     Some(Story { question, answer: escaped(&answer), ..Story::default() })
 }
 
-/// More lines that could not be read are counted, no more.
+/// Maximum unreadable lines that are shown. Others are counted.
 const MOST_UNREAD: usize = 5;
 
-/// What of the results could not be read, so that the rest may be a wrong answer.
+/// Results that could not be read, which may affect the answer.
 fn unread(folder: &Folder) -> Vec<String> {
     let shown = folder.unread.iter().take(MOST_UNREAD).map(|why| format!("Could not be read: {why}."));
     let more = folder.unread.len().saturating_sub(MOST_UNREAD);
-    let more =
-        (more > 0).then(|| format!("Could not be read either: {}.", counted(more, "other place", "other places")));
+    let more = (more > 0).then(|| format!("Could not be read: {}.", counted(more, "other place", "other places")));
     shown.chain(more).collect()
 }
 
-/// What commands warn of in the files that they have written.
+/// Warnings of the commands that wrote the files.
 fn warnings(folder: &Folder) -> Vec<String> {
     let mut warnings: Vec<String> = Vec::new();
     let lines = folder.sheets.iter().flat_map(|(_, sheet)| sheet.provenance.lines());
@@ -103,7 +101,7 @@ fn warnings(folder: &Folder) -> Vec<String> {
     warnings
 }
 
-/// Queries of live runs that had no answer when these were given up or interrupted: their delays are in no percentile.
+/// Queries of live runs without an answer, whose delays are in no percentile.
 fn unanswered(folder: &Folder) -> Option<String> {
     const COLUMNS: [&str; 3] = ["unsent", "unfinished", "unreleased"];
     let lines = || folder.of(Kind::Validation).chain(folder.of(Kind::Summary)).flat_map(Sheet::lines);
@@ -122,10 +120,10 @@ fn unanswered(folder: &Folder) -> Option<String> {
     })
 }
 
-/// A driver that is late by more than this share of the deadline measures itself, too.
+/// Share of the deadline above which a driver's lag affects the measured delays.
 const LATE_SHARE: f64 = 0.1;
 
-/// Whether the driver of live runs was late by much: what was measured then has the machine's other work in it.
+/// Whether the driver of live runs was late, so that measured delays include other work of the machine.
 fn lateness(folder: &Folder) -> Option<String> {
     let lines = || folder.of(Kind::Validation).chain(folder.of(Kind::Summary)).flat_map(Sheet::lines);
     let lags = lines().filter_map(|line| line.number("measured_lag_max_ms").or_else(|| line.number("lag_p99_ms")));
@@ -142,11 +140,11 @@ fn lateness(folder: &Folder) -> Option<String> {
     })
 }
 
-pub(super) fn strong(text: &str) -> String {
+pub(crate) fn strong(text: &str) -> String {
     format!("<strong>{}</strong>", escaped(text))
 }
 
-/// Runs at given rates: what they came to at the highest rate that nobody missed at, in any seed.
+/// The summary of runs at given rates: the highest rate without a miss in any seed.
 fn of_delays(folder: &Folder) -> Option<Story> {
     let lines: Vec<_> = folder.of(Kind::Summary).flat_map(Sheet::lines).collect();
     let curves = curves(folder);
@@ -165,7 +163,7 @@ fn of_delays(folder: &Folder) -> Option<Story> {
             let (rate, p99) = (runs.most("rate_qps")?, runs.median("p99_ms")?);
             (
                 format!(
-                    "At {} queries a second {} answered half of the queries within {} ms, 99 % within {}, and all of them within {} ms; none missed its deadline.",
+                    "At {} queries per second {} answered half of the queries within {} ms, 99 % within {}, and all of them within {} ms. None missed its deadline.",
                     strong(&rounded(rate, 4)),
                     strong(policy),
                     number(runs.median("p50_ms").unwrap_or(f64::NAN)),
@@ -174,13 +172,13 @@ fn of_delays(folder: &Folder) -> Option<Story> {
                 ),
                 vec![
                     (String::from("Highest rate without a miss"), format!("{} q/s", number(rate))),
-                    (String::from("p99 there"), format!("{} ms", number(p99))),
+                    (String::from("p99 at this rate"), format!("{} ms", number(p99))),
                 ],
             )
         }
         (None, Some(_)) => (
             String::from(
-                "In every run some query missed its deadline: the rates tried are above what this machine sustains.",
+                "A query missed its deadline in every run. The tested rates exceed the capacity of this machine.",
             ),
             Vec::new(),
         ),
@@ -188,15 +186,15 @@ fn of_delays(folder: &Folder) -> Option<Story> {
     };
     let queries: f64 = lines.iter().filter_map(|line| line.number("queries")).sum();
     let certainty = vec![format!(
-        "{} of {} in all, {}.",
+        "{} of {} in total, {}.",
         counted(lines.len(), "run", "runs"),
         counted(policies, "policy", "policies"),
         format_args!("{} queries", number(queries))
     )];
-    Some(Story { question: String::from("How long do queries wait at these rates?"), answer, certainty, facts })
+    Some(Story { question: String::from("What are the delays at these rates?"), answer, certainty, facts })
 }
 
-/// Workloads, models, benchmarks.
+/// The summary of workloads or models.
 fn of_costs(folder: &Folder) -> Option<Story> {
     if let Some((_, workload)) = folder.workloads.first() {
         let (class, mode, us) = service_times(workload).into_iter().next()?;
@@ -204,7 +202,7 @@ fn of_costs(folder: &Folder) -> Option<Story> {
         return Some(Story {
             question: String::from("What does a query cost?"),
             answer: format!(
-                "On {} a query in mode {} takes {} in the mean, over {} queries.",
+                "On {} a query in mode {} takes {} on average over {} queries.",
                 strong(class.name()),
                 mode,
                 strong(&format!("{} µs", number(mean))),
@@ -217,15 +215,15 @@ fn of_costs(folder: &Folder) -> Option<Story> {
     let best = model.models().iter().filter_map(|model| Some((model, model.evaluation.as_ref()?)));
     let (model, e) = best.min_by(|a, b| a.1.mean_relative_error.total_cmp(&b.1.mean_relative_error))?;
     Some(Story {
-        question: String::from("How well is a query's cost known before it runs?"),
+        question: String::from("How exact are estimates of costs?"),
         answer: format!(
-            "On {}, mode {}, estimates are off by {} in the mean.",
+            "On {} in mode {} the mean error of estimates is {}.",
             strong(model.kind.name()),
             model.mode,
             strong(&percent(e.mean_relative_error, false))
         ),
         certainty: vec![format!(
-            "By {}-fold cross-validation over {} queries: each was estimated by a model that had not seen it. Always telling the mean cost would be off by {}.",
+            "The error is from a {}-fold cross-validation over {} queries, by models that had not seen the query. Estimating the mean cost for every query has an error of {}.",
             e.folds,
             e.samples,
             percent(e.baseline_mean_relative_error, false)
@@ -237,13 +235,13 @@ fn of_costs(folder: &Folder) -> Option<Story> {
 fn plain(folder: &Folder) -> Story {
     let tables = folder.sheets.len();
     let question = if folder.of(Kind::Bench).next().is_some() {
-        "What do the parts of this node reach?"
+        "How fast are the parts of this node?"
     } else {
         "What is in this folder?"
     };
     Story {
         question: question.to_owned(),
-        answer: format!("{} of results, below.", counted(tables, "table", "tables")),
+        answer: format!("The folder contains {} of results.", counted(tables, "table", "tables")),
         ..Story::default()
     }
 }

@@ -1,11 +1,11 @@
-//! Sweeps: the answer along what varies.
+//! Results of sweeps, as a chart along the parameter that varies.
 
 use super::folder::{Folder, Kind};
-use super::html::{HtmlTable, folded, heading, rounded};
+use super::html::{self, HtmlTable, folded, heading, rounded};
 use crate::plot::{LineChart, Point, Series, looks_of};
-use crate::sheet::{Line, Sheet};
+use crate::sheet::{Sheet, SheetRow};
 
-/// Axes that are numbers, the likeliest to be drawn along first: column, name, and whether they are best seen as ratios.
+/// Numeric parameters in order of preference for the horizontal axis: column, name, and whether the axis is logarithmic.
 const AXES: [(&str, &str, bool); 8] = [
     ("rate_qps", "arrival rate", true),
     ("replicas", "replicas of each shard", false),
@@ -13,62 +13,62 @@ const AXES: [(&str, &str, bool); 8] = [
     ("gpus", "GPUs", false),
     ("streams", "streams of each GPU", false),
     ("deadline_ms", "deadline", true),
-    ("noise", "error of estimates (deviation of their logarithm)", false),
+    ("noise", "error of estimates (standard deviation of their logarithm)", false),
     ("shards", "shards", true),
 ];
 
-/// A sweep's answers in words, for the story; `None` where the folder has none.
-pub(super) fn answer(folder: &Folder) -> Option<(String, String)> {
-    let lines: Vec<Line<'_>> = folder.of(Kind::Sweep).flat_map(Sheet::lines).collect();
+/// The question and answer of a sweep, or `None` if the folder has none.
+pub(crate) fn answer(folder: &Folder) -> Option<(String, String)> {
+    let lines: Vec<SheetRow<'_>> = folder.of(Kind::Sweep).flat_map(Sheet::lines).collect();
     let kept = kept(&lines)?;
     let best = lines.iter().filter_map(|line| Some((line.number("capacity_qps")?, line)));
     let varying: Vec<&(&str, &str, bool)> = AXES.iter().filter(|axis| varies(&lines, axis.0)).collect();
-    let at = |line: &Line<'_>| varying.iter().map(|axis| setting(line, axis.0, axis.1)).collect::<Vec<_>>().join(", ");
-    let question = format!("What is sustained over {} points ({kept})?", lines.len());
+    let at =
+        |line: &SheetRow<'_>| varying.iter().map(|axis| setting(line, axis.0, axis.1)).collect::<Vec<_>>().join(", ");
+    let question = format!("What is sustained at {} points ({kept})?", lines.len());
     if let Some((qps, line)) = best.max_by(|a, b| a.0.total_cmp(&b.0)) {
         let text =
-            format!("At most {} queries a second, under {}: {}.", rounded(qps, 4), line.text("policy"), at(line));
+            format!("At most {} queries per second, under {}: {}.", rounded(qps, 4), line.text("policy"), at(line));
         return Some((question, text));
     }
-    let holds = |line: &&Line<'_>| {
+    let holds = |line: &&SheetRow<'_>| {
         line.number("held").zip(line.number("seeds")).is_some_and(|(held, seeds)| 2.0 * held > seeds)
     };
     let held = lines.iter().filter(holds).count();
-    Some((question, format!("{held} of {} points keep it in most of their runs.", lines.len())))
+    Some((question, format!("{held} of {} points meet the objective in most of their runs.", lines.len())))
 }
 
-/// The objective of all points; where these differ in their deadlines, what they have in common.
-fn kept(lines: &[Line<'_>]) -> Option<String> {
+/// The objective of all points, without the deadline if deadlines differ.
+fn kept(lines: &[SheetRow<'_>]) -> Option<String> {
     let first = lines.first()?.text("objective");
     let share = first.split(" <= ").next().unwrap_or(first);
     Some(if varies(lines, "objective") { format!("{share} within each point's deadline") } else { first.to_owned() })
 }
 
-/// What a line has on an axis, with its unit: `deadline 10 ms`. What stands in brackets in the axis's name is left out.
-fn setting(line: &Line<'_>, column: &str, name: &str) -> String {
+/// A parameter of a row with its unit: `deadline 10 ms`. The part of the name in parentheses is left out.
+fn setting(line: &SheetRow<'_>, column: &str, name: &str) -> String {
     let name = name.split(" (").next().unwrap_or(name);
     format!("{name} {} {}", line.text(column), heading(column).1).trim_end().to_owned()
 }
 
-fn varies(lines: &[Line<'_>], column: &str) -> bool {
+fn varies(lines: &[SheetRow<'_>], column: &str) -> bool {
     lines.iter().any(|line| line.text(column) != lines[0].text(column))
 }
 
-/// Picture and table.
-pub(super) fn section(id: &str, folder: &Folder) -> String {
+pub(crate) fn section(id: &str, folder: &Folder) -> String {
     let mut html = String::new();
     for (number_of_sheet, sheet) in folder.of(Kind::Sweep).enumerate() {
-        let lines: Vec<Line<'_>> = sheet.lines().collect();
-        let id = format!("{id}-sweep{number_of_sheet}");
-        html += &chart(&lines).map_or_else(String::new, |chart| chart.html(&id));
+        let lines: Vec<SheetRow<'_>> = sheet.lines().collect();
+        let chart_id = format!("{id}-sweep{number_of_sheet}");
+        html += &chart(&lines).map_or_else(String::new, |chart| chart.html(&chart_id));
         let title = format!("All {} points in numbers ({})", sheet.rows.len(), sheet.name);
         html += &folded(&title, &HtmlTable::of_sheet(&format!("Points: {}", sheet.name), sheet));
     }
-    if html.is_empty() { html } else { format!("<section id=\"{id}-s-sweep\"><h3>Sweep</h3>\n{html}</section>\n") }
+    html::section(id, "sweep", "Sweep", &html)
 }
 
-/// Along the first axis that varies, a line for each policy and each combination of the others.
-fn chart(lines: &[Line<'_>]) -> Option<LineChart> {
+/// A chart along the first parameter that varies, with a line for each policy and each combination of the others.
+fn chart(lines: &[SheetRow<'_>]) -> Option<LineChart> {
     let first = lines.first()?;
     let (along, label, is_ratio) = AXES.iter().find(|(column, ..)| varies(lines, column))?;
     let mode = [("mode", "mode", false)];
@@ -98,9 +98,9 @@ fn chart(lines: &[Line<'_>]) -> Option<LineChart> {
         (series.colour, series.marker) = (Some(colour), Some(marker));
     }
     let (what, y_label, note) = if tells_capacity {
-        ("What is sustained", "capacity (queries/s)", "Bars: intervals of the median over seeds")
+        ("Capacity", "capacity (queries/s)", "Bars: intervals of the median over seeds")
     } else {
-        let note = "Hollow: the objective is not kept in most runs. Bars: 95 % intervals of the mean over seeds";
+        let note = "Hollow: most runs miss the objective. Bars: 95 % intervals of the mean over seeds";
         ("Mean delay", "mean delay (ms)", note)
     };
     let unit = match heading(along).1 {
@@ -110,7 +110,7 @@ fn chart(lines: &[Line<'_>]) -> Option<LineChart> {
     };
     let chart = LineChart {
         title: format!("{what}, by {label}"),
-        description: format!("{what} along {label}, {} lines; the table has the same numbers.", series.len()),
+        description: format!("{what} by {label}, {} lines. The table has the same numbers.", series.len()),
         x_label: format!("{label}{unit}"),
         y_label: y_label.to_owned(),
         is_x_log: *is_ratio && lines.iter().all(|line| line.number(along).is_some_and(|x| x > 0.0)),
@@ -123,6 +123,6 @@ fn chart(lines: &[Line<'_>]) -> Option<LineChart> {
     Some(if tells_capacity {
         chart.with_best("those of the highest rates", Series::highest)
     } else {
-        chart.with_best("those that keep the objective furthest", Series::highest_kept)
+        chart.with_best("those that meet the objective furthest", Series::highest_kept)
     })
 }

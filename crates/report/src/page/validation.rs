@@ -6,7 +6,7 @@ use crate::plot::{LineChart, Point, Series, Signs, look_of};
 use crate::sheet::Sheet;
 
 /// Pictures and tables.
-pub(super) fn section(id: &str, folder: &Folder) -> String {
+pub(crate) fn section(id: &str, folder: &Folder) -> String {
     let is_empty = |kind| folder.of(kind).next().is_none();
     if is_empty(Kind::Validation) {
         return String::new();

@@ -1,28 +1,26 @@
-//! Axes: which values are shown, where, and with which ticks.
+//! Axes with ranges and ticks.
 
-/// A linear or logarithmic axis.
 #[derive(Clone, Debug)]
-pub(super) struct Axis {
+pub(crate) struct Axis {
     low: f64,
     high: f64,
     is_log: bool,
     ticks: Vec<f64>,
 }
 
-/// About this many ticks a linear axis has.
+/// Approximate number of ticks of a linear axis.
 const LINEAR_TICKS: f64 = 6.0;
-/// A linear axis begins at zero, unless all values are within this share of the highest: their differences would be lost.
+/// A linear axis begins at zero unless all values are within this share of the highest, which would hide differences.
 const NARROW: f64 = 0.3;
-/// Values of a logarithmic axis that are within this ratio stand on a linear one: there is no decade between them.
+/// Values within this ratio get a linear axis instead of a logarithmic one, because no decade separates them.
 const LINEAR_RATIO: f64 = 3.0;
 
 impl Axis {
-    /// An axis that shows all `values` that it can: finite ones, and on a logarithmic axis those above zero.
-    pub(super) fn new(values: impl IntoIterator<Item = f64>, is_log: bool) -> Self {
+    /// An axis of all finite `values`, and on a logarithmic axis of those above zero.
+    pub(crate) fn new(values: impl IntoIterator<Item = f64>, is_log: bool) -> Self {
         let shown = values.into_iter().filter(|&value| value.is_finite() && (!is_log || value > 0.0));
         let (low, high) = shown.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
         if low > high {
-            // Nothing to show: a frame around nothing.
             return if is_log { Self::logarithmic(1.0, 10.0) } else { Self::linear(0.0, 1.0) };
         }
         match is_log {
@@ -42,28 +40,27 @@ impl Axis {
 
     fn logarithmic(low: f64, high: f64) -> Self {
         let decades = [low.log10().floor() as i32, high.log10().ceil() as i32];
-        // Few decades get ticks in between; many show only whole ones.
+        // Few decades get ticks in between, many only whole ones.
         let factors: &[f64] = if decades[1] - decades[0] <= 3 { &[1.0, 2.0, 5.0] } else { &[1.0] };
         let all: Vec<f64> = (decades[0] - 1..=decades[1])
             .flat_map(|decade| factors.iter().map(move |factor| factor * 10f64.powi(decade)))
             .collect();
-        // From the last tick below all values to the first above them.
+        // Ticks reach from the last one below all values to the first one above them.
         let from = all.iter().rposition(|&tick| tick <= low).unwrap_or(0);
         let to = all.iter().position(|&tick| tick >= high && tick > all[from]).unwrap_or(all.len() - 1);
         let ticks = all[from..=to].to_vec();
         Self { low: all[from].min(low), high: all[to].max(high), is_log: true, ticks }
     }
 
-    /// Where a value lies: 0 at the low end, 1 at the high end; `None` if the axis can't show it.
-    pub(super) fn position(&self, value: f64) -> Option<f64> {
+    /// Relative position of a value, from 0 at the low end to 1 at the high end, or `None` if it is outside.
+    pub(crate) fn position(&self, value: f64) -> Option<f64> {
         let scale = |v: f64| if self.is_log { v.log10() } else { v };
         let share = (scale(value) - scale(self.low)) / (scale(self.high) - scale(self.low));
         (-1e-9..=1.0 + 1e-9).contains(&share).then_some(share)
     }
 
-    /// The values at which to draw a line across, and what to write there. Where they are large, thousands are `k`, millions
-    /// `M`.
-    pub(super) fn ticks(&self) -> Vec<(f64, String)> {
+    /// Values of the ticks and their texts. Large numbers use `k` for thousands and `M` for millions.
+    pub(crate) fn ticks(&self) -> Vec<(f64, String)> {
         self.ticks.iter().map(|&tick| (tick, tick_text(tick, self.high))).collect()
     }
 }
@@ -74,7 +71,7 @@ fn nice_step(rough: f64) -> f64 {
     [1.0, 2.0, 5.0].into_iter().map(|factor| factor * power).find(|&step| step >= rough).unwrap_or(10.0 * power)
 }
 
-/// A tick's value as text, without the noise of the multiplication that made it, on an axis up to `most`.
+/// A tick's value as text, without rounding noise, on an axis up to `most`.
 fn tick_text(value: f64, most: f64) -> String {
     let text = |value: f64| crate::number::text(value, 6);
     match value.abs() {
@@ -109,7 +106,7 @@ mod tests {
         assert_eq!(axis.position(0.0), None);
         let single = Axis::new([10.0], true);
         assert!(single.position(10.0).is_some_and(|at| (0.0..=1.0).contains(&at)));
-        // Of values within a decade the differences are seen.
+        // Differences of values within a decade stay visible.
         let narrow: Vec<String> = Axis::new([3.0, 3.6], true).ticks().into_iter().map(|(_, text)| text).collect();
         assert_eq!(narrow, ["3", "3.2", "3.4", "3.6"]);
     }

@@ -1,48 +1,42 @@
-//! One value a row on a common axis, each with what it may be off by: capacities side by side.
+//! Bars of values on a common axis, with their intervals.
 
-use plotters::style::Color;
-
-use super::Stroke;
 use super::axis::Axis;
 use super::canvas::{Anchor, Canvas, Drawing, LABEL_SIZE, Medium, text_width};
-use super::look::{INK, colour};
+use super::lines::Stroke;
+use super::look::Colour;
 
-/// A value and its interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Bar {
     pub(crate) name: String,
     pub(crate) look: usize,
     pub(crate) value: f64,
-    /// The value as it is written behind the bar.
+    /// The value as text behind the bar.
     pub(crate) text: String,
-    /// From where to where it may lie.
     pub(crate) interval: Option<(f64, f64)>,
-    /// What it cannot exceed, where that differs from row to row.
+    /// Upper bound of the value, if rows have different bounds.
     pub(crate) bound: Option<f64>,
-    /// A hollow marker: what was predicted.
+    /// Whether the marker is hollow, as for predictions.
     pub(crate) is_hollow: bool,
 }
 
-/// Rows below each other.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bars {
     pub(crate) title: String,
     pub(crate) description: String,
     pub(crate) x_label: String,
     pub(crate) rows: Vec<Bar>,
-    /// A line across all rows, and what it means.
+    /// A vertical line across all rows, and its meaning.
     pub(crate) vertical: Option<(f64, String)>,
     pub(crate) note: String,
 }
 
-/// Above the first row, and from row to row.
 const TOP: f64 = 28.0;
 const STEP: f64 = 25.0;
-/// Values further apart than this stand on a logarithmic axis: on a linear one the small would be nothing.
+/// Values of a larger ratio have a logarithmic axis. Small ones would vanish on a linear axis.
 const LINEAR_RATIO: f64 = 12.0;
 
 impl Bars {
-    /// The figure; `None` if no row has a value.
+    /// The figure, or `None` if no row has a value.
     pub(crate) fn drawn(&self, medium: Medium) -> Option<Drawing> {
         let positive = || self.rows.iter().map(|row| row.value).filter(|&value| value > 0.0);
         let (least, most) = (positive().fold(f64::INFINITY, f64::min), positive().fold(0.0, f64::max));
@@ -58,47 +52,39 @@ impl Bars {
             |of: fn(&Bar) -> &str| self.rows.iter().map(|row| text_width(of(row), LABEL_SIZE)).fold(0.0, f64::max);
         let (left, right) = (widest(|row| &row.name) + 16.0, medium.width() - widest(|row| &row.text) - 14.0);
         let bottom = TOP + STEP * self.rows.len() as f64;
-        let size = (medium.width(), bottom + 48.0);
         let label = format!("{}{}", self.x_label, if is_log { ", logarithmic" } else { "" });
         let across = |value: f64| axis.position(value).map(|share| left + share * (right - left));
-        let draw = |canvas: &mut Canvas<'_>| {
-            canvas.ticks_below(&axis.ticks(), across, (TOP, bottom));
-            canvas.text(&label, ((left + right) / 2.0, bottom + 34.0), LABEL_SIZE, Anchor::Middle);
-            for (i, row) in self.rows.iter().enumerate() {
-                row.draw(canvas, TOP + STEP * (i as f64 + 0.5), left, is_log, &across);
-            }
-            if let Some((x, name)) = self.vertical.as_ref().and_then(|(at, name)| Some((across(*at)?, name))) {
-                canvas.upright(x, (TOP, bottom), name);
-            }
-        };
-        Some(Drawing {
-            title: self.title.clone(),
-            description: self.description.clone(),
-            note: self.note.clone(),
-            size,
-            inside: Canvas::inside(size, draw),
-        })
+        let mut canvas = Canvas::new(medium, bottom + 48.0);
+        canvas.ticks_below(&axis.ticks(), across, (TOP, bottom));
+        canvas.text(&label, ((left + right) / 2.0, bottom + 34.0), LABEL_SIZE, Anchor::Middle);
+        for (i, row) in self.rows.iter().enumerate() {
+            row.draw(&mut canvas, TOP + STEP * (i as f64 + 0.5), left, is_log, &across);
+        }
+        if let Some((x, name)) = self.vertical.as_ref().and_then(|(at, name)| Some((across(*at)?, name))) {
+            canvas.upright(x, (TOP, bottom), name);
+        }
+        let (title, description, note) = (self.title.clone(), self.description.clone(), self.note.clone());
+        Some(Drawing { title, description, note, canvas })
     }
 }
 
 impl Bar {
-    /// The row, whose middle is at `y`; its bar begins at `left`.
-    fn draw(&self, canvas: &mut Canvas<'_>, y: f64, left: f64, is_log: bool, across: &dyn Fn(f64) -> Option<f64>) {
+    /// Draws the row, whose middle is at `y` and whose bar begins at `left`.
+    fn draw(&self, canvas: &mut Canvas, y: f64, left: f64, is_log: bool, across: &dyn Fn(f64) -> Option<f64>) {
         canvas.text(&self.name, (left - 9.0, y), LABEL_SIZE, Anchor::End);
-        let width = canvas.width();
-        canvas.text(&self.text, (width - 3.0, y), LABEL_SIZE, Anchor::End);
+        canvas.text(&self.text, (canvas.width - 3.0, y), LABEL_SIZE, Anchor::End);
         let Some(x) = across(self.value) else { return };
-        let ink = colour(self.look);
-        // On a logarithmic axis lengths mean nothing: a thin line leads to the value.
+        // Lengths mean nothing on a logarithmic axis, so only a thin line leads to the value.
         let half = if is_log { 0.5 } else { 4.5 };
-        canvas.block((left, y - half), (x, y + half), ink.mix(if self.is_hollow { 0.3 } else { 0.8 }));
+        let opacity = if self.is_hollow { 0.3 } else { 0.8 };
+        canvas.block((left, y - half), (x, y + half), Colour::Series(self.look), opacity);
         let ends = self.interval.and_then(|(low, high)| Some((across(low).unwrap_or(left), across(high)?)));
         if let Some((low, high)) = ends.filter(|(low, high)| high - low > 0.5) {
             let lines = [[(low, y), (high, y)], [(low, y - 5.0), (low, y + 5.0)], [(high, y - 5.0), (high, y + 5.0)]];
-            lines.iter().for_each(|line| canvas.line(line, INK, 1.3, Stroke::Solid));
+            lines.iter().for_each(|line| canvas.line(line, Colour::Ink, 1.3, Stroke::Solid));
         }
         if let Some(bound) = self.bound.and_then(across) {
-            canvas.line(&[(bound, y - STEP / 2.0), (bound, y + STEP / 2.0)], INK, 1.3, Stroke::Dashed);
+            canvas.line(&[(bound, y - STEP / 2.0), (bound, y + STEP / 2.0)], Colour::Ink, 1.3, Stroke::Dashed);
         }
         canvas.marker((x, y), (self.look, self.look), self.is_hollow);
     }
@@ -121,8 +107,8 @@ mod tests {
     #[test]
     fn every_value_has_a_bar_a_whisker_and_a_marker_and_zero_has_none() {
         let html = bars(&[100.0, 40.0, 0.0]).drawn(Medium::Page).unwrap().html("x");
-        let counts = ["<rect", "<circle", ">\nmct\n<", "stroke-width=\"13\""].map(|sign| html.matches(sign).count());
-        assert_eq!(counts, [3, 2 * 3, 3, 3 * 2]);
+        let counts = ["<rect", "<circle", ">mct<", "stroke-width=\"1.3\""].map(|sign| html.matches(sign).count());
+        assert_eq!(counts, [3, 3, 3, 3 * 2]);
         assert!(!html.contains("logarithmic") && bars(&[0.0]).drawn(Medium::Page).is_none());
         assert!(bars(&[100.0, 5.0]).drawn(Medium::Page).unwrap().html("x").contains("logarithmic"));
     }

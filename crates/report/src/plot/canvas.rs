@@ -1,44 +1,32 @@
-//! What figures are put together from, drawn by plotters as SVG.
+//! Lines, shapes and text of figures, written as SVG.
 
-use std::io;
+use std::fmt::Write as _;
 
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-
-use super::Stroke;
-use super::look::{GRID, INK, MARKERS, PAPER, colour, themed};
+use super::lines::Stroke;
+use super::look::{Colour, MARKERS};
 use crate::text::{escaped, wrapped};
 
-/// Plotters places by whole units: each is a tenth of those here.
-const UNIT: f64 = 10.0;
-/// Sizes of text: a title, labels and the legend, ticks.
-pub(super) const TITLE_SIZE: f64 = 17.0;
-pub(super) const LABEL_SIZE: f64 = 14.0;
-pub(super) const TICK_SIZE: f64 = 13.0;
-/// The height of a line of labels or the legend.
-pub(super) const LINE_HEIGHT: f64 = 19.0;
-/// Width of a character, of the height of its font: somewhat more than fonts without serifs need on average.
+pub(crate) const TITLE_SIZE: f64 = 17.0;
+pub(crate) const LABEL_SIZE: f64 = 14.0;
+pub(crate) const TICK_SIZE: f64 = 13.0;
+pub(crate) const LINE_HEIGHT: f64 = 19.0;
+/// Width of a character per text size, slightly above the mean of fonts without serifs.
 const CHARACTER: f64 = 0.58;
-/// Lengths of a dash and of the gap after it.
-const DASH: (f64, f64) = (6.0, 4.0);
 /// Half of a marker's width.
 const MARKER: f64 = 4.0;
 
-/// A place on the canvas: across from the left, down from the top.
-pub(super) type Place = (f64, f64);
+/// A position on the canvas: across from the left, down from the top.
+pub(crate) type Position = (f64, f64);
 
-/// Where a figure stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Medium {
-    /// In a file by itself: with title, subtitle and note.
     File,
-    /// In a page, which has title and note as text around it, and narrow enough for a phone.
+    /// A page, which has title and note as text around the figure. The figure is narrow enough for a phone.
     Page,
 }
 
 impl Medium {
-    /// The width of the canvas.
-    pub(super) fn width(self) -> f64 {
+    pub(crate) fn width(self) -> f64 {
         match self {
             Self::File => 760.0,
             Self::Page => 440.0,
@@ -46,168 +34,136 @@ impl Medium {
     }
 }
 
-/// A figure that is drawn, and its words.
+/// A drawn figure and its texts.
 #[derive(Debug)]
 pub(crate) struct Drawing {
     pub(crate) title: String,
-    /// What a person who doesn't see it should know.
+    /// Description for readers who can't see the figure.
     pub(crate) description: String,
-    /// What its signs mean.
+    /// Explanation of the figure's signs.
     pub(crate) note: String,
-    pub(super) size: Place,
-    /// What is inside of the SVG.
-    pub(super) inside: io::Result<String>,
+    pub(crate) canvas: Canvas,
 }
 
 impl Drawing {
-    /// As an SVG file on white paper.
-    pub(super) fn file(self) -> io::Result<String> {
-        let (inside, (width, height)) = (self.inside?, self.size);
-        Ok(format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"{}\" role=\"img\">\n\
-             <title>{}</title>\n<desc>{}</desc>\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n{inside}</svg>\n",
-            view_box(self.size),
+    /// The figure as an SVG file on white paper.
+    pub(crate) fn file(&self) -> String {
+        let Canvas { width, height, svg, .. } = &self.canvas;
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
+             viewBox=\"0 0 {width:.0} {height:.0}\" font-family=\"sans-serif\" role=\"img\">\n\
+             <title>{}</title>\n<desc>{}</desc>\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n{svg}</svg>\n",
             escaped(&self.title),
             escaped(&self.description),
-        ))
+        )
     }
 
-    /// As a part of a page, with its title, its note and an `id` that is unique there.
+    /// The figure as a part of a page, with title, note and an `id` that is unique on the page.
     pub(crate) fn html(&self, id: &str) -> String {
         let (title, description) = (escaped(&self.title), escaped(&self.description));
-        let svg = match &self.inside {
-            Ok(inside) => format!(
-                "<svg class=\"chart\" viewBox=\"{}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\"><title id=\"{id}-t\">{title}</title>\
-                 <desc id=\"{id}-d\">{description}</desc>\n{}</svg>",
-                view_box(self.size),
-                themed(inside)
-            ),
-            Err(e) => format!("<p class=\"note\">{}</p>", escaped(&e.to_string())),
-        };
-        let note =
-            if self.note.is_empty() { String::new() } else { format!("<p class=\"note\">{}</p>", escaped(&self.note)) };
-        format!("<figure id=\"{id}\"><figcaption>{title}</figcaption>{svg}{note}</figure>\n")
+        let Canvas { width, height, svg, .. } = &self.canvas;
+        let note = if self.note.is_empty() { "" } else { &format!("<p class=\"note\">{}</p>", escaped(&self.note)) };
+        format!(
+            "<figure id=\"{id}\"><figcaption>{title}</figcaption><svg class=\"chart\" viewBox=\"0 0 {width:.0} {height:.0}\" \
+             role=\"img\" aria-labelledby=\"{id}-t {id}-d\"><title id=\"{id}-t\">{title}</title>\
+             <desc id=\"{id}-d\">{description}</desc>\n{svg}</svg>{note}</figure>\n"
+        )
     }
 }
 
-fn view_box((width, height): Place) -> String {
-    format!("0 0 {:.0} {:.0}", width * UNIT, height * UNIT)
-}
-
-/// About how wide a text is.
-pub(super) fn text_width(text: &str, size: f64) -> f64 {
+pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     CHARACTER * size * text.chars().count() as f64
 }
 
-/// Lines of text that fit a width.
-pub(super) fn fitted(text: &str, size: f64, width: f64) -> Vec<String> {
+pub(crate) fn fitted(text: &str, size: f64, width: f64) -> Vec<String> {
     wrapped(text, (width / (CHARACTER * size)) as usize)
 }
 
-/// Which end of a text is at its place.
+/// The end of a text that is at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Anchor {
+pub(crate) enum Anchor {
     Start,
     Middle,
     End,
 }
 
-/// What is drawn on.
-pub(super) struct Canvas<'a> {
-    svg: SVGBackend<'a>,
-    outcome: io::Result<()>,
+#[derive(Clone, Debug)]
+pub(crate) struct Canvas {
+    medium: Medium,
+    pub(crate) width: f64,
+    height: f64,
+    svg: String,
 }
 
-impl Canvas<'_> {
-    /// What `draw` puts on a canvas of this size, as the inside of an SVG.
-    pub(super) fn inside((width, height): Place, draw: impl FnOnce(&mut Canvas<'_>)) -> io::Result<String> {
-        let mut svg = String::new();
-        {
-            let backend = SVGBackend::with_string(&mut svg, ((width * UNIT) as u32, (height * UNIT) as u32));
-            let mut canvas = Canvas { svg: backend, outcome: Ok(()) };
-            draw(&mut canvas);
-            let end = canvas.svg.present();
-            canvas.keep(end);
-            canvas.outcome?;
-        }
-        let inside = svg.split_once('>').and_then(|(_, rest)| rest.rsplit_once("</svg>"));
-        Ok(inside.map_or("", |(inside, _)| inside).trim_start().replace(" opacity=\"1\"", ""))
+impl Canvas {
+    pub(crate) fn new(medium: Medium, height: f64) -> Self {
+        Self { medium, width: medium.width(), height, svg: String::new() }
     }
 
-    pub(super) fn width(&self) -> f64 {
-        f64::from(self.svg.get_size().0) / UNIT
+    /// Appends an element that ends in these attributes.
+    fn element(&mut self, start: std::fmt::Arguments<'_>, end: &str) {
+        let _ = writeln!(self.svg, "<{start}{end}/>");
     }
 
-    /// Keeps the first error.
-    fn keep<E: std::error::Error>(&mut self, outcome: Result<(), E>) {
-        if let (Ok(()), Err(e)) = (&self.outcome, outcome) {
-            self.outcome = Err(io::Error::other(format!("cannot draw: {e}")));
-        }
+    fn fill(&self, colour: Colour, opacity: f64) -> String {
+        let opacity = if opacity < 1.0 { format!(" fill-opacity=\"{opacity}\"") } else { String::new() };
+        format!(" fill=\"{}\"{opacity}", colour.css(self.medium))
     }
 
-    /// A line through places.
-    pub(super) fn line(&mut self, places: &[Place], colour: impl Color, width: f64, stroke: Stroke) {
-        let style = colour.stroke_width((width * UNIT) as u32);
-        let pieces = match stroke {
-            Stroke::Solid => vec![places.to_vec()],
-            Stroke::Dashed => dashes(places),
-        };
-        for piece in pieces.into_iter().filter(|piece| piece.len() > 1) {
-            let drawn = self.svg.draw_path(piece.into_iter().map(units), &style);
-            self.keep(drawn);
-        }
+    fn stroke(&self, colour: Colour, width: f64) -> String {
+        format!(" stroke=\"{}\" stroke-width=\"{width}\"", colour.css(self.medium))
     }
 
-    /// A filled area.
-    pub(super) fn area(&mut self, corners: &[Place], colour: impl Color) {
-        let drawn = self.svg.fill_polygon(corners.iter().copied().map(units), &colour.filled());
-        self.keep(drawn);
+    pub(crate) fn line(&mut self, positions: &[Position], colour: Colour, width: f64, stroke: Stroke) {
+        let dashes = if stroke == Stroke::Dashed { " stroke-dasharray=\"6 4\"" } else { "" };
+        let style = self.stroke(colour, width);
+        self.element(format_args!("polyline points=\"{}\" fill=\"none\"", points(positions)), &(style + dashes));
     }
 
-    /// A filled rectangle.
-    pub(super) fn block(&mut self, upper_left: Place, lower_right: Place, colour: impl Color) {
-        let drawn = self.svg.draw_rect(units(upper_left), units(lower_right), &colour.filled(), true);
-        self.keep(drawn);
+    pub(crate) fn area(&mut self, corners: &[Position], colour: Colour, opacity: f64) {
+        let style = self.fill(colour, opacity);
+        self.element(format_args!("polygon points=\"{}\"", points(corners)), &style);
     }
 
-    /// A filled circle.
-    pub(super) fn dot(&mut self, at: Place, radius: f64, colour: impl Color) {
-        let drawn = self.svg.draw_circle(units(at), (radius * UNIT) as u32, &colour.filled(), true);
-        self.keep(drawn);
+    pub(crate) fn block(&mut self, (x, y): Position, (x2, y2): Position, colour: Colour, opacity: f64) {
+        let style = self.fill(colour, opacity);
+        let start = format_args!("rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\"", x2 - x, y2 - y);
+        self.element(start, &style);
     }
 
-    /// The marker of a look.
-    pub(super) fn marker(&mut self, (x, y): Place, look: (usize, usize), is_hollow: bool) {
-        let (ink, shape) = (colour(look.0), MARKERS[look.1 % MARKERS.len()]);
-        let fill = if is_hollow { PAPER } else { ink };
+    pub(crate) fn dot(&mut self, (x, y): Position, radius: f64, colour: Colour, opacity: f64) {
+        let style = self.fill(colour, opacity);
+        self.element(format_args!("circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\""), &style);
+    }
+
+    /// The marker of a look, which is a colour and a shape.
+    pub(crate) fn marker(&mut self, (x, y): Position, look: (usize, usize), is_hollow: bool) {
+        let (ink, shape) = (Colour::Series(look.0), MARKERS[look.1 % MARKERS.len()]);
+        let style = self.fill(if is_hollow { Colour::Paper } else { ink }, 1.0) + &self.stroke(ink, 1.5);
         if shape.is_empty() {
-            self.dot((x, y), MARKER, fill);
-            let ring = self.svg.draw_circle(units((x, y)), (MARKER * UNIT) as u32, &ink.stroke_width(15), false);
-            self.keep(ring);
-            return;
+            return self.element(format_args!("circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{MARKER}\""), &style);
         }
-        let mut outline: Vec<Place> = shape.iter().map(|(dx, dy)| (x + MARKER * dx, y + MARKER * dy)).collect();
-        self.area(&outline, fill);
-        outline.push(outline[0]);
-        self.line(&outline, ink, 1.5, Stroke::Solid);
+        let corners: Vec<Position> = shape.iter().map(|(dx, dy)| (x + MARKER * dx, y + MARKER * dy)).collect();
+        self.element(format_args!("polygon points=\"{}\"", points(&corners)), &style);
     }
 
-    /// A line of text; its place is at the middle of its height.
-    pub(super) fn text(&mut self, text: &str, at: Place, size: f64, anchor: Anchor) {
-        let h_pos = match anchor {
-            Anchor::Start => HPos::Left,
-            Anchor::Middle => HPos::Center,
-            Anchor::End => HPos::Right,
+    /// A line of text, vertically centred at its position.
+    pub(crate) fn text(&mut self, text: &str, (x, y): Position, size: f64, anchor: Anchor) {
+        let anchor = match anchor {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
         };
-        // Plotters divides sizes by 1.24.
-        let font = ("sans-serif", 1.24 * size * UNIT).into_font();
-        let style = TextStyle::from(font).color(&INK).pos(Pos { h_pos, v_pos: VPos::Center });
-        let drawn = self.svg.draw_text(text, &style, units(at));
-        self.keep(drawn);
+        let (fill, y) = (self.fill(Colour::Ink, 1.0), y + 0.35 * size);
+        let text = escaped(text);
+        let _ = writeln!(
+            self.svg,
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\" text-anchor=\"{anchor}\"{fill}>{text}</text>"
+        );
     }
 
-    /// Lines of the grid and their numbers, of an axis along the bottom. Numbers for which there is no room are left out.
-    pub(super) fn ticks_below(
+    /// Grid lines and numbers of a horizontal axis. Numbers that would overlap are left out.
+    pub(crate) fn ticks_below(
         &mut self,
         ticks: &[(f64, String)],
         across: impl Fn(f64) -> Option<f64>,
@@ -216,7 +172,7 @@ impl Canvas<'_> {
         let mut end = f64::NEG_INFINITY;
         for (tick, text) in ticks {
             let Some(x) = across(*tick) else { continue };
-            self.line(&[(x, top), (x, bottom)], GRID, 1.0, Stroke::Solid);
+            self.line(&[(x, top), (x, bottom)], Colour::Grid, 1.0, Stroke::Solid);
             let half = text_width(text, TICK_SIZE) / 2.0;
             if x - half > end + 5.0 {
                 self.text(text, (x, bottom + 13.0), TICK_SIZE, Anchor::Middle);
@@ -225,46 +181,14 @@ impl Canvas<'_> {
         }
     }
 
-    /// A dashed line upwards, and above it what it means.
-    pub(super) fn upright(&mut self, x: f64, (top, bottom): (f64, f64), name: &str) {
-        self.line(&[(x, top - 4.0), (x, bottom)], INK, 1.0, Stroke::Dashed);
-        let anchor = if x > self.width() / 2.0 { Anchor::End } else { Anchor::Start };
+    /// A dashed vertical line, and its meaning above it.
+    pub(crate) fn upright(&mut self, x: f64, (top, bottom): (f64, f64), name: &str) {
+        self.line(&[(x, top - 4.0), (x, bottom)], Colour::Ink, 1.0, Stroke::Dashed);
+        let anchor = if x > self.width / 2.0 { Anchor::End } else { Anchor::Start };
         self.text(name, (x, top - 12.0), TICK_SIZE, anchor);
     }
 }
 
-fn units((x, y): Place) -> (i32, i32) {
-    ((x * UNIT).round() as i32, (y * UNIT).round() as i32)
-}
-
-/// Cuts a path into dashes whose lengths run on around its corners.
-fn dashes(places: &[Place]) -> Vec<Vec<Place>> {
-    let mut pieces = Vec::new();
-    let mut piece: Vec<Place> = places.first().copied().into_iter().collect();
-    let mut is_dash = true;
-    let mut left = DASH.0;
-    for pair in places.windows(2) {
-        let (from, to) = (pair[0], pair[1]);
-        let length = (to.0 - from.0).hypot(to.1 - from.1);
-        let mut walked = 0.0;
-        while length - walked > left {
-            walked += left;
-            let share = walked / length;
-            let place = (from.0 + share * (to.0 - from.0), from.1 + share * (to.1 - from.1));
-            if is_dash {
-                piece.push(place);
-                pieces.push(std::mem::take(&mut piece));
-            } else {
-                piece = vec![place];
-            }
-            is_dash = !is_dash;
-            left = if is_dash { DASH.0 } else { DASH.1 };
-        }
-        left -= length - walked;
-        if is_dash {
-            piece.push(to);
-        }
-    }
-    pieces.push(piece);
-    pieces
+fn points(positions: &[Position]) -> String {
+    positions.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect::<Vec<_>>().join(" ")
 }

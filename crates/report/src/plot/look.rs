@@ -1,40 +1,56 @@
-//! Colours and markers, the same for a policy in every figure.
+//! Colours and markers, which are the same for a policy in every figure.
 
-use plotters::style::RGBColor;
-
+use super::canvas::Medium;
 use tandem_core::sched::PolicyKind;
 
-/// A colour on light paper, and on dark paper.
-type Shades = (RGBColor, RGBColor);
-
-/// Colours of series, beginning with those of Okabe and Ito, darkened where white paper needs it.
-const PALETTE: [Shades; 16] = [
-    (RGBColor(0, 114, 178), RGBColor(90, 174, 232)),
-    (RGBColor(213, 94, 0), RGBColor(240, 138, 75)),
-    (RGBColor(0, 138, 100), RGBColor(76, 199, 155)),
-    (RGBColor(184, 71, 143), RGBColor(226, 140, 195)),
-    (RGBColor(168, 121, 0), RGBColor(217, 184, 74)),
-    (RGBColor(43, 147, 201), RGBColor(138, 210, 245)),
-    (RGBColor(70, 70, 70), RGBColor(214, 212, 208)),
-    (RGBColor(136, 34, 85), RGBColor(224, 122, 159)),
-    (RGBColor(115, 115, 0), RGBColor(185, 191, 74)),
-    (RGBColor(68, 51, 153), RGBColor(150, 140, 255)),
-    (RGBColor(150, 96, 47), RGBColor(216, 168, 120)),
-    (RGBColor(14, 110, 110), RGBColor(99, 207, 207)),
-    (RGBColor(208, 28, 58), RGBColor(255, 110, 125)),
-    (RGBColor(122, 79, 208), RGBColor(199, 155, 255)),
-    (RGBColor(104, 115, 123), RGBColor(163, 174, 182)),
-    (RGBColor(79, 122, 28), RGBColor(159, 208, 90)),
+/// Colours of series on light and on dark paper, beginning with those of Okabe and Ito, darkened where white paper needs
+/// it.
+const PALETTE: [(u32, u32); 16] = [
+    (0x00_72B2, 0x5A_AEE8),
+    (0xD5_5E00, 0xF0_8A4B),
+    (0x00_8A64, 0x4C_C79B),
+    (0xB8_478F, 0xE2_8CC3),
+    (0xA8_7900, 0xD9_B84A),
+    (0x2B_93C9, 0x8A_D2F5),
+    (0x46_4646, 0xD6_D4D0),
+    (0x88_2255, 0xE0_7A9F),
+    (0x73_7300, 0xB9_BF4A),
+    (0x44_3399, 0x96_8CFF),
+    (0x96_602F, 0xD8_A878),
+    (0x0E_6E6E, 0x63_CFCF),
+    (0xD0_1C3A, 0xFF_6E7D),
+    (0x7A_4FD0, 0xC7_9BFF),
+    (0x68_737B, 0xA3_AEB6),
+    (0x4F_7A1C, 0x9F_D05A),
 ];
 
-/// Text and axes, lines of the grid, and what is behind all; each has the name of a variable of the page's style sheet.
-pub(super) const INK: RGBColor = RGBColor(28, 30, 33);
-pub(super) const GRID: RGBColor = RGBColor(225, 225, 225);
-pub(super) const PAPER: RGBColor = RGBColor(255, 255, 255);
-const NAMED: [(RGBColor, &str); 3] = [(INK, "ink"), (GRID, "grid"), (PAPER, "paper")];
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Colour {
+    Series(usize),
+    Ink,
+    Grid,
+    Paper,
+}
 
-/// Corners of the markers around their point; the first is a circle.
-pub(super) const MARKERS: [&[(f64, f64)]; 7] = [
+impl Colour {
+    /// The colour as SVG writes it. On a page it is a variable of the style sheet, which follows the choice of light or
+    /// dark.
+    pub(crate) fn css(self, medium: Medium) -> String {
+        match (medium, self) {
+            (Medium::File, Self::Series(look)) => hex(PALETTE[look % PALETTE.len()].0),
+            (Medium::File, Self::Ink) => String::from("#1C1E21"),
+            (Medium::File, Self::Grid) => String::from("#E1E1E1"),
+            (Medium::File, Self::Paper) => String::from("#FFFFFF"),
+            (Medium::Page, Self::Series(look)) => format!("var(--c{})", look % PALETTE.len()),
+            (Medium::Page, Self::Ink) => String::from("var(--ink)"),
+            (Medium::Page, Self::Grid) => String::from("var(--grid)"),
+            (Medium::Page, Self::Paper) => String::from("var(--paper)"),
+        }
+    }
+}
+
+/// Corners of the markers around their point. The first marker is a circle.
+pub(crate) const MARKERS: [&[(f64, f64)]; 7] = [
     &[],
     &[(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)],
     &[(0.0, -1.25), (1.25, 1.0), (-1.25, 1.0)],
@@ -44,22 +60,15 @@ pub(super) const MARKERS: [&[(f64, f64)]; 7] = [
     &[(1.25, 0.0), (-1.0, -1.25), (-1.0, 1.25)],
 ];
 
-/// The colour of a look.
-pub(super) fn colour(look: usize) -> RGBColor {
-    PALETTE[look % PALETTE.len()].0
-}
-
-/// The look of a policy in every figure: a number for [`Series::colour`](super::Series::colour) and its marker. Policies that
-/// are not the lab's own get theirs by the letters of their name.
-#[must_use]
+/// The look of a policy in every figure: a number for [`Series::colour`](super::Series::colour) and the marker. Other
+/// policies than the lab's get a look by the letters of their name.
 pub fn look_of(policy: &str) -> usize {
     let known = PolicyKind::ALL.iter().position(|kind| kind.name() == policy);
     known.unwrap_or_else(|| policy.bytes().map(usize::from).sum::<usize>() % (PALETTE.len() * MARKERS.len()))
 }
 
-/// Colours and markers of lines whose names begin with a policy and go on, after a comma or a space, with what else tells
-/// them apart: a policy keeps its colour, its lines differ in markers. Lines of a single policy differ in both.
-#[must_use]
+/// Colours and markers of lines whose names begin with a policy, followed by a comma or a space and other settings. A
+/// policy keeps its colour, and its lines differ in markers. Lines of a single policy differ in both.
 pub fn looks_of(names: &[&str]) -> Vec<(usize, usize)> {
     let policy = |name: &str| name.split([' ', ',']).next().unwrap_or_default().to_owned();
     let is_single = names.iter().all(|name| policy(name) == policy(names[0]));
@@ -71,25 +80,14 @@ pub fn looks_of(names: &[&str]) -> Vec<(usize, usize)> {
     names.iter().enumerate().map(look).collect()
 }
 
-/// A colour as SVG writes it.
-fn hex(RGBColor(r, g, b): RGBColor) -> String {
-    format!("#{r:02X}{g:02X}{b:02X}")
+fn hex(rgb: u32) -> String {
+    format!("#{rgb:06X}")
 }
 
-/// A drawing whose colours are variables of the page's style sheet, so that they follow the choice of light or dark.
-pub(super) fn themed(svg: &str) -> String {
-    let series = PALETTE.iter().enumerate().map(|(i, (light, _))| (*light, format!("c{i}")));
-    let named = NAMED.iter().map(|(colour, name)| (*colour, (*name).to_owned()));
-    series.chain(named).fold(svg.to_owned(), |svg, (colour, name)| {
-        svg.replace(&format!("\"{}\"", hex(colour)), &format!("\"var(--{name})\""))
-    })
-}
-
-/// The style sheet's variables of the colours of series: light, dark where the reader asks for it, and light in print.
-#[must_use]
+/// Variables of the style sheet for the colours of series: light, and dark if the reader asks for it on a screen.
 pub(crate) fn style_sheet() -> String {
-    let block = |of: fn(&Shades) -> RGBColor| {
-        let shades = PALETTE.iter().enumerate().map(|(i, shades)| format!("--c{i}: {};", hex(of(shades))));
+    let block = |shade: fn(&(u32, u32)) -> u32| {
+        let shades = PALETTE.iter().enumerate().map(|(i, shades)| format!("--c{i}: {};", hex(shade(shades))));
         format!(":root {{ {} }}", shades.collect::<Vec<_>>().join(" "))
     };
     let (light, dark) = (block(|shades| shades.0), block(|shades| shades.1));
@@ -104,10 +102,11 @@ mod tests {
 
     #[test]
     fn no_two_policies_look_alike_and_colours_differ_from_each_other_and_from_the_frame() {
-        let colours: BTreeSet<_> = PALETTE.iter().map(|shades| hex(shades.0)).collect();
+        let css = |colour: Colour| colour.css(Medium::File);
+        let colours: BTreeSet<_> = (0..PALETTE.len()).map(|look| css(Colour::Series(look))).collect();
         assert_eq!(colours.len(), PALETTE.len());
-        assert_eq!(PALETTE.iter().map(|shades| hex(shades.1)).collect::<BTreeSet<_>>().len(), PALETTE.len());
-        assert!(NAMED.iter().all(|(colour, _)| !colours.contains(&hex(*colour))));
+        assert_eq!(PALETTE.iter().map(|shades| shades.1).collect::<BTreeSet<_>>().len(), PALETTE.len());
+        assert!([Colour::Ink, Colour::Grid, Colour::Paper].iter().all(|&colour| !colours.contains(&css(colour))));
         let shown =
             PolicyKind::ALL.map(|kind| look_of(kind.name())).map(|look| (look % PALETTE.len(), look % MARKERS.len()));
         assert_eq!(shown.into_iter().collect::<BTreeSet<_>>().len(), PolicyKind::ALL.len());
@@ -124,8 +123,7 @@ mod tests {
 
     #[test]
     fn colours_of_a_page_are_those_of_its_style_sheet() {
-        let svg = format!("<path fill=\"{}\" stroke=\"{}\"/>", hex(colour(3)), hex(PAPER));
-        assert_eq!(themed(&svg), "<path fill=\"var(--c3)\" stroke=\"var(--paper)\"/>");
+        assert_eq!(Colour::Series(19).css(Medium::Page), "var(--c3)");
         assert_eq!(style_sheet().matches("--c3:").count(), 2);
     }
 }

@@ -1,18 +1,15 @@
-//! A run as it happened: how many queries waited, and what each lane did.
+//! The course of a run: the number of waiting queries, and the batches of each lane.
 
-use plotters::style::Color;
-
-use super::Stroke;
 use super::axis::Axis;
-use super::canvas::{Anchor, Canvas, Drawing, LABEL_SIZE, Medium, Place, TICK_SIZE, text_width};
-use super::look::{GRID, colour};
+use super::canvas::{Anchor, Canvas, Drawing, LABEL_SIZE, Medium, Position, TICK_SIZE, text_width};
+use super::lines::Stroke;
+use super::look::Colour;
 use crate::number::text;
 use tandem_core::base::ids::ProcessorId;
 use tandem_core::base::machine::Class;
 use tandem_core::base::time::Nanos;
 use tandem_core::sched::{LogRow, RunLog};
 
-/// A stretch of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Timeline<'a> {
     pub(crate) title: String,
@@ -21,7 +18,6 @@ pub(crate) struct Timeline<'a> {
 
 type Lane = (Class, ProcessorId);
 
-/// A batch on a lane.
 #[derive(Clone, Copy, Debug)]
 struct Batch {
     lane: Lane,
@@ -30,25 +26,22 @@ struct Batch {
     has_missed: bool,
 }
 
-/// Looks of the queue, of batches on GPUs and CPUs, and of those with queries that missed their deadline.
-const QUEUE_LOOK: usize = 14;
-const GPU_LOOK: usize = 0;
-const CPU_LOOK: usize = 2;
-const MISSED_LOOK: usize = 1;
+/// Looks of the queue, of batches on GPUs and on CPUs, and of batches with missed deadlines.
+const QUEUE_LOOK: Colour = Colour::Series(14);
+const GPU_LOOK: Colour = Colour::Series(0);
+const CPU_LOOK: Colour = Colour::Series(2);
+const MISSED_LOOK: Colour = Colour::Series(1);
 
-/// Where the queue is, and the lanes below it; a lane's height.
 const QUEUE: (f64, f64) = (30.0, 130.0);
 const LANES_TOP: f64 = QUEUE.1 + 28.0;
 const LANE: f64 = 19.0;
-/// Batches that fit a picture; the stretch shown is as long as about so many.
 const MOST_BATCHES: usize = 600;
-/// Lanes that fit a picture.
 const MOST_LANES: usize = 24;
-/// Narrower steps of the queue are one step, as high as the highest.
+/// Narrower steps of the queue are merged into one of the maximum height.
 const STEP: f64 = 0.5;
 
 impl Timeline<'_> {
-    /// The figure; `None` of an empty log.
+    /// The figure, or `None` if the log is empty.
     pub(crate) fn drawn(&self, medium: Medium) -> Option<Drawing> {
         let batches = batches(self.log);
         let (from, to) = stretch(&batches, self.log)?;
@@ -69,36 +62,33 @@ impl Timeline<'_> {
         let across_ms = |ms: f64| left + (ms / end_ms).clamp(0.0, 1.0) * (medium.width() - left - 14.0);
         let across = |at: Nanos| across_ms(at.since(from).as_ms());
         let bottom = LANES_TOP + LANE * lanes.len() as f64 + 4.0;
-        let size = (medium.width(), bottom + 48.0);
         let up = |count: f64| QUEUE.1 - count / most * (QUEUE.1 - QUEUE.0);
-        let draw = |canvas: &mut Canvas<'_>| {
-            canvas.text("queries waiting", (6.0, 12.0), LABEL_SIZE, Anchor::Start);
-            canvas.text("lanes", (6.0, LANES_TOP - 12.0), LABEL_SIZE, Anchor::Start);
-            let times = Axis::new([0.0, end_ms], false).ticks();
-            canvas.ticks_below(&times, |ms| (ms <= end_ms).then(|| across_ms(ms)), (QUEUE.0, bottom));
-            let label = format!("time since {} ms (ms)", text(from.as_ms(), 4));
-            canvas.text(&label, (medium.width() / 2.0, bottom + 34.0), LABEL_SIZE, Anchor::Middle);
-            for (count, text) in counts.iter().step_by(counts.len().div_ceil(4).max(1)) {
-                canvas.line(&[(left, up(*count)), (medium.width() - 14.0, up(*count))], GRID, 1.0, Stroke::Solid);
-                canvas.text(text, (left - 7.0, up(*count)), TICK_SIZE, Anchor::End);
+        let mut canvas = Canvas::new(medium, bottom + 48.0);
+        canvas.text("queries waiting", (6.0, 12.0), LABEL_SIZE, Anchor::Start);
+        canvas.text("lanes", (6.0, LANES_TOP - 12.0), LABEL_SIZE, Anchor::Start);
+        let times = Axis::new([0.0, end_ms], false).ticks();
+        canvas.ticks_below(&times, |ms| (ms <= end_ms).then(|| across_ms(ms)), (QUEUE.0, bottom));
+        let label = format!("time since {} ms (ms)", text(from.as_ms(), 4));
+        canvas.text(&label, (medium.width() / 2.0, bottom + 34.0), LABEL_SIZE, Anchor::Middle);
+        for (count, text) in counts.iter().step_by(counts.len().div_ceil(4).max(1)) {
+            canvas.line(&[(left, up(*count)), (medium.width() - 14.0, up(*count))], Colour::Grid, 1.0, Stroke::Solid);
+            canvas.text(text, (left - 7.0, up(*count)), TICK_SIZE, Anchor::End);
+        }
+        canvas.area(&outline(&queue, &across, &up, across(to)), QUEUE_LOOK, 0.5);
+        for (i, lane) in lanes.iter().enumerate() {
+            let top = LANES_TOP + LANE * i as f64;
+            canvas.text(&name(lane), (left - 7.0, top + LANE / 2.0), TICK_SIZE, Anchor::End);
+            let there = |batch: &&Batch| batch.lane == *lane && batch.finished >= from && batch.started <= to;
+            for batch in batches.iter().filter(there) {
+                let (x, x2) = (across(batch.started), across(batch.finished));
+                let look = match batch.lane.0.is_gpu() {
+                    _ if batch.has_missed => MISSED_LOOK,
+                    true => GPU_LOOK,
+                    false => CPU_LOOK,
+                };
+                canvas.block((x, top + 2.0), (x2.max(x + 0.4), top + LANE - 2.0), look, 1.0);
             }
-            canvas.area(&outline(&queue, &across, &up, across(to)), colour(QUEUE_LOOK).mix(0.5));
-            for (i, lane) in lanes.iter().enumerate() {
-                let top = LANES_TOP + LANE * i as f64;
-                canvas.text(&name(lane), (left - 7.0, top + LANE / 2.0), TICK_SIZE, Anchor::End);
-                let there = |batch: &&Batch| batch.lane == *lane && batch.finished >= from && batch.started <= to;
-                for batch in batches.iter().filter(there) {
-                    let (x, x2) = (across(batch.started), across(batch.finished));
-                    let look = match batch.lane.0.is_gpu() {
-                        _ if batch.has_missed => MISSED_LOOK,
-                        true => GPU_LOOK,
-                        false => CPU_LOOK,
-                    };
-                    canvas.block((x, top + 2.0), (x2.max(x + 0.4), top + LANE - 2.0), colour(look));
-                }
-            }
-        };
-        let inside = Canvas::inside(size, draw);
+        }
         let description = format!(
             "From {} to {} ms of the run: at most {longest} queries wait; {}.",
             text(from.as_ms(), 4),
@@ -107,14 +97,14 @@ impl Timeline<'_> {
         );
         let beyond = if hidden > 0 { format!(" {hidden} more lanes are not shown.") } else { String::new() };
         let note = format!(
-            "{description} Each block is a query or a batch; orange ones have queries that missed their deadline.{beyond} The whole run \
-             opens in Perfetto: --perfetto FILE."
+            "{description} Each block is a query or a batch. Orange blocks contain queries that missed their deadline.{beyond} \
+             `--perfetto FILE` writes the whole run for Perfetto."
         );
-        Some(Drawing { title: self.title.clone(), description, note, size, inside })
+        Some(Drawing { title: self.title.clone(), description, note, canvas })
     }
 }
 
-/// How busy lanes were in the stretch, in words.
+/// The utilisation of the lanes during the stretch, as text.
 fn busy(batches: &[Batch], lanes: &[Lane], from: Nanos, to: Nanos) -> String {
     let of_kind = |name: &str, is_gpu: bool| {
         let count = lanes.iter().filter(|lane| lane.0.is_gpu() == is_gpu).count();
@@ -127,15 +117,20 @@ fn busy(batches: &[Batch], lanes: &[Lane], from: Nanos, to: Nanos) -> String {
     kinds.join(", ")
 }
 
-/// How many queries wait over the stretch: first when it begins, then from each time on at which that changes.
+/// Number of waiting queries at the start of the stretch and after each change.
 fn queue(log: &RunLog, from: Nanos, to: Nanos) -> Vec<(Nanos, usize)> {
     let steps = waiting(log);
     let before = steps.iter().take_while(|(at, _)| *at < from).last().map_or(0, |(_, count)| *count);
     std::iter::once((from, before)).chain(steps.into_iter().filter(|(at, _)| (from..=to).contains(at))).collect()
 }
 
-/// The area below the steps of a queue.
-fn outline(queue: &[(Nanos, usize)], across: &dyn Fn(Nanos) -> f64, up: &dyn Fn(f64) -> f64, right: f64) -> Vec<Place> {
+/// The outline of the queue's area.
+fn outline(
+    queue: &[(Nanos, usize)],
+    across: &dyn Fn(Nanos) -> f64,
+    up: &dyn Fn(f64) -> f64,
+    right: f64,
+) -> Vec<Position> {
     let mut steps: Vec<(f64, usize)> = Vec::new();
     for &(at, count) in queue {
         let x = across(at);
@@ -150,7 +145,7 @@ fn outline(queue: &[(Nanos, usize)], across: &dyn Fn(Nanos) -> f64, up: &dyn Fn(
     std::iter::once((left, up(0.0))).chain(tops).chain([(right, up(0.0))]).collect()
 }
 
-/// How many queries wait from each time on at which that changes. Who is started on arrival never waits.
+/// Number of waiting queries after each change. A query that starts on arrival never waits.
 fn waiting(log: &RunLog) -> Vec<(Nanos, usize)> {
     let arrivals = log.rows.iter().map(|row| (row.arrival, 1));
     let starts = log.rows.iter().map(|row| (row.started, -1));
@@ -163,6 +158,7 @@ fn waiting(log: &RunLog) -> Vec<(Nanos, usize)> {
     });
     at_once.collect()
 }
+
 fn batches(log: &RunLog) -> Vec<Batch> {
     let mut rows: Vec<&LogRow> = log.rows.iter().collect();
     rows.sort_unstable_by_key(|row| row.batch);
@@ -176,7 +172,8 @@ fn batches(log: &RunLog) -> Vec<Batch> {
     batches.sort_unstable_by_key(|batch| batch.started);
     batches
 }
-/// The stretch to show: all, or around the longest queue as much as fits a picture.
+
+/// The stretch to show: the whole run, or [`MOST_BATCHES`] around the longest queue.
 fn stretch(batches: &[Batch], log: &RunLog) -> Option<(Nanos, Nanos)> {
     let (first, last) = (batches.first()?.started, batches.iter().map(|batch| batch.finished).max()?);
     let first = log.rows.iter().map(|row| row.arrival).min()?.min(first);

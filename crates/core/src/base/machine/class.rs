@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What a processor is: costs are measured and predicted for each class.
+/// A class of processors. Costs are measured and predicted for each class.
 ///
-/// Every lab has CPU workers and GPU streams. Machines that mix two sorts of either (efficiency cores, GPUs of two
-/// models) call the second sort `cpu2` and `gpu2`: to a scheduler a class is no more than a column of costs.
+/// Every lab has CPU workers and GPU streams. Machines that mix two kinds of either (efficiency cores, GPUs of two
+/// models) call the second kind `cpu2` and `gpu2`. To a scheduler a class is just a column of costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Class(u8);
 
@@ -14,12 +14,12 @@ impl Class {
     pub const CPU: Self = Self(0);
     /// GPU streams.
     pub const GPU: Self = Self(1);
-    /// CPU workers of a second sort.
+    /// CPU workers of a second kind.
     pub const CPU2: Self = Self(2);
-    /// Streams of GPUs of a second sort.
+    /// Streams of GPUs of a second kind.
     pub const GPU2: Self = Self(3);
 
-    /// How many classes there can be.
+    /// Number of classes.
     pub const COUNT: usize = 4;
 
     /// All classes, in the order used in files and tables.
@@ -28,27 +28,23 @@ impl Class {
     const NAMES: [&'static str; Self::COUNT] = ["cpu", "gpu", "cpu2", "gpu2"];
 
     /// `cpu`, `gpu`, `cpu2` or `gpu2`, as in files and options.
-    #[must_use]
     pub fn name(self) -> &'static str {
         Self::NAMES[self.index()]
     }
 
     /// The class of this name.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|class| class.name() == name)
     }
 
-    /// As a position in an array by class.
-    #[must_use]
+    /// Position in an array by class.
     #[inline]
     pub fn index(self) -> usize {
-        // The remainder changes nothing, and tells the compiler that the index is in range.
+        // The remainder changes nothing, but shows the compiler that the index is in range.
         usize::from(self.0) % Self::COUNT
     }
 
-    /// Whether its processors are streams of GPUs.
-    #[must_use]
+    /// Whether the class's processors are streams of GPUs.
     pub fn is_gpu(self) -> bool {
         matches!(self, Self::GPU | Self::GPU2)
     }
@@ -83,7 +79,7 @@ impl<T> PerClass<T> {
         Self(Class::ALL.map(&mut make))
     }
 
-    /// Each value changed by `change`.
+    /// Applies `change` to each value.
     pub fn map<U>(self, change: impl FnMut(T) -> U) -> PerClass<U> {
         PerClass(self.0.map(change))
     }
@@ -95,7 +91,7 @@ impl<T> PerClass<T> {
 }
 
 impl<T: Default> PerClass<T> {
-    /// The values of CPU and GPU, and the default for classes beyond.
+    /// Values of CPU and GPU, with defaults for the other classes.
     pub fn two(cpu: T, gpu: T) -> Self {
         let mut values = Self::from_fn(|_| T::default());
         values[Class::CPU] = cpu;

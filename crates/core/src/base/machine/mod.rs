@@ -1,4 +1,4 @@
-//! The machine that a run is on: processors, each of a class, on a device.
+//! The machine of a run: processors of classes, on devices.
 //!
 //! ```text
 //!                cpu worker   cpu worker   gpu stream 0   gpu stream 1   gpu stream 0
@@ -7,14 +7,14 @@
 //!   device           0            0             0              0              1
 //! ```
 //!
-//! A **processor** is a lane that takes work: a CPU worker thread, or a stream of a GPU. A **class** is what costs are
-//! measured and predicted for: a query costs about the same on all processors of a class, and something else on those
-//! of another, so that costs, estimates and utilisations come by class ([`PerClass`]). A **device** is what lanes share:
-//! two streams of one GPU slow each other, two GPUs don't. A lane's **depth** is how many batches it holds at once: of
-//! two, one runs while the host prepares the other.
+//! A **processor** is a lane that takes work: a CPU worker thread, or a stream of a GPU. A **class** is the unit of
+//! measured and predicted costs. A query costs about the same on all processors of a class, so costs, estimates and
+//! utilisations are stored by class ([`PerClass`]). A **device** is shared by lanes: two streams of one GPU slow each
+//! other, two GPUs don't. A lane's **depth** is the number of batches that it holds at once: of two, one runs while the
+//! host prepares the other.
 //!
-//! Simulated and live machines are described alike. What stands behind a processor (a core, several that share a query,
-//! a stream, or the recorded times of one) is known to [`live`](crate::live) only.
+//! Simulated and live machines have the same description. Only [`live`](crate::live) knows what a processor stands for:
+//! a core, several that share a query, a stream, or the recorded times of one.
 
 mod class;
 mod faults;

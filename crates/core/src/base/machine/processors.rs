@@ -1,4 +1,4 @@
-//! The processors of a machine, in one row.
+//! The processors of a machine, in order.
 
 use super::{Class, PerClass};
 use crate::base::ids::{DeviceId, ProcessorId};
@@ -6,17 +6,18 @@ use crate::base::ids::{DeviceId, ProcessorId};
 /// A lane that takes work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Processor {
-    /// What its queries' costs are a column of.
+    /// Class of the processor, which selects its column of costs.
     pub class: Class,
-    /// What it shares with others: the package of cores, or the GPU. Numbered from 0 within the class.
+    /// Device that it shares with other lanes: the package of cores, or the GPU. Devices are numbered from 0 within the
+    /// class.
     pub device: DeviceId,
-    /// Which lane of its device it is, from 0.
+    /// Number of the lane on its device, from 0.
     pub stream: u32,
-    /// How many batches it holds at once, at least 1: while one runs, the next is prepared.
+    /// Number of batches that it holds at once, at least 1. While one runs, the next is prepared.
     pub depth: u32,
 }
 
-/// The processors of a run; a [`ProcessorId`] is a position in it.
+/// The processors of a run. A [`ProcessorId`] is a position among them; methods panic at any other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
     processors: Vec<Processor>,
@@ -25,19 +26,18 @@ pub struct Machine {
 
 impl Machine {
     /// A machine of `cpus` CPU workers followed by `gpus` GPUs of one stream each, every lane one batch deep.
-    #[must_use]
     pub fn new(cpus: usize, gpus: usize) -> Self {
         Self::default().with_cpus(cpus).with_gpus(gpus, 1, 1)
     }
 
-    /// As before, with `count` more CPU workers.
+    /// Adds `count` CPU workers.
     #[must_use]
     pub fn with_cpus(self, count: usize) -> Self {
         let worker = |stream| Processor { class: Class::CPU, device: DeviceId(0), stream, depth: 1 };
         (0..count as u32).map(worker).fold(self, Self::with)
     }
 
-    /// As before, with `gpus` more GPUs of `streams` streams each, every one of them `depth` batches deep.
+    /// Adds `gpus` GPUs of `streams` streams each, every stream `depth` batches deep.
     #[must_use]
     pub fn with_gpus(self, gpus: usize, streams: usize, depth: u32) -> Self {
         let first = self.num_devices(Class::GPU) as u32;
@@ -48,7 +48,7 @@ impl Machine {
         })
     }
 
-    /// As before, with one more processor.
+    /// Adds one processor.
     ///
     /// # Panics
     /// If its depth is 0.
@@ -65,50 +65,38 @@ impl Machine {
         self.processors.iter().enumerate().map(|(i, &processor)| (ProcessorId(i as u32), processor))
     }
 
-    /// What `processor` is.
-    ///
-    /// # Panics
-    /// If the machine has no such processor.
-    #[must_use]
+    /// The processor with this id.
     pub fn processor(&self, processor: ProcessorId) -> Processor {
         self.processors[processor.index()]
     }
 
     /// The class of `processor`.
-    ///
-    /// # Panics
-    /// If the machine has no such processor.
-    #[must_use]
     pub fn class(&self, processor: ProcessorId) -> Class {
         self.processors[processor.index()].class
     }
 
-    /// The classes that it has processors of, in order.
+    /// The classes of its processors, in order.
     pub fn classes(&self) -> impl Iterator<Item = Class> + '_ {
         Class::ALL.into_iter().filter(|&class| self.count(class) > 0)
     }
 
-    /// How many processors of `class` there are.
-    #[must_use]
+    /// Number of processors of `class`.
     pub fn count(&self, class: Class) -> usize {
         self.counts[class]
     }
 
-    /// How many devices the processors of `class` are on.
-    #[must_use]
+    /// Number of devices of the processors of `class`.
     pub fn num_devices(&self, class: Class) -> usize {
         let devices = self.processors.iter().filter(|processor| processor.class == class);
         devices.map(|processor| processor.device.index() + 1).max().unwrap_or(0)
     }
 
-    /// How many processors there are.
-    #[must_use]
+    /// Number of processors.
     pub fn len(&self) -> usize {
         self.processors.len()
     }
 
-    /// Whether there is no processor at all.
-    #[must_use]
+    /// Whether there is no processor.
     pub fn is_empty(&self) -> bool {
         self.processors.is_empty()
     }

@@ -9,8 +9,9 @@ use crate::files::InputError;
 /// What the schema's int32 and int64 hold.
 const MAX_INT32: u64 = i32::MAX as u64;
 const MAX_INT64: u64 = i64::MAX as u64;
-/// Bytes of a term, name or description at most: no real one comes near, and a damaged length must not take all memory.
-const MAX_TEXT: u64 = 1 << 20;
+/// Bytes of a term, name or description at most, as an index can hold. Memory grows with what is read, so a damaged length
+/// takes none.
+const MAX_TEXT: u64 = MAX_INT32;
 
 /// What a file says of itself.
 #[derive(Clone, Debug, Default, PartialEq)]

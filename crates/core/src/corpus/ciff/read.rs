@@ -71,7 +71,7 @@ impl CiffReader {
             is_sorted &= number == 0 || before < term;
             before = term;
         }
-        let documents = read_documents(&mut reader, &header)?;
+        let documents = read_documents(path, &mut reader, &header)?;
         if !reader.is_at_end()? {
             let message = format!("the file goes on after the last of its {} documents", header.num_docs);
             return Err(reader.error(reader.offset(), message));
@@ -175,7 +175,11 @@ fn check_more(reader: &mut WireReader<Stream>, number: u32, of: u32, what: &str)
     Ok(())
 }
 
-fn read_documents(reader: &mut WireReader<Stream>, header: &CiffHeader) -> Result<DocumentTable, InputError> {
+fn read_documents(
+    path: &Path,
+    reader: &mut WireReader<Stream>,
+    header: &CiffHeader,
+) -> Result<DocumentTable, InputError> {
     let mut documents = DocumentTable::default();
     let mut is_named = false;
     for number in 0..header.num_docs {
@@ -194,6 +198,7 @@ fn read_documents(reader: &mut WireReader<Stream>, header: &CiffHeader) -> Resul
     if !is_named {
         documents.external_ids.clear();
     }
+    documents.check_names(path, |number| format!("document {number}"))?;
     Ok(documents)
 }
 
@@ -228,8 +233,13 @@ fn seekable(path: &Path) -> Result<File, InputError> {
     if !is_gzip {
         return Ok(file);
     }
+    let mut unpacked = tempfile::tempfile().map_err(|e| {
+        let folder = std::env::temp_dir();
+        let message =
+            format!("cannot make a file in the temporary folder {}: {e} (TMPDIR names another)", folder.display());
+        InputError::file(path, message)
+    })?;
     let unpack = || -> io::Result<File> {
-        let mut unpacked = tempfile::tempfile()?;
         io::copy(&mut flate2::bufread::MultiGzDecoder::new(BufReader::new(file)), &mut unpacked)?;
         unpacked.rewind()?;
         Ok(unpacked)

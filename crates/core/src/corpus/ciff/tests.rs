@@ -161,7 +161,7 @@ fn refusals_name_the_byte() {
         ([file_of(&[head]), vec![0xff, 0xff, 0xff, 0xff, 0x7f, 0x0a, 1, b'x']].concat(), "byte 15: the file ends"),
         (
             [file_of(&[head]), vec![0xff, 0xff, 0xff, 0xff, 0x7f, 0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f]].concat(),
-            "byte 18: a list's term has 4294967295 bytes, expected at most 1048576",
+            "byte 18: a list's term has 4294967295 bytes, expected at most 2147483647",
         ),
     ] {
         let message = read(&bytes).unwrap_err();

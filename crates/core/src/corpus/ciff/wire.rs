@@ -248,7 +248,7 @@ impl<R: Read> WireReader<R> {
         if len > max {
             return Err(self.error(offset, format!("{what} has {len} bytes, expected at most {max}")));
         }
-        let mut bytes = Vec::with_capacity(len as usize);
+        let mut bytes = Vec::with_capacity(len.min(1 << 16) as usize);
         for _ in 0..len {
             bytes.push(self.byte()?);
         }

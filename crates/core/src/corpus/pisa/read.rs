@@ -61,8 +61,10 @@ impl PisaReader {
         }
         let lengths = read_lengths(&sibling(path, "sizes"), num_docs)?;
         let external_ids = read_names(&sibling(path, "documents"), num_docs)?;
+        let documents = DocumentTable { lengths, external_ids };
+        documents.check_names(&sibling(path, "documents"), |number| format!("line {}", number + 1))?;
         let (terms, num_lists) = find_terms(path, &mut docs)?;
-        Ok(Self { docs, freqs, num_docs, num_lists, documents: DocumentTable { lengths, external_ids }, terms })
+        Ok(Self { docs, freqs, num_docs, num_lists, documents, terms })
     }
 
     fn check(&self, list: &TermList, start: u64) -> Result<(), InputError> {

@@ -8,8 +8,8 @@
 //! ```
 
 use super::Quantile;
-use super::draws::{STEP, interpolated, unit, value_at};
-use crate::base::random::{exp, ln, mix, normal_cdf, normal_quantile};
+use super::draws::{interpolated, value_at};
+use crate::base::random::{Random, exp, ln, normal_cdf, normal_quantile};
 use crate::base::time::Nanos;
 use crate::cost::{BatchStream, Contention};
 
@@ -88,9 +88,15 @@ impl BatchCompany {
     }
 
     /// Of a batch on a lane of whose last one `spell` tells, and of this one afterwards. That its thread takes `speed` times as
-    /// long at this moment is not in them. `bits` are what chance is drawn from.
+    /// long at this moment is not in them.
     #[inline]
-    pub(super) fn times(&self, batch: &AskedBatch, spell: &mut Option<Spell>, speed: f64, bits: u64) -> BatchTimes {
+    pub(super) fn times(
+        &self,
+        batch: &AskedBatch,
+        spell: &mut Option<Spell>,
+        speed: f64,
+        random: &mut Random,
+    ) -> BatchTimes {
         let (host, device) = self.by_busy_cpus[(batch.busy_cpus as usize).min(self.by_busy_cpus.len() - 1)];
         let at = ln(f64::from(batch.queries.max(1)));
         let after = self.by_size.partition_point(|&(size, _)| size < at);
@@ -105,7 +111,7 @@ impl BatchCompany {
             low + part * (high - low)
         };
         // How the thread varies says nothing of how the device does.
-        let (of_device, mut of_host) = (unit(bits), unit(mix(bits ^ STEP)));
+        let (of_device, mut of_host) = (random.unit(), random.unit());
         let noise = |noise: &[Quantile], drawn| value_at(noise, drawn).unwrap_or(1.0);
         let host = host * between(&|stream| stream.host);
         if self.has_spells {
@@ -158,8 +164,9 @@ mod tests {
     }
 
     /// A batch of so many queries beside so many busy CPU lanes, whatever came before.
-    fn times_of(batches: &BatchCompany, queries: u32, busy_cpus: u32, bits: u64) -> BatchTimes {
-        batches.times(&AskedBatch { queries, busy_cpus, ..AskedBatch::default() }, &mut None, 1.0, bits)
+    fn times_of(batches: &BatchCompany, queries: u32, busy_cpus: u32, seed: u64) -> BatchTimes {
+        let batch = AskedBatch { queries, busy_cpus, ..AskedBatch::default() };
+        batches.times(&batch, &mut None, 1.0, &mut Random::new(seed, 0))
     }
 
     fn company() -> Contention {
@@ -205,7 +212,7 @@ mod tests {
         let streams = vec![stream(16, 1.0, 1.0, &[(0.0, 0.8), (1.0, 1.2)]), stream(4096, 1.0, 1.0, &[])];
         let batches = BatchCompany::new((1.0, 1.0), Some(&Contention { gpu_streams: streams, ..company() }));
         let device =
-            |queries: u32| -> Vec<f64> { (0..4000).map(|i| times_of(&batches, queries, 0, mix(i)).device).collect() };
+            |queries: u32| -> Vec<f64> { (0..4000).map(|i| times_of(&batches, queries, 0, i).device).collect() };
         let small = device(16);
         let mean = small.iter().sum::<f64>() / small.len() as f64;
         let (least, most) = small.iter().fold((f64::MAX, 0.0_f64), |(a, b), &one| (a.min(one), b.max(one)));
@@ -222,7 +229,7 @@ mod tests {
         let host_noise = host_noise.map(|(share, value)| Quantile { share, value }).to_vec();
         let streams = vec![BatchStream { host_noise, ..stream(16, 1.5, 1.0, &[(0.0, 0.8), (1.0, 1.2)]) }];
         let batches = BatchCompany::new((1.0, 1.0), Some(&Contention { gpu_streams: streams, ..company() }));
-        let times: Vec<BatchTimes> = (0..20_000).map(|i| times_of(&batches, 16, 0, mix(i))).collect();
+        let times: Vec<BatchTimes> = (0..20_000).map(|i| times_of(&batches, 16, 0, i)).collect();
         let stalled = times.iter().filter(|times| times.host == 15.0).count();
         assert!((300..500).contains(&stalled), "{stalled} of 20,000");
         // The device knows nothing of it.
@@ -243,12 +250,12 @@ mod tests {
         let host_noise = host_noise.map(|(share, value)| Quantile { share, value }).to_vec();
         let streams = vec![BatchStream { host_noise, host_lasts_us: lasts_us, ..stream(16, 1.0, 1.0, &[]) }];
         let batches = BatchCompany::new((1.0, 1.0), Some(&Contention { gpu_streams: streams, ..company() }));
-        let (mut spell, mut ends) = (None, [Nanos::ZERO; 4]);
+        let (mut spell, mut ends, mut random) = (None, [Nanos::ZERO; 4], Random::new(1, 0));
         let times = (0..count).map(|i| {
             let (host, slot) = (Nanos::from_us(10.0), i as usize % 4);
             let begin = every_us.map_or(ends[slot], |us| Nanos::from_us(us * i as f64));
             let batch = AskedBatch { queries: 16, host, begin, busy_cpus: 0 };
-            let times = batches.times(&batch, &mut spell, 1.0, mix(i)).host;
+            let times = batches.times(&batch, &mut spell, 1.0, &mut random).host;
             ends[slot] = begin.max(ends[(slot + 3) % 4]) + host.scaled(times);
             times
         });
@@ -309,9 +316,9 @@ mod tests {
         let (mut unused, mut spell) = (None, None);
         for i in 0..100 {
             let batch = AskedBatch { queries: 64, begin: Nanos(i), ..AskedBatch::default() };
-            let drawn = never.times(&batch, &mut unused, 1.0, mix(i));
-            assert_eq!(drawn, small.times(&batch, &mut spell, 1.0, mix(i)));
-            assert_eq!(drawn, times_of(&never, 64, 0, mix(i)));
+            let drawn = never.times(&batch, &mut unused, 1.0, &mut Random::new(i, 0));
+            assert_eq!(drawn, small.times(&batch, &mut spell, 1.0, &mut Random::new(i, 0)));
+            assert_eq!(drawn, times_of(&never, 64, 0, i));
         }
         // But a small batch that follows a large slow one is slow.
         assert!(unused.is_none() && spell.is_some());

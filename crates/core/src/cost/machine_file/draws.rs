@@ -1,15 +1,6 @@
-//! Numbers by chance: bits that follow from a number, and values of a distribution that a file tells by quantiles.
+//! Values of a distribution that a file tells by quantiles.
 
 use super::Quantile;
-
-/// From one draw to the next.
-pub(super) const STEP: u64 = 0x5851_F42D_4C95_7F2D;
-
-/// A number from 0 to below 1.
-#[inline]
-pub(super) fn unit(bits: u64) -> f64 {
-    (bits >> 11) as f64 / (1u64 << 53) as f64
-}
 
 /// The value at `x` of a line through points of ascending x; before the first and after the last it is level.
 pub(super) fn interpolated(points: impl Iterator<Item = (f64, f64)>, x: f64) -> Option<f64> {

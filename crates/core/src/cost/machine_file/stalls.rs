@@ -12,13 +12,13 @@
 //! A round that could begin during one begins when it is over, with all that has come until then; one that is under way ends
 //! later by as much. Each stall is drawn from the one before: the same run meets the same ones, whoever plays it.
 
-use super::draws::{STEP, unit, value_at};
+use super::draws::value_at;
 use super::{Quantile, Stalls};
-use crate::base::random::{ln, mix};
+use crate::base::random::{NodeSeed, Purpose, ln, mix};
 use crate::base::time::Nanos;
 
-/// The stream of randomness.
-const STREAM: u64 = 0x5354_414C;
+/// From the bits of one draw to those of the next.
+const STEP: u64 = 0x5851_F42D_4C95_7F2D;
 /// A run that stands still for so many stalls has met none of them.
 const FAR: f64 = 4e6;
 
@@ -53,11 +53,10 @@ impl DispatcherStalls {
         Self { gap_ns, us: file.us.clone() }
     }
 
-    /// Those that a run meets on node number `node` of its cluster, 0 if it has but one, if the query in `first_row` arrives first:
-    /// other arrivals meet others, and the same ones the same at every rate and under every policy.
+    /// Those that a node of a run meets: the same at every rate and under every policy.
     #[must_use]
-    pub fn of_run(&self, node: u32, first_row: u32) -> StallClock {
-        let bits = mix(mix(STREAM ^ u64::from(node)) ^ u64::from(first_row));
+    pub fn of_run(&self, seed: NodeSeed) -> StallClock {
+        let bits = seed.stream(Purpose::DispatcherStalls, 0).bits();
         StallClock { next: self.after(Nanos::ZERO, bits), stalls: self.clone() }
     }
 
@@ -131,9 +130,17 @@ impl StallClock {
     }
 }
 
+/// A number from 0 to below 1.
+#[inline]
+fn unit(bits: u64) -> f64 {
+    (bits >> 11) as f64 / (1u64 << 53) as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const FIRST: NodeSeed = NodeSeed { seed: 7, node: 0 };
 
     fn stalls(per_s: f64, points: &[(f64, f64)]) -> DispatcherStalls {
         let us = points.iter().map(|&(share, value)| Quantile { share, value }).collect();
@@ -141,8 +148,8 @@ mod tests {
     }
 
     /// The first so many of a run, each from when until when.
-    fn first(stalls: &DispatcherStalls, node: u32, row: u32, count: usize) -> Vec<(Nanos, Nanos)> {
-        let first = stalls.of_run(node, row).next;
+    fn first(stalls: &DispatcherStalls, seed: NodeSeed, count: usize) -> Vec<(Nanos, Nanos)> {
+        let first = stalls.of_run(seed).next;
         let all = std::iter::successors(Some(first), |stall| Some(stalls.after(stall.until, stall.bits)));
         all.take(count).map(|stall| (stall.from, stall.until)).collect()
     }
@@ -150,7 +157,7 @@ mod tests {
     #[test]
     fn they_come_as_often_and_last_as_long_as_they_should() {
         let stalls = stalls(200.0, &[(0.0, 100.0), (0.9, 100.0), (0.9, 3000.0), (1.0, 3000.0)]);
-        let all = first(&stalls, 0, 0, 20_000);
+        let all = first(&stalls, FIRST, 20_000);
         let lasted: u64 = all.iter().map(|(from, until)| until.since(*from).0).sum();
         let gaps: Vec<f64> = all.windows(2).map(|two| two[1].0.since(two[0].1).as_ms()).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
@@ -158,17 +165,19 @@ mod tests {
         // Exponential gaps of 5 ms: their square is twice that of the mean. A tenth lasts 3 ms, the others a tenth of one.
         assert!((mean - 5.0).abs() < 0.15 && (square / (mean * mean) - 2.0).abs() < 0.15, "{mean}, {square}");
         assert!((lasted as f64 / 20_000.0 / 390e3 - 1.0).abs() < 0.05, "{lasted}");
-        // Others for other arrivals, and for each node; the same for the same.
-        assert_eq!(first(&stalls, 0, 0, 3), all[..3]);
-        assert!(first(&stalls, 0, 1, 1)[0] != all[0] && first(&stalls, 1, 0, 1)[0] != all[0]);
+        // Others for other seeds, and for each node; the same for the same.
+        assert_eq!(first(&stalls, FIRST, 3), all[..3]);
+        for other in [NodeSeed { seed: 8, ..FIRST }, NodeSeed { node: 1, ..FIRST }] {
+            assert_ne!(first(&stalls, other, 1)[0], all[0]);
+        }
     }
 
     #[test]
     fn a_round_begins_after_a_stall_and_ends_later_by_those_on_its_way() {
         let stalls = stalls(1000.0, &[(1.0, 40.0)]);
-        let all = first(&stalls, 0, 7, 3);
+        let all = first(&stalls, FIRST, 3);
         let [(from, until), (second, second_until), (third, _)] = all[..] else { panic!("{all:?}") };
-        let mut clock = stalls.of_run(0, 7);
+        let mut clock = stalls.of_run(FIRST);
         assert_eq!(
             [Nanos(from.0 - 1), from, Nanos(until.0 - 1), until].map(|at| clock.begin_at(at)),
             [Nanos(from.0 - 1), until, until, until]
@@ -189,7 +198,7 @@ mod tests {
     #[test]
     fn asked_late_or_often_they_are_the_same() {
         let stalls = stalls(5000.0, &[(0.0, 20.0), (1.0, 300.0)]);
-        let (mut often, mut late) = (stalls.of_run(0, 3), stalls.of_run(0, 3));
+        let (mut often, mut late) = (stalls.of_run(FIRST), stalls.of_run(FIRST));
         let (mut at, mut now) = (Nanos::ZERO, Nanos::ZERO);
         for i in 0..2000 {
             at += Nanos(mix(i) % 700_000);
@@ -206,12 +215,12 @@ mod tests {
     #[test]
     fn none_come_where_none_are_told_and_time_may_end() {
         for stalls in [DispatcherStalls::default(), stalls(0.0, &[(1.0, 5.0)]), stalls(5.0, &[])] {
-            let mut clock = stalls.of_run(0, 0);
+            let mut clock = stalls.of_run(FIRST);
             let at = Nanos(u64::MAX / 2);
             assert_eq!((clock.begin_at(at), clock.begin(at), clock.end(at)), (at, at, at));
             assert_eq!((clock.begin(Nanos::MAX), clock.end(Nanos::MAX)), (Nanos::MAX, Nanos::MAX));
         }
-        let mut clock = stalls(1e6, &[(1.0, 0.1)]).of_run(0, 0);
+        let mut clock = stalls(1e6, &[(1.0, 0.1)]).of_run(FIRST);
         assert!(clock.begin(Nanos(u64::MAX / 2)) < Nanos(u64::MAX / 2 + 1000));
         assert_eq!((clock.begin(Nanos::MAX), clock.end(Nanos::MAX)), (Nanos::MAX, Nanos::MAX));
     }

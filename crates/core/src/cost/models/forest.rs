@@ -1,47 +1,28 @@
-//! Random forest: the mean of many regression trees, each grown on samples drawn with repetition.
+//! The random forest: the mean of many regression trees, each grown on samples drawn with repetition.
 //!
-//! Fitted by `smartcore`; its nodes are copied into [`Tree`]s.
+//! `smartcore` fits the forest, and its nodes are copied into [`Tree`]s.
 
-use serde::Deserialize;
 use smartcore::ensemble::random_forest_regressor::{RandomForestRegressor, RandomForestRegressorParameters};
 use smartcore::linalg::basic::matrix::DenseMatrix;
 
 use super::samples::Samples;
-use super::tree::{FitError, MAX_DEPTH, SmartcoreNodes, StoredTree, Tree, convert, matrix};
+use super::tree::{FitError, MAX_DEPTH, StoredTree, Tree, matrix};
 use super::{FitOptions, LN_US, Regression};
 use crate::base::random::exp;
 use crate::cost::inputs::{InputSet, NUM_INPUTS};
 
-/// Trees of a forest: more gain nothing that shows.
+/// Trees of a forest. More trees bring no visible gain.
 const TREES: usize = 40;
-/// The most trees of a forest in a file.
 const MOST_TREES: usize = 1000;
-/// The fewest samples behind a leaf.
 const MIN_LEAF: usize = 3;
 
-/// Trees, of whose answers the mean counts.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::cost) struct Forest(Vec<Tree>);
+pub(crate) struct Forest(Vec<Tree>);
 
 type FittedForest = RandomForestRegressor<f64, f64, DenseMatrix<f64>, Vec<f64>>;
 
-/// What is read of `smartcore`'s stored form.
-#[derive(Deserialize)]
-struct SmartcoreForest {
-    forest_regressor: SmartcoreTrees,
-}
-
-#[derive(Deserialize)]
-struct SmartcoreTrees {
-    trees: Vec<SmartcoreNodes>,
-}
-
 impl Forest {
-    /// Fits a forest of so many trees, each on samples drawn with repetition, asking about a third of the inputs at each
-    /// question.
-    ///
-    /// # Errors
-    /// If `smartcore` refuses the samples.
+    /// Fits `trees` trees, each of which considers about a third of the inputs at each question.
     fn of(samples: &Samples, trees: usize, max_depth: u16, min_leaf: usize, seed: u64) -> Result<Self, FitError> {
         let parameters = RandomForestRegressorParameters::default()
             .with_n_trees(trees)
@@ -51,24 +32,13 @@ impl Forest {
             .with_min_samples_split(2 * min_leaf)
             .with_seed(seed);
         let fitted = FittedForest::fit(&matrix(samples)?, &samples.ln_us(), parameters).map_err(|e| e.to_string())?;
-        let known: Vec<usize> = samples.known().iter().collect();
         let stored = serde_json::to_value(&fitted).map_err(|e| e.to_string())?;
-        let forest: SmartcoreForest = serde_json::from_value(stored).map_err(|e| format!("smartcore's forest: {e}"))?;
-        let mut trees = forest
-            .forest_regressor
-            .trees
-            .iter()
-            .map(|tree| convert(&tree.nodes, 0, &known))
-            .collect::<Result<Vec<_>, _>>()?;
-        for sample in samples.rows() {
-            trees.iter_mut().for_each(|tree: &mut Tree| tree.count(sample));
-        }
-        Ok(Self(trees))
+        let trees = stored["forest_regressor"]["trees"].as_array().ok_or("smartcore's forest has no trees")?;
+        Ok(Self(trees.iter().map(|tree| Tree::read(tree, samples)).collect::<Result<_, _>>()?))
     }
 }
 
 impl Regression for Forest {
-    const NAME: &'static str = "forest";
     const HELP: &'static str = "The mean of many regression trees: random forest";
     const TARGET: &'static str = LN_US;
 
@@ -115,7 +85,7 @@ mod tests {
         assert_eq!(forest.len(), 7);
         assert!(forest[0] != forest[1]);
         for tree in &forest {
-            let (leaves, depth) = (tree.size().0, depth(tree));
+            let (leaves, depth) = (tree.num_leaves(), depth(tree));
             assert!(leaves > 4 && depth <= 6);
         }
         let mean = |row: &[f64; NUM_INPUTS]| forest.iter().map(|tree| tree.predict(row)).sum::<f64>() / 7.0;

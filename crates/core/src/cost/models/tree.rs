@@ -8,31 +8,30 @@
 //! `- no:  ln(us) 6.88           (61 samples)
 //! ```
 //!
-//! Trees suit search costs: they need no scaling of features, follow thresholds that real machines have (a cache,
-//! a launch overhead), never predict outside what was measured, and take well under a microsecond to ask. They are
-//! fitted by `smartcore` (CART: the split that lowers the squared error most) on the logarithm of the cost, so
-//! that a short query's error weighs as much as a long one's; the fitted nodes are then copied into this form,
-//! which can be read and stored.
+//! Trees suit search costs. They need no scaling of features, follow thresholds of real machines (a cache, a launch
+//! overhead), never predict outside the measured range, and take less than a microsecond. `smartcore` fits them (CART:
+//! the split that lowers the squared error most) to the logarithm of the cost, so that a short query's error weighs as
+//! much as a long one's. The fitted nodes are copied into this form, which can be read and stored.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use smartcore::linalg::basic::matrix::DenseMatrix;
 use smartcore::tree::decision_tree_regressor::{DecisionTreeRegressor, DecisionTreeRegressorParameters};
 
+use super::m5::PUBLISHED;
 use super::samples::Samples;
 use super::{FitOptions, LN_US, Regression};
 use crate::base::random::exp;
 use crate::cost::inputs::{InputSet, Inputs, NUM_INPUTS};
 
-/// The most questions on a path from the root to a leaf. Bounds the recursion when files are read.
-pub(in crate::cost) const MAX_DEPTH: u16 = 40;
+/// Maximum questions on a path from the root to a leaf. It bounds the recursion when files are read.
+pub(crate) const MAX_DEPTH: u16 = 40;
 
-/// What can go wrong in a fit, in words.
-pub(in crate::cost) type FitError = String;
+/// A library's description of what went wrong in a fit.
+pub(crate) type FitError = String;
 
-/// A node and what is below it.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::cost) enum Tree {
-    /// A question.
+pub(crate) enum Tree {
     Split {
         /// Position in [`Inputs::NAMES`].
         feature: usize,
@@ -41,31 +40,30 @@ pub(in crate::cost) enum Tree {
         yes: Box<Tree>,
         no: Box<Tree>,
     },
-    /// An answer.
     Leaf {
         /// Mean of the samples' targets.
         value: f64,
-        /// Training samples that ended here.
+        /// Training samples that ended in the leaf.
         samples: u32,
     },
 }
 
 impl Tree {
-    /// Fits a tree that asks at most `max_depth` questions and keeps `min_leaf` samples in each leaf.
-    ///
-    /// # Errors
-    /// If `smartcore` refuses the samples.
-    pub(in crate::cost) fn fit(samples: &Samples, max_depth: u16, min_leaf: usize) -> Result<Self, FitError> {
-        let fitted = fit_smartcore(samples, max_depth, min_leaf)?;
-        let mut tree = read_smartcore(&fitted, samples)?;
-        for sample in samples.rows() {
-            tree.count(sample);
-        }
-        Ok(tree)
+    /// Fits a tree with at most `max_depth` questions on a path and at least `min_leaf` samples in each leaf.
+    pub(crate) fn fit(samples: &Samples, max_depth: u16, min_leaf: usize) -> Result<Self, FitError> {
+        let fitted = serde_json::to_value(fit_smartcore(samples, max_depth, min_leaf)?).map_err(|e| e.to_string())?;
+        Self::read(&fitted["tree_regressor"], samples)
     }
 
-    /// The value of the leaf that `features` lead to.
-    pub(in crate::cost) fn predict(&self, features: &[f64; NUM_INPUTS]) -> f64 {
+    /// Reads a tree of `smartcore` that was fitted to the samples. Its nodes are private, but can be serialised.
+    pub(crate) fn read(tree: &Value, samples: &Samples) -> Result<Self, FitError> {
+        let nodes: Vec<SmartcoreNode> =
+            Deserialize::deserialize(&tree["nodes"]).map_err(|e| format!("smartcore's tree: {e}"))?;
+        let known: Vec<usize> = samples.known().iter().collect();
+        convert(&nodes, 0, &known, samples.rows().iter().collect())
+    }
+
+    pub(crate) fn predict(&self, features: &[f64; NUM_INPUTS]) -> f64 {
         let mut node = self;
         loop {
             match node {
@@ -77,39 +75,7 @@ impl Tree {
         }
     }
 
-    /// Adds one sample to the leaf that `features` lead to.
-    pub(super) fn count(&mut self, features: &[f64; NUM_INPUTS]) {
-        let mut node = self;
-        loop {
-            match node {
-                Self::Leaf { samples, .. } => {
-                    *samples += 1;
-                    return;
-                }
-                Self::Split { feature, threshold, yes, no } => {
-                    node = if features[*feature] <= *threshold { yes } else { no };
-                }
-            }
-        }
-    }
-}
-
-impl Regression for Tree {
-    const NAME: &'static str = "cart";
-    const HELP: &'static str = "A regression tree";
-    const TARGET: &'static str = LN_US;
-
-    type Stored = StoredTree;
-
-    fn fit(samples: &Samples, options: &FitOptions) -> Result<Self, FitError> {
-        Tree::fit(samples, options.max_depth, options.min_leaf)
-    }
-
-    fn predict_us(&self, inputs: &[f64; NUM_INPUTS]) -> f64 {
-        exp(self.predict(inputs))
-    }
-
-    fn asks(&self) -> InputSet {
+    pub(crate) fn asks(&self) -> InputSet {
         match self {
             Self::Leaf { .. } => InputSet::default(),
             Self::Split { feature, yes, no, .. } => {
@@ -118,20 +84,19 @@ impl Regression for Tree {
         }
     }
 
-    fn size(&self) -> (usize, &'static str) {
-        let leaves = match self {
+    pub(crate) fn num_leaves(&self) -> usize {
+        match self {
             Self::Leaf { .. } => 1,
-            Self::Split { yes, no, .. } => yes.size().0 + no.size().0,
-        };
-        (leaves, "leaves")
+            Self::Split { yes, no, .. } => yes.num_leaves() + no.num_leaves(),
+        }
     }
 
-    fn stored(&self) -> StoredTree {
+    pub(crate) fn stored(&self) -> StoredTree {
         match self {
-            Tree::Leaf { value, samples } => {
+            Self::Leaf { value, samples } => {
                 StoredTree { value: Some(*value), samples: Some(*samples), ..StoredTree::default() }
             }
-            Tree::Split { feature, threshold, yes, no } => StoredTree {
+            Self::Split { feature, threshold, yes, no } => StoredTree {
                 feature: Some(Inputs::NAMES[*feature].to_owned()),
                 threshold: Some(*threshold),
                 yes: Some(Box::new(yes.stored())),
@@ -140,16 +105,55 @@ impl Regression for Tree {
             },
         }
     }
+}
+
+/// A regression tree as a cost model. If `LENGTHS_ONLY`, it reads only the four published list lengths, as the project
+/// was specified.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TreeModel<const LENGTHS_ONLY: bool>(Tree);
+
+pub(crate) type Cart = TreeModel<false>;
+pub(crate) type Lengths = TreeModel<true>;
+
+impl<const LENGTHS_ONLY: bool> Regression for TreeModel<LENGTHS_ONLY> {
+    const HELP: &'static str = if LENGTHS_ONLY {
+        "A regression tree that reads list lengths only: the four published features"
+    } else {
+        "A regression tree"
+    };
+    const TARGET: &'static str = LN_US;
+
+    type Stored = StoredTree;
+
+    fn fit(samples: &Samples, options: &FitOptions) -> Result<Self, FitError> {
+        let inputs = if LENGTHS_ONLY { PUBLISHED.into_iter().collect() } else { InputSet::ALL };
+        Tree::fit(&samples.knowing(inputs), options.max_depth, options.min_leaf).map(Self)
+    }
+
+    fn predict_us(&self, inputs: &[f64; NUM_INPUTS]) -> f64 {
+        exp(self.0.predict(inputs))
+    }
+
+    fn asks(&self) -> InputSet {
+        self.0.asks()
+    }
+
+    fn size(&self) -> (usize, &'static str) {
+        (self.0.num_leaves(), "leaves")
+    }
+
+    fn stored(&self) -> StoredTree {
+        self.0.stored()
+    }
 
     fn checked(stored: &StoredTree, features: InputSet, place: &str) -> Result<Self, String> {
-        stored.check(features, place, 0)
+        stored.check(features, place, 0).map(Self)
     }
 }
 
 type Fitted = DecisionTreeRegressor<f64, f64, DenseMatrix<f64>, Vec<f64>>;
 
-/// What is known of the samples, a column each.
-pub(super) fn matrix(samples: &Samples) -> Result<DenseMatrix<f64>, FitError> {
+pub(crate) fn matrix(samples: &Samples) -> Result<DenseMatrix<f64>, FitError> {
     let known: Vec<usize> = samples.known().iter().collect();
     let rows: Vec<Vec<f64>> =
         samples.rows().iter().map(|row| known.iter().map(|&input| row[input]).collect()).collect();
@@ -158,26 +162,16 @@ pub(super) fn matrix(samples: &Samples) -> Result<DenseMatrix<f64>, FitError> {
 
 fn fit_smartcore(samples: &Samples, max_depth: u16, min_leaf: usize) -> Result<Fitted, FitError> {
     let parameters = DecisionTreeRegressorParameters::default()
-        // It counts levels, of which the first asks nothing.
+        // `smartcore` counts levels, of which the first has no question.
         .with_max_depth(max_depth + 1)
         .with_min_samples_leaf(min_leaf)
         .with_min_samples_split(2 * min_leaf);
     Fitted::fit(&matrix(samples)?, &samples.ln_us(), parameters).map_err(|e| e.to_string())
 }
 
-/// What we need of `smartcore`'s stored form: its nodes are private, but serialise.
+/// A node in the form that `smartcore` stores.
 #[derive(Deserialize)]
-struct SmartcoreTree {
-    tree_regressor: SmartcoreNodes,
-}
-
-#[derive(Deserialize)]
-pub(super) struct SmartcoreNodes {
-    pub(super) nodes: Vec<SmartcoreNode>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct SmartcoreNode {
+struct SmartcoreNode {
     output: f64,
     split_feature: usize,
     split_value: Option<f64>,
@@ -185,32 +179,27 @@ pub(super) struct SmartcoreNode {
     false_child: Option<usize>,
 }
 
-fn read_smartcore(fitted: &Fitted, samples: &Samples) -> Result<Tree, FitError> {
-    let known: Vec<usize> = samples.known().iter().collect();
-    let stored = serde_json::to_value(fitted).map_err(|e| e.to_string())?;
-    let tree: SmartcoreTree = serde_json::from_value(stored).map_err(|e| format!("smartcore's tree: {e}"))?;
-    convert(&tree.tree_regressor.nodes, 0, &known)
-}
-
-/// The subtree at `nodes[at]`, whose questions are about `known` inputs by their number. Depth is bounded by the depth asked
-/// of the fit.
-pub(super) fn convert(nodes: &[SmartcoreNode], at: usize, known: &[usize]) -> Result<Tree, FitError> {
+/// The subtree at `nodes[at]`, whose questions number the `known` inputs. These samples reach it. The fit's maximum
+/// depth bounds the recursion.
+fn convert(
+    nodes: &[SmartcoreNode],
+    at: usize,
+    known: &[usize],
+    samples: Vec<&[f64; NUM_INPUTS]>,
+) -> Result<Tree, FitError> {
     let node = nodes.get(at).ok_or_else(|| format!("smartcore's tree lacks node {at}"))?;
-    Ok(match (node.split_value, node.true_child, node.false_child) {
-        (Some(threshold), Some(yes), Some(no)) => Tree::Split {
-            feature: *known
-                .get(node.split_feature)
-                .ok_or("smartcore's tree asks about a column that it was not given")?,
-            threshold: rounded(threshold),
-            yes: Box::new(convert(nodes, yes, known)?),
-            no: Box::new(convert(nodes, no, known)?),
-        },
-        _ => Tree::Leaf { value: rounded(node.output), samples: 0 },
-    })
+    let (Some(threshold), Some(yes), Some(no)) = (node.split_value, node.true_child, node.false_child) else {
+        return Ok(Tree::Leaf { value: rounded(node.output), samples: samples.len() as u32 });
+    };
+    let unknown = "smartcore's tree asks about a column that it was not given";
+    let (feature, threshold) = (*known.get(node.split_feature).ok_or(unknown)?, rounded(threshold));
+    let (low, high) = samples.into_iter().partition(|sample| sample[feature] <= threshold);
+    let (yes, no) = (convert(nodes, yes, known, low)?, convert(nodes, no, known, high)?);
+    Ok(Tree::Split { feature, threshold, yes: Box::new(yes), no: Box::new(no) })
 }
 
 /// Rounds to six decimals, so that a file holds short numbers and reads back to the same tree. Counts and their
-/// midpoints are exact; a log time moves by a millionth.
+/// midpoints stay exact, and the logarithm of a time moves by a millionth.
 fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
@@ -218,7 +207,7 @@ fn rounded(value: f64) -> f64 {
 /// A tree's form in files: either a question (`feature`, `threshold`, `yes`, `no`) or a leaf (`value`, `samples`).
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::cost) struct StoredTree {
+pub(crate) struct StoredTree {
     #[serde(skip_serializing_if = "Option::is_none")]
     feature: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -234,10 +223,7 @@ pub(in crate::cost) struct StoredTree {
 }
 
 impl StoredTree {
-    /// Checks the tree, whose questions may be about `features` only. `place` names it in errors.
-    ///
-    /// # Errors
-    /// The place of the node that is wrong, and what is wrong with it.
+    /// Checks the tree, whose questions may be about `features` only. Errors name the wrong node below `place`.
     pub(crate) fn check(&self, features: InputSet, place: &str, depth: u16) -> Result<Tree, String> {
         if depth > MAX_DEPTH {
             return Err(format!("{place}: more than {MAX_DEPTH} questions on a path"));
@@ -246,10 +232,7 @@ impl StoredTree {
             Self {
                 feature: Some(name), threshold: Some(threshold), yes: Some(yes), no: Some(no), value: None, ..
             } => {
-                let feature = Inputs::position(name).filter(|&input| features.contains(input));
-                let Some(feature) = feature else {
-                    return Err(format!("{place}: asks for `{name}`, which is none of the model's features"));
-                };
+                let feature = features.position(name, place)?;
                 if !threshold.is_finite() {
                     return Err(format!("{place}: threshold {threshold}, expected a finite number"));
                 }
@@ -261,7 +244,7 @@ impl StoredTree {
                 })
             }
             Self { feature: None, threshold: None, yes: None, no: None, value: Some(value), samples } => {
-                // e^±40 us is far outside of any measurement (a femtosecond's millionth, and 7,000 years).
+                // e^±40 us is far outside any measurement: a millionth of a femtosecond, and 7,000 years.
                 if !value.is_finite() || value.abs() > 40.0 {
                     return Err(format!("{place}: value {value}, expected the logarithm of microseconds"));
                 }
@@ -275,13 +258,13 @@ impl StoredTree {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     use crate::query::Features;
 
-    /// Samples with steps in two features, and a little that no feature explains.
-    pub(in crate::cost::models) fn world() -> Samples {
+    /// Samples with steps in two features, and noise that no feature explains.
+    pub(crate) fn world() -> Samples {
         let (rows, us): (Vec<Inputs>, Vec<f64>) = (0..600_u32)
             .map(|i| {
                 let postings = u64::from(i * 7919 % 10_007) + 10;
@@ -317,14 +300,13 @@ pub(super) mod tests {
     fn a_fit_keeps_within_its_depth_and_leaf_size() {
         for max_depth in [1, 2, 5] {
             let tree = Tree::fit(&world(), max_depth, 20).unwrap();
-            let (leaves, depth) = (tree.size().0, depth(&tree));
+            let (leaves, depth) = (tree.num_leaves(), depth(&tree));
             assert!(leaves > 1 && depth <= max_depth, "{max_depth}: {leaves} leaves, {depth} deep");
             assert!(smallest_leaf(&tree) >= 20);
         }
     }
 
-    /// The most questions before a leaf.
-    pub(in crate::cost::models) fn depth(tree: &Tree) -> u16 {
+    pub(crate) fn depth(tree: &Tree) -> u16 {
         match tree {
             Tree::Leaf { .. } => 0,
             Tree::Split { yes, no, .. } => 1 + depth(yes).max(depth(no)),

@@ -1,12 +1,12 @@
-//! A work model: what a query costs as a sum of what it does, which a person can read and check.
+//! The work model: a query's cost as a sum of priced operations, which a person can read and check.
 //!
 //! ```text
 //! 2.1 us  +  0.35 us a term  +  1.9 ns a posting of essential lists  +  28 ns a look-up  +  ...
 //! ```
 //!
-//! Prices are not negative: nothing that a query does saves time. They are those with the least sum of squared relative
-//! errors over the samples, by coordinate descent; what gets no price is left out. Far less exact than boosting, it is
-//! the model that one can argue with, and that says what a change of the index would do.
+//! Prices are not negative, because no operation saves time. Coordinate descent minimises the sum of squared relative
+//! errors over the samples. Inputs without a price are left out. The model is far less exact than boosting, but it can
+//! be discussed, and it predicts the effect of changes of the index.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,38 +15,29 @@ use super::tree::FitError;
 use super::{FitOptions, Regression, US};
 use crate::cost::inputs::{InputSet, Inputs, NUM_INPUTS};
 
-/// What may have a price: inputs that count something that is done.
+/// Inputs that may have a price, because they count operations.
+#[rustfmt::skip]
 const PRICED: [&str; 11] = [
-    "terms",
-    "shortest",
-    "postings",
-    "blocks",
-    "and_blocks",
-    "essential_postings",
-    "live_postings",
-    "lookups",
-    "dense_postings",
-    "sought_blocks",
-    "expected_found",
+    "terms", "shortest", "postings", "blocks", "and_blocks", "essential_postings", "live_postings", "lookups",
+    "dense_postings", "sought_blocks", "expected_found",
 ];
-/// Rounds of the descent, after which prices have settled in all that was tried.
+/// Rounds of the descent, after which prices have settled in all tests.
 const ROUNDS: usize = 20_000;
 
-/// The least that it says, in microseconds: files hold no less.
+/// The smallest prediction in microseconds, as in files.
 const LEAST_US: f64 = 0.001;
 
-/// What a query takes whatever it does, and the price of each thing that it does.
+/// The base cost of a query, and the price of each operation.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::cost) struct Work {
+pub(crate) struct Work {
     base_us: f64,
-    /// Positions among the inputs, and microseconds for one.
+    /// Positions among the inputs, and microseconds per unit.
     prices: Vec<(usize, f64)>,
 }
 
-/// A work model's form in files.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::cost) struct StoredWork {
+pub(crate) struct StoredWork {
     base_us: f64,
     prices: Vec<StoredPrice>,
 }
@@ -58,15 +49,20 @@ struct StoredPrice {
     us: f64,
 }
 
-impl Work {
-    /// Prices of what the samples do.
-    fn fit(samples: &Samples) -> Self {
+impl Regression for Work {
+    const HELP: &'static str = "Prices of what a query does, which a person can read";
+    const TARGET: &'static str = US;
+
+    type Stored = StoredWork;
+
+    fn fit(samples: &Samples, _options: &FitOptions) -> Result<Self, FitError> {
         let priced: Vec<usize> = PRICED
             .iter()
             .filter_map(|name| Inputs::position(name))
             .filter(|&input| samples.known().contains(input))
             .collect();
-        // One column a price, the first of ones; rows are divided by their times, so that errors are relative.
+        // There is one column per price, and a first one of ones. Rows are divided by their times, so that errors are
+        // relative.
         let columns = priced.len() + 1;
         let row = |sample: usize| {
             let us = samples.us()[sample];
@@ -92,19 +88,7 @@ impl Work {
             }
         }
         let kept = priced.iter().zip(&prices[1..]).map(|(&input, &us)| (input, digits(us)));
-        Self { base_us: digits(prices[0]), prices: kept.filter(|&(_, us)| us > 0.0).collect() }
-    }
-}
-
-impl Regression for Work {
-    const NAME: &'static str = "work";
-    const HELP: &'static str = "Prices of what a query does, which a person can read";
-    const TARGET: &'static str = US;
-
-    type Stored = StoredWork;
-
-    fn fit(samples: &Samples, _options: &FitOptions) -> Result<Self, FitError> {
-        Ok(Work::fit(samples))
+        Ok(Self { base_us: digits(prices[0]), prices: kept.filter(|&(_, us)| us > 0.0).collect() })
     }
 
     fn predict_us(&self, inputs: &[f64; NUM_INPUTS]) -> f64 {
@@ -115,12 +99,11 @@ impl Regression for Work {
         self.prices.iter().map(|&(input, _)| input).collect()
     }
 
-    /// The price of the query itself counts, too.
+    /// The base cost counts, too.
     fn size(&self) -> (usize, &'static str) {
         (1 + self.prices.len(), "prices")
     }
 
-    /// A sum.
     fn words(&self) -> Option<String> {
         let price = |&(input, us): &(usize, f64)| {
             let name = Inputs::NAMES[input];
@@ -131,50 +114,32 @@ impl Regression for Work {
     }
 
     fn stored(&self) -> StoredWork {
-        self.into()
+        let price = |&(input, us): &(usize, f64)| StoredPrice { feature: Inputs::NAMES[input].to_owned(), us };
+        StoredWork { base_us: self.base_us, prices: self.prices.iter().map(price).collect() }
     }
 
     fn checked(stored: &StoredWork, features: InputSet, place: &str) -> Result<Self, String> {
-        stored.check(features, place)
-    }
-}
-
-/// Rounded to three digits.
-fn digits(value: f64) -> f64 {
-    if value < 1e-12 { 0.0 } else { format!("{value:.2e}").parse().unwrap_or(value) }
-}
-
-impl From<&Work> for StoredWork {
-    fn from(work: &Work) -> Self {
-        let price = |&(input, us): &(usize, f64)| StoredPrice { feature: Inputs::NAMES[input].to_owned(), us };
-        Self { base_us: work.base_us, prices: work.prices.iter().map(price).collect() }
-    }
-}
-
-impl StoredWork {
-    /// Checks the prices, which may be of `features` only. `place` names them in errors.
-    ///
-    /// # Errors
-    /// The place of the price that is wrong, and what is wrong with it.
-    fn check(&self, features: InputSet, place: &str) -> Result<Work, String> {
         let is_price = |us: f64| (0.0..1e12).contains(&us);
-        if !is_price(self.base_us) || (self.base_us == 0.0 && self.prices.is_empty()) {
-            return Err(format!("{place}.base_us is {}, expected microseconds from 0", self.base_us));
+        if !is_price(stored.base_us) || (stored.base_us == 0.0 && stored.prices.is_empty()) {
+            return Err(format!("{place}.base_us is {}, expected microseconds from 0", stored.base_us));
         }
         let check = |(n, price): (usize, &StoredPrice)| {
             let place = format!("{place}.prices[{n}]");
-            let position = Inputs::position(&price.feature).filter(|&input| features.contains(input));
-            let input = position
-                .ok_or_else(|| format!("{place}: of `{}`, which is none of the model's features", price.feature))?;
+            let input = features.position(&price.feature, &place)?;
             if is_price(price.us) {
                 Ok((input, price.us))
             } else {
                 Err(format!("{place}: {} us, expected a number from 0", price.us))
             }
         };
-        let prices = self.prices.iter().enumerate().map(check).collect::<Result<_, _>>()?;
-        Ok(Work { base_us: self.base_us, prices })
+        let prices = stored.prices.iter().enumerate().map(check).collect::<Result<_, _>>()?;
+        Ok(Self { base_us: stored.base_us, prices })
     }
+}
+
+/// Rounds to three digits.
+fn digits(value: f64) -> f64 {
+    if value < 1e-12 { 0.0 } else { format!("{value:.2e}").parse().unwrap_or(value) }
 }
 
 #[cfg(test)]
@@ -188,14 +153,14 @@ mod tests {
             .collect();
         let [terms, lookups] = ["terms", "lookups"].map(|name| Inputs::position(name).unwrap());
         let us = rows.iter().map(|row| 2.0 + 0.5 * row.0[terms] + 0.025 * row.0[lookups]).collect();
-        let work = Work::fit(&Samples::new(&rows, us));
+        let work = Work::fit(&Samples::new(&rows, us), &FitOptions::default()).unwrap();
         assert_eq!(work.words().unwrap(), "2 us + 0.5 us x terms + 25 ns x lookups");
         assert_eq!(work.asks().iter().collect::<Vec<_>>(), [terms, lookups]);
-        let stored = StoredWork::from(&work);
-        assert_eq!(stored.check(InputSet::ALL, "work"), Ok(work));
+        let stored = work.stored();
+        assert_eq!(Work::checked(&stored, InputSet::ALL, "work"), Ok(work));
         assert_eq!(
-            stored.check(InputSet::default(), "work").unwrap_err(),
-            "work.prices[0]: of `terms`, which is none of the model's features"
+            Work::checked(&stored, InputSet::default(), "work").unwrap_err(),
+            "work.prices[0]: asks for `terms`, which is none of the model's features"
         );
     }
 }

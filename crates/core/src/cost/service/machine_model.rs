@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::{BatchCost, BatchLoad, BatchTime, Cost};
 use crate::base::ids::ProcessorId;
 use crate::base::machine::{Class, FaultPlan, Machine, PerClass};
+use crate::base::random::{NodeSeed, Purpose, exp};
 use crate::base::time::Nanos;
 use crate::cost::machine_file::{DispatcherCosts, DispatcherStalls, LaneCosts};
 
@@ -29,6 +30,9 @@ pub struct MachineModel {
     pub dispatcher: Option<DispatcherCosts>,
     /// What goes wrong in a run; policies don't know.
     pub faults: FaultPlan,
+    /// By class, the standard deviation of the logarithm of what policies [are told](Self::as_told) of a batch over what it
+    /// takes: the error of the formula in `batches`. 0 where they know what is played.
+    pub batch_error: PerClass<f64>,
 }
 
 /// What the dispatcher itself takes: all that is due is taken in as one round, then it is decided once.
@@ -127,6 +131,28 @@ impl MachineModel {
             && self.lanes.iter().all(|(_, lanes)| lanes.is_none())
     }
 
+    /// The machine as policies are told of it in the run of this seed: what batches take is off by a factor of its own at each
+    /// size of the formula, lognormal of mean 1. Where a machine file says how batches differ from the formula, that is
+    /// played, and policies know the formula.
+    #[must_use]
+    pub fn as_told(&self, seed: u64) -> Cow<'_, Self> {
+        let is_off = |class: Class| {
+            self.batch_error[class] > 0.0 && self.batches[class].is_some() && self.lanes[class].is_none()
+        };
+        if !Class::ALL.into_iter().any(is_off) {
+            return Cow::Borrowed(self);
+        }
+        let mut told = self.clone();
+        for class in Class::ALL.into_iter().filter(|&class| is_off(class)) {
+            let mut random = NodeSeed { seed, node: 0 }.stream(Purpose::BatchErrors, class.index() as u32);
+            let deviation = self.batch_error[class];
+            for (_, factor) in told.batches[class].iter_mut().flat_map(|batches| &mut batches.crowding) {
+                *factor *= exp(deviation * random.normal() - deviation * deviation / 2.0);
+            }
+        }
+        Cow::Owned(told)
+    }
+
     /// The same with a CPU beside each lane that a fault may befall: what goes on in their place adds no more than that.
     #[must_use]
     pub fn with_fallbacks(&self) -> Cow<'_, Self> {
@@ -181,5 +207,32 @@ impl MachineModel {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_are_told_of_batches_with_an_error_that_each_seed_draws_and_the_truth_stays() {
+        let sizes = 4000;
+        let crowding = (1..=sizes).map(|size| (size, 2.0)).collect();
+        let batches = BatchCost { crowding, most_queries: sizes, ..BatchCost::default() };
+        let exact = MachineModel { batches: PerClass::two(None, Some(batches)), ..Machine::new(1, 1).into() };
+        assert!(matches!(exact.as_told(1), Cow::Borrowed(_)));
+        let model = MachineModel { batch_error: PerClass::two(0.0, 0.15), ..exact.clone() };
+        let ratios = |seed| -> Vec<f64> {
+            let told = model.as_told(seed);
+            let factors = &told.batches[Class::GPU].as_ref().unwrap().crowding;
+            factors.iter().map(|(_, factor)| factor / 2.0).collect()
+        };
+        let (first, second) = (ratios(1), ratios(2));
+        assert!(first != second && first == ratios(1));
+        let mean = first.iter().sum::<f64>() / f64::from(sizes);
+        let error = first.iter().map(|ratio| (ratio - 1.0).abs()).sum::<f64>() / f64::from(sizes);
+        // The mean of |ratio - 1| is 0.8 deviations; four standard errors of each mean.
+        assert!((mean - 1.0).abs() < 0.01 && (error - 0.12).abs() < 0.006, "{mean}, {error}");
+        assert_eq!(model.batches, exact.batches);
     }
 }

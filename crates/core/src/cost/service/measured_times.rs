@@ -3,6 +3,7 @@
 use super::{BatchLoad, BatchTime, Cost, MachineModel, Preparing, Rerun, ServiceTimes};
 use crate::base::ids::ProcessorId;
 use crate::base::machine::{Class, FaultKind, LaneFault, PATIENCE, PerClass, PlannedFault, Processor};
+use crate::base::random::{NodeSeed, Purpose, Random};
 use crate::base::time::Nanos;
 use crate::cost::machine_file::{AskedBatch, LaneCosts, LaneState};
 
@@ -79,8 +80,8 @@ pub struct MeasuredTimes<'a, F> {
     lanes: Vec<LaneClock>,
     /// By class and device: when it will be free.
     devices: PerClass<Vec<DeviceClock>>,
-    /// Batches so far: what varies by chance varies by this number.
-    number: u64,
+    /// By lane, what its service times vary by; empty where no machine file says that they do.
+    chance: Vec<Random>,
     /// Planned faults that may still come, in order of time.
     faults: Vec<PlannedFault>,
     /// What became of the batch that was started last, and for how long its lane sees nothing else.
@@ -91,17 +92,20 @@ pub struct MeasuredTimes<'a, F> {
 }
 
 impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
-    /// An idle machine; `cost` says what the query in a row of the workload costs on a class.
+    /// An idle machine; `cost` says what the query in a row of the workload costs on a class. Each lane draws from a
+    /// stream of `seed`.
     #[must_use]
-    pub fn new(model: &'a MachineModel, cost: F) -> Self {
+    pub fn new(model: &'a MachineModel, seed: NodeSeed, cost: F) -> Self {
         let lanes = vec![LaneClock::default(); model.machine.len()];
         let devices = PerClass::from_fn(|class| vec![DeviceClock::default(); model.machine.num_devices(class)]);
+        let varies = Class::ALL.into_iter().any(|class| model.lanes[class].is_some());
+        let num_streams = if varies { model.machine.len() as u32 } else { 0 };
         Self {
             model,
             cost,
             lanes,
             devices,
-            number: 0,
+            chance: (0..num_streams).map(|lane| seed.stream(Purpose::Service, lane)).collect(),
             faults: model.faults.faults.clone(),
             rerun: None,
             preparing: None,
@@ -139,15 +143,14 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
         let idle = now.since(self.lanes[processor.index()].done);
         let busy = self.busy(class, processor, now);
         let crowded = costs.crowded(class, &busy);
-        self.number += 1;
         self.preparing = None;
         let load = self.load(class, rows);
         let time = self.model.batch_time(class, &load);
-        let lane = &mut self.lanes[processor.index()];
+        let (lane, random) = (&mut self.lanes[processor.index()], &mut self.chance[processor.index()]);
         let begin = now + costs.hand_over(idle);
         if let Some(batches) = self.model.batches[class].as_ref().filter(|_| load.queries > 1) {
             let asked = AskedBatch { queries: load.queries, busy_cpus: busy[Class::CPU], host: time.host, begin };
-            let times = costs.batch(&mut lane.state, &asked, now, self.number);
+            let times = costs.batch(&mut lane.state, &asked, now, random);
             let time = BatchTime {
                 host: time.host.scaled(times.host),
                 exposed: time.exposed.scaled(times.host),
@@ -162,7 +165,7 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
             lane.finish = lane.done + costs.hand_back();
             return lane.finish;
         }
-        let taken = costs.work(&mut lane.state, time.total(), idle, crowded, now, self.number);
+        let taken = costs.work(&mut lane.state, time.total(), idle, crowded, now, random);
         if self.model.batches[class].is_some() {
             // Of a query alone most of the time is on its way, where the next one may be, too.
             let device_time = load.alone.scaled(costs.spacing()).min(taken);
@@ -366,7 +369,7 @@ mod tests {
     #[test]
     fn a_cpu_runs_a_batch_one_query_after_another() {
         let model = model(Machine::new(2, 0));
-        let mut times = MeasuredTimes::new(&model, cost);
+        let mut times = MeasuredTimes::new(&model, NodeSeed::default(), cost);
         assert_eq!(times.start(ProcessorId(1), &[0, 1, 2], Nanos(7)), Nanos(60_007));
         assert_eq!(times.start(ProcessorId(0), &[4], Nanos(7)), Nanos(50_007));
     }
@@ -374,7 +377,7 @@ mod tests {
     #[test]
     fn the_host_prepares_while_the_device_runs() {
         let model = model(Machine::new(1, 0).with_gpus(1, 1, 2));
-        let mut times = MeasuredTimes::new(&model, cost);
+        let mut times = MeasuredTimes::new(&model, NodeSeed::default(), cost);
         // 10 us of host, 20 of device; the second batch is prepared meanwhile and waits for the device.
         assert_eq!(times.start(GPU, &[0, 1], Nanos(0)), Nanos(30_000));
         assert_eq!(times.start(GPU, &[2, 3], Nanos(0)), Nanos(50_000));
@@ -390,7 +393,7 @@ mod tests {
             batches.exposed = Some(Exposed { fixed_us: 10.0, each_us: 0.0 });
         }
         let cost = |_, _| Cost { alone: Nanos(100_000), added: Nanos(10_000) };
-        let mut times = MeasuredTimes::new(&model, cost);
+        let mut times = MeasuredTimes::new(&model, NodeSeed::default(), cost);
         // 60 us of the thread, of which 10 before the device begins on its 20.
         let ends: Vec<u64> = (0..3).map(|_| times.start(GPU, &[0, 1], Nanos(0)).0).collect();
         assert_eq!(ends, [60_000, 120_000, 180_000]);
@@ -426,7 +429,7 @@ mod tests {
     fn streams_share_their_device_and_gpus_do_not() {
         let start_both = |machine: Machine| {
             let model = model(machine);
-            let mut times = MeasuredTimes::new(&model, cost);
+            let mut times = MeasuredTimes::new(&model, NodeSeed::default(), cost);
             [GPU, ProcessorId(2)].map(|gpu| times.start(gpu, &[0], Nanos(0)).0)
         };
         assert_eq!(start_both(Machine::new(1, 0).with_gpus(1, 2, 1)), [15_000, 25_000]);
@@ -440,7 +443,7 @@ mod tests {
         let played = |faults: Vec<PlannedFault>| {
             let faults = FaultPlan::new(faults, Nanos(1_000_000));
             let model = MachineModel { faults, ..model(Machine::new(1, 0).with_gpus(1, 1, 1)) };
-            let mut times = MeasuredTimes::new(&model, cost);
+            let mut times = MeasuredTimes::new(&model, NodeSeed::default(), cost);
             // Alone each takes 15 us there, and 10, 20, 30, 40 on a CPU.
             [(0, 0), (1, 15_000), (2, 2_000_000), (3, 4_000_000)].map(|(row, at)| {
                 let finish = times.start(GPU, &[row], Nanos(at)).0;
@@ -477,7 +480,7 @@ mod tests {
         let fault = PlannedFault { at: Nanos(5_000), processor: GPU, kind: FaultKind::Error, lasts: Nanos::ZERO };
         let faults = FaultPlan::new(vec![fault], FaultPlan::WATCHDOG);
         let model = MachineModel { faults, ..model(Machine::new(1, 0).with_gpus(1, 1, 2)) };
-        let mut times = MeasuredTimes::new(&model, cost);
+        let mut times = MeasuredTimes::new(&model, NodeSeed::default(), cost);
         assert_eq!(times.start(GPU, &[0], Nanos(0)), Nanos(15_000));
         assert!(times.take_rerun().unwrap().fault.is_some());
         // Handed over before the fault; the next after it.
@@ -491,7 +494,7 @@ mod tests {
     fn handing_over_takes_its_time() {
         let mut model = model(Machine::new(1, 1));
         model.handoff = PerClass::two(Nanos(3), Nanos(4));
-        let mut times = MeasuredTimes::new(&model, cost);
+        let mut times = MeasuredTimes::new(&model, NodeSeed::default(), cost);
         assert_eq!(times.start(ProcessorId(0), &[0], Nanos(0)), Nanos(10_003));
         assert_eq!(times.start(GPU, &[0], Nanos(0)), Nanos(15_004));
     }

@@ -1,4 +1,4 @@
-//! Roundtrips, and every way to damage a small index.
+//! Roundtrips, and every kind of damage to a small index.
 
 use std::fs;
 
@@ -236,7 +236,7 @@ fn inconsistent_lists_with_right_checksums_are_refused() {
             fs::write(&path, &bytes).unwrap();
             // Refused, or harmless: then every list still decodes.
             if let Ok(index) = Index::open(dir.path()) {
-                assert_ne!(*section, Section::Dictionary, "a changed dictionary is told by its own checksum");
+                assert_ne!(*section, Section::Dictionary, "the checksum of the dictionary shows a change in it");
                 (0..index.num_terms()).for_each(|term| read_all(index.list(TermId(term)), index.num_docs()));
             }
             bytes[at] = good[at];
@@ -244,7 +244,6 @@ fn inconsistent_lists_with_right_checksums_are_refused() {
     }
 }
 
-/// Calls all that reads a list's bits.
 fn read_all(list: PostingList<'_>, num_docs: u32) {
     list.postings().for_each(drop);
     for block in 0..list.num_blocks() {

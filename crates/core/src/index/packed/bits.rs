@@ -1,22 +1,22 @@
-//! Streams of bits: values of any width one after another, least significant bit first, across bytes.
+//! Streams of bits: values of any width in sequence, least significant bit first, across bytes.
 
-/// Appends values to a vector of bytes; a stream ends at a whole byte.
+/// Appends values to a vector of bytes. A stream ends at a whole byte.
 #[derive(Debug)]
-pub(in crate::index) struct BitWriter<'a> {
+pub(crate) struct BitWriter<'a> {
     out: &'a mut Vec<u8>,
-    /// Bits that make no whole word yet, fewer than 32.
+    /// Bits that do not fill a word yet, fewer than 32.
     pending: u64,
     num_pending: u32,
 }
 
 impl<'a> BitWriter<'a> {
-    pub(in crate::index) fn new(out: &'a mut Vec<u8>) -> Self {
+    pub(crate) fn new(out: &'a mut Vec<u8>) -> Self {
         Self { out, pending: 0, num_pending: 0 }
     }
 
-    /// Appends the `width` low bits of `value`, which has no others; at most 32.
+    /// Appends the low `width` bits of `value`, at most 32. Its other bits must be 0.
     #[inline]
-    pub(in crate::index) fn write(&mut self, value: u32, width: u32) {
+    pub(crate) fn write(&mut self, value: u32, width: u32) {
         debug_assert!(width == 32 || value >> width == 0, "{value} in {width} bits");
         self.pending |= u64::from(value) << self.num_pending;
         self.num_pending += width;
@@ -28,7 +28,7 @@ impl<'a> BitWriter<'a> {
     }
 
     /// Pads the stream with zero bits to a whole byte.
-    pub(in crate::index) fn finish(self) {
+    pub(crate) fn finish(self) {
         let bytes = self.num_pending.div_ceil(8) as usize;
         self.out.extend_from_slice(&self.pending.to_le_bytes()[..bytes]);
     }
@@ -36,33 +36,32 @@ impl<'a> BitWriter<'a> {
 
 /// The value of `width` bits, at most 32, that begins at bit `bit`; bits past the end of `bytes` are zero.
 #[inline]
-pub(in crate::index) fn read_bits(bytes: &[u8], bit: usize, width: u32) -> u32 {
+pub(crate) fn read_bits(bytes: &[u8], bit: usize, width: u32) -> u32 {
     read_window(bytes, bit) as u32 & low_mask(width)
 }
 
 /// 57 bits or more from bit `bit` on; bits past the end of `bytes` are zero.
 #[inline]
-pub(in crate::index) fn read_window(bytes: &[u8], bit: usize) -> u64 {
+pub(crate) fn read_window(bytes: &[u8], bit: usize) -> u64 {
     let rest = bytes.get(bit / 8..).unwrap_or_default();
     let window = rest.first_chunk().map_or_else(|| last_window(rest), |chunk| u64::from_le_bytes(*chunk));
     window >> (bit % 8)
 }
 
-/// Fewer than eight bytes, filled up with zeros.
+/// Reads fewer than eight bytes, padded with zeros.
 #[cold]
 fn last_window(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |window, &byte| window << 8 | u64::from(byte))
 }
 
-/// The `width` low bits set, at most 32.
 #[inline]
-pub(in crate::index) fn low_mask(width: u32) -> u32 {
+pub(crate) fn low_mask(width: u32) -> u32 {
     ((1_u64 << width) - 1) as u32
 }
 
 /// Bits that `value` takes: 0 for 0.
 #[inline]
-pub(in crate::index) fn bit_width(value: u32) -> u32 {
+pub(crate) fn bit_width(value: u32) -> u32 {
     u32::BITS - value.leading_zeros()
 }
 

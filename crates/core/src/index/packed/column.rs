@@ -7,10 +7,10 @@
 //! width            2        |         7        |        1        |           bits, and bytes: eight values of w bits
 //! ```
 //!
-//! A group of width *w* takes *w* bytes, so every group begins at a whole byte, and whatever the widths are, decoding
-//! runs through the same instructions: there is no branch to mispredict and nothing to patch afterwards. Widths are
-//! stored as how far they stay behind the widest, before the groups: two bits each, or four where that is shorter. A
-//! group that stays further behind takes more than it must.
+//! A group of width *w* takes *w* bytes, so every group begins at a whole byte. Decoding runs the same instructions for
+//! all widths: there is no branch to mispredict and nothing to patch afterwards. Widths are stored before the groups as
+//! differences to the widest: two bits each, or four if that is shorter. A group whose difference does not fit takes
+//! more than it must.
 //!
 //! ```text
 //! bytes  4 or 8     w0      w1            w15        none of all that if the widest is 0
@@ -18,61 +18,57 @@
 //! ```
 //!
 //! With two bits, byte *j* of the control has groups *j*, *j* + 4, *j* + 8, *j* + 12 from its lowest bits on; with
-//! four, groups *j* and *j* + 8. That is what shifts of whole vectors take apart. Compare Delbru, Campinas and
-//! Tummarello, "Searching Web Data: An Entity Retrieval and High-Performance Indexing Model", 2012 (AFOR: short frames
-//! of widths of their own), and Lemire, Kurz and Rupp, "Stream VByte", 2018 (control apart from data).
+//! four, groups *j* and *j* + 8. Shifts of whole vectors separate them. Compare Delbru, Campinas and Tummarello,
+//! "Searching Web Data: An Entity Retrieval and High-Performance Indexing Model", 2012 (AFOR: short frames with widths
+//! of their own), and Lemire, Kurz and Rupp, "Stream VByte", 2018 (control apart from data).
 
 use super::bits::{BitWriter, bit_width, read_bits, read_window};
 use crate::index::BLOCK_LEN;
 
-/// Values of a group.
-pub(super) const GROUP_LEN: usize = 8;
-/// Groups of a column.
-pub(super) const GROUPS: usize = BLOCK_LEN / GROUP_LEN;
+pub(crate) const GROUP_LEN: usize = 8;
+pub(crate) const GROUPS: usize = BLOCK_LEN / GROUP_LEN;
 
-/// How a column is packed. Seven bits, as stored: the widest group's width (6), and whether widths take four bits (1);
-/// 63 stands for a bitset, which only documents may be.
+/// How a column is packed, as stored in seven bits: the widest group's width (6), and whether widths take four bits
+/// (1). 63 stands for a bitset, which only documents may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::index) struct ColumnCode(u8);
+pub(crate) struct ColumnCode(u8);
 
 impl ColumnCode {
-    /// The documents are the bits set in a range.
-    pub(in crate::index) const BITSET: Self = Self(63);
-    /// Bits of a code as stored.
-    pub(in crate::index) const BITS: u32 = 7;
-    /// Set where widths take four bits.
+    /// Documents are the set bits of a range.
+    pub(crate) const BITSET: Self = Self(63);
+    pub(crate) const BITS: u32 = 7;
+    /// Set if widths take four bits.
     const WIDE_CONTROL: u8 = 1 << 6;
 
     /// The code in the low seven bits of `stored`.
     #[inline]
-    pub(in crate::index) fn from_stored(stored: u32) -> Self {
+    pub(crate) fn from_stored(stored: u32) -> Self {
         Self(stored as u8 & 127)
     }
 
     #[inline]
-    pub(in crate::index) fn stored(self) -> u32 {
+    pub(crate) fn stored(self) -> u32 {
         u32::from(self.0)
     }
 
-    /// Whether an encoder writes such a code.
-    pub(in crate::index) fn is_valid(self) -> bool {
+    /// Whether an encoder writes this code.
+    pub(crate) fn is_valid(self) -> bool {
         self.widest() <= 32 || self == Self::BITSET
     }
 
-    /// The width of the widest group.
     #[inline]
-    pub(in crate::index) fn widest(self) -> u8 {
+    pub(crate) fn widest(self) -> u8 {
         self.0 & 63
     }
 
     #[inline]
-    pub(super) fn has_wide_control(self) -> bool {
+    pub(crate) fn has_wide_control(self) -> bool {
         self.0 & Self::WIDE_CONTROL != 0
     }
 
     /// Bytes before the groups.
     #[inline]
-    pub(super) fn control_bytes(self) -> usize {
+    pub(crate) fn control_bytes(self) -> usize {
         match (self.widest(), self.has_wide_control()) {
             (0, _) => 0,
             (_, false) => 4,
@@ -80,13 +76,13 @@ impl ColumnCode {
         }
     }
 
-    /// The width that a group of `needed` bits takes.
+    /// The stored width of a group that needs `needed` bits.
     fn width_of(self, needed: u8) -> u8 {
         needed.max(self.widest().saturating_sub(if self.has_wide_control() { 15 } else { 3 }))
     }
 
-    /// The code that packs values into the fewest bytes, and how many.
-    pub(super) fn choose(values: &[u32; BLOCK_LEN]) -> (Self, usize) {
+    /// The code that packs the values into the fewest bytes, and their number.
+    pub(crate) fn choose(values: &[u32; BLOCK_LEN]) -> (Self, usize) {
         let needed = needed_widths(values);
         let widest = needed.iter().fold(0, |widest, &width| widest.max(width));
         if widest == 0 {
@@ -99,8 +95,7 @@ impl ColumnCode {
         if bytes(narrow) <= bytes(wide) { (narrow, bytes(narrow)) } else { (wide, bytes(wide)) }
     }
 
-    /// Appends the column.
-    pub(super) fn write(self, values: &[u32; BLOCK_LEN], out: &mut Vec<u8>) {
+    pub(crate) fn write(self, values: &[u32; BLOCK_LEN], out: &mut Vec<u8>) {
         if self.widest() == 0 {
             return;
         }
@@ -118,7 +113,7 @@ impl ColumnCode {
         writer.finish();
     }
 
-    /// The widths of all groups, of a column at the start of `bytes`: of groups 0 to 7, and of 8 to 15, a byte each.
+    /// The widths of groups 0 to 7 and of groups 8 to 15, one byte each.
     #[inline]
     fn widths(self, bytes: &[u8]) -> [u64; 2] {
         const TWO_BITS: u64 = 0x0303_0303;
@@ -132,18 +127,17 @@ impl ColumnCode {
             let quarter = |shift: u32| control >> shift & TWO_BITS;
             [quarter(0) | quarter(2) << 32, quarter(4) | quarter(6) << 32]
         };
-        // A damaged code may be further behind than there are bits.
+        // A damaged difference may exceed the width.
         behind.map(|behind| u64::from_le_bytes(behind.to_le_bytes().map(|behind| self.widest().saturating_sub(behind))))
     }
 
-    /// Bytes of the column at the start of `bytes`.
-    pub(in crate::index) fn column_bytes(self, bytes: &[u8]) -> usize {
+    pub(crate) fn column_bytes(self, bytes: &[u8]) -> usize {
         let [low, high] = self.widths(bytes);
         self.control_bytes() + sum_bytes(low) + sum_bytes(high)
     }
 
-    /// Unpacks the column at the start of `bytes`; what is past their end counts as zero.
-    pub(super) fn unpack(self, bytes: &[u8], values: &mut [u32; BLOCK_LEN]) {
+    /// Unpacks the column at the start of `bytes`. Missing bytes count as zero.
+    pub(crate) fn unpack(self, bytes: &[u8], values: &mut [u32; BLOCK_LEN]) {
         let widths = self.widths(bytes).map(u64::to_le_bytes);
         let mut bit = 8 * self.control_bytes();
         for (group, &width) in values.as_chunks_mut::<GROUP_LEN>().0.iter_mut().zip(widths.as_flattened()) {
@@ -154,9 +148,8 @@ impl ColumnCode {
         }
     }
 
-    /// One value of the column at the start of `bytes`.
     #[inline]
-    pub(super) fn value_at(self, bytes: &[u8], position: usize) -> u32 {
+    pub(crate) fn value_at(self, bytes: &[u8], position: usize) -> u32 {
         let [low, high] = self.widths(bytes);
         let (group, in_group) = (position / GROUP_LEN, position % GROUP_LEN);
         let (before, own) = if group < 8 { (0, low) } else { (sum_bytes(low), high) };
@@ -167,13 +160,12 @@ impl ColumnCode {
     }
 }
 
-/// Bits that the largest value of each group takes.
+/// Bits that the largest value of each group needs.
 fn needed_widths(values: &[u32; BLOCK_LEN]) -> [u8; GROUPS] {
     let groups = values.as_chunks::<GROUP_LEN>().0;
     std::array::from_fn(|group| bit_width(groups[group].iter().fold(0, |all, value| all | value)) as u8)
 }
 
-/// The sum of a word's bytes.
 #[inline]
 fn sum_bytes(word: u64) -> usize {
     const EVEN: u64 = 0x00ff_00ff_00ff_00ff;

@@ -1,7 +1,7 @@
-//! Full blocks: 128 postings, documents and frequencies each a [column](super::column) of bytes.
+//! Full blocks of 128 postings, with documents and frequencies as [columns](super::column) of bytes.
 //!
-//! Documents are gaps minus one; where they are so dense that it is shorter, bit *j* of their bytes stands for document
-//! `base + 1 + j` instead. Frequencies, minus one, follow the documents.
+//! Documents are stored as gaps minus one. If a bitset is shorter, bit *j* stands for document `base + 1 + j` instead.
+//! Frequencies minus one follow the documents.
 
 #[cfg(target_arch = "x86_64")]
 use super::avx2;
@@ -9,31 +9,29 @@ use super::column::ColumnCode;
 use super::gaps::sum_gaps;
 use crate::index::BLOCK_LEN;
 
-/// Bytes that a bitset must save: it is slower to decode than gaps.
+/// Bytes that a bitset must save, because it is slower to decode than gaps.
 const LEAST_SAVING_BITSET: usize = 8;
 
-/// Where a full block's parts are.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::index) struct FullBlock<'a> {
-    /// The last document of the block before; `u32::MAX` before the first.
-    pub(in crate::index) base: u32,
-    pub(in crate::index) last_doc: u32,
-    pub(in crate::index) doc_code: ColumnCode,
-    pub(in crate::index) freq_code: ColumnCode,
-    /// From the documents on; what follows the block too, as far as it goes.
-    pub(in crate::index) bytes: &'a [u8],
-    /// Where in `bytes` the frequencies begin.
-    pub(in crate::index) freqs_at: usize,
+pub(crate) struct FullBlock<'a> {
+    /// The last document of the previous block, or `u32::MAX` before the first.
+    pub(crate) base: u32,
+    pub(crate) last_doc: u32,
+    pub(crate) doc_code: ColumnCode,
+    pub(crate) freq_code: ColumnCode,
+    /// The block from its documents on, and the bytes that follow it.
+    pub(crate) bytes: &'a [u8],
+    pub(crate) freqs_at: usize,
 }
 
-/// Bytes of a bitset of the given range.
+/// Bytes of a bitset of the documents after `base` up to `last_doc`.
 #[inline]
 fn bitset_bytes(base: u32, last_doc: u32) -> usize {
     last_doc.wrapping_sub(base).div_ceil(8) as usize
 }
 
-/// Appends a block; returns the codes of documents and frequencies, and how many bytes the documents take.
-pub(in crate::index) fn encode(
+/// Appends a block. Returns the codes of documents and frequencies, and the bytes of the documents.
+pub(crate) fn encode_full(
     base: u32,
     docs: &[u32; BLOCK_LEN],
     freqs: &[u32; BLOCK_LEN],
@@ -66,9 +64,8 @@ pub(in crate::index) fn encode(
 }
 
 impl FullBlock<'_> {
-    /// Decodes the documents.
     #[inline]
-    pub(in crate::index) fn decode_docs(&self, docs: &mut [u32; BLOCK_LEN]) {
+    pub(crate) fn decode_docs(&self, docs: &mut [u32; BLOCK_LEN]) {
         if self.doc_code == ColumnCode::BITSET {
             return self.decode_bitset(docs);
         }
@@ -79,7 +76,7 @@ impl FullBlock<'_> {
         self.decode_docs_portable(docs);
     }
 
-    // What few blocks need is kept out of the callers' loops.
+    // Rare paths stay out of the callers' loops.
     #[cold]
     #[inline(never)]
     fn decode_docs_portable(&self, docs: &mut [u32; BLOCK_LEN]) {
@@ -89,7 +86,7 @@ impl FullBlock<'_> {
 
     #[inline(never)]
     fn decode_bitset(&self, docs: &mut [u32; BLOCK_LEN]) {
-        // Eight places are written for each byte, so there is room for seven more than are kept.
+        // Each byte writes eight places, so there is room for seven more than are kept.
         let mut places = [0; BLOCK_LEN + 8];
         let mut count = 0;
         let mut first = self.base.wrapping_add(1);
@@ -105,9 +102,8 @@ impl FullBlock<'_> {
         docs.copy_from_slice(&places[..BLOCK_LEN]);
     }
 
-    /// Decodes the frequencies.
     #[inline]
-    pub(in crate::index) fn decode_freqs(&self, freqs: &mut [u32; BLOCK_LEN]) {
+    pub(crate) fn decode_freqs(&self, freqs: &mut [u32; BLOCK_LEN]) {
         let bytes = self.freq_bytes();
         #[cfg(target_arch = "x86_64")]
         if avx2::decode_freqs(self.freq_code, bytes, freqs) {
@@ -125,9 +121,8 @@ impl FullBlock<'_> {
         }
     }
 
-    /// One frequency alone.
     #[inline]
-    pub(in crate::index) fn freq_at(&self, position: usize) -> u32 {
+    pub(crate) fn freq_at(&self, position: usize) -> u32 {
         let bytes = self.freq_bytes();
         #[cfg(target_arch = "x86_64")]
         if let Some(value) = avx2::value_at(self.freq_code, bytes, position) {
@@ -136,8 +131,8 @@ impl FullBlock<'_> {
         self.freq_code.value_at(bytes, position).wrapping_add(1)
     }
 
-    /// Bytes that documents and frequencies take.
-    pub(in crate::index) fn part_bytes(&self) -> (usize, usize) {
+    /// Bytes of documents and of frequencies.
+    pub(crate) fn part_bytes(&self) -> (usize, usize) {
         let docs = match self.doc_code {
             ColumnCode::BITSET => bitset_bytes(self.base, self.last_doc),
             code => code.column_bytes(self.bytes),
@@ -151,7 +146,6 @@ impl FullBlock<'_> {
     }
 }
 
-/// The positions of the bits set in a byte.
 #[derive(Clone, Copy)]
 struct BitsSet {
     places: [u8; 8],

@@ -1,4 +1,4 @@
-//! From gaps to documents: running sums, by vectors where the processor has them.
+//! Prefix sums that turn gaps into documents, by vectors where the processor has them.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{
@@ -37,7 +37,7 @@ fn sum_gaps_avx2(base: u32, values: &mut [u32]) {
         sums = _mm256_add_epi32(sums, _mm256_set1_epi32(1));
         sums = _mm256_add_epi32(sums, _mm256_slli_si256::<4>(sums));
         sums = _mm256_add_epi32(sums, _mm256_slli_si256::<8>(sums));
-        // The last sum of the low half, to all of the high half.
+        // The last sum of the low half is added to all of the high half.
         let low = _mm256_castsi256_si128(_mm256_shuffle_epi32::<0xff>(sums));
         sums = _mm256_add_epi32(sums, _mm256_setr_m128i(_mm_setzero_si128(), low));
         let total = _mm256_extracti128_si256::<1>(_mm256_shuffle_epi32::<0xff>(sums));

@@ -1,7 +1,7 @@
-//! Widths, and what sticks out of them.
+//! Widths of values, with exceptions.
 //!
-//! One large value would widen a whole run. So it may take a smaller width and note the high bits of the few values
-//! that exceed it, its **exceptions**, aside:
+//! One large value would widen a whole run. A run may instead take a smaller width and store the high bits of the few
+//! values that exceed it, its **exceptions**, separately:
 //!
 //! ```text
 //! values      3   1   0   2  77   1            77 takes 7 bits, the others 2
@@ -9,33 +9,30 @@
 //! exceptions  (4, 19)                          position 4: 19 << 2 more
 //! ```
 //!
-//! Exceptions are a stream of bits: their number minus one (5), the width of the high bits minus one (5), then for each
-//! its position (7) and its high bits, ascending by position.
+//! Exceptions are a stream of bits: their number minus one (5), the width of the high bits minus one (5), then the
+//! position (7) and the high bits of each, ascending by position.
 //! Source: Yan, Ding and Suel, "Inverted Index Compression and Query Processing with Optimized Document Ordering",
 //! WWW 2009 (OptPFD, whose exceptions are coded otherwise).
 
 use super::bits::{BitWriter, bit_width, low_mask, read_bits, read_window};
 
-/// No run has more exceptions.
 const MAX_EXCEPTIONS: usize = 32;
 /// Bits before the first exception.
 const HEAD_BITS: usize = 10;
-/// Bits of a position.
 const POSITION_BITS: u32 = 7;
 
-/// How a run of values is packed. Six bits, as stored: 0 to 32 a width, 33 to 62 a width of 0 to 29 with exceptions,
-/// 63 nothing that is written.
+/// How a run of values is packed, as stored in six bits: 0 to 32 is a width, 33 to 62 a width of 0 to 29 with
+/// exceptions. 63 is never written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::index) struct Code(u8);
+pub(crate) struct Code(u8);
 
 impl Code {
-    /// Stands for no packing.
-    pub(in crate::index) const INVALID: Self = Self(63);
+    /// A code that is never written.
+    pub(crate) const INVALID: Self = Self(63);
     /// Width 0: all values are 0.
-    pub(in crate::index) const NOTHING: Self = Self(0);
-    /// Bits of a code as stored.
-    pub(in crate::index) const BITS: u32 = 6;
-    /// The widest that has exceptions.
+    pub(crate) const NOTHING: Self = Self(0);
+    pub(crate) const BITS: u32 = 6;
+    /// The largest width with exceptions.
     const MAX_PATCHED_WIDTH: u32 = 29;
 
     fn plain(width: u32) -> Self {
@@ -48,18 +45,18 @@ impl Code {
 
     /// The code in the low six bits of `stored`.
     #[inline]
-    pub(in crate::index) fn from_stored(stored: u32) -> Self {
+    pub(crate) fn from_stored(stored: u32) -> Self {
         Self(stored as u8 & 63)
     }
 
     #[inline]
-    pub(in crate::index) fn stored(self) -> u32 {
+    pub(crate) fn stored(self) -> u32 {
         u32::from(self.0)
     }
 
-    /// Bits of each value, without exceptions' high bits.
+    /// Bits of each value, without the high bits of exceptions.
     #[inline]
-    pub(in crate::index) fn width(self) -> u32 {
+    pub(crate) fn width(self) -> u32 {
         match self.0 {
             width @ 0..=32 => u32::from(width),
             63 => 0,
@@ -68,12 +65,12 @@ impl Code {
     }
 
     #[inline]
-    pub(in crate::index) fn has_exceptions(self) -> bool {
+    pub(crate) fn has_exceptions(self) -> bool {
         self.0 > 32 && self.0 < 63
     }
 
-    /// The code that packs `values` into the fewest bits, and how many. Exceptions must save `least_saving` bits.
-    pub(in crate::index) fn choose(values: &[u32], least_saving: usize) -> (Self, usize) {
+    /// The code that packs `values` into the fewest bits, and their number. Exceptions must save `least_saving` bits.
+    pub(crate) fn choose(values: &[u32], least_saving: usize) -> (Self, usize) {
         let widest = bit_width(values.iter().fold(0, |all, value| all | value));
         let plain_bits = values.len() * widest as usize;
         let (mut best, mut best_bits) = (Self::plain(widest), plain_bits.saturating_sub(least_saving));
@@ -91,8 +88,7 @@ impl Code {
         if best.has_exceptions() { (best, best_bits) } else { (best, plain_bits) }
     }
 
-    /// Appends what of `values` exceeds the code's width.
-    pub(in crate::index) fn write_exceptions(self, values: &[u32], out: &mut BitWriter<'_>) {
+    pub(crate) fn write_exceptions(self, values: &[u32], out: &mut BitWriter<'_>) {
         if !self.has_exceptions() {
             return;
         }
@@ -109,15 +105,14 @@ impl Code {
         }
     }
 
-    /// The low bits of a value.
     #[inline]
-    pub(in crate::index) fn low(self, value: u32) -> u32 {
+    pub(crate) fn low(self, value: u32) -> u32 {
         value & low_mask(self.width())
     }
 
-    /// The exceptions at bit `bit` of `bytes`; none if the code has none.
+    /// The exceptions at bit `bit` of `bytes`, which are none if the code has none.
     #[inline]
-    pub(in crate::index) fn exceptions(self, bytes: &[u8], bit: usize) -> Exceptions<'_> {
+    pub(crate) fn exceptions(self, bytes: &[u8], bit: usize) -> Exceptions<'_> {
         if !self.has_exceptions() {
             return Exceptions { bytes, bit, left: 0, shift: 0, high_width: 0 };
         }
@@ -127,9 +122,9 @@ impl Code {
     }
 }
 
-/// Reads exceptions: positions below 128 and what is to be added there. Ascending, unless the file is damaged.
+/// Iterates over exceptions: positions below 128, ascending unless the file is damaged, and what to add there.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::index) struct Exceptions<'a> {
+pub(crate) struct Exceptions<'a> {
     bytes: &'a [u8],
     bit: usize,
     left: u32,
@@ -139,7 +134,7 @@ pub(in crate::index) struct Exceptions<'a> {
 
 impl Exceptions<'_> {
     /// The bit after the last exception.
-    pub(in crate::index) fn end(&self) -> usize {
+    pub(crate) fn end(&self) -> usize {
         self.bit + (self.left * (POSITION_BITS + self.high_width)) as usize
     }
 }

@@ -1,7 +1,7 @@
 //! Runs of fewer than 128 postings: whole short lists, and the last blocks of long ones.
 //!
-//! One stream of bits: gaps minus one, frequencies minus one, each at its own width, then the exceptions of the gaps
-//! and those of the frequencies. Nothing is padded, so a posting takes what it must.
+//! A run is one stream of bits without padding: gaps minus one and frequencies minus one, each at one width, then the
+//! exceptions of both.
 
 #[cfg(target_arch = "x86_64")]
 use super::avx2;
@@ -10,36 +10,34 @@ use super::gaps::sum_gaps;
 use super::patch::Code;
 use crate::index::BLOCK_LEN;
 
-/// Bits that exceptions must save: a short list is decoded once, when it is opened.
+/// Bits that exceptions must save, because a short list is decoded once, when it is opened.
 const LEAST_SAVING: usize = 4;
 
-/// Where a run is and how it is packed.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::index) struct Run<'a> {
-    /// The document before the first; `u32::MAX` where there is none.
-    pub(in crate::index) base: u32,
-    /// Postings, fewer than 128.
-    pub(in crate::index) len: usize,
-    pub(in crate::index) doc_code: Code,
-    pub(in crate::index) freq_code: Code,
-    pub(in crate::index) bytes: &'a [u8],
-    /// Where in `bytes` it begins.
-    pub(in crate::index) bit: usize,
+pub(crate) struct Run<'a> {
+    /// The document before the first, or `u32::MAX` if there is none.
+    pub(crate) base: u32,
+    /// Number of postings, fewer than 128.
+    pub(crate) len: usize,
+    pub(crate) doc_code: Code,
+    pub(crate) freq_code: Code,
+    pub(crate) bytes: &'a [u8],
+    /// Start of the run in `bytes`, in bits.
+    pub(crate) bit: usize,
 }
 
-/// How a run is to be packed.
 #[derive(Debug)]
-pub(in crate::index) struct PackedRun {
+pub(crate) struct PackedRun {
     gaps: [u32; BLOCK_LEN],
     counts: [u32; BLOCK_LEN],
     len: usize,
-    pub(in crate::index) doc_code: Code,
-    pub(in crate::index) freq_code: Code,
+    pub(crate) doc_code: Code,
+    pub(crate) freq_code: Code,
 }
 
 impl PackedRun {
     /// Chooses the codes for postings after document `base`, fewer than 128.
-    pub(in crate::index) fn new(base: u32, docs: &[u32], freqs: &[u32]) -> Self {
+    pub(crate) fn new(base: u32, docs: &[u32], freqs: &[u32]) -> Self {
         let (mut gaps, mut counts) = ([0; BLOCK_LEN], [0; BLOCK_LEN]);
         let len = docs.len();
         let mut before = base;
@@ -55,8 +53,7 @@ impl PackedRun {
         Self { gaps, counts, len, doc_code, freq_code }
     }
 
-    /// Appends the run.
-    pub(in crate::index) fn write(&self, out: &mut BitWriter<'_>) {
+    pub(crate) fn write(&self, out: &mut BitWriter<'_>) {
         let (gaps, counts) = (&self.gaps[..self.len], &self.counts[..self.len]);
         gaps.iter().for_each(|&gap| out.write(self.doc_code.low(gap), self.doc_code.width()));
         counts.iter().for_each(|&count| out.write(self.freq_code.low(count), self.freq_code.width()));
@@ -66,18 +63,17 @@ impl PackedRun {
 }
 
 impl Run<'_> {
-    /// No posting.
-    pub(in crate::index) const EMPTY: Self =
+    pub(crate) const EMPTY: Self =
         Self { base: 0, len: 0, doc_code: Code::NOTHING, freq_code: Code::NOTHING, bytes: &[], bit: 0 };
 
     /// One posting of frequency 1, which needs no bits.
-    pub(in crate::index) fn single(doc: u32) -> Self {
+    pub(crate) fn single(doc: u32) -> Self {
         Self { base: doc.wrapping_sub(1), len: 1, ..Self::EMPTY }
     }
 
     /// Decodes the documents into the first `len` places.
     #[inline]
-    pub(in crate::index) fn decode_docs(&self, docs: &mut [u32; BLOCK_LEN]) {
+    pub(crate) fn decode_docs(&self, docs: &mut [u32; BLOCK_LEN]) {
         #[cfg(target_arch = "x86_64")]
         if !self.doc_code.has_exceptions() {
             let (what, width) = (avx2::RunOf::Docs(self.base), self.doc_code.width());
@@ -94,7 +90,7 @@ impl Run<'_> {
 
     /// Decodes the frequencies into the first `len` places.
     #[inline]
-    pub(in crate::index) fn decode_freqs(&self, freqs: &mut [u32; BLOCK_LEN]) {
+    pub(crate) fn decode_freqs(&self, freqs: &mut [u32; BLOCK_LEN]) {
         self.unpack_freqs(freqs);
         for (position, more) in self.freq_code.exceptions(self.bytes, self.freq_exceptions_bit()) {
             freqs[position] = freqs[position].wrapping_add(more);
@@ -115,9 +111,8 @@ impl Run<'_> {
         freqs[..self.len].iter_mut().for_each(|freq| *freq = freq.wrapping_add(1));
     }
 
-    /// One frequency alone.
     #[inline]
-    pub(in crate::index) fn freq_at(&self, position: usize) -> u32 {
+    pub(crate) fn freq_at(&self, position: usize) -> u32 {
         let width = self.freq_code.width();
         let low = read_bits(self.bytes, self.freqs_bit() + position * width as usize, width);
         let mut exceptions = self.freq_code.exceptions(self.bytes, self.freq_exceptions_bit());
@@ -126,12 +121,12 @@ impl Run<'_> {
     }
 
     /// The bit after the run.
-    pub(in crate::index) fn end(&self) -> usize {
+    pub(crate) fn end(&self) -> usize {
         self.freq_code.exceptions(self.bytes, self.freq_exceptions_bit()).end()
     }
 
-    /// Bits that documents and frequencies take.
-    pub(in crate::index) fn part_bits(&self) -> (usize, usize) {
+    /// Bits of documents and of frequencies.
+    pub(crate) fn part_bits(&self) -> (usize, usize) {
         let doc_exceptions = self.freq_exceptions_bit() - self.exceptions_bit();
         let docs = self.len * self.doc_code.width() as usize + doc_exceptions;
         (docs, self.end() - self.bit - docs)

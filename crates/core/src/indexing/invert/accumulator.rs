@@ -1,30 +1,28 @@
-//! A worker's part of the collection, inverted as it comes.
+//! A worker's part of the collection, inverted batch by batch.
 //!
-//! Batches go from the reader to whichever worker is free, so a worker's documents are not consecutive: they are
-//! **segments**, one a batch, in order of the collection. In the worker they are numbered one after another; what
-//! number each has in the index is known once all batches have been read.
+//! Any free worker takes the next batch, so a worker's documents are not consecutive. They form **segments**, one per
+//! batch, in the collection's order. Within the worker they are numbered consecutively. Their numbers in the index are
+//! known once all batches have been read.
 
 use std::io;
 
 use super::interner::Interner;
 use super::pending::Pending;
-use super::run::{ListVisitor, RunSource};
-use super::segment::Segment;
+use super::run::{ListVisitor, RunSource, Segment};
 use crate::corpus::{Batch, Cutter, Tokenizer};
 use crate::files::InputError;
-use crate::indexing::SegmentDocuments;
+use crate::indexing::documents::SegmentDocuments;
 use crate::indexing::postings::Postings;
 
-/// A word that is no term: a stop word.
 const STOP: u32 = u32::MAX;
 
 /// Documents of some batches, as growing lists by term.
 #[derive(Debug, Default)]
-pub(super) struct Accumulator {
+pub(crate) struct Accumulator {
     words: Interner,
-    /// The term of each word, [`STOP`] if it has none; empty where words are terms.
+    /// The term of each word, or [`STOP`]. It is empty if words are terms.
     term_of: Vec<u32>,
-    /// Empty where words are terms.
+    /// Empty if words are terms.
     terms: Interner,
     postings: Postings,
     num_docs: u32,
@@ -36,15 +34,12 @@ pub(super) struct Accumulator {
 
 impl Accumulator {
     /// Parses batch `number`, cuts its documents into terms and adds them.
-    ///
-    /// # Errors
-    /// If a document can't be read. What was added of the batch then stays: the accumulator is of no use any more.
-    pub(super) fn add(&mut self, number: u64, batch: &Batch, tokenizer: &Tokenizer) -> Result<(), InputError> {
+    pub(crate) fn add(&mut self, number: u64, batch: &Batch, tokenizer: &Tokenizer) -> Result<(), InputError> {
         let first_doc = self.num_docs;
         let mut documents = SegmentDocuments::new(batch.file(), batch.line_base());
         let keeps_words = tokenizer.keeps_words();
         let Self { words, term_of, terms, postings, num_docs, cutter, pending, .. } = self;
-        // The list of a word is its term's.
+        // A word shares the list of its term.
         let mut list_of = |word: &[u8], number: u32| {
             if keeps_words {
                 return Some(number);
@@ -54,7 +49,7 @@ impl Accumulator {
             }
             Some(term_of[number as usize]).filter(|&term| term != STOP)
         };
-        let skipped_files = batch.for_each(|document| {
+        let skipped = batch.for_each(|document| {
             let doc = *num_docs;
             let mut length = 0;
             for text in [&document.title, &document.text] {
@@ -72,7 +67,7 @@ impl Accumulator {
             number,
             digest: batch.digest(),
             text_bytes: batch.bytes(),
-            skipped_files: skipped_files as u64,
+            skipped,
             first_doc,
             num_docs: self.num_docs - first_doc,
             documents: documents.encode(),
@@ -82,8 +77,7 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Documents added.
-    pub(super) fn num_docs(&self) -> u32 {
+    pub(crate) fn num_docs(&self) -> u32 {
         self.num_docs
     }
 }
@@ -109,7 +103,7 @@ impl RunSource for Accumulator {
         Ok(())
     }
 
-    /// The memory is kept for what comes next.
+    /// The memory is kept for the next documents.
     fn take_segments(&mut self) -> Vec<Segment> {
         self.words.clear();
         self.term_of.clear();
@@ -122,8 +116,8 @@ impl RunSource for Accumulator {
 
 #[cfg(test)]
 impl Accumulator {
-    /// A batch of JSON lines with these texts, cut at blanks.
-    pub(super) fn of_lines(texts: &[&str]) -> Self {
+    /// An accumulator of a batch of JSON lines with these texts, cut at blanks.
+    pub(crate) fn of_lines(texts: &[&str]) -> Self {
         use crate::corpus::{Collection, Words};
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("c.jsonl");
@@ -136,7 +130,6 @@ impl Accumulator {
     }
 }
 
-/// The number of the term that a new word stands for.
 #[cold]
 fn new_term(word: &[u8], tokenizer: &Tokenizer, terms: &mut Interner) -> u32 {
     let word = String::from_utf8_lossy(word);

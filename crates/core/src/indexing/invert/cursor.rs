@@ -1,4 +1,4 @@
-//! Going through a run's lists, in byte order of the terms.
+//! Cursors through a run's lists, in byte order of the terms.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -6,29 +6,28 @@ use std::ops::Range;
 
 use super::interner::first_eight;
 use super::run::{BLOCK_BYTES, Run};
-use crate::indexing::BuildError;
+use crate::indexing::error::BuildError;
 use crate::indexing::postings::take;
 
-/// A place in a run: a term, and its postings.
+/// A position in a run: a term and its postings.
 #[derive(Debug)]
-pub(super) struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     run: &'a Run,
-    /// The run's number: equal terms come in order of the runs.
+    /// Number of the run. Equal terms are ordered by it.
     number: usize,
-    /// The block after the one at hand.
+    /// The block after the current one.
     next_block: usize,
     block: Cow<'a, [u8]>,
-    /// Where the next list begins in the block.
     at: usize,
     term: Range<usize>,
     postings: Range<usize>,
-    /// The term's first bytes, such that they compare as the terms do.
+    /// The term's first bytes, which compare as the terms do.
     key: u64,
 }
 
 impl<'a> Cursor<'a> {
-    /// Stands at the first term of `run` that is not below `from`; `None` if there is none.
-    pub(super) fn seek(run: &'a Run, number: usize, from: &[u8]) -> Result<Option<Self>, BuildError> {
+    /// A cursor at the first term of `run` that is at least `from`, or `None` if there is none.
+    pub(crate) fn seek(run: &'a Run, number: usize, from: &[u8]) -> Result<Option<Self>, BuildError> {
         let mut cursor = Self {
             run,
             number,
@@ -49,14 +48,14 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Goes to the next term; false past the last.
-    pub(super) fn advance(&mut self) -> Result<bool, BuildError> {
+    /// Moves to the next term. Returns false past the last one.
+    pub(crate) fn advance(&mut self) -> Result<bool, BuildError> {
         if self.at == self.block.len() {
             if self.next_block == self.run.num_blocks() {
                 return Ok(false);
             }
             let buffer = match std::mem::take(&mut self.block) {
-                // One that held a long list is no longer needed as it is.
+                // A buffer that held a long list is dropped.
                 Cow::Owned(buffer) if buffer.capacity() <= 2 * BLOCK_BYTES => buffer,
                 Cow::Owned(_) | Cow::Borrowed(_) => Vec::new(),
             };
@@ -80,23 +79,20 @@ impl<'a> Cursor<'a> {
         Ok(true)
     }
 
-    /// The term at hand.
-    pub(super) fn term(&self) -> &[u8] {
+    pub(crate) fn term(&self) -> &[u8] {
         &self.block[self.term.clone()]
     }
 
-    /// Its encoded postings.
-    pub(super) fn postings(&self) -> &[u8] {
+    pub(crate) fn postings(&self) -> &[u8] {
         &self.block[self.postings.clone()]
     }
 
-    /// The run's number.
-    pub(super) fn number(&self) -> usize {
+    pub(crate) fn number(&self) -> usize {
         self.number
     }
 
-    /// The order of terms, then of runs.
-    pub(super) fn order(&self, other: &Self) -> Ordering {
+    /// Orders by term, then by run.
+    pub(crate) fn order(&self, other: &Self) -> Ordering {
         let by_term = self.key.cmp(&other.key).then_with(|| self.term().cmp(other.term()));
         by_term.then(self.number.cmp(&other.number))
     }

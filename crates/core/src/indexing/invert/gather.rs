@@ -1,6 +1,6 @@
-//! A term's postings in all runs, in order of the documents.
+//! A term's postings from all runs, in order of the documents.
 //!
-//! Each run has some batches of the collection, and so has a list in pieces, one a batch:
+//! Each run has some batches of the collection, so a list in it consists of pieces, one per batch:
 //!
 //! ```text
 //! run 0  | batch 0 | batch 3 | batch 4 |
@@ -8,60 +8,57 @@
 //! run 2  | batch 2 |
 //! ```
 //!
-//! A list that is not long is decoded and its pieces are sorted. Of a long one no more is in memory than its bytes: it is decoded
-//! piece by piece, as its blocks are packed.
+//! A short list is decoded and its pieces are sorted. Of a long list only the encoded bytes are in memory. It is
+//! decoded piece by piece while its blocks are packed.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::runs::{Runs, SegmentPlace};
 use crate::index::{BLOCK_LEN, BlockPostings, IndexError, ListEncoder};
-use crate::indexing::postings::{Decoder, decode};
+use crate::indexing::postings::Decoder;
 
-/// From so many bytes on a list is decoded as it is packed.
+/// Lists of at least this many bytes are decoded while they are packed.
 const LONG_BYTES: usize = 256 << 10;
-/// What the bytes may keep of memory from one list to the next.
+/// Bytes whose memory is kept for the next list.
 const KEPT_BYTES: usize = 1 << 20;
 
-/// A term's postings in some runs, encoded.
+/// Encoded postings of a term from some runs.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(crate) struct Gathered {
     bytes: Vec<u8>,
-    parts: Vec<Part>,
+    parts: Vec<RunPostings>,
     list: List,
     sorted: List,
 }
 
-/// What one run has.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct RunPostings {
     run: usize,
     start: usize,
     end: usize,
 }
 
 impl Gathered {
-    /// Begins with another term.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(KEPT_BYTES);
         self.parts.clear();
     }
 
-    /// Adds what run number `run` has.
-    pub(super) fn push(&mut self, run: usize, postings: &[u8]) {
+    pub(crate) fn push(&mut self, run: usize, postings: &[u8]) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(postings);
-        self.parts.push(Part { run, start, end: self.bytes.len() });
+        self.parts.push(RunPostings { run, start, end: self.bytes.len() });
     }
 
-    /// Packs the list of `term`, which they are.
-    pub(super) fn pack(&mut self, runs: &Runs, term: &str, encoder: &mut ListEncoder) -> Result<(), IndexError> {
+    /// Packs the gathered postings as the list of `term`.
+    pub(crate) fn pack(&mut self, runs: &Runs, term: &str, encoder: &mut ListEncoder) -> Result<(), IndexError> {
         let Self { bytes, parts, list, sorted } = self;
         if bytes.len() >= LONG_BYTES {
             let mut pieces =
                 Pieces::new(parts.iter().map(|part| (&bytes[part.start..part.end], runs.places(part.run))));
-            // A posting takes a byte at least.
+            // A posting takes at least one byte.
             return encoder.add_blocks(term, bytes.len(), |block| pieces.fill(block));
         }
         list.clear();
@@ -73,12 +70,12 @@ impl Gathered {
     }
 }
 
-/// A term's postings, by the numbers that documents have in the index.
+/// A term's postings, with the documents' numbers in the index.
 #[derive(Debug, Default)]
 struct List {
     docs: Vec<u32>,
     freqs: Vec<u32>,
-    /// Postings of one segment stand together and in order.
+    /// Ranges of postings of one segment each, in order.
     pieces: Vec<Piece>,
 }
 
@@ -97,10 +94,9 @@ impl List {
         self.pieces.clear();
     }
 
-    /// Appends postings of a run with these places.
     fn append(&mut self, postings: &[u8], places: &[SegmentPlace]) {
         let mut at = InRun::new(places);
-        decode(postings, |doc, freq| {
+        for (doc, freq) in Decoder::new(postings) {
             if at.is_behind(doc) {
                 at.go_to(doc);
                 self.end_piece();
@@ -109,7 +105,7 @@ impl List {
             }
             self.docs.push(at.in_index(doc));
             self.freqs.push(freq);
-        });
+        }
         self.end_piece();
     }
 
@@ -119,7 +115,7 @@ impl List {
         }
     }
 
-    /// Puts documents into order, where several runs have some each; `sorted` lends its memory.
+    /// Sorts documents if several runs have some. `sorted` lends its memory.
     fn sort(&mut self, sorted: &mut Self) {
         if self.pieces.is_sorted() {
             return;
@@ -134,10 +130,10 @@ impl List {
     }
 }
 
-/// A segment of a run: what its documents are called in the index.
+/// A position among a run's segments, which maps documents to their numbers in the index.
 #[derive(Clone, Copy, Debug)]
 struct InRun<'a> {
-    /// Those from this segment on.
+    /// The segments from this one on.
     places: &'a [SegmentPlace],
     end: u32,
     shift: u32,
@@ -148,27 +144,25 @@ impl<'a> InRun<'a> {
         Self { places, end: 0, shift: 0 }
     }
 
-    /// Whether a document of the run is of a segment behind this one.
+    /// Whether a document of the run belongs to a later segment.
     #[inline]
     fn is_behind(&self, doc: u32) -> bool {
         doc >= self.end
     }
 
-    /// Goes to the segment of such a document.
     fn go_to(&mut self, doc: u32) {
         self.places = &self.places[self.places.partition_point(|place| place.end <= doc)..];
-        // Past the last segment is no document: the index will refuse what damage made of it.
+        // No document follows the last segment. The index refuses what a damaged run makes of it.
         (self.end, self.shift) = self.places.first().map_or((u32::MAX, 0), |place| (place.end, place.shift));
     }
 
-    /// What a document of the segment is called in the index.
+    /// Number of a document of the segment in the index.
     #[inline]
     fn in_index(&self, doc: u32) -> u32 {
         doc.wrapping_add(self.shift)
     }
 }
 
-/// A run's list, from a posting on.
 #[derive(Debug)]
 struct Rest<'a> {
     postings: Decoder<'a>,
@@ -176,13 +170,13 @@ struct Rest<'a> {
     at: InRun<'a>,
 }
 
-/// Lists of some runs, piece by piece in order of the documents.
+/// Merges the lists of some runs piece by piece, in order of the documents.
 #[derive(Debug)]
 struct Pieces<'a> {
     lists: Vec<Rest<'a>>,
-    /// The list that the piece at hand is of.
+    /// The list of the current piece.
     now: Option<usize>,
-    /// The others' next pieces: the first document, and whose it is.
+    /// The next piece of each other list: its first document, and the list.
     waiting: BinaryHeap<Reverse<(u32, usize)>>,
 }
 
@@ -200,14 +194,14 @@ impl<'a> Pieces<'a> {
         pieces
     }
 
-    /// Puts a list, whose next posting is of another segment, among those that wait.
+    /// Queues a list whose next posting belongs to another segment.
     fn wait(&mut self, list: usize) {
         let Rest { next: (doc, _), at, .. } = &mut self.lists[list];
         at.go_to(*doc);
         self.waiting.push(Reverse((at.in_index(*doc), list)));
     }
 
-    /// The next postings; returns how many, fewer than a block only at the end.
+    /// Writes the next postings and returns their number, which is below a block only at the end.
     fn fill(&mut self, block: &mut BlockPostings) -> usize {
         let mut len = 0;
         while let Some(list) = self.now {
@@ -239,7 +233,8 @@ mod tests {
     use crate::base::random::Random;
     use crate::indexing::postings::Postings;
 
-    /// Runs of random batches of a collection of `num_docs` documents in which the term is: encoded lists, and places.
+    /// Runs of random batches of a collection of `num_docs` documents that all contain the term: encoded lists, and
+    /// segments.
     fn runs_of(random: &mut Random, num_docs: u32, num_runs: usize) -> (Vec<Vec<u8>>, Vec<Vec<SegmentPlace>>) {
         let mut lists: Vec<Postings> = (0..num_runs).map(|_| Postings::default()).collect();
         let mut places: Vec<Vec<SegmentPlace>> = vec![Vec::new(); num_runs];

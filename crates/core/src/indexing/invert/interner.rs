@@ -1,42 +1,42 @@
-//! Numbers for words, by hashing: each distinct word once, one after another in one piece of memory.
+//! Numbers for words by hashing. The text of distinct words is stored once, in one piece of memory.
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Distinct words, numbered as they come.
+/// Distinct words, numbered in order of appearance.
 #[derive(Debug, Default)]
-pub(super) struct Interner {
-    /// A power of two of them, at most half of them taken; found by the lowest bits of the hash, then one after another.
+pub(crate) struct Interner {
+    /// Hash table with linear probing by the lowest bits of the hash. Its size is a power of two, and at most half of
+    /// it is taken.
     slots: Vec<Slot>,
     keys: Vec<Key>,
     text: Vec<u8>,
 }
 
-/// What most lookups need, in one place of memory.
+/// The data that most lookups need, in one place.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     first_eight: u64,
-    /// The hash but for its lowest bits, in which the word's length stands, at most 255.
+    /// The hash, with the word's length of at most 255 in its lowest bits.
     check: u32,
-    /// The word's number plus one; 0 in a free slot.
+    /// The word's number plus one, or 0 in a free slot.
     number: u32,
 }
 
-/// What a word is found by.
+/// The keys by which a word is found.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Hashed {
+pub(crate) struct Hashed {
     first_eight: u64,
     hash: u32,
 }
 
 impl Hashed {
     #[inline]
-    pub(super) fn of(word: &[u8]) -> Self {
+    pub(crate) fn of(word: &[u8]) -> Self {
         let first_eight = first_eight(word);
         Self { first_eight, hash: hash(word, first_eight) }
     }
 }
 
-/// Where a word is.
 #[derive(Clone, Copy, Debug)]
 struct Key {
     at: u32,
@@ -44,27 +44,26 @@ struct Key {
     hash: u32,
 }
 
-/// Slots to begin with.
 const FIRST_SLOTS: usize = 1 << 12;
 
 impl Interner {
-    /// The number of `word`; if it is new, the next one, which is how many there were before.
+    /// The number of `word`. A new word gets the next number.
     #[inline]
-    pub(super) fn intern(&mut self, word: &[u8]) -> u32 {
+    pub(crate) fn intern(&mut self, word: &[u8]) -> u32 {
         self.intern_hashed(word, Hashed::of(word))
     }
 
-    /// Reads what [`intern_hashed`](Self::intern_hashed) will look at first, so that it need not wait; returns something of
-    /// it.
+    /// Reads the memory that [`intern_hashed`](Self::intern_hashed) will read first, to prefetch it. The result depends
+    /// on it.
     #[inline]
-    pub(super) fn touch(&self, hashed: Hashed) -> u32 {
+    pub(crate) fn touch(&self, hashed: Hashed) -> u32 {
         let place = hashed.hash as usize & self.slots.len().wrapping_sub(1);
         self.slots.get(place).map_or(0, |slot| slot.number)
     }
 
-    /// As [`intern`](Self::intern), of a word whose hash is known.
+    /// The number of a word whose hash is known: see [`intern`](Self::intern).
     #[inline]
-    pub(super) fn intern_hashed(&mut self, word: &[u8], hashed: Hashed) -> u32 {
+    pub(crate) fn intern_hashed(&mut self, word: &[u8], hashed: Hashed) -> u32 {
         if self.keys.len() * 2 >= self.slots.len() {
             self.grow();
         }
@@ -77,7 +76,7 @@ impl Interner {
             if slot.number == 0 {
                 break;
             }
-            // A word holds no zero byte, so a short one is its first eight bytes.
+            // Words hold no zero byte, so a short word equals its first eight bytes.
             let may_be_same = slot.first_eight == first_eight && slot.check == check;
             if may_be_same && (word.len() <= 8 || self.word(slot.number - 1) == word) {
                 return slot.number - 1;
@@ -90,33 +89,30 @@ impl Interner {
         self.keys.len() as u32 - 1
     }
 
-    /// How many words there are.
     #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// The word of this number.
-    pub(super) fn word(&self, number: u32) -> &[u8] {
+    pub(crate) fn word(&self, number: u32) -> &[u8] {
         let Key { at, len, .. } = self.keys[number as usize];
         &self.text[at as usize..][..len as usize]
     }
 
-    /// The numbers of all words, in byte order of the words.
-    pub(super) fn sorted(&self) -> Vec<u32> {
+    /// Numbers of all words, in byte order of the words.
+    pub(crate) fn sorted(&self) -> Vec<u32> {
         let mut order: Vec<(u64, u32)> =
             (0..self.keys.len() as u32).map(|number| (first_eight(self.word(number)).swap_bytes(), number)).collect();
         order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.word(a.1).cmp(self.word(b.1))));
         order.into_iter().map(|(_, number)| number).collect()
     }
 
-    /// Bytes of memory in use.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.slots.len() * size_of::<Slot>() + self.keys.len() * size_of::<Key>() + self.text.len()
     }
 
-    /// Forgets all words, and keeps the memory.
-    pub(super) fn clear(&mut self) {
+    /// Removes all words, and keeps the memory.
+    pub(crate) fn clear(&mut self) {
         self.slots.fill(Slot::default());
         self.keys.clear();
         self.text.clear();
@@ -141,15 +137,15 @@ fn check(hash: u32, len: usize) -> u32 {
     hash & !0xff | len.min(0xff) as u32
 }
 
-/// The first eight bytes, the first of them lowest; zeros where there are fewer.
+/// The first eight bytes, the first of them lowest, padded with zeros.
 #[inline]
-pub(super) fn first_eight(word: &[u8]) -> u64 {
+pub(crate) fn first_eight(word: &[u8]) -> u64 {
     if let Some(eight) = word.first_chunk() {
         return u64::from_le_bytes(*eight);
     }
     let len = word.len();
     if let (Some(first), Some(last)) = (word.first_chunk(), word.last_chunk()) {
-        // They overlap in bytes that are the same.
+        // The two halves overlap in equal bytes.
         return u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << (8 * (len - 4));
     }
     match *word {

@@ -1,4 +1,4 @@
-//! Merging runs, a range of the vocabulary a task: of each term what any run has of it, in order of the documents.
+//! Merging of runs by ranges of the vocabulary, one per task.
 
 use std::sync::Arc;
 
@@ -7,19 +7,21 @@ use super::gather::Gathered;
 use super::run::{BLOCK_BYTES, Run};
 use super::runs::Runs;
 use crate::index::{EncodedLists, IndexWriter, ListEncoder};
+use crate::indexing::error::BuildError;
+use crate::indexing::indexer::{BuildOptions, Inverted};
+use crate::indexing::progress::Progress;
 use crate::indexing::ranges::{RangeBytes, division, write_ranges};
-use crate::indexing::{BuildError, BuildOptions, Inverted, Progress};
 
-/// What a cursor takes of memory: a block of a run on disk, which ends with the list that makes it large enough.
+/// Memory of a cursor: a block of a run on disk, which ends with the list that fills it.
 const CURSOR_BYTES: u64 = (BLOCK_BYTES + BLOCK_BYTES / 4) as u64;
-/// How often the longest list's bytes are in memory while it is packed: in the runs' blocks, gathered, packed, in the payload with
-/// what that keeps in wait, and in its probe form.
+/// Copies of the longest list's bytes in memory while it is packed: in the runs' blocks, gathered, packed, in the
+/// payload with its spare capacity, and in its probe form.
 const LONGEST_COPIES: u64 = 5;
-/// What else a thread takes: lists that are not long, decoded.
+/// Other memory of a thread, for decoded short lists.
 const THREAD_BYTES: u64 = 6 << 20;
 
 /// Merges the runs' lists by term and appends them to `writer`.
-pub(super) fn merge(
+pub(crate) fn merge(
     runs: &Runs,
     options: &BuildOptions,
     writer: &mut IndexWriter,
@@ -40,7 +42,7 @@ pub(super) fn merge(
     })
 }
 
-/// A part of the vocabulary: from one term to below another (or the end).
+/// A range of the vocabulary, up to an exclusive end or the end of the vocabulary.
 #[derive(Debug)]
 struct TermRange {
     from: Vec<u8>,
@@ -48,14 +50,14 @@ struct TermRange {
     bytes: RangeBytes,
 }
 
-/// Cuts the vocabulary into ranges of about equal work; returns also how many of the threads may be at work.
+/// Cuts the vocabulary into ranges of about equal work. Also returns the number of threads that may merge.
 fn cut(runs: &Runs, threads: usize, room: u64) -> (Vec<TermRange>, usize) {
     let mut samples: Vec<(&[u8], u64)> = runs.runs().iter().flat_map(Run::samples).collect();
     samples.sort_unstable();
     let all: u64 = samples.iter().map(|sample| sample.1).sum();
     let cursors = runs.runs().iter().filter(|run| run.is_on_disk()).count() as u64 * CURSOR_BYTES;
     let (share, threads) = division(all, threads, room, cursors + THREAD_BYTES);
-    // Of a list that makes no block long nothing more is known than that.
+    // A list that does not make its block long may still be as long as a block.
     let most_unknown = runs.runs().len() as u64 * BLOCK_BYTES as u64;
     let taken = |bytes: u64, longest: u64| RangeBytes {
         merging: cursors + THREAD_BYTES + LONGEST_COPIES * longest.max(bytes.min(most_unknown)),
@@ -63,7 +65,7 @@ fn cut(runs: &Runs, threads: usize, room: u64) -> (Vec<TermRange>, usize) {
     };
     let mut ranges: Vec<TermRange> = Vec::new();
     let (mut from, mut bytes, mut longest) = (Vec::new(), 0, 0);
-    // All blocks that begin with one term: where that is most of them, it has a list as long.
+    // Blocks that begin with the same term belong to a long list of it.
     for blocks in samples.chunk_by(|a, b| a.0 == b.0) {
         let term = blocks[0].0;
         if bytes >= share && from.as_slice() < term {
@@ -106,7 +108,7 @@ fn merge_range(runs: &Runs, from: &[u8], to: Option<&[u8]>, norms: Arc<[f32]>) -
     Ok(encoder.take())
 }
 
-/// Cursors, the one with the least term on top.
+/// A heap of cursors with the least term on top.
 #[derive(Default)]
 struct Heap<'a>(Vec<Cursor<'a>>);
 
@@ -128,7 +130,7 @@ impl<'a> Heap<'a> {
         self.0.first_mut()
     }
 
-    /// Puts the top in its place after it went on, or takes it out.
+    /// Restores the order after the top has advanced, or removes the top.
     fn settle_top(&mut self, goes_on: bool) {
         if !goes_on {
             self.0.swap_remove(0);

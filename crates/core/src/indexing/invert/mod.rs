@@ -8,16 +8,16 @@
 //!                                               IndexWriter ◀── merge, pack
 //! ```
 //!
-//! The text is never held as a whole: a batch a thread, and as many in wait. Batches of a plain file of lines are only found by the
-//! reader; workers read them. How much else is held is the user's choice:
-//! what does not fit goes to disk, where a build that was interrupted finds it again. The index is the same, byte for
-//! byte, for any number of threads and any memory.
+//! The text is never in memory as a whole: there is one batch per thread, and as many in the queue. The reader only
+//! finds the batches of a plain file of lines; workers read them. The user chooses how much else is in memory. The rest
+//! goes to disk, where an interrupted build finds it again. The index is the same, byte for byte, for any number of
+//! threads and any memory.
 //!
 //! | file | what it does |
 //! | --- | --- |
 //! | `interner.rs`, `pending.rs` | numbers for words, looked up many at once: with growing lists what a token costs |
 //! | `worker.rs` | who takes batches: CPU cores, or [`gpu`] streams and their threads |
-//! | `accumulator.rs`, `segment.rs` | a worker's documents, inverted as they come |
+//! | `accumulator.rs` | a worker's documents, inverted as they come |
 //! | `run.rs`, `cursor.rs` | sorted lists, in memory or on disk, and going through them |
 //! | `store.rs` | where runs go |
 //! | `runs.rs`, `merge.rs`, `gather.rs` | all runs together: the documents' numbers, and one list a term |
@@ -31,7 +31,6 @@ mod merge;
 mod pending;
 mod run;
 mod runs;
-mod segment;
 mod store;
 mod worker;
 
@@ -43,7 +42,9 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 
-use super::{BuildError, BuildOptions, Indexer, Inverted, Progress};
+use super::error::BuildError;
+use super::indexer::{BuildOptions, Indexer, Inverted};
+use super::progress::Progress;
 use crate::corpus::{Batch, Collection};
 use crate::search::device::GpuError;
 pub use gpu::GpuReport;
@@ -51,7 +52,7 @@ use gpu::{Backend, Lane, SharedReport};
 use store::Store;
 use worker::{CpuWorker, Worker};
 
-/// Tandem's own way from text to lists: by hashing words, on all threads; some of them may feed GPUs.
+/// Tandem's own indexer, which hashes words on all threads. Some threads may feed GPUs.
 #[derive(Debug, Default)]
 pub struct HashIndexer {
     streams: Vec<Box<dyn Backend>>,
@@ -59,17 +60,17 @@ pub struct HashIndexer {
 }
 
 impl HashIndexer {
-    /// With the first `gpus` GPUs, so many streams of each, of which each takes one of the threads; unless given, as many as
-    /// `threads` threads feed and the GPUs have room for. What the GPUs take is their build's alone: the next one has none.
+    /// An indexer with `streams` streams on each of the first `gpus` GPUs. Each stream takes one of the threads. By
+    /// default there are as many streams as `threads` threads feed and GPUs have room for. One build uses up the
+    /// streams; the next one has none.
     ///
     /// # Errors
-    /// If there are not so many GPUs to use, or one of them has not the memory.
+    /// If there are fewer usable GPUs, or one has too little memory.
     pub fn on_gpus(gpus: usize, streams: Option<usize>, threads: usize) -> Result<Self, GpuError> {
         Ok(Self { streams: gpu::open(gpus, streams, threads)?, report: SharedReport::default() })
     }
 
-    /// What GPUs did.
-    #[must_use]
+    /// What the GPUs did.
     pub fn gpu_report(&self) -> GpuReport {
         self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -95,8 +96,8 @@ impl Indexer for HashIndexer {
     }
 }
 
-/// Reads and inverts all batches that the store doesn't hold yet, by a thread for each worker and a reader; returns how many
-/// batches the collection has, and how long the reader waited for workers.
+/// Reads and inverts all batches that the store does not hold yet, with one thread per worker and a reader. Returns the
+/// number of batches, and how long the reader waited for workers.
 fn invert(
     collection: &mut Collection,
     workers: Vec<Box<dyn Worker + Send + '_>>,
@@ -115,7 +116,7 @@ fn invert(
                 .spawn_scoped(scope, move || inversion.work(worker, batches))
                 .map_err(|e| BuildError::Threads(e.to_string()))?;
         }
-        // Where all workers have ended, nobody is left to take a batch, and the reader must not wait for that.
+        // Without this receiver, the reader does not wait once all workers have ended.
         drop(from_reader);
         Ok(inversion.read(collection, &to_workers))
     })?;
@@ -125,13 +126,11 @@ fn invert(
     }
 }
 
-/// A collection on its way into a store: what its reader and the workers have in common.
 struct Inversion<'a> {
     store: &'a Store,
     progress: &'a (dyn Fn(Progress) + Sync),
-    /// Digests of the batches that the store held before.
+    /// Digests of the batches that the store held at the start.
     held: HashMap<u64, u64>,
-    /// What went wrong, with the number of the batch.
     errors: Mutex<Vec<(u64, BuildError)>>,
     failed: AtomicBool,
     documents: AtomicU64,
@@ -151,7 +150,7 @@ impl<'a> Inversion<'a> {
         }
     }
 
-    /// A worker's thread: inverts what the reader hands out, until there is no more, or an error.
+    /// Runs a worker's thread until there are no more batches, or an error.
     fn work(&self, mut worker: Box<dyn Worker + Send + '_>, batches: Receiver<(u64, Batch)>) {
         let mut last = 0;
         for (number, batch) in batches {
@@ -171,11 +170,11 @@ impl<'a> Inversion<'a> {
         self.store.end_worker();
     }
 
-    /// The reader: hands out batches in order until there are no more, or an error; returns how many there were, and how long
+    /// Runs the reader: sends batches in order until there are no more, or an error. Returns their number, and how long
     /// it waited for workers.
     ///
-    /// All that come before a bad one are under way when reading stops, so the first error of the collection is always among
-    /// the errors.
+    /// All batches before a bad one are in work when reading stops, so the collection's first error is always among the
+    /// errors.
     fn read(&self, collection: &mut Collection, to_workers: &Sender<(u64, Batch)>) -> (u64, Duration) {
         let (mut number, mut waited) = (0, Duration::ZERO);
         let mut memory = Vec::new();
@@ -205,7 +204,7 @@ impl<'a> Inversion<'a> {
         (number, waited)
     }
 
-    /// Passes over a batch that the store holds, if it is still what it was.
+    /// Skips a batch that the store holds, if it has not changed.
     fn pass_over(&self, batch: &mut Batch, digest: u64, memory: &mut Vec<u8>) -> Result<(), BuildError> {
         batch.load(memory)?;
         if batch.digest() != digest {
@@ -216,7 +215,6 @@ impl<'a> Inversion<'a> {
         Ok(())
     }
 
-    /// Counts a batch that was inverted.
     fn count(&self, num_docs: u32, batch_bytes: u64) {
         self.store.count_docs(num_docs);
         let documents = self.documents.fetch_add(num_docs.into(), Ordering::Relaxed) + u64::from(num_docs);
@@ -224,13 +222,13 @@ impl<'a> Inversion<'a> {
         (self.progress)(Progress::Reading { documents, bytes });
     }
 
-    /// Notes what is wrong with a batch, and stops the reader.
+    /// Records the error of a batch, and stops the reader.
     fn fail(&self, number: u64, error: BuildError) {
         self.failed.store(true, Ordering::Relaxed);
         self.errors.lock().unwrap_or_else(PoisonError::into_inner).push((number, error));
     }
 
-    /// The error of the first batch that has one.
+    /// The error of the first bad batch.
     fn first_error(self) -> Option<BuildError> {
         let errors = self.errors.into_inner().unwrap_or_else(PoisonError::into_inner);
         errors.into_iter().min_by_key(|(number, _)| *number).map(|(_, error)| error)

@@ -1,26 +1,24 @@
-//! Words that wait to be counted together.
+//! Words that are collected in order to be counted together.
 //!
-//! Counting a word reads three places in memory that are seldom in a cache: its slot among all words, its list's head, and
-//! where that list goes on. One word after another would wait for each; of many words all slots are read first, then all
-//! heads, and the processor waits for many at once.
+//! Counting a word reads three places in memory that are seldom cached: its slot among all words, its list's head, and
+//! the list's end. One word after another would wait for each. Therefore the slots of many words are read first, then
+//! all heads, so that the processor waits for many at once.
 
 use std::hint::black_box;
 
 use super::interner::{Hashed, Interner};
 use crate::indexing::postings::Postings;
 
-/// Words that are counted at once.
 const WORDS: usize = 64;
 
-/// Words of one document.
 #[derive(Debug)]
-pub(super) struct Pending {
+pub(crate) struct Pending {
     text: Vec<u8>,
     words: Vec<Word>,
     lists: Vec<u32>,
 }
 
-/// Where a word ends in the text, and what it is found by.
+/// End of a word in the text, and its hash.
 #[derive(Clone, Copy, Debug)]
 struct Word {
     end: u32,
@@ -34,18 +32,18 @@ impl Default for Pending {
 }
 
 impl Pending {
-    /// Adds a word; whether it is time to count.
+    /// Adds a word. Returns whether it is time to count.
     #[inline]
-    pub(super) fn push(&mut self, word: &[u8]) -> bool {
+    pub(crate) fn push(&mut self, word: &[u8]) -> bool {
         self.text.extend_from_slice(word);
         self.words.push(Word { end: self.text.len() as u32, hashed: Hashed::of(word) });
         self.words.len() == WORDS
     }
 
-    /// Counts all of them in `doc`, and forgets them; returns how many were counted. `list_of` says which list a word has, by
-    /// the word and its number; none if it says `None`.
+    /// Counts all words in `doc` and removes them. Returns how many were counted. `list_of` gives the list of a word by
+    /// the word and its number, or `None` if it has none.
     #[inline]
-    pub(super) fn count(
+    pub(crate) fn count(
         &mut self,
         interner: &mut Interner,
         postings: &mut Postings,

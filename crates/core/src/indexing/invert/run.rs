@@ -1,58 +1,77 @@
-//! Runs: an accumulator's lists, sorted by term, in memory or on disk.
+//! Runs: lists sorted by term, in memory or on disk.
 //!
 //! ```text
 //! | documents of segments ... | blocks of lists ... | contents: what is where | footer |
 //! ```
 //!
-//! A block is some 32 KiB of lists, whole ones, in byte order of the terms; a list that is as long begins one. For each, the term's length, the term, the
-//! length of its postings, the [postings](super::postings). The contents say where segments and blocks are, what their
-//! checksums are, and each block's first term, so that any range of the vocabulary is found without reading others.
+//! A block is about 32 KiB of whole lists in byte order of the terms. A list of that length begins a block. A list is
+//! stored as the term's length, the term, the length of its postings, and the [postings](crate::indexing::postings).
+//! The contents hold places and checksums of segments and blocks, and each block's first term, so that any range of the
+//! vocabulary is found without reading others.
 //!
 //! | FOOTER | SIZE | MEANING |
 //! | ---: | ---: | --- |
 //! | 0 | 8 | where the contents begin |
 //! | 8 | 8 | their length in bytes |
 //! | 16 | 8 | their XXH3-64 |
-//! | 24 | 8 | magic, `TandemR2` |
+//! | 24 | 8 | magic, `TandemR3` |
 
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::segment::Segment;
+use crate::corpus::Skipped;
 use crate::files::read_exact_at;
+use crate::indexing::documents::SegmentDocuments;
+use crate::indexing::error::BuildError;
 use crate::indexing::postings::put;
-use crate::indexing::{BuildError, SegmentDocuments};
 
-const MAGIC: [u8; 8] = *b"TandemR2";
+const MAGIC: [u8; 8] = *b"TandemR3";
 const FOOTER_BYTES: usize = 32;
-/// A block is written once it has so many bytes.
-pub(super) const BLOCK_BYTES: usize = 32 << 10;
+/// A block is written once it has this many bytes.
+pub(crate) const BLOCK_BYTES: usize = 32 << 10;
 
-/// What looks at each term and its encoded postings.
-pub(super) type ListVisitor<'a> = dyn FnMut(&[u8], &[u8]) -> io::Result<()> + 'a;
+/// Visitor of terms and their encoded postings.
+pub(crate) type ListVisitor<'a> = dyn FnMut(&[u8], &[u8]) -> io::Result<()> + 'a;
 
-/// Where a run comes from: lists of some segments, by whoever inverted them.
-pub(super) trait RunSource {
-    /// Bytes of memory in use; a run takes no more.
+/// The consecutive documents of one batch in a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Segment {
+    /// The batch's position in the collection.
+    pub(crate) number: u64,
+    /// Digest that tells whether the batch has changed.
+    pub(crate) digest: u64,
+    /// Bytes of the collection in the batch.
+    pub(crate) text_bytes: u64,
+    pub(crate) skipped: Skipped,
+    /// The first document's number in the run.
+    pub(crate) first_doc: u32,
+    pub(crate) num_docs: u32,
+    /// Encoded [`SegmentDocuments`](crate::indexing::SegmentDocuments), or empty while they are on disk.
+    pub(crate) documents: Vec<u8>,
+}
+
+/// Source of a run: inverted lists of some segments.
+pub(crate) trait RunSource {
+    /// Bytes of memory in use. The run takes no more.
     fn bytes(&self) -> usize;
 
-    /// Whether there is no segment.
     fn is_empty(&self) -> bool;
 
-    /// Calls `visit` with each term and its encoded postings, in byte order of the terms.
+    /// Passes each term and its encoded postings to `visit`, in byte order of the terms.
     fn for_each_list(&self, visit: &mut ListVisitor<'_>) -> io::Result<()>;
 
-    /// Hands over the segments, and forgets everything else.
+    /// Returns the segments, and forgets everything else.
     fn take_segments(&mut self) -> Vec<Segment>;
 }
 
-/// Lists of some of the collection's segments.
+/// Lists of some segments of the collection.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(crate) struct Run {
     data: Data,
     contents: Contents,
 }
@@ -60,37 +79,79 @@ pub(super) struct Run {
 #[derive(Debug)]
 enum Data {
     Memory(Vec<u8>),
-    File(File, PathBuf),
+    File(RunFile),
 }
 
-/// A piece of a run's data.
+/// A run's file, open as long as few runs are: a build of many must not need a file handle for each.
+#[derive(Debug)]
+struct RunFile {
+    path: PathBuf,
+    open: Option<File>,
+}
+
+/// Runs whose files are open.
+static OPEN_RUNS: AtomicUsize = AtomicUsize::new(0);
+
+/// A quarter of the files that the process may open; those of further runs are opened for each read.
+fn most_open() -> usize {
+    #[cfg(unix)]
+    let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    #[cfg(not(unix))]
+    let most = Some(512);
+    most.map_or(usize::MAX, |most| (most / 4) as usize)
+}
+
+impl RunFile {
+    fn new(file: File, path: &Path) -> Self {
+        let is_kept = OPEN_RUNS.fetch_add(1, Ordering::Relaxed) < most_open();
+        if !is_kept {
+            OPEN_RUNS.fetch_sub(1, Ordering::Relaxed);
+        }
+        Self { path: path.to_owned(), open: is_kept.then_some(file) }
+    }
+
+    fn read(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        match &self.open {
+            Some(file) => read_exact_at(file, buffer, offset),
+            None => read_exact_at(&File::open(&self.path)?, buffer, offset),
+        }
+    }
+}
+
+impl Drop for RunFile {
+    fn drop(&mut self) {
+        if self.open.is_some() {
+            OPEN_RUNS.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Place {
+struct PiecePlace {
     offset: u64,
     len: u64,
     checksum: u64,
 }
 
-/// What is where in a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Contents {
     segments: Vec<Segment>,
-    documents: Vec<Place>,
-    blocks: Vec<Place>,
+    documents: Vec<PiecePlace>,
+    blocks: Vec<PiecePlace>,
     first_terms: Vec<u8>,
     first_term_ends: Vec<u64>,
 }
 
 impl Run {
-    /// Takes over what `source` holds, in memory.
-    pub(super) fn in_memory(source: &mut dyn RunSource) -> io::Result<Self> {
+    /// Takes the lists of `source` into memory.
+    pub(crate) fn in_memory(source: &mut dyn RunSource) -> io::Result<Self> {
         let mut sealer = Sealer::new(Vec::new());
         sealer.seal(source)?;
         Ok(Self { data: Data::Memory(sealer.out), contents: sealer.contents })
     }
 
-    /// Takes over what `source` holds, in a new file at `path`; it is on disk when this returns.
-    pub(super) fn on_disk(source: &mut dyn RunSource, path: &Path) -> io::Result<Self> {
+    /// Takes the lists of `source` into a new file at `path`, which is on disk when this returns.
+    pub(crate) fn on_disk(source: &mut dyn RunSource, path: &Path) -> io::Result<Self> {
         let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
         let mut sealer = Sealer::new(BufWriter::with_capacity(1 << 20, file));
         sealer.seal(source)?;
@@ -103,11 +164,11 @@ impl Run {
         out.write_all(&MAGIC)?;
         let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_all()?;
-        Ok(Self { data: Data::File(file, path.to_owned()), contents })
+        Ok(Self { data: Data::File(RunFile::new(file, path)), contents })
     }
 
-    /// Opens a file that [`on_disk`](Self::on_disk) wrote; `None` if it is not one, or damaged.
-    pub(super) fn open(path: &Path) -> Option<Self> {
+    /// Opens a file that [`on_disk`](Self::on_disk) wrote, or returns `None` if it is damaged.
+    pub(crate) fn open(path: &Path) -> Option<Self> {
         let file = File::open(path).ok()?;
         let len = file.metadata().ok()?.len();
         let mut footer = [0; FOOTER_BYTES];
@@ -124,53 +185,50 @@ impl Run {
             return None;
         }
         let contents = Contents::decode(&bytes)?;
-        Some(Self { data: Data::File(file, path.to_owned()), contents })
+        Some(Self { data: Data::File(RunFile::new(file, path)), contents })
     }
 
-    /// Its segments, in order of the collection.
-    pub(super) fn segments(&self) -> &[Segment] {
+    /// The segments, in order of the collection.
+    pub(crate) fn segments(&self) -> &[Segment] {
         &self.contents.segments
     }
 
-    /// The documents of the segment at `position`.
-    pub(super) fn documents(&self, position: usize) -> Result<SegmentDocuments, BuildError> {
+    pub(crate) fn documents(&self, position: usize) -> Result<SegmentDocuments, BuildError> {
         let mut buffer = Vec::new();
         let bytes = self.read(self.contents.documents[position], &mut buffer)?;
         SegmentDocuments::decode(bytes).ok_or_else(|| self.damaged("its documents are cut short"))
     }
 
-    /// Bytes of memory that it takes.
-    pub(super) fn bytes_in_memory(&self) -> usize {
+    pub(crate) fn bytes_in_memory(&self) -> usize {
         match &self.data {
             Data::Memory(bytes) => bytes.len(),
             Data::File(..) => 0,
         }
     }
 
-    /// Bytes of memory that it takes, with what says where all is.
-    pub(super) fn bytes(&self) -> u64 {
+    /// Bytes of memory that data and contents take.
+    pub(crate) fn bytes(&self) -> u64 {
         let Contents { segments, documents, blocks, first_terms, first_term_ends } = &self.contents;
-        let a_segment = segments.len() * size_of::<Segment>() + documents.len() * size_of::<Place>();
-        let a_block = blocks.len() * size_of::<Place>() + first_term_ends.len() * size_of::<u64>() + first_terms.len();
+        let a_segment = segments.len() * size_of::<Segment>() + documents.len() * size_of::<PiecePlace>();
+        let a_block =
+            blocks.len() * size_of::<PiecePlace>() + first_term_ends.len() * size_of::<u64>() + first_terms.len();
         (self.bytes_in_memory() + a_segment + a_block) as u64
     }
 
-    /// Whether its data are on disk.
-    pub(super) fn is_on_disk(&self) -> bool {
+    pub(crate) fn is_on_disk(&self) -> bool {
         matches!(self.data, Data::File(..))
     }
 
     /// The first term and the length of each block.
-    pub(super) fn samples(&self) -> impl Iterator<Item = (&[u8], u64)> {
+    pub(crate) fn samples(&self) -> impl Iterator<Item = (&[u8], u64)> {
         (0..self.num_blocks()).map(|block| (self.first_term(block), self.contents.blocks[block].len))
     }
 
-    pub(super) fn num_blocks(&self) -> usize {
+    pub(crate) fn num_blocks(&self) -> usize {
         self.contents.blocks.len()
     }
 
-    /// The block that `term` is in, if it is in any.
-    pub(super) fn block_of(&self, term: &[u8]) -> usize {
+    pub(crate) fn block_of(&self, term: &[u8]) -> usize {
         let (mut low, mut high) = (0, self.num_blocks());
         while low < high {
             let middle = low.midpoint(high);
@@ -179,8 +237,8 @@ impl Run {
         low.saturating_sub(1)
     }
 
-    /// The bytes of a block; `buffer` may take them.
-    pub(super) fn block<'a>(&'a self, block: usize, buffer: Vec<u8>) -> Result<Cow<'a, [u8]>, BuildError> {
+    /// The bytes of a block, in `buffer` if they are read from disk.
+    pub(crate) fn block<'a>(&'a self, block: usize, buffer: Vec<u8>) -> Result<Cow<'a, [u8]>, BuildError> {
         let place = self.contents.blocks[block];
         if let Data::Memory(_) = &self.data {
             return Ok(Cow::Borrowed(self.read(place, &mut Vec::new()).map(|_| self.in_place(place))?));
@@ -190,10 +248,10 @@ impl Run {
         Ok(Cow::Owned(buffer))
     }
 
-    pub(super) fn damaged(&self, what: &str) -> BuildError {
+    pub(crate) fn damaged(&self, what: &str) -> BuildError {
         let path = match &self.data {
             Data::Memory(_) => PathBuf::from("memory"),
-            Data::File(_, path) => path.clone(),
+            Data::File(file) => file.path.clone(),
         };
         let folder = path.parent().map(Path::display);
         let way_out = folder.map_or_else(String::new, |folder| format!(" (delete {folder} to begin anew)"));
@@ -206,21 +264,21 @@ impl Run {
         &self.contents.first_terms[start as usize..ends[block] as usize]
     }
 
-    fn in_place(&self, place: Place) -> &[u8] {
+    fn in_place(&self, place: PiecePlace) -> &[u8] {
         match &self.data {
             Data::Memory(bytes) => &bytes[place.offset as usize..][..place.len as usize],
             Data::File(..) => &[],
         }
     }
 
-    /// Reads a piece and checks it: into `buffer`, unless it is in memory.
-    fn read<'a>(&'a self, place: Place, buffer: &'a mut Vec<u8>) -> Result<&'a [u8], BuildError> {
-        let Data::File(file, path) = &self.data else {
+    /// Reads and checks a piece, into `buffer` unless it is in memory.
+    fn read<'a>(&'a self, place: PiecePlace, buffer: &'a mut Vec<u8>) -> Result<&'a [u8], BuildError> {
+        let Data::File(file) = &self.data else {
             return Ok(self.in_place(place));
         };
         buffer.resize(place.len as usize, 0);
-        read_exact_at(file, buffer, place.offset)
-            .map_err(|e| BuildError::Run { path: path.clone(), message: format!("cannot read: {e}") })?;
+        file.read(buffer, place.offset)
+            .map_err(|e| BuildError::Run { path: file.path.clone(), message: format!("cannot read: {e}") })?;
         if xxh3_64(buffer) != place.checksum {
             return Err(self.damaged("a checksum does not match"));
         }
@@ -228,7 +286,7 @@ impl Run {
     }
 }
 
-/// Writes the data of a run, and notes what is where.
+/// Writes the data of a run, and collects its contents.
 struct Sealer<W> {
     out: W,
     offset: u64,
@@ -253,7 +311,7 @@ impl<W: Write> Sealer<W> {
     }
 
     fn list(&mut self, term: &[u8], postings: &[u8]) -> io::Result<()> {
-        // So a block's first term tells whose list makes it long.
+        // A block's first term thus tells whose list makes it long.
         if postings.len() >= BLOCK_BYTES {
             self.end_block()?;
         }
@@ -282,25 +340,26 @@ impl<W: Write> Sealer<W> {
         Ok(())
     }
 
-    fn piece(&mut self, bytes: &[u8]) -> io::Result<Place> {
+    fn piece(&mut self, bytes: &[u8]) -> io::Result<PiecePlace> {
         self.out.write_all(bytes)?;
-        let place = Place { offset: self.offset, len: bytes.len() as u64, checksum: xxh3_64(bytes) };
+        let place = PiecePlace { offset: self.offset, len: bytes.len() as u64, checksum: xxh3_64(bytes) };
         self.offset += place.len;
         Ok(place)
     }
 }
 
 impl Contents {
-    /// Numbers of segments and blocks, each segment and its documents, each block and the end of its first term, first
-    /// terms.
+    /// Encodes, in this order: numbers of segments and blocks, each segment and its documents, each block and the end
+    /// of its first term, first terms.
     fn encode(&self) -> Vec<u8> {
         let mut numbers = vec![self.segments.len() as u64, self.blocks.len() as u64];
-        for (segment, Place { offset, len, checksum }) in self.segments.iter().zip(&self.documents) {
-            let Segment { number, digest, text_bytes, skipped_files, first_doc, num_docs, .. } = segment;
-            numbers.extend([number, digest, text_bytes, skipped_files, offset, len, checksum]);
+        for (segment, PiecePlace { offset, len, checksum }) in self.segments.iter().zip(&self.documents) {
+            let Segment { number, digest, text_bytes, skipped, first_doc, num_docs, .. } = segment;
+            numbers.extend([number, digest, text_bytes, offset, len, checksum]);
+            numbers.extend(skipped.counts());
             numbers.extend([u64::from(*first_doc), u64::from(*num_docs)]);
         }
-        for (Place { offset, len, checksum }, end) in self.blocks.iter().zip(&self.first_term_ends) {
+        for (PiecePlace { offset, len, checksum }, end) in self.blocks.iter().zip(&self.first_term_ends) {
             numbers.extend([offset, len, checksum, end]);
         }
         let mut bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
@@ -318,23 +377,20 @@ impl Contents {
         let (num_segments, num_blocks) = (next()?, next()?);
         let mut contents = Self::default();
         for _ in 0..num_segments {
-            let [number, digest, text_bytes, skipped_files] = [next()?, next()?, next()?, next()?];
-            let place = Place { offset: next()?, len: next()?, checksum: next()? };
+            let [number, digest, text_bytes] = [next()?, next()?, next()?];
+            let place = PiecePlace { offset: next()?, len: next()?, checksum: next()? };
+            let mut counts = [0; Skipped::REASONS];
+            for count in &mut counts {
+                *count = next()?;
+            }
+            let skipped = Skipped::of_counts(counts);
             let (first_doc, num_docs) = (u32::try_from(next()?).ok()?, u32::try_from(next()?).ok()?);
-            let documents = Vec::new();
             contents.documents.push(place);
-            contents.segments.push(Segment {
-                number,
-                digest,
-                text_bytes,
-                skipped_files,
-                first_doc,
-                num_docs,
-                documents,
-            });
+            let documents = Vec::new();
+            contents.segments.push(Segment { number, digest, text_bytes, skipped, first_doc, num_docs, documents });
         }
         for _ in 0..num_blocks {
-            contents.blocks.push(Place { offset: next()?, len: next()?, checksum: next()? });
+            contents.blocks.push(PiecePlace { offset: next()?, len: next()?, checksum: next()? });
             contents.first_term_ends.push(next()?);
         }
         contents.first_terms = rest.to_vec();
@@ -350,7 +406,7 @@ mod tests {
 
     #[test]
     fn contents_come_back_and_what_is_cut_short_does_not() {
-        let place = |offset| Place { offset, len: offset + 1, checksum: offset + 2 };
+        let place = |offset| PiecePlace { offset, len: offset + 1, checksum: offset + 2 };
         let contents = Contents {
             segments: vec![Segment { number: 3, digest: 4, num_docs: 5, ..Segment::default() }],
             documents: vec![place(10)],

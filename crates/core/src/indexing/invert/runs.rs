@@ -1,33 +1,35 @@
-//! All runs of a collection together: which document has which number.
+//! All runs of a collection together, which give the documents' numbers.
 
 use super::merge::merge;
 use super::run::Run;
 use crate::index::IndexWriter;
-use crate::indexing::{BuildError, BuildOptions, BuildSummary, Inverted, Progress, SegmentDocuments};
+use crate::indexing::documents::SegmentDocuments;
+use crate::indexing::error::BuildError;
+use crate::indexing::indexer::{BuildOptions, BuildSummary, Inverted};
+use crate::indexing::progress::Progress;
 
 /// Runs that hold every batch of a collection once.
 #[derive(Debug)]
-pub(super) struct Runs {
+pub(crate) struct Runs {
     runs: Vec<Run>,
-    /// Of each run, what to add to its documents' numbers, segment by segment.
+    /// For each run, what to add to its documents' numbers, by segment.
     places: Vec<Vec<SegmentPlace>>,
-    /// All segments in order of the collection: run, position in it.
+    /// Run and position of each segment, in order of the collection.
     order: Vec<(usize, usize)>,
     num_docs: u64,
     summary: BuildSummary,
 }
 
-/// Documents of a run up to `end` have `shift` added to their numbers (wrapping).
+/// Documents of a run below `end` have `shift` added to their numbers, wrapping.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SegmentPlace {
-    pub(super) end: u32,
-    pub(super) shift: u32,
+pub(crate) struct SegmentPlace {
+    pub(crate) end: u32,
+    pub(crate) shift: u32,
 }
 
 impl Runs {
-    /// Numbers the documents. `num_batches` is how many batches the collection has; `summary` what is known of the build
-    /// but for them.
-    pub(super) fn new(runs: Vec<Run>, num_batches: u64, summary: BuildSummary) -> Result<Self, BuildError> {
+    /// Numbers the documents of `num_batches` batches. `summary` is the summary of the build without them.
+    pub(crate) fn new(runs: Vec<Run>, num_batches: u64, summary: BuildSummary) -> Result<Self, BuildError> {
         let mut order: Vec<(usize, usize)> = runs
             .iter()
             .enumerate()
@@ -51,17 +53,17 @@ impl Runs {
             next = next.saturating_add(segment.num_docs);
             num_docs += u64::from(segment.num_docs);
             summary.bytes += segment.text_bytes;
-            summary.skipped_files += segment.skipped_files as usize;
+            summary.skipped += segment.skipped;
         }
         Ok(Self { runs, places, order, num_docs, summary })
     }
 
-    pub(super) fn runs(&self) -> &[Run] {
+    pub(crate) fn runs(&self) -> &[Run] {
         &self.runs
     }
 
-    /// Of each segment of a run, what to add to its documents' numbers.
-    pub(super) fn places(&self, run: usize) -> &[SegmentPlace] {
+    /// For each segment of a run, what to add to its documents' numbers.
+    pub(crate) fn places(&self, run: usize) -> &[SegmentPlace] {
         &self.places[run]
     }
 }

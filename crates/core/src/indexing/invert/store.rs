@@ -1,4 +1,4 @@
-//! Where runs go: memory as long as they fit, then disk.
+//! The store of runs, in memory while they fit, then on disk.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use super::run::{Run, RunSource};
 use super::runs::Runs;
+use crate::indexing::budget::{Budget, give_back, give_back_large_blocks};
+use crate::indexing::error::BuildError;
+use crate::indexing::indexer::{BuildOptions, BuildSummary, Stages};
 use crate::indexing::journal::Journal;
-use crate::indexing::{Budget, BuildError, BuildOptions, BuildSummary, Stages, allocator};
 
-/// The runs of a build, so far.
 #[derive(Debug)]
-pub(super) struct Store {
+pub(crate) struct Store {
     folder: PathBuf,
     budget: Budget,
     inside: Mutex<Inside>,
@@ -24,18 +25,17 @@ struct Inside {
     runs: Vec<Run>,
     kept_bytes: u64,
     runs_on_disk: usize,
-    /// Of these, those that this process has written or is writing.
+    /// Runs that this process has written to disk or is writing.
     spilled: u64,
     resumed_bytes: u64,
-    /// Documents of all batches that are inverted, in runs or not yet.
     num_docs: u64,
-    /// Workers that have lists, or may get some.
+    /// Workers that have lists or may get some.
     workers: u64,
 }
 
 impl Store {
-    /// The store of a build of `key` into `dir`, with what an interrupted one left.
-    pub(super) fn open(dir: &Path, key: &str, options: &BuildOptions) -> Result<Self, BuildError> {
+    /// Opens the store of a build of `key` into `dir`, with the runs of an interrupted build.
+    pub(crate) fn open(dir: &Path, key: &str, options: &BuildOptions) -> Result<Self, BuildError> {
         let mut runs = Vec::new();
         let journal = Journal::open(dir, key, |path| {
             let run = Run::open(path);
@@ -59,46 +59,44 @@ impl Store {
     }
 
     /// The digest of each batch that an interrupted build has done.
-    pub(super) fn held_batches(&self) -> HashMap<u64, u64> {
+    pub(crate) fn held_batches(&self) -> HashMap<u64, u64> {
         let inside = self.lock();
         inside.runs.iter().flat_map(Run::segments).map(|segment| (segment.number, segment.digest)).collect()
     }
 
     /// Bytes of text that may be decompressed before workers take them.
-    pub(super) fn most_ahead(&self) -> usize {
+    pub(crate) fn most_ahead(&self) -> usize {
         usize::try_from(self.budget.most_ahead()).unwrap_or(usize::MAX)
     }
 
-    /// Whether lists that take so many bytes have grown as large as a worker's may.
-    pub(super) fn is_full(&self, bytes: usize) -> bool {
+    /// Whether a worker's lists of `bytes` bytes must become a run.
+    pub(crate) fn is_full(&self, bytes: usize) -> bool {
         bytes as u64 >= self.budget.most_growing()
     }
 
-    /// Counts documents of a batch that was inverted.
-    pub(super) fn count_docs(&self, num_docs: u32) {
+    pub(crate) fn count_docs(&self, num_docs: u32) {
         self.lock().num_docs += u64::from(num_docs);
     }
 
-    /// That a worker has handed over all it had, and its memory is free.
-    pub(super) fn end_worker(&self) {
+    /// Notes that a worker has delivered everything, and its memory is free.
+    pub(crate) fn end_worker(&self) {
         let mut inside = self.lock();
         inside.workers = inside.workers.saturating_sub(1);
     }
 
-    /// Takes over what `source` holds, while other lists grow.
-    pub(super) fn take(&self, source: &mut dyn RunSource) -> Result<(), BuildError> {
+    /// Takes the lists of `source`, while other lists grow.
+    pub(crate) fn take(&self, source: &mut dyn RunSource) -> Result<(), BuildError> {
         self.take_within(source, self.budget.most_kept())
     }
 
-    /// Takes over what `source` holds, which is a worker's last.
-    pub(super) fn take_last(&self, source: &mut dyn RunSource) -> Result<(), BuildError> {
+    pub(crate) fn take_last(&self, source: &mut dyn RunSource) -> Result<(), BuildError> {
         let inside = self.lock();
         let most_kept = self.budget.most_kept_last(inside.num_docs, inside.workers);
         drop(inside);
         self.take_within(source, most_kept)
     }
 
-    /// Takes over what `source` holds, in memory if runs in memory then take `most_kept` at most.
+    /// Takes the lists of `source`, in memory if all runs in memory then take at most `most_kept` bytes.
     fn take_within(&self, source: &mut dyn RunSource, most_kept: u64) -> Result<(), BuildError> {
         if source.is_empty() {
             return Ok(());
@@ -116,14 +114,14 @@ impl Store {
             return Ok(());
         }
         let path = inside.journal.next_path().map_err(|e| at(&self.folder, &e))?;
-        // About the first of each worker: what its lists grew in came from heaps.
+        // This is about the first run of each worker, whose lists grew in heaps.
         let is_first = inside.spilled < inside.workers;
         inside.spilled += 1;
         drop(inside);
         let run = Run::on_disk(source, &path).map_err(|e| at(&path, &e))?;
         if is_first {
-            allocator::give_back_large_blocks();
-            allocator::give_back();
+            give_back_large_blocks();
+            give_back();
         }
         let mut inside = self.lock();
         inside.journal.add(&path).map_err(|e| at(&path, &e))?;
@@ -132,8 +130,7 @@ impl Store {
         Ok(())
     }
 
-    /// All runs, of a collection of so many batches, whose reader waited so long.
-    pub(super) fn runs(&self, num_batches: u64, reader_waited: Duration) -> Result<Runs, BuildError> {
+    pub(crate) fn runs(&self, num_batches: u64, reader_waited: Duration) -> Result<Runs, BuildError> {
         let mut inside = self.lock();
         let (runs_on_disk, resumed_bytes) = (inside.runs_on_disk, inside.resumed_bytes);
         let stages = Stages { reader_waited, ..Stages::default() };
@@ -141,8 +138,8 @@ impl Store {
         Runs::new(std::mem::take(&mut inside.runs), num_batches, summary)
     }
 
-    /// That the collection is not what the interrupted build read.
-    pub(super) fn changed(&self) -> BuildError {
+    /// The error that the collection differs from the one that the interrupted build read.
+    pub(crate) fn changed(&self) -> BuildError {
         let folder = self.lock().journal.folder().to_owned();
         let message = "the text has changed since the build that was interrupted (delete this folder to begin anew)";
         BuildError::Run { path: folder, message: message.to_owned() }

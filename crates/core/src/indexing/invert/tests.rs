@@ -1,4 +1,4 @@
-//! Whole builds, small and real.
+//! Whole builds of small and real collections.
 
 use std::fs;
 use std::path::PathBuf;
@@ -58,7 +58,7 @@ fn repeated_ids_and_empty_collections_are_refused() {
     assert!(Index::open(dir.path()).is_err());
 }
 
-/// A collection of several batches: documents of pseudo-random words, about 8 MB a batch.
+/// Writes a collection of several batches: documents of pseudo-random words, about 8 MB per batch.
 fn write_large(path: &Path, documents: usize) {
     let mut state = 1_u64;
     let mut out = String::new();
@@ -139,7 +139,7 @@ fn a_build_that_was_interrupted_goes_on_where_it_was() {
     let (input, out) = (dir.path().join("c.jsonl"), dir.path().join("out"));
     write_large(&input, 600);
     let whole = index_bytes(&input, &dir.path().join("whole"), 1, None, false);
-    // What a killed build leaves: some runs, one that is torn, and the index's own part.
+    // A killed build leaves some runs, a torn one, and a part of the index.
     let tokenizer = Tokenizer::new(Words::Ascii);
     let options = BuildOptions { tokenizer, bm25: Bm25::default(), threads: 1, memory_bytes: Some(0) };
     let leave = |batches: usize| {
@@ -150,7 +150,7 @@ fn a_build_that_was_interrupted_goes_on_where_it_was() {
         let store = Store::open(&out, &key, &options).unwrap();
         for number in 0..batches {
             let Some(batch) = collection.next_batch().unwrap() else { break };
-            // Every other one, as another thread might not have come so far.
+            // Every other batch is missing, as if another thread had not finished it.
             if number % 2 == 0 {
                 let mut accumulator = Accumulator::default();
                 accumulator.add(number as u64, &batch, &options.tokenizer).unwrap();
@@ -166,7 +166,7 @@ fn a_build_that_was_interrupted_goes_on_where_it_was() {
         assert_eq!(fs::read_dir(&out).unwrap().count(), 1, "nothing but the index stays");
         assert!(fs::read(out.join(crate::index::FILE_NAME)).unwrap() == whole);
     }
-    // Another text, another tokenizer: it begins anew.
+    // A build of another text or tokenizer starts anew.
     leave(4);
     let summary = build_within(&input, &out, Words::Unicode, 2, Some(0)).unwrap();
     assert_eq!(summary.resumed_bytes, 0);

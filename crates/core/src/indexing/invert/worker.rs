@@ -1,42 +1,37 @@
-//! Who inverts: what a thread does with the batches that it gets.
+//! Workers: threads that invert batches.
 
 use super::accumulator::Accumulator;
 use super::run::RunSource;
 use super::store::Store;
 use crate::corpus::{Batch, Tokenizer};
-use crate::indexing::BuildError;
+use crate::indexing::error::BuildError;
 
 /// Takes batches, and makes runs of them.
-pub(super) trait Worker {
-    /// Inverts batch `number`, and hands over a run if it is time; returns how many documents the batch has.
+pub(crate) trait Worker {
+    /// Inverts batch `number`, and hands over a run if it is time. Returns the number of documents in the batch.
     ///
     /// # Errors
-    /// If a document can't be read, or a run can't be kept. The worker is then of no use any more.
+    /// If a document can't be read, or a run can't be stored. The worker can't be used afterwards.
     fn take(&mut self, number: u64, batch: Batch, store: &Store) -> Result<u32, BuildError>;
 
-    /// Hands over what there is still.
-    ///
-    /// # Errors
-    /// If it can't be kept.
+    /// Hands over the remaining lists.
     fn finish(&mut self, store: &Store) -> Result<(), BuildError>;
 }
 
-/// A CPU core.
 #[derive(Debug)]
-pub(super) struct CpuWorker<'a> {
+pub(crate) struct CpuWorker<'a> {
     tokenizer: &'a Tokenizer,
     accumulator: Accumulator,
-    /// For batches that are read here.
+    /// Memory of batches that the worker reads itself.
     memory: Vec<u8>,
 }
 
 impl<'a> CpuWorker<'a> {
-    pub(super) fn new(tokenizer: &'a Tokenizer) -> Self {
+    pub(crate) fn new(tokenizer: &'a Tokenizer) -> Self {
         Self { tokenizer, accumulator: Accumulator::default(), memory: Vec::new() }
     }
 
-    /// Bytes of memory in use.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.accumulator.bytes()
     }
 }

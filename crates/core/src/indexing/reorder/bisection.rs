@@ -1,7 +1,7 @@
-//! Recursive graph bisection: an order of documents in which gaps are small.
+//! Recursive graph bisection, which finds an order of documents with small gaps.
 //!
-//! Documents are split into halves, and pairs are swapped between the halves as long as both swaps together save
-//! [bits](super::gains); then each half is split likewise, down to a few documents.
+//! Documents are split into halves. Pairs are swapped between the halves while both swaps together save
+//! [bits](super::gains). Each half is then split likewise, down to a few documents.
 //!
 //! ```text
 //! all documents           a b c d e f g h
@@ -9,12 +9,11 @@
 //! quarters                d h|b e | a g|c f
 //! ```
 //!
-//! A step computes for every document what its move saves, sorts each half by that, and swaps the best of one half
-//! with the best of the other, until a pair saves nothing. Terms in a large share of all documents hardly change
-//! any gain, yet make up much of the work: they are left out; so are, on the way down, terms that only one
-//! document of a part has.
+//! A step computes what moving each document saves, sorts each half by it, and swaps the best of one half with the best
+//! of the other until a pair saves nothing. Terms in a large share of all documents hardly change gains, yet are much
+//! of the work, so they are left out. So are terms that only one document of a part contains.
 //!
-//! Halves are worked on in parallel, and so are the documents of large parts. No result depends on the number of
+//! Halves are processed in parallel, and so are the documents of large parts. Results do not depend on the number of
 //! threads: sums have one order, and equal gains rank by document. Sources: Dhulipala et al., "Compressing Graphs and
 //! Indexes with Recursive Graph Bisection", KDD 2016; Mackenzie et al., "Compressing Inverted Indexes with Recursive
 //! Graph Bisection", ECIR 2019; "Tradeoff Options for Bipartite Graph Partitioning", TKDE 2021.
@@ -23,24 +22,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
-use super::Permutation;
 use super::forward::Forward;
 use super::gains::{Gains, Steps};
+use super::permutation::Permutation;
 use crate::index::Index;
 
-/// Rows that one task computes the gains of.
+/// Rows per task that computes gains.
 const ROWS_A_TASK: usize = 256;
 
-/// How hard to look for an order.
+/// Effort of the search for an order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BisectionOptions {
     /// Terms in a larger share of the documents are left out.
     pub max_share: f64,
     /// Terms in fewer documents are left out; at least 2.
     pub min_doc_freq: u32,
-    /// The most steps for one split.
+    /// Maximum number of steps per split.
     pub max_steps: u32,
-    /// Parts of so many documents are split no further; at least 2.
+    /// Parts of at most this many documents are not split; at least 2.
     pub min_part: usize,
 }
 
@@ -50,30 +49,28 @@ impl Default for BisectionOptions {
     }
 }
 
-/// What all parts share.
 struct Bisection<'a> {
     options: BisectionOptions,
     steps: Steps,
-    /// Documents in all levels, and how many of these are done.
+    /// Documents in all levels, and how many of them are done.
     work: u64,
     done: AtomicU64,
     progress: &'a (dyn Fn(u64, u64) + Sync),
 }
 
-/// The rows of a part in their halves.
+/// The rows of a part, in halves.
 struct Halves {
     /// Rows of the left half, then of the right one.
     rows: Vec<u32>,
     middle: usize,
-    /// For each term, the documents that have it.
+    /// Number of documents of the half that contain each term.
     left_freqs: Vec<u32>,
     right_freqs: Vec<u32>,
 }
 
-/// Finds an order for the documents of `index`, on all of rayon's threads; the same on any number of them.
+/// Finds an order for the documents of `index` on all of rayon's threads. It does not depend on their number.
 ///
-/// Memory: some 8 bytes a posting. `progress` is told what is done, and of how much.
-#[must_use]
+/// The search takes about 8 bytes of memory per posting. `progress` receives the work done and in all.
 pub fn bisect(index: &Index, options: BisectionOptions, progress: &(dyn Fn(u64, u64) + Sync)) -> Permutation {
     let max_freq = (f64::from(index.num_docs()) * options.max_share) as u32;
     let forward = Forward::new(index, options.min_doc_freq.max(2), max_freq);
@@ -99,8 +96,8 @@ impl Bisection<'_> {
         }
         let mut halves = Halves::new(&part);
         self.swap(&part, &mut halves);
-        // Rows in order of the documents are read front to back, and the first split of a half keeps what neighbourhood
-        // the collection's own order has.
+        // Rows in order of the documents are read front to back. The first split of a half also keeps the locality of
+        // the collection's own order.
         let (left_rows, right_rows) = halves.rows.split_at_mut(halves.middle);
         left_rows.sort_unstable();
         right_rows.sort_unstable();
@@ -114,7 +111,7 @@ impl Bisection<'_> {
         rayon::join(|| self.order(left, left_order), || self.order(right, right_order));
     }
 
-    /// Swaps documents between the halves until that saves nothing.
+    /// Swaps documents between the halves until no swap saves bits.
     fn swap(&self, part: &Forward, halves: &mut Halves) {
         let mut gains = Gains::new(part.num_terms);
         for _ in 0..self.options.max_steps {
@@ -133,16 +130,16 @@ impl Bisection<'_> {
     }
 }
 
-/// A row, and what its move to the other half saves.
+/// A row, and what moving it to the other half saves.
 #[derive(Clone, Copy)]
 struct Candidate {
     gain: f32,
     row: u32,
-    /// Where the row stands among the rows of its half.
+    /// Position of the row in its half.
     place: u32,
 }
 
-/// The rows of a half, those first whose move saves most.
+/// The rows of a half, those whose move saves most first.
 fn ranked(part: &Forward, rows: &[u32], gains: &[f32]) -> Vec<Candidate> {
     let candidate = |(place, &row): (usize, &u32)| {
         let gain = part.row(row).iter().map(|&term| gains[term as usize]).sum();

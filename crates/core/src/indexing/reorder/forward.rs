@@ -1,25 +1,26 @@
-//! The terms of each document: the lists turned round, as bisection reads them.
+//! The terms of each document, as bisection reads them.
 
 use crate::base::ids::TermId;
 use crate::index::{BLOCK_LEN, Index};
 
 /// Some documents with their terms, row by row.
 ///
-/// Terms are numbered from 0 anew for these documents, the most frequent of the collection first: a few thousand
+/// Terms are renumbered for these documents, the most frequent of the collection first, so that a few thousand numbers
+/// are most of what is read.
 /// numbers make up most of what is read.
 #[derive(Debug)]
-pub(super) struct Forward {
+pub(crate) struct Forward {
     /// The documents, ascending.
-    pub(super) docs: Vec<u32>,
-    /// Where each row begins in `terms`, and where the last one ends.
+    pub(crate) docs: Vec<u32>,
+    /// Start of each row in `terms`, and the end of the last.
     starts: Vec<usize>,
     terms: Vec<u32>,
-    pub(super) num_terms: usize,
+    pub(crate) num_terms: usize,
 }
 
 impl Forward {
-    /// All documents of `index` with the terms that have `min_freq` to `max_freq` documents.
-    pub(super) fn new(index: &Index, min_freq: u32, max_freq: u32) -> Self {
+    /// All documents of `index`, with the terms that occur in `min_freq` to `max_freq` documents.
+    pub(crate) fn new(index: &Index, min_freq: u32, max_freq: u32) -> Self {
         let mut chosen: Vec<(u32, TermId)> = (0..index.num_terms())
             .map(|term| (index.list(TermId(term)).doc_freq(), TermId(term)))
             .filter(|(doc_freq, _)| (min_freq..=max_freq).contains(doc_freq))
@@ -43,13 +44,13 @@ impl Forward {
 
     /// The terms of the row at `row`, ascending.
     #[inline]
-    pub(super) fn row(&self, row: u32) -> &[u32] {
+    pub(crate) fn row(&self, row: u32) -> &[u32] {
         &self.terms[self.starts[row as usize]..self.starts[row as usize + 1]]
     }
 
-    /// Some of the rows, with the terms that at least two of them have: others say nothing about the order within.
-    /// `doc_freqs` counts, for each term, how many of the rows have it.
-    pub(super) fn part(&self, rows: &[u32], doc_freqs: &[u32]) -> Self {
+    /// Some of the rows, with the terms that at least two of them contain. Other terms say nothing about the order
+    /// within. `doc_freqs` counts the rows that contain each term.
+    pub(crate) fn part(&self, rows: &[u32], doc_freqs: &[u32]) -> Self {
         const LEFT_OUT: u32 = u32::MAX;
         let mut num_terms = 0;
         let mut num_postings = 0;
@@ -76,7 +77,7 @@ impl Forward {
     }
 }
 
-/// Calls `visit` with each term's position in `chosen` and each of its documents.
+/// Passes each term's position in `chosen` and each of its documents to `visit`.
 fn for_each_posting(index: &Index, chosen: &[(u32, TermId)], mut visit: impl FnMut(u32, u32)) {
     let mut docs = [0; BLOCK_LEN];
     for (number, &(_, term)) in (0..).zip(chosen) {

@@ -1,34 +1,33 @@
-//! What moving a document to the other half saves, term by term.
+//! Savings of moving a document to the other half, term by term.
 //!
-//! A term with d of a half's n documents costs about `d log2(n / (d + 1))` bits there: d gaps of n / (d + 1). Moving
-//! one of its documents from the left half (d1 of n1) to the right (d2 of n2) saves
+//! A term in d of a half's n documents costs about `d log2(n / (d + 1))` bits there: d gaps of n / (d + 1). Moving one
+//! of its documents from the left half (d1 of n1) to the right (d2 of n2) saves
 //!
 //! ```text
 //! log2(n1) - log2(n2) - step(d1) + step(d2 + 1)      step(d) = d log2(d + 1) - (d - 1) log2(d)
 //! ```
 //!
-//! so one function of one number, in a table for small numbers, gives all.
+//! A table of `step` for small numbers therefore gives all gains.
 
 use rayon::prelude::*;
 
-/// Numbers with an entry in the table: 256 KiB.
+/// Entries of the table, which takes 256 KiB.
 const TABLE_LEN: usize = 1 << 16;
-/// Terms that one task computes.
 const TERMS_A_TASK: usize = 1 << 14;
 
 /// The function `step` of the [module](self).
-pub(super) struct Steps {
+pub(crate) struct Steps {
     table: Vec<f32>,
 }
 
-/// What a move saves in bits, for each term: of a document that is in the left half now, or in the right one.
-pub(super) struct Gains {
-    pub(super) left: Vec<f32>,
-    pub(super) right: Vec<f32>,
+/// Savings of a move in bits, for each term: of a document in the left half, and of one in the right half.
+pub(crate) struct Gains {
+    pub(crate) left: Vec<f32>,
+    pub(crate) right: Vec<f32>,
 }
 
 impl Steps {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { table: (0..TABLE_LEN as u32).map(step).collect() }
     }
 
@@ -38,19 +37,19 @@ impl Steps {
     }
 }
 
-/// `d log2(d + 1) - (d - 1) log2(d)`, without the loss of digits of that difference.
+/// `d log2(d + 1) - (d - 1) log2(d)`, without cancellation.
 fn step(doc_freq: u32) -> f32 {
     let d = f64::from(doc_freq.max(1));
     (d.log2() + d * (1.0 / d).ln_1p() * std::f64::consts::LOG2_E) as f32
 }
 
 impl Gains {
-    pub(super) fn new(num_terms: usize) -> Self {
+    pub(crate) fn new(num_terms: usize) -> Self {
         Self { left: vec![0.0; num_terms], right: vec![0.0; num_terms] }
     }
 
-    /// Computes all gains from each term's documents in the halves, of `sizes` documents.
-    pub(super) fn compute(&mut self, steps: &Steps, left_freqs: &[u32], right_freqs: &[u32], sizes: (usize, usize)) {
+    /// Computes all gains from each term's documents in the halves of `sizes` documents.
+    pub(crate) fn compute(&mut self, steps: &Steps, left_freqs: &[u32], right_freqs: &[u32], sizes: (usize, usize)) {
         let size_bits = ((sizes.0 as f64).log2() - (sizes.1 as f64).log2()) as f32;
         let tasks = self.left.par_chunks_mut(TERMS_A_TASK).zip(self.right.par_chunks_mut(TERMS_A_TASK));
         let freqs = left_freqs.par_chunks(TERMS_A_TASK).zip(right_freqs.par_chunks(TERMS_A_TASK));
@@ -68,7 +67,7 @@ impl Gains {
 mod tests {
     use super::*;
 
-    /// Bits of a term in a half, as the module says.
+    /// Bits of a term in a half, by the module's formula.
     fn cost(d: u32, n: u32) -> f64 {
         f64::from(d) * (f64::from(n) / (f64::from(d) + 1.0)).log2()
     }

@@ -1,4 +1,4 @@
-//! Orders of documents, and the files that hold them.
+//! Orders of documents, and their files.
 
 use std::io::{self, BufRead, Read, Write};
 use std::path::Path;
@@ -15,7 +15,7 @@ impl Permutation {
     /// The permutation that gives old document `i` the number `new_of_old[i]`.
     ///
     /// # Errors
-    /// If a number is given twice or is too large: the first such position, and what is wrong there.
+    /// The first position whose number is repeated or too large, and what is wrong there.
     pub fn new(new_of_old: Vec<u32>) -> Result<Self, (usize, String)> {
         let mut owner = vec![u32::MAX; new_of_old.len()];
         for (old, &new) in new_of_old.iter().enumerate() {
@@ -30,8 +30,8 @@ impl Permutation {
         Ok(Self { new_of_old })
     }
 
-    /// The permutation that puts old document `old_of_new[i]` at place `i`: an order that is known to hold each once.
-    pub(super) fn from_order(old_of_new: &[u32]) -> Self {
+    /// The permutation that puts old document `old_of_new[i]` at place `i`. The order must contain each document once.
+    pub(crate) fn from_order(old_of_new: &[u32]) -> Self {
         let mut new_of_old = vec![0; old_of_new.len()];
         for (new, &old) in (0..).zip(old_of_new) {
             new_of_old[old as usize] = new;
@@ -39,8 +39,7 @@ impl Permutation {
         Self { new_of_old }
     }
 
-    /// The permutation that sorts documents by `compare`; equal ones keep their order.
-    #[must_use]
+    /// The permutation that sorts documents by `compare`. Equal documents keep their order.
     pub fn sorted_by(num_docs: u32, mut compare: impl FnMut(u32, u32) -> std::cmp::Ordering) -> Self {
         let mut order: Vec<u32> = (0..num_docs).collect();
         order.sort_by(|&a, &b| compare(a, b));
@@ -48,25 +47,22 @@ impl Permutation {
     }
 
     /// The new number of each old document.
-    #[must_use]
     pub fn new_of_old(&self) -> &[u32] {
         &self.new_of_old
     }
 
     /// The old number of each new document.
-    #[must_use]
     pub fn old_of_new(&self) -> Vec<u32> {
         Self::from_order(&self.new_of_old).new_of_old
     }
 
-    /// Reads a permutation of `num_docs` documents: the new number of each old document, in order of the old ones.
-    /// Either text, one number a line (plain, .gz or .zst), or, as PISA writes it, 32-bit little-endian numbers. A file
-    /// of digits and white space alone is text.
+    /// Reads a permutation of `num_docs` documents: the new number of each old document, in order of the old ones. The
+    /// file is text with one number per line (plain, .gz or .zst), or has 32-bit little-endian numbers, as PISA writes
+    /// them. A file of digits and white space is text.
     ///
-    /// # Errors
-    /// If it can't be read or is no permutation: the line or byte.
+    /// The line or byte where the file can't be read or is no permutation.
     pub fn read(path: &Path, num_docs: u32) -> Result<Self, InputError> {
-        // A text line has at most 10 digits and 2 bytes of line end.
+        // A line of text has at most 10 digits and 2 bytes of line end.
         let limit = u64::from(num_docs) * 12 + 16;
         let mut bytes = Vec::new();
         let read = open_text(path)?.take(limit + 1).read_to_end(&mut bytes);
@@ -110,19 +106,16 @@ impl Permutation {
         Self::new(numbers).map_err(|(old, what)| InputError::line(path, lines[old], what))
     }
 
-    /// Writes it as PISA does: 32-bit little-endian numbers, the new one of each old document.
-    ///
-    /// # Errors
-    /// Those of `out`.
+    /// Writes the new number of each old document, as 32-bit little-endian numbers like PISA.
     pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
         self.new_of_old.iter().try_for_each(|number| out.write_all(&number.to_le_bytes()))
     }
 }
 
-/// Reads a score for each of `num_docs` documents, one a line, in order of the documents.
+/// Reads a score for each of `num_docs` documents, one per line, in order of the documents.
 ///
 /// # Errors
-/// If a line is no finite number, or there are more or fewer: where.
+/// The line that is no finite number, or that there are more or fewer lines.
 pub fn read_scores(path: &Path, num_docs: u32) -> Result<Vec<f64>, InputError> {
     let mut scores = Vec::new();
     for text in read_lines(path)? {

@@ -1,4 +1,4 @@
-//! Orders of small collections, and what must not change with them.
+//! Orders of small collections, and invariants of reordering.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,8 @@ use super::*;
 use crate::base::ids::{DocId, TermId};
 use crate::index::{Bm25, Index, IndexBuilder};
 
-/// `num_docs` documents of `num_topics` topics in turn, each of 12 words of its topic's 40 and 4 of 10 common ones.
+/// Makes `num_docs` documents of `num_topics` topics in turn, each of 12 words of its topic's 40 and 4 of 10 common
+/// ones.
 fn topics(num_docs: u32, num_topics: u32) -> Index {
     let mut random = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(5);
     let mut lists: BTreeMap<String, BTreeMap<u32, u32>> = BTreeMap::new();
@@ -114,7 +115,7 @@ fn scores_are_one_a_line() {
     }
 }
 
-/// A document's length and its terms with their frequencies, by its name.
+/// A document's length and its terms with their frequencies, by the document's name.
 type Documents = BTreeMap<String, (u32, BTreeMap<String, u32>)>;
 
 fn documents(index: &Index) -> Documents {

@@ -1,57 +1,55 @@
 //! Making a synthetic index on all cores.
-//!
-//! The vocabulary is cut into batches of like cost. Thread `j` of `T` makes batches `j`, `j + T`, `j + 2T`, …, and
-//! hands each over a short queue of its own; the writer takes from the queues in turn, which gives the batches in
-//! order. A thread that is ahead waits, so memory stays bounded.
 
+use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::thread;
 use std::time::Instant;
 
-use crossbeam_channel::{Receiver, bounded};
-
+use super::TERM_STREAMS;
 use super::cascade::ListSampler;
-use super::{Documents, TERM_STREAMS, Vocabulary, synthetic_queries, write_queries};
+use super::documents::Documents;
+use super::queries::{synthetic_queries, write_queries};
+use super::vocabulary::Vocabulary;
 use crate::base::random::Random;
 use crate::files::{free_disk_bytes, free_memory_bytes};
-use crate::index::{Bm25, EncodedLists, FILE_NAME, IndexError, IndexWriter, ListEncoder};
+use crate::index::{Bm25, FILE_NAME, IndexError, IndexWriter, ListEncoder};
+use crate::indexing::error::BuildError;
+use crate::indexing::ranges::write_in_order;
 
-/// Expected postings in a batch of terms; a longer list is a batch alone.
+/// Expected postings in a batch of terms. A longer list is a batch alone.
 const BATCH_POSTINGS: f64 = 1e6;
-/// What a term costs besides its postings, in postings.
+/// Cost of a term in addition to its postings, in postings.
 const TERM_COST: f64 = 20.0;
-/// Batches that a thread may be ahead of the writer.
-const QUEUE_BATCHES: usize = 4;
 
-/// What to make.
+/// Options of a synthetic collection.
 #[derive(Clone, Debug)]
 pub struct SynthOptions {
     /// Documents, from 1000 to 2^31 - 1.
     pub num_docs: u32,
-    /// Chooses everything that is random.
+    /// Seed of everything random.
     pub seed: u64,
-    /// Mean tokens a document, from 20 to 5000.
+    /// Mean tokens per document, from 20 to 5000.
     pub mean_length: f64,
-    /// Terms, from 100 to 2^30; by Heaps' law if `None`.
+    /// Terms, from 100 to 2^30, or Heaps' law if `None`.
     pub num_terms: Option<u32>,
-    /// Queries to draw, at most 100 million.
+    /// Number of queries, at most 100 million.
     pub num_queries: usize,
-    /// Where to write the queries; into the index's folder, as `queries.tsv`, if `None`.
+    /// Path of the queries, or `queries.tsv` in the index's folder if `None`.
     pub queries_path: Option<PathBuf>,
-    /// Threads; all cores if `None`. The result doesn't depend on it.
+    /// Threads, or all cores if `None`. The result does not depend on them.
     pub threads: Option<NonZeroUsize>,
 }
 
 impl SynthOptions {
-    /// How many documents there may be.
+    /// Range of `num_docs`.
     pub const DOCS: std::ops::RangeInclusive<u32> = 1000..=(1 << 31) - 1;
-    /// Mean document length where none is asked for.
+    /// Default mean document length.
     pub const MEAN_LENGTH: f64 = 240.0;
 
-    /// `num_docs` documents, everything else by default; no queries.
-    #[must_use]
+    /// Options of `num_docs` documents without queries, with defaults otherwise.
     pub fn new(num_docs: u32, seed: u64) -> Self {
         Self {
             num_docs,
@@ -65,7 +63,7 @@ impl SynthOptions {
     }
 }
 
-/// What was made.
+/// Report on a synthetic collection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SynthReport {
     /// Documents.
@@ -74,34 +72,33 @@ pub struct SynthReport {
     pub num_terms: usize,
     /// Postings in all lists.
     pub num_postings: u64,
-    /// Occurrences in all lists; the lengths of the documents add up to about as much.
+    /// Occurrences in all lists. The documents' lengths add up to about as much.
     pub num_occurrences: u64,
     /// Bytes of the index file.
     pub index_bytes: u64,
     /// Time taken, in seconds.
     pub seconds: f64,
-    /// Queries written, and where; `None` if none were asked for.
+    /// Queries written and their path, or `None` if none were asked for.
     pub queries: Option<(usize, PathBuf)>,
-    /// Postings in the lists of a query, on average over the queries; 0 if there are none.
+    /// Mean postings in the lists of a query, or 0 if there are no queries.
     pub mean_query_postings: f64,
 }
 
-/// Makes a synthetic index in folder `dir`, and its queries. `progress` is told postings written and
-/// expected, now and then.
+/// Makes a synthetic index in folder `dir`, and its queries. `progress` receives postings written and expected.
 ///
 /// # Errors
-/// If an option is out of its range, the index would be larger than the format, the disk or the memory holds, or the
-/// file system refuses.
+/// If an option is out of its range, the index would exceed the format, the disk or the memory, or the file system
+/// fails.
 pub fn build_synthetic(
     options: &SynthOptions,
     dir: &Path,
-    progress: &(dyn Fn(u64, u64) + Sync),
-) -> Result<SynthReport, IndexError> {
+    progress: &dyn Fn(u64, u64),
+) -> Result<SynthReport, BuildError> {
     options.check()?;
     options.check_room(dir, free_disk_bytes(dir), free_memory_bytes())?;
     let begun = Instant::now();
     let vocabulary = Vocabulary::fit(options.num_docs, options.mean_length, options.vocabulary_size())?;
-    // Before the index, which takes long: what can't be drawn is refused at once.
+    // Queries are drawn before the index, which takes long, so that impossible ones are refused at once.
     let queries = synthetic_queries_of(options, &vocabulary)?;
     let documents = Documents::draw(options.num_docs as usize, options.mean_length, options.seed);
     let mut writer = IndexWriter::create(dir, documents.lengths().to_vec(), Vec::new(), Bm25::default(), "ascii")?;
@@ -135,10 +132,10 @@ pub fn build_synthetic(
     Ok(report)
 }
 
-/// Draws the queries of a synthetic collection that is there already, and writes them to `path`.
+/// Draws the queries of an existing synthetic collection, and writes them to `path`.
 ///
 /// # Errors
-/// If an option is out of its range, or the file system refuses.
+/// If an option is out of its range, or the file system fails.
 pub fn draw_queries(options: &SynthOptions, path: &Path) -> Result<(), IndexError> {
     options.check()?;
     let vocabulary = Vocabulary::fit(options.num_docs, options.mean_length, options.vocabulary_size())?;
@@ -153,15 +150,7 @@ fn synthetic_queries_of(options: &SynthOptions, vocabulary: &Vocabulary) -> Resu
     }
 }
 
-/// Lists of a range of terms.
-struct Batch {
-    lists: EncodedLists,
-    doc_freqs: Vec<u32>,
-    num_occurrences: u64,
-}
-
-/// What all batches held.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Made {
     doc_freqs: Vec<u32>,
     num_postings: u64,
@@ -173,65 +162,41 @@ fn make_lists(
     vocabulary: &Vocabulary,
     documents: &Documents,
     writer: &mut IndexWriter,
-    progress: &(dyn Fn(u64, u64) + Sync),
-) -> Result<Made, IndexError> {
+    progress: &dyn Fn(u64, u64),
+) -> Result<Made, BuildError> {
     let batches = cut_batches(vocabulary.doc_freqs());
     let cores = options.threads.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-    let num_threads = cores.min(batches.len());
-    let histogram = documents.histogram();
-    let expected = vocabulary.doc_freqs().iter().sum::<f64>() as u64;
-    thread::scope(|scope| {
-        let queues: Vec<Receiver<Result<Batch, IndexError>>> = (0..num_threads)
-            .map(|worker| {
-                let (sender, receiver) = bounded(QUEUE_BATCHES);
-                let (batches, histogram) = (&batches, &histogram);
-                let mut encoder = ListEncoder::new(writer.norms());
-                scope.spawn(move || {
-                    let mut sampler = ListSampler::new(documents, histogram);
-                    for terms in batches.iter().skip(worker).step_by(num_threads) {
-                        let batch = make_batch(options.seed, terms.clone(), vocabulary, &mut sampler, &mut encoder);
-                        let failed = batch.is_err();
-                        // No receiver: the writer has failed and says so itself.
-                        if sender.send(batch).is_err() || failed {
-                            return;
-                        }
-                    }
-                });
-                receiver
-            })
-            .collect();
-        let mut made = Made::default();
-        for number in 0..batches.len() {
-            let received = queues[number % num_threads].recv();
-            let batch = received.map_err(|_| IndexError::Collection("a thread that draws lists has died".into()))??;
-            writer.append(&batch.lists)?;
-            made.num_postings += batch.doc_freqs.iter().map(|&doc_freq| u64::from(doc_freq)).sum::<u64>();
-            made.num_occurrences += batch.num_occurrences;
-            made.doc_freqs.extend(batch.doc_freqs);
-            progress(made.num_postings, expected);
+    let (histogram, norms) = (documents.histogram(), writer.norms());
+    let made: Vec<OnceLock<Made>> = batches.iter().map(|_| OnceLock::new()).collect();
+    let pack = |number: usize| {
+        let mut sampler = ListSampler::new(documents, &histogram);
+        let mut encoder = ListEncoder::new(norms.clone());
+        let mut batch = Made::default();
+        for term in batches[number].clone() {
+            let random = Random::new(options.seed, TERM_STREAMS + term as u64);
+            let (docs, freqs) = sampler.draw(vocabulary.doc_freqs()[term], random);
+            encoder.add_columns(&vocabulary.text(term), docs, freqs)?;
+            batch.doc_freqs.push(docs.len() as u32);
+            batch.num_postings += docs.len() as u64;
+            batch.num_occurrences += freqs.iter().map(|&freq| u64::from(freq)).sum::<u64>();
         }
-        Ok(made)
-    })
-}
-
-/// Draws and packs the lists of `terms`.
-fn make_batch(
-    seed: u64,
-    terms: Range<usize>,
-    vocabulary: &Vocabulary,
-    sampler: &mut ListSampler<'_>,
-    encoder: &mut ListEncoder,
-) -> Result<Batch, IndexError> {
-    let mut doc_freqs = Vec::with_capacity(terms.len());
-    let mut num_occurrences = 0;
-    for term in terms {
-        let random = Random::new(seed, TERM_STREAMS + term as u64);
-        let (docs, freqs) = sampler.draw(vocabulary.doc_freqs()[term], random);
-        encoder.add_columns(&vocabulary.text(term), docs, freqs)?;
-        doc_freqs.push(docs.len() as u32);
-        num_occurrences += freqs.iter().map(|&freq| u64::from(freq)).sum::<u64>();
+        let _ = made[number].set(batch);
+        Ok(encoder.take())
+    };
+    let expected = vocabulary.doc_freqs().iter().sum::<f64>() as u64;
+    let written = Cell::new(0);
+    let report = |done: usize| {
+        written.set(written.get() + made[done - 1].get().map_or(0, |batch| batch.num_postings));
+        progress(written.get(), expected);
+    };
+    write_in_order(batches.len(), cores.min(batches.len()), writer, &report, &pack)?;
+    let mut all = Made::default();
+    for batch in made.into_iter().filter_map(OnceLock::into_inner) {
+        all.doc_freqs.extend(batch.doc_freqs);
+        all.num_postings += batch.num_postings;
+        all.num_occurrences += batch.num_occurrences;
     }
-    Ok(Batch { lists: encoder.take(), doc_freqs, num_occurrences })
+    Ok(all)
 }
 
 /// Cuts the vocabulary into ranges of about [`BATCH_POSTINGS`] each.

@@ -1,8 +1,8 @@
-//! Where a term's postings lie: points scattered over the collection by a multiplicative cascade.
+//! Places of a term's postings: points scattered over the collection by a multiplicative cascade.
 //!
-//! Collections that are sorted by URL or topic have neighbourhoods at all scales: sites, folders, pages of one author.
-//! So a term's density is drawn by halving (the *p-model* of Meneveau and Sreenivasan): one half of the collection, at
-//! random, gets the share p of the term's occurrences and the other 1 - p; each half is halved again, down to
+//! Collections sorted by URL or topic have neighbourhoods at all scales: sites, folders, pages of one author. A term's
+//! density is therefore drawn by halving (the *p-model* of Meneveau and Sreenivasan). A random half of the collection
+//! gets the share p of the term's occurrences, and the other gets 1 - p. Each half is halved again, down to
 //! [`LEAF_DOCS`] neighbouring documents.
 //!
 //! ```text
@@ -11,39 +11,39 @@
 //! |  0.21  |  0.49  |  0.21  |  0.09  |      the denser half is left or right at random
 //! ```
 //!
-//! Points fall as a Poisson process of that density. A point becomes an occurrence with the appetite of the document
-//! that it hits; a document is in the list if one point at least did. Where few points are expected their number is
-//! drawn, and the halving goes on only for two points or more, since a single point lies anywhere with equal chance:
-//! this is what makes a list of n postings cost O(n log n) and not O(documents).
+//! Points fall as a Poisson process of that density. A point becomes an occurrence with a chance that is the appetite
+//! of the document that it hits. A document is in the list if at least one point became an occurrence. Where few points
+//! are expected, their number is drawn, and halving continues only for two points or more, because a single point lies
+//! anywhere with equal chance. A list of n postings therefore costs O(n log n), not O(documents).
 //!
 //! Source: Meneveau and Sreenivasan, "Simple multifractal cascade model for fully developed turbulence", PRL 1987.
 
 use super::documents::{AppetiteHistogram, Documents, repeat_chances};
 use crate::base::random::{Random, exp};
 
-/// Documents in the smallest neighbourhood; density is even inside.
+/// Documents in the smallest neighbourhood, inside which density is even.
 const LEAF_DOCS: u32 = 32;
-/// Expected points below which their number is drawn before the halving goes on.
+/// Expected points below which their number is drawn before halving continues.
 const FEW_POINTS: f64 = 4.0;
 /// The denser half's share is 0.5 plus a number in this range, drawn for each term.
 const TOPICALITY: std::ops::Range<f64> = 0.1..0.3;
-/// No neighbourhood is denser than this: its documents then all have the term, many times.
+/// Maximum density, at which all documents of a neighbourhood contain the term many times.
 const MOST_POINTS_A_DOCUMENT: f64 = 16.0;
-/// Past any Poisson number of that mean in a leaf.
+/// Exceeds any Poisson number of that mean in a leaf.
 const MOST_POINTS_DRAWN: usize = 1024;
-/// Terms in a smaller share of the documents hardly ever have two points in one document.
+/// Terms in a smaller share of the documents rarely have two points in one document.
 const SPARSE_SHARE: f64 = 1e-4;
 
-/// Draws posting lists; one a thread.
+/// Draws posting lists. Each thread has a sampler of its own.
 #[derive(Debug)]
-pub(super) struct ListSampler<'a> {
+pub(crate) struct ListSampler<'a> {
     appetites: &'a [u8],
     histogram: &'a AppetiteHistogram,
     repeat_chances: [u8; 256],
-    /// 1 / n, since multiplying is quicker than dividing.
+    /// 1 / n, because multiplying is faster than dividing.
     reciprocals: Vec<f64>,
     random: Random,
-    /// Share of the denser half, and the same in 65536ths.
+    /// Share of the denser half, also in 65536ths.
     dense_share: f64,
     dense_bits: u64,
     docs: Vec<u32>,
@@ -51,8 +51,7 @@ pub(super) struct ListSampler<'a> {
 }
 
 impl<'a> ListSampler<'a> {
-    /// A sampler over `documents`, whose histogram is given.
-    pub(super) fn new(documents: &'a Documents, histogram: &'a AppetiteHistogram) -> Self {
+    pub(crate) fn new(documents: &'a Documents, histogram: &'a AppetiteHistogram) -> Self {
         Self {
             appetites: documents.appetites(),
             histogram,
@@ -66,16 +65,16 @@ impl<'a> ListSampler<'a> {
         }
     }
 
-    /// Draws the list of a term that is expected in `doc_freq` documents from its own stream.
+    /// Draws the list of a term that is expected in `doc_freq` documents, from its own stream.
     ///
-    /// Documents ascend; there is at least one; frequencies are at least 1.
-    pub(super) fn draw(&mut self, doc_freq: f64, random: Random) -> (&[u32], &[u32]) {
+    /// Documents ascend, there is at least one, and frequencies are at least 1.
+    pub(crate) fn draw(&mut self, doc_freq: f64, random: Random) -> (&[u32], &[u32]) {
         self.random = random;
         self.docs.clear();
         self.freqs.clear();
         let num_docs = self.appetites.len() as u32;
         let share = doc_freq / f64::from(num_docs);
-        // Words that are everywhere have no topic.
+        // Words that occur everywhere have no topic.
         let topicality = TOPICALITY.start + (TOPICALITY.end - TOPICALITY.start) * self.random.unit();
         self.dense_share = 0.5 + topicality * (1.0 - share) * (1.0 - share);
         self.dense_bits = (self.dense_share * 65536.0) as u64;
@@ -89,7 +88,7 @@ impl<'a> ListSampler<'a> {
         (&self.docs, &self.freqs)
     }
 
-    /// How many points must be expected a document so that `share` of the documents get an occurrence.
+    /// Expected points per document such that `share` of the documents get an occurrence.
     fn points_a_document(&self, share: f64) -> f64 {
         let mut points = share / self.histogram.mean;
         if share < SPARSE_SHARE {
@@ -106,8 +105,8 @@ impl<'a> ListSampler<'a> {
             chance *= f64::from(halvings - heads) / f64::from(heads + 1);
             density *= dense / sparse;
         }
-        // Newton's method on a concave rising function, from below: it approaches the root and never passes it, save
-        // where a neighbourhood reaches its densest, by a little.
+        // Newton's method on a concave increasing function approaches the root from below. It passes the root only
+        // slightly, where a neighbourhood reaches its maximum density.
         for _ in 0..60 {
             let (mut covered, mut slope) = (0.0, 0.0);
             for &(density, chance) in &densities {
@@ -120,7 +119,7 @@ impl<'a> ListSampler<'a> {
                 }
             }
             let step = (share - covered) / slope;
-            // No slope: all neighbourhoods are as dense as they get.
+            // Without a slope, all neighbourhoods have their maximum density.
             if !step.is_finite() || step < 1e-4 * points {
                 break;
             }
@@ -129,7 +128,7 @@ impl<'a> ListSampler<'a> {
         points
     }
 
-    /// Scatters `points`, an expected number, over documents `from..to`.
+    /// Scatters an expected number of `points` over documents `from..to`.
     fn scatter(&mut self, from: u32, to: u32, points: f64) {
         if points <= FEW_POINTS || to - from <= LEAF_DOCS {
             let drawn = self.poisson(points.min(f64::from(to - from) * MOST_POINTS_A_DOCUMENT));
@@ -153,7 +152,7 @@ impl<'a> ListSampler<'a> {
                 self.hit(doc, word);
             }
             _ if to - from <= LEAF_DOCS => {
-                // Few documents: a mark for each takes the place of sorting.
+                // For few documents, counting hits replaces sorting.
                 let mut hits = [0u32; LEAF_DOCS as usize];
                 (0..points).for_each(|_| hits[self.random.below(to - from) as usize] += 1);
                 for doc in from..to {
@@ -176,7 +175,8 @@ impl<'a> ListSampler<'a> {
         }
     }
 
-    /// A point on `doc`, never less than the document before: the low byte of `word` decides whether it counts.
+    /// Places a point on `doc`, which is at least the previous document. The low byte of `word` decides whether it
+    /// counts.
     #[inline]
     fn hit(&mut self, doc: u32, word: u64) {
         let appetite = self.appetites[doc as usize];
@@ -193,7 +193,7 @@ impl<'a> ListSampler<'a> {
         }
     }
 
-    /// A geometric number of repeats, each with `chance` in 256ths; ends at 255.
+    /// A geometric number of repeats, each with `chance` in 256ths, at most 255.
     #[inline]
     fn repeats(&mut self, chance: u8) -> u32 {
         let mut word = self.random.bits();
@@ -206,7 +206,7 @@ impl<'a> ListSampler<'a> {
         255
     }
 
-    /// A Poisson number, by inversion: `mean` is at most [`LEAF_DOCS`] times [`MOST_POINTS_A_DOCUMENT`].
+    /// A Poisson number by inversion. `mean` is at most [`LEAF_DOCS`] times [`MOST_POINTS_A_DOCUMENT`].
     fn poisson(&mut self, mean: f64) -> u32 {
         let mut chance = exp(-mean);
         let mut rest = self.random.unit() - chance;

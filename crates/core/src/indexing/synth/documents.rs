@@ -1,33 +1,32 @@
-//! The documents of a synthetic collection: how long each is, and so how readily it takes terms.
+//! Documents of a synthetic collection: their lengths, and their tendency to contain terms.
 
 use rayon::prelude::*;
 
 use super::LENGTH_STREAMS;
 use crate::base::random::{Random, exp, pow};
 
-/// Spread of the logarithm of document lengths: mean over median is e^(1/2) = 1.65.
+/// Standard deviation of the logarithm of document lengths. Mean over median is e^(1/2) = 1.65.
 const LENGTH_SIGMA: f64 = 1.0;
 /// A document's **appetite** for terms grows as its length to this power: twice the text has 1.4 times the terms.
 const APPETITE_EXPONENT: f64 = 0.5;
-/// Appetites, 1 for a document of mean length, end here: documents over 6.25 times the mean length are alike.
+/// Maximum appetite, where 1 is a document of mean length. Documents of over 6.25 times the mean length are alike.
 const APPETITE_MAX: f64 = 2.5;
-/// Mean occurrences drawn at once in a document of appetite 1; fitted so that tokens drawn agree
-/// with lengths on average.
+/// Mean occurrences drawn at once in a document of appetite 1, fitted so that drawn tokens agree with lengths on
+/// average.
 const MEAN_BURST: f64 = 1.4;
-/// Documents drawn from one stream.
+/// Documents per random stream.
 const CHUNK: usize = 1 << 16;
 
-/// Lengths and appetites of all documents; read by all terms.
+/// Lengths and appetites of all documents, which all terms share.
 #[derive(Debug)]
 pub struct Documents {
     lengths: Vec<u32>,
-    /// Appetite over `APPETITE_MAX`, in 256ths, at least 1.
+    /// Appetite over `APPETITE_MAX` in 256ths, at least 1.
     appetites: Vec<u8>,
 }
 
 impl Documents {
-    /// Draws `num_docs` documents of `mean_length` tokens on average, lognormal.
-    #[must_use]
+    /// Draws `num_docs` documents of lognormal lengths, `mean_length` tokens on average.
     pub fn draw(num_docs: usize, mean_length: f64, seed: u64) -> Self {
         let mut lengths = vec![0u32; num_docs];
         let mut appetites = vec![0u8; num_docs];
@@ -46,31 +45,29 @@ impl Documents {
     }
 
     /// Tokens of each document.
-    #[must_use]
     pub fn lengths(&self) -> &[u32] {
         &self.lengths
     }
 
-    /// Chance that a point which falls on each document becomes an occurrence, in 256ths.
-    pub(super) fn appetites(&self) -> &[u8] {
+    /// Chance in 256ths that a point on each document becomes an occurrence.
+    pub(crate) fn appetites(&self) -> &[u8] {
         &self.appetites
     }
 
-    /// How many documents have which appetite.
-    pub(super) fn histogram(&self) -> AppetiteHistogram {
+    pub(crate) fn histogram(&self) -> AppetiteHistogram {
         let mut counts = [0u64; 256];
         self.appetites.iter().for_each(|&appetite| counts[usize::from(appetite)] += 1);
         AppetiteHistogram::new(&counts)
     }
 }
 
-/// How many documents have which appetite, in few bins: enough to foresee how many documents a term will be in.
+/// Number of documents by appetite, in few bins, to predict how many documents a term will be in.
 #[derive(Clone, Debug)]
-pub(super) struct AppetiteHistogram {
+pub(crate) struct AppetiteHistogram {
     /// Mean appetite and share of the documents.
-    pub(super) bins: Vec<(f64, f64)>,
+    pub(crate) bins: Vec<(f64, f64)>,
     /// Mean appetite of all documents.
-    pub(super) mean: f64,
+    pub(crate) mean: f64,
 }
 
 impl AppetiteHistogram {
@@ -86,8 +83,8 @@ impl AppetiteHistogram {
     }
 }
 
-/// By appetite: the chance, in 256ths, that an occurrence brings another one with it.
-pub(super) fn repeat_chances() -> [u8; 256] {
+/// Chance in 256ths that an occurrence brings another one, by appetite.
+pub(crate) fn repeat_chances() -> [u8; 256] {
     std::array::from_fn(|code| {
         let appetite = code as f64 / 256.0 * APPETITE_MAX;
         let mean = (MEAN_BURST * appetite).max(1.0);

@@ -1,7 +1,7 @@
-//! Synthetic collections: an index of any size, with the shape of a web collection, without any text.
+//! Synthetic collections: an index of any size with the shape of a web collection, without text.
 //!
-//! What a search costs depends on how long its lists are and how their documents lie, so these are modelled, and words
-//! are not. Four laws of real collections are kept:
+//! The cost of a search depends on the lengths of its lists and the places of their documents. These are modelled, and
+//! words are not. Four laws of real collections hold:
 //!
 //! | law | here |
 //! | --- | --- |
@@ -10,11 +10,11 @@
 //! | neighbours resemble each other: gaps are bursty | `cascade.rs`: topics at all scales, a random field for each term |
 //! | long documents have more terms, and repeat them more | [`Documents`]: lognormal lengths, shared by all terms |
 //!
-//! Every term is drawn from a random stream of its own, so terms are made in parallel and the index is the same, byte
-//! for byte, on any number of threads and any machine. A list of n postings takes O(n log n) time at most, whatever the
-//! size of the collection.
+//! Every term has its own random stream, so terms are made in parallel and the index is the same, byte for byte, on any
+//! number of threads and any machine. A list of n postings takes at most O(n log n) time, independent of the
+//! collection's size.
 //!
-//! Document lengths are the shared array, not the sum of what the terms drew; the two agree on average.
+//! Document lengths are the shared array, not the sums of the drawn terms. The two agree on average.
 
 mod build;
 mod cascade;
@@ -30,8 +30,7 @@ pub use queries::{MEAN_QUERY_SHARE, synthetic_queries, write_queries};
 pub use text::{TextOptions, write_text};
 pub use vocabulary::Vocabulary;
 
-/// Stream numbers of [`Random`](crate::base::random::Random); terms follow from [`TERM_STREAMS`], document chunks from
-/// [`LENGTH_STREAMS`].
+/// Numbers of random streams. Terms start at [`TERM_STREAMS`], chunks of documents at [`LENGTH_STREAMS`].
 const QUERY_STREAM: u64 = 1;
 const LENGTH_STREAMS: u64 = 1 << 32;
 const TERM_STREAMS: u64 = 1 << 33;

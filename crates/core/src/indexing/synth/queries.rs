@@ -1,33 +1,34 @@
 //! Queries for a synthetic collection.
 //!
-//! A query term is drawn among the terms that are in one document of 5,000 at least, with a chance that grows as its
-//! document frequency to a power. The power is fitted so that the lists of a query together hold as many postings a
-//! document of the collection as in Ding et al. 2009: 3.74 million of 25.2 million documents. Most queries are far
-//! below that mean, and a few, with very frequent terms, far above: as in real logs.
+//! A query term is drawn among the terms of at least one document in 5,000, with a chance that grows as a power of its
+//! document frequency. The power is fitted so that the lists of a query together hold as many postings per document of
+//! the collection as in Ding et al. 2009: 3.74 million of 25.2 million documents. Most queries are far below that mean,
+//! and a few with very frequent terms are far above it, as in real logs.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::{QUERY_STREAM, Vocabulary};
+use super::QUERY_STREAM;
+use super::vocabulary::Vocabulary;
 use crate::base::random::{Random, pow};
 use crate::files::write_atomically;
 use crate::index::IndexError;
 
-/// Postings in a query's lists, over documents in the collection: the mean that queries are drawn for.
+/// Mean postings in a query's lists over documents in the collection.
 pub const MEAN_QUERY_SHARE: f64 = 3.74 / 25.2;
 
-/// Chances of queries of two, three, four and five terms: 2.8 on average, as in the TREC 2005 terabyte track.
+/// Chances of queries of two, three, four and five terms. The mean of 2.8 is that of the TREC 2005 terabyte track.
 const LENGTH_CHANCES: [f64; 4] = [0.45, 0.35, 0.15, 0.05];
 const MEAN_TERMS: f64 = 2.8;
 const MOST_TERMS: usize = 5;
-/// Rarer terms than one document in this many are not asked for.
+/// Query terms occur in at least one document in this many.
 const RAREST: f64 = 5000.0;
 
-/// Draws `n` queries of distinct terms; a query is a set of ranks.
+/// Draws `n` queries of distinct terms. A query is a set of ranks.
 ///
 /// # Errors
-/// If the vocabulary is too small, or too rare, for queries of that many postings.
+/// If the vocabulary is too small or too rare for queries of that many postings.
 pub fn synthetic_queries(
     vocabulary: &Vocabulary,
     num_docs: u32,
@@ -62,8 +63,8 @@ pub fn synthetic_queries(
         .collect();
     let mut random = Random::new(seed, QUERY_STREAM);
     let lengths: Vec<usize> = (0..n).map(|_| query_length(random.unit())).collect();
-    // One draw from each of as many equal strata as there are terms to draw, in random order: the mean of a small set
-    // of queries then is what was fitted, too, although a few long lists make most of it.
+    // Each draw comes from one of as many equal strata as there are terms to draw, in random order. The mean of a small
+    // set of queries then matches the fit, although a few long lists dominate it.
     let mut strata: Vec<u32> = (0..lengths.iter().sum::<usize>() as u32).collect();
     for last in (1..strata.len()).rev() {
         strata.swap(last, random.below(last as u32 + 1) as usize);
@@ -85,7 +86,7 @@ pub fn synthetic_queries(
     Ok(queries)
 }
 
-/// How many terms the query has that drew `choice` from (0, 1].
+/// Number of terms of the query that drew `choice` from (0, 1].
 fn query_length(mut choice: f64) -> usize {
     let longer = LENGTH_CHANCES.iter().take_while(|&&chance| {
         choice -= chance;
@@ -95,9 +96,6 @@ fn query_length(mut choice: f64) -> usize {
 }
 
 /// Writes queries as `id<TAB>t0000017 t0000421`, whole or not at all.
-///
-/// # Errors
-/// Those of the file system.
 pub fn write_queries(path: &Path, vocabulary: &Vocabulary, queries: &[Vec<usize>]) -> io::Result<()> {
     write_atomically(path, |out| {
         queries.iter().enumerate().try_for_each(|(id, terms)| {

@@ -1,7 +1,7 @@
-//! What can be made at all: options in their ranges, an index that the format holds and this machine has room for.
+//! Checks of options and of room on this machine.
 //!
-//! A synthetic index takes hours where it is large, so what must fail at the end is refused at the beginning. Sizes are
-//! reckoned from below, such that nothing is refused that might fit:
+//! A large synthetic index takes hours, so a build that must fail is refused at the start. Sizes are lower bounds, so
+//! nothing is refused that might fit:
 //!
 //! | | at least | as made by default |
 //! | --- | --- | --- |
@@ -10,10 +10,11 @@
 
 use std::path::Path;
 
-use super::{SynthOptions, Vocabulary};
+use super::build::SynthOptions;
+use super::vocabulary::Vocabulary;
 use crate::index::{BLOCK_LEN, IndexError, IndexWriter};
 
-/// More queries than this are surely a slip.
+/// More queries are surely a mistake.
 const MAX_QUERIES: usize = 100_000_000;
 const DISK_BITS_A_POSTING: f64 = 12.0;
 const MEMORY_BYTES_A_DOCUMENT: f64 = 20.0;
@@ -22,8 +23,7 @@ const MEMORY_BYTES_A_BLOCK: f64 = 12.0;
 const MEMORY_BYTES_A_QUERY: f64 = 60.0;
 
 impl SynthOptions {
-    /// How many terms there will be.
-    pub(super) fn vocabulary_size(&self) -> u32 {
+    pub(crate) fn vocabulary_size(&self) -> u32 {
         self.num_terms.unwrap_or_else(|| Vocabulary::heaps_size(self.num_docs))
     }
 
@@ -46,9 +46,8 @@ impl SynthOptions {
         Ok(())
     }
 
-    /// Checks that an index of these sizes, which are in their ranges, has room in the format, in folder `dir`, and in
-    /// memory, as far as it is known what is free there.
-    pub(super) fn check_room(
+    /// Checks that an index of these sizes fits the format, folder `dir`, and memory, as far as free space is known.
+    pub(crate) fn check_room(
         &self,
         dir: &Path,
         free_disk_bytes: Option<u64>,
@@ -57,7 +56,7 @@ impl SynthOptions {
         let Self { num_docs, mean_length, num_queries, .. } = *self;
         let num_terms = f64::from(self.vocabulary_size());
         let num_postings = Vocabulary::expected_postings(num_docs, mean_length);
-        // A term's last block may be short, or it may have none.
+        // A term's last block may be short, or missing.
         let num_blocks = (num_postings / BLOCK_LEN as f64 - num_terms).max(0.0);
         let disk_bytes = num_postings * DISK_BITS_A_POSTING / 8.0;
         let memory_bytes = f64::from(num_docs) * MEMORY_BYTES_A_DOCUMENT

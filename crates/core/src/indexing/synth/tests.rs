@@ -1,4 +1,4 @@
-//! The laws that a synthetic collection keeps, on a small one.
+//! The laws of a synthetic collection, on a small one.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -32,14 +32,15 @@ fn the_index_has_the_laws_of_a_collection() {
     let index = Index::open(dir.path()).unwrap();
     assert_eq!(index.num_postings(), report.num_postings);
 
-    // Zipf, far from the head and from lists of one posting: ranks 500 to 8000, in octaves to even out the draw.
+    // Zipf's law is tested on ranks 500 to 8000, away from the head and from lists of one posting, in octaves that
+    // average the draw.
     let mean_freq = |from: u32| {
         (from..2 * from).map(|rank| f64::from(index.list(TermId(rank)).doc_freq())).sum::<f64>() / f64::from(from)
     };
     let slope = (mean_freq(500) / mean_freq(4000)).log2() / 3.0;
     assert!((1.0..1.3).contains(&slope), "document frequencies fall by 2^{slope} an octave");
 
-    // As many postings as fitted, and as many occurrences as lengths say: on average, not document by document.
+    // Postings and occurrences match the fit and the lengths on average, not document by document.
     let distinct = report.num_postings as f64 / f64::from(NUM_DOCS);
     assert!((distinct / (0.46 * SynthOptions::MEAN_LENGTH) - 1.0).abs() < 0.05, "{distinct} distinct terms a document");
     assert!((index.average_length() / SynthOptions::MEAN_LENGTH - 1.0).abs() < 0.05, "{}", index.average_length());
@@ -66,7 +67,7 @@ fn lists_are_clustered() {
         let docs: Vec<u32> = index.list(TermId(term)).postings().map(|(doc, _)| doc).collect();
         let gaps = docs.windows(2).map(|pair| f64::from(pair[1] - pair[0]));
         let mean_bits = gaps.map(f64::log2).sum::<f64>() / (docs.len() - 1) as f64;
-        // Gaps of a random list are near geometric: E log2 = log2(mean) - γ / ln 2, and more for small means.
+        // The gaps of a random list are nearly geometric: E log2 = log2(mean) - γ / ln 2, and more for small means.
         let random_bits = (f64::from(NUM_DOCS) / docs.len() as f64).log2() - 0.833;
         saved.push(random_bits - mean_bits);
     }

@@ -1,6 +1,6 @@
-//! Synthetic text: as many documents as are wanted, each from the seed and its number alone.
+//! Synthetic text of any number of documents, each determined by the seed and its number.
 //!
-//! For measuring how text is indexed, what counts is how often words repeat, how many there are and how they begin:
+//! The cost of indexing text depends on how often words repeat, how many there are and how they begin:
 //!
 //! | law | here |
 //! | --- | --- |
@@ -9,7 +9,7 @@
 //! | some beginnings are far more common than others | the first three letters as letters follow each other in Wikipedia's vocabulary |
 //! | words have some 6.6 letters, frequent ones fewer | the rank in letters, behind the first three |
 //!
-//! The vocabulary has no end, so neither has its growth.
+//! The vocabulary has no end, so it never stops growing.
 
 use std::io::{self, Write};
 
@@ -21,23 +21,22 @@ use crate::base::random::{Random, exp, ln, pow};
 const DOCUMENT_STREAMS: u64 = 1 << 40;
 const WORD_STREAMS: u64 = 1 << 41;
 
-/// Where the frequencies' two laws meet, the shift of the first and the exponent of the second.
+/// Rank where the frequencies' two laws meet, the shift of the first and the exponent of the second.
 const KNEE: f64 = 8000.0;
 const SHIFT: f64 = 2.7;
 const EXPONENT: f64 = 1.8;
-/// Spread of the logarithm of document lengths.
+/// Standard deviation of the logarithm of document lengths.
 const LENGTH_SIGMA: f64 = 1.0;
-/// Words that are spelled once and kept.
+/// Number of words whose spelling is cached.
 const KEPT_WORDS: u64 = 1 << 16;
-/// Documents that one task writes.
 const TASK_DOCUMENTS: u64 = 256;
-/// Tasks for each thread before what they made is written.
+/// Tasks per thread between two writes.
 const TASKS_A_THREAD: u64 = 4;
-/// Words in a sentence, at most.
 const SENTENCE_WORDS: u32 = 24;
 
-/// How often a word begins with each letter, how often each letter is second behind each first, and third behind each
-/// second: A for never to Z for most often in its row. Counted in 171,256 distinct words of the English Wikipedia.
+/// How often a word begins with each letter, each second letter follows each first, and each third letter follows each
+/// second: A for never to Z for most often in its row. They are counted in 171,256 distinct words of the English
+/// Wikipedia.
 const FIRST: &[u8; 26] = b"QQTMJIKKHEKKSIGQBMZNEFHBCC";
 const SECOND: &[u8; 26 * 26] = b"\
     CKKKDEHCFBEWLZBIBXNHIECBDCZAAARAACKAAGAAPAAPAALAAABARAAAEAAQEAAFAAZAAGAAEAAABBMAAAZAABTBAAAAMAAGAAHAAABB\
@@ -56,26 +55,23 @@ const THIRD: &[u8; 26 * 26] = b"\
     ILIIGDFCHCEPKSCHAZPOBBABCCMABBZABAIAABBBEBACBBBAAAAAZACBQBBBRABBBCGAABCBBABACAHCOBKCBFJAACBBGZABBTCBACDA\
     THNPLCGBEBFOTZKTAVTKLBBBBCZCFCYBBIQACCCCNBACBDJBBAGE";
 
-/// Which text to write.
+/// Options of synthetic text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TextOptions {
-    /// Chooses everything that is random.
+    /// Seed of everything random.
     pub seed: u64,
-    /// The first document's number: text from there on is what would follow without it.
+    /// Number of the first document. Text from there on continues the text before it.
     pub first_doc: u64,
-    /// Documents; without end if `None`.
+    /// Number of documents, or `None` for no end.
     pub num_docs: Option<u64>,
-    /// Ends after the document with which so many bytes are written; `None` does not.
+    /// Bytes after which the current document is the last, or `None` for no limit.
     pub max_bytes: Option<u64>,
-    /// Mean tokens a document.
+    /// Mean tokens per document.
     pub mean_length: f64,
 }
 
-/// Writes documents as JSON lines, with `id` and `text`, on all of rayon's threads, which make the next ones while some are
-/// written; returns how many, and their bytes. `progress` is told both, now and then.
-///
-/// # Errors
-/// Those of `out`.
+/// Writes documents as JSON lines with `id` and `text`, on all of rayon's threads, which make the next ones while some
+/// are written. Returns the numbers of documents and bytes, which `progress` receives, too.
 pub fn write_text(
     options: &TextOptions,
     out: &mut (dyn Write + Send),
@@ -108,7 +104,6 @@ pub fn write_text(
     Ok((written.docs, written.bytes))
 }
 
-/// How much was written, and where to end.
 struct Written {
     docs: u64,
     bytes: u64,
@@ -120,7 +115,7 @@ impl Written {
         self.most_bytes.is_some_and(|most| self.bytes >= most)
     }
 
-    /// Writes the lines that tasks made, up to the document with which it is enough.
+    /// Writes the lines of the tasks, up to the document that reaches the limit.
     fn write(&mut self, made: &[Vec<u8>], out: &mut dyn Write) -> io::Result<()> {
         for lines in made {
             let (mut end, before) = (0, self.bytes);
@@ -138,10 +133,9 @@ impl Written {
     }
 }
 
-/// Turns ranks into words.
 struct Speller {
     seed: u64,
-    /// The most frequent words one after another, and where each ends.
+    /// The most frequent words in sequence, and the end of each.
     kept: Vec<u8>,
     kept_ends: Vec<u32>,
 }
@@ -158,8 +152,8 @@ impl Speller {
         speller
     }
 
-    /// Appends the word of `rank`, from 0: three letters that are drawn for it, and the rank in letters. So no two
-    /// ranks share a word.
+    /// Appends the word of `rank`, from 0: three letters drawn for it, then the rank in letters. Words of different
+    /// ranks therefore differ.
     fn spell(&self, rank: u64, out: &mut Vec<u8>) {
         let mut random = Random::new(self.seed, WORD_STREAMS.wrapping_add(rank));
         let first = draw(FIRST, &mut random);
@@ -185,7 +179,6 @@ impl Speller {
         out.extend_from_slice(&self.kept[start as usize..end as usize]);
     }
 
-    /// Appends document `number` as a line.
     fn document(&self, number: u64, options: &TextOptions, out: &mut Vec<u8>) {
         let mut random = Random::new(self.seed, DOCUMENT_STREAMS.wrapping_add(number));
         let median = options.mean_length * exp(-LENGTH_SIGMA * LENGTH_SIGMA / 2.0);
@@ -211,9 +204,8 @@ impl Speller {
     }
 }
 
-/// Draws a letter of a row of weights.
 fn draw(weights: &[u8], random: &mut Random) -> usize {
-    // A thousandth for what was never seen: rare beginnings occur, too.
+    // Combinations that were never seen have a thousandth of the weight, so rare beginnings occur, too.
     let weight = |letter: u8| 1 + 1000 * u32::from(letter - b'A');
     let mut place = random.below(weights.iter().map(|&letter| weight(letter)).sum());
     for (letter, &shown) in weights.iter().enumerate() {
@@ -233,7 +225,7 @@ fn draw_rank(random: &mut Random) -> u64 {
     let rank = if at < head {
         (1.0 + SHIFT) * exp(at) - SHIFT
     } else {
-        // What is left of the tail, from 1 down to 0.
+        // The remaining share of the tail, from 1 to 0.
         let left = ((head + tail - at) / tail).max(1e-12);
         KNEE * pow(left, -1.0 / (EXPONENT - 1.0))
     };
@@ -279,7 +271,7 @@ mod tests {
         let distinct: HashSet<String> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
         let mean_len = distinct.iter().map(String::len).sum::<usize>() as f64 / distinct.len() as f64;
         assert!((5.8..7.4).contains(&mean_len), "{mean_len} letters");
-        // Heaps: 65 million tokens have 0.7 million words, so these have 0.7 (n / 65 million)^0.56 million.
+        // Heaps' law: 65 million tokens have 0.7 million words, so n tokens have 0.7 (n / 65 million)^0.56 million.
         let expected = 0.7e6 * (words.len() as f64 / 65e6).powf(0.56);
         let ratio = distinct.len() as f64 / expected;
         assert!((0.6..1.4).contains(&ratio), "{} words, expected about {expected}", distinct.len());

@@ -113,6 +113,8 @@ pub struct Answer {
     pub disagreements: Vec<(String, Disagreement)>,
     /// What queries cost in each backlog and live run.
     pub service: Vec<ServiceRow>,
+    /// Limits of the answer that follow from its arrivals, in words.
+    pub caveats: Vec<String>,
 }
 
 impl Answer {

@@ -1,88 +1,249 @@
-//! What was found by searching is played once more, far longer.
+//! What was found by searching is played again in long runs, several seeds together.
 //!
 //! ```text
-//!   searched   ───── held at step 40, the median of the seeds
-//!   confirmed  ─────────────────────────────── at 40: holds ─▶ at 39, 37, 33... until one does not
-//!                                                     falls ─▶ at 41, 43, 47... until one does
+//!   searched   ─────            seed 1 held at step 40
+//!   confirmed  ──────────────   seed 1 ┐ at 40: together they hold ─▶ at 39, 37, 33... until they do not
+//!              ──────────────   seed 2 │        together they fail ─▶ at 41, 43, 47... until they hold
+//!              ──────────────   …      ┘
 //! ```
 //!
-//! A run of a hundred limits forgives what one of a thousand does not, and punishes what one of a thousand would forget: the
-//! queries that were late while a policy was still finding the size of its batches. So the limit is looked for both ways.
+//! The runs at a rate are one sample. They hold if no more of all their queries are late than may be, and if at most half
+//! of the runs still grow at their end. So one unlucky seed decides nothing, and the limit lies between two neighbouring
+//! rates of the grid. Between them the logarithm of the share of late queries p is nearly linear in that of the rate r:
+//!
+//! ```text
+//!   ln c  =  ln r + (ln x − ln p(r)) / β  ±  t e / β,      β = Δ ln p / Δ ln r
+//!   ln p  =  m + s² / 2,      e² = s² / n + s⁴ / 2 (n − 1)
+//! ```
+//!
+//! x is the share that may be late; m and s are the mean and the standard deviation of ln p_i over the n seeds, and t is
+//! Student's. Near saturation p_i is skewed, as a lognormal number is: of few seeds, a mean that is too low comes with too
+//! low a deviation, and the plain interval of a mean misses the truth twice as often as it says (Cox's method does not).
+//! The interval contains the highest rate that held. Where nothing was late before runs began to grow, the step of the
+//! grid is all that is uncertain, and is the interval.
+//! Source: Zhou and Gao, "Confidence intervals for the log-normal mean", Statistics in Medicine 16, 1997.
 
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use super::probe::{Aim, probe};
-use super::search::limit_from;
-use super::{Candidate, Capacity, CapacitySearch, Found};
-use crate::sim::{Arrivals, SimError};
+use super::probe::{Aim, Probe, probe};
+use super::search::{RateGrid, limit_from};
+use super::{CONFIDENCE, Candidate, CapacitySearch};
+use crate::base::stats::{Interval, students_t};
+use crate::lab::{Criterion, RunLength};
+use crate::sim::SimError;
 
-/// With so many threads there is one to spare for the steps beside the first, which most searches ask for next.
-const THREADS_TO_SPARE: usize = 8;
+/// Long runs last at least this share of a run that tells all by itself, however many seeds share the work.
+const LEAST_SHARE: f64 = 0.25;
+/// At least so many seeds play long runs, if there are as many.
+const LEAST_SEEDS: usize = 3;
 
-/// Looks for the limit from what was found in long runs, with the seed that found it. Where runs can't be any longer,
-/// what was found stands.
-pub(super) fn confirm(
-    search: &CapacitySearch<'_>,
-    candidate: &Candidate<'_>,
-    found: &[Found],
-    capacity: &mut Capacity,
-) -> Result<(), SimError> {
-    let Some(seed) = found.iter().position(|found| found.qps == capacity.qps) else { return Ok(()) };
-    let Some(begin) = found[seed].step else { return Ok(()) };
-    let long = LongRuns { search, candidate, seed };
-    if long.arrivals(begin).len() <= search.length.searched(&search.criterion, capacity.qps) {
-        capacity.confirmed_queries = long.arrivals(begin).len();
-        return Ok(());
-    }
-    // Known beforehand or played when it is asked for, the verdicts are the same.
-    let beside = [begin.saturating_sub(1), begin, begin + 1];
-    let ahead = if rayon::current_num_threads() >= THREADS_TO_SPARE { &beside[..] } else { &[] };
-    let ahead: Vec<Result<(u32, bool), SimError>> =
-        ahead.par_iter().map(|&step| Ok((step, long.holds_at(step)?))).collect();
-    let mut played = ahead.into_iter().collect::<Result<BTreeMap<u32, bool>, SimError>>()?;
-    let mut asked = Vec::new();
-    let limit = limit_from(begin, candidate.grid.lowest(), |step| {
-        let holds = match played.get(&step) {
-            Some(&holds) => holds,
-            None => long.holds_at(step)?,
-        };
-        played.insert(step, holds);
-        asked.push((step, holds));
-        Ok::<_, SimError>(holds)
-    })?;
-    let failing = asked.iter().filter(|(_, holds)| !holds).map(|&(step, _)| candidate.grid.rate_qps(step));
-    capacity.failing_qps = failing.chain(capacity.failing_qps).min_by(f64::total_cmp);
-    let rate_qps = limit.map_or(0.0, |step| candidate.grid.rate_qps(step));
-    let interval = &mut capacity.interval;
-    interval.low = interval.low.min(rate_qps);
-    interval.high = if rate_qps < capacity.qps { rate_qps } else { interval.high.max(rate_qps) };
-    capacity.qps = rate_qps;
-    capacity.queries = search.length.searched(&search.criterion, rate_qps);
-    capacity.confirmed_queries = limit.map_or(capacity.queries, |step| long.arrivals(step).len());
-    Ok(())
-}
-
-/// Long runs with one seed's arrivals.
-struct LongRuns<'s, 'a> {
+/// How long the long runs are, and how many seeds play them.
+pub(super) struct LongRuns<'s, 'a> {
     search: &'s CapacitySearch<'a>,
     candidate: &'s Candidate<'s>,
-    seed: usize,
+    pub(super) seeds: usize,
 }
 
-impl LongRuns<'_, '_> {
-    fn arrivals(&self, step: u32) -> Arrivals {
-        let rate_qps = self.candidate.grid.rate_qps(step);
-        let count = self.search.length.confirmed(&self.search.criterion, rate_qps);
-        self.search.experiment.arrivals[self.seed].first(count)
+impl<'s, 'a> LongRuns<'s, 'a> {
+    /// Those for rates around `rate_qps`.
+    pub(super) fn around(search: &'s CapacitySearch<'a>, candidate: &'s Candidate<'s>, rate_qps: f64) -> Self {
+        let all = search.seeds();
+        let mut long = Self { search, candidate, seeds: all };
+        let (total, each) = (search.length.confirmed(&search.criterion, rate_qps), long.queries(rate_qps));
+        // Runs that can be no longer than those of the search are played with all seeds.
+        if each > search.length.searched(&search.criterion, rate_qps) || search.length.covers(rate_qps) {
+            long.seeds = total.div_ceil(each).clamp(LEAST_SEEDS.min(all), all);
+        }
+        long
     }
 
-    fn holds_at(&self, step: u32) -> Result<bool, SimError> {
+    /// Queries of each run at a rate.
+    pub(super) fn queries(&self, rate_qps: f64) -> usize {
+        let CapacitySearch { criterion, length, .. } = self.search;
+        let total = length.confirmed(criterion, rate_qps);
+        let enough = (LEAST_SHARE * RunLength::full(criterion, rate_qps).min(total) as f64) as usize;
+        total.div_ceil(self.search.seeds()).max(enough).max(length.searched(criterion, rate_qps))
+    }
+
+    /// The runs of all seeds at a step of the grid.
+    fn at(&self, step: u32) -> Result<Together, SimError> {
         let CapacitySearch { experiment, criterion, .. } = *self.search;
         let rate_qps = self.candidate.grid.rate_qps(step);
-        let arrivals = self.arrivals(step);
-        let result = probe(experiment, self.candidate.policy, criterion, Aim::Objective, &arrivals, rate_qps)?;
-        Ok(result.objective == Some(true))
+        let queries = self.queries(rate_qps);
+        let runs = experiment.arrivals[..self.seeds].par_iter().map(|arrivals| {
+            let arrivals = arrivals.first(queries);
+            // More than all seeds together may be late: they fail whatever the others do.
+            let allowed = Aim::Objective.allowed(&criterion, self.seeds * arrivals.len());
+            probe(experiment, self.candidate.policy, criterion, (Aim::Objective, allowed), &arrivals, rate_qps)
+        });
+        let runs: Vec<Result<Probe, SimError>> = runs.collect();
+        Ok(Together { runs: runs.into_iter().collect::<Result<_, _>>()? })
+    }
+
+    /// Looks for the limit from `begin` on. `suspects` are lower rates at which a short run of one seed failed: whether all
+    /// seeds fail there is asked, too.
+    pub(super) fn limit(&self, begin: u32, suspects: &[u32]) -> Result<Confirmed, SimError> {
+        let criterion = self.search.criterion;
+        let grid = self.candidate.grid;
+        let mut played: BTreeMap<u32, Together> = BTreeMap::new();
+        let mut holds = |step: u32| -> Result<bool, SimError> {
+            if !played.contains_key(&step) {
+                played.insert(step, self.at(step)?);
+            }
+            Ok(played[&step].holds(&criterion))
+        };
+        let mut begin = begin;
+        let held = loop {
+            let Some(found) = limit_from(begin, grid.lowest(), &mut holds)? else { break None };
+            let mut fails_at = None;
+            for &suspect in suspects.iter().filter(|&&suspect| suspect > found) {
+                if !holds(suspect)? {
+                    fails_at = fails_at.max(Some(suspect));
+                }
+            }
+            match fails_at {
+                Some(failed) if failed < grid.lowest() => begin = failed + 1,
+                Some(_) => break None,
+                None => break Some(found),
+            }
+        };
+        let verdicts: Vec<bool> = played.values().map(|runs| runs.holds(&criterion)).collect();
+        let flips = verdicts.windows(2).filter(|pair| pair[0] && !pair[1]).count();
+        let above = held.and_then(|held| held.checked_sub(1));
+        let mut of = |step: Option<u32>| step.and_then(|step| Some((step, played.remove(&step)?)));
+        Ok(Confirmed { grid, criterion, failed: of(above), held: of(held), flips })
+    }
+}
+
+/// The runs of several seeds at one rate.
+pub(super) struct Together {
+    runs: Vec<Probe>,
+}
+
+impl Together {
+    fn queries(&self) -> usize {
+        self.runs.iter().map(|run| run.queries).sum()
+    }
+
+    fn late(&self) -> usize {
+        self.runs.iter().map(|run| run.late).sum()
+    }
+
+    fn holds(&self, criterion: &Criterion) -> bool {
+        let growing = self.runs.iter().filter(|run| run.grows).count();
+        self.late() <= Aim::Objective.allowed(criterion, self.queries()) && 2 * growing <= self.runs.len()
+    }
+
+    /// The share of late queries; above 0 also where none was late.
+    fn share(&self) -> f64 {
+        (self.late() as f64 + 0.5) / (self.queries() as f64 + 1.0)
+    }
+}
+
+/// The limit that long runs have found.
+pub(super) struct Confirmed {
+    grid: RateGrid,
+    criterion: Criterion,
+    /// The highest step that held, and its runs; `None` if none did.
+    held: Option<(u32, Together)>,
+    /// The step above, and its runs; `None` where there is none.
+    failed: Option<(u32, Together)>,
+    /// How often a rate held though a lower one did not.
+    pub(super) flips: usize,
+}
+
+/// How the late queries of the runs change about the limit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sensitivity {
+    /// The rise of the logarithm of their share by that of the rate.
+    pub(super) slope: f64,
+    /// Their share at the highest rate that held.
+    pub(super) held_share: f64,
+    /// The variance over seeds of the logarithm of a run's share, times the run's queries.
+    pub(super) variance_by_query: f64,
+    /// Of that logarithm at the limit: its mean over seeds, and its standard deviation.
+    mean: f64,
+    deviation: f64,
+}
+
+impl Confirmed {
+    /// The highest rate that held, and the queries of each run there; 0 and 0 if none did.
+    pub(super) fn held(&self) -> (f64, usize) {
+        let held = self.held.as_ref();
+        held.map_or((0.0, 0), |(step, runs)| {
+            (self.grid.rate_qps(*step), runs.runs.iter().map(|run| run.queries).min().unwrap_or(0))
+        })
+    }
+
+    /// The lowest rate above it, which failed; `None` if the rate that held is the highest of all.
+    pub(super) fn failing_qps(&self) -> Option<f64> {
+        match (&self.held, &self.failed) {
+            (None, _) => Some(self.grid.rate_qps(self.grid.lowest())),
+            (Some(_), failed) => failed.as_ref().map(|(step, _)| self.grid.rate_qps(*step)),
+        }
+    }
+
+    /// How late queries change about the limit; `None` where runs fail for another reason, or there is one seed.
+    pub(super) fn sensitivity(&self) -> Option<Sensitivity> {
+        let (below, held, above, failed) = self.around()?;
+        let (p, q) = (held.share(), failed.share());
+        let n = held.runs.len() as f64;
+        let is_told_by_late = failed.late() > Aim::Objective.allowed(&self.criterion, failed.queries());
+        if n < 2.0 || q <= p || !is_told_by_late {
+            return None;
+        }
+        let place = self.place(p, q);
+        // Half a late query, so that there is a logarithm where none was late.
+        let ln_share = |run: &Probe| ((run.late as f64 + 0.5) / (run.queries as f64 + 1.0)).ln();
+        let runs = held.runs.iter().zip(&failed.runs);
+        let at_limit = runs.map(|(held, failed)| ln_share(held) * (1.0 - place) + ln_share(failed) * place);
+        let at_limit: Vec<f64> = at_limit.collect();
+        let mean = at_limit.iter().sum::<f64>() / n;
+        let variance = at_limit.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        Some(Sensitivity {
+            slope: (q / p).ln() / (above / below).ln(),
+            held_share: p,
+            variance_by_query: variance * held.queries() as f64 / n,
+            mean,
+            deviation: variance.sqrt(),
+        })
+    }
+
+    /// Where the limit lies, by these seeds.
+    pub(super) fn interval(&self) -> Interval {
+        let Some((step, runs)) = &self.held else {
+            return Interval { low: 0.0, high: self.grid.rate_qps(self.grid.lowest()), confidence: 0.0 };
+        };
+        let seeds = runs.runs.len();
+        let confidence = if seeds > 1 { CONFIDENCE } else { 0.0 };
+        let Some((below, held, above, failed)) = self.around() else {
+            return Interval { low: self.grid.rate_qps(step + 1), high: self.grid.rate_qps(*step), confidence };
+        };
+        let Some(Sensitivity { slope, mean, deviation: s, .. }) = self.sensitivity() else {
+            return Interval { low: below, high: above, confidence };
+        };
+        let n = seeds as f64;
+        let half = students_t(seeds - 1, CONFIDENCE) * (s.powi(2) / n + s.powi(4) / (2.0 * (n - 1.0))).sqrt() / slope;
+        let place = self.place(held.share(), failed.share());
+        let left = (self.criterion.late_share().ln() - (mean + s.powi(2) / 2.0)) / slope;
+        let centre = below.ln() + place * (above / below).ln() + left;
+        Interval {
+            low: (centre - half).exp().min(below),
+            high: (centre + half).exp().min(self.grid.top_qps).max(below),
+            confidence,
+        }
+    }
+
+    /// Where between the two rates the share of late queries reaches the one that may be, from 0 to 1.
+    fn place(&self, held: f64, failed: f64) -> f64 {
+        ((self.criterion.late_share() / held).ln() / (failed / held).ln()).clamp(0.0, 1.0)
+    }
+
+    /// The two neighbouring rates with their runs: the one that held, and the one that failed.
+    fn around(&self) -> Option<(f64, &Together, f64, &Together)> {
+        let ((below, held), (above, failed)) = (self.held.as_ref()?, self.failed.as_ref()?);
+        Some((self.grid.rate_qps(*below), held, self.grid.rate_qps(*above), failed))
     }
 }

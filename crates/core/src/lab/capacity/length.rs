@@ -11,9 +11,14 @@
 //! At millions of queries a second that is more than is needed to *search*: there a run's delays tell whether it grows
 //! long before they reach the limit, and runs are cut off at some length. The rate that is found is then played once in
 //! full, and through two million queries at least: what a run of a hundred limits forgives, one of a thousand does not.
+//!
+//! Arrivals whose rate changes slowly, bursts or a recording with a peak, are typical only of runs that last as long as the
+//! slowest of these changes ([`TimeScale`]). Runs then [cover](Covering) it, unless that takes too many queries: then the
+//! share that they play is told, and no interval.
 
 use super::judge::LIMITS_AHEAD;
 use crate::lab::Criterion;
+use crate::query::TimeScale;
 
 /// A run shows so many of the late queries that it may have.
 const LATE_QUERIES: f64 = 100.0;
@@ -104,6 +109,55 @@ impl RunLength {
     }
 }
 
+/// A run is made longer to cover its arrivals up to so many queries: half a minute's work.
+pub(crate) const COVERED_QUERIES: f64 = 2e8;
+
+/// Lengths of the runs of one search, which cover the slowest change in their arrivals where they can.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Covering {
+    length: RunLength,
+    /// `None` if nothing changes slowly.
+    time_scale: Option<TimeScale>,
+}
+
+impl Covering {
+    /// Of arrivals that take `time_scale` to be typical.
+    pub(super) fn new(length: RunLength, time_scale: Option<TimeScale>) -> Self {
+        Self { length, time_scale }
+    }
+
+    /// As [`RunLength::searched`].
+    pub(super) fn searched(&self, criterion: &Criterion, rate_qps: f64) -> usize {
+        self.whole(self.length.searched(criterion, rate_qps), rate_qps)
+    }
+
+    /// As [`RunLength::confirmed`].
+    pub(super) fn confirmed(&self, criterion: &Criterion, rate_qps: f64) -> usize {
+        self.whole(self.length.confirmed(criterion, rate_qps), rate_qps)
+    }
+
+    /// The share of the slowest change that the searched runs at a rate last: 1 if nothing changes slowly.
+    pub(super) fn covered_share(&self, criterion: &Criterion, rate_qps: f64) -> f64 {
+        self.time_scale.map_or(1.0, |scale| scale.covered_share(self.searched(criterion, rate_qps), rate_qps))
+    }
+
+    /// At least so many queries: whole passes through the slowest change, so that none of it weighs more than another.
+    fn whole(&self, queries: usize, rate_qps: f64) -> usize {
+        self.pass(rate_qps).map_or(queries, |pass| (pass * (queries as f64 / pass).ceil()).ceil() as usize)
+    }
+
+    /// Whether runs at a rate are whole passes through what changes slowly.
+    pub(super) fn covers(&self, rate_qps: f64) -> bool {
+        self.pass(rate_qps).is_some()
+    }
+
+    /// Queries of a pass, if runs are that long.
+    fn pass(&self, rate_qps: f64) -> Option<f64> {
+        let pass = self.time_scale?.arrivals(rate_qps);
+        (matches!(self.length, RunLength::Enough { .. }) && pass <= COVERED_QUERIES).then_some(pass)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,6 +183,21 @@ mod tests {
         let longer = RunLength::Enough { at_least: 2_000_000 };
         assert_eq!((longer.searched(&criterion, 10.0), longer.searched(&criterion, 3e6)), (2_000_000, 2_000_000));
         assert_eq!(RunLength::Exactly(77).confirmed(&criterion, 3e6), 77);
+    }
+
+    #[test]
+    fn runs_cover_a_recording_unless_that_takes_too_many_queries() {
+        let criterion = Objective::default().within(Nanos::from_ms(50.0));
+        let recording = Some(TimeScale::Seconds(600.0));
+        let length = Covering::new(RunLength::default(), recording);
+        let of = |rate_qps| (length.searched(&criterion, rate_qps), length.covered_share(&criterion, rate_qps));
+        assert_eq!(of(70_000.0), (42_000_000, 1.0));
+        // Whole passes: 100,000 queries are 16.7 of them.
+        assert_eq!(of(10.0), (102_000, 1.0));
+        assert_eq!(of(4e6), (300_000, 1.0 / 8000.0));
+        assert_eq!(Covering::new(RunLength::default(), None).covered_share(&criterion, 4e6), 1.0);
+        let beside = Covering::new(RunLength::Exactly(77), recording);
+        assert_eq!((beside.searched(&criterion, 77.0), beside.covered_share(&criterion, 77.0)), (77, 1.0 / 600.0));
     }
 
     #[test]

@@ -1,38 +1,40 @@
 //! The one search for a capacity: how much a policy sustains, and how sure that is.
 //!
-//! A capacity is the highest rate at and below which every run that was tried came up to the objective
-//! ([`Objective`](super::Objective)). Runs are [long enough](RunLength) to tell; no rate above the limit of the stable
-//! region is ever tried. One run knows the capacity of its own arrivals only, so there are several seeds, and what is
-//! told is their median with its interval:
+//! A capacity is the highest rate that was found to meet the objective ([`Objective`](super::Objective)). Runs are
+//! [long enough](RunLength) to tell; no rate above the limit of the stable region is ever tried.
 //!
 //! ```text
-//!   seeds   1 ······x          the median's 95 % interval is that between the second and the ninth of ten,
-//!           2 ········x        however capacities are distributed
-//!           3 ·····x
-//!           …                 lowest failing rate: where the first of them fell
+//!   1  short runs of the first seed     from the top of the grid down: roughly where the limit is
+//!   2  a short run of each other seed   at a lower rate each: should it fail there, verdicts are not monotone
+//!   3  long runs of several seeds       the limit of all of them together, and the interval (see `confirm`)
 //! ```
 //!
-//! The first seed is searched from the top of the grid. The others begin where it ended, and each of them tries one
-//! more rate further below: should the policy fail there, its verdicts are not monotone, which is told as a flip. The
-//! median is played once more, far longer, and from there the limit is looked for in runs as long: downwards where it doesn't
-//! last, upwards where it does, since a policy that learns may need longer than a searched run to settle.
+//! The long runs also tell of policies that learn, and need longer than a short run to settle. "No miss at all" is no share
+//! of many queries: its limit is found for each seed by itself, and the answer is the median with its interval by order
+//! statistics, to the next rate of the grid. How far the sample of measured queries limits the answer is [`QueryError`].
 //! Simulations' capacities and validations' predictions come from here, and mean the same.
 
+mod closed_forms;
 mod confirm;
 mod judge;
 mod length;
 mod played;
 mod probe;
+mod sampled;
 mod search;
 
+pub use closed_forms::{ClosedForm, Coverage};
 pub use judge::Judge;
+pub(crate) use length::COVERED_QUERIES;
 pub use length::RunLength;
 pub use played::{Played, play_all};
+pub use sampled::QueryError;
 
 use rayon::prelude::*;
 
-use self::confirm::confirm;
+use self::confirm::LongRuns;
 use self::judge::LIMITS_AHEAD;
+use self::length::Covering;
 use self::probe::Aim;
 use self::search::{RateGrid, SearchContext, SeedSearch};
 use super::{Criterion, LabError, Objective};
@@ -44,7 +46,7 @@ use crate::sim::{Arrivals, Experiment, SimError, certificate};
 
 /// How sure the interval of the median is, where there are seeds enough.
 const CONFIDENCE: f64 = 0.95;
-/// How many steps below what they have found the seeds after the first try one more, each another: from 1 to 40 %.
+/// How many steps below the first seed's limit each of the others tries a rate: from 1 to 40 %.
 const LOOKS_BELOW: [u32; 9] = [2, 4, 6, 10, 15, 22, 35, 60, 100];
 /// The clairvoyant bound of no miss looks at so many of the first arrivals.
 const BOUND_QUERIES: usize = 50_000;
@@ -54,13 +56,15 @@ const BOUND_QUERIES: usize = 50_000;
 pub struct CapacitySearch<'a> {
     experiment: &'a Experiment,
     criterion: Criterion,
-    length: RunLength,
+    length: Covering,
     /// Given arrivals end before they could tell of rates above this.
     known_qps: f64,
     /// Above this rate no scheduler is stable in the long run.
     pub region_qps: f64,
     /// Where no miss at all is asked for, too: what no scheduler exceeds then in half of the seeds.
     no_miss_bound_qps: Option<f64>,
+    /// Whether the queries are a sample, whose error is to be told.
+    is_sampled: bool,
 }
 
 /// What a policy sustains.
@@ -70,16 +74,16 @@ pub struct Capacity {
     pub policy: String,
     /// What its runs came up to.
     pub criterion: Criterion,
-    /// The median over the seeds: of several the one in the middle, of an even number the lesser. 0 if most seeds fail at
-    /// every rate.
+    /// The highest rate that held: with all seeds together, or of no miss the median over the seeds. 0 if every rate fails.
     pub qps: f64,
-    /// Where the median of all seeds lies, by those that were played; without what the longest runs have shown not to hold,
-    /// and with what they have shown to.
+    /// Where the limit lies for other seeds, by those that were played; it contains `qps`, and its width is never 0.
     pub interval: Interval,
-    /// The lowest rate that failed, with any seed; `None` if none did.
+    /// The lowest rate above `qps`, which failed; `None` if `qps` is the highest rate that may be tried.
     pub failing_qps: Option<f64>,
-    /// How often, over all seeds, a rate met the objective though a lower one did not.
+    /// How often a rate met the objective though a lower one did not.
     pub flips: usize,
+    /// How far the limit may be off since the queries are a sample; `None` where that was not asked for.
+    pub query_error: Option<QueryError>,
     /// What no scheduler exceeds.
     pub bound_qps: f64,
     /// Above this rate no scheduler is stable in the long run.
@@ -89,12 +93,15 @@ pub struct Capacity {
     pub stable_qps: f64,
     /// Queries of the search's runs at this rate.
     pub queries: usize,
-    /// Queries of the longest run that held at this rate.
+    /// Queries of each of the longest runs that held at this rate,
     pub confirmed_queries: usize,
-    /// Runs at each rate, with different seeds.
+    /// and how many of these there were, with different seeds.
     pub seeds: usize,
     /// Whether the arrivals end before they could tell of higher rates: then the capacity is at least this.
     pub is_cut_off: bool,
+    /// The share of the slowest change in the arrivals (the recording, or twenty cycles of bursts) that a run of the search
+    /// played. Below 1 the capacity is likely too high, and how far is not known.
+    pub covered_share: f64,
 }
 
 impl Capacity {
@@ -102,6 +109,30 @@ impl Capacity {
     #[must_use]
     pub fn share_of_bound(&self) -> f64 {
         self.qps / self.bound_qps
+    }
+
+    /// The [total interval](Self::total_interval); `None` if the runs did not cover their arrivals.
+    #[must_use]
+    pub fn known_interval(&self) -> Option<Interval> {
+        Some(self.total_interval()).filter(|_| self.covered_share >= 1.0)
+    }
+
+    /// Where the limit lies for other seeds and for other queries of the same kind: both errors together.
+    #[must_use]
+    pub fn total_interval(&self) -> Interval {
+        let Interval { low, high, confidence } = self.interval;
+        let Some(QueryError { share, .. }) = self.query_error.filter(|_| self.qps > 0.0) else { return self.interval };
+        let together = |seeds: f64| (seeds * seeds + share * share).sqrt();
+        let down = together(1.0 - low / self.qps).min(1.0);
+        let up = together(high / self.qps - 1.0);
+        Interval { low: self.qps * (1.0 - down), high: (self.qps * (1.0 + up)), confidence }
+    }
+
+    /// The half of the [`interval`](Self::interval)'s width, as a share of the capacity; `None` of one seed, or no capacity.
+    #[must_use]
+    pub fn seeds_error(&self) -> Option<f64> {
+        let is_known = self.qps > 0.0 && self.seeds > 1;
+        is_known.then(|| 0.5 * (self.interval.high - self.interval.low) / self.qps)
     }
 
     /// How many limits the longest run that held at this rate lasted; 0 of no rate.
@@ -142,15 +173,21 @@ struct Candidate<'p> {
     dearest: Option<Vec<Nanos>>,
 }
 
-/// What one seed has found for the objective, and for no miss where that is asked for, too.
-type BySeed = (Found, Option<Found>);
-
 /// What one seed has found for one aim.
 struct Found {
-    qps: f64,
     step: Option<u32>,
-    failing_qps: Option<f64>,
     flips: usize,
+}
+
+/// What the seed of a number has found in short runs.
+#[derive(Default)]
+struct Short {
+    /// The highest step that meets the objective, of the first seed only.
+    step: Option<u32>,
+    /// The step below the first seed's at which this one fails.
+    suspect: Option<u32>,
+    /// Where that is asked for: the limit without a miss.
+    no_miss: Option<Found>,
 }
 
 impl<'a> CapacitySearch<'a> {
@@ -168,7 +205,9 @@ impl<'a> CapacitySearch<'a> {
                 .ok_or(LabError::TooFewArrivals { arrivals: available, criterion })?,
             None => f64::INFINITY,
         };
-        Ok(Self { experiment, criterion, length, known_qps, region_qps, no_miss_bound_qps: None })
+        let time_scale = experiment.arrivals.first().and_then(Arrivals::time_scale);
+        let length = Covering::new(length, time_scale);
+        Ok(Self { experiment, criterion, length, known_qps, region_qps, no_miss_bound_qps: None, is_sampled: false })
     }
 
     /// How many runs there are at each rate.
@@ -184,6 +223,12 @@ impl<'a> CapacitySearch<'a> {
         let mut bounds: Vec<f64> = bounds.into_iter().map(|bound| bound.unwrap_or(self.region_qps)).collect();
         bounds.sort_by(f64::total_cmp);
         Self { no_miss_bound_qps: Some(nearest_rank(&bounds, 0.5).unwrap_or(self.region_qps)), ..self }
+    }
+
+    /// The same for queries that are a sample: how far that limits a capacity is told, too.
+    #[must_use]
+    pub fn of_sampled_queries(self) -> Self {
+        Self { is_sampled: true, ..self }
     }
 
     /// The capacity of one policy.
@@ -218,19 +263,38 @@ impl<'a> CapacitySearch<'a> {
         policies.par_iter().map(|&policy| self.over_all_seeds(policy, done)).collect()
     }
 
-    /// One policy's: its first seed, then the others side by side, which begin where that has ended.
+    /// One policy's: its first seed, then the others side by side, then long runs of several together.
     fn over_all_seeds(&self, policy: &dyn PolicyFactory, done: &(dyn Fn() + Sync)) -> Result<Capacities, SimError> {
         let candidate = self.candidate(policy);
-        let seed = |number: usize, begin: Option<&BySeed>| {
-            let found = self.of_seed(&candidate, number, begin)?;
+        if self.criterion.late_share() == 0.0 {
+            return self.without_a_miss(&candidate, done);
+        }
+        let first = self.first(&candidate)?;
+        done();
+        let beside = |number: usize| {
+            let found = self.beside(&candidate, number, &first)?;
             done();
             Ok::<_, SimError>(found)
         };
-        let first = seed(0, None)?;
-        let others: Vec<Result<BySeed, SimError>> =
-            (1..self.seeds()).into_par_iter().map(|number| seed(number, Some(&first))).collect();
+        let others: Vec<Result<Short, SimError>> = (1..self.seeds()).into_par_iter().map(beside).collect();
         let others = others.into_iter().collect::<Result<Vec<_>, _>>()?;
-        self.sum_up(&candidate, std::iter::once(first).chain(others).collect())
+        let mut capacity = self.confirmed(&candidate, &first, &others)?;
+        if !self.asks_no_miss_beside() {
+            return Ok(Capacities { objective: capacity, no_miss: None });
+        }
+        let found: Vec<Found> = std::iter::once(first).chain(others).filter_map(|short| short.no_miss).collect();
+        let queries = self.length.searched(&self.criterion, capacity.qps);
+        let criterion = Objective::NoMiss.within(self.criterion.deadline);
+        let mut no_miss = self.median(&candidate, criterion, &found, queries);
+        // Where the objective is the weaker one, what does not keep it in a longer run has misses there.
+        if self.criterion.limit >= self.criterion.deadline && no_miss.qps > capacity.qps {
+            no_miss.qps = capacity.qps;
+            no_miss.interval.low = no_miss.interval.low.min(capacity.interval.low);
+            no_miss.interval.high = no_miss.interval.high.min(capacity.interval.high);
+            no_miss.failing_qps = capacity.failing_qps;
+        }
+        capacity.flips += found.iter().map(|found| found.flips).sum::<usize>();
+        Ok(Capacities { objective: capacity, no_miss: Some(no_miss) })
     }
 
     /// By policy, the capacity of the first seed, not played any longer: enough to tell which are out of the question.
@@ -244,9 +308,10 @@ impl<'a> CapacitySearch<'a> {
         done: &(dyn Fn() + Sync),
     ) -> Result<Vec<f64>, SimError> {
         let coarse = |&policy: &&dyn PolicyFactory| {
-            let (found, _) = self.of_seed(&self.candidate(policy), 0, None)?;
+            let candidate = self.candidate(policy);
+            let step = self.seed_search(&candidate, 0, &self.short_runs()).highest(Aim::Objective, 0, None)?;
             done();
-            Ok(found.qps)
+            Ok(candidate.qps(step))
         };
         let found: Vec<Result<f64, SimError>> = policies.par_iter().map(coarse).collect();
         found.into_iter().collect()
@@ -271,80 +336,153 @@ impl<'a> CapacitySearch<'a> {
         }
     }
 
-    /// The seed of this number, which begins where the first has ended.
-    fn of_seed(&self, candidate: &Candidate<'_>, seed: usize, begin: Option<&BySeed>) -> Result<BySeed, SimError> {
-        let Self { experiment, criterion, length, .. } = *self;
+    /// Queries of a short run at a rate.
+    fn short_runs(&self) -> impl Fn(f64) -> usize + Sync + use<> {
+        let Self { criterion, length, .. } = *self;
+        move |rate_qps| length.searched(&criterion, rate_qps)
+    }
+
+    fn seed_search<'s>(
+        &'s self,
+        candidate: &'s Candidate<'_>,
+        seed: usize,
+        queries: &'s (dyn Fn(f64) -> usize + Sync),
+    ) -> SeedSearch<'s> {
+        let Self { experiment, criterion, .. } = *self;
         let &Candidate { policy, grid, ref dearest, .. } = candidate;
-        let context = SearchContext { experiment, policy, criterion, length, grid, dearest: dearest.as_deref() };
-        let mut search = SeedSearch::new(context, &experiment.arrivals[seed]);
-        let look_below = seed.checked_sub(1).map(|i| LOOKS_BELOW[i % LOOKS_BELOW.len()]);
-        let mut one = |aim, begin| {
-            let step = search.highest(aim, begin, look_below)?;
-            Ok::<_, SimError>(Found {
-                qps: step.map_or(0.0, |step| grid.rate_qps(step)),
-                step,
-                failing_qps: search.lowest_failure_qps(aim),
-                flips: search.flips(aim),
-            })
+        let context = SearchContext { experiment, policy, criterion, queries, grid, dearest: dearest.as_deref() };
+        SeedSearch::new(context, &experiment.arrivals[seed])
+    }
+
+    /// The first seed's short runs.
+    fn first(&self, candidate: &Candidate<'_>) -> Result<Short, SimError> {
+        let queries = self.short_runs();
+        let mut search = self.seed_search(candidate, 0, &queries);
+        let step = search.highest(Aim::Objective, 0, None)?;
+        let no_miss =
+            self.asks_no_miss_beside().then(|| search.found(Aim::NoMiss, step.unwrap_or(0), None)).transpose()?;
+        Ok(Short { step, suspect: None, no_miss })
+    }
+
+    /// Another seed's short runs: one below the limit of the first, and its own without a miss.
+    fn beside(&self, candidate: &Candidate<'_>, seed: usize, first: &Short) -> Result<Short, SimError> {
+        let queries = self.short_runs();
+        let mut search = self.seed_search(candidate, seed, &queries);
+        let look_below = LOOKS_BELOW[(seed - 1) % LOOKS_BELOW.len()];
+        let below = first.step.map(|step| step + look_below).filter(|&below| below <= candidate.grid.lowest());
+        let suspect = match below {
+            Some(below) if !search.meets(Aim::Objective, below)? => Some(below),
+            _ => None,
         };
-        let objective = one(Aim::Objective, begin.and_then(|(objective, _)| objective.step).unwrap_or(0))?;
-        if !self.asks_no_miss_beside() {
-            return Ok((objective, None));
-        }
-        let begin = begin.and_then(|(_, no_miss)| no_miss.as_ref()?.step).or(objective.step).unwrap_or(0);
-        let no_miss = one(Aim::NoMiss, begin)?;
-        Ok((objective, Some(no_miss)))
+        let begin = first.no_miss.as_ref().and_then(|no_miss| no_miss.step).or(first.step).unwrap_or(0);
+        let no_miss =
+            self.asks_no_miss_beside().then(|| search.found(Aim::NoMiss, begin, Some(look_below))).transpose()?;
+        Ok(Short { step: None, suspect, no_miss })
     }
 
     fn asks_no_miss_beside(&self) -> bool {
         self.no_miss_bound_qps.is_some() && self.criterion.objective != Objective::NoMiss
     }
 
-    fn sum_up(&self, candidate: &Candidate<'_>, found: Vec<BySeed>) -> Result<Capacities, SimError> {
-        let (objective, no_miss): (Vec<Found>, Vec<Option<Found>>) = found.into_iter().unzip();
-        let no_miss: Vec<Found> = no_miss.into_iter().flatten().collect();
-        let mut capacity =
-            self.over_seeds(candidate, self.criterion, &objective, self.bound_qps(self.criterion.objective));
-        confirm(self, candidate, &objective, &mut capacity)?;
-        let no_miss = self.asks_no_miss_beside().then(|| {
-            let criterion = Objective::NoMiss.within(self.criterion.deadline);
-            let mut found = self.over_seeds(candidate, criterion, &no_miss, self.bound_qps(Objective::NoMiss));
-            // Where the objective is the weaker one, what does not keep it in a longer run has misses there.
-            if self.criterion.limit >= self.criterion.deadline && found.qps > capacity.qps {
-                found.qps = capacity.qps;
-                found.interval.low = found.interval.low.min(capacity.qps);
-                found.interval.high = found.interval.high.min(capacity.interval.high);
-            }
+    /// The limit of long runs, several seeds together.
+    fn confirmed(&self, candidate: &Candidate<'_>, first: &Short, others: &[Short]) -> Result<Capacity, SimError> {
+        let begin = first.step.unwrap_or(candidate.grid.lowest());
+        let long = LongRuns::around(self, candidate, candidate.grid.rate_qps(begin));
+        let suspects: Vec<u32> = others.iter().filter_map(|short| short.suspect).collect();
+        let confirmed = long.limit(begin, &suspects)?;
+        let (qps, confirmed_queries) = confirmed.held();
+        let query_error = if self.is_sampled && qps > 0.0 {
+            sampled::query_error(self, candidate, qps, confirmed.sensitivity())?
+        } else {
+            None
+        };
+        Ok(Capacity {
+            policy: candidate.policy.name().to_owned(),
+            criterion: self.criterion,
+            qps,
+            interval: confirmed.interval(),
+            failing_qps: confirmed.failing_qps(),
+            flips: confirmed.flips + suspects.iter().filter(|&&step| candidate.grid.rate_qps(step) < qps).count(),
+            query_error,
+            bound_qps: self.bound_qps(self.criterion.objective),
+            region_qps: self.region_qps,
+            stable_qps: candidate.stable_qps,
+            queries: self.length.searched(&self.criterion, qps),
+            confirmed_queries,
+            seeds: long.seeds,
+            is_cut_off: qps >= self.known_qps,
+            covered_share: self.length.covered_share(&self.criterion, qps),
+        })
+    }
+
+    /// The capacity where no query at all may be late: each seed's limit by itself, in long runs.
+    fn without_a_miss(&self, candidate: &Candidate<'_>, done: &(dyn Fn() + Sync)) -> Result<Capacities, SimError> {
+        let queries = self.short_runs();
+        let begin = self.seed_search(candidate, 0, &queries).highest(Aim::Objective, 0, None)?.unwrap_or(0);
+        let long = LongRuns::around(self, candidate, candidate.grid.rate_qps(begin));
+        let queries = |rate_qps| long.queries(rate_qps);
+        let of_seed = |seed: usize| {
+            let look_below = seed.checked_sub(1).map(|other| LOOKS_BELOW[other % LOOKS_BELOW.len()]);
+            let found = self.seed_search(candidate, seed, &queries).found(Aim::Objective, begin, look_below);
+            done();
             found
-        });
-        Ok(Capacities { objective: capacity, no_miss })
+        };
+        let found: Vec<Result<Found, SimError>> = (0..long.seeds).into_par_iter().map(of_seed).collect();
+        (long.seeds..self.seeds()).for_each(|_| done());
+        let found = found.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let mut capacity = self.median(candidate, self.criterion, &found, 0);
+        capacity.queries = self.length.searched(&self.criterion, capacity.qps);
+        capacity.confirmed_queries = self.experiment.arrivals[0].first(long.queries(capacity.qps)).len();
+        if self.is_sampled && capacity.qps > 0.0 {
+            capacity.query_error = sampled::query_error(self, candidate, capacity.qps, None)?;
+        }
+        Ok(Capacities { objective: capacity, no_miss: None })
     }
 
     fn bound_qps(&self, objective: Objective) -> f64 {
         self.no_miss_bound_qps.filter(|_| objective == Objective::NoMiss).unwrap_or(self.region_qps)
     }
 
-    fn over_seeds(&self, candidate: &Candidate<'_>, criterion: Criterion, found: &[Found], bound_qps: f64) -> Capacity {
-        let mut ascending: Vec<f64> = found.iter().map(|found| found.qps).collect();
-        ascending.sort_by(f64::total_cmp);
-        let qps = nearest_rank(&ascending, 0.5).unwrap_or(0.0);
-        let none = Interval { low: 0.0, high: 0.0, confidence: 0.0 };
-        // Runs are as long as the objective of the search needs, whatever else is read off them.
-        let queries = self.length.searched(&self.criterion, qps);
+    /// The median over the seeds, each of which has a limit of its own, in runs of so many queries.
+    fn median(&self, candidate: &Candidate<'_>, criterion: Criterion, found: &[Found], queries: usize) -> Capacity {
+        let grid = candidate.grid;
+        // From the lowest rate to the highest: from the last step to the first, and no step at all before these.
+        let mut ascending: Vec<Option<u32>> = found.iter().map(|found| found.step).collect();
+        ascending.sort_by_key(|step| std::cmp::Reverse(step.unwrap_or(u32::MAX)));
+        let step = nearest_rank(&ascending, 0.5).flatten();
+        let above = |step: Option<u32>| match step {
+            Some(step) => grid.rate_qps(step.saturating_sub(1)),
+            None => grid.rate_qps(grid.lowest()),
+        };
+        let interval = quantile_interval(&ascending, 0.5, CONFIDENCE);
+        let interval = interval.map(|Interval { low, high, confidence }| {
+            // At the top nothing fails, and the limit may be a little below all the same.
+            let low = low.map(|low| low + u32::from(low == 0));
+            Interval { low: candidate.qps(low), high: above(high), confidence }
+        });
         Capacity {
             policy: candidate.policy.name().to_owned(),
             criterion,
-            qps,
-            interval: quantile_interval(&ascending, 0.5, CONFIDENCE).unwrap_or(none),
-            failing_qps: found.iter().filter_map(|found| found.failing_qps).min_by(f64::total_cmp),
+            qps: candidate.qps(step),
+            interval: interval.unwrap_or(Interval { low: 0.0, high: 0.0, confidence: 0.0 }),
+            failing_qps: step.is_none_or(|step| step > 0).then(|| above(step)),
             flips: found.iter().map(|found| found.flips).sum(),
-            bound_qps,
+            query_error: None,
+            bound_qps: self.bound_qps(criterion.objective),
             region_qps: self.region_qps,
             stable_qps: candidate.stable_qps,
             queries,
             confirmed_queries: queries,
             seeds: found.len(),
-            is_cut_off: qps >= self.known_qps,
+            is_cut_off: candidate.qps(step) >= self.known_qps,
+            covered_share: self.length.covered_share(&self.criterion, candidate.qps(step)),
         }
+    }
+}
+
+impl Candidate<'_> {
+    /// The rate of a step; 0 of none.
+    fn qps(&self, step: Option<u32>) -> f64 {
+        step.map_or(0.0, |step| self.grid.rate_qps(step))
     }
 }

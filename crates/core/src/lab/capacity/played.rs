@@ -23,11 +23,14 @@ pub struct Played {
     pub summary: Summary,
     /// The lanes that failed in it.
     pub faults: Vec<LaneFault>,
+    /// The share that it played of the slowest change in its arrivals.
+    pub covered_share: f64,
 }
 
 /// Plays every seed's arrivals at every rate through every policy, in this order, whichever run ends first; `done` hears of
 /// each run that has ended. A run in which nothing arrives is left out, and so is what is not `wanted` of a policy (by its
-/// name) at a rate, and what had not ended when it was [interrupted](live::interrupt).
+/// name) at a rate, and what had not ended when it was [interrupted](live::interrupt). Runs are prolonged up to `most_covering`
+/// queries if they then [cover](Arrivals::covering) their arrivals.
 ///
 /// # Errors
 /// If a policy can't be made for this machine, or breaks its contract.
@@ -35,16 +38,22 @@ pub fn play_all(
     experiment: &Experiment,
     policies: &[&dyn PolicyFactory],
     rates: &[f64],
+    most_covering: f64,
     wanted: impl Fn(&str, f64) -> bool,
     done: &(dyn Fn() + Sync),
 ) -> Result<Vec<Played>, SimError> {
-    let mut runs: Vec<(&dyn PolicyFactory, f64, &Arrivals)> = Vec::new();
+    let mut runs: Vec<(&dyn PolicyFactory, f64, Arrivals)> = Vec::new();
     for &policy in policies {
         for &rate_qps in rates.iter().filter(|&&rate_qps| wanted(policy.name(), rate_qps)) {
-            runs.extend(experiment.arrivals.iter().map(|arrivals| (policy, rate_qps, arrivals)));
+            runs.extend(
+                experiment
+                    .arrivals
+                    .iter()
+                    .map(|arrivals| (policy, rate_qps, arrivals.covering(rate_qps, most_covering))),
+            );
         }
     }
-    let one = |&(policy, rate_qps, arrivals): &(&dyn PolicyFactory, f64, &Arrivals)| {
+    let one = |&(policy, rate_qps, ref arrivals): &(&dyn PolicyFactory, f64, Arrivals)| {
         let played = play(experiment, policy, rate_qps, arrivals)?;
         done();
         Ok(played)
@@ -74,7 +83,8 @@ fn play(
         return Ok(None);
     }
     let (policy, seed) = (policy.name().to_owned(), arrivals.seed);
-    Ok(tally.summary().map(|summary| Played { policy, rate_qps, seed, summary, faults: faults.0 }))
+    let covered_share = arrivals.covered_share(rate_qps);
+    Ok(tally.summary().map(|summary| Played { policy, rate_qps, seed, summary, faults: faults.0, covered_share }))
 }
 
 /// The lanes that fail in a run, in order of time.

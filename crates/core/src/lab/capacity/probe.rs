@@ -8,13 +8,23 @@ use crate::base::time::Nanos;
 use crate::lab::Criterion;
 use crate::live;
 use crate::sched::{LogRow, PolicyFactory, ShedJob, Sink};
-use crate::sim::{Arrivals, Experiment, SimError, SimRun, simulate_into};
+use crate::sim::{Arrivals, Experiment, SimError, simulate_into};
 
 /// What a run is for: the objective, or that no query misses its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Aim {
     Objective,
     NoMiss,
+}
+
+impl Aim {
+    /// How many of `queries` may be late.
+    pub(super) fn allowed(self, criterion: &Criterion, queries: usize) -> usize {
+        match self {
+            Self::Objective => criterion.allowed(queries),
+            Self::NoMiss => 0,
+        }
+    }
 }
 
 /// What a run has told of each aim; `None` where it was given up before that was known.
@@ -38,7 +48,28 @@ impl ProbeResult {
     }
 }
 
-/// Plays these arrivals at a rate, to know whether `aim` is met.
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Probe {
+    /// Queries that arrive in it.
+    pub(super) queries: usize,
+    /// Queries that were later than the aim allows; of a run that was given up, those known by then.
+    pub(super) late: usize,
+    /// Whether it was given up, since more were late than may be.
+    pub(super) is_lost: bool,
+    /// Whether delays were still growing at its end.
+    pub(super) grows: bool,
+    result: ProbeResult,
+}
+
+impl Probe {
+    /// What it tells where no more queries may be late than the aim allows.
+    pub(super) fn result(&self) -> ProbeResult {
+        self.result
+    }
+}
+
+/// Plays these arrivals at a rate, and gives the run up once more than `allowed` queries are later than `aim` permits.
 ///
 /// # Errors
 /// If the policy can't be made for this machine, or breaks its contract; and once runs are to [end](live::interrupt).
@@ -46,10 +77,10 @@ pub(super) fn probe(
     experiment: &Experiment,
     policy: &dyn PolicyFactory,
     criterion: Criterion,
-    aim: Aim,
+    (aim, allowed): (Aim, usize),
     arrivals: &Arrivals,
     rate_qps: f64,
-) -> Result<ProbeResult, SimError> {
+) -> Result<Probe, SimError> {
     // Here and not in the middle of a run: those of a search are short, and what each query takes counts.
     if live::interrupted() {
         return Err(SimError::Interrupted);
@@ -58,20 +89,15 @@ pub(super) fn probe(
         Aim::Objective => criterion.limit,
         Aim::NoMiss => criterion.deadline,
     };
-    let allowed = match aim {
-        Aim::Objective => criterion.allowed(arrivals.len()),
-        Aim::NoMiss => 0,
-    };
     let overdue = Rc::new(RefCell::new(Overdue::new(rate_qps, limit)));
     let arriving = Rc::clone(&overdue);
-    let SimRun { model, policy, queries, arrivals: times, deadline, others } =
-        experiment.run(policy, rate_qps, arrivals)?;
-    let times = times.inspect(move |(at, _)| arriving.borrow_mut().arrive(*at));
-    let run = SimRun { model, policy, queries, arrivals: times, deadline, others };
-    let watch = Watch { judge: Judge::new(criterion, arrivals.len()), aim, limit, allowed, overdue, is_lost: false };
-    let watch = simulate_into(run, watch, |watch| watch.is_lost)?;
-    let verdict = watch.judge.verdict(rate_qps);
-    Ok(match (watch.is_lost, aim) {
+    let run = experiment.run(policy, rate_qps, arrivals)?;
+    let run = run.noticing(move |at| arriving.borrow_mut().arrive(at));
+    let judge = Judge::new(criterion, arrivals.len());
+    let watch = Watch { judge, aim, limit, allowed, overdue, late: 0, is_lost: false };
+    let Watch { judge, late, is_lost, .. } = simulate_into(run, watch, |watch| watch.is_lost)?;
+    let verdict = judge.verdict(rate_qps);
+    let result = match (is_lost, aim) {
         (false, _) => {
             ProbeResult { objective: Some(verdict.holds()), no_miss: Some(verdict.missed == 0 && !verdict.grows) }
         }
@@ -80,6 +106,17 @@ pub(super) fn probe(
             ProbeResult { objective: Some(false), no_miss: (criterion.limit >= criterion.deadline).then_some(false) }
         }
         (true, Aim::NoMiss) => ProbeResult { objective: None, no_miss: Some(false) },
+    };
+    let ended = match aim {
+        Aim::Objective => verdict.late,
+        Aim::NoMiss => verdict.missed,
+    };
+    Ok(Probe {
+        queries: arrivals.len(),
+        late: if is_lost { late } else { ended },
+        is_lost,
+        grows: !is_lost && verdict.grows,
+        result,
     })
 }
 
@@ -90,6 +127,7 @@ struct Watch {
     limit: Nanos,
     allowed: usize,
     overdue: Rc<RefCell<Overdue>>,
+    late: usize,
     is_lost: bool,
 }
 
@@ -117,6 +155,7 @@ impl Watch {
         };
         // Of those that are due, at most all that have finished in time were in time.
         let overdue = self.overdue.borrow_mut().due(now, self.limit).saturating_sub(in_time);
-        self.is_lost = late.max(overdue) > self.allowed;
+        self.late = late.max(overdue);
+        self.is_lost = self.late > self.allowed;
     }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::length::RunLength;
+use super::Found;
 use super::probe::{Aim, ProbeResult, probe};
 use crate::base::time::Nanos;
 use crate::lab::Criterion;
@@ -41,7 +41,8 @@ pub(super) struct SearchContext<'a> {
     pub(super) experiment: &'a Experiment,
     pub(super) policy: &'a dyn PolicyFactory,
     pub(super) criterion: Criterion,
-    pub(super) length: RunLength,
+    /// Queries of a run at a rate.
+    pub(super) queries: &'a (dyn Fn(f64) -> usize + Sync),
     pub(super) grid: RateGrid,
     /// The most that each query can take under this policy, where it promises something.
     pub(super) dearest: Option<&'a [Nanos]>,
@@ -81,13 +82,17 @@ impl<'a> SeedSearch<'a> {
         }
     }
 
-    /// The lowest rate tried that does not meet `aim`.
-    pub(super) fn lowest_failure_qps(&self, aim: Aim) -> Option<f64> {
-        self.lowest_failure(aim).map(|step| self.context.grid.rate_qps(step))
+    /// The same with how often verdicts were not monotone.
+    ///
+    /// # Errors
+    /// As [`highest`](Self::highest).
+    pub(super) fn found(&mut self, aim: Aim, begin: u32, look_below: Option<u32>) -> Result<Found, SimError> {
+        let step = self.highest(aim, begin, look_below)?;
+        Ok(Found { step, flips: self.flips(aim) })
     }
 
     /// How often a rate meets `aim` though a lower one did not.
-    pub(super) fn flips(&self, aim: Aim) -> usize {
+    fn flips(&self, aim: Aim) -> usize {
         let result: Vec<bool> = self.tried.values().filter_map(|result| result.of(aim)).collect();
         result.windows(2).filter(|pair| pair[0] && !pair[1]).count()
     }
@@ -101,20 +106,25 @@ impl<'a> SeedSearch<'a> {
         limit_from(begin, lowest, |step| self.meets(aim, step))
     }
 
-    fn meets(&mut self, aim: Aim, step: u32) -> Result<bool, SimError> {
+    /// Whether the run at `step` meets `aim`; it is played once.
+    ///
+    /// # Errors
+    /// As [`highest`](Self::highest).
+    pub(super) fn meets(&mut self, aim: Aim, step: u32) -> Result<bool, SimError> {
         let known = self.tried.get(&step).copied().unwrap_or_default();
         if let Some(met) = known.of(aim) {
             return Ok(met);
         }
-        let SearchContext { experiment, policy, criterion, length, grid, dearest } = self.context;
+        let SearchContext { experiment, policy, criterion, queries, grid, dearest } = self.context;
         let rate_qps = grid.rate_qps(step);
-        let arrivals = self.arrivals.first(length.searched(&criterion, rate_qps));
+        let arrivals = self.arrivals.first(queries(rate_qps));
         let least = criterion.limit.min(criterion.deadline);
         let is_certain = |dearest| certificate::nobody_misses(dearest, &arrivals, rate_qps, least);
         let result = if dearest.is_some_and(is_certain) {
             ProbeResult { objective: Some(true), no_miss: Some(true) }
         } else {
-            probe(experiment, policy, criterion, aim, &arrivals, rate_qps)?
+            let allowed = aim.allowed(&criterion, arrivals.len());
+            probe(experiment, policy, criterion, (aim, allowed), &arrivals, rate_qps)?.result()
         };
         let result = known.and(result);
         self.tried.insert(step, result);

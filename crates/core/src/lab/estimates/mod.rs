@@ -63,10 +63,29 @@ impl Estimates {
         }
     }
 
+    /// These, or the measured times where no model can be fitted, to so few different queries or to service times only; and then
+    /// why.
+    #[must_use]
+    pub fn suited_to(self, workload: &Workload) -> (Self, Option<String>) {
+        if !matches!(self, Self::Fitted(_)) {
+            return (self, None);
+        }
+        if !workload.has_features() {
+            return (Self::Oracle, Some(String::from("the workload has service times only")));
+        }
+        let different = workload.distinct_queries();
+        if different >= FOLDS {
+            return (self, None);
+        }
+        let why = format!("a model needs {FOLDS} different queries, the workload has {different}");
+        (Self::Oracle, Some(why))
+    }
+
     /// By row of the workload: estimated microseconds alone on each class; `None` where nothing is known.
     fn alone_us(&self, workload: &Workload) -> Result<Vec<PerClass<Option<f64>>>, LabError> {
         match self {
             Self::Oracle => Ok(workload.rows.iter().map(|row| measured_us(&row.measured)).collect()),
+            _ if !workload.has_features() => Err(LabError::NoFeatures { estimates: self.name().to_owned() }),
             &Self::Fitted(model) => {
                 let options = TrainOptions { model, folds: FOLDS, ..TrainOptions::default() };
                 cross_validated_estimates(workload, &options).map_err(LabError::NoModel)

@@ -12,12 +12,12 @@
 //! Policies that make no batches are played on a machine without them, and beside its bound: what a batch would gain is not
 //! theirs to lose.
 
-use crate::base::machine::Machine;
 use crate::base::time::Nanos;
+use crate::cost::Workload;
 use crate::cost::batches::BatchModels;
-use crate::cost::{MachineModel, Workload};
 use crate::lab::{
-    Capacity, CapacitySearch, Estimates, LabError, Objective, RunLength, draw_all, play_all, sim_queries,
+    Capacity, CapacitySearch, Estimates, LabError, Objective, RunLength, SimulatedMachine, draw_all, in_stream,
+    play_all, sim_queries,
 };
 use crate::query::ArrivalProcess;
 use crate::sched::{BuiltIn, PolicyFactory};
@@ -63,14 +63,14 @@ impl Regret {
     }
 }
 
-/// The regret of each of these policies on `machine`. `done` hears of each of [so many](regret_pieces) pieces of work.
+/// The regret of each of these policies on `machine`, which has batches for those that make them. `done` hears of each of [so many](regret_pieces) pieces of work.
 ///
 /// # Errors
 /// If estimates can't be made, a cost was not measured, or a policy can't be made for this machine.
 pub fn regret(
     workload: &Workload,
     estimates: &Estimates,
-    machine: &Machine,
+    machine: &SimulatedMachine<'_>,
     policies: &[BuiltIn],
     deadline: Nanos,
     seeds: &[u64],
@@ -103,7 +103,7 @@ pub fn regret(
             let p99_ms = |experiment: &Experiment| {
                 let rate_qps = LOAD * of_exact.qps;
                 let played = if rate_qps > 0.0 {
-                    play_all(experiment, &[policy], &[rate_qps], |_, _| true, &|| ())?
+                    play_all(experiment, &[policy], &[rate_qps], 0.0, |_, _| true, &|| ())?
                 } else {
                     Vec::new()
                 };
@@ -141,13 +141,14 @@ pub fn regret_pieces(policies: usize, seeds: usize) -> usize {
 pub fn experiment(
     workload: &Workload,
     estimates: &Estimates,
-    machine: &Machine,
+    machine: &SimulatedMachine<'_>,
     deadline: Nanos,
     seeds: &[u64],
 ) -> Result<Experiment, LabError> {
+    let model = machine.model(workload, estimates);
     Ok(Experiment {
-        model: MachineModel { batches: workload.batches.batch_costs(), ..machine.clone().into() },
-        queries: sim_queries(workload, estimates, machine)?,
+        queries: in_stream(&sim_queries(workload, estimates, &model.machine)?, &model),
+        model,
         deadline,
         arrivals: draw_all(&ArrivalProcess::Poisson, seeds, DELAY_QUERIES, workload.rows.len()),
         cluster: None,

@@ -21,6 +21,7 @@ pub(super) mod system_load;
 pub(super) use system_load::{SystemLoad, SystemLoadProbe};
 mod probe;
 pub(super) mod processors;
+pub(super) mod simulated;
 mod spells;
 mod stalls;
 

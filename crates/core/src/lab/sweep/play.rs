@@ -5,21 +5,21 @@ use std::collections::BTreeMap;
 use super::{Axes, Point, SweepRow};
 use crate::base::machine::{Class, Machine, PerClass};
 use crate::base::quantile::nearest_rank;
-use crate::base::random::{Random, exp};
+use crate::base::random::{Purpose, exp};
 use crate::base::stats::mean_interval;
 use crate::base::time::Nanos;
-use crate::cost::{Cost, MachineModel, Workload};
+use crate::cost::{Cost, MachineFile, MachineModel, Workload};
 use crate::files::Digits;
 use crate::lab::{
-    CapacitySearch, Estimates, Judge, LabError, Objective, QueryLengths, RunLength, Summary, Tally, draw_all,
-    sim_queries,
+    COVERED_QUERIES, CapacitySearch, Estimates, Judge, LabError, NamedMachine, Objective, QueryLengths, RunLength,
+    SimulatedMachine, Summary, Tally, draw_all, in_stream, sim_queries,
 };
 use crate::query::{ArrivalProcess, Mode};
 use crate::sched::{BuiltIn, PolicyFactory};
-use crate::sim::{Cluster, ClusterShape, Experiment, Routing, ShardCosts, SimQuery};
+use crate::sim::{Arrivals, Cluster, ClusterShape, Experiment, Routing, ShardCosts, SimQuery};
 
-/// The stream of randomness of an estimate's noise.
-const NOISE_STREAM: u64 = 0x4E4F_4953;
+/// The seed of errors of estimates: they belong to the model, and are the same in all runs.
+const ERROR_SEED: u64 = 0;
 /// How sure the intervals of means are.
 const CONFIDENCE: f64 = 0.95;
 
@@ -53,6 +53,19 @@ pub struct SweepOptions {
     pub shard_costs: ShardCosts,
     /// From how many blocks on a query is long, to policies that go by length; `None` for what suits each machine best.
     pub length_threshold: Option<u32>,
+    /// What serving costs, where it was measured: a machine file, and its name.
+    pub machine_file: Option<(String, MachineFile)>,
+    /// Whether recorded times stand in the GPUs' place.
+    pub is_gpu_replayed: bool,
+}
+
+impl SweepOptions {
+    /// The machine that is simulated with so many processors.
+    #[must_use]
+    pub fn machine(&self, (cpus, gpus, streams): (usize, usize, usize)) -> SimulatedMachine<'_> {
+        let file = self.machine_file.as_ref().map(|(name, file)| NamedMachine { name, file });
+        SimulatedMachine { cpus, gpus, streams, file, is_gpu_replayed: self.is_gpu_replayed }
+    }
 }
 
 /// What costs depend on: the mode, and whether there are CPUs and GPUs.
@@ -78,7 +91,8 @@ impl Sweep {
             if !queries.contains_key(&key)
                 && let Some(SweepWorkload { workload, .. }) = options.workloads.get(&point.mode)
             {
-                queries.insert(key, sim_queries(workload, &options.estimates, &machine(point))?);
+                let machine = options.machine(counts(point)).processors();
+                queries.insert(key, sim_queries(workload, &options.estimates, &machine)?);
             }
         }
         Ok(Self { options, queries })
@@ -92,7 +106,7 @@ impl Sweep {
 
     fn model(&self, point: &Point) -> Option<MachineModel> {
         let workload = &self.options.workloads.get(&point.mode)?.workload;
-        Some(MachineModel { batches: workload.batches.batch_costs(), ..machine(point).into() })
+        Some(self.options.machine(counts(point)).model(workload, &self.options.estimates))
     }
 
     /// The point's policy, for the lengths of its queries.
@@ -124,7 +138,7 @@ impl Sweep {
         let (Some(model), Some(queries)) = (self.model(point), self.queries.get(&kinds(point))) else {
             return Err(LabError::NothingToSchedule);
         };
-        let mut queries = queries.clone();
+        let mut queries = in_stream(queries, &model);
         blur(&mut queries, point.noise);
         let policy = self.policy(point, &queries, &model);
         let shape = ClusterShape {
@@ -145,6 +159,8 @@ impl Sweep {
 
     /// A point's row as it is asked for, without the answers.
     fn asked(&self, point: &Point, region_qps: f64) -> SweepRow {
+        let of_mode = self.options.workloads.get(&point.mode);
+        let measured = of_mode.map_or(1, |of| self.options.machine(counts(point)).measured_cpus(&of.workload));
         SweepRow {
             point: point.number,
             workload: self.options.workloads.get(&point.mode).map(|of| of.name.clone()).unwrap_or_default(),
@@ -174,19 +190,29 @@ impl Sweep {
             p99_ms: None,
             missed_share: None,
             held: None,
+            seeds_error: None,
+            query_error: None,
+            measured_queries: self.options.workloads.get(&point.mode).map_or(0, |of| of.workload.rows.len()),
+            measured_cpus: measured,
+            extrapolated: point.cpus > measured,
+            covered_share: None,
         }
     }
 
     /// The row with the rate that is sustained.
     fn capacity(&self, experiment: &Experiment, policy: &BuiltIn, asked: SweepRow) -> Result<SweepRow, LabError> {
         let search = CapacitySearch::new(experiment, self.options.objective, self.run_length())?;
-        let found = search.of(policy)?.objective;
+        let found = search.of_sampled_queries().of(policy)?.objective;
+        let interval = found.known_interval();
         Ok(SweepRow {
             queries: found.queries,
             capacity_qps: Some(Digits(found.qps)),
-            low_qps: Some(Digits(found.interval.low)),
-            high_qps: Some(Digits(found.interval.high)),
+            low_qps: interval.map(|interval| Digits(interval.low)),
+            high_qps: interval.map(|interval| Digits(interval.high)),
+            seeds_error: found.seeds_error().map(Digits),
+            query_error: found.query_error.map(|error| Digits(error.share)),
             failing_qps: found.failing_qps.map(Digits),
+            covered_share: Some(Digits(found.covered_share)),
             ..asked
         })
     }
@@ -201,7 +227,11 @@ impl Sweep {
     ) -> Result<SweepRow, LabError> {
         let criterion = self.options.objective.within(experiment.deadline);
         let count = self.run_length().searched(&criterion, rate_qps);
-        experiment.arrivals = draw_all(&self.options.process, &self.options.seeds, count, experiment.queries.len());
+        let covering = |arrivals: &Arrivals| arrivals.first(count).covering(rate_qps, COVERED_QUERIES);
+        experiment.arrivals = experiment.arrivals.iter().map(covering).collect();
+        let count = experiment.arrivals.first().map_or(count, Arrivals::len);
+        let covered_share =
+            experiment.arrivals.iter().map(|arrivals| arrivals.covered_share(rate_qps)).fold(1.0, f64::min);
         let mut summaries = Vec::new();
         let (mut held, mut missed) = (0, 0);
         for arrivals in &experiment.arrivals {
@@ -214,7 +244,7 @@ impl Sweep {
             summaries.extend(summary);
         }
         let means: Vec<f64> = summaries.iter().map(|summary| summary.mean_ms).collect();
-        let interval = mean_interval(&means, CONFIDENCE);
+        let interval = mean_interval(&means, CONFIDENCE).filter(|_| covered_share >= 1.0);
         let middle = |of: fn(&Summary) -> f64| {
             let mut values: Vec<f64> = summaries.iter().map(of).collect();
             values.sort_by(f64::total_cmp);
@@ -231,6 +261,7 @@ impl Sweep {
             p99_ms: middle(|summary| summary.p99_ms),
             missed_share: Some(Digits(missed as f64 / (count * self.options.seeds.len()).max(1) as f64)),
             held: Some(held),
+            covered_share: Some(Digits(covered_share)),
             ..asked
         })
     }
@@ -244,8 +275,8 @@ fn deadline(point: &Point) -> Nanos {
     Nanos::from_ms(point.deadline_ms)
 }
 
-fn machine(point: &Point) -> Machine {
-    Machine::new(point.cpus, 0).with_gpus(point.gpus, point.streams, 1)
+fn counts(point: &Point) -> (usize, usize, usize) {
+    (point.cpus, point.gpus, point.streams)
 }
 
 /// Points that ask for the same costs.
@@ -259,8 +290,8 @@ fn blur(queries: &mut [SimQuery], noise: f64) {
     if noise == 0.0 {
         return;
     }
-    for (number, query) in (0..).zip(queries) {
-        let mut random = Random::new(number, NOISE_STREAM);
+    let mut random = Purpose::EstimateErrors.stream(ERROR_SEED);
+    for query in queries {
         let factors: PerClass<f64> = PerClass::from_fn(|_| exp(noise * random.normal() - noise * noise / 2.0));
         for class in Class::ALL {
             query.estimate[class] = query.estimate[class].scaled(factors[class]);

@@ -45,13 +45,13 @@ pub struct SweepRow {
     pub queries: usize,
     /// Above this rate nobody is stable in the long run.
     pub region_qps: Digits<6>,
-    /// The highest rate that comes up to the objective: the median over the seeds,
+    /// The highest rate that held,
     pub capacity_qps: Option<Digits<6>>,
-    /// where it surely lies,
+    /// the 95 % interval of the capacity, from
     pub low_qps: Option<Digits<6>>,
-    /// from and to,
+    /// and to,
     pub high_qps: Option<Digits<6>>,
-    /// and the lowest rate that failed.
+    /// and the next rate of the search, which failed.
     pub failing_qps: Option<Digits<6>>,
     /// The rate whose delays follow.
     pub rate_qps: Option<Digits<9>>,
@@ -71,6 +71,18 @@ pub struct SweepRow {
     pub missed_share: Option<Digits<6>>,
     /// Runs that came up to the objective.
     pub held: Option<usize>,
+    /// Half the width of the capacity's interval over seeds, as a share of it,
+    pub seeds_error: Option<Digits<3>>,
+    /// and of that over samples of as many queries: `low_qps` to `high_qps` has both.
+    pub query_error: Option<Digits<3>>,
+    /// Measured queries.
+    pub measured_queries: usize,
+    /// CPU workers that were busy at once, at most, when it was measured how far they slow each other down.
+    pub measured_cpus: usize,
+    /// Whether there are more of them here.
+    pub extrapolated: bool,
+    /// The share that a run played of the slowest change in its arrivals: below 1 there is no interval.
+    pub covered_share: Option<Digits<4>>,
 }
 
 impl Record for SweepRow {

@@ -189,8 +189,8 @@ pub(super) struct PendingPolls {
     pub(super) classes: u8,
     /// By class: how many of its lanes are to be polled.
     pub(super) lanes: PerClass<u32>,
-    /// By class: for how many of these lanes one of each other class is polled if none is free.
-    pub(super) others_too: PerClass<u32>,
+    /// By class: whether those of other classes are polled if fewer of these start something.
+    pub(super) others_too: PerClass<bool>,
     pub(super) everyone: bool,
 }
 
@@ -207,7 +207,7 @@ impl PendingPolls {
             LanesToPoll::ClassThenOthers(class) => {
                 self.classes |= 1 << class.index();
                 self.lanes[class] += 1;
-                self.others_too[class] += 1;
+                self.others_too[class] = true;
             }
             LanesToPoll::Everyone => self.everyone = true,
         }

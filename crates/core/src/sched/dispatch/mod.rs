@@ -126,6 +126,8 @@ pub struct Dispatcher<S = RunLog> {
     asked_wake: Option<Nanos>,
     /// What a policy fills in.
     chosen: Vec<JobId>,
+    /// Where every lane is asked after each decision: how many batches have started so.
+    unasked: Option<u64>,
     sink: S,
 }
 
@@ -181,8 +183,22 @@ impl<S: Sink> Dispatcher<S> {
             held_wake: None,
             asked_wake: None,
             chosen: Vec::new(),
+            unasked: None,
             sink,
         }
+    }
+
+    /// The same, which asks every lane with room after each decision, for tests: what starts then is work that the policy
+    /// had left waiting, since it did not name a lane that would have taken it.
+    #[must_use]
+    pub fn asking_everyone(self) -> Self {
+        Self { unasked: Some(0), ..self }
+    }
+
+    /// How many batches have started only since [everyone was asked](Self::asking_everyone).
+    #[must_use]
+    pub fn unasked_starts(&self) -> u64 {
+        self.unasked.unwrap_or(0)
     }
 
     /// A job has arrived. Jobs are numbered from 0 in the order of these calls.
@@ -361,13 +377,8 @@ impl<S: Sink> Dispatcher<S> {
             let others_too = std::mem::take(&mut self.pending.others_too[class]);
             let started = self.poll_class(class, asked, actions)?;
             // Whoever found no lane here may find one elsewhere.
-            let left = (asked - started).min(others_too);
-            if left > 0 {
-                for i in 0..self.classes.len() {
-                    if self.classes[i] != class {
-                        self.poll_class(self.classes[i], left, actions)?;
-                    }
-                }
+            if started < asked && others_too {
+                self.poll_others(class, actions)?;
             }
         }
         if std::mem::take(&mut self.pending.everyone) {
@@ -377,6 +388,11 @@ impl<S: Sink> Dispatcher<S> {
         if self.emptied != emptied {
             self.pending = PendingPolls::default();
             self.poll_everyone(actions)?;
+        }
+        if let Some(unasked) = self.unasked {
+            let before = actions.len();
+            self.poll_everyone(actions)?;
+            self.unasked = Some(unasked + (actions.len() - before) as u64);
         }
         if self.jobs.num_waiting() > 0
             && self.lanes.under_way == 0
@@ -411,6 +427,22 @@ impl<S: Sink> Dispatcher<S> {
             }
         }
         Ok(count)
+    }
+
+    /// Asks lanes of each class but `class`, one after another until one waits. Where there are several such classes, what one
+    /// has started may free another's way.
+    fn poll_others(&mut self, class: Class, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
+        loop {
+            let mut started = 0;
+            for i in 0..self.classes.len() {
+                if self.classes[i] != class {
+                    started += self.poll_class(self.classes[i], u32::MAX, actions)?;
+                }
+            }
+            if started == 0 || self.classes.len() <= 2 {
+                return Ok(());
+            }
+        }
     }
 
     /// Asks all lanes with room, again and again until none starts anything: a start may free another lane's way.

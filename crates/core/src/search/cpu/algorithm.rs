@@ -1,18 +1,18 @@
-//! The names of the disjunctive algorithms.
+//! Names of the disjunctive algorithms.
 
-/// How the k best documents with any of the query's terms are found. All give the same documents and scores.
+/// An algorithm that finds the k best documents with any term. All give the same documents and scores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Algorithm {
-    /// Whichever should be the quickest for the query.
+    /// The algorithm that should be quickest for the query.
     #[default]
     Auto,
-    /// Every posting is scored: the reference.
+    /// Scores every posting: the reference.
     Exhaustive,
-    /// WAND: document at a time, skipping by the terms' bounds.
+    /// WAND: document at a time, skips by bounds of terms.
     Wand,
-    /// Block-Max WAND: skipping by the bounds of blocks, too.
+    /// Block-Max WAND: also skips by bounds of blocks.
     Bmw,
-    /// MaxScore: terms that cannot lift a document into the result by themselves are only looked up.
+    /// MaxScore: only looks up terms that cannot lift a document into the result by themselves.
     Maxscore,
 }
 
@@ -20,7 +20,7 @@ impl Algorithm {
     /// All algorithms, in the order of tables.
     pub const ALL: [Self; 5] = [Self::Auto, Self::Exhaustive, Self::Wand, Self::Bmw, Self::Maxscore];
 
-    /// Its name in options and tables.
+    /// The name in options and tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

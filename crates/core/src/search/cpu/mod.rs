@@ -1,18 +1,18 @@
-//! CPU executors: an algorithm a file, a family of them a room.
+//! CPU executors, one algorithm per file.
 //!
-//! | room | what |
+//! | folder | content |
 //! | --- | --- |
 //! | `or/` | documents with any term: exhaustively, or pruned by WAND, Block-Max WAND or MaxScore |
 //! | `and/` | documents with all terms: small versus small, or bitmaps |
-//! | [`multicore`] | many cores: each its own queries, all one query, or what pays at the moment |
-//! | `blocks/` | how lists are read: cursors, searching, bounds, tiles of bitmaps |
-//! | `scoring/` | BM25 shares in bulk, what they are summed in, and the score that must be exceeded |
-//! | `simd/` | vector instructions, each with a portable twin |
+//! | [`multicore`] | many cores: one query per core, one query on all cores, or adaptive |
+//! | `blocks/` | reading of posting lists: cursors, searching, bounds, tiles of bitmaps |
+//! | `scoring/` | BM25 shares in bulk, their accumulators and the threshold |
+//! | `simd.rs` | vector instructions, each with a portable twin |
 //!
-//! A room imports only from those below it in this table. `executor.rs` says which algorithm a query takes (AND+OR: an AND, then an OR if that found too few) and owns the
-//! scratch memory of all of them. All keep the best documents in a [`TopK`](super::TopK). A score is a sum of the terms'
-//! shares in the query's order, so that all algorithms give the same bits; the exhaustive one is the reference for every
-//! other executor, on the GPU too.
+//! A row imports only from later rows. `executor.rs` selects the algorithm of a query and owns the scratch memory;
+//! AND+OR runs an AND, then an OR if that found too few. All algorithms keep the best documents in a
+//! [`TopK`](super::TopK). A score is the sum of the terms' shares in the query's order, so all algorithms give the same
+//! bits as the exhaustive one.
 
 mod algorithm;
 mod and;

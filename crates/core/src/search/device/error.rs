@@ -1,42 +1,42 @@
-//! Why a GPU could not be used, or failed.
+//! Errors of a GPU or its driver.
 
 /// An error of a GPU or of its driver.
 #[derive(Debug, thiserror::Error)]
 pub enum GpuError {
-    /// There is no GPU to use: no driver, no device, one too old, or a build that knows none.
+    /// No GPU is usable: no driver, no device, one that is too old, or a build without GPU support.
     #[error("no GPU to use: {0}; CPU executors need none")]
     NoGpu(String),
-    /// What is asked for does not fit into device memory.
+    /// The index exceeds device memory.
     #[error("the index needs {needed_bytes} bytes of device memory, {free_bytes} are free")]
     DoesNotFit {
-        /// What it takes there.
+        /// Bytes that the index needs.
         needed_bytes: u64,
-        /// What is free.
+        /// Free bytes.
         free_bytes: u64,
     },
-    /// A budget of device memory that can't be kept to, or is not there.
+    /// A budget of device memory that is too small for permanent data or exceeds free memory.
     #[error(
         "a budget of {budget_bytes} bytes of device memory for the index, expected {least_bytes} (headers, directories and \
          norms stay there) to {free_bytes} (what is free)"
     )]
     BadBudget {
-        /// What was asked for.
+        /// The requested bytes.
         budget_bytes: u64,
-        /// What stays on the device in any case.
+        /// Bytes that are always device-resident.
         least_bytes: u64,
-        /// What is free.
+        /// Free bytes.
         free_bytes: u64,
     },
-    /// There was no device memory left for what a call needed.
+    /// A call found no free device memory.
     #[error("{doing}: no device memory left")]
     OutOfMemory {
-        /// The kernel or call, and the query at hand.
+        /// The kernel or call, and the query.
         doing: String,
     },
     /// A call or a kernel failed.
     #[error("{doing}: {message}")]
     Failed {
-        /// The kernel or call, and the query at hand.
+        /// The kernel or call, and the query.
         doing: String,
         /// The driver's name for the error.
         message: String,
@@ -60,13 +60,12 @@ mod of_the_driver {
             Self::Failed { doing: doing.into(), message: describe(error) }
         }
 
-        /// There is no GPU to use, because a call failed.
+        /// No GPU is usable because a call failed.
         pub(crate) fn no_gpu(error: &DriverError) -> Self {
             Self::NoGpu(describe(error))
         }
     }
 
-    /// The driver's name for an error, and its explanation.
     fn describe(error: &DriverError) -> String {
         let text = |text: Result<&CStr, DriverError>| text.map(|t| t.to_string_lossy().into_owned());
         match (text(error.error_name()), text(error.error_string())) {

@@ -1,27 +1,45 @@
-//! Finding a GPU: the one place that says why none can be used.
+//! Access to a GPU, and the reason if none can be used.
 
+use std::ffi::CStr;
 use std::sync::Arc;
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::driver::{CudaContext, CudaStream, sys};
 
-use super::{GpuError, GpuInfo};
+use super::GpuInfo;
+use super::error::GpuError;
 use crate::base::ids::DeviceId;
 
-/// The oldest driver that reads our kernels, as CUDA encodes versions: 12.4.
+/// The oldest driver that reads the kernels, in CUDA's encoding of versions: 12.4.
 const MIN_DRIVER_VERSION: i32 = 12_040;
-/// What the L2 cache fetches from memory at a time, if it may choose: neighbours of what is read are often read next.
+/// Functions of the driver's library: those that find a GPU, and the newest of the others. A library without them is broken.
+const FUNCTIONS: [&CStr; 14] = [
+    c"cuInit",
+    c"cuDriverGetVersion",
+    c"cuGetErrorName",
+    c"cuGetErrorString",
+    c"cuDeviceGet",
+    c"cuDeviceGetCount",
+    c"cuDeviceGetName",
+    c"cuDeviceGetAttribute",
+    c"cuDeviceTotalMem_v2",
+    c"cuDevicePrimaryCtxRetain",
+    c"cuCtxSetCurrent",
+    c"cuCtxSetLimit",
+    c"cuModuleLoadData",
+    c"cuLaunchKernel",
+];
+/// The L2 cache's fetch size from memory, as a hint. Neighbours of read data are often read next.
 const L2_FETCH_BYTES: usize = 128;
-/// The oldest compute capability that they are compiled for: Turing.
+/// The oldest compute capability of the compiled kernels: Turing.
 const MIN_CAPABILITY: (i32, i32) = (7, 5);
 
-/// The GPUs of this machine, usable or too old.
+/// The GPUs of this machine, including those that are too old.
 ///
 /// # Errors
 /// [`GpuError::NoGpu`] if there is no driver, or one too old.
 pub fn list_gpus() -> Result<Vec<GpuInfo>, GpuError> {
-    check_driver()?;
-    let count = CudaContext::device_count().map_err(|e| GpuError::no_gpu(&e))?;
+    let count = count_devices()?;
     (0..u32::try_from(count).unwrap_or(0)).map(|ordinal| Ok(Device::open_any(DeviceId(ordinal))?.info)).collect()
 }
 
@@ -36,13 +54,12 @@ pub struct Device {
 }
 
 impl Device {
-    /// Opens the GPU of this number.
+    /// Opens the GPU with this ordinal.
     ///
     /// # Errors
     /// [`GpuError::NoGpu`], with the reason.
     pub fn open(ordinal: DeviceId) -> Result<Self, GpuError> {
-        check_driver()?;
-        let count = CudaContext::device_count().map_err(|e| GpuError::no_gpu(&e))?;
+        let count = count_devices()?;
         if i64::from(ordinal.0) >= i64::from(count) {
             return Err(GpuError::NoGpu(format!(
                 "there is no GPU {ordinal}: the driver sees {count}, numbered from 0"
@@ -62,12 +79,11 @@ impl Device {
     fn open_any(ordinal: DeviceId) -> Result<Self, GpuError> {
         let open = || {
             let context = CudaContext::new(ordinal.index())?;
-            // SAFETY: whoever allocates here uses a buffer on one stream alone, or awaits what is written to it before
-            // others read it. So no stream needs to wait for another one.
+            // SAFETY: every buffer is used on one stream only, or its writer is waited for. So no stream must wait for
+            // another.
             unsafe { context.disable_event_tracking() };
             context.bind_to_thread()?;
-            // A hint: GPUs that don't know it are as fast as they were.
-            // SAFETY: it concerns this context alone, which is this thread's.
+            // GPUs without this hint are not slower. SAFETY: the call concerns this thread's context only.
             let _ = unsafe { sys::cuCtxSetLimit(sys::CUlimit::CU_LIMIT_MAX_L2_FETCH_GRANULARITY, L2_FETCH_BYTES) };
             let info = GpuInfo {
                 ordinal,
@@ -89,15 +105,15 @@ impl Device {
         self.context.new_stream().map_err(|e| GpuError::of("making a stream", &e))
     }
 
-    /// A new event that notes its time.
+    /// A new event with timing.
     pub fn new_event(&self) -> Result<cudarc::driver::CudaEvent, cudarc::driver::DriverError> {
         self.context.new_event(Some(sys::CUevent_flags::CU_EVENT_DEFAULT))
     }
 
-    /// An error unless so many bytes of device memory are free.
+    /// Checks that `needed_bytes` of device memory are free.
     ///
     /// # Errors
-    /// [`GpuError::DoesNotFit`].
+    /// [`GpuError::DoesNotFit`] if not.
     pub fn check_room(&self, needed_bytes: u64) -> Result<(), GpuError> {
         let free_bytes = self.free_bytes()?;
         if needed_bytes > free_bytes {
@@ -106,7 +122,7 @@ impl Device {
         Ok(())
     }
 
-    /// Bytes of device memory that are free now.
+    /// Free device memory in bytes.
     pub fn free_bytes(&self) -> Result<u64, GpuError> {
         let (free, _total) =
             self.context.mem_get_info().map_err(|e| GpuError::of("asking for free device memory", &e))?;
@@ -114,15 +130,23 @@ impl Device {
     }
 }
 
-/// Checks that the driver is there and new enough, before anything else asks for one of its functions: the binding
-/// panics where a library or a function is missing.
-fn check_driver() -> Result<(), GpuError> {
-    // SAFETY: loading NVIDIA's driver library runs its initialisers and nothing else.
+/// The number of devices, after checking that the driver exists and is new enough. The binding would panic on a missing
+/// library or function.
+fn count_devices() -> Result<i32, GpuError> {
+    // SAFETY: loading NVIDIA's driver library runs its initialisers only.
     if !unsafe { sys::is_culib_present() } {
         return Err(GpuError::NoGpu("no NVIDIA driver on this machine (libcuda.so.1 not found)".to_owned()));
     }
+    let lacks = |name: &&&CStr| {
+        // SAFETY: the address is not used.
+        unsafe { sys::culib().get::<*const ()>(name.to_bytes_with_nul()) }.is_err()
+    };
+    if let Some(name) = FUNCTIONS.iter().find(lacks) {
+        let name = name.to_string_lossy();
+        return Err(GpuError::NoGpu(format!("the NVIDIA driver's library is broken: it has no function {name}")));
+    }
     let mut version = 0;
-    // SAFETY: writes one integer, which outlives the call; every driver has this function, and it needs no context.
+    // SAFETY: the call writes one integer that outlives it, exists in every driver and needs no context.
     unsafe { sys::cuDriverGetVersion(&raw mut version) }.result().map_err(|e| GpuError::no_gpu(&e))?;
     if version < MIN_DRIVER_VERSION {
         return Err(GpuError::NoGpu(format!(
@@ -133,6 +157,6 @@ fn check_driver() -> Result<(), GpuError> {
             MIN_DRIVER_VERSION % 1000 / 10
         )));
     }
-    // Where a driver is installed but no GPU is plugged in, this is what fails.
-    cudarc::driver::result::init().map_err(|e| GpuError::no_gpu(&e))
+    // This call fails if a driver is installed without a GPU.
+    cudarc::driver::result::init().and_then(|()| CudaContext::device_count()).map_err(|e| GpuError::no_gpu(&e))
 }

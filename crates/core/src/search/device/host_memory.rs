@@ -1,34 +1,25 @@
-//! Memory of the host for scattered reads by the GPU.
+//! Host memory for scattered reads by the GPU.
 //!
-//! Reads across the bus that follow no order wait for the translation of their addresses. In pages of two megabytes the H200
-//! reads twice as many pieces a second as in the system's of four kilobytes (117 against 61 million, whatever their size up to
-//! 256 bytes), so these are asked for first. A driver or machine that has none gives page-locked memory of small pages, which
-//! is the same but for that.
+//! Random reads across the bus wait for address translation. With 2 MiB pages the H200 reads twice as many pieces per
+//! second as with 4 KiB pages (117 and 61 million, for pieces up to 256 bytes). So large pages are tried first, then
+//! page-locked memory of small pages.
 
 use std::mem::MaybeUninit;
 
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use cudarc::driver::{DriverError, PinnedHostSlice};
 
-use super::Device;
+use super::handle::Device;
 
-/// Bytes in the host's memory, for the GPU to write and to read.
 #[derive(Debug)]
-pub(crate) struct HostMemory {
-    address: u64,
-    /// What gives them back.
-    owner: Owner,
+pub(crate) enum HostMemory {
+    Large(LargePages),
+    Small { address: u64, _pages: PinnedHostSlice<u32> },
 }
 
+/// An address range backed by large host pages.
 #[derive(Debug)]
-enum Owner {
-    Large { _pages: LargePages },
-    Small { _pages: PinnedHostSlice<u32> },
-}
-
-/// A range of addresses with large pages of the host behind it.
-#[derive(Debug)]
-struct LargePages {
+pub(crate) struct LargePages {
     device: Device,
     address: u64,
     bytes: usize,
@@ -36,37 +27,35 @@ struct LargePages {
 }
 
 impl HostMemory {
-    /// So many words, of which nothing is known.
-    ///
-    /// # Errors
-    /// If the host has not so much that can be locked.
+    /// Uninitialised memory of `words` words. Fails if the host cannot lock it.
     pub(crate) fn new(device: &Device, words: usize) -> Result<Self, DriverError> {
         if let Ok(pages) = LargePages::new(device, 4 * words) {
-            return Ok(Self { address: pages.address, owner: Owner::Large { _pages: pages } });
+            return Ok(Self::Large(pages));
         }
         let flags = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
         // SAFETY: the GPU writes every word before it reads it; the host reads none.
         let mut pages = unsafe { device.context.alloc_pinned_with_flags::<u32>(words, flags) }?;
-        Ok(Self { address: pages.as_mut_ptr()? as u64, owner: Owner::Small { _pages: pages } })
+        Ok(Self::Small { address: pages.as_mut_ptr()? as u64, _pages: pages })
     }
 
-    /// Where they are, for the GPU.
     pub(crate) fn address(&self) -> u64 {
-        self.address
+        match self {
+            Self::Large(pages) => pages.address,
+            Self::Small { address, .. } => *address,
+        }
     }
 
-    /// Whether they are in large pages.
     pub(crate) fn has_large_pages(&self) -> bool {
-        matches!(self.owner, Owner::Large { .. })
+        matches!(self, Self::Large(_))
     }
 }
 
 impl LargePages {
     fn new(device: &Device, bytes: usize) -> Result<Self, DriverError> {
         device.context.bind_to_thread()?;
-        // Where the driver does not tell the GPU's node, the first one.
+        // Without the GPU's NUMA node, the first node is used.
         let node = device.context.attribute(Attribute::CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID)?.max(0);
-        // SAFETY: zero is a value of each of its fields but the two that are set to others at once.
+        // SAFETY: zero is valid for each field except the two that are set at once.
         let mut wanted: sys::CUmemAllocationProp = unsafe {
             let mut wanted = MaybeUninit::<sys::CUmemAllocationProp>::zeroed();
             (*wanted.as_mut_ptr()).type_ = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -82,7 +71,7 @@ impl LargePages {
         access.location.id = device.info.ordinal.0 as i32;
         let granularity = sys::CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_MINIMUM;
         let (mut page_bytes, mut address, mut handle) = (0, 0, 0);
-        // SAFETY: each call gets what the one before gave, and writes to numbers that outlive it.
+        // SAFETY: each call gets the results of earlier ones and writes to numbers that outlive it.
         unsafe {
             sys::cuMemGetAllocationGranularity(&raw mut page_bytes, &raw const wanted, granularity).result()?;
             let bytes = bytes.max(1).next_multiple_of(page_bytes.max(1));
@@ -92,7 +81,7 @@ impl LargePages {
                 let _ = sys::cuMemRelease(handle);
                 return Err(error);
             }
-            // From here on dropping it gives all back.
+            // From here on `drop` frees everything.
             let pages = Self { device: device.clone(), address, bytes, handle };
             sys::cuMemMap(address, bytes, 0, handle, 0).result()?;
             sys::cuMemSetAccess(address, bytes, &raw const access, 1).result()?;
@@ -106,8 +95,8 @@ impl Drop for LargePages {
         if self.device.context.bind_to_thread().is_err() {
             return;
         }
-        // SAFETY: they were reserved, created and mapped together, or mapping failed, which unmapping then says; whoever
-        // enqueued work that uses them has waited for it.
+        // SAFETY: they were created and mapped together, or mapping failed and unmapping reports that. Users have
+        // waited for their work.
         unsafe {
             let _ = sys::cuMemUnmap(self.address, self.bytes);
             let _ = sys::cuMemRelease(self.handle);

@@ -1,42 +1,40 @@
-//! The rate of scattered reads of the host's memory across the bus: a limit of searches that read host-resident blocks.
+//! The rate of scattered reads of host memory across the bus, which limits searches of host-resident blocks.
 
 use cudarc::driver::PushKernelArg;
 
-use super::{Device, GpuError, HostMemory, Images, Module, shape};
+use super::error::GpuError;
+use super::handle::Device;
+use super::host_memory::HostMemory;
+use super::module::{Images, Module, shape};
 
-/// The output of `kernels/host_reads.cu`.
 const IMAGES: Images = Images {
     what: "the kernel that reads the host's memory",
     ptx: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/compiled/host_reads.ptx")),
     cubin_sm_90: include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/compiled/host_reads.sm_90.cubin")),
 };
-/// Threads of a thread block. The kernel must have been compiled with the same number.
+/// Threads per block, equal to the compiled kernel's.
 const THREADS: u32 = 256;
-/// Thread blocks a multiprocessor.
 const BLOCKS: u32 = 8;
-/// Bytes that a thread reads at once.
+/// Bytes per read of a thread.
 const THREAD_BYTES: usize = 16;
-/// Reads of a thread.
 const READS: u32 = 32;
-/// Bytes that the reads are all over: many times any cache, and what the driver remembers of addresses.
+/// The range of the reads, many times larger than caches and translation buffers.
 const ARRAY_BYTES: usize = 1 << 30;
-/// Bytes of a piece: those of one sector, of a cache line, and of a few.
+/// Bytes per piece: a sector, a cache line, and several.
 const PIECES: [usize; 4] = [32, 64, 128, 512];
 
-/// Scattered reads of the host's memory.
+/// Rates of scattered reads of host memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostReads {
-    /// Bytes of a piece, and pieces a second.
+    /// Bytes per piece, and pieces per second.
     pub pieces: Vec<(usize, f64)>,
-    /// Whether the host gave large pages.
+    /// Whether the host has large pages.
     pub has_large_pages: bool,
 }
 
 impl HostReads {
-    /// Measures a GPU; each number is the best of `repeats`.
-    ///
-    /// # Errors
-    /// If a gigabyte of the host's memory can't be locked, or a call fails.
+    /// Measures a GPU and keeps the best of `repeats` runs. Fails if 1 GiB of host memory cannot be locked, or a call
+    /// fails.
     pub(crate) fn measure(device: &Device, repeats: usize) -> Result<Self, GpuError> {
         let doing = |e| GpuError::of("reading the host's memory (kernel `read_scattered`)", &e);
         let stream = device.new_stream()?;
@@ -57,7 +55,8 @@ impl HostReads {
                 let mut launch = stream.launch_builder(&read);
                 launch.arg(&address).arg(&num_pieces).arg(&lanes).arg(&READS).arg(&seed).arg(&d_sink);
                 started.record(&stream).map_err(doing)?;
-                // SAFETY: the arguments are those of `read_scattered` in kernels/host_reads.cu; the array has so many pieces.
+                // SAFETY: the arguments match `read_scattered` in kernels/host_reads.cu; the array has this many
+                // pieces.
                 unsafe { launch.launch(shape(blocks, THREADS)) }.map_err(doing)?;
                 finished.record(&stream).map_err(doing)?;
                 finished.synchronize().map_err(doing)?;

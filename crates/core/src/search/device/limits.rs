@@ -1,4 +1,4 @@
-//! What this GPU can do at best: the rates and latencies that everything else is a fraction of.
+//! Measured limits of a GPU: rates and latencies that bound every search.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -6,50 +6,51 @@ use std::time::Instant;
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DriverError};
 use cudarc::nvrtc::Ptx;
 
+use super::error::GpuError;
+use super::handle::Device;
 use super::host_reads::HostReads;
-use super::{Device, GpuError, shape};
+use super::module::shape;
 use crate::base::ids::DeviceId;
 use crate::base::quantile::median;
 
-/// Words of what is copied: 1 GiB, many times any cache.
+/// Words of a device copy: 1 GiB, many times any cache.
 const COPY_WORDS: usize = 1 << 28;
-/// Bytes of copies from the host: the latency of small ones, the rate of large ones.
+/// Bytes of copies from the host: small ones show latency, large ones the rate.
 const HOST_COPY_BYTES: [usize; 4] = [10_000, 1 << 20, 16 << 20, 256 << 20];
-/// Launches that are timed, one by one and in a row.
+/// Timed launches, each waited for or in a row.
 const LAUNCHES: usize = 1000;
-
-/// A kernel that does nothing, in the driver's own language: what is left of a launch is what a launch takes.
+/// A kernel without work, in PTX, which shows the cost of a launch.
 const NOTHING_PTX: &str = "\
 .version 7.0
 .target sm_75
 .address_size 64
 .visible .entry nothing() { ret; }
 ";
-/// Threads that do nothing.
+/// Threads of the kernel without work.
 const THREADS: u32 = 128;
 
-/// The limits of one GPU, as measured.
+/// The measured limits of one GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceLimits {
     /// The GPU's name.
     pub device: String,
-    /// Bytes a second of a copy from device memory to device memory, read and written together.
+    /// Bytes per second of a device copy, read and written together.
     pub copy_rate: f64,
-    /// Microseconds from a launch to the return of the call that waits for it.
+    /// Microseconds from a launch to the return of the wait for it.
     pub launch_and_wait_us: f64,
-    /// Microseconds from launch to launch of kernels that do nothing, none waited for.
+    /// Microseconds between launches of empty kernels without waits.
     pub launch_us: f64,
     /// Copies from page-locked host memory: bytes, and microseconds from the call to the end of the wait.
     pub host_copies: Vec<(usize, f64)>,
-    /// Scattered reads of the host's memory.
+    /// Rates of scattered reads of host memory.
     pub host_reads: HostReads,
 }
 
 impl DeviceLimits {
-    /// Measures a GPU; each number is the median of `repeats`, of launches of a thousand.
+    /// Measures a GPU. Copies are the median of `repeats`, launches of a thousand.
     ///
     /// # Errors
-    /// [`GpuError::NoGpu`] if there is none, [`GpuError::DoesNotFit`] if 2 GiB of its memory are not free.
+    /// [`GpuError::NoGpu`] if there is none, [`GpuError::DoesNotFit`] if 2 GiB of device memory are not free.
     pub fn measure(ordinal: DeviceId, repeats: usize) -> Result<Self, GpuError> {
         let device = Device::open(ordinal)?;
         let stream = device.new_stream()?;
@@ -72,7 +73,7 @@ impl DeviceLimits {
         measure().map_err(|e: DriverError| GpuError::of("measuring the device", &e))
     }
 
-    /// Bytes a second of the largest copy from page-locked host memory.
+    /// Bytes per second of the largest copy from page-locked host memory.
     pub fn host_copy_rate(&self) -> f64 {
         self.host_copies.last().map_or(f64::NAN, |&(bytes, us)| bytes as f64 / us * 1e6)
     }
@@ -95,9 +96,9 @@ fn copy_us(device: &Device, stream: &Arc<CudaStream>, repeats: usize) -> Result<
     Ok(median(times_us))
 }
 
-/// Microseconds of a launch that is waited for, and of one that is not.
+/// Microseconds of a launch with a wait, and of one without.
 fn launches_us(stream: &Arc<CudaStream>, nothing: &CudaFunction) -> Result<(f64, f64), DriverError> {
-    // SAFETY: the kernel takes no argument, reads nothing and writes nothing.
+    // SAFETY: the kernel takes no argument and accesses no memory.
     let launch = || unsafe { stream.launch_builder(nothing).launch(shape(1, THREADS)) }.map(drop);
     let mut waited_us = Vec::with_capacity(LAUNCHES);
     for _ in 0..LAUNCHES {

@@ -1,20 +1,21 @@
-//! Compiled kernels, as they are embedded in this binary, on a device.
+//! Compiled kernels on a device.
 
 use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaModule, CudaStream, LaunchConfig};
 use cudarc::nvrtc::Ptx;
 
-use super::{Device, GpuError};
+use super::error::GpuError;
+use super::handle::Device;
 
-/// What `kernels/build.py` has made of one compile unit.
+/// The output of `kernels/build.py` for one compile unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Images {
-    /// What they are, for an error.
+    /// Their name in errors.
     pub what: &'static str,
-    /// For every GPU since Turing; the driver compiles it when it is loaded.
+    /// For every GPU since Turing; the driver compiles it at load.
     pub ptx: &'static str,
-    /// For compute capability 9.0 (H100, H200, GH200), ready to run.
+    /// Native code for compute capability 9.0 (H100, H200, GH200).
     pub cubin_sm_90: &'static [u8],
 }
 
@@ -26,12 +27,12 @@ pub struct Module {
 }
 
 impl Module {
-    /// Loads the image that suits the device.
+    /// Loads the image that fits the device.
     ///
     /// # Errors
     /// If the driver refuses it.
     pub fn load(device: &Device, images: Images) -> Result<Self, GpuError> {
-        // The driver's own variable for this purpose, so that other GPUs' way can be tried on any.
+        // The driver's own variable lets tests use the PTX on any GPU.
         let is_native = device.info.capability == (9, 0) && std::env::var_os("CUDA_FORCE_PTX_JIT").is_none();
         let image = if is_native { Ptx::from_binary(images.cubin_sm_90.to_vec()) } else { Ptx::from_src(images.ptx) };
         let module = device.context.load_module(image);
@@ -42,16 +43,16 @@ impl Module {
     /// A kernel by its name.
     ///
     /// # Errors
-    /// If there is none of that name.
+    /// If there is no kernel of that name.
     pub fn function(&self, name: &str) -> Result<CudaFunction, GpuError> {
         let function = self.module.load_function(name);
         function.map_err(|e| GpuError::of(format!("loading {}, kernel `{name}`", self.what), &e))
     }
 
-    /// Checks that the sizes which the kernels were compiled with, in the array `name`, are those of the host.
+    /// Compares the kernels' compiled sizes, in the device array `name`, with the host's.
     ///
     /// # Errors
-    /// If they differ: the kernels were compiled from another version of the sources.
+    /// If they differ, which means that the kernels were compiled from another version of the sources.
     pub fn check_layout(&self, stream: &Arc<CudaStream>, name: &str, expected: &[usize]) -> Result<(), GpuError> {
         let doing = || format!("loading {}", self.what);
         let layout = self.module.get_global(name, stream).and_then(|array| stream.clone_dtoh(&array));
@@ -68,7 +69,7 @@ impl Module {
     }
 }
 
-/// A launch of this many thread blocks of this many threads.
+/// A launch of `blocks` thread blocks of `threads` threads.
 pub fn shape(blocks: u32, threads: u32) -> LaunchConfig {
     LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: 0 }
 }

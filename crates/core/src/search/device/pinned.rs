@@ -1,4 +1,4 @@
-//! Page-locked memory of the host, which the GPU reads and writes by itself.
+//! Page-locked host memory, which the GPU accesses directly.
 
 use bytemuck::Pod;
 use cudarc::driver::sys::{
@@ -6,12 +6,12 @@ use cudarc::driver::sys::{
 };
 use cudarc::driver::{DeviceRepr, DriverError, PinnedHostSlice, ValidAsZeroBits};
 
-use super::Device;
+use super::handle::Device;
 
 /// Numbers in page-locked memory.
 ///
-/// The driver's wrapper waits for an event of its own before it gives its memory away: 1.2 us, though nobody ever
-/// records it. Who uses this knows when a kernel or a copy has ended.
+/// The driver's wrapper would wait 1.2 us for an unused event at each access. Users of this type know when a kernel or
+/// copy has ended.
 #[derive(Debug)]
 pub struct Pinned<T> {
     memory: PinnedHostSlice<T>,
@@ -19,12 +19,12 @@ pub struct Pinned<T> {
 }
 
 impl<T: Pod + DeviceRepr + ValidAsZeroBits> Pinned<T> {
-    /// `len` times `value`, for the GPU to write and the host to read.
+    /// Memory of `len` times `value`, which the GPU writes and the host reads.
     pub fn for_results(device: &Device, len: usize, value: T) -> Result<Self, DriverError> {
         Self::new(device, len, value, 0)
     }
 
-    /// `len` zeros, for the host to write, from first to last, and the GPU to read.
+    /// Memory of `len` zeros, which the host writes in order and the GPU reads.
     pub fn for_input(device: &Device, len: usize) -> Result<Self, DriverError> {
         Self::new(device, len, T::zeroed(), WRITE_COMBINED)
     }
@@ -38,7 +38,7 @@ impl<T: Pod + DeviceRepr + ValidAsZeroBits> Pinned<T> {
         Ok(Self { memory, address })
     }
 
-    /// Where they are, for the host and for the GPU.
+    /// The address for host and GPU.
     pub fn address(&self) -> u64 {
         self.address
     }
@@ -46,27 +46,21 @@ impl<T: Pod + DeviceRepr + ValidAsZeroBits> Pinned<T> {
     /// The numbers.
     ///
     /// # Safety
-    /// No kernel may write them now, and no copy to the device read them.
+    /// No kernel may write them during the borrow, and no copy to the device may read them.
     pub unsafe fn as_mut_slice(&mut self) -> &mut [T] {
-        // SAFETY: as above, and nobody else has them.
+        // SAFETY: the caller excludes concurrent access, and `self` is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.address as *mut T, self.memory.len()) }
     }
 
-    /// The number at a place, which a kernel may be writing: it writes each at once.
-    ///
-    /// # Panics
-    /// If there is no such place.
+    /// The number at a place that a kernel may be writing, each with a single store. Panics if there is no such place.
     pub(crate) fn read_now(&self, place: usize) -> T {
         assert!(place < self.memory.len());
-        // SAFETY: there is such a number, it lives as long as `self`, and every pattern of bits is one.
+        // SAFETY: the place was checked, lives as long as `self`, and every bit pattern is valid.
         unsafe { (self.address as *const T).add(place).read_volatile() }
     }
 
-    /// As [`read_now`](Self::read_now), and leaves `value` in the number's place if it was another one: for words that
-    /// a kernel writes once each.
-    ///
-    /// # Panics
-    /// If there is no such place.
+    /// Like [`read_now`](Self::read_now), and replaces a different number by `value`. A kernel must write each word
+    /// once only.
     #[inline]
     pub(crate) fn replace_now(&mut self, place: usize, value: T) -> T
     where
@@ -74,7 +68,7 @@ impl<T: Pod + DeviceRepr + ValidAsZeroBits> Pinned<T> {
     {
         let found = self.read_now(place);
         if found != value {
-            // SAFETY: there is such a number, and the kernel that has written it does so no more.
+            // SAFETY: the place was checked, and the kernel that wrote it does not write it again.
             unsafe { (self.address as *mut T).add(place).write_volatile(value) };
         }
         found

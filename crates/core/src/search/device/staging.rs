@@ -5,16 +5,16 @@ use std::sync::Arc;
 use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DriverError, PinnedHostSlice};
 use rayon::prelude::*;
 
-/// Words of one staging buffer: 32 MiB, enough for the bus to run at full rate while the next one is filled.
+/// Words of a staging buffer: 32 MiB keep the bus busy while the other buffer is filled.
 pub(crate) const STAGING_WORDS: usize = 8 << 20;
-/// Words that one thread copies at once: one alone copies slower than the bus.
+/// Words per copying thread. A single thread is slower than the bus.
 const COPY_WORDS: usize = 64 << 10;
 
-/// Two page-locked buffers that a large copy goes through in turn: one is filled while the other one travels. Copies
-/// from the mapped file itself would run at a quarter of the rate.
+/// Two page-locked buffers for large copies: one is filled while the other is copied. Copies from the mapped file would
+/// run at a quarter of the rate.
 pub(crate) struct Staging<'a> {
     stream: &'a Arc<CudaStream>,
-    /// Each with the event that marks its last copy as done.
+    /// Each buffer has an event that marks the end of its last copy.
     buffers: [(PinnedHostSlice<u32>, CudaEvent); 2],
     next: usize,
     copied_bytes: u64,
@@ -23,24 +23,23 @@ pub(crate) struct Staging<'a> {
 impl<'a> Staging<'a> {
     pub(crate) fn new(stream: &'a Arc<CudaStream>, words: usize) -> Result<Self, DriverError> {
         let buffer = || {
-            // SAFETY: words are written by `fill` before a copy reads them, and every pattern of bits is a `u32`.
+            // SAFETY: `fill` writes words before a copy reads them, and every bit pattern is a `u32`.
             let pinned = unsafe { stream.context().alloc_pinned(words) }?;
             Ok((pinned, stream.context().new_event(None)?))
         };
         Ok(Self { stream, buffers: [buffer()?, buffer()?], next: 0, copied_bytes: 0 })
     }
 
-    /// Bytes copied so far, or about to be.
+    /// Bytes copied or about to be copied.
     pub(crate) fn copied_bytes(&self) -> u64 {
         self.copied_bytes
     }
 
-    /// Starts the copy of `source`; it is done when the stream is.
     pub(crate) fn upload(&mut self, source: &[u32]) -> Result<CudaSlice<u32>, DriverError> {
         self.upload_pieces(std::iter::once(source))
     }
 
-    /// Starts the copy of many pieces, one after another; it is done when the stream is.
+    /// Starts the copy of consecutive pieces, which ends with the stream.
     pub(crate) fn upload_pieces<'s>(
         &mut self,
         mut pieces: impl Iterator<Item = &'s [u32]> + Clone,
@@ -64,15 +63,13 @@ impl<'a> Staging<'a> {
         })
     }
 
-    /// Starts the copy of `words` words that `write` makes: it is told the position of the first, and writes all it
-    /// is given.
+    /// Starts the copy of `words` words. `write` gets the position of a piece and must fill it.
     pub(crate) fn fill(
         &mut self,
         words: usize,
         mut write: impl FnMut(usize, &mut [u32]),
     ) -> Result<CudaSlice<u32>, DriverError> {
-        // SAFETY: all of it is overwritten below, in the order of the stream; one word more for an empty source is
-        // never read.
+        // SAFETY: all words are overwritten below in stream order; the extra word for an empty source is never read.
         let mut d_target = unsafe { self.stream.alloc::<u32>(words.max(1)) }?;
         let mut position = 0;
         while position < words {
@@ -93,7 +90,7 @@ impl<'a> Staging<'a> {
 
 impl Drop for Staging<'_> {
     fn drop(&mut self) {
-        // A buffer must not be freed under a copy. An error has been reported by then, or will be by the next call.
+        // A buffer must outlive its copy. An error was or will be reported by another call.
         self.stream.context().record_err(self.stream.synchronize());
     }
 }

@@ -1,14 +1,14 @@
-//! A batch of queries as the device will read it: batch.cuh is the other side.
+//! A batch of queries in the device's form, which batch.cuh describes.
 //!
 //! ```text
 //! input    entries | terms | drivers, hints (first launch) | drivers, hints (second) | tiled | sampled | sorted later
 //! launch   score_batch ─▶ score_tiles (sample) ─▶ score_tiles ─▶ score_batch (second stages) ─▶ merge_topk
-//! results  number, keys | number, keys | ...  | postings scored, began, ended
+//! results  number, keys | number, keys | ...  | postings scored, start, end
 //! ```
 //!
-//! Queries of all modes and numbers of results mix. Nearly all batches are one launch; the others are for what only
-//! some queries need: tiles, the second stage of AND+OR, more results than a warp sorts. A batch that is small enough
-//! travels as a kernel parameter, so that no copy need arrive before the launch.
+//! A batch may mix modes and numbers of results. Nearly all batches are one launch. Further launches serve tiles, the
+//! second stage of AND+OR, and more results than a warp sorts. The input of a small batch is a kernel parameter, which
+//! saves a copy before the launch.
 
 use bytemuck::{Pod, cast_slice};
 
@@ -22,91 +22,83 @@ use super::share::DriverShares;
 use super::terms::TermTable;
 use crate::query::Mode;
 use crate::search::Request;
+use crate::search::device::Device;
 
-/// Candidates that a query has room for: with seeds there are seldom more; those with more run again, alone.
+/// Candidates per query. Queries with more, which are rare with seeds, run again alone.
 const CANDIDATES: usize = 4096;
 const CANDIDATES_A_RESULT: usize = 16;
-/// Words that tell what was scored, and when a batch began and ended.
+/// Warps of list kernels that a multiprocessor holds at once.
+const WARPS_A_MULTIPROCESSOR: u32 = 32;
+/// Words for the postings scored and the start and end of a batch.
 const END: usize = 3;
-/// Blocks that the lists of a batch have at most, unless it is of one query: a launch's items are fewer, and counted in
-/// 32 bits.
+/// The most blocks in the lists of a batch of several queries, so that 32 bits count the items of a launch.
 const MAX_BLOCKS: u64 = 1 << 30;
-/// Tiles are sampled first where they have this many postings or more on average: then a sample finds a threshold that
-/// spares the others most of their candidates.
+/// A query's tiles are sampled first from this mean number of postings per tile on. The sample's threshold then spares
+/// most candidates of the other tiles.
 const SAMPLED_POSTINGS: u64 = 64;
-/// ... and where there are at least so many tiles for each one of the sample,
+/// The least tiles per sampled tile.
 const SAMPLED_TILES: u32 = 4;
-/// ... and where so many results are wanted: for fewer, the first tiles of a single launch find as good a threshold.
+/// The least `k` for sampling. For fewer results the first tiles of a single launch find as good a threshold.
 const SAMPLED_K: u32 = 64;
 
-/// What there is room for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
-    /// Entries: queries, and second stages of queries.
-    pub(super) entries: usize,
-    /// Words of the input.
-    pub(super) input_words: usize,
-    /// Words of the results.
-    pub(super) result_words: usize,
+pub(crate) struct BatchCapacity {
+    /// Queries, and second stages of queries.
+    pub(crate) entries: usize,
+    pub(crate) input_words: usize,
+    pub(crate) result_words: usize,
     /// Candidates of all queries together.
-    pub(super) candidates: usize,
-    /// Whether all that is for candidates is for one query.
-    pub(super) is_for_one: bool,
+    pub(crate) candidates: usize,
+    pub(crate) is_for_one: bool,
 }
 
-/// The machine that work is shared out to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Machine {
-    pub(super) warps: u32,
-    pub(super) multiprocessors: u32,
+pub(crate) struct Parallelism {
+    pub(crate) warps: u32,
+    pub(crate) multiprocessors: u32,
 }
 
-/// A request of a batch, in the order in which they came.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Planned {
-    pub(super) plan: Plan,
-    /// Its terms, among those of the batch.
-    pub(super) first_term: u32,
-    pub(super) place: Place,
-}
-
-/// Where a request is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// It has no term: nowhere.
-    Nowhere,
-    /// In the batch, from this word of the results on.
-    At(u32),
-    /// By itself: it needs more room than a batch has.
-    Alone,
-}
-
-/// Launches of one batch, with what they are passed.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Launches {
-    /// Words of the input.
-    pub(super) input_len: usize,
-    /// Whether it travels as a parameter.
-    pub(super) is_small: bool,
-    pub(super) scored: Option<BatchArgument>,
-    pub(super) sampled: Option<BatchArgument>,
-    pub(super) tiled: Option<BatchArgument>,
-    pub(super) scored_again: Option<BatchArgument>,
-    pub(super) sorted: Option<(BatchArgument, u32)>,
-}
-
-impl Launches {
-    /// Where it will be told what was scored, and when the batch began and ended, in words of the results: behind them.
-    pub(super) fn end_at(&self) -> Option<usize> {
-        self.scored.or(self.tiled).map(|batch| batch.end_at as usize)
+impl Parallelism {
+    pub(crate) fn of(device: &Device) -> Self {
+        Self { warps: device.multiprocessors * WARPS_A_MULTIPROCESSOR, multiprocessors: device.multiprocessors }
     }
 }
 
-/// A batch in the making; its memory is used again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Planned {
+    pub(crate) plan: Plan,
+    /// Its first term among those of the batch.
+    pub(crate) first_term: u32,
+    pub(crate) place: AnswerSource,
+}
+
+/// The source of a request's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AnswerSource {
+    /// The request has no term and no results.
+    Nowhere,
+    /// The batch writes it from this word of the results on.
+    At(u32),
+    /// The request exceeds the capacity of a batch and runs by itself.
+    Alone,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Launches {
+    pub(crate) input_len: usize,
+    /// Whether the input is a kernel parameter.
+    pub(crate) is_small: bool,
+    pub(crate) scored: Option<BatchArgument>,
+    pub(crate) sampled: Option<BatchArgument>,
+    pub(crate) tiled: Option<BatchArgument>,
+    pub(crate) scored_again: Option<BatchArgument>,
+    pub(crate) sorted: Option<(BatchArgument, u32)>,
+}
+
 #[derive(Debug, Default)]
-pub(super) struct Batch {
-    pub(super) planned: Vec<Planned>,
-    pub(super) terms: Vec<TermEntry>,
+pub(crate) struct Batch {
+    pub(crate) planned: Vec<Planned>,
+    pub(crate) terms: Vec<TermEntry>,
     entries: Vec<BatchEntry>,
     first: DriverShares,
     second: DriverShares,
@@ -116,37 +108,31 @@ pub(super) struct Batch {
     tiles: u32,
     sampled_tiles: u32,
     num_blocks: u64,
-    /// Of results and candidates, as far as they are given to queries.
     result_words: usize,
     candidates: usize,
-    /// Queries that the batch answers.
     num_answered: u32,
 }
 
-/// What a query takes of a batch's room.
 struct Needs {
-    /// Blocks of lists that drive.
     num_blocks: u64,
     candidates: usize,
     result_words: usize,
 }
 
-/// Places for candidates of a query.
-fn candidates(plan: &Plan, num_docs: u32, tiles: u32, room: &Room) -> usize {
+fn candidates(plan: &Plan, num_docs: u32, tiles: u32, room: &BatchCapacity) -> usize {
     let k = plan.query.k as usize;
     let most = num_docs.max(1) as usize;
     let by_lists = CANDIDATES + CANDIDATES_A_RESULT * k;
     match plan.by_tiles {
         _ if room.is_for_one => room.candidates,
-        // A stage before the tiles goes through lists.
+        // A stage before the tiles uses lists.
         true => (tiles as usize * k).max(by_lists).min(most),
         false => by_lists.min(most),
     }
 }
 
 impl Batch {
-    /// Forgets all requests.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.planned.clear();
         self.terms.clear();
         self.entries.clear();
@@ -159,34 +145,34 @@ impl Batch {
         (self.result_words, self.candidates, self.num_answered) = (0, 0, 0);
     }
 
-    /// Adds a request if there is room for it; whether it was added. An empty batch takes any request.
+    /// Adds a request if it fits, and returns whether it did. An empty batch takes any request.
     #[inline]
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         table: &TermTable,
         &Request { query, mode, k }: &Request<'_>,
         pruning: Pruning,
-        room: &Room,
-        machine: Machine,
+        room: &BatchCapacity,
+        machine: Parallelism,
     ) -> bool {
         let first_term = self.terms.len();
         let plan = Plan::new(table, query, mode, k, pruning, &mut self.terms);
-        self.add_planned(plan, first_term, table.num_docs(), room, machine)
+        self.add_planned(plan, first_term, table.num_docs, room, machine)
     }
 
-    /// As [`Batch::add`], for a plan whose terms are the last ones.
-    pub(super) fn add_planned(
+    /// Like [`Batch::add`], for a plan whose terms were appended last.
+    pub(crate) fn add_planned(
         &mut self,
         plan: Plan,
         first_term: usize,
         num_docs: u32,
-        room: &Room,
-        machine: Machine,
+        room: &BatchCapacity,
+        machine: Parallelism,
     ) -> bool {
         let planned = |place| Planned { plan, first_term: first_term as u32, place };
         let terms_of = &self.terms[first_term..];
         if terms_of.is_empty() {
-            self.planned.push(planned(Place::Nowhere));
+            self.planned.push(planned(AnswerSource::Nowhere));
             return true;
         }
         let by_tiles = plan.by_tiles;
@@ -202,13 +188,13 @@ impl Batch {
         };
         if !self.has_room(&needs, terms_of.len(), room, machine) {
             if self.entries.is_empty() {
-                self.planned.push(planned(Place::Alone));
+                self.planned.push(planned(AnswerSource::Alone));
                 return true;
             }
             self.terms.truncate(first_term);
             return false;
         }
-        self.planned.push(planned(Place::At(self.result_words as u32)));
+        self.planned.push(planned(AnswerSource::At(self.result_words as u32)));
         let last = self.add_entries(&plan, first_term, needs.candidates);
         if by_tiles {
             self.add_tiles(last, tiles, machine);
@@ -220,8 +206,8 @@ impl Batch {
         true
     }
 
-    /// Whether one more query fits, of so many terms.
-    fn has_room(&self, needs: &Needs, num_terms: usize, room: &Room, machine: Machine) -> bool {
+    /// Whether a query with `num_terms` terms fits.
+    fn has_room(&self, needs: &Needs, num_terms: usize, room: &BatchCapacity, machine: Parallelism) -> bool {
         self.entries.len() + 2 <= room.entries
             && self.candidates + needs.candidates <= room.candidates
             && self.result_words + needs.result_words + END <= room.result_words
@@ -229,7 +215,8 @@ impl Batch {
             && (self.entries.is_empty() || self.num_blocks + needs.num_blocks <= MAX_BLOCKS)
     }
 
-    /// Adds the entries of a query, one or two, with its lists' shares of the work but for tiles. The last one's number.
+    /// Adds the one or two entries of a query with their driving lists, without tiles. Returns the number of the last
+    /// entry.
     fn add_entries(&mut self, plan: &Plan, first_term: usize, capacity: usize) -> u32 {
         let number = self.entries.len() as u32;
         let later = if plan.query.k as usize > WARP_K { SORTS_LATER } else { 0 };
@@ -247,7 +234,7 @@ impl Batch {
         let mut last = number;
         let is_union = plan.mode != Mode::And;
         if plan.mode != Mode::Or {
-            // What is tiled sorts by itself, but a stage before it has no such kernel behind it.
+            // `score_tiles` sorts by itself, but a stage before it does not.
             let flags = NEEDS_ALL | if is_union { later } else { IS_LAST | later };
             self.entries.push(BatchEntry { flags, ..entry });
             self.first.add(number, plan, &self.terms[first_term..], true);
@@ -262,15 +249,14 @@ impl Batch {
                 shares.add(last, plan, &self.terms[first_term..], false);
             }
         }
-        // The tiles' kernel sorts itself, whatever k.
+        // `score_tiles` sorts for any k.
         if later != 0 && !plan.by_tiles {
             self.later.push(last);
         }
         last
     }
 
-    /// Adds the tiles of an entry.
-    fn add_tiles(&mut self, number: u32, tiles: u32, machine: Machine) {
+    fn add_tiles(&mut self, number: u32, tiles: u32, machine: Parallelism) {
         let entry = &mut self.entries[number as usize];
         let terms = &self.terms[entry.query.first_term as usize..];
         let postings: u64 = terms.iter().map(|term| u64::from(term.doc_freq)).sum();
@@ -287,8 +273,8 @@ impl Batch {
         }
     }
 
-    /// Words of the input, at most, with one more query of so many terms and blocks.
-    fn input_words(&self, more_terms: usize, more_blocks: u64, machine: Machine) -> usize {
+    /// Upper bound of the input words with one more query of `more_terms` terms and `more_blocks` blocks.
+    fn input_words(&self, more_terms: usize, more_blocks: u64, machine: Parallelism) -> usize {
         let entries = self.entries.len() + 2;
         let drivers = self.first.len() + self.second.len() + 2 * more_terms;
         let hints = 2 * DriverShares::most_hints(entries, self.num_blocks + more_blocks, drivers, machine.warps);
@@ -301,27 +287,26 @@ impl Batch {
             + 40
     }
 
-    /// Whether the input may travel as a parameter, which has no hints.
+    /// Whether the input fits a kernel parameter, which has no hints.
     fn is_small(&self) -> bool {
         let drivers = 4 * (self.first.len() + self.second.len());
         let len = 12 * self.entries.len() + (5 * self.terms.len()).next_multiple_of(4) + drivers;
         len <= SMALL_INPUT_WORDS && self.tiled.is_empty() && self.later.is_empty()
     }
 
-    /// Whether nothing is to be launched.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Shares the work out and says what is to be launched; `write` is then to be called with room for the input.
-    pub(super) fn finish(&mut self, machine: Machine) -> Launches {
+    /// Assigns work to warps and returns the launches. [`Batch::write`] then writes the input.
+    pub(crate) fn finish(&mut self, machine: Parallelism) -> Launches {
         let is_small = self.is_small();
         self.first.share_out(&mut self.entries, machine.warps, !is_small);
         self.second.share_out(&mut self.entries, machine.warps, !is_small);
         let mut len = 0;
         let mut place = |words: usize| {
             let at = len;
-            // Everything begins at a multiple of 16 bytes.
+            // Every section is aligned to 16 bytes.
             len = (len + words).next_multiple_of(4);
             at as u32
         };
@@ -354,7 +339,7 @@ impl Batch {
         let sorted = (num_later > 0).then_some((BatchArgument { later_at, ..common }, num_later));
         let mut launches =
             Launches { input_len: len, is_small, scored: first, sampled, tiled, scored_again: second, sorted };
-        // A second stage never comes without a first one.
+        // A second stage always follows a first one.
         let earliest = [&mut launches.scored, &mut launches.sampled, &mut launches.tiled];
         if let Some(batch) = earliest.into_iter().flatten().next() {
             batch.is_first = 1;
@@ -362,8 +347,7 @@ impl Batch {
         launches
     }
 
-    /// Writes the input, from first to last.
-    pub(super) fn write(&self, launches: &Launches, input: &mut [u32]) {
+    pub(crate) fn write(&self, launches: &Launches, input: &mut [u32]) {
         let mut len = 0;
         append(input, &mut len, &self.entries);
         append(input, &mut len, &self.terms);
@@ -378,7 +362,7 @@ impl Batch {
     }
 
     /// The input as a parameter, if it is small enough.
-    pub(super) fn small_input(&self, launches: &Launches) -> Option<SmallInput> {
+    pub(crate) fn small_input(&self, launches: &Launches) -> Option<SmallInput> {
         launches.is_small.then(|| {
             let mut small = SmallInput { words: [0; SMALL_INPUT_WORDS] };
             self.write(launches, &mut small.words);
@@ -387,7 +371,6 @@ impl Batch {
     }
 }
 
-/// Appends items to the words that travel to the device.
 fn append<T: Pod>(input: &mut [u32], len: &mut usize, items: &[T]) {
     let words: &[u32] = cast_slice(items);
     input[*len..*len + words.len()].copy_from_slice(words);
@@ -399,11 +382,10 @@ mod tests {
     use super::super::plan::tests::plan;
     use super::*;
 
-    const ROOM: Room =
-        Room { entries: 64, input_words: 1 << 16, result_words: 4000, candidates: 400_000, is_for_one: false };
-    const MACHINE: Machine = Machine { warps: 4224, multiprocessors: 132 };
+    const ROOM: BatchCapacity =
+        BatchCapacity { entries: 64, input_words: 1 << 16, result_words: 4000, candidates: 400_000, is_for_one: false };
+    const MACHINE: Parallelism = Parallelism { warps: 4224, multiprocessors: 132 };
 
-    /// Adds a query of lists of these lengths and bounds.
     fn add(batch: &mut Batch, lists: &[(u32, f32)], mode: Mode, k: usize) -> bool {
         let (mut plan, terms) = plan(lists, 0.5, mode);
         plan.query.k = k as u32;
@@ -421,7 +403,7 @@ mod tests {
         }
         let launches = batch.finish(MACHINE);
         assert!(launches.is_small && launches.tiled.is_none() && launches.sorted.is_none());
-        // AND and AND+OR drive by one list each, OR by two, and so does the union of AND+OR.
+        // AND and AND+OR drive by one list each. OR and the union of AND+OR drive by two.
         let (first, second) = (launches.scored.unwrap(), launches.scored_again.unwrap());
         assert_eq!((first.num_drivers, second.num_drivers), (4, 2));
         assert_eq!((first.is_first, second.is_first, first.num_queries, first.end_at), (1, 0, 3, 33));
@@ -456,14 +438,17 @@ mod tests {
         while add(&mut batch, &[(2000, 3.0)], Mode::Or, 10) {
             added += 1;
         }
-        // Two entries may be needed; 4256 candidates each.
+        // Each query may need two entries and 4256 candidates.
         assert_eq!(added, 63);
         assert_eq!((batch.planned.len(), batch.terms.len()), (63, 63));
         batch.clear();
-        // What no batch has room for runs alone, and what has no term nowhere.
+        // A query above the capacity of a batch runs alone; a query without terms does not run.
         assert!(add(&mut batch, &[(400_000, 1.0); 12], Mode::Or, 5000));
         assert!(add(&mut batch, &[], Mode::Or, 10));
-        assert_eq!(batch.planned.iter().map(|one| one.place).collect::<Vec<_>>(), [Place::Alone, Place::Nowhere]);
+        assert_eq!(
+            batch.planned.iter().map(|one| one.place).collect::<Vec<_>>(),
+            [AnswerSource::Alone, AnswerSource::Nowhere]
+        );
         assert!(batch.is_empty());
     }
 }

@@ -1,15 +1,15 @@
-//! Running queries on a GPU: one at a time, in batches, and batch after batch.
+//! The GPU executor: single queries, batches, and pipelines of batches.
 //!
 //! ```text
 //! search          lone.rs: one launch, straight from lists to results
 //! search_batch    submit, then wait for all
-//! submit ──▶ chunks of the batch ──▶ slots, in turn ──▶ poll
-//!               prepare, launch        each a stream      read what has come
+//! submit ──▶ chunks of the batch ──▶ slots, round-robin ──▶ poll
+//!               prepare, launch        one stream each     read available results
 //! ```
 //!
-//! A large batch goes to the device in chunks, so that the next one is prepared while the one before runs, and the end of
-//! one, when few warps are left, is the beginning of another. Slots are given out in turn and batches end in order, so
-//! that a slot that is needed and not free is the one that is read next.
+//! A large batch is split into chunks, so that one is prepared while another runs, and the end of one, with few active
+//! warps, overlaps the start of the next. Slots are used round-robin and batches end in order, so if no slot is free,
+//! the next one to use is the next one to read.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,74 +17,67 @@ use std::time::Instant;
 
 use cudarc::driver::DriverError;
 
-use super::accepted::check;
-use super::batch::{Place, Room};
+use super::batch::{AnswerSource, BatchCapacity};
 use super::lists::DeviceLists;
 use super::lone::LoneRunner;
-use super::slot::{End, Slot, Taken};
+use super::plan::check;
+use super::slot::{BatchEnd, BatchSlot, QueryOutcome};
 use super::tiered::GpuMemory;
-use super::upload::{UploadOptions, UploadReport};
+use super::upload::{UploadOptions, upload};
 use crate::base::ids::DeviceId;
 use crate::base::machine::Class;
 use crate::index::{Bm25, Index};
 use crate::query::{Mode, Query};
 use crate::search::device::{Device, GpuError};
-use crate::search::{Answers, ExecError, Execution, Executor, Hit, PIPELINE_DEPTH, Pipeline, Request};
+use crate::search::{Answers, ExecError, Execution, Executor, Hit, PIPELINE_DEPTH, Pipeline, Request, UploadReport};
 
-/// Chunks under way at most.
+/// The most chunks in flight.
 const SLOTS: usize = 6;
-/// Chunks that a batch is cut into at least, so that the next is prepared while one runs, ...
+/// The least chunks of a batch, so that one is prepared while another runs.
 const CHUNKS: usize = 3;
-/// ... unless they would be smaller than this.
+/// The least requests of a chunk, which takes precedence over [`CHUNKS`].
 const SMALL_CHUNK: usize = 128;
-/// Requests of a chunk at most.
 const MAX_CHUNK: usize = 1024;
-/// What a chunk has room for: with ten results each, about a thousand queries' candidates.
-const CHUNK_ROOM: Room = Room {
+/// The capacity of a chunk: candidates of about a thousand queries with ten results each.
+const CHUNK_ROOM: BatchCapacity = BatchCapacity {
     entries: 2 * MAX_CHUNK,
     input_words: 1 << 19,
     result_words: 1 << 18,
     candidates: 9 << 19,
     is_for_one: false,
 };
-/// Requests ahead of the one that is planned, whose terms are asked for.
+/// The distance of prefetched requests from the planned one.
 const AHEAD: usize = 4;
-/// Of no more requests than this, results are read as they come; else when all are there.
+/// Up to this number of requests, results are read as they arrive, else after all have arrived.
 const READ_AT_ONCE: usize = 64;
 
-/// One stream of a GPU for queries alone, and some for batches.
+/// One stream of a GPU for single queries, and some for batches.
 #[derive(Debug)]
 pub struct GpuExecutor {
-    pub(super) lone: LoneRunner,
-    slots: Vec<Slot>,
+    pub(crate) lone: LoneRunner,
+    slots: Vec<BatchSlot>,
     next_slot: usize,
     slots_in_use: usize,
-    /// Batches under way, the oldest first.
-    flights: VecDeque<Flight>,
-    /// Answers whose memory is used again.
+    flights: VecDeque<BatchInFlight>,
     spare: Vec<Answers>,
     postings_scored: u64,
 }
 
-/// A batch under way.
 #[derive(Debug, Default)]
-struct Flight {
+struct BatchInFlight {
     len: usize,
-    /// Its slots that have not been read.
     slots: VecDeque<usize>,
     answers: Answers,
     host_us: f64,
     device_ns: u64,
     ended_ns: u64,
-    /// Postings of lists that drive which were scored.
+    /// Scored postings of driving lists.
     scored: u64,
-    /// Why it is lost.
     lost: Option<String>,
 }
 
-impl Flight {
-    /// Adds the time of a chunk, which may have run beside the one before.
-    fn add(&mut self, end: End) {
+impl BatchInFlight {
+    fn add(&mut self, end: BatchEnd) {
         self.device_ns += end.ended_ns.saturating_sub(end.began_ns.max(self.ended_ns));
         self.ended_ns = self.ended_ns.max(end.ended_ns);
         self.scored += end.scored;
@@ -92,28 +85,18 @@ impl Flight {
 }
 
 impl GpuExecutor {
-    /// Copies `index` to the machine's first GPU and makes ready to search it with `bm25`.
+    /// Copies `index` to the machine's first GPU and prepares to search it with `bm25`.
     ///
     /// # Errors
     /// [`GpuError::NoGpu`] if there is none to use, [`GpuError::DoesNotFit`] if its memory is too small.
     pub fn new(index: &Arc<Index>, bm25: Bm25) -> Result<Self, ExecError> {
-        Self::with_progress(index, bm25, &|_, _| ())
+        Self::on_device(DeviceId(0), index, bm25, None, &|_, _| ())
     }
 
-    /// As [`GpuExecutor::new`]; `progress` is called with the bytes that have been copied so far, and with all there
-    /// are.
+    /// Like [`GpuExecutor::new`], on the given GPU and with at most `memory` of the index in its memory. `progress` gets the bytes copied and the bytes in total.
     ///
     /// # Errors
-    /// As [`GpuExecutor::new`].
-    pub fn with_progress(index: &Arc<Index>, bm25: Bm25, progress: &dyn Fn(u64, u64)) -> Result<Self, ExecError> {
-        Self::on_device(DeviceId(0), index, bm25, None, progress)
-    }
-
-    /// As [`GpuExecutor::with_progress`], on the GPU of this number, and with no more of the index in its memory than
-    /// `memory` allows.
-    ///
-    /// # Errors
-    /// As [`GpuExecutor::new`]; [`GpuError::BadBudget`] if what must lie there exceeds the budget, or the budget what is free.
+    /// See [`GpuExecutor::new`]. [`GpuError::BadBudget`] if the budget is too small or exceeds free memory.
     pub fn on_device(
         ordinal: DeviceId,
         index: &Arc<Index>,
@@ -125,19 +108,20 @@ impl GpuExecutor {
         let stream = device.new_stream()?;
         let kernels = Arc::new(super::kernels::Kernels::load(&device, &stream)?);
         let room = LoneRunner::room(index, &device);
-        let reserved_bytes = Slot::bytes(&room) + SLOTS as u64 * Slot::bytes(&CHUNK_ROOM);
+        let reserved_bytes = BatchSlot::bytes(&room) + SLOTS as u64 * BatchSlot::bytes(&CHUNK_ROOM);
         let options = UploadOptions { memory, ..UploadOptions::reserving(reserved_bytes) };
-        let lists = DeviceLists::upload(&device, &stream, &kernels, index, bm25, options, progress)?;
+        let uploaded = upload(&device, &stream, &kernels, index, bm25, options, progress)?;
+        let lists = DeviceLists::new(index, bm25, uploaded);
         Self::assemble(LoneRunner::new(device, kernels, Arc::new(lists), room)?)
     }
 
-    /// Another executor on the same GPU, which shares this one's copy of the index.
+    /// Another executor on the same GPU that shares this one's index.
     ///
     /// # Errors
     /// If device memory is too small for its buffers.
     pub fn for_another_stream(&self) -> Result<Self, ExecError> {
         let room = self.lone.slot.room;
-        self.lone.device.check_room(Slot::bytes(&room) + SLOTS as u64 * Slot::bytes(&CHUNK_ROOM))?;
+        self.lone.device.check_room(BatchSlot::bytes(&room) + SLOTS as u64 * BatchSlot::bytes(&CHUNK_ROOM))?;
         let (kernels, lists) = (Arc::clone(&self.lone.kernels), Arc::clone(&self.lone.lists));
         Self::assemble(LoneRunner::new(self.lone.device.clone(), kernels, lists, room)?)
     }
@@ -145,7 +129,7 @@ impl GpuExecutor {
     fn assemble(lone: LoneRunner) -> Result<Self, ExecError> {
         let slot = |_| {
             let stream = lone.device.new_stream()?;
-            let slot = Slot::new(&lone.device, stream, CHUNK_ROOM);
+            let slot = BatchSlot::new(&lone.device, stream, CHUNK_ROOM);
             slot.map_err(|e| GpuError::of("allocating buffers for batches", &e))
         };
         let slots = (0..SLOTS).map(slot).collect::<Result<Vec<_>, _>>()?;
@@ -153,38 +137,38 @@ impl GpuExecutor {
         Ok(Self { lone, slots, next_slot: 0, slots_in_use: 0, flights, spare, postings_scored: 0 })
     }
 
-    /// What the upload of the index took.
+    /// Sizes and time of the index upload.
     #[must_use]
     pub fn upload_report(&self) -> UploadReport {
-        self.lone.lists.report
+        self.lone.lists.uploaded.report
     }
 
-    /// From now on passes over no more than `pruning` says: to measure what each part of it is worth. Answers stay the same.
+    /// Sets the pruning rules, to measure their effect. Answers stay the same.
     pub fn set_pruning(&mut self, pruning: super::Pruning) {
         self.lone.pruning = pruning;
     }
 
-    /// Microseconds of the device from scores to sorted results, of the last query that ran alone.
+    /// Device time from scores to sorted results of the last single query, in microseconds.
     pub fn topk_us(&self) -> f64 {
         self.lone.topk_us
     }
 
-    /// Whether a query goes through all its lists by tiles of documents.
+    /// Whether a query is scored by tiles of documents.
     pub fn goes_by_tiles(&self, query: &Query, mode: Mode, k: usize) -> bool {
         super::plan::Plan::new(&self.lone.lists.terms, query, mode, k, self.lone.pruning, &mut Vec::new()).by_tiles
     }
 
-    /// Postings of lists that drive which were scored for the last batch; those of tiles, where all are, not counted.
+    /// Scored postings of driving lists of the last batch, without tiles.
     pub fn postings_scored(&self) -> u64 {
         self.postings_scored
     }
 
-    /// Prepares and launches a batch; waits only where all slots are under way.
+    /// Prepares and launches a batch. It waits only if all slots are in flight.
     fn start(&mut self, batch: &[Request<'_>]) -> Result<(), ExecError> {
         batch.iter().try_for_each(|request| check(request.query, request.k))?;
         self.lone.check(|| doing(batch.len(), 0))?;
         let answers = self.spare.pop().unwrap_or_default();
-        let mut flight = Flight { len: batch.len(), answers, ..Flight::default() };
+        let mut flight = BatchInFlight { len: batch.len(), answers, ..BatchInFlight::default() };
         flight.answers.clear();
         self.flights.push_back(flight);
         let chunk_len = batch.len().div_ceil(CHUNKS).clamp(SMALL_CHUNK, MAX_CHUNK);
@@ -225,7 +209,7 @@ impl GpuExecutor {
         Ok(())
     }
 
-    /// Waits for the oldest slot under way and reads it.
+    /// Waits for the oldest slot in flight and reads it.
     fn read_oldest(&mut self) -> Result<(), ExecError> {
         let Some(place) = self.flights.iter().position(|flight| !flight.slots.is_empty()) else { return Ok(()) };
         let flight = &mut self.flights[place];
@@ -239,20 +223,20 @@ impl GpuExecutor {
             Err(ReadError::Fault(message)) => GpuError::Failed { doing: doing(len, 0), message }.into(),
             Err(ReadError::Alone(error)) => error,
         };
-        // Its slot is no longer among those under way, and still it is lost.
+        // Its last slot is no longer in flight, so `lose_all` would miss it.
         self.flights[place].lost = Some(error.to_string());
         self.lose_all(&error.to_string());
         Err(error)
     }
 
-    /// Makes an error of a failed call, and all slots as new; notes that the device is lost if it is.
+    /// Converts the error of a failed call and resets all slots. If that fails, the device is marked as lost.
     fn failed(&mut self, doing: String, error: &DriverError) -> ExecError {
         let error = self.lone.failed(doing, error);
         self.lose_all(&error.to_string());
         error
     }
 
-    /// Gives up all batches under way.
+    /// Drops all batches in flight.
     fn lose_all(&mut self, why: &str) {
         for flight in &mut self.flights {
             if !flight.slots.is_empty() {
@@ -268,8 +252,8 @@ impl GpuExecutor {
         }
     }
 
-    /// Replaces `answers` by those of a batch that has been read.
-    fn finish(&mut self, mut flight: Flight, answers: &mut Answers) -> Result<Execution, ExecError> {
+    /// Replaces `answers` by those of a read batch.
+    fn finish(&mut self, mut flight: BatchInFlight, answers: &mut Answers) -> Result<Execution, ExecError> {
         if let Some(message) = flight.lost {
             return Err(GpuError::Failed { doing: doing(flight.len, 0), message }.into());
         }
@@ -280,7 +264,6 @@ impl GpuExecutor {
     }
 }
 
-/// Why a slot could not be read.
 enum ReadError {
     Driver(DriverError),
     Fault(String),
@@ -295,7 +278,7 @@ impl From<DriverError> for ReadError {
 }
 
 /// Waits for a slot's results and appends them to its batch's answers.
-fn read_slot(slot: &mut Slot, lone: &mut LoneRunner, flight: &mut Flight) -> Result<(), ReadError> {
+fn read_slot(slot: &mut BatchSlot, lone: &mut LoneRunner, flight: &mut BatchInFlight) -> Result<(), ReadError> {
     if slot.batch.planned.len() > READ_AT_ONCE {
         while !slot.has_ended() {
             slot.spin()?;
@@ -307,22 +290,22 @@ fn read_slot(slot: &mut Slot, lone: &mut LoneRunner, flight: &mut Flight) -> Res
         let planned = slot.batch.planned[number];
         let k = planned.plan.query.k as usize;
         let taken = match planned.place {
-            Place::At(word) => slot.take_results(word as usize, k, &mut hits)?,
-            Place::Alone => Taken::TooMany,
-            Place::Nowhere => {
+            AnswerSource::At(word) => slot.take_hits(word as usize, k, &mut hits)?,
+            AnswerSource::Alone => QueryOutcome::TooMany,
+            AnswerSource::Nowhere => {
                 hits.clear();
-                Taken::Hits
+                QueryOutcome::Hits
             }
         };
         match taken {
-            Taken::Hits => {}
-            Taken::TooMany => {
+            QueryOutcome::Hits => {}
+            QueryOutcome::TooMany => {
                 let first = planned.first_term as usize;
                 let terms = &slot.batch.terms[first..first + planned.plan.query.num_terms as usize];
-                let device_us = lone.run(&planned.plan, terms, &mut hits).map_err(ReadError::Alone)?;
+                let device_us = lone.run(&planned.plan, terms, "of a batch", &mut hits).map_err(ReadError::Alone)?;
                 flight.device_ns += (device_us * 1e3) as u64;
             }
-            Taken::Fault(message) => return Err(ReadError::Fault(format!("{message}, query {number}"))),
+            QueryOutcome::Fault(message) => return Err(ReadError::Fault(format!("{message}, query {number}"))),
         }
         flight.answers.push(&hits);
     }
@@ -336,7 +319,7 @@ fn read_slot(slot: &mut Slot, lone: &mut LoneRunner, flight: &mut Flight) -> Res
     Ok(())
 }
 
-/// What was being done, for an error.
+/// The kernels and the batch, for an error.
 fn doing(num_queries: usize, first: usize) -> String {
     format!(
         "kernels `score_batch`, `score_tiles`, `merge_topk` for a batch of {num_queries} queries from number {first} on"
@@ -380,7 +363,7 @@ impl Executor for GpuExecutor {
 
     fn device(&self) -> String {
         let name = &self.lone.device.info.name;
-        match self.lone.lists.report {
+        match self.lone.lists.uploaded.report {
             UploadReport { host_bytes: 0, .. } => name.clone(),
             UploadReport { device_bytes, host_bytes, .. } => {
                 let mb = |bytes: u64| bytes as f64 / 1e6;
@@ -410,7 +393,7 @@ impl Executor for GpuExecutor {
         }
         self.start(batch)?;
         while self.flights.back().is_some_and(|flight| !flight.slots.is_empty()) {
-            // An error is kept with its batch.
+            // An error is stored with its batch.
             let _ = self.read_oldest();
         }
         match self.flights.pop_back() {
@@ -441,7 +424,7 @@ mod tests {
         if open().is_none() {
             return;
         }
-        // A fault ends the device's context for a whole process: it gets one of its own.
+        // A fault ends the device's context for a whole process, so the test runs in its own process.
         let child =
             Command::new(std::env::current_exe().unwrap()).args(["--exact", ALONE, "--ignored"]).output().unwrap();
         let said = String::from_utf8_lossy(&child.stdout);
@@ -506,7 +489,7 @@ mod tests {
         let mut terms = Vec::new();
         let plan = Plan::new(&gpu.lone.lists.terms, &query, Mode::And, 10, Pruning::default(), &mut terms);
         terms[0].first_block = u32::MAX; // 64 GiB behind the first block: nothing is there
-        let text = gpu.lone.run(&plan, &terms, &mut found).unwrap_err().to_string();
+        let text = gpu.lone.run(&plan, &terms, "seven", &mut found).unwrap_err().to_string();
         assert!(text.contains("`score_lone`") && text.contains("CUDA_ERROR"), "{text}");
 
         let stopped = "stopped at an earlier error";

@@ -1,17 +1,16 @@
-//! The compiled kernels, and safe functions that launch them.
+//! The compiled kernels, and functions that launch them.
 //!
-//! Structures of `arguments.rs` and sizes here repeat those of `kernels/`; [`Kernels::load`] compares the two and
-//! refuses to go on if they differ. Only this file knows the shapes of grids and blocks.
+//! The structures of `arguments.rs` and the sizes here repeat those of `kernels/`. [`Kernels::load`] refuses
+//! differences. Only this file knows the shapes of grids and thread blocks.
 
 use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg};
 
-use super::accepted::{MAX_K, MAX_TERMS};
 use super::arguments::{
     BatchArgument, BatchEntry, BlockArgument, DIRECTORY_STRIDE, DriverEntry, FEW_TERMS, ListsArgument, LoneArgument,
-    NO_DIRECTORY, NO_GATE, PartArgument, RunArgument, SCORE_BINS, SLACK_PARTS, SMALL_INPUT_WORDS, SmallInput,
-    StateArgument, TOO_MANY, TermEntry, TileEntry, WARP_K,
+    MAX_K, MAX_TERMS, NO_DIRECTORY, NO_GATE, PartArgument, RunArgument, SCORE_BINS, SLACK_PARTS, SMALL_INPUT_WORDS,
+    SmallInput, StateArgument, TOO_MANY, TermEntry, TileEntry, WARP_K,
 };
 use super::tiered::Rows;
 use crate::index::{BLOCK_LEN, LongList};
@@ -23,8 +22,7 @@ const IMAGES: Images = Images {
     cubin_sm_90: include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/compiled/tandem.sm_90.cubin")),
 };
 
-/// Documents of a tile.
-pub(super) const TILE_DOCS: u32 = 8192;
+pub(crate) const TILE_DOCS: u32 = 8192;
 const TILE_THREADS: u32 = 256;
 const LONE_THREADS: u32 = 128;
 const BATCH_THREADS: u32 = 64;
@@ -32,13 +30,8 @@ const MERGE_THREADS: u32 = 512;
 const TRANSCODE_THREADS: u32 = 128;
 const SCAN_THREADS: u32 = 1024;
 const WARP: u32 = 32;
-
-/// Warps that go through lists and that a multiprocessor holds at once.
-const DRIVE_WARPS_RESIDENT: u32 = 32;
-
-/// The kernels, loaded on one device.
 #[derive(Debug)]
-pub(super) struct Kernels {
+pub(crate) struct Kernels {
     score_lone: CudaFunction,
     score_lone_long: CudaFunction,
     score_batch: CudaFunction,
@@ -49,15 +42,12 @@ pub(super) struct Kernels {
     scan_rows: CudaFunction,
     scan_tiles: CudaFunction,
     write_blocks: CudaFunction,
-    multiprocessors: u32,
 }
 
 impl Kernels {
-    /// Loads the kernels and checks that they agree with this file.
-    ///
-    /// # Errors
-    /// If the driver refuses them, or they were compiled from another version of the sources.
-    pub(super) fn load(device: &Device, stream: &Arc<CudaStream>) -> Result<Self, GpuError> {
+    /// Loads the kernels and checks that they agree with this file. Fails if the driver refuses them, or they were
+    /// compiled from another version of the sources.
+    pub(crate) fn load(device: &Device, stream: &Arc<CudaStream>) -> Result<Self, GpuError> {
         let module = Module::load(device, IMAGES)?;
         let layout = [
             BLOCK_LEN,
@@ -103,152 +93,15 @@ impl Kernels {
             scan_rows: module.function("scan_rows")?,
             scan_tiles: module.function("scan_tiles")?,
             write_blocks: module.function("write_blocks")?,
-            multiprocessors: device.multiprocessors,
         })
     }
 
-    /// Warps that go through lists and that the machine holds at once.
-    pub(super) fn resident_warps(&self) -> u32 {
-        self.multiprocessors * DRIVE_WARPS_RESIDENT
-    }
-
-    /// The same of a device.
-    pub(super) fn resident_warps_of(device: &Device) -> u32 {
-        device.multiprocessors * DRIVE_WARPS_RESIDENT
-    }
-
-    /// The device's multiprocessors.
-    pub(super) fn multiprocessors(&self) -> u32 {
-        self.multiprocessors
-    }
-
-    /// Starts `score_lone`: a lone query, or a stage of one, with its results; for more than [`FEW_TERMS`] terms
-    /// `score_lone_long`, which does the same. `gate` is 0, or the address of the state of the stage before.
+    /// Launches `measure_blocks`, which writes the rows of each block of a part to `counts`.
     ///
     /// # Safety
-    /// What `lists` and `memory` point to must be there until the kernel has ended. The stage's items must be those of
-    /// all drivers, and terms be of the index that `lists` are. The states must be clear before the first stage; there
-    /// must be room for the stage's capacity of candidates, and at the results for [`LONE_RESULTS`] words.
-    pub(super) unsafe fn score_lone<const TERMS: usize>(
-        &self,
-        stream: &CudaStream,
-        lists: &ListsArgument,
-        lone: &LoneArgument<TERMS>,
-        memory: &QueryMemory,
-        gate: u64,
-    ) -> Result<(), DriverError> {
-        const { assert!(TERMS == FEW_TERMS || TERMS == MAX_TERMS, "there is no such kernel") };
-        let kernel = if TERMS == FEW_TERMS { &self.score_lone } else { &self.score_lone_long };
-        let mut launch = stream.launch_builder(kernel);
-        launch.arg(lists).arg(lone).arg(&memory.states).arg(&gate).arg(&memory.candidates).arg(&memory.results);
-        let blocks = lone.stage.num_items.div_ceil(LONE_THREADS / WARP).max(1);
-        // SAFETY: the arguments are those of the kernel in kernels/lone.cu, in order and type; the caller vouches for
-        // what they point to.
-        unsafe { launch.launch(shape(blocks, LONE_THREADS)) }.map(drop)
-    }
-
-    /// Starts `score_batch`, a warp an item; or `score_small_batch`, if the batch's input is `small`.
-    ///
-    /// # Safety
-    /// What `lists`, `batch` and `memory` point to must be there until the kernel has ended. The input must be as
-    /// batch.cuh has it: drivers with their items, a hint for each 32 of these, entries with their terms, of the index
-    /// that `lists` are, and with places in the states, candidates and results. The run and the states must be clear
-    /// before the batch's first launch.
-    pub(super) unsafe fn score_batch(
-        &self,
-        stream: &CudaStream,
-        lists: &ListsArgument,
-        batch: &BatchArgument,
-        small: Option<&SmallInput>,
-        memory: &QueryMemory,
-    ) -> Result<(), DriverError> {
-        let mut launch =
-            stream.launch_builder(if small.is_some() { &self.score_small_batch } else { &self.score_batch });
-        launch.arg(lists).arg(batch);
-        if let Some(small) = small {
-            launch.arg(small);
-        }
-        launch.arg(&memory.run).arg(&memory.states).arg(&memory.candidates).arg(&memory.results);
-        // First terms' items, and the others, each fill whole columns.
-        let parts = [batch.num_first_items, batch.num_items - batch.num_first_items];
-        let warps: u32 = parts.map(|items| items.next_multiple_of(batch.item_rows.max(1))).iter().sum();
-        let blocks = warps.div_ceil(BATCH_THREADS / WARP).max(1);
-        // SAFETY: the arguments are those of the kernel in kernels/batch.cu, in order and type; the caller vouches for
-        // what they point to.
-        unsafe { launch.launch(shape(blocks, BATCH_THREADS)) }.map(drop)
-    }
-
-    /// Starts `score_tiles`: a thread block an item, of those queries that go by tiles, or of the sample of their
-    /// tiles.
-    ///
-    /// # Safety
-    /// As [`Kernels::score_batch`], for the tiled queries in place of drivers. Candidates must have room for k keys of
-    /// every tile, or for all documents: the kernel does not look whether there is any left.
-    pub(super) unsafe fn score_tiles(
-        &self,
-        stream: &CudaStream,
-        lists: &ListsArgument,
-        batch: &BatchArgument,
-        memory: &QueryMemory,
-        is_sample: bool,
-    ) -> Result<(), DriverError> {
-        let is_sample = u32::from(is_sample);
-        let mut launch = stream.launch_builder(&self.score_tiles);
-        launch.arg(lists).arg(batch).arg(&memory.run).arg(&memory.states).arg(&memory.candidates);
-        launch.arg(&memory.results).arg(&is_sample);
-        // SAFETY: the arguments are those of `score_tiles` in kernels/tiles.cu, in order and type; the caller vouches
-        // for what they point to.
-        unsafe { launch.launch(shape(batch.num_items.max(1), TILE_THREADS)) }.map(drop)
-    }
-
-    /// Starts `merge_topk` for the `num_later` queries of a batch that are sorted by it.
-    ///
-    /// # Safety
-    /// As [`Kernels::score_batch`], whose launches for the batch must have been started before.
-    pub(super) unsafe fn merge_topk(
-        &self,
-        stream: &CudaStream,
-        batch: &BatchArgument,
-        num_later: u32,
-        memory: &QueryMemory,
-    ) -> Result<(), DriverError> {
-        let mut launch = stream.launch_builder(&self.merge_topk);
-        launch.arg(batch).arg(&memory.run).arg(&memory.states).arg(&memory.candidates).arg(&memory.results);
-        // SAFETY: the arguments are those of `merge_topk` in kernels/topk.cu, in order and type; the caller vouches for
-        // what they point to.
-        unsafe { launch.launch(shape(num_later, MERGE_THREADS)) }.map(drop)
-    }
-
-    /// Starts every kernel that searches, with nothing to do: the driver loads a kernel when it is first launched, which
-    /// takes longer than a batch.
-    ///
-    /// # Safety
-    /// As [`Kernels::score_lone`].
-    pub(super) unsafe fn load_all(
-        &self,
-        stream: &CudaStream,
-        lists: &ListsArgument,
-        memory: &QueryMemory,
-    ) -> Result<(), DriverError> {
-        let nothing = BatchArgument::default();
-        let small = SmallInput { words: [0; SMALL_INPUT_WORDS] };
-        // SAFETY: without items or queries kernels end at once.
-        unsafe {
-            self.score_lone(stream, lists, &LoneArgument::<FEW_TERMS>::default(), memory, 0)?;
-            self.score_lone(stream, lists, &LoneArgument::<{ MAX_TERMS }>::default(), memory, 0)?;
-            self.score_batch(stream, lists, &nothing, None, memory)?;
-            self.score_batch(stream, lists, &nothing, Some(&small), memory)?;
-            self.score_tiles(stream, lists, &nothing, memory, false)?;
-            self.merge_topk(stream, &nothing, 1, memory)
-        }
-    }
-
-    /// Starts `measure_blocks`: into `counts`, the rows that each block of a part will take.
-    ///
-    /// # Safety
-    /// What `part` points to must be there until the kernel has ended, and hold what its lists say, as an index that was
-    /// opened does; each of its blocks must have a place in `counts`.
-    pub(super) unsafe fn measure_blocks(
+    /// The memory of `part` must live until the kernel has ended and hold valid lists, as an opened index does. Each
+    /// block must have a place in `counts`.
+    pub(crate) unsafe fn measure_blocks(
         &self,
         stream: &CudaStream,
         part: &PartArgument,
@@ -257,35 +110,33 @@ impl Kernels {
         let Some(shape) = part_shape(part) else { return Ok(()) };
         let mut launch = stream.launch_builder(&self.measure_blocks);
         launch.arg(part).arg(&mut counts.d_of_blocks);
-        // SAFETY: the arguments are those of `measure_blocks` in kernels/transcode.cu, in order and type; the caller
-        // vouches for what they point to.
+        // SAFETY: the arguments match `measure_blocks` in kernels/transcode.cu; the caller guarantees their memory.
         unsafe { launch.launch(shape) }.map(drop)
     }
 
-    /// Turns the rows of each block into those of all blocks before it, and returns how many all take.
-    pub(super) fn scan_rows(&self, stream: &Arc<CudaStream>, counts: &mut RowCounts) -> Result<u64, DriverError> {
+    /// Replaces the rows of each block by the rows of all blocks before it, and returns the sum.
+    pub(crate) fn scan_rows(&self, stream: &Arc<CudaStream>, counts: &mut RowCounts) -> Result<u64, DriverError> {
         let num_tiles = counts.d_of_tiles.len() as u32;
         let mut launch = stream.launch_builder(&self.scan_rows);
         launch.arg(&mut counts.d_of_blocks).arg(&counts.num_blocks).arg(&mut counts.d_of_tiles);
-        // SAFETY: the arguments are those of `scan_rows` in kernels/transcode.cu, in order and type; there is a count
-        // for each block, and one for each tile.
+        // SAFETY: the arguments match `scan_rows` in kernels/transcode.cu; there is a count per block and per tile.
         unsafe { launch.launch(shape(num_tiles, SCAN_THREADS)) }?;
         let mut d_total = stream.alloc_zeros::<u64>(1)?;
         let mut launch = stream.launch_builder(&self.scan_tiles);
         launch.arg(&mut counts.d_of_tiles).arg(&num_tiles).arg(&mut d_total);
-        // SAFETY: as above, for `scan_tiles`.
+        // SAFETY: the arguments match `scan_tiles` in kernels/transcode.cu.
         unsafe { launch.launch(shape(1, SCAN_THREADS)) }?;
         let total = stream.clone_dtoh(&d_total)?;
         stream.synchronize()?;
         Ok(total[0])
     }
 
-    /// Starts `write_blocks`: a part's blocks, rows and directory, where the scanned `counts` say.
+    /// Launches `write_blocks`, which writes the blocks, rows and directory of a part at the scanned `counts`.
     ///
     /// # Safety
-    /// As [`Kernels::measure_blocks`], which must have measured the part; the targets must have room for all that was
-    /// measured, and for the directory of each list.
-    pub(super) unsafe fn write_blocks(
+    /// See [`Kernels::measure_blocks`], which must have measured the part. The targets must have room for the measured
+    /// rows and for the directory of each list.
+    pub(crate) unsafe fn write_blocks(
         &self,
         stream: &CudaStream,
         part: &PartArgument,
@@ -298,79 +149,180 @@ impl Kernels {
         let mut launch = stream.launch_builder(&self.write_blocks);
         launch.arg(part).arg(&counts.d_of_blocks).arg(&counts.d_of_tiles);
         launch.arg(d_blocks).arg(&on_device).arg(&on_host).arg(&num_resident).arg(d_directory);
-        // SAFETY: the arguments are those of `write_blocks` in kernels/transcode.cu, in order and type; the caller
-        // vouches for what they point to.
+        // SAFETY: the arguments match `write_blocks` in kernels/transcode.cu; the caller guarantees their memory.
         unsafe { launch.launch(shape) }.map(drop)
     }
 }
 
-/// The rows that blocks take, then how many come before them in their tile of [`SCAN_THREADS`] blocks; and before the
+/// The index, the memory and the stream of some queries, for launches of the kernels that search. All memory, including
+/// that of arguments, must live until the kernels have ended.
+#[derive(Clone, Copy)]
+pub(crate) struct Search<'a> {
+    pub(crate) kernels: &'a Kernels,
+    pub(crate) stream: &'a CudaStream,
+    pub(crate) lists: ListsArgument,
+    pub(crate) memory: QueryMemory,
+}
+
+impl Search<'_> {
+    /// Launches `score_lone`, or `score_lone_long` for more than [`FEW_TERMS`] terms: one stage of a single query.
+    /// `gate` is 0 or the address of the earlier stage's state.
+    ///
+    /// # Safety
+    /// The stage must have the items of all drivers, and the terms must belong to the index. The states must be clear
+    /// before the first stage. There must be room for the stage's candidates and results.
+    pub(crate) unsafe fn score_lone<const TERMS: usize>(
+        &self,
+        lone: &LoneArgument<TERMS>,
+        gate: u64,
+    ) -> Result<(), DriverError> {
+        const { assert!(TERMS == FEW_TERMS || TERMS == MAX_TERMS, "there is no such kernel") };
+        let Self { kernels, stream, lists, memory } = self;
+        let kernel = if TERMS == FEW_TERMS { &kernels.score_lone } else { &kernels.score_lone_long };
+        let mut launch = stream.launch_builder(kernel);
+        launch.arg(lists).arg(lone).arg(&memory.states).arg(&gate).arg(&memory.candidates).arg(&memory.results);
+        let blocks = lone.stage.num_items.div_ceil(LONE_THREADS / WARP).max(1);
+        // SAFETY: the arguments match the kernel in kernels/lone.cu; the caller guarantees their memory.
+        unsafe { launch.launch(shape(blocks, LONE_THREADS)) }.map(drop)
+    }
+
+    /// Launches `score_batch` with one warp per item, or `score_small_batch` if the batch's input is `small`.
+    ///
+    /// # Safety
+    /// The input must have the form of batch.cuh: drivers with their items, a hint per 32 items, entries with terms of
+    /// the index and with places in the states, candidates and results. The run and the states must be clear before
+    /// the batch's first launch.
+    pub(crate) unsafe fn score_batch(
+        &self,
+        batch: &BatchArgument,
+        small: Option<&SmallInput>,
+    ) -> Result<(), DriverError> {
+        let Self { kernels, stream, lists, memory } = self;
+        let kernel = if small.is_some() { &kernels.score_small_batch } else { &kernels.score_batch };
+        let mut launch = stream.launch_builder(kernel);
+        launch.arg(lists).arg(batch);
+        if let Some(small) = small {
+            launch.arg(small);
+        }
+        launch.arg(&memory.run).arg(&memory.states).arg(&memory.candidates).arg(&memory.results);
+        // First terms' items and the others each fill whole columns.
+        let parts = [batch.num_first_items, batch.num_items - batch.num_first_items];
+        let warps: u32 = parts.map(|items| items.next_multiple_of(batch.item_rows.max(1))).iter().sum();
+        let blocks = warps.div_ceil(BATCH_THREADS / WARP).max(1);
+        // SAFETY: the arguments match the kernel in kernels/batch.cu; the caller guarantees their memory.
+        unsafe { launch.launch(shape(blocks, BATCH_THREADS)) }.map(drop)
+    }
+
+    /// Launches `score_tiles` with one thread block per tile, or for the sample of tiles.
+    ///
+    /// # Safety
+    /// See [`Self::score_batch`], with tiled queries in place of drivers. There must be room for k candidates per
+    /// tile or for all documents, because the kernel does not check it.
+    pub(crate) unsafe fn score_tiles(&self, batch: &BatchArgument, is_sample: bool) -> Result<(), DriverError> {
+        let Self { kernels, stream, lists, memory } = self;
+        let is_sample = u32::from(is_sample);
+        let mut launch = stream.launch_builder(&kernels.score_tiles);
+        launch.arg(lists).arg(batch).arg(&memory.run).arg(&memory.states).arg(&memory.candidates);
+        launch.arg(&memory.results).arg(&is_sample);
+        // SAFETY: the arguments match `score_tiles` in kernels/tiles.cu; the caller guarantees their memory.
+        unsafe { launch.launch(shape(batch.num_items.max(1), TILE_THREADS)) }.map(drop)
+    }
+
+    /// Launches `merge_topk` for the `num_later` queries of a batch that it sorts.
+    ///
+    /// # Safety
+    /// See [`Self::score_batch`], whose launches for the batch must precede this one.
+    pub(crate) unsafe fn merge_topk(&self, batch: &BatchArgument, num_later: u32) -> Result<(), DriverError> {
+        let Self { kernels, stream, memory, .. } = self;
+        let mut launch = stream.launch_builder(&kernels.merge_topk);
+        launch.arg(batch).arg(&memory.run).arg(&memory.states).arg(&memory.candidates).arg(&memory.results);
+        // SAFETY: the arguments match `merge_topk` in kernels/topk.cu; the caller guarantees their memory.
+        unsafe { launch.launch(shape(num_later, MERGE_THREADS)) }.map(drop)
+    }
+
+    /// Launches every search kernel without work. The driver loads a kernel at its first launch, which takes longer
+    /// than a batch.
+    ///
+    /// # Safety
+    /// See [`Self::score_lone`].
+    pub(crate) unsafe fn load_all(&self) -> Result<(), DriverError> {
+        let nothing = BatchArgument::default();
+        let small = SmallInput { words: [0; SMALL_INPUT_WORDS] };
+        // SAFETY: without items or queries kernels end at once.
+        unsafe {
+            self.score_lone(&LoneArgument::<FEW_TERMS>::default(), 0)?;
+            self.score_lone(&LoneArgument::<{ MAX_TERMS }>::default(), 0)?;
+            self.score_batch(&nothing, None)?;
+            self.score_batch(&nothing, Some(&small))?;
+            self.score_tiles(&nothing, false)?;
+            self.merge_topk(&nothing, 1)
+        }
+    }
+}
+
+/// Rows per block, or after a scan the rows before each block in its tile of [`SCAN_THREADS`] blocks and before each
 /// tile.
 #[derive(Debug)]
-pub(super) struct RowCounts {
+pub(crate) struct RowCounts {
     d_of_blocks: CudaSlice<u32>,
     d_of_tiles: CudaSlice<u32>,
     num_blocks: u32,
 }
 
 impl RowCounts {
-    /// Counts of 0.
-    pub(super) fn new(stream: &Arc<CudaStream>, num_blocks: u32) -> Result<Self, DriverError> {
+    pub(crate) fn new(stream: &Arc<CudaStream>, num_blocks: u32) -> Result<Self, DriverError> {
         let d_of_blocks = stream.alloc_zeros(num_blocks.max(1) as usize)?;
         let d_of_tiles = stream.alloc_zeros(num_blocks.div_ceil(SCAN_THREADS).max(1) as usize)?;
         Ok(Self { d_of_blocks, d_of_tiles, num_blocks })
     }
 
-    /// These rows.
     #[cfg(test)]
-    pub(super) fn with(stream: &Arc<CudaStream>, rows: &[u32]) -> Result<Self, DriverError> {
+    pub(crate) fn with(stream: &Arc<CudaStream>, rows: &[u32]) -> Result<Self, DriverError> {
         let counts = Self::new(stream, rows.len() as u32)?;
         Ok(Self { d_of_blocks: stream.clone_htod(rows)?, ..counts })
     }
 
-    /// The rows of each block, of counts that have not been scanned.
-    pub(super) fn rows(&self, stream: &Arc<CudaStream>) -> Result<Vec<u32>, DriverError> {
+    /// The rows of each block, before a scan.
+    pub(crate) fn rows(&self, stream: &Arc<CudaStream>) -> Result<Vec<u32>, DriverError> {
         let rows = stream.clone_dtoh(&self.d_of_blocks)?;
         stream.synchronize()?;
         Ok(rows)
     }
 
-    /// Puts each block's first row in the place of what a scan would find.
-    pub(super) fn place(&mut self, stream: &Arc<CudaStream>, first_rows: &[u32]) -> Result<(), DriverError> {
+    /// Sets each block's first row in place of a scan.
+    pub(crate) fn place(&mut self, stream: &Arc<CudaStream>, first_rows: &[u32]) -> Result<(), DriverError> {
         stream.memcpy_htod(first_rows, &mut self.d_of_blocks)?;
         stream.memset_zeros(&mut self.d_of_tiles)?;
         stream.synchronize()
     }
 
-    /// The rows before each block, of scanned counts.
+    /// The rows before each block, after a scan.
     #[cfg(test)]
-    pub(super) fn rows_before(&self, stream: &Arc<CudaStream>) -> Result<Vec<u32>, DriverError> {
+    pub(crate) fn rows_before(&self, stream: &Arc<CudaStream>) -> Result<Vec<u32>, DriverError> {
         let (in_tile, before_tile) = (stream.clone_dtoh(&self.d_of_blocks)?, stream.clone_dtoh(&self.d_of_tiles)?);
         stream.synchronize()?;
         Ok(in_tile.iter().enumerate().map(|(block, rows)| before_tile[block / SCAN_THREADS as usize] + rows).collect())
     }
 
-    /// Device memory that they take.
-    pub(super) fn bytes(num_blocks: u64) -> u64 {
+    pub(crate) fn bytes(num_blocks: u64) -> u64 {
         4 * (num_blocks + num_blocks / u64::from(SCAN_THREADS) + 2)
     }
 }
 
-/// A warp for each block that a part has; none if it has no block.
+/// One warp per block of a part, or `None` without blocks.
 fn part_shape(part: &PartArgument) -> Option<LaunchConfig> {
     let num_units = part.num_blocks + part.num_terms;
     (num_units > 0).then(|| shape(num_units.div_ceil(TRANSCODE_THREADS / WARP), TRANSCODE_THREADS))
 }
 
-/// Addresses of what the kernels of some queries write.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct QueryMemory {
-    /// Of a batch; 0 for a lone query.
-    pub(super) run: u64,
-    pub(super) states: u64,
-    pub(super) candidates: u64,
-    /// Page-locked memory of the host.
-    pub(super) results: u64,
+pub(crate) struct QueryMemory {
+    /// State of a batch, or 0 for a single query.
+    pub(crate) run: u64,
+    pub(crate) states: u64,
+    pub(crate) candidates: u64,
+    /// Page-locked host memory.
+    pub(crate) results: u64,
 }
 
 #[cfg(test)]
@@ -379,18 +331,9 @@ mod tests {
 
     #[test]
     fn ptx_has_every_kernel_and_runs_on_turing() {
-        for kernel in [
-            "score_lone",
-            "score_lone_long",
-            "score_batch",
-            "score_small_batch",
-            "score_tiles",
-            "merge_topk",
-            "measure_blocks",
-            "scan_rows",
-            "scan_tiles",
-            "write_blocks",
-        ] {
+        let kernels = "score_lone score_lone_long score_batch score_small_batch score_tiles merge_topk \
+                       measure_blocks scan_rows scan_tiles write_blocks";
+        for kernel in kernels.split(' ') {
             assert!(IMAGES.ptx.contains(&format!(".entry {kernel}(")), "{kernel} is missing: run kernels/build.py");
         }
         assert!(IMAGES.ptx.contains(".target sm_75"));

@@ -1,89 +1,64 @@
-//! The index in device memory, in a layout made for searching there.
+//! The index in device memory, in a layout for searching.
 //!
-//! The file's blocks save every bit: gaps, groups of their own widths, bitsets. On a GPU those cost more in
-//! instructions than they save in bandwidth, so that kernels turn each block into another form when the index is
-//! [uploaded](super::upload): documents as differences from the block's first, all of one width, so that any thread
-//! reads any of them alone; a byte a posting that bounds its impact; a directory that tells where a document would
-//! be. `kernels/lists.cuh` describes the form.
+//! The file's blocks save every bit by gaps, groups with their own widths, and bitsets. On a GPU these cost more
+//! instructions than they save bandwidth. So kernels convert each block at [upload](super::upload): documents are
+//! differences from the block's first, in one width, so that any thread reads any of them alone; one byte per posting
+//! bounds its impact; a directory locates documents. `kernels/lists.cuh` describes the form.
 
-use std::sync::Arc;
+use cudarc::driver::{CudaStream, DevicePtr};
 
-use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
-
-use super::arguments::{BlockArgument, ListsArgument};
-use super::kernels::Kernels;
+use super::arguments::ListsArgument;
 use super::terms::TermTable;
-use super::tiered::Rows;
-use super::upload::{UploadOptions, UploadReport, Uploaded, upload};
+use super::upload::Uploaded;
 use crate::index::{Bm25, Index};
-use crate::search::ExecError;
-use crate::search::device::Device;
 
 /// All lists of an index in device memory, read only, with the norms of its documents for one set of BM25 parameters.
 #[derive(Debug)]
-pub(super) struct DeviceLists {
-    pub(super) host: Arc<Index>,
-    /// What planning asks of each term.
-    pub(super) terms: TermTable,
-    d_blocks: CudaSlice<BlockArgument>,
-    rows: Rows,
-    d_directory: CudaSlice<u32>,
-    d_norms: CudaSlice<u32>,
-    pub(super) report: UploadReport,
+pub(crate) struct DeviceLists {
+    pub(crate) terms: TermTable,
+    pub(crate) uploaded: Uploaded,
 }
 
 impl DeviceLists {
-    /// Brings `index` to the device and waits until it is there. `options` say what must stay free, and how much may lie there;
-    /// `progress` is called with the bytes that are copied, and with all that are to be.
-    ///
-    /// # Errors
-    /// [`GpuError::DoesNotFit`] if device memory is too small.
-    pub(super) fn upload(
-        device: &Device,
-        stream: &Arc<CudaStream>,
-        kernels: &Kernels,
-        index: &Arc<Index>,
-        bm25: Bm25,
-        options: UploadOptions<'_>,
-        progress: &dyn Fn(u64, u64),
-    ) -> Result<Self, ExecError> {
-        let uploaded = upload(device, stream, kernels, index, bm25, options, progress)?;
-        Ok(Self::new(index, bm25, uploaded))
+    pub(crate) fn new(index: &Index, bm25: Bm25, uploaded: Uploaded) -> Self {
+        Self { terms: TermTable::new(index, bm25), uploaded }
     }
 
-    fn new(index: &Arc<Index>, bm25: Bm25, uploaded: Uploaded) -> Self {
-        let Uploaded { d_blocks, rows, d_directory, d_norms, report } = uploaded;
-        let terms = TermTable::new(index, bm25);
-        Self { host: Arc::clone(index), terms, d_blocks, rows, d_directory, d_norms, report }
-    }
-
-    /// The lists as kernels take them.
-    pub(super) fn argument(&self, stream: &CudaStream) -> ListsArgument {
+    pub(crate) fn argument(&self, stream: &CudaStream) -> ListsArgument {
+        let Uploaded { d_blocks, rows, d_directory, d_norms, .. } = &self.uploaded;
         ListsArgument {
-            blocks: self.d_blocks.device_ptr(stream).0,
-            rows: self.rows.device_address(stream),
-            directory: self.d_directory.device_ptr(stream).0,
-            norms: self.d_norms.device_ptr(stream).0,
-            host_rows: self.rows.host_address(),
-            num_docs: self.host.num_docs(),
-            num_resident: self.rows.num_resident(),
+            blocks: d_blocks.device_ptr(stream).0,
+            rows: rows.device_address(stream),
+            directory: d_directory.device_ptr(stream).0,
+            norms: d_norms.device_ptr(stream).0,
+            host_rows: rows.host_address(),
+            num_docs: self.terms.num_docs,
+            num_resident: rows.num_resident(),
         }
     }
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::super::terms::shift;
+pub(crate) mod tests {
+    use std::sync::Arc;
+
+    use cudarc::driver::CudaSlice;
+
     use super::*;
     use crate::base::ids::DeviceId;
     use crate::base::random::Random;
     use crate::index::BLOCK_LEN;
     use crate::query::QueryTerm;
-    use crate::search::device::GpuError;
-    use crate::search::gpu::arguments::{DIRECTORY_STRIDE, NO_DIRECTORY};
+    use crate::search::ExecError;
+    use crate::search::device::{Device, GpuError};
+    use crate::search::gpu::arguments::{BlockArgument, DIRECTORY_STRIDE, NO_DIRECTORY};
+    use crate::search::gpu::kernels::Kernels;
+    use crate::search::gpu::terms::shift;
+    use crate::search::gpu::tiered::Rows;
+    use crate::search::gpu::upload::{UploadOptions, upload};
 
-    /// A device to test on, with its kernels; none, and a word about it, where there is no GPU.
-    pub(in crate::search::gpu) fn open() -> Option<(Device, Arc<CudaStream>, Kernels)> {
+    /// A device with its kernels, or `None` with a note that the test was skipped.
+    pub(crate) fn open() -> Option<(Device, Arc<CudaStream>, Kernels)> {
         let device = match Device::open(DeviceId(0)) {
             Ok(device) => device,
             Err(error) => {
@@ -97,23 +72,32 @@ pub(super) mod tests {
         Some((device, stream, kernels))
     }
 
-    /// The host's reader of what the device holds: kernels/lists.cuh.
+    /// The host's reader of device data in the form of kernels/lists.cuh.
     #[derive(Debug)]
-    pub(in crate::search::gpu) struct HostCopy {
-        pub(in crate::search::gpu) blocks: Vec<BlockArgument>,
-        pub(in crate::search::gpu) rows: Vec<u32>,
-        pub(in crate::search::gpu) directory: Vec<u32>,
+    pub(crate) struct HostCopy {
+        pub(crate) blocks: Vec<BlockArgument>,
+        pub(crate) rows: Vec<u32>,
+        pub(crate) directory: Vec<u32>,
     }
 
     impl HostCopy {
-        /// Asserts that the list whose blocks begin at `first_block` is this one, and its bounds are bounds.
-        pub(in crate::search::gpu) fn assert_list(
-            &self,
-            what: &str,
-            first_block: u32,
-            list: &[(u32, u32)],
-            norm: impl Fn(u32) -> f32,
-        ) {
+        pub(crate) fn new(
+            stream: &Arc<CudaStream>,
+            d_blocks: &CudaSlice<BlockArgument>,
+            rows: &Rows,
+            d_directory: &CudaSlice<u32>,
+        ) -> Self {
+            let copy = Self {
+                blocks: stream.clone_dtoh(d_blocks).unwrap(),
+                rows: rows.to_host(stream),
+                directory: stream.clone_dtoh(d_directory).unwrap(),
+            };
+            stream.synchronize().unwrap();
+            copy
+        }
+
+        /// Asserts that the list from block `first_block` on is `list` and that its bounds hold.
+        pub(crate) fn assert_list(&self, what: &str, first_block: u32, list: &[(u32, u32)], norm: impl Fn(u32) -> f32) {
             for (number, postings) in list.chunks(BLOCK_LEN).enumerate() {
                 let block = Block { header: self.blocks[first_block as usize + number], rows: &self.rows };
                 assert_eq!(block.len(), postings.len(), "{what}, block {number}");
@@ -126,14 +110,8 @@ pub(super) mod tests {
             }
         }
 
-        /// Asserts that the list's directory tells where its documents are.
-        pub(in crate::search::gpu) fn assert_directory(
-            &self,
-            what: &str,
-            first_block: u32,
-            list: &[(u32, u32)],
-            num_docs: u32,
-        ) {
+        /// Asserts that the list's directory locates its documents.
+        pub(crate) fn assert_directory(&self, what: &str, first_block: u32, list: &[(u32, u32)], num_docs: u32) {
             let shift = shift(num_docs, list.len() as u32);
             let entries = &self.directory[(DIRECTORY_STRIDE * u64::from(first_block)) as usize..];
             for j in 0..=((num_docs - 1) >> shift) + 1 {
@@ -182,8 +160,8 @@ pub(super) mod tests {
     fn gpu_lists_hold_what_the_file_holds() {
         let num_docs = 400_000;
         let mut random = Random::new(5, 0);
-        // Shorter than a block, dense, in bursts, with gaps and frequencies of many widths; documents up to the last
-        // one. The first list takes no payload.
+        // The lists are shorter than a block, dense, or in bursts, with gaps and frequencies of many widths, and reach
+        // the last document. The first list takes no payload.
         let mut lists: Vec<(String, Vec<(u32, u32)>)> = vec![
             ("a".to_owned(), (0..200).map(|doc| (doc, 1)).collect()),
             ("last".to_owned(), vec![(num_docs - 1, 3)]),
@@ -208,7 +186,7 @@ pub(super) mod tests {
             upload(&device, &stream, &kernels, &index, bm25, options, &|_, _| ())
         };
         let bm25 = index.built_with();
-        // What is asked for before anything is known of the result, and then what is needed at least.
+        // The first refusal precedes measuring; the second states the exact need.
         let needed = |limit_bytes| match with_limit(bm25, 1, limit_bytes) {
             Err(ExecError::Gpu(GpuError::DoesNotFit { needed_bytes, free_bytes })) => {
                 assert!(free_bytes == limit_bytes && needed_bytes > free_bytes);
@@ -219,7 +197,7 @@ pub(super) mod tests {
         let least = needed(needed(0));
         assert_eq!(needed(least - 1), least);
 
-        // In one part; then each list alone, of which none, some or all stay on the device.
+        // All lists form one part, or each list is a part of which none, some or all stay on the device.
         let other_bm25 = Bm25 { k1: 0.9, b: 0.2, ..Bm25::default() };
         let uploads = [
             (bm25, with_limit(bm25, u64::MAX, u64::MAX)),
@@ -231,17 +209,12 @@ pub(super) mod tests {
         let [at_once, twice, some_twice, once] = uploads.each_ref().map(|(_, uploaded)| uploaded.report.copied_bytes);
         assert!(twice > some_twice && some_twice > once && once == at_once, "{twice} {some_twice} {once} {at_once}");
         for (bm25, uploaded) in uploads {
-            let lists_on_device = DeviceLists::new(&index, bm25, uploaded);
-            let copy = HostCopy {
-                blocks: stream.clone_dtoh(&lists_on_device.d_blocks).unwrap(),
-                rows: lists_on_device.rows.to_host(&stream),
-                directory: stream.clone_dtoh(&lists_on_device.d_directory).unwrap(),
-            };
-            stream.synchronize().unwrap();
+            let copy = HostCopy::new(&stream, &uploaded.d_blocks, &uploaded.rows, &uploaded.d_directory);
+            let terms = TermTable::new(&index, bm25);
             let norms = bm25.norms(index.doc_lengths(), index.average_length());
             for (name, list) in &lists {
                 let id = index.term(name).unwrap();
-                let term = lists_on_device.terms.entry(&QueryTerm { term: id, doc_freq: list.len() as u32, qtf: 1 });
+                let term = terms.entry_and_seed(&QueryTerm { term: id, doc_freq: list.len() as u32, qtf: 1 }, None).0;
                 copy.assert_list(name, term.first_block, list, |doc| norms[doc as usize]);
                 assert_eq!(term.shift == NO_DIRECTORY, list.len() < BLOCK_LEN);
                 if term.shift != NO_DIRECTORY {

@@ -1,83 +1,76 @@
-//! A query alone: one launch, straight from the lists to results in the host's memory.
+//! Single queries: one launch, straight from the lists to results in host memory.
 //!
-//! Queries that go by tiles or ask for many results, and those that found more candidates in a batch than there was room
-//! for, run as a batch of one, with room for every document.
+//! Queries that are scored by tiles, ask for many results or exceeded the candidates of a batch run as a batch of one,
+//! with room for every document.
 
 use std::sync::Arc;
 
 use cudarc::driver::DriverError;
 
-use super::accepted::{MAX_K, MAX_TERMS};
-use super::arguments::{FEW_TERMS, LoneStage, StateArgument, TermEntry, WARP_K};
-use super::batch::{Machine, Place, Room};
-use super::kernels::{Kernels, QueryMemory};
+use super::arguments::{FEW_TERMS, LoneStage, MAX_K, MAX_TERMS, StateArgument, TermEntry, WARP_K};
+use super::batch::{AnswerSource, BatchCapacity, Parallelism};
+use super::kernels::{Kernels, QueryMemory, Search};
 use super::lists::DeviceLists;
 use super::plan::{Plan, Pruning};
 use super::share::{DriverShares, lone};
-use super::slot::{Slot, Taken};
+use super::slot::{BatchSlot, QueryOutcome};
 use crate::index::Index;
 use crate::query::{Mode, Query};
 use crate::search::device::{Device, GpuError};
 use crate::search::{ExecError, Hit};
 
-/// Words of the results of a lone query: their number, their keys, the nanoseconds that it took, and those after
-/// scoring.
+/// Result words of a single query: number, keys, nanoseconds in total, and nanoseconds after scoring.
 const LONE_RESULTS: usize = 3 + MAX_K;
-/// Drivers and terms of a query, in both stages, as words of a batch's input, with some to spare.
+/// Input words of a batch for the drivers and terms of a query in both stages, with a margin.
 const INPUT_WORDS: usize = 4096;
 
-/// Runs queries one at a time, on a stream of its own.
 #[derive(Debug)]
-pub(super) struct LoneRunner {
-    pub(super) device: Device,
-    pub(super) kernels: Arc<Kernels>,
-    pub(super) lists: Arc<DeviceLists>,
-    pub(super) machine: Machine,
-    /// Its buffers: of one query.
-    pub(super) slot: Slot,
-    /// The microseconds after scoring, of what ran last.
-    pub(super) topk_us: f64,
-    /// What is passed over.
-    pub(super) pruning: Pruning,
-    /// Why nothing can be run any more: a fault in a kernel ends its context.
-    pub(super) broken: Option<String>,
-    /// Memory that is used again.
-    pub(super) hits: Vec<Hit>,
+pub(crate) struct LoneRunner {
+    pub(crate) device: Device,
+    pub(crate) kernels: Arc<Kernels>,
+    pub(crate) lists: Arc<DeviceLists>,
+    pub(crate) machine: Parallelism,
+    pub(crate) slot: BatchSlot,
+    /// Microseconds after scoring of the last query.
+    pub(crate) topk_us: f64,
+    pub(crate) pruning: Pruning,
+    /// The reason why nothing can run any more. A fault in a kernel ends its context.
+    pub(crate) broken: Option<String>,
+    pub(crate) hits: Vec<Hit>,
     terms: Vec<TermEntry>,
 }
 
 impl LoneRunner {
-    /// What one query of an index may need.
-    pub(super) fn room(index: &Index, device: &Device) -> Room {
+    /// The largest buffers that one query of an index may need.
+    pub(crate) fn room(index: &Index, device: &Device) -> BatchCapacity {
         let blocks = index.blocks().len() as u64 + MAX_TERMS as u64;
-        let hints = DriverShares::most_hints(2, blocks, 2 * MAX_TERMS, Kernels::resident_warps_of(device));
-        Room {
+        let hints = DriverShares::most_hints(2, blocks, 2 * MAX_TERMS, Parallelism::of(device).warps);
+        BatchCapacity {
             entries: 2,
             input_words: INPUT_WORDS + 2 * hints,
-            // As a batch of one it ends with a word more.
+            // A batch of one has one more word at its end.
             result_words: LONE_RESULTS + 1,
-            // One for each document: `score_tiles` may leave k for every tile, and others all that they score.
+            // One per document: `score_tiles` may leave k per tile, and other kernels all that they score.
             candidates: index.num_docs().max(1) as usize,
             is_for_one: true,
         }
     }
 
-    /// A runner, with every kernel loaded: drivers load them when they are first launched.
-    ///
-    /// # Errors
-    /// If the driver refuses.
-    pub(super) fn new(
+    /// A runner with every kernel loaded, because drivers load kernels at their first launch. Fails if the driver
+    /// refuses.
+    pub(crate) fn new(
         device: Device,
         kernels: Arc<Kernels>,
         lists: Arc<DeviceLists>,
-        room: Room,
+        room: BatchCapacity,
     ) -> Result<Self, GpuError> {
         let stream = device.new_stream()?;
-        let mut slot = Slot::new(&device, stream, room).map_err(|e| GpuError::of("allocating buffers", &e))?;
-        let machine = Machine { warps: kernels.resident_warps(), multiprocessors: kernels.multiprocessors() };
+        let mut slot = BatchSlot::new(&device, stream, room).map_err(|e| GpuError::of("allocating buffers", &e))?;
+        let machine = Parallelism::of(&device);
         let memory = slot.memory();
+        let search = Search { kernels: &kernels, stream: &slot.stream, lists: lists.argument(&slot.stream), memory };
         // SAFETY: the buffers live as long as the stream.
-        let loaded = unsafe { kernels.load_all(&slot.stream, &lists.argument(&slot.stream), &memory) };
+        let loaded = unsafe { search.load_all() };
         let loaded = loaded.and_then(|()| slot.stream.synchronize());
         loaded.map_err(|e| GpuError::of("loading the kernels", &e))?;
         let (hits, terms) = (Vec::new(), Vec::new());
@@ -95,11 +88,8 @@ impl LoneRunner {
         })
     }
 
-    /// Searches a query that has terms. Returns the device's time in microseconds.
-    ///
-    /// # Errors
-    /// If the device fails.
-    pub(super) fn search(
+    /// Searches a query that has terms. Returns device time in microseconds.
+    pub(crate) fn search(
         &mut self,
         query: &Query,
         mode: Mode,
@@ -109,20 +99,13 @@ impl LoneRunner {
         let mut terms = std::mem::take(&mut self.terms);
         terms.clear();
         let plan = Plan::new(&self.lists.terms, query, mode, k, self.pruning, &mut terms);
-        let outcome = self.run_labelled(&plan, &terms, &query.label, hits);
+        let outcome = self.run(&plan, &terms, &query.label, hits);
         self.terms = terms;
         outcome
     }
 
-    /// Runs what was planned. Returns the device's time in microseconds.
-    ///
-    /// # Errors
-    /// If the device fails.
-    pub(super) fn run(&mut self, plan: &Plan, terms: &[TermEntry], hits: &mut Vec<Hit>) -> Result<f64, ExecError> {
-        self.run_labelled(plan, terms, "of a batch", hits)
-    }
-
-    fn run_labelled(
+    /// Runs a planned query. Returns device time in microseconds. `label` names the query in errors.
+    pub(crate) fn run(
         &mut self,
         plan: &Plan,
         terms: &[TermEntry],
@@ -138,10 +121,10 @@ impl LoneRunner {
             self.run_at_once::<{ MAX_TERMS }>(plan, terms, hits)
         };
         match ran {
-            Ok((device_us, Taken::Hits)) => Ok(device_us),
+            Ok((device_us, QueryOutcome::Hits)) => Ok(device_us),
             Ok((_, taken)) => {
                 let message = match taken {
-                    Taken::Fault(message) => message,
+                    QueryOutcome::Fault(message) => message,
                     _ => "more candidates than there is room for".to_owned(),
                 };
                 Err(GpuError::Failed { doing: doing(plan, label), message }.into())
@@ -150,20 +133,20 @@ impl LoneRunner {
         }
     }
 
-    /// The short way: each stage is one launch, which leaves the states clear and the results in the host's memory.
-    /// Nothing else is asked of the driver.
+    /// Launches each stage once. The kernels clear the states and write the results to host memory, so no other driver
+    /// call is needed.
     fn run_at_once<const TERMS: usize>(
         &mut self,
         plan: &Plan,
         terms: &[TermEntry],
         hits: &mut Vec<Hit>,
-    ) -> Result<(f64, Taken), DriverError> {
+    ) -> Result<(f64, QueryOutcome), DriverError> {
         if cfg!(debug_assertions) {
             self.slot.poison()?;
         }
         let mut memory = self.slot.memory();
         let stream = &self.slot.stream;
-        let lists = self.lists.argument(stream);
+        let (kernels, lists) = (&*self.kernels, self.lists.argument(stream));
         let first_state = memory.states;
         let mut gate = 0;
         for needs_all in [true, false] {
@@ -173,50 +156,50 @@ impl LoneRunner {
             let mut lone = lone::<TERMS>(plan, terms, needs_all, self.machine.warps);
             let is_last = u32::from(!needs_all || plan.mode == Mode::And);
             lone.stage = LoneStage { capacity: self.slot.num_candidates(), is_last, ..lone.stage };
-            // SAFETY: there are two states, which are clear, and room for every document; the terms are the index's
-            // own; the results have that many words, and live as long as the stream.
-            unsafe { self.kernels.score_lone(stream, &lists, &lone, &memory, gate) }?;
+            // SAFETY: both states are clear, there is room for every document, the terms are the index's own, and the
+            // results have this many words and live as long as the stream.
+            unsafe { Search { kernels, stream, lists, memory }.score_lone(&lone, gate) }?;
             gate = first_state;
             memory = QueryMemory { states: first_state + size_of::<StateArgument>() as u64, ..memory };
         }
-        let taken = self.slot.take_results(0, plan.query.k as usize, hits)?;
+        let taken = self.slot.take_hits(0, plan.query.k as usize, hits)?;
         self.topk_us = self.slot.take(LONE_RESULTS - 1)? as f64 * 1e-3;
         let device_us = self.slot.take(LONE_RESULTS - 2)? as f64 * 1e-3;
         Ok((device_us, taken))
     }
 
-    /// The long way, for many results and for queries that go through all lists: as a batch of one.
+    /// Runs queries with many results or tiles as a batch of one.
     fn run_in_steps(
         &mut self,
         plan: &Plan,
         terms: &[TermEntry],
         hits: &mut Vec<Hit>,
-    ) -> Result<(f64, Taken), DriverError> {
+    ) -> Result<(f64, QueryOutcome), DriverError> {
         let Self { slot, kernels, lists, machine, .. } = self;
         slot.batch.clear();
         slot.batch.terms.extend(terms);
-        let num_docs = lists.terms.num_docs();
+        let num_docs = lists.terms.num_docs;
         slot.batch.add_planned(*plan, 0, num_docs, &slot.room, *machine);
-        assert_eq!(slot.batch.planned[0].place, Place::At(0), "there is room for any query");
+        assert_eq!(slot.batch.planned[0].place, AnswerSource::At(0), "there is room for any query");
         slot.launch(kernels, lists, *machine)?;
-        let taken = slot.take_results(0, plan.query.k as usize, hits)?;
+        let taken = slot.take_hits(0, plan.query.k as usize, hits)?;
         let end = slot.take_end()?.unwrap_or_default();
         self.topk_us = 0.0;
         Ok((end.ended_ns.saturating_sub(end.began_ns) as f64 * 1e-3, taken))
     }
 
-    /// Makes an error of a failed call, and the buffers as new; notes that the device is lost if it is.
-    pub(super) fn failed(&mut self, doing: String, error: &DriverError) -> ExecError {
+    /// Converts the error of a failed call and resets the buffers. If that fails, the device is marked as lost.
+    pub(crate) fn failed(&mut self, doing: String, error: &DriverError) -> ExecError {
         let error = GpuError::of(doing, error);
-        // A launch that was refused leaves what the stages before it did.
+        // A refused launch leaves the output of earlier stages.
         if self.slot.reset().is_err() {
             self.broken = Some(format!("the GPU stopped at an earlier error: {error}"));
         }
         error.into()
     }
 
-    /// An error if the device is lost.
-    pub(super) fn check(&self, doing: impl FnOnce() -> String) -> Result<(), ExecError> {
+    /// Fails if the device is lost.
+    pub(crate) fn check(&self, doing: impl FnOnce() -> String) -> Result<(), ExecError> {
         match &self.broken {
             Some(message) => Err(GpuError::Failed { doing: doing(), message: message.clone() }.into()),
             None => Ok(()),
@@ -224,7 +207,7 @@ impl LoneRunner {
     }
 }
 
-/// What was being done, for an error: the kernels that run in `query` and the query itself.
+/// The kernels and the query, for an error.
 fn doing(plan: &Plan, label: &str) -> String {
     let kernels = match (plan.by_tiles, plan.mode) {
         (true, Mode::Or) => "kernel `score_tiles`",

@@ -1,25 +1,38 @@
-//! What is decided about a query before the GPU sees it: its bounds, the threshold it starts with, and which lists
-//! drive.
+//! Planning of a query on the host: bounds, initial threshold, and driving lists.
 
-use super::arguments::{QueryEntry, SCORE_BINS, SLACK_PARTS, TermEntry};
+use super::arguments::{MAX_K, MAX_TERMS, QueryEntry, SCORE_BINS, SLACK_PARTS, TermEntry};
 use super::terms::{Rank, TermTable};
 use crate::index::BLOCK_LEN;
 use crate::query::{Mode, Query};
+use crate::search::{self, ExecError};
 
-/// As `BOUND_SLACK` in tandem.cuh: what a bound is multiplied by before it is compared.
+/// Factor of a bound before comparisons, `BOUND_SLACK` in tandem.cuh.
 const BOUND_SLACK: f32 = 1.0 + 1.0 / SLACK_PARTS as f32;
-/// Looking a document up costs about as much as two postings cost `score_tiles`, ...
+/// The cost of a look-up in postings of `score_tiles`.
 const POSTINGS_A_LOOKUP: f64 = 2.0;
-/// ... and so many documents of a tile, which is cleared and looked through, about as much as one.
+/// The documents of a tile that cost as much as one posting, for clearing and reading.
 const DOCS_A_POSTING: f64 = 8.0;
 
-/// What is passed over because it can't be among the best. All of it, but where a measurement tells what that is worth.
+/// Checks a query and its `k` against the limits of the kernels.
+///
+/// # Errors
+/// [`ExecError::BeyondGpu`] if only a CPU can take it, else the errors of [`search::check`].
+pub fn check(query: &Query, k: usize) -> Result<(), ExecError> {
+    search::check(query, k)?;
+    let within = |what, count, most, cpu_most| {
+        if count <= most { Ok(()) } else { Err(ExecError::BeyondGpu { what, count, most, cpu_most }) }
+    };
+    within("k is", k, MAX_K, search::MAX_K)?;
+    within("the number of the query's terms is", query.terms.len(), MAX_TERMS, Query::MAX_TERMS)
+}
+
+/// The pruning rules in use, all by default. Measurements switch some off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pruning {
-    /// Thresholds begin at a score that `k` documents are known to reach; else at nothing.
+    /// Thresholds start from a score that `k` documents reach, instead of from 0.
     pub seeds: bool,
-    /// Postings, blocks and tiles are passed over whose bounds don't reach the threshold; else every posting of a union is
-    /// scored, and every one of an intersection's shortest list looked up.
+    /// Postings, blocks and tiles are skipped if their bounds do not reach the threshold. Otherwise a union scores
+    /// every posting, and an intersection looks up its whole shortest list.
     pub bounds: bool,
 }
 
@@ -29,26 +42,26 @@ impl Default for Pruning {
     }
 }
 
-/// In place of a bound that excludes nothing: any sum of it and scores is above every score.
+/// A bound that excludes nothing: any sum with it exceeds every score.
 const NO_BOUND: f32 = 1e30;
 
-/// A query, ready for the kernels, but for its terms, which lie elsewhere: in the order in which scores are added.
+/// A query in the kernels' form. Its terms are stored elsewhere, in the order of addition.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Plan {
-    pub(super) query: QueryEntry,
-    /// How many of the terms drive for OR: the first ones.
+pub(crate) struct Plan {
+    pub(crate) query: QueryEntry,
+    /// The number of driving terms for OR, which are the first ones.
     num_drivers: u32,
-    pub(super) mode: Mode,
-    /// Whether so many documents would be looked up that going through all lists is cheaper.
-    pub(super) by_tiles: bool,
-    /// Whether no tile is passed over.
-    pub(super) scores_all: bool,
+    pub(crate) mode: Mode,
+    /// Whether scanning all lists is cheaper than the look-ups.
+    pub(crate) by_tiles: bool,
+    /// Whether no tile is skipped.
+    pub(crate) scores_all: bool,
 }
 
 impl Plan {
-    /// Prepares a query, and appends its terms to `terms`. What is planned for one without terms must not be run.
+    /// Plans a query and appends its terms to `terms`. The plan of a query without terms must not run.
     #[inline]
-    pub(super) fn new(
+    pub(crate) fn new(
         table: &TermTable,
         query: &Query,
         mode: Mode,
@@ -57,7 +70,7 @@ impl Plan {
         terms: &mut Vec<TermEntry>,
     ) -> Self {
         let first = terms.len();
-        // What is known of single terms does not hold for documents with all of several.
+        // Scores of single terms say nothing about documents with all of several terms.
         let holds = pruning.seeds && (mode != Mode::And || query.terms.len() == 1);
         let rank = if holds { Rank::for_k(k) } else { None };
         let mut seed = 0.0_f32;
@@ -67,11 +80,11 @@ impl Plan {
             terms.push(entry);
         }
         let terms = &mut terms[first..];
-        let plan = Self::of_terms(terms, seed, table.num_docs(), mode, k);
+        let plan = Self::of_terms(terms, seed, table.num_docs, mode, k);
         if pruning.bounds { plan } else { plan.without_bounds(terms) }
     }
 
-    /// The same, excluding nothing: a union goes through all of its lists by tiles.
+    /// Removes all bounds. A union then scores all of its lists by tiles.
     fn without_bounds(mut self, terms: &mut [TermEntry]) -> Self {
         match self.mode {
             Mode::And => terms.iter_mut().for_each(|term| term.rest = NO_BOUND),
@@ -80,10 +93,9 @@ impl Plan {
         self
     }
 
-    /// A plan for terms that hold their own bounds, and get the sums of those from them on; and for a score that `k`
-    /// documents are known to reach.
+    /// A plan for terms with their own bounds in `rest`, which become suffix sums. `k` documents reach `seed`.
     fn of_terms(terms: &mut [TermEntry], seed: f32, num_docs: u32, mode: Mode, k: usize) -> Self {
-        // One list alone: its union is its intersection.
+        // The union and intersection of one list are equal.
         let mode = if terms.len() == 1 { Mode::Or } else { mode };
         let mut total = 0.0;
         let mut num_drivers = 0;
@@ -112,7 +124,7 @@ impl Plan {
         plan
     }
 
-    /// About how often a document is looked up in a list.
+    /// Estimated look-ups.
     fn lookups(&self, terms: &[TermEntry]) -> f64 {
         let lookups = |t: usize| {
             f64::from(terms[t].doc_freq) * f64::from(self.share(terms, t, false)) * (terms.len() - 1 - t) as f64
@@ -120,10 +132,10 @@ impl Plan {
         (0..self.num_drivers as usize).map(lookups).sum()
     }
 
-    /// Which share of a driver's range of impacts lets a posting be looked up: all of it, if what comes after it alone
-    /// can reach the threshold.
+    /// The share of a driver's impact range whose postings must be looked up. It is 1 if the later terms alone can
+    /// reach the threshold.
     #[inline]
-    pub(super) fn share(&self, terms: &[TermEntry], t: usize, needs_all: bool) -> f32 {
+    pub(crate) fn share(&self, terms: &[TermEntry], t: usize, needs_all: bool) -> f32 {
         if needs_all {
             return 1.0;
         }
@@ -132,37 +144,34 @@ impl Plan {
         ((terms[t].rest - self.query.seed) / bound).clamp(0.0, 1.0)
     }
 
-    /// How many lists drive.
     #[inline]
-    pub(super) fn num_drivers(&self, needs_all: bool) -> usize {
+    pub(crate) fn num_drivers(&self, needs_all: bool) -> usize {
         if needs_all { 1 } else { self.num_drivers as usize }
     }
 
-    /// Whether every posting of term `t` may have to be looked up: what comes after it can reach the threshold alone.
+    /// Whether every posting of term `t` may need a look-up, since later terms alone can reach the threshold.
     #[inline]
-    pub(super) fn all_enter(&self, terms: &[TermEntry], t: usize, needs_all: bool) -> bool {
+    pub(crate) fn all_enter(&self, terms: &[TermEntry], t: usize, needs_all: bool) -> bool {
         needs_all || terms.get(t + 1).map_or(0.0, |next| next.rest) >= self.query.seed
     }
 }
 
-/// What `score_tiles` would do, in postings.
+/// The work of `score_tiles`, in postings.
 fn tile_work(terms: &[TermEntry], num_docs: u32) -> f64 {
     let postings: f64 = terms.iter().map(|term| f64::from(term.doc_freq)).sum();
     postings + f64::from(num_docs) / DOCS_A_POSTING
 }
 
-/// The blocks of a term.
 #[inline]
-pub(super) fn num_blocks(term: &TermEntry) -> u32 {
+pub(crate) fn num_blocks(term: &TermEntry) -> u32 {
     term.doc_freq.div_ceil(BLOCK_LEN as u32)
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    /// A plan for lists of these lengths and bounds, and its terms.
-    pub(in crate::search::gpu) fn plan(lists: &[(u32, f32)], seed: f32, mode: Mode) -> (Plan, Vec<TermEntry>) {
+    pub(crate) fn plan(lists: &[(u32, f32)], seed: f32, mode: Mode) -> (Plan, Vec<TermEntry>) {
         let entry = |&(doc_freq, rest): &(u32, f32)| TermEntry { doc_freq, rest, ..TermEntry::default() };
         let mut terms: Vec<_> = lists.iter().map(entry).collect();
         let plan = Plan::of_terms(&mut terms, seed, 1_000_000, mode, 10);
@@ -176,7 +185,7 @@ pub(super) mod tests {
             let (plan, terms) = plan(&lists, seed, Mode::Or);
             assert_eq!((plan.num_drivers(false), plan.num_drivers(true)), (drivers, 1), "seed {seed}");
             assert_eq!(terms[0].rest, 12.5);
-            // The last bin holds the best score that there can be.
+            // The last bin holds the highest possible score.
             assert!((12.5 - seed) * plan.query.bins_per_score <= SCORE_BINS as f32);
         }
     }

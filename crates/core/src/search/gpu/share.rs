@@ -1,38 +1,37 @@
-//! Sharing out the lists that drive to warps: items of work, as few blocks each as keep all warps of the machine busy.
+//! Assigns the driving lists of a launch to warps, as items of work small enough to keep all warps busy.
 //!
-//! A warp scores 32 postings at a time, so that most of the time of a launch of few blocks would be that of the warp
-//! with most postings. Of queries' first lists, where postings are likely to be scored, four warps share a block as
-//! long as there are warps for that; other lists' blocks go to a warp by several, by more where few of their postings
-//! are looked up elsewhere.
+//! A warp scores 32 postings at a time, so the slowest warp would dominate a launch of few blocks. In the first lists
+//! of queries postings are likely to be scored, so four warps share a block while there are enough warps. In other
+//! lists a warp takes several blocks, and more if few of their postings are looked up.
 
-use super::accepted::MAX_TERMS;
-use super::arguments::{BatchEntry, DriverEntry, LoneArgument, LoneStage, TermEntry};
+use super::arguments::{BatchEntry, DriverEntry, LoneArgument, LoneStage, MAX_TERMS, TermEntry};
 use super::plan::{Plan, num_blocks};
 
-/// Blocks that a warp goes through at most: where most of their postings are looked up elsewhere, and where few are.
+/// The most blocks per warp if most of their postings are looked up.
 const DENSE_BLOCKS: u32 = 4;
+/// The most blocks per warp if few of their postings are looked up.
 const SPARSE_BLOCKS: u32 = 16;
-/// Four warps share a block as long as so many times the warps that the machine holds are enough for it.
+/// Four warps share a block while this multiple of the resident warps suffices.
 const SHARED_WAVES: u32 = 2;
-/// Batches of no more entries than this are small: what they take is the way of their longest items.
+/// The most entries of a small batch, whose time is that of its longest items.
 const FEW_ENTRIES: usize = 128;
-/// What a block costs that is only looked at, in rounds: in each, a warp scores 32 postings.
+/// The cost of a block that is only inspected, in rounds of 32 scored postings.
 const ROUNDS_A_BLOCK: f32 = 0.2;
-/// Rounds of an item of a small batch at most, ...
+/// The most rounds per item of a small batch.
 const MOST_ROUNDS: f32 = 4.0;
-/// ... items that a warp of the machine gets at least, on average, where they are of more than one round, ...
+/// The least mean items per resident warp, if items have more than one round.
 const ITEMS_A_WARP: f32 = 3.0;
-/// ... and blocks of an item at most: those that a warp looks at together.
+/// The most blocks per item: those that a warp inspects together.
 const MOST_BLOCKS: f32 = 32.0;
-/// Rows that the items of a small batch are dealt out in, and of a large one that mostly looks for documents with all
-/// terms. Those of other large batches follow each other: they gain more by looking up the same lists.
+/// Rows by which the items of a small batch are interleaved.
 const FEW_ROWS: u32 = 256;
+/// Rows by which the items of a large, mostly conjunctive batch are interleaved. In other large batches consecutive
+/// items gain more by looking up the same lists.
 const MANY_ROWS: u32 = 1024;
-/// Items that one hint is for: a warp looks at so many drivers at once.
+/// Items per hint: a warp inspects this number of drivers at once.
 const HINTED_ITEMS: u32 = 32;
 
-/// The blocks of all lists that drive, by their term's number in its query; and of these, those where every posting may
-/// be looked up (dense) apart from the others.
+/// Blocks of all driving lists by term number. Lists in which every posting may be looked up (dense) count apart.
 #[derive(Clone, Copy, Debug)]
 struct BlockCounts {
     sparse_and_dense: [[u64; 2]; MAX_TERMS],
@@ -58,17 +57,16 @@ impl BlockCounts {
     }
 }
 
-/// How many blocks a warp goes through, in the lists of a launch.
 #[derive(Clone, Copy, Debug)]
 struct ItemSizes {
-    /// So many first terms of each query have blocks that four warps share.
+    /// The number of first terms whose blocks four warps share.
     shared_terms: usize,
     sparse: u32,
     dense: u32,
 }
 
 impl ItemSizes {
-    /// Sizes for a launch of these blocks on a machine that holds `warps` at once.
+    /// Sizes for a launch of these blocks on a device with `warps` resident warps.
     fn new(counts: &BlockCounts, warps: u32) -> Self {
         let mut left = u64::from(SHARED_WAVES * warps / 4);
         let mut shared_terms = 0;
@@ -87,7 +85,7 @@ impl ItemSizes {
         Self { shared_terms, sparse: a_warp(blocks[0], SPARSE_BLOCKS), dense: a_warp(blocks[1], DENSE_BLOCKS) }
     }
 
-    /// How many blocks of a term a warp goes through; 0 where four warps share a block.
+    /// Blocks of a term per warp, or 0 if four warps share a block.
     #[inline]
     fn of(self, term: usize, is_dense: bool) -> u32 {
         match term {
@@ -98,22 +96,19 @@ impl ItemSizes {
     }
 }
 
-/// About how many rounds a block of a list takes, of whose impacts such a part of the range is scored: high impacts are
-/// rare.
+/// Estimated rounds per block of a list if this share of its impact range is scored. High impacts are rare.
 #[inline]
 fn rounds_of(share: f32) -> f32 {
     4.0 * share * share * share + ROUNDS_A_BLOCK
 }
 
-/// The blocks of an item of a small batch, of `rounds` each, where an item takes `rounds_an_item`; 0 where four items
-/// share a block.
+/// Blocks per item of a small batch, given the rounds of a block and of an item; 0 if four items share a block.
 #[inline]
 fn blocks_of_rounds(rounds: f32, rounds_an_item: f32) -> u32 {
     let blocks = rounds_an_item / rounds;
     if blocks < 0.5 { 0 } else { blocks.clamp(1.0, MOST_BLOCKS) as u32 }
 }
 
-/// The items that blocks are shared out to.
 #[inline]
 fn num_items_of(num_blocks: u32, blocks_an_item: u32) -> u32 {
     match blocks_an_item {
@@ -123,8 +118,8 @@ fn num_items_of(num_blocks: u32, blocks_an_item: u32) -> u32 {
     }
 }
 
-/// A query, of at most `TERMS` terms, as it is passed alone, for `warps` that the machine holds.
-pub(super) fn lone<const TERMS: usize>(
+/// The arguments of a single query of at most `TERMS` terms, for `warps` resident warps.
+pub(crate) fn lone<const TERMS: usize>(
     plan: &Plan,
     terms: &[TermEntry],
     needs_all: bool,
@@ -153,25 +148,23 @@ pub(super) fn lone<const TERMS: usize>(
     lone
 }
 
-/// The drivers of one launch for a batch.
 #[derive(Debug, Default)]
-pub(super) struct DriverShares {
-    /// As queries add them.
+pub(crate) struct DriverShares {
+    /// Drivers in the order of queries.
     added: Vec<AddedDriver>,
     counts: BlockCounts,
-    /// Rounds of all blocks.
     rounds: f32,
-    /// Blocks of queries for documents with all terms, and of others.
+    /// Blocks of conjunctive queries, and of others.
     blocks_all_and_any: [u64; 2],
-    /// All first terms before all second ones.
-    pub(super) drivers: Vec<DriverEntry>,
-    /// For every 32nd item, its driver.
-    pub(super) hints: Vec<u32>,
-    pub(super) num_items: u32,
-    /// Of these, those of first terms.
-    pub(super) num_first_items: u32,
-    /// Rows that they are dealt out in.
-    pub(super) item_rows: u32,
+    /// Drivers in the order of terms: all first terms, then all second ones.
+    pub(crate) drivers: Vec<DriverEntry>,
+    /// The driver of every 32nd item.
+    pub(crate) hints: Vec<u32>,
+    pub(crate) num_items: u32,
+    /// The items of first terms.
+    pub(crate) num_first_items: u32,
+    /// Rows by which the items are interleaved.
+    pub(crate) item_rows: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -184,7 +177,7 @@ struct AddedDriver {
 }
 
 impl DriverShares {
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.added.clear();
         self.counts.clear();
         self.rounds = 0.0;
@@ -194,18 +187,17 @@ impl DriverShares {
         (self.num_items, self.num_first_items) = (0, 0);
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.added.is_empty()
     }
 
-    /// How many drivers there are.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.added.len()
     }
 
-    /// Adds the lists that drive for entry `query` of the batch.
+    /// Adds the driving lists of entry `query` of the batch.
     #[inline]
-    pub(super) fn add(&mut self, query: u32, plan: &Plan, terms: &[TermEntry], needs_all: bool) {
+    pub(crate) fn add(&mut self, query: u32, plan: &Plan, terms: &[TermEntry], needs_all: bool) {
         for t in 0..plan.num_drivers(needs_all) {
             let (num_blocks, is_dense) = (num_blocks(&terms[t]), plan.all_enter(terms, t, needs_all));
             self.counts.add(t, is_dense, num_blocks);
@@ -216,23 +208,23 @@ impl DriverShares {
         }
     }
 
-    /// How many hints there are at most for so many drivers with so many blocks, in a batch of so many entries.
-    pub(super) fn most_hints(entries: usize, blocks: u64, drivers: usize, warps: u32) -> usize {
+    /// Upper bound of the number of hints.
+    pub(crate) fn most_hints(entries: usize, blocks: u64, drivers: usize, warps: u32) -> usize {
         let items = if entries <= FEW_ENTRIES {
-            // Rounding doubles them at most; items of all their rounds, or of all the blocks that they may have.
+            // Rounding at most doubles the items, which hold either all their rounds or their most blocks.
             let most_rounds = f64::from(4.0 + ROUNDS_A_BLOCK) * blocks as f64;
             let full = most_rounds / f64::from(MOST_ROUNDS) + blocks as f64 / f64::from(MOST_BLOCKS);
             (2.0 * (f64::from(ITEMS_A_WARP) * f64::from(warps) + full)) as u64
         } else {
-            // Four items a block while these are few; else no more than warps, or of the most blocks, in either kind.
+            // Few blocks make four items each; others at most one item per warp or of the most blocks, in either kind.
             u64::from(2 * SHARED_WAVES * warps + 2 * warps) + blocks / u64::from(DENSE_BLOCKS)
         };
         ((items + drivers as u64) / u64::from(HINTED_ITEMS)) as usize + 1
     }
 
-    /// Gives each driver its items, for a machine that holds `warps` at once, counts them in the entries, and writes
-    /// hints if they are wanted.
-    pub(super) fn share_out(&mut self, entries: &mut [BatchEntry], warps: u32, with_hints: bool) {
+    /// Assigns items to each driver, for `warps` resident warps, counts them in the entries, and writes hints if
+    /// wanted.
+    pub(crate) fn share_out(&mut self, entries: &mut [BatchEntry], warps: u32, with_hints: bool) {
         let is_small = entries.len() <= FEW_ENTRIES;
         let [all, any] = self.blocks_all_and_any;
         self.item_rows = match (is_small, all > any) {
@@ -258,7 +250,7 @@ impl DriverShares {
             } else {
                 sizes.of(added.term as usize, added.is_dense)
             };
-            // Until all are in order, the number of items stands where the first one's will.
+            // The item count is stored in `first_item` until the order is complete.
             let items = num_items_of(added.num_blocks, blocks_an_item);
             self.drivers[*at] = DriverEntry { query: added.query, term: added.term, first_item: items, blocks_an_item };
             *at += 1;

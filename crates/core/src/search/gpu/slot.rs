@@ -1,33 +1,32 @@
-//! The buffers of one batch: what travels there, what kernels write, what comes back.
+//! The buffers of one batch: its input, device memory, and results.
 //!
-//! Everything is allocated when an executor is made. Results lie in page-locked memory that kernels write word by word;
-//! a word that none has written yet is [`UNWRITTEN`], and becomes that again as soon as it has been read, so that a
-//! slot is ready for the next batch when the last word of this one has come.
+//! All buffers are allocated with the executor. Kernels write results word by word to page-locked memory. An unwritten
+//! word is [`UNWRITTEN`] and is reset once it has been read, so a slot is ready for the next batch after the last word
+//! of this one.
 
 use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtrMut, DriverError, sys};
 
-use super::arguments::{RunArgument, StateArgument, TOO_MANY, UNWRITTEN};
-use super::batch::{Batch, Launches, Machine, Room};
-use super::kernels::{Kernels, QueryMemory};
+use super::arguments::{BatchArgument, RunArgument, StateArgument, TOO_MANY, UNWRITTEN};
+use super::batch::{Batch, BatchCapacity, Launches, Parallelism};
+use super::kernels::{Kernels, QueryMemory, Search};
 use super::lists::DeviceLists;
 use crate::search::device::{Device, Pinned};
 use crate::search::{Hit, TopK};
 
-/// How often a word is looked at before the driver is asked for errors.
+/// Polls of a word between queries for driver errors.
 const SPINS: u32 = 1 << 14;
 
-/// What one batch needs while it is under way.
 #[derive(Debug)]
-pub(super) struct Slot {
-    pub(super) stream: Arc<CudaStream>,
-    pub(super) batch: Batch,
-    pub(super) room: Room,
-    pub(super) results: Pinned<u64>,
-    /// Where the batch's end is told, after all results, if one is under way.
+pub(crate) struct BatchSlot {
+    pub(crate) stream: Arc<CudaStream>,
+    pub(crate) batch: Batch,
+    pub(crate) room: BatchCapacity,
+    pub(crate) results: Pinned<u64>,
+    /// The word of the batch's end statistics, if a batch is in flight.
     end_at: Option<usize>,
-    /// How often it was looked at in vain.
+    /// Polls since the last driver query.
     looks: u32,
     input: Pinned<u32>,
     d_input: CudaSlice<u32>,
@@ -36,18 +35,17 @@ pub(super) struct Slot {
     d_candidates: CudaSlice<u64>,
 }
 
-impl Slot {
-    /// Device memory that a slot with this room takes.
-    pub(super) fn bytes(room: &Room) -> u64 {
+impl BatchSlot {
+    /// Device memory of a slot in bytes.
+    pub(crate) fn bytes(room: &BatchCapacity) -> u64 {
         (4 * room.input_words
             + size_of::<RunArgument>()
             + size_of::<StateArgument>() * room.entries
             + 8 * room.candidates) as u64
     }
 
-    /// A slot with this room.
-    pub(super) fn new(device: &Device, stream: Arc<CudaStream>, room: Room) -> Result<Self, DriverError> {
-        // SAFETY: of the input that is read which has been copied, and of candidates those that have been written.
+    pub(crate) fn new(device: &Device, stream: Arc<CudaStream>, room: BatchCapacity) -> Result<Self, DriverError> {
+        // SAFETY: only copied input and written candidates are read.
         let (d_input, d_candidates) = unsafe { (stream.alloc(room.input_words)?, stream.alloc(room.candidates)?) };
         Ok(Self {
             batch: Batch::default(),
@@ -64,8 +62,7 @@ impl Slot {
         })
     }
 
-    /// Addresses of what kernels write.
-    pub(super) fn memory(&mut self) -> QueryMemory {
+    pub(crate) fn memory(&mut self) -> QueryMemory {
         let stream = &self.stream;
         QueryMemory {
             run: self.d_run.device_ptr_mut(stream).0,
@@ -75,17 +72,16 @@ impl Slot {
         }
     }
 
-    /// Candidates that all queries have room for together.
-    pub(super) fn num_candidates(&self) -> u32 {
+    /// Capacity for candidates of all queries.
+    pub(crate) fn num_candidates(&self) -> u32 {
         self.d_candidates.len() as u32
     }
 
-    /// Starts the batch's kernels.
-    pub(super) fn launch(
+    pub(crate) fn launch(
         &mut self,
         kernels: &Kernels,
         lists: &DeviceLists,
-        machine: Machine,
+        machine: Parallelism,
     ) -> Result<(), DriverError> {
         if self.batch.is_empty() {
             return Ok(());
@@ -96,7 +92,7 @@ impl Slot {
             self.poison()?;
         }
         if small.is_none() {
-            // SAFETY: the copy of the batch before has ended, since its results have come.
+            // SAFETY: the copy of the last batch has ended, since its results have arrived.
             let input = unsafe { self.input.as_mut_slice() };
             self.batch.write(&launches, input);
             let len = launches.input_len;
@@ -105,39 +101,39 @@ impl Slot {
         let memory = self.memory();
         let stream = &self.stream;
         let input_at = self.d_input.device_ptr_mut(stream).0;
-        let lists = lists.argument(stream);
-        let at = |batch| super::arguments::BatchArgument { input: input_at, ..batch };
+        let search = Search { kernels, stream, lists: lists.argument(stream), memory };
+        let at = |batch| BatchArgument { input: input_at, ..batch };
         let Launches { scored, sampled, tiled, scored_again, sorted, .. } = launches;
-        // SAFETY: the input stays as it is until all results have come; the batch has given each query its places in
-        // the states, which are clear, in the candidates and in the results; drivers and items were counted together.
+        // SAFETY: the input does not change until all results have arrived. The batch assigned each query its places in
+        // the clear states, the candidates and the results, and counted drivers and items together.
         unsafe {
             if let Some(batch) = scored {
-                kernels.score_batch(stream, &lists, &at(batch), small.as_ref(), &memory)?;
+                search.score_batch(&at(batch), small.as_ref())?;
             }
             if let Some(batch) = sampled {
-                kernels.score_tiles(stream, &lists, &at(batch), &memory, true)?;
+                search.score_tiles(&at(batch), true)?;
             }
             if let Some(batch) = tiled {
-                kernels.score_tiles(stream, &lists, &at(batch), &memory, false)?;
+                search.score_tiles(&at(batch), false)?;
             }
             if let Some(batch) = scored_again {
-                kernels.score_batch(stream, &lists, &at(batch), small.as_ref(), &memory)?;
+                search.score_batch(&at(batch), small.as_ref())?;
             }
             if let Some((batch, num_later)) = sorted {
-                kernels.merge_topk(stream, &at(batch), num_later, &memory)?;
+                search.merge_topk(&at(batch), num_later)?;
             }
         }
-        self.end_at = launches.end_at();
+        self.end_at = scored.or(tiled).map(|batch| batch.end_at as usize);
         Ok(())
     }
 
-    /// Whether the last word of the batch has come, or none is awaited.
-    pub(super) fn has_ended(&self) -> bool {
+    /// Whether the last word of the batch has arrived, or no batch is in flight.
+    pub(crate) fn has_ended(&self) -> bool {
         self.end_at.is_none_or(|at| self.results.read_now(at + 2) != UNWRITTEN)
     }
 
-    /// Whether the driver knows of a fault, or of the stream's end: then nothing more will come.
-    pub(super) fn is_idle(&self) -> Result<bool, DriverError> {
+    /// Whether the stream has ended, so that no more words arrive. Fails if the driver reports a fault.
+    pub(crate) fn is_idle(&self) -> Result<bool, DriverError> {
         // SAFETY: the stream is this slot's.
         match unsafe { sys::cuStreamQuery(self.stream.cu_stream()) } {
             sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
@@ -146,8 +142,8 @@ impl Slot {
         }
     }
 
-    /// Whether the batch has ended, without waiting; the driver is asked for errors now and then.
-    pub(super) fn look(&mut self) -> Result<bool, DriverError> {
+    /// Polls the end of the batch and queries the driver for errors now and then.
+    pub(crate) fn look(&mut self) -> Result<bool, DriverError> {
         if self.has_ended() {
             return Ok(true);
         }
@@ -156,12 +152,12 @@ impl Slot {
             return Ok(false);
         }
         self.looks = 0;
-        // What was written before the stream ended has come by now.
+        // All words that were written before the stream's end have arrived.
         Ok(self.is_idle()? || self.has_ended())
     }
 
-    /// Waits a little while the batch runs.
-    pub(super) fn spin(&mut self) -> Result<(), DriverError> {
+    /// Waits a short time for the batch.
+    pub(crate) fn spin(&mut self) -> Result<(), DriverError> {
         for _ in 0..SPINS {
             if self.has_ended() {
                 return Ok(());
@@ -169,14 +165,14 @@ impl Slot {
             std::hint::spin_loop();
         }
         if self.is_idle()? && !self.has_ended() {
-            // A fault of ours: the word will never come.
+            // The word will never arrive, which is a bug in a kernel.
             return Err(DriverError(sys::CUresult::CUDA_ERROR_UNKNOWN));
         }
         Ok(())
     }
 
     /// Waits for a word of the results and takes it.
-    pub(super) fn take(&mut self, word: usize) -> Result<u64, DriverError> {
+    pub(crate) fn take(&mut self, word: usize) -> Result<u64, DriverError> {
         loop {
             for _ in 0..SPINS {
                 let value = self.results.replace_now(word, UNWRITTEN);
@@ -185,40 +181,37 @@ impl Slot {
                 }
                 std::hint::spin_loop();
             }
-            // An error would leave it unwritten for ever, and so would a fault of ours.
+            // After an error or a bug in a kernel the word would stay unwritten.
             if self.is_idle()? {
-                // It may have been written after the last look.
+                // It may have been written after the last poll.
                 return Ok(self.results.replace_now(word, UNWRITTEN));
             }
         }
     }
 
-    /// Waits for the end of the batch; `None` without kernels.
-    pub(super) fn take_end(&mut self) -> Result<Option<End>, DriverError> {
+    pub(crate) fn take_end(&mut self) -> Result<Option<BatchEnd>, DriverError> {
         let Some(at) = self.end_at else { return Ok(None) };
-        let end = End { scored: self.take(at)?, began_ns: self.take(at + 1)?, ended_ns: self.take(at + 2)? };
+        let end = BatchEnd { scored: self.take(at)?, began_ns: self.take(at + 1)?, ended_ns: self.take(at + 2)? };
         self.end_at = None;
         Ok(Some(end))
     }
 
-    /// Waits for the results from word `at` on, of a query that asked for `k`, and takes them: whether there are any,
-    /// or more candidates than there was room for.
-    pub(super) fn take_results(&mut self, at: usize, k: usize, hits: &mut Vec<Hit>) -> Result<Taken, DriverError> {
+    /// Waits for the results of a query with this `k` from word `at` on, and takes them.
+    pub(crate) fn take_hits(&mut self, at: usize, k: usize, hits: &mut Vec<Hit>) -> Result<QueryOutcome, DriverError> {
         hits.clear();
         match self.take(at)? {
-            TOO_MANY => Ok(Taken::TooMany),
+            TOO_MANY => Ok(QueryOutcome::TooMany),
             count if count <= k as u64 => {
                 for word in at + 1..=at + count as usize {
                     hits.push(TopK::hit(self.take(word)?));
                 }
-                Ok(Taken::Hits)
+                Ok(QueryOutcome::Hits)
             }
-            count => Ok(Taken::Fault(format!("{count} results where at most {k} are expected"))),
+            count => Ok(QueryOutcome::Fault(format!("{count} results where at most {k} are expected"))),
         }
     }
 
-    /// Makes the slot as new, after an error.
-    pub(super) fn reset(&mut self) -> Result<(), DriverError> {
+    pub(crate) fn reset(&mut self) -> Result<(), DriverError> {
         self.stream.synchronize()?;
         self.stream.memset_zeros(&mut self.d_states)?;
         self.stream.memset_zeros(&mut self.d_run)?;
@@ -230,8 +223,8 @@ impl Slot {
         Ok(())
     }
 
-    /// Fills the candidates with keys better than any real one.
-    pub(super) fn poison(&mut self) -> Result<(), DriverError> {
+    /// Fills the candidates with keys better than any valid one.
+    pub(crate) fn poison(&mut self) -> Result<(), DriverError> {
         let bytes = self.d_candidates.num_bytes();
         let (pointer, _guard) = self.d_candidates.device_ptr_mut(&self.stream);
         // SAFETY: the buffer has that many bytes and is used on this stream alone.
@@ -239,30 +232,29 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for BatchSlot {
     fn drop(&mut self) {
-        // Kernels may still be writing results. An error has been reported, or there is nobody left to tell.
+        // Kernels may still write results. An error is only recorded.
         self.stream.context().record_err(self.stream.synchronize());
     }
 }
 
-/// What is told of a batch at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct End {
-    /// Postings of lists that drive which were scored.
-    pub(super) scored: u64,
-    /// When its kernels ran, by the device's clock in nanoseconds.
-    pub(super) began_ns: u64,
-    pub(super) ended_ns: u64,
+pub(crate) struct BatchEnd {
+    /// Scored postings of driving lists.
+    pub(crate) scored: u64,
+    /// Start on the device's clock in nanoseconds.
+    pub(crate) began_ns: u64,
+    /// End on the device's clock in nanoseconds.
+    pub(crate) ended_ns: u64,
 }
 
-/// What came of a query in a batch.
 #[derive(Debug, PartialEq)]
-pub(super) enum Taken {
-    /// Its results.
+pub(crate) enum QueryOutcome {
+    /// Its results were taken.
     Hits,
-    /// There were more candidates than there was room for: it has to run again, alone.
+    /// The candidates exceeded their capacity, so the query must run again alone.
     TooMany,
-    /// What no kernel writes.
+    /// A value that no kernel writes.
     Fault(String),
 }

@@ -1,8 +1,7 @@
-//! What planning asks of each term, side by side.
+//! Planning data of each term, in one table.
 //!
-//! A plan needs a list's place, length, bound and best scores. In the index these lie in several places, and a short
-//! list has to be decoded for some of them. Here they are 32 bytes a term: one read from memory for each term of a
-//! query, which the processor can be asked for ahead.
+//! A plan needs the location, length, bound and best scores of a list. The index has them in several places, and a
+//! short list must be decoded for some. This table has 32 bytes per term, which is one prefetchable memory read.
 
 use rayon::prelude::*;
 
@@ -12,63 +11,44 @@ use crate::base::prefetch::prefetch;
 use crate::index::{BLOCK_LEN, BlockBuffer, Bm25, Index, PostingList};
 use crate::query::QueryTerm;
 
-/// Ranks of which a list's scores are known: those that the index stores.
+/// Ranks with known impacts: those that the index stores.
 const RANKS: [usize; 3] = [10, 100, 1000];
-/// Taken off a short list's impact before it is multiplied by a weight: more than three roundings.
+/// Factor that covers more than three roundings of a short list's impact.
 const ROUNDING: f32 = 1.0 - 1.0 / (1 << 20) as f32;
 
-/// What is known of a term.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(32))]
 struct TermRecord {
     first_block: u32,
     doc_freq: u32,
     shift: u32,
-    /// For a query that names it once.
+    /// The weight for a query that has the term once.
     weight: f32,
     max_impact: f32,
-    /// Impacts that so many documents reach; 0 where that is not known.
+    /// Lower bounds of the impacts at [`RANKS`], 0 if unknown.
     kth_impacts: [f32; RANKS.len()],
 }
 
-/// What is known of each term of an index, for one set of BM25 parameters.
+/// Planning data of each term of an index, for one set of BM25 parameters.
 #[derive(Debug)]
-pub(super) struct TermTable {
+pub(crate) struct TermTable {
     records: Vec<TermRecord>,
-    num_docs: u32,
+    pub(crate) num_docs: u32,
     bm25: Bm25,
 }
 
 impl TermTable {
-    /// Looks at all lists.
-    pub(super) fn new(index: &Index, bm25: Bm25) -> Self {
+    pub(crate) fn new(index: &Index, bm25: Bm25) -> Self {
         let num_terms = index.list_sections().slots.len() as u32;
         let record = |term| TermRecord::new(index, bm25, TermId(term));
         let records = (0..num_terms).into_par_iter().with_min_len(1024).map(record).collect();
         Self { records, num_docs: index.num_docs(), bm25 }
     }
 
-    /// Documents of the index.
-    pub(super) fn num_docs(&self) -> u32 {
-        self.num_docs
-    }
-
-    /// A term as kernels take it, with its own bound in place of the sum of those from it on.
-    ///
-    /// # Panics
-    /// If the index has no such term.
-    #[cfg(test)]
-    pub(super) fn entry(&self, term: &QueryTerm) -> TermEntry {
-        self.entry_and_seed(term, None).0
-    }
-
-    /// A term as kernels take it, with its own bound in place of the sum of those from it on; and a score that so many
-    /// documents reach by this term alone as `rank` stands for, 0 where none is known.
-    ///
-    /// # Panics
-    /// If the index has no such term.
+    /// A term in the kernels' form, and a score that documents up to `rank` reach by this term alone (0 if unknown).
+    /// `rest` holds its own bound. Panics if the index lacks the term.
     #[inline]
-    pub(super) fn entry_and_seed(&self, term: &QueryTerm, rank: Option<Rank>) -> (TermEntry, f32) {
+    pub(crate) fn entry_and_seed(&self, term: &QueryTerm, rank: Option<Rank>) -> (TermEntry, f32) {
         let record = &self.records[term.term.index()];
         let weight =
             if term.qtf == 1 { record.weight } else { self.bm25.weight(self.num_docs, record.doc_freq, term.qtf) };
@@ -82,29 +62,28 @@ impl TermTable {
         (entry, rank.map_or(0.0, |Rank(at)| weight * record.kth_impacts[at]))
     }
 
-    /// Asks for what is known of some terms: it is about to be read.
     #[inline]
-    pub(super) fn prefetch(&self, terms: &[QueryTerm]) {
+    pub(crate) fn prefetch(&self, terms: &[QueryTerm]) {
         for term in terms {
             prefetch(self.records.get(term.term.index()..).unwrap_or_default(), 1);
         }
     }
 }
 
-/// A rank of which scores are known.
+/// A rank with known scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rank(usize);
+pub(crate) struct Rank(usize);
 
 impl Rank {
-    /// The smallest one that is at least `k`: a score that so many documents reach, `k` documents do.
-    pub(super) fn for_k(k: usize) -> Option<Self> {
+    /// The smallest rank of at least `k`.
+    pub(crate) fn for_k(k: usize) -> Option<Self> {
         RANKS.iter().position(|&rank| k <= rank).map(Self)
     }
 }
 
 impl TermRecord {
     fn new(index: &Index, bm25: Bm25, term: TermId) -> Self {
-        // What the index knows of its lists' impacts holds for the parameters that it was built with.
+        // Stored impacts hold for the parameters that the index was built with.
         let has_impacts = bm25 == index.built_with();
         let num_docs = index.num_docs();
         let mut record = match index.long_list(term) {
@@ -137,7 +116,7 @@ impl TermRecord {
     }
 }
 
-/// Impacts that so many documents of a list of one block reach, whatever the weight that they are multiplied by.
+/// Lower bounds of the impacts at [`RANKS`] of a list of one block.
 fn kth_impacts_of_block(list: &PostingList<'_>, norm: impl Fn(u32) -> f32) -> [f32; RANKS.len()] {
     let mut kths = [0.0; RANKS.len()];
     if (list.doc_freq() as usize) < RANKS[0] {
@@ -158,7 +137,7 @@ fn kth_impacts_of_block(list: &PostingList<'_>, norm: impl Fn(u32) -> f32) -> [f
     kths
 }
 
-/// An entry of a long list's directory is for 2^this documents: 8 to 16 postings, on average over the list.
-pub(super) fn shift(num_docs: u32, doc_freq: u32) -> u32 {
+/// The base-2 logarithm of the documents per directory entry of a long list: 8 to 16 postings on average.
+pub(crate) fn shift(num_docs: u32, doc_freq: u32) -> u32 {
     (16 * u64::from(num_docs) / u64::from(doc_freq)).ilog2()
 }

@@ -1,23 +1,71 @@
-//! The reads that a query is expected to make of its lists.
+//! Expected reads of a query's lists.
+//!
+//! Most documents of a query's shortest list are dropped before they are looked up in longer lists. Their share depends
+//! on the index, its scores and the number of lists, so it is counted on queries of a log.
 
 use super::learned_reads::LearnedReads;
-use super::read_rates::ReadRates;
 use crate::index::BLOCK_LEN;
 use crate::query::Query;
 
-/// The expected reads of one list by one query, relative to other queries.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::search) struct ListRead {
-    /// The list's number, which is its term's.
-    pub(in crate::search) list: u32,
-    /// The reads of all of its blocks together.
-    pub(in crate::search) reads: f64,
+/// Length classes per octave.
+const CLASSES_AN_OCTAVE: f64 = 2.0;
+
+/// Actual reads of a list over [expected](expected_reads) ones, by list length.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ReadRates {
+    /// Rates by class. Longer lists take the rate of the last class.
+    of_class: Vec<f32>,
 }
 
-/// The expected reads of each of a query's `lists`, which are pairs of number and length in postings.
-///
-/// Documents of the shortest list are looked up in the others; `rates` say how many of them are. A single list is read block by block.
-pub(in crate::search) fn expected_reads<'a, I: Iterator<Item = (u32, u32)> + Clone>(
+impl Default for ReadRates {
+    /// All documents are looked up.
+    fn default() -> Self {
+        Self { of_class: vec![1.0] }
+    }
+}
+
+impl ReadRates {
+    fn class(postings: u32) -> usize {
+        (CLASSES_AN_OCTAVE * f64::from(postings.max(1)).log2()) as usize
+    }
+
+    /// Rates from samples of list length, expected reads and actual reads. A class without expected reads takes the
+    /// rate of the next shorter class, or else of the shortest known class.
+    pub(crate) fn counted(lists: impl IntoIterator<Item = (u32, f64, f64)>) -> Self {
+        let mut sums: Vec<(f64, f64)> = Vec::new();
+        for (postings, expected, read) in lists {
+            let class = Self::class(postings);
+            sums.resize(sums.len().max(class + 1), (0.0, 0.0));
+            sums[class].0 += expected;
+            sums[class].1 += read;
+        }
+        let rates: Vec<Option<f32>> =
+            sums.into_iter().map(|(expected, read)| (expected > 0.0).then(|| (read / expected) as f32)).collect();
+        let Some(mut last) = rates.iter().copied().flatten().next() else { return Self::default() };
+        let filled = rates.into_iter().map(|rate| {
+            last = rate.unwrap_or(last);
+            last
+        });
+        Self { of_class: filled.collect() }
+    }
+
+    pub(crate) fn of(&self, postings: u32) -> f64 {
+        let last = self.of_class.len() - 1;
+        f64::from(self.of_class[Self::class(postings).min(last)])
+    }
+}
+
+/// The expected reads of one list by one query, relative to other queries.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ListRead {
+    /// The term number of the list.
+    pub(crate) list: u32,
+    pub(crate) reads: f64,
+}
+
+/// The expected reads of `lists`, which are pairs of term number and length in postings. Documents of the shortest list
+/// are looked up in the others at `rates`. A single list is read block by block.
+pub(crate) fn expected_reads<'a, I: Iterator<Item = (u32, u32)> + Clone>(
     lists: I,
     rates: &'a ReadRates,
 ) -> impl Iterator<Item = ListRead> + use<'a, I> {
@@ -27,17 +75,11 @@ pub(in crate::search) fn expected_reads<'a, I: Iterator<Item = (u32, u32)> + Clo
     lists.map(move |(list, len)| ListRead { list, reads: reads * rates.of(len) })
 }
 
-/// The expected reads of a query's lists.
-pub(in crate::search) fn query_reads<'a>(
-    query: &'a Query,
-    rates: &'a ReadRates,
-) -> impl Iterator<Item = ListRead> + use<'a> {
+pub(crate) fn query_reads<'a>(query: &'a Query, rates: &'a ReadRates) -> impl Iterator<Item = ListRead> + use<'a> {
     expected_reads(query.terms.iter().map(|term| (term.term.0, term.doc_freq)), rates)
 }
 
-/// The expected reads of all queries of a log, by list.
-#[must_use]
-pub(in crate::search) fn log_reads(log: &[Query], rates: &ReadRates) -> LearnedReads {
+pub(crate) fn log_reads(log: &[Query], rates: &ReadRates) -> LearnedReads {
     let mut learned = LearnedReads::default();
     for (number, query) in log.iter().enumerate() {
         query_reads(query, rates).for_each(|read| learned.record(number, read.list, read.reads));
@@ -57,9 +99,17 @@ mod tests {
         assert_eq!(reads(&[(7, 100), (2, 128_000)], &ReadRates::default()), [(7, 100.0), (2, 100.0)]);
         // A single list is read by blocks.
         assert_eq!(reads(&[(2, 128_000)], &ReadRates::default()), [(2, 1000.0)]);
-        // Few of the shortest list's documents are looked up in long lists.
+        // Few documents of the shortest list are looked up in long lists.
         let rates = ReadRates::counted([(100, 1.0, 1.0), (128_000, 100.0, 5.0)]);
         let [(_, short), (_, long)] = reads(&[(7, 100), (2, 128_000)], &rates)[..] else { panic!("two lists") };
         assert!((short - 100.0).abs() < 1e-4 && (long - 5.0).abs() < 1e-4, "{short} and {long}");
+    }
+
+    #[test]
+    fn unseen_lengths_take_the_rate_of_the_next_shorter_ones() {
+        let rates = ReadRates::counted([(100, 10.0, 5.0), (100, 30.0, 15.0), (1000, 4.0, 1.0), (60, 0.0, 3.0)]);
+        assert_eq!([1, 100, 110, 500, 1000, 1_000_000].map(|len| rates.of(len)), [0.5, 0.5, 0.5, 0.5, 0.25, 0.25]);
+        assert_eq!(ReadRates::counted([(7, 0.0, 0.0)]), ReadRates::default());
+        assert_eq!(ReadRates::default().of(12), 1.0);
     }
 }

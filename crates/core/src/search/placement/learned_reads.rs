@@ -1,30 +1,27 @@
 //! Expected reads of every list, learned from the queries of a log.
 //!
-//! Counts of rare events mislead: a list that the log names twice may be popular or may have been named by chance, and lists that
-//! the log never names will be read, too. So the estimate lies between a list's own count and the mean of lists of its length
-//! (empirical Bayes; Robbins 1956):
+//! Counts of rare events mislead: a list with two reads in the log may be popular or lucky, and lists without reads
+//! will be read later. The estimate lies between a list's count and the mean of its length class (empirical Bayes;
+//! Robbins 1956):
 //!
 //! ```text
-//!   expected = counted + prior · mean of its class          a class: lists whose lengths are within a quarter of an octave
+//!   expected = counted + prior · mean of the class          a class spans a quarter of an octave of list lengths
 //! ```
 //!
-//! The best prior depends on the log: small where queries recur, large where each query names other lists. The prior is chosen by
-//! cross-validation between the two halves of the log.
+//! The best prior is small if queries recur and large if each query uses other lists. Cross-validation between the two
+//! halves of the log selects it.
 
 use std::collections::BTreeMap;
 
-/// Classes of list lengths in an octave.
+/// Length classes per octave.
 const CLASSES_AN_OCTAVE: f64 = 4.0;
-/// Priors that are tried. The last one nearly ignores the counts.
+/// Candidate priors. The last one nearly ignores the counts.
 const PRIORS: [f64; 8] = [0.0, 0.25, 1.0, 4.0, 16.0, 64.0, 256.0, 1e6];
 
-/// Length and rows of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::search) struct ListSize {
-    /// Length in postings.
-    pub(in crate::search) postings: u32,
-    /// Rows of all of its blocks.
-    pub(in crate::search) rows: u64,
+pub(crate) struct ListSize {
+    pub(crate) postings: u32,
+    pub(crate) rows: u64,
 }
 
 impl ListSize {
@@ -33,14 +30,13 @@ impl ListSize {
     }
 }
 
-/// Reads of each list by the queries of a log, counted for each half of the log.
+/// Reads of each list by the queries of a log, counted separately for each half of the log.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(in crate::search) struct LearnedReads {
-    /// Lists without reads are left out.
+pub(crate) struct LearnedReads {
+    /// Lists without reads are absent.
     halves: [BTreeMap<u32, f64>; 2],
 }
 
-/// Lists and rows of each class.
 #[derive(Clone, Debug, Default)]
 struct Classes {
     lists: Vec<f64>,
@@ -48,26 +44,24 @@ struct Classes {
 }
 
 impl LearnedReads {
-    /// Adds `reads` of a list by the query with this number in the log.
-    pub(in crate::search) fn record(&mut self, query: usize, list: u32, reads: f64) {
+    /// Adds `reads` of a list by query number `query` of the log.
+    pub(crate) fn record(&mut self, query: usize, list: u32, reads: f64) {
         *self.halves[query % 2].entry(list).or_insert(0.0) += reads;
     }
 
-    /// Reads by list over the whole log. Lists without reads are left out.
-    #[must_use]
+    /// Reads by list over the whole log. Lists without reads are absent.
     fn counted(&self) -> BTreeMap<u32, f64> {
         let [mut all, other] = self.halves.clone();
         other.into_iter().for_each(|(list, reads)| *all.entry(list).or_insert(0.0) += reads);
         all
     }
 
-    /// Expected reads per row of each of these lists by queries like the log's, relative to other lists.
-    #[must_use]
-    pub(in crate::search) fn row_reads(&self, lists: &[ListSize]) -> Vec<f32> {
+    /// Expected reads per row of each list, relative to other lists.
+    pub(crate) fn row_reads(&self, lists: &[ListSize]) -> Vec<f32> {
         let classes = Classes::of(lists);
         let prior = self.best_prior(lists, &classes);
         let counted = self.counted();
-        // The prior was chosen for counts of half of the log.
+        // The prior was chosen for the counts of half a log.
         let means = classes.means(lists, &counted).into_iter().map(|mean| prior * mean / 2.0).collect::<Vec<f64>>();
         let expected = |(number, list): (u32, &ListSize)| {
             let reads = counted.get(&number).copied().unwrap_or(0.0) + means[list.class()];
@@ -76,7 +70,7 @@ impl LearnedReads {
         (0..).zip(lists).map(expected).collect()
     }
 
-    /// The prior by which one half of the log best predicts the other: the other half's reads come earliest in the order.
+    /// The prior with which one half of the log best predicts the other half.
     fn best_prior(&self, lists: &[ListSize], classes: &Classes) -> f64 {
         let lateness = |prior: f64| -> f64 {
             let [first, second] = &self.halves;
@@ -98,7 +92,6 @@ impl Classes {
         classes
     }
 
-    /// Mean reads of a list, by class.
     fn means(&self, lists: &[ListSize], reads: &BTreeMap<u32, f64>) -> Vec<f64> {
         let mut means = vec![0.0; self.lists.len()];
         reads.iter().for_each(|(&list, reads)| means[lists[list as usize].class()] += reads);
@@ -106,11 +99,11 @@ impl Classes {
         means
     }
 
-    /// Mean place, from 0 to 1, of the `asked` reads in the order that follows from `known` reads. It is the host-resident share of
+    /// Mean place, from 0 to 1, of the `asked` reads in the order by `known` reads. It is the host-resident share of
     /// reads, averaged over all budgets. Lists of a class without known reads share one place.
     fn lateness(&self, lists: &[ListSize], known: &BTreeMap<u32, f64>, asked: &BTreeMap<u32, f64>, prior: f64) -> f64 {
         let means = self.means(lists, known);
-        // Triples of reads per row, rows and asked reads.
+        // Each triple holds reads per row, rows and asked reads.
         let mut parts: Vec<(f64, f64, f64)> = Vec::with_capacity(known.len() + means.len());
         let mut unknown: Vec<(f64, f64)> = self.rows.iter().map(|&rows| (rows, 0.0)).collect();
         for (list, reads) in known {
@@ -143,7 +136,7 @@ mod tests {
     use super::*;
     use crate::base::random::Random;
 
-    /// Lists of 1000 postings and 10 rows, and as many of 100,000 and 1000.
+    /// 1000 lists of 1000 postings and 10 rows, and 1000 lists of 100,000 postings and 1000 rows.
     fn lists() -> Vec<ListSize> {
         let of = |postings, rows| vec![ListSize { postings, rows }; 1000];
         [of(1000, 10), of(100_000, 1000)].concat()
@@ -167,7 +160,7 @@ mod tests {
 
     #[test]
     fn where_queries_recur_counts_decide() {
-        // Ten lists are all that is read.
+        // Ten lists get all reads.
         let mut reads = LearnedReads::default();
         (0..1000).for_each(|query| reads.record(query, 1000 + (query as u32 / 2) % 10, 5.0));
         let row_reads = reads.row_reads(&lists());
@@ -179,7 +172,7 @@ mod tests {
 
     #[test]
     fn where_each_query_names_another_list_its_class_decides() {
-        // Any of the short lists, and one query of eight for any of the long ones, which are a hundred times as large.
+        // Queries read any short list; one in eight reads a long list, which has a hundred times as many rows.
         let draw = |seed: u64, count: usize| {
             let (mut random, mut reads) = (Random::new(seed, 0), LearnedReads::default());
             for query in 0..count {
@@ -190,7 +183,7 @@ mod tests {
         };
         let (log, later) = (draw(1, 600), draw(2, 4000));
         let row_reads = log.row_reads(&lists());
-        // Short lists that were never named come before long ones that were.
+        // Short lists without reads come before long lists with reads.
         assert!(row_reads[..1000].iter().all(|&short| row_reads[1000..].iter().all(|&long| short > long)));
         let counted_only: Vec<f32> = (0..2000_u32)
             .map(|list| {

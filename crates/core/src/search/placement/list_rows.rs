@@ -4,22 +4,19 @@ use super::learned_reads::ListSize;
 use crate::base::ids::TermId;
 use crate::index::{BLOCK_LEN, Index};
 
-/// Bytes of a row.
-pub(in crate::search) const ROW_BYTES: u64 = 16;
+pub(crate) const ROW_BYTES: u64 = 16;
 
-/// The blocks of a term's list among all blocks: the first one and their number. Each short list is one block, behind the blocks of
-/// all long lists.
-#[must_use]
-pub(in crate::search) fn list_blocks(index: &Index, term: TermId) -> (u32, u32) {
+/// The first block of a term's list among all blocks, and the number of its blocks. Each short list is one block after
+/// the blocks of all long lists.
+pub(crate) fn list_blocks(index: &Index, term: TermId) -> (u32, u32) {
     match index.long_list(term) {
         Some(list) => (list.first_block, list.doc_freq.div_ceil(BLOCK_LEN as u32)),
         None => (index.list_sections().blocks.len() as u32 + term.0, 1),
     }
 }
 
-/// Length and rows of each list, where block b takes `rows[b]` rows.
-#[must_use]
-pub(in crate::search) fn list_sizes(index: &Index, rows: &[u32]) -> Vec<ListSize> {
+/// Length and rows of each list, if block b takes `rows[b]` rows.
+pub(crate) fn list_sizes(index: &Index, rows: &[u32]) -> Vec<ListSize> {
     let size = |term: TermId| {
         let (first_block, num_blocks) = list_blocks(index, term);
         let of_list = &rows[first_block as usize..(first_block + num_blocks) as usize];
@@ -28,14 +25,12 @@ pub(in crate::search) fn list_sizes(index: &Index, rows: &[u32]) -> Vec<ListSize
     (0..index.num_terms()).map(TermId).map(size).collect()
 }
 
-/// Rows that `len` values of `width` bits take.
-#[must_use]
-pub(in crate::search) fn value_rows(len: usize, width: u32) -> u32 {
+/// Rows of `len` values of `width` bits.
+pub(crate) fn value_rows(len: usize, width: u32) -> u32 {
     (len.div_ceil(4) as u32 * width).div_ceil(32)
 }
 
-/// Rows that `len` bytes take.
-#[must_use]
-pub(in crate::search) fn byte_rows(len: usize) -> u32 {
+/// Rows of `len` bytes.
+pub(crate) fn byte_rows(len: usize) -> u32 {
     len.div_ceil(16) as u32
 }

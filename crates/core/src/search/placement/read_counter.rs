@@ -1,17 +1,16 @@
 //! Counts on the host which rows of an index a search reads on a GPU.
 //!
-//! The counter replays `kernels/drive.cuh` with the final threshold, which gives a lower bound of the real reads. A driving list is
-//! scanned block by block: if a block's bound reaches the threshold, its impacts are read. A warp takes 32 postings that may reach the
-//! threshold, reads their documents and looks them up in one list after another, four documents at a time. Where a document is found,
-//! its frequency is read.
+//! The counter replays `kernels/drive.cuh` with the final threshold, which gives a lower bound of the real reads. A
+//! driving list is scanned block by block; impacts are read if the block's bound reaches the threshold. A warp takes 32
+//! postings that may reach it, reads their documents and looks them up in one list after another, four documents at a
+//! time. The frequency of a found document is read, too.
 
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::expected_reads::query_reads;
+use super::expected_reads::{ReadRates, query_reads};
 use super::list_rows::{byte_rows, value_rows};
-use super::read_rates::ReadRates;
 use crate::base::ids::TermId;
 use crate::index::{BLOCK_LEN, Bm25, Index, PostingList};
 use crate::query::{Mode, Query};
@@ -20,111 +19,89 @@ use crate::search::{ExecError, Executor, Hit};
 
 /// Postings that a warp scores at a time.
 const WARP: usize = 32;
-/// Rows of a sector of 32 bytes, the unit of a read across the bus.
+/// Rows per 32-byte sector, the unit of a read across the bus.
 const SECTOR_ROWS: u32 = 2;
-/// Queries of a log that are counted, at most.
+/// The most queries of a log that are counted.
 const MOST_QUERIES: usize = 512;
-/// Results that the counted queries ask for.
+/// Results per counted query.
 const K: usize = 10;
 
-/// A read of consecutive rows of one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RowsRead {
     term: TermId,
     block: u32,
-    /// The first row, counted within the block.
     first_row: u32,
     num_rows: u32,
-    /// The warp's request that the read is part of. A request reads each sector once.
+    /// The warp's request. A request reads each sector once.
     request: u64,
 }
 
-/// Counts the reads of queries.
 #[derive(Debug)]
 struct ReadCounter {
     index: Arc<Index>,
-    /// Finds the thresholds.
     cpu: CpuExecutor,
     k: usize,
     hits: Vec<Hit>,
     requests: u64,
-    /// Blocks and sectors that the current request has read.
-    sectors: Vec<(u32, u32)>,
 }
 
-/// A list of a query, as the kernels have it.
-struct Term<'a> {
+/// A list of a query in the kernels' form.
+struct CountedTerm<'a> {
     id: TermId,
     list: PostingList<'a>,
     weight: f32,
-    /// What it and those behind it add at most.
+    /// Upper bound of the score from this term and all later ones.
     rest: f32,
-    /// The block that was decoded last.
     decoded: usize,
     docs: [u32; BLOCK_LEN],
 }
 
-impl Term<'_> {
-    /// What `docs` take in their block's rows.
+impl CountedTerm<'_> {
+    /// Bits per document in a block of `docs`.
     fn width(docs: &[u32]) -> u32 {
         let span = docs.last().zip(docs.first()).map_or(0, |(last, first)| last - first);
         u32::BITS - span.leading_zeros()
     }
 }
 
-/// A posting of the list that drives, and what its document has scored.
+/// A posting of the driving list with its document's score so far.
 #[derive(Clone, Copy, Debug)]
 struct Survivor {
     block: usize,
     position: usize,
-    /// Bits of each document of its block.
+    /// Bits per document of its block.
     width: u32,
     doc: u32,
     score: f32,
 }
 
 impl ReadCounter {
-    /// A counter for queries that ask for `k` documents of the index that `cpu` searches.
+    /// `cpu` must search the same index.
     fn new(index: &Arc<Index>, cpu: CpuExecutor, k: usize) -> Self {
-        Self { index: Arc::clone(index), cpu, k, hits: Vec::new(), requests: 0, sectors: Vec::new() }
+        Self { index: Arc::clone(index), cpu, k, hits: Vec::new(), requests: 0 }
     }
 
-    /// Calls `read` with each read of a query.
-    ///
-    /// # Errors
-    /// If the query cannot be searched.
+    /// Calls `read` with each read of an AND or OR query. Fails if the query cannot be searched.
     fn count(&mut self, query: &Query, mode: Mode, read: &mut impl FnMut(RowsRead)) -> Result<(), ExecError> {
-        let modes: &[Mode] = match mode {
-            Mode::AndOr => {
-                self.cpu.search(query, Mode::And, self.k, &mut self.hits)?;
-                if self.hits.len() < self.k { &[Mode::And, Mode::Or] } else { &[Mode::And] }
-            }
-            Mode::And => &[Mode::And],
-            Mode::Or => &[Mode::Or],
-        };
-        for &mode in modes {
-            self.cpu.search(query, mode, self.k, &mut self.hits)?;
-            let floor = if self.hits.len() == self.k { self.hits[self.k - 1].score } else { 0.0 };
-            let index = Arc::clone(&self.index);
-            let norms = Arc::clone(self.cpu.norms());
-            Reading { norms: &norms, floor, requests: &mut self.requests, read }.run(&index, query, mode);
-        }
+        self.cpu.search(query, mode, self.k, &mut self.hits)?;
+        let floor = if self.hits.len() == self.k { self.hits[self.k - 1].score } else { 0.0 };
+        let norms = Arc::clone(self.cpu.norms());
+        Reading { norms: &norms, floor, requests: &mut self.requests, read }.run(&self.index, query, mode);
         Ok(())
     }
 
-    /// For each list, in the query's order: the sectors that cross the bus if all rows are host-resident.
-    ///
-    /// # Errors
-    /// If the query cannot be searched.
+    /// The sectors of each list that cross the bus if all rows are host-resident, in the query's order. Fails if the
+    /// query cannot be searched.
     fn sectors(&mut self, query: &Query, mode: Mode) -> Result<Vec<(TermId, f64)>, ExecError> {
         let mut sums: Vec<(TermId, f64)> = query.terms.iter().map(|term| (term.term, 0.0)).collect();
-        let (mut request, mut seen) = (u64::MAX, std::mem::take(&mut self.sectors));
-        let counted = self.count(query, mode, &mut |read| {
+        // Blocks and sectors that the current request has read.
+        let (mut request, mut seen) = (u64::MAX, Vec::new());
+        self.count(query, mode, &mut |read| {
             if read.request != request {
                 request = read.request;
                 seen.clear();
             }
-            // Every second block begins in the middle of a sector. The count takes all blocks as aligned.
+            // Every second block begins in the middle of a sector. The count treats all blocks as aligned.
             let sectors = read.first_row / SECTOR_ROWS..=(read.first_row + read.num_rows - 1) / SECTOR_ROWS;
             let new = sectors.filter(|&sector| {
                 let is_new = !seen.contains(&(read.block, sector));
@@ -137,16 +114,14 @@ impl ReadCounter {
             if let Some((_, sum)) = sums.iter_mut().find(|(term, _)| *term == read.term) {
                 *sum += new as f64;
             }
-        });
-        self.sectors = seen;
-        counted.map(|()| sums)
+        })?;
+        Ok(sums)
     }
 }
 
-/// One pass over a query's lists.
 struct Reading<'a, F> {
     norms: &'a [f32],
-    /// No result scores less.
+    /// The least score of a result.
     floor: f32,
     requests: &'a mut u64,
     read: &'a mut F,
@@ -155,12 +130,12 @@ struct Reading<'a, F> {
 impl<F: FnMut(RowsRead)> Reading<'_, F> {
     fn run(&mut self, index: &Index, query: &Query, mode: Mode) {
         let bm25: Bm25 = index.built_with();
-        let mut terms: Vec<Term<'_>> = Vec::with_capacity(query.terms.len());
+        let mut terms: Vec<CountedTerm<'_>> = Vec::with_capacity(query.terms.len());
         for term in &query.terms {
             let list = index.list(term.term);
             let weight = bm25.weight(index.num_docs(), term.doc_freq, term.qtf);
             let rest = weight * list.max_impact();
-            terms.push(Term { id: term.term, list, weight, rest, decoded: usize::MAX, docs: [0; BLOCK_LEN] });
+            terms.push(CountedTerm { id: term.term, list, weight, rest, decoded: usize::MAX, docs: [0; BLOCK_LEN] });
         }
         let mut total = 0.0;
         for term in terms.iter_mut().rev() {
@@ -174,7 +149,7 @@ impl<F: FnMut(RowsRead)> Reading<'_, F> {
         }
     }
 
-    /// A request of a warp's begins.
+    /// Begins a request of a warp.
     fn ask(&mut self) -> u64 {
         *self.requests += 1;
         *self.requests
@@ -184,7 +159,7 @@ impl<F: FnMut(RowsRead)> Reading<'_, F> {
         (self.read)(RowsRead { term, block: block as u32, first_row, num_rows: num_rows.max(1), request });
     }
 
-    /// Four documents of `width` bits, that at a position among them: the one or two rows of these.
+    /// Reads four documents of `width` bits around `position`, which take one or two rows.
     fn four_docs(&mut self, request: u64, term: TermId, block: usize, width: u32, position: usize) {
         if width > 0 {
             let bit = position as u32 / 4 * width;
@@ -193,9 +168,9 @@ impl<F: FnMut(RowsRead)> Reading<'_, F> {
         }
     }
 
-    /// Goes through a list, and looks up what may be among the best.
-    fn drive(&mut self, terms: &mut [Term<'_>], driver: usize, needs_all: bool) {
-        let Term { id, list, weight, .. } = terms[driver];
+    /// Scans a list and looks up postings that may be among the best.
+    fn drive(&mut self, terms: &mut [CountedTerm<'_>], driver: usize, needs_all: bool) {
+        let CountedTerm { id, list, weight, .. } = terms[driver];
         let rest = terms.get(driver + 1).map_or(0.0, |next| next.rest);
         let (mut docs, mut freqs) = ([0; BLOCK_LEN], [0; BLOCK_LEN]);
         let mut waiting: Vec<Survivor> = Vec::with_capacity(WARP);
@@ -205,7 +180,7 @@ impl<F: FnMut(RowsRead)> Reading<'_, F> {
             }
             let len = list.decode_docs(block, &mut docs);
             list.decode_freqs(block, &mut freqs);
-            let width = Term::width(&docs[..len]);
+            let width = CountedTerm::width(&docs[..len]);
             let request = self.ask();
             self.rows(request, id, block, value_rows(len, width), byte_rows(len));
             for position in 0..len {
@@ -223,9 +198,9 @@ impl<F: FnMut(RowsRead)> Reading<'_, F> {
         self.follow(terms, driver, &mut waiting, needs_all);
     }
 
-    /// Reads documents of the list that drives, looks them up in those behind it, as long as they may reach the floor, and then in those
-    /// before it, which have taken up what is theirs. None is left.
-    fn follow(&mut self, terms: &mut [Term<'_>], driver: usize, survivors: &mut Vec<Survivor>, needs_all: bool) {
+    /// Looks up survivors in the lists after the driving one while they may reach the floor, then in the lists before
+    /// it, which have already scored their own documents. Clears `survivors`.
+    fn follow(&mut self, terms: &mut [CountedTerm<'_>], driver: usize, survivors: &mut Vec<Survivor>, needs_all: bool) {
         let floor = self.floor;
         let request = self.ask();
         for &Survivor { block, position, width, .. } in survivors.iter() {
@@ -251,8 +226,8 @@ impl<F: FnMut(RowsRead)> Reading<'_, F> {
         survivors.clear();
     }
 
-    /// What a list adds to a document, if it has it.
-    fn look_up(&mut self, request: u64, term: &mut Term<'_>, doc: u32) -> Option<f32> {
+    /// The score that a list adds to a document, or `None` if the document is absent.
+    fn look_up(&mut self, request: u64, term: &mut CountedTerm<'_>, doc: u32) -> Option<f32> {
         let block = term.list.last_docs().partition_point(|&last| last < doc);
         if block >= term.list.num_blocks() {
             return None;
@@ -264,7 +239,7 @@ impl<F: FnMut(RowsRead)> Reading<'_, F> {
         }
         let docs = &term.docs[..len];
         let position = docs.partition_point(|&other| other < doc);
-        self.four_docs(request, term.id, block, Term::width(docs), position.min(len - 1));
+        self.four_docs(request, term.id, block, CountedTerm::width(docs), position.min(len - 1));
         if position == len || docs[position] != doc {
             return None;
         }
@@ -273,17 +248,16 @@ impl<F: FnMut(RowsRead)> Reading<'_, F> {
         let most = freqs[..len].iter().max().map_or(0, |most| most - 1);
         let width = u32::BITS - most.leading_zeros();
         if width > 0 {
-            let before = value_rows(len, Term::width(docs)) + byte_rows(len);
+            let before = value_rows(len, CountedTerm::width(docs)) + byte_rows(len);
             self.rows(request, term.id, block, before + position as u32 / 4 * width / 32, 1);
         }
         Some(Bm25::score(term.weight, freqs[position], self.norms[doc as usize]))
     }
 }
 
-/// Read rates by list length, counted on up to [`MOST_QUERIES`] evenly spaced queries of the log, each as OR and as AND. Queries that
-/// the CPU refuses are left out.
-#[must_use]
-pub(in crate::search) fn read_rates(index: &Arc<Index>, log: &[Query]) -> ReadRates {
+/// Read rates by list length, counted on up to [`MOST_QUERIES`] evenly spaced queries, each as OR and as AND. Queries
+/// that the CPU refuses are skipped.
+pub(crate) fn read_rates(index: &Arc<Index>, log: &[Query]) -> ReadRates {
     let step = log.len().div_ceil(MOST_QUERIES).max(1);
     let cpu = CpuExecutor::new(Arc::clone(index), index.built_with());
     let sampled: Vec<&Query> = log.iter().step_by(step).collect();
@@ -300,7 +274,7 @@ pub(in crate::search) fn read_rates(index: &Arc<Index>, log: &[Query]) -> ReadRa
         }
         lists
     });
-    // Summed in order, so that results do not depend on the number of threads.
+    // The sum in order makes results independent of the number of threads.
     ReadRates::counted(chunks.collect::<Vec<_>>().into_iter().flatten())
 }
 
@@ -309,7 +283,7 @@ mod tests {
     use super::*;
     use crate::base::ids::QueryId;
 
-    /// A rare list of 128 documents, 470 apart, of which every third is in the long one, of 20,000; all documents are alike.
+    /// A rare list of 128 documents, 470 apart, a third of them in a long list of 20,000. All documents score alike.
     fn index() -> Arc<Index> {
         let rare = (0..128).map(|i| (i * 470, 1)).collect();
         let long = (0..20_000).map(|i| (3 * i, 1)).collect();
@@ -328,17 +302,17 @@ mod tests {
         let mut reads = Vec::new();
         counter(&index).count(&query, Mode::And, &mut |read| reads.push(read)).unwrap();
         let [rare, long] = ["rare", "long"].map(|name| index.term(name).unwrap());
-        // The impacts of the one block: 8 rows behind 16 of documents of 16 bits, 59,690 apart at most.
+        // Impacts of the only block: 8 rows after 16 rows of 16-bit documents.
         assert_eq!(reads[0], RowsRead { term: rare, block: 0, first_row: 16, num_rows: 8, request: reads[0].request });
-        // All of its documents are read and looked up, 32 at a time, since nothing tells them apart.
+        // All documents are read and looked up, 32 at a time, because all score alike.
         let of = |term| reads.iter().filter(move |read| read.term == term);
         assert_eq!((of(rare).count(), of(long).count()), (1 + 128, 128));
         let mut requests: Vec<u64> = of(long).map(|read| read.request).collect();
         requests.dedup();
         assert_eq!(requests.len(), 128 / WARP);
-        // Four documents of 9 bits, 381 apart at most, are in one row or two, each in a block of its own or the next one.
+        // Four 9-bit documents take one or two rows.
         assert!(of(long).all(|read| read.num_rows <= 2 && read.first_row < 9), "{reads:?}");
-        // Frequencies are one, and take no rows. Sectors that are read twice at once count once: four documents are in each read.
+        // Frequencies of one take no rows. A request counts each sector once: each read holds four documents.
         let sectors = counter(&index).sectors(&query, Mode::And).unwrap();
         assert!(sectors[0].0 == rare && (4.0 + 8.0..=4.0 + 32.0).contains(&sectors[0].1), "{sectors:?}");
         assert!(sectors[1].0 == long && (100.0..=2.0 * 128.0).contains(&sectors[1].1), "{sectors:?}");
@@ -346,7 +320,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_among_the_best_is_not_read() {
-        // The rare list's first ten documents stand out, by being short: the others cannot follow, and are not looked up.
+        // Ten short documents of the rare list score highest; the others cannot reach them and are not looked up.
         let rare = (0..1280).map(|i| (i * 47, 1)).collect();
         let long = (0..20_000).map(|i| (3 * i, 1)).collect();
         let filling = (470..60_160).map(|doc| (doc, 60)).collect();
@@ -357,7 +331,7 @@ mod tests {
         assert!(sectors[0].1 <= 30.0 && sectors[1].1 <= 20.0, "{sectors:?}");
         let rates = read_rates(&index, &[query]);
         let long_rate = rates.of(20_000);
-        // As AND all of them are looked up, of which most share a sector with none.
+        // AND looks up all documents, and most share no sector.
         assert!(long_rate > 0.0 && long_rate < 0.5, "{rates:?}");
     }
 }

@@ -8,43 +8,32 @@
 //!                                                         border
 //! ```
 
-/// Consecutive blocks with the same expected reads per row.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::search) struct HotBlocks {
-    /// The first block.
-    pub(in crate::search) first_block: u32,
-    /// The number of blocks.
-    pub(in crate::search) num_blocks: u32,
-    /// Expected reads of each row, relative to other blocks. Not negative.
-    pub(in crate::search) reads: f32,
+pub(crate) struct HotBlocks {
+    pub(crate) first_block: u32,
+    pub(crate) num_blocks: u32,
+    /// Expected reads of each row, relative to other blocks and not negative.
+    pub(crate) reads: f32,
 }
 
-/// The order of all blocks' rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::search) struct RowOrder {
-    /// The first row of each block.
-    pub(in crate::search) first_rows: Vec<u32>,
-    /// The number of rows of each block.
+pub(crate) struct RowOrder {
+    pub(crate) first_rows: Vec<u32>,
     rows: Vec<u32>,
-    /// The number of all rows.
-    pub(in crate::search) num_rows: u64,
+    pub(crate) num_rows: u64,
 }
 
 impl RowOrder {
-    /// The border under a budget of `room_rows` rows. Rows before it are device-resident, and no block has rows on both sides.
-    #[must_use]
-    pub(in crate::search) fn num_resident(&self, room_rows: u64) -> u64 {
+    /// The border under a budget of `room_rows` rows. Rows before it are device-resident, and no block spans it.
+    pub(crate) fn num_resident(&self, room_rows: u64) -> u64 {
         let ends = self.first_rows.iter().zip(&self.rows).map(|(&first, &rows)| u64::from(first) + u64::from(rows));
         ends.filter(|&end| end <= room_rows).max().unwrap_or(0)
     }
 }
 
-/// Orders blocks with `rows[b]` rows each: `hot` blocks by descending reads, then all others by number. A block that several
-/// entries name takes the best one's place.
-///
-/// Row numbers wrap beyond 32 bits. Callers check [`RowOrder::num_rows`].
-#[must_use]
-pub(in crate::search) fn place_blocks(rows: Vec<u32>, hot: &[HotBlocks]) -> RowOrder {
+/// Orders blocks with `rows[b]` rows each: `hot` blocks by descending reads, then all others by number. A block in
+/// several entries takes the best place. Row numbers wrap beyond 32 bits, so callers check [`RowOrder::num_rows`].
+pub(crate) fn place_blocks(rows: Vec<u32>, hot: &[HotBlocks]) -> RowOrder {
     const NOWHERE: u32 = u32::MAX;
     let mut first_rows = vec![NOWHERE; rows.len()];
     let mut order: Vec<&HotBlocks> = hot.iter().collect();
@@ -82,7 +71,7 @@ mod tests {
             let RowOrder { first_rows, num_rows, .. } = &order;
             let num_rows = *num_rows;
             prop_assert!(num_resident <= room);
-            // The border moves with the budget, and the order stays.
+            // The order is the same for all budgets.
             prop_assert!(order.num_resident(room / 2) <= num_resident);
             prop_assert!(num_resident == num_rows || room - num_resident < 40);
             prop_assert_eq!(num_rows, rows.iter().map(|&rows| u64::from(rows)).sum::<u64>());
@@ -91,7 +80,8 @@ mod tests {
             for &(first, end) in &spans {
                 prop_assert!(end <= num_resident || first >= num_resident, "{first} to {end} of {num_resident}");
             }
-            // The hottest blocks come first, one behind the other, and are host-resident only if they do not fit.
+            // The hottest blocks come first and contiguous, and are host-resident only if they do not fit.
+
             let colder = |a: &&HotBlocks, b: &&HotBlocks| b.reads.total_cmp(&a.reads).then(a.first_block.cmp(&b.first_block));
             if let Some(hottest) = hot.iter().min_by(colder) {
                 let of_hottest = &spans[hottest.first_block as usize..][..hottest.num_blocks as usize];

@@ -1,9 +1,8 @@
 //! Inner loops for x86 processors with AVX2, BMI and POPCNT (all since 2015).
 //!
-//! Unpacking takes two rows of a block at once, one in each half of a 32-byte vector; a **row** is four numbers, one a
-//! lane. Numbers and frequencies take a row and the next; documents rows *r* and *r* + 16: both halves then run
-//! through the same instructions, each summing up its own half of the block; only at the end is the sum of the first
-//! half added to the second.
+//! Unpacking processes two rows of a block at once, one in each half of a 32-byte vector. A **row** is four numbers,
+//! one per lane. Numbers and frequencies process a row and the next. Documents process rows *r* and *r* + 16, so that
+//! each half sums up its half of the block; at the end the sum of the first half is added to the second.
 //!
 //! ```text
 //! rows        0 .. 15                    16 .. 31
@@ -23,9 +22,9 @@ use tandem_core::index::BLOCK_LEN;
 /// Rows in half a block.
 const HALF: usize = 16;
 
-/// Whether this processor runs this file's functions.
+/// Returns whether this processor runs the functions of this file.
 #[inline]
-pub(super) fn is_available() -> bool {
+pub(crate) fn is_available() -> bool {
     is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")
@@ -36,47 +35,18 @@ type Unpack = unsafe fn(&[[u32; 4]], u32, &mut [u32; BLOCK_LEN]);
 
 macro_rules! by_width {
     ($what:ident) => {
-        [
-            rows::<0, $what>,
-            rows::<1, $what>,
-            rows::<2, $what>,
-            rows::<3, $what>,
-            rows::<4, $what>,
-            rows::<5, $what>,
-            rows::<6, $what>,
-            rows::<7, $what>,
-            rows::<8, $what>,
-            rows::<9, $what>,
-            rows::<10, $what>,
-            rows::<11, $what>,
-            rows::<12, $what>,
-            rows::<13, $what>,
-            rows::<14, $what>,
-            rows::<15, $what>,
-            rows::<16, $what>,
-            rows::<17, $what>,
-            rows::<18, $what>,
-            rows::<19, $what>,
-            rows::<20, $what>,
-            rows::<21, $what>,
-            rows::<22, $what>,
-            rows::<23, $what>,
-            rows::<24, $what>,
-            rows::<25, $what>,
-            rows::<26, $what>,
-            rows::<27, $what>,
-            rows::<28, $what>,
-            rows::<29, $what>,
-            rows::<30, $what>,
-            rows::<31, $what>,
-            rows::<32, $what>,
-        ]
+        by_width!(
+            $what: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32
+        )
+    };
+    ($what:ident: $($width:literal)*) => {
+        [$(rows::<$width, $what>),*]
     };
 }
 
-/// What comes out of unpacking: the numbers, the numbers plus one, or the sums of the numbers plus one.
 const NUMBERS: u8 = 0;
 const FREQS: u8 = 1;
+/// Result of unpacking: sums of the numbers plus one.
 const DOCS: u8 = 2;
 
 static UNPACK: [Unpack; 33] = by_width!(NUMBERS);
@@ -85,27 +55,27 @@ static UNPACK_DOCS: [Unpack; 33] = by_width!(DOCS);
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 #[inline]
-pub(super) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
+pub(crate) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
     // SAFETY: the features that the function needs are those of this one.
     unsafe { UNPACK[usize::from(width)](words.as_chunks().0, 0, out) }
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 #[inline]
-pub(super) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
+pub(crate) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
     // SAFETY: as above.
     unsafe { UNPACK_FREQS[usize::from(width)](words.as_chunks().0, 0, out) }
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 #[inline]
-pub(super) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &mut [u32; BLOCK_LEN]) {
+pub(crate) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &mut [u32; BLOCK_LEN]) {
     // SAFETY: as above.
     unsafe { UNPACK_DOCS[usize::from(width)](words.as_chunks().0, base, out) }
 }
 
-/// Repeats the body for each row of half a block, with shifts and places that the compiler knows: a
-/// loop is not unrolled.
+/// Repeats the body for each row of half a block with constant shifts and places, because the compiler does not unroll
+/// a loop.
 macro_rules! unrolled {
     ($row:ident => $body:block) => { unrolled!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15: $row $body) };
     ($($number:literal)*: $row:ident $body:block) => {
@@ -116,7 +86,7 @@ macro_rules! unrolled {
     };
 }
 
-/// Unpacks a block of width `W`, of which each element of `words` is a word of all four lanes, to `WHAT`.
+/// Unpacks a block of width `W` to `WHAT`. Each element of `words` is a word of all four lanes.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn rows<const W: usize, const WHAT: u8>(words: &[[u32; 4]], base: u32, out: &mut [u32; BLOCK_LEN]) {
     let words: &[[u32; 4]; W] = words[..W].try_into().expect("W words were taken");
@@ -158,7 +128,7 @@ fn rows<const W: usize, const WHAT: u8>(words: &[[u32; 4]], base: u32, out: &mut
     }
 }
 
-/// Two rows, with whatever is above their `W` bits.
+/// Returns two rows with arbitrary bits above their `W` bits.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 #[inline]
 fn two_rows<const W: usize>(words: &[[u32; 4]; W], low_row: usize, high_row: usize) -> __m256i {
@@ -172,7 +142,7 @@ fn two_rows<const W: usize>(words: &[[u32; 4]; W], low_row: usize, high_row: usi
         _mm256_setr_m128i(word(low), word(high))
     };
     let numbers = _mm256_srlv_epi32(at(low / 32, high / 32), shifts(low % 32, high % 32));
-    // A shift by 32 gives 0: where a row ends inside its word, the next word adds nothing.
+    // A shift by 32 gives 0, so that the next word adds nothing if a row ends inside its word.
     if low % 32 + W > 32 || high % 32 + W > 32 {
         let next = _mm256_sllv_epi32(at(low / 32 + 1, high / 32 + 1), shifts(32 - low % 32, 32 - high % 32));
         return _mm256_or_si256(numbers, next);
@@ -180,11 +150,11 @@ fn two_rows<const W: usize>(words: &[[u32; 4]; W], low_row: usize, high_row: usi
     numbers
 }
 
-/// Four or two numbers at once: `pdep` spreads the bits of an eight-byte window over lanes of 16 or 32 bits.
+/// Unpacks four or two numbers at once: `pdep` spreads the bits of an eight-byte window over lanes of 16 or 32 bits.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 #[inline]
-pub(super) fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
-    // A window begins at a whole byte, so 57 of its bits are sure.
+pub(crate) fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
+    // A window begins at a whole byte, so that 57 of its bits are valid.
     let done = match width {
         0..=14 => spread::<4>(words, width, out, |window, mask| {
             let lanes = _pdep_u64(window, mask * 0x0001_0001_0001_0001);
@@ -199,7 +169,7 @@ pub(super) fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
     portable::unpack_horizontal_from(done, words, width, &mut out[done..]);
 }
 
-/// Unpacks `N` numbers at a time while eight bytes can be read; returns how many that were.
+/// Unpacks `N` numbers at a time while eight bytes can be read; returns the number of unpacked numbers.
 #[inline(always)]
 fn spread<const N: usize>(words: &[u32], width: u8, out: &mut [u32], spread: impl Fn(u64, u64) -> [u32; N]) -> usize {
     let bytes: &[u8] = bytemuck::cast_slice(words);
@@ -217,7 +187,7 @@ fn spread<const N: usize>(words: &[u32], width: u8, out: &mut [u32], spread: imp
     done
 }
 
-/// For each byte, where its set bits are, lowest first.
+/// Places of the set bits of each byte, lowest first.
 static SET_BITS: [[u8; 8]; 256] = {
     let mut places = [[0; 8]; 256];
     let mut byte = 0;
@@ -236,10 +206,10 @@ static SET_BITS: [[u8; 8]; 256] = {
     places
 };
 
-/// As the portable twin, but a byte at a time: its places come from a table, eight at once, with no branch in between.
+/// Finds zeros byte by byte without branches: a table gives the places of a byte, eight at once.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 #[inline]
-pub(super) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: &mut Zeros) -> usize {
+pub(crate) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: &mut Zeros) -> usize {
     let mut found = 0;
     for (bits, place) in portable::zero_words(words, start, end) {
         let mut place = _mm256_set1_epi32(place as i32);
@@ -257,7 +227,7 @@ pub(super) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: 
     found
 }
 
-/// For each control byte, which of the next 16 bytes goes where; 0x80 gives a zero byte.
+/// Shuffle of each control byte: the source of each target byte among the next 16; 0x80 gives a zero byte.
 static SHUFFLES: [[u8; 16]; 256] = {
     let mut shuffles = [[0x80; 16]; 256];
     let mut control = 0;
@@ -281,11 +251,11 @@ static SHUFFLES: [[u8; 16]; 256] = {
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 #[inline]
-pub(super) fn stream_vbyte(controls: &[u8], data: &[u8], numbers: &mut [u32]) {
+pub(crate) fn stream_vbyte(controls: &[u8], data: &[u8], numbers: &mut [u32]) {
     let mut at = 0;
     let (quads, rest) = numbers.as_chunks_mut::<4>();
     for (i, (quad, &control)) in quads.iter_mut().zip(controls).enumerate() {
-        // Near the end of the list 16 bytes can't be read.
+        // Fewer than 16 bytes remain near the end of the list.
         let Some(bytes) = data.get(at..at + 16) else {
             portable::stream_vbyte(&controls[i..], &data[at..], &mut numbers[i * 4..]);
             return;

@@ -1,12 +1,12 @@
-//! The inner loops of decoding, in the best form that this processor runs.
+//! Inner loops of decoding in the fastest form for this processor.
 //!
-//! Each has a [`portable`] twin that gives the same bits; which one runs is decided at run time.
+//! Each loop has a [`portable`] twin with the same results; the choice is made at run time.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod portable;
 
-pub(super) use portable::{MAX_ZEROS, Zeros};
+pub(crate) use portable::{MAX_ZEROS, Zeros, stream_vbyte_bytes};
 
 use tandem_core::index::BLOCK_LEN;
 
@@ -22,61 +22,43 @@ macro_rules! best {
     }};
 }
 
-/// Unpacks 128 numbers of `width` bits, packed in four lanes.
-///
-/// # Panics
-/// If `words` is short of `4 * width`, or `width` above 32.
+/// Unpacks 128 numbers of `width` bits, packed in four lanes. Panics if `words` is short of `4 * width`, or `width`
+/// exceeds 32.
 #[inline]
-pub(super) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
+pub(crate) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
     best!(unpack(words, width, out))
 }
 
-/// Unpacks 128 frequencies minus one: [`unpack`], and one added to each.
-///
-/// # Panics
-/// As [`unpack`].
+/// Unpacks 128 frequencies minus one: [`unpack`], plus one for each.
 #[inline]
-pub(super) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
+pub(crate) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
     best!(unpack_freqs(words, width, out))
 }
 
 /// Unpacks 128 gaps minus one and sums them up to documents after `base`: [`unpack`] and then [`sum_gaps`].
-///
-/// # Panics
-/// As [`unpack`].
 #[inline]
-pub(super) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &mut [u32; BLOCK_LEN]) {
+pub(crate) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &mut [u32; BLOCK_LEN]) {
     best!(unpack_docs(words, width, base, out))
 }
 
-/// Unpacks numbers of `width` bits that lie one after another in `words`, which holds them all; `width` is at most 32.
+/// Unpacks consecutive numbers of `width` bits, at most 32, from `words`, which holds them all.
 #[inline]
-pub(super) fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
+pub(crate) fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
     best!(unpack_horizontal(words, width, out))
 }
 
-/// Writes where zeros are in bits `start..end` of `words`, counted from `start`, until there are at least `len`;
-/// returns how many were found. Entries past those are unspecified.
-///
-/// # Panics
-/// If the range is not in `words`, or `len` above 128.
+/// Writes the places of zeros in bits `start..end` of `words`, counted from `start`, until there are at least `len`.
+/// Returns the number of found zeros; later entries are unspecified. Panics if the range exceeds `words`, or `len`
+/// exceeds 128.
 #[inline]
-pub(super) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: &mut Zeros) -> usize {
+pub(crate) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: &mut Zeros) -> usize {
     best!(zeros(words, start, end, len, zeros))
 }
 
-/// Bytes of data that control bytes announce for `len` numbers, at most four a control byte.
+/// Decodes StreamVByte; `data` may be longer than the numbers' bytes. Panics if `data` has fewer bytes than
+/// [`stream_vbyte_bytes`], or if there are fewer control bytes than one per four numbers.
 #[inline]
-pub(super) fn stream_vbyte_bytes(controls: &[u8], len: usize) -> usize {
-    portable::stream_vbyte_bytes(controls, len)
-}
-
-/// Decodes StreamVByte; `data` may go on past the numbers' bytes.
-///
-/// # Panics
-/// If `data` has fewer bytes than [`stream_vbyte_bytes`], or there are fewer control bytes than one for four numbers.
-#[inline]
-pub(super) fn stream_vbyte(controls: &[u8], data: &[u8], numbers: &mut [u32]) {
+pub(crate) fn stream_vbyte(controls: &[u8], data: &[u8], numbers: &mut [u32]) {
     best!(stream_vbyte(controls, data, numbers))
 }
 
@@ -85,7 +67,6 @@ mod tests {
     use super::*;
     use tandem_core::index::sum_gaps;
 
-    /// Words without pattern.
     fn noise(len: usize, seed: u64) -> Vec<u32> {
         let mut state = seed;
         std::iter::repeat_with(|| {
@@ -138,7 +119,7 @@ mod tests {
     #[test]
     fn zeros_are_those_found_one_by_one() {
         for (seed, density) in [(1, 1), (2, 3), (3, 8)] {
-            // Ones prevail: zeros where all of several draws are zero.
+            // Ones prevail: a bit is zero only if it is zero in several draws.
             let words: Vec<u32> =
                 (0..20).map(|i| (0..density).fold(0, |word, draw| word | noise(draw + 1, seed + i)[draw])).collect();
             for start in 0..130 {

@@ -1,40 +1,39 @@
-//! Inner loops for any processor; `mod.rs` says what each does.
+//! Inner loops for any processor; `mod.rs` describes each of them.
 
 use bitpacking::{BitPacker, BitPacker4x};
 
-use crate::codec::bits::mask;
+use crate::codec::packed::mask;
 use tandem_core::index::BLOCK_LEN;
 
-/// Places that fit [`Zeros`]: those of a block, and what a step over 64 bits finds too many.
-pub(in crate::codec) const MAX_ZEROS: usize = BLOCK_LEN + 64;
+/// Capacity of [`Zeros`]: the places of a block, and the surplus of a step over 64 bits.
+pub(crate) const MAX_ZEROS: usize = BLOCK_LEN + 64;
 
 /// Places of zeros in a vector of bits.
-pub(in crate::codec) type Zeros = [u32; MAX_ZEROS];
+pub(crate) type Zeros = [u32; MAX_ZEROS];
 
-pub(super) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
+pub(crate) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
     BitPacker4x::new().decompress(bytemuck::cast_slice(words), out, width);
 }
 
-pub(super) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
+pub(crate) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
     unpack(words, width, out);
     for freq in out {
         *freq = freq.wrapping_add(1);
     }
 }
 
-pub(super) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &mut [u32; BLOCK_LEN]) {
+pub(crate) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &mut [u32; BLOCK_LEN]) {
     let previous = (base != u32::MAX).then_some(base);
     BitPacker4x::new().decompress_strictly_sorted(previous, bytemuck::cast_slice(words), out, width);
 }
 
 #[inline]
-pub(super) fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
+pub(crate) fn unpack_horizontal(words: &[u32], width: u8, out: &mut [u32]) {
     unpack_horizontal_from(0, words, width, out);
 }
 
-/// Unpacks numbers `first` and on.
 #[inline(always)]
-pub(super) fn unpack_horizontal_from(first: usize, words: &[u32], width: u8, out: &mut [u32]) {
+pub(crate) fn unpack_horizontal_from(first: usize, words: &[u32], width: u8, out: &mut [u32]) {
     let mask = mask(width);
     let bytes: &[u8] = bytemuck::cast_slice(words);
     for (i, value) in out.iter_mut().enumerate() {
@@ -42,7 +41,7 @@ pub(super) fn unpack_horizontal_from(first: usize, words: &[u32], width: u8, out
         let window = match bytes.get(bit / 8..).and_then(<[u8]>::first_chunk) {
             Some(&eight) => u64::from_le_bytes(eight) >> (bit % 8),
             None => {
-                // Near the end.
+                // Fewer than eight bytes remain near the end.
                 let low = words.get(bit / 32).copied().unwrap_or(0);
                 let high = words.get(bit / 32 + 1).copied().unwrap_or(0);
                 (u64::from(high) << 32 | u64::from(low)) >> (bit % 32)
@@ -52,10 +51,10 @@ pub(super) fn unpack_horizontal_from(first: usize, words: &[u32], width: u8, out
     }
 }
 
-/// The zeros of bits `start..end` as set bits of 64-bit words, each with the place of its lowest bit, counted from
-/// `start` (wrapping, as the first word may begin before).
+/// Returns the zeros of bits `start..end` as set bits of 64-bit words, each with the place of its lowest bit, counted
+/// from `start` (wrapping, because the first word may begin before).
 #[inline(always)]
-pub(super) fn zero_words(words: &[u32], start: usize, end: usize) -> impl Iterator<Item = (u64, u32)> {
+pub(crate) fn zero_words(words: &[u32], start: usize, end: usize) -> impl Iterator<Item = (u64, u32)> {
     let first = start / 32 * 32;
     words[start / 32..end.div_ceil(32)].chunks(2).zip((first..).step_by(64)).map(move |(pair, at)| {
         let high = pair.get(1).copied().unwrap_or(0);
@@ -71,7 +70,7 @@ pub(super) fn zero_words(words: &[u32], start: usize, end: usize) -> impl Iterat
 }
 
 #[inline]
-pub(super) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: &mut Zeros) -> usize {
+pub(crate) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: &mut Zeros) -> usize {
     let mut found = 0;
     for (mut bits, place) in zero_words(words, start, end) {
         while bits != 0 {
@@ -86,8 +85,8 @@ pub(super) fn zeros(words: &[u32], start: usize, end: usize, len: usize, zeros: 
     found
 }
 
-/// Bytes of the four numbers of each control byte.
-pub(super) static QUAD_BYTES: [u8; 256] = {
+/// Number of bytes of the four numbers of each control byte.
+pub(crate) static QUAD_BYTES: [u8; 256] = {
     let mut lens = [0; 256];
     let mut control = 0;
     while control < 256 {
@@ -97,15 +96,16 @@ pub(super) static QUAD_BYTES: [u8; 256] = {
     lens
 };
 
+/// Returns the bytes of data that control bytes announce for `len` numbers, at most four per control byte.
 #[inline]
-pub(super) fn stream_vbyte_bytes(controls: &[u8], len: usize) -> usize {
+pub(crate) fn stream_vbyte_bytes(controls: &[u8], len: usize) -> usize {
     let quads: usize = controls.iter().map(|&control| usize::from(QUAD_BYTES[usize::from(control)])).sum();
-    // Numbers that are not there count one byte each, as their fields are zero.
+    // Missing numbers count one byte each, because their fields are zero.
     quads.saturating_sub(controls.len() * 4 - len.min(controls.len() * 4))
 }
 
 #[inline]
-pub(super) fn stream_vbyte(controls: &[u8], data: &[u8], numbers: &mut [u32]) {
+pub(crate) fn stream_vbyte(controls: &[u8], data: &[u8], numbers: &mut [u32]) {
     let mut at = 0;
     for (quad, &control) in numbers.chunks_mut(4).zip(controls) {
         for (i, number) in quad.iter_mut().enumerate() {

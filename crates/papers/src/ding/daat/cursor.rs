@@ -1,27 +1,27 @@
-//! A place in a coded list.
+//! Cursors over coded lists.
 
 use super::lists::CodedList;
 use crate::codec::{Codec, Column, ListReader, MAX_BLOCK_LEN};
 use tandem_core::base::ids::DocId;
 
-/// How a cursor gets to a document beyond the block that it is in.
+/// Method of reaching a document beyond the current block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Advance {
-    /// By the skips: blocks between are not decoded.
+    /// Use skips; blocks in between are not decoded.
     BySkips,
-    /// Decoding every block on the way.
+    /// Decode every block on the way.
     BlockByBlock,
 }
 
-/// A place in a coded list: before it began, at a posting, or past the end.
+/// A position in a coded list: before the first posting, at a posting, or past the end.
 pub(crate) struct Cursor<'a> {
     docs: Box<dyn ListReader + 'a>,
     codec: &'a dyn Codec,
     freq_words: &'a [u32],
     last_doc: u32,
-    /// Opened when the first frequency is asked for.
+    /// Opened at the first use of a frequency.
     freqs: Option<Box<dyn ListReader + 'a>>,
-    /// The block that is decoded; the number of blocks before the first and past the last.
+    /// The decoded block; the number of blocks before the first one and past the end.
     block: usize,
     len: usize,
     place: usize,
@@ -35,7 +35,7 @@ const NO_BLOCK: usize = usize::MAX;
 const CODED_HERE: &str = "the list was coded by the same codec";
 
 impl<'a> Cursor<'a> {
-    pub(super) fn open(codec: &'a dyn Codec, list: &'a CodedList) -> Self {
+    pub(crate) fn open(codec: &'a dyn Codec, list: &'a CodedList) -> Self {
         Self {
             docs: codec.open(Column::Docs, &list.docs).expect(CODED_HERE),
             codec,
@@ -51,33 +51,32 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Blocks in the list.
     pub(crate) fn num_blocks(&self) -> usize {
         self.docs.num_blocks()
     }
 
-    /// Values in a block but the last.
+    /// Returns the values of a block other than the last.
     pub(crate) fn block_len(&self) -> usize {
         self.docs.block_len()
     }
 
-    /// The document before the first of `block`, -1 as `u32::MAX` before block 0, and the end past the last: the skips,
-    /// for which nothing is decoded.
+    /// Returns the document before `block`, -1 as `u32::MAX` before block 0, and the end past the last block. These are
+    /// the skips; no block is decoded.
     pub(crate) fn skip(&self, block: usize) -> u32 {
         self.docs.base(block).unwrap_or(END)
     }
 
-    /// The list's last document, which lies uncompressed, too; 0 where there is none.
+    /// Returns the last document, which is stored uncompressed; 0 for an empty list.
     pub(crate) fn last_doc(&self) -> u32 {
         self.last_doc
     }
 
-    /// The block that has the first document from `target` on, if any has.
+    /// Returns the block of the first document from `target` on, if any has one.
     pub(crate) fn find_block(&self, target: u32) -> usize {
         self.docs.find_block(target)
     }
 
-    /// The first document from `target` on, and not before where the cursor is; [`DocId::END`] if there is none.
+    /// Moves forward to the first document from `target` on and returns it; [`DocId::END`] if there is none.
     pub(crate) fn seek(&mut self, target: u32, advance: Advance) -> u32 {
         if self.block == NO_BLOCK {
             let block = if advance == Advance::BySkips { self.docs.find_block(target) } else { 0 };
@@ -90,7 +89,7 @@ impl<'a> Cursor<'a> {
             };
             self.decode(next);
         }
-        // Most steps are short: double them until one is too long.
+        // Most steps are short, so that the search doubles its step until it is too long.
         let docs = &self.block_docs[self.place..self.len];
         let mut reach = 1;
         while reach < docs.len() && docs[reach] < target {
@@ -103,22 +102,22 @@ impl<'a> Cursor<'a> {
         self.doc()
     }
 
-    /// Goes to the beginning of `block`: a task's first of this list.
+    /// Moves to the beginning of `block`, the first one of a task.
     pub(crate) fn start_at(&mut self, block: usize) {
         self.decode(block);
     }
 
-    /// The document at the cursor; [`DocId::END`] past the end.
+    /// Returns the document at the cursor; [`DocId::END`] past the end.
     pub(crate) fn doc(&self) -> u32 {
         if self.place < self.len { self.block_docs[self.place] } else { END }
     }
 
-    /// The place of the posting at the cursor in the list.
+    /// Returns the place of the current posting in the list.
     pub(crate) fn place(&self) -> usize {
         self.block * self.block_len() + self.place
     }
 
-    /// The frequency of the posting at `place`, which is in the list.
+    /// Returns the frequency of the posting at `place`, which must exist.
     pub(crate) fn freq(&mut self, place: usize) -> u32 {
         let block = place / self.block_len();
         if block != self.freq_block {
@@ -130,7 +129,7 @@ impl<'a> Cursor<'a> {
         self.block_freqs[place % self.block_len()]
     }
 
-    /// The first block after this one that may have `target`: doubling steps over the skips, then halving them.
+    /// Finds the first later block that may have `target`, by doubling steps and then bisection.
     fn block_from(&self, target: u32) -> usize {
         let is_before = |block: usize| block < self.num_blocks() && self.skip(block) < target;
         let (mut low, mut step) = (self.block + 1, 1);

@@ -1,4 +1,4 @@
-//! The lists of some terms, coded.
+//! Coded lists of some terms.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use tandem_core::base::ids::TermId;
 use tandem_core::index::{BLOCK_LEN, Bm25, Index};
 use tandem_core::query::QueryTerm;
 
-/// Lists in memory, coded by one codec, and what scores are made of.
+/// Lists coded by one codec, with the parameters of scores.
 #[derive(Debug)]
 pub(crate) struct CodedLists {
     codec: Box<dyn Codec>,
@@ -23,18 +23,15 @@ pub(crate) struct CodedLists {
 }
 
 #[derive(Debug)]
-pub(super) struct CodedList {
-    pub(super) docs: Vec<u32>,
-    pub(super) freqs: Vec<u32>,
-    /// The last document; 0 where there is none.
-    pub(super) last_doc: u32,
+pub(crate) struct CodedList {
+    pub(crate) docs: Vec<u32>,
+    pub(crate) freqs: Vec<u32>,
+    /// Last document; 0 for an empty list.
+    pub(crate) last_doc: u32,
 }
 
 impl CodedLists {
-    /// Codes the lists of `terms`, as far as their documents are in `range`, on all cores.
-    ///
-    /// # Errors
-    /// If the codec refuses a list.
+    /// Codes the documents of `terms` inside `range` on all cores.
     pub(crate) fn encode(
         index: &Index,
         terms: &[TermId],
@@ -56,37 +53,32 @@ impl CodedLists {
         Ok(Self { lists: lists?, codec, bm25, num_docs: index.num_docs(), norms })
     }
 
-    /// The codec's name.
     pub(crate) fn codec(&self) -> &'static str {
         self.codec.name()
     }
 
-    /// Documents of the collection.
+    /// Returns the number of documents of the collection.
     pub(crate) fn num_docs(&self) -> u32 {
         self.num_docs
     }
 
-    /// A cursor before the first posting of a term's list.
-    ///
-    /// # Panics
-    /// If the term is none of those that were coded.
+    /// Returns a cursor before the first posting of a term's list. Panics if the term was not coded.
     pub(crate) fn cursor(&self, term: TermId) -> Cursor<'_> {
         Cursor::open(&*self.codec, &self.lists[&term])
     }
 
-    /// A term's weight, as every executor has it.
+    /// Returns a term's weight, as in all executors.
     pub(crate) fn weight(&self, term: &QueryTerm) -> f32 {
         self.bm25.weight(self.num_docs, term.doc_freq, term.qtf)
     }
 
-    /// A document's norm.
     pub(crate) fn norm(&self, doc: u32) -> f32 {
         self.norms[doc as usize]
     }
 }
 
-/// A term's documents and frequencies inside of `range`.
-fn postings(index: &Index, term: TermId, range: &Range<u32>) -> (Vec<u32>, Vec<u32>) {
+/// Decodes a term's documents and frequencies inside `range`.
+pub(crate) fn postings(index: &Index, term: TermId, range: &Range<u32>) -> (Vec<u32>, Vec<u32>) {
     let list = index.list(term);
     let (mut docs, mut freqs) = (Vec::new(), Vec::new());
     let (mut block_docs, mut block_freqs) = ([0; BLOCK_LEN], [0; BLOCK_LEN]);

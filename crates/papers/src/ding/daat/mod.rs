@@ -1,40 +1,28 @@
-//! Queries on one core as both papers ran them: compressed lists with skips, a document at a time.
+//! Queries on one core as in both papers: compressed lists with skips, document at a time.
 //!
-//! A list is coded block by block, and stands behind the document before each block, uncompressed: its **skips**. A
-//! cursor decodes the block that it is in, and finds another one without decoding those between:
+//! A list is coded block by block. The documents before the blocks are stored uncompressed as **skips**. A cursor
+//! decodes its current block, and finds another one without decoding those in between:
 //!
 //! ```text
 //! skips       -1          120         233          the document before each block
 //! blocks     [ 3 ... 120 ][ 121 ... 233 ][ 240 ...
-//! cursor                       ▲ decoded; seek(250) goes by 120 and 233, and decodes the third block
+//! cursor                       ▲ decoded; seek(250) passes 120 and 233, and decodes the third block
 //! ```
 //!
-//! | file | what |
+//! | file | contents |
 //! | --- | --- |
-//! | `lists.rs` | the lists of some terms, coded by any [`Codec`](crate::codec::Codec) |
-//! | `cursor.rs` | reading them: by skips, or block after block |
-//! | `conjunction.rs` | AND: forward seeks from the shortest list (Ding et al., section 2) |
-//! | `disjunction.rs` | OR: every posting of every list, merged by documents |
+//! | `lists.rs` | lists of some terms, coded by any [`Codec`](crate::codec::Codec) |
+//! | `cursor.rs` | cursors, by skips or block after block |
 //! | `small_adaptive.rs` | AND by eliminators (Tatikonda et al., section 3.1, after Demaine et al.) |
-//! | `executor.rs` | AND, OR and AND+OR as an [`Executor`](tandem_core::search::Executor), for Ding et al.'s tables |
+//! | `executor.rs` | Ding et al., section 2: AND by forward seeks, OR by merging all postings |
 //!
-//! Nothing is pruned and nothing vectorised but the decoding: what the papers' CPUs did, on today's. Scores have the bits
-//! of every other executor: shares are added in the query's order.
+//! As on the papers' CPUs, nothing is pruned, and only decoding is vectorised. Scores have the bits of all other
+//! executors, because shares are added in the query's order.
 
+pub(crate) mod cursor;
 #[cfg(feature = "gpu")]
-mod conjunction;
-mod cursor;
-#[cfg(feature = "gpu")]
-mod disjunction;
-#[cfg(feature = "gpu")]
-mod executor;
-mod lists;
-mod small_adaptive;
+pub(crate) mod executor;
+pub(crate) mod lists;
+pub(crate) mod small_adaptive;
 #[cfg(test)]
 mod tests;
-
-pub(crate) use cursor::{Advance, Cursor};
-#[cfg(feature = "gpu")]
-pub(crate) use executor::DaatExecutor;
-pub(crate) use lists::CodedLists;
-pub(crate) use small_adaptive::intersect;

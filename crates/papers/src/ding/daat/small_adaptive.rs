@@ -1,8 +1,8 @@
-//! AND by eliminators: Small Adaptive, as Tatikonda et al. changed it.
+//! Conjunction by eliminators: Small Adaptive, as changed by Tatikonda et al.
 //!
-//! The **eliminator** is a document that may be common to all lists, at first the first list's first. The lists are asked
-//! for it in turn, round and round. If one doesn't have it, that list's next document becomes the eliminator; if all had
-//! it, it is a match, and the first list tells the next one:
+//! The **eliminator** is a document that may be common to all lists, initially the first document of the first list.
+//! The lists look it up in turn. If a list lacks it, that list's next document becomes the eliminator. If all lists
+//! have it, it is a match, and the first list proposes its next document:
 //!
 //! ```text
 //! a   2       9    14
@@ -14,8 +14,8 @@
 
 use super::cursor::{Advance, Cursor};
 
-/// Tells `found` of the documents from `first` up to `end` that all of `cursors` have, in order; the cursors then stand
-/// at the match's postings. Cursors may begin anywhere before `first`.
+/// Calls `found` for the documents from `first` up to `end` that all cursors have, in order, with the cursors at the
+/// match. Cursors may begin anywhere before `first`.
 pub(crate) fn intersect<'a>(
     cursors: &mut [Cursor<'a>],
     first: u32,

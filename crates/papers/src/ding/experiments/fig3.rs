@@ -1,47 +1,45 @@
-//! Ding et al., figure 3: bytes a docID of each codec.
+//! Ding et al., figure 3: bytes per docID of each codec.
 //!
-//! The lists are those of the queries' terms, each once; their compressed documents, without frequencies, are summed
-//! up. The paper's bars survive only as its words: Rice best; PForDelta with one width a list much worse without
-//! recursion, and slightly better than PForDelta with a width a block with one level; more levels hardly matter. The
-//! latter is `pfor` here; `new-pfd`, which the same group published the same year, keeps its exceptions shorter.
+//! The documents of the distinct lists of the queries are compressed without frequencies. The text of the paper gives an
+//! order only. Rice is best. PForDelta with one width per list is much worse without recursion, and with one level slightly
+//! better than PForDelta with one width per block, which is `pfor` here. More levels hardly matter. `new-pfd`, which the
+//! same group published the same year, keeps its exceptions shorter.
 //!
-//! Gaps of synthetic lists are drawn independently. Real ones come in bursts, so that widths that change along the list
-//! gain more: lists of a real collection stand beside them where there is one.
+//! Gaps of synthetic lists are independent. Real gaps come in bursts, so that widths per block gain more. A second section
+//! therefore measures lists of a real collection if there is one.
 
 use rayon::prelude::*;
 
-use super::lists::{GOV2_DOCS, terms};
 use crate::codec::{Column, PForDelta, all_codecs};
-use crate::{Chart, Context, ExperimentError, Findings, Input, Line, RealLog};
+use crate::context::{GOV2_DOCS, terms_of};
+use crate::findings::{Chart, Curve};
+use crate::{Context, Findings, Input, RealLog, Result};
 
-/// Codecs that the paper draws besides its own PForDelta; the table has all.
+/// Codecs of the paper's figure next to PForDelta with one width per list. The table has all codecs.
 const DRAWN: [&str; 2] = ["rice", "pfor"];
-/// Queries whose lists are compressed.
 const QUERIES: usize = 200;
-/// Of a real log, whose lists are shorter.
+/// Queries of a real log, whose lists are shorter.
 const REAL_QUERIES: usize = 5000;
 
-pub(crate) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
-    let mut findings = Findings::default();
-    let input = context.input(GOV2_DOCS, QUERIES)?;
-    findings.provenance("input", &input.name);
-    compare(&input, "", &mut findings)?;
-    if let Some(input) = context.real_input(RealLog::Web, REAL_QUERIES, &mut findings)? {
-        compare(&input, "real lists", &mut findings)?;
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
+    let input = context.input(GOV2_DOCS, QUERIES, findings)?;
+    compare(&input, "", findings)?;
+    if let Some(input) = context.real_input(RealLog::Web, REAL_QUERIES, findings)? {
+        compare(&input, "real lists", findings)?;
     }
     findings.note(
-        "The paper gives no numbers in its text: Rice best, recursion needed once, one level slightly below PForDelta \
-         with a width a block (`pfor` here).",
+        "The paper gives no numbers in its text: Rice is best, one level of recursion is needed, and PForDelta with one \
+         level is slightly smaller than PForDelta with a width per block (`pfor` here).",
     );
-    Ok(findings)
+    Ok(())
 }
 
-/// Sizes of all codecs on the lists of an input; `of` is the section of what is found.
-fn compare(input: &Input, of: &str, findings: &mut Findings) -> Result<(), ExperimentError> {
-    findings.section(of);
-    let terms = terms(input);
+/// Adds a section with the sizes of all codecs on the lists of an input.
+fn compare(input: &Input, section: &str, findings: &mut Findings) -> Result<()> {
+    findings.section(section);
+    let terms = terms_of(&input.queries);
     let codecs = all_codecs();
-    let sizes: Result<Vec<Vec<u64>>, ExperimentError> = terms
+    let sizes: Result<Vec<Vec<u64>>> = terms
         .par_iter()
         .map(|&term| {
             let docs = input.index.list(term).docs();
@@ -50,20 +48,17 @@ fn compare(input: &Input, of: &str, findings: &mut Findings) -> Result<(), Exper
         .collect();
     let sizes = sizes?;
     let postings: u64 = terms.iter().map(|&term| u64::from(input.index.list(term).doc_freq())).sum();
-    let bytes_a_doc = |codec: usize| sizes.iter().map(|list| list[codec]).sum::<u64>() as f64 / postings as f64;
-
-    let mut lines: Vec<Line> = Vec::new();
+    let mut curves: Vec<Curve> = Vec::new();
     let mut levels = Vec::new();
     let mut per_block = None;
-    let (first, last) = (0.0, f64::from(PForDelta::MAX_LEVELS));
     for (number, codec) in codecs.iter().enumerate() {
-        let bytes = bytes_a_doc(number);
-        findings.compare(codec.name(), "bytes/docID", None, bytes);
+        let bytes = sizes.iter().map(|list| list[number]).sum::<u64>() as f64 / postings as f64;
+        findings.add(codec.name(), "bytes/docID", bytes);
         if let Some(level) = codec.name().strip_prefix("pfor-delta-").and_then(|level| level.parse::<f64>().ok()) {
             levels.push((level, bytes));
         } else if DRAWN.contains(&codec.name()) {
-            let points = vec![(first, bytes), (last, bytes)];
-            lines.push(Line { name: codec.name().to_owned(), is_papers: false, colour: lines.len() + 1, points });
+            let points = vec![(0.0, bytes), (f64::from(PForDelta::MAX_LEVELS), bytes)];
+            curves.push(Curve::ours(codec.name(), curves.len() + 1, points));
         }
         if codec.name() == "pfor" {
             per_block = Some(bytes);
@@ -71,20 +66,13 @@ fn compare(input: &Input, of: &str, findings: &mut Findings) -> Result<(), Exper
     }
     if let (Some(per_block), Some((_, one_level))) = (per_block, levels.get(1)) {
         let less = 100.0 * (1.0 - one_level / per_block);
-        findings.compare("one level of recursion, below a width a block", "%", None, less);
+        findings.add("one level of recursion, below a width a block", "%", less);
     }
-    lines.insert(0, Line { name: "pfor-delta".to_owned(), is_papers: false, colour: 0, points: levels });
-    let (stem, lists) = if of.is_empty() { ("bytes", "") } else { ("bytes-real", ", real lists") };
-    findings.chart(Chart {
-        stem: stem.to_owned(),
-        title: format!("Compressed size{lists} (Ding et al., figure 3)"),
-        x_label: String::from("levels of recursion"),
-        y_label: String::from("bytes a docID"),
-        is_x_log: false,
-        is_y_log: false,
-        lines,
-    });
-    findings.compare("lists", "", None, terms.len() as f64);
-    findings.compare("docIDs in them", "", None, postings as f64);
+    curves.insert(0, Curve::ours("pfor-delta", 0, levels));
+    let (stem, lists) = if section.is_empty() { ("bytes", "") } else { ("bytes-real", ", real lists") };
+    let title = format!("Compressed size{lists} (Ding et al., figure 3)");
+    findings.chart(Chart::new(stem, title, ["levels of recursion", "bytes a docID"], curves));
+    findings.add("lists", "", terms.len() as f64);
+    findings.add("docIDs in them", "", postings as f64);
     Ok(())
 }

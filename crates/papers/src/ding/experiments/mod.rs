@@ -1,16 +1,15 @@
-//! The tables and figures of Ding et al.
+//! Experiments of Ding et al.
 
 #[cfg(feature = "gpu")]
 mod caching;
+#[cfg(feature = "gpu")]
+mod common;
 pub(crate) mod fig3;
 #[cfg(feature = "gpu")]
 pub(crate) mod fig4;
 #[cfg(feature = "gpu")]
 pub(crate) mod fig6;
 pub(crate) mod fig7;
-mod lists;
-#[cfg(feature = "gpu")]
-mod measured;
 #[cfg(feature = "gpu")]
 pub(crate) mod table1;
 #[cfg(feature = "gpu")]

@@ -1,66 +1,63 @@
-//! Ding et al., table 1: decoding speed of Rice and PForDelta on CPU and GPU.
+//! Ding et al., table 1: decode rates of Rice and PForDelta on CPU and GPU.
 //!
-//! All documents of the queries' lists are decoded, list after list, as in the paper; on the GPU that is a few launches
-//! a list, which take longer than most lists do on today's machines, so that a second row decodes all lists in the
-//! launches of one. GPU times are the device's own. The paper's CPU decoders gave gaps; here both sides give docIDs. A
-//! core that is shared with others is slow for seconds at times: the CPU's decoders take turns, and of each list the
-//! fastest time counts. The paper's CPU ran PForDelta with a width a block; its own form, with one width a list, is
-//! decoded on both.
+//! All documents of the queries' lists are decoded, list after list as in the paper. On a GPU a list takes a few launches,
+//! which take longer than most lists do today. A second row therefore decodes all lists with the launches of one. GPU
+//! times are the device's own. The paper's CPU decoders produced gaps; here both sides produce docIDs.
+//!
+//! A shared core can be slow for seconds. The CPU decoders therefore take turns, and the fastest time of each list counts.
+//! The paper's CPU ran PForDelta with one width per block. The form with one width per list is decoded on both sides.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::lists::{GOV2_DOCS, terms};
+use super::common::{decode_on_cpu, open_gpu};
 use crate::codec::{Codec, Column, PForDelta, Pfor, Rice};
-use crate::ding::experiments::measured::{decode_on_cpu, open_gpu};
+use crate::context::{GOV2_DOCS, terms_of};
 use crate::ding::gpu::{PforBatch, PublishedGpu, RiceBatch};
-use crate::{Context, ExperimentError, Findings, Input, RealLog};
+use crate::{Context, ExperimentError, Findings, Input, RealLog, Result};
 use tandem_core::base::ids::TermId;
 use tandem_core::base::quantile::median;
 use tandem_core::index::{BLOCK_LEN, Index};
 use tandem_core::search::device::GpuError;
 
-/// Queries whose lists are decoded.
 const QUERIES: usize = 50;
-/// Of a real log, whose lists are shorter.
+/// Queries of a real log, whose lists are shorter.
 const REAL_QUERIES: usize = 1000;
 const CPU_ROUNDS: usize = 7;
 const GPU_REPEATS: usize = 7;
-/// What the paper calls a speed: millions of integers a second.
+/// Unit of the paper: millions of integers per second.
 const UNIT: &str = "M ints/s";
 
-pub(crate) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
-    let mut findings = Findings::default();
-    let gpu = open_gpu(&mut findings)?;
-    let input = context.input(GOV2_DOCS, QUERIES)?;
-    findings.provenance("input", &input.name);
-    compare(context, &input, "", gpu.as_ref(), &mut findings)?;
-    if let Some(input) = context.real_input(RealLog::Web, REAL_QUERIES, &mut findings)? {
-        compare(context, &input, "real lists", gpu.as_ref(), &mut findings)?;
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
+    let gpu = open_gpu(findings)?;
+    let input = context.input(GOV2_DOCS, QUERIES, findings)?;
+    compare(context, &input, "", gpu.as_ref(), findings)?;
+    if let Some(input) = context.real_input(RealLog::Web, REAL_QUERIES, findings)? {
+        compare(context, &input, "real lists", gpu.as_ref(), findings)?;
     }
     findings.section("");
     let copy = gpu.as_ref().map(|gpu| gpu.copy_rate(GPU_REPEATS)).transpose()?;
-    findings.compare("device copy, read and written", "GB/s", None, copy.map(|rate| rate / 1e9));
+    findings.add("device copy, read and written", "GB/s", copy.map(|rate| rate / 1e9));
     if gpu.is_some() {
         findings.note(
-            "List by list, both codecs need as many launches, and a GPU of today waits for them: the time of one stands \
-             above. PForDelta's first has only the exceptions to decode, which its second waits for. All at once \
-             PForDelta is ahead, as in the paper.",
+            "List by list, both codecs need as many launches, and a GPU of today waits for them; the time of a launch \
+             stands above. The first launch of PForDelta decodes exceptions only, and its second launch waits for it. All \
+             lists at once, PForDelta is ahead, as in the paper.",
         );
     }
-    Ok(findings)
+    Ok(())
 }
 
-/// Decodes the lists of an input; `of` is the section of what is found.
+/// Adds a section with the decode rates of the lists of an input.
 fn compare(
     context: &Context<'_>,
     input: &Input,
-    of: &str,
+    section: &str,
     gpu: Option<&Arc<PublishedGpu>>,
     findings: &mut Findings,
-) -> Result<(), ExperimentError> {
-    findings.section(of);
-    let terms = terms(input);
+) -> Result<()> {
+    findings.section(section);
+    let terms = terms_of(&input.queries);
     let lists: Vec<Vec<u32>> = terms.iter().map(|&term| input.index.list(term).docs()).collect();
     let postings: usize = lists.iter().map(Vec::len).sum();
     let rate = |us: f64| postings as f64 / us;
@@ -88,29 +85,29 @@ fn compare(
         let times = gpu.map(|gpu| GpuTimes::measure(gpu, codec.name() == Rice.name(), encoded, &lists)).transpose()?;
         let times = times.as_ref();
         findings.compare(format!("{name}, GPU, list by list"), UNIT, papers_gpu, times.map(|t| rate(t.each_us)));
-        findings.compare(format!("{name}, GPU, all at once"), UNIT, None, times.map(|t| rate(t.at_once_us)));
+        findings.add(format!("{name}, GPU, all at once"), UNIT, times.map(|t| rate(t.at_once_us)));
         if let Some(gaps_us) = times.and_then(|t| t.gaps_us) {
-            findings.compare(format!("{name}, GPU, all at once, gaps only"), UNIT, None, rate(gaps_us));
+            findings.add(format!("{name}, GPU, all at once, gaps only"), UNIT, rate(gaps_us));
         }
         if let Some(times) = times {
             let launches = times.launches as f64;
-            findings.compare(format!("{name}, GPU: launches a list"), "", None, launches / lists.len() as f64);
-            findings.compare(format!("{name}, GPU, list by list: a launch"), "us", None, times.each_us / launches);
+            findings.add(format!("{name}, GPU: launches a list"), "", launches / lists.len() as f64);
+            findings.add(format!("{name}, GPU, list by list: a launch"), "us", times.each_us / launches);
         }
     }
-    findings.compare("Tandem's index, CPU", UNIT, None, rate(own_us));
-    findings.compare("lists", "", None, lists.len() as f64);
-    findings.compare("docIDs in them", "", None, postings as f64);
+    findings.add("Tandem's index, CPU", UNIT, rate(own_us));
+    findings.add("lists", "", lists.len() as f64);
+    findings.add("docIDs in them", "", postings as f64);
     Ok(())
 }
 
-/// What all lists take on one core in each of some codecs, and as the index holds them, in microseconds.
+/// Returns microseconds for all lists on one core: for each codec, and for Tandem's index.
 fn cpu_times_us(
     context: &Context<'_>,
     codecs: &[(&dyn Codec, &Vec<Vec<u32>>)],
     index: &Index,
     terms: &[TermId],
-) -> Result<(Vec<f64>, f64), ExperimentError> {
+) -> Result<(Vec<f64>, f64)> {
     let mut decoded = Vec::new();
     let mut times: Vec<FastestTimes> = codecs.iter().map(|_| FastestTimes::new(terms.len())).collect();
     let mut own = FastestTimes::new(terms.len());
@@ -128,7 +125,7 @@ fn cpu_times_us(
     Ok((times.iter().map(FastestTimes::sum_us).collect(), own.sum_us()))
 }
 
-/// Decodes one of Tandem's own lists, a block at a time.
+/// Decodes a list of Tandem's index, block by block.
 fn decode_own(index: &Index, term: TermId) {
     let mut docs = [0; BLOCK_LEN];
     let list = index.list(term);
@@ -138,7 +135,7 @@ fn decode_own(index: &Index, term: TermId) {
     }
 }
 
-/// Of each list the shortest time so far.
+/// The shortest time of each list so far.
 struct FastestTimes(Vec<Duration>);
 
 impl FastestTimes {
@@ -147,7 +144,7 @@ impl FastestTimes {
     }
 
     /// Measures all lists once, one after another.
-    fn take(&mut self, mut decode: impl FnMut(usize) -> Result<(), ExperimentError>) -> Result<(), ExperimentError> {
+    fn take(&mut self, mut decode: impl FnMut(usize) -> Result<()>) -> Result<()> {
         for (list, fastest) in self.0.iter_mut().enumerate() {
             let began = Instant::now();
             decode(list)?;
@@ -156,13 +153,12 @@ impl FastestTimes {
         Ok(())
     }
 
-    /// What all lists take together, in microseconds.
+    /// Returns the sum over all lists in microseconds.
     fn sum_us(&self) -> f64 {
         self.0.iter().sum::<Duration>().as_secs_f64() * 1e6
     }
 }
 
-/// Microseconds of the GPU.
 struct GpuTimes {
     each_us: f64,
     at_once_us: f64,
@@ -172,47 +168,36 @@ struct GpuTimes {
 }
 
 impl GpuTimes {
-    /// Decodes the lists one by one and all at once, and checks what comes out.
-    fn measure(
-        gpu: &Arc<PublishedGpu>,
-        is_rice: bool,
-        encoded: &[Vec<u32>],
-        lists: &[Vec<u32>],
-    ) -> Result<Self, ExperimentError> {
+    /// Decodes the lists one by one and all at once, and checks the documents.
+    fn measure(gpu: &Arc<PublishedGpu>, is_rice: bool, encoded: &[Vec<u32>], lists: &[Vec<u32>]) -> Result<Self> {
         let all = || encoded.iter().map(Vec::as_slice);
+        let median_us = |work: &dyn Fn() -> Result<(), GpuError>| gpu.time_us(GPU_REPEATS, work).map(median);
         if is_rice {
             let batch = RiceBatch::upload(gpu, all())?;
-            let at_once_us = median(gpu.time_us(GPU_REPEATS, || batch.decode())?);
+            let at_once_us = median_us(&|| batch.decode())?;
             check(lists, |list| batch.docs(list))?;
             drop(batch);
-            let single: Result<Vec<_>, _> = all().map(|list| RiceBatch::upload(gpu, [list])).collect();
-            let single = single?;
-            let each = || single.iter().try_for_each(RiceBatch::decode);
-            let each_us = median(gpu.time_us(GPU_REPEATS, each)?);
+            let single = all().map(|list| RiceBatch::upload(gpu, [list])).collect::<Result<Vec<_>, _>>()?;
+            let each_us = median_us(&|| single.iter().try_for_each(RiceBatch::decode))?;
             return Ok(Self { each_us, at_once_us, gaps_us: None, launches: RiceBatch::LAUNCHES * single.len() });
         }
         let batch = PforBatch::upload(gpu, Column::Docs, all())?;
-        let gaps_us = median(gpu.time_us(GPU_REPEATS, || batch.decode(false))?);
-        let at_once_us = median(gpu.time_us(GPU_REPEATS, || batch.decode(true))?);
+        let gaps_us = Some(median_us(&|| batch.decode(false))?);
+        let at_once_us = median_us(&|| batch.decode(true))?;
         check(lists, |list| batch.values(list))?;
         drop(batch);
-        let single: Result<Vec<_>, _> = all().map(|list| PforBatch::upload(gpu, Column::Docs, [list])).collect();
-        let single = single?;
-        let each = || single.iter().try_for_each(|list| list.decode(true));
-        let each_us = median(gpu.time_us(GPU_REPEATS, each)?);
-        let launches = single.iter().map(PforBatch::launches).sum();
-        Ok(Self { each_us, at_once_us, gaps_us: Some(gaps_us), launches })
+        let single = all().map(|list| PforBatch::upload(gpu, Column::Docs, [list])).collect::<Result<Vec<_>, _>>()?;
+        let each_us = median_us(&|| single.iter().try_for_each(|list| list.decode(true)))?;
+        Ok(Self { each_us, at_once_us, gaps_us, launches: single.iter().map(PforBatch::launches).sum() })
     }
 }
 
-/// Checks that the GPU decoded what was encoded.
-fn check(lists: &[Vec<u32>], decoded: impl Fn(usize) -> Result<Vec<u32>, GpuError>) -> Result<(), ExperimentError> {
+/// Checks that the GPU decoded the encoded documents.
+fn check(lists: &[Vec<u32>], decoded: impl Fn(usize) -> Result<Vec<u32>, GpuError>) -> Result<()> {
     for (number, docs) in lists.iter().enumerate() {
         if decoded(number)? != *docs {
-            return Err(ExperimentError::Wrong(format!(
-                "the GPU decoded list {number} of {} docIDs wrongly",
-                docs.len()
-            )));
+            let len = docs.len();
+            return Err(ExperimentError::Wrong(format!("the GPU decoded list {number} of {len} docIDs wrongly")));
         }
     }
     Ok(())

@@ -1,56 +1,56 @@
-//! Lists coded by PForDelta, laid out for the device: one arena of words, and a tree that says where each array is.
+//! Lists coded by PForDelta in the device's layout: one arena of words, and a tree of the places of arrays.
 
 use super::kernels::PFOR_BLOCK_LEN;
 use super::twin::read_slot;
 use crate::codec::{Column, packed_words};
 
-/// Words that will be copied to the device, and how many words of scratch memory the decoded exceptions will take
-/// there.
+/// Words for the device, and the number of words of scratch memory for decoded exceptions.
 #[derive(Debug, Default)]
-pub(super) struct Arena {
-    pub(super) words: Vec<u32>,
-    pub(super) scratch_len: usize,
+pub(crate) struct Arena {
+    pub(crate) words: Vec<u32>,
+    pub(crate) scratch_len: usize,
 }
 
-/// One packed array: where its parts begin in the arena.
+/// A packed array: the places of its parts in the arena.
 #[derive(Clone, Debug)]
-pub(super) struct Tree {
-    pub(super) len: u32,
-    pub(super) width: u32,
-    pub(super) num_exceptions: u32,
-    pub(super) slots: usize,
-    /// The value before each block, where the array ascends.
-    pub(super) bases: Option<usize>,
-    /// Each block's first exception, and one more.
-    pub(super) starts: usize,
-    pub(super) positions: Source,
-    pub(super) overflows: Source,
+pub(crate) struct Tree {
+    pub(crate) len: u32,
+    pub(crate) width: u32,
+    pub(crate) num_exceptions: u32,
+    pub(crate) slots: usize,
+    /// Value before each block of an ascending array.
+    pub(crate) bases: Option<usize>,
+    /// First exception of each block, and the number of exceptions.
+    pub(crate) starts: usize,
+    pub(crate) positions: Source,
+    pub(crate) overflows: Source,
 }
 
-/// Where an array of exceptions is.
+/// Place of an array of exceptions.
 #[derive(Clone, Debug)]
-pub(super) enum Source {
-    /// There are no exceptions.
+pub(crate) enum Source {
     Nowhere,
-    /// It lies raw in the arena.
+    /// The array is uncompressed in the arena.
     Raw(usize),
-    /// It is packed, and will be decoded to `scratch`, in words from that memory's start.
-    Packed { tree: Box<Tree>, scratch: usize },
+    /// The array is packed, and is decoded to this place in scratch memory, in words.
+    Packed {
+        tree: Box<Tree>,
+        scratch: usize,
+    },
 }
 
 impl Tree {
-    /// Blocks of the array.
-    pub(super) fn num_blocks(&self) -> u32 {
+    pub(crate) fn num_blocks(&self) -> u32 {
         self.len.div_ceil(PFOR_BLOCK_LEN as u32)
     }
 
-    /// Words that its decoded values take: whole blocks.
-    pub(super) fn output_len(&self) -> usize {
+    /// Returns the number of words of the decoded values, in whole blocks.
+    pub(crate) fn output_len(&self) -> usize {
         self.num_blocks() as usize * PFOR_BLOCK_LEN
     }
 
-    /// Levels of packed arrays below this one.
-    pub(super) fn depth(&self) -> usize {
+    /// Returns the levels of packed arrays below this one.
+    pub(crate) fn depth(&self) -> usize {
         let below = |source: &Source| match source {
             Source::Packed { tree, .. } => 1 + tree.depth(),
             Source::Raw(_) | Source::Nowhere => 0,
@@ -60,11 +60,8 @@ impl Tree {
 }
 
 impl Arena {
-    /// Appends a list that [`PForDelta`](crate::codec::PForDelta) encoded as `column`.
-    ///
-    /// # Panics
-    /// If it is no such list.
-    pub(super) fn push_list(&mut self, column: Column, encoded: &[u32]) -> Tree {
+    /// Appends a list that [`PForDelta`](crate::codec::PForDelta) encoded as `column`. Panics if it is not such a list.
+    pub(crate) fn push_list(&mut self, column: Column, encoded: &[u32]) -> Tree {
         let (header, mut rest) = encoded.split_at(4);
         let (len, width, levels) = (header[0] as usize, header[1] & 0xff, header[1] >> 8);
         let num_exceptions = header[2] as usize;
@@ -91,7 +88,7 @@ impl Arena {
         }
     }
 
-    /// Appends an array of exceptions with `levels` of recursion, and returns its values too.
+    /// Appends an array of exceptions with `levels` of recursion; returns its values as well.
     fn push_array(&mut self, rest: &mut &[u32], len: usize, levels: u32, ascends: bool) -> (Source, Vec<u32>) {
         if len == 0 {
             return (Source::Nowhere, Vec::new());
@@ -134,21 +131,21 @@ impl Arena {
         (Source::Packed { tree: Box::new(tree), scratch }, values)
     }
 
-    /// Appends words at a multiple of sixteen bytes; returns where.
-    pub(super) fn push(&mut self, words: &[u32]) -> usize {
+    /// Appends words at a multiple of sixteen bytes; returns their place.
+    pub(crate) fn push(&mut self, words: &[u32]) -> usize {
         self.align();
         let start = self.words.len();
         self.words.extend_from_slice(words);
         start
     }
 
-    /// Fills up to a multiple of sixteen bytes.
-    pub(super) fn align(&mut self) {
+    /// Pads the arena to a multiple of sixteen bytes.
+    pub(crate) fn align(&mut self) {
         self.words.resize(self.words.len().next_multiple_of(4), 0);
     }
 }
 
-/// Packed numbers as values: each one more; if they are gaps, summed up from -1.
+/// Turns packed numbers into values: adds one to each, and sums gaps up from -1.
 fn restore(mut numbers: Vec<u32>, ascends: bool) -> Vec<u32> {
     let mut before = u32::MAX;
     for number in &mut numbers {
@@ -161,8 +158,7 @@ fn restore(mut numbers: Vec<u32>, ascends: bool) -> Vec<u32> {
     numbers
 }
 
-/// The next `len` words.
-pub(super) fn take<'a>(rest: &mut &'a [u32], len: usize) -> &'a [u32] {
+pub(crate) fn take<'a>(rest: &mut &'a [u32], len: usize) -> &'a [u32] {
     let (taken, left) = rest.split_at(len);
     *rest = left;
     taken

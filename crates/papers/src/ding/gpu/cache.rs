@@ -1,62 +1,58 @@
-//! Which lists lie in the GPU's cache, counted without a GPU.
+//! Contents of the GPU's cache of lists, counted without a GPU.
 
 use super::lists::{HostLists, List};
-use crate::wang::cache::{Arrivals, CacheError, LeastSaved, PlacedLists};
+use crate::wang::cache::CacheError;
+use crate::wang::cache::placed::{Arrivals, PlacedLists};
+use crate::wang::cache::store::LeastSaved;
 use tandem_core::query::Query;
 
-/// Requests after which older ones count half: a few thousand queries' worth. The paper does not say which lists go; those that
-/// were asked for least do, per byte.
+/// Requests after which older ones count half, those of a few thousand queries. The paper does not name its eviction
+/// policy; this one evicts the list with the fewest requests.
 const HALF_LIFE: f64 = 10_000.0;
 
-/// What a stream of queries asked of a cache.
+/// Requests of a stream of queries to a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Requests {
-    /// Queries.
     pub(crate) queries: usize,
-    /// Lists that they named,
+    /// Lists that the queries named.
     pub(crate) lists: usize,
-    /// and those of them that were in the cache.
+    /// Named lists that were in the cache.
     pub(crate) hits: usize,
-    /// Bytes of the lists that they named,
     pub(crate) bytes: u64,
-    /// and bytes that were brought along.
+    /// Bytes that were copied to the cache.
     pub(crate) moved_bytes: u64,
-    /// How often all lists were put together, since no gap was long enough.
+    /// Number of compactions, made if no gap was large enough.
     pub(crate) compactions: usize,
 }
 
 impl Requests {
-    /// Percent of the lists that were in the cache.
+    /// Returns the percent of named lists that were in the cache.
     pub(crate) fn hit_percent(&self) -> f64 {
         100.0 * self.hits as f64 / self.lists.max(1) as f64
     }
 
-    /// Percent of the bytes that were.
+    /// Returns the percent of bytes that were in the cache.
     pub(crate) fn byte_hit_percent(&self) -> f64 {
         100.0 * (1.0 - self.moved_bytes as f64 / self.bytes.max(1) as f64)
     }
 }
 
-/// A cache of lists: their places in a memory of `budget_bytes`.
+/// A cache of lists with places in a memory of `budget_bytes`.
 #[derive(Debug)]
-pub(super) struct ListCache {
+pub(crate) struct ListCache {
     placed: PlacedLists<LeastSaved>,
-    pub(super) requests: Requests,
+    pub(crate) requests: Requests,
 }
 
 impl ListCache {
-    /// An empty one.
-    pub(super) fn new(lists: &HostLists, budget_bytes: u64) -> Self {
+    pub(crate) fn new(lists: &HostLists, budget_bytes: u64) -> Self {
         let eviction = LeastSaved::new(lists.len(), HALF_LIFE);
         Self { placed: PlacedLists::new(lists.len(), budget_bytes, eviction), requests: Requests::default() }
     }
 
-    /// Makes the lists of a query stay until they are [released](Self::release), which is told what is returned; with what has
-    /// to be moved and copied.
-    ///
-    /// # Errors
-    /// [`CacheError::DoesNotFit`] beside what must stay.
-    pub(super) fn admit(
+    /// Pins the lists of a query until they are [released](Self::release). Returns the pinned lists, and the moves and
+    /// copies. Returns [`CacheError::DoesNotFit`] if they exceed the budget together with other pinned lists.
+    pub(crate) fn admit(
         &mut self,
         lists: &HostLists,
         query: &Query,
@@ -74,24 +70,18 @@ impl ListCache {
         Ok((wanted, arrivals))
     }
 
-    /// A query is done with its lists.
-    pub(super) fn release(&mut self, wanted: &[(u32, u64)]) {
+    pub(crate) fn release(&mut self, wanted: &[(u32, u64)]) {
         self.placed.unpin(wanted);
     }
 
-    /// The byte at which a list begins that stays.
-    ///
-    /// # Panics
-    /// If it is not held.
-    pub(super) fn place_of(&self, list: &List) -> u64 {
+    /// Returns the byte offset of a pinned list. Panics if the list is not held.
+    pub(crate) fn place_of(&self, list: &List) -> u64 {
         self.placed.place_of(list.number).expect("a query's lists stay until it is done")
     }
 }
 
-/// What a cache of `budget_bytes` does for these queries, one after another; those of `warm_up` go before and don't count.
-///
-/// # Errors
-/// [`CacheError::DoesNotFit`] if a query's lists are larger than the cache.
+/// Counts the requests of `queries` to a cache of `budget_bytes`; those of `warm_up` go first and do not count. Returns
+/// [`CacheError::DoesNotFit`] if the lists of a query exceed the cache.
 pub(crate) fn requests_of(
     lists: &HostLists,
     budget_bytes: u64,
@@ -112,7 +102,6 @@ pub(crate) fn requests_of(
 }
 
 impl HostLists {
-    /// Bytes of the query's lists.
     pub(crate) fn bytes_of(&self, query: &Query) -> u64 {
         query.terms.iter().map(|term| self.list(term.term).bytes()).sum()
     }

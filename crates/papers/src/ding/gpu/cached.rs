@@ -1,7 +1,7 @@
-//! Queries on lists of which a part is cached in the GPU's memory (sections 5 and 8.4 of the paper).
+//! Queries on lists that are partly cached in GPU memory (sections 5 and 8.4 of the paper).
 //!
-//! Lists lie compressed in the host's page-locked memory. What a query needs and the cache lacks is copied there by a stream
-//! of its own, "while processing other queries":
+//! Compressed lists are in the host's page-locked memory. A stream copies the lists that a query needs and the cache
+//! lacks, "while processing other queries":
 //!
 //! ```text
 //!   host      admit 1 | admit 2 · launch 1 · answer 1 | admit 3 · launch 2 · answer 2 | admit 4 ...
@@ -9,8 +9,8 @@
 //!   kernels   wait for lists 1, query 1 ──────▶         wait for lists 2, query 2 ──▶
 //! ```
 //!
-//! A query's lists stay from when it is admitted to its answer: two queries' worth are needed at a time, one that is read and
-//! one that is written. With no query admitted ahead, a query's copies and its kernels follow each other.
+//! The lists of a query are pinned from its admission to its answer, so that the cache holds lists of two queries at a
+//! time. Without a query admitted ahead, copies and kernels follow each other.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,13 +22,14 @@ use super::cache::{ListCache, Requests};
 use super::context::PublishedGpu;
 use super::lists::{HostLists, List};
 use super::search::Searcher;
-use crate::ExperimentError;
-use crate::wang::cache::{CacheError, Move};
+use crate::wang::cache::CacheError;
+use crate::wang::cache::space::Move;
+use crate::{ExperimentError, Result};
 use tandem_core::query::{Mode, Query};
 use tandem_core::search::Hit;
 use tandem_core::search::device::{GpuError, Pinned};
 
-/// Bytes of a list that move at once: its old and its new place may overlap, so that it goes through a buffer.
+/// Bytes of a list that move at once, through a buffer because places may overlap.
 const BOUNCE_BYTES: u64 = 8 << 20;
 
 /// Lists in page-locked memory of the host.
@@ -40,32 +41,27 @@ pub(crate) struct LockedLists {
 }
 
 impl LockedLists {
-    /// Copies them there.
-    ///
-    /// # Errors
-    /// If the host has not so much memory that can be locked.
     pub(crate) fn new(gpu: &Arc<PublishedGpu>, lists: &Arc<HostLists>) -> Result<Self, GpuError> {
         let locking = |e| GpuError::of(format!("page-locking {} bytes of lists", lists.bytes()), &e);
         let mut words = Pinned::for_input(&gpu.device, lists.words.len().max(1)).map_err(locking)?;
-        // SAFETY: nothing has been enqueued yet that reads them.
+        // SAFETY: no enqueued work reads them yet.
         let target = unsafe { words.as_mut_slice() };
         target[..lists.words.len()].copy_from_slice(&lists.words);
         Ok(Self { gpu: Arc::clone(gpu), lists: Arc::clone(lists), words })
     }
 }
 
-/// What a stream of queries took.
+/// Measurements of a stream of queries.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stream {
-    /// What it asked of the cache.
     pub(crate) requests: Requests,
-    /// From the first query to the last answer.
+    /// Seconds from the first query to the last answer.
     pub(crate) seconds: f64,
-    /// The device's time of copying lists, of all queries.
+    /// Device time of copying lists, of all queries.
     pub(crate) copying_us: f64,
 }
 
-/// A cache in device memory, and what searches the lists in it.
+/// A cache in device memory, and the searcher of its lists.
 #[derive(Debug)]
 pub(crate) struct CachedSearch {
     locked: Arc<LockedLists>,
@@ -74,26 +70,21 @@ pub(crate) struct CachedSearch {
     d_bounce: CudaSlice<u32>,
     searcher: Searcher,
     copies: Arc<CudaStream>,
-    /// Pairs of events that no admitted query has.
     events: Vec<[CudaEvent; 2]>,
 }
 
-/// A query whose lists are on the device, or on their way.
+/// A query whose lists are on the device or being copied.
 #[derive(Debug)]
 struct Admitted {
     wanted: Vec<(u32, u64)>,
-    /// Before and after its copies, if it has any.
+    /// Events before and after the copies, if there are any.
     copied: Option<[CudaEvent; 2]>,
 }
 
 impl CachedSearch {
-    /// An empty cache of `budget_bytes`.
-    ///
-    /// # Errors
-    /// If device memory is too small, or a call fails.
     pub(crate) fn new(locked: &Arc<LockedLists>, budget_bytes: u64) -> Result<Self, GpuError> {
         let (gpu, lists) = (&locked.gpu, &locked.lists);
-        // All places are multiples of sixteen bytes.
+        // Places are multiples of sixteen bytes.
         let budget_bytes = budget_bytes / 16 * 16;
         let search = Self {
             cache: ListCache::new(lists, budget_bytes),
@@ -104,15 +95,13 @@ impl CachedSearch {
             events: Vec::new(),
             locked: Arc::clone(locked),
         };
-        // Memory is given, and cleared, in the order of one stream: the other may write it from here on.
+        // One stream allocates and clears memory; the other one may write it from here on.
         gpu.stream.synchronize().map_err(|e| GpuError::of("allocating a cache", &e))?;
         Ok(search)
     }
 
-    /// Answers queries one after another, while the lists of the next `ahead` travel; `answers` gets one for each.
-    ///
-    /// # Errors
-    /// [`CacheError::DoesNotFit`] if a query's lists are larger than the cache; what a call says. What was admitted then stays.
+    /// Answers queries one after another while the lists of the next `ahead` are copied. Returns
+    /// [`CacheError::DoesNotFit`] if the lists of a query exceed the cache. Admitted lists stay pinned after an error.
     pub(crate) fn run(
         &mut self,
         queries: &[Query],
@@ -120,7 +109,7 @@ impl CachedSearch {
         k: usize,
         ahead: usize,
         answers: &mut Vec<Vec<Hit>>,
-    ) -> Result<Stream, ExperimentError> {
+    ) -> Result<Stream> {
         self.cache.requests = Requests::default();
         answers.clear();
         answers.resize(queries.len(), Vec::new());
@@ -134,13 +123,13 @@ impl CachedSearch {
             {
                 match self.admit(next) {
                     Ok(one) => admitted.push_back(one),
-                    // It fits once others are done.
+                    // The query fits after others have finished.
                     Err(ExperimentError::Cache(CacheError::DoesNotFit { .. })) if !admitted.is_empty() => break,
                     Err(error) => return Err(error),
                 }
                 waiting = later;
             }
-            // The first of those that wait: admitted above, if not before.
+            // The query was admitted above, or earlier.
             let Some(one) = admitted.pop_front() else { break };
             stream.copying_us += self.answer(query, one, mode, k, hits)?;
         }
@@ -149,8 +138,8 @@ impl CachedSearch {
         Ok(stream)
     }
 
-    /// Makes the lists of a query stay, and enqueues the copies of those that the cache lacks.
-    fn admit(&mut self, query: &Query) -> Result<Admitted, ExperimentError> {
+    /// Pins the lists of a query, and enqueues the copies of those that the cache lacks.
+    fn admit(&mut self, query: &Query) -> Result<Admitted> {
         let locked = Arc::clone(&self.locked);
         let (wanted, arrivals) = self.cache.admit(&locked.lists, query)?;
         if !arrivals.moves.is_empty() {
@@ -172,8 +161,8 @@ impl CachedSearch {
             }
             let from = locked.words.address() + 4 * list.words.start as u64;
             let to = self.address_of(list);
-            // SAFETY: the list's words are page-locked and nobody writes them; its place in the cache has room for them,
-            // was nobody's or a list's that no query under way reads, and is read after the event below.
+            // SAFETY: the list's words are page-locked and not written. Its place in the cache has room for them, is
+            // not read by any running query, and is read only after the event below.
             let enqueued = unsafe {
                 sys::cuMemcpyHtoDAsync_v2(to, from as *const _, 4 * list.words.len(), self.copies.cu_stream())
             };
@@ -183,15 +172,8 @@ impl CachedSearch {
         Ok(Admitted { wanted, copied: Some(copied) })
     }
 
-    /// Answers a query once its lists are there; returns the microseconds that their copies took.
-    fn answer(
-        &mut self,
-        query: &Query,
-        admitted: Admitted,
-        mode: Mode,
-        k: usize,
-        hits: &mut Vec<Hit>,
-    ) -> Result<f64, ExperimentError> {
+    /// Answers a query after its lists have arrived; returns the microseconds of their copies.
+    fn answer(&mut self, query: &Query, admitted: Admitted, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<f64> {
         let locked = Arc::clone(&self.locked);
         let doing = |e| GpuError::of("waiting for lists", &e);
         if let Some([_, arrived]) = &admitted.copied {
@@ -208,12 +190,12 @@ impl CachedSearch {
         Ok(f64::from(copying_ms) * 1e3)
     }
 
-    /// Where a list is that stays.
+    /// Returns the device address of a pinned list.
     fn address_of(&self, list: &List) -> u64 {
         self.locked.gpu.address(&self.d_cache) + self.cache.place_of(list)
     }
 
-    /// Moves lists within the cache, once nothing reads or writes it any more.
+    /// Moves lists within the cache after all reads and writes have finished.
     fn move_lists(&mut self, moves: &[Move]) -> Result<(), GpuError> {
         let gpu = &self.locked.gpu;
         let moving = |e| GpuError::of("moving lists within the cache", &e);
@@ -224,8 +206,8 @@ impl CachedSearch {
             let mut moved = 0;
             while moved < len {
                 let bytes = BOUNCE_BYTES.min(len - moved);
-                // SAFETY: both places lie in the cache, and the buffer is as long as what goes through it; earlier copies on
-                // this stream are done by then, and so is all that the other stream was given.
+                // SAFETY: both places are in the cache, and the buffer is as long as the moved bytes; earlier copies on
+                // this stream and all work of the other stream have finished by then.
                 let enqueued = unsafe {
                     result::memcpy_dtod_async(bounce, cache + from + moved, bytes as usize, stream)
                         .and_then(|()| result::memcpy_dtod_async(cache + to + moved, bounce, bytes as usize, stream))
@@ -234,13 +216,13 @@ impl CachedSearch {
                 moved += bytes;
             }
         }
-        // What was on its way has arrived and moved: events that say so don't have to be recorded anew.
+        // All copies have arrived and moved, so that their events need not be recorded again.
         self.copies.synchronize().map_err(moving)
     }
 
-    /// Fills the cache and all that a query writes with ones, so that what is not written shows. The cache is empty.
+    /// Fills the cache and all buffers with ones, which exposes reads of unwritten memory. The cache must be empty.
     #[cfg(test)]
-    pub(super) fn poison(&mut self) -> Result<(), GpuError> {
+    pub(crate) fn poison(&mut self) -> Result<(), GpuError> {
         let gpu = Arc::clone(&self.locked.gpu);
         super::tests::poison(&gpu, &mut self.d_cache)?;
         super::tests::poison(&gpu, &mut self.d_bounce)?;
@@ -251,7 +233,7 @@ impl CachedSearch {
 
 impl Drop for CachedSearch {
     fn drop(&mut self) {
-        // Memory must not be freed under a copy: a query that failed leaves the next one's on their way.
+        // A failed query leaves copies of the next one running, under which memory must not be freed.
         self.locked.gpu.device.context.record_err(self.copies.synchronize());
     }
 }

@@ -1,4 +1,4 @@
-//! Compaction: what is flagged moves to the front, in order.
+//! Compaction: flagged items move to the front in order.
 
 use cudarc::driver::{CudaSlice, PushKernelArg};
 
@@ -8,22 +8,21 @@ use tandem_core::search::device::GpuError;
 
 /// Memory for the counts of tiles.
 #[derive(Debug)]
-pub(super) struct Compaction {
+pub(crate) struct Compaction {
     d_tile_counts: CudaSlice<u32>,
 }
 
-/// Documents that are left of a list, how many, their places in the list that they were found in, and their scores.
+/// Documents of an intersection with their number, their places in the list in which they were found, and their scores.
 #[derive(Debug)]
-pub(super) struct Matches {
-    pub(super) d_docs: CudaSlice<u32>,
-    pub(super) d_places: CudaSlice<u32>,
-    pub(super) d_scores: CudaSlice<f32>,
-    pub(super) d_count: CudaSlice<u32>,
+pub(crate) struct Matches {
+    pub(crate) d_docs: CudaSlice<u32>,
+    pub(crate) d_places: CudaSlice<u32>,
+    pub(crate) d_scores: CudaSlice<f32>,
+    pub(crate) d_count: CudaSlice<u32>,
 }
 
 impl Matches {
-    /// Room for `len` documents.
-    pub(super) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, GpuError> {
+    pub(crate) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, GpuError> {
         let len = len as usize;
         Ok(Self {
             d_docs: gpu.zeros(len)?,
@@ -33,46 +32,43 @@ impl Matches {
         })
     }
 
-    /// Device memory that room for `len` documents takes.
-    pub(super) fn bytes(len: u32) -> u64 {
+    pub(crate) fn bytes(len: u32) -> u64 {
         12 * u64::from(len)
     }
 
-    /// Fills all memory with ones, so that what is not written shows.
+    /// Fills all memory with ones, which exposes reads of unwritten memory.
     #[cfg(test)]
-    pub(super) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), GpuError> {
+    pub(crate) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), GpuError> {
         super::tests::poison(gpu, &mut self.d_docs)?;
         super::tests::poison(gpu, &mut self.d_places)?;
         super::tests::poison(gpu, &mut self.d_scores)?;
         super::tests::poison(gpu, &mut self.d_count)
     }
 
-    /// The documents.
-    pub(super) fn docs(&self, gpu: &PublishedGpu) -> Result<Vec<u32>, GpuError> {
+    pub(crate) fn docs(&self, gpu: &PublishedGpu) -> Result<Vec<u32>, GpuError> {
         let count = gpu.download(&self.d_count, 0, 1)?[0] as usize;
         gpu.download(&self.d_docs, 0, count)
     }
 }
 
 impl Compaction {
-    /// For at most `len` flags.
-    pub(super) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, GpuError> {
+    pub(crate) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, GpuError> {
         Ok(Self { d_tile_counts: gpu.zeros(len.div_ceil(TILE_LEN) as usize)? })
     }
 
-    /// Fills all memory with ones, so that what is not written shows.
+    /// Fills all memory with ones, which exposes reads of unwritten memory.
     #[cfg(test)]
-    pub(super) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), GpuError> {
+    pub(crate) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), GpuError> {
         super::tests::poison(gpu, &mut self.d_tile_counts)
     }
 
-    /// Enqueues the counting of the flags before each tile; `total` gets how many are set. Returns the number of tiles.
+    /// Enqueues the counting of flags before each tile, with the sum in `total`. Returns the number of tiles.
     fn rank(&mut self, gpu: &PublishedGpu, flags: u64, num_flags: Count, total: u64) -> Result<u32, GpuError> {
         let num_tiles = num_flags.at_most().div_ceil(TILE_LEN).max(1);
         let mut launch = gpu.stream.launch_builder(&gpu.kernels.count_flags);
         launch.arg(&flags).arg(&num_flags).arg(&mut self.d_tile_counts);
-        // SAFETY: the arguments are those of `count_flags` in kernels/ding/intersect.cu; there are as many flags
-        // as `num_flags` says, and one count a tile.
+        // SAFETY: the arguments are those of `count_flags` in kernels/ding/intersect.cu; there are `num_flags` flags,
+        // and one count per tile.
         unsafe { launch.launch(shape(num_tiles, THREADS)) }.map_err(launching("count_flags"))?;
         let mut launch = gpu.stream.launch_builder(&gpu.kernels.scan_counts);
         launch.arg(&mut self.d_tile_counts).arg(&num_tiles).arg(&total);
@@ -82,9 +78,8 @@ impl Compaction {
         Ok(num_tiles)
     }
 
-    /// Enqueues the gathering of flagged blocks: their numbers to `blocks`, each one's rank to `slot_of`, how many to
-    /// `total`.
-    pub(super) fn gather_blocks(
+    /// Enqueues the gathering of flagged blocks: numbers to `blocks`, ranks to `slot_of`, their count to `total`.
+    pub(crate) fn gather_blocks(
         &mut self,
         gpu: &PublishedGpu,
         flags: u64,
@@ -100,8 +95,8 @@ impl Compaction {
         unsafe { launch.launch(shape(num_tiles, THREADS)) }.map(drop).map_err(launching("gather_blocks"))
     }
 
-    /// Enqueues the gathering of the documents that were found, with their scores if there are any yet.
-    pub(super) fn gather_matches(
+    /// Enqueues the gathering of the documents that were found, with their scores if there are any.
+    pub(crate) fn gather_matches(
         &mut self,
         gpu: &PublishedGpu,
         found: u64,
@@ -116,8 +111,8 @@ impl Compaction {
         let mut launch = gpu.stream.launch_builder(&gpu.kernels.gather_matches);
         launch.arg(&found).arg(&num_docs).arg(&self.d_tile_counts).arg(&docs).arg(&scores);
         launch.arg(&mut target.d_docs).arg(&mut target.d_places).arg(&mut target.d_scores);
-        // SAFETY: the arguments are those of `gather_matches`; there are as many documents and scores as `num_docs`
-        // says, and `target` has room for all of them.
+        // SAFETY: the arguments are those of `gather_matches`; there are `num_docs` documents and scores, and `target`
+        // has room for all of them.
         unsafe { launch.launch(shape(num_tiles, THREADS)) }.map(drop).map_err(launching("gather_matches"))
     }
 }

@@ -1,4 +1,4 @@
-//! The GPU, its stream and the published kernels: what every method here is given.
+//! The GPU, its stream and the published kernels.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,19 +10,19 @@ use tandem_core::base::ids::DeviceId;
 use tandem_core::base::quantile::median;
 use tandem_core::search::device::{Device, GpuError};
 
-/// The machine's first GPU with the published kernels loaded, and one stream that all work goes through.
+/// The machine's first GPU with the published kernels and one stream for all work.
 #[derive(Debug)]
 pub struct PublishedGpu {
-    pub(super) device: Device,
-    pub(super) stream: Arc<CudaStream>,
-    pub(super) kernels: Kernels,
+    pub(crate) device: Device,
+    pub(crate) stream: Arc<CudaStream>,
+    pub(crate) kernels: Kernels,
 }
 
 impl PublishedGpu {
     /// Opens the GPU.
     ///
     /// # Errors
-    /// [`GpuError::NoGpu`] if there is none to use.
+    /// Returns [`GpuError::NoGpu`] if there is no usable GPU.
     pub fn open() -> Result<Arc<Self>, GpuError> {
         let device = Device::open(DeviceId(0))?;
         let stream = device.new_stream()?;
@@ -30,16 +30,15 @@ impl PublishedGpu {
         Ok(Arc::new(Self { device, stream, kernels }))
     }
 
-    /// The GPU's name.
     pub(crate) fn name(&self) -> &str {
         &self.device.info.name
     }
 
-    /// The device's time in microseconds for each of `repeats` runs of `work`, which enqueues on the stream. One more
-    /// run goes first, unmeasured.
+    /// Returns the device time in microseconds of each of `repeats` runs of `work`, which enqueues on the stream. A
+    /// first run is not measured.
     ///
     /// # Errors
-    /// What `work` or a CUDA call says.
+    /// Returns the errors of `work` and of CUDA calls.
     pub fn time_us(
         &self,
         repeats: usize,
@@ -60,10 +59,7 @@ impl PublishedGpu {
         Ok(times_us)
     }
 
-    /// Microseconds on the host's clock from the enqueuing of `work` until the device has done it: each of `repeats`.
-    ///
-    /// # Errors
-    /// What `work` or a CUDA call says.
+    /// Returns microseconds by the host's clock from the enqueuing of `work` to its end, for each of `repeats` runs.
     pub(crate) fn wall_us(
         &self,
         repeats: usize,
@@ -79,10 +75,7 @@ impl PublishedGpu {
             .collect()
     }
 
-    /// Bytes a second that a device-to-device copy moves, read and written together: the median of `repeats`.
-    ///
-    /// # Errors
-    /// If device memory is too small, or a call fails.
+    /// Returns bytes per second of a device-to-device copy, read and written together: the median of `repeats`.
     pub(crate) fn copy_rate(&self, repeats: usize) -> Result<f64, GpuError> {
         const COPY_WORDS: usize = 1 << 28;
         let source = self.zeros::<u32>(COPY_WORDS)?;
@@ -93,35 +86,32 @@ impl PublishedGpu {
         Ok(2.0 * 4.0 * COPY_WORDS as f64 / median(times_us) * 1e6)
     }
 
-    /// Zeroed device memory; at least one item, so that it has an address.
-    pub(super) fn zeros<T: DeviceRepr + ValidAsZeroBits>(&self, len: usize) -> Result<CudaSlice<T>, GpuError> {
+    /// Allocates zeroed device memory, at least one item so that it has an address.
+    pub(crate) fn zeros<T: DeviceRepr + ValidAsZeroBits>(&self, len: usize) -> Result<CudaSlice<T>, GpuError> {
         self.device.check_room((len.max(1) * size_of::<T>()) as u64)?;
         self.stream.alloc_zeros(len.max(1)).map_err(|e| GpuError::of("allocating buffers", &e))
     }
 
-    /// A copy of `words` in device memory.
-    pub(super) fn upload(&self, words: &[u32]) -> Result<CudaSlice<u32>, GpuError> {
+    pub(crate) fn upload(&self, words: &[u32]) -> Result<CudaSlice<u32>, GpuError> {
         let mut target = self.zeros(words.len())?;
         let copied = self.stream.memcpy_htod(words, &mut target.slice_mut(..words.len()));
         copied.map_err(|e| GpuError::of("copying to the device", &e))?;
         Ok(target)
     }
 
-    /// A copy of `len` words from word `start` of `source`, once all that was enqueued is done.
-    pub(super) fn download(&self, source: &CudaSlice<u32>, start: usize, len: usize) -> Result<Vec<u32>, GpuError> {
+    /// Copies `len` words from word `start` of `source` to the host after all enqueued work.
+    pub(crate) fn download(&self, source: &CudaSlice<u32>, start: usize, len: usize) -> Result<Vec<u32>, GpuError> {
         let copied = self.stream.clone_dtoh(&source.slice(start..start + len));
         copied
             .and_then(|words| self.stream.synchronize().map(|()| words))
             .map_err(|e| GpuError::of("copying to the host", &e))
     }
 
-    /// Where a buffer is.
-    pub(super) fn address<T>(&self, buffer: &CudaSlice<T>) -> u64 {
+    pub(crate) fn address<T>(&self, buffer: &CudaSlice<T>) -> u64 {
         buffer.device_ptr(&self.stream).0
     }
 }
 
-/// The error of a launch.
-pub(super) fn launching(kernel: &'static str) -> impl Fn(DriverError) -> GpuError {
+pub(crate) fn launching(kernel: &'static str) -> impl Fn(DriverError) -> GpuError {
     move |e| GpuError::of(format!("kernel `{kernel}`"), &e)
 }

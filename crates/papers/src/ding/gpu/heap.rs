@@ -1,4 +1,4 @@
-//! The 512-ary heap that gives the best k scores.
+//! The 512-ary heap for the best k scores.
 
 use cudarc::driver::{CudaSlice, PushKernelArg};
 
@@ -7,27 +7,27 @@ use super::kernels::{Count, HEAP_DEGREE, HEAP_LEVELS, HeapArgument, shape, warps
 use tandem_core::search::device::GpuError;
 use tandem_core::search::gpu::MAX_K;
 
-/// Memory for a heap and what is taken out of it.
+/// Memory for a heap and its results.
 #[derive(Debug)]
-pub(super) struct Heap {
+pub(crate) struct Heap {
     d_keys: CudaSlice<u64>,
     d_results: CudaSlice<u64>,
 }
 
-/// The scores that a heap is built over; it removes from them what it takes out.
+/// Scores under a heap, which removes the ones that it extracts.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scores {
-    pub(super) scores: u64,
-    /// Whose they are; 0 if score i is document i's.
-    pub(super) docs: u64,
-    pub(super) count: Count,
+pub(crate) struct Scores {
+    pub(crate) scores: u64,
+    /// Documents of the scores; 0 if score i is that of document i.
+    pub(crate) docs: u64,
+    pub(crate) count: Count,
 }
 
 /// A heap whose building is enqueued.
 #[derive(Debug)]
-pub(super) struct Built(HeapArgument);
+pub(crate) struct Built(HeapArgument);
 
-/// Keys of each level over `len` scores: two levels, or as many as it takes to have no more than 512 at the top.
+/// Returns the number of keys of each level over `len` scores, up to at most 512 at the top.
 fn level_lens(len: u32) -> Vec<u32> {
     let mut lens = vec![len.div_ceil(HEAP_DEGREE).max(1)];
     while let Some(&last) = lens.last()
@@ -39,14 +39,13 @@ fn level_lens(len: u32) -> Vec<u32> {
 }
 
 impl Heap {
-    /// For at most `len` scores.
-    pub(super) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, GpuError> {
+    pub(crate) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, GpuError> {
         let keys: u32 = level_lens(len).iter().sum();
         Ok(Self { d_keys: gpu.zeros(keys as usize)?, d_results: gpu.zeros(1 + MAX_K)? })
     }
 
-    /// Enqueues the building of the heap over `scores`, which are aligned to sixteen bytes, as their documents are.
-    pub(super) fn build(&mut self, gpu: &PublishedGpu, scores: Scores) -> Result<Built, GpuError> {
+    /// Enqueues the building of the heap. Scores and documents are aligned to sixteen bytes.
+    pub(crate) fn build(&mut self, gpu: &PublishedGpu, scores: Scores) -> Result<Built, GpuError> {
         let lens = level_lens(scores.count.at_most());
         let mut argument = HeapArgument {
             scores: scores.scores,
@@ -64,7 +63,7 @@ impl Heap {
         }
         let mut launch = gpu.stream.launch_builder(&gpu.kernels.heap_leaves);
         launch.arg(&argument);
-        // SAFETY: the argument is that of `heap_leaves` in kernels/ding/heap.cu; the levels lie in `d_keys`, which
+        // SAFETY: the argument is that of `heap_leaves` in kernels/ding/heap.cu; the levels are in `d_keys`, which
         // `new` made long enough, and the scores are on the device.
         unsafe { launch.launch(warps_for(lens[0])) }.map_err(launching("heap_leaves"))?;
         for (level, &len) in lens.iter().enumerate().skip(1) {
@@ -77,8 +76,8 @@ impl Heap {
         Ok(Built(argument))
     }
 
-    /// Enqueues the taking out of the best `k`, at most [`MAX_K`], of a heap that was built last.
-    pub(super) fn take_best(&mut self, gpu: &PublishedGpu, Built(argument): Built, k: u32) -> Result<(), GpuError> {
+    /// Enqueues the extraction of the best `k`, at most [`MAX_K`], from the last heap.
+    pub(crate) fn take_best(&mut self, gpu: &PublishedGpu, Built(argument): Built, k: u32) -> Result<(), GpuError> {
         let k = k.min(MAX_K as u32);
         let mut launch = gpu.stream.launch_builder(&gpu.kernels.heap_extract);
         launch.arg(&argument).arg(&k).arg(&mut self.d_results);
@@ -86,8 +85,8 @@ impl Heap {
         unsafe { launch.launch(shape(1, HEAP_DEGREE)) }.map(drop).map_err(launching("heap_extract"))
     }
 
-    /// The keys that were taken out, best first, once all that was enqueued is done.
-    pub(super) fn keys(&self, gpu: &PublishedGpu, k: usize, keys: &mut Vec<u64>) -> Result<(), GpuError> {
+    /// Returns the extracted keys, best first, after all enqueued work.
+    pub(crate) fn keys(&self, gpu: &PublishedGpu, k: usize, keys: &mut Vec<u64>) -> Result<(), GpuError> {
         let copying = |e| GpuError::of("copying to the host", &e);
         keys.clear();
         keys.resize(1 + k, 0);
@@ -98,9 +97,9 @@ impl Heap {
         Ok(())
     }
 
-    /// Fills all memory with ones, so that what is not written shows.
+    /// Fills all memory with ones, which exposes reads of unwritten memory.
     #[cfg(test)]
-    pub(super) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), GpuError> {
+    pub(crate) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), GpuError> {
         super::tests::poison(gpu, &mut self.d_keys)?;
         super::tests::poison(gpu, &mut self.d_results)
     }

@@ -1,4 +1,4 @@
-//! Parallel Merge Find, and with it the intersection of two uncompressed lists.
+//! Parallel Merge Find, and the intersection of two uncompressed lists by it.
 
 use std::sync::Arc;
 
@@ -9,47 +9,46 @@ use super::context::{PublishedGpu, launching};
 use super::kernels::{Count, MergeFindArgument, threads_for};
 use tandem_core::search::device::GpuError;
 
-/// The most levels of recursion: those of the paper's figure 6.
-pub(super) const MAX_LEVELS: u32 = 4;
+/// Maximum levels of recursion, as in the paper's figure 6.
+pub(crate) const MAX_LEVELS: u32 = 4;
 
-/// The strides of the searches, coarsest first, for a list of `len` with `levels` of recursion: powers of one ratio
-/// down to 1, so that every segment is cut into as many. Levels that would have no splitter are left out.
-pub(super) fn strides(len: u32, levels: u32) -> Vec<u32> {
+/// Returns the strides of the searches, coarsest first: powers of one ratio down to 1, which cut every segment into
+/// equally many. Levels without a splitter are left out.
+pub(crate) fn strides(len: u32, levels: u32) -> Vec<u32> {
     let bits = len.checked_ilog2().unwrap_or(0).div_ceil(levels + 1).max(1);
     (0..=levels).rev().map(|level| (level * bits).min(31)).filter(|&b| b == 0 || len >> b > 0).map(|b| 1 << b).collect()
 }
 
-/// An ascending list in device memory.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct DeviceList {
-    pub(super) address: u64,
-    pub(super) count: Count,
+pub(crate) struct DeviceList {
+    pub(crate) address: u64,
+    pub(crate) count: Count,
 }
 
-/// Memory for what the levels find.
+/// Memory for the results of the levels.
 #[derive(Debug)]
-pub(super) struct MergeFinder {
+pub(crate) struct MergeFinder {
     d_coarse: CudaSlice<u32>,
 }
 
 impl MergeFinder {
-    /// For lists of at most `len`. Strides at least double from level to level: together they find fewer places than
-    /// that.
-    pub(super) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, GpuError> {
+    /// Makes room for lists of `len`. Strides at least double from level to level, so that all levels find fewer
+    /// places.
+    pub(crate) fn new(gpu: &PublishedGpu, len: u32) -> Result<Self, GpuError> {
         Ok(Self { d_coarse: gpu.zeros(len as usize)? })
     }
 
-    /// Fills all memory with ones, so that what is not written shows.
+    /// Fills all memory with ones, which exposes reads of unwritten memory.
     #[cfg(test)]
-    pub(super) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), GpuError> {
+    pub(crate) fn poison(&mut self, gpu: &PublishedGpu) -> Result<(), GpuError> {
         super::tests::poison(gpu, &mut self.d_coarse)
     }
 
-    /// Enqueues the search for the elements of `a` in `b`: to `found` goes how many elements of `b` are below each of
-    /// them. With `matching` it is instead the place in `b` plus one, or 0 where `b` has no such element.
+    /// Enqueues the search for the elements of `a` in `b`. `found` gets the number of smaller elements of `b` for each;
+    /// with `matching` it gets the place in `b` plus one, or 0 if `b` lacks the element.
     ///
     /// `found` has room for `a.count.at_most()` words.
-    pub(super) fn find(
+    pub(crate) fn find(
         &self,
         gpu: &PublishedGpu,
         a: DeviceList,
@@ -81,8 +80,8 @@ impl MergeFinder {
             };
             let mut launch = gpu.stream.launch_builder(kernel);
             launch.arg(&task);
-            // SAFETY: the argument is that of `merge_find` and `merge_match` in kernels/ding/merge_find.cu; both
-            // lists are on the device, `found` has room for `a` and `d_coarse` for all levels above.
+            // SAFETY: the argument is that of `merge_find` and `merge_match` in kernels/ding/merge_find.cu; both lists
+            // are on the device, and `found` and `d_coarse` have room for `a` and for all levels above.
             unsafe { launch.launch(threads_for(len / stride)) }.map_err(launching(name))?;
             task.coarse = task.found;
             task.coarse_stride = stride;
@@ -92,7 +91,6 @@ impl MergeFinder {
     }
 }
 
-/// Two uncompressed lists in device memory, ready to be intersected.
 #[derive(Debug)]
 pub(crate) struct ListIntersection {
     gpu: Arc<PublishedGpu>,
@@ -102,16 +100,11 @@ pub(crate) struct ListIntersection {
     compaction: Compaction,
     d_found: CudaSlice<u32>,
     matches: Matches,
-    /// What `a` and `b` point to.
     d_a: CudaSlice<u32>,
     _d_b: CudaSlice<u32>,
 }
 
 impl ListIntersection {
-    /// Copies both lists, which ascend, to the device.
-    ///
-    /// # Errors
-    /// If device memory is too small, or a call fails.
     pub(crate) fn upload(gpu: &Arc<PublishedGpu>, a: &[u32], b: &[u32]) -> Result<Self, GpuError> {
         let (d_a, d_b) = (gpu.upload(a)?, gpu.upload(b)?);
         let list = |d_list: &CudaSlice<u32>, len: usize| DeviceList {
@@ -132,9 +125,6 @@ impl ListIntersection {
     }
 
     /// Enqueues the intersection with `levels` of recursion, 0 to 4.
-    ///
-    /// # Errors
-    /// If a launch fails.
     pub(crate) fn run(&mut self, levels: u32) -> Result<(), GpuError> {
         let found = self.gpu.address(&self.d_found);
         self.finder.find(&self.gpu, self.a, self.b, levels.min(MAX_LEVELS), true, found)?;
@@ -142,19 +132,16 @@ impl ListIntersection {
         self.compaction.gather_matches(&self.gpu, found, self.a.count, docs, None, &mut self.matches)
     }
 
-    /// Fills what a run writes with ones, so that what is not written shows.
+    /// Fills all outputs with ones, which exposes reads of unwritten memory.
     #[cfg(test)]
-    pub(super) fn poison(&mut self) -> Result<(), GpuError> {
+    pub(crate) fn poison(&mut self) -> Result<(), GpuError> {
         self.finder.poison(&self.gpu)?;
         self.compaction.poison(&self.gpu)?;
         self.matches.poison(&self.gpu)?;
         super::tests::poison(&self.gpu, &mut self.d_found)
     }
 
-    /// The common documents that the last run found.
-    ///
-    /// # Errors
-    /// If a kernel or the copy failed.
+    /// Returns the common documents of the last run.
     pub(crate) fn docs(&self) -> Result<Vec<u32>, GpuError> {
         self.matches.docs(&self.gpu)
     }

@@ -1,4 +1,4 @@
-//! Decoding whole lists of PForDelta, many in a launch: what the decoding figures measure.
+//! Decoding of whole lists of PForDelta, many per launch.
 
 use std::sync::Arc;
 
@@ -16,21 +16,21 @@ use tandem_core::search::device::GpuError;
 pub struct PforBatch {
     gpu: Arc<PublishedGpu>,
     trees: Vec<Tree>,
-    /// Where each list's values begin in the output.
+    /// Place of each list's values in the output.
     outputs: Vec<usize>,
     plan: Plan,
     d_arguments: CudaSlice<PforArgument>,
     d_output: CudaSlice<u32>,
-    /// What the plan points to.
+    /// Owner of the words of the lists.
     _d_words: CudaSlice<u32>,
     _d_scratch: CudaSlice<u32>,
 }
 
 impl PforBatch {
-    /// Copies lists to the device, each encoded by [`PForDelta`](crate::codec::PForDelta) as `column`.
+    /// Copies lists to the device, which [`PForDelta`](crate::codec::PForDelta) encoded as `column`.
     ///
     /// # Errors
-    /// If device memory is too small, or a call fails.
+    /// Fails if device memory is too small, or if a call fails.
     pub fn upload<'a>(
         gpu: &Arc<PublishedGpu>,
         column: Column,
@@ -58,30 +58,26 @@ impl PforBatch {
         Ok(Self { gpu, trees, outputs, plan, d_arguments, d_output, _d_words: d_words, _d_scratch: d_scratch })
     }
 
-    /// Enqueues the decoding of all lists. Without `with_sums`, documents stay gaps.
+    /// Enqueues the decoding of all lists. Without `with_sums`, documents remain gaps.
     ///
     /// # Errors
-    /// If a launch fails.
+    /// Fails if a launch fails.
     pub fn decode(&self, with_sums: bool) -> Result<(), GpuError> {
         self.plan.run(&self.gpu, &self.d_arguments, with_sums)
     }
 
-    /// Kernels that [`decode`](Self::decode) launches.
+    /// Returns the number of kernels that [`decode`](Self::decode) launches.
     pub(crate) fn launches(&self) -> usize {
         self.plan.num_stages()
     }
 
-    /// What list `list` was decoded to last.
-    ///
-    /// # Errors
-    /// If a kernel or the copy failed.
     pub(crate) fn values(&self, list: usize) -> Result<Vec<u32>, GpuError> {
         self.gpu.download(&self.d_output, self.outputs[list], self.trees[list].len as usize)
     }
 
-    /// Fills what is decoded, exceptions too, with a value that no list has, so that what is not written shows.
+    /// Fills all outputs with a value that no list has, which exposes reads of unwritten memory.
     #[cfg(test)]
-    pub(super) fn poison(&mut self) -> Result<(), GpuError> {
+    pub(crate) fn poison(&mut self) -> Result<(), GpuError> {
         super::tests::poison(&self.gpu, &mut self._d_scratch)?;
         super::tests::poison(&self.gpu, &mut self.d_output)
     }

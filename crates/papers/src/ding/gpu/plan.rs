@@ -1,4 +1,4 @@
-//! What to decode, in which order: the arrays of exceptions of all lists, deepest first, then the lists themselves.
+//! Order of decoding: the arrays of exceptions of all lists, deepest first, then the lists.
 
 use std::ops::Range;
 
@@ -9,28 +9,28 @@ use super::context::{PublishedGpu, launching};
 use super::kernels::{PforArgument, warps_for};
 use tandem_core::search::device::GpuError;
 
-/// Where an arena and its scratch memory are on the device: the addresses of their first words. Of an arena that is not
-/// there as a whole, where its first word would be if what is there were a part of it.
+/// Device addresses of the first words of an arena and of its scratch memory. If only a part is on the device, these
+/// are the addresses that the first words would have.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Places {
-    pub(super) words: u64,
-    pub(super) scratch: u64,
+pub(crate) struct Places {
+    pub(crate) words: u64,
+    pub(crate) scratch: u64,
 }
 
 impl Places {
-    /// Those of a part of an arena, whose words and scratch memory lie at these addresses.
-    pub(super) fn of_part(words_at: u64, words: &Range<usize>, scratch_at: u64, scratch: &Range<usize>) -> Self {
+    /// Returns the places for a part of an arena whose words and scratch memory are at these addresses.
+    pub(crate) fn of_part(words_at: u64, words: &Range<usize>, scratch_at: u64, scratch: &Range<usize>) -> Self {
         let first = |at: u64, start: usize| at.wrapping_sub(4 * start as u64);
         Self { words: first(words_at, words.start), scratch: first(scratch_at, scratch.start) }
     }
 
-    /// A word of the arena.
+    /// Returns the address of a word of the arena.
     fn word(self, index: usize) -> u64 {
         self.words.wrapping_add(4 * index as u64)
     }
 
-    /// A tree as kernels take it, decoded to `output`.
-    pub(super) fn argument(self, tree: &Tree, output: u64) -> PforArgument {
+    /// Returns the argument for a tree that is decoded to `output`.
+    pub(crate) fn argument(self, tree: &Tree, output: u64) -> PforArgument {
         PforArgument {
             slots: self.word(tree.slots),
             bases: tree.bases.map_or(0, |bases| self.word(bases)),
@@ -54,25 +54,24 @@ impl Places {
     }
 }
 
-/// A list to be decoded: its exceptions, and, where an output is given, all of it.
+/// A list whose exceptions are decoded, and with an output all of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Decoded<'t> {
-    pub(super) tree: &'t Tree,
-    pub(super) places: Places,
-    pub(super) output: Option<u64>,
+pub(crate) struct Decoded<'t> {
+    pub(crate) tree: &'t Tree,
+    pub(crate) places: Places,
+    pub(crate) output: Option<u64>,
 }
 
-/// Arrays by stage: those of one stage are decoded by one launch, and need what the stages before it decode.
+/// Arrays by stage. A launch decodes the arrays of a stage, which need the arrays of earlier stages.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     arguments: Vec<PforArgument>,
-    /// First array, arrays and blocks of each stage.
+    /// First array, number of arrays and number of blocks of each stage.
     stages: Vec<(usize, u32, u32)>,
 }
 
 impl Plan {
-    /// Of these lists.
-    pub(super) fn new(lists: &[Decoded<'_>]) -> Self {
+    pub(crate) fn new(lists: &[Decoded<'_>]) -> Self {
         let depth = lists.iter().map(|list| list.tree.depth()).max().unwrap_or(0);
         let mut by_depth = vec![Vec::new(); depth + 1];
         for &Decoded { tree, places, output } in lists {
@@ -94,26 +93,25 @@ impl Plan {
         Self { arguments, stages }
     }
 
-    /// Stages: each is a launch.
-    pub(super) fn num_stages(&self) -> usize {
+    /// Returns the number of stages, each a launch.
+    pub(crate) fn num_stages(&self) -> usize {
         self.stages.len()
     }
 
-    /// Arrays in all stages.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.arguments.len()
     }
 
-    /// Copies the arrays' descriptions to `target`, which is long enough.
-    pub(super) fn upload(&self, gpu: &PublishedGpu, target: &mut CudaSlice<PforArgument>) -> Result<(), GpuError> {
+    /// Copies the descriptions of arrays to `target`, which is long enough.
+    pub(crate) fn upload(&self, gpu: &PublishedGpu, target: &mut CudaSlice<PforArgument>) -> Result<(), GpuError> {
         let copied = gpu.stream.memcpy_htod(&self.arguments, &mut target.slice_mut(..self.arguments.len()));
         copied.map_err(|e| GpuError::of("copying to the device", &e))
     }
 
-    /// Decodes all stages. Without `with_sums`, the arrays of the last one stay gaps.
+    /// Decodes all stages. Without `with_sums`, the arrays of the last stage remain gaps.
     ///
-    /// `d_arguments` is what [`upload`](Self::upload) wrote; what the descriptions point to is allocated.
-    pub(super) fn run(
+    /// `d_arguments` is the target of [`upload`](Self::upload); all arrays that it describes are allocated.
+    pub(crate) fn run(
         &self,
         gpu: &PublishedGpu,
         d_arguments: &CudaSlice<PforArgument>,
@@ -124,15 +122,15 @@ impl Plan {
             let arrays = gpu.address(d_arguments) + (first * size_of::<PforArgument>()) as u64;
             let mut launch = gpu.stream.launch_builder(&gpu.kernels.pfor_decode);
             launch.arg(&arrays).arg(&num_arrays).arg(&num_blocks).arg(&with_sums);
-            // SAFETY: the arguments are those of `pfor_decode` in kernels/ding/pfor.cu; the descriptions are
-            // uploaded, and made by `Places::argument` from a tree whose arena, scratch and output are on the device.
+            // SAFETY: the arguments are those of `pfor_decode` in kernels/ding/pfor.cu; `Places::argument` made the
+            // uploaded descriptions from a tree whose arena, scratch memory and output are on the device.
             unsafe { launch.launch(warps_for(num_blocks)) }.map_err(launching("pfor_decode"))?;
         }
         Ok(())
     }
 }
 
-/// Adds the packed arrays of exceptions below `tree`, which lie `depth` deep.
+/// Adds the packed arrays of exceptions below `tree`, at this depth and deeper.
 fn collect_exceptions(places: Places, tree: &Tree, depth: usize, by_depth: &mut [Vec<PforArgument>]) {
     for source in [&tree.positions, &tree.overflows] {
         if let Source::Packed { tree, .. } = source {

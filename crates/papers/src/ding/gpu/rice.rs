@@ -1,4 +1,4 @@
-//! Decoding lists coded by Rice, many in a launch.
+//! Decoding of lists coded by Rice, many per launch.
 
 use std::sync::Arc;
 
@@ -10,29 +10,26 @@ use super::kernels::{RICE_BLOCK_LEN, RiceArgument, warps_for};
 use crate::codec::packed_words;
 use tandem_core::search::device::GpuError;
 
-/// Unary bits that a warp takes, in blocks of 128.
+/// Blocks of 128 unary bits per warp.
 const UNARY_BLOCKS_A_WARP: u32 = 8;
 
-/// A coded list in the form of the paper: each part with the sums before its blocks.
+/// A coded list in the paper's form: each part with the sums before its blocks.
 #[derive(Debug)]
-pub(super) struct RiceParts<'a> {
-    pub(super) len: usize,
-    pub(super) width: u32,
-    pub(super) num_unary_bits: u32,
-    pub(super) unary: &'a [u32],
-    /// Ones before each 128 bits.
-    pub(super) unary_sums: Vec<u32>,
-    pub(super) binary: &'a [u32],
-    /// Remainders before each 128 values, summed up.
-    pub(super) binary_sums: Vec<u32>,
+pub(crate) struct RiceParts<'a> {
+    pub(crate) len: usize,
+    pub(crate) width: u32,
+    pub(crate) num_unary_bits: u32,
+    pub(crate) unary: &'a [u32],
+    /// Number of ones before each block of 128 bits.
+    pub(crate) unary_sums: Vec<u32>,
+    pub(crate) binary: &'a [u32],
+    /// Sum of remainders before each block of 128 values.
+    pub(crate) binary_sums: Vec<u32>,
 }
 
 impl<'a> RiceParts<'a> {
-    /// Takes apart documents that [`Rice`](crate::codec::Rice) encoded.
-    ///
-    /// # Panics
-    /// If they are no such list.
-    pub(super) fn of_docs(encoded: &'a [u32]) -> Self {
+    /// Takes apart documents that [`Rice`](crate::codec::Rice) encoded. Panics if they are not such a list.
+    pub(crate) fn of_docs(encoded: &'a [u32]) -> Self {
         let (header, mut rest) = encoded.split_at(3);
         let (len, width, num_unary_bits) = (header[0] as usize, header[1], header[2]);
         let skips = take(&mut rest, len.div_ceil(RICE_BLOCK_LEN) * 2);
@@ -47,8 +44,8 @@ impl<'a> RiceParts<'a> {
                 before
             })
             .collect();
-        // The base of a block is what its quotients and remainders sum up to with a one for each value, less the first
-        // one: what is left without the other two are the remainders.
+        // The base of a block is the sum of its quotients, remainders and a one per value before it, minus one.
+        // Subtracting the others leaves the remainders.
         let binary_sums = skips
             .chunks(2)
             .enumerate()
@@ -67,26 +64,26 @@ impl<'a> RiceParts<'a> {
 #[derive(Debug)]
 pub struct RiceBatch {
     gpu: Arc<PublishedGpu>,
-    /// Where each list's documents are in the output.
+    /// Place and number of each list's documents in the output.
     outputs: Vec<(usize, usize)>,
     num_lists: u32,
     num_unary_blocks: u32,
     num_blocks: u32,
     d_arguments: CudaSlice<RiceArgument>,
     d_output: CudaSlice<u32>,
-    /// What the arguments point to.
+    /// Owner of the words of the lists.
     _d_words: CudaSlice<u32>,
     _d_quotients: CudaSlice<u32>,
 }
 
 impl RiceBatch {
-    /// Kernels that [`decode`](Self::decode) launches: for the unary parts, and for the documents.
+    /// Number of kernels that [`decode`](Self::decode) launches, for unary parts and for documents.
     pub(crate) const LAUNCHES: usize = 2;
 
-    /// Copies documents to the device, each list encoded by [`Rice`](crate::codec::Rice).
+    /// Copies documents to the device, which [`Rice`](crate::codec::Rice) encoded.
     ///
     /// # Errors
-    /// If device memory is too small, or a call fails.
+    /// Fails if device memory is too small, or if a call fails.
     pub fn upload<'a>(gpu: &Arc<PublishedGpu>, lists: impl IntoIterator<Item = &'a [u32]>) -> Result<Self, GpuError> {
         let mut arena = Arena::default();
         let (mut arguments, mut outputs) = (Vec::new(), Vec::new());
@@ -111,7 +108,7 @@ impl RiceBatch {
             let blocks = parts.len.div_ceil(RICE_BLOCK_LEN) as u32;
             output_len += blocks as usize * RICE_BLOCK_LEN;
             num_blocks += blocks;
-            // A list begins with a warp of its own.
+            // Each list begins at a new warp.
             num_unary_blocks += parts.num_unary_bits.div_ceil(128).next_multiple_of(UNARY_BLOCKS_A_WARP);
         }
         let d_words = gpu.upload(&arena.words)?;
@@ -144,15 +141,15 @@ impl RiceBatch {
     /// Enqueues the decoding of all lists.
     ///
     /// # Errors
-    /// If a launch fails.
+    /// Fails if a launch fails.
     pub fn decode(&self) -> Result<(), GpuError> {
         let gpu = &self.gpu;
         let arguments = gpu.address(&self.d_arguments);
         let num_chunks = self.num_unary_blocks / UNARY_BLOCKS_A_WARP;
         let mut launch = gpu.stream.launch_builder(&gpu.kernels.rice_unary);
         launch.arg(&arguments).arg(&self.num_lists).arg(&num_chunks);
-        // SAFETY: the arguments are those of `rice_unary` in kernels/ding/rice.cu; the lists are described by
-        // `upload`, and what they point to lives as long as `self`.
+        // SAFETY: the arguments are those of `rice_unary` in kernels/ding/rice.cu; `upload` described the lists, whose
+        // memory lives as long as `self`.
         unsafe { launch.launch(warps_for(num_chunks)) }.map_err(launching("rice_unary"))?;
         let mut launch = gpu.stream.launch_builder(&gpu.kernels.rice_documents);
         launch.arg(&arguments).arg(&self.num_lists).arg(&self.num_blocks);
@@ -161,18 +158,14 @@ impl RiceBatch {
         Ok(())
     }
 
-    /// What list `list` was decoded to.
-    ///
-    /// # Errors
-    /// If a kernel or the copy failed.
     pub(crate) fn docs(&self, list: usize) -> Result<Vec<u32>, GpuError> {
         let (start, len) = self.outputs[list];
         self.gpu.download(&self.d_output, start, len)
     }
 
-    /// Fills quotients and documents with a value that no list has, so that what is not written shows.
+    /// Fills all outputs with a value that no list has, which exposes reads of unwritten memory.
     #[cfg(test)]
-    pub(super) fn poison(&mut self) -> Result<(), GpuError> {
+    pub(crate) fn poison(&mut self) -> Result<(), GpuError> {
         super::tests::poison(&self.gpu, &mut self._d_quotients)?;
         super::tests::poison(&self.gpu, &mut self.d_output)
     }

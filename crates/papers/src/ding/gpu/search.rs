@@ -1,4 +1,4 @@
-//! Queries as the paper runs them on the GPU: a term at a time, every step a kernel.
+//! Queries as in the paper: term by term, with a kernel for every step.
 
 use std::sync::Arc;
 
@@ -22,39 +22,37 @@ use tandem_core::search::{ExecError, Hit, TopK};
 /// Levels of recursion of Parallel Merge Find: "three levels appear to perform best" (section 7.3).
 const FIND_LEVELS: u32 = 3;
 
-/// A term's list, and where it is on the device.
+/// A term's list, and its place on the device.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Operand<'l> {
+pub(crate) struct Operand<'l> {
     list: &'l List,
     places: Places,
     weight: f32,
 }
 
 impl<'l> Operand<'l> {
-    /// Its documents, to be decoded.
     fn docs(&self, output: Option<u64>) -> Decoded<'l> {
         Decoded { tree: &self.list.docs, places: self.places, output }
     }
 
-    /// Its frequencies, likewise.
     fn freqs(&self, output: Option<u64>) -> Decoded<'l> {
         Decoded { tree: &self.list.freqs, places: self.places, output }
     }
 }
 
-/// What searches lists in device memory, wherever they lie there.
+/// A searcher of lists at any place in device memory.
 #[derive(Debug)]
-pub(super) struct Searcher {
+pub(crate) struct Searcher {
     gpu: Arc<PublishedGpu>,
     bm25: Bm25,
     num_docs: u32,
     buffers: Buffers,
-    /// Decoded exceptions of a query's lists; grows to what the largest query needs.
+    /// Decoded exceptions of a query's lists; grows with the largest query.
     d_scratch: CudaSlice<u32>,
     clock: StageClock,
 }
 
-/// The lists of some terms in device memory, all of them, and what searches them.
+/// All lists of some terms in device memory, and their searcher.
 #[derive(Debug)]
 pub(crate) struct PublishedSearch {
     lists: Arc<HostLists>,
@@ -62,7 +60,6 @@ pub(crate) struct PublishedSearch {
     searcher: Searcher,
 }
 
-/// What the steps of a query leave for each other.
 #[derive(Debug)]
 struct Buffers {
     d_norms: CudaSlice<f32>,
@@ -70,15 +67,17 @@ struct Buffers {
     d_arguments: CudaSlice<PforArgument>,
     d_docs: CudaSlice<u32>,
     d_freqs: CudaSlice<u32>,
-    /// Of each candidate: the block of the next list that it falls into, and its place there.
+    /// Block of the next list for each candidate.
     d_block_of: CudaSlice<u32>,
+    /// Place of each candidate in that block.
     d_found: CudaSlice<u32>,
-    /// Of each block of a list: whether it is needed, its rank among those that are; which these are, and how many.
+    /// Flag of each block of a list: whether it is needed.
     d_flags: CudaSlice<u32>,
+    /// Rank of each needed block.
     d_slot_of: CudaSlice<u32>,
     d_needed: CudaSlice<u32>,
     d_num_needed: CudaSlice<u32>,
-    /// Candidates, in turn.
+    /// Candidates, used in turn.
     candidates: [Matches; 2],
     finder: MergeFinder,
     compaction: Compaction,
@@ -94,7 +93,7 @@ impl Buffers {
         copied.map_err(|e| GpuError::of("copying to the device", &e))?;
         let (values, blocks) = (longest as usize, most_blocks as usize);
         let whole_blocks = blocks * super::kernels::PFOR_BLOCK_LEN;
-        // Each term has two arrays, and each level two for every one above it.
+        // Each term has two arrays, and each level has two for every array above it.
         let arrays = 2 * MAX_TERMS * ((2 << PForDelta::MAX_LEVELS) - 1);
         Ok(Self {
             d_norms,
@@ -118,23 +117,13 @@ impl Buffers {
 }
 
 impl PublishedSearch {
-    /// Copies all lists to the device.
-    ///
-    /// # Errors
-    /// If device memory is too small, or a call fails.
     pub(crate) fn upload(gpu: &Arc<PublishedGpu>, lists: &Arc<HostLists>) -> Result<Self, GpuError> {
         let searcher = Searcher::new(gpu, lists, lists.bytes())?;
         Ok(Self { d_words: gpu.upload(&lists.words)?, lists: Arc::clone(lists), searcher })
     }
 
-    /// Finds the `k` best documents of a query all of whose terms have lists here. With `with_stages`, returns the
-    /// microseconds of each stage on the device, in the order of [`Stage::ALL`].
-    ///
-    /// # Errors
-    /// If `k` is out of range or a call fails.
-    ///
-    /// # Panics
-    /// If a term has no list here.
+    /// Finds the `k` best documents of a query. With `with_stages`, returns the microseconds of each stage on the
+    /// device, in the order of [`Stage::ALL`]. Panics if a term has no list here.
     pub(crate) fn search(
         &mut self,
         query: &Query,
@@ -149,19 +138,16 @@ impl PublishedSearch {
         self.searcher.search(&operands, query, mode, k, with_stages, hits)
     }
 
-    /// Fills all that a query writes with ones, so that what is not written shows.
+    /// Fills all buffers with ones, which exposes reads of unwritten memory.
     #[cfg(test)]
-    pub(super) fn poison(&mut self) -> Result<(), GpuError> {
+    pub(crate) fn poison(&mut self) -> Result<(), GpuError> {
         self.searcher.poison()
     }
 }
 
 impl Searcher {
-    /// For queries on `lists`, of which so many bytes at most will be on the device.
-    ///
-    /// # Errors
-    /// If device memory is too small for these and the buffers, or a call fails.
-    pub(super) fn new(gpu: &Arc<PublishedGpu>, lists: &HostLists, list_bytes: u64) -> Result<Self, GpuError> {
+    /// Makes buffers for queries on `lists`, of which at most `list_bytes` will be on the device.
+    pub(crate) fn new(gpu: &Arc<PublishedGpu>, lists: &HostLists, list_bytes: u64) -> Result<Self, GpuError> {
         let longest = lists.iter().map(|list| list.docs.len).max().unwrap_or(0);
         let most_blocks = lists.iter().map(|list| list.docs.num_blocks()).max().unwrap_or(0);
         let num_docs = u64::from(lists.num_docs);
@@ -177,8 +163,8 @@ impl Searcher {
         })
     }
 
-    /// As [`PublishedSearch::search`]; `operands` are the query's.
-    pub(super) fn search(
+    /// Runs a query on its `operands`, as [`PublishedSearch::search`] does.
+    pub(crate) fn search(
         &mut self,
         operands: &[Operand<'_>],
         query: &Query,
@@ -205,9 +191,9 @@ impl Searcher {
         Ok(self.clock.times_us()?)
     }
 
-    /// The query's lists, each with room for its decoded exceptions; `address_of` tells where a list's words are on the
-    /// device.
-    pub(super) fn operands<'l>(
+    /// Returns the query's lists with room for their decoded exceptions; `address_of` returns the device address of a
+    /// list.
+    pub(crate) fn operands<'l>(
         &mut self,
         lists: &'l HostLists,
         address_of: impl Fn(&List) -> u64,
@@ -216,7 +202,7 @@ impl Searcher {
         let of_query = || query.terms.iter().map(|term| (term, lists.list(term.term)));
         let needed: usize = of_query().map(|(_, list)| list.scratch.len()).sum();
         if needed > self.d_scratch.len() {
-            // The query before has been waited for: nothing uses it.
+            // The previous query has finished, so that the memory is unused.
             self.d_scratch = self.gpu.zeros(needed)?;
         }
         let mut scratch_at = self.gpu.address(&self.d_scratch);
@@ -228,9 +214,9 @@ impl Searcher {
         Ok(of_query().map(operand).collect())
     }
 
-    /// Fills all that a query writes with ones, so that what is not written shows.
+    /// Fills all buffers with ones, which exposes reads of unwritten memory.
     #[cfg(test)]
-    pub(super) fn poison(&mut self) -> Result<(), GpuError> {
+    pub(crate) fn poison(&mut self) -> Result<(), GpuError> {
         use super::tests::poison;
         let (gpu, buffers) = (&*self.gpu, &mut self.buffers);
         poison(gpu, &mut self.d_scratch)?;
@@ -258,7 +244,7 @@ impl Searcher {
     /// Enqueues AND: the best `k` documents that all lists have.
     fn intersect(&mut self, operands: &[Operand<'_>], k: usize) -> Result<(), GpuError> {
         let gpu = Arc::clone(&self.gpu);
-        // The exceptions of all lists, and the shortest list whole.
+        // Decode the exceptions of all lists, and the shortest list.
         let docs = gpu.address(&self.buffers.d_docs);
         let mut decoded: Vec<Decoded<'_>> =
             operands.iter().flat_map(|operand| [operand.docs(None), operand.freqs(None)]).collect();
@@ -306,7 +292,7 @@ impl Searcher {
         self.clock.end(&gpu, Stage::TakingOut)
     }
 
-    /// Enqueues what AND needs of a list: which of its blocks the candidates fall into, and these blocks decoded side by side.
+    /// Enqueues the search for the blocks of a list that candidates fall into, and their decoding.
     fn decode_needed(&mut self, operand: &Operand<'_>, candidates: DeviceList) -> Result<(), GpuError> {
         let gpu = Arc::clone(&self.gpu);
         let buffers = &mut self.buffers;
@@ -317,20 +303,20 @@ impl Searcher {
         let [block_of, flags, slot_of, needed, num_needed] =
             [&buffers.d_block_of, &buffers.d_flags, &buffers.d_slot_of, &buffers.d_needed, &buffers.d_num_needed]
                 .map(|buffer| gpu.address(buffer));
-        // Which blocks: those before which as many bases, but for the first block's, lie below a candidate.
+        // The block of a candidate is the number of bases below it, without the first block's.
         let bases = DeviceList { address: places.argument(tree, 0).bases + 4, count: Count::known(num_blocks - 1) };
         buffers.finder.find(&gpu, candidates, bases, FIND_LEVELS, false, block_of)?;
         let clear = gpu.stream.memset_zeros(&mut buffers.d_flags.slice_mut(..num_blocks as usize));
         clear.map_err(|e| GpuError::of("clearing flags", &e))?;
         let mut launch = gpu.stream.launch_builder(&gpu.kernels.mark_blocks);
         launch.arg(&block_of).arg(&count).arg(&flags);
-        // SAFETY: the arguments are those of `mark_blocks` in kernels/ding/intersect.cu; what was found are
-        // blocks of the list, which has no more than there are flags.
+        // SAFETY: the arguments are those of `mark_blocks` in kernels/ding/intersect.cu; the found blocks are in the
+        // list, which has no more blocks than there are flags.
         unsafe { launch.launch(threads_for(count.at_most())) }.map_err(launching("mark_blocks"))?;
         buffers.compaction.gather_blocks(&gpu, flags, num_blocks, needed, slot_of, num_needed)?;
         self.clock.end(&gpu, Stage::Intersection)?;
 
-        // Not more are needed than there are candidates.
+        // At most one block per candidate is needed.
         let argument = places.argument(tree, gpu.address(&buffers.d_freqs));
         let most_needed = num_blocks.min(count.at_most());
         let num_needed = Count::counted(num_needed, most_needed);
@@ -348,8 +334,8 @@ impl Searcher {
         let num_docs = self.num_docs;
         let mut launch = gpu.stream.launch_builder(&gpu.kernels.clear_accumulators);
         launch.arg(&mut self.buffers.d_accumulators).arg(&num_docs);
-        // SAFETY: the arguments are those of `clear_accumulators` in kernels/ding/score.cu; there is one
-        // accumulator a document.
+        // SAFETY: the arguments are those of `clear_accumulators` in kernels/ding/score.cu; there is one accumulator
+        // per document.
         unsafe { launch.launch(threads_for(num_docs.div_ceil(4))) }.map_err(launching("clear_accumulators"))?;
         self.clock.end(&gpu, Stage::Initialization)?;
         let (docs, freqs) = (gpu.address(&self.buffers.d_docs), gpu.address(&self.buffers.d_freqs));
@@ -361,7 +347,7 @@ impl Searcher {
             let buffers = &mut self.buffers;
             let mut launch = gpu.stream.launch_builder(&gpu.kernels.accumulate);
             launch.arg(&docs).arg(&freqs).arg(&len).arg(&buffers.d_norms).arg(&weight).arg(&mut buffers.d_accumulators);
-            // SAFETY: the arguments are those of `accumulate`; as many documents and frequencies have been decoded, and
+            // SAFETY: the arguments are those of `accumulate`; `len` documents and frequencies have been decoded, and
             // every document has a norm and an accumulator.
             unsafe { launch.launch(threads_for(len)) }.map_err(launching("accumulate"))?;
             self.clock.end(&gpu, Stage::Scoring)?;
@@ -375,7 +361,7 @@ impl Searcher {
     }
 }
 
-/// One term of the candidates' scores.
+/// The scoring of candidates by one term.
 struct Scoring {
     freqs: PforArgument,
     weight: f32,
@@ -383,13 +369,12 @@ struct Scoring {
 }
 
 impl Scoring {
-    /// By this list.
     fn of(operand: &Operand<'_>, is_first: bool) -> Self {
         let freqs = operand.places.argument(&operand.list.freqs, 0);
         Self { freqs, weight: operand.weight, is_first }
     }
 
-    /// Enqueues it. `places` are the candidates' in the term's list; 0 if candidate i is posting i.
+    /// Enqueues the scoring. `places` are those of the candidates in the term's list; 0 if candidate i is posting i.
     fn run(
         &self,
         gpu: &PublishedGpu,
@@ -410,7 +395,7 @@ impl Scoring {
     }
 }
 
-/// Decodes the exceptions of these lists, and those with an output whole.
+/// Decodes the exceptions of these lists, and the whole lists with an output.
 fn decode(
     gpu: &PublishedGpu,
     d_arguments: &mut CudaSlice<PforArgument>,

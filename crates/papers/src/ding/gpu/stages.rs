@@ -1,4 +1,4 @@
-//! Where the time of a query goes: the stages of the paper's table 3.
+//! The stages of the paper's table 3.
 
 use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaEvent, DriverError};
@@ -6,20 +6,18 @@ use cudarc::driver::{CudaEvent, DriverError};
 use super::context::PublishedGpu;
 use tandem_core::search::device::GpuError;
 
-/// A part of the work of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Clearing the accumulators.
     Initialization,
-    /// Exceptions, documents and, for OR, frequencies.
+    /// Decoding exceptions, documents and, for OR, frequencies.
     Decompression,
-    /// Looking up, compacting.
+    /// Looking up and compacting.
     Intersection,
     /// Fetching frequencies and adding scores.
     Scoring,
-    /// The heap's levels above the scores.
+    /// Building the heap's levels above the scores.
     HeapBuilding,
-    /// The best documents taken out of the heap, one after another.
+    /// Extracting the best documents one after another.
     TakingOut,
 }
 
@@ -34,15 +32,14 @@ impl Stage {
         Stage::TakingOut,
     ];
 
-    /// What tables call it.
     pub(crate) fn name(self) -> &'static str {
         ["initialization", "decompression", "intersection", "scoring", "heap", "taking out"][self as usize]
     }
 }
 
-/// Events between the stages of a query; none are recorded while it is switched off.
+/// Events between the stages of a query; while it is off, none are recorded.
 #[derive(Debug, Default)]
-pub(super) struct StageClock {
+pub(crate) struct StageClock {
     is_on: bool,
     events: Vec<CudaEvent>,
     /// The stage that ends at each event; the first event ends none.
@@ -51,14 +48,14 @@ pub(super) struct StageClock {
 
 impl StageClock {
     /// Forgets the last query; measures the next one if `is_on`.
-    pub(super) fn restart(&mut self, gpu: &PublishedGpu, is_on: bool) -> Result<(), GpuError> {
+    pub(crate) fn restart(&mut self, gpu: &PublishedGpu, is_on: bool) -> Result<(), GpuError> {
         self.is_on = is_on;
         self.ended.clear();
         self.mark(gpu, None)
     }
 
-    /// Says that what was enqueued since the last mark belongs to `stage`.
-    pub(super) fn end(&mut self, gpu: &PublishedGpu, stage: Stage) -> Result<(), GpuError> {
+    /// Assigns the work since the last mark to `stage`.
+    pub(crate) fn end(&mut self, gpu: &PublishedGpu, stage: Stage) -> Result<(), GpuError> {
         self.mark(gpu, Some(stage))
     }
 
@@ -77,8 +74,8 @@ impl StageClock {
         Ok(())
     }
 
-    /// Microseconds of each stage, in the order of [`Stage::ALL`]. The stream has been synchronised.
-    pub(super) fn times_us(&self) -> Result<[f64; Stage::ALL.len()], GpuError> {
+    /// Returns the microseconds of each stage in the order of [`Stage::ALL`]. The stream must be synchronised.
+    pub(crate) fn times_us(&self) -> Result<[f64; Stage::ALL.len()], GpuError> {
         let mut times_us = [0.0; Stage::ALL.len()];
         for (pair, ended) in self.events.windows(2).zip(self.ended.iter().skip(1)) {
             let elapsed = pair[0].elapsed_ms(&pair[1]).map_err(|e| GpuError::of("timing", &e))?;

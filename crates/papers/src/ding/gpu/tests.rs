@@ -1,8 +1,4 @@
-//! Twins against the obvious, and kernels against twins.
-//!
-//! Where there is no GPU the latter say so and pass; with `TANDEM_REQUIRE_GPU` set they fail there. With
-//! `TANDEM_SANITIZER` set (kernels/sanitize.py does so) they try less of the same: kernels then run a hundred times
-//! slower.
+//! Tests of twins against plain implementations, and of kernels against twins.
 
 use std::sync::Arc;
 
@@ -10,16 +6,21 @@ use cudarc::driver::{CudaSlice, DevicePtrMut};
 use proptest::prelude::*;
 
 use super::arena::{Arena, Source, Tree};
+use super::cache::requests_of;
+use super::cached::{CachedSearch, LockedLists};
 use super::heap::{Heap, Scores};
 use super::kernels::Count;
+use super::lists::HostLists;
+use super::merge_find::ListIntersection;
 use super::merge_find::{MAX_LEVELS, strides};
 use super::rice::RiceParts;
+use super::search::PublishedSearch;
+use super::stages::Stage;
 use super::twin;
-use super::{
-    CachedSearch, HostLists, ListIntersection, LockedLists, PforBatch, PublishedGpu, PublishedSearch, RiceBatch, Stage,
-    requests_of,
-};
+use super::{PforBatch, PublishedGpu, RiceBatch};
 use crate::codec::{Codec, Column, PForDelta, Rice};
+use crate::context::terms_of;
+use crate::test_support::{bits, gpu_or_skip, sized};
 use tandem_core::base::ids::{DocId, QueryId, TermId};
 use tandem_core::base::random::Random;
 use tandem_core::index::{Bm25, Index};
@@ -29,13 +30,7 @@ use tandem_core::search::device::GpuError;
 use tandem_core::search::gpu::MAX_K;
 use tandem_core::search::{Executor, Hit, TopK};
 
-/// What a test tries: `all`, or `few` under a sanitizer. Both reach the same paths.
-fn sized<T>(all: T, few: T) -> T {
-    if std::env::var_os("TANDEM_SANITIZER").is_some() { few } else { all }
-}
-
-/// Fills a buffer with ones.
-pub(super) fn poison<T>(gpu: &PublishedGpu, buffer: &mut CudaSlice<T>) -> Result<(), GpuError> {
+pub(crate) fn poison<T>(gpu: &PublishedGpu, buffer: &mut CudaSlice<T>) -> Result<(), GpuError> {
     let bytes = buffer.num_bytes();
     let (pointer, _guard) = buffer.device_ptr_mut(&gpu.stream);
     // SAFETY: the buffer has that many bytes and is used on this stream alone.
@@ -43,24 +38,14 @@ pub(super) fn poison<T>(gpu: &PublishedGpu, buffer: &mut CudaSlice<T>) -> Result
         .map_err(|e| GpuError::of("poisoning a buffer", &e))
 }
 
-/// The GPU; `None`, with a message, where there is none.
 fn open() -> Option<Arc<PublishedGpu>> {
-    match PublishedGpu::open() {
-        Ok(gpu) => Some(gpu),
-        Err(error @ GpuError::NoGpu(_)) => {
-            assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {error}");
-            crate::skipped::skipped("no GPU");
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
+    gpu_or_skip(PublishedGpu::open())
 }
 
 /// Lengths around the borders of warps, groups, blocks and tiles.
 const LENGTHS: [usize; 17] = [1, 2, 31, 32, 127, 128, 129, 511, 512, 513, 640, 1023, 1024, 1025, 4096, 10_000, 70_001];
 
-/// `len` ascending documents, fewer where they would exceed 2^31: gaps of `mean_gap` on average, a share of them far
-/// larger.
+/// Makes `len` ascending documents below 2^31 with gaps of `mean_gap` on average; some gaps are far larger.
 fn docs(seed: u64, len: usize, mean_gap: u32) -> Vec<u32> {
     let mut random = Random::new(seed, 0);
     let mut next = 0_u64;
@@ -76,7 +61,7 @@ fn docs(seed: u64, len: usize, mean_gap: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Lists that are hard on decoders: gaps of 1 alone, documents up to 2^31, one huge gap, and random ones of all
+/// Makes lists that are hard for decoders: gaps of 1, documents up to 2^31, one huge gap, and random ones of all
 /// lengths.
 fn hard_lists() -> Vec<Vec<u32>> {
     let mut lists = vec![
@@ -95,14 +80,12 @@ fn hard_lists() -> Vec<Vec<u32>> {
     // Every width of slots.
     for width in 0..=31 {
         let gap = 1_u32 << width;
-        lists.push(
-            (0..600_u64).map(|i| i * u64::from(gap)).take_while(|&doc| doc < 1 << 31).map(|d| d as u32).collect(),
-        );
+        lists.push((0..600_u32).map_while(|i| i.checked_mul(gap)).take_while(|&doc| doc < 1 << 31).collect());
     }
     lists
 }
 
-/// Frequencies for such lists, and of every width.
+/// Makes frequencies for such lists, and of every width.
 fn hard_freqs(lists: &[Vec<u32>]) -> Vec<Vec<u32>> {
     let mut random = Random::new(9, 0);
     let of_width = |width: u32| (0..600).map(|_| 1 + (random.bits() as u32 & !(u32::MAX << width))).collect();
@@ -115,12 +98,6 @@ fn hard_freqs(lists: &[Vec<u32>]) -> Vec<Vec<u32>> {
 fn freqs(seed: u64, len: usize) -> Vec<u32> {
     let mut random = Random::new(seed, 1);
     (0..len).map(|_| 1 + if random.below(10) == 0 { random.below(1 << 20) } else { random.below(4) }).collect()
-}
-
-fn encode(codec: &dyn Codec, column: Column, values: &[u32]) -> Vec<u32> {
-    let mut words = Vec::new();
-    codec.encode(column, values, &mut words).unwrap();
-    words
 }
 
 /// Decodes a tree as the kernels do.
@@ -151,7 +128,7 @@ fn decode_tree(arena: &Arena, tree: &Tree) -> Vec<u32> {
     values
 }
 
-/// Rice as on the device: the unary part summed and compacted, the binary part summed.
+/// Decodes Rice as on the device: sums and compacts the unary part, and sums the binary part.
 fn decode_rice(parts: &RiceParts<'_>) -> Vec<u32> {
     let mut quotients = Vec::new();
     for block in 0..(parts.num_unary_bits as usize).div_ceil(128) {
@@ -179,14 +156,14 @@ fn decode_rice(parts: &RiceParts<'_>) -> Vec<u32> {
 #[test]
 fn device_forms_hold_what_was_encoded() {
     for list in hard_lists() {
-        assert_eq!(decode_rice(&RiceParts::of_docs(&encode(&Rice, Column::Docs, &list))), list);
+        assert_eq!(decode_rice(&RiceParts::of_docs(&Rice.encode_list(Column::Docs, &list).unwrap())), list);
         for levels in 0..=PForDelta::MAX_LEVELS {
             let codec = PForDelta::new(levels);
             let mut arena = Arena::default();
-            let tree = arena.push_list(Column::Docs, &encode(&codec, Column::Docs, &list));
+            let tree = arena.push_list(Column::Docs, &codec.encode_list(Column::Docs, &list).unwrap());
             assert_eq!(decode_tree(&arena, &tree), list, "{} documents, {levels} levels", list.len());
             let freqs = freqs(1, list.len());
-            let tree = arena.push_list(Column::Freqs, &encode(&codec, Column::Freqs, &freqs));
+            let tree = arena.push_list(Column::Freqs, &codec.encode_list(Column::Freqs, &freqs).unwrap());
             assert_eq!(decode_tree(&arena, &tree), freqs, "{} frequencies, {levels} levels", list.len());
         }
     }
@@ -242,7 +219,7 @@ fn gpu_decodes_pfor_delta_at_every_level_of_recursion() {
                 Column::Docs => lists.clone(),
                 Column::Freqs => hard_freqs(&lists),
             };
-            let encoded: Vec<Vec<u32>> = values.iter().map(|list| encode(&codec, column, list)).collect();
+            let encoded: Vec<Vec<u32>> = values.iter().map(|list| codec.encode_list(column, list).unwrap()).collect();
             let mut batch = PforBatch::upload(&gpu, column, encoded.iter().map(Vec::as_slice)).unwrap();
             batch.poison().unwrap();
             batch.decode(true).unwrap();
@@ -252,17 +229,12 @@ fn gpu_decodes_pfor_delta_at_every_level_of_recursion() {
             batch.poison().unwrap();
             batch.decode(false).unwrap();
             for (i, expected) in values.iter().enumerate() {
-                let mut before = u32::MAX;
-                let gaps: Vec<u32> = expected
-                    .iter()
-                    .map(|&value| {
-                        if column == Column::Docs {
-                            value.wrapping_sub(std::mem::replace(&mut before, value))
-                        } else {
-                            value
-                        }
-                    })
-                    .collect();
+                let mut gaps = expected.clone();
+                if column == Column::Docs {
+                    (0..gaps.len()).for_each(|i| {
+                        gaps[i] = expected[i].wrapping_sub(if i == 0 { u32::MAX } else { expected[i - 1] })
+                    });
+                }
                 assert_eq!(batch.values(i).unwrap(), gaps, "gaps of list {i}, {column:?}, {levels} levels");
             }
         }
@@ -273,7 +245,7 @@ fn gpu_decodes_pfor_delta_at_every_level_of_recursion() {
 fn gpu_decodes_rice() {
     let Some(gpu) = open() else { return };
     let lists = hard_lists();
-    let encoded: Vec<Vec<u32>> = lists.iter().map(|list| encode(&Rice, Column::Docs, list)).collect();
+    let encoded: Vec<Vec<u32>> = lists.iter().map(|list| Rice.encode_list(Column::Docs, list).unwrap()).collect();
     let mut batch = RiceBatch::upload(&gpu, encoded.iter().map(Vec::as_slice)).unwrap();
     batch.poison().unwrap();
     batch.decode().unwrap();
@@ -293,33 +265,24 @@ fn gpu_intersects_uncompressed_lists_at_every_level_of_recursion() {
         for mean_gap in [1, 4, 60] {
             let (mut a, mut b) = (docs(seed as u64, len_a, mean_gap), docs(100 + seed as u64, len_b, mean_gap));
             if mean_gap == 4 {
-                // As far up as documents go.
+                // Move the documents up to the largest ones.
                 let end = a.iter().chain(&b).max().map_or(0, |last| (1 << 31) - 1 - last);
                 a.iter_mut().chain(&mut b).for_each(|doc| *doc += end);
             }
-            let places = twin::merge_find(&a, &b, &[1]);
-            let expected: Vec<u32> = a
-                .iter()
-                .zip(places)
-                .filter(|&(doc, place)| b.get(place as usize) == Some(doc))
-                .map(|(&doc, _)| doc)
-                .collect();
+            let expected: Vec<u32> = a.iter().copied().filter(|doc| b.binary_search(doc).is_ok()).collect();
             let mut intersection = ListIntersection::upload(&gpu, &a, &b).unwrap();
             for levels in 0..=MAX_LEVELS {
                 intersection.poison().unwrap();
                 intersection.run(levels).unwrap();
-                assert_eq!(
-                    intersection.docs().unwrap(),
-                    expected,
-                    "{len_a} in {len_b}, gap {mean_gap}, {levels} levels"
-                );
+                let found = intersection.docs().unwrap();
+                assert_eq!(found, expected, "{len_a} in {len_b}, gap {mean_gap}, {levels} levels");
             }
         }
     }
 }
 
-/// An index whose lists are of lengths around those of blocks, and come in runs, so that some blocks are needed and some are
-/// not; and its terms, `t0` and so on.
+/// Makes an index with terms `t0` and so on. Lengths are around those of blocks, and documents come in runs, so that
+/// some blocks are needed and others are not.
 fn bursty_index(random: &mut Random) -> (Arc<Index>, Vec<TermId>) {
     let num_docs = 60_000_u32;
     let lens = [1, 2, 100, 127, 128, 129, 511, 513, 3000, 20_000, 59_999, 60_000];
@@ -362,9 +325,7 @@ fn gpu_finds_the_same_documents_as_the_cpu_in_all_modes() {
                     cpu.search(&query, mode, k, &mut expected).unwrap();
                     search.poison().unwrap();
                     let stages = search.search(&query, mode, k, number % 2 == 0, &mut found).unwrap();
-                    let keys =
-                        |hits: &[Hit]| -> Vec<u64> { hits.iter().map(|h| TopK::key(h.doc.0, h.score)).collect() };
-                    assert_eq!(keys(&found), keys(&expected), "{names:?}, {mode}, k {k}, {levels} levels");
+                    assert_eq!(bits(&found), bits(&expected), "{names:?}, {mode}, k {k}, {levels} levels");
                     assert_eq!(stages[Stage::TakingOut as usize] > 0.0, number % 2 == 0);
                 }
             }
@@ -378,7 +339,7 @@ fn gpu_finds_the_same_documents_as_the_cpu_in_all_modes() {
     }
 }
 
-/// Queries of one to four different terms, most of them of few ones.
+/// Makes queries of one to four terms, most of which are among a few.
 fn log(index: &Index, num_terms: u32, num_queries: u32, random: &mut Random) -> Vec<Query> {
     let mut term = || {
         let most = random.below(num_terms);
@@ -406,10 +367,8 @@ fn a_larger_cache_of_lists_moves_less_and_one_for_all_moves_each_once() {
         assert!(requests.moved_bytes <= before, "{requests:?}");
         before = requests.moved_bytes;
     }
-    let asked: std::collections::BTreeSet<TermId> =
-        queries.iter().flat_map(|query| &query.terms).map(|term| term.term).collect();
     let whole = requests_of(&lists, lists.bytes(), &[], &queries).unwrap();
-    assert_eq!(whole.lists - whole.hits, asked.len());
+    assert_eq!(whole.lists - whole.hits, terms_of(&queries).len());
     let again = requests_of(&lists, lists.bytes(), &queries, &queries).unwrap();
     assert_eq!((again.hits, again.moved_bytes), (named, 0));
     assert!(requests_of(&lists, largest - 1, &[], &queries).is_err());
@@ -421,8 +380,7 @@ fn gpu_answers_from_cached_lists_are_those_from_resident_ones() {
     let mut random = Random::new(5, 0);
     let (index, terms) = bursty_index(&mut random);
     for levels in [0, 1, 3] {
-        let lists = HostLists::encode(&index, &terms, Bm25::default(), PForDelta::new(levels)).unwrap();
-        let lists = Arc::new(lists);
+        let lists = Arc::new(HostLists::encode(&index, &terms, Bm25::default(), PForDelta::new(levels)).unwrap());
         let locked = Arc::new(LockedLists::new(&gpu, &lists).unwrap());
         let mut resident = PublishedSearch::upload(&gpu, &lists).unwrap();
         let queries = log(&index, terms.len() as u32, sized(300, 12), &mut random);
@@ -441,14 +399,9 @@ fn gpu_answers_from_cached_lists_are_those_from_resident_ones() {
                     cached.poison().unwrap();
                     let mut answers = Vec::new();
                     let stream = cached.run(&queries, mode, 10, *ahead, &mut answers).unwrap();
-                    let keys = |answers: &[Vec<Hit>]| -> Vec<Vec<u64>> {
-                        answers.iter().map(|hits| hits.iter().map(|h| TopK::key(h.doc.0, h.score)).collect()).collect()
-                    };
-                    assert_eq!(
-                        keys(&answers),
-                        keys(&expected),
-                        "{mode}, {levels} levels, {budget} bytes, {ahead} ahead"
-                    );
+                    let what = format!("{mode}, {levels} levels, {budget} bytes, {ahead} ahead");
+                    assert_eq!(answers.len(), expected.len(), "{what}");
+                    assert!(answers.iter().zip(&expected).all(|(hits, own)| bits(hits) == bits(own)), "{what}");
                     assert_eq!(stream.requests.queries, queries.len());
                     if *ahead == 0 {
                         assert_eq!(stream.requests, requests_of(&lists, budget, &[], &queries).unwrap());
@@ -469,13 +422,13 @@ fn gpu_heap_gives_the_best_in_order() {
     let lens = [0, 1, 127, 128, 129, 511, 512, 513, 5000, 512 * 512, 512 * 512 + 1, 300_000];
     for (number, &len) in lens.iter().enumerate() {
         let mut random = Random::new(number as u64, 2);
-        // Few distinct scores: ties are many, and smaller documents go first.
+        // Few distinct scores give many ties, in which smaller documents come first.
         let scores: Vec<u32> = (0..len).map(|_| (random.below(1 << 12) as f32).to_bits()).collect();
         let docs: Vec<u32> = (0..len as u32).map(|i| (1 << 31) - 1 - len as u32 + i).collect();
         let (d_docs, mut heap) = (gpu.upload(&docs).unwrap(), Heap::new(&gpu, len as u32).unwrap());
         for &k in sized(&[1, 10, 513, MAX_K][..], &[20]) {
             for with_docs in [false, true] {
-                // What is taken out is removed.
+                // Extraction removes scores.
                 let d_scores = gpu.upload(&scores).unwrap();
                 heap.poison(&gpu).unwrap();
                 let docs_at = if with_docs { gpu.address(&d_docs) } else { 0 };

@@ -1,17 +1,14 @@
-//! Host twins: the steps of the published methods in plain Rust, one function a kernel family.
+//! Twins of the kernels on the host: the steps of the published methods in plain Rust, one function per kernel family.
 //!
-//! The decoders' twins are the codecs themselves, except for what only the device form has: a slot read alone, and
-//! Rice's two prefix sums. Tests check the twins against the obvious, and the kernels against the twins.
+//! The codecs are the twins of the decoders, except for two properties of the device form: single slots, and Rice's two
+//! prefix sums. Tests compare the twins with plain implementations, and the kernels with the twins.
 
 #[cfg(test)]
 use super::kernels::HEAP_DEGREE;
 
-/// Value `place` of a section of `len` slots of `width` bits, packed as `papers/codec/packed.rs` says: groups of 128
-/// in four lanes, the rest in a row.
-///
-/// # Panics
-/// If the section is short.
-pub(super) fn read_slot(slots: &[u32], width: u32, len: usize, place: usize) -> u32 {
+/// Returns value `place` of a section of `len` slots of `width` bits, packed as `codec/packed.rs` describes: groups of
+/// 128 in four lanes, the rest in a row. Panics if the section is short.
+pub(crate) fn read_slot(slots: &[u32], width: u32, len: usize, place: usize) -> u32 {
     if width == 0 {
         return 0;
     }
@@ -24,10 +21,10 @@ pub(super) fn read_slot(slots: &[u32], width: u32, len: usize, place: usize) -> 
     ((high << 32 | low) >> (bit % 32)) as u32 & (u32::MAX >> (32 - width))
 }
 
-/// How many elements of `b` are below each of `a`, with `strides.len() - 1` levels of recursion: `strides` as
-/// [`strides`](super::merge_find::strides) gives them.
+/// Returns the number of elements of `b` below each of `a`, with `strides.len() - 1` levels of recursion. `strides` are
+/// those of [`strides`](super::merge_find::strides).
 #[cfg(test)]
-pub(super) fn merge_find(a: &[u32], b: &[u32], strides: &[u32]) -> Vec<u32> {
+pub(crate) fn merge_find(a: &[u32], b: &[u32], strides: &[u32]) -> Vec<u32> {
     let mut coarse: Option<(usize, Vec<u32>)> = None;
     for &stride in strides {
         let stride = stride as usize;
@@ -48,10 +45,10 @@ pub(super) fn merge_find(a: &[u32], b: &[u32], strides: &[u32]) -> Vec<u32> {
     coarse.map_or_else(Vec::new, |(_, found)| found)
 }
 
-/// The best `k` keys above 0, best first, by a heap of degree 512: maxima of groups, of groups of groups, and the
-/// branch of each extracted key mended.
+/// Returns the best `k` keys above 0, best first, by a heap of degree 512. It holds maxima of groups and of groups of
+/// groups; each extraction repairs its branch.
 #[cfg(test)]
-pub(super) fn heap_top_k(keys: &[u64], k: usize) -> Vec<u64> {
+pub(crate) fn heap_top_k(keys: &[u64], k: usize) -> Vec<u64> {
     let degree = HEAP_DEGREE as usize;
     let mut levels = vec![keys.to_vec()];
     while levels.len() < 2 || levels[levels.len() - 1].len() > degree {
@@ -62,7 +59,7 @@ pub(super) fn heap_top_k(keys: &[u64], k: usize) -> Vec<u64> {
     while best.len() < k {
         let Some(&key) = levels[levels.len() - 1].iter().max().filter(|&&key| key > 0) else { break };
         best.push(key);
-        // Down the branch, then up again.
+        // Follow the branch down, then repair it upwards.
         let mut place = 0;
         for level in levels.iter().rev() {
             let first = place * degree;

@@ -1,59 +1,49 @@
-//! Huang et al., figure 5: how the GPU's time is shared out among initialisation, scoring and merging, by threads a query.
+//! Huang et al., figure 5: shares of initialisation, scoring and merging in GPU time, by threads per query.
 //!
-//! Each thread block reads its multiprocessor's clock where a stage ends; a stage's share is of the sum of all clocks.
+//! Each thread block reads the clock of its multiprocessor at the end of a stage. Shares are of the sum of all clocks.
 
-use super::bench::Bench;
-use crate::huang::experiments::{PAPERS_K, PAPERS_P};
+use super::bench::{Bench, PAPERS_K, PAPERS_P};
+use crate::findings::{Chart, Curve};
 use crate::huang::ranges::batch::Limits;
-use crate::huang::ranges::range::Ranges;
+use crate::huang::ranges::gpu::executor::Settings;
 use crate::huang::ranges::strategy::Strategy;
-use crate::{Chart, Context, ExperimentError, Findings, Line};
+use crate::{Context, Findings, Result};
 
 const THREADS: [u32; 4] = [32, 64, 128, 256];
 const STAGES: [&str; 3] = ["initialisation", "scoring", "merging"];
 
-pub(crate) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
-    let mut findings = Findings::default();
-    let bench = Bench::open_for_gpu(context, &mut findings)?;
-    let mut gpu = bench.needed_gpu(&mut findings)?;
-    for (panel, strategy) in Strategy::ALL.into_iter().enumerate() {
-        let mut lines = STAGES.map(|_| Vec::new());
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
+    let bench = Bench::open_for_gpu(context, findings)?;
+    let mut gpu = bench.needed_gpu(findings)?;
+    for strategy in Strategy::ALL {
+        let mut curves = STAGES.map(|_| Vec::new());
         for threads in THREADS {
             let mut cycles = [0; STAGES.len()];
             for batch in gpu.cut(&bench.queries, Limits::default()) {
-                let outcome = gpu.run(&bench.queries[batch], strategy, threads, Ranges::AsPublished, context.k)?;
+                let outcome = gpu.run(&bench.queries[batch], Settings::published(strategy, threads, context.k))?;
                 for report in outcome.reports {
                     cycles.iter_mut().zip(report.cycles).for_each(|(sum, cycles)| *sum += cycles);
                 }
             }
             let total: u64 = cycles.iter().sum();
-            for (stage, name) in STAGES.into_iter().enumerate() {
-                let share = 100.0 * cycles[stage] as f64 / total as f64;
-                findings.compare(format!("{}, P {threads}: {name}", strategy.name()), "%", None, share);
-                lines[stage].push((f64::from(threads), share));
+            for ((name, cycles), points) in STAGES.into_iter().zip(cycles).zip(&mut curves) {
+                let share = 100.0 * cycles as f64 / total as f64;
+                findings.add(format!("{}, P {threads}: {name}", strategy.name()), "%", share);
+                points.push((f64::from(threads), share));
             }
         }
-        let lines = STAGES.into_iter().zip(lines).enumerate().map(|(colour, (name, points))| Line {
-            name: name.to_owned(),
-            is_papers: false,
-            colour,
-            points,
-        });
-        findings.chart(Chart {
-            stem: ["and", "or", "wand", "bmw"][panel].to_owned(),
-            title: format!("{}: stages (Huang et al., figure 5)", strategy.name()),
-            x_label: String::from("threads a query"),
-            y_label: String::from("% of the time"),
-            is_x_log: true,
-            is_y_log: false,
-            lines: lines.collect(),
-        });
+        let curves = STAGES.into_iter().zip(curves).enumerate();
+        let curves = curves.map(|(colour, (name, points))| Curve::ours(name, colour, points));
+        let title = format!("{}: stages (Huang et al., figure 5)", strategy.name());
+        findings.chart(
+            Chart::new(strategy.name().to_lowercase(), title, ["threads a query", "% of the time"], curves).log_x(),
+        );
     }
     findings.note(format!(
-        "{} queries, k {} (the paper's: 1000 queries, k {PAPERS_K}; P {PAPERS_P} where it compares). The paper gives no \
-         numbers: scoring takes most of the time, and the others grow with P.",
+        "{} queries, k {} (the paper's: 1000 queries, k {PAPERS_K}; P {PAPERS_P} in its comparisons). The paper gives no \
+         numbers: scoring takes most of the time, and the other stages grow with P.",
         bench.queries.len(),
         context.k
     ));
-    Ok(findings)
+    Ok(())
 }

@@ -1,82 +1,40 @@
-//! Huang et al., table 1: time a query by threads a query and by k, for each strategy; one thread of the CPU beside it.
+//! Huang et al., table 1: time per query of each strategy, by threads per query and by k, on the GPU and on one CPU thread.
 
-use super::answers::check;
-use super::bench::{Bench, How};
-use crate::huang::experiments::PAPERS_P;
+use super::bench::{Bench, PAPERS_P, check};
 use crate::huang::ranges::batch::Limits;
-use crate::huang::ranges::gpu::RangesGpu;
+use crate::huang::ranges::gpu::executor::{RangesGpu, Settings};
 use crate::huang::ranges::index::PAPERS_BM25;
 use crate::huang::ranges::range::Ranges;
 use crate::huang::ranges::strategy::Strategy;
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, Findings, Result};
 use tandem_core::query::Mode;
 use tandem_core::search::gpu::GpuExecutor;
 use tandem_core::search::{Answers, ExecError, Executor, Hit, Request};
 
 const THREADS: [u32; 6] = [32, 64, 128, 256, 320, 512];
 const KS: [usize; 3] = [1, 10, 20];
-/// Times as long as a measurement lasts the CPU's one thread may take for each of its own.
+/// Duration of a measurement on the CPU, in measurements on the GPU.
 const CPU_SECONDS: f64 = 20.0;
-/// Threads with which ranges of equal work are tried.
+/// Threads per query for ranges of equal work.
 const EVEN_THREADS: [u32; 4] = [64, 128, 256, 512];
-/// The paper's milliseconds: for each strategy, for each number of threads and then for the CPU, top 1, 10 and 20.
+/// The paper's milliseconds by strategy: top 1, 10 and 20 for each number of threads, then for the CPU.
+#[rustfmt::skip]
 const PAPERS: [(Strategy, [[f64; 3]; 7]); 4] = [
-    (
-        Strategy::And,
-        [
-            [8.07, 8.08, 8.14],
-            [5.78, 5.81, 5.86],
-            [6.06, 6.08, 6.13],
-            [7.53, 7.56, 7.61],
-            [9.33, 9.35, 9.39],
-            [12.24, 12.28, 12.36],
-            [12.70, 12.82, 12.93],
-        ],
-    ),
-    (
-        Strategy::Or,
-        [
-            [45.57, 45.88, 45.97],
-            [30.26, 30.32, 30.37],
-            [29.48, 29.53, 29.57],
-            [34.38, 34.42, 34.49],
-            [39.86, 39.91, 39.95],
-            [49.02, 49.08, 49.21],
-            [65.77, 66.08, 66.15],
-        ],
-    ),
-    (
-        Strategy::Wand,
-        [
-            [8.29, 10.22, 11.18],
-            [5.97, 7.45, 8.23],
-            [6.19, 7.86, 8.73],
-            [7.55, 8.97, 9.65],
-            [9.24, 11.71, 13.03],
-            [12.05, 15.23, 16.93],
-            [15.11, 15.25, 15.34],
-        ],
-    ),
-    (
-        Strategy::Bmw,
-        [
-            [3.54, 4.90, 6.49],
-            [2.69, 4.47, 5.21],
-            [2.96, 4.47, 5.21],
-            [4.14, 6.51, 7.60],
-            [4.91, 7.51, 8.71],
-            [6.17, 9.14, 10.53],
-            [8.82, 8.96, 9.03],
-        ],
-    ),
+    (Strategy::And, [[8.07, 8.08, 8.14], [5.78, 5.81, 5.86], [6.06, 6.08, 6.13], [7.53, 7.56, 7.61],
+        [9.33, 9.35, 9.39], [12.24, 12.28, 12.36], [12.70, 12.82, 12.93]]),
+    (Strategy::Or, [[45.57, 45.88, 45.97], [30.26, 30.32, 30.37], [29.48, 29.53, 29.57], [34.38, 34.42, 34.49],
+        [39.86, 39.91, 39.95], [49.02, 49.08, 49.21], [65.77, 66.08, 66.15]]),
+    (Strategy::Wand, [[8.29, 10.22, 11.18], [5.97, 7.45, 8.23], [6.19, 7.86, 8.73], [7.55, 8.97, 9.65],
+        [9.24, 11.71, 13.03], [12.05, 15.23, 16.93], [15.11, 15.25, 15.34]]),
+    (Strategy::Bmw, [[3.54, 4.90, 6.49], [2.69, 4.47, 5.21], [2.96, 4.47, 5.21], [4.14, 6.51, 7.60],
+        [4.91, 7.51, 8.71], [6.17, 9.14, 10.53], [8.82, 8.96, 9.03]]),
 ];
 
-pub(crate) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
-    let mut findings = Findings::default();
-    let bench = Bench::open(context, &mut findings)?;
-    let mut gpu = bench.gpu_if_any(&mut findings)?;
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
+    let bench = Bench::open(context, findings)?;
+    let mut gpu = bench.gpu_if_any(findings)?;
     let queries = bench.queries.len() as f64;
-    // Tandem's own executor tells what must be found; its hits for the largest k begin with those for the others.
+    // Tandem's executor gives the expected hits. Those of the largest k begin with those of every smaller k.
     let expected = match &gpu {
         Some(_) => Some(own_answers(&bench, KS[KS.len() - 1])?),
         None => None,
@@ -91,82 +49,72 @@ pub(crate) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
             if let Some(expected) = &expected {
                 let mut found = Answers::default();
                 cpu.hits.iter().for_each(|hits| found.push(hits));
-                check(
-                    strategy,
-                    k,
-                    bench.queries.iter().zip(&expected[usize::from(strategy != Strategy::And)]),
-                    &found,
-                )?;
+                let expected = &expected[usize::from(strategy != Strategy::And)];
+                check(strategy, k, bench.queries.iter().zip(expected), &found)?;
             }
         }
         let (Some(gpu), Some(expected)) = (&mut gpu, &expected) else { continue };
         let expected = &expected[usize::from(strategy != Strategy::And)];
         for (row, threads) in THREADS.into_iter().enumerate() {
             for (column, k) in KS.into_iter().enumerate() {
-                let batches = || bench.on_gpu(gpu, &bench.queries, expected, How::published(strategy, threads, k));
+                let batches = || bench.on_gpu(gpu, &bench.queries, expected, Settings::published(strategy, threads, k));
                 let ms = bench.median_ms(batches)? / queries;
                 let name = format!("{}, top {k}: GPU, P {threads}", strategy.name());
                 findings.compare(name, "ms", papers[row][column], ms);
             }
         }
         for threads in EVEN_THREADS {
-            let how = How { ranges: Ranges::EqualWork, ..How::published(strategy, threads, KS[1]) };
-            let ms = bench.median_ms(|| bench.on_gpu(gpu, &bench.queries, expected, how))? / queries;
+            let settings = Settings { ranges: Ranges::EqualWork, ..Settings::published(strategy, threads, KS[1]) };
+            let ms = bench.median_ms(|| bench.on_gpu(gpu, &bench.queries, expected, settings))? / queries;
             let name = format!("{}, top {}: GPU, P {threads}, ranges of equal work", strategy.name(), KS[1]);
-            findings.compare(name, "ms", None, ms);
+            findings.add(name, "ms", ms);
         }
     }
     if let Some(gpu) = &mut gpu {
         for ranges in [Ranges::AsPublished, Ranges::EqualWork] {
-            work_of(&bench, gpu, ranges, context.k, &mut findings)?;
+            add_work(&bench, gpu, ranges, context.k, findings)?;
         }
-        own(&bench, context.k, &mut findings)?;
+        add_own(&bench, context.k, findings)?;
     }
     findings.note(format!(
-        "{} queries, of which the CPU answered the first {fewest} at least. A time a query is that of all batches by their \
-         number. The paper's top 10 and top 20 of BMW are the same \
-         at P 64 and P 128 to the last digit, although its top 1 differ: one of the two columns may be a slip.",
+        "{} queries, of which the CPU answered at least the first {fewest}. A time per query is that of all batches over their \
+         number. The paper's top 10 and top 20 of BMW are equal at P 64 and P 128 to the last digit, although its top 1 \
+         differ: one of the two columns may be an error.",
         bench.queries.len()
     ));
-    Ok(findings)
+    Ok(())
 }
 
-/// What the device takes and what travels; what is scored of the postings that the queries' lists have.
-fn work_of(
-    bench: &Bench,
-    gpu: &mut RangesGpu,
-    ranges: Ranges,
-    k: usize,
-    findings: &mut Findings,
-) -> Result<(), ExperimentError> {
+/// Adds the device time, the bytes copied, and the share of postings that are scored.
+fn add_work(bench: &Bench, gpu: &mut RangesGpu, ranges: Ranges, k: usize, findings: &mut Findings) -> Result<()> {
     let how = match ranges {
         Ranges::AsPublished => "as published",
         Ranges::EqualWork => "ranges of equal work",
     };
     let named: u64 = bench.queries.iter().flat_map(|query| &query.terms).map(|term| u64::from(term.doc_freq)).sum();
     for strategy in Strategy::ALL {
+        let settings = Settings { strategy, threads: PAPERS_P, ranges, k };
         let (mut scored, mut device_ms, mut copied_bytes) = (0, 0.0, 0);
         for batch in gpu.cut(&bench.queries, Limits::default()) {
-            let outcome = gpu.run(&bench.queries[batch], strategy, PAPERS_P, ranges, k)?;
+            let outcome = gpu.run(&bench.queries[batch], settings)?;
             scored += outcome.reports.iter().map(|report| report.postings_scored).sum::<u64>();
             device_ms += outcome.device_us / 1e3;
             copied_bytes += outcome.copied_bytes;
         }
         let queries = bench.queries.len() as f64;
         let name = format!("{}, top {k}: GPU, P {PAPERS_P}, {how}: from the first copy to the last", strategy.name());
-        findings.compare(name, "ms", None, device_ms / queries);
+        findings.add(name, "ms", device_ms / queries);
         if strategy == Strategy::ALL[0] && ranges == Ranges::AsPublished {
-            let per_query = copied_bytes as f64 / 1e3 / queries;
-            findings.compare("what travels to the GPU with a query", "kB", None, per_query);
+            findings.add("what travels to the GPU with a query", "kB", copied_bytes as f64 / 1e3 / queries);
         }
         let name = format!("{}, top {k}: postings scored of those in the lists, P {PAPERS_P}, {how}", strategy.name());
-        findings.compare(name, "%", None, 100.0 * scored as f64 / named as f64);
+        findings.add(name, "%", 100.0 * scored as f64 / named as f64);
     }
     Ok(())
 }
 
-/// What Tandem's own GPU executor finds with the paper's BM25: for AND, for the others.
-fn own_answers(bench: &Bench, k: usize) -> Result<[Vec<Vec<Hit>>; 2], ExperimentError> {
+/// Returns the answers of Tandem's GPU executor with the paper's BM25, for AND and for the other strategies.
+fn own_answers(bench: &Bench, k: usize) -> Result<[Vec<Vec<Hit>>; 2]> {
     let mut executor = GpuExecutor::new(&bench.index, PAPERS_BM25)?;
     let mut answers = Answers::default();
     let mut of = |mode| {
@@ -177,8 +125,8 @@ fn own_answers(bench: &Bench, k: usize) -> Result<[Vec<Vec<Hit>>; 2], Experiment
     Ok([of(Mode::And)?, of(Mode::Or)?])
 }
 
-/// Tandem's own GPU executor on the same queries, with the paper's BM25.
-fn own(bench: &Bench, k: usize, findings: &mut Findings) -> Result<(), ExperimentError> {
+/// Adds the times of Tandem's GPU executor on the same queries, with the paper's BM25.
+fn add_own(bench: &Bench, k: usize, findings: &mut Findings) -> Result<()> {
     let mut executor = GpuExecutor::new(&bench.index, PAPERS_BM25)?;
     let mut answers = Answers::default();
     for mode in [Mode::And, Mode::Or] {
@@ -189,7 +137,7 @@ fn own(bench: &Bench, k: usize, findings: &mut Findings) -> Result<(), Experimen
             Ok(began.elapsed().as_secs_f64() * 1e3)
         })?;
         let name = format!("{mode}, top {k}: Tandem's own GPU executor, one batch");
-        findings.compare(name, "ms", None, ms / bench.queries.len() as f64);
+        findings.add(name, "ms", ms / bench.queries.len() as f64);
     }
     Ok(())
 }

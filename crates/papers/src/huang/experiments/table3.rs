@@ -1,26 +1,23 @@
-//! Huang et al., table 3: one GPU against four, by threads a query.
+//! Huang et al., table 3: one GPU against four, by threads per query.
 //!
-//! The queries are cut into batches of a sixteenth of all, which are dealt to the GPUs. With as many GPUs as the machine has
-//! that is measured; with four, if it has fewer, it is computed: each batch as long as it took on one GPU, dealt to four.
+//! The queries are cut into sixteen batches, which are dealt to the GPUs. All GPUs of the machine are measured. If these are
+//! fewer than four, the time of four is computed by dealing the batches with their durations on one GPU.
 
 use std::time::Instant;
 
-use super::answers::check;
-use super::bench::{Bench, OnCpu};
+use super::bench::{Bench, OnCpu, check};
 use crate::huang::ranges::batch::Limits;
 use crate::huang::ranges::deal::{deal, makespan_of};
-use crate::huang::ranges::gpu::RangesGpu;
-use crate::huang::ranges::range::Ranges;
+use crate::huang::ranges::gpu::executor::{RangesGpu, Settings};
 use crate::huang::ranges::strategy::Strategy;
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, Findings, Result};
 use tandem_core::search::ExecError;
-use tandem_core::search::device::list_gpus;
+use tandem_core::search::device::{GpuError, list_gpus};
 
 const THREADS: [u32; 3] = [64, 128, 256];
 const PAPERS_GPUS: usize = 4;
-/// Batches that all queries make.
 const BATCHES: usize = 16;
-/// The paper's milliseconds: for each strategy, for each number of threads, one GPU and four.
+/// The paper's milliseconds by strategy: one GPU and four for each number of threads.
 const PAPERS: [(Strategy, [(f64, f64); 3]); 4] = [
     (Strategy::And, [(5.81, 1.51), (6.08, 1.38), (7.56, 1.65)]),
     (Strategy::Or, [(30.32, 5.67), (29.53, 5.38), (34.42, 6.50)]),
@@ -28,15 +25,15 @@ const PAPERS: [(Strategy, [(f64, f64); 3]); 4] = [
     (Strategy::Bmw, [(4.47, 0.94), (4.47, 0.93), (6.51, 1.12)]),
 ];
 
-pub(crate) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
-    let mut findings = Findings::default();
-    let bench = Bench::open_for_gpu(context, &mut findings)?;
-    let mut gpus = open_all(&bench, &mut findings)?;
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
+    let bench = Bench::open_for_gpu(context, findings)?;
+    let mut gpus = open_all(&bench, findings)?;
     for (strategy, papers) in PAPERS {
         let expected = bench.on_cpu(bench.all(), strategy, context.k)?;
         for (threads, (papers_one, papers_four)) in THREADS.into_iter().zip(papers) {
             let name = format!("{}, P {threads}", strategy.name());
-            let times = DealtTimes::measure(&bench, &mut gpus, &expected, strategy, threads, context.k)?;
+            let settings = Settings::published(strategy, threads, context.k);
+            let times = DealtTimes::measure(&bench, &mut gpus, &expected, settings)?;
             findings.compare(format!("{name}: one GPU"), "ms", papers_one, times.one_ms);
             let saved = |one: f64, several: f64| 100.0 * (1.0 - several / one);
             let four_ms = match times.all_ms {
@@ -45,80 +42,65 @@ pub(crate) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
             };
             let how = if gpus.len() == PAPERS_GPUS { "four GPUs" } else { "four GPUs, computed from one's batches" };
             findings.compare(format!("{name}: {how}"), "ms", papers_four, four_ms);
-            findings.compare(
-                format!("{name}: {how}, saved"),
-                "%",
-                saved(papers_one, papers_four),
-                saved(times.one_ms, four_ms),
-            );
+            let papers_saved = saved(papers_one, papers_four);
+            findings.compare(format!("{name}: {how}, saved"), "%", papers_saved, saved(times.one_ms, four_ms));
             if let Some(all_ms) = times.all_ms {
-                findings.compare(format!("{name}: {} GPUs, measured", gpus.len()), "ms", None, all_ms);
-                findings.compare(
-                    format!("{name}: {} GPUs, times one", gpus.len()),
-                    "times",
-                    None,
-                    times.one_ms / all_ms,
-                );
-                findings.compare(format!("{name}: {} GPUs, computed", gpus.len()), "ms", None, times.all_computed_ms);
+                let name = format!("{name}: {} GPUs", gpus.len());
+                findings.add(format!("{name}, measured"), "ms", all_ms);
+                findings.add(format!("{name}, times one"), "times", times.one_ms / all_ms);
+                findings.add(format!("{name}, computed"), "ms", times.all_computed_ms);
             }
         }
     }
     findings.note(format!(
-        "{} queries in {BATCHES} batches, k {}; {} here. Four GPUs gain more than fourfold in the paper's OR (5.3 times at P 64): \
-         dealing batches alone can't do that.",
+        "{} queries in {BATCHES} batches, k {}; GPUs here: {}. Four GPUs gain more than fourfold in the paper's OR (5.3 times \
+         at P 64), which dealing batches alone cannot explain.",
         bench.queries.len(),
         context.k,
-        if gpus.len() == 1 { String::from("one GPU") } else { format!("{} GPUs", gpus.len()) },
+        gpus.len(),
     ));
-    Ok(findings)
+    Ok(())
 }
 
-/// Every GPU of this machine, four at most, each with its lists.
-fn open_all(bench: &Bench, findings: &mut Findings) -> Result<Vec<RangesGpu>, ExperimentError> {
+/// Opens up to four GPUs of this machine, each with its lists.
+fn open_all(bench: &Bench, findings: &mut Findings) -> Result<Vec<RangesGpu>> {
     let mut gpus = vec![bench.needed_gpu(findings)?];
     let here = list_gpus()?.len().min(PAPERS_GPUS);
     for ordinal in 1..here as u32 {
-        gpus.extend(bench.gpu(ordinal)?);
+        match bench.gpu(ordinal) {
+            Err(GpuError::NoGpu(_)) => {}
+            gpu => gpus.push(gpu?),
+        }
     }
-    // GPUs of other models would make a batch take other times on each.
+    // A batch takes different times on GPUs of different models.
     if gpus.iter().any(|gpu| gpu.name() != gpus[0].name()) {
-        findings.note("The GPUs of this machine are of several models: only the first one is used.");
+        findings.note("The GPUs of this machine are of several models; only the first one is used.");
         gpus.truncate(1);
     }
     Ok(gpus)
 }
 
-/// Milliseconds a query: on one GPU, on all of this machine if there are several, and computed.
-pub(super) struct DealtTimes {
+/// Milliseconds per query.
+pub(crate) struct DealtTimes {
     one_ms: f64,
+    /// Measured on all GPUs of this machine, if there are several.
     all_ms: Option<f64>,
-    pub(super) four_computed_ms: f64,
+    pub(crate) four_computed_ms: f64,
     all_computed_ms: f64,
 }
 
 impl DealtTimes {
-    /// Deals all queries to `gpus`, and to the first of them alone.
-    ///
-    /// # Errors
-    /// If all GPUs fail, or one answers wrongly.
-    pub(super) fn measure(
-        bench: &Bench,
-        gpus: &mut [RangesGpu],
-        expected: &OnCpu,
-        strategy: Strategy,
-        threads: u32,
-        k: usize,
-    ) -> Result<Self, ExperimentError> {
+    /// Deals all queries to `gpus`, and to the first GPU alone.
+    pub(crate) fn measure(bench: &Bench, gpus: &mut [RangesGpu], expected: &OnCpu, settings: Settings) -> Result<Self> {
         let queries = &bench.queries;
         let limits = Limits { queries: queries.len().div_ceil(BATCHES), ..Limits::default() };
         let batches = gpus[0].cut(queries, limits);
-        let run = |gpus: &mut [RangesGpu], batch_ms: &mut Vec<f64>| -> Result<f64, ExperimentError> {
+        let run = |gpus: &mut [RangesGpu], batch_ms: &mut Vec<f64>| -> Result<f64> {
             let began = Instant::now();
             let workers = gpus.iter_mut().map(|gpu| {
                 |batch: usize| -> Result<_, ExecError> {
                     let began = Instant::now();
-                    let outcome =
-                        gpu.run(&queries[batches[batch].clone()], strategy, threads, Ranges::AsPublished, k)?;
+                    let outcome = gpu.run(&queries[batches[batch].clone()], settings)?;
                     Ok((outcome.answers, began.elapsed().as_secs_f64() * 1e3))
                 }
             });
@@ -127,7 +109,8 @@ impl DealtTimes {
             batch_ms.clear();
             for (dealt, batch) in dealt.iter().zip(&batches) {
                 let (answers, took_ms) = &dealt.answer;
-                check(strategy, k, queries[batch.clone()].iter().zip(&expected.hits[batch.clone()]), answers)?;
+                let expected = &expected.hits[batch.clone()];
+                check(settings.strategy, settings.k, queries[batch.clone()].iter().zip(expected), answers)?;
                 batch_ms.push(*took_ms);
             }
             Ok(ms)

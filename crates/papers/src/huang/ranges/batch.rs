@@ -1,8 +1,8 @@
-//! Batches: which queries go to the GPU together, and what travels with them.
+//! Batches: queries that go to the GPU together, and the lists that are copied with them.
 //!
-//! Lists of more than one block lie in the GPU's memory, as many as there is room for; the others, nearly all there are and
-//! short, travel with the batches that ask for them, each once a batch. A table on the host knows which lie where. A batch
-//! closes when it has so many queries, or when the next one would make it too long:
+//! Lists of more than one block stay in GPU memory as far as there is room. The others, which are many and short, are
+//! copied with the batches that need them, once per batch. A table on the host gives the places of lists. A batch
+//! closes at a number of queries, or before a query that would make it too long:
 //!
 //! ```text
 //! one copy   | queries | their terms | lists that travel: blocks, words | blocks, words | ...
@@ -20,43 +20,40 @@ use super::range::{Ranges, equal_work};
 use tandem_core::base::ids::TermId;
 use tandem_core::query::Query;
 
-/// When a batch closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// Queries that it has at most.
     pub(crate) queries: usize,
-    /// Bytes that it has at most, unless a single query needs more.
+    /// Maximum number of bytes, unless a single query needs more.
     pub(crate) bytes: u64,
 }
 
 impl Default for Limits {
-    /// All of a GPU's multiprocessors hold some queries each, and a copy of this size takes less than a millisecond.
+    /// Each multiprocessor of a GPU gets some queries, and a copy of this size takes less than a millisecond.
     fn default() -> Self {
         Self { queries: 1024, bytes: 32 << 20 }
     }
 }
 
-/// Words of one thread's cursor: `CURSOR_WORDS` in kernels/huang/ranges.cuh.
+/// Words of a thread's cursor: `CURSOR_WORDS` in kernels/huang/huang.cuh.
 pub(crate) const CURSOR_WORDS: usize = 25;
 
-/// A query of a batch: `RangeQuery` there.
+/// A query of a batch: `RangeQuery` in huang.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct QueryEntry {
     pub(crate) first_term: u32,
     pub(crate) num_terms: u32,
-    /// Where its threads' cursors are, in words.
+    /// Place of its threads' cursors, in words.
     pub(crate) state: u64,
-    /// Address of where each thread's documents begin and the last one's end; 0 as published.
+    /// Address of the first document of each thread and the end of the last one; 0 for the published ranges.
     pub(crate) cuts: u64,
     pub(crate) reserved: u64,
 }
 
-/// A term of a query: `RangeTerm` there.
+/// A term of a query: `RangeTerm` in huang.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct TermEntry {
-    /// Addresses in device memory.
     pub(crate) blocks: u64,
     pub(crate) words: u64,
     pub(crate) num_blocks: u32,
@@ -65,22 +62,22 @@ pub(crate) struct TermEntry {
     pub(crate) max_score: f32,
 }
 
-/// Where a list lies in device memory.
+/// Place of a list in device memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     pub(crate) blocks: u64,
     pub(crate) words: u64,
 }
 
-/// What knows which lists are in the GPU's memory: the host's table.
+/// The host's table of lists in GPU memory.
 pub(crate) type Cached = HashMap<TermId, Address>;
 
-/// Lists that the paper keeps in the GPU's memory: those of more than one block.
+/// Returns whether the paper keeps a list in GPU memory: those of more than one block.
 pub(crate) fn is_admitted(list: &RangeList) -> bool {
     list.blocks.len() > 1
 }
 
-/// Cuts queries into batches, in order. What cuts of equal work take is not counted.
+/// Cuts queries into batches in order. The size of cuts of equal work is not counted.
 pub(crate) fn cut(index: &RangeIndex, queries: &[Query], cached: &Cached, limits: Limits) -> Vec<Range<usize>> {
     let mut batches = Vec::new();
     let (mut start, mut bytes, mut travelling) = (0, 0, HashSet::new());
@@ -107,24 +104,23 @@ pub(crate) fn cut(index: &RangeIndex, queries: &[Query], cached: &Cached, limits
     batches
 }
 
-/// Queries whose ranges one thread cuts at least: fewer are not worth another's.
+/// Minimum number of queries for which a thread cuts ranges.
 const FEW: usize = 16;
-/// Every part of a batch begins at a multiple of so many bytes.
+/// Alignment of the parts of a batch, in bytes.
 const ALIGNMENT: u64 = 16;
 
-/// A batch, as it is copied to the device.
+/// A batch in the form that is copied to the device.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Batch {
-    /// All that is copied.
     pub(crate) bytes: Vec<u8>,
-    /// Where the terms begin in it; queries are at its start.
+    /// Place of the terms; queries are at the beginning.
     pub(crate) terms_at: u64,
-    /// Words of state that its threads need.
+    /// Words of state of its threads.
     pub(crate) state_words: u64,
 }
 
 impl Batch {
-    /// Packs queries, each for `threads` threads; the batch will lie at `address` of the device's memory.
+    /// Packs queries for `threads` threads each. `address` is the batch's place in device memory.
     pub(crate) fn pack(
         index: &RangeIndex,
         queries: &[Query],
@@ -179,7 +175,7 @@ impl Batch {
         batch
     }
 
-    /// Appends words; returns where they will lie.
+    /// Appends words; returns their device address.
     fn push_words(&mut self, words: &[u32], address: u64) -> u64 {
         let at = address + self.bytes.len() as u64;
         self.bytes.extend_from_slice(bytemuck::cast_slice(words));
@@ -187,7 +183,7 @@ impl Batch {
         at
     }
 
-    /// Appends a list; returns where it will lie.
+    /// Appends a list; returns its place in device memory.
     fn push_list(&mut self, list: &RangeList, address: u64) -> Address {
         let blocks = address + self.bytes.len() as u64;
         self.bytes.extend_from_slice(bytemuck::cast_slice(&list.blocks));

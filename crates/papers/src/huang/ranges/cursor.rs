@@ -1,7 +1,7 @@
-//! A cursor: a place in a list, within a range of documents.
+//! Cursors over lists within a range of documents.
 //!
-//! A cursor stands on a document in a block that it has decoded. Block-Max WAND also looks ahead: [`Cursor::shallow`] finds
-//! the block that a document would be in, by the blocks' greatest documents, and decodes nothing.
+//! A cursor is at a document of a decoded block. Block-Max WAND also looks ahead: [`Cursor::shallow`] finds the block
+//! of a document by the blocks' greatest documents, without decoding.
 //!
 //! ```text
 //! blocks      0 |### # ## | 1 |## # ####| 2 | ### ####|          opened: 0, at its third document
@@ -14,18 +14,16 @@ use super::list::{Decoded, RangeBlock, RangeList};
 use crate::codec::CodecError;
 use tandem_core::index::Bm25;
 
-/// Stands for the document of a cursor that has left its range.
+/// Document of a cursor that has left its range.
 pub(crate) const END: u32 = u32::MAX;
 
-/// A place in a list.
 #[derive(Clone, Debug)]
 pub(crate) struct Cursor<'a> {
     list: &'a RangeList,
     weight: f32,
-    /// The document after its range.
     end: u32,
     doc: u32,
-    /// The block that is looked at; never before the one that is decoded.
+    /// The block that is looked at, never before the decoded one.
     ahead: usize,
     opened: usize,
     place: usize,
@@ -35,10 +33,7 @@ pub(crate) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// A cursor on the first document of `range` that the list has, or at the end. `weight` is the term's.
-    ///
-    /// # Errors
-    /// If the list is damaged.
+    /// Makes a cursor at the first document of `range` in the list, or at the end. `weight` is the term's.
     pub(crate) fn new(list: &'a RangeList, weight: f32, range: &Range<u32>) -> Result<Self, CodecError> {
         let mut cursor = Self {
             list,
@@ -59,28 +54,25 @@ impl<'a> Cursor<'a> {
         Ok(cursor)
     }
 
-    /// The document that it stands on, or [`END`].
+    /// Returns the current document, or [`END`].
     #[inline]
     pub(crate) fn doc(&self) -> u32 {
         self.doc
     }
 
-    /// An upper bound of what the term adds to any document.
+    /// Returns an upper bound of the term's score for any document.
     #[inline]
     pub(crate) fn max_score(&self) -> f32 {
         self.weight * self.list.max_impact
     }
 
-    /// The list's blocks that this cursor has decoded so far.
+    /// Returns the number of blocks decoded so far.
     #[inline]
     pub(crate) fn blocks_decoded(&self) -> u64 {
         self.blocks_decoded
     }
 
-    /// What the term adds to the document that it stands on, whose norm is `norm`.
-    ///
-    /// # Errors
-    /// If the list is damaged.
+    /// Returns the term's score for the current document, whose norm is `norm`.
     #[inline]
     pub(crate) fn score(&mut self, norm: f32) -> Result<f32, CodecError> {
         if !self.has_freqs {
@@ -90,10 +82,6 @@ impl<'a> Cursor<'a> {
         Ok(Bm25::score(self.weight, self.decoded.freqs[self.place], norm))
     }
 
-    /// Goes on to the next document.
-    ///
-    /// # Errors
-    /// If the list is damaged.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<(), CodecError> {
         self.place += 1;
@@ -101,15 +89,12 @@ impl<'a> Cursor<'a> {
             self.stand();
             return Ok(());
         }
-        // The block that was looked at last may be a later one.
+        // The block that was looked at may be a later one.
         self.ahead = self.opened + 1;
         self.open(0)
     }
 
-    /// Goes on to the first document from `target` on; stays where it is if that is not ahead.
-    ///
-    /// # Errors
-    /// If the list is damaged.
+    /// Moves forward to the first document from `target` on.
     #[inline]
     pub(crate) fn next_geq(&mut self, target: u32) -> Result<(), CodecError> {
         if target <= self.doc {
@@ -123,9 +108,9 @@ impl<'a> Cursor<'a> {
         self.open(target)
     }
 
-    /// Looks at the block that `target`, which is not behind the cursor, would be in: the first whose greatest document
-    /// reaches it. Returns the upper bound of what the term adds there, and the block's greatest document: nothing and
-    /// [`END`] past the last block.
+    /// Looks at the block of `target`, the first one whose greatest document reaches it; `target` is not behind the
+    /// cursor. Returns the upper bound of the term's score there and the block's greatest document, or 0 and [`END`]
+    /// past the last block.
     #[inline]
     pub(crate) fn shallow(&mut self, target: u32) -> (f32, u32) {
         self.look(target);
@@ -135,13 +120,13 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Moves `ahead` to the first block whose greatest document is at least `target`: in steps that double, then by
-    /// halves.
+    /// Moves `ahead` to the first block whose greatest document is at least `target`, by doubling steps and then
+    /// bisection.
     #[inline]
     fn look(&mut self, target: u32) {
         let blocks = &self.list.blocks;
         let (mut low, mut step) = (self.ahead, 1);
-        // Whatever is before `low` ends before the target.
+        // All blocks before `low` end before the target.
         while low + step <= blocks.len() && blocks[low + step - 1].greatest < target {
             low += step;
             step *= 2;
@@ -150,7 +135,7 @@ impl<'a> Cursor<'a> {
         self.ahead = low + blocks[low..high].partition_point(|block| block.greatest < target);
     }
 
-    /// Decodes the block that is looked at, and stands on its first document from `target` on.
+    /// Decodes the block that is looked at, and moves to its first document from `target` on.
     #[inline]
     fn open(&mut self, target: u32) -> Result<(), CodecError> {
         let block: Option<&RangeBlock> = self.list.blocks.get(self.ahead);
@@ -167,7 +152,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Stands on the first document of the decoded block from `target` on; the block has one.
+    /// Moves to the first document from `target` on in the decoded block, which has one.
     #[inline]
     fn scan(&mut self, target: u32) {
         while self.decoded.docs[self.place] < target {
@@ -176,7 +161,7 @@ impl<'a> Cursor<'a> {
         self.stand();
     }
 
-    /// Stands on the document at `place`, unless it is past the range.
+    /// Sets the current document from `place`, unless it is past the range.
     #[inline]
     fn stand(&mut self) {
         let doc = self.decoded.docs[self.place];

@@ -1,35 +1,28 @@
-//! Batches dealt out to several GPUs.
+//! Dealing of batches to several GPUs.
 //!
-//! Each GPU has a thread of the host and takes the next batch when it is done with one. A GPU that fails is given no more;
-//! the batch that it had, and what is left, go to the others.
+//! Each GPU has a thread of the host, which takes the next batch when the last one is done. A GPU that fails gets no
+//! more; its batch and the remaining ones go to the others.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-/// What came of a batch: where it ran, and its answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dealt<T> {
-    /// The number of the worker that answered it.
     pub(crate) worker: usize,
-    /// What the worker returned.
     pub(crate) answer: T,
 }
 
-/// What waits, and what has been answered.
 #[derive(Debug)]
 struct Table<T, E> {
-    /// Batches that nobody has, the next one last.
+    /// Batches without a worker, the next one last.
     waiting: Vec<usize>,
-    /// Batches that some worker has.
     under_way: usize,
     answers: Vec<Option<Dealt<T>>>,
     failure: Option<E>,
 }
 
-/// Runs batches `0..num_batches` on `workers`, each of which answers one at a time, and returns all answers in order.
-///
-/// # Errors
-/// The first worker's failure, if all have failed: then some batch has no answer.
+/// Runs batches `0..num_batches` on `workers`, each of which answers one at a time; returns all answers in order.
+/// Returns the first failure if all workers have failed, so that a batch has no answer.
 pub(crate) fn deal<W, T, E>(workers: Vec<W>, num_batches: usize) -> Result<Vec<Dealt<T>>, E>
 where
     W: FnMut(usize) -> Result<T, E> + Send,
@@ -50,7 +43,7 @@ where
             scope.spawn(move || {
                 loop {
                     let mut guard = lock();
-                    // A batch that is under way elsewhere may come back.
+                    // A batch of another worker may come back.
                     while guard.waiting.is_empty() && guard.under_way > 0 {
                         guard = changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
                     }
@@ -82,7 +75,7 @@ where
     }
 }
 
-/// When the last of these batches, dealt in order to `workers` alike, would end: each goes to the one that is free first.
+/// Returns the time at which the last of these batches ends if each goes to the first free of equal `workers`.
 pub(crate) fn makespan_of(batches_ms: &[f64], workers: usize) -> f64 {
     let mut free_ms = vec![0.0_f64; workers.max(1)];
     for batch_ms in batches_ms {

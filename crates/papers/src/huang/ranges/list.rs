@@ -1,6 +1,6 @@
-//! A posting list in NewPFD blocks of 64, each with its least and greatest document and its best score.
+//! Posting lists in NewPFD blocks of 64, each with its least and greatest document and its best score.
 //!
-//! A block's words, which begin at its `offset` among the list's:
+//! The words of a block begin at its `offset` among those of the list:
 //!
 //! | word | meaning |
 //! | --- | --- |
@@ -8,51 +8,43 @@
 //! | 1 .. | NewPFD of the documents: 0 for the least one, then gaps minus 1 |
 //! | 1 + `w` .. | NewPFD of the frequencies minus 1 |
 //!
-//! The documents of a block are sums from its least one, so that a block is decoded by itself.
+//! The documents of a block are sums from its least one, so that blocks are decoded independently.
 
 use bytemuck::{Pod, Zeroable};
 
 use crate::codec::{CodecError, decode_new_pfd, encode_new_pfd};
 use tandem_core::index::Bm25;
 
-/// Postings in a block, but for a list's last.
+/// Postings per block; the last block of a list may have fewer.
 pub(crate) const RANGE_BLOCK_LEN: usize = 64;
 
-/// What is known of a block without decoding it: `RangeBlock` in kernels/huang/ranges.cuh.
+/// Properties of an encoded block: `RangeBlock` in kernels/huang/huang.cuh.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct RangeBlock {
-    /// Its first document.
     pub(crate) least: u32,
-    /// Its last document.
     pub(crate) greatest: u32,
-    /// Where its words begin among the list's.
+    /// Place of its words among those of the list.
     pub(crate) offset: u32,
-    /// No posting's score exceeds the term's weight times this, in single precision.
+    /// Upper bound of a posting's score over the term's weight, in single precision.
     pub(crate) max_impact: f32,
 }
 
-/// A term's list.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RangeList {
-    /// Its postings.
     pub(crate) doc_freq: u32,
-    /// The largest of its blocks' `max_impact`.
+    /// Largest `max_impact` of its blocks.
     pub(crate) max_impact: f32,
-    /// Its blocks, all of 64 postings but the last.
+    /// Blocks, all of 64 postings but the last.
     pub(crate) blocks: Vec<RangeBlock>,
-    /// The words of all blocks.
     pub(crate) words: Vec<u32>,
 }
 
-/// A block, decoded.
 #[derive(Clone, Debug)]
 pub(crate) struct Decoded {
-    /// Its documents, ascending.
     pub(crate) docs: [u32; RANGE_BLOCK_LEN],
-    /// Their frequencies, if they were asked for.
+    /// Frequencies, if they were decoded.
     pub(crate) freqs: [u32; RANGE_BLOCK_LEN],
-    /// How many there are.
     pub(crate) len: usize,
 }
 
@@ -63,11 +55,8 @@ impl Default for Decoded {
 }
 
 impl RangeList {
-    /// The list of these postings: documents ascending, frequencies at least 1, both as long; `norm` gives BM25's norm of a
-    /// document.
-    ///
-    /// # Panics
-    /// If the two are not of one length.
+    /// Encodes postings: ascending documents, and frequencies of at least 1. `norm` returns BM25's norm of a document.
+    /// Panics if their numbers differ.
     pub(crate) fn encode(docs: &[u32], freqs: &[u32], norm: impl Fn(u32) -> f32) -> Self {
         assert_eq!(docs.len(), freqs.len(), "a frequency for each document");
         let mut list = Self { doc_freq: docs.len() as u32, ..Self::default() };
@@ -91,21 +80,17 @@ impl RangeList {
         list
     }
 
-    /// Postings of block `block`.
+    /// Returns the number of postings of a block.
     #[inline]
     pub(crate) fn block_len(&self, block: usize) -> usize {
         (self.doc_freq as usize - block * RANGE_BLOCK_LEN).min(RANGE_BLOCK_LEN)
     }
 
-    /// Bytes of its blocks' heads and words.
+    /// Returns the bytes of its blocks' heads and words.
     pub(crate) fn bytes(&self) -> u64 {
         (size_of_val(self.blocks.as_slice()) + size_of_val(self.words.as_slice())) as u64
     }
 
-    /// Decodes the documents of block `block`.
-    ///
-    /// # Errors
-    /// If the words are damaged.
     #[inline]
     pub(crate) fn decode_docs(&self, block: usize, decoded: &mut Decoded) -> Result<(), CodecError> {
         let RangeBlock { least, offset, .. } = self.blocks[block];
@@ -121,10 +106,6 @@ impl RangeList {
         Ok(())
     }
 
-    /// Decodes the frequencies of block `block`.
-    ///
-    /// # Errors
-    /// If the words are damaged.
     #[inline]
     pub(crate) fn decode_freqs(&self, block: usize, decoded: &mut Decoded) -> Result<(), CodecError> {
         let offset = self.blocks[block].offset as usize;

@@ -1,53 +1,51 @@
-//! Ranges of documents: what each owner goes through.
+//! Ranges of documents, one per owner.
 //!
-//! As published all are of ⌈N/P⌉ documents. Lists are not spread evenly, so that some owners have several times as much to do
-//! as others, and all wait for the slowest. [`equal_work`] cuts where as many postings are on one side as the other: by the
-//! blocks' greatest documents, of which it takes a sample.
+//! The published ranges all have ⌈N/P⌉ documents. Lists are not evenly spread, so that some owners have several times
+//! the work of others, and all wait for the slowest. [`equal_work`] cuts ranges with equally many postings, from a
+//! sample of the blocks' greatest documents.
 
 use std::ops::Range;
 
 use super::list::{RANGE_BLOCK_LEN, RangeList};
 use tandem_core::search::ExecError;
 
-/// Owners of a query at most: threads of a thread block, `RANGE_THREADS` in kernels/huang/ranges.cuh.
+/// Maximum number of owners of a query, the threads of a thread block: `RANGE_THREADS` in kernels/huang/huang.cuh.
 pub(crate) const MAX_OWNERS: u32 = 512;
 
-/// Whether a thread block may have so many threads.
-///
-/// # Errors
-/// [`ExecError::BadThreads`] if not.
+/// Checks the number of threads of a thread block. Returns [`ExecError::BadThreads`] if a thread block cannot have
+/// `threads` threads.
 pub(crate) fn check_owners(threads: u32) -> Result<(), ExecError> {
     let is_good = (32..=MAX_OWNERS).contains(&threads) && threads.is_multiple_of(32);
     if is_good { Ok(()) } else { Err(ExecError::BadThreads { threads, most: MAX_OWNERS }) }
 }
 
-/// The range of documents that owner `owner` of `owners` has in a collection of `num_docs`: ⌈N/P⌉ of them, fewer or none at
-/// its end.
+/// Returns the documents of an owner: ⌈N/P⌉ of them, fewer or none at the end of the collection.
 pub(crate) fn range_of(owner: u32, owners: u32, num_docs: u32) -> Range<u32> {
     let each = num_docs.div_ceil(owners);
-    // Fits: below N + P.
+    // The product is below N + P and does not overflow.
     let begin = (owner * each).min(num_docs);
     begin..(begin + each).min(num_docs)
 }
 
-/// How documents are shared out.
+/// Division of the documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ranges {
-    /// ⌈N/P⌉ each; owners know nothing of each other's results.
+    /// ⌈N/P⌉ documents each; owners do not share results.
     AsPublished,
-    /// Equal numbers of postings; owners tell each other what they have reached.
+    /// Equal numbers of postings; owners share their thresholds.
     EqualWork,
 }
 
-/// Blocks that are looked at for each owner: a range then has at most about an eighth more than its share.
+/// Sampled blocks per owner; a range then exceeds its share by about an eighth at most.
 const SAMPLES_AN_OWNER: usize = 8;
 
-/// Where the ranges of `owners` begin, and where the last one ends, so that each has about as many postings of `lists`.
+/// Returns the first documents of the ranges of `owners` and the end of the last one, with about equally many postings
+/// of `lists` in each.
 pub(crate) fn equal_work<'a>(lists: impl Iterator<Item = &'a RangeList>, owners: u32, num_docs: u32) -> Vec<u32> {
     let lists: Vec<&RangeList> = lists.collect();
     let blocks: usize = lists.iter().map(|list| list.blocks.len()).sum();
     let stride = blocks.div_ceil(SAMPLES_AN_OWNER * owners as usize).max(1);
-    // A document, and how many postings there are up to it since the sample before in its list.
+    // A sample is a document and the number of postings since the previous sample of its list.
     let mut samples: Vec<(u32, u64)> = Vec::with_capacity(blocks / stride + 2 * lists.len());
     for list in lists {
         for blocks in list.blocks.chunks(stride) {

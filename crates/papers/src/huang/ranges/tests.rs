@@ -1,7 +1,5 @@
-//! The strategies against scoring everything, for every way to cut the documents; the kernels against the strategies.
-//!
-//! Where there is no GPU the latter say so and pass; with `TANDEM_REQUIRE_GPU` set they fail there. With
-//! `TANDEM_SANITIZER` set (kernels/sanitize.py does so) they try less of the same.
+//! Tests of the strategies against exhaustive scoring for every division of the documents, and of the kernels against
+//! the strategies.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,6 +10,8 @@ use super::index::{Norms, PAPERS_BM25, RangeIndex, num_blocks};
 use super::list::{Decoded, RANGE_BLOCK_LEN, RangeList};
 use super::range::Ranges;
 use super::strategy::Strategy;
+use crate::context::terms_of;
+use crate::test_support::bits;
 use tandem_core::base::ids::{QueryId, TermId};
 use tandem_core::base::random::Random;
 use tandem_core::index::{Bm25, Index};
@@ -21,15 +21,15 @@ use tandem_core::search::cpu::CpuExecutor;
 use tandem_core::search::{Executor, Hit, TopK};
 
 /// Lists of (document, frequency), and queries of them.
-struct World {
+struct TestLists {
     index: RangeIndex,
     postings: Vec<Vec<(u32, u32)>>,
 }
 
-/// The largest document that an index may have.
+/// Largest document of an index.
 const LAST_DOC: u32 = (1 << 31) - 2;
 
-impl World {
+impl TestLists {
     fn new(num_docs: u32, norms: Norms, postings: Vec<Vec<(u32, u32)>>) -> Self {
         let lists = postings.iter().map(|list| {
             let (docs, freqs): (Vec<u32>, Vec<u32>) = list.iter().copied().unzip();
@@ -39,7 +39,7 @@ impl World {
         Self { index: RangeIndex::from_lists(num_docs, norms, lists), postings }
     }
 
-    /// Lists of these lengths: clustered, so that ranges differ in length and some are empty.
+    /// Makes clustered lists of these lengths, so that ranges differ in length and some are empty.
     fn random(seed: u64, num_docs: u32, lens: &[usize]) -> Self {
         let mut random = Random::new(seed, 0);
         let norms = Norms::Each((0..num_docs).map(|_| 0.3 + random.below(64) as f32 / 16.0).collect());
@@ -61,7 +61,7 @@ impl World {
         Self::new(num_docs, norms, postings)
     }
 
-    /// The query of these terms, each as often as it is named.
+    /// Makes a query of these terms with their multiplicities.
     fn query(&self, terms: &[u32]) -> Query {
         let mut counts = BTreeMap::new();
         terms.iter().for_each(|&term| *counts.entry(TermId(term)).or_insert(0) += 1);
@@ -72,7 +72,7 @@ impl World {
         Query { id: QueryId(0), label: String::from("0"), terms, dropped_terms: 0 }
     }
 
-    /// The best k documents by scoring every posting and sorting.
+    /// Returns the best k documents by scoring every posting and sorting.
     fn exhaustive(&self, query: &Query, needs_all: bool, k: usize) -> Vec<Hit> {
         let mut scores: HashMap<u32, (f32, usize)> = HashMap::new();
         for term in &query.terms {
@@ -110,53 +110,51 @@ impl World {
     }
 }
 
-/// Documents and the bits of scores.
-fn bits(hits: &[Hit]) -> Vec<(u32, u32)> {
-    hits.iter().map(|hit| (hit.doc.0, hit.score.to_bits())).collect()
-}
-
-/// Worlds that are hard on ranges, with queries: few documents, all documents, ties everywhere, documents at both ends of
+/// Makes lists that are hard for ranges, with queries: few documents, all documents, ties everywhere, documents at both ends of
 /// what an index holds, lists of one posting and of a block and one.
-fn hard_worlds() -> Vec<(World, Vec<Query>)> {
-    let mut worlds = Vec::new();
+fn hard_lists() -> Vec<(TestLists, Vec<Query>)> {
+    let mut cases = Vec::new();
     let all = |num_docs: u32| (0..num_docs).map(|doc| (doc, 1)).collect::<Vec<_>>();
-    // Fewer documents than owners; every document in both lists, alike: ties go to the smaller.
+    // There are fewer documents than owners, and both lists have every document with equal frequencies; ties go to the
+    // smaller document.
     for num_docs in [1, 2, 33, 500] {
-        let world = World::new(num_docs, Norms::All(1.2), vec![all(num_docs), all(num_docs), vec![(num_docs - 1, 3)]]);
-        let queries = vec![world.query(&[0]), world.query(&[0, 1]), world.query(&[0, 1, 2, 2])];
-        worlds.push((world, queries));
+        let lists =
+            TestLists::new(num_docs, Norms::All(1.2), vec![all(num_docs), all(num_docs), vec![(num_docs - 1, 3)]]);
+        let queries = vec![lists.query(&[0]), lists.query(&[0, 1]), lists.query(&[0, 1, 2, 2])];
+        cases.push((lists, queries));
     }
-    // The last documents that there may be, and the first; nothing between: nearly all ranges are empty.
+    // Nearly all ranges are empty between the first documents and the last ones.
     let ends = |shift: u32| {
         let low = (0..200).map(|i| (3 * i + shift, 1 + i % 7));
         low.chain((0..200).map(|i| (LAST_DOC - 3 * (199 - i) - shift, 1 + i % 5))).collect::<Vec<_>>()
     };
-    let world = World::new(LAST_DOC + 1, Norms::All(0.9), vec![ends(0), ends(3), vec![(LAST_DOC, 9)], vec![(0, 2)]]);
-    let queries = vec![world.query(&[0]), world.query(&[0, 1]), world.query(&[0, 2]), world.query(&[0, 1, 2, 3])];
-    worlds.push((world, queries));
-    // Gaps of every width in one block, and frequencies: exceptions as wide as there are.
+    let lists =
+        TestLists::new(LAST_DOC + 1, Norms::All(0.9), vec![ends(0), ends(3), vec![(LAST_DOC, 9)], vec![(0, 2)]]);
+    let queries = vec![lists.query(&[0]), lists.query(&[0, 1]), lists.query(&[0, 2]), lists.query(&[0, 1, 2, 3])];
+    cases.push((lists, queries));
+    // One block has gaps of every width, and frequencies with the widest exceptions.
     let wide: Vec<(u32, u32)> = (0..31).map(|bit| ((1 << bit) - 1 + bit, 1 << (30 - bit))).collect();
     let dense: Vec<(u32, u32)> = (0..20_000).map(|doc| (doc, 1 + doc % 3)).collect();
-    let world = World::new(LAST_DOC + 1, Norms::All(1.7), vec![wide, dense]);
-    let queries = vec![world.query(&[0]), world.query(&[1, 0])];
-    worlds.push((world, queries));
-    // Lengths around a block's, and as many terms as a GPU takes.
+    let lists = TestLists::new(LAST_DOC + 1, Norms::All(1.7), vec![wide, dense]);
+    let queries = vec![lists.query(&[0]), lists.query(&[1, 0])];
+    cases.push((lists, queries));
+    // Lengths are around a block's, and a query has as many terms as a GPU supports.
     let lens = [1, 2, 63, 64, 65, 127, 128, 129, 640, 4000];
-    let world = World::random(7, 6000, &lens);
-    let mut queries: Vec<Query> = (0..10).map(|term| world.query(&[term])).collect();
-    queries.extend([world.query(&[9, 8]), world.query(&[9, 7, 3, 0]), world.query(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9])]);
-    worlds.push((world, queries));
-    let world = World::random(8, 3000, &(0..64).map(|term| 20 + 11 * term).collect::<Vec<_>>());
-    let queries = vec![world.query(&(0..64).collect::<Vec<_>>())];
-    worlds.push((world, queries));
-    worlds
+    let lists = TestLists::random(7, 6000, &lens);
+    let mut queries: Vec<Query> = (0..10).map(|term| lists.query(&[term])).collect();
+    queries.extend([lists.query(&[9, 8]), lists.query(&[9, 7, 3, 0]), lists.query(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9])]);
+    cases.push((lists, queries));
+    let lists = TestLists::random(8, 3000, &(0..64).map(|term| 20 + 11 * term).collect::<Vec<_>>());
+    let queries = vec![lists.query(&(0..64).collect::<Vec<_>>())];
+    cases.push((lists, queries));
+    cases
 }
 
 #[test]
-fn strategies_find_what_scoring_everything_finds_in_hard_worlds() {
-    for (world, queries) in hard_worlds() {
+fn strategies_find_what_scoring_everything_finds_in_hard_lists() {
+    for (lists, queries) in hard_lists() {
         for query in &queries {
-            world.check_on_host(query, &[1, 2, 32, 64, 512], &[1, 10, 1000]);
+            lists.check_on_host(query, &[1, 2, 32, 64, 512], &[1, 10, 1000]);
         }
     }
 }
@@ -172,10 +170,10 @@ proptest! {
         owners in 1_u32..600,
         k in 1_usize..40,
     ) {
-        let world = World::random(seed, num_docs, &lens);
+        let lists = TestLists::random(seed, num_docs, &lens);
         let terms: Vec<u32> = (0..lens.len() as u32).collect();
-        world.check_on_host(&world.query(&terms), &[1, owners], &[k]);
-        world.check_on_host(&world.query(&[0, 0, lens.len() as u32 - 1]), &[owners], &[k]);
+        lists.check_on_host(&lists.query(&terms), &[1, owners], &[k]);
+        lists.check_on_host(&lists.query(&[0, 0, lens.len() as u32 - 1]), &[owners], &[k]);
     }
 
     #[test]
@@ -205,18 +203,18 @@ proptest! {
 
 #[test]
 fn pruning_scores_fewer_postings_and_or_scores_all() {
-    let world = World::random(3, 20_000, &[300, 5000, 9000]);
-    let query = world.query(&[0, 1, 2]);
-    let scored = |strategy, owners| world.index.search(&query, strategy, owners, 10).unwrap().1.postings_scored;
+    let lists = TestLists::random(3, 20_000, &[300, 5000, 9000]);
+    let query = lists.query(&[0, 1, 2]);
+    let scored = |strategy, owners| lists.index.search(&query, strategy, owners, 10).unwrap().1.postings_scored;
     assert_eq!(scored(Strategy::Or, 1), 14_300);
     assert_eq!(scored(Strategy::Or, 64), 14_300);
     assert!(scored(Strategy::Wand, 1) < 14_300);
     assert!(scored(Strategy::Bmw, 1) <= scored(Strategy::Wand, 1));
-    // Ranges that know nothing of each other's thresholds score more.
+    // Ranges with separate thresholds score more.
     assert!(scored(Strategy::Bmw, 64) > scored(Strategy::Bmw, 1));
 }
 
-/// A small synthetic index with its queries.
+/// Makes a small synthetic index with its queries.
 fn synthetic(dir: &std::path::Path, docs: u32, num_queries: usize) -> (Index, Vec<Query>) {
     let mut options = SynthOptions::new(docs, 11);
     options.num_queries = num_queries;
@@ -233,11 +231,9 @@ fn synthetic(dir: &std::path::Path, docs: u32, num_queries: usize) -> (Index, Ve
 }
 
 fn range_index(index: &Index, queries: &[Query]) -> RangeIndex {
-    let terms: BTreeSet<TermId> = queries.iter().flat_map(|query| &query.terms).map(|term| term.term).collect();
-    RangeIndex::new(index, &terms.into_iter().collect::<Vec<_>>())
+    RangeIndex::new(index, &terms_of(queries))
 }
 
-/// What Tandem's own executor finds.
 fn own_answers(index: &std::sync::Arc<Index>, query: &Query, strategy: Strategy, k: usize) -> Vec<Hit> {
     let mut cpu = CpuExecutor::new(index.clone(), PAPERS_BM25);
     let mut hits = Vec::new();
@@ -262,27 +258,27 @@ fn the_published_system_and_tandems_own_find_the_same() {
 
 #[test]
 fn a_querys_length_is_its_blocks_of_64() {
-    let world = World::random(1, 5000, &[1, 64, 65, 1000]);
-    assert_eq!(num_blocks(&world.query(&[0])), 1);
-    assert_eq!(num_blocks(&world.query(&[0, 1, 2, 3])), 1 + 1 + 2 + 16);
+    let lists = TestLists::random(1, 5000, &[1, 64, 65, 1000]);
+    assert_eq!(num_blocks(&lists.query(&[0])), 1);
+    assert_eq!(num_blocks(&lists.query(&[0, 1, 2, 3])), 1 + 1 + 2 + 16);
 }
 
 #[test]
 fn batches_close_at_a_count_and_at_a_size_and_lose_no_query() {
-    let world = World::random(5, 4000, &[10, 20, 30, 2000]);
-    let queries: Vec<Query> = (0..40).map(|i| world.query(&[i % 3, 3])).collect();
+    let lists = TestLists::random(5, 4000, &[10, 20, 30, 2000]);
+    let queries: Vec<Query> = (0..40).map(|i| lists.query(&[i % 3, 3])).collect();
     let cached: Cached = [(TermId(3), Address { blocks: 16, words: 32 })].into_iter().collect();
-    let cut = |limits| cut(&world.index, &queries, &cached, limits);
+    let cut = |limits| cut(&lists.index, &queries, &cached, limits);
     assert_eq!(cut(Limits { queries: 16, bytes: 1 << 20 }), [0..16, 16..32, 32..40]);
     assert_eq!(cut(Limits::default()), std::slice::from_ref(&(0..40)));
-    // However small the limit, a query goes.
+    // A batch has at least one query.
     assert_eq!(cut(Limits { queries: 9, bytes: 1 }).len(), 40);
     for bytes in [500, 1000, 3000] {
         let batches = cut(Limits { queries: 1000, bytes });
         assert_eq!((batches[0].start, batches[batches.len() - 1].end), (0, 40));
         assert!(batches.windows(2).all(|pair| pair[0].end == pair[1].start));
         for batch in batches {
-            let packed = Batch::pack(&world.index, &queries[batch.clone()], 64, Ranges::AsPublished, &cached, 0);
+            let packed = Batch::pack(&lists.index, &queries[batch.clone()], 64, Ranges::AsPublished, &cached, 0);
             assert!(packed.bytes.len() as u64 <= bytes, "{batch:?}: {}", packed.bytes.len());
             assert_eq!(packed.state_words, (batch.len() * 2 * CURSOR_WORDS * 64) as u64);
         }
@@ -291,50 +287,36 @@ fn batches_close_at_a_count_and_at_a_size_and_lose_no_query() {
 
 #[test]
 fn a_list_travels_once_a_batch_and_cached_ones_not_at_all() {
-    let world = World::random(6, 4000, &[60, 2000]);
-    let queries: Vec<Query> = (0..5).map(|_| world.query(&[0, 1])).collect();
+    let lists = TestLists::random(6, 4000, &[60, 2000]);
+    let queries: Vec<Query> = (0..5).map(|_| lists.query(&[0, 1])).collect();
     let bytes =
-        |cached: &Cached| Batch::pack(&world.index, &queries, 32, Ranges::AsPublished, cached, 0).bytes.len() as u64;
+        |cached: &Cached| Batch::pack(&lists.index, &queries, 32, Ranges::AsPublished, cached, 0).bytes.len() as u64;
     let entries = bytes(&[0, 1].map(|term| (TermId(term), Address { blocks: 16, words: 16 })).into_iter().collect());
     assert_eq!(entries, 5 * (32 + 2 * 32));
     let long: Cached = [(TermId(1), Address { blocks: 16, words: 16 })].into_iter().collect();
-    assert_eq!(bytes(&long), entries + world.index.list(TermId(0)).bytes().next_multiple_of(16));
+    assert_eq!(bytes(&long), entries + lists.index.list(TermId(0)).bytes().next_multiple_of(16));
 }
 
 mod on_a_gpu {
     use std::sync::Arc;
 
     use super::*;
-    use crate::huang::ranges::gpu::RangesGpu;
+    use crate::huang::ranges::gpu::executor::{RangesGpu, Settings};
+    use crate::test_support::{gpu_or_skip, sized};
     use tandem_core::base::ids::DeviceId;
     use tandem_core::search::ExecError;
-    use tandem_core::search::device::GpuError;
 
-    /// What a test tries: `all`, or `few` under a sanitizer. Both reach the same paths.
-    fn sized<T>(all: T, few: T) -> T {
-        if std::env::var_os("TANDEM_SANITIZER").is_some() { few } else { all }
-    }
-
-    /// The GPU with the lists of `index`; `None`, with a message, where there is none.
     fn open(index: &Arc<RangeIndex>, most_bytes: u64) -> Option<RangesGpu> {
-        match RangesGpu::open(DeviceId(0), index, most_bytes) {
-            Ok(gpu) => Some(gpu),
-            Err(error @ GpuError::NoGpu(_)) => {
-                assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {error}");
-                println!("skipped: {error}");
-                None
-            }
-            Err(error) => panic!("{error}"),
-        }
+        gpu_or_skip(RangesGpu::open(DeviceId(0), index, most_bytes))
     }
 
     /// Compares a batch with the host's twin: answers, postings scored, blocks decoded.
     fn compare(gpu: &mut RangesGpu, index: &RangeIndex, queries: &[Query], threads: u32, k: usize) {
         for strategy in Strategy::ALL {
-            let outcome = gpu.run(queries, strategy, threads, Ranges::AsPublished, k).unwrap();
+            let outcome = gpu.run(queries, Settings::published(strategy, threads, k)).unwrap();
             assert_eq!(outcome.answers.len(), queries.len());
-            // What threads tell each other depends on who is first: the answers don't.
-            let even = gpu.run(queries, strategy, threads, Ranges::EqualWork, k).unwrap();
+            // Shared thresholds depend on the order of threads, but the answers do not.
+            let even = gpu.run(queries, Settings { strategy, threads, ranges: Ranges::EqualWork, k }).unwrap();
             assert_eq!(even.answers, outcome.answers, "{}, {threads} threads, k {k}", strategy.name());
             for ((query, hits), report) in queries.iter().zip(outcome.answers.iter()).zip(&outcome.reports) {
                 let (expected, work) = index.search(query, strategy, threads, k).unwrap();
@@ -347,9 +329,9 @@ mod on_a_gpu {
     }
 
     #[test]
-    fn gpu_ranges_find_what_their_twins_find_in_hard_worlds() {
-        for (world, queries) in hard_worlds() {
-            let index = Arc::new(world.index);
+    fn gpu_ranges_find_what_their_twins_find_in_hard_lists() {
+        for (lists, queries) in hard_lists() {
+            let index = Arc::new(lists.index);
             let Some(mut gpu) = open(&index, u64::MAX) else { return };
             for threads in sized(vec![32, 64, 96, 512], vec![64]) {
                 for k in sized(vec![1, 10, 1000], vec![10]) {
@@ -361,9 +343,9 @@ mod on_a_gpu {
 
     #[test]
     fn gpu_ranges_whose_keys_exceed_shared_memory_find_the_same() {
-        let world = World::random(21, 40_000, &[900, 12_000, 30_000]);
-        let queries = [world.query(&[0, 1, 2]), world.query(&[1]), world.query(&[1, 2])];
-        let index = Arc::new(world.index);
+        let lists = TestLists::random(21, 40_000, &[900, 12_000, 30_000]);
+        let queries = [lists.query(&[0, 1, 2]), lists.query(&[1]), lists.query(&[1, 2])];
+        let index = Arc::new(lists.index);
         let Some(mut gpu) = open(&index, u64::MAX) else { return };
         for (threads, k) in sized(vec![(512, 1000), (64, 100), (320, 20), (32, 1000)], vec![(32, 200)]) {
             compare(&mut gpu, &index, &queries, threads, k);
@@ -388,19 +370,17 @@ mod on_a_gpu {
 
     #[test]
     fn gpu_ranges_refuse_what_their_kernels_do_not_take_and_go_on() {
-        let world = World::random(2, 500, &[10, 200]);
-        let query = [world.query(&[0, 1])];
-        let index = Arc::new(world.index);
+        let lists = TestLists::random(2, 500, &[10, 200]);
+        let query = [lists.query(&[0, 1])];
+        let index = Arc::new(lists.index);
         let Some(mut gpu) = open(&index, u64::MAX) else { return };
         for threads in [0, 33, 544] {
-            let refused = gpu.run(&query, Strategy::Or, threads, Ranges::AsPublished, 10);
+            let refused = gpu.run(&query, Settings::published(Strategy::Or, threads, 10));
             assert!(matches!(refused, Err(ExecError::BadThreads { .. })), "{threads}");
         }
-        assert!(matches!(
-            gpu.run(&query, Strategy::Or, 64, Ranges::AsPublished, 1001),
-            Err(ExecError::BeyondGpu { .. })
-        ));
-        assert!(gpu.run(&[], Strategy::Or, 64, Ranges::AsPublished, 10).unwrap().answers.is_empty());
+        let refused = gpu.run(&query, Settings::published(Strategy::Or, 64, 1001));
+        assert!(matches!(refused, Err(ExecError::BeyondGpu { .. })));
+        assert!(gpu.run(&[], Settings::published(Strategy::Or, 64, 10)).unwrap().answers.is_empty());
         compare(&mut gpu, &index, &query, 64, 10);
     }
 }

@@ -1,12 +1,12 @@
-//! The best k of a range, and merging those of all ranges.
+//! The best k of a range, and the merge of all ranges.
 //!
-//! A key holds score and document in one number ([`TopK::key`]): the better one is greater. A range keeps its best keys as a
-//! heap with the least on top, whose score is the threshold. Ranges are merged by insertion: each one's keys, the best first,
-//! go into one sorted list, until the first that doesn't enter it.
+//! A key is a number of score and document ([`TopK::key`]); the better one is greater. A range keeps its best keys in a
+//! heap with the least on top, whose score is the threshold. Ranges are merged by insertion: the keys of each, best
+//! first, go into one sorted list until one does not enter it.
 
 use tandem_core::search::TopK;
 
-/// The best k of a range; the kernels' is `top_k.cuh`.
+/// The best k of a range; `top_k.cuh` in the kernels.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RangeTopK {
     k: usize,
@@ -14,18 +14,17 @@ pub(crate) struct RangeTopK {
 }
 
 impl RangeTopK {
-    /// Keeps the best `k`, of none so far.
     pub(crate) fn new(k: usize) -> Self {
         Self { k, keys: Vec::new() }
     }
 
-    /// The score that a document must exceed to enter, if it comes after those that are kept; 0 while there is room.
+    /// Returns the score that a later document must exceed to enter; 0 while there is room.
     #[inline]
     pub(crate) fn threshold(&self) -> f32 {
         if self.keys.len() < self.k { 0.0 } else { f32::from_bits((self.keys[0] >> 32) as u32) }
     }
 
-    /// Takes in a document, which is after all those before it.
+    /// Offers a document that comes after all earlier ones.
     #[inline]
     pub(crate) fn offer(&mut self, doc: u32, score: f32) {
         let key = TopK::key(doc, score);
@@ -38,9 +37,8 @@ impl RangeTopK {
         }
     }
 
-    /// The keys, best first.
     pub(crate) fn into_sorted(mut self) -> Vec<u64> {
-        // The least goes behind the heap, which shrinks: descending keys are left.
+        // The least key goes behind the shrinking heap, which leaves descending keys.
         for len in (1..self.keys.len()).rev() {
             self.keys.swap(0, len);
             self.sink(len);
@@ -48,7 +46,7 @@ impl RangeTopK {
         self.keys
     }
 
-    /// Lets the key at `place` rise until its parent is less.
+    /// Moves the key at `place` up until its parent is less.
     fn rise(&mut self, mut place: usize) {
         while place > 0 && self.keys[place] < self.keys[(place - 1) / 2] {
             self.keys.swap(place, (place - 1) / 2);
@@ -56,7 +54,7 @@ impl RangeTopK {
         }
     }
 
-    /// Lets the first of `len` keys sink until no child is less.
+    /// Moves the first of `len` keys down until no child is less.
     fn sink(&mut self, len: usize) {
         let mut place = 0;
         loop {
@@ -74,7 +72,7 @@ impl RangeTopK {
     }
 }
 
-/// Inserts `keys`, best first, into `merged`, which is sorted likewise and keeps `k`; the kernels' is `merge.cuh`.
+/// Inserts `keys`, best first, into the sorted `merged` of at most `k`; `merge.cuh` in the kernels.
 pub(crate) fn insert_merge(merged: &mut Vec<u64>, keys: &[u64], k: usize) {
     for &key in keys {
         if merged.len() == k && merged[k - 1] > key {
@@ -95,7 +93,7 @@ mod tests {
     fn what_is_kept_of_ranges_and_merged_is_what_sorting_all_gives() {
         for k in [1, 2, 7, 64, 1000] {
             for per_range in [0, 1, 5, 300] {
-                // Few distinct scores: ties are common.
+                // Few distinct scores give many ties.
                 let score = |doc: u32| 1.0 + (mix(doc.into()) % 13) as f32;
                 let mut merged = Vec::new();
                 for range in 0..8_u32 {

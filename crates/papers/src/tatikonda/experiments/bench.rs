@@ -1,21 +1,26 @@
-//! What figures 4, 5 and 6 of Tatikonda et al. share: ways to serve streams of queries on this machine's cores.
+//! Ways to serve streams of queries on the cores of this machine, for figures 4, 5 and 6 of Tatikonda et al.
 //!
-//! Each way is a method on one of two **engines**: the paper's own lists and steps ([`published`](crate::tatikonda::published)),
-//! whose numbers stand beside the paper's, and Tandem's index and operators. Both must give the same answers. Gains are
-//! told against one core of the same engine.
+//! Each way is a method on one of two **engines**: the lists and steps of the paper ([`published`](crate::tatikonda::published)),
+//! whose numbers are compared with the paper's, and Tandem's index and operators. Both must give the same answers. Gains
+//! are relative to one core of the same engine.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::fmt;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::codec::Pfor;
-use crate::ding::daat::{Advance, CodedLists};
+use crate::context::terms_of;
+use crate::ding::daat::cursor::Advance;
+use crate::ding::daat::lists::CodedLists;
 use crate::tatikonda::document_partitioned::DocumentPartitioned;
 use crate::tatikonda::partitioned_index::PartitionedIndex;
-use crate::tatikonda::published::{Core, Gang, serve_by_tasks};
-use crate::{Context, ExperimentError, Findings, Input};
+use crate::tatikonda::published::core::Core;
+use crate::tatikonda::published::gang::Gang;
+use crate::tatikonda::published::pools::serve_by_tasks;
+use crate::{Context, ExperimentError, Findings, Input, Result};
 use tandem_core::base::ids::TermId;
 use tandem_core::base::random::Random;
 use tandem_core::base::time::Nanos;
@@ -24,52 +29,71 @@ use tandem_core::search::cpu::CpuExecutor;
 use tandem_core::search::cpu::multicore::{Cores, FineGrained, Served, Stream, adaptive_lanes, inter_lanes, serve};
 use tandem_core::search::{ExecError, Executor};
 
-/// Documents of the synthetic index: some minutes for all four figures on sixteen cores, and queries of a few
-/// milliseconds. The paper's crawl had 77 million, and its queries took 9 ms.
-pub(super) const DOCS: u32 = 10_000_000;
-/// Queries of its log that are used.
-pub(super) const QUERIES: usize = 1000;
+/// Documents of the synthetic index, whose queries take a few milliseconds. All four figures take some minutes on sixteen
+/// cores. The paper's crawl had 77 million documents, and its queries took 9 ms.
+pub(crate) const DOCS: u32 = 10_000_000;
+pub(crate) const QUERIES: usize = 1000;
 /// Cores of the paper's machine.
-pub(super) const PAPERS_CORES: usize = 8;
-/// The pool's threshold in the paper, unless it says otherwise.
-pub(super) const PAPERS_THRESHOLD: usize = 5;
-/// Queries that are answered one at a time take so many times as long as one measurement, at most.
+pub(crate) const PAPERS_CORES: usize = 8;
+/// Default threshold of the pool in the paper.
+pub(crate) const PAPERS_THRESHOLD: usize = 5;
+/// Maximum duration of queries that are answered one at a time, in measurements.
 const QUIET_MEASUREMENTS: f64 = 2.0;
+/// Lengths of queries in figures 5 and 6.
+pub(crate) const LENGTHS: std::ops::RangeInclusive<usize> = 2..=10;
+/// Minimum number of the log's queries of each length; with fewer, queries are composed.
+const ENOUGH: usize = 100;
+/// Random stream of the order of queries.
+const ORDER_STREAM: u64 = 0x7461_7469;
+/// First random stream of the terms of composed queries.
+const LENGTH_STREAM: u64 = 0x6C65_6E00;
 
-/// Whose lists and steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Engine {
-    /// The paper's.
+/// The implementation of lists and steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Engine {
     Published,
     /// Tandem's index and operators.
     Tandem,
 }
 
-/// A way to share queries among cores.
+impl Engine {
+    pub(crate) const ALL: [Self; 2] = [Self::Published, Self::Tandem];
+
+    /// The engine's name in the titles of charts.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Published => "as published",
+            Self::Tandem => "Tandem's",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Method {
+pub(crate) enum Method {
+    /// One query per core.
     Inter,
+    /// Document ranges of one index.
     DocpUi,
+    /// An index per document range.
     DocpPi,
-    /// With the pool's threshold.
+    /// Tasks in a pool with this threshold.
     Fgqp(usize),
-    /// Tandem's own.
+    /// Tandem's adaptive sharing.
     Adaptive,
 }
 
-/// A method on an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Way {
-    pub(super) engine: Engine,
-    pub(super) method: Method,
+pub(crate) struct Way {
+    pub(crate) engine: Engine,
+    pub(crate) method: Method,
 }
 
 impl Way {
-    pub(super) const fn published(method: Method) -> Self {
+    pub(crate) const fn published(method: Method) -> Self {
         Self { engine: Engine::Published, method }
     }
 
-    pub(super) const fn tandem(method: Method) -> Self {
+    pub(crate) const fn tandem(method: Method) -> Self {
         Self { engine: Engine::Tandem, method }
     }
 }
@@ -89,15 +113,14 @@ impl fmt::Display for Way {
     }
 }
 
-/// What a stream came to.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Measured {
-    /// Queries answered a second, from the first begun to the last answered.
-    pub(super) throughput_qps: f64,
-    /// Mean time from a query's begin to its answer.
-    pub(super) latency_ms: f64,
-    /// Mean time from a query's arrival to its answer.
-    pub(super) delay_ms: f64,
+pub(crate) struct Measured {
+    /// Queries answered per second, from the first start to the last answer.
+    pub(crate) throughput_qps: f64,
+    /// Mean time from start to answer.
+    pub(crate) latency_ms: f64,
+    /// Mean time from arrival to answer.
+    pub(crate) delay_ms: f64,
 }
 
 impl Measured {
@@ -114,8 +137,8 @@ impl Measured {
         }
     }
 
-    /// The better of two, number by number: what disturbs a machine makes it slower, never faster.
-    pub(super) fn better(self, other: Self) -> Self {
+    /// Returns the better of two, number by number, because interference only slows a machine down.
+    pub(crate) fn better(self, other: Self) -> Self {
         Self {
             throughput_qps: self.throughput_qps.max(other.throughput_qps),
             latency_ms: self.latency_ms.min(other.latency_ms),
@@ -124,53 +147,55 @@ impl Measured {
     }
 }
 
-/// Index, queries, cores, and what the answers must be.
+/// Index, queries and cores of a figure.
 #[derive(Debug)]
-pub(super) struct Bench {
-    pub(super) input: Input,
+pub(crate) struct Bench {
+    pub(crate) input: Input,
     executor: CpuExecutor,
     cores: Cores,
-    pub(super) mode: Mode,
+    pub(crate) mode: Mode,
     k: usize,
     seed: u64,
     max_workers: usize,
-    /// How long one measurement should last.
+    /// Duration of one measurement.
     seconds: f64,
-    /// The log's lists as the paper has them; `None` for modes other than its AND.
+    /// The log's lists in the paper's form; `None` for modes other than the paper's AND.
     lists: Option<Arc<CodedLists>>,
-    /// The index cut into as many parts as were asked for last, for each engine.
+    /// Tandem's index in the last number of parts.
     parts: RefCell<Option<(usize, Rc<PartitionedIndex>)>>,
+    /// The paper's lists in the last number of parts.
     coded_parts: RefCell<Option<(usize, Vec<Arc<CodedLists>>)>>,
 }
 
-/// Queries of one kind, with the answers' digests and what one core makes of them.
+/// Queries of one kind, with digests of their answers and the performance of one core.
 #[derive(Debug)]
-pub(super) struct Load {
+pub(crate) struct Load {
     queries: Vec<Query>,
     digests: Vec<u64>,
     alone: [Measured; 2],
 }
 
 impl Load {
-    /// Enough of them for a mean.
+    /// Returns enough queries for a mean.
     fn some_queries(&self) -> impl Iterator<Item = &Query> {
         self.queries.iter().take(200)
     }
 
-    /// What one core makes of them, one after another.
-    pub(super) fn alone(&self, engine: Engine) -> Measured {
+    pub(crate) fn alone(&self, engine: Engine) -> Measured {
         self.alone[engine as usize]
     }
 }
 
 impl Bench {
-    /// Opens the input. Queries of one term are no lists to intersect; they are left out as in the paper.
-    pub(super) fn new(context: &Context<'_>) -> Result<Self, ExperimentError> {
-        Self::on(context.input(DOCS, QUERIES)?, context)
+    /// Opens the default input and adds a description of the measurement to the findings.
+    pub(crate) fn open(context: &Context<'_>, findings: &mut Findings) -> Result<Self> {
+        let bench = Self::on(context.input(DOCS, QUERIES, findings)?, context)?;
+        bench.describe(findings);
+        Ok(bench)
     }
 
-    /// As [`new`](Self::new), on another input.
-    pub(super) fn on(mut input: Input, context: &Context<'_>) -> Result<Self, ExperimentError> {
+    /// Opens an input. Queries of one term need no intersection and are left out, as in the paper.
+    pub(crate) fn on(mut input: Input, context: &Context<'_>) -> Result<Self> {
         input.queries.retain(|query| query.terms.len() > 1);
         if input.queries.is_empty() {
             return Err(ExperimentError::Input("no query has two terms of this index".to_owned()));
@@ -180,7 +205,7 @@ impl Bench {
         let all_docs = 0..input.index.num_docs();
         // "The default skip block size is set to 512".
         let lists = (mode == Mode::And)
-            .then(|| CodedLists::encode(&input.index, &asked(&input.queries), Box::new(Pfor::<512>), all_docs))
+            .then(|| CodedLists::encode(&input.index, &terms_of(&input.queries), Box::new(Pfor::<512>), all_docs))
             .transpose()?
             .map(Arc::new);
         Ok(Self {
@@ -198,52 +223,51 @@ impl Bench {
         })
     }
 
-    /// The ways of `wanted` that answer queries of this mode: the paper's know AND alone.
-    pub(super) fn ways(&self, wanted: &[Way]) -> Vec<Way> {
+    /// Filters the ways that answer queries of this mode. The paper's methods answer AND only.
+    pub(crate) fn ways(&self, wanted: &[Way]) -> Vec<Way> {
         wanted.iter().copied().filter(|way| way.engine == Engine::Tandem || self.lists.is_some()).collect()
     }
 
-    /// Those of `wanted` numbers of workers that this machine has cores for.
-    pub(super) fn workers(&self, wanted: &[usize]) -> Vec<usize> {
+    /// Filters the numbers of workers that do not exceed the cores of this machine.
+    pub(crate) fn workers(&self, wanted: &[usize]) -> Vec<usize> {
         wanted.iter().copied().filter(|&workers| workers <= self.max_workers).collect()
     }
 
-    /// The paper's eight workers, or as many as this machine has cores.
-    pub(super) fn eight(&self) -> usize {
+    /// Returns the paper's eight workers, or as many as this machine has cores.
+    pub(crate) fn eight(&self) -> usize {
         PAPERS_CORES.min(self.max_workers)
     }
 
-    /// Says what was measured on what, and what the machine lacks.
-    pub(super) fn describe(&self, findings: &mut Findings) {
-        findings.provenance("input", &self.input.name);
+    /// Describes the settings and the limits of this machine.
+    fn describe(&self, findings: &mut Findings) {
         findings.provenance("mode", self.mode.name());
         findings.provenance("k", self.k.to_string());
         let (cores, physical) = (self.cores.len(), self.cores.num_physical());
         findings.provenance("cores", format!("{cores}, {physical} of them whole; {} used", self.max_workers));
         if self.max_workers < PAPERS_CORES {
             findings.note(format!(
-                "This machine has {} cores for the paper's {PAPERS_CORES}: lines named by fewer workers are what it \
-                 can do, and don't stand beside the paper's.",
+                "This machine has {} cores, the paper's has {PAPERS_CORES}: rows of fewer workers are not compared with \
+                 the paper's.",
                 self.max_workers
             ));
         } else if physical < cores {
             findings.note(format!(
-                "{cores} cores are halves of {physical}: beyond {physical} workers, each adds a part of a core."
+                "{cores} logical cores share {physical} physical ones: each worker beyond {physical} adds part of a core."
             ));
         }
         if let Some(lists) = &self.lists {
             findings.note(format!(
-                "Lines without a name before them are the paper's methods: lists in {}, Small Adaptive, block after \
-                 block. \"Tandem\" is the lab's index and operators. Each is told against one core of its own.",
+                "Rows without \"Tandem\" are the paper's methods: lists in {}, Small Adaptive, block after block. \
+                 \"Tandem\" is Tandem's index and operators. Gains are relative to one core of the same engine.",
                 lists.codec()
             ));
         } else {
-            findings.note(format!("The paper's methods know AND alone: for {}, there are Tandem's only.", self.mode));
+            findings.note(format!("The paper's methods answer AND only: for {}, only Tandem's run.", self.mode));
         }
     }
 
-    /// A load of these queries: answers them all on one core of each engine, twice, so that everything is in memory.
-    pub(super) fn load(&self, queries: Vec<Query>) -> Result<Load, ExperimentError> {
+    /// Makes a load: answers the queries on one core of each engine, twice, so that all data is in memory.
+    pub(crate) fn load(&self, queries: Vec<Query>) -> Result<Load> {
         let order: Vec<u32> = (0..queries.len() as u32).collect();
         let mut load = Load { queries, digests: Vec::new(), alone: [Measured::default(); 2] };
         let stream = self.stream(&load, order);
@@ -260,37 +284,34 @@ impl Bench {
         Ok(load)
     }
 
-    /// All queries of the log.
-    pub(super) fn whole_load(&self) -> Result<Load, ExperimentError> {
+    /// Makes a load of all queries of the log.
+    pub(crate) fn whole_load(&self) -> Result<Load> {
         self.load(self.input.queries.clone())
     }
 
-    /// Throughput: all queries are there from the beginning.
-    pub(super) fn saturate(&self, way: Way, workers: usize, load: &Load) -> Result<Measured, ExperimentError> {
-        // Whole passes over the log, so that every measurement is of the same mixture.
+    /// Measures throughput: all queries wait from the beginning.
+    pub(crate) fn saturate(&self, way: Way, workers: usize, load: &Load) -> Result<Measured> {
+        // Whole passes over the log give every measurement the same mixture of queries.
         let expected_qps = load.alone(way.engine).throughput_qps * workers as f64;
         let passes = (self.seconds * expected_qps / load.queries.len() as f64).round().max(1.0) as usize;
         let order = (0..passes).flat_map(|_| 0..load.queries.len() as u32).collect();
         self.measure(way, workers, load, &self.stream(load, order))
     }
 
-    /// Latency of each query when there is no other: of the log's first, as many for every way of the engine.
-    pub(super) fn one_at_a_time(&self, way: Way, workers: usize, load: &Load) -> Result<Measured, ExperimentError> {
+    /// Measures the latency of single queries: the first of the log, as many for every way of the engine.
+    pub(crate) fn one_at_a_time(&self, way: Way, workers: usize, load: &Load) -> Result<Measured> {
         let most = QUIET_MEASUREMENTS * self.seconds * load.alone(way.engine).throughput_qps;
         let mut stream = self.stream(load, (0..load.queries.len() as u32).take(most.ceil() as usize).collect());
         stream.most_at_once = 1;
         self.measure(way, workers, load, &stream)
     }
 
-    /// How much quicker so many ranges of documents are than one core at most: each timed alone, a query's slowest range
-    /// against all of them together. `None` where there are no lists of the paper's.
-    pub(super) fn slowest_range_bound(&self, load: &Load, workers: usize) -> Option<f64> {
+    /// Returns the greatest speed-up of document ranges over one core, from ranges timed alone: the sum of a query's times
+    /// over its slowest. `None` if the paper's methods do not run.
+    pub(crate) fn slowest_range_bound(&self, load: &Load, workers: usize) -> Option<f64> {
         let lists = self.lists.as_ref()?;
-        let num_docs = u64::from(lists.num_docs());
-        let bound = |part: usize| (num_docs * part as u64 / workers as u64) as u32;
-        let ranges = (0..workers).map(|part| bound(part)..bound(part + 1));
-        let mut cores: Vec<Core> =
-            ranges.map(|docs| Core::new(Arc::clone(lists), docs, Advance::BlockByBlock)).collect();
+        let core = |part| Core::new(Arc::clone(lists), docs_of_part(lists, part, workers), Advance::BlockByBlock);
+        let mut cores: Vec<Core> = (0..workers).map(core).collect();
         let (mut all, mut slowest) = (0.0, 0.0);
         for query in load.some_queries() {
             let times = cores.iter_mut().map(|core| core.time_us(&query.terms, self.k));
@@ -301,16 +322,16 @@ impl Bench {
         Some(all / slowest)
     }
 
-    /// Tasks that FGQP cuts of a query, in the mean.
-    pub(super) fn tasks_a_query(&self, load: &Load) -> Option<f64> {
+    /// Returns the mean number of FGQP's tasks per query.
+    pub(crate) fn tasks_per_query(&self, load: &Load) -> Option<f64> {
         let lists = self.lists.as_ref()?;
         let rarest = load.queries.iter().filter_map(|query| query.terms.first());
         let tasks: usize = rarest.map(|term| lists.cursor(term.term).num_blocks()).sum();
         Some(tasks as f64 / load.queries.len() as f64)
     }
 
-    /// Microseconds of some queries on one core that passes over blocks by their skips, and on one that decodes all.
-    pub(super) fn skipping(&self, load: &Load) -> Option<(f64, f64)> {
+    /// Returns microseconds of some queries on one core that skips blocks, and on one that decodes all blocks.
+    pub(crate) fn skipping(&self, load: &Load) -> Option<(f64, f64)> {
         let lists = self.lists.as_ref()?;
         let time_us = |advance| {
             let mut core = Core::new(Arc::clone(lists), 0..lists.num_docs(), advance);
@@ -319,19 +340,13 @@ impl Bench {
         Some((time_us(Advance::BySkips), time_us(Advance::BlockByBlock)))
     }
 
-    /// Delay when queries come by a Poisson process, drawn from the load's.
-    pub(super) fn at_rate(
-        &self,
-        way: Way,
-        workers: usize,
-        load: &Load,
-        rate_qps: f64,
-    ) -> Result<Measured, ExperimentError> {
+    /// Measures delay with Poisson arrivals.
+    pub(crate) fn at_rate(&self, way: Way, workers: usize, load: &Load, rate_qps: f64) -> Result<Measured> {
         let n = ((self.seconds * rate_qps) as usize).max(200);
         let units = UnitTimes::of(&ArrivalProcess::Poisson, self.seed).take(n);
         let arrivals = units.map(|unit| Stretch::evenly(rate_qps).time(unit)).collect();
         let mut random = Random::new(self.seed, ORDER_STREAM);
-        // A few long queries make most of the load: shuffled passes draw each of them equally often.
+        // A few long queries dominate the load. Shuffled passes draw each query equally often.
         let mut order: Vec<u32> = Vec::with_capacity(n);
         while order.len() < n {
             let mut pass: Vec<u32> = (0..load.queries.len() as u32).collect();
@@ -344,13 +359,13 @@ impl Bench {
         self.measure(way, workers, load, &Stream { arrivals, ..self.stream(load, order) })
     }
 
-    /// Queries of a load, all there from the beginning.
+    /// Returns a stream of a load's queries that all wait from the beginning.
     fn stream<'a>(&self, load: &'a Load, order: Vec<u32>) -> Stream<'a> {
         let (arrivals, most_at_once) = (Vec::new(), usize::MAX);
         Stream { queries: &load.queries, order, arrivals, most_at_once, mode: self.mode, k: self.k }
     }
 
-    fn measure(&self, way: Way, workers: usize, load: &Load, stream: &Stream<'_>) -> Result<Measured, ExperimentError> {
+    fn measure(&self, way: Way, workers: usize, load: &Load, stream: &Stream<'_>) -> Result<Measured> {
         let served = match (way.engine, &self.lists) {
             (Engine::Published, Some(lists)) => self.serve_published(way.method, lists, workers, stream)?,
             _ => self.serve_tandem(way.method, workers, stream)?,
@@ -370,14 +385,12 @@ impl Bench {
         lists: &Arc<CodedLists>,
         workers: usize,
         stream: &Stream<'_>,
-    ) -> Result<Vec<Served>, ExperimentError> {
+    ) -> Result<Vec<Served>> {
         let cores = &self.cores;
-        let range = |part: usize| {
-            let bound = |part| (u64::from(lists.num_docs()) * part as u64 / workers as u64) as u32;
-            bound(part)..bound(part + 1)
+        let core = |part_lists: &Arc<CodedLists>, part| {
+            Core::new(Arc::clone(part_lists), docs_of_part(lists, part, workers), Advance::BlockByBlock)
         };
-        let core = |lists: &Arc<CodedLists>, part| Core::new(Arc::clone(lists), range(part), Advance::BlockByBlock);
-        let gang = |parts: Vec<Core>| -> Result<Vec<Served>, ExperimentError> {
+        let gang = |parts: Vec<Core>| -> Result<Vec<Served>> {
             let gang: Box<dyn Executor> = Box::new(Gang::spawn(parts, cores)?);
             Ok(serve(&mut [gang], stream, cores)?)
         };
@@ -389,19 +402,14 @@ impl Bench {
             }
             Method::DocpUi => gang((0..workers).map(|part| core(lists, part)).collect()),
             Method::DocpPi => {
-                let parts = self.coded_parts(workers, range)?;
+                let parts = self.coded_parts(lists, workers)?;
                 gang(parts.iter().enumerate().map(|(part, lists)| core(lists, part)).collect())
             }
             Method::Fgqp(threshold) => on_its_own_thread(|| serve_by_tasks(lists, workers, threshold, stream, cores)),
         }
     }
 
-    fn serve_tandem(
-        &self,
-        method: Method,
-        workers: usize,
-        stream: &Stream<'_>,
-    ) -> Result<Vec<Served>, ExperimentError> {
+    fn serve_tandem(&self, method: Method, workers: usize, stream: &Stream<'_>) -> Result<Vec<Served>> {
         let (executor, cores) = (&self.executor, &self.cores);
         let gang =
             |gang: Result<Box<dyn Executor>, ExecError>| Ok::<_, ExperimentError>(serve(&mut [gang?], stream, cores)?);
@@ -423,43 +431,37 @@ impl Bench {
         }
     }
 
-    /// The coded lists in so many parts.
-    fn coded_parts(
-        &self,
-        workers: usize,
-        range: impl Fn(usize) -> std::ops::Range<u32>,
-    ) -> Result<Vec<Arc<CodedLists>>, ExperimentError> {
+    fn coded_parts(&self, lists: &CodedLists, workers: usize) -> Result<Vec<Arc<CodedLists>>> {
         if let Some((number, parts)) = &*self.coded_parts.borrow()
             && *number == workers
         {
             return Ok(parts.clone());
         }
-        let terms = asked(&self.input.queries);
-        let part =
-            |part| CodedLists::encode(&self.input.index, &terms, Box::new(Pfor::<512>), range(part)).map(Arc::new);
-        let parts = (0..workers).map(part).collect::<Result<Vec<_>, _>>()?;
+        let terms = terms_of(&self.input.queries);
+        let encode = |docs| CodedLists::encode(&self.input.index, &terms, Box::new(Pfor::<512>), docs).map(Arc::new);
+        let parts = (0..workers).map(|part| encode(docs_of_part(lists, part, workers)));
+        let parts = parts.collect::<Result<Vec<_>, _>>()?;
         self.coded_parts.replace(Some((workers, parts.clone())));
         Ok(parts)
     }
 
-    /// The index in so many parts: the lists that the log's queries ask for.
-    fn parts(&self, workers: usize) -> Result<Rc<PartitionedIndex>, ExperimentError> {
+    /// Returns the lists of the log's queries in one part of the index per worker.
+    fn parts(&self, workers: usize) -> Result<Rc<PartitionedIndex>> {
         if let Some((number, parts)) = &*self.parts.borrow()
             && *number == workers
         {
             return Ok(Rc::clone(parts));
         }
-        let asked: HashSet<TermId> = asked(&self.input.queries).into_iter().collect();
-        let parts = PartitionedIndex::build(&self.input.index, workers, |term| asked.contains(&term))?;
-        let parts = Rc::new(parts);
+        let terms: HashSet<TermId> = terms_of(&self.input.queries).into_iter().collect();
+        let parts = Rc::new(PartitionedIndex::build(&self.input.index, workers, |term| terms.contains(&term))?);
         self.parts.replace(Some((workers, Rc::clone(&parts))));
         Ok(parts)
     }
 
-    /// Queries of `num_terms` terms: the log's, if it has enough of every length. Else a query of two terms of
-    /// the log each, and further terms of the log that are at least as frequent as its rarest: long queries are
+    /// Returns queries of `num_terms` terms: the log's own if it has enough of every length. Otherwise each query has two
+    /// terms of a query of the log and further terms that are at least as frequent as its rarest, because long queries are
     /// long by common words.
-    pub(super) fn queries_of_length(&self, num_terms: usize) -> Vec<Query> {
+    pub(crate) fn queries_of_length(&self, num_terms: usize) -> Vec<Query> {
         let log = &self.input.queries;
         let of_length = |num_terms| log.iter().filter(move |query| query.terms.len() == num_terms);
         if LENGTHS.into_iter().all(|num_terms| of_length(num_terms).count() >= ENOUGH) {
@@ -488,21 +490,13 @@ impl Bench {
     }
 }
 
-/// The terms of queries, each once.
-pub(super) fn asked(queries: &[Query]) -> Vec<TermId> {
-    let terms: BTreeSet<TermId> = queries.iter().flat_map(|query| &query.terms).map(|term| term.term).collect();
-    terms.into_iter().collect()
+/// Returns the documents of one of `parts` equal ranges.
+fn docs_of_part(lists: &CodedLists, part: usize, parts: usize) -> Range<u32> {
+    let bound = |part| (u64::from(lists.num_docs()) * part as u64 / parts as u64) as u32;
+    bound(part)..bound(part + 1)
 }
 
-/// Runs a method whose producer is tied to a core: the caller must not be.
-fn on_its_own_thread<T: Send>(work: impl FnOnce() -> Result<T, ExecError> + Send) -> Result<T, ExperimentError> {
+/// Runs a method on a thread of its own, because it pins its producer to a core.
+fn on_its_own_thread<T: Send>(work: impl FnOnce() -> Result<T, ExecError> + Send) -> Result<T> {
     Ok(std::thread::scope(|scope| scope.spawn(work).join().unwrap_or(Err(ExecError::Panicked)))?)
 }
-
-/// Lengths of queries that are compared.
-pub(super) const LENGTHS: std::ops::RangeInclusive<usize> = 2..=10;
-/// So many queries of a length are enough of the log's own.
-const ENOUGH: usize = 100;
-/// Random streams: the order of queries, and the terms of queries of a length.
-const ORDER_STREAM: u64 = 0x7461_7469;
-const LENGTH_STREAM: u64 = 0x6C65_6E00;

@@ -1,73 +1,61 @@
-//! Tatikonda et al., figure 4: throughput and latency by number of cores, and what FGQP's pool threshold does.
+//! Tatikonda et al., figure 4: throughput and latency by number of cores, and the effect of FGQP's pool threshold.
 //!
-//! Two numbers explain what differs from the paper. DOCP waits for the slowest of its ranges: timed alone, one after
-//! another, they tell what all of them at once can gain at most. And a query cut while γ tasks wait is answered after
-//! these: with `n` tasks a query, `w` cores gain no more than `w / (1 + γ / n)` of latency.
+//! Two numbers explain differences from the paper. DOCP waits for the slowest of its ranges; ranges timed one after another
+//! give the most that all of them at once can gain. A query that is cut while γ tasks wait is answered after these tasks:
+//! with `n` tasks per query, `w` cores reduce latency by at most `w / (1 + γ / n)`.
 
 use super::bench::{Bench, Engine, Load, Measured, Method, PAPERS_CORES, PAPERS_THRESHOLD, Way};
-use crate::{Chart, Context, ExperimentError, Findings, Line};
+use crate::findings::{Chart, Curve};
+use crate::{Context, Findings, Result};
 
-/// Numbers of workers: the paper's, and what today's machine has beyond.
+/// Numbers of workers: the paper's, and more for the machines of today.
 const WORKERS: [usize; 6] = [1, 2, 4, 6, 8, 15];
-/// The paper's thresholds.
 const THRESHOLDS: [usize; 7] = [5, 10, 20, 50, 75, 100, 150];
-/// Every measurement is taken in so many rounds, and the best counts.
+/// Rounds of each measurement, of which the best counts.
 const ROUNDS: usize = 2;
 
-const WAYS: [Way; 11] = [
-    Way::published(Method::Inter),
-    Way::published(Method::DocpUi),
-    Way::published(Method::DocpPi),
-    Way::published(Method::Fgqp(150)),
-    Way::published(Method::Fgqp(PAPERS_THRESHOLD)),
-    Way::tandem(Method::Inter),
-    Way::tandem(Method::DocpUi),
-    Way::tandem(Method::DocpPi),
-    Way::tandem(Method::Fgqp(150)),
-    Way::tandem(Method::Fgqp(PAPERS_THRESHOLD)),
-    Way::tandem(Method::Adaptive),
-];
+const METHODS: [Method; 5] =
+    [Method::Inter, Method::DocpUi, Method::DocpPi, Method::Fgqp(150), Method::Fgqp(PAPERS_THRESHOLD)];
 
-/// What the paper's text tells of eight cores: times the throughput and the latency of INTER on one. The latency of
-/// FGQP at 150 follows from "3.7-fold".
+/// Returns the gains on eight cores over INTER on one in the text of the paper: throughput and latency.
 fn papers(way: Way) -> Option<(f64, Option<f64>)> {
     match way.method {
         _ if way.engine == Engine::Tandem => None,
         Method::Inter => Some((7.9, Some(1.0))),
         Method::DocpUi => Some((5.1, Some(9.27 / 1.9))),
         Method::DocpPi => Some((4.8, Some(9.27 / 1.9))),
+        // The latency follows from "3.7-fold".
         Method::Fgqp(150) => Some((7.6, Some(3.7))),
-        // 16 % below INTER's.
+        // The throughput is 16 % below INTER's.
         Method::Fgqp(PAPERS_THRESHOLD) => Some((7.9 * 0.84, Some(5.75))),
         _ => None,
     }
 }
 
-pub(crate) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
-    let bench = Bench::new(context)?;
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
+    let bench = Bench::open(context, findings)?;
     let load = bench.whole_load()?;
-    let mut findings = Findings::default();
-    bench.describe(&mut findings);
-
     let workers = bench.workers(&WORKERS);
-    let ways = bench.ways(&WAYS);
+    let tandem = METHODS.into_iter().chain([Method::Adaptive]).map(Way::tandem);
+    let ways: Vec<Way> = METHODS.into_iter().map(Way::published).chain(tandem).collect();
+    let ways = bench.ways(&ways);
     let measured = measure(context, &bench, &load, &workers, &ways)?;
     let figure = Figure { workers, ways, measured };
-    figure.tell(&mut findings);
-    figure.draw(&mut findings);
+    figure.add_rows(findings);
+    figure.add_charts(findings);
     if let Some(one) = figure.baseline(Engine::Published) {
-        explain(&bench, &load, &mut findings);
-        thresholds(context, &bench, &load, one, &mut findings)?;
+        explain(&bench, &load, findings);
+        thresholds(context, &bench, &load, one, findings)?;
     }
     findings.note(
-        "Latency counts from a query's begin. With all queries waiting FGQP works on several at once; one at a time is \
-         the latency of an unloaded machine, which the paper doesn't tell apart. Tandem's DOCP-PI cuts the index into \
-         parts whose lists are too short for the direct forms that its whole lists have.",
+        "Latency counts from the start of a query. With all queries waiting, FGQP works on several at once. One at a time is \
+         the latency of an unloaded machine, which the paper does not separate. Tandem's DOCP-PI cuts the index into parts \
+         whose lists are too short for the direct forms of its whole lists.",
     );
-    Ok(findings)
+    Ok(())
 }
 
-/// What was measured, by way and number of workers.
+/// Measurements by way and number of workers.
 struct Figure {
     workers: Vec<usize>,
     ways: Vec<Way>,
@@ -75,14 +63,13 @@ struct Figure {
 }
 
 impl Figure {
-    /// The best that one worker alone has shown with an engine, if that was measured.
+    /// Returns the best measurement of one worker alone with an engine.
     fn baseline(&self, engine: Engine) -> Option<Measured> {
         let at = self.ways.iter().position(|&way| way == Way { engine, method: Method::Inter })?;
         self.measured[at].iter().flatten().map(|point| point.alone).reduce(Measured::better)
     }
 
-    /// Each way beside the paper's numbers.
-    fn tell(&self, findings: &mut Findings) {
+    fn add_rows(&self, findings: &mut Findings) {
         let engines = [(Engine::Published, "", Some((850.0 / 7.9, 9.27))), (Engine::Tandem, "Tandem, ", None)];
         for (engine, name, papers) in engines {
             if let Some(one) = self.baseline(engine) {
@@ -101,53 +88,38 @@ impl Figure {
                 let times = alone.latency_ms / busy.latency_ms;
                 findings.compare(format!("{name}: latency, all waiting"), "x less", papers.and_then(|p| p.1), times);
                 let times = quiet_alone.latency_ms / quiet.latency_ms;
-                findings.compare(format!("{name}: latency, one at a time"), "x less", None, times);
+                findings.add(format!("{name}: latency, one at a time"), "x less", times);
             }
         }
     }
 
-    /// A chart of each quantity for each engine that was measured with several numbers of workers.
-    fn draw(&self, findings: &mut Findings) {
-        for (engine, stem, of) in [(Engine::Published, "", "as published"), (Engine::Tandem, "-tandem", "Tandem's")] {
+    /// Adds a chart of each quantity for each engine that was measured with several numbers of workers.
+    fn add_charts(&self, findings: &mut Findings) {
+        type Value = fn(&Point) -> f64;
+        let panels: [(&str, &str, &str, Value); 3] = [
+            ("throughput", "Throughput", "throughput (queries/s)", |p| p.busy.throughput_qps),
+            ("latency", "Latency", "mean latency (ms)", |p| p.busy.latency_ms),
+            ("latency-quiet", "Latency of one query at a time", "mean latency (ms)", |p| p.quiet.latency_ms),
+        ];
+        for (engine, suffix) in Engine::ALL.into_iter().zip(["", "-tandem"]) {
             if self.baseline(engine).is_none() || self.workers.len() < 2 {
                 continue;
             }
-            let panels: [(&str, &str, &str, Value); 3] = [
-                ("throughput", "Throughput", "throughput (queries/s)", |p| p.busy.throughput_qps),
-                ("latency", "Latency", "mean latency (ms)", |p| p.busy.latency_ms),
-                ("latency-quiet", "Latency of one query at a time", "mean latency (ms)", |p| p.quiet.latency_ms),
-            ];
             for (panel, title, y_label, value) in panels {
-                findings.chart(Chart {
-                    stem: format!("{panel}{stem}"),
-                    title: format!("{title} by workers, {of} (Tatikonda et al., figure 4)"),
-                    x_label: String::from("workers"),
-                    y_label: y_label.to_owned(),
-                    is_x_log: false,
-                    is_y_log: false,
-                    lines: self.lines(engine, value),
+                let of_engine = self.ways.iter().zip(&self.measured).filter(|(way, _)| way.engine == engine);
+                let curves = of_engine.enumerate().map(|(colour, (way, points))| {
+                    let points = self.workers.iter().zip(points);
+                    let points = points.filter_map(|(&workers, point)| Some((workers as f64, value(point.as_ref()?))));
+                    Curve::ours(way.to_string(), colour, points.collect())
                 });
+                let title = format!("{title} by workers, {} (Tatikonda et al., figure 4)", engine.name());
+                findings.chart(Chart::new(format!("{panel}{suffix}"), title, ["workers", y_label], curves));
             }
         }
     }
-
-    /// A line for each of an engine's ways.
-    fn lines(&self, engine: Engine, value: Value) -> Vec<Line> {
-        let of_engine = self.ways.iter().zip(&self.measured).filter(|(way, _)| way.engine == engine).enumerate();
-        let line = |(colour, (way, points)): (usize, (&Way, &Vec<Option<Point>>))| {
-            let points = self.workers.iter().zip(points);
-            let points =
-                points.filter_map(|(&workers, point)| Some((workers as f64, value(point.as_ref()?)))).collect();
-            Line { name: way.to_string(), is_papers: false, colour, points }
-        };
-        of_engine.map(line).collect()
-    }
 }
 
-/// What of a point is drawn.
-type Value = fn(&Point) -> f64;
-
-/// A way with some workers, and one worker alone in the same rounds: the machine is not as fast all the time.
+/// A way with some workers, and one worker in the same rounds, because the speed of the machine varies.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     busy: Measured,
@@ -174,24 +146,21 @@ fn measure(
     load: &Load,
     workers: &[usize],
     ways: &[Way],
-) -> Result<Vec<Vec<Option<Point>>>, ExperimentError> {
+) -> Result<Vec<Vec<Option<Point>>>> {
     let mut measured: Vec<Vec<Option<Point>>> = vec![vec![None; workers.len()]; ways.len()];
     let mut steps = context.steps("workers", workers.len() * ROUNDS * ways.len());
     for (w, &workers) in workers.iter().enumerate() {
         for _ in 0..ROUNDS {
-            let mut alone = None;
+            let mut one = None;
             for (m, &way) in ways.iter().enumerate() {
                 if way.method == Method::Inter {
-                    alone = Some((bench.saturate(way, 1, load)?, bench.one_at_a_time(way, 1, load)?));
+                    one = Some((bench.saturate(way, 1, load)?, bench.one_at_a_time(way, 1, load)?));
                 }
-                // On one core there is nothing to share: INTER is the baseline.
-                if let Some((one, quiet_one)) = alone.filter(|_| workers > 1 || way.method == Method::Inter) {
-                    let point = Point {
-                        busy: bench.saturate(way, workers, load)?,
-                        quiet: bench.one_at_a_time(way, workers, load)?,
-                        alone: one,
-                        quiet_alone: quiet_one,
-                    };
+                // On one core only the baseline INTER runs, because there is nothing to share.
+                if let Some((alone, quiet_alone)) = one.filter(|_| workers > 1 || way.method == Method::Inter) {
+                    let busy = bench.saturate(way, workers, load)?;
+                    let quiet = bench.one_at_a_time(way, workers, load)?;
+                    let point = Point { busy, quiet, alone, quiet_alone };
                     measured[m][w] = Some(measured[m][w].map_or(point, |best| best.better(point)));
                 }
                 steps.done();
@@ -201,37 +170,26 @@ fn measure(
     Ok(measured)
 }
 
-/// What bounds the methods on this log.
+/// Adds the bounds of the methods on this log.
 fn explain(bench: &Bench, load: &Load, findings: &mut Findings) {
     let workers = bench.eight();
     if let Some(bound) = bench.slowest_range_bound(load, workers) {
-        findings.compare(format!("DOCP, {workers} ranges timed alone: what they can gain"), "x 1", None, bound);
+        findings.add(format!("DOCP, {workers} ranges timed alone: what they can gain"), "x 1", bound);
     }
-    let Some(tasks) = bench.tasks_a_query(load) else { return };
-    findings.compare("FGQP: tasks a query", "", None, tasks);
+    let Some(tasks) = bench.tasks_per_query(load) else { return };
+    findings.add("FGQP: tasks a query", "", tasks);
     for threshold in [PAPERS_THRESHOLD, 150] {
         let most = workers as f64 / (1.0 + threshold as f64 / tasks);
-        findings.compare(
-            format!("FGQP(γ={threshold}), {workers} workers: latency that γ leaves"),
-            "x less",
-            None,
-            most,
-        );
+        findings.add(format!("FGQP(γ={threshold}), {workers} workers: latency that γ leaves"), "x less", most);
     }
     if let Some((by_skips, block_by_block)) = bench.skipping(load) {
         let name = "INTER, 1 worker, passing over blocks by their skips: latency";
-        findings.compare(name, "x less", None, block_by_block / by_skips);
+        findings.add(name, "x less", block_by_block / by_skips);
     }
 }
 
-/// Figure 4 (c): throughput lost and latency won, by the pool's threshold.
-fn thresholds(
-    context: &Context<'_>,
-    bench: &Bench,
-    load: &Load,
-    one: Measured,
-    findings: &mut Findings,
-) -> Result<(), ExperimentError> {
+/// Adds figure 4 (c): throughput lost and latency gained by the pool threshold.
+fn thresholds(context: &Context<'_>, bench: &Bench, load: &Load, one: Measured, findings: &mut Findings) -> Result<()> {
     let workers = bench.eight();
     let mut steps = context.steps("thresholds", ROUNDS * THRESHOLDS.len());
     let mut inter: Option<Measured> = None;
@@ -260,21 +218,14 @@ fn thresholds(
         lost.push((threshold as f64, loss));
         won.push((threshold as f64, gain));
     }
-    let line = |name: &str, is_papers, colour, points| Line { name: name.to_owned(), is_papers, colour, points };
     let panels = [
         ("threshold-throughput", "throughput lost (%)", lost, [(5.0, 16.0), (150.0, 3.3)]),
         ("threshold-latency", "times less latency", won, [(5.0, 5.75), (150.0, 3.7)]),
     ];
     for (stem, y_label, ours, papers) in panels {
-        findings.chart(Chart {
-            stem: stem.to_owned(),
-            title: format!("FGQP's pool threshold, {workers} workers (Tatikonda et al., figure 4 c)"),
-            x_label: String::from("pool threshold (tasks)"),
-            y_label: y_label.to_owned(),
-            is_x_log: true,
-            is_y_log: false,
-            lines: vec![line("FGQP", false, 0, ours), line("FGQP, 8 workers", true, 0, papers.to_vec())],
-        });
+        let title = format!("FGQP's pool threshold, {workers} workers (Tatikonda et al., figure 4 c)");
+        let curves = [Curve::ours("FGQP", 0, ours), Curve::papers("FGQP, 8 workers", 0, papers.to_vec())];
+        findings.chart(Chart::new(stem, title, ["pool threshold (tasks)", y_label], curves).log_x());
     }
     Ok(())
 }

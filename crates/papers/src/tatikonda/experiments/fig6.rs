@@ -1,13 +1,12 @@
 //! Tatikonda et al., figure 6: delay against arrival rate for queries of four and of six terms.
 
 use super::bench::{Bench, Engine, Method};
-use super::fig5::{FEW_SHARES, WAYS, delay_chart, delays, line};
-use crate::{Context, ExperimentError, Findings};
+use super::fig5::{FEW_SHARES, WAYS, delay_chart, delays};
+use crate::findings::Curve;
+use crate::{Context, ExperimentError, Findings, Result};
 
-pub(crate) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
-    let bench = Bench::new(context)?;
-    let mut findings = Findings::default();
-    bench.describe(&mut findings);
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
+    let bench = Bench::open(context, findings)?;
     let workers = bench.eight();
     let ways = bench.ways(&WAYS);
     let mut steps = context.steps("arrival rates", 2 * ways.len());
@@ -25,7 +24,7 @@ pub(crate) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
         for &way in &ways {
             if way.method == Method::Inter {
                 let full_qps = bench.saturate(way, workers, &load)?.throughput_qps;
-                findings.compare(format!("{name}: {way} sustains"), "q/s", None, full_qps);
+                findings.add(format!("{name}: {way} sustains"), "q/s", full_qps);
                 inter = Some((full_qps, None));
             }
             let Some((full_qps, inter_ms)) = &mut inter else { continue };
@@ -33,24 +32,22 @@ pub(crate) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
             let quietest = delays.first().map(|(_, delay)| *delay);
             let times = inter_ms.or(quietest).zip(quietest).map(|(inter, quietest)| inter / quietest);
             *inter_ms = inter_ms.or(quietest);
-            findings.compare(format!("{name}: {way}: delay at an eighth of that rate"), "ms", None, quietest);
-            findings.compare(format!("{name}: {way}: below INTER's"), "x", None, times);
-            let lines = &mut charts[way.engine as usize];
-            lines.push(line(format!("{way}, {num_terms} terms"), lines.len(), delays));
+            findings.add(format!("{name}: {way}: delay at an eighth of that rate"), "ms", quietest);
+            findings.add(format!("{name}: {way}: below INTER's"), "x", times);
+            let curves = &mut charts[way.engine as usize];
+            curves.push(Curve::ours(format!("{way}, {num_terms} terms"), curves.len(), delays));
             steps.done();
         }
     }
-    let engines = [(Engine::Published, "delay", "as published"), (Engine::Tandem, "delay-tandem", "Tandem's")];
-    for (engine, stem, of) in engines {
-        let lines = std::mem::take(&mut charts[engine as usize]);
-        if !lines.is_empty() {
-            let title = format!("Delay of 4 and 6 terms, {of} (Tatikonda et al., figure 6)");
-            findings.chart(delay_chart(stem, title, lines));
+    for ((engine, curves), suffix) in Engine::ALL.into_iter().zip(charts).zip(["", "-tandem"]) {
+        if !curves.is_empty() {
+            let title = format!("Delay of 4 and 6 terms, {} (Tatikonda et al., figure 6)", engine.name());
+            findings.chart(delay_chart(suffix, title, curves));
         }
     }
     findings.note(
-        "The paper's figure has no numbers in its text: unsaturated, FGQP is below INTER and DOCP-UI between; all \
+        "The text of the paper gives no numbers for its figure: unsaturated, FGQP is below INTER and DOCP-UI between; all \
          saturate earlier with six terms; DOCP-UI before the others.",
     );
-    Ok(findings)
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! The figures of Tatikonda et al.
+//! Experiments of Tatikonda et al.
 
 mod bench;
 pub(crate) mod fig4;

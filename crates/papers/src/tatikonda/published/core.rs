@@ -1,18 +1,20 @@
-//! One core, on a range of the documents.
+//! One core on a range of the documents.
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::ding::daat::{Advance, CodedLists, Cursor, intersect};
+use crate::ding::daat::cursor::{Advance, Cursor};
+use crate::ding::daat::lists::CodedLists;
+use crate::ding::daat::small_adaptive::intersect;
 use tandem_core::base::machine::Class;
 use tandem_core::index::Bm25;
 use tandem_core::query::{Mode, Query, QueryTerm};
 use tandem_core::search::{ExecError, Execution, Executor, Hit, TopK, check};
 
-/// Intersects lists on the caller's core. It knows AND alone, as the paper does.
+/// Intersects lists on the caller's core; answers AND only, as in the paper.
 #[derive(Debug)]
-pub(in crate::tatikonda) struct Core {
+pub(crate) struct Core {
     lists: Arc<CodedLists>,
     docs: Range<u32>,
     advance: Advance,
@@ -20,27 +22,26 @@ pub(in crate::tatikonda) struct Core {
 }
 
 impl Core {
-    /// A core for the documents in `docs`, which gets along in lists as `advance` says: "the next skip block is
-    /// decompressed" (section 3.2.4) is [`Advance::BlockByBlock`].
-    pub(in crate::tatikonda) fn new(lists: Arc<CodedLists>, docs: Range<u32>, advance: Advance) -> Self {
+    /// Makes a core for `docs`. The paper's "the next skip block is decompressed" (section 3.2.4) is
+    /// [`Advance::BlockByBlock`].
+    pub(crate) fn new(lists: Arc<CodedLists>, docs: Range<u32>, advance: Advance) -> Self {
         Self { lists, docs, advance, best: TopK::default() }
     }
 
-    /// A core for all documents, which decodes all blocks on its way.
-    pub(in crate::tatikonda) fn whole(lists: &Arc<CodedLists>) -> Self {
+    /// Makes a core for all documents that decodes all blocks on its way.
+    pub(crate) fn whole(lists: &Arc<CodedLists>) -> Self {
         Self::new(Arc::clone(lists), 0..lists.num_docs(), Advance::BlockByBlock)
     }
 
-    /// Microseconds that the best `k` documents of the core's take.
-    pub(in crate::tatikonda) fn time_us(&mut self, terms: &[QueryTerm], k: usize) -> f64 {
+    pub(crate) fn time_us(&mut self, terms: &[QueryTerm], k: usize) -> f64 {
         let mut hits = Vec::new();
         let began = Instant::now();
         self.intersect(terms, k, &mut hits);
         began.elapsed().as_secs_f64() * 1e6
     }
 
-    /// The best `k` documents of the core's that have all terms.
-    pub(super) fn intersect(&mut self, terms: &[QueryTerm], k: usize, hits: &mut Vec<Hit>) {
+    /// Finds the best `k` documents of the core's range that have all terms.
+    pub(crate) fn intersect(&mut self, terms: &[QueryTerm], k: usize, hits: &mut Vec<Hit>) {
         let lists = &*self.lists;
         let mut cursors: Vec<Cursor<'_>> = terms.iter().map(|term| lists.cursor(term.term)).collect();
         let weights: Vec<f32> = terms.iter().map(|term| lists.weight(term)).collect();

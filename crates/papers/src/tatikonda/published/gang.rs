@@ -1,4 +1,4 @@
-//! DOCP: every core its range of the documents, and one master.
+//! DOCP: a range of the documents per core, and one master.
 //!
 //! ```text
 //! master    query ─▶ all, own range ─── waits for the slowest ─▶ merged
@@ -16,9 +16,9 @@ use tandem_core::query::{Mode, Query, QueryTerm};
 use tandem_core::search::cpu::multicore::Cores;
 use tandem_core::search::{ExecError, Execution, Executor, Hit, TopK, check};
 
-/// The caller's core, the master, and a thread for each other one.
+/// The master on the caller's core, and a thread for each other core.
 #[derive(Debug)]
-pub(in crate::tatikonda) struct Gang {
+pub(crate) struct Gang {
     master: Core,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -27,24 +27,21 @@ pub(in crate::tatikonda) struct Gang {
 
 #[derive(Debug)]
 struct Shared {
-    /// The query that is worked on: terms and k.
     query: Mutex<(Vec<QueryTerm>, usize)>,
-    /// Counts queries: a change tells the others of a new one.
+    /// Number of queries; a change announces a new one.
     epoch: AtomicUsize,
     is_closed: AtomicBool,
-    /// What each of the others found, and how many are done.
+    /// Hits of each other core.
     found: Vec<Mutex<Vec<Hit>>>,
+    /// Number of other cores that are done.
     done: AtomicUsize,
     is_crowded: bool,
 }
 
 impl Gang {
-    /// Spawns a thread for each of `cores` but the first, which is the caller's; they are tied to the machine's cores in
-    /// order.
-    ///
-    /// # Errors
-    /// If the system gives no thread.
-    pub(in crate::tatikonda) fn spawn(mut cores: Vec<Core>, machine: &Cores) -> Result<Self, ExecError> {
+    /// Spawns a thread for each of `cores` but the first, the caller's, and pins them to the machine's cores in order.
+    /// Fails if the system provides no thread.
+    pub(crate) fn spawn(mut cores: Vec<Core>, machine: &Cores) -> Result<Self, ExecError> {
         let others = cores.split_off(1);
         let master = cores.remove(0);
         let shared = Arc::new(Shared {
@@ -69,7 +66,7 @@ impl Gang {
 }
 
 impl Shared {
-    /// What a thread does: waits for a query, searches its range, waits for the next.
+    /// Runs a thread: waits for a query, searches its range, and repeats.
     fn work(&self, mut core: Core, number: usize) {
         let mut seen = 0;
         let mut hits = Vec::new();
@@ -89,8 +86,8 @@ impl Shared {
     }
 }
 
-/// Looks again and again until `is_over`; gives the core away between looks where there are fewer cores than threads.
-pub(super) fn wait(is_crowded: bool, is_over: impl Fn() -> bool) {
+/// Polls until `is_over`; with fewer cores than threads, yields the core between polls.
+pub(crate) fn wait(is_crowded: bool, is_over: impl Fn() -> bool) {
     let mut looks = 0_u32;
     while !is_over() {
         std::hint::spin_loop();
@@ -117,7 +114,7 @@ impl Executor for Gang {
         shared.done.store(0, Ordering::Relaxed);
         shared.epoch.fetch_add(1, Ordering::Release);
         self.master.intersect(&query.terms, k, hits);
-        // A thread that panicked has ended, and won't be done.
+        // A thread that panicked has ended and will not finish.
         let is_broken = || self.threads.iter().any(JoinHandle::is_finished);
         wait(shared.is_crowded, || shared.done.load(Ordering::Acquire) == self.threads.len() || is_broken());
         if is_broken() {
@@ -142,7 +139,7 @@ impl Drop for Gang {
     fn drop(&mut self) {
         self.shared.is_closed.store(true, Ordering::Release);
         for thread in self.threads.drain(..) {
-            // It has said what it had to say through the query that it left undone.
+            // A panic was already reported by the unfinished query.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! FGQP: one producer cuts queries into tasks; whoever is free takes one from a pool.
+//! FGQP: one producer cuts queries into tasks; free threads take tasks from a pool.
 //!
 //! ```text
 //! producer   while the pool has at most γ tasks: cut the next query         (algorithm 2)
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The producer takes tasks like the others while the pool is full. A query is answered when its last scoring is done.
-//! Scorings go first: they end what was begun.
+//! Scorings go first, because they finish started queries.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,46 +16,48 @@ use std::time::Instant;
 
 use super::gang::wait;
 use super::tasks::{Needed, create_tasks, skips};
-use crate::ding::daat::{Advance, CodedLists, Cursor, intersect};
+use crate::ding::daat::cursor::{Advance, Cursor};
+use crate::ding::daat::lists::CodedLists;
+use crate::ding::daat::small_adaptive::intersect;
 use tandem_core::base::time::Nanos;
 use tandem_core::index::Bm25;
 use tandem_core::query::QueryTerm;
 use tandem_core::search::cpu::multicore::{Cores, Served, Stream, digest};
 use tandem_core::search::{ExecError, Hit, TopK, check};
 
-/// A query that was cut.
+/// A query cut into tasks.
 #[derive(Debug)]
 struct InFlight {
     position: usize,
     started: Nanos,
     terms: Vec<QueryTerm>,
-    /// The rarest list's skips: a task is about the documents from one to the next.
+    /// Skips of the rarest list. A task covers the documents from one skip to the next.
     rarest: Vec<u32>,
-    /// Every task's blocks of every list, one task after another.
+    /// Blocks of every list for each task, task after task.
     needed: Vec<Needed>,
-    /// Tasks that are not scored yet.
     left: AtomicUsize,
     best: Mutex<TopK>,
 }
 
-/// What is in the two pools.
+/// A task of one of the two pools.
 #[derive(Debug)]
 enum Task {
-    /// To intersect: a task's number.
+    /// An intersection: the number of its task.
     Intersection(Arc<InFlight>, usize),
-    /// To score: documents, and each one's place in every list.
+    /// A scoring: documents, and the place of each one in every list.
     Scoring(Arc<InFlight>, Vec<u32>, Vec<u32>),
 }
 
-/// The pools, and what all threads know.
+/// The pools and the shared state of all threads.
 struct Shared<'a> {
     lists: &'a CodedLists,
     clock: Instant,
     k: usize,
     intersections: Mutex<VecDeque<Task>>,
     scorings: Mutex<VecDeque<Task>>,
-    /// How many tasks there are in both, and in the first: looked at without a lock.
+    /// Number of tasks in both pools, readable without a lock.
     waiting: AtomicUsize,
+    /// Number of tasks in the first pool, readable without a lock.
     unintersected: AtomicUsize,
     is_over: AtomicBool,
     answered: Mutex<Vec<(usize, Served)>>,
@@ -63,12 +65,9 @@ struct Shared<'a> {
     is_crowded: bool,
 }
 
-/// Answers a stream of ANDs with `workers` cores and the pool's threshold; the caller is the producer, and tied to the
-/// first core.
-///
-/// # Errors
-/// If `k` or a query is out of range, or a thread panicked.
-pub(in crate::tatikonda) fn serve_by_tasks(
+/// Answers a stream of ANDs with `workers` cores and the pool's threshold. The caller is the producer and is pinned to
+/// the first core. Fails if `k` or a query is out of range, or if a thread panicked.
+pub(crate) fn serve_by_tasks(
     lists: &CodedLists,
     workers: usize,
     threshold: usize,
@@ -113,7 +112,7 @@ pub(in crate::tatikonda) fn serve_by_tasks(
 }
 
 impl Shared<'_> {
-    /// Algorithm 2: cuts queries while the pool is small, else works like the others; until all are answered, or
+    /// Algorithm 2: cuts queries while the pool is small, else works like the others, until all queries are answered or
     /// a consumer `is_broken`.
     fn produce(&self, stream: &Stream<'_>, threshold: usize, is_broken: impl Fn() -> bool) {
         let mut next = 0;
@@ -133,7 +132,7 @@ impl Shared<'_> {
         }
     }
 
-    /// Algorithm 3.
+    /// Algorithm 3: takes tasks until the end.
     fn consume(&self) {
         loop {
             wait(self.is_crowded, || self.waiting.load(Ordering::Acquire) > 0 || self.is_over.load(Ordering::Acquire));
@@ -145,7 +144,7 @@ impl Shared<'_> {
         }
     }
 
-    /// Cuts a query and puts its tasks into the pool.
+    /// Cuts a query and adds its tasks to the pool.
     fn cut(&self, position: usize, started: Nanos, terms: &[QueryTerm]) {
         let lists: Vec<Vec<u32>> = terms.iter().map(|term| skips(&self.lists.cursor(term.term))).collect();
         let mut needed = Vec::new();
@@ -171,7 +170,7 @@ impl Shared<'_> {
         self.waiting.fetch_add(num_tasks, Ordering::Release);
     }
 
-    /// The oldest task, a scoring if there is one.
+    /// Takes the oldest task, a scoring if there is one.
     fn take(&self) -> Option<Task> {
         if self.waiting.load(Ordering::Acquire) == 0 {
             return None;
@@ -194,7 +193,7 @@ impl Shared<'_> {
         }
     }
 
-    /// Intersects a task's blocks, and passes its documents on to be scored.
+    /// Intersects a task's blocks, and adds a scoring of its documents.
     fn intersect(&self, query: Arc<InFlight>, number: usize) {
         let width = query.terms.len();
         let needed = &query.needed[number * width..][..width];
@@ -236,7 +235,7 @@ impl Shared<'_> {
         self.finish(query);
     }
 
-    /// One task less; the last one's thread answers.
+    /// Finishes a task; the thread of the last one answers the query.
     fn finish(&self, query: &Arc<InFlight>) {
         if query.left.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.answer(query);

@@ -1,16 +1,16 @@
-//! However cores share a query, its answer has the reference's bits.
+//! Tests that every way of sharing a query gives the bits of the reference.
 
 use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::{Core, Gang, serve_by_tasks};
+use super::core::Core;
+use super::gang::Gang;
+use super::pools::serve_by_tasks;
 use crate::codec::Pfor;
-use crate::ding::daat::{Advance, CodedLists};
-use tandem_core::base::ids::{QueryId, TermId};
-use tandem_core::base::random::Random;
+use crate::ding::daat::cursor::Advance;
+use crate::test_support::{coded, query_of, random_index};
 use tandem_core::base::time::Nanos;
-use tandem_core::index::Index;
 use tandem_core::query::{Mode, Query};
 use tandem_core::search::cpu::CpuExecutor;
 use tandem_core::search::cpu::multicore::{Cores, Stream, digest, serve};
@@ -18,26 +18,8 @@ use tandem_core::search::{ExecError, Executor, MAX_K};
 
 const NUM_DOCS: u32 = 30_000;
 
-fn index(densities: &[u32], seed: u64) -> Arc<Index> {
-    let mut random = Random::new(seed, 0);
-    let lists: Vec<(String, Vec<(u32, u32)>)> = densities
-        .iter()
-        .enumerate()
-        .map(|(term, &one_in)| {
-            let docs = (0..NUM_DOCS).filter(|&doc| doc == 17 || random.below(one_in) == 0);
-            (format!("t{term}"), docs.map(|doc| (doc, 1 + doc % 4)).collect())
-        })
-        .collect();
-    Arc::new(Index::from_lists(&lists).unwrap())
-}
-
-fn coded(index: &Index, docs: std::ops::Range<u32>) -> Arc<CodedLists> {
-    let terms: Vec<TermId> = (0..index.num_terms()).map(TermId).collect();
-    Arc::new(CodedLists::encode(index, &terms, Box::new(Pfor::<512>), docs).unwrap())
-}
-
 proptest! {
-    // Some threads on a few cores take their time.
+    // Several threads on few cores are slow.
     #![proptest_config(ProptestConfig::with_cases(8))]
 
     #[test]
@@ -49,11 +31,8 @@ proptest! {
         most_at_once in prop_oneof![1..4_usize, Just(usize::MAX)],
         seed in any::<u64>(),
     ) {
-        let index = index(&densities, seed);
-        let names: Vec<String> = (0..densities.len()).map(|term| format!("t{term}")).collect();
-        let queries: Vec<Query> = (1..=names.len())
-            .map(|num_terms| Query::prepare(QueryId(0), "q", &names[..num_terms], &index).unwrap())
-            .collect();
+        let index = random_index(NUM_DOCS, &densities, seed);
+        let queries: Vec<Query> = (1..=densities.len()).map(|num_terms| query_of(&index, 0..num_terms)).collect();
         let mut reference = CpuExecutor::new(Arc::clone(&index), index.built_with());
         let mut hits = Vec::new();
         let expected: Vec<u64> = queries.iter().map(|query| {
@@ -61,7 +40,7 @@ proptest! {
             digest(&hits)
         }).collect();
 
-        let lists = coded(&index, 0..NUM_DOCS);
+        let lists = coded(&index, Box::new(Pfor::<512>), 0..NUM_DOCS);
         let range = |part: u32| NUM_DOCS * part / workers..NUM_DOCS * (part + 1) / workers;
         let order: Vec<u32> = (0..60).map(|i| i % queries.len() as u32).collect();
         let arrivals = (0..60).map(|i| Nanos(i * gap_us * 1000)).collect();
@@ -69,7 +48,7 @@ proptest! {
         let cores = Cores::default();
         let unified = (0..workers).map(|part| Core::new(Arc::clone(&lists), range(part), Advance::BlockByBlock));
         let skipping = (0..workers).map(|part| Core::new(Arc::clone(&lists), range(part), Advance::BySkips));
-        let physical = (0..workers).map(|part| Core::new(coded(&index, range(part)), range(part), Advance::BlockByBlock));
+        let physical = (0..workers).map(|part| Core::new(coded(&index, Box::new(Pfor::<512>), range(part)), range(part), Advance::BlockByBlock));
         let mut outcomes = vec![serve_by_tasks(&lists, workers as usize, threshold, &stream, &cores).unwrap()];
         for gang in [unified.collect(), skipping.collect(), physical.collect()] {
             outcomes.push(serve(&mut [Box::new(Gang::spawn(gang, &cores).unwrap())], &stream, &cores).unwrap());
@@ -87,9 +66,9 @@ proptest! {
 
 #[test]
 fn a_bad_k_is_refused_by_all() {
-    let index = index(&[2, 3], 1);
-    let lists = coded(&index, 0..NUM_DOCS);
-    let query = Query::prepare(QueryId(0), "q", &["t0", "t1"], &index).unwrap();
+    let index = random_index(NUM_DOCS, &[2, 3], 1);
+    let lists = coded(&index, Box::new(Pfor::<512>), 0..NUM_DOCS);
+    let query = query_of(&index, [0, 1]);
     let cores = Cores::default();
     let mut hits = Vec::new();
     let mut gang = Gang::spawn(vec![Core::whole(&lists), Core::whole(&lists)], &cores).unwrap();

@@ -1,48 +1,48 @@
-//! What a cache refuses.
+//! Errors of a cache.
 
-/// Why a memory cannot be divided, or used, as asked for.
+/// Reason why a memory cannot be divided or used as requested.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CacheError {
-    /// A share of a list that makes no sense.
+    /// The share λ is out of range.
     #[error("the admitted share of a list (λ) is {0}, expected above 0 and at most 1")]
     BadShare(f64),
-    /// The buffer holds not one query.
+    /// The buffer is too small for every query.
     #[error(
         "a buffer of {buffer_bytes} bytes holds none of the {num_queries} queries: the smallest needs {needed_bytes} bytes"
     )]
     BufferTooSmall {
-        /// The buffer's size.
+        /// Size of the buffer.
         buffer_bytes: u64,
-        /// What the query takes that takes least.
+        /// Bytes of the smallest query.
         needed_bytes: u64,
-        /// How many there are.
+        /// Number of queries.
         num_queries: usize,
     },
-    /// A cache and a buffer that are more than there is.
+    /// Cache and buffer exceed the free memory.
     #[error(
         "cache and buffer take {wanted_bytes} bytes ({cache_bytes} and {buffer_bytes}), {free_bytes} are free \
          (choose a smaller budget)"
     )]
     MoreThanFree {
-        /// Both.
+        /// Bytes of both.
         wanted_bytes: u64,
-        /// The cache.
+        /// Bytes of the cache.
         cache_bytes: u64,
-        /// The buffer.
+        /// Bytes of the buffer.
         buffer_bytes: u64,
-        /// What there is.
+        /// Free bytes.
         free_bytes: u64,
     },
-    /// Lists that are to be held at once and don't fit.
+    /// Lists that are needed together exceed the budget.
     #[error(
         "lists of {wanted_bytes} bytes are needed at once, {room_bytes} of the budget's {budget_bytes} can be free"
     )]
     DoesNotFit {
-        /// What is to be held.
+        /// Bytes of the lists.
         wanted_bytes: u64,
-        /// What is not pinned.
+        /// Bytes of the budget that are not pinned.
         room_bytes: u64,
-        /// All there is.
+        /// Bytes of the budget.
         budget_bytes: u64,
     },
 }

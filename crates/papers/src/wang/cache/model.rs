@@ -1,54 +1,46 @@
-//! The throughput model, and the division of a memory that it asks for.
+//! The throughput model, and the best division of a memory.
 //!
-//! A batch of `n` queries is made, moved, and computed, one after the other. With `c(n)` the time of making and computing a
-//! query, `t(S_b)` that of moving a megabyte and `dq(S_c)` the megabytes that a query brings along,
+//! A batch of `n` queries is made, moved and computed, one step after the other. `c(n)` is the time of making and
+//! computing a query, `t(S_b)` that of moving a megabyte, and `dq(S_c)` the megabytes moved per query:
 //!
 //! ```text
 //!     TP = 1 / (c(n) + t(S_b) dq(S_c))          c(n) = c0 + c1 / n          t(S_b) = t0 + t1 / S_b
 //! ```
 //!
-//! where c1 and t1 are what a batch costs however small it is: launches, the copies' beginnings. `n` and `dq` are no guesses:
-//! walking through the log tells them for every division, without a device. A larger cache S_c lets queries bring less; a
-//! larger buffer S_b holds more of them, which all wait for the whole batch. Under a limit θ of that time the buffer is the
-//! largest that keeps to it.
+//! c1 and t1 are fixed costs of a batch, such as launches and the start of copies. `n` and `dq` are counted by making
+//! the batches of a log for a division, without a device. A larger cache S_c reduces copies. A larger buffer S_b holds
+//! more queries, which all wait for the whole batch. Under a limit θ of that time the buffer is the largest one within
+//! the limit.
 
-use super::Walk;
+use super::batches::BatchTrace;
 
-/// One measured batch, or the mean of some.
+/// A measured batch, or the mean of some.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct MeasuredBatch {
-    /// Queries of it.
     pub(crate) queries: f64,
-    /// Microseconds of making it and of the device's computing.
+    /// Microseconds of making the batch and of computing.
     pub(crate) calculation_us: f64,
-    /// Megabytes that were moved to the device.
     pub(crate) mb: f64,
-    /// Microseconds that moving them took.
     pub(crate) transfer_us: f64,
 }
 
 /// `y = constant + inverse / x`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Fit {
-    /// What is left for large x.
     pub(crate) constant: f64,
-    /// Divided by x.
     pub(crate) inverse: f64,
-    /// The root of the mean squared residual, relative to each value.
+    /// Root mean square of residuals relative to the values.
     pub(crate) relative_residual: f64,
 }
 
 impl Fit {
-    /// The value at x.
-    #[must_use]
     pub(crate) fn at(&self, x: f64) -> f64 {
         self.constant + self.inverse / x
     }
 
-    /// Fits points (x, y), both above 0, by least squares of the residuals relative to y; neither part is below 0.
-    #[must_use]
+    /// Fits positive points (x, y) by least squares of the residuals relative to y; neither coefficient is negative.
     pub(crate) fn of(points: &[(f64, f64)]) -> Self {
-        // Relative residuals: every equation divided by its y. Unknowns: constant, inverse.
+        // Dividing each equation by its y makes residuals relative. The unknowns are constant and inverse.
         let (mut aa, mut ab, mut bb, mut ya, mut yb) = (0.0, 0.0, 0.0, 0.0, 0.0);
         for &(x, y) in points {
             let (a, b) = (1.0 / y, 1.0 / (x * y));
@@ -66,7 +58,7 @@ impl Fit {
         };
         let (constant, inverse) = match solved {
             (constant, inverse) if constant >= 0.0 && inverse >= 0.0 => (constant, inverse),
-            // One of them alone: what is left of the other when it may not be negative.
+            // If one coefficient would be negative, the other one is fitted alone.
             (constant, inverse) if bb > 0.0 && constant < 0.0 && inverse >= 0.0 => (0.0, yb / bb),
             _ if aa > 0.0 => (ya / aa, 0.0),
             _ => (0.0, 0.0),
@@ -78,33 +70,30 @@ impl Fit {
     }
 }
 
-/// The model, fitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ThroughputModel {
-    /// `c(n)`: microseconds a query, by queries a batch.
+    /// `c(n)`: microseconds per query, by queries per batch.
     pub(crate) calculation: Fit,
-    /// `t(S_b)`: microseconds a megabyte, by megabytes a batch.
+    /// `t(S_b)`: microseconds per megabyte, by megabytes per batch.
     pub(crate) transfer: Fit,
 }
 
-/// A memory divided, and what the model expects of it.
+/// A division of a memory with its modelled performance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Division {
     /// Bytes of the cache: S_c.
     pub(crate) cache_bytes: u64,
     /// Bytes of the buffer: S_b.
     pub(crate) buffer_bytes: u64,
-    /// Queries a second.
     pub(crate) qps: f64,
-    /// Milliseconds of one batch: what a query waits for its answer.
+    /// Milliseconds of a batch, the response time of its queries.
     pub(crate) batch_ms: f64,
-    /// Queries a batch, and megabytes moved for each.
-    pub(crate) walk: Walk,
+    /// Batches of the log under this division.
+    pub(crate) trace: BatchTrace,
 }
 
 impl ThroughputModel {
-    /// Fits both parts.
-    #[must_use]
+    /// Fits c(n) and t(S_b).
     pub(crate) fn fit(batches: &[MeasuredBatch]) -> Self {
         let calculation: Vec<(f64, f64)> = batches
             .iter()
@@ -119,42 +108,41 @@ impl ThroughputModel {
         Self { calculation: Fit::of(&calculation), transfer: Fit::of(&transfer) }
     }
 
-    /// Microseconds a query, if batches are as a walk found them.
-    #[must_use]
-    pub(crate) fn query_us(&self, walk: &Walk) -> f64 {
-        let n = walk.queries_a_batch().max(1.0);
-        let mb = walk.mb_a_query();
+    /// Returns microseconds per query for these batches.
+    pub(crate) fn query_us(&self, trace: &BatchTrace) -> f64 {
+        let n = trace.queries_per_batch().max(1.0);
+        let mb = trace.mb_per_query();
         let moved = if mb > 0.0 { self.transfer.at(mb * n) * mb } else { 0.0 };
         self.calculation.at(n) + moved
     }
 
-    fn divide(&self, cache_bytes: u64, buffer_bytes: u64, walk: Walk) -> Division {
-        let query_us = self.query_us(&walk);
-        let batch_ms = query_us * walk.queries_a_batch() / 1e3;
-        Division { cache_bytes, buffer_bytes, qps: 1e6 / query_us, batch_ms, walk }
+    fn divide(&self, cache_bytes: u64, buffer_bytes: u64, trace: BatchTrace) -> Division {
+        let query_us = self.query_us(&trace);
+        let batch_ms = query_us * trace.queries_per_batch() / 1e3;
+        Division { cache_bytes, buffer_bytes, qps: 1e6 / query_us, batch_ms, trace }
     }
 
-    /// The division with a cache of `cache_bytes` of `memory_bytes` and the largest buffer whose batches take `limit_ms` at
-    /// most; `None` if no buffer does. `walk` tells of a buffer what batches it makes, or `None` if it holds none.
+    /// Returns the division with this cache and the largest buffer whose batches take at most `limit_ms`; `None` if
+    /// there is none. `trace` counts the batches of a buffer, or returns `None` if no query fits.
     ///
-    /// A batch takes the longer the larger it is, so halving finds the buffer, to a 256th of what there is.
+    /// The time of a batch grows with the buffer, so that bisection finds the buffer, to a 256th of the room.
     pub(crate) fn with_cache(
         &self,
         memory_bytes: u64,
         cache_bytes: u64,
         limit_ms: f64,
-        mut walk: impl FnMut(u64) -> Option<Walk>,
+        mut trace: impl FnMut(u64) -> Option<BatchTrace>,
     ) -> Option<Division> {
         let most = memory_bytes.checked_sub(cache_bytes)?;
         let mut try_buffer = |buffer_bytes: u64| {
-            walk(buffer_bytes)
-                .map(|walk| self.divide(cache_bytes, buffer_bytes, walk))
+            trace(buffer_bytes)
+                .map(|trace| self.divide(cache_bytes, buffer_bytes, trace))
                 .filter(|found| found.batch_ms <= limit_ms)
         };
         if let Some(whole) = try_buffer(most) {
             return Some(whole);
         }
-        // What is too small for a query fails, too: the largest that keeps to the limit lies above it.
+        // A buffer too small for a query fails as well; the largest one within the limit is above it.
         let mut best = None;
         let (mut low, mut high) = (0, most);
         for _ in 0..8 {

@@ -1,22 +1,20 @@
-//! Lists under a budget, each with a place in a memory of just that size.
+//! A list store whose lists have places in a memory of the budget's size.
 //!
 //! ```text
 //!   pin(lists) ──▶ ListStore: what goes, what must come ──▶ Space: where it comes ──▶ moves first, then copies
 //! ```
 
+use super::error::CacheError;
 use super::space::{Move, Space};
-use super::{CacheError, Eviction, ListStore};
+use super::store::{Eviction, ListStore};
 
-/// What must happen in memory so that pinned lists are where they belong: all moves, in order, then the copies.
+/// Changes in memory that bring pinned lists to their places: first all moves in order, then the copies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arrivals {
-    /// Bytes that were held already.
     pub(crate) hit_bytes: u64,
-    /// Lists to be copied to their places.
     pub(crate) misses: Vec<u32>,
-    /// Bytes of them.
     pub(crate) miss_bytes: u64,
-    /// Lists that lie elsewhere from now on: made only where no gap was long enough.
+    /// Moves of lists, made only if no gap is large enough.
     pub(crate) moves: Vec<Move>,
 }
 
@@ -28,28 +26,22 @@ pub(crate) struct PlacedLists<E> {
 }
 
 impl<E: Eviction> PlacedLists<E> {
-    /// Nothing is held yet.
-    #[must_use]
     pub(crate) fn new(num_lists: usize, budget_bytes: u64, eviction: E) -> Self {
         Self { store: ListStore::new(num_lists, budget_bytes, eviction), space: Space::new(num_lists, budget_bytes) }
     }
 
-    /// The byte at which the list begins; `None` if it is not held.
-    #[must_use]
+    /// Returns the byte offset of a list; `None` if it is not held.
     pub(crate) fn place_of(&self, list: u32) -> Option<u64> {
         self.space.place_of(list)
     }
 
-    /// Pins lists, each with its bytes (at least 1) and named once, until they are [unpinned](Self::unpin). Until the next call
-    /// none of them moves; in the next call pinned ones may.
-    ///
-    /// # Errors
-    /// As of [`ListStore::pin`]; nothing has moved then.
+    /// Pins distinct lists with their bytes (at least 1) until they are [unpinned](Self::unpin). Pinned lists move only
+    /// during the next call. Returns the errors of [`ListStore::pin`]; nothing has moved then.
     pub(crate) fn pin(&mut self, lists: &[(u32, u64)]) -> Result<Arrivals, CacheError> {
         let pinned = match self.store.pin(lists) {
             Ok(pinned) => pinned,
             Err(error) => {
-                // Some may have gone before it was found that they don't suffice.
+                // The failed call may have evicted lists.
                 let store = &self.store;
                 self.space.retain(|list| store.holds(list));
                 return Err(error);
@@ -67,7 +59,7 @@ impl<E: Eviction> PlacedLists<E> {
         Ok(Arrivals { hit_bytes: pinned.hit_bytes, misses: pinned.misses, miss_bytes: pinned.miss_bytes, moves })
     }
 
-    /// Gives each list a place, or none of them.
+    /// Gives all lists a place, or none.
     fn place_all(&mut self, lists: &[(u32, u64)]) -> bool {
         for (number, &(list, bytes)) in lists.iter().enumerate() {
             if self.space.place(list, bytes).is_none() {
@@ -78,10 +70,7 @@ impl<E: Eviction> PlacedLists<E> {
         true
     }
 
-    /// Takes a pin from each of these lists; what has none left may go.
-    ///
-    /// # Panics
-    /// If one has none.
+    /// Removes a pin from each list; a list without pins may be evicted. Panics if a list has no pin.
     pub(crate) fn unpin(&mut self, lists: &[(u32, u64)]) {
         self.store.unpin(lists);
     }

@@ -1,7 +1,7 @@
-//! Where lists lie in a memory of fixed size: each in one piece, none over another.
+//! Places of lists in a memory of fixed size. Each list is in one piece.
 //!
-//! A list goes to the lowest gap that holds it. When what is free would do but no gap does, all lists move down until they
-//! lie side by side, and what is free is one gap at the end:
+//! A list gets the lowest gap that is large enough. If only the sum of all gaps is large enough, all lists move down
+//! and the free space becomes one gap at the end:
 //!
 //! ```text
 //!   |aaaa|    |bb|   |cccccc|  |   ── compact ──▶   |aaaa|bb|cccccc|         |
@@ -9,42 +9,36 @@
 
 use std::collections::BTreeMap;
 
-/// Lists that lie side by side and move down together.
+/// Adjacent lists that move down together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Move {
-    /// Where they lay; their new place may overlap the old one.
+    /// Old place, which the new one may overlap.
     pub(crate) from: u64,
-    /// Where they lie now.
     pub(crate) to: u64,
-    /// How long they are.
     pub(crate) len: u64,
 }
 
-/// Places in a memory. Lengths and places are in the unit that the memory's length is in.
+/// Places in a memory. Lengths and places have the unit of the memory's length.
 #[derive(Clone, Debug)]
 pub(crate) struct Space {
     len: u64,
-    /// By place: the list there, and its length.
+    /// List and length at each used place.
     held: BTreeMap<u64, (u32, u64)>,
-    /// By list.
     places: Vec<Option<u64>>,
 }
 
 impl Space {
-    /// An empty memory for so many lists.
-    #[must_use]
     pub(crate) fn new(num_lists: usize, len: u64) -> Self {
         Self { len, held: BTreeMap::new(), places: vec![None; num_lists] }
     }
 
-    /// Where the list lies; `None` if it has no place.
-    #[must_use]
+    /// Returns the place of a list; `None` if it has none.
     pub(crate) fn place_of(&self, list: u32) -> Option<u64> {
         self.places[list as usize]
     }
 
-    /// Gives a list, which has no place yet and is not empty, the lowest one; `None` if no gap is long enough. Takes time
-    /// in proportion to the lists that are held.
+    /// Gives the lowest possible place to a list that has none; `None` if no gap is large enough. Takes time
+    /// proportional to the number of held lists.
     pub(crate) fn place(&mut self, list: u32, len: u64) -> Option<u64> {
         let mut free_from = 0;
         for (&start, &(_, held)) in &self.held {
@@ -61,14 +55,14 @@ impl Space {
         Some(free_from)
     }
 
-    /// Frees the list's place, if it has one.
+    /// Frees the place of a list, if it has one.
     pub(crate) fn free(&mut self, list: u32) {
         if let Some(place) = self.places[list as usize].take() {
             self.held.remove(&place);
         }
     }
 
-    /// Frees the places of all lists but those that are `wanted`.
+    /// Frees the places of all lists that are not `wanted`.
     pub(crate) fn retain(&mut self, wanted: impl Fn(u32) -> bool) {
         let places = &mut self.places;
         self.held.retain(|_, &mut (list, _)| {
@@ -80,7 +74,7 @@ impl Space {
         });
     }
 
-    /// Moves all lists down to the beginning: at most one move for each gap, to be made one after another, in this order.
+    /// Moves all lists to the beginning. The moves, at most one per gap, must be made in this order.
     pub(crate) fn compact(&mut self) -> Vec<Move> {
         let mut to = 0;
         let mut moves: Vec<Move> = Vec::new();

@@ -1,7 +1,7 @@
-//! A budget of bytes, what is held in it, and what goes when room is needed.
+//! A budget of bytes with pins and evictions.
 //!
-//! The machine is pure: it names lists and counts bytes; whoever moves postings does what it says. So an executor and a
-//! simulation that use it see the same hits and misses.
+//! The store only names lists and counts bytes; its callers move postings. Executors and simulations therefore see the
+//! same hits and misses.
 //!
 //! ```text
 //!   pin(lists) ──▶ held already: hits          unpin(lists) ──▶ may go again
@@ -10,21 +10,20 @@
 
 use std::collections::BTreeSet;
 
-use super::CacheError;
+use super::error::CacheError;
 
-/// Decides what goes. Equal histories give equal decisions.
+/// Chooses evicted lists. Equal histories give equal choices.
 pub(crate) trait Eviction {
-    /// A query has asked for a list of so many bytes.
     fn touch(&mut self, list: u32, bytes: u64);
 
-    /// The list to go next, among those that `may_go`; `None` if nothing goes.
+    /// Returns the next list to evict among those that `may_go`; `None` evicts nothing.
     fn victim(&mut self, may_go: &dyn Fn(u32) -> bool) -> Option<u32>;
 
-    /// A list has been brought in, or has gone.
+    /// Records that a list was added or evicted.
     fn moved(&mut self, list: u32, is_held: bool);
 }
 
-/// Nothing goes: a static cache.
+/// A static cache without evictions.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KeepAll;
 
@@ -38,24 +37,23 @@ impl Eviction for KeepAll {
     fn moved(&mut self, _list: u32, _is_held: bool) {}
 }
 
-/// What saves least goes: a list saves its bytes each time that it is asked for, so a byte held saves as often as its list
-/// is asked for. Old requests count half after `half_life` newer ones. A touch or a victim takes O(log n).
+/// Evicts the list that saves the fewest copies per byte. A request for a held list saves its bytes, so that the saving
+/// per byte is the frequency of requests. Old requests count half after `half_life` newer ones. `touch` and `victim`
+/// take O(log n).
 #[derive(Clone, Debug)]
 pub(crate) struct LeastSaved {
-    /// By list: requests, each weighted by the growth at its time.
+    /// Requests for each list, weighted by the growth at their time.
     saved: Vec<f64>,
-    /// Those that are held, by what they save: bits of numbers that are not negative ascend as the numbers do.
+    /// Held lists by their saving. The bits of non-negative floats order as their values do.
     held: BTreeSet<(u64, u32)>,
     growth: f64,
     weight: f64,
 }
 
-/// The weight at which all are scaled down: long before a number has no more room.
+/// Weight at which all weights are scaled down, long before they overflow.
 const RESCALE_AT: f64 = 1e100;
 
 impl LeastSaved {
-    /// For so many lists.
-    #[must_use]
     pub(crate) fn new(num_lists: usize, half_life: f64) -> Self {
         let growth = 0.5_f64.powf(-1.0 / half_life.max(1.0));
         Self { saved: vec![0.0; num_lists], held: BTreeSet::new(), growth, weight: 1.0 }
@@ -94,16 +92,11 @@ impl Eviction for LeastSaved {
     }
 }
 
-/// What pinning came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pinned {
-    /// Bytes that were held already.
     pub(crate) hit_bytes: u64,
-    /// Bytes that must be brought in.
     pub(crate) miss_bytes: u64,
-    /// Lists that must be brought in.
     pub(crate) misses: Vec<u32>,
-    /// Lists that went.
     pub(crate) evicted: Vec<u32>,
 }
 
@@ -112,39 +105,30 @@ pub(crate) struct Pinned {
 pub(crate) struct ListStore<E> {
     budget_bytes: u64,
     used_bytes: u64,
-    /// By list: its bytes if it is held, else 0.
+    /// Bytes of each held list, else 0.
     held_bytes: Vec<u64>,
-    /// By list: pins on it.
     pins: Vec<u32>,
     eviction: E,
 }
 
 impl<E: Eviction> ListStore<E> {
-    /// Nothing is held yet.
-    #[must_use]
     pub(crate) fn new(num_lists: usize, budget_bytes: u64, eviction: E) -> Self {
         Self { budget_bytes, used_bytes: 0, held_bytes: vec![0; num_lists], pins: vec![0; num_lists], eviction }
     }
 
-    /// Bytes that are held; never more than the budget.
+    /// Returns the held bytes, never more than the budget.
     #[cfg(test)]
-    #[must_use]
     pub(crate) fn used_bytes(&self) -> u64 {
         self.used_bytes
     }
 
-    /// Whether the list is held.
-    #[must_use]
     pub(crate) fn holds(&self, list: u32) -> bool {
         self.held_bytes[list as usize] > 0
     }
 
-    /// Pins lists, each with its bytes (at least 1) and named once: they are held until they are
-    /// [unpinned](Self::unpin).
-    ///
-    /// # Errors
-    /// [`CacheError::DoesNotFit`] if what is pinned and these don't fit, or the eviction gives up nothing; then no list was
-    /// pinned, though some may have gone.
+    /// Pins distinct lists with their bytes (at least 1); they are held until they are [unpinned](Self::unpin). Returns
+    /// [`CacheError::DoesNotFit`] if the pinned lists exceed the budget, or the eviction finds no victim. No list is
+    /// pinned then, but some may have been evicted.
     pub(crate) fn pin(&mut self, lists: &[(u32, u64)]) -> Result<Pinned, CacheError> {
         let mut pinned = Pinned::default();
         for &(list, bytes) in lists {
@@ -182,10 +166,7 @@ impl<E: Eviction> ListStore<E> {
         Ok(pinned)
     }
 
-    /// Takes a pin from each of these lists; what has none left may go.
-    ///
-    /// # Panics
-    /// If one has none.
+    /// Removes a pin from each list; a list without pins may be evicted. Panics if a list has no pin.
     pub(crate) fn unpin(&mut self, lists: &[(u32, u64)]) {
         for &(list, _) in lists {
             let pins = &mut self.pins[list as usize];

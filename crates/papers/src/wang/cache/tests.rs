@@ -1,10 +1,21 @@
-//! The cache's laws, on random lists and logs.
+//! Laws of the cache on random lists and logs.
+
+use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::*;
+use super::admission::{Admission, AdmissionPolicy};
+use super::batches::{Batch, BatchMaker, BatchTrace, Footprint};
+use super::error::CacheError;
+use super::model::{Fit, ThroughputModel};
+use super::placed::PlacedLists;
+use super::prefixes::Prefixes;
+use super::sizes::Sizes;
+use super::space::{Move, Space};
+use super::store::{KeepAll, LeastSaved, ListStore};
+use super::visits::{CACHE_BLOCK_LEN, Visits};
 
-/// Lists of these lengths, eight bytes a posting and four for every started block.
+/// Lists of these lengths with eight bytes per posting and four per started block.
 #[derive(Debug)]
 struct Lens(Vec<u32>);
 
@@ -28,8 +39,8 @@ fn policies(share: f64) -> [AdmissionPolicy; 3] {
     [AdmissionPolicy::Vfb { share }, AdmissionPolicy::Qtf, AdmissionPolicy::QtfDf]
 }
 
-/// Lists, and queries of 1 to 4 of them, each with how far it goes into each list.
-fn worlds() -> impl Strategy<Value = (Lens, Vec<Vec<u32>>, Vec<Vec<u32>>)> {
+/// Lists, and queries of 1 to 4 lists, each with the postings that it reads of them.
+fn lists_and_logs() -> impl Strategy<Value = (Lens, Vec<Vec<u32>>, Vec<Vec<u32>>)> {
     let lens = prop::collection::vec(1_u32..3000, 1..20);
     lens.prop_flat_map(|lens| {
         let lists = prop::collection::btree_set(0..lens.len() as u32, 1..5.min(lens.len() + 1).max(2));
@@ -57,9 +68,23 @@ fn visits_of(sizes: &Lens, log: &[Vec<u32>], depths: &[Vec<u32>]) -> Visits {
     visits
 }
 
+type Pins = Vec<(Vec<(u32, u64)>, bool)>;
+
+/// Bytes of lists, and steps: lists to pin with their bytes, and whether the oldest pins are released first.
+fn lens_and_pins() -> impl Strategy<Value = (Vec<u64>, Pins)> {
+    let steps = prop::collection::vec((prop::collection::btree_set(0_usize..30, 1..5), any::<bool>()), 1..80);
+    (prop::collection::vec(1_u64..100, 4..30), steps).prop_map(|(lens, steps)| {
+        let lists = |lists: BTreeSet<usize>| {
+            lists.into_iter().filter(|&list| list < lens.len()).map(|list| (list as u32, lens[list])).collect()
+        };
+        let steps = steps.into_iter().map(|(of, is_release)| (lists(of), is_release)).collect();
+        (lens, steps)
+    })
+}
+
 proptest! {
     #[test]
-    fn visits_of_blocks_count_who_goes_that_far((sizes, log, depths) in worlds()) {
+    fn visits_of_blocks_count_who_goes_that_far((sizes, log, depths) in lists_and_logs()) {
         let visits = visits_of(&sizes, &log, &depths);
         for list in 0..sizes.num_lists() as u32 {
             let reach = |block: u32| {
@@ -74,7 +99,7 @@ proptest! {
 
     #[test]
     fn what_is_admitted_keeps_to_the_budget_and_to_the_share(
-        (sizes, log, depths) in worlds(),
+        (sizes, log, depths) in lists_and_logs(),
         budget in 0_u64..100_000,
         share in prop::sample::select(vec![0.01, 0.5, 0.75, 0.95, 1.0]),
     ) {
@@ -91,7 +116,7 @@ proptest! {
                     _ => prop_assert!(held == 0 || held == sizes.len(list)),
                 }
             }
-            // With room for all, all is held that may be.
+            // An unlimited budget holds all that the policy admits.
             let all = admission.within(u64::MAX / 2, &sizes);
             for list in 0..sizes.num_lists() as u32 {
                 let most = match policy {
@@ -105,7 +130,7 @@ proptest! {
 
     #[test]
     fn vfb_never_holds_a_block_and_leaves_a_more_visited_one_that_would_fit(
-        (sizes, log, depths) in worlds(), budget in 0_u64..60_000,
+        (sizes, log, depths) in lists_and_logs(), budget in 0_u64..60_000,
     ) {
         let visits = visits_of(&sizes, &log, &depths);
         let prefixes = Admission::new(AdmissionPolicy::Vfb { share: 1.0 }, &visits, &sizes).unwrap().within(budget, &sizes);
@@ -117,14 +142,14 @@ proptest! {
             }
             let next = (held + CACHE_BLOCK_LEN).min(sizes.len(left));
             let more = sizes.bytes(left, next) - sizes.bytes(left, held);
-            // It was turned away because it did not fit when its turn came, and what is left is not more than then.
+            // The block did not fit at its turn, and the remaining room has only shrunk since.
             prop_assert!(more > room, "list {left}: {more} would fit into {room}");
         }
     }
 
     #[test]
     fn batches_hold_every_query_once_in_order_and_keep_to_the_buffer(
-        (sizes, log, depths) in worlds(),
+        (sizes, log, depths) in lists_and_logs(),
         cache in 0_u64..60_000,
         buffer in 100_u64..80_000,
         limit in 1_usize..40,
@@ -155,10 +180,10 @@ proptest! {
             prop_assert!(seen.is_sorted() && oversized.is_sorted());
             all.sort_unstable();
             prop_assert_eq!(all, (0..log.len() as u32).collect::<Vec<_>>());
-            match BatchMaker::new(&sizes, &prefixes, FOOTPRINT, buffer).walk(&log, limit) {
-                Ok(walk) => {
-                    prop_assert_eq!((walk.queries, walk.list_bytes), (seen.len() as u64, moved));
-                    prop_assert_eq!(walk.oversized, oversized.len() as u64);
+            match BatchMaker::new(&sizes, &prefixes, FOOTPRINT, buffer).trace(&log, limit) {
+                Ok(trace) => {
+                    prop_assert_eq!((trace.queries, trace.list_bytes), (seen.len() as u64, moved));
+                    prop_assert_eq!(trace.oversized, oversized.len() as u64);
                 }
                 Err(error) => {
                     let is_small = matches!(error, CacheError::BufferTooSmall { needed_bytes, .. } if needed_bytes > buffer);
@@ -170,10 +195,7 @@ proptest! {
 
     #[test]
     fn the_store_keeps_its_budget_and_what_is_pinned(
-        lens in prop::collection::vec(1_u64..100, 4..30),
-        budget in 50_u64..600,
-        steps in prop::collection::vec((prop::collection::btree_set(0_usize..30, 1..5), any::<bool>()), 1..80),
-        half_life in 1.0_f64..50.0,
+        (lens, steps) in lens_and_pins(), budget in 50_u64..600, half_life in 1.0_f64..50.0,
     ) {
         let mut store = ListStore::new(lens.len(), budget, LeastSaved::new(lens.len(), half_life));
         let mut pinned: Vec<Vec<(u32, u64)>> = Vec::new();
@@ -181,8 +203,6 @@ proptest! {
             if is_release && !pinned.is_empty() {
                 store.unpin(&pinned.remove(0));
             }
-            let lists: Vec<(u32, u64)> =
-                lists.into_iter().filter(|&list| list < lens.len()).map(|list| (list as u32, lens[list])).collect();
             let was_held: Vec<bool> = lists.iter().map(|&(list, _)| store.holds(list)).collect();
             if let Ok(found) = store.pin(&lists) {
                 let hits: u64 = lists.iter().zip(&was_held).filter(|&(_, &held)| held).map(|(&(_, bytes), _)| bytes).sum();
@@ -190,7 +210,7 @@ proptest! {
                 prop_assert_eq!(found.hit_bytes + found.miss_bytes, lists.iter().map(|&(_, bytes)| bytes).sum::<u64>());
                 pinned.push(lists);
             } else {
-                // Only what is pinned can stand in the way.
+                // Only pinned lists can prevent a pin.
                 let mut held: Vec<(u32, u64)> = pinned.iter().flatten().chain(&lists).copied().collect();
                 held.sort_unstable();
                 held.dedup();
@@ -205,13 +225,10 @@ proptest! {
 
     #[test]
     fn placed_lists_keep_their_bytes_wherever_they_move(
-        lens in prop::collection::vec(1_u64..100, 4..30),
-        budget in 50_u64..600,
-        steps in prop::collection::vec((prop::collection::btree_set(0_usize..30, 1..5), any::<bool>()), 1..80),
-        half_life in 1.0_f64..50.0,
+        (lens, steps) in lens_and_pins(), budget in 50_u64..600, half_life in 1.0_f64..50.0,
     ) {
         let mut placed = PlacedLists::new(lens.len(), budget, LeastSaved::new(lens.len(), half_life));
-        // The same under a budget alone: places cost no list its own.
+        // Places must not change hits and misses, so that a plain store gives the expected ones.
         let mut store = ListStore::new(lens.len(), budget, LeastSaved::new(lens.len(), half_life));
         let mut memory = vec![u32::MAX; budget as usize];
         let mut pinned: Vec<Vec<(u32, u64)>> = Vec::new();
@@ -221,8 +238,6 @@ proptest! {
                 placed.unpin(&lists);
                 store.unpin(&lists);
             }
-            let lists: Vec<(u32, u64)> =
-                lists.into_iter().filter(|&list| list < lens.len()).map(|list| (list as u32, lens[list])).collect();
             match (placed.pin(&lists), store.pin(&lists)) {
                 (Ok(arrivals), Ok(expected)) => {
                     prop_assert_eq!(&arrivals.misses, &expected.misses);
@@ -251,7 +266,7 @@ proptest! {
     #[test]
     fn a_fit_finds_what_made_its_points(constant in 0.1_f64..100.0, inverse in 0.0_f64..1e4) {
         let points: Vec<(f64, f64)> = [1.0, 10.0, 64.0, 500.0, 9000.0].map(|x| (x, constant + inverse / x)).to_vec();
-        let fit = super::model::Fit::of(&points);
+        let fit = Fit::of(&points);
         prop_assert!((fit.constant - constant).abs() < 1e-6 * (constant + inverse), "{fit:?}");
         prop_assert!((fit.inverse - inverse).abs() < 1e-6 * (constant + inverse), "{fit:?}");
         prop_assert!(fit.relative_residual < 1e-9);
@@ -262,29 +277,29 @@ proptest! {
         c in (0.1_f64..10.0, 0.0_f64..100.0), t in (1.0_f64..100.0, 0.0_f64..50.0), limit_ms in 0.01_f64..100.0,
     ) {
         let model = ThroughputModel {
-            calculation: super::model::Fit { constant: c.0, inverse: c.1, relative_residual: 0.0 },
-            transfer: super::model::Fit { constant: t.0, inverse: t.1, relative_residual: 0.0 },
+            calculation: Fit { constant: c.0, inverse: c.1, relative_residual: 0.0 },
+            transfer: Fit { constant: t.0, inverse: t.1, relative_residual: 0.0 },
         };
-        // Every query brings 10 kB; a buffer below that holds none.
-        let walk = |buffer: u64| {
+        // Every query moves 10 kB; a smaller buffer holds none.
+        let trace = |buffer: u64| {
             let n = buffer / 10_000;
-            (n > 0).then(|| Walk { queries: n * 7, batches: 7, bytes: n * 70_000, ..Walk::default() })
+            (n > 0).then(|| BatchTrace { queries: n * 7, batches: 7, bytes: n * 70_000, ..BatchTrace::default() })
         };
         let memory = 64 << 20;
-        match model.with_cache(memory, 16 << 20, limit_ms, walk) {
+        match model.with_cache(memory, 16 << 20, limit_ms, trace) {
             Some(found) => {
                 prop_assert!(found.batch_ms <= limit_ms);
                 let step = (memory - (16 << 20)) / 256 + 1;
                 let larger = found.buffer_bytes + step;
                 if larger <= memory - (16 << 20) {
-                    let walk = walk(larger).unwrap();
-                    prop_assert!(model.query_us(&walk) * walk.queries_a_batch() / 1e3 > limit_ms);
+                    let trace = trace(larger).unwrap();
+                    prop_assert!(model.query_us(&trace) * trace.queries_per_batch() / 1e3 > limit_ms);
                 }
             }
-            // Not even the smallest buffer that halving tries.
+            // Even the smallest buffer that bisection tries exceeds the limit.
             None => {
-                let walk = walk((48 << 20) / 256 + 1).unwrap();
-                prop_assert!(model.query_us(&walk) * walk.queries_a_batch() / 1e3 > limit_ms);
+                let trace = trace((48 << 20) / 256 + 1).unwrap();
+                prop_assert!(model.query_us(&trace) * trace.queries_per_batch() / 1e3 > limit_ms);
             }
         }
     }
@@ -304,7 +319,8 @@ fn vfb_admits_as_in_the_papers_example() {
     let admission = Admission::new(AdmissionPolicy::Vfb { share: 1.0 }, &visits, &sizes).unwrap();
     let ten_blocks = 10 * sizes.bytes(0, CACHE_BLOCK_LEN);
     let held = admission.within(ten_blocks, &sizes);
-    // Two visits or more: 3 + 2 + 3 blocks; one visit: the fourth of list 0, then the third of list 1 before those of 2.
+    // Blocks with two or more visits: 3 + 2 + 3. With one visit: the fourth of list 0, then the third of list 1 before
+    // those of list 2.
     assert_eq!(held.as_slice(), [4, 3, 3].map(|blocks| blocks * CACHE_BLOCK_LEN));
 }
 
@@ -317,9 +333,9 @@ fn rivals_take_the_most_named_or_the_shortest_for_their_names() {
     }
     let budget = sizes.bytes(0, 1000) + sizes.bytes(1, 10);
     let held = |policy| Admission::new(policy, &visits, &sizes).unwrap().within(budget, &sizes).as_slice().to_vec();
-    // By names 0, 2, 1, 3: list 2 does not fit beside 0, list 1 does.
+    // The order by names is 0, 2, 1, 3: list 2 does not fit next to 0, list 1 does.
     assert_eq!(held(AdmissionPolicy::Qtf), [1000, 10, 0, 0]);
-    // By names over length 1, 3, 2, 0.
+    // The order by names over length is 1, 3, 2, 0.
     assert_eq!(held(AdmissionPolicy::QtfDf), [0, 10, 500, 20]);
 }
 
@@ -332,7 +348,7 @@ fn shares_out_of_range_and_buffers_without_room_are_refused_with_figures() {
         assert!(error.to_string().contains("expected above 0 and at most 1"), "{error}");
     }
     let none = Prefixes::none(1);
-    let error = BatchMaker::new(&sizes, &none, FOOTPRINT, 500).walk(&[vec![0_u32]], 10).unwrap_err();
+    let error = BatchMaker::new(&sizes, &none, FOOTPRINT, 500).trace(&[vec![0_u32]], 10).unwrap_err();
     assert_eq!(error, CacheError::BufferTooSmall { buffer_bytes: 500, needed_bytes: 884, num_queries: 1 });
     assert!(error.to_string().contains("the smallest needs 884 bytes"));
 }
@@ -348,17 +364,17 @@ fn a_static_store_refuses_what_it_has_no_room_for() {
 
 #[test]
 fn a_memory_in_pieces_is_put_together() {
-    let mut space = super::space::Space::new(5, 100);
+    let mut space = Space::new(5, 100);
     assert_eq!([0, 1, 2].map(|list| space.place(list, 30)), [Some(0), Some(30), Some(60)]);
     space.free(0);
     space.free(2);
-    // 70 are free, in two gaps.
+    // Two gaps have 70 free.
     assert_eq!(space.place(3, 45), None);
     assert_eq!(space.compact(), [Move { from: 30, to: 0, len: 30 }]);
     assert_eq!((space.place(3, 45), space.place_of(1)), (Some(30), Some(0)));
-    // The lowest gap that is long enough.
+    // The lowest gap that is large enough is used.
     assert_eq!((space.place(4, 25), space.place(2, 1)), (Some(75), None));
-    // What lies side by side moves at once.
+    // Adjacent lists move together.
     space.free(1);
     assert_eq!(space.compact(), [Move { from: 30, to: 0, len: 70 }]);
     assert_eq!([3, 4].map(|list| space.place_of(list)), [Some(0), Some(45)]);

@@ -1,14 +1,14 @@
-//! How often a log's queries come to each part of a list.
+//! Visits of a log's queries to each part of a list.
 
-use super::Sizes;
+use super::sizes::Sizes;
 
-/// Postings of a cached block; a list's last may have fewer.
+/// Postings of a cached block; the last block of a list may have fewer.
 pub(crate) const CACHE_BLOCK_LEN: u32 = 256;
 
-/// What a training log did with each list.
+/// Visits of a training log to each list.
 ///
-/// A query that goes `n` postings into a list visits the blocks of its first `n` postings: all from the list's beginning.
-/// So counts never rise along a list, and one number a query and list says all.
+/// A query that reads `n` postings of a list visits the blocks of its first `n` postings. Counts therefore never rise
+/// along a list, and one number per query and list is enough.
 ///
 /// ```text
 ///   list   |  256  |  256  |  256  | 91 |
@@ -18,17 +18,14 @@ pub(crate) const CACHE_BLOCK_LEN: u32 = 256;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Visits {
-    /// By list: queries that name it.
     named: Vec<u32>,
-    /// Where each list's blocks begin in `ends`, and one more.
+    /// First block of each list in `ends`, and the end.
     first_blocks: Vec<usize>,
-    /// By block: queries whose last visited block of the list it is.
+    /// Number of queries whose last visited block of the list is this block.
     ends: Vec<u32>,
 }
 
 impl Visits {
-    /// No query yet.
-    #[must_use]
     pub(crate) fn new(sizes: &dyn Sizes) -> Self {
         let mut first_blocks = Vec::with_capacity(sizes.num_lists() + 1);
         let mut blocks = 0;
@@ -40,10 +37,7 @@ impl Visits {
         Self { named: vec![0; sizes.num_lists()], first_blocks, ends: vec![0; blocks] }
     }
 
-    /// Counts a query that names `list` and goes `postings` into it, which may be none.
-    ///
-    /// # Panics
-    /// If the list is not so long.
+    /// Counts a query that names `list` and reads `postings` of it, possibly 0. Panics if the list is shorter.
     pub(crate) fn record(&mut self, list: u32, postings: u32) {
         self.named[list as usize] += 1;
         if postings > 0 {
@@ -53,14 +47,12 @@ impl Visits {
         }
     }
 
-    /// Queries that name the list.
-    #[must_use]
+    /// Returns the number of queries that name the list.
     pub(crate) fn named(&self, list: u32) -> u32 {
         self.named[list as usize]
     }
 
-    /// Queries that visit each block of the list, from its first block on: none is more than the one before.
-    #[must_use]
+    /// Returns the number of queries that visit each block of the list; it never rises.
     pub(crate) fn of_blocks(&self, list: u32) -> Vec<u32> {
         let ends = &self.ends[self.first_blocks[list as usize]..self.first_blocks[list as usize + 1]];
         let mut counts = ends.to_vec();
@@ -70,8 +62,7 @@ impl Visits {
         counts
     }
 
-    /// The list that most queries name; the first of several.
-    #[must_use]
+    /// Returns the first of the lists that most queries name.
     pub(crate) fn most_named(&self) -> Option<u32> {
         let best = self.named.iter().enumerate().max_by_key(|&(list, &named)| (named, std::cmp::Reverse(list)));
         best.filter(|&(_, &named)| named > 0).map(|(list, _)| list as u32)

@@ -1,5 +1,5 @@
-//! A backlog of queries, served by the GPU and CPU threads together under the policy [`cached-first`](tandem_core::sched::PolicyKind::CachedFirst):
-//! the very one that the simulator and the live driver know.
+//! A backlog of queries for the GPU and CPU threads together, under the policy of the simulator and the live driver
+//! [`cached-first`](tandem_core::sched::PolicyKind::CachedFirst).
 //!
 //! ```text
 //!   GPU's thread      takes a batch ── run ── finished, decide ─┐
@@ -10,43 +10,39 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::ExperimentError;
+use crate::{ExperimentError, Result};
 use tandem_core::base::ids::{JobId, ProcessorId, QueryId};
 use tandem_core::base::machine::{Class, Machine, PerClass};
 use tandem_core::base::time::Nanos;
 use tandem_core::cost::{BatchCost, Cost, MachineModel};
 use tandem_core::sched::{Action, CachedFirst, Dispatcher, Job, PolicyOptions, RunLog};
 
-/// How a backlog is shared out.
+/// Division of a backlog.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sharing {
-    /// Threads beside the GPU's.
-    pub(super) workers: usize,
-    /// Queries that may wait for each of them before the other side helps: what is tuned.
-    pub(super) patience: u32,
-    /// Queries that the GPU takes at a time.
-    pub(super) batch_limit: u32,
+pub(crate) struct Sharing {
+    pub(crate) workers: usize,
+    /// Queries that may wait for each worker before the other side helps.
+    pub(crate) patience: u32,
+    /// Maximum number of queries in a batch of the GPU.
+    pub(crate) batch_limit: u32,
 }
 
-/// What all lanes see.
 struct Shared {
     dispatcher: Dispatcher,
-    /// By lane: what it is to run.
+    /// Batches to run, by lane.
     orders: Vec<VecDeque<Vec<u32>>>,
     failed: Option<ExperimentError>,
 }
 
-/// Serves as many queries as `is_held` tells of, whether the GPU holds all of their lists: `gpu` runs a batch of them, on this
-/// thread, and `worker` a single one. Gives the log.
+/// Serves a backlog and returns the log. `is_held` has an entry per query: whether the GPU holds all of its lists.
 ///
-/// # Errors
-/// The first of `gpu`'s.
-pub(super) fn serve(
+/// `gpu` runs a batch on this thread; `worker` runs a single query. The first error of `gpu`.
+pub(crate) fn serve(
     is_held: &[bool],
     sharing: Sharing,
-    mut gpu: impl FnMut(&[u32]) -> Result<(), ExperimentError>,
+    mut gpu: impl FnMut(&[u32]) -> Result<()>,
     worker: impl Fn(u32) + Sync,
-) -> Result<RunLog, ExperimentError> {
+) -> Result<RunLog> {
     let Sharing { workers, patience, batch_limit } = sharing;
     let batches = BatchCost { most_queries: batch_limit, ..BatchCost::default() };
     let machine = Machine::new(workers, 1);
@@ -93,14 +89,14 @@ pub(super) fn serve(
 }
 
 impl Shared {
-    /// Lets the policy decide, and keeps what is to be run.
+    /// Lets the policy decide, and adds the started batches to the orders.
     fn decide(&mut self, now: Nanos) {
         let mut actions = Vec::new();
         if let Err(e) = self.dispatcher.decide(now, &mut actions) {
             self.failed.get_or_insert_with(|| ExperimentError::Wrong(e.to_string()));
         }
         for action in actions {
-            // One batch at a time is under way on a lane, so that the policy never asks to be woken.
+            // A lane runs one batch at a time, so that the policy never requests a wake-up.
             if let Action::Start(processor, number) = action {
                 self.orders[processor.index()].push_back(self.dispatcher.rows(processor, number).to_vec());
             }
@@ -112,7 +108,6 @@ impl Shared {
     }
 }
 
-/// What a lane's thread goes by.
 #[derive(Clone, Copy)]
 struct Lane<'a> {
     shared: &'a Mutex<Shared>,
@@ -125,8 +120,8 @@ impl<'a> Lane<'a> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs what comes for a lane until all has been served.
-    fn work(self, processor: ProcessorId, mut run: impl FnMut(&[u32]) -> Result<(), ExperimentError>) {
+    /// Runs the orders of a lane until all queries have been served.
+    fn work(self, processor: ProcessorId, mut run: impl FnMut(&[u32]) -> Result<()>) {
         let mut shared = self.lock();
         loop {
             if let Some(rows) = shared.orders[processor.index()].pop_front().filter(|_| shared.failed.is_none()) {

@@ -1,20 +1,19 @@
-//! Wang et al., figure 9: throughput and response time where a query may take no longer than θ.
+//! Wang et al., figure 9: throughput and response time under a limit θ of the response time.
 
 use super::bench::Bench;
-use super::charts::{chart, line};
 use super::fig8::{MORE_THREADS, qps_with_more_threads, winner};
-use crate::wang::cache::AdmissionPolicy;
-use crate::wang::data::{MEMORY_SHARE, World, policies};
-use crate::{Context, ExperimentError, Findings};
+use crate::findings::{Chart, Curve};
+use crate::wang::cache::admission::AdmissionPolicy;
+use crate::wang::data::{ExperimentData, MEMORY_SHARE, policies};
+use crate::{Context, Findings, Result};
 
-/// Limits of a batch's time: the paper's is the last; today's machine has to be asked for less.
+/// Limits of a batch's time. The last one is the paper's; machines of today need shorter ones.
 const LIMITS_MS: [f64; 6] = [1.0, 2.0, 5.0, 10.0, 30.0, 150.0];
 
-pub(crate) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
-    let mut findings = Findings::default();
-    let world = World::of(context, &mut findings)?;
-    let memory = world.share_bytes(MEMORY_SHARE);
-    let bench = Bench::open(&world, &mut findings)?;
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
+    let data = ExperimentData::of(context, findings)?;
+    let memory = data.share_bytes(MEMORY_SHARE);
+    let bench = Bench::open(&data, findings)?;
     let (mut rates, mut times) = (vec![Vec::new(); 3], vec![Vec::new(); 3]);
     let (mut is_best, mut is_best_with_more) = (Vec::new(), Vec::new());
     for limit_ms in LIMITS_MS {
@@ -27,12 +26,12 @@ pub(crate) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
             let name = format!("θ {limit_ms} ms, {}", policy.name());
             found[place] = winner.as_ref().map(|winner| winner.report.qps());
             let batch_ms = winner.as_ref().map(|winner| winner.report.batch_ms());
-            findings.compare(format!("{name}: throughput"), "q/s", None, found[place]);
-            findings.compare(format!("{name}: response time, mean"), "ms", None, batch_ms);
+            findings.add(format!("{name}: throughput"), "q/s", found[place]);
+            findings.add(format!("{name}: response time, mean"), "ms", batch_ms);
             rates[place].extend(found[place].map(|qps| (limit_ms, qps)));
             times[place].extend(batch_ms.map(|ms| (limit_ms, ms)));
             if let (AdmissionPolicy::Vfb { .. }, Some(bench), Some(winner)) = (policy, &bench, &winner) {
-                with_more = Some(qps_with_more_threads(bench, winner, &name, &mut findings)?);
+                with_more = Some(qps_with_more_threads(bench, winner, &name, findings)?);
             }
         }
         if let [Some(qtf), Some(qtf_df), Some(vfb)] = found {
@@ -46,23 +45,22 @@ pub(crate) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
         findings.compare(format!("limits under which VFB is best, {threads}"), "%", 100.0, share);
     }
     if bench.is_some() {
-        let by_policy = |(place, points): (usize, Vec<(f64, f64)>)| line(policies(1.0)[place].name(), place, points);
-        for (stem, title, y, points) in
+        for (stem, title, y_label, points) in
             [("throughput", "Throughput, interactive", "queries/s", rates), ("response", "Response time", "ms", times)]
         {
-            let mut drawn =
-                chart(stem, title, 9, "limit θ (ms)", y, points.into_iter().enumerate().map(by_policy).collect());
-            drawn.is_x_log = true;
-            findings.chart(drawn);
+            let curves = policies(1.0).into_iter().zip(points).enumerate();
+            let curves = curves.map(|(colour, (policy, points))| Curve::ours(policy.name(), colour, points));
+            let title = format!("{title} (Wang et al., figure 9)");
+            findings.chart(Chart::new(stem, title, ["limit θ (ms)", y_label], curves).log_x());
         }
     }
     findings.note(format!(
-        "M is {:.1} MB. A response is a query's whole batch: made, moved, computed; post-processing comes after for those \
-         that need it. Divisions are those that the model expects most of within θ, measured, their buffers shrunk where \
-         batches took longer; λ is the best of 0.75 to 1. The paper has one thread that post-processes, and so have these rows: \
-         where it is busy all of the run it, and not the GPU, is VFB's limit, the only policy of which queries need it. With \
-         {MORE_THREADS} threads the same division is told beside.",
+        "M is {:.1} MB. The response time of a query is that of its whole batch: made, moved, computed; post-processing follows \
+         for queries that need it. Divisions are those that the model rates best within θ, measured; their buffers shrink if \
+         batches take longer. λ is the best of 0.75 to 1. As in the paper, one thread post-processes. If that thread is always \
+         busy, it limits VFB, the only policy whose queries need it, rather than the GPU. Rows with {MORE_THREADS} threads use \
+         the same division.",
         memory as f64 / 1e6
     ));
-    Ok(findings)
+    Ok(())
 }

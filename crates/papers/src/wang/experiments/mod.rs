@@ -1,13 +1,12 @@
-//! The figures of Wang et al.
+//! Experiments of Wang et al.
 //!
 //! | file | contents |
 //! | --- | --- |
-//! | `backlog` | both processors on a backlog, under the scheduler's own policy |
-//! | `bench` | runs on the GPU whose answers are checked, and the model fitted to them |
+//! | `backlog` | both processors on a backlog, under the policy that the simulator and the live driver use |
+//! | `bench` | runs on the GPU with checked answers, and the model fitted to them |
 
 mod backlog;
 mod bench;
-mod charts;
 pub(crate) mod fig10;
 pub(crate) mod fig3;
 pub(crate) mod fig4;

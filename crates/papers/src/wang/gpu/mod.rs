@@ -1,20 +1,20 @@
-//! The GPU's side of pruned list caching as it was published (Wang et al., ICPADS 2017).
+//! The GPU's side of pruned list caching as published (Wang et al., ICPADS 2017).
 //!
 //! ```text
 //!   main thread                                   device                              second thread
-//!   batch: queries + lists that the cache lacks ─▶ S_b ─┐
+//!   batch: queries + lists that the cache misses ─▶ S_b ─┐
 //!                                                  S_c ─┴▶ rank_cached ─▶ K, complete?
-//!   answers ◀──────────────────────────────────────────────────────────┤ no: a bounded queue ─▶ goes on behind m, from K
+//!   answers ◀──────────────────────────────────────────────────────────┤ no: a bounded queue ─▶ resumes behind m with K
 //! ```
 //!
-//! | file | what it is |
+//! | file | contents |
 //! | --- | --- |
 //! | `kernels` | the kernel and its arguments |
-//! | `memory` | device memory by its size, page-locked lists of the host, or the reason why they are staged |
+//! | `memory` | arrays of documents, and page-locked lists of the host |
 //! | `resident` | S_c: the beginnings of lists that the cache holds |
-//! | `transfer` | S_b: what a batch brings along, gathered or copied from where it lies |
-//! | `session` | one division of the memory: batches through the device |
-//! | `run` | a whole log: batches on this thread, post-processing on another |
+//! | `transfer` | S_b: copies of a batch, gathered or direct |
+//! | `session` | batches under one division of the memory |
+//! | `run` | a whole log: batches on this thread, post-processing on others |
 
 mod kernels;
 mod memory;

@@ -1,29 +1,28 @@
-//! S_c: the beginnings of lists that lie on the device as long as a division of its memory lasts.
+//! S_c: the beginnings of lists that stay on the device during a session.
 
 use cudarc::driver::CudaSlice;
 
 use super::kernels::TermArgument;
 use super::memory::CachedGpu;
 use super::transfer::Transfer;
-use crate::ExperimentError;
-use crate::wang::cache::{KeepAll, ListStore, Prefixes, Sizes};
+use crate::Result;
+use crate::wang::cache::prefixes::Prefixes;
+use crate::wang::cache::sizes::Sizes;
+use crate::wang::cache::store::{KeepAll, ListStore};
 
-/// The cache: its memory, and where each list's beginning is.
+/// Memory of the cache, and the places of the lists' beginnings.
 #[derive(Debug)]
-pub(super) struct Resident {
-    /// Kept as long as the addresses are used.
+pub(crate) struct Resident {
+    /// Owner of the addresses in `terms`.
     _d_words: CudaSlice<u32>,
-    /// By list; no address where nothing is cached.
+    /// Argument of each list, without an address if nothing is cached.
     terms: Vec<TermArgument>,
 }
 
 impl Resident {
-    /// Copies what `prefixes` says into a cache of `cache_bytes`.
-    ///
-    /// # Errors
-    /// If they don't fit into it, or a call fails.
-    pub(super) fn upload(gpu: &CachedGpu<'_>, prefixes: &Prefixes, cache_bytes: u64) -> Result<Self, ExperimentError> {
-        let lists = &gpu.world.lists;
+    /// Copies the beginnings of `prefixes` into a cache of `cache_bytes`.
+    pub(crate) fn upload(gpu: &CachedGpu<'_>, prefixes: &Prefixes, cache_bytes: u64) -> Result<Self> {
+        let lists = &gpu.data.lists;
         let cached: Vec<(u32, u64)> = (0..lists.num_lists() as u32)
             .filter(|&list| prefixes.is_cached(list))
             .map(|list| (list, lists.bytes(list, prefixes.postings(list))))
@@ -52,14 +51,14 @@ impl Resident {
         Ok(Self { _d_words: transfer.into_memory(), terms })
     }
 
-    /// The list's beginning, without a weight.
-    pub(super) fn term(&self, list: u32) -> TermArgument {
+    /// Returns the argument of a list's beginning without a weight.
+    pub(crate) fn term(&self, list: u32) -> TermArgument {
         self.terms[list as usize]
     }
 }
 
-/// A list of `len` postings whose words begin at `address`.
-pub(super) fn term_at(address: u64, len: u32, table_len: u32, shift: u32) -> TermArgument {
+/// Returns the argument of a list of `len` postings whose words begin at `address`.
+pub(crate) fn term_at(address: u64, len: u32, table_len: u32, shift: u32) -> TermArgument {
     let freqs = address + 4 * u64::from(len);
     TermArgument {
         docs: address,

@@ -1,4 +1,4 @@
-//! A whole log: batches on this thread, post-processing on others.
+//! Runs of a whole log: batches on this thread, post-processing on others.
 
 use std::borrow::Borrow;
 use std::time::Instant;
@@ -6,14 +6,13 @@ use std::time::Instant;
 use crossbeam_channel::{TrySendError, bounded};
 
 use super::session::{Outcome, Session};
-use crate::ExperimentError;
-use crate::wang::cache::{Batch, BatchMaker};
-use crate::wang::data::{FOOTPRINT, ROUND, World};
+use crate::Result;
+use crate::wang::cache::batches::{Batch, BatchMaker};
+use crate::wang::data::{ExperimentData, FOOTPRINT, ROUND};
 use crate::wang::ranker::Best;
 use crate::wang::report::{Report, RunOptions};
 use crate::wang::train_test_split::RankedQuery;
 
-/// What a thread that post-processes came to.
 #[derive(Default)]
 struct PostProcessed {
     answers: Vec<(u32, Best)>,
@@ -21,15 +20,12 @@ struct PostProcessed {
 }
 
 impl Session<'_, '_> {
-    /// Answers all queries of a log in its order.
-    ///
-    /// # Errors
-    /// If the GPU fails.
-    pub(crate) fn run<Q>(&mut self, log: &[Q], options: RunOptions) -> Result<Report, ExperimentError>
+    /// Answers all queries of a log in order.
+    pub(crate) fn run<Q>(&mut self, log: &[Q], options: RunOptions) -> Result<Report>
     where
         Q: Borrow<RankedQuery> + AsRef<[u32]> + Sync,
     {
-        let world = self.gpu.world;
+        let data = self.gpu.data;
         let mut report = Report { answers: vec![Best::default(); log.len()], ..Report::default() };
         let began = Instant::now();
         let posted = std::thread::scope(|scope| {
@@ -39,27 +35,27 @@ impl Session<'_, '_> {
                 scope.spawn(move || {
                     let mut posted = PostProcessed::default();
                     for outcomes in unfinished {
-                        go_on(world, log, outcomes, options.k, &mut posted);
+                        go_on(data, log, outcomes, options.k, &mut posted);
                     }
                     posted
                 })
             };
             let threads: Vec<_> = (0..options.post_threads).map(|_| post()).collect();
-            // Who sends learns when there is nobody left to take it.
+            // The sender must notice when all receivers have ended.
             drop(unfinished);
             let mut posted = PostProcessed::default();
             let mut take = |incomplete: Vec<Outcome>, report: &mut Report| {
                 report.post_processed += incomplete.len();
                 if threads.is_empty() {
-                    go_on(world, log, incomplete, options.k, &mut posted);
+                    go_on(data, log, incomplete, options.k, &mut posted);
                     return;
                 }
-                // What waits for one thread need not wait for all of it.
+                // Pieces spread the queries over all threads.
                 let each = incomplete.len().div_ceil(threads.len());
                 for piece in incomplete.chunks(each).map(<[Outcome]>::to_vec) {
                     if let Err(TrySendError::Full(piece)) = to_post.try_send(piece) {
                         report.full_backlogs += 1;
-                        // If the threads have ended they panicked, which joining them tells.
+                        // A failed send means that the threads panicked, which joining them reports.
                         let _ = to_post.send(piece);
                     }
                 }
@@ -91,13 +87,13 @@ impl Session<'_, '_> {
         options: RunOptions,
         report: &mut Report,
         take: &mut dyn FnMut(Vec<Outcome>, &mut Report),
-    ) -> Result<(), ExperimentError>
+    ) -> Result<()>
     where
         Q: Borrow<RankedQuery> + AsRef<[u32]>,
     {
-        let world = self.gpu.world;
+        let data = self.gpu.data;
         let prefixes = self.prefixes.clone();
-        let mut maker = BatchMaker::new(&world.lists, &prefixes, FOOTPRINT, self.buffer_bytes);
+        let mut maker = BatchMaker::new(&data.lists, &prefixes, FOOTPRINT, self.buffer_bytes);
         let (mut batch, mut outcomes) = (Batch::default(), Vec::new());
         loop {
             let began = Instant::now();
@@ -121,7 +117,7 @@ impl Session<'_, '_> {
         for &query in maker.oversized() {
             let whole = Outcome { query, best: Best::new(options.k), from: Some(0) };
             let mut posted = PostProcessed::default();
-            go_on(world, log, vec![whole], options.k, &mut posted);
+            go_on(data, log, vec![whole], options.k, &mut posted);
             for (query, best) in posted.answers {
                 report.answers[query as usize] = best;
             }
@@ -130,9 +126,9 @@ impl Session<'_, '_> {
     }
 }
 
-/// Goes on with each query behind what the device saw, from what it found.
+/// Resumes each query behind the postings that the device saw, with its results.
 fn go_on<Q: Borrow<RankedQuery>>(
-    world: &World,
+    data: &ExperimentData,
     log: &[Q],
     outcomes: Vec<Outcome>,
     k: usize,
@@ -146,7 +142,7 @@ fn go_on<Q: Borrow<RankedQuery>>(
         depths.resize(ranked.lists.len(), 0);
         let from = from.unwrap_or(0) as usize;
         debug_assert!(best.keys().len() <= k);
-        world.ranker().rank(&ranked.postings(&world.lists), &ranked.weights, from, ROUND, &mut best, &mut depths);
+        data.ranker().rank(&ranked.postings(&data.lists), &ranked.weights, from, ROUND, &mut best, &mut depths);
         posted.answers.push((query, best));
     }
     posted.seconds += began.elapsed().as_secs_f64();

@@ -1,4 +1,4 @@
-//! One division of the memory: batches through the device.
+//! A session: batches under one division of the memory.
 
 use std::time::Instant;
 
@@ -8,8 +8,12 @@ use super::kernels::{BatchArgument, QueryArgument, THREADS, TermArgument};
 use super::memory::CachedGpu;
 use super::resident::{Resident, term_at};
 use super::transfer::Transfer;
-use crate::ExperimentError;
-use crate::wang::cache::{Batch, CacheError, MeasuredBatch, Prefixes, Sizes};
+use crate::Result;
+use crate::wang::cache::CacheError;
+use crate::wang::cache::batches::Batch;
+use crate::wang::cache::model::MeasuredBatch;
+use crate::wang::cache::prefixes::Prefixes;
+use crate::wang::cache::sizes::Sizes;
 use crate::wang::data::MAX_BATCH;
 use crate::wang::ranker::{Best, MAX_K};
 use crate::wang::train_test_split::RankedQuery;
@@ -17,45 +21,37 @@ use tandem_core::search::device::{GpuError, Pinned, shape};
 
 /// A cache, a buffer, and room for results.
 #[derive(Debug)]
-pub(crate) struct Session<'g, 'w> {
-    pub(super) gpu: &'g CachedGpu<'w>,
-    pub(super) prefixes: Prefixes,
-    pub(super) buffer_bytes: u64,
+pub(crate) struct Session<'g, 'd> {
+    pub(crate) gpu: &'g CachedGpu<'d>,
+    pub(crate) prefixes: Prefixes,
+    pub(crate) buffer_bytes: u64,
     resident: Resident,
     transfer: Transfer,
     d_results: CudaSlice<u64>,
     results: Pinned<u64>,
     events: [CudaEvent; 3],
-    /// By list: where the batch at hand has it.
+    /// Argument of each list that the current batch copies.
     brought: Vec<TermArgument>,
     queries: Vec<QueryArgument>,
     terms: Vec<TermArgument>,
-    /// By query of the batch: where the CPU goes on in the shortest list, if it must.
+    /// Posting of the shortest list at which the CPU resumes, for each query of the batch.
     behind: Vec<u32>,
 }
 
-/// An answer, or as much of it as the device has.
+/// An answer, or the part of it that the device found.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Outcome {
-    /// Which query.
-    pub(super) query: u32,
-    /// What was found.
-    pub(super) best: Best,
-    /// Where to go on in the shortest list; `None` if the answer is complete.
-    pub(super) from: Option<u32>,
+pub(crate) struct Outcome {
+    /// Place of the query in the log.
+    pub(crate) query: u32,
+    pub(crate) best: Best,
+    /// Posting of the shortest list at which to resume; `None` if the answer is complete.
+    pub(crate) from: Option<u32>,
 }
 
-impl<'g, 'w> Session<'g, 'w> {
-    /// Uploads what the cache holds and makes room for batches of `buffer_bytes`.
-    ///
-    /// # Errors
-    /// [`CacheError::MoreThanFree`] if the device has not so much memory.
-    pub(crate) fn new(
-        gpu: &'g CachedGpu<'w>,
-        prefixes: Prefixes,
-        cache_bytes: u64,
-        buffer_bytes: u64,
-    ) -> Result<Self, ExperimentError> {
+impl<'g, 'd> Session<'g, 'd> {
+    /// Uploads the cache and allocates a buffer of `buffer_bytes`. Returns [`CacheError::MoreThanFree`] if the device
+    /// has too little free memory.
+    pub(crate) fn new(gpu: &'g CachedGpu<'d>, prefixes: Prefixes, cache_bytes: u64, buffer_bytes: u64) -> Result<Self> {
         let free_bytes = gpu.device.free_bytes()?;
         let wanted_bytes = cache_bytes.saturating_add(buffer_bytes);
         if wanted_bytes > free_bytes {
@@ -70,7 +66,7 @@ impl<'g, 'w> Session<'g, 'w> {
             d_results: gpu.alloc(most_results)?,
             results: results.map_err(|e| GpuError::of("page-locking room for results", &e))?,
             events: [event()?, event()?, event()?],
-            brought: vec![TermArgument::default(); gpu.world.lists.num_lists()],
+            brought: vec![TermArgument::default(); gpu.data.lists.num_lists()],
             queries: Vec::new(),
             terms: Vec::new(),
             behind: Vec::new(),
@@ -80,16 +76,16 @@ impl<'g, 'w> Session<'g, 'w> {
         })
     }
 
-    /// Answers the queries of a batch that a [`BatchMaker`](crate::wang::cache::BatchMaker) made of `log` for this cache and
-    /// buffer; what the batch took, from `began` on, and where its answers are.
-    pub(super) fn run_batch<Q: std::borrow::Borrow<RankedQuery>>(
+    /// Answers a batch that a [`BatchMaker`](crate::wang::cache::batches::BatchMaker) made of `log` for this cache and
+    /// buffer. Returns the times of the batch since `began`, and adds its outcomes.
+    pub(crate) fn run_batch<Q: std::borrow::Borrow<RankedQuery>>(
         &mut self,
         log: &[Q],
         batch: &Batch,
         k: usize,
         began: Instant,
         outcomes: &mut Vec<Outcome>,
-    ) -> Result<MeasuredBatch, ExperimentError> {
+    ) -> Result<MeasuredBatch> {
         let doing = |e| GpuError::of(format!("a batch of {} queries", batch.queries.len()), &e);
         let gpu = self.gpu;
         self.plan(log, batch);
@@ -98,7 +94,7 @@ impl<'g, 'w> Session<'g, 'w> {
         let queries_at = self.transfer.push(gpu, bytemuck::cast_slice(&self.queries), false)?;
         let terms_at = self.transfer.push(gpu, bytemuck::cast_slice(&self.terms), false)?;
         for &list in &batch.lists {
-            self.transfer.push(gpu, gpu.world.lists.words(list), true)?;
+            self.transfer.push(gpu, gpu.data.lists.words(list), true)?;
         }
         self.transfer.flush(gpu)?;
         self.events[1].record(&gpu.stream).map_err(doing)?;
@@ -111,7 +107,7 @@ impl<'g, 'w> Session<'g, 'w> {
             global_scores: gpu.address(&gpu.d_global_scores),
             results: gpu.address(&self.d_results),
             k: k as u32,
-            ceiling: gpu.world.ranking.ceiling(),
+            ceiling: gpu.data.ranking.ceiling(),
         };
         let mut launch = gpu.stream.launch_builder(&gpu.rank);
         launch.arg(&argument);
@@ -121,7 +117,7 @@ impl<'g, 'w> Session<'g, 'w> {
         let num_results = batch.queries.len() * (k + 1);
         // SAFETY: nothing else reads or writes the results before the stream has been waited for.
         let results = &mut unsafe { self.results.as_mut_slice() }[..num_results];
-        // SAFETY: both have room for so many.
+        // SAFETY: both have room for `num_results` items.
         unsafe { result::memcpy_dtoh_async(results, argument.results, gpu.stream.cu_stream()) }.map_err(doing)?;
         self.events[2].record(&gpu.stream).map_err(doing)?;
         gpu.wait("waiting for a batch")?;
@@ -138,9 +134,9 @@ impl<'g, 'w> Session<'g, 'w> {
         })
     }
 
-    /// Works out descriptors: where each list will be, and how far the shortest may be gone through.
+    /// Computes the descriptors: the places of lists, and how far the shortest list is processed.
     fn plan<Q: std::borrow::Borrow<RankedQuery>>(&mut self, log: &[Q], batch: &Batch) {
-        let lists = &self.gpu.world.lists;
+        let lists = &self.gpu.data.lists;
         let descriptors =
             size_of::<QueryArgument>() * batch.queries.len() + size_of::<TermArgument>() * batch.num_terms;
         let mut address = self.transfer.address(self.gpu) + descriptors as u64;
@@ -165,12 +161,12 @@ impl<'g, 'w> Session<'g, 'w> {
                 }
             }
             let shortest = lists.list(query.lists[0]).docs;
-            // Behind m: the first document of the shortest list that some beginning may lack.
+            // The first document behind m, the last one that every cached beginning covers.
             let len = match last_cached {
                 u32::MAX => shortest.len(),
                 m => shortest.partition_point(|&doc| doc <= m),
             };
-            let scores = &self.gpu.world.documents.global_scores;
+            let scores = &self.gpu.data.documents.global_scores;
             let behind = shortest.get(len).map_or(-1.0, |&doc| scores[doc as usize]);
             let num_terms = query.lists.len() as u32;
             self.queries.push(QueryArgument { first_term, num_terms, len: len as u32, behind });

@@ -1,37 +1,25 @@
-//! The kernel, its transfers and the post-processing against the host's algorithm, under random residency.
+//! Tests of the kernel, its copies and post-processing against the host's algorithm, with random caches.
 //!
-//! Where there is no GPU they say so and pass; with `TANDEM_REQUIRE_GPU` set they fail there. With `TANDEM_SANITIZER` set
-//! (kernels/sanitize.py does so) they try less of the same.
+//! Without a GPU the tests print a message and pass; with `TANDEM_REQUIRE_GPU` set they fail. With `TANDEM_SANITIZER`
+//! set by kernels/sanitize.py they try fewer cases.
 
 use std::collections::BTreeMap;
 
 use super::{CachedGpu, Session};
-use crate::wang::cache::{Prefixes, Sizes};
-use crate::wang::data::World;
+use crate::test_support::{gpu_or_skip, sized};
+use crate::wang::cache::prefixes::Prefixes;
+use crate::wang::cache::sizes::Sizes;
+use crate::wang::data::ExperimentData;
 use crate::wang::ranker::{Best, MAX_K};
 use crate::wang::report::RunOptions;
 use crate::wang::tests::{Small, answer_on_cpu};
 use tandem_core::base::random::Random;
-use tandem_core::search::device::GpuError;
 
-fn sized<T>(all: T, few: T) -> T {
-    if std::env::var_os("TANDEM_SANITIZER").is_some() { few } else { all }
+fn open(data: &ExperimentData, may_lock: bool) -> Option<CachedGpu<'_>> {
+    gpu_or_skip(CachedGpu::open(data, may_lock))
 }
 
-/// The GPU; `None`, with a message, where there is none.
-fn open(world: &World, may_lock: bool) -> Option<CachedGpu<'_>> {
-    match CachedGpu::open(world, may_lock) {
-        Ok(gpu) => Some(gpu),
-        Err(error @ GpuError::NoGpu(_)) => {
-            assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {error}");
-            println!("skipped: {error}");
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
-}
-
-/// Lists of lengths around those of rounds and cached blocks, and some that are copied from where they lie.
+/// Lists of lengths around those of rounds and cached blocks, and some that are copied directly.
 fn collection() -> Small {
     let num_docs = 40_000;
     let lens = [1, 2, 31, 255, 256, 257, 511, 512, 513, 3000, 20_000, 39_999, 40_000];
@@ -50,18 +38,18 @@ fn collection() -> Small {
     Small::of(&lists, &queries.collect::<Vec<_>>(), 3)
 }
 
-/// Each list: nothing, all, or a beginning of any length.
-fn residency(world: &World, random: &mut Random) -> Prefixes {
-    let held = (0..world.lists.num_lists() as u32).map(|list| match random.below(4) {
+/// Caches nothing, all, or a beginning of each list.
+fn residency(data: &ExperimentData, random: &mut Random) -> Prefixes {
+    let held = (0..data.lists.num_lists() as u32).map(|list| match random.below(4) {
         0 => 0,
-        1 => world.lists.len(list),
-        _ => random.below(world.lists.len(list) + 1),
+        1 => data.lists.len(list),
+        _ => random.below(data.lists.len(list) + 1),
     });
-    Prefixes::of(held.collect(), &world.lists)
+    Prefixes::of(held.collect(), &data.lists)
 }
 
-fn expected(world: &World) -> Vec<Best> {
-    world.test.iter().map(|query| answer_on_cpu(world, query)).collect()
+fn expected(data: &ExperimentData) -> Vec<Best> {
+    data.test.iter().map(|query| answer_on_cpu(data, query)).collect()
 }
 
 #[test]
@@ -69,23 +57,23 @@ fn gpu_answers_are_the_cpus_under_any_residency_buffer_and_batch() {
     let small = collection();
     let mut random = Random::new(11, 0);
     for k in sized(vec![1, 2, 5, 10, 15, MAX_K], vec![3, MAX_K]) {
-        let world = small.world(k).unwrap();
-        let expected = expected(&world);
+        let data = small.data(k).unwrap();
+        let expected = expected(&data);
         for may_lock in [true, false] {
-            let Some(gpu) = open(&world, may_lock) else { return };
+            let Some(gpu) = open(&data, may_lock) else { return };
             assert_eq!(gpu.why_staged().is_some(), !may_lock);
             for number in 0..sized(12, 2) {
-                let prefixes = residency(&world, &mut random);
-                let largest = world.lists.all_bytes();
+                let prefixes = residency(&data, &mut random);
+                let largest = data.lists.all_bytes();
                 let buffer = [largest + (1 << 20), largest / 2, 4096][number % 3];
                 let cache = prefixes.bytes();
                 let mut session = Session::new(&gpu, prefixes, cache, buffer).unwrap();
                 for (post_threads, batch_limit, backlog) in [(1, 1 << 16, 4), (0, 7, 4), (3, 2, 0)] {
                     let options = RunOptions { k, post_threads, backlog, batch_limit };
-                    let report = session.run(&world.test, options).unwrap();
+                    let report = session.run(&data.test, options).unwrap();
                     assert_eq!(report.answers, expected, "k {k}, buffer {buffer}, {options:?}");
                     let in_batches: f64 = report.batches.iter().map(|batch| batch.queries).sum();
-                    assert_eq!(in_batches as usize + report.oversized, world.test.len());
+                    assert_eq!(in_batches as usize + report.oversized, data.test.len());
                 }
             }
         }
@@ -94,23 +82,23 @@ fn gpu_answers_are_the_cpus_under_any_residency_buffer_and_batch() {
 
 #[test]
 fn gpu_needs_no_cpu_where_whole_lists_are_cached() {
-    let world = collection().world(10).unwrap();
-    let Some(gpu) = open(&world, true) else { return };
-    let prefixes = Prefixes::all(&world.lists);
+    let data = collection().data(10).unwrap();
+    let Some(gpu) = open(&data, true) else { return };
+    let prefixes = Prefixes::all(&data.lists);
     let cache = prefixes.bytes();
-    let report = Session::new(&gpu, prefixes, cache, 1 << 20).unwrap().run(&world.test, RunOptions::new(10)).unwrap();
-    assert_eq!(report.answers, expected(&world));
+    let report = Session::new(&gpu, prefixes, cache, 1 << 20).unwrap().run(&data.test, RunOptions::new(10)).unwrap();
+    assert_eq!(report.answers, expected(&data));
     assert_eq!((report.post_processed, report.oversized), (0, 0));
 }
 
 #[test]
 fn gpu_refuses_a_cache_or_buffer_larger_than_what_is_free() {
-    let world = collection().world(10).unwrap();
-    let Some(gpu) = open(&world, true) else { return };
-    let none = || Prefixes::none(world.lists.num_lists());
+    let data = collection().data(10).unwrap();
+    let Some(gpu) = open(&data, true) else { return };
+    let none = || Prefixes::none(data.lists.num_lists());
     let error = Session::new(&gpu, none(), 1 << 50, 1 << 20).err().unwrap().to_string();
     assert!(error.contains("1125899906842624 and 1048576") && error.contains("are free"), "{error}");
-    let all = Prefixes::all(&world.lists);
+    let all = Prefixes::all(&data.lists);
     let needed = all.bytes();
     let error = Session::new(&gpu, all, needed - 1, 1 << 20).err().unwrap().to_string();
     assert!(error.contains(&format!("lists of {needed} bytes")), "{error}");

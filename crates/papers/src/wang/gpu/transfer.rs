@@ -1,7 +1,7 @@
-//! Lists to the device, one copy after another from page-locked memory: S_c once, S_b batch after batch.
+//! Copies of lists to the device from page-locked memory: once for S_c, batch by batch for S_b.
 //!
-//! Descriptors and short lists are gathered in two staging buffers in turn, one being filled while the other travels. Long
-//! lists are copied from where they lie if the host's lists are page-locked, and are gathered, too, if not.
+//! Descriptors and short lists are gathered in two staging buffers in turn; one is filled while the other is copied.
+//! Long lists are copied directly if the host's lists are page-locked, and are gathered otherwise.
 
 use cudarc::driver::{CudaEvent, CudaSlice, result};
 
@@ -10,25 +10,24 @@ use tandem_core::search::device::{GpuError, Pinned};
 
 /// Words of a staging buffer: 8 MiB.
 const STAGING_WORDS: usize = 2 << 20;
-/// A list of so many words is worth a copy of its own: 64 KiB take the bus as long as a call takes.
+/// Words from which a list gets a copy of its own: 64 KiB take as long as a call.
 const DIRECT_WORDS: usize = 16 << 10;
 
-/// Memory of the device and the way to it.
+/// Device memory and its staging buffers.
 #[derive(Debug)]
-pub(super) struct Transfer {
+pub(crate) struct Transfer {
     d_buffer: CudaSlice<u32>,
     staging: [(Pinned<u32>, CudaEvent); 2],
-    /// Which of the two is filled,
+    /// Index of the staging buffer that is filled.
     side: usize,
-    /// its words that wait to be copied,
+    /// Words in that buffer that wait for their copy.
     filled: usize,
-    /// and where in the buffer they go.
+    /// Place of these words in the device's buffer.
     target: usize,
 }
 
 impl Transfer {
-    /// So many bytes, of which nothing is filled.
-    pub(super) fn new(gpu: &CachedGpu<'_>, buffer_bytes: u64) -> Result<Self, GpuError> {
+    pub(crate) fn new(gpu: &CachedGpu<'_>, buffer_bytes: u64) -> Result<Self, GpuError> {
         let d_buffer = gpu.alloc::<u32>((buffer_bytes / 4) as usize)?;
         let side = || {
             let staging = Pinned::for_input(&gpu.device, STAGING_WORDS);
@@ -40,27 +39,23 @@ impl Transfer {
         Ok(Self { d_buffer, staging: [side()?, side()?], side: 0, filled: 0, target: 0 })
     }
 
-    /// Where they begin on the device.
-    pub(super) fn address(&self, gpu: &CachedGpu<'_>) -> u64 {
+    pub(crate) fn address(&self, gpu: &CachedGpu<'_>) -> u64 {
         gpu.address(&self.d_buffer)
     }
 
-    /// Begins a batch: what was copied before may be overwritten.
-    pub(super) fn begin(&mut self) {
+    /// Begins a batch, which overwrites the one before.
+    pub(crate) fn begin(&mut self) {
         (self.filled, self.target) = (0, 0);
     }
 
-    /// What was filled, once all copies have been waited for.
-    pub(super) fn into_memory(self) -> CudaSlice<u32> {
+    /// Returns the filled memory after all copies have finished.
+    pub(crate) fn into_memory(self) -> CudaSlice<u32> {
         self.d_buffer
     }
 
-    /// Enqueues these words behind those before; returns their place. Words of lists (`is_list`) outlive the copy, and may go from
-    /// where they lie.
-    ///
-    /// # Panics
-    /// If the buffer has no room: batches are made to fit.
-    pub(super) fn push(&mut self, gpu: &CachedGpu<'_>, words: &[u32], is_list: bool) -> Result<usize, GpuError> {
+    /// Enqueues words and returns their place. Words of lists (`is_list`) outlive the copy and may be copied directly.
+    /// Panics if the buffer has no room; batches are made to fit.
+    pub(crate) fn push(&mut self, gpu: &CachedGpu<'_>, words: &[u32], is_list: bool) -> Result<usize, GpuError> {
         let place = self.target + self.filled;
         assert!(place + words.len() <= self.d_buffer.len(), "{} words at {place}", words.len());
         if is_list && words.len() >= DIRECT_WORDS && gpu.locked.is_ok() {
@@ -80,7 +75,7 @@ impl Transfer {
             }
             let (now, later) = rest.split_at(rest.len().min(STAGING_WORDS - self.filled));
             let (staging, _) = &mut self.staging[self.side];
-            // SAFETY: the last copy from this side was waited for when it became the one that is filled.
+            // SAFETY: the last copy from this side finished before the side was chosen to be filled.
             let staging = unsafe { staging.as_mut_slice() };
             staging[self.filled..self.filled + now.len()].copy_from_slice(now);
             self.filled += now.len();
@@ -89,14 +84,14 @@ impl Transfer {
         Ok(place)
     }
 
-    /// Enqueues the copy of what waits, and turns to the other side.
-    pub(super) fn flush(&mut self, gpu: &CachedGpu<'_>) -> Result<(), GpuError> {
+    /// Enqueues the copy of the filled words and switches to the other side.
+    pub(crate) fn flush(&mut self, gpu: &CachedGpu<'_>) -> Result<(), GpuError> {
         if self.filled == 0 {
             return Ok(());
         }
         let address = self.address(gpu) + 4 * self.target as u64;
         let (staging, event) = &mut self.staging[self.side];
-        // SAFETY: nobody writes this side before the event below has been waited for.
+        // SAFETY: this side is not written before the event below has been waited for.
         let words = &unsafe { staging.as_mut_slice() }[..self.filled];
         // SAFETY: the buffer has room for them, asserted when they were pushed; they are page-locked.
         let copied = unsafe { result::memcpy_htod_async(address, words, gpu.stream.cu_stream()) };

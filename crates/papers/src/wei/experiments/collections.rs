@@ -1,39 +1,33 @@
-//! Collections like the paper's: files of web pages or of text, packed, drawn from a seed.
+//! Synthetic collections like the paper's: compressed files of web pages or text.
 //!
-//! What parsing costs is decided by how many bytes a token takes, what indexing costs by how many tokens there are. The
-//! paper's collections differ in the former: 43.6 bytes of page a token in ClueWeb09, 30.1 in the Library of Congress', 8.4 in
-//! Wikipedia, whose tags were taken out before. So pages here are text in as many tags as that takes, in WARC files packed by
-//! gzip; text is JSON lines packed by zstd.
+//! The cost of parsing depends on the bytes per token, that of indexing on the number of tokens. The paper's collections
+//! differ in bytes per token: 43.6 in ClueWeb09, 30.1 in the Library of Congress', and 8.4 in Wikipedia, whose tags had been
+//! removed. Pages are therefore text with as many tags as needed, in WARC files packed by gzip. Text is JSON lines packed by
+//! zstd.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rayon::prelude::*;
 use serde::Deserialize;
 
-use crate::{Context, ExperimentError};
+use crate::{Context, ExperimentError, Result};
 use tandem_core::files::write_atomically;
 use tandem_core::indexing::synth::{TextOptions, write_text};
 
-/// Mean tokens a document.
 const MEAN_LENGTH: f64 = 250.0;
 
-/// One of the paper's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Pages of the web.
+pub(crate) enum Kind {
     ClueWeb,
-    /// Text of an encyclopaedia.
     Wikipedia,
-    /// Pages of news and offices.
     Congress,
 }
 
 impl Kind {
-    /// As the paper calls it.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::ClueWeb => "ClueWeb09",
             Self::Wikipedia => "Wikipedia 01-07",
@@ -41,8 +35,8 @@ impl Kind {
         }
     }
 
-    /// Bytes a token: uncompressed size over tokens, in the paper's table III.
-    fn bytes_a_token(self) -> f64 {
+    /// Uncompressed size over tokens, from the paper's table III.
+    fn bytes_per_token(self) -> f64 {
         match self {
             Self::ClueWeb => 1422e9 / 32_644_508_255.0,
             Self::Wikipedia => 79e9 / 9_375_229_726.0,
@@ -55,30 +49,27 @@ impl Kind {
     }
 }
 
-/// Part of a collection: so many documents of a vocabulary, in so many files.
+/// Documents of one kind and vocabulary.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
-    pub(super) kind: Kind,
-    /// Parts of different vocabularies share few words.
-    pub(super) vocabulary: u64,
-    pub(super) docs: u32,
-    pub(super) files: u32,
+pub(crate) struct CollectionPart {
+    pub(crate) kind: Kind,
+    /// Number of the vocabulary. Different vocabularies share few words.
+    pub(crate) vocabulary: u64,
+    pub(crate) docs: u32,
+    pub(crate) files: u32,
 }
 
-/// Files of the user's, or else of these parts, one after another; made unless they are there.
-///
-/// # Errors
-/// If they can't be written.
-pub(super) fn files(context: &Context<'_>, parts: &[Part]) -> Result<Vec<PathBuf>, ExperimentError> {
+/// Returns the user's files, or else the files of these parts in order, which are made unless they exist.
+pub(crate) fn files(context: &Context<'_>, parts: &[CollectionPart]) -> Result<Vec<PathBuf>> {
     if !context.text.is_empty() {
         return Ok(context.text.to_vec());
     }
     let mut files = Vec::new();
     for part in parts {
-        let Part { kind, vocabulary, docs, files: count } = *part;
+        let CollectionPart { kind, vocabulary, docs, files: count } = *part;
         let seed = context.seed + vocabulary;
         let (stem, ending) = if kind.is_pages() { ("pages", "warc.gz") } else { ("text", "jsonl.zst") };
-        let folder = context.scratch.join(format!("{stem}-{:.0}-{docs}-{count}-{seed}", kind.bytes_a_token()));
+        let folder = context.scratch.join(format!("{stem}-{:.0}-{docs}-{count}-{seed}", kind.bytes_per_token()));
         std::fs::create_dir_all(&folder).map_err(|e| ExperimentError::Input(format!("{}: {e}", folder.display())))?;
         let paths: Vec<PathBuf> = (0..count).map(|number| folder.join(format!("{number:03}.{ending}"))).collect();
         paths.par_iter().enumerate().filter(|(_, path)| !path.exists()).try_for_each(|(number, path)| {
@@ -92,7 +83,7 @@ pub(super) fn files(context: &Context<'_>, parts: &[Part]) -> Result<Vec<PathBuf
     Ok(files)
 }
 
-fn write_file(part: Part, seed: u64, first_doc: u64, docs: u64, path: &std::path::Path) -> std::io::Result<()> {
+fn write_file(part: CollectionPart, seed: u64, first_doc: u64, docs: u64, path: &Path) -> std::io::Result<()> {
     let options = TextOptions { seed, first_doc, num_docs: Some(docs), max_bytes: None, mean_length: MEAN_LENGTH };
     let mut lines = Vec::new();
     write_text(&options, &mut lines, &|_, _| ())?;
@@ -103,8 +94,8 @@ fn write_file(part: Part, seed: u64, first_doc: u64, docs: u64, path: &std::path
         }
         let mut out = GzEncoder::new(file, Compression::fast());
         for line in lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
-            let document: Line<'_> = serde_json::from_slice(line)?;
-            let page = page(&document, part.kind.bytes_a_token());
+            let document: SyntheticDocument<'_> = serde_json::from_slice(line)?;
+            let page = page(&document, part.kind.bytes_per_token());
             let id = format!("v{}-{}", part.vocabulary, document.id);
             let length = page.len();
             write!(
@@ -116,22 +107,20 @@ fn write_file(part: Part, seed: u64, first_doc: u64, docs: u64, path: &std::path
     })
 }
 
-/// A document of synthetic text.
 #[derive(Deserialize)]
-struct Line<'a> {
+struct SyntheticDocument<'a> {
     id: &'a str,
     text: &'a str,
 }
 
-/// Text as a page of so many bytes a token.
-fn page(document: &Line<'_>, bytes_a_token: f64) -> String {
+/// Makes a page of the text and as many tags as the bytes per token need.
+fn page(document: &SyntheticDocument<'_>, bytes_per_token: f64) -> String {
     let mut page = String::from("HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<html><body>\n");
     let mut tokens = 0_u32;
     for sentence in document.text.split_inclusive(". ") {
         tokens += sentence.split_ascii_whitespace().count() as u32;
         page += sentence;
-        // Tags bring the page to where so many tokens should have brought it.
-        while (page.len() as f64) < f64::from(tokens) * bytes_a_token {
+        while (page.len() as f64) < f64::from(tokens) * bytes_per_token {
             let depth = page.len() % 7;
             page += &format!("<div class=\"column c{depth} box\"><a href=\"/section/{}/item.html\">", page.len() / 7);
             page += "</a></div>\n";
@@ -146,9 +135,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_have_the_words_and_the_bytes_a_token() {
+    fn pages_have_the_words_and_the_bytes_per_token() {
         let text = "One two three four. ".repeat(100);
-        let page = page(&Line { id: "x", text: &text }, 43.6);
+        let page = page(&SyntheticDocument { id: "x", text: &text }, 43.6);
         assert!((400.0 * 43.6..400.0 * 43.6 + 300.0).contains(&(page.len() as f64)), "{}", page.len());
         assert_eq!(page.matches("three").count(), 100);
     }

@@ -4,24 +4,24 @@
 //! cores index. In the third, two GPUs index as well. A point is measured only if each thread has a core of its own.
 
 use super::bench::{Bench, MB, PAPERS_CORES, PAPERS_GPUS, PAPERS_PARSERS, mb_per_s};
+use crate::findings::{Chart, Curve};
 use crate::wei::trie::TrieReport;
-use crate::{Chart, Context, ExperimentError, Findings, Line};
+use crate::{Context, Findings, Result};
 use tandem_core::base::quantile::median;
 
-/// What the paper's model gives for six parsers, in MB/s.
+/// Intake of six parsers in the paper's model, in MB/s.
 const PAPERS_INTAKE: f64 = 469.0;
 
-/// Runs a point.
 const REPEATS: usize = 3;
 
-/// A curve: M parsers alone, or M + (8 - M) with so many GPUs.
+/// Threads of a curve: M parsers alone, or M parsers, 8 - M CPU indexers and some GPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Curve {
+enum Threads {
     Parsers,
     Indexers { gpus: usize },
 }
 
-impl Curve {
+impl Threads {
     fn name(self) -> String {
         match self {
             Self::Parsers => String::from("parsers alone"),
@@ -30,7 +30,7 @@ impl Curve {
         }
     }
 
-    /// The paper's MB/s, as far as its text tells.
+    /// Returns the MB/s in the text of the paper.
     fn papers(self, parsers: usize) -> Option<f64> {
         match self {
             Self::Indexers { gpus: 0 } if parsers == PAPERS_PARSERS => Some(207.47),
@@ -40,58 +40,49 @@ impl Curve {
     }
 }
 
-pub(crate) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
-    let mut findings = Findings::default();
-    let bench = Bench::new(context, &mut findings)?;
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
+    let bench = Bench::new(context, findings)?;
     let alone = bench.parse(1)?;
-    let mut lines = Vec::new();
-    let curves = [Curve::Parsers, Curve::Indexers { gpus: 0 }, Curve::Indexers { gpus: PAPERS_GPUS }];
-    for (number, curve) in curves.into_iter().enumerate() {
+    let mut curves = Vec::new();
+    let settings = [
+        (Threads::Parsers, None),
+        (Threads::Indexers { gpus: 0 }, Some(5.0)),
+        (Threads::Indexers { gpus: PAPERS_GPUS }, Some(6.0)),
+    ];
+    for (colour, (threads, papers_best)) in settings.into_iter().enumerate() {
         let mut measured = Vec::new();
         for parsers in 1..PAPERS_CORES {
-            let found = measure(&bench, curve, parsers)?;
-            findings.compare(format!("{}, M = {parsers}", curve.name()), "MB/s", curve.papers(parsers), found);
+            let found = measure(&bench, threads, parsers)?;
+            findings.compare(format!("{}, M = {parsers}", threads.name()), "MB/s", threads.papers(parsers), found);
             measured.extend(found.map(|rate| (parsers as f64, rate)));
         }
-        let best = |points: &[(f64, f64)]| points.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|point| point.0);
-        let papers_best = match curve {
-            Curve::Parsers => None,
-            Curve::Indexers { gpus: 0 } => Some(5.0),
-            Curve::Indexers { .. } => Some(6.0),
-        };
-        findings.compare(format!("{}: best M", curve.name()), "parsers", papers_best, best(&measured));
-        lines.push(Line { name: curve.name(), is_papers: false, colour: number, points: measured });
+        let best = measured.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|point| point.0);
+        findings.compare(format!("{}: best M", threads.name()), "parsers", papers_best, best);
+        curves.push(Curve::ours(threads.name(), colour, measured));
     }
-    intake(&alone, &mut findings);
-    findings.chart(Chart {
-        stem: String::from("parsers"),
-        title: String::from("Indexing by number of parsers (Wei and JaJa, figure 10)"),
-        x_label: String::from("parsers M"),
-        y_label: String::from("MB/s (2^20 bytes)"),
-        is_x_log: false,
-        is_y_log: false,
-        lines: lines.into_iter().filter(|line| !line.points.is_empty()).collect(),
-    });
+    add_intake(&alone, findings);
+    let title = "Indexing by number of parsers (Wei and JaJa, figure 10)";
+    findings.chart(Chart::new("parsers", title, ["parsers M", "MB/s (2^20 bytes)"], curves));
     findings.note(format!(
-        "Measured: the points whose threads have a core each, of {} here and the paper's eight; with GPUs: {} of the paper's two.",
+        "Points are measured if each thread has a core. This machine has {} cores for the paper's eight, and {} GPUs for the \
+         paper's two. The paper draws the curves without numbers: it calls them nearly linear up to M = 5.",
         bench.cores(),
         bench.gpus
     ));
-    findings.note("The paper draws the curves without numbers: it calls them nearly linear up to M = 5.");
-    Ok(findings)
+    Ok(())
 }
 
-/// The rate of a point of a curve, the median of some runs; `None` where cores or GPUs are missing.
-fn measure(bench: &Bench<'_>, curve: Curve, parsers: usize) -> Result<Option<f64>, ExperimentError> {
+/// Returns the rate of a point, the median of some runs; `None` if cores or GPUs are missing.
+fn measure(bench: &Bench<'_>, threads: Threads, parsers: usize) -> Result<Option<f64>> {
     let cores = bench.cores().min(PAPERS_CORES);
     let mut rates = Vec::new();
     for _ in 0..REPEATS {
-        let (text_bytes, seconds) = match curve {
-            Curve::Parsers if parsers <= cores => {
+        let (text_bytes, seconds) = match threads {
+            Threads::Parsers if parsers <= cores => {
                 let report = bench.parse(parsers)?;
                 (report.text_bytes(), report.parsers_s)
             }
-            Curve::Indexers { gpus } if cores == PAPERS_CORES && (gpus == 0 || bench.gpus > 0) => {
+            Threads::Indexers { gpus } if cores == PAPERS_CORES && (gpus == 0 || bench.gpus > 0) => {
                 let report = bench.index(parsers, PAPERS_CORES - parsers, gpus.min(bench.gpus))?;
                 (report.text_bytes(), report.indexers_s)
             }
@@ -102,8 +93,8 @@ fn measure(bench: &Bench<'_>, curve: Curve, parsers: usize) -> Result<Option<f64
     Ok(Some(median(rates)))
 }
 
-/// The paper's model of how fast files come in: 1 GB in reading plus decompressing over M, in seconds.
-fn intake(report: &TrieReport, findings: &mut Findings) {
+/// Adds the paper's model of the intake of files: seconds per GB are reading plus decompressing over M.
+fn add_intake(report: &TrieReport, findings: &mut Findings) {
     let gb = report.text_bytes() as f64 / MB / 1024.0;
     let (reading, unpacking) = (report.reading_s / gb, report.sum(|run| run.unpacking_s) / gb);
     findings.compare("reading", "s/GB", 1.6, reading);

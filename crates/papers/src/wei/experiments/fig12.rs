@@ -1,30 +1,28 @@
-//! Wei and JaJa, figure 12: against two indexers on clusters.
+//! Wei and JaJa, figure 12: comparison with two indexers on clusters.
 //!
-//! Ivory (Lin et al. 2009) ran on 99 nodes with two cores each, on the same collection; the other one (McCreadie et al. 2009) on
-//! 8 nodes with 24 cores, on GOV2. The paper draws their rates and names none; what is told in numbers is its own.
+//! Ivory (Lin et al. 2009) ran on 99 nodes with two cores each, on the same collection. McCreadie et al. (2009) ran on 8 nodes
+//! with 24 cores, on GOV2. The paper draws the rates of both and gives numbers for its own indexer only.
 
-use super::bench::mb_per_s;
+use super::bench::{PAPERS_CORES, mb_per_s};
 use super::collections::Kind;
 use super::table6::{PAPERS, measure};
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, Findings, Result};
 
-pub(crate) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
-    let mut findings = Findings::default();
-    let mut cores = 0;
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
+    let cores = context.cores.min(PAPERS_CORES) as f64;
     for (kind, has_gpus, _, papers_rate, _) in PAPERS.into_iter().filter(|(kind, ..)| *kind == Kind::ClueWeb) {
-        let measured = measure(context, &mut findings, kind, has_gpus)?;
+        let measured = measure(context, findings, kind, has_gpus)?;
         let rate = measured.as_ref().map(|(report, _)| mb_per_s(report.text_bytes(), report.total_s()));
         let name = if has_gpus { "one machine, CPUs and GPUs" } else { "one machine, CPUs" };
         findings.compare(name, "MB/s", papers_rate, rate);
-        cores = context.cores.min(super::bench::PAPERS_CORES);
-        findings.compare(format!("{name}: a core"), "MB/s", papers_rate / 8.0, rate.map(|rate| rate / cores as f64));
+        findings.compare(format!("{name}: a core"), "MB/s", papers_rate / 8.0, rate.map(|rate| rate / cores));
     }
     findings.compare("Ivory, 99 machines: cores", "", 198.0, None);
     findings.compare("single-pass MapReduce, 8 machines: cores", "", 24.0, None);
-    findings.compare("one machine: cores", "", 8.0, cores as f64);
+    findings.compare("one machine: cores", "", 8.0, cores);
     findings.note(
-        "There is no cluster here, and the paper tells the clusters' rates in a drawing alone: it says that both are below its \
+        "No cluster is measured here. The paper gives the clusters' rates in a drawing only and says that both are below its \
          own, with and without GPUs.",
     );
-    Ok(findings)
+    Ok(())
 }

@@ -1,7 +1,7 @@
-//! Tables and figures of Wei and JaJa 2011: an inverted file made by CPUs and GPUs side by side.
+//! Experiments of Wei and JaJa 2011: an inverted file built by CPUs and GPUs together.
 //!
-//! All of them run [`trie`](crate::wei::trie), the paper's method. `collections.rs` makes text like the paper's collections,
-//! `bench.rs` builds and sums up.
+//! All experiments run the paper's method, [`trie`](crate::wei::trie). `collections.rs` generates text like the paper's
+//! collections, and `bench.rs` builds indexes from it.
 
 mod bench;
 mod collections;

@@ -1,30 +1,27 @@
-//! Wei and JaJa, table 4: what indexers take, by who indexes.
+//! Wei and JaJa, table 4: indexing times by number of CPU and GPU indexers.
 //!
-//! The rate of indexing counts the time in which indexers work; the rate in all, preparing, collecting and waiting for parsers,
-//! too. Where a machine has fewer cores than the paper's eight, fewer parsers feed the same indexers.
+//! The indexing rate counts the time in which indexers work. The total rate adds preparing, collecting and waiting for parsers.
+//! On machines with fewer cores than the paper's eight, fewer parsers feed the same indexers.
 
-use super::bench::{Bench, MB, PAPERS_GPUS, mb_per_s};
+use super::bench::{Bench, MB, PAPERS_CORES, PAPERS_GPUS, mb_per_s};
 use crate::wei::trie::TrieReport;
-use crate::{Context, ExperimentError, Findings};
+use crate::{Context, Findings, Result};
 
-/// CPU indexers, GPUs, and the paper's seconds: before, indexing, after, in all; its MB/s indexing and in all.
+/// CPU indexers, GPUs, the paper's seconds (before, indexing, after, in all), and its MB/s (indexing, in all).
 const PAPERS: [(usize, usize, [f64; 4], [f64; 2]); 4] = [
     (0, 2, [107.01, 19_313.6, 417.21, 19_858.69], [75.41, 73.34]),
     (1, 0, [93.44, 11_243.61, 416.66, 11_758.81], [129.53, 123.86]),
     (2, 0, [111.74, 6_357.67, 521.52, 7_019.87], [229.08, 207.47]),
     (2, 2, [104.15, 4_616.78, 464.04, 5_408.25], [315.46, 269.29]),
 ];
-/// The paper's collection, in its megabytes.
 const PAPERS_MB: f64 = 19_313.6 * 75.41;
-/// Its tokens a byte.
 const PAPERS_TOKENS_PER_MB: f64 = 32_644_508_255.0 / PAPERS_MB;
 
-pub(crate) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
-    let mut findings = Findings::default();
-    let bench = Bench::new(context, &mut findings)?;
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
+    let bench = Bench::new(context, findings)?;
     let mut rates = [None; PAPERS.len()];
     for (place, (cpus, gpus, papers_s, papers_rates)) in PAPERS.into_iter().enumerate() {
-        let parsers = bench.parsers_beside(cpus);
+        let parsers = bench.parsers_for(cpus);
         let name = match (cpus, gpus) {
             (0, gpus) => format!("{gpus} GPUs"),
             (cpus, 0) => format!("{cpus} CPU"),
@@ -33,8 +30,8 @@ pub(crate) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
         let report =
             if gpus == 0 || bench.gpus > 0 { Some(bench.index(parsers, cpus, gpus.min(bench.gpus))?) } else { None };
         let ours_mb = report.as_ref().map(|report| report.text_bytes() as f64 / MB);
-        // Seconds for as much text as the paper's 1 GB: collections are of different sizes.
-        let a_gb = |seconds: f64, mb: f64| seconds / mb * 1024.0;
+        // Collections differ in size, so that seconds are per GB.
+        let per_gb = |seconds: f64, mb: f64| seconds / mb * 1024.0;
         type Seconds = fn(&TrieReport) -> f64;
         let stages: [(&str, Seconds); 4] = [
             ("before", |report| report.sum(|run| run.preparing_s)),
@@ -43,8 +40,8 @@ pub(crate) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
             ("in all", |report| report.indexers_s),
         ];
         for ((stage, seconds), papers_s) in stages.into_iter().zip(papers_s) {
-            let ours = report.as_ref().zip(ours_mb).map(|(report, mb)| a_gb(seconds(report), mb));
-            findings.compare(format!("{name}: {stage}"), "s/GB", a_gb(papers_s, PAPERS_MB), ours);
+            let ours = report.as_ref().zip(ours_mb).map(|(report, mb)| per_gb(seconds(report), mb));
+            findings.compare(format!("{name}: {stage}"), "s/GB", per_gb(papers_s, PAPERS_MB), ours);
         }
         let rate = |seconds: f64, report: &TrieReport| mb_per_s(report.text_bytes(), seconds);
         let indexing = report.as_ref().map(|report| rate(report.sum(|run| run.indexing_s), report));
@@ -53,12 +50,8 @@ pub(crate) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
         let in_all = report.as_ref().map(|report| rate(report.indexers_s, report));
         findings.compare(format!("{name}: in all"), "MB/s", papers_rates[1], in_all);
         let tokens = report.as_ref().map(|r| r.tokens() as f64 / r.sum(|run| run.indexing_s) / 1e6);
-        findings.compare(
-            format!("{name}: indexing"),
-            "M tokens/s",
-            papers_rates[0] * PAPERS_TOKENS_PER_MB / 1e6,
-            tokens,
-        );
+        let papers = papers_rates[0] * PAPERS_TOKENS_PER_MB / 1e6;
+        findings.compare(format!("{name}: indexing"), "M tokens/s", papers, tokens);
         if let Some(report) = &report {
             report.lost.iter().for_each(|reason| findings.note(format!("A GPU was lost: {reason}")));
         }
@@ -68,14 +61,12 @@ pub(crate) fn run(context: &Context<'_>) -> Result<Findings, ExperimentError> {
     findings.compare("2 CPU + 2 GPUs over 2 CPU", "x", 1.377, times(rates[3], rates[2]));
     findings.compare("2 GPUs: over the paper's", "x", 1.0, rates[0].map(|rate| rate / 75.41));
     findings.note(format!(
-        "Parsers: {} beside two CPU indexers (the paper: 6). GPUs: {} (the paper: {PAPERS_GPUS}). 1 MB is 2^20 bytes.",
-        bench.parsers_beside(2),
+        "Parsers: {} with two CPU indexers (the paper: 6). GPUs: {} (the paper: {PAPERS_GPUS}). 1 MB is 2^20 bytes.",
+        bench.parsers_for(2),
         bench.gpus
     ));
-    if bench.cores() < super::bench::PAPERS_CORES {
-        findings.note(
-            "On fewer than eight cores parsers and indexers take turns: times of indexing hold waiting for a core.",
-        );
+    if bench.cores() < PAPERS_CORES {
+        findings.note("On fewer than eight cores, indexing times include waiting for a core.");
     }
-    Ok(findings)
+    Ok(())
 }

@@ -1,38 +1,34 @@
-//! What a parser hands over: documents, parsed, regrouped by slot.
+//! Buffers of parsers: parsed documents, regrouped by slot.
 
 use super::slots::{NUM_SLOTS, slot_of};
 use super::stream::Stream;
-use tandem_core::corpus::{Batch, Cutter, Tokenizer};
+use tandem_core::corpus::{Batch, Cutter, Skipped, Tokenizer};
 use tandem_core::files::InputError;
 use tandem_core::indexing::SegmentDocuments;
 
 /// Parsed documents, numbered from 0 in the buffer.
 #[derive(Debug)]
-pub(super) struct Buffer {
+pub(crate) struct Buffer {
     streams: Vec<Stream>,
-    /// The documents of each batch.
-    pub(super) segments: Vec<SegmentDocuments>,
-    pub(super) num_docs: u32,
-    /// Text that it was parsed from, decompressed.
-    pub(super) text_bytes: u64,
-    pub(super) skipped_files: usize,
-    pub(super) tokens: u64,
+    pub(crate) segments: Vec<SegmentDocuments>,
+    pub(crate) num_docs: u32,
+    pub(crate) text_bytes: u64,
+    pub(crate) skipped: Skipped,
+    pub(crate) tokens: u64,
 }
 
 impl Default for Buffer {
     fn default() -> Self {
         let streams = std::iter::repeat_with(Stream::default).take(NUM_SLOTS).collect();
-        Self { streams, segments: Vec::new(), num_docs: 0, text_bytes: 0, skipped_files: 0, tokens: 0 }
+        Self { streams, segments: Vec::new(), num_docs: 0, text_bytes: 0, skipped: Skipped::default(), tokens: 0 }
     }
 }
 
 impl Buffer {
-    /// Parses a batch: cuts it into words, stems each (as the paper does, word by word), leaves stop words out, and puts
-    /// what remains of a term behind its slot's letters to its slot.
-    ///
-    /// # Errors
-    /// If a document can't be read; the buffer is of no use then.
-    pub(super) fn parse(
+    /// Parses a batch: cuts it into words, stems each of them as the paper does, omits stop words, and appends the
+    /// bytes behind the slot's letters to the slot's stream. Fails if a document cannot be read; the buffer is unusable
+    /// then.
+    pub(crate) fn parse(
         &mut self,
         batch: &Batch,
         tokenizer: &Tokenizer,
@@ -65,27 +61,25 @@ impl Buffer {
         self.tokens += documents.lengths.iter().map(|&length| u64::from(length)).sum::<u64>();
         self.segments.push(documents);
         self.text_bytes += batch.bytes();
-        self.skipped_files += skipped;
+        self.skipped += skipped;
         Ok(())
     }
 
     /// Adds a term of `doc`, as a parser would.
     #[cfg(test)]
-    pub(super) fn push(&mut self, doc: u32, term: &[u8]) {
+    pub(crate) fn push(&mut self, doc: u32, term: &[u8]) {
         let (slot, cut) = slot_of(term);
         self.streams[usize::from(slot)].push(doc, &term[cut..]);
         self.tokens += 1;
     }
 
-    /// What was parsed of a slot.
-    pub(super) fn stream(&self, slot: u16) -> &Stream {
+    pub(crate) fn stream(&self, slot: u16) -> &Stream {
         &self.streams[usize::from(slot)]
     }
 
-    /// Forgets everything, and keeps the memory.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.streams.iter_mut().for_each(Stream::clear);
         self.segments.clear();
-        (self.num_docs, self.text_bytes, self.skipped_files, self.tokens) = (0, 0, 0, 0);
+        (self.num_docs, self.text_bytes, self.skipped, self.tokens) = (0, 0, Skipped::default(), 0);
     }
 }

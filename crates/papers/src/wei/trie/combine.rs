@@ -1,11 +1,11 @@
-//! The end: all parts of the dictionary together, and each term's partial lists as one.
+//! The last stage: combines all parts of the dictionary, and the partial lists of each term.
 //!
 //! ```text
-//! parts of the dictionary ──▶ terms in byte order ──▶ ranges ──▶ of each run the lists of a range's terms ──▶ index
+//! parts of the dictionary ──▶ terms in byte order ──▶ ranges ──▶ lists of a range's terms in all runs ──▶ index
 //! ```
 //!
-//! The trie's slots are nearly in byte order. Only short terms, numbers and what is neither stand elsewhere: four sequences,
-//! each sorted, are merged.
+//! The trie's slots are nearly in byte order, except for short terms, numbers and other terms. Four sorted sequences
+//! are merged.
 
 use std::sync::Arc;
 
@@ -15,31 +15,29 @@ use super::dictionary::Dictionary;
 use super::run_file::RunFile;
 use super::slots::sorted_groups;
 use tandem_core::index::{EncodedLists, IndexWriter, ListEncoder};
-use tandem_core::indexing::postings::decode;
+use tandem_core::indexing::postings::Decoder;
 use tandem_core::indexing::ranges::{RangeBytes, division, write_ranges};
 use tandem_core::indexing::{BuildError, BuildOptions, BuildSummary, Inverted, Progress, SegmentDocuments};
 
-/// A term of one of the parts.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TermOf {
+pub(crate) struct TermOf {
     part: u16,
     number: u32,
 }
 
-/// The whole dictionary: its parts, and whose each slot is.
+/// The whole dictionary: its parts, and the owner of each slot.
 #[derive(Debug)]
-pub(super) struct Combined {
+pub(crate) struct Combined {
     parts: Vec<Dictionary>,
     owners: Vec<u16>,
-    /// All terms, in byte order.
     order: Vec<TermOf>,
-    /// Of each part, each term's place in that order.
+    /// Place in that order of each term of each part.
     places: Vec<Vec<u32>>,
 }
 
 impl Combined {
-    /// Puts the parts' terms in order. `owners` says whose each slot is.
-    pub(super) fn new(parts: Vec<Dictionary>, owners: Vec<u16>) -> Self {
+    /// Orders the parts' terms. `owners` gives the part of each slot.
+    pub(crate) fn new(parts: Vec<Dictionary>, owners: Vec<u16>) -> Self {
         let mut sequences: Vec<std::vec::IntoIter<TermOf>> = Vec::new();
         for group in sorted_groups() {
             let terms: Vec<Vec<TermOf>> = group
@@ -85,19 +83,17 @@ impl Combined {
         combined
     }
 
-    /// The parts.
-    pub(super) fn parts(&self) -> &[Dictionary] {
+    pub(crate) fn parts(&self) -> &[Dictionary] {
         &self.parts
     }
 
-    /// Bytes of memory in use.
     fn bytes(&self) -> u64 {
         let terms: u64 = self.parts.iter().map(Dictionary::bytes).sum();
         terms + (self.order.len() * (size_of::<TermOf>() + size_of::<u32>())) as u64
     }
 
-    /// All terms in order, with their numbers, as bytes to be kept: of each its length, itself, part and number.
-    pub(super) fn encode(&self) -> Vec<u8> {
+    /// Encodes all terms in order, each with its length, bytes, part and number.
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for &term in &self.order {
             let text = self.bytes_of(term);
@@ -120,15 +116,15 @@ impl Combined {
     }
 }
 
-/// A collection as the paper leaves it: a dictionary, and a file of partial lists a run.
+/// A collection as the paper leaves it: a dictionary, and a file of partial lists per run.
 #[derive(Debug)]
-pub(super) struct PartialLists {
-    pub(super) dictionary: Combined,
-    pub(super) runs: Vec<RunFile>,
-    /// Of each run, the number of its first document.
-    pub(super) first_docs: Vec<u32>,
-    pub(super) num_docs: u64,
-    pub(super) summary: BuildSummary,
+pub(crate) struct PartialLists {
+    pub(crate) dictionary: Combined,
+    pub(crate) runs: Vec<RunFile>,
+    /// Number of the first document of each run.
+    pub(crate) first_docs: Vec<u32>,
+    pub(crate) num_docs: u64,
+    pub(crate) summary: BuildSummary,
 }
 
 impl Inverted for PartialLists {
@@ -168,7 +164,7 @@ impl Inverted for PartialLists {
     }
 }
 
-/// Places `from` to below `to` in the order of terms, and what merging them takes.
+/// Places `from..to` in the order of terms, and the memory for merging them.
 struct TermRange {
     from: usize,
     to: usize,
@@ -201,7 +197,7 @@ impl PartialLists {
         for (place, len) in bytes_of.iter().enumerate() {
             bytes += len;
             if bytes >= most || place + 1 == order.len() {
-                // Bytes, and what they say: a document and a frequency each.
+                // The memory is for the bytes, and for a document and a frequency each.
                 let bytes_taken = RangeBytes { merging: 9 * bytes, packed: 2 * bytes };
                 ranges.push(TermRange { from, to: place + 1, bytes: bytes_taken });
                 (from, bytes) = (place + 1, 0);
@@ -210,13 +206,12 @@ impl PartialLists {
         Ok(ranges)
     }
 
-    /// Packs the terms at places `from` to below `to`.
     fn merge_range(&self, from: usize, to: usize, mut encoder: ListEncoder) -> Result<EncodedLists, BuildError> {
         let Combined { order, places, owners, .. } = &self.dictionary;
         let mut slots: Vec<u16> = order[from..to].iter().map(|&term| self.dictionary.slot_of(term)).collect();
         slots.sort_unstable();
         slots.dedup();
-        // Partial lists: whose, of which run, where in `bytes`.
+        // A partial list is a term's place, a run, and a place and length in `bytes`.
         let mut partial: Vec<(u32, u32, usize, usize)> = Vec::new();
         let mut bytes: Vec<u8> = Vec::new();
         for &slot in &slots {
@@ -240,10 +235,10 @@ impl PartialLists {
             freqs.clear();
             for &(_, run, at, len) in lists {
                 let first_doc = self.first_docs[run as usize];
-                decode(&bytes[at..at + len], |doc, freq| {
+                for (doc, freq) in Decoder::new(&bytes[at..at + len]) {
                     docs.push(doc.wrapping_add(first_doc));
                     freqs.push(freq);
-                });
+                }
             }
             term.clear();
             let TermOf { part, number } = order[lists[0].0 as usize];

@@ -1,4 +1,4 @@
-//! An indexer on one CPU thread.
+//! Indexer on one CPU thread.
 
 use super::buffer::Buffer;
 use super::dictionary::Dictionary;
@@ -8,25 +8,24 @@ use super::stream::Item;
 use tandem_core::indexing::postings::Postings;
 use tandem_core::search::device::GpuError;
 
-/// A term without a list in this run.
+/// Marks a term without a list in this run.
 const NO_LIST: u32 = u32::MAX;
 
-/// Trees, and this run's lists, of some slots.
+/// Trees and this run's lists of some slots.
 #[derive(Debug, Default)]
-pub(super) struct CpuIndexer {
+pub(crate) struct CpuIndexer {
     dictionary: Dictionary,
-    /// The list in this run of each term.
+    /// List in this run of each term.
     list_of: Vec<u32>,
-    /// The term of each list of this run.
     terms: Vec<u32>,
     postings: Postings,
-    /// The slots of this run that have terms, and where their lists end.
+    /// Slots with terms in this run, and the ends of their lists.
     ends: Vec<(u16, u32)>,
 }
 
 impl CpuIndexer {
-    /// Goes on where an indexer with this dictionary was lost.
-    pub(super) fn of(dictionary: Dictionary) -> Self {
+    /// Continues from the dictionary of a lost indexer.
+    pub(crate) fn of(dictionary: Dictionary) -> Self {
         Self { list_of: vec![NO_LIST; dictionary.terms.len()], dictionary, ..Self::default() }
     }
 }

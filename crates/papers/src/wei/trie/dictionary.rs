@@ -1,13 +1,12 @@
-//! A part of the dictionary: the B-trees of one indexer's slots, their strings, and the terms by number.
+//! Part of the dictionary: the B-trees of one indexer's slots, their strings, and the terms by number.
 //!
 //! ```text
 //! slot ──▶ root ──▶ nodes of 512 bytes ──▶ strings: what a node's cache does not hold
 //!                          └─────────────▶ term's number: its postings, in every run
 //! ```
 //!
-//! Nodes that are full are split on the way down, whether or not anything is inserted below, so that a tree is gone through
-//! once. The kernels in `kernels/trie` do the same, step by step: where slots are indexed in the same order, the arrays here
-//! are the same as theirs.
+//! Full nodes are split on the way down even if nothing is inserted below, so that a tree is traversed once. The
+//! kernels in `kernels/wei` take the same steps; if slots are indexed in the same order, the arrays are equal.
 
 use std::cmp::Ordering;
 
@@ -17,28 +16,28 @@ use super::node::{Key, Node, cache_of};
 use super::slots::{NUM_SLOTS, prefix_of};
 use super::stream::{first_string, push_string};
 
-/// The root of a slot without terms.
-pub(super) const NO_NODE: u32 = u32::MAX;
-/// A string at 0 is none; so the first byte is nobody's.
-pub(super) const FIRST_STRING: usize = 1;
+/// Root of a slot without terms.
+pub(crate) const NO_NODE: u32 = u32::MAX;
+/// First place of a string; place 0 stands for the empty string.
+pub(crate) const FIRST_STRING: usize = 1;
 
-/// A term by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Term {
-    pub(super) slot: u32,
-    /// Its first bytes behind the slot's, and where those stand that follow.
-    pub(super) cache: u32,
-    pub(super) rest: u32,
+pub(crate) struct Term {
+    pub(crate) slot: u32,
+    /// First bytes behind those of the slot.
+    pub(crate) cache: u32,
+    /// Place of the remaining bytes.
+    pub(crate) rest: u32,
 }
 
-/// Trees, by slot.
+/// Trees by slot.
 #[derive(Clone, Debug)]
-pub(super) struct Dictionary {
-    pub(super) roots: Vec<u32>,
-    pub(super) nodes: Vec<Node>,
-    pub(super) strings: Vec<u8>,
-    pub(super) terms: Vec<Term>,
+pub(crate) struct Dictionary {
+    pub(crate) roots: Vec<u32>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) strings: Vec<u8>,
+    pub(crate) terms: Vec<Term>,
 }
 
 impl Default for Dictionary {
@@ -47,18 +46,17 @@ impl Default for Dictionary {
     }
 }
 
-/// Where a string is among a node's keys.
+/// Place of a string among a node's keys.
 enum Found {
-    /// It is this key.
     Key(usize),
-    /// So many keys are below it.
+    /// This number of keys is below the string.
     Below(usize),
 }
 
 impl Dictionary {
-    /// Trees of terms that have numbers already: the first is number 0. `strings` are those of the terms.
+    /// Rebuilds the trees of numbered terms with their strings.
     #[cfg(any(feature = "gpu", test))]
-    pub(super) fn of_terms(terms: &[Term], strings: &[u8]) -> Self {
+    pub(crate) fn of_terms(terms: &[Term], strings: &[u8]) -> Self {
         let mut dictionary = Self::default();
         let mut bytes = Vec::new();
         for term in terms {
@@ -69,9 +67,9 @@ impl Dictionary {
         dictionary
     }
 
-    /// The number of the term that is `bytes` behind what the slot says; if it is new, the next number.
+    /// Returns the number of the term with `bytes` behind the slot's; a new term gets the next number.
     #[inline]
-    pub(super) fn insert(&mut self, slot: u16, bytes: &[u8]) -> u32 {
+    pub(crate) fn insert(&mut self, slot: u16, bytes: &[u8]) -> u32 {
         let (cache, rest) = cache_of(bytes);
         let mut at = self.roots[usize::from(slot)];
         if at == NO_NODE {
@@ -109,30 +107,28 @@ impl Dictionary {
         }
     }
 
-    /// Appends the numbers of a slot's terms, in byte order of the terms.
-    pub(super) fn append_sorted(&self, slot: u16, numbers: &mut Vec<u32>) {
+    /// Appends the numbers of a slot's terms in byte order of the terms.
+    pub(crate) fn append_sorted(&self, slot: u16, numbers: &mut Vec<u32>) {
         let root = self.roots[usize::from(slot)];
         if root != NO_NODE {
             self.append_below(root, numbers);
         }
     }
 
-    /// Appends the bytes of a term, all of them.
-    pub(super) fn append_term(&self, number: u32, bytes: &mut Vec<u8>) {
+    pub(crate) fn append_term(&self, number: u32, bytes: &mut Vec<u8>) {
         let term = &self.terms[number as usize];
         bytes.extend_from_slice(&prefix_of(term.slot as u16));
         append_string(term, &self.strings, bytes);
     }
 
-    /// Bytes of memory in use.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let Self { roots, nodes, strings, terms } = self;
         let bytes = size_of_val(roots.as_slice()) + size_of_val(nodes.as_slice()) + size_of_val(terms.as_slice());
         (bytes + strings.len()) as u64
     }
 
-    /// Bytes of all terms, with what slots say.
-    pub(super) fn characters(&self) -> u64 {
+    /// Returns the bytes of all terms, including those of the slots.
+    pub(crate) fn characters(&self) -> u64 {
         let mut bytes = Vec::new();
         let mut all = 0;
         for number in 0..self.terms.len() as u32 {
@@ -193,7 +189,7 @@ impl Dictionary {
         Found::Below(place)
     }
 
-    /// The order of the key at `place` and a string.
+    /// Compares the key at `place` with a string.
     #[inline]
     fn compare(&self, node: &Node, place: usize, cache: u32, rest: &[u8]) -> Ordering {
         let rest_of_key = || match node.rests[place] {
@@ -204,7 +200,7 @@ impl Dictionary {
     }
 }
 
-/// Appends what a term has behind what its slot says.
+/// Appends the bytes of a term behind those of its slot.
 fn append_string(term: &Term, strings: &[u8], bytes: &mut Vec<u8>) {
     let cache = term.cache.to_be_bytes();
     bytes.extend(cache.iter().take_while(|&&byte| byte != 0));
@@ -264,7 +260,7 @@ mod tests {
             let (mut keys, mut sorted) = (Vec::new(), Vec::new());
             if *root != NO_NODE {
                 let height = check_below(&dictionary, *root, true, &mut keys);
-                // Of n keys, a tree of degree t is at most log_t((n + 1) / 2) high.
+                // A tree of degree t with n keys has at most log_t((n + 1) / 2) levels below its root.
                 let most = (((keys.len() + 1) as f64 / 2.0).log(DEGREE as f64) + 1e-9).floor() as usize + 1;
                 assert!(height <= most, "{height} levels for {} keys", keys.len());
             }
@@ -272,7 +268,7 @@ mod tests {
             assert_eq!(keys, expected.iter().map(|(term, _)| term.to_vec()).collect::<Vec<_>>());
             assert_eq!(sorted, expected.iter().map(|&(_, number)| number).collect::<Vec<_>>());
         }
-        // Numbers and terms alone make the same trees again.
+        // Numbers and terms are enough to rebuild the trees.
         let again = Dictionary::of_terms(&dictionary.terms, &dictionary.strings);
         assert_eq!((again.terms, again.strings), (dictionary.terms, dictionary.strings));
     }

@@ -1,11 +1,11 @@
-//! Reading, one parser at a time: who may read next, and what.
+//! Reading in turn: the permission to read, and the text read.
 //!
-//! The disk is one, so parsers that all read at once would only make it slower. They read in turn: parser 0, 1, ..., M - 1, and
-//! 0 again. What a parser is granted becomes one buffer, and buffers are indexed in the same turn, so that documents are
-//! numbered as they stand in the collection.
+//! Parsers that read from one disk at once would slow it down. They read in turn: parser 0, 1, ..., M - 1, and 0 again.
+//! A grant becomes one buffer, and buffers are indexed in the same order, so that documents are numbered in the order
+//! of the collection.
 //!
-//! Of a collection of many files a grant is one file, read whole, still compressed: its parser decompresses it once the next
-//! one reads. Of one file, or a pipe, a grant is as much of its text as a buffer should hold.
+//! In a collection of many files, a grant is one compressed file, which its parser decompresses while the next one
+//! reads. In one file or a pipe, a grant is as much text as a buffer should hold.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -16,20 +16,18 @@ use tandem_core::corpus::{Batch, Collection};
 use tandem_core::files::InputError;
 use tandem_core::indexing::BuildError;
 
-/// A batch is sampled for so many bytes of files, and from so many files at least.
+/// Bytes of files per sampled batch.
 const SAMPLED_EVERY_BYTES: u64 = 50 << 20;
+/// Minimum number of sampled batches.
 const LEAST_SAMPLED: usize = 2;
 
-/// What a parser may parse.
 #[derive(Debug)]
-pub(super) enum Grant {
-    /// Part of a stream of text.
+pub(crate) enum Grant {
     Batches(Vec<Batch>),
-    /// A file's bytes: its number in the collection.
+    /// A file: its number in the collection, its path and its bytes.
     File(u32, PathBuf, Vec<u8>),
 }
 
-/// Where grants come from.
 #[derive(Debug)]
 enum Source {
     Stream { collection: Collection, read_before: VecDeque<Batch> },
@@ -38,7 +36,7 @@ enum Source {
 
 /// A collection that parsers read in turn.
 #[derive(Debug)]
-pub(super) struct Grants {
+pub(crate) struct Grants {
     inside: Mutex<Inside>,
     changed: Condvar,
     buffer_bytes: u64,
@@ -47,16 +45,14 @@ pub(super) struct Grants {
 #[derive(Debug)]
 struct Inside {
     source: Source,
-    /// The grant whose turn it is.
     turn: u64,
-    /// Nothing more is to be read.
     is_over: bool,
     reading_s: f64,
 }
 
 impl Grants {
-    /// Grants of about `buffer_bytes` of text; of a file each, where there are several that are no larger.
-    pub(super) fn new(collection: Collection, buffer_bytes: u64) -> Self {
+    /// Makes grants of about `buffer_bytes` of text, or of a file each if there are several files of at most that size.
+    pub(crate) fn new(collection: Collection, buffer_bytes: u64) -> Self {
         let paths = collection.paths().to_vec();
         let is_small_file =
             |path: &PathBuf| path.metadata().is_ok_and(|file| file.is_file() && file.len() <= buffer_bytes);
@@ -69,12 +65,9 @@ impl Grants {
         Self { inside: Mutex::new(inside), changed: Condvar::new(), buffer_bytes }
     }
 
-    /// Calls `visit` with text from all over the collection, as far as that can be had: the beginning of each file, or of
-    /// the stream, which is then granted as if it had not been read. `most` batches at most.
-    ///
-    /// # Errors
-    /// Those of `visit`, or if a file can't be read.
-    pub(super) fn sample(
+    /// Calls `visit` with at most `most` batches from the beginning of files, or with the first batch of a stream,
+    /// which is granted later as well.
+    pub(crate) fn sample(
         &self,
         most: usize,
         mut visit: impl FnMut(&Batch) -> Result<(), InputError>,
@@ -88,7 +81,7 @@ impl Grants {
                 }
             }
             Source::Files { paths } => {
-                // Of files that are small a few tell enough: the sample is to cost little of the whole.
+                // A few small files are enough, because the sample must be cheap.
                 let bytes: u64 = paths.iter().filter_map(|path| path.metadata().ok()).map(|file| file.len()).sum();
                 let most = ((bytes / SAMPLED_EVERY_BYTES) as usize).clamp(LEAST_SAMPLED, most);
                 let step = paths.len().div_ceil(most);
@@ -102,11 +95,9 @@ impl Grants {
         Ok(())
     }
 
-    /// Waits for the turn of grant `number` and reads it; `None` if the collection has ended before.
-    ///
-    /// # Errors
-    /// If it can't be read. Nothing is granted after that.
-    pub(super) fn take(&self, number: u64) -> Result<Option<Grant>, BuildError> {
+    /// Waits for the turn of grant `number` and reads it; `None` after the end of the collection. Fails if it cannot be
+    /// read; no grant follows.
+    pub(crate) fn take(&self, number: u64) -> Result<Option<Grant>, BuildError> {
         let mut inside = self.lock();
         while inside.turn != number && !inside.is_over {
             inside = self.changed.wait(inside).unwrap_or_else(PoisonError::into_inner);
@@ -123,14 +114,13 @@ impl Grants {
         Ok(read?)
     }
 
-    /// Nothing more is granted: the buffers are not wanted any more.
-    pub(super) fn stop(&self) {
+    /// Ends reading, because no more buffers are needed.
+    pub(crate) fn stop(&self) {
         self.lock().is_over = true;
         self.changed.notify_all();
     }
 
-    /// Seconds that were spent reading.
-    pub(super) fn reading_s(&self) -> f64 {
+    pub(crate) fn reading_s(&self) -> f64 {
         self.lock().reading_s
     }
 
@@ -165,11 +155,8 @@ impl Inside {
 }
 
 impl Grant {
-    /// Calls `visit` with each batch and the number of the file that it is of.
-    ///
-    /// # Errors
-    /// Those of `visit`, or if a file can't be decompressed.
-    pub(super) fn for_each(self, mut visit: impl FnMut(&Batch) -> Result<(), InputError>) -> Result<(), InputError> {
+    /// Calls `visit` with each batch.
+    pub(crate) fn for_each(self, mut visit: impl FnMut(&Batch) -> Result<(), InputError>) -> Result<(), InputError> {
         match self {
             Self::Batches(batches) => batches.iter().try_for_each(visit),
             Self::File(number, path, bytes) => {

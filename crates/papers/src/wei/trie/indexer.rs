@@ -1,4 +1,4 @@
-//! An indexer: some slots, and whoever builds their trees and lists, run after run.
+//! The trait of indexers of some slots.
 
 use std::fmt;
 
@@ -7,34 +7,22 @@ use super::dictionary::Dictionary;
 use super::sections::Sections;
 use tandem_core::search::device::GpuError;
 
-/// Builds the trees and lists of its slots. Every run goes through [`prepare`](Self::prepare), [`index`](Self::index) and
-/// [`collect`](Self::collect), in this order.
-pub(super) trait SlotIndexer: fmt::Debug + Send {
-    /// Takes the slots' streams to where they are indexed. The run's documents have `first_doc` added to their numbers in the
-    /// collection.
-    ///
-    /// # Errors
-    /// If a GPU fails: then this indexer does no more.
+/// Builds the trees and lists of its slots. Every run calls [`prepare`](Self::prepare), [`index`](Self::index) and
+/// [`collect`](Self::collect) in this order.
+pub(crate) trait SlotIndexer: fmt::Debug + Send {
+    /// Copies the slots' streams to the indexer. `first_doc` is the collection's number of the run's first document.
+    /// Fails if a GPU fails; the indexer is lost then.
     fn prepare(&mut self, buffer: &Buffer, slots: &[u16], first_doc: u32) -> Result<(), GpuError>;
 
-    /// Puts the streams' terms into the trees, and their documents into lists.
-    ///
-    /// # Errors
-    /// As [`prepare`](Self::prepare).
+    /// Adds the streams' terms to the trees, and their documents to lists.
     fn index(&mut self, buffer: &Buffer, slots: &[u16]) -> Result<(), GpuError>;
 
-    /// Encodes the run's lists, and keeps what new terms the run had.
-    ///
-    /// # Errors
-    /// As [`prepare`](Self::prepare); `sections` are of no use then.
+    /// Encodes the run's lists, and keeps its new terms. Fails like [`prepare`](Self::prepare); `sections` are unusable
+    /// then.
     fn collect(&mut self, sections: &mut Sections) -> Result<(), GpuError>;
 
-    /// The dictionary as of the last run that was collected, without asking a GPU.
+    /// Returns the dictionary of the last collected run without using a GPU.
     fn salvage(&mut self) -> Dictionary;
 
-    /// The dictionary, at the end.
-    ///
-    /// # Errors
-    /// As [`prepare`](Self::prepare).
     fn finish(&mut self) -> Result<Dictionary, GpuError>;
 }

@@ -1,29 +1,29 @@
-//! Indexing as Wei and JaJa 2011 published it: a trie of B-trees, filled by CPUs and GPUs side by side.
+//! Indexing as published by Wei and JaJa 2011: a trie of B-trees, filled by CPUs and GPUs together.
 //!
 //! ```text
-//! parsers (M threads): read in turn │ decompress, cut, stem, leave out │ regroup by slot of the trie
+//! parsers (M threads): read in turn │ decompress, cut, stem, omit stop words │ regroup by slot
 //!                                                                          │ buffers, in turn
-//! indexers (C threads, G GPUs):  each its slots ◀── split by a sample ─────┤
-//!    a B-tree a slot, nodes of 512 bytes │ lists of the run                ▼
-//! a file a run: location table, lists in variable bytes ──▶ dictionary, all runs merged ──▶ the index
+//! indexers (C threads, G GPUs):  slots assigned by a sample ◀──────────────┤
+//!    a B-tree per slot, nodes of 512 bytes │ lists of the run                ▼
+//! a file per run: location table, lists in variable bytes ──▶ dictionary, merged runs ──▶ the index
 //! ```
 //!
-//! | file | what it does |
+//! | file | contents |
 //! | --- | --- |
-//! | `slots.rs`, `split.rs` | the trie's 17,613 slots, and whose each is |
-//! | `grants.rs`, `parsers.rs`, `buffer.rs`, `stream.rs` | reading in turn, parsing, what is handed over |
+//! | `slots.rs`, `split.rs` | the trie's 17,613 slots, and their indexers |
+//! | `grants.rs`, `parsers.rs`, `buffer.rs`, `stream.rs` | reading in turn, parsing, buffers |
 //! | `node.rs`, `dictionary.rs` | B-trees of degree 16, the same bytes on CPU and GPU |
 //! | `indexer.rs`, `cpu_indexer.rs`, `gpu/` | indexers |
 //! | `sections.rs`, `run_file.rs` | lists of a run, and their file |
-//! | `combine.rs` | the end: one dictionary, one list a term |
-//! | `pipeline.rs`, `report.rs` | all of it in order, and what it took |
+//! | `combine.rs` | the last stage: one dictionary, one list per term |
+//! | `pipeline.rs`, `report.rs` | the whole indexer, and its reports |
 //!
-//! The index is that of Tandem's own way, byte for byte. Where the paper is departed from, and why:
+//! The index is that of Tandem's own indexer, byte for byte. Departures from the paper:
 //!
-//! - Words are stemmed, and stop words left out, as the tokenizer says: stop words first.
+//! - The tokenizer removes stop words before stemming.
 //! - A string may be longer than 255 bytes (`stream`), and a run's location table is as long as the run has lists
 //!   (`run_file`).
-//! - Where a GPU is lost, a CPU goes on with its slots (`indexer`).
+//! - A CPU replaces a lost GPU (`indexer`).
 
 mod buffer;
 mod combine;

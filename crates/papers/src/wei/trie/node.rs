@@ -1,4 +1,4 @@
-//! A node of a B-tree: 512 bytes, the same for CPU and GPU.
+//! Nodes of B-trees: 512 bytes, the same for CPU and GPU.
 //!
 //! | offset | size | meaning |
 //! | ---: | ---: | --- |
@@ -10,64 +10,61 @@
 //! | 384 | 124 | of each, a cache of the first four bytes, zeros behind shorter ones |
 //! | 508 | 4 | padding |
 //!
-//! A cache is a number whose highest byte is the first one, so that caches compare as strings do; no term has a byte 0, so
-//! that nothing else looks like a shorter one. Places behind the keys hold the largest number, which is no term's.
+//! A cache is a number whose highest byte is the first one, so that caches compare as strings do. No term has a byte 0,
+//! so that shorter terms are unambiguous. Places behind the keys hold the largest number, which no term has.
 //!
 //! Source: Wei and JaJa 2011, table II.
 
 use bytemuck::{Pod, Zeroable};
 
-/// The tree's degree: a node but the root has at least one key fewer.
-pub(super) const DEGREE: usize = 16;
-/// Keys of a node at most: as many as a warp has lanes, but one.
-pub(super) const MAX_KEYS: usize = 2 * DEGREE - 1;
-/// Bytes of a term that are kept in the node.
-pub(super) const CACHE_BYTES: usize = 4;
-/// The cache of no term.
-pub(super) const NO_KEY: u32 = u32::MAX;
+/// Degree of the tree: nodes other than the root have at least one key less.
+pub(crate) const DEGREE: usize = 16;
+/// Maximum number of keys of a node, one less than the lanes of a warp.
+pub(crate) const MAX_KEYS: usize = 2 * DEGREE - 1;
+pub(crate) const CACHE_BYTES: usize = 4;
+/// Cache of places without a key.
+pub(crate) const NO_KEY: u32 = u32::MAX;
 
-/// A node.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Node {
-    pub(super) len: u32,
-    pub(super) rests: [u32; MAX_KEYS],
-    pub(super) is_leaf: u32,
-    pub(super) terms: [u32; MAX_KEYS],
-    pub(super) children: [u32; MAX_KEYS + 1],
-    pub(super) caches: [u32; MAX_KEYS],
-    pub(super) padding: u32,
+pub(crate) struct Node {
+    pub(crate) len: u32,
+    pub(crate) rests: [u32; MAX_KEYS],
+    pub(crate) is_leaf: u32,
+    pub(crate) terms: [u32; MAX_KEYS],
+    pub(crate) children: [u32; MAX_KEYS + 1],
+    pub(crate) caches: [u32; MAX_KEYS],
+    pub(crate) padding: u32,
 }
 
 const _: () = assert!(size_of::<Node>() == 512);
 
-/// A key: the cache, where the rest is, the term's number.
+/// A key: the cache, the place of the rest, and the term's number.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Key {
-    pub(super) cache: u32,
-    pub(super) rest: u32,
-    pub(super) term: u32,
+pub(crate) struct Key {
+    pub(crate) cache: u32,
+    pub(crate) rest: u32,
+    pub(crate) term: u32,
 }
 
 impl Node {
-    /// A leaf or an inner node without keys.
-    pub(super) fn new(is_leaf: bool) -> Self {
+    /// Makes a leaf or an inner node without keys.
+    pub(crate) fn new(is_leaf: bool) -> Self {
         Self { caches: [NO_KEY; MAX_KEYS], is_leaf: u32::from(is_leaf), ..Self::zeroed() }
     }
 
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.len as usize == MAX_KEYS
     }
 
-    /// How many keys have a smaller cache.
+    /// Returns the number of keys with a smaller cache.
     #[inline]
-    pub(super) fn below(&self, cache: u32) -> usize {
-        // All of them, also those behind the keys: this becomes vector code.
+    pub(crate) fn below(&self, cache: u32) -> usize {
+        // Comparing all places, even those behind the keys, becomes vector code.
         self.caches.iter().map(|&other| u32::from(other < cache)).sum::<u32>() as usize
     }
 
-    /// Puts a key at `place`, and those from there on one further.
-    pub(super) fn insert(&mut self, place: usize, key: Key) {
+    pub(crate) fn insert(&mut self, place: usize, key: Key) {
         let len = self.len as usize;
         for column in [&mut self.caches, &mut self.rests, &mut self.terms] {
             column.copy_within(place..len, place + 1);
@@ -76,14 +73,14 @@ impl Node {
         self.len += 1;
     }
 
-    /// Puts a child at `place`, and those from there on one further; a key has been put in before.
-    pub(super) fn insert_child(&mut self, place: usize, child: u32) {
+    /// Inserts a child at `place` after its key was inserted.
+    pub(crate) fn insert_child(&mut self, place: usize, child: u32) {
         self.children.copy_within(place..self.len as usize, place + 1);
         self.children[place] = child;
     }
 
-    /// Takes the upper half out of a full node: the key in the middle, and a node of those above.
-    pub(super) fn split(&mut self) -> (Key, Self) {
+    /// Splits a full node: returns the middle key, and a node of the upper keys.
+    pub(crate) fn split(&mut self) -> (Key, Self) {
         let middle = Key { cache: self.caches[DEGREE - 1], rest: self.rests[DEGREE - 1], term: self.terms[DEGREE - 1] };
         let mut upper = Self::new(self.is_leaf != 0);
         upper.len = (DEGREE - 1) as u32;
@@ -97,9 +94,9 @@ impl Node {
     }
 }
 
-/// The cache of a term's bytes, and what does not fit into it.
+/// Returns the cache of a term's bytes, and the remaining bytes.
 #[inline]
-pub(super) fn cache_of(bytes: &[u8]) -> (u32, &[u8]) {
+pub(crate) fn cache_of(bytes: &[u8]) -> (u32, &[u8]) {
     match bytes.split_first_chunk::<CACHE_BYTES>() {
         Some((first, rest)) => (u32::from_be_bytes(*first), rest),
         None => {

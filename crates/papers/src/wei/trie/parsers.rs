@@ -1,4 +1,4 @@
-//! Parsers: threads that read in turn, parse side by side, and hand over in turn.
+//! Parsers: threads that read in turn, parse in parallel, and hand over in turn.
 //!
 //! ```text
 //! parser 0   read│ parse ────────│ hand over        read│ parse ...
@@ -6,7 +6,7 @@
 //! parser 2            │read│ parse ────────│ hand over
 //! ```
 //!
-//! A parser hands its buffer to whoever indexes, and waits until it is taken.
+//! A parser hands its buffer to the indexers and waits until they take it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -18,20 +18,17 @@ use super::grants::{Grant, Grants};
 use tandem_core::corpus::{Cutter, Tokenizer};
 use tandem_core::indexing::{BuildError, Progress};
 
-/// A parsed buffer, and what it took.
+/// A parsed buffer with its times.
 #[derive(Debug, Default)]
-pub(super) struct Parsed {
-    pub(super) buffer: Buffer,
-    pub(super) unpacking_s: f64,
-    pub(super) parsing_s: f64,
+pub(crate) struct Parsed {
+    pub(crate) buffer: Buffer,
+    pub(crate) unpacking_s: f64,
+    pub(crate) parsing_s: f64,
 }
 
-/// Parses all that `grants` grants on `parsers` threads, and calls `take` with every buffer in order, on this thread. `take`
-/// gives buffers back.
-///
-/// # Errors
-/// The first of the collection that can't be read or parsed, and those of `take`.
-pub(super) fn parse_all(
+/// Parses all grants on `parsers` threads, and calls `take` with every buffer in order on this thread. `take` returns
+/// empty buffers. Returns the first error of reading or parsing in the collection's order, or an error of `take`.
+pub(crate) fn parse_all(
     grants: &Grants,
     parsers: usize,
     tokenizer: &Tokenizer,
@@ -62,12 +59,12 @@ pub(super) fn parse_all(
                 })?;
         }
         for number in 0.. {
-            // Who has nothing more to parse hangs up.
+            // A parser without further grants closes its channel.
             let Ok(parsed) = receivers[number % parsers].recv() else { break };
             match parsed.and_then(&mut take) {
                 Ok(mut buffer) => {
                     buffer.clear();
-                    // Nobody waits for empty buffers, and a parser may be gone.
+                    // Parsers do not wait for empty buffers and may have ended.
                     let _ = give_back.send(buffer);
                 }
                 Err(e) => {
@@ -80,7 +77,7 @@ pub(super) fn parse_all(
     })
 }
 
-/// Parses grants `first`, `first + step`, and so on, until there is none or nobody wants more.
+/// Parses grants `first`, `first + step` and so on, until there is none or the channel closes.
 fn work(
     grants: &Grants,
     first: u64,

@@ -1,14 +1,14 @@
-//! The whole: sample, split, parse and index run after run, put together.
+//! The whole indexer: samples, splits, parses and indexes run after run, and combines.
 //!
 //! ```text
 //! buffer of parser 0, 1, ..., M - 1, 0, ...
 //!    │ one run
 //!    ▼
-//! prepare ─▶ index: every indexer its slots, side by side ─▶ collect ─▶ a file
+//! prepare ─▶ index: all indexers in parallel ─▶ collect ─▶ a file
 //! ```
 //!
-//! Preparing (input to the GPUs) and collecting (lists from everywhere encoded, written) are not done side by side with
-//! anything of the same run, as in the paper; parsers go on meanwhile.
+//! As in the paper, preparing (input to the GPUs) and collecting (encoding and writing lists) do not overlap with other
+//! work of the same run. Parsers continue meanwhile.
 
 use std::io::Write;
 use std::path::Path;
@@ -33,29 +33,29 @@ use tandem_core::indexing::journal::Journal;
 use tandem_core::indexing::{BuildError, BuildOptions, BuildSummary, Indexer, Inverted, Progress};
 use tandem_core::search::device::GpuError;
 
-/// Text of a run, at most: as in the paper.
+/// Maximum text of a run, as in the paper.
 const MOST_BUFFER_BYTES: u64 = 1 << 30;
 const LEAST_BUFFER_BYTES: u64 = 1 << 20;
-/// Of the memory given, a buffer is such a part over the number of parsers: one is filled, one waits, and a run is indexed.
+/// Inverse share of memory for the buffers: one is filled, one waits, and a run is indexed.
 const BUFFER_SHARE: u64 = 4;
-/// Batches sampled at most: 2 MB each.
+/// Maximum number of sampled batches of 2 MB.
 const SAMPLE_BATCHES: usize = 64;
 
-/// How many work at what.
+/// Numbers of parsers and indexers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrieOptions {
     /// Threads that parse; at least 1.
     pub parsers: usize,
     /// Threads that index on a CPU.
     pub cpu_indexers: usize,
-    /// GPUs that index, from the first; with CPU indexers at least 1 in all.
+    /// GPUs that index, from the first. There must be at least one indexer in total.
     pub gpus: usize,
-    /// Text of a run, in bytes; as much as memory allows up to 1 GiB if `None`.
+    /// Text of a run in bytes; `None` takes as much as memory allows, up to 1 GiB.
     pub buffer_bytes: Option<u64>,
 }
 
 impl TrieOptions {
-    /// How the paper would divide so many cores: five to parse for every three that index, six for two with GPUs.
+    /// Divides cores as in the paper: five of eight parse, six with two GPUs.
     #[must_use]
     pub fn for_cores(cores: usize, gpus: usize) -> Self {
         let (of, parsers) = if gpus == 0 { (8, 5) } else { (8, 6) };
@@ -65,7 +65,7 @@ impl TrieOptions {
     }
 }
 
-/// The paper's way from text to lists.
+/// The paper's indexer.
 #[derive(Debug)]
 pub struct TrieIndexer {
     options: TrieOptions,
@@ -73,7 +73,6 @@ pub struct TrieIndexer {
     report: TrieReport,
 }
 
-/// An indexer with its slots.
 #[derive(Debug)]
 struct Worker {
     indexer: Box<dyn SlotIndexer>,
@@ -86,19 +85,19 @@ impl TrieIndexer {
     /// Opens the GPUs.
     ///
     /// # Errors
-    /// If there are not so many to use.
+    /// Fails if there are fewer usable GPUs.
     pub fn new(options: TrieOptions) -> Result<Self, GpuError> {
         let gpus = (0..options.gpus).map(super::gpu::open).collect::<Result<_, _>>()?;
         Ok(Self { options, gpus, report: TrieReport::default() })
     }
 
-    /// With indexers in place of GPUs.
+    /// Makes an indexer with replacements of GPUs.
     #[cfg(test)]
-    pub(super) fn with_gpus(options: TrieOptions, gpus: Vec<Box<dyn SlotIndexer>>) -> Self {
+    pub(crate) fn with_gpus(options: TrieOptions, gpus: Vec<Box<dyn SlotIndexer>>) -> Self {
         Self { options, gpus, report: TrieReport::default() }
     }
 
-    /// What the last build took.
+    /// Returns the report of the last build.
     #[must_use]
     pub fn report(&self) -> &TrieReport {
         &self.report
@@ -111,11 +110,10 @@ impl TrieIndexer {
         Grants::new(collection, bytes.clamp(LEAST_BUFFER_BYTES, MOST_BUFFER_BYTES))
     }
 
-    /// Parses all of a collection and drops what was parsed; returns how long it took, in seconds, and the report of each
-    /// buffer.
+    /// Parses a collection without indexing it; returns the times.
     ///
     /// # Errors
-    /// As [`Indexer::invert`].
+    /// Fails like [`Indexer::invert`].
     pub fn parse_alone(
         &mut self,
         collection: Collection,
@@ -143,7 +141,7 @@ impl Indexer for TrieIndexer {
         options: &BuildOptions,
         progress: &(dyn Fn(Progress) + Sync),
     ) -> Result<Arc<dyn Inverted>, BuildError> {
-        // The dictionary is in memory, so nothing of an interrupted build is of use: all of it is removed.
+        // The dictionary is only in memory, so that an interrupted build is useless and removed.
         let journal = Journal::open(dir, "trie", |_| false);
         let mut journal = journal.map_err(|e| BuildError::of(dir, "cannot clean up", &e))?;
         let grants = self.grants(collection, options);
@@ -163,7 +161,7 @@ impl Indexer for TrieIndexer {
             run.waiting_s = waited_from.elapsed().as_secs_f64();
             index_run(&mut workers, &parsed.buffer, next_doc, &path, &mut run, &mut report.lost)?;
             summary.bytes += parsed.buffer.text_bytes;
-            summary.skipped_files += parsed.buffer.skipped_files;
+            summary.skipped += parsed.buffer.skipped;
             first_docs.push(next_doc);
             next_doc = next_doc.saturating_add(parsed.buffer.num_docs);
             paths.push(path);
@@ -193,7 +191,7 @@ impl Indexer for TrieIndexer {
 }
 
 impl TrieIndexer {
-    /// Whose each slot is, from a sample.
+    /// Assigns slots to indexers from a sample.
     fn split(&self, grants: &Grants, tokenizer: &Tokenizer) -> Result<Vec<u16>, InputError> {
         let mut sampled = Buffer::default();
         let mut cutter = Cutter::default();
@@ -202,7 +200,6 @@ impl TrieIndexer {
         Ok(split(&tokens, self.options.cpu_indexers, self.gpus.len()))
     }
 
-    /// The indexers, each with its slots.
     fn workers(&mut self, owners: &[u16]) -> Vec<Worker> {
         let cpus = (0..self.options.cpu_indexers).map(|_| -> Box<dyn SlotIndexer> { Box::<CpuIndexer>::default() });
         let gpus = std::mem::take(&mut self.gpus);
@@ -227,13 +224,12 @@ fn run_report(parsed: &Parsed) -> RunReport {
     }
 }
 
-/// Writes the dictionary beside the runs.
+/// Writes the dictionary to the folder of the runs.
 fn write_dictionary(dictionary: &Combined, path: &Path) -> Result<(), BuildError> {
     let written = write_atomically(path, |file| file.write_all(&dictionary.encode()));
     written.map_err(|e| BuildError::of(path, "cannot write", &e))
 }
 
-/// What each indexer had to do.
 fn part_reports(workers: &[Worker], dictionary: &Combined, runs: &[RunReport]) -> Vec<PartReport> {
     let parts = workers.iter().zip(dictionary.parts()).enumerate();
     let report = |(place, (worker, part)): (usize, (&Worker, &Dictionary))| PartReport {
@@ -246,7 +242,6 @@ fn part_reports(workers: &[Worker], dictionary: &Combined, runs: &[RunReport]) -
     parts.map(report).collect()
 }
 
-/// Indexes one buffer and writes its lists.
 fn index_run(
     workers: &mut [Worker],
     buffer: &Buffer,
@@ -304,8 +299,8 @@ fn index_run(
     Ok(())
 }
 
-/// Puts a CPU indexer in the place of a lost one: from the terms that it had before this run, and this run once more. Terms
-/// keep their numbers, so that runs on disk are still right.
+/// Replaces a lost indexer by a CPU, which starts from the terms before this run and indexes the run again. Terms keep
+/// their numbers, so that runs on disk remain valid.
 fn replace(worker: &mut Worker, buffer: &Buffer, error: &GpuError, lost: &mut Vec<String>) {
     lost.push(error.to_string());
     worker.sections.clear();
@@ -315,7 +310,7 @@ fn replace(worker: &mut Worker, buffer: &Buffer, error: &GpuError, lost: &mut Ve
     worker.indexer = Box::new(indexer);
 }
 
-/// The dictionary of an indexer at the end.
+/// Returns the dictionary of an indexer at the end.
 fn finish(worker: &mut Worker, lost: &mut Vec<String>) -> Dictionary {
     worker.indexer.finish().unwrap_or_else(|error| {
         lost.push(error.to_string());

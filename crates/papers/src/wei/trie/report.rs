@@ -1,61 +1,61 @@
-//! What a build by the trie did, and what it took: what the paper's tables are made of.
+//! Reports of builds, for the paper's tables.
 
-/// Times in seconds, and what each indexer had.
+/// Times in seconds, and the work of each indexer.
 #[derive(Clone, Debug, Default)]
 pub struct TrieReport {
-    /// Sampling the collection, which splits the slots.
+    /// Time of sampling the collection.
     pub sampling_s: f64,
-    /// Until the last parser was done.
+    /// Time until the last parser was done.
     pub parsers_s: f64,
-    /// Until the last run was indexed.
+    /// Time until the last run was indexed.
     pub indexers_s: f64,
-    /// Putting the dictionary's parts together.
+    /// Time of combining the dictionary's parts.
     pub combining_s: f64,
-    /// Writing the dictionary.
+    /// Time of writing the dictionary.
     pub writing_s: f64,
-    /// Reading, one parser at a time.
+    /// Time of reading by all parsers.
     pub reading_s: f64,
-    /// The runs, in order.
+    /// Runs in order.
     pub runs: Vec<RunReport>,
-    /// The indexers: CPUs, then GPUs.
+    /// Indexers: CPUs, then GPUs.
     pub parts: Vec<PartReport>,
-    /// GPUs that failed, and how: CPUs went on with their slots.
+    /// Errors of failed GPUs, which CPUs replaced.
     pub lost: Vec<String>,
 }
 
-/// What one run took.
+/// Report of one run.
 #[derive(Clone, Debug, Default)]
 pub struct RunReport {
-    /// Text that it was parsed from, decompressed.
+    /// Bytes of decompressed text.
     pub text_bytes: u64,
-    /// Tokens that were indexed.
+    /// Indexed tokens.
     pub tokens: u64,
-    /// Decompressing, and parsing, on the parser's thread.
+    /// Time of decompressing on the parser's thread.
     pub unpacking_s: f64,
-    /// Cutting, stemming, regrouping.
+    /// Time of cutting, stemming and regrouping.
     pub parsing_s: f64,
-    /// Waiting for the parser.
+    /// Time of waiting for the parser.
     pub waiting_s: f64,
-    /// Taking input to the indexers.
+    /// Time of copying input to the indexers.
     pub preparing_s: f64,
-    /// Indexing, until the last indexer was done.
+    /// Time until the last indexer was done.
     pub indexing_s: f64,
-    /// Encoding and writing lists.
+    /// Time of encoding and writing lists.
     pub collecting_s: f64,
-    /// Indexing, each indexer's own time.
+    /// Indexing time of each indexer.
     pub part_s: Vec<f64>,
     /// Tokens of each indexer.
     pub part_tokens: Vec<u64>,
 }
 
-/// What one indexer had in all runs.
+/// Work of one indexer in all runs.
 #[derive(Clone, Debug, Default)]
 pub struct PartReport {
-    /// Whether it is a GPU.
+    /// Whether the indexer is a GPU.
     pub is_gpu: bool,
-    /// Slots that were its own.
+    /// Number of its slots.
     pub slots: usize,
-    /// Tokens indexed.
+    /// Indexed tokens.
     pub tokens: u64,
     /// Distinct terms.
     pub terms: u64,
@@ -64,25 +64,25 @@ pub struct PartReport {
 }
 
 impl TrieReport {
-    /// The sum of a time over all runs.
+    /// Returns the sum of a time over all runs.
     #[must_use]
     pub fn sum(&self, of: fn(&RunReport) -> f64) -> f64 {
         self.runs.iter().map(of).sum()
     }
 
-    /// Text indexed, in bytes.
+    /// Returns the bytes of indexed text.
     #[must_use]
     pub fn text_bytes(&self) -> u64 {
         self.runs.iter().map(|run| run.text_bytes).sum()
     }
 
-    /// Tokens indexed.
+    /// Returns the number of indexed tokens.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.runs.iter().map(|run| run.tokens).sum()
     }
 
-    /// From the sample to the dictionary on disk: what the paper calls total time.
+    /// Returns the time from the sample to the dictionary on disk, the paper's total time.
     #[must_use]
     pub fn total_s(&self) -> f64 {
         self.sampling_s + self.indexers_s + self.combining_s + self.writing_s

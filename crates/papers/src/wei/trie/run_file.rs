@@ -1,4 +1,4 @@
-//! A file a run: its documents, its lists, and where each list is.
+//! Run files: the documents of a run, its lists, and their places.
 //!
 //! | offset | size | meaning |
 //! | ---: | ---: | --- |
@@ -14,8 +14,8 @@
 //! | | | documents, a piece a batch: length (4 bytes) and [documents](tandem_core::indexing::SegmentDocuments) |
 //! | | | lists, one after another: gaps and frequencies in variable bytes ([postings](tandem_core::indexing::postings)) |
 //!
-//! The paper's location table has a place for every term of the dictionary. This one has only those that occur in the run: it
-//! grows with the run, not with the dictionary.
+//! The paper's location table has a place for every term of the dictionary. This one has the terms of the run only, so
+//! that it grows with the run rather than with the dictionary.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -32,21 +32,19 @@ const HEADER_BYTES: usize = 56;
 const SECTION_BYTES: usize = 16;
 const ENTRY_BYTES: usize = 8;
 
-/// A run on disk.
 #[derive(Debug)]
-pub(super) struct RunFile {
+pub(crate) struct RunFile {
     file: File,
     path: PathBuf,
-    /// In order of the slots.
-    places: Vec<Place>,
+    /// Sections in the order of slots.
+    sections: Vec<SectionPlace>,
     documents_at: u64,
     documents_bytes: u64,
     lists_at: u64,
 }
 
-/// Where the lists of a slot are.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct SectionPlace {
     slot: u16,
     lists: u32,
     entries_at: u64,
@@ -54,8 +52,7 @@ struct Place {
 }
 
 impl RunFile {
-    /// Writes a run.
-    pub(super) fn write(path: &Path, parts: &[Sections], segments: &[SegmentDocuments]) -> io::Result<()> {
+    pub(crate) fn write(path: &Path, parts: &[Sections], segments: &[SegmentDocuments]) -> io::Result<()> {
         let sum = |of: fn(&Sections) -> usize| parts.iter().map(of).sum::<usize>();
         let (sections, lists) = (sum(|part| part.sections.len()), sum(|part| part.entries.len()));
         let mut table = Vec::with_capacity(sections * SECTION_BYTES + lists * ENTRY_BYTES);
@@ -92,11 +89,9 @@ impl RunFile {
         file.sync_data()
     }
 
-    /// Opens a run and checks it, whole.
-    ///
-    /// # Errors
-    /// If it can't be read, or is not what [`write`](Self::write) wrote.
-    pub(super) fn open(path: &Path) -> Result<Self, BuildError> {
+    /// Opens a run and checks all of it. Fails if the file cannot be read, or if [`write`](Self::write) did not write
+    /// it.
+    pub(crate) fn open(path: &Path) -> Result<Self, BuildError> {
         let cannot = |e: io::Error| BuildError::of(path, "cannot read", &e);
         let damaged = || damaged(path);
         let file = File::open(path).map_err(cannot)?;
@@ -128,13 +123,13 @@ impl RunFile {
         for section in table[..sections as usize * SECTION_BYTES].as_chunks::<SECTION_BYTES>().0 {
             let [slot, lists, low, high] =
                 [0, 4, 8, 12].map(|at| u32::from_le_bytes(*section[at..].first_chunk().expect("inside a section")));
-            places.push(Place { slot: slot as u16, lists, entries_at, bytes_at });
+            places.push(SectionPlace { slot: slot as u16, lists, entries_at, bytes_at });
             entries_at += u64::from(lists) * ENTRY_BYTES as u64;
             bytes_at += u64::from(low) | u64::from(high) << 32;
         }
         places.sort_by_key(|place| place.slot);
         let documents_at = lists_at - documents_bytes;
-        let run = Self { file, path: path.to_owned(), places, documents_at, documents_bytes, lists_at };
+        let run = Self { file, path: path.to_owned(), sections: places, documents_at, documents_bytes, lists_at };
         run.check_lists(len, number(48))?;
         Ok(run)
     }
@@ -152,8 +147,7 @@ impl RunFile {
         if checksum.digest() == expected { Ok(()) } else { Err(damaged(&self.path)) }
     }
 
-    /// The documents of each batch.
-    pub(super) fn segments(&self) -> Result<Vec<SegmentDocuments>, BuildError> {
+    pub(crate) fn segments(&self) -> Result<Vec<SegmentDocuments>, BuildError> {
         let mut bytes = vec![0; self.documents_bytes as usize];
         self.read(&mut bytes, self.documents_at)?;
         let mut segments = Vec::new();
@@ -167,28 +161,28 @@ impl RunFile {
         Ok(segments)
     }
 
-    /// Calls `visit` with the slot, the lists and their place in the file of each slot that has some.
-    pub(super) fn for_each_section(&self, mut visit: impl FnMut(u16, &[Entry])) -> Result<(), BuildError> {
+    /// Calls `visit` with each slot that has lists, and its entries.
+    pub(crate) fn for_each_section(&self, mut visit: impl FnMut(u16, &[Entry])) -> Result<(), BuildError> {
         let mut entries = Vec::new();
-        for place in &self.places {
+        for place in &self.sections {
             self.entries(*place, &mut entries)?;
             visit(place.slot, &entries);
         }
         Ok(())
     }
 
-    /// Calls `visit` with those lists of a slot that `wanted` wants.
-    pub(super) fn for_each_list(
+    /// Calls `visit` with the lists of a slot whose terms are `wanted`.
+    pub(crate) fn for_each_list(
         &self,
         slot: u16,
         wanted: impl Fn(u32) -> bool,
         mut visit: impl FnMut(u32, &[u8]),
     ) -> Result<(), BuildError> {
-        let Ok(at) = self.places.binary_search_by_key(&slot, |place| place.slot) else { return Ok(()) };
-        let place = self.places[at];
+        let Ok(at) = self.sections.binary_search_by_key(&slot, |place| place.slot) else { return Ok(()) };
+        let place = self.sections[at];
         let mut entries = Vec::new();
         self.entries(place, &mut entries)?;
-        // Neighbours that are wanted are read together.
+        // Neighbouring wanted lists are read together.
         let mut buffer = Vec::new();
         let mut at = place.bytes_at;
         for group in entries.chunk_by(|a, b| wanted(a.term) == wanted(b.term)) {
@@ -208,23 +202,18 @@ impl RunFile {
         Ok(())
     }
 
-    /// That the run is not what was written.
-    pub(super) fn damaged(&self) -> BuildError {
+    pub(crate) fn damaged(&self) -> BuildError {
         damaged(&self.path)
     }
 
-    fn entries(&self, place: Place, entries: &mut Vec<Entry>) -> Result<(), BuildError> {
+    fn entries(&self, place: SectionPlace, entries: &mut Vec<Entry>) -> Result<(), BuildError> {
         let mut bytes = vec![0; place.lists as usize * ENTRY_BYTES];
         self.read(&mut bytes, place.entries_at)?;
         let (words, _) = bytes.as_chunks::<4>();
         entries.clear();
-        entries.extend(
-            words
-                .as_chunks::<2>()
-                .0
-                .iter()
-                .map(|[term, len]| Entry { term: u32::from_le_bytes(*term), len: u32::from_le_bytes(*len) }),
-        );
+        let entry =
+            |[term, len]: &[[u8; 4]; 2]| Entry { term: u32::from_le_bytes(*term), len: u32::from_le_bytes(*len) };
+        entries.extend(words.as_chunks::<2>().0.iter().map(entry));
         Ok(())
     }
 
@@ -244,7 +233,8 @@ mod tests {
     use super::*;
     use tandem_core::corpus::LineBase;
 
-    fn run() -> ([Sections; 2], Vec<SegmentDocuments>) {
+    /// Writes a run `run` into a folder. Returns the folder and the documents.
+    fn written() -> (tempfile::TempDir, Vec<SegmentDocuments>) {
         let mut parts = [Sections::default(), Sections::default()];
         parts[0].begin(40);
         for term in [7, 3, 5] {
@@ -256,15 +246,16 @@ mod tests {
         parts[1].list(0, |bytes| bytes.push(8));
         let mut documents = SegmentDocuments::new(2, Some(LineBase::First(1)));
         documents.push("x", Some(3), 5);
-        (parts, vec![documents, SegmentDocuments::default()])
+        let segments = vec![documents, SegmentDocuments::default()];
+        let dir = tempfile::tempdir().unwrap();
+        RunFile::write(&dir.path().join("run"), &parts, &segments).unwrap();
+        (dir, segments)
     }
 
     #[test]
     fn lists_and_documents_of_a_run_come_back() {
-        let dir = tempfile::tempdir().unwrap();
+        let (dir, segments) = written();
         let path = dir.path().join("run");
-        let (parts, segments) = run();
-        RunFile::write(&path, &parts, &segments).unwrap();
         let run = RunFile::open(&path).unwrap();
         assert_eq!(run.segments().unwrap(), segments);
         let mut slots = Vec::new();
@@ -278,10 +269,8 @@ mod tests {
 
     #[test]
     fn a_run_with_any_changed_or_missing_byte_is_refused() {
-        let dir = tempfile::tempdir().unwrap();
+        let (dir, _) = written();
         let path = dir.path().join("run");
-        let (parts, segments) = run();
-        RunFile::write(&path, &parts, &segments).unwrap();
         let whole = std::fs::read(&path).unwrap();
         for place in 0..whole.len() {
             let mut bytes = whole.clone();

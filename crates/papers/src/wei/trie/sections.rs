@@ -1,36 +1,34 @@
-//! The lists of one run, encoded, slot by slot.
+//! Encoded lists of one run, slot by slot.
 
-/// Lists of an indexer's slots.
 #[derive(Debug, Default)]
-pub(super) struct Sections {
-    pub(super) sections: Vec<Section>,
-    pub(super) entries: Vec<Entry>,
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct Sections {
+    pub(crate) sections: Vec<Section>,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) bytes: Vec<u8>,
 }
 
-/// The lists of a slot: the next ones of the entries, and the next bytes.
+/// The lists of a slot, which follow those of the previous section.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Section {
-    pub(super) slot: u16,
-    pub(super) lists: u32,
-    pub(super) bytes: u64,
+pub(crate) struct Section {
+    pub(crate) slot: u16,
+    pub(crate) lists: u32,
+    pub(crate) bytes: u64,
 }
 
-/// A list: whose it is, and its length in bytes. It begins where the one before ends.
+/// The term and the length in bytes of a list. It begins at the end of the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) term: u32,
-    pub(super) len: u32,
+pub(crate) struct Entry {
+    pub(crate) term: u32,
+    pub(crate) len: u32,
 }
 
 impl Sections {
-    /// Begins the lists of another slot.
-    pub(super) fn begin(&mut self, slot: u16) {
+    pub(crate) fn begin(&mut self, slot: u16) {
         self.sections.push(Section { slot, ..Section::default() });
     }
 
-    /// Adds the list of a term of the slot that was begun last: what `encode` appends.
-    pub(super) fn list(&mut self, term: u32, encode: impl FnOnce(&mut Vec<u8>)) {
+    /// Adds the list of a term of the last slot; `encode` appends its bytes.
+    pub(crate) fn list(&mut self, term: u32, encode: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len();
         encode(&mut self.bytes);
         let len = self.bytes.len() - start;
@@ -41,7 +39,7 @@ impl Sections {
         }
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.sections.clear();
         self.entries.clear();
         self.bytes.clear();

@@ -1,23 +1,23 @@
-//! Which indexer has which slots, from a sample of the collection.
+//! Assignment of slots to indexers, from a sample of the collection.
 //!
 //! ```text
 //! sample ──▶ tokens by slot ──▶ the most popular slots ──▶ CPU indexers, equally many tokens each
 //!                          └──▶ all others ──────────────▶ GPU slot mod G
 //! ```
 //!
-//! In a popular slot a few terms have most of the tokens, and the nodes on the way to them stay in a CPU's caches. Others
-//! take another way with every token, and the GPU compares all keys of a node at once. Whoever has a slot keeps it.
+//! In a popular slot a few terms have most of the tokens, and the nodes on their paths stay in a CPU's caches. In other
+//! slots every token takes another path, and a GPU compares all keys of a node at once. The assignment never changes.
 //!
 //! Source: Wei and JaJa 2011, section III.E.
 
 use super::slots::NUM_SLOTS;
 
-/// Slots that are popular, as many as in the paper.
-pub(super) const POPULAR_SLOTS: usize = 100;
+/// Number of popular slots, as in the paper.
+pub(crate) const POPULAR_SLOTS: usize = 100;
 
-/// The indexer of each slot: CPU indexers are 0 to `cpus` - 1, GPUs follow. `tokens` is how often each slot's terms occur in
-/// the sample; there is at least one indexer.
-pub(super) fn split(tokens: &[u64], cpus: usize, gpus: usize) -> Vec<u16> {
+/// Returns the indexer of each slot: CPU indexers are 0 to `cpus` - 1, GPUs follow. `tokens` counts each slot's tokens
+/// in the sample; there is at least one indexer.
+pub(crate) fn split(tokens: &[u64], cpus: usize, gpus: usize) -> Vec<u16> {
     let mut by_tokens: Vec<usize> = (0..NUM_SLOTS).collect();
     by_tokens.sort_by_key(|&slot| std::cmp::Reverse(tokens[slot]));
     let num_popular = match (cpus, gpus) {
@@ -26,7 +26,7 @@ pub(super) fn split(tokens: &[u64], cpus: usize, gpus: usize) -> Vec<u16> {
         _ => POPULAR_SLOTS,
     };
     let mut owners: Vec<u16> = (0..NUM_SLOTS).map(|slot| (cpus + slot % gpus.max(1)) as u16).collect();
-    // The largest first, each to whoever has least: close to equal, and slots that the sample lacks go round.
+    // Slots in descending order go to the CPU with the least tokens, so that slots without a sample alternate.
     let mut given = vec![(0, 0); cpus];
     for &slot in &by_tokens[..num_popular] {
         let least = (0..cpus).min_by_key(|&cpu| given[cpu]).unwrap_or_default();
@@ -46,7 +46,7 @@ mod tests {
         shares
     }
 
-    /// As many tokens as in a language: the slot of rank r has 1 / r of the first one's.
+    /// Returns numbers of tokens as in a language: the slot of rank r has 1 / r of the first one's.
     fn tokens() -> Vec<u64> {
         (0..NUM_SLOTS as u64).map(|slot| 1_000_000 / (1 + slot * 7_919 % NUM_SLOTS as u64)).collect()
     }
@@ -71,7 +71,7 @@ mod tests {
         assert!(shares_of_three.iter().all(|&share| share.abs_diff(shares_of_three[0]) * 50 < share));
         let owners = split(&tokens, 0, 2);
         assert!(owners.iter().enumerate().all(|(slot, &owner)| usize::from(owner) == slot % 2));
-        // A sample that says nothing still gives every CPU its part.
+        // An empty sample still gives every CPU its share.
         let by_number = shares(&split(&vec![0; NUM_SLOTS], 4, 0), &vec![1; NUM_SLOTS], 4);
         assert!(by_number.iter().all(|&slots| slots.abs_diff(NUM_SLOTS as u64 / 4) <= 1), "{by_number:?}");
     }

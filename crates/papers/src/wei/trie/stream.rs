@@ -1,39 +1,36 @@
-//! What parsers hand to indexers of one slot: documents and what is left of their terms, in order.
+//! Streams of parsers for one slot: documents and the remaining bytes of their terms in order.
 //!
 //! ```text
 //! 255 document (4 bytes) | length, bytes | length, bytes | 255 document | length, bytes | ...
 //! ```
 //!
-//! A length is a byte, as in the paper, which takes it for granted that no term has more than 255; here 254 and 255 have a
-//! meaning of their own, and a longer string has 254 before a length of four bytes.
+//! A length is a byte, as in the paper, which assumes at most 255 bytes per term. Here 254 and 255 are special, and a
+//! longer string has 254 before a length of four bytes.
 
-/// Instead of a length: a document follows.
-pub(super) const DOCUMENT: u8 = 255;
-/// Instead of a length: it follows in four bytes.
-pub(super) const LONG: u8 = 254;
+/// Marks a document in the place of a length.
+pub(crate) const DOCUMENT: u8 = 255;
+/// Marks a length of four bytes in the place of a length.
+pub(crate) const LONG: u8 = 254;
 
 /// The parsed terms of one slot.
 #[derive(Debug, Default)]
-pub(super) struct Stream {
+pub(crate) struct Stream {
     bytes: Vec<u8>,
-    /// The document at hand, plus one; 0 before the first.
+    /// Last document plus one; 0 before the first.
     doc: u32,
     tokens: u32,
 }
 
-/// What is next in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Item<'a> {
-    /// The terms that follow are this document's.
+pub(crate) enum Item<'a> {
     Document(u32),
-    /// What is left of a term.
     Term(&'a [u8]),
 }
 
 impl Stream {
-    /// Adds a term of `doc`, which is the last document or comes after it.
+    /// Adds a term of `doc`, which is the last document or a later one.
     #[inline]
-    pub(super) fn push(&mut self, doc: u32, rest: &[u8]) {
+    pub(crate) fn push(&mut self, doc: u32, rest: &[u8]) {
         if self.doc != doc + 1 {
             self.doc = doc + 1;
             self.bytes.push(DOCUMENT);
@@ -43,31 +40,28 @@ impl Stream {
         push_string(&mut self.bytes, rest);
     }
 
-    /// The encoded words, as the GPU's indexer takes them.
-    #[cfg(feature = "gpu")]
-    pub(super) fn bytes(&self) -> &[u8] {
+    /// Returns the encoded items for the GPU's indexer.
+    #[cfg(any(feature = "gpu", test))]
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Terms, each as often as it occurs.
-    pub(super) fn tokens(&self) -> u32 {
+    pub(crate) fn tokens(&self) -> u32 {
         self.tokens
     }
 
-    pub(super) fn items(&self) -> Items<'_> {
+    pub(crate) fn items(&self) -> Items<'_> {
         Items { rest: &self.bytes }
     }
 
-    /// Forgets all of it, and keeps the memory.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         (self.doc, self.tokens) = (0, 0);
     }
 }
 
-/// Appends a length and the bytes.
 #[inline]
-pub(super) fn push_string(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn push_string(out: &mut Vec<u8>, bytes: &[u8]) {
     if bytes.len() < usize::from(LONG) {
         out.push(bytes.len() as u8);
     } else {
@@ -77,12 +71,10 @@ pub(super) fn push_string(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// The string that [`push_string`] has put at the front.
-///
-/// # Panics
-/// If there is none: such bytes never leave this program.
+/// Returns the string that [`push_string`] put at the front. Panics if there is none; such bytes never leave this
+/// program.
 #[inline]
-pub(super) fn first_string(bytes: &[u8]) -> &[u8] {
+pub(crate) fn first_string(bytes: &[u8]) -> &[u8] {
     let (at, len) = match bytes[0] {
         LONG => (5, u32::from_le_bytes(*bytes[1..].first_chunk().expect("four bytes of length")) as usize),
         len => (1, usize::from(len)),
@@ -90,9 +82,8 @@ pub(super) fn first_string(bytes: &[u8]) -> &[u8] {
     &bytes[at..at + len]
 }
 
-/// Goes through a stream.
 #[derive(Debug)]
-pub(super) struct Items<'a> {
+pub(crate) struct Items<'a> {
     rest: &'a [u8],
 }
 

@@ -1,65 +1,62 @@
-//! Growing symmetric trees.
+//! Growing of symmetric trees.
 //!
-//! Each input is cut at its quantiles into at most [`BORDERS`] + 1 bins. A level's question is the input and border that
-//! lower the sum of squares most, over all nodes of the level together; candidates are compared by histograms of what is
-//! left of the targets. Of two siblings only the smaller is counted: the larger is its parent less that.
+//! Each input is cut at its quantiles into at most [`BORDERS`] + 1 bins. A level's question is the input and border
+//! that lower the sum of squares most, over all nodes of the level together. Candidates are compared by histograms of
+//! the residuals. Of two siblings only the smaller is counted, because the larger is its parent minus the smaller.
 
 use super::trees::{DEPTH, LEAVES, SymmetricTree, SymmetricTrees};
 use crate::base::random::Random;
 use crate::cost::models::samples::Samples;
 
-/// Borders between bins of an input, at most.
+/// Maximum borders between bins of an input.
 const BORDERS: usize = 63;
-/// Bins of an input.
 const BINS: usize = BORDERS + 1;
 
-/// How trees are grown.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::cost) struct BoostingOptions {
-    /// How many trees.
-    pub(in crate::cost) trees: usize,
-    /// The part of what a tree says that is added.
-    pub(in crate::cost) rate: f32,
-    /// So many samples of nothing left are thought to be in every leaf: it keeps small ones modest.
-    pub(in crate::cost) ballast: f32,
-    /// The share of samples that each tree is grown on, drawn anew.
-    pub(in crate::cost) share: f64,
-    /// The share of samples that each tree counts as no further off than the others: what one model can't tell apart (does
-    /// this intersection find k documents?) else pulls at all its neighbours (Huber's loss).
-    pub(in crate::cost) outliers: f64,
-    /// Draws them.
-    pub(in crate::cost) seed: u64,
+pub(crate) struct BoostingOptions {
+    pub(crate) trees: usize,
+    /// Share of a tree's prediction that is added.
+    pub(crate) rate: f32,
+    /// Number of zero residuals that are added to every leaf, which shrinks small leaves.
+    pub(crate) ballast: f32,
+    /// Share of samples that each tree is grown on, drawn anew.
+    pub(crate) share: f64,
+    /// Share of samples whose residuals are clipped to those of the others (Huber's loss). A binary outcome that one
+    /// model can't predict, such as whether an intersection finds k documents, otherwise distorts all its neighbours.
+    pub(crate) outliers: f64,
+    pub(crate) seed: u64,
 }
 
 impl Default for BoostingOptions {
-    /// What was best of those tried on the shipped workloads, of as few trees as make no difference.
+    /// The best of the options that were tried on the shipped workloads, with as few trees as make no difference.
     fn default() -> Self {
         Self { trees: 200, rate: 0.12, ballast: 3.0, share: 0.65, outliers: 0.1, seed: 1 }
     }
 }
 
-/// Sum of what is left, and samples.
+/// Sum of residuals, and number of samples.
 type Sum = [f32; 2];
-/// By node of a level, and bin.
+/// Sums by node of a level, and by bin.
 type Histogram = Vec<[Sum; BINS]>;
 
-/// A column of the samples, binned; inputs that are the same everywhere have none.
-struct Column {
+/// A binned column of the samples. Constant inputs have none.
+struct BinnedColumn {
     input: u8,
     borders: Vec<f32>,
     bins: Vec<u8>,
 }
 
 impl SymmetricTrees {
-    /// Trees for the logarithms of what the samples took.
-    pub(super) fn fit(samples: &Samples, options: &BoostingOptions) -> Self {
-        let columns: Vec<Column> = samples.known().iter().filter_map(|input| Column::of(samples, input)).collect();
+    /// Fits trees to the logarithms of the samples' times.
+    pub(crate) fn fit(samples: &Samples, options: &BoostingOptions) -> Self {
+        let columns: Vec<BinnedColumn> =
+            samples.known().iter().filter_map(|input| BinnedColumn::of(samples, input)).collect();
         let targets = samples.ln_us();
         let base = (targets.iter().sum::<f64>() / targets.len().max(1) as f64) as f32;
         let mut left: Vec<f32> = targets.iter().map(|&target| target as f32 - base).collect();
         let mut random = Random::new(options.seed, 0);
         let mut trees = Vec::new();
-        // A constant needs no tree; nor is there one without a column to ask about.
+        // A constant needs no tree, and without columns there is no question.
         let num_trees = if columns.is_empty() { 0 } else { options.trees };
         for _ in 0..num_trees {
             let drawn: Vec<u32> = (0..left.len() as u32).filter(|_| random.unit() <= options.share).collect();
@@ -76,7 +73,7 @@ impl SymmetricTrees {
     }
 }
 
-/// How far from 0 what is left of a sample counts: all but the share `outliers` of those drawn are no further.
+/// The bound to which residuals are clipped: all but the share `outliers` of the drawn ones are within it.
 fn largest_counted(left: &[f32], drawn: &[u32], outliers: f64) -> f32 {
     let mut sizes: Vec<f32> = drawn.iter().map(|&sample| left[sample as usize].abs()).collect();
     let at = ((1.0 - outliers) * sizes.len() as f64) as usize;
@@ -86,8 +83,7 @@ fn largest_counted(left: &[f32], drawn: &[u32], outliers: f64) -> f32 {
     *sizes.select_nth_unstable_by(at, f32::total_cmp).1
 }
 
-/// Gives each leaf what it adds: a part of the median of what is left of its samples, and of the mean of how far they are from
-/// it, none counted as further than `most`.
+/// Sets each leaf to a part of its samples' median residual plus the mean of their deviations, clipped to `most`.
 fn fill_leaves(
     tree: &mut SymmetricTree,
     leaf_of: &[u8],
@@ -109,12 +105,12 @@ fn fill_leaves(
         let median = f32::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2]);
         let beyond = values.iter().map(|value| (value - median).clamp(-most, most)).sum::<f32>() / samples;
         let step = options.rate * (median + beyond) * samples / (samples + options.ballast);
-        // Five decimals, as a file holds them: what is read back is what was fitted.
+        // A file holds five decimals, so a model reads back as it was fitted.
         *leaf = (step * 1e5).round() / 1e5;
     }
 }
 
-impl Column {
+impl BinnedColumn {
     fn of(samples: &Samples, input: usize) -> Option<Self> {
         let values: Vec<f32> = samples.rows().iter().map(|row| row[input] as f32).collect();
         let mut sorted = values.clone();
@@ -124,7 +120,7 @@ impl Column {
             let value = sorted[(quantile * sorted.len() / (BORDERS + 1)).min(sorted.len() - 1)];
             let below = sorted.partition_point(|&other| other < value);
             if let Some(&before) = below.checked_sub(1).and_then(|at| sorted.get(at)) {
-                // Halfway, rounded so that a file holds it in few digits where the gap allows.
+                // The border is half way, rounded to few digits where the gap allows.
                 borders.push(short_between(before, value));
             }
         }
@@ -134,7 +130,7 @@ impl Column {
     }
 }
 
-/// A number at least `low` and below `high`, of few digits.
+/// A number of few digits that is at least `low` and below `high`.
 fn short_between(low: f32, high: f32) -> f32 {
     let middle = f64::midpoint(low.into(), high.into());
     (0..7)
@@ -144,8 +140,8 @@ fn short_between(low: f32, high: f32) -> f32 {
         .unwrap_or(low)
 }
 
-/// One tree's questions about what is `left`, grown on the samples `drawn`, and the leaf of every sample.
-fn grow(columns: &[Column], left: &[f32], drawn: &[u32], options: &BoostingOptions) -> (SymmetricTree, Vec<u8>) {
+/// The questions of one tree for the residuals `left`, grown on the samples `drawn`, and the leaf of every sample.
+fn grow(columns: &[BinnedColumn], left: &[f32], drawn: &[u32], options: &BoostingOptions) -> (SymmetricTree, Vec<u8>) {
     let mut leaf_of = vec![0_u8; left.len()];
     let mut tree = SymmetricTree { inputs: [0; DEPTH], thresholds: [0.0; DEPTH], leaves: [0.0; LEAVES] };
     let mut histograms: Vec<Histogram> = columns
@@ -172,7 +168,7 @@ fn grow(columns: &[Column], left: &[f32], drawn: &[u32], options: &BoostingOptio
 }
 
 /// The column and border that lower the sum of squares most.
-fn best_question(columns: &[Column], histograms: &[Histogram], ballast: f32) -> (usize, usize) {
+fn best_question(columns: &[BinnedColumn], histograms: &[Histogram], ballast: f32) -> (usize, usize) {
     let gain = |[sum, samples]: Sum| sum * sum / (samples + ballast);
     let mut best = (f32::NEG_INFINITY, 0, 0);
     for (c, (column, histogram)) in columns.iter().zip(histograms).enumerate() {
@@ -194,8 +190,8 @@ fn best_question(columns: &[Column], histograms: &[Histogram], ballast: f32) -> 
     (best.1, best.2)
 }
 
-/// Makes the histograms of a level those of the next, of whose nodes `leaf_of` tells.
-fn split(columns: &[Column], left: &[f32], drawn: &[u32], leaf_of: &[u8], histograms: &mut [Histogram]) {
+/// Turns the histograms of a level into those of the next, whose nodes `leaf_of` gives.
+fn split(columns: &[BinnedColumn], left: &[f32], drawn: &[u32], leaf_of: &[u8], histograms: &mut [Histogram]) {
     let num_parents = histograms[0].len();
     let mut sizes = vec![0_u32; 2 * num_parents];
     for &sample in drawn {
@@ -222,7 +218,7 @@ fn split(columns: &[Column], left: &[f32], drawn: &[u32], leaf_of: &[u8], histog
     }
 }
 
-fn count(column: &Column, left: &[f32], samples: &[u32], leaf_of: &[u8], histogram: &mut Histogram) {
+fn count(column: &BinnedColumn, left: &[f32], samples: &[u32], leaf_of: &[u8], histogram: &mut Histogram) {
     for &sample in samples {
         let sample = sample as usize;
         add(&mut histogram[usize::from(leaf_of[sample])][usize::from(column.bins[sample])], left[sample]);
@@ -245,7 +241,7 @@ mod tests {
         BoostingOptions { trees: 60, rate: 0.2, ballast: 1.0, share: 0.8, outliers: 0.0, seed: 1 }
     }
 
-    /// Times that are a product of two inputs, which no sum of questions about one of them alone says.
+    /// Times that are a product of two inputs, which no sum of questions about one of them predicts.
     fn samples() -> Samples {
         let rows: Vec<Inputs> = (0..900)
             .map(|i| {
@@ -273,7 +269,7 @@ mod tests {
     fn a_few_wild_samples_do_not_move_what_is_said_of_the_others() {
         let usual = samples();
         let mut us = usual.us().to_vec();
-        // One in twenty takes fifty times as long, and nothing tells which.
+        // One in twenty takes fifty times as long, and no input predicts which.
         let mut random = Random::new(5, 0);
         us.iter_mut().filter(|_| random.unit() < 0.05).for_each(|us| *us *= 50.0);
         let rows: Vec<Inputs> = (0..usual.len()).map(|i| usual.inputs(i)).collect();

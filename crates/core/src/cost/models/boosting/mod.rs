@@ -1,6 +1,6 @@
-//! Gradient boosting: many small trees, each of which corrects those before it.
+//! Gradient boosting: a sum of many small trees, each of which corrects the previous ones.
 //!
-//! The first estimate is the mean; each tree is fitted to what is left of the targets, and a part of what it says is added:
+//! The first estimate is the mean. Each tree is fitted to the residuals, and a part of its prediction is added:
 //!
 //! ```text
 //! ln(us) = 3.1  +  tree 1: lookups > 800? essential_postings > 2048? ...  ->  +0.42
@@ -8,35 +8,56 @@
 //!               +  ...
 //! ```
 //!
-//! Trees are *symmetric*: all nodes of a level ask the same question. Such a tree is a table: the answers are the bits of
-//! a row's number, so that no branch depends on a query ([`SymmetricTrees`]), and a scheduler has its estimate in a few
-//! hundred nanoseconds. Each of them is weaker than a tree that is free in its questions, and harder to overfit.
+//! Trees are *symmetric*: all nodes of a level ask the same question. Such a tree is a table indexed by the bits of the
+//! answers, so no branch depends on a query ([`SymmetricTrees`]), and a scheduler gets its estimate in a few hundred
+//! nanoseconds. A symmetric tree is weaker than one with free questions, and harder to overfit.
 //!
-//! What is left of a few samples is far more than of the others, whatever is asked. Of each tree's samples the tenth that is
-//! furthest off counts as no further than the rest (Huber's loss).
+//! Some samples have far larger residuals than others, whatever the questions. For each tree, the largest tenth of the
+//! residuals is clipped to the rest (Huber's loss).
 //!
-//! Known boosting libraries grow free trees (or wrap a C++ library); none gives trees of this form, so the fit is here
-//! (`grow.rs`), a hundred lines on histograms.
+//! Known boosting libraries grow free trees or wrap a C++ library. None gives trees of this form, so `grow.rs` contains
+//! the fit, a hundred lines on histograms.
 //!
-//! Source: Friedman, "Greedy Function Approximation: A Gradient Boosting Machine", Annals of Statistics 2001, which has
-//! the loss, too; symmetric trees: Kohavi and Li, "Oblivious Decision Trees, Graphs, and Top-Down Pruning", IJCAI 1995, and
-//! Prokhorenkova et al., "CatBoost: Unbiased Boosting with Categorical Features", NeurIPS 2018.
+//! Source: Friedman, "Greedy Function Approximation: A Gradient Boosting Machine", Annals of Statistics 2001, which
+//! also has the loss. Symmetric trees: Kohavi and Li, "Oblivious Decision Trees, Graphs, and Top-Down Pruning", IJCAI
+//! 1995, and Prokhorenkova et al., "CatBoost: Unbiased Boosting with Categorical Features", NeurIPS 2018.
 
 mod grow;
-mod stored;
 mod trees;
 
+use serde::{Deserialize, Serialize};
+
 use self::grow::BoostingOptions;
-use self::stored::StoredBoosting;
-pub(in crate::cost) use self::trees::SymmetricTrees;
+pub(crate) use self::trees::SymmetricTrees;
+use self::trees::{DEPTH, LEAVES, SymmetricTree};
 use super::samples::Samples;
 use super::tree::FitError;
 use super::{FitOptions, LN_US, Regression};
 use crate::base::random::exp;
-use crate::cost::inputs::{InputSet, NUM_INPUTS};
+use crate::cost::inputs::{InputSet, Inputs, NUM_INPUTS};
+
+const MOST_TREES: usize = 10_000;
+/// The sum of trees is the logarithm of microseconds, within e^±40.
+const MOST: f32 = 40.0;
+
+/// Boosted trees whose sum is the logarithm of microseconds.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StoredBoosting {
+    base: f32,
+    trees: Vec<StoredSymmetricTree>,
+}
+
+/// Question `i` asks whether `inputs[i]` exceeds `thresholds[i]`. If it does, it adds 2^i to the number of the leaf.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredSymmetricTree {
+    inputs: Vec<String>,
+    thresholds: Vec<f32>,
+    leaves: Vec<f32>,
+}
 
 impl Regression for SymmetricTrees {
-    const NAME: &'static str = "boosting";
     const HELP: &'static str = "A sum of small trees, each correcting those before it: the most exact";
     const TARGET: &'static str = LN_US;
 
@@ -60,10 +81,50 @@ impl Regression for SymmetricTrees {
     }
 
     fn stored(&self) -> StoredBoosting {
-        self.into()
+        let stored = |tree: SymmetricTree| StoredSymmetricTree {
+            inputs: tree.inputs.iter().map(|&input| Inputs::NAMES[usize::from(input)].to_owned()).collect(),
+            thresholds: tree.thresholds.into(),
+            leaves: tree.leaves.into(),
+        };
+        StoredBoosting { base: self.base, trees: self.trees().map(stored).collect() }
     }
 
     fn checked(stored: &StoredBoosting, features: InputSet, place: &str) -> Result<Self, String> {
-        stored.check(features, place)
+        let StoredBoosting { base, trees } = stored;
+        if trees.len() > MOST_TREES {
+            return Err(format!("{place}: {} trees, more than {MOST_TREES}", trees.len()));
+        }
+        let check = |(n, tree): (usize, &StoredSymmetricTree)| tree.check(features, &format!("{place}.trees[{n}]"));
+        let trees = trees.iter().enumerate().map(check).collect::<Result<Vec<_>, _>>()?;
+        let largest = |tree: &SymmetricTree| tree.leaves.iter().fold(0.0_f32, |most, leaf| most.max(leaf.abs()));
+        let most = base.abs() + trees.iter().map(largest).sum::<f32>();
+        if most.is_finite() && most <= MOST {
+            Ok(Self::new(*base, &trees))
+        } else {
+            Err(format!("{place}: estimates of up to e^{most} us, expected logarithms of microseconds"))
+        }
+    }
+}
+
+impl StoredSymmetricTree {
+    fn check(&self, features: InputSet, place: &str) -> Result<SymmetricTree, String> {
+        let Self { inputs, thresholds, leaves } = self;
+        let fits = "expected one question a level and a leaf for each way to answer them";
+        let (Ok(names), Ok(thresholds), Ok(leaves)) = (
+            <&[String; DEPTH]>::try_from(inputs.as_slice()),
+            <[f32; DEPTH]>::try_from(thresholds.as_slice()),
+            <[f32; LEAVES]>::try_from(leaves.as_slice()),
+        ) else {
+            let counts = format!("{} inputs, {} thresholds, {} leaves", inputs.len(), thresholds.len(), leaves.len());
+            return Err(format!("{place}: {counts}; {fits}: {DEPTH}, {DEPTH}, {LEAVES}"));
+        };
+        let mut inputs = [0; DEPTH];
+        for (input, name) in inputs.iter_mut().zip(names) {
+            *input = features.position(name, place)? as u8;
+        }
+        if let Some(wrong) = thresholds.iter().find(|threshold| !threshold.is_finite()) {
+            return Err(format!("{place}: threshold {wrong}, expected a finite number"));
+        }
+        Ok(SymmetricTree { inputs, thresholds, leaves })
     }
 }

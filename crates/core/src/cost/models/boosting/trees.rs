@@ -1,36 +1,34 @@
-//! Symmetric trees, laid out for asking: a tree's answers are the bits of a row's number.
+//! Symmetric trees in a layout for fast predictions: a tree's answers are the bits of a leaf's number.
 
 use crate::cost::inputs::NUM_INPUTS;
 
 /// Questions of a tree.
-pub(in crate::cost) const DEPTH: usize = 6;
-/// Rows of a tree's table.
-pub(in crate::cost) const LEAVES: usize = 1 << DEPTH;
-/// Room for a query's inputs: a power of two, so that any position masked to it is one.
+pub(crate) const DEPTH: usize = 6;
+pub(crate) const LEAVES: usize = 1 << DEPTH;
+/// Length of the array of a query's inputs. It is a power of two, so that a masked position is always valid.
 const ROOM: usize = NUM_INPUTS.next_power_of_two();
-/// Trees that are asked side by side.
+/// Trees that are evaluated in parallel.
 const LANES: usize = 8;
 
-/// A tree: its questions, and what it adds by their answers.
+/// A tree: its questions, and the summand of each leaf.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::cost) struct SymmetricTree {
+pub(crate) struct SymmetricTree {
     /// Positions among the inputs.
-    pub(in crate::cost) inputs: [u8; DEPTH],
-    /// An input above its threshold sets the level's bit.
-    pub(in crate::cost) thresholds: [f32; DEPTH],
-    pub(in crate::cost) leaves: [f32; LEAVES],
+    pub(crate) inputs: [u8; DEPTH],
+    /// An input above the threshold sets the level's bit.
+    pub(crate) thresholds: [f32; DEPTH],
+    pub(crate) leaves: [f32; LEAVES],
 }
 
-/// A sum of symmetric trees.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::cost) struct SymmetricTrees {
-    /// What is known before the first tree.
-    pub(in crate::cost) base: f32,
+pub(crate) struct SymmetricTrees {
+    /// Prediction before the first tree.
+    pub(crate) base: f32,
     groups: Vec<Group>,
     len: usize,
 }
 
-/// Eight trees, level by level; those that are missing in the last group add 0.
+/// Eight trees, level by level. Missing trees of the last group add 0.
 #[derive(Clone, Debug, PartialEq)]
 struct Group {
     inputs: [[u8; LANES]; DEPTH],
@@ -39,8 +37,7 @@ struct Group {
 }
 
 impl SymmetricTrees {
-    /// The sum of `base` and `trees`.
-    pub(in crate::cost) fn new(base: f32, trees: &[SymmetricTree]) -> Self {
+    pub(crate) fn new(base: f32, trees: &[SymmetricTree]) -> Self {
         let group = |trees: &[SymmetricTree]| {
             let mut group = Group {
                 inputs: [[0; LANES]; DEPTH],
@@ -59,13 +56,11 @@ impl SymmetricTrees {
         Self { base, groups: trees.chunks(LANES).map(group).collect(), len: trees.len() }
     }
 
-    /// How many trees.
-    pub(in crate::cost) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// The trees, in order.
-    pub(in crate::cost) fn trees(&self) -> impl Iterator<Item = SymmetricTree> {
+    pub(crate) fn trees(&self) -> impl Iterator<Item = SymmetricTree> {
         (0..self.len).map(|tree| {
             let (group, lane) = (&self.groups[tree / LANES], tree % LANES);
             SymmetricTree {
@@ -77,7 +72,7 @@ impl SymmetricTrees {
     }
 
     /// The sum for these inputs. No branch depends on them.
-    pub(in crate::cost) fn predict(&self, inputs: &[f64; NUM_INPUTS]) -> f64 {
+    pub(crate) fn predict(&self, inputs: &[f64; NUM_INPUTS]) -> f64 {
         let mut room = [0.0_f32; ROOM];
         for (place, &input) in room.iter_mut().zip(inputs) {
             *place = input as f32;

@@ -1,25 +1,24 @@
-//! Model trees.
+//! Growing and pruning of model trees.
 
-use super::linear::{Linear, Part, raised};
-use super::{PUBLISHED, Row};
+use super::linear::{Linear, SampleSlice, raised};
+use super::{PUBLISHED, PublishedRow};
 
-/// Fewer samples are not split, and no part has fewer than this over two.
+/// Nodes of fewer samples are not split, and no part has fewer than half of this.
 const LEAST_SPLIT: usize = 8;
-/// Samples whose targets vary by less than this part of all targets' standard deviation are not split.
+/// Nodes whose targets vary by less than this share of the standard deviation of all targets are not split.
 const FLAT: f64 = 0.05;
 
-/// A condition: an input, whether it is to be above, and what.
-pub(super) type Condition = (usize, bool, f64);
+/// A condition: an input, whether it must be above the threshold, and the threshold.
+pub(crate) type Condition = (usize, bool, f64);
 
-/// A leaf of a pruned model tree, as a rule would have it.
+/// A leaf of a pruned model tree, with the conditions on its path.
 #[derive(Clone, Debug)]
-pub(super) struct Leaf {
-    pub(super) conditions: Vec<Condition>,
-    pub(super) model: Linear,
-    pub(super) samples: usize,
+pub(crate) struct Leaf {
+    pub(crate) conditions: Vec<Condition>,
+    pub(crate) model: Linear,
+    pub(crate) samples: usize,
 }
 
-/// A node with what is below it.
 struct Node {
     model: Linear,
     samples: usize,
@@ -33,8 +32,8 @@ struct Below {
     above: Box<Node>,
 }
 
-/// The leaf of `samples`' pruned tree that covers most of them; the first of those that cover as many.
-pub(super) fn largest_leaf(samples: &mut [(Row, f64)]) -> Option<Leaf> {
+/// The leaf of the pruned tree of `samples` that covers most of them, the first of equal ones.
+pub(crate) fn largest_leaf(samples: &mut [(PublishedRow, f64)]) -> Option<Leaf> {
     let spread = deviation(samples);
     let (root, _, _) = grow(samples, spread);
     let mut largest: Option<Leaf> = None;
@@ -47,7 +46,7 @@ pub(super) fn largest_leaf(samples: &mut [(Row, f64)]) -> Option<Leaf> {
 }
 
 impl Node {
-    /// Gives every leaf to `visit`, its model smoothed by those of the nodes above.
+    /// Passes every leaf to `visit`. Its model is smoothed by those of the nodes above.
     fn leaves(&self, conditions: &mut Vec<Condition>, above: Option<&Linear>, visit: &mut dyn FnMut(Leaf)) {
         let model = above.map_or(self.model, |above| self.model.smoothed(above, self.samples));
         let Some(below) = &self.below else {
@@ -62,8 +61,8 @@ impl Node {
     }
 }
 
-/// The pruned tree of these samples, its expected error, and the inputs that it asks about.
-fn grow(samples: &mut [(Row, f64)], spread: f64) -> (Node, f64, Vec<usize>) {
+/// The pruned tree of these samples, its expected error, and the inputs that it reads.
+fn grow(samples: &mut [(PublishedRow, f64)], spread: f64) -> (Node, f64, Vec<usize>) {
     let whole = samples.len();
     let split = (whole >= LEAST_SPLIT && deviation(samples) > FLAT * spread).then(|| best_split(samples)).flatten();
     let Some((input, threshold)) = split else {
@@ -83,9 +82,9 @@ fn grow(samples: &mut [(Row, f64)], spread: f64) -> (Node, f64, Vec<usize>) {
     let model = Linear::fit(samples, &asked);
     let own = model.expected_error(samples);
     let (n, low_n) = (whole as f64, cut as f64);
-    // A split is one number more.
+    // A split counts as one more number.
     let split_error = raised((low_n * low_error + (n - low_n) * high_error) / n, whole, 1);
-    // What differs by rounding alone is the same.
+    // Differences by rounding don't count.
     if own <= split_error + 1e-9 * spread {
         return (Node { model, samples: whole, below: None }, own, asked);
     }
@@ -94,12 +93,13 @@ fn grow(samples: &mut [(Row, f64)], spread: f64) -> (Node, f64, Vec<usize>) {
 }
 
 /// The input and threshold that lower the standard deviation most.
-fn best_split(samples: &mut [(Row, f64)]) -> Option<(usize, f64)> {
+fn best_split(samples: &mut [(PublishedRow, f64)]) -> Option<(usize, f64)> {
     let least = LEAST_SPLIT / 2;
     let mut best: Option<(f64, usize, f64)> = None;
     for input in 0..PUBLISHED.len() {
         samples.sort_by(|a, b| a.0[input].total_cmp(&b.0[input]));
-        let sums = |part: Part<'_>| part.iter().fold((0.0, 0.0), |(sum, squares), s| (sum + s.1, squares + s.1 * s.1));
+        let sums =
+            |part: SampleSlice<'_>| part.iter().fold((0.0, 0.0), |(sum, squares), s| (sum + s.1, squares + s.1 * s.1));
         let (all, all_squares) = sums(&*samples);
         let (mut sum, mut squares) = (0.0, 0.0);
         for cut in 1..samples.len() {
@@ -121,7 +121,7 @@ fn best_split(samples: &mut [(Row, f64)]) -> Option<(usize, f64)> {
 }
 
 /// The targets' standard deviation.
-fn deviation(samples: Part<'_>) -> f64 {
+fn deviation(samples: SampleSlice<'_>) -> f64 {
     let n = samples.len().max(1) as f64;
     let mean = samples.iter().map(|sample| sample.1).sum::<f64>() / n;
     (samples.iter().map(|sample| (sample.1 - mean).powi(2)).sum::<f64>() / n).sqrt()

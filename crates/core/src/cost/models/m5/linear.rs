@@ -1,31 +1,30 @@
-//! Linear models of a few inputs.
+//! Linear models of few inputs.
 
-use super::Row;
+use super::PublishedRow;
 
 /// A constant, and a factor for each input.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Linear {
-    pub(super) constant: f64,
-    pub(super) factors: Row,
+pub(crate) struct Linear {
+    pub(crate) constant: f64,
+    pub(crate) factors: PublishedRow,
 }
 
-/// Samples that a model is of: rows and targets.
-pub(super) type Part<'a> = &'a [(Row, f64)];
+/// Samples of a model: rows and targets.
+pub(crate) type SampleSlice<'a> = &'a [(PublishedRow, f64)];
 
 impl Linear {
-    /// What it says.
-    pub(super) fn predict(&self, row: &Row) -> f64 {
+    pub(crate) fn predict(&self, row: &PublishedRow) -> f64 {
         self.constant + self.factors.iter().zip(row).map(|(factor, value)| factor * value).sum::<f64>()
     }
 
-    /// How many numbers it has.
+    /// Number of fitted numbers.
     fn size(&self) -> usize {
         1 + self.factors.iter().filter(|&&factor| factor != 0.0).count()
     }
 
-    /// The model of `part` on these `inputs`; then, as long as the error that is expected on other samples falls, the input
-    /// that helps least is dropped.
-    pub(super) fn fit(part: Part<'_>, inputs: &[usize]) -> Self {
+    /// Fits a model of `part` on these `inputs`. The least useful input is dropped while the expected error on other
+    /// samples falls.
+    pub(crate) fn fit(part: SampleSlice<'_>, inputs: &[usize]) -> Self {
         let mut inputs = inputs.to_vec();
         let mut best = least_squares(part, &inputs);
         while !inputs.is_empty() {
@@ -47,16 +46,16 @@ impl Linear {
         best
     }
 
-    /// The mean absolute error on `part`, raised as it will be on samples that it was not fitted to: by (n + v) / (n - v) for
-    /// v numbers fitted to n samples.
-    pub(super) fn expected_error(&self, part: Part<'_>) -> f64 {
+    /// The mean absolute error on `part`, raised to the expected error on other samples: by (n + v) / (n - v) for v
+    /// numbers fitted to n samples.
+    pub(crate) fn expected_error(&self, part: SampleSlice<'_>) -> f64 {
         let error = part.iter().map(|(row, target)| (self.predict(row) - target).abs()).sum::<f64>();
         raised(error / part.len().max(1) as f64, part.len(), self.size())
     }
 
-    /// This model and `above`, the one of a node above it, weighed by the `samples` behind this one.
-    pub(super) fn smoothed(&self, above: &Self, samples: usize) -> Self {
-        /// So many samples' weight has the model above.
+    /// The mean of this model and `above`, that of a node above it, weighted by the `samples` behind this one.
+    pub(crate) fn smoothed(&self, above: &Self, samples: usize) -> Self {
+        /// Weight of the model above, in samples.
         const SMOOTHING: f64 = 15.0;
         let n = samples as f64;
         let mixed = |own: f64, above: f64| (n * own + SMOOTHING * above) / (n + SMOOTHING);
@@ -67,16 +66,16 @@ impl Linear {
     }
 }
 
-/// An error on `samples`, raised for what `size` fitted numbers hide.
-pub(super) fn raised(error: f64, samples: usize, size: usize) -> f64 {
+/// Raises an error on `samples` by what fitting `size` numbers hides.
+pub(crate) fn raised(error: f64, samples: usize, size: usize) -> f64 {
     let (n, v) = (samples as f64, size as f64);
     if samples > size { error * (n + v) / (n - v) } else { error * 10.0 }
 }
 
-/// The model of these inputs with the least sum of squared errors; inputs that say nothing new get no factor.
-fn least_squares(part: Part<'_>, inputs: &[usize]) -> Linear {
+/// The model of these inputs with the least sum of squared errors. Redundant inputs get no factor.
+fn least_squares(part: SampleSlice<'_>, inputs: &[usize]) -> Linear {
     let n = part.len().max(1) as f64;
-    let mean = |value: &dyn Fn(&(Row, f64)) -> f64| part.iter().map(value).sum::<f64>() / n;
+    let mean = |value: &dyn Fn(&(PublishedRow, f64)) -> f64| part.iter().map(value).sum::<f64>() / n;
     let target_mean = mean(&|sample| sample.1);
     let means: Vec<f64> = inputs.iter().map(|&input| mean(&|sample| sample.0[input])).collect();
     let scales: Vec<f64> = (inputs.iter().zip(&means))
@@ -84,7 +83,7 @@ fn least_squares(part: Part<'_>, inputs: &[usize]) -> Linear {
         .collect();
     // Normal equations in standard units, solved by elimination.
     let size = inputs.len();
-    let unit = |sample: &(Row, f64), i: usize| {
+    let unit = |sample: &(PublishedRow, f64), i: usize| {
         if scales[i] > 0.0 { (sample.0[inputs[i]] - means[i]) / scales[i] } else { 0.0 }
     };
     let mut rows = vec![vec![0.0; size + 1]; size];
@@ -95,7 +94,7 @@ fn least_squares(part: Part<'_>, inputs: &[usize]) -> Linear {
         row[size] = mean(&|sample| unit(sample, i) * (sample.1 - target_mean));
     }
     let solution = solve(rows);
-    let mut model = Linear { constant: target_mean, factors: Row::default() };
+    let mut model = Linear { constant: target_mean, factors: PublishedRow::default() };
     for (i, &input) in inputs.iter().enumerate() {
         if scales[i] > 0.0 {
             model.factors[input] = solution[i] / scales[i];
@@ -105,7 +104,7 @@ fn least_squares(part: Part<'_>, inputs: &[usize]) -> Linear {
     model
 }
 
-/// Solves equations whose last column is the right side; unknowns that depend on others are 0.
+/// Solves equations whose last column is the right side. Unknowns that depend on others are 0.
 fn solve(mut rows: Vec<Vec<f64>>) -> Vec<f64> {
     let size = rows.len();
     let mut row_of = vec![None; size];

@@ -1,8 +1,8 @@
-//! M5 rules: model trees read off as rules, the cost model of Ding et al. 2009 (section 9, by Weka).
+//! M5 rules: model trees turned into rules, the cost model of Ding et al. 2009 (section 9, by Weka).
 //!
-//! A model tree asks as a regression tree does, but its leaves hold linear models of what was asked on the way. Rules come
-//! of it one at a time: a tree is grown on what no rule covers yet, its largest leaf becomes a rule, and what that covers is
-//! put aside:
+//! A model tree asks questions like a regression tree, but its leaves hold linear models of the inputs on their path.
+//! Rules are made one at a time: a tree is grown on the samples that no rule covers yet, its largest leaf becomes a
+//! rule, and the samples that it covers are removed:
 //!
 //! ```text
 //! if postings <= 181200 and terms > 2:  us = 31.2 + 0.0021 * postings + 4.1 * terms
@@ -10,12 +10,12 @@
 //! else:                                 us = 90.4 + 0.0011 * postings + 0.0040 * shortest
 //! ```
 //!
-//! As published, it sees the four features of the paper and is fitted to microseconds, not to their logarithms: short
-//! queries' relative errors count for little in it. It is here to be compared with.
+//! As published, it reads the paper's four features and is fitted to microseconds, not to their logarithms, so relative
+//! errors of short queries count little. It serves comparisons.
 //!
-//! | file | what |
+//! | file | contents |
 //! | --- | --- |
-//! | `linear.rs` | linear models: least squares, terms dropped while that lowers the error that is expected |
+//! | `linear.rs` | linear models: least squares, without terms that raise the expected error |
 //! | `grow.rs` | model trees: splits by standard deviation, pruned, smoothed |
 //! | `rules.rs` | rules, their fit and their form in files |
 //!
@@ -26,10 +26,9 @@ mod grow;
 mod linear;
 mod rules;
 
-pub(in crate::cost) use rules::Rules;
+pub(crate) use rules::Rules;
 
-/// The published features: positions among the inputs.
-pub(super) const PUBLISHED: [usize; 4] = [0, 1, 2, 3];
+/// Positions of the published features among the inputs.
+pub(crate) const PUBLISHED: [usize; 4] = [0, 1, 2, 3];
 
-/// A query as the rules see it.
-type Row = [f64; PUBLISHED.len()];
+type PublishedRow = [f64; PUBLISHED.len()];

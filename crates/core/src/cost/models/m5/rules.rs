@@ -1,23 +1,23 @@
-//! Rules: conditions with linear models, the first that holds speaks.
+//! Rules: conditions with linear models, of which the first that holds applies.
 
 use serde::{Deserialize, Serialize};
 
 use super::grow::{Condition, largest_leaf};
 use super::linear::Linear;
-use super::{PUBLISHED, Row};
+use super::{PUBLISHED, PublishedRow};
 use crate::cost::inputs::{InputSet, Inputs, NUM_INPUTS};
 use crate::cost::models::samples::Samples;
 use crate::cost::models::tree::FitError;
 use crate::cost::models::{FitOptions, Regression, US};
 
-/// The most rules of a file, and the most conditions of one.
+/// Maximum rules of a file, and maximum conditions of a rule.
 const MOST: usize = 10_000;
 
-/// Rules in order; the last has no condition.
+/// Rules in order. The last one has no condition.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::cost) struct Rules {
+pub(crate) struct Rules {
     rules: Vec<Rule>,
-    /// The least time of a sample: linear models know no bounds, and a query takes some time.
+    /// The shortest time of a sample, because linear models have no lower bound.
     least_us: f64,
 }
 
@@ -28,11 +28,16 @@ struct Rule {
     samples: usize,
 }
 
-impl Rules {
-    /// Rules of what the samples took.
-    fn fit(samples: &Samples) -> Self {
+impl Regression for Rules {
+    const HELP: &'static str = "Rules with linear models on the published features: what Ding et al. used";
+    const TARGET: &'static str = US;
+
+    type Stored = StoredRules;
+
+    fn fit(samples: &Samples, _options: &FitOptions) -> Result<Self, FitError> {
         let row = |inputs: &[f64; NUM_INPUTS]| PUBLISHED.map(|input| inputs[input]);
-        let mut left: Vec<(Row, f64)> = samples.rows().iter().map(row).zip(samples.us().iter().copied()).collect();
+        let mut left: Vec<(PublishedRow, f64)> =
+            samples.rows().iter().map(row).zip(samples.us().iter().copied()).collect();
         let least_us = samples.us().iter().copied().fold(f64::INFINITY, f64::min);
         let mut rules = Vec::new();
         while let Some(leaf) = largest_leaf(&mut left) {
@@ -43,23 +48,11 @@ impl Rules {
                 break;
             }
         }
-        // What is left for the last rule is everything else.
+        // The last rule covers everything else.
         if let Some(last) = rules.last_mut() {
             last.conditions.clear();
         }
-        Self { rules, least_us }
-    }
-}
-
-impl Regression for Rules {
-    const NAME: &'static str = "m5";
-    const HELP: &'static str = "Rules with linear models on the published features: what Ding et al. used";
-    const TARGET: &'static str = US;
-
-    type Stored = StoredRules;
-
-    fn fit(samples: &Samples, _options: &FitOptions) -> Result<Self, FitError> {
-        Ok(Rules::fit(samples))
+        Ok(Self { rules, least_us })
     }
 
     fn predict_us(&self, inputs: &[f64; NUM_INPUTS]) -> f64 {
@@ -76,21 +69,39 @@ impl Regression for Rules {
         (self.rules.len(), "rules")
     }
 
-    /// One rule a line.
     fn words(&self) -> Option<String> {
         Some(self.rules.iter().map(Rule::words).collect::<Vec<_>>().join("\n"))
     }
 
     fn stored(&self) -> StoredRules {
-        self.into()
+        let condition = |&(input, above, threshold): &Condition| StoredCondition {
+            feature: Inputs::NAMES[PUBLISHED[input]].to_owned(),
+            above,
+            threshold,
+        };
+        let stored = |rule: &Rule| StoredRule {
+            conditions: rule.conditions.iter().map(condition).collect(),
+            constant_us: rule.model.constant,
+            factors_us: rule.model.factors,
+            samples: rule.samples,
+        };
+        StoredRules { least_us: self.least_us, rules: self.rules.iter().map(stored).collect() }
     }
 
     fn checked(stored: &StoredRules, features: InputSet, place: &str) -> Result<Self, String> {
-        stored.check(features, place)
+        let StoredRules { least_us, rules } = stored;
+        if !(*least_us > 0.0 && least_us.is_finite()) {
+            return Err(format!("{place}.least_us is {least_us}, expected microseconds above 0"));
+        }
+        if rules.is_empty() || rules.len() > MOST {
+            return Err(format!("{place}: {} rules, expected 1 to {MOST}", rules.len()));
+        }
+        let rules = rules.iter().enumerate().map(|(n, rule)| rule.check(features, &format!("{place}.rules[{n}]")));
+        Ok(Self { rules: rules.collect::<Result<_, _>>()?, least_us: *least_us })
     }
 }
 
-/// Of conditions on one side of one input, only the strictest.
+/// The strictest conditions for each side of each input.
 fn merged(conditions: &[Condition]) -> Vec<Condition> {
     let mut kept: Vec<Condition> = Vec::new();
     for &(input, is_above, threshold) in conditions {
@@ -103,7 +114,7 @@ fn merged(conditions: &[Condition]) -> Vec<Condition> {
 }
 
 impl Rule {
-    fn covers(&self, row: &Row) -> bool {
+    fn covers(&self, row: &PublishedRow) -> bool {
         self.conditions.iter().all(|&(input, is_above, threshold)| (row[input] > threshold) == is_above)
     }
 
@@ -120,10 +131,9 @@ impl Rule {
     }
 }
 
-/// Rules as a file holds them.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::cost) struct StoredRules {
+pub(crate) struct StoredRules {
     least_us: f64,
     rules: Vec<StoredRule>,
 }
@@ -133,8 +143,7 @@ pub(in crate::cost) struct StoredRules {
 struct StoredRule {
     conditions: Vec<StoredCondition>,
     constant_us: f64,
-    /// By published feature, in their order.
-    factors_us: Row,
+    factors_us: PublishedRow,
     samples: usize,
 }
 
@@ -142,43 +151,9 @@ struct StoredRule {
 #[serde(deny_unknown_fields)]
 struct StoredCondition {
     feature: String,
-    /// Whether the feature is to be above the threshold; else it is to be at most that.
+    /// Whether the feature must be above the threshold, or else at most the threshold.
     above: bool,
     threshold: f64,
-}
-
-impl From<&Rules> for StoredRules {
-    fn from(rules: &Rules) -> Self {
-        let condition = |&(input, above, threshold): &Condition| StoredCondition {
-            feature: Inputs::NAMES[PUBLISHED[input]].to_owned(),
-            above,
-            threshold,
-        };
-        let stored = |rule: &Rule| StoredRule {
-            conditions: rule.conditions.iter().map(condition).collect(),
-            constant_us: rule.model.constant,
-            factors_us: rule.model.factors,
-            samples: rule.samples,
-        };
-        Self { least_us: rules.least_us, rules: rules.rules.iter().map(stored).collect() }
-    }
-}
-
-impl StoredRules {
-    /// Checks the rules, which may ask about `features` only. `place` names them in errors.
-    ///
-    /// # Errors
-    /// The place of the rule that is wrong, and what is wrong with it.
-    fn check(&self, features: InputSet, place: &str) -> Result<Rules, String> {
-        if !(self.least_us > 0.0 && self.least_us.is_finite()) {
-            return Err(format!("{place}.least_us is {}, expected microseconds above 0", self.least_us));
-        }
-        if self.rules.is_empty() || self.rules.len() > MOST {
-            return Err(format!("{place}: {} rules, expected 1 to {MOST}", self.rules.len()));
-        }
-        let rules = self.rules.iter().enumerate().map(|(n, rule)| rule.check(features, &format!("{place}.rules[{n}]")));
-        Ok(Rules { rules: rules.collect::<Result<_, _>>()?, least_us: self.least_us })
-    }
 }
 
 impl StoredRule {
@@ -187,12 +162,10 @@ impl StoredRule {
         if let Some(wrong) = numbers.chain(self.conditions.iter().map(|c| &c.threshold)).find(|x| !x.is_finite()) {
             return Err(format!("{place}: {wrong}, expected finite numbers"));
         }
+        let published = PUBLISHED.into_iter().collect();
         let condition = |condition: &StoredCondition| {
-            let position = Inputs::position(&condition.feature).filter(|&input| features.contains(input));
-            let input = position.and_then(|position| PUBLISHED.iter().position(|&published| published == position));
-            let input = input.ok_or_else(|| {
-                format!("{place}: asks for `{}`, which is none of the model's features", condition.feature)
-            })?;
+            let position = features.and(published).position(&condition.feature, place)?;
+            let input = PUBLISHED.iter().filter(|&&published| published < position).count();
             Ok::<Condition, String>((input, condition.above, condition.threshold))
         };
         let conditions = self.conditions.iter().map(condition).collect::<Result<_, _>>()?;
@@ -205,7 +178,7 @@ impl StoredRule {
 mod tests {
     use super::*;
 
-    /// Two lines, and which of them holds is a matter of the number of terms.
+    /// Samples on two lines, of which the number of terms selects one.
     fn samples() -> Samples {
         let rows: Vec<Inputs> = (0..3000_u32)
             .map(|i| {
@@ -222,7 +195,7 @@ mod tests {
     #[test]
     fn two_lines_are_found_again_as_two_rules() {
         let samples = samples();
-        let rules = Rules::fit(&samples);
+        let rules = Rules::fit(&samples, &FitOptions::default()).unwrap();
         let words = rules.words().unwrap();
         assert!(rules.rules.len() <= 4, "{words}");
         let errors = samples.rows().iter().zip(samples.us()).map(|(row, us)| (rules.predict_us(row) - us).abs() / us);
@@ -232,11 +205,14 @@ mod tests {
 
     #[test]
     fn what_is_stored_is_read_back_and_checked() {
-        let rules = Rules::fit(&samples());
-        let mut stored = StoredRules::from(&rules);
-        assert_eq!(stored.check(InputSet::ALL, "m5"), Ok(rules));
+        let rules = Rules::fit(&samples(), &FitOptions::default()).unwrap();
+        let mut stored = rules.stored();
+        assert_eq!(Rules::checked(&stored, InputSet::ALL, "m5"), Ok(rules));
         stored.rules[0].constant_us = f64::NAN;
-        assert_eq!(stored.check(InputSet::ALL, "m5").unwrap_err(), "m5.rules[0]: NaN, expected finite numbers");
+        assert_eq!(
+            Rules::checked(&stored, InputSet::ALL, "m5").unwrap_err(),
+            "m5.rules[0]: NaN, expected finite numbers"
+        );
     }
 
     #[test]
@@ -244,7 +220,7 @@ mod tests {
         let all = samples();
         let us = all.rows().iter().map(|row| 3.0 + 2.0 * row[3]).collect();
         let inputs: Vec<Inputs> = (0..all.len()).map(|i| all.inputs(i)).collect();
-        let rules = Rules::fit(&Samples::new(&inputs, us));
+        let rules = Rules::fit(&Samples::new(&inputs, us), &FitOptions::default()).unwrap();
         assert_eq!(rules.rules.len(), 1);
         assert!(
             (rules.predict_us(all.rows().iter().max_by(|a, b| a[3].total_cmp(&b[3])).unwrap()) - 2001.0).abs() < 5.0

@@ -1,59 +1,50 @@
 //! Columns decoded by x86 processors with AVX2 (all since 2015).
 //!
 //! A group's eight values of *w* bits lie in *w* bytes, the last four from bit 4*w* on. Two loads of 16 bytes bring
-//! four values to each half of a vector, a shuffle gives each value the four bytes that hold it, and a shift and a mask
-//! leave its bits: what to shuffle and how far to shift is looked up by the width, up to 25 bits. Narrow groups take
-//! shortcuts: up to 8 bits, one `pdep` spreads eight frequencies over eight bytes; up to 10, eight gaps fit 16-bit
-//! lanes, and so do their sums, so that two groups are summed up at once.
+//! four values to each half of a vector. A shuffle gives each value the four bytes that hold it, and a shift and a mask
+//! leave its bits. Tables by width, up to 25 bits, hold shuffles and shifts. Narrow groups take shortcuts. Up to 8
+//! bits, one `pdep` spreads eight frequencies over eight bytes. Up to 10 bits, eight gaps and their sums fit 16-bit
+//! lanes, so that two groups are summed at once.
 //!
-//! Loads go past the column, so it must be followed by [`READ_AHEAD`] bytes of anything. That and wider groups aside,
-//! results are those of [`ColumnCode::unpack`]. Runs are unpacked likewise, [eight
-//! values after another](run) from any bit on.
+//! Loads extend past the column, so [`READ_AHEAD`] further bytes must follow it. Other results equal those of
+//! [`ColumnCode::unpack`]. [Runs](run) are unpacked likewise, eight values at a time from any bit on.
 
 mod run;
 
-use std::arch::x86_64::{
-    __m128i, __m256i, _mm_and_si128, _mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_load_si128,
-    _mm_loadl_epi64, _mm_loadu_si128, _mm_mulhi_epu16, _mm_mullo_epi16, _mm_sad_epu8, _mm_set1_epi8, _mm_set1_epi32,
-    _mm_setzero_si128, _mm_shuffle_epi8, _mm_srlv_epi32, _mm_subs_epu8, _mm256_add_epi16, _mm256_add_epi32,
-    _mm256_and_si256, _mm256_blend_epi32, _mm256_castsi128_si256, _mm256_castsi256_si128, _mm256_cvtepu8_epi32,
-    _mm256_cvtepu16_epi32, _mm256_extracti128_si256, _mm256_inserti128_si256, _mm256_load_si256,
-    _mm256_permute2x128_si256, _mm256_set1_epi32, _mm256_setr_epi32, _mm256_setzero_si256, _mm256_shuffle_epi8,
-    _mm256_shuffle_epi32, _mm256_slli_si256, _mm256_srlv_epi32, _mm256_storeu_si256, _pdep_u64,
-};
+use std::arch::x86_64::*;
 use std::sync::LazyLock;
 
 use super::column::{ColumnCode, GROUP_LEN, GROUPS};
 use crate::index::BLOCK_LEN;
 
-pub(super) use run::{RunOf, unpack_run};
+pub(crate) use run::{RunOf, unpack_run};
 
-/// The widest group whose values a window of four bytes holds, wherever in a byte they begin.
+/// The widest group whose values fit windows of four bytes, wherever in a byte they begin.
 const MAX_WIDTH: u8 = 25;
 /// The widest group that fits eight bytes.
 const MAX_PDEP_WIDTH: u8 = 8;
-/// The widest group whose values windows of two bytes hold. Eleven bits would not do; twelve would, but are rare alone.
+/// The widest group whose values fit windows of two bytes. Eleven bits do not fit; twelve would, but are rare alone.
 const MAX_SHORT_WIDTH: u8 = 10;
 /// Bytes from a column's start that its decoder may read.
-pub(in crate::index) const READ_AHEAD: usize = 8 + GROUPS * MAX_WIDTH as usize + 32;
+pub(crate) const READ_AHEAD: usize = 8 + GROUPS * MAX_WIDTH as usize + 32;
 
-/// Decodes documents; false where this processor or this file can't.
+/// Decodes documents. Returns false if this processor or file can't be decoded here.
 #[inline]
-pub(super) fn decode_docs(code: ColumnCode, bytes: &[u8], base: u32, docs: &mut [u32; BLOCK_LEN]) -> bool {
+pub(crate) fn decode_docs(code: ColumnCode, bytes: &[u8], base: u32, docs: &mut [u32; BLOCK_LEN]) -> bool {
     let can = is_x86_feature_detected!("avx2") && code.widest() <= MAX_WIDTH && bytes.len() >= READ_AHEAD;
     if can && code.widest() <= MAX_SHORT_WIDTH {
         // SAFETY: the processor has AVX2; the other conditions are the function's.
         unsafe { docs_of_short_groups(code, bytes, base, docs) };
     } else if can {
-        // SAFETY: as above.
+        // SAFETY: the processor has AVX2; the other conditions are the function's.
         unsafe { docs_of_groups(code, bytes, base, docs) };
     }
     can
 }
 
-/// Decodes frequencies; false where this processor or this file can't.
+/// Decodes frequencies. Returns false if this processor or file can't be decoded here.
 #[inline]
-pub(super) fn decode_freqs(code: ColumnCode, bytes: &[u8], freqs: &mut [u32; BLOCK_LEN]) -> bool {
+pub(crate) fn decode_freqs(code: ColumnCode, bytes: &[u8], freqs: &mut [u32; BLOCK_LEN]) -> bool {
     let can = is_x86_feature_detected!("avx2") && code.widest() <= MAX_WIDTH && bytes.len() >= READ_AHEAD;
     if can && code.widest() <= MAX_PDEP_WIDTH && *HAS_FAST_PDEP {
         // SAFETY: the processor has AVX2 and BMI2; no group is wider than 8 bits, and the bytes are
@@ -66,9 +57,9 @@ pub(super) fn decode_freqs(code: ColumnCode, bytes: &[u8], freqs: &mut [u32; BLO
     can
 }
 
-/// One value of a column; none where this processor or this file can't.
+/// Decodes one value of a column, or returns `None` if this processor or file can't be decoded here.
 #[inline]
-pub(super) fn value_at(code: ColumnCode, bytes: &[u8], position: usize) -> Option<u32> {
+pub(crate) fn value_at(code: ColumnCode, bytes: &[u8], position: usize) -> Option<u32> {
     let can = is_x86_feature_detected!("avx2") && code.widest() <= MAX_WIDTH && bytes.len() >= READ_AHEAD;
     // SAFETY: the processor has AVX2; the other conditions are the function's.
     can.then(|| unsafe { value_of_groups(code, bytes, position % BLOCK_LEN) })
@@ -84,11 +75,11 @@ static HAS_FAST_PDEP: LazyLock<bool> = LazyLock::new(|| {
     is_x86_feature_detected!("bmi2") && !is_hygon && !(is_amd && family < 0x19)
 });
 
-/// How a group of one width is unpacked.
+/// Tables to unpack a group of one width.
 #[repr(C, align(32))]
 #[derive(Clone, Copy)]
 struct Unpacking {
-    /// The byte, of the 16 in this half, that each byte of a vector takes; 0x80 for none.
+    /// The byte, of the 16 in this half, that each byte of a vector takes, or 0x80 for none.
     shuffle: [u8; 32],
     shifts: [u32; 8],
     masks: [u32; 8],
@@ -118,8 +109,8 @@ static UNPACKINGS: [Unpacking; MAX_WIDTH as usize + 1] = {
     table
 };
 
-/// How a narrow group is unpacked to lanes of 16 bits: a multiplication shifts each value to its window's top,
-/// another one shifts it down.
+/// Tables to unpack a narrow group to 16-bit lanes. One multiplication shifts each value to the top of its window,
+/// another shifts it down.
 #[repr(C, align(64))]
 #[derive(Clone, Copy)]
 struct ShortUnpacking {
@@ -148,7 +139,7 @@ static SHORT_UNPACKINGS: [ShortUnpacking; MAX_SHORT_WIDTH as usize + 1] = {
     table
 };
 
-/// For each width, which bits of eight bytes take a group's.
+/// The bits of eight bytes that take a group's bits, by width.
 static SPREADS: [u64; MAX_PDEP_WIDTH as usize + 1] = {
     let mut table = [0; MAX_PDEP_WIDTH as usize + 1];
     let mut width = 0;
@@ -159,7 +150,7 @@ static SPREADS: [u64; MAX_PDEP_WIDTH as usize + 1] = {
     table
 };
 
-/// How a control is taken apart: which byte each byte takes, how far each four are shifted, and what is left of each.
+/// Tables to split a control: the byte that each byte takes, the shift of each four bytes, and a mask.
 #[repr(C, align(16))]
 struct ControlForm {
     shuffle: [u8; 16],
@@ -167,13 +158,13 @@ struct ControlForm {
     mask: u32,
 }
 
-/// Of two bits a group, and of four.
+/// Forms of two bits per group and of four.
 static CONTROL_FORMS: [ControlForm; 2] = [
     ControlForm { shuffle: [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3], shifts: [0, 2, 4, 6], mask: 0x0303_0303 },
     ControlForm { shuffle: [0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7], shifts: [0, 0, 4, 4], mask: 0x0f0f_0f0f },
 ];
 
-/// The widths of a column's groups, a byte each, none above the widest.
+/// The widths of a column's groups, one byte each, none above the widest.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn widths(code: ColumnCode, bytes: &[u8]) -> __m128i {
@@ -190,7 +181,7 @@ fn widths(code: ColumnCode, bytes: &[u8]) -> __m128i {
     _mm_subs_epu8(_mm_set1_epi8(code.widest() as i8), behind)
 }
 
-/// From byte 16 - n on, n bytes that are set and then others that aren't.
+/// From byte 16 - n on, n set bytes are followed by zero bytes.
 static SET_BYTES: [u8; 2 * GROUPS] = {
     let mut bytes = [0; 2 * GROUPS];
     let mut at = 0;
@@ -245,11 +236,9 @@ macro_rules! each_pair {
     };
 }
 
-/// A column's groups, taken one after another.
 struct Groups<'a> {
     bytes: &'a [u8],
     widths: [u64; 2],
-    /// Where the next one begins.
     at: usize,
 }
 
@@ -262,10 +251,10 @@ impl<'a> Groups<'a> {
         Self { bytes, widths, at: code.control_bytes() }
     }
 
-    /// The first byte of group number `GROUP`, which is the next, and its width.
+    /// Address and width of group number `GROUP`, which must be the next.
     ///
     /// # Safety
-    /// The column is not wider than it is long: the group begins in `bytes`.
+    /// The group begins inside `bytes`.
     #[inline(always)]
     unsafe fn next<const GROUP: usize>(&mut self) -> (*const u8, usize) {
         let width = (self.widths[GROUP / 8] >> (8 * (GROUP % 8)) & 0xff) as usize;
@@ -294,7 +283,7 @@ unsafe fn unpack((group, width): (*const u8, usize)) -> __m256i {
     }
 }
 
-/// What the values of the next group count from: the document before the group, and 1 for each value up to it.
+/// What the values of the next group are added to: the document before the group, plus 1 for each value up to it.
 struct Before(__m256i);
 
 impl Before {
@@ -308,7 +297,7 @@ impl Before {
     #[target_feature(enable = "avx2")]
     #[inline]
     fn sum_up(&mut self, gaps: __m256i) -> __m256i {
-        // Sums in each half, then the lower half's total to all of the upper.
+        // Sums within each half, then the lower half's total added to the upper half.
         let sums = _mm256_add_epi32(gaps, _mm256_slli_si256::<4>(gaps));
         let sums = _mm256_add_epi32(sums, _mm256_slli_si256::<8>(sums));
         let totals = _mm256_shuffle_epi32::<0xff>(sums);
@@ -317,7 +306,7 @@ impl Before {
         self.add(_mm256_add_epi32(sums, lower_total), _mm256_add_epi32(totals, swapped))
     }
 
-    /// The documents of the next group, given the sums of its gaps minus one, and all their sum in all lanes.
+    /// The documents of the next group, given the prefix sums of its gaps minus one, and their total in all lanes.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn add(&mut self, sums: __m256i, total: __m256i) -> __m256i {
@@ -370,7 +359,7 @@ unsafe fn docs_of_short_groups(code: ColumnCode, bytes: &[u8], base: u32, docs: 
         let (first, second) =
             unsafe { (unpack_short(groups.next::<FIRST>()), unpack_short(groups.next::<SECOND>())) };
         let gaps = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(first), second);
-        // Sums in each half; eight gaps of 10 bits sum up to 13 bits.
+        // Sums stay within each half. Eight gaps of 10 bits sum up to 13 bits.
         let sums = _mm256_add_epi16(gaps, _mm256_slli_si256::<2>(gaps));
         let sums = _mm256_add_epi16(sums, _mm256_slli_si256::<4>(sums));
         let sums = _mm256_add_epi16(sums, _mm256_slli_si256::<8>(sums));
@@ -387,13 +376,13 @@ unsafe fn docs_of_short_groups(code: ColumnCode, bytes: &[u8], base: u32, docs: 
 const LAST_LANE: i32 = 0x8080_0f0e_u32 as i32;
 
 /// # Safety
-/// As [`docs_of_groups`].
+/// The conditions of [`docs_of_groups`] hold.
 #[target_feature(enable = "avx2")]
 unsafe fn freqs_of_groups(code: ColumnCode, bytes: &[u8], freqs: &mut [u32; BLOCK_LEN]) {
     let mut groups = Groups::new(code, bytes);
     let freqs = freqs.as_chunks_mut::<GROUP_LEN>().0;
     each_group!(GROUP => {
-        // SAFETY: as for documents.
+        // SAFETY: 16 groups of 25 bytes and the control leave 32 bytes of what can be read.
         let values = unsafe { unpack(groups.next::<GROUP>()) };
         store(&mut freqs[GROUP], _mm256_add_epi32(values, _mm256_set1_epi32(1)));
     });

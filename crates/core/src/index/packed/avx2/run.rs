@@ -1,31 +1,27 @@
-//! Runs: values of one width, one after another from any bit on.
+//! Runs: values of one width in sequence, from any bit on.
 //!
-//! Eight values of *w* bits take *w* bytes, so that every eight begin at the same bit of a byte: where each of the
-//! eight lies in what is loaded is worked out once.
+//! Eight values of *w* bits take *w* bytes, so that every eight begin at the same bit of a byte. The place of each of
+//! the eight in a load is therefore computed once.
 
-use std::arch::x86_64::{
-    _mm_loadu_si128, _mm256_add_epi32, _mm256_and_si256, _mm256_blend_epi32, _mm256_castsi128_si256,
-    _mm256_inserti128_si256, _mm256_mullo_epi32, _mm256_set1_epi32, _mm256_setr_epi32, _mm256_shuffle_epi8,
-    _mm256_srli_epi32, _mm256_srlv_epi32,
-};
+use std::arch::x86_64::*;
 
 use super::{Before, MAX_WIDTH, store};
 use crate::index::BLOCK_LEN;
 use crate::index::packed::column::GROUP_LEN;
 
-/// What comes out of unpacking a run: its values, frequencies, which are one more, or documents, which are their sums.
+/// Result of unpacking a run: its values, frequencies (values plus one), or documents (prefix sums).
 #[derive(Clone, Copy, Debug)]
-pub(in crate::index::packed) enum RunOf {
+pub(crate) enum RunOf {
     Values,
     Freqs,
-    /// After this one.
+    /// Documents after this one.
     Docs(u32),
 }
 
-/// Unpacks values of `width` bits, one after another from bit `bit` of `bytes` on, eight at a time: as many as are
-/// asked for and up to seven more. False where this processor or this file can't.
+/// Unpacks values of `width` bits from bit `bit` of `bytes` on, eight at a time, so up to seven more than asked for.
+/// Returns false if this processor or file can't be decoded here.
 #[inline]
-pub(in crate::index::packed) fn unpack_run(
+pub(crate) fn unpack_run(
     what: RunOf,
     bytes: &[u8],
     bit: usize,
@@ -49,8 +45,7 @@ pub(in crate::index::packed) fn unpack_run(
 /// `width` is at most 25, `bit` below 8, and there are 32 bytes more than the groups take.
 #[target_feature(enable = "avx2")]
 unsafe fn groups_of_run(what: RunOf, bytes: &[u8], bit: usize, width: usize, groups: &mut [[u32; GROUP_LEN]]) {
-    // Where each value begins in what its half is loaded from. A group takes whole bytes: it is the
-    // same for all of them.
+    // The place of each value in its half's load. A group takes whole bytes, so it is the same for all groups.
     let upper = (bit + 4 * width) / 8;
     let numbers = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     let bits = _mm256_add_epi32(

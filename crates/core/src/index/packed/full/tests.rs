@@ -1,14 +1,14 @@
-//! Every width, every density, groups alike and not.
+//! Tests of every width and density, with equal and unequal groups.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::index::packed::SLACK_BYTES;
 
-/// Packs a block and takes it apart, with room for wide loads behind it and without.
+/// Packs and unpacks a block, with and without room for wide loads behind it.
 fn check(base: u32, docs: &[u32; BLOCK_LEN], freqs: &[u32; BLOCK_LEN]) -> (ColumnCode, ColumnCode) {
     let mut packed = vec![0xee; 3];
-    let (doc_code, freq_code, freqs_at) = encode(base, docs, freqs, &mut packed);
+    let (doc_code, freq_code, freqs_at) = encode_full(base, docs, freqs, &mut packed);
     let len = packed.len() - 3;
     let last_doc = docs[BLOCK_LEN - 1];
     for room in [0, 3, SLACK_BYTES] {
@@ -31,7 +31,7 @@ fn check(base: u32, docs: &[u32; BLOCK_LEN], freqs: &[u32; BLOCK_LEN]) -> (Colum
 fn every_width_roundtrips() {
     for width in 0..=31_u32 {
         for base in [u32::MAX, 0, 41] {
-            // Half of the groups are wide where the range of documents allows.
+            // Half of the groups are wide if the range of documents allows that.
             let wide = if width <= 24 { 16 } else { BLOCK_LEN };
             let mut doc = base;
             let docs = std::array::from_fn(|i| {
@@ -59,12 +59,12 @@ fn dense_blocks_are_bitsets() {
 
 #[test]
 fn groups_are_as_narrow_as_their_widths_can_say() {
-    // Widths 1 to 4 are told by two bits each, 0 to 15 by four; 0 beside 20 takes 5.
+    // Two bits express widths 1 to 4, four bits 0 to 15. Next to a width of 20, a width of 0 takes 5.
     let freqs = |width: fn(usize) -> u32| std::array::from_fn(|i| 1 + (1 << width(i / 8)) / 2);
     let docs = std::array::from_fn(|i| i as u32 * 2);
     let bytes = |freqs: &[u32; BLOCK_LEN]| {
         let mut packed = Vec::new();
-        let (_, code, freqs_at) = encode(u32::MAX, &docs, freqs, &mut packed);
+        let (_, code, freqs_at) = encode_full(u32::MAX, &docs, freqs, &mut packed);
         (code.control_bytes(), packed.len() - freqs_at)
     };
     assert_eq!(bytes(&freqs(|group| 1 + group as u32 % 4)), (4, 4 + 40));

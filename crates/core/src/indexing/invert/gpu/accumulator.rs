@@ -1,19 +1,18 @@
-//! A stream's part of the collection: the host's side of a run that grows on a device.
+//! The host's side of a run that grows on a device.
 
 use std::io;
 
 use super::backend::{Backend, DistinctWords, InvertedRun, STOP, most_tokens, most_words};
 use crate::corpus::{Batch, Cutter, Tokenizer};
 use crate::files::InputError;
-use crate::indexing::SegmentDocuments;
+use crate::indexing::documents::SegmentDocuments;
 use crate::indexing::invert::interner::Interner;
-use crate::indexing::invert::run::{ListVisitor, RunSource};
-use crate::indexing::invert::segment::Segment;
+use crate::indexing::invert::run::{ListVisitor, RunSource, Segment};
 use crate::search::device::GpuError;
 
 /// Documents of some batches, on a device until they are inverted.
 #[derive(Debug)]
-pub(super) struct GpuAccumulator {
+pub(crate) struct GpuAccumulator {
     backend: Box<dyn Backend>,
     cutter: Cutter,
     doc_ends: Vec<u32>,
@@ -29,18 +28,17 @@ pub(super) struct GpuAccumulator {
     run: InvertedRun,
 }
 
-/// Why a batch was not added.
+/// Reasons why a batch was not added.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// A document can't be read.
     Input(InputError),
-    /// The device failed: what it held is lost.
+    /// The device failed, and its data is lost.
     Gpu(GpuError),
-    /// A piece has no room for it.
+    /// The batch does not fit into a piece.
     TooLarge,
 }
 
-/// A piece that is being written.
 struct Piece<'a> {
     memory: &'a mut [u8],
     len: usize,
@@ -60,7 +58,7 @@ impl Piece<'_> {
 }
 
 impl GpuAccumulator {
-    pub(super) fn new(backend: Box<dyn Backend>) -> Self {
+    pub(crate) fn new(backend: Box<dyn Backend>) -> Self {
         Self {
             backend,
             cutter: Cutter::default(),
@@ -77,13 +75,13 @@ impl GpuAccumulator {
         }
     }
 
-    /// Parses batch `number` and sends its text to the device; returns how many documents it has.
-    pub(super) fn add(&mut self, number: u64, batch: &Batch, tokenizer: &Tokenizer) -> Result<u32, Refusal> {
+    /// Parses batch `number` and sends its text to the device. Returns the number of its documents.
+    pub(crate) fn add(&mut self, number: u64, batch: &Batch, tokenizer: &Tokenizer) -> Result<u32, Refusal> {
         let room = self.backend.room();
         let mut piece = Piece { memory: self.backend.piece().map_err(Refusal::Gpu)?, len: 0, is_too_small: false };
         let mut documents = SegmentDocuments::new(batch.file(), batch.line_base());
         self.doc_ends.clear();
-        let skipped_files = batch.for_each(|document| {
+        let skipped = batch.for_each(|document| {
             if piece.is_too_small {
                 return;
             }
@@ -94,7 +92,7 @@ impl GpuAccumulator {
             self.doc_ends.push(piece.len as u32);
             documents.push(&document.id, document.line, 0);
         });
-        let skipped_files = skipped_files.map_err(Refusal::Input)?;
+        let skipped = skipped.map_err(Refusal::Input)?;
         let num_docs = self.doc_ends.len();
         if piece.is_too_small || num_docs > room.piece_docs {
             return Err(Refusal::TooLarge);
@@ -108,7 +106,7 @@ impl GpuAccumulator {
             number,
             digest: batch.digest(),
             text_bytes: batch.bytes(),
-            skipped_files: skipped_files as u64,
+            skipped,
             first_doc: self.num_docs,
             num_docs: num_docs as u32,
             documents: Vec::new(),
@@ -120,27 +118,27 @@ impl GpuAccumulator {
         Ok(num_docs as u32)
     }
 
-    /// Whether the device may have no room for another batch.
-    pub(super) fn is_full(&mut self) -> Result<bool, GpuError> {
+    /// Whether the device may lack room for another batch.
+    pub(crate) fn is_full(&mut self) -> Result<bool, GpuError> {
         let room = self.backend.room();
         let counts = self.backend.counts()?;
         let tokens = counts.tokens + most_tokens(self.last_len) + most_tokens(room.piece_bytes);
         let words = counts.words + most_words(self.last_len) + most_words(room.piece_bytes);
-        // Each piece begins at a row of its own.
+        // Each piece begins at its own row.
         let text_bytes = self.text_bytes + (self.segments.len() + 1) * ROW_BYTES + room.piece_bytes;
         let docs = self.num_docs as usize + room.piece_docs;
         Ok(tokens > room.tokens || words > room.words || text_bytes > room.text_bytes || docs > room.docs)
     }
 
-    /// Bytes of the host's memory in use, or that will be when the run comes back: words, terms and lists, about a quarter of the
-    /// text.
-    pub(super) fn bytes(&self) -> usize {
+    /// Bytes of the host's memory in use, including the words, terms and lists that will come back with the run: about
+    /// a quarter of the text.
+    pub(crate) fn bytes(&self) -> usize {
         let room = self.backend.room();
         2 * room.piece_bytes + self.documents_bytes + self.text_bytes / 4
     }
 
-    /// Inverts what was added, if anything was; what is not taken of it is gone with the next batch.
-    pub(super) fn invert(&mut self, tokenizer: &Tokenizer) -> Result<Lists<'_>, GpuError> {
+    /// Inverts the added documents, if there are any. Lists that are not taken are lost with the next batch.
+    pub(crate) fn invert(&mut self, tokenizer: &Tokenizer) -> Result<Lists<'_>, GpuError> {
         self.terms.clear();
         if self.segments.is_empty() {
             return Ok(Lists { of: self, order: Vec::new() });
@@ -155,7 +153,7 @@ impl GpuAccumulator {
             let word = String::from_utf8_lossy(word);
             tokenizer.term_of(&word).map_or(STOP, |term| terms.intern(term.as_bytes()))
         }));
-        // The device sorts by the terms' places in byte order, so that lists come in it.
+        // The device sorts by the terms' ranks in byte order, so that lists come back in that order.
         let order = terms.sorted();
         let mut places = vec![0; order.len()];
         (0..).zip(&order).for_each(|(place, &term)| places[term as usize] = place);
@@ -166,13 +164,12 @@ impl GpuAccumulator {
 }
 
 /// Pieces begin at multiples of this.
-pub(super) const ROW_BYTES: usize = 64;
+pub(crate) const ROW_BYTES: usize = 64;
 
-/// Lists that a device has made.
 #[derive(Debug)]
-pub(super) struct Lists<'a> {
+pub(crate) struct Lists<'a> {
     of: &'a mut GpuAccumulator,
-    /// The terms' numbers, in byte order of the terms.
+    /// Numbers of the terms, in byte order of the terms.
     order: Vec<u32>,
 }
 

@@ -1,10 +1,11 @@
-//! The device: its memory, and the kernels of `kernels/indexing`.
+//! The device's memory, and the kernels of `kernels/indexing`.
 
 use std::fmt;
 use std::sync::Arc;
 
 use cudarc::driver::{
     CudaEvent, CudaFunction, CudaSlice, CudaStream, DevicePtrMut, DeviceRepr, DriverError, PushKernelArg,
+    ValidAsZeroBits,
 };
 use rayon::prelude::*;
 
@@ -20,7 +21,7 @@ const IMAGES: Images = Images {
     cubin_sm_90: include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/compiled/indexing.sm_90.cubin")),
 };
 
-// As in indexing.cuh.
+// These sizes equal those in indexing.cuh.
 const THREADS: u32 = 256;
 const TEXT_TILE: u32 = 4_096;
 const SORT_TILE: u32 = 4_096;
@@ -30,16 +31,16 @@ const DIGIT_BITS: u32 = DIGITS.trailing_zeros();
 const SCAN_THREADS: u32 = 1_024;
 const ROW: usize = 16;
 
-/// A piece: a batch of twice the usual size fits in.
+/// A piece has room for a batch of twice the usual size.
 const PIECE_BYTES: usize = 4 << 20;
 const PIECE_DOCS: usize = PIECE_BYTES / 16;
-/// Text of a run: the more, the fewer lists are merged; but a run's batches wait in the host's memory.
+/// Text of a run. More text means fewer lists to merge, but a run's batches wait in the host's memory.
 const TEXT_BYTES: usize = 128 << 20;
 const DOCS: usize = TEXT_BYTES / 64;
-/// A token takes five to six bytes of English text.
+/// Tokens of a run. A token takes five to six bytes of English text.
 const TOKENS: usize = TEXT_BYTES / 4;
 const SLOTS: usize = 1 << 23;
-/// Three quarters of the slots: in a fuller table words are found slowly.
+/// Three quarters of the slots, because lookups are slow in a fuller table.
 const WORDS: usize = SLOTS / 4 * 3;
 
 const ROOM: Room = Room {
@@ -50,15 +51,15 @@ const ROOM: Room = Room {
     tokens: TOKENS,
     words: WORDS,
 };
-// A first piece always fits.
+// The first piece always fits.
 const _: () = assert!(2 * most_words(PIECE_BYTES) <= WORDS && 2 * most_tokens(PIECE_BYTES) <= TOKENS);
 
-/// Thread blocks that go through the table.
+/// Thread blocks of a pass over the table.
 const BLOCKS_PER_MULTIPROCESSOR: u32 = 8;
-/// Of the free memory of a GPU, in sixteenths, what streams may take unless it is said how many there should be.
+/// Sixteenths of a GPU's free memory that streams may take if their number is not given.
 const MOST_SIXTEENTHS: u64 = 14;
 
-/// `Totals` in indexing.cuh, by word.
+/// Words of `Totals` in indexing.cuh.
 const TOTALS: usize = 8;
 const TOTAL_TOKENS: usize = 0;
 const TOTAL_WORDS: usize = 1;
@@ -66,48 +67,93 @@ const TOTAL_LISTED_WORDS: usize = 2;
 const TOTAL_LISTED_BYTES: usize = 3;
 const TOTAL_POSTING_BYTES: usize = 4;
 
-/// `Arrays` in indexing.cuh.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-struct ArraysArgument {
-    text: u64,
-    doc_ends: u64,
-    slots: u64,
-    tokens: u64,
-    others: u64,
-    tile_counts: u64,
-    digit_totals: u64,
-    word_slots: u64,
-    word_places: u64,
-    word_terms: u64,
-    list_starts: u64,
-    doc_lengths: u64,
-    totals: u64,
-    slot_mask: u32,
-    is_unicode: u32,
+/// Defines `Kernels` and its loading by the kernels' names.
+macro_rules! define_kernels {
+    ($($name:ident),*) => {
+        #[derive(Clone, Debug)]
+        struct Kernels {
+            $($name: CudaFunction,)*
+        }
+
+        impl Kernels {
+            fn load(module: &Module) -> Result<Self, GpuError> {
+                Ok(Self { $($name: module.function(stringify!($name))?,)* })
+            }
+        }
+    };
+}
+define_kernels!(
+    count_words,
+    scan_counts,
+    number_words,
+    list_words,
+    set_terms,
+    map_tokens,
+    count_digits,
+    scan_digits,
+    scatter,
+    measure_postings,
+    encode_postings
+);
+
+/// Defines the arrays of a run by their items and lengths, and the kernels' argument `Arrays` in indexing.cuh.
+macro_rules! define_arrays {
+    ($($name:ident: [$item:ty; $len:expr],)*) => {
+        struct Arrays {
+            $($name: CudaSlice<$item>,)*
+        }
+
+        #[derive(Clone, Copy, Debug)]
+        #[repr(C)]
+        struct ArraysArgument {
+            $($name: u64,)*
+            slot_mask: u32,
+            is_unicode: u32,
+        }
+
+        impl Arrays {
+            fn bytes() -> u64 {
+                [$(size_of::<$item>() * $len),*].into_iter().sum::<usize>() as u64
+            }
+
+            fn new(stream: &Arc<CudaStream>) -> Result<Self, DriverError> {
+                Ok(Self { $($name: stream.alloc_zeros($len)?,)* })
+            }
+
+            fn argument(&mut self, stream: &Arc<CudaStream>, words: Words) -> ArraysArgument {
+                ArraysArgument {
+                    $($name: self.$name.device_ptr_mut(stream).0,)*
+                    slot_mask: SLOTS as u32 - 1,
+                    is_unicode: u32::from(words == Words::Unicode),
+                }
+            }
+        }
+    };
+}
+define_arrays! {
+    text: [u8; TEXT_BYTES],
+    doc_ends: [u32; DOCS],
+    slots: [u64; SLOTS],
+    tokens: [u64; TOKENS],
+    others: [u64; TOKENS],
+    tile_counts: [u32; DIGITS as usize * TOKENS.div_ceil(SORT_TILE as usize)],
+    digit_totals: [u32; DIGITS as usize],
+    word_slots: [u32; WORDS],
+    word_places: [WordPlace; WORDS],
+    word_terms: [u32; WORDS],
+    list_starts: [u32; WORDS],
+    doc_lengths: [u32; DOCS],
+    totals: [u32; TOTALS],
 }
 
 // SAFETY: plain numbers, laid out as C does.
 unsafe impl DeviceRepr for ArraysArgument {}
-// SAFETY: likewise.
+// SAFETY: plain numbers, laid out as C does.
 unsafe impl DeviceRepr for WordPlace {}
+// SAFETY: zeros are a place.
+unsafe impl ValidAsZeroBits for WordPlace {}
 
-#[derive(Clone, Debug)]
-struct Kernels {
-    count_words: CudaFunction,
-    scan_counts: CudaFunction,
-    number_words: CudaFunction,
-    list_words: CudaFunction,
-    set_terms: CudaFunction,
-    map_tokens: CudaFunction,
-    count_digits: CudaFunction,
-    scan_digits: CudaFunction,
-    scatter: CudaFunction,
-    measure_postings: CudaFunction,
-    encode_postings: CudaFunction,
-}
-
-/// Page-locked memory of a piece, and the event that says that it has been read and what it added been counted.
+/// Page-locked memory of a piece, and the event after which it has been read and counted.
 struct PieceMemory {
     text: Pinned<u8>,
     doc_ends: Pinned<u32>,
@@ -115,24 +161,6 @@ struct PieceMemory {
     done: CudaEvent,
 }
 
-/// What a run takes on the device.
-struct Arrays {
-    text: CudaSlice<u8>,
-    doc_ends: CudaSlice<u32>,
-    slots: CudaSlice<u64>,
-    tokens: CudaSlice<u64>,
-    others: CudaSlice<u64>,
-    tile_counts: CudaSlice<u32>,
-    digit_totals: CudaSlice<u32>,
-    word_slots: CudaSlice<u32>,
-    word_places: CudaSlice<WordPlace>,
-    word_terms: CudaSlice<u32>,
-    list_starts: CudaSlice<u32>,
-    doc_lengths: CudaSlice<u32>,
-    totals: CudaSlice<u32>,
-}
-
-/// A stream of a GPU, with memory of its own.
 struct DeviceBackend {
     device: Device,
     stream: Arc<CudaStream>,
@@ -153,8 +181,7 @@ impl fmt::Debug for DeviceBackend {
     }
 }
 
-/// Opens streams: see [`super::open`].
-pub(super) fn open(gpus: usize, streams: Option<usize>, threads: usize) -> Result<Vec<Box<dyn Backend>>, GpuError> {
+pub(crate) fn open(gpus: usize, streams: Option<usize>, threads: usize) -> Result<Vec<Box<dyn Backend>>, GpuError> {
     let devices: Vec<(Device, Kernels)> =
         (0..gpus as u32).map(|ordinal| open_device(DeviceId(ordinal))).collect::<Result<_, _>>()?;
     let mut backends: Vec<Box<dyn Backend>> = Vec::new();
@@ -162,7 +189,7 @@ pub(super) fn open(gpus: usize, streams: Option<usize>, threads: usize) -> Resul
         let needed_bytes = Arrays::bytes();
         let streams = match streams {
             Some(streams) => streams,
-            // Threads are dealt to the GPUs in turn.
+            // GPUs take threads in turn.
             None => {
                 let fed = (threads + gpus - 1 - number) / gpus;
                 let fit = device.free_bytes()? / 16 * MOST_SIXTEENTHS / needed_bytes;
@@ -170,7 +197,7 @@ pub(super) fn open(gpus: usize, streams: Option<usize>, threads: usize) -> Resul
             }
         };
         device.check_room(streams as u64 * needed_bytes)?;
-        // Locking pages takes long, and can be done for several at once.
+        // Locking pages is slow, and works for several streams at once.
         let opened = (0..streams).into_par_iter().map(|_| DeviceBackend::new(device, kernels));
         let opened: Vec<DeviceBackend> = opened.collect::<Result<_, _>>()?;
         backends.extend(opened.into_iter().map(|backend| Box::new(backend) as Box<dyn Backend>));
@@ -184,70 +211,8 @@ fn open_device(ordinal: DeviceId) -> Result<(Device, Kernels), GpuError> {
     let sizes = [THREADS, TEXT_TILE, SORT_TILE, LIST_TILE, DIGITS, SCAN_THREADS].map(|size| size as usize);
     let structures = [ROW, 4 * TOTALS, size_of::<WordPlace>(), size_of::<ArraysArgument>()];
     module.check_layout(&device.new_stream()?, "indexing_layout", &[&sizes[..], &structures].concat())?;
-    let kernels = Kernels {
-        count_words: module.function("count_words")?,
-        scan_counts: module.function("scan_counts")?,
-        number_words: module.function("number_words")?,
-        list_words: module.function("list_words")?,
-        set_terms: module.function("set_terms")?,
-        map_tokens: module.function("map_tokens")?,
-        count_digits: module.function("count_digits")?,
-        scan_digits: module.function("scan_digits")?,
-        scatter: module.function("scatter")?,
-        measure_postings: module.function("measure_postings")?,
-        encode_postings: module.function("encode_postings")?,
-    };
+    let kernels = Kernels::load(&module)?;
     Ok((device, kernels))
-}
-
-impl Arrays {
-    const TILE_COUNTS: usize = DIGITS as usize * TOKENS.div_ceil(SORT_TILE as usize);
-
-    /// Device memory that they take.
-    fn bytes() -> u64 {
-        (TEXT_BYTES + 8 * DOCS + 8 * SLOTS + 16 * TOKENS + 4 * Self::TILE_COUNTS + 20 * WORDS) as u64
-    }
-
-    fn new(stream: &Arc<CudaStream>) -> Result<Self, DriverError> {
-        // SAFETY: of all that is not zeroed here or by `begin_run`, kernels and copies write what others read.
-        unsafe {
-            Ok(Self {
-                text: stream.alloc_zeros(TEXT_BYTES)?,
-                doc_ends: stream.alloc(DOCS)?,
-                slots: stream.alloc(SLOTS)?,
-                tokens: stream.alloc(TOKENS)?,
-                others: stream.alloc(TOKENS)?,
-                tile_counts: stream.alloc(Self::TILE_COUNTS)?,
-                digit_totals: stream.alloc(DIGITS as usize)?,
-                word_slots: stream.alloc(WORDS)?,
-                word_places: stream.alloc(WORDS)?,
-                word_terms: stream.alloc(WORDS)?,
-                list_starts: stream.alloc(WORDS)?,
-                doc_lengths: stream.alloc(DOCS)?,
-                totals: stream.alloc(TOTALS)?,
-            })
-        }
-    }
-
-    fn argument(&mut self, stream: &Arc<CudaStream>, words: Words) -> ArraysArgument {
-        ArraysArgument {
-            text: self.text.device_ptr_mut(stream).0,
-            doc_ends: self.doc_ends.device_ptr_mut(stream).0,
-            slots: self.slots.device_ptr_mut(stream).0,
-            tokens: self.tokens.device_ptr_mut(stream).0,
-            others: self.others.device_ptr_mut(stream).0,
-            tile_counts: self.tile_counts.device_ptr_mut(stream).0,
-            digit_totals: self.digit_totals.device_ptr_mut(stream).0,
-            word_slots: self.word_slots.device_ptr_mut(stream).0,
-            word_places: self.word_places.device_ptr_mut(stream).0,
-            word_terms: self.word_terms.device_ptr_mut(stream).0,
-            list_starts: self.list_starts.device_ptr_mut(stream).0,
-            doc_lengths: self.doc_lengths.device_ptr_mut(stream).0,
-            totals: self.totals.device_ptr_mut(stream).0,
-            slot_mask: SLOTS as u32 - 1,
-            is_unicode: u32::from(words == Words::Unicode),
-        }
-    }
 }
 
 impl DeviceBackend {
@@ -281,7 +246,6 @@ impl DeviceBackend {
         make().map_err(|e: DriverError| GpuError::of("allocating memory for runs", &e))
     }
 
-    /// Forgets everything.
     fn begin_run(&mut self) -> Result<(), DriverError> {
         let Self { arrays: Arrays { slots, doc_lengths, totals, .. }, stream, .. } = self;
         stream.memset_zeros(slots)?;
@@ -291,13 +255,13 @@ impl DeviceBackend {
         Ok(())
     }
 
-    /// Copies the piece, and launches what numbers its words.
+    /// Copies the piece, and launches the kernels that number its words.
     fn start(&mut self, len: usize, doc_ends: &[u32], words: Words) -> Result<(), DriverError> {
         let Self { stream, arrays, pieces, kernels, .. } = self;
         let piece = &mut pieces[self.next];
         let (from, first_doc) = (self.text_end, self.num_docs);
         let (to, end_doc) = (from + len.next_multiple_of(ROW_BYTES), first_doc + doc_ends.len());
-        // SAFETY: `piece` has waited for the copies of what was there before.
+        // SAFETY: `piece` has waited for the copies of its previous contents.
         let (text, ends) = unsafe { (piece.text.as_mut_slice(), piece.doc_ends.as_mut_slice()) };
         text[len..to - from].fill(b' ');
         ends.iter_mut().zip(doc_ends).for_each(|(place, end)| *place = from as u32 + end);
@@ -309,8 +273,8 @@ impl DeviceBackend {
         let (from, to) = (from as u32, to as u32);
         let (first_doc, end_doc) = (first_doc as u32, end_doc as u32);
         let tiles = (to - from).div_ceil(TEXT_TILE);
-        // SAFETY: arguments are those of the kernels in kernels/indexing/cut.cu. The text between `from` and `to` is copied
-        // before, and `Room` says how many tokens and words there is room for, which the accumulator keeps to.
+        // SAFETY: the arguments match the kernels in kernels/indexing/cut.cu. The text between `from` and `to` is
+        // copied before, and the accumulator keeps to the tokens and words that `Room` allows.
         unsafe {
             let mut launch = stream.launch_builder(&kernels.count_words);
             launch.arg(&argument).arg(&from).arg(&to).launch(shape(tiles, THREADS))?;
@@ -340,8 +304,8 @@ impl DeviceBackend {
         let Self { stream, arrays, kernels, .. } = self;
         let argument = arrays.argument(stream, self.words);
         let blocks = BLOCKS_PER_MULTIPROCESSOR * self.device.multiprocessors;
-        // SAFETY: the argument is that of `list_words` in kernels/indexing/cut.cu. There are no more words than `Room` says, and
-        // their bytes are no more than the text has, for which `others` has room.
+        // SAFETY: the argument matches `list_words` in kernels/indexing/cut.cu. Words are at most as many as `Room`
+        // allows, and their bytes no more than the text's, for which `others` has room.
         unsafe { stream.launch_builder(&kernels.list_words).arg(&argument).launch(shape(blocks, THREADS)) }?;
         let totals = self.totals()?;
         words.text.resize(totals[TOTAL_LISTED_BYTES], 0);
@@ -367,9 +331,9 @@ impl DeviceBackend {
         let (mut from, mut to) = (argument.tokens, argument.others);
         let sort_tiles = num_tokens.div_ceil(SORT_TILE);
         let list_tiles = num_tokens.div_ceil(LIST_TILE);
-        // SAFETY: arguments are those of the kernels in kernels/indexing. Every slot that a token names is listed, and has its
-        // term before tokens get theirs; of `tokens` and `others` each has room for all tokens, and for their lists, since a
-        // posting takes no more bytes than its tokens.
+        // SAFETY: the arguments match the kernels in kernels/indexing. Every slot that a token names is listed and has
+        // its term before tokens get theirs. `tokens` and `others` each have room for all tokens and for their lists,
+        // since a posting takes no more bytes than its tokens.
         unsafe {
             if num_words > 0 {
                 let mut launch = stream.launch_builder(&kernels.set_terms);
@@ -410,10 +374,10 @@ impl DeviceBackend {
 }
 
 impl Kernels {
-    /// Tiles' counts become what comes before each, and their sum is added to the total of this number.
+    /// Replaces the tiles' counts by their prefix sums, and adds their sum to total number `total`.
     ///
     /// # Safety
-    /// So many tiles have counts.
+    /// There are counts of `tiles` tiles.
     unsafe fn scan_counts(
         &self,
         stream: &Arc<CudaStream>,
@@ -424,14 +388,14 @@ impl Kernels {
         let total_at = arrays.totals + 4 * total as u64;
         let mut launch = stream.launch_builder(&self.scan_counts);
         launch.arg(&arrays.tile_counts).arg(&tiles).arg(&total_at);
-        // SAFETY: as above; the arguments are those of `scan_counts` in kernels/indexing/cut.cu.
+        // SAFETY: the caller's condition; the arguments match `scan_counts` in kernels/indexing/cut.cu.
         unsafe { launch.launch(shape(1, SCAN_THREADS)) }.map(|_| ())
     }
 
     /// Sorts tokens by eight bits from `bit` on.
     ///
     /// # Safety
-    /// At both addresses there is room for so many tokens, and at the first there are so many, in so many tiles.
+    /// Both addresses have room for `num_tokens` tokens, and the first has as many, in `tiles` tiles.
     unsafe fn sort_by(
         &self,
         stream: &Arc<CudaStream>,
@@ -441,7 +405,7 @@ impl Kernels {
         bit: u32,
         tiles: u32,
     ) -> Result<(), DriverError> {
-        // SAFETY: as above; the arguments are those of the kernels in kernels/indexing/sort.cu.
+        // SAFETY: the caller's condition; the arguments match the kernels in kernels/indexing/sort.cu.
         unsafe {
             let mut launch = stream.launch_builder(&self.count_digits);
             launch.arg(&from).arg(&num_tokens).arg(&bit).arg(&arrays.tile_counts).arg(&tiles);
@@ -456,7 +420,6 @@ impl Kernels {
     }
 }
 
-/// Fetches the first bytes of an array.
 fn fetch_bytes(stream: &Arc<CudaStream>, array: &CudaSlice<u64>, bytes: &mut [u8]) -> Result<(), DriverError> {
     if bytes.is_empty() {
         return Ok(());
@@ -474,7 +437,7 @@ impl Backend for DeviceBackend {
     fn piece(&mut self) -> Result<&mut [u8], GpuError> {
         let piece = &mut self.pieces[self.next];
         piece.done.synchronize().map_err(|e| GpuError::of("numbering words", &e))?;
-        // SAFETY: the copies of what was there have ended, and the next one begins when the piece is sent.
+        // SAFETY: the copies of the previous contents have ended, and the next one begins when the piece is sent.
         Ok(unsafe { piece.text.as_mut_slice() })
     }
 
@@ -486,7 +449,7 @@ impl Backend for DeviceBackend {
         if self.num_pieces < 2 {
             return Ok(Counts::default());
         }
-        // The one sent last is in the other half.
+        // The other half was sent last.
         let piece = &self.pieces[self.next];
         piece.done.synchronize().map_err(|e| GpuError::of("numbering words", &e))?;
         let total = |place: usize| piece.totals.read_now(place) as usize;

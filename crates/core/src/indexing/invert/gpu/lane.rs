@@ -1,43 +1,44 @@
 //! A thread that feeds a stream of a GPU.
 //!
-//! It parses batches and sends their text; when a run is full, it gets the distinct words, finds their terms, and gets the
-//! lists. Batches are kept until their run is, or where they can be read again: should the GPU fail, they go to the CPU's
-//! accumulator, with all that come after them. So does a batch that no piece has room for.
+//! The thread parses batches and sends their text. When a run is full, it fetches the distinct words, finds their
+//! terms, and fetches the lists. It keeps the batches, or the places to read them again, until their run is stored. If
+//! the GPU fails, these batches and all later ones go to the CPU's accumulator. So does a batch that fits into no
+//! piece.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::accumulator::{GpuAccumulator, Refusal};
 use super::backend::Backend;
 use crate::corpus::{Batch, Tokenizer};
-use crate::indexing::BuildError;
+use crate::indexing::error::BuildError;
 use crate::indexing::invert::run::RunSource;
 use crate::indexing::invert::store::Store;
 use crate::indexing::invert::worker::{CpuWorker, Worker};
 use crate::search::device::GpuError;
 
-/// What GPUs did of a build.
+/// The part of a build that GPUs did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GpuReport {
     /// Streams that were fed, each by a thread.
     pub streams: usize,
     /// Bytes of the collection that GPUs inverted.
     pub bytes: u64,
-    /// Why GPUs were lost; a stream each. CPUs did their part.
+    /// Reasons for the loss of GPUs, one per stream. CPUs did their part of the work.
     pub lost: Vec<String>,
 }
 
-/// What all lanes tell of themselves.
-pub(in crate::indexing::invert) type SharedReport = Arc<Mutex<GpuReport>>;
+/// The report that all lanes share.
+pub(crate) type SharedReport = Arc<Mutex<GpuReport>>;
 
-/// A stream of a GPU, its thread, and a CPU's accumulator for what the GPU does not take.
+/// A stream of a GPU, its thread, and a CPU's accumulator for batches that the GPU does not take.
 #[derive(Debug)]
-pub(in crate::indexing::invert) struct Lane<'a> {
-    /// `None` once it is lost.
+pub(crate) struct Lane<'a> {
+    /// `None` once the GPU is lost.
     gpu: Option<GpuAccumulator>,
-    /// What the GPU has taken and not given back as a run.
+    /// Batches that the GPU has not returned as a run yet.
     held: Vec<(u64, Batch)>,
     held_bytes: usize,
-    /// For batches that are read here.
+    /// Memory of batches that the lane reads itself.
     memory: Vec<u8>,
     cpu: CpuWorker<'a>,
     tokenizer: &'a Tokenizer,
@@ -45,11 +46,7 @@ pub(in crate::indexing::invert) struct Lane<'a> {
 }
 
 impl<'a> Lane<'a> {
-    pub(in crate::indexing::invert) fn new(
-        backend: Box<dyn Backend>,
-        tokenizer: &'a Tokenizer,
-        report: SharedReport,
-    ) -> Self {
+    pub(crate) fn new(backend: Box<dyn Backend>, tokenizer: &'a Tokenizer, report: SharedReport) -> Self {
         report.lock().unwrap_or_else(PoisonError::into_inner).streams += 1;
         Self {
             gpu: Some(GpuAccumulator::new(backend)),
@@ -62,12 +59,11 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Bytes of memory in use.
     fn bytes(&self) -> usize {
         self.held_bytes + self.cpu.bytes() + self.gpu.as_ref().map_or(0, GpuAccumulator::bytes)
     }
 
-    /// Gets the run that the GPU has, and gives it to the store.
+    /// Fetches the GPU's run, and passes it to the store.
     fn seal(&mut self, store: &Store, is_last: bool) -> Result<(), BuildError> {
         let Some(gpu) = &mut self.gpu else { return Ok(()) };
         match gpu.invert(self.tokenizer) {
@@ -84,7 +80,7 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Goes on without the GPU, beginning with what it had.
+    /// Continues without the GPU, beginning with its batches.
     fn lose(&mut self, error: &GpuError, store: &Store) -> Result<(), BuildError> {
         self.gpu = None;
         self.report.lock().unwrap_or_else(PoisonError::into_inner).lost.push(error.to_string());

@@ -1,4 +1,4 @@
-//! Inverting on a GPU, a stream a thread, beside the CPU's cores.
+//! Inverting on GPUs, one stream per thread, together with CPU cores.
 //!
 //! ```text
 //!  host    parse, simplify │ parse, simplify │ ...      │ stem, sort terms │        │ run
@@ -6,22 +6,23 @@
 //!  GPU           cut, number    cut, number ...  fetch                      sort, encode
 //! ```
 //!
-//! A piece is a batch's text as bytes. What the GPU has no tables for is cut by the host, which writes such words into the text as
-//! they are to be, between blanks; to the kernels bytes above 127 are letters. So order and counting are the GPU's for all
-//! words, however long, and there is one dictionary.
+//! A piece is a batch's text as bytes. The host cuts text that the GPU has no tables for, and writes such words in
+//! their final form, between blanks. The kernels treat bytes above 127 as letters. The GPU thus orders and counts all
+//! words, however long, in one dictionary.
 //!
-//! All text of a run stays on the device: a word is known by the place where it first stood. A token is its word's slot in a hash
-//! table, and its document. When the run is full (so much text that the device has no room for more, or as much as the memory that
-//! the user gives allows the host to keep), the host gets the distinct words, stems each once, and says which place its term has
-//! among all terms of the run; the device sorts tokens by it, and writes lists as [`postings`](crate::indexing::postings) has them.
+//! All text of a run stays on the device, and a word is identified by its first occurrence. A token is its word's slot
+//! in a hash table, and its document. A run is full if the device lacks room for another batch, or if its batches take
+//! the host's share of memory. Then the host fetches the distinct words, stems each once, and returns the rank of its
+//! term among all terms of the run. The device sorts tokens by rank and writes lists in the form of
+//! [`postings`](crate::indexing::postings).
 //!
-//! | file | what it does |
+//! | file | contents |
 //! | --- | --- |
-//! | `lane.rs` | a thread that feeds a stream, and what becomes of its batches if the GPU is lost |
-//! | `accumulator.rs` | a run that grows: pieces written, terms found |
-//! | `backend.rs` | what is asked of a device; `device.rs` the device, `twin.rs` its twin on the host, for tests |
+//! | `lane.rs` | a thread that feeds a stream, and its batches if the GPU is lost |
+//! | `accumulator.rs` | a growing run: pieces written, terms found |
+//! | `backend.rs` | the interface of devices; `device.rs` the device, `twin.rs` its twin on the host, for tests |
 //!
-//! Who feeds a stream waits for its own run at the run's end only, and other streams use the GPU meanwhile.
+//! A thread waits for its own run only at the run's end. Other streams use the GPU meanwhile.
 
 mod accumulator;
 mod backend;
@@ -33,27 +34,24 @@ mod tests;
 #[cfg(test)]
 mod twin;
 
-pub(super) use backend::Backend;
+pub(crate) use backend::Backend;
 pub use lane::GpuReport;
-pub(super) use lane::{Lane, SharedReport};
+pub(crate) use lane::{Lane, SharedReport};
 
 use crate::search::device::GpuError;
 
-/// Streams on the first `gpus` GPUs, so many of each; or, unless given, as many as `threads` threads feed and the GPUs have room
-/// for.
+/// Opens `streams` streams on each of the first `gpus` GPUs, by default as many as `threads` threads feed and GPUs have
+/// room for.
 ///
 /// # Errors
-/// [`GpuError::NoGpu`] if there are not so many to use, [`GpuError::DoesNotFit`] if one has no room for that.
+/// [`GpuError::NoGpu`] if there are fewer usable GPUs, [`GpuError::DoesNotFit`] if one has too little memory.
 #[cfg(feature = "gpu")]
-pub(super) fn open(gpus: usize, streams: Option<usize>, threads: usize) -> Result<Vec<Box<dyn Backend>>, GpuError> {
+pub(crate) fn open(gpus: usize, streams: Option<usize>, threads: usize) -> Result<Vec<Box<dyn Backend>>, GpuError> {
     device::open(gpus, streams, threads)
 }
 
-/// Streams on GPUs: this build knows none.
-///
-/// # Errors
-/// [`GpuError::NoGpu`], always.
+/// Refuses, because this build has no support for GPUs.
 #[cfg(not(feature = "gpu"))]
-pub(super) fn open(_: usize, _: Option<usize>, _: usize) -> Result<Vec<Box<dyn Backend>>, GpuError> {
+pub(crate) fn open(_: usize, _: Option<usize>, _: usize) -> Result<Vec<Box<dyn Backend>>, GpuError> {
     Err(GpuError::NoGpu(crate::search::device::NOT_BUILT.to_owned()))
 }

@@ -1,6 +1,6 @@
-//! Builds by way of a device against the CPU's, byte for byte: by the kernels' twin, and by a GPU.
+//! Builds with a device against builds with CPUs, byte for byte, with the kernels' twin and with a GPU.
 //!
-//! Where there is no GPU the latter say so and pass; with `TANDEM_REQUIRE_GPU` set they fail there.
+//! Tests on a GPU are skipped with a message if there is none; with `TANDEM_REQUIRE_GPU` set they fail.
 
 use std::fs;
 use std::path::Path;
@@ -14,17 +14,16 @@ use crate::indexing::invert::HashIndexer;
 use crate::indexing::{BuildOptions, BuildSummary, GpuReport, build_by};
 use crate::search::device::{GpuError, list_gpus};
 
-/// Tokenizers of all kinds.
 const TOKENIZERS: [&str; 5] =
     ["ascii", "unicode", "unicode+stem=english+stop=english", "ascii+stop= red w1 w2", "unicode+stem=porter"];
 
-/// Streams of a twin that fails or doesn't.
+/// Streams of a twin, which may fail.
 fn twins(streams: usize, piece_bytes: usize, fault: Option<Fault>) -> HashIndexer {
     let twin = |_| Box::new(Twin::new(piece_bytes, fault)) as Box<dyn Backend>;
     HashIndexer { streams: (0..streams).map(twin).collect(), ..HashIndexer::default() }
 }
 
-/// Streams of the first GPU; `None` where there is none.
+/// Streams of the first GPU, or `None` if there is none.
 fn gpu(streams: usize) -> Option<HashIndexer> {
     if let Err(GpuError::NoGpu(reason)) = list_gpus() {
         assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {reason}");
@@ -34,7 +33,7 @@ fn gpu(streams: usize) -> Option<HashIndexer> {
     Some(HashIndexer::on_gpus(1, Some(streams), streams).unwrap())
 }
 
-/// What a build makes: the index's bytes, and what was told of it.
+/// Builds an index. Returns its bytes and the reports of the build.
 fn build(
     mut indexer: HashIndexer,
     input: &Path,
@@ -51,8 +50,8 @@ fn build(
     (fs::read(dir.path().join(crate::index::FILE_NAME)).unwrap(), summary, indexer.gpu_report())
 }
 
-/// Documents of all kinds: empty ones, one word only, words of hundreds of bytes, marks within words, other scripts; and in
-/// between documents of common words, `bytes` in all, about.
+/// Writes documents of all kinds, about `bytes` in all: empty ones, one word only, words of hundreds of bytes, marks
+/// within words, other scripts, and documents of common words between them.
 fn write_documents(path: &Path, bytes: usize, seed: u64) {
     let mut random = Random::new(seed, 0);
     let mut texts: Vec<String> =
@@ -97,13 +96,13 @@ fn an_index_by_the_twin_is_the_index_by_the_cpu() {
     let bytes = fs::metadata(&input).unwrap().len();
     for tokenizer in TOKENIZERS {
         let (expected, summary, _) = build(HashIndexer::default(), &input, tokenizer, 2, None);
-        // A batch of two megabytes always fits, sometimes, never.
+        // A batch of two megabytes fits always, sometimes or never.
         for (piece_bytes, least, most) in [(4 << 20, bytes, bytes), (1_900_000, 1, bytes - 1), (1 << 20, 0, 0)] {
             let (found, same, report) = build(twins(2, piece_bytes, None), &input, tokenizer, 3, Some(256 << 20));
             assert!(found == expected, "{tokenizer}, pieces of {piece_bytes}");
             assert_eq!((summary.documents, summary.tokens), (same.documents, same.tokens));
             assert!(report.streams == 2 && report.lost.is_empty());
-            // Which batches a CPU's worker took is chance.
+            // The batches that a CPU's worker takes depend on chance.
             assert!(report.bytes <= most && (report.bytes >= least || piece_bytes > 1 << 20), "{report:?}");
         }
     }
@@ -116,7 +115,7 @@ fn runs_that_are_full_or_on_disk_make_the_same_index() {
     write_documents(&input, 20 << 20, 2);
     let (expected, ..) = build(HashIndexer::default(), &input, "unicode", 2, None);
     let bytes = fs::metadata(&input).unwrap().len();
-    // One stream alone takes all batches: in runs of a few, of one.
+    // One stream alone takes all batches, in runs of several or of one.
     for (memory_bytes, is_on_disk) in [(None, false), (Some(64 << 20), true), (Some(0), true)] {
         let (found, summary, report) = build(twins(1, 3 << 20, None), &input, "unicode", 1, memory_bytes);
         assert!(found == expected, "memory {memory_bytes:?}");
@@ -166,7 +165,7 @@ fn the_first_bad_document_is_reported_by_streams_too() {
     assert!(failed.to_string().contains(&format!("c.jsonl:{}:1: ", lines + 1)), "{failed}");
 }
 
-/// Sends text as one piece a part, and inverts it.
+/// Sends text, one piece per part, and inverts it.
 fn invert(backend: &mut dyn Backend, parts: &[Vec<&[u8]>], tokenizer: &str) -> (Vec<Vec<u8>>, InvertedRun) {
     let tokenizer = Tokenizer::from_name(tokenizer).unwrap();
     for part in parts {

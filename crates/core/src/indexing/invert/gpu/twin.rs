@@ -1,4 +1,4 @@
-//! The kernels' twin on the host: the same text in, the same lists out, by other means.
+//! The kernels' twin on the host, which makes the same lists by other means.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,34 +7,32 @@ use crate::corpus::{Tokenizer, Words};
 use crate::indexing::postings::put;
 use crate::search::device::GpuError;
 
-/// The call that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     Sending(usize),
     Counting(usize),
     Fetching(usize),
     Inverting(usize),
 }
 
-/// A device that there is not.
-#[derive(Debug)]
-pub(super) struct Twin {
+/// A simulated device.
+#[derive(Debug, Default)]
+pub(crate) struct Twin {
     room: Room,
     memory: Vec<u8>,
     words: Vec<Vec<u8>>,
     numbers: HashMap<Vec<u8>, u32>,
-    /// The word and the document of each token.
+    /// Word and document of each token.
     tokens: Vec<(u32, u32)>,
     num_docs: u32,
-    /// Before the last piece.
+    /// Counts before the last piece.
     counts: Counts,
     fault: Option<Fault>,
     calls: [usize; 4],
 }
 
 impl Twin {
-    /// A device with room for such pieces, and a few of them.
-    pub(super) fn new(piece_bytes: usize, fault: Option<Fault>) -> Self {
+    pub(crate) fn new(piece_bytes: usize, fault: Option<Fault>) -> Self {
         let room = Room {
             piece_bytes,
             piece_docs: piece_bytes / 16,
@@ -43,17 +41,7 @@ impl Twin {
             tokens: most_tokens(4 * piece_bytes),
             words: 3 * most_words(piece_bytes),
         };
-        Self {
-            room,
-            memory: vec![0; piece_bytes],
-            words: Vec::new(),
-            numbers: HashMap::new(),
-            tokens: Vec::new(),
-            num_docs: 0,
-            counts: Counts::default(),
-            fault,
-            calls: [0; 4],
-        }
+        Self { room, memory: vec![0; piece_bytes], fault, ..Self::default() }
     }
 
     fn call(&mut self, kind: usize, fault: fn(usize) -> Fault) -> Result<(), GpuError> {

@@ -1,80 +1,59 @@
-//! AND of lists that are all dense: their bits, 64 documents at a time.
+//! Intersection of dense lists by their bits, 64 documents at a time.
 //!
 //! ```text
 //! a   0110 1001 ...     64 bits of each list
 //! b   1100 1011 ...
-//! &   0100 1001 ...     matches: few are scored one by one, their frequencies being probed; for many, the whole
-//!                       word is, as in OR (see `bitmap_tile.rs`), and only the matches' sums are looked at
+//! &   0100 1001 ...     few matches are scored one by one with probed frequencies; with many matches the whole
+//!                       word is scored as in OR (see `bitmap_tile.rs`), and only the sums of matches are read
 //! ```
 //!
-//! Once k documents are known, a tile is passed over if the best impacts of all lists' blocks in it can't
-//! reach them together.
-
-use std::ops::Range;
+//! Once k documents are known, a tile is skipped if the best impacts of all lists' blocks in it cannot reach them
+//! together.
 
 use super::candidates::Candidates;
-use super::conjunction::SumBounds;
-use crate::base::ids::DocId;
+use super::conjunction::Intersection;
 use crate::search::TopK;
-use crate::search::cpu::blocks::{TILE_DOCS, TILE_WORDS, Term, Tile, TilePostings, find_block};
-use crate::search::cpu::scoring::Accumulator;
+use crate::search::cpu::blocks::bitmap_tile::{TILE_DOCS, TILE_WORDS, Tile, TilePostings};
+use crate::search::cpu::blocks::search::find_block;
+use crate::search::cpu::blocks::term::{SearchScope, Term};
+use crate::search::cpu::scoring::accumulator::Accumulator;
 use crate::search::cpu::simd::{Avx2, WORD_DOCS, WORD_FREQS};
 
-/// So many matches in a tile take longer one by one than the tile takes as a whole.
+/// From this number of matches on, scoring the whole tile is quicker than scoring matches one by one.
 const MANY_MATCHES: u32 = TILE_DOCS as u32 / 16;
 
-/// What documents are scored with.
-#[derive(Clone, Copy)]
-struct Scorer<'a> {
-    terms: &'a [Term<'a>],
-    bounds: &'a SumBounds,
-    norms: &'a [f32],
-}
-
-/// Offers every document in `range` of all lists to `best`; all have a probe. `blocks` are 0, one a term.
-pub(crate) fn search(
-    terms: &[Term<'_>],
-    range: Range<DocId>,
-    bounds: &SumBounds,
-    norms: &[f32],
-    blocks: &mut [usize],
-    candidates: &mut Candidates,
-    best: &mut TopK,
-) {
-    let scorer = Scorer { terms, bounds, norms };
+/// Offers every document of all lists to `best`. All lists are dense. `blocks` holds a 0 per term.
+pub(crate) fn search(input: Intersection<'_>, blocks: &mut [usize], candidates: &mut Candidates, best: &mut TopK) {
     #[cfg(target_arch = "x86_64")]
     if let Some(avx2) = Avx2::detect() {
-        // SAFETY: the processor has these features, as has just been asked.
-        return unsafe { search_avx2(avx2, scorer, range, blocks, candidates, best) };
+        // SAFETY: `detect` found these processor features.
+        return unsafe { search_avx2(avx2, input, blocks, candidates, best) };
     }
-    search_any(None, scorer, range, blocks, candidates, best);
+    search_any(None, input, blocks, candidates, best);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,popcnt,bmi1")]
 fn search_avx2(
     avx2: Avx2,
-    scorer: Scorer<'_>,
-    range: Range<DocId>,
+    input: Intersection<'_>,
     blocks: &mut [usize],
     candidates: &mut Candidates,
     best: &mut TopK,
 ) {
-    search_any(Some(avx2), scorer, range, blocks, candidates, best);
+    search_any(Some(avx2), input, blocks, candidates, best);
 }
 
 #[inline(always)]
 fn search_any(
     avx2: Option<Avx2>,
-    scorer: Scorer<'_>,
-    range: Range<DocId>,
+    input: Intersection<'_>,
     blocks: &mut [usize],
     candidates: &mut Candidates,
     best: &mut TopK,
 ) {
-    let Scorer { terms, bounds, norms } = scorer;
-    let end = range.end.0.min(norms.len() as u32);
-    let mut start = range.start.0;
+    let Intersection { scope: SearchScope { terms, mut start, end, norms }, bounds } = input;
+    let end = end.min(norms.len() as u32);
     candidates.clear();
     while start < end {
         let tile = Tile::new(start, end);
@@ -90,7 +69,7 @@ fn search_any(
         }
         if common.iter().map(|word| word.count_ones()).sum::<u32>() >= MANY_MATCHES {
             if !candidates.docs().is_empty() {
-                candidates.offer_to(best, terms, bounds, norms, false);
+                candidates.offer_to(best, input, false);
                 candidates.clear();
             }
             score_tile(avx2, terms, &tile, &common, norms, best);
@@ -101,18 +80,18 @@ fn search_any(
                 let doc = first + bits.trailing_zeros();
                 bits &= bits - 1;
                 if !candidates.push(doc) {
-                    candidates.offer_to(best, terms, bounds, norms, false);
+                    candidates.offer_to(best, input, false);
                     candidates.clear();
                 }
             }
         }
     }
     if !candidates.docs().is_empty() {
-        candidates.offer_to(best, terms, bounds, norms, false);
+        candidates.offer_to(best, input, false);
     }
 }
 
-/// Offers the documents of `common`, bits of a tile's words.
+/// Offers the documents of `common`, the bits of a tile.
 #[inline(always)]
 fn score_tile(
     avx2: Option<Avx2>,
@@ -149,7 +128,7 @@ fn score_tile(
     }
 }
 
-/// Bounds the scores of the documents of a tile; `blocks`, where each list stands, moves on to it.
+/// Upper bound of the scores of a tile's documents. `blocks`, the position in each list, moves on to the tile.
 fn bound(terms: &[Term<'_>], blocks: &mut [usize], tile: &Tile) -> f32 {
     let mut sum = 0.0;
     for (term, block) in terms.iter().zip(blocks) {

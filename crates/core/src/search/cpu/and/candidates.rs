@@ -1,8 +1,8 @@
-//! Documents that are in all lists, or may be, and their scores.
+//! Documents that are or may be in all lists, and their scores.
 //!
-//! An intersection works on a block of candidates, the leading list's documents, which shrinks list by list. What a
-//! list knows of a candidate (the block and place where it stands) is kept by the candidate's place in the leading
-//! block, so that shrinking moves two small arrays and no more:
+//! An intersection works on a block of candidates, the leading list's documents, which shrinks list by list. The place
+//! of a candidate in another list (block and position) is stored by its position in the leading block. So shrinking
+//! moves two small arrays only:
 //!
 //! ```text
 //! docs     3  8 20 31 44          places[t][origin]: block and position in list t
@@ -14,37 +14,35 @@
 
 use std::ops::Range;
 
-use super::conjunction::SumBounds;
+use super::conjunction::Intersection;
 use crate::index::{BLOCK_LEN, PostingList, Probe};
 use crate::search::TopK;
-use crate::search::cpu::blocks::{Term, first_geq, intersect};
-use crate::search::cpu::scoring::score_block;
+use crate::search::cpu::blocks::search::{first_geq, intersect};
+use crate::search::cpu::blocks::term::SearchScope;
+use crate::search::cpu::scoring::block::score_block;
 
-/// At least so many frequencies wanted of a block are decoded together.
+/// From this number of wanted frequencies on, a block is decoded as a whole.
 const MANY_FREQS: usize = 3;
 
-/// Candidates of one block, ascending.
 #[derive(Debug)]
 pub(crate) struct Candidates {
     len: usize,
     docs: [u32; BLOCK_LEN],
-    /// Where each stood in the leading block.
+    /// Positions in the leading block.
     origin: [u8; BLOCK_LEN],
-    /// The leading block's number.
     lead_block: usize,
-    /// For each term but the first, and origin: block times 128 plus position; what isn't a candidate any
-    /// more is left as it was.
+    /// For each term but the first, by origin: block times 128 plus position. Values of dropped candidates are stale.
     places: Vec<[u32; BLOCK_LEN]>,
     scores: [f32; BLOCK_LEN],
     freqs: [u32; BLOCK_LEN],
     shares: [f32; BLOCK_LEN],
-    /// For [`Sieve::keep_common`], by the documents' distances from the first; all zero in between.
+    /// For [`Sieve::keep_common`]: candidates by distance from the first one. All zero between calls.
     table: Box<[u8; TABLE_DOCS]>,
-    /// Candidates found by it, counted from 1, and their positions.
+    /// Candidates found by the table, counted from 1, and their positions.
     found: [(u8, u8); 2 * BLOCK_LEN],
 }
 
-/// Documents over which candidates may be spread to be sought through a table.
+/// The most documents that the table spans.
 const TABLE_DOCS: usize = 1 << 14;
 
 impl Default for Candidates {
@@ -64,7 +62,6 @@ impl Default for Candidates {
     }
 }
 
-/// The positions of a block.
 const POSITIONS: [u8; BLOCK_LEN] = {
     let mut positions = [0; BLOCK_LEN];
     let mut i = 0;
@@ -76,14 +73,12 @@ const POSITIONS: [u8; BLOCK_LEN] = {
 };
 
 impl Candidates {
-    /// Makes room for the places in so many lists.
     pub(crate) fn reset(&mut self, num_terms: usize) {
         if self.places.len() < num_terms {
             self.places.resize(num_terms, [0; BLOCK_LEN]);
         }
     }
 
-    /// The candidates.
     #[inline]
     pub(crate) fn docs(&self) -> &[u32] {
         &self.docs[..self.len]
@@ -104,12 +99,11 @@ impl Candidates {
         self.lead_block = block;
     }
 
-    /// Forgets all candidates.
     pub(crate) fn clear(&mut self) {
         self.len = 0;
     }
 
-    /// Adds a candidate that all lists can be probed for, and says whether there is room for another.
+    /// Adds a candidate of dense lists. Returns whether there is room for another.
     #[inline]
     pub(crate) fn push(&mut self, doc: u32) -> bool {
         self.docs[self.len] = doc;
@@ -117,7 +111,7 @@ impl Candidates {
         self.len < BLOCK_LEN
     }
 
-    /// Keeps the candidates that `probe` knows.
+    /// Keeps the candidates in a dense list.
     #[inline(always)]
     pub(crate) fn retain_probed(&mut self, probe: Probe<'_>) {
         let mut kept = 0;
@@ -130,24 +124,18 @@ impl Candidates {
         self.len = kept;
     }
 
-    /// Begins to keep candidates one by one.
+    /// Starts to keep candidates one by one.
     #[inline(always)]
     pub(crate) fn sieve(&mut self, term: usize) -> Sieve<'_> {
         let Self { len, docs, origin, places, table, found, .. } = self;
         Sieve { len, docs, origin, places: &mut places[term], table, found, kept: 0 }
     }
 
-    /// Scores the candidates, which are in all lists, and offers them to `best`. Frequencies of probed terms come from
-    /// their probes, those of the others from the noted places.
+    /// Scores the candidates, which are in all lists, and offers them to `best`. Frequencies of dense lists come from
+    /// their probes, others from the noted places.
     #[inline(always)]
-    pub(crate) fn offer_to(
-        &mut self,
-        best: &mut TopK,
-        terms: &[Term<'_>],
-        bounds: &SumBounds,
-        norms: &[f32],
-        is_led: bool,
-    ) {
+    pub(crate) fn offer_to(&mut self, best: &mut TopK, input: Intersection<'_>, is_led: bool) {
+        let Intersection { scope: SearchScope { terms, norms, .. }, bounds } = input;
         for (t, term) in terms.iter().enumerate() {
             match term.probe {
                 Some(probe) if t > 0 || !is_led => {
@@ -177,7 +165,8 @@ impl Candidates {
         }
     }
 
-    /// Drops candidates whose score so far and `rest`, what the other terms can add, don't exceed `threshold`.
+    /// Drops candidates whose score so far plus `rest`, the most that the other terms can add, does not exceed
+    /// `threshold`.
     #[inline(always)]
     fn retain_hopeful(&mut self, rest: f32, threshold: f32) {
         let mut kept = 0;
@@ -191,7 +180,6 @@ impl Candidates {
         self.len = kept;
     }
 
-    /// Reads the candidates' frequencies from where they stand in a list.
     #[inline(always)]
     fn read_freqs(&mut self, term: usize, list: PostingList<'_>) {
         let (places, lead_block) = (&self.places[term], self.lead_block);
@@ -219,7 +207,7 @@ impl Candidates {
     }
 }
 
-/// Candidates on their way through one list: those that are not kept are gone when the sieve is dropped.
+/// Candidates on their way through one list. Dropping it drops the candidates that were not kept.
 pub(crate) struct Sieve<'a> {
     len: &'a mut usize,
     docs: &'a mut [u32; BLOCK_LEN],
@@ -231,29 +219,25 @@ pub(crate) struct Sieve<'a> {
 }
 
 impl Sieve<'_> {
-    /// The candidates; those before the next one to decide on may have been overwritten.
+    /// The candidates. Those before the next undecided one may be overwritten.
     #[inline]
     pub(crate) fn docs(&self) -> &[u32] {
         &self.docs[..*self.len]
     }
 
-    /// Keeps candidate `i` if `is_here`, noting its place; `i` ascends from call to call.
+    /// Keeps candidate `i` if `is_here` and notes its place. `i` must ascend.
     #[inline(always)]
     pub(crate) fn keep(&mut self, i: usize, is_here: bool, block: usize, position: usize) {
         let origin = self.origin[i];
         self.docs[self.kept] = self.docs[i];
         self.origin[self.kept] = origin;
-        // A candidate that goes leaves a place that nobody will ask for.
+        // The place of a dropped candidate is never read.
         self.places[usize::from(origin)] = (block * BLOCK_LEN + position) as u32;
         self.kept += usize::from(is_here);
     }
-}
 
-impl Sieve<'_> {
-    /// Keeps those candidates of `run` that are among `docs`, the documents of block `block`, which
-    /// reaches past the last.
-    ///
-    /// A table says of each document near them which candidate it is: one look for each of the block's documents.
+    /// Keeps the candidates of `run` that are among `docs`, the documents of block `block`, which reaches past the
+    /// last. A table maps nearby documents to candidates, so each document of the block needs one look-up.
     #[inline(always)]
     pub(crate) fn keep_common(&mut self, run: Range<usize>, docs: &[u32; BLOCK_LEN], block: usize) {
         let (first, last) = (self.docs[run.start], self.docs[run.end - 1]);
@@ -269,7 +253,7 @@ impl Sieve<'_> {
         for (candidate, &doc) in (1..).zip(&self.docs[run.clone()]) {
             self.table[(doc - first) as usize % TABLE_DOCS] = candidate;
         }
-        // Written in any case, counted if found: no branch that could be mispredicted.
+        // Unconditional stores avoid an unpredictable branch.
         let mut num_found = 0_u8;
         let (from, to) = (first_geq(docs, first), first_geq(docs, last));
         let to = to + usize::from(docs[to] == last);
@@ -301,7 +285,7 @@ mod tests {
 
     #[test]
     fn candidates_are_found_together_wherever_they_lie() {
-        // Near enough to one another for the table or not, in a full block or a tail.
+        // The cases are within the table's range and outside of it, with full and partial blocks.
         for (step, other_step, tail) in
             [(1, 1, 128), (3, 2, 128), (40, 30, 128), (40, 30, 77), (999, 1110, 128), (7, 7, 100)]
         {

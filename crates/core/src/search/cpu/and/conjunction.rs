@@ -1,33 +1,35 @@
-//! One conjunction: what is known before it runs, the memory that it takes, and the way that it goes.
-
-use std::ops::Range;
+//! Entry of the conjunctions: bounds, memory, and choice of the algorithm.
 
 use super::candidates::Candidates;
 use super::small_vs_small::Sieves;
 use super::{bitmaps, small_vs_small};
-use crate::base::ids::DocId;
 use crate::search::TopK;
-use crate::search::cpu::blocks::Term;
-use crate::search::cpu::scoring::Slack;
+use crate::search::cpu::blocks::term::{SearchScope, Term};
+use crate::search::cpu::scoring::threshold::Slack;
 
-/// Memory for conjunctions, kept from query to query; it grows with the longest.
 #[derive(Debug)]
 pub(crate) struct Conjunction {
     bounds: SumBounds,
     sieves: Sieves,
-    /// For [`bitmaps`]: the block in which each list stands.
+    /// The current block of each list, for [`bitmaps`].
     blocks: Vec<usize>,
     candidates: Candidates,
 }
 
-/// Bounds of sums of some terms' shares.
 #[derive(Debug)]
-pub(super) struct SumBounds {
-    pub(super) slack: Slack,
-    /// By term: of it and those after it. One more, 0, stands at the end.
-    pub(super) from: Vec<f32>,
-    /// By term: of those between the first and it.
-    pub(super) between: Vec<f32>,
+pub(crate) struct SumBounds {
+    pub(crate) slack: Slack,
+    /// By term: sum over it and all later terms, with a final 0.
+    pub(crate) from: Vec<f32>,
+    /// By term: sum over the terms between the first and it.
+    pub(crate) between: Vec<f32>,
+}
+
+/// The input of an intersection.
+#[derive(Clone, Copy)]
+pub(crate) struct Intersection<'a> {
+    pub(crate) scope: SearchScope<'a>,
+    pub(crate) bounds: &'a SumBounds,
 }
 
 impl Default for Conjunction {
@@ -38,18 +40,19 @@ impl Default for Conjunction {
 }
 
 impl Conjunction {
-    /// Offers every document in `range` of all lists to `best`. Terms are in the query's order: rarest first.
-    pub(crate) fn search(&mut self, terms: &[Term<'_>], range: Range<DocId>, norms: &[f32], best: &mut TopK) {
+    /// Offers every document of `scope` with all terms to `best`. Terms are ordered rarest first.
+    pub(crate) fn search(&mut self, scope: SearchScope<'_>, best: &mut TopK) {
         let Self { bounds, sieves, blocks, candidates } = self;
+        let SearchScope { terms, norms, .. } = scope;
         bounds.fill(terms);
         candidates.reset(terms.len());
         if terms.len() > 1 && terms.iter().all(|term| term.probe.is_some()) {
             blocks.clear();
             blocks.resize(terms.len(), 0);
-            bitmaps::search(terms, range, bounds, norms, blocks, candidates, best);
+            bitmaps::search(Intersection { scope, bounds }, blocks, candidates, best);
         } else {
             sieves.reset(terms, norms.len());
-            small_vs_small::search(terms, range, bounds, norms, sieves, candidates, best);
+            small_vs_small::search(Intersection { scope, bounds }, sieves, candidates, best);
         }
     }
 }

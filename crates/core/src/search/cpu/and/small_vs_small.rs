@@ -1,7 +1,7 @@
-//! AND: documents that are in every list.
+//! Intersection by the rarest list.
 //!
-//! The rarest list leads, a block at a time. Its documents are candidates; each other list keeps those that it holds,
-//! and only what is left at the end is scored:
+//! The rarest list leads, a block at a time. Its documents are candidates. Each other list keeps those that it holds,
+//! and the rest is scored:
 //!
 //! ```text
 //! a (rare)     7  90  412  413 ...  983      one decoded block: up to 128 candidates
@@ -9,46 +9,43 @@
 //! b            find block, decode, search    90: frequencies are read for candidates only
 //! ```
 //!
-//! - Dense lists have a direct form ([`Probe`](crate::index::Probe)); a bit costs less than a block, so they sieve
-//!   first, unless they hold nearly everything.
-//! - Another list is sought by its blocks' last documents; a block in which many candidates fall is looked through for
-//!   all at once, else each candidate is searched.
-//! - The second list tells the next document worth a try: the leader jumps over the blocks before it.
-//! - Once k documents are known, a leading block whose best impact, with the others' best, can't reach them is
-//!   passed over; so are the candidates in another list's block if its best impact leaves them short, and that
-//!   block isn't decoded.
+//! - A bit of a dense list ([`Probe`](crate::index::Probe)) costs less than a block. So dense lists filter first,
+//!   unless they hold nearly everything.
+//! - Other lists are searched by the last documents of blocks. Many candidates in a block are matched together, few are
+//!   searched one by one.
+//! - The second list gives the next possible document, so the leader jumps over the blocks before it.
+//! - Once k documents are known, a leading block is skipped if its best impact and the others' best cannot reach them.
+//!   Candidates in another list's block are dropped, without decoding it, if its best impact is too small.
 //!
-//! A list alone is scored as it is decoded. If all lists are dense, no block is decoded: see `bitmaps.rs`.
-
-use std::ops::Range;
+//! A single list is scored as it is decoded. If all lists are dense, `bitmaps.rs` decodes no block.
 
 use super::candidates::Candidates;
-use super::conjunction::SumBounds;
+use super::conjunction::Intersection;
 use crate::base::ids::DocId;
 use crate::index::{BLOCK_LEN, BlockBuffer};
 use crate::search::TopK;
-use crate::search::cpu::blocks::{Term, find_block, first_geq};
-use crate::search::cpu::scoring::score_block;
+use crate::search::cpu::blocks::search::{find_block, first_geq};
+use crate::search::cpu::blocks::term::{SearchScope, Term};
+use crate::search::cpu::scoring::block::score_block;
 #[cfg(target_arch = "x86_64")]
 use crate::search::cpu::simd::Avx2;
 
-/// At least so many candidates in one block are sought together.
+/// From this number of candidates in one block on, they are matched together.
 const MANY_CANDIDATES: usize = 24;
 
-/// Memory of the lists that sieve: one of each a term.
+/// Memory of the filtering lists, one element per term.
 #[derive(Debug, Default)]
-pub(super) struct Sieves {
-    /// The order in which the lists after the first sieve: dense ones, from rare to common, but those with over half of
-    /// all documents; then the others, then those.
+pub(crate) struct Sieves {
+    /// The filtering order after the first list: dense lists from rare to common, then block lists, then dense lists
+    /// with over half of all documents.
     order: Vec<u16>,
     buffers: Vec<BlockBuffer>,
-    /// The block that each list has decoded; `usize::MAX` for none.
+    /// The decoded block of each list, or `usize::MAX`.
     decoded: Vec<usize>,
 }
 
 impl Sieves {
-    /// Forgets the lists of the query before.
-    pub(super) fn reset(&mut self, terms: &[Term<'_>], num_docs: usize) {
+    pub(crate) fn reset(&mut self, terms: &[Term<'_>], num_docs: usize) {
         if self.buffers.len() < terms.len() {
             self.buffers.resize_with(terms.len(), BlockBuffer::default);
         }
@@ -67,60 +64,34 @@ impl Sieves {
     }
 }
 
-/// Offers every document in `range` of all lists to `best`. Terms are in the query's order: rarest first.
-///
-/// One body is compiled twice, for every x86-64 and for those with AVX2, as in `or/exhaustive.rs`.
-pub(crate) fn search(
-    terms: &[Term<'_>],
-    range: Range<DocId>,
-    bounds: &SumBounds,
-    norms: &[f32],
-    sieves: &mut Sieves,
-    candidates: &mut Candidates,
-    best: &mut TopK,
-) {
+/// Offers every document of all lists to `best`. One body is compiled twice, as in `or/exhaustive.rs`.
+pub(crate) fn search(input: Intersection<'_>, sieves: &mut Sieves, candidates: &mut Candidates, best: &mut TopK) {
     #[cfg(target_arch = "x86_64")]
     if Avx2::detect().is_some() {
-        // SAFETY: the processor has these features, as has just been asked.
-        return unsafe { search_avx2(terms, range, bounds, norms, sieves, candidates, best) };
+        // SAFETY: `detect` found these processor features.
+        return unsafe { search_avx2(input, sieves, candidates, best) };
     }
-    search_any(terms, range, bounds, norms, sieves, candidates, best);
+    search_any(input, sieves, candidates, best);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,popcnt,bmi1")]
-fn search_avx2(
-    terms: &[Term<'_>],
-    range: Range<DocId>,
-    bounds: &SumBounds,
-    norms: &[f32],
-    sieves: &mut Sieves,
-    candidates: &mut Candidates,
-    best: &mut TopK,
-) {
-    search_any(terms, range, bounds, norms, sieves, candidates, best);
+fn search_avx2(input: Intersection<'_>, sieves: &mut Sieves, candidates: &mut Candidates, best: &mut TopK) {
+    search_any(input, sieves, candidates, best);
 }
 
 #[inline(always)]
-fn search_any(
-    terms: &[Term<'_>],
-    range: Range<DocId>,
-    bounds: &SumBounds,
-    norms: &[f32],
-    sieves: &mut Sieves,
-    candidates: &mut Candidates,
-    best: &mut TopK,
-) {
+fn search_any(input: Intersection<'_>, sieves: &mut Sieves, candidates: &mut Candidates, best: &mut TopK) {
+    let Intersection { scope: SearchScope { terms, mut start, end, .. }, bounds } = input;
     let Sieves { order, buffers, decoded } = sieves;
     let Some((lead, others)) = terms.split_first() else { return };
     if others.is_empty() {
-        return search_one(lead, range, bounds, norms, &mut buffers[0], best);
+        return search_one(lead, input, &mut buffers[0], best);
     }
     let last_docs = lead.list.last_docs();
-    let mut start = range.start.0;
     let mut block = find_block(last_docs, 0, start);
     while block < last_docs.len() {
-        if block > 0 && last_docs[block - 1] + 1 >= range.end.0 {
+        if block > 0 && last_docs[block - 1] + 1 >= end {
             return;
         }
         let lead_bound = lead.block_bound(block);
@@ -128,9 +99,9 @@ fn search_any(
             block += 1;
             continue;
         }
-        candidates.lead(lead.list, block, start, range.end.0);
+        candidates.lead(lead.list, block, start, end);
         let Some(&last) = candidates.docs().last() else {
-            // None of the block is in the range: it stands in a gap around one of its ends.
+            // The range lies in a gap of the block.
             block += 1;
             continue;
         };
@@ -154,26 +125,18 @@ fn search_any(
             }
         }
         if !candidates.docs().is_empty() {
-            candidates.offer_to(best, terms, bounds, norms, true);
+            candidates.offer_to(best, input, true);
         }
-        if start >= range.end.0 {
+        if start >= end {
             return;
         }
         block = find_block(last_docs, block + 1, start);
     }
 }
 
-/// Offers the documents of one list.
 #[inline(always)]
-fn search_one(
-    term: &Term<'_>,
-    range: Range<DocId>,
-    bounds: &SumBounds,
-    norms: &[f32],
-    buffer: &mut BlockBuffer,
-    best: &mut TopK,
-) {
-    let (start, end) = (range.start.0, range.end.0);
+fn search_one(term: &Term<'_>, input: Intersection<'_>, buffer: &mut BlockBuffer, best: &mut TopK) {
+    let Intersection { scope: SearchScope { start, end, norms, .. }, bounds } = input;
     let last_docs = term.list.last_docs();
     let mut shares = [0.0; BLOCK_LEN];
     for block in find_block(last_docs, 0, start)..last_docs.len() {
@@ -187,7 +150,7 @@ fn search_one(
         term.list.decode_freqs(block, &mut buffer.freqs);
         let docs = &buffer.docs[..len];
         score_block(docs, &buffer.freqs[..len], term.weight, norms, &mut shares[..len]);
-        // Few blocks have a share above the threshold: it takes a look at all of them to tell.
+        // Few blocks have a share above the threshold, so one vectorised check comes first.
         let threshold = best.threshold();
         if shares[..len].iter().fold(false, |any, &share| any | (share > threshold)) {
             for (&doc, &share) in docs.iter().zip(&shares).filter(|&(&doc, _)| (start..end).contains(&doc)) {
@@ -197,9 +160,8 @@ fn search_one(
     }
 }
 
-/// Keeps the candidates that the list holds, but for those in blocks with a bound of at most `needed`. Returns a
-/// document before which the list holds none that is past the last candidate: [`DocId::END`]'s number at the list's
-/// end, 0 if it isn't known.
+/// Keeps the candidates that the list holds, except those in blocks with a bound of at most `needed`. Returns a lower
+/// bound of the list's next document past the last candidate: [`DocId::END`] at the list's end, 0 if unknown.
 #[inline(always)]
 fn retain(
     t: usize,
@@ -224,7 +186,7 @@ fn retain(
         let few = sieve.docs()[i..].iter().take(MANY_CANDIDATES).take_while(|&&doc| doc <= last).count();
         let are_many = few == MANY_CANDIDATES;
         let run = if are_many { sieve.docs()[i..].partition_point(|&doc| doc <= last) } else { few };
-        // The block of the candidate after these comes near while this one is decoded and searched.
+        // The next block is prefetched while this one is decoded and searched.
         let next = sieve.docs().get(i + run).map_or(block, |&doc| find_block(last_docs, block + 1, doc));
         if next != block {
             term.list.prefetch(next);
@@ -236,7 +198,7 @@ fn retain(
         }
         if block != *decoded {
             let filled = term.list.decode_docs(block, &mut buffer.docs);
-            // Searching takes all 128 places in order; a tail's free places count as past the end.
+            // Searching takes all 128 places in order; free places of the last block count as past the end.
             if filled < BLOCK_LEN {
                 buffer.docs[filled..].fill(DocId::END.0);
             }

@@ -1,70 +1,62 @@
-//! Dense lists, a word of documents at a time: no document is decoded, no norm gathered, nothing scattered.
+//! Dense lists, a word of documents at a time, without decoding documents, gathering norms or scattering.
 //!
-//! A list that holds a good part of all documents has a bit for each of them ([`Probe::words`]), in the documents' own
-//! order, as norms and sums are. Only frequencies are packed, one a posting; they are **expanded** to where their
-//! documents are, and from there on all is a plain loop over documents, in vectors:
+//! A dense list has a bit for each document ([`Probe::words`]) in document order, like norms and sums. Only frequencies
+//! are packed, one per posting. They are **expanded** to the places of their documents; the rest is a plain loop over
+//! documents, in vectors:
 //!
 //! ```text
 //! bits           1  0  1  1  0  0  1  0        a byte of the list's bits
 //! frequencies    3  1  6  2                    the next four, a byte each
 //! expanded       3  0  1  6  0  0  2  0        one shuffle, by a table with a row for each byte of bits
-//! norms          n0 n1 n2 n3 n4 n5 n6 n7       loaded as they lie
+//! norms          n0 n1 n2 n3 n4 n5 n6 n7       loaded in place
 //! sums          += weight * expanded / (expanded + norm)
 //! ```
 //!
-//! A document that isn't in the list adds 0, which changes no sum's bits. Eight documents take little more than one
-//! division of vectors (5 cycles), in the list or not; a posting by itself (decoded, its norm gathered, its sum loaded
-//! and stored) takes as long. So a list with a sixth of all documents, the least that has such a form, gains already,
-//! and one with nearly all gains sevenfold. Query logs are full of such lists: the words of every sentence are a
-//! handful of a query's lists, and four in five of its postings.
+//! An absent document adds 0, which changes no sum's bits. Eight documents, present or absent, take little more than
+//! one vector division (5 cycles), as long as a single posting takes otherwise. So lists with a sixth of all documents,
+//! the least with this form, gain, and nearly full lists gain sevenfold. They hold four in five postings of query logs.
 //!
-//! Documents are taken in tiles, so that a list's frequencies, the norms and the sums of a tile stay in the L1 cache
-//! while list after list is added.
+//! Documents are taken in tiles, so that frequencies, norms and sums of a tile stay in the L1 cache over all lists.
 
 use std::ops::Range;
 
 use crate::index::Probe;
-use crate::search::cpu::scoring::Accumulator;
+use crate::search::cpu::scoring::accumulator::Accumulator;
 use crate::search::cpu::simd::{Avx2, WORD_DOCS, WORD_FREQS};
 
-/// Documents of a tile: their norms, sums and frequencies take 9 KiB of the L1 cache.
+/// Documents per tile. Their norms, sums and frequencies take 9 KiB of the L1 cache.
 pub(crate) const TILE_DOCS: usize = 1024;
-
-/// Words of bits of a tile.
 pub(crate) const TILE_WORDS: usize = TILE_DOCS / WORD_DOCS;
 
-/// Documents in a row, of at most [`TILE_WORDS`] words of bits.
+/// Consecutive documents, of at most [`TILE_WORDS`] words of bits.
 #[derive(Clone, Debug)]
 pub(crate) struct Tile {
     docs: Range<u32>,
 }
 
-/// Room for a list's frequencies in a tile.
 pub(crate) type TileRoom = [u8; TILE_DOCS + WORD_FREQS];
 
 impl Tile {
-    /// The documents from `start` on, before `end` and in the tile of `start`, of which there is one.
+    /// The documents from `start`, which must be below `end`, to the end of its tile or `end`.
     pub(crate) fn new(start: u32, end: u32) -> Self {
         let tile_end = (start - start % WORD_DOCS as u32).saturating_add(TILE_DOCS as u32);
         Self { docs: start..end.min(tile_end) }
     }
 
-    /// One past the last document.
     pub(crate) fn end(&self) -> u32 {
         self.docs.end
     }
 
-    /// The document of the first bit; it may lie before the tile's first document.
+    /// The document of the first bit, which may precede the tile's first document.
     pub(crate) fn first_doc(&self) -> u32 {
         self.docs.start - self.docs.start % WORD_DOCS as u32
     }
 
-    /// How many words of bits it has.
     pub(crate) fn num_words(&self) -> usize {
         ((self.docs.end - self.first_doc()) as usize).div_ceil(WORD_DOCS)
     }
 
-    /// The tile's part of a list's bits; past its last word there are none.
+    /// The tile's part of a list's bits, 0 past its last word.
     #[inline(always)]
     pub(crate) fn bits_of(&self, list: &[u64]) -> [u64; TILE_WORDS] {
         let (first, words) = (self.first_doc() as usize / WORD_DOCS, self.num_words());
@@ -77,7 +69,7 @@ impl Tile {
         bits
     }
 
-    /// The norms of the documents of word `word`; past the collection's last document, any.
+    /// The norms of the documents of word `word`, unspecified past the last document of the collection.
     #[inline(always)]
     pub(crate) fn norms<'n>(
         &self,
@@ -92,8 +84,7 @@ impl Tile {
         })
     }
 
-    /// Adds the shares of a list's postings in the tile to the sums of its words; in the last one, to those of
-    /// documents past the tile nothing.
+    /// Adds the shares of a list's postings in the tile to the sums of its words. Documents past the tile get nothing.
     #[inline(always)]
     pub(crate) fn add<S: Accumulator>(
         &self,
@@ -115,18 +106,15 @@ impl Tile {
     }
 }
 
-/// A list's postings in a tile.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TilePostings<'a> {
-    /// Which documents, counted from the tile's first.
+    /// Bits of the documents, from the tile's first one on.
     bits: [u64; TILE_WORDS],
-    /// The number of the first.
     first: usize,
     count: usize,
-    /// Their frequencies; 0 for one that is too large for a byte.
     freqs: &'a [u8],
     probe: &'a Probe<'a>,
-    /// How many have been added.
+    /// The number of postings added so far.
     next: usize,
 }
 
@@ -139,9 +127,7 @@ impl<'a> TilePostings<'a> {
         Self { bits, first, count, freqs: probe.freqs(first, count, room), probe, next: 0 }
     }
 
-    /// Adds the shares of the postings of word `word`, but the large ones; words are taken in order.
-    ///
-    /// With AVX2, if its proof is given.
+    /// Adds the shares of the postings of word `word`, except large ones. Words must be taken in order.
     #[inline(always)]
     pub(crate) fn add_word<S: Accumulator>(
         &mut self,
@@ -152,20 +138,19 @@ impl<'a> TilePostings<'a> {
         sums: &mut [S; WORD_DOCS],
     ) {
         let bits = self.bits[word];
-        // There are as many: only a damaged index has more bits than frequencies.
+        // Only a damaged index has more bits than frequencies.
         if let Some(freqs) = self.freqs.get(self.next..).and_then(|freqs| freqs.first_chunk()) {
             S::add_word(avx2, bits, freqs, factor, norms, sums);
         }
         self.next += bits.count_ones() as usize;
     }
 
-    /// Passes over the postings of word `word`.
     #[inline(always)]
     pub(crate) fn pass_word(&mut self, word: usize) {
         self.next += self.bits[word].count_ones() as usize;
     }
 
-    /// Adds the shares of postings whose frequencies are too large for a byte, which are few.
+    /// Adds the shares of the few postings whose frequencies are too large for a byte.
     #[inline(always)]
     pub(crate) fn add_large<S: Accumulator>(
         &self,
@@ -174,7 +159,7 @@ impl<'a> TilePostings<'a> {
         norms: &[f32],
         sums: &mut [[S; WORD_DOCS]],
     ) {
-        // The word that is searched, and the postings before it.
+        // The current word, and the number of postings before it.
         let (mut word, mut before) = (0, self.first);
         for (posting, freq) in self.probe.large(self.first, self.count) {
             while before + self.bits[word].count_ones() as usize <= posting {

@@ -1,8 +1,7 @@
-//! A place in a posting list that moves forward, block by block, and what is known of the block it is in.
+//! A forward position in a posting list, with the decoded data of its current block.
 //!
-//! Nothing is decoded before it is needed, and then for a block at once: its documents when the cursor comes to
-//! it, its frequencies when a second one is asked for, its shares of scores when its postings are gone through
-//! one after the other.
+//! Data is decoded for a whole block when first needed: documents when the cursor arrives, frequencies when a third one
+//! is read, shares of scores when its postings are scanned.
 //!
 //! ```text
 //! seek(900)      last documents  | ..127 | ..300 | ..655 | ..1203 | ..2001 |
@@ -12,45 +11,43 @@
 use super::search::find_block;
 use super::term::Term;
 use crate::index::{BLOCK_LEN, Bm25};
-use crate::search::cpu::scoring::score_block;
+use crate::search::cpu::scoring::block::score_block;
 use crate::search::cpu::simd::{STEP, above, below};
 
-/// Past the last posting: above every document.
+/// The position past the last posting, above every document.
 pub(crate) const END: u32 = i32::MAX as u32;
-
-/// A block's worth of numbers, and as many more as one step may look at beyond them.
+/// A block plus the numbers that one step may read beyond it.
 const PADDED_LEN: usize = BLOCK_LEN + STEP;
 
-/// A forward cursor over a list, with its memory, which is kept from query to query.
+/// A forward cursor over a list. Queries reuse its memory.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Cursor {
-    /// [`END`] in the places that the block leaves free.
+    /// Free places hold [`END`].
     docs: [u32; PADDED_LEN],
     freqs: [u32; PADDED_LEN],
     shares: [f32; PADDED_LEN],
-    known: Known,
-    /// Shares that were asked for one by one.
+    known: Decoded,
+    /// The number of shares computed one by one.
     singles: u8,
-    /// The decoded block, [`NO_BLOCK`] if none is.
+    /// The decoded block, or [`NO_BLOCK`].
     block: usize,
-    /// The first document past it that the list may have.
+    /// Lower bound of the first document past the block.
     next_doc: u32,
-    /// The posting in it at which the cursor stands; 128 at its end.
+    /// The current posting of the block, 128 at its end.
     position: usize,
 }
 
-/// What is known of a block besides its documents.
+/// The decoded data of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Known {
+enum Decoded {
     Docs,
     Freqs,
     Shares,
 }
 
 const NO_BLOCK: usize = usize::MAX;
-
-/// Shares are computed one by one up to this many; then all frequencies are decoded.
+/// Up to this number shares are computed one by one. Then all frequencies are decoded.
 const FEW_SINGLES: u8 = 2;
 
 impl Default for Cursor {
@@ -59,7 +56,7 @@ impl Default for Cursor {
             docs: [END; PADDED_LEN],
             freqs: [1; PADDED_LEN],
             shares: [0.0; PADDED_LEN],
-            known: Known::Docs,
+            known: Decoded::Docs,
             singles: 0,
             block: NO_BLOCK,
             next_doc: 0,
@@ -69,17 +66,14 @@ impl Default for Cursor {
 }
 
 impl Cursor {
-    /// Goes before the first posting of a list: nothing is decoded.
     pub(crate) fn reset(&mut self) {
         self.block = NO_BLOCK;
         self.next_doc = 0;
         self.position = BLOCK_LEN;
     }
 
-    /// Moves to the first posting with a document of at least `target` and returns that document;
-    /// [`END`] if there is none.
-    ///
-    /// Never moves backwards.
+    /// Moves forward to the first posting with a document of at least `target` and returns that document, or [`END`] if
+    /// there is none.
     #[inline(always)]
     pub(crate) fn seek(&mut self, term: &Term<'_>, target: u32) -> u32 {
         if self.next_doc <= target {
@@ -88,8 +82,8 @@ impl Cursor {
         self.seek_inside(target)
     }
 
-    /// As [`seek`](Self::seek), but passes over blocks with a bound of at most `needed` undecoded. Returns a document
-    /// that the next in a better block isn't below; where that is below `limit`, the cursor stands at it.
+    /// Like [`seek`](Self::seek), but skips blocks with a bound of at most `needed` undecoded. Returns a lower bound of
+    /// the next document in a better block. If it is below `limit`, the cursor is at that document.
     #[inline(always)]
     pub(crate) fn seek_above(&mut self, term: &Term<'_>, target: u32, limit: u32, needed: f32) -> u32 {
         if self.next_doc <= target {
@@ -101,14 +95,14 @@ impl Cursor {
         self.seek_inside(target)
     }
 
-    /// Opens the first block from `block` on with a bound above `needed`, if one begins below `limit`;
-    /// tells whether one does.
+    /// Opens the first block from `block` on with a bound above `needed`, if one begins below `limit`. Returns whether
+    /// one does.
     #[inline(always)]
     fn open_above(&mut self, term: &Term<'_>, mut block: usize, limit: u32, needed: f32) -> bool {
         let last_docs = term.list.last_docs();
         while block < last_docs.len() && term.block_bound(block) <= needed {
             if last_docs[block] >= limit {
-                // Before the block, as nothing is said about its documents behind the limit.
+                // The cursor stays before the block, whose documents behind the limit are unknown.
                 self.block = block.wrapping_sub(1);
                 self.next_doc = limit;
                 self.position = BLOCK_LEN;
@@ -120,8 +114,8 @@ impl Cursor {
         block < last_docs.len()
     }
 
-    /// Goes to the first document of at least `target` in the decoded block; returns it, or what the
-    /// next block isn't below.
+    /// Moves to the first document of at least `target` in the decoded block. Returns it, or a lower bound of the next
+    /// block's documents.
     #[inline(always)]
     fn seek_inside(&mut self, target: u32) -> u32 {
         loop {
@@ -134,26 +128,25 @@ impl Cursor {
         }
     }
 
-    /// Steps over the posting at which the cursor stands; tells how far the next one is at least.
+    /// Steps over the current posting and returns a lower bound of the next document.
     #[inline(always)]
     pub(crate) fn step(&mut self) -> u32 {
         self.position += 1;
         self.least_doc()
     }
 
-    /// The document at which the cursor stands, or, at a block's end, one that the next isn't below.
+    /// The current document, or at a block's end a lower bound of the next one.
     #[inline(always)]
     pub(crate) fn least_doc(&self) -> u32 {
         self.docs[self.position].min(self.next_doc)
     }
 
-    /// Decodes the documents of a block and stands at its first.
     #[inline(never)]
     fn open(&mut self, term: &Term<'_>, block: usize) {
         let last_docs = term.list.last_docs();
         self.block = block;
         self.position = 0;
-        self.known = Known::Docs;
+        self.known = Decoded::Docs;
         self.singles = 0;
         let len = match self.docs.first_chunk_mut() {
             Some(docs) if block < last_docs.len() => term.list.decode_docs(block, docs),
@@ -163,13 +156,12 @@ impl Cursor {
         self.next_doc = if block + 1 < last_docs.len() { last_docs[block] + 1 } else { END };
     }
 
-    /// The share of the posting at which the cursor stands.
     #[inline(always)]
     pub(crate) fn share(&mut self, term: &Term<'_>, norms: &[f32]) -> f32 {
-        if self.known == Known::Shares {
+        if self.known == Decoded::Shares {
             return self.shares[self.position];
         }
-        let freq = if self.known == Known::Docs && self.singles < FEW_SINGLES {
+        let freq = if self.known == Decoded::Docs && self.singles < FEW_SINGLES {
             self.singles += 1;
             term.list.freq_at(self.block, self.position)
         } else {
@@ -180,18 +172,17 @@ impl Cursor {
     }
 
     fn decode_freqs(&mut self, term: &Term<'_>) {
-        if self.known == Known::Docs
+        if self.known == Decoded::Docs
             && let Some(freqs) = self.freqs.first_chunk_mut()
         {
             term.list.decode_freqs(self.block, freqs);
-            self.known = Known::Freqs;
+            self.known = Decoded::Freqs;
         }
     }
 
-    /// Computes the shares of the whole block.
     #[inline(always)]
     fn score(&mut self, term: &Term<'_>, norms: &[f32]) {
-        if self.known != Known::Shares {
+        if self.known != Decoded::Shares {
             self.score_all(term, norms);
         }
     }
@@ -201,12 +192,11 @@ impl Cursor {
         self.decode_freqs(term);
         let len = term.list.block_len(self.block);
         score_block(&self.docs[..len], &self.freqs[..len], term.weight, norms, &mut self.shares[..len]);
-        self.known = Known::Shares;
+        self.known = Decoded::Shares;
     }
 
-    /// The next posting, from where the cursor stands, with a share above `needed` and a document below
-    /// `limit`: its document and share; the cursor moves behind it. `None` if there is none: the cursor then
-    /// stands at or behind `limit`.
+    /// Document and share of the next posting from here on with a share above `needed` and a document below `limit`.
+    /// The cursor moves behind it. On `None` the cursor is at or behind `limit`.
     #[inline(always)]
     pub(crate) fn next_above(
         &mut self,
@@ -256,7 +246,7 @@ mod tests {
 
     use super::*;
     use crate::index::Index;
-    use crate::search::cpu::blocks::ImpactBounds;
+    use crate::search::cpu::blocks::term::ImpactBounds;
 
     proptest! {
         #[test]

@@ -1,22 +1,19 @@
-//! A list's blocks one after another, decoded and scored as a whole, taken window by window.
+//! The blocks of a list one after another, decoded and scored as a whole, read window by window.
 
 use super::search::{find_block, first_geq};
 use super::term::Term;
 use crate::base::ids::DocId;
 use crate::index::{BLOCK_LEN, PostingList};
-use crate::search::cpu::scoring::Accumulator;
+use crate::search::cpu::scoring::accumulator::Accumulator;
 
-/// A decoded block of one term.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct ScoredBlock<S> {
     docs: [u32; BLOCK_LEN],
     shares: [S; BLOCK_LEN],
-    /// The block's number in its list.
     block: usize,
-    /// Its postings.
     len: usize,
-    /// The first that is not in a window yet.
+    /// The first posting that no window has read.
     position: usize,
 }
 
@@ -27,10 +24,10 @@ impl<S: Accumulator> Default for ScoredBlock<S> {
 }
 
 impl<S: Accumulator> ScoredBlock<S> {
-    /// The first document that is in no window yet; [`DocId::END`]'s number past the list's end.
+    /// The first document that no window has read, or [`DocId::END`] past the list's end.
     #[inline(always)]
     pub(crate) fn doc(&self) -> u32 {
-        // A position past the last is only at the end of the list.
+        // Only at the list's end is the position past the last posting.
         if self.position < self.len { self.docs[self.position % BLOCK_LEN] } else { DocId::END.0 }
     }
 
@@ -41,14 +38,13 @@ impl<S: Accumulator> ScoredBlock<S> {
         self.open(block, term, freqs, norms);
         if self.doc() < start {
             self.position = first_geq(&self.docs, start);
-            // Only in a short list can there be none.
+            // A short list may have no such document.
             if self.docs[self.position] < start {
                 self.position = self.len;
             }
         }
     }
 
-    /// Decodes and scores a block; past the last, the list is at its end.
     #[inline(always)]
     fn open(&mut self, block: usize, term: &Term<'_>, freqs: &mut [u32; BLOCK_LEN], norms: &[f32]) {
         let list: PostingList<'_> = term.list;
@@ -58,14 +54,14 @@ impl<S: Accumulator> ScoredBlock<S> {
             return;
         }
         self.len = list.decode_docs(block, &mut self.docs);
-        // Searching takes all 128 places in order; a tail's free places count as past the end.
+        // Searching takes all 128 places in order; free places of the last block count as past the end.
         self.docs[self.len..].fill(DocId::END.0);
         list.decode_freqs(block, freqs);
         S::write_shares(&self.docs[..self.len], &freqs[..self.len], term.weight, norms, &mut self.shares[..self.len]);
     }
 
-    /// Visits the documents of the block below `end`, at least one, that haven't been visited, and their shares; opens
-    /// the next block after the last.
+    /// Passes the unread documents of the block below `end`, at least one, and their shares to `visit`. Opens the next
+    /// block after the last document.
     #[inline(always)]
     pub(crate) fn take_below<R>(
         &mut self,

@@ -6,8 +6,8 @@
 //! | where in a block is a document? | [`first_geq`]: seven steps without a branch |
 //! | which of many documents are in a block? | [`intersect`]: eight against eight at once |
 //!
-//! [`intersect`] compares eight documents of one side with all rotations of eight of the other, then leaves behind the
-//! eight with the smaller last document (both, if those are equal):
+//! [`intersect`] compares eight documents of one side with all rotations of eight of the other. Then the eight with the
+//! smaller last document are done, or both if those are equal:
 //!
 //! ```text
 //! a   2  5  9 12 17 20 21 30 | 41 ...      eight comparisons of a with b, b rotated by 1, by 2, ...
@@ -18,9 +18,8 @@
 
 use crate::index::BLOCK_LEN;
 
-/// The first block from `from` on whose last document is at least `target`; the number of blocks if none is.
-///
-/// Targets tend to be near: strides double until they pass the target, then the last stride is halved.
+/// The first block from `from` on whose last document is at least `target`, or the number of blocks. Targets tend to be
+/// near, so strides double until they pass it.
 #[inline]
 pub(crate) fn find_block(last_docs: &[u32], from: usize, target: u32) -> usize {
     let ahead = last_docs.get(from..).unwrap_or_default();
@@ -32,7 +31,7 @@ pub(crate) fn find_block(last_docs: &[u32], from: usize, target: u32) -> usize {
     from + low + ahead[low..high].partition_point(|&last_doc| last_doc < target)
 }
 
-/// The position of the first value of at least `target` in an ascending block; the last position if there is none.
+/// The position of the first value of at least `target` in an ascending block, or the last position.
 #[inline]
 pub(crate) fn first_geq(docs: &[u32; BLOCK_LEN], target: u32) -> usize {
     let mut position = 0;
@@ -44,13 +43,13 @@ pub(crate) fn first_geq(docs: &[u32; BLOCK_LEN], target: u32) -> usize {
     position
 }
 
-/// Which of the `wanted`, at most a block and ascending, are in `docs`, ascending: bit i for the i-th.
+/// Bit i is set if `wanted[i]` is in `docs`. Both ascend, and `wanted` has at most a block's length.
 #[inline]
 pub(crate) fn intersect(wanted: &[u32], docs: &[u32; BLOCK_LEN]) -> u128 {
     assert!(wanted.len() <= BLOCK_LEN, "{} documents are more than a block", wanted.len());
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has AVX2, as the line above has asked.
+        // SAFETY: the line above checked for AVX2.
         return unsafe { intersect_avx2(wanted, docs) };
     }
     intersect_portable(wanted, docs)

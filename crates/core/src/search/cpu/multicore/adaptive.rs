@@ -1,19 +1,17 @@
-//! Between queries and inside of them: a core answers its queries alone, unless others have nothing to do.
+//! Inter-query parallelism, and its adaptive form in which idle cores help.
 //!
-//! INTER wastes idle cores on a quiet day, and FGQP cuts every query even when all cores are busy. Here each core takes
-//! whole queries, as under INTER, but leaves the unsearched rest of a long one in the pool for whoever has no query of
-//! its own:
+//! INTER wastes idle cores under low load, and FGQP cuts every query even if all cores are busy. Adaptive cores take
+//! whole queries as under INTER, but leave the unsearched rest of a long query in the pool for idle cores:
 //!
 //! ```text
 //! busy   core 1  q1 [████████ half ████████|██ half of the rest ██|████|██|█]     a few claims, no help
-//! quiet  core 1  q1 [██|██|█|█]      core 2  [██|██|█|█]   core 3 ...              pieces of an even share, ever smaller
+//! quiet  core 1  q1 [██|██|█|█]      core 2  [██|██|█|█]   core 3 ...              ever smaller pieces of an even share
 //! ```
 //!
-//! How much a core claims at once follows from how many are idle at that moment, so nobody decides how to run a
-//! query: as load falls, queries are shared by more and more cores. Queries that are over before help could
-//! come are never put up.
+//! The size of a claim follows from the number of idle cores, so no separate decision selects the mode. Queries that
+//! end before help could arrive are not published.
 //!
-//! Guided self-scheduling (Polychronopoulos and Kuck 1987), applied to ranges of documents.
+//! Source: guided self-scheduling (Polychronopoulos and Kuck 1987), applied to ranges of documents.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,18 +19,18 @@ use std::sync::atomic::Ordering;
 use crate::base::machine::Class;
 use crate::query::{Mode, Query};
 use crate::search::cpu::executor::CpuExecutor;
-use crate::search::cpu::multicore::backoff::Backoff;
 use crate::search::cpu::multicore::cores::Cores;
-use crate::search::cpu::multicore::pool::Partition;
-use crate::search::cpu::multicore::pool::{Schedule, TaskPool};
+use crate::search::cpu::multicore::idle::Backoff;
+use crate::search::cpu::multicore::pool::partition::Partition;
+use crate::search::cpu::multicore::pool::slot::{Schedule, TaskPool};
 use crate::search::cpu::multicore::team::first_pass;
 use crate::search::cpu::multicore::worker::Worker;
 use crate::search::{ExecError, Execution, Executor, Help, Hit, check};
 
-/// Queries of fewer tasks are not put up: about ten microseconds' work.
+/// Queries of fewer tasks take about ten microseconds and are not shared.
 const LONG_TASKS: u32 = 5;
 
-/// An executor for each of `workers` cores. Whoever drives them calls [`Executor::help`] on those that have no query.
+/// An adaptive executor for each of `workers` cores. Their driver must call [`Executor::help`] on idle ones.
 #[must_use]
 pub fn adaptive_lanes(executor: &CpuExecutor, workers: usize) -> Vec<Box<dyn Executor>> {
     let pool = TaskPool::new(workers, workers, Partition::Blocks { most_tasks: usize::MAX }, Schedule::Guided);
@@ -52,7 +50,7 @@ struct Adaptive {
     worker: Worker,
     /// The slot for this core's queries.
     slot: usize,
-    /// Whether it is counted among the idle.
+    /// Whether the pool counts this core as idle.
     is_idle: bool,
     /// Whether there may be fewer cores than lanes.
     is_crowded: bool,
@@ -90,7 +88,7 @@ impl Executor for Adaptive {
         let pass = first_pass(mode);
         let num_tasks = self.pool.partition.num_tasks(self.worker.executor.index(), &query.terms, pass);
         if num_tasks < LONG_TASKS && mode != Mode::AndOr {
-            return self.worker.search_alone(query, mode, k, hits).map(|()| Execution::default());
+            return self.worker.answer(query, mode, k, hits).map(|()| Execution::default());
         }
         let slot = &self.pool.slots[self.slot];
         slot.publish(query, mode, pass, k, num_tasks);
@@ -106,7 +104,13 @@ impl Executor for Adaptive {
 
     fn help(&mut self) -> Help {
         self.set_idle(true);
-        // One claim, then the caller looks whether a query of its own has come.
+        // One claim per call lets the caller check for its own queries.
         if self.worker.work(&self.pool, 1) { Help::Given } else { Help::NotNow }
     }
+}
+
+/// An INTER executor for each of `workers` cores, which answers whole queries on its own.
+#[must_use]
+pub fn inter_lanes(executor: &CpuExecutor, workers: usize) -> Vec<Box<dyn Executor>> {
+    (0..workers).map(|_| Box::new(executor.clone_for_worker()) as Box<dyn Executor>).collect()
 }

@@ -1,12 +1,11 @@
-//! Which thread runs on which core.
+//! Assignment of threads to cores.
 //!
-//! A thread that moves loses its caches. And on most rented machines two "cores" are halves of one, so that the second
-//! half adds a third at best: cores that are whole are given out first.
+//! A thread that moves loses its caches. On most rented machines a "core" is one of two hardware threads of a physical
+//! core, and the second adds a third at best. So one hardware thread of each physical core comes first.
 
 use core_affinity::CoreId;
 
-/// The cores that this process may use, in the order in which threads should take them: one half of every physical
-/// core, then the other halves.
+/// The cores that this process may use: first one hardware thread of every physical core, then the others.
 #[derive(Clone, Debug, Default)]
 pub struct Cores {
     order: Vec<CoreId>,
@@ -14,44 +13,44 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// The cores of this machine. Ask before threads are pinned: a pinned thread sees its own core only.
+    /// The cores of this machine. Call this before threads are pinned, since a pinned thread sees its own core only.
     #[must_use]
     pub fn of_this_machine() -> Self {
         let cores = core_affinity::get_core_ids().unwrap_or_default();
         let (first, second): (Vec<CoreId>, Vec<CoreId>) = cores.iter().partition(|core| is_first_half(core.id));
         let physical = first.len();
-        // Who comes first (a driver, a GPU's lane) is to have both halves for as long as there are others.
+        // The first threads (a driver, a GPU's lane) share their physical core last.
         Self { order: first.into_iter().chain(second.into_iter().rev()).collect(), physical }
     }
 
-    /// How many there are, halves counted.
+    /// The number of hardware threads.
     #[must_use]
     pub fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// Whether none is known, so that nothing can be pinned.
+    /// Whether no core is known, so that nothing can be pinned.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 
-    /// How many of them are halves of different physical cores.
+    /// The number of different physical cores.
     #[must_use]
     pub fn num_physical(&self) -> usize {
         self.physical
     }
 
-    /// Ties the calling thread to core number `number` in that order. Beyond the last core, or where the system
-    /// refuses, the thread stays free to move.
+    /// Pins the calling thread to core `number` of the order. It stays free to move beyond the last core, or if the
+    /// system refuses.
     pub fn pin(&self, number: usize) {
         if let Some(&core) = self.order.get(number) {
             let _ = core_affinity::set_for_current(core);
         }
     }
 
-    /// Lets the calling thread run on all of them but the first `count`; where the system refuses or there is no other, it
-    /// stays as it is.
+    /// Lets the calling thread run on all cores but the first `count`. Nothing changes if there is no other core or the
+    /// system refuses.
     pub fn keep_off_first(&self, count: usize) {
         #[cfg(target_os = "linux")]
         {
@@ -68,7 +67,7 @@ impl Cores {
     }
 }
 
-/// Whether a core is the first of the halves that share one; as far as the system tells.
+/// Whether a hardware thread is the first of its physical core, as far as the system reports it.
 fn is_first_half(core: usize) -> bool {
     let path = format!("/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list");
     let siblings = std::fs::read_to_string(path).unwrap_or_default();

@@ -1,22 +1,19 @@
 //! FGQP: fine-grained query partitioning.
 //!
-//! Ranges of equal length are not equal work. So a query is cut along its rarest list instead, every few blocks, and
-//! the many small tasks wait in a pool from which each core takes the next one when it is done with the last:
+//! Ranges of equal length are not equal work. So a query is cut along its rarest list, every few blocks, and the many
+//! small tasks wait in a pool. Each core takes the next task when it finishes one:
 //!
 //! ```text
 //!  producer: while the pool holds at most γ tasks, cut the next query
 //!     q8 ─▶  pool  | q7 | q7 | q6 |  ◀── each core takes the oldest task, searches its range, takes the next
 //! ```
 //!
-//! The threshold γ ([`FineGrained::serve`]) trades latency for throughput: with a small one, cores work on few queries
-//! at a time, and each is answered sooner; with a large one they never wait for a query to be cut. The producer is one
-//! of the cores, and takes tasks like the others while the pool is full.
+//! The threshold γ ([`FineGrained::serve`]) trades latency for throughput. With a small one, cores work on few queries
+//! at a time and answer each sooner; with a large one they never wait for the producer. The producer is one of the
+//! cores and takes tasks while the pool is full.
 //!
-//! In the paper a task lists the skip blocks that it needs of every list. Here it is a range of documents, which
-//! follows from its number; where it begins in a list is found by whoever takes it, by one search over the
-//! blocks' last documents. So cutting a query costs the producer next to nothing. And where the paper makes a
-//! task of every skip block, however long the list, here blocks are taken together when they would make more
-//! tasks than a few for each core.
+//! The paper's task lists the needed skip blocks of every list, and every skip block makes a task. Here a task is a range
+//! of documents that follows from its number, found by one search per list, and there are a few tasks per core.
 
 use std::time::Instant;
 
@@ -25,24 +22,24 @@ use crate::base::time::Nanos;
 use crate::query::{Mode, Query};
 use crate::search::cpu::executor::CpuExecutor;
 use crate::search::cpu::multicore::cores::Cores;
-use crate::search::cpu::multicore::pool::Partition;
-use crate::search::cpu::multicore::pool::{Schedule, TaskPool};
+use crate::search::cpu::multicore::pool::partition::Partition;
+use crate::search::cpu::multicore::pool::slot::{Schedule, TaskPool};
 use crate::search::cpu::multicore::stream::{Served, Stream, digest};
 use crate::search::cpu::multicore::team::Team;
 use crate::search::cpu::multicore::worker::Worker;
 use crate::search::{ExecError, Execution, Executor, Hit, MAX_K};
 
-/// Tasks of one query for each core, at most: the last to finish is then late by a sixteenth of a share, on average.
+/// The most tasks of one query per core. The last core is then late by a sixteenth of a share on average.
 const TASKS_A_CORE: usize = 8;
 
-/// Searches with all cores of a team, who take small tasks from a pool.
+/// Searches with all cores of a team, which take small tasks from a pool.
 #[derive(Debug)]
 pub struct FineGrained {
     team: Team,
     threshold: usize,
 }
 
-/// A query that the producer has cut and that is not yet answered.
+/// A query that the producer has cut and that is not answered yet.
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     position: usize,
@@ -50,11 +47,11 @@ struct InFlight {
 }
 
 impl FineGrained {
-    /// `workers` cores, one of them the caller's, which should be core `first_core`; the others follow it. The pool's
-    /// threshold is `threshold` tasks, and matters to [`FineGrained::serve`] only.
+    /// `workers` cores, of which the caller's should be `first_core` and the others follow it. The pool's threshold is
+    /// `threshold` tasks and matters to [`FineGrained::serve`] only.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// If the system refuses a thread.
     ///
     /// # Panics
     /// If there is no worker.
@@ -66,7 +63,7 @@ impl FineGrained {
         first_core: usize,
     ) -> Result<Self, ExecError> {
         assert!(workers > 0, "a team of nobody");
-        // Each query in flight has a task in the pool, or a core at its last: there are never more of them than this.
+        // Each query in flight has a task in the pool or a core at its last task, which limits their number.
         let slots = threshold + workers + 1;
         let partition = Partition::Blocks { most_tasks: workers * TASKS_A_CORE };
         let pool = TaskPool::new(slots, workers, partition, Schedule::Dynamic);
@@ -75,10 +72,10 @@ impl FineGrained {
         Ok(Self { team, threshold })
     }
 
-    /// Answers a stream of queries, several at a time; the caller is the producer.
+    /// Answers a stream of queries, several at a time. The caller is the producer.
     ///
     /// # Errors
-    /// As [`Executor::search`]; with the first error it stops.
+    /// The first error of [`Executor::search`], which ends the stream.
     pub fn serve(&mut self, stream: &Stream<'_>) -> Result<Vec<Served>, ExecError> {
         let mut served = vec![Served::default(); stream.order.len()];
         let mut slots: Vec<Option<InFlight>> = vec![None; self.team.pool().slots.len()];
@@ -92,7 +89,7 @@ impl FineGrained {
                 && in_flight < slots.len().min(stream.most_at_once)
                 && self.team.pool().unclaimed() <= self.threshold
             {
-                // In the order of slots, round and round, so that cores find the oldest tasks first.
+                // Round-robin over slots lets cores find the oldest tasks first.
                 while slots[slot].is_some() {
                     slot = (slot + 1) % slots.len();
                 }
@@ -109,7 +106,6 @@ impl FineGrained {
         Ok(served)
     }
 
-    /// Takes the answers that have come. Whether there was one.
     fn collect(
         &self,
         slots: &mut [Option<InFlight>],

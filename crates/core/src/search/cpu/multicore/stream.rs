@@ -1,15 +1,15 @@
-//! Streams of queries: who takes the next one, and when each was answered.
+//! Streams of queries: which lane takes the next one, and when each was answered.
 //!
-//! The paper's queue before the cores: a query waits from its arrival until a lane takes it. A lane is an executor on a
-//! thread of its own, whether that is one core (INTER, adaptive) or a team's first (DOCP). Taking the next query is a
-//! compare-and-swap of its position, and only once it has arrived, so that the first to be free gets the first to come.
+//! This is the paper's queue before the cores: a query waits from its arrival until a lane takes it. A lane is an
+//! executor on its own thread, which is one core (INTER, adaptive) or the first of a team (DOCP). A compare-and-swap of
+//! the position takes the next query once it has arrived.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::backoff::Backoff;
 use super::cores::Cores;
-use super::pool::CachePadded;
+use super::idle::Backoff;
+use super::pool::claims::CachePadded;
 use crate::base::random::mix;
 use crate::base::time::Nanos;
 use crate::query::{Mode, Query};
@@ -18,43 +18,42 @@ use crate::search::{ExecError, Executor, Help, Hit, MAX_K, TopK};
 /// Queries in order of arrival.
 #[derive(Clone, Debug)]
 pub struct Stream<'a> {
-    /// The different ones.
+    /// The distinct queries.
     pub queries: &'a [Query],
-    /// Which of them comes when: positions in `queries`.
+    /// Positions in `queries`, in order of arrival.
     pub order: Vec<u32>,
-    /// When each comes, ascending; empty if all are there from the beginning.
+    /// Ascending arrival times, or empty if all queries are present at the start.
     pub arrivals: Vec<Nanos>,
-    /// So many queries are worked on at once at most: with 1, each is begun when the one before is answered.
+    /// The most queries in flight. With 1, each begins when the one before is answered.
     pub most_at_once: usize,
     /// How terms combine.
     pub mode: Mode,
-    /// Documents asked for.
+    /// The number of requested documents.
     pub k: usize,
 }
 
-/// What became of one query of a stream.
+/// The times and the answer of one query of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// When it came.
+    /// Arrival time.
     pub arrival: Nanos,
-    /// When it was begun.
+    /// Start time.
     pub started: Nanos,
-    /// When it was answered.
+    /// Time of the answer.
     pub finished: Nanos,
-    /// Scrambles the answer's documents and scores: equal answers have equal ones.
+    /// Hash of the answer's documents and scores.
     pub digest: u64,
 }
 
-/// Time for all threads to get ready.
 const HEAD_START: Duration = Duration::from_millis(2);
 
 impl Stream<'_> {
-    /// The clock's beginning, a moment from now.
+    /// The time origin, slightly in the future.
     pub fn start(&self) -> Instant {
         Instant::now() + HEAD_START
     }
 
-    /// When the query at `position` comes.
+    /// The arrival time of the query at `position`.
     pub fn arrival(&self, position: usize) -> Nanos {
         self.arrivals.get(position).copied().unwrap_or(Nanos::ZERO)
     }
@@ -64,7 +63,7 @@ impl Stream<'_> {
         &self.queries[self.order[position] as usize]
     }
 
-    /// The time now, if there is a query at `position` and it has come.
+    /// The current time, if there is a query at `position` and it has arrived.
     pub fn due(&self, position: usize, clock: Instant) -> Option<Nanos> {
         if position >= self.order.len() {
             return None;
@@ -74,31 +73,30 @@ impl Stream<'_> {
     }
 }
 
-/// Scrambles an answer into one number.
+/// Hashes an answer.
 pub fn digest(hits: &[Hit]) -> u64 {
     hits.iter().fold(0, |digest, hit| mix(digest ^ TopK::key(hit.doc.0, hit.score)))
 }
 
-pub(super) fn nanos(time: Duration) -> Nanos {
+pub(crate) fn nanos(time: Duration) -> Nanos {
     Nanos(time.as_nanos() as u64)
 }
 
-/// Where lanes meet.
+/// State shared by all lanes.
 #[derive(Debug, Default)]
 struct Queue {
-    /// The next query to be taken: changed by every lane with every query.
+    /// The position of the next query, changed by every lane with every query.
     next: CachePadded<AtomicUsize>,
-    /// Counted only where a stream limits how many are worked on at once.
+    /// The number of answered queries, counted only for streams with a limit on queries in flight.
     answered: CachePadded<AtomicUsize>,
-    /// Read by every lane with every query, and hardly ever changed.
+    /// Read by every lane with every query, and rarely changed.
     has_failed: CachePadded<AtomicBool>,
 }
 
-/// Answers a stream of queries: a thread for each lane, tied to the core of the lane's number in `cores`. What comes
-/// back is in the stream's order.
+/// Answers a stream of queries in its order. Each lane gets a thread, pinned to the core of its number in `cores`.
 ///
 /// # Errors
-/// The first that a lane reports; the others then stop.
+/// The first error of a lane. The other lanes then stop.
 pub fn serve(lanes: &mut [Box<dyn Executor>], stream: &Stream<'_>, cores: &Cores) -> Result<Vec<Served>, ExecError> {
     let queue = Queue::default();
     let is_crowded = cores.len() < lanes.len();
@@ -128,7 +126,6 @@ pub fn serve(lanes: &mut [Box<dyn Executor>], stream: &Stream<'_>, cores: &Cores
     Ok(served)
 }
 
-/// One lane's share of a stream.
 fn serve_lane(
     lane: &mut dyn Executor,
     stream: &Stream<'_>,
@@ -147,7 +144,7 @@ fn serve_lane(
         let Some(started) = stream.due(position, clock).filter(|_| has_room) else {
             match lane.help() {
                 Help::Given => backoff.reset(),
-                // Helping goes on after the last query has come; a lane that finds nothing to help with is done.
+                // Helping continues after the last query has arrived, until there is no task left.
                 _ if position >= stream.order.len() => break,
                 _ => backoff.pause(),
             }

@@ -1,29 +1,26 @@
-//! One core and its helpers, who all work on the same queries.
+//! One core and its helpers, which all work on the same queries.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::backoff::Backoff;
 use super::cores::Cores;
-use super::parking::ParkedThreads;
-use super::pool::{Schedule, Slot, TaskPool};
+use super::idle::{Backoff, ParkedThreads};
+use super::pool::slot::{Schedule, Slot, TaskPool};
 use super::worker::Worker;
 use crate::query::{Mode, Query};
 use crate::search::cpu::executor::Pass;
 use crate::search::{ExecError, Hit, check};
 
-/// How long a helper without work polls before it sleeps. Under load the next query that is long enough for it comes
-/// within it; waking a sleeping thread takes tens of microseconds, most of them of the one who wakes it.
+/// The polling time of a helper without work before it sleeps. Under load the next long query usually comes within it.
+/// Waking a thread costs the waker tens of microseconds.
 const POLL: Duration = Duration::from_millis(2);
 
-/// The caller as a worker, and helpers on threads of their own.
-///
-/// Dropping it ends the threads; they first finish the task that they are at.
+/// The caller as a worker, and helpers on their own threads. Dropping it ends the threads after their current tasks.
 #[derive(Debug)]
 pub struct Team {
-    /// The caller's own part in the work.
+    /// The caller's own worker.
     pub worker: Worker,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -39,11 +36,11 @@ struct Shared {
 }
 
 impl Team {
-    /// The caller's worker and a helper for each of the others. The caller runs on core `first_core` of `cores`, or
-    /// should; helpers are tied to the following ones.
+    /// The caller's worker and a helper thread for each of the others. The caller should run on core `first_core` of
+    /// `cores`; helpers are pinned to the following cores.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// If the system refuses a thread.
     pub fn spawn(
         pool: TaskPool,
         worker: Worker,
@@ -68,25 +65,23 @@ impl Team {
         Ok(team)
     }
 
-    /// The pool from which all take tasks.
     pub(crate) fn pool(&self) -> &TaskPool {
         &self.shared.pool
     }
 
-    /// Pauses for a member of the team.
     pub(crate) fn backoff(&self) -> Backoff {
         Backoff::new(self.shared.is_crowded)
     }
 
-    /// How many cores work: the caller's and the helpers'.
+    /// The number of cores: the caller's and the helpers'.
     pub fn num_cores(&self) -> usize {
         self.threads.len() + 1
     }
 
-    /// Answers one query, all cores at it.
+    /// Answers one query with all cores.
     pub fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<(), ExecError> {
         if self.is_one_task(query, mode) {
-            return self.worker.search_alone(query, mode, k, hits);
+            return self.worker.answer(query, mode, k, hits);
         }
         self.begin(0, query, mode, k)?;
         let mut backoff = self.backoff();
@@ -100,7 +95,7 @@ impl Team {
         self.take(0, hits)
     }
 
-    /// Whether a query is too short to be shared. Where tasks belong to cores, nobody has the whole index.
+    /// Whether a query is too short to be shared. With a static schedule no worker has the whole index.
     fn is_one_task(&self, query: &Query, mode: Mode) -> bool {
         let (pool, index) = (self.pool(), self.worker.executor.index());
         let is_final = mode != Mode::AndOr;
@@ -109,7 +104,7 @@ impl Team {
             && pool.partition.num_tasks(index, &query.terms, first_pass(mode)) == 1
     }
 
-    /// Puts a query up in a slot that is free.
+    /// Publishes a query in a free slot.
     pub(crate) fn begin(&mut self, slot: usize, query: &Query, mode: Mode, k: usize) -> Result<(), ExecError> {
         check(query, k)?;
         let pass = first_pass(mode);
@@ -120,12 +115,10 @@ impl Team {
         Ok(())
     }
 
-    /// One task of any query. Whether there was one.
     pub(crate) fn work(&mut self) -> bool {
         self.worker.work(&self.shared.pool, 1)
     }
 
-    /// Replaces `hits` by the answer in a slot.
     pub(crate) fn take(&self, slot: usize, hits: &mut Vec<Hit>) -> Result<(), ExecError> {
         let slot = self.slot(slot);
         slot.take_answer(hits);
@@ -137,7 +130,6 @@ impl Team {
     }
 }
 
-/// The pass that a query begins with.
 pub(crate) fn first_pass(mode: Mode) -> Pass {
     if mode == Mode::Or { Pass::Or } else { Pass::And }
 }
@@ -153,7 +145,6 @@ impl Drop for Team {
 }
 
 impl Shared {
-    /// A helper's life.
     fn serve(&self, mut worker: Worker, helper: usize) {
         let mut idle_since = None;
         let mut backoff = Backoff::new(self.is_crowded);

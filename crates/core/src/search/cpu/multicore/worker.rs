@@ -1,34 +1,34 @@
-//! A core's part of the work: claim a task, search it, deposit what was found.
+//! A core's part of the work: claim tasks, search them, deposit the results.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::pool::{Claim, Schedule, Slot, TaskPool};
+use super::pool::claims::Claim;
+use super::pool::slot::{Schedule, Slot, TaskPool};
 use crate::base::ids::{DocId, TermId};
 use crate::query::{Mode, Query, QueryTerm};
-use crate::search::cpu::executor::CpuExecutor;
-use crate::search::cpu::executor::{ALL_DOCS, Pass, needs_or};
+use crate::search::cpu::executor::{ALL_DOCS, CpuExecutor, Pass, needs_or};
 use crate::search::{ExecError, Executor, Hit, MAX_K};
 
-/// What one thread needs to take part: an executor, and room for a query and its results.
+/// The state of one thread: an executor, and room for a query and its results.
 #[derive(Debug)]
 pub struct Worker {
     number: usize,
     /// The sequential executor that searches each task.
     pub executor: CpuExecutor,
-    /// If the executor has an index of its own: its terms, by the query's; [`ABSENT`] where it has no such list.
+    /// If the executor has an index of a document range: its term numbers by those of the whole index, or [`ABSENT`].
     part_terms: Option<Arc<[u32]>>,
     terms: Vec<QueryTerm>,
     own_terms: Vec<QueryTerm>,
     hits: Vec<Hit>,
-    /// By slot: the last epoch in which the worker's own task was taken.
+    /// By slot: the last epoch in which the worker's own task was claimed.
     seen: Box<[u64]>,
-    /// The slot in which there was work last: queries are begun in the order of slots.
+    /// The slot that last had work. Queries are begun in slot order.
     look_first: usize,
 }
 
-/// Stands for a term that a part of the index lacks.
+/// Marks a term that a part of the index lacks.
 pub const ABSENT: u32 = u32::MAX;
 
 impl Worker {
@@ -46,14 +46,8 @@ impl Worker {
         }
     }
 
-    /// Answers a query that is not worth sharing; the worker's executor must have the whole index.
-    pub(crate) fn search_alone(
-        &mut self,
-        query: &Query,
-        mode: Mode,
-        k: usize,
-        hits: &mut Vec<Hit>,
-    ) -> Result<(), ExecError> {
+    /// Answers a query that is not worth sharing. The worker's executor must have the whole index.
+    pub(crate) fn answer(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<(), ExecError> {
         let searched = catch_unwind(AssertUnwindSafe(|| self.executor.search(query, mode, k, hits)));
         if searched.is_err() {
             self.executor = self.executor.clone_for_worker();
@@ -61,7 +55,7 @@ impl Worker {
         searched.unwrap_or(Err(ExecError::Panicked)).map(|_| ())
     }
 
-    /// Works on the first query that has an unclaimed task: up to `most_claims` claims. Whether there was any.
+    /// Works on the first query with an unclaimed task, up to `most_claims` claims. Returns whether there was one.
     pub(crate) fn work(&mut self, pool: &TaskPool, most_claims: usize) -> bool {
         let num_slots = pool.slots.len();
         (0..num_slots).any(|step| {
@@ -74,12 +68,12 @@ impl Worker {
         })
     }
 
-    /// Works on the query in slot `slot`: up to `most_claims` claims. Whether there was a task to claim.
+    /// Works on the query in slot `slot`, up to `most_claims` claims. Returns whether there was a task to claim.
     pub(crate) fn work_at(&mut self, pool: &TaskPool, slot: usize, most_claims: usize) -> bool {
         let place = &pool.slots[slot];
         let Some(claim) = self.claim(pool, slot) else { return false };
         let (pass, k) = place.read(&mut self.terms);
-        // Nobody else can finish the query before this worker has said that it is done: it says so once, at its end.
+        // The query cannot finish before this worker reports its tasks, which it does once at the end.
         let mut claimed = claim.tasks.len() as u32;
         let searched = catch_unwind(AssertUnwindSafe(|| {
             self.executor.best().reset(k);
@@ -91,16 +85,16 @@ impl Worker {
                 self.search(pool, place, pass, claim);
             }
             self.executor.best().drain_into(&mut self.hits);
-            // Without those that stand in for other cores' documents.
+            // The stand-ins for other cores' documents are removed.
             self.hits.retain(|hit| hit.doc < DocId::END);
             place.deposit(self.number, &self.hits);
         }));
         if searched.is_err() {
             place.fail();
-            // Its scratch memory is in whatever state the panic left it.
+            // The panic left its scratch memory in an unknown state.
             self.executor = self.executor.clone_for_worker();
         }
-        if place.finish(claimed) {
+        if place.claims.finish(claimed) {
             self.settle(pool, place, k);
         }
         true
@@ -109,17 +103,17 @@ impl Worker {
     fn claim(&mut self, pool: &TaskPool, slot: usize) -> Option<Claim> {
         let place = &pool.slots[slot];
         match pool.schedule {
-            Schedule::Dynamic => place.claim(|_| 1),
-            Schedule::Guided => place.claim(|left| left / (2 * (1 + pool.idle.load(Ordering::Relaxed) as u32))),
+            Schedule::Dynamic => place.claims.claim(|_| 1),
+            Schedule::Guided => place.claims.claim(|left| left / (2 * (1 + pool.idle.load(Ordering::Relaxed) as u32))),
             Schedule::Static => {
-                let claim = place.claim_own(self.number as u32, self.seen[slot])?;
+                let claim = place.claims.claim_own(self.number as u32, self.seen[slot])?;
                 self.seen[slot] = claim.epoch;
                 Some(claim)
             }
         }
     }
 
-    /// Searches claimed tasks, with the threshold that all cores together have reached.
+    /// Searches claimed tasks with the threshold that all cores together have reached.
     fn search(&mut self, pool: &TaskPool, place: &Slot, pass: Pass, claim: Claim) {
         place.lift(self.executor.best());
         self.search_claim(pool, pass, claim);
@@ -132,8 +126,7 @@ impl Worker {
             self.executor.search_range(&self.terms, pass, range);
             return;
         };
-        // A part holds the documents of its range and no others. Terms keep the weights that they
-        // have in the whole index.
+        // A part holds only the documents of its range. Terms keep their weights of the whole index.
         let own_term = |term: &QueryTerm| {
             let own = part_terms[term.term.index()];
             (own != ABSENT).then_some(QueryTerm { term: TermId(own), ..*term })
@@ -146,7 +139,7 @@ impl Worker {
         }
     }
 
-    /// Ends the query that this worker finished last; or begins its OR, in which this worker takes part like any other.
+    /// Completes the query that this worker finished last, or publishes its OR.
     fn settle(&mut self, pool: &TaskPool, place: &Slot, k: usize) {
         self.executor.best().reset(k);
         place.merge(self.executor.best());

@@ -1,47 +1,43 @@
-//! OR without pruning: every posting is scored. The reference for all other executors.
+//! Exhaustive OR, which scores every posting. It is the reference of all other executors.
 //!
-//! Documents are taken in windows of accumulators. Inside a window the query's terms are taken one at a time, in order,
-//! so that each accumulator receives its shares in the query's order; then the sums are offered and cleared:
+//! Documents are taken in windows of accumulators. Inside a window terms are taken one at a time, so that each
+//! accumulator receives its shares in the query's order. Then the sums are offered and cleared:
 //!
 //! ```text
 //! window  [start, start + size)           [next document of any list, ...)
-//! term a   +  +    + +     +              a block's shares are computed when it is decoded, all at once;
+//! term a   +  +    + +     +              the shares of a block are computed when it is decoded;
 //! term b     ++ +      +  +               inside a window, they are only added
 //! ```
 //!
-//! - Lists that are dense together take small windows, which fit the L1 cache; all sums are compared with the
+//! - Lists that are dense together take small windows, which fit the L1 cache. All sums are compared with the
 //!   threshold, as vectors.
-//! - Sparse ones take the largest, so that many postings come to a visit of a list; the places they went to are noted,
-//!   and only those are compared and cleared.
-//! - A single term needs no sums: its shares are offered as they are.
-//! - Lists that are dense by themselves are the query's last, and most of its postings. They are taken neither from
-//!   blocks nor posting by posting, but as rows of documents: see `bitmap_tile.rs`.
+//! - Sparse lists take the largest windows, so that a visit of a list covers many postings. Only touched places are
+//!   compared and cleared.
+//! - A single term needs no sums: its shares are offered directly.
+//! - Lists that are dense by themselves are the last of the query and hold most postings. They are taken as rows of
+//!   documents: see `bitmap_tile.rs`.
 //!
-//! The next window begins at the next document of any list, so that gaps cost nothing (beside a dense list there are
-//! none). One body is compiled twice, with AVX2 and without; no float operation is reordered or fused in either.
-
-use std::ops::Range;
+//! The next window begins at the next document of any list, so gaps cost nothing. One body is compiled twice, with AVX2
+//! and without; float operations are neither reordered nor fused.
 
 use crate::base::ids::DocId;
 use crate::index::BLOCK_LEN;
 use crate::search::TopK;
-use crate::search::cpu::blocks::{ScoredBlock, TILE_DOCS, Term, Tile, TileRoom};
-use crate::search::cpu::scoring::Accumulator;
+use crate::search::cpu::blocks::bitmap_tile::{TILE_DOCS, Tile, TileRoom};
+use crate::search::cpu::blocks::scored_block::ScoredBlock;
+use crate::search::cpu::blocks::term::{SearchScope, Term};
+use crate::search::cpu::scoring::accumulator::Accumulator;
 use crate::search::cpu::simd::{Avx2, WORD_DOCS, WORD_FREQS};
 
-/// The most documents of a window: as many as 16 bits tell apart.
+/// The most documents of a window, numbered by 16 bits.
 const MAX_WINDOW_DOCS: usize = 1 << 16;
-
-/// The documents of a window over which a dense list's tiles run.
 const DENSE_WINDOW_DOCS: u32 = 1 << 13;
-
-/// Places that are noted in a window of sparse lists; it is scanned whole where they don't suffice.
+/// The most places that are noted in a window of sparse lists. With more, the whole window is scanned.
 const MAX_NOTED: usize = 8192;
 
-/// Scratch memory for disjunctions whose scores are summed in `S`.
 #[derive(Debug)]
 pub(crate) struct Exhaustive<S: Accumulator> {
-    /// At least one a term.
+    /// At least one per term.
     blocks: Vec<ScoredBlock<S>>,
     freqs: [u32; BLOCK_LEN],
     /// All zero between windows.
@@ -63,54 +59,48 @@ impl<S: Accumulator> Default for Exhaustive<S> {
 }
 
 impl<S: Accumulator> Exhaustive<S> {
-    /// Offers every document in `range` of any list to `best`. Terms are in the query's order.
-    pub(crate) fn search(&mut self, terms: &[Term<'_>], range: Range<DocId>, norms: &[f32], best: &mut TopK) {
-        if self.blocks.len() < terms.len() {
-            self.blocks.resize(terms.len(), ScoredBlock::default());
+    /// Offers every document of `scope` with any term to `best`.
+    pub(crate) fn search(&mut self, scope: SearchScope<'_>, best: &mut TopK) {
+        if self.blocks.len() < scope.terms.len() {
+            self.blocks.resize(scope.terms.len(), ScoredBlock::default());
         }
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = Avx2::detect() {
-            // SAFETY: the processor has these features, as has just been asked.
-            return unsafe { self.search_avx2(avx2, terms, range, norms, best) };
+            // SAFETY: `detect` found these processor features.
+            return unsafe { self.search_avx2(avx2, scope, best) };
         }
-        self.search_any(None, terms, range, norms, best);
+        self.search_any(None, scope, best);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,popcnt,bmi1")]
-    fn search_avx2(&mut self, avx2: Avx2, terms: &[Term<'_>], range: Range<DocId>, norms: &[f32], best: &mut TopK) {
-        self.search_any(Some(avx2), terms, range, norms, best);
+    fn search_avx2(&mut self, avx2: Avx2, scope: SearchScope<'_>, best: &mut TopK) {
+        self.search_any(Some(avx2), scope, best);
     }
 
     #[inline(always)]
-    fn search_any(
-        &mut self,
-        avx2: Option<Avx2>,
-        terms: &[Term<'_>],
-        range: Range<DocId>,
-        norms: &[f32],
-        best: &mut TopK,
-    ) {
+    fn search_any(&mut self, avx2: Option<Avx2>, scope: SearchScope<'_>, best: &mut TopK) {
+        let SearchScope { terms, start: first, end: last, norms } = scope;
         if terms.last().is_some_and(|term| term.probe.is_some()) {
-            return self.search_dense(avx2, terms, range, norms, best);
+            return self.search_dense(avx2, scope, best);
         }
         let Self { blocks, freqs, sums, noted, .. } = self;
         let blocks = &mut blocks[..terms.len()];
         for (block, term) in blocks.iter_mut().zip(terms) {
-            block.start(term, range.start.0, freqs, norms);
+            block.start(term, first, freqs, norms);
         }
         if let ([block], [term]) = (&mut *blocks, terms) {
-            return stream(block, term, range.end.0, freqs, norms, best);
+            return stream(block, term, last, freqs, norms, best);
         }
         let num_postings: u64 = terms.iter().map(|term| u64::from(term.list.doc_freq())).sum();
         let density = num_postings as f32 / norms.len() as f32;
         let (window_docs, is_sparse) = window_for::<S>(density);
         loop {
             let start = blocks.iter().map(ScoredBlock::doc).min().unwrap_or(DocId::END.0);
-            if start >= range.end.0 {
+            if start >= last {
                 return;
             }
-            let end = start.saturating_add(window_docs).min(range.end.0);
+            let end = start.saturating_add(window_docs).min(last);
             let mut num_noted = 0;
             for (block, term) in blocks.iter_mut().zip(terms) {
                 while block.doc() < end {
@@ -139,26 +129,19 @@ impl<S: Accumulator> Exhaustive<S> {
         }
     }
 
-    /// As [`Exhaustive::search`], where the last term's list is dense: windows follow one another without a gap.
+    /// Like [`Exhaustive::search`], if the last list is dense: windows follow one another without gaps.
     #[inline(always)]
-    fn search_dense(
-        &mut self,
-        avx2: Option<Avx2>,
-        terms: &[Term<'_>],
-        range: Range<DocId>,
-        norms: &[f32],
-        best: &mut TopK,
-    ) {
+    fn search_dense(&mut self, avx2: Option<Avx2>, scope: SearchScope<'_>, best: &mut TopK) {
+        let SearchScope { terms, mut start, end, norms } = scope;
         let Self { blocks, freqs, sums, room, .. } = self;
-        // Terms ascend by their lists' lengths, so that dense ones are the last to be added.
+        // Lists ascend by length, so the dense ones are last.
         let num_dense = terms.iter().rev().take_while(|term| term.probe.is_some()).count();
         let (sparse_terms, dense_terms) = terms.split_at(terms.len() - num_dense);
         let blocks = &mut blocks[..sparse_terms.len()];
         for (block, term) in blocks.iter_mut().zip(sparse_terms) {
-            block.start(term, range.start.0, freqs, norms);
+            block.start(term, start, freqs, norms);
         }
-        let end = range.end.0.min(norms.len() as u32);
-        let mut start = range.start.0;
+        let end = end.min(norms.len() as u32);
         while start < end {
             let window_start = start - start % WORD_DOCS as u32;
             let window_end = window_start.saturating_add(DENSE_WINDOW_DOCS).min(end);
@@ -187,10 +170,10 @@ impl<S: Accumulator> Exhaustive<S> {
     }
 }
 
-/// The documents of a window, and whether places are noted in it, for lists with this many postings
-/// a document together.
+/// The number of documents of a window, and whether its places are noted, for lists with `density` postings per
+/// document.
 fn window_for<S>(density: f32) -> (u32, bool) {
-    // Half of a common L1 cache, and four times that.
+    // A window takes half of a common L1 cache, or four times that.
     let docs = (16_384 / size_of::<S>()) as u32;
     if density >= 0.25 {
         (docs, false)
@@ -201,7 +184,6 @@ fn window_for<S>(density: f32) -> (u32, bool) {
     }
 }
 
-/// Offers the documents of a single term, block by block.
 #[inline(always)]
 fn stream<S: Accumulator>(
     block: &mut ScoredBlock<S>,
@@ -223,7 +205,7 @@ fn stream<S: Accumulator>(
     }
 }
 
-/// Whether some sum is above the threshold: all are compared, as vectors.
+/// Whether some sum is above the threshold. Comparing all of them lets the compiler use vectors.
 #[inline(always)]
 fn exceeds<S: Accumulator>(sums: &[S], threshold: S) -> bool {
     sums.iter().fold(false, |any, &sum| any | (sum > threshold))
@@ -246,7 +228,7 @@ fn drain_words<S: Accumulator>(avx2: Option<Avx2>, start: u32, words: &mut [[S; 
     }
 }
 
-/// Offers the documents at the noted places to `best`, and clears them.
+/// Offers the documents at the noted places to `best` and clears their sums.
 #[inline(always)]
 fn drain_noted<S: Accumulator>(start: u32, noted: &[u16], sums: &mut [S; MAX_WINDOW_DOCS], best: &mut TopK) {
     let least = |best: &TopK| {
@@ -256,8 +238,8 @@ fn drain_noted<S: Accumulator>(start: u32, noted: &[u16], sums: &mut [S; MAX_WIN
     let mut wanted = least(best);
     for &place in noted {
         let sum = std::mem::take(&mut sums[usize::from(place)]);
-        // A place that was noted twice is clear by now. Terms come one after the other, so documents don't ascend: of
-        // equal scores the smaller may come later.
+        // A place that was noted twice is clear by now. Documents do not ascend here, so an equal score may belong to a
+        // smaller document.
         if sum >= wanted {
             best.offer(start + u32::from(place), sum.score());
             wanted = least(best);

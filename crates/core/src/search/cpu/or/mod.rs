@@ -1,19 +1,23 @@
-//! OR: the documents that are in any list.
+//! Disjunctions (OR): documents that are in any list.
 //!
-//! | file | how |
+//! | file | method |
 //! | --- | --- |
-//! | `exhaustive.rs` | term at a time inside windows of documents; every posting is scored: the reference |
-//! | `pivots/` | document at a time (WAND), skipping what the bounds of terms, or of blocks, rule out |
-//! | `windows/` | window at a time (MaxScore), in bulk; terms that cannot lift a document into the result are only looked up |
-//!
-//! The last two prune: they begin in `pruned.rs`, with a threshold to start from (`initial_threshold.rs`).
-//! [`Algorithm::Auto`](super::Algorithm) chooses one of the three there, by what is known of the query.
+//! | `exhaustive.rs` | term at a time inside windows of documents; scores every posting: the reference |
+//! | `pruned.rs` | entry of the pruned algorithms: choice, initial threshold, memory |
+//! | `wand.rs` | WAND: document at a time, skips by bounds of lists |
+//! | `block_max_wand.rs` | Block-Max WAND: also skips by bounds of blocks |
+//! | `pivot.rs` | positions of all cursors, and the next document that can enter, for WAND |
+//! | `sorted.rs` | both WANDs for queries of more than 64 terms |
+//! | `max_score.rs` | MaxScore: windows in bulk, with look-ups of common terms |
+//! | `scorer.rs`, `decoded_block.rs`, `candidates.rs` | one window of MaxScore, its blocks, and its candidates |
 
-mod exhaustive;
-mod initial_threshold;
-mod pivots;
-mod pruned;
-mod windows;
-
-pub(crate) use exhaustive::Exhaustive;
-pub(crate) use pruned::PrunedOr;
+mod block_max_wand;
+mod candidates;
+mod decoded_block;
+pub(crate) mod exhaustive;
+mod max_score;
+mod pivot;
+pub(crate) mod pruned;
+mod scorer;
+mod sorted;
+mod wand;

@@ -1,51 +1,48 @@
-//! Pruned disjunctions: what is decided before one of the algorithms runs, and the memory that they share.
+//! Entry of the pruned disjunctions: choice of the algorithm, initial threshold, and shared memory.
 //!
 //! [`Algorithm::Auto`] chooses by k and the lengths of the query's lists:
 //!
-//! | postings | algorithm | because |
+//! | postings | algorithm | reason |
 //! | --- | --- | --- |
-//! | up to 4 for each of the k | exhaustive | a good part of the documents enters, and pruning has nothing to skip |
-//! | up to one for each 2^12 documents | exhaustive | MaxScore visits every window of documents, exhaustive jumps over gaps |
-//! | more | MaxScore | rare terms lead, and what they leave is scored in bulk where pruning fails |
+//! | at most 4 per result | exhaustive | a large part of the documents enters, so pruning skips nothing |
+//! | at most one per 2^12 documents | exhaustive | MaxScore visits every window, exhaustive jumps over gaps |
+//! | more | MaxScore | rare terms lead, and the rest is scored in bulk |
 //!
-//! The first limit was measured on the 261,407 articles of the 2014 English Wikipedia with queries of TREC's efficiency
-//! log (`benches/pruning.rs`) at k of 10, 100 and 1000. MaxScore was the best single choice in the mean at each of
-//! them.
+//! The first limit was measured on 261,407 articles of the 2014 English Wikipedia with TREC efficiency queries at k of
+//! 10, 100 and 1000 (`benches/pruning.rs`). MaxScore was the best single choice in the mean at each k.
 
-use std::ops::Range;
-
-use super::initial_threshold;
-use super::pivots::{ListBounds, PivotSearch, Positions, ShallowBlocks, sorted};
-use super::windows::{WindowBounds, WindowScorer, WindowSearch};
-use crate::base::ids::DocId;
-use crate::index::BlockBuffer;
+use super::block_max_wand::ShallowBlocks;
+use super::max_score::{WindowBounds, WindowSearch};
+use super::pivot::Positions;
+use super::scorer::WindowScorer;
+use super::sorted;
+use super::wand::{ListBounds, PivotSearch};
+use crate::index::{BLOCK_LEN, BlockBuffer, Bm25};
 use crate::search::TopK;
 use crate::search::cpu::algorithm::Algorithm;
-use crate::search::cpu::blocks::{Cursor, Term};
-use crate::search::cpu::scoring::{Slack, Threshold};
+use crate::search::cpu::blocks::cursor::Cursor;
+use crate::search::cpu::blocks::term::{SearchScope, Term};
+use crate::search::cpu::scoring::threshold::{Slack, Threshold};
 
-/// Scratch memory of the pruned algorithms, and how they are to run.
 #[derive(Debug)]
 pub(crate) struct PrunedOr {
     pub(crate) algorithm: Algorithm,
     /// Whether thresholds start from the terms' k-th best scores.
     pub(crate) is_seeded: bool,
     buffer: BlockBuffer,
-    /// At least one a term.
+    /// At least one per term.
     cursors: Vec<Cursor>,
     scorer: WindowScorer,
     bounds: WindowBounds,
 }
 
-/// With fewer postings than this for each document of the result, pruning doesn't pay.
+/// Below this number of postings per result, exhaustive scoring is quicker.
 const POSTINGS_PER_RESULT: u64 = 4;
-
-/// With fewer postings than one for so many documents, most windows of MaxScore, of at most 2^16, are visited for a
-/// handful: on five million synthetic documents exhaustive was quicker up to twice as many.
+/// Below one posting per this number of documents, most windows of MaxScore (at most 2^16 documents) hold a handful of
+/// postings. On five million synthetic documents exhaustive scoring was quicker up to twice the number.
 const DOCS_PER_POSTING: u64 = 1 << 12;
 
 impl PrunedOr {
-    /// For disjunctions by `algorithm`.
     pub(crate) fn new(algorithm: Algorithm, is_seeded: bool) -> Self {
         Self {
             algorithm,
@@ -57,7 +54,7 @@ impl PrunedOr {
         }
     }
 
-    /// The algorithm for the `k` best of these terms' documents: the one asked for, or a choice among them.
+    /// The configured algorithm, or the automatic choice for the `k` best documents of these terms.
     pub(crate) fn choose(&self, terms: &[Term<'_>], k: usize, num_docs: usize) -> Algorithm {
         if self.algorithm != Algorithm::Auto {
             return self.algorithm;
@@ -67,23 +64,15 @@ impl PrunedOr {
         if postings < few { Algorithm::Exhaustive } else { Algorithm::Maxscore }
     }
 
-    /// Runs `algorithm`, which is neither exhaustive nor automatic, and offers every document of `range` that can enter
-    /// to `best`. Terms are in the query's order.
-    pub(crate) fn search(
-        &mut self,
-        algorithm: Algorithm,
-        terms: &[Term<'_>],
-        range: Range<DocId>,
-        norms: &[f32],
-        best: &mut TopK,
-    ) {
-        let num_docs = norms.len() as u32;
-        let docs = range.start.0..range.end.0.min(num_docs);
-        if docs.is_empty() {
+    /// Runs `algorithm`, which must be a pruned one, and offers every document of `scope` that can enter to `best`.
+    pub(crate) fn search(&mut self, algorithm: Algorithm, mut scope: SearchScope<'_>, best: &mut TopK) {
+        let SearchScope { terms, norms, .. } = scope;
+        scope.end = scope.end.min(norms.len() as u32);
+        if scope.start >= scope.end {
             return;
         }
         let seed = match self.is_seeded {
-            true => initial_threshold::estimate(terms, best.k(), norms, &mut self.buffer),
+            true => initial_threshold(terms, best.k(), norms, &mut self.buffer),
             false => 0.0,
         };
         let is_in_order = matches!(algorithm, Algorithm::Wand | Algorithm::Bmw);
@@ -97,40 +86,72 @@ impl PrunedOr {
                 let cursors = &mut self.cursors[..terms.len()];
                 cursors.iter_mut().for_each(Cursor::reset);
                 let with_blocks = algorithm == Algorithm::Bmw;
-                // Most queries have few terms, and arrays of their number are handled the quicker.
+                // Most queries have few terms, and small arrays are quicker.
                 match terms.len() {
-                    0..=8 => by_pivots::<8>(with_blocks, terms, docs, cursors, norms, threshold, best),
-                    9..=16 => by_pivots::<16>(with_blocks, terms, docs, cursors, norms, threshold, best),
-                    17..=32 => by_pivots::<32>(with_blocks, terms, docs, cursors, norms, threshold, best),
-                    33..=64 => by_pivots::<64>(with_blocks, terms, docs, cursors, norms, threshold, best),
-                    _ => sorted::search(with_blocks, terms, docs, cursors, norms, threshold, best),
+                    0..=8 => by_pivots::<8>(scope, with_blocks, cursors, threshold, best),
+                    9..=16 => by_pivots::<16>(scope, with_blocks, cursors, threshold, best),
+                    17..=32 => by_pivots::<32>(scope, with_blocks, cursors, threshold, best),
+                    33..=64 => by_pivots::<64>(scope, with_blocks, cursors, threshold, best),
+                    _ => sorted::search(scope, with_blocks, cursors, threshold, best),
                 }
             }
             Algorithm::Maxscore => {
                 let Self { scorer, bounds, .. } = self;
                 scorer.reset(terms.len());
-                WindowSearch { terms, docs, num_docs, norms, scorer, bounds, threshold, best }.run();
+                WindowSearch { scope, scorer, bounds, threshold, best }.run();
             }
             Algorithm::Exhaustive | Algorithm::Auto => unreachable!("{algorithm} is no pruned algorithm"),
         }
     }
 }
 
-/// WAND, or Block-Max WAND, for at most `TERMS` terms.
 fn by_pivots<const TERMS: usize>(
+    SearchScope { terms, start, end, norms }: SearchScope<'_>,
     with_blocks: bool,
-    terms: &[Term<'_>],
-    docs: Range<u32>,
     cursors: &mut [Cursor],
-    norms: &[f32],
     threshold: &mut Threshold,
     best: &mut TopK,
 ) {
-    let positions = Positions::<TERMS>::new(terms, docs.start);
+    let positions = Positions::<TERMS>::new(terms, start);
     if with_blocks {
         let blocks = ShallowBlocks::default();
-        PivotSearch { terms, cursors, positions, norms, blocks, threshold, best }.run(docs.end);
+        PivotSearch { terms, cursors, positions, norms, blocks, threshold, best }.run(end);
     } else {
-        PivotSearch { terms, cursors, positions, norms, blocks: ListBounds, threshold, best }.run(docs.end);
+        PivotSearch { terms, cursors, positions, norms, blocks: ListBounds, threshold, best }.run(end);
     }
+}
+
+/// A score that at least `k` documents reach, or 0 if none is known.
+///
+/// If one term alone gives k documents some score, the query's k-th best score is at least that: other terms only add,
+/// and adding non-negative numbers never lowers a rounded sum. The index stores lower bounds of the k-th best impact of
+/// longer lists for a few k; a list of one block is decoded instead.
+///
+/// Source: Petri, Moffat, Mackenzie, Culpepper and Beck, "Accelerated Query Processing via Similarity Score
+/// Prediction", SIGIR 2019; PISA's `kth_threshold`.
+fn initial_threshold(terms: &[Term<'_>], k: usize, norms: &[f32], buffer: &mut BlockBuffer) -> f32 {
+    let mut seed = 0.0_f32;
+    for term in terms {
+        if (term.list.doc_freq() as usize) < k || term.bound <= seed {
+            continue;
+        }
+        let stored = term.kth_score(k);
+        if stored > 0.0 {
+            seed = seed.max(stored);
+        } else if term.list.num_blocks() == 1 {
+            seed = seed.max(kth_score_of_block(term, k, norms, buffer));
+        }
+    }
+    seed
+}
+
+fn kth_score_of_block(term: &Term<'_>, k: usize, norms: &[f32], buffer: &mut BlockBuffer) -> f32 {
+    let len = term.list.decode_docs(0, &mut buffer.docs);
+    term.list.decode_freqs(0, &mut buffer.freqs);
+    let mut scores = [0.0_f32; BLOCK_LEN];
+    for ((score, &doc), &freq) in scores.iter_mut().zip(&buffer.docs[..len]).zip(&buffer.freqs) {
+        *score = Bm25::score(term.weight, freq, norms[doc as usize]);
+    }
+    let (_, kth, _) = scores[..len].select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a));
+    *kth
 }

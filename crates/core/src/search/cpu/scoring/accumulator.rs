@@ -1,8 +1,8 @@
-//! What a document's score is summed in: single precision, or integers where postings hold impacts.
+//! The number type in which scores are summed: single precision, or integers for impacts.
 //!
 //! An index of impacts ([`Bm25::IMPACTS`](crate::index::Bm25::IMPACTS)) makes a score a sum of small integers. 16 bits
-//! hold it for all but absurd queries: twice as many to a vector, half of the cache, and neither a norm nor a quotient.
-//! Both give the bits that [`Bm25::score`] gives.
+//! hold it for nearly all queries: twice as many per vector, half of the cache, no norm and no quotient. Both types
+//! give the bits of [`Bm25::score`].
 
 use std::fmt::Debug;
 use std::ops::AddAssign;
@@ -11,24 +11,20 @@ use super::block::score_block;
 use crate::index::{Bm25, MAX_IMPACT};
 use crate::search::cpu::simd::{Avx2, WORD_DOCS, WORD_FREQS};
 
-/// A number that scores are summed in.
 pub(crate) trait Accumulator: Copy + Debug + Default + PartialOrd + AddAssign {
-    /// The least sum that a document which matches can have.
+    /// The least sum of a matching document.
     const LEAST: Self;
 
-    /// The share of one posting.
     fn share(weight: f32, freq: u32, norm: f32) -> Self;
 
-    /// Writes the share of each posting to the same place of `out`; all slices are of one length.
+    /// Writes the share of each posting to the same place of `out`. All slices have one length.
     fn write_shares(docs: &[u32], freqs: &[u32], weight: f32, norms: &[f32], out: &mut [Self]);
 
-    /// The weight, for [`Accumulator::add_word`].
+    /// The weight in the form of [`Accumulator::add_word`].
     fn factor(weight: f32) -> Self;
 
-    /// Adds the shares of the documents whose bits are set, of which `freqs` has the frequencies, in order; a
-    /// frequency of 0 adds nothing.
-    ///
-    /// With AVX2, if its proof is given.
+    /// Adds the shares of the documents whose bits are set. `freqs` has their frequencies in order; a frequency of 0
+    /// adds nothing.
     fn add_word(
         avx2: Option<Avx2>,
         bits: u64,
@@ -38,13 +34,11 @@ pub(crate) trait Accumulator: Copy + Debug + Default + PartialOrd + AddAssign {
         sums: &mut [Self; WORD_DOCS],
     );
 
-    /// Whether some sum is above `threshold`.
     fn any_above(avx2: Option<Avx2>, sums: &[Self; WORD_DOCS], threshold: Self) -> bool;
 
-    /// The sum as a score.
     fn score(self) -> f32;
 
-    /// A score as a sum; it is one, or 0.
+    /// A score as a sum.
     fn of_score(score: f32) -> Self;
 }
 
@@ -76,7 +70,7 @@ impl Accumulator for f32 {
         sums: &mut [Self; WORD_DOCS],
     ) {
         if avx2.is_some() {
-            // SAFETY: the processor has AVX2, of which `avx2` is the proof.
+            // SAFETY: `avx2` is the proof of AVX2.
             #[cfg(target_arch = "x86_64")]
             return unsafe { vectors::add_word_f32(bits, freqs, factor, norms, sums) };
         }
@@ -86,7 +80,7 @@ impl Accumulator for f32 {
     #[inline(always)]
     fn any_above(avx2: Option<Avx2>, sums: &[Self; WORD_DOCS], threshold: Self) -> bool {
         if avx2.is_some() {
-            // SAFETY: the processor has AVX2, of which `avx2` is the proof.
+            // SAFETY: `avx2` is the proof of AVX2.
             #[cfg(target_arch = "x86_64")]
             return unsafe { vectors::any_above_f32(sums, threshold) };
         }
@@ -104,7 +98,7 @@ impl Accumulator for f32 {
     }
 }
 
-/// The weight of a term is its count in the query, and norms play no part.
+/// The weight of a term is its count in the query. Norms are unused.
 impl Accumulator for u16 {
     const LEAST: Self = 1;
 
@@ -136,7 +130,7 @@ impl Accumulator for u16 {
         sums: &mut [Self; WORD_DOCS],
     ) {
         if avx2.is_some() {
-            // SAFETY: the processor has AVX2, of which `avx2` is the proof.
+            // SAFETY: `avx2` is the proof of AVX2.
             #[cfg(target_arch = "x86_64")]
             return unsafe { vectors::add_word_u16(bits, impacts, count, sums) };
         }
@@ -146,7 +140,7 @@ impl Accumulator for u16 {
     #[inline(always)]
     fn any_above(avx2: Option<Avx2>, sums: &[Self; WORD_DOCS], threshold: Self) -> bool {
         if avx2.is_some() {
-            // SAFETY: the processor has AVX2, of which `avx2` is the proof.
+            // SAFETY: `avx2` is the proof of AVX2.
             #[cfg(target_arch = "x86_64")]
             return unsafe { vectors::any_above_u16(sums, threshold) };
         }
@@ -164,13 +158,13 @@ impl Accumulator for u16 {
     }
 }
 
-/// Whether sums of impacts stay in 16 bits, for terms of these weights.
+/// Whether sums of impacts fit 16 bits, for terms of these weights.
 pub(crate) fn fits_u16(weights: impl Iterator<Item = f32>) -> bool {
     let counts: u64 = weights.map(|weight| u64::from(Bm25::impact_count(weight))).sum();
     counts * u64::from(MAX_IMPACT) <= u64::from(u16::MAX)
 }
 
-/// Calls `add` with the place and the frequency of each bit set whose frequency is not 0.
+/// Calls `add` with the place and the frequency of each set bit with a frequency above 0.
 #[inline(always)]
 fn add_each(mut bits: u64, freqs: &[u8; WORD_FREQS], mut add: impl FnMut(usize, u32)) {
     for &freq in freqs {
@@ -184,7 +178,7 @@ fn add_each(mut bits: u64, freqs: &[u8; WORD_FREQS], mut add: impl FnMut(usize, 
     }
 }
 
-/// The same in vectors.
+/// The AVX2 versions.
 #[cfg(target_arch = "x86_64")]
 mod vectors {
     use std::arch::x86_64::{
@@ -196,15 +190,15 @@ mod vectors {
 
     use crate::search::cpu::simd::{EXPANSIONS, WORD_DOCS, WORD_FREQS, bits_before};
 
-    /// The eight documents of a byte with their frequencies, or 0: of `freqs` those from number `first` on.
+    /// The frequencies of the eight documents of a byte, or 0. `first` is the number of the first one in `freqs`.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn expand(byte: u8, freqs: &[u8; WORD_FREQS], first: u8) -> __m128i {
         let eight = |bytes: [u8; 8]| _mm_cvtsi64_si128(i64::from_le_bytes(bytes));
-        // The remainder shows the compiler that eight are left.
+        // The remainder proves to the compiler that eight are left.
         let first = usize::from(first) % WORD_DOCS;
         let freqs = std::array::from_fn(|i| freqs[first + i]);
-        // The place of a document that isn't in the list has the highest bit set: the shuffle makes 0 of it.
+        // The index of an absent document has its highest bit set, for which the shuffle gives 0.
         _mm_shuffle_epi8(eight(freqs), eight(EXPANSIONS[usize::from(byte)]))
     }
 
@@ -218,8 +212,8 @@ mod vectors {
         sums: &mut [f32; WORD_DOCS],
     ) {
         let weight = _mm256_set1_ps(weight);
-        // A norm of 0 would make 0 / 0 of a document that isn't in the list. The least number above 0 changes no other
-        // quotient: added to 1 or more, it is lost.
+        // A norm of 0 would give 0 / 0 for an absent document. The least positive number changes no other quotient,
+        // because adding it to 1 or more has no effect.
         let least_norm = _mm256_set1_ps(f32::MIN_POSITIVE);
         let eights = sums.as_chunks_mut().0.iter_mut().zip(norms.as_chunks().0);
         for (((sums, norms), byte), first) in eights.zip(bits.to_le_bytes()).zip(bits_before(bits)) {
@@ -266,7 +260,7 @@ mod vectors {
 mod tests {
     use super::*;
 
-    /// The vectors, to be compared with what they must equal; says so where there are none.
+    /// AVX2, or `None` with a note that the test was skipped.
     fn avx2_or_skip() -> Option<Avx2> {
         let avx2 = Avx2::detect();
         if avx2.is_none() {

@@ -1,28 +1,26 @@
 //! BM25 shares of a run of postings at once.
 //!
-//! A share is a gathered norm, a conversion, a product, a sum and a quotient; everything but the gather is one vector
-//! operation for eight postings:
+//! A share is a gathered norm, a conversion, a product, a sum and a quotient. All but the gather are vector operations
+//! for eight postings:
 //!
 //! ```text
 //! docs   7  9 40 41 ...      norms[doc]   one load each, most from the L1 cache
 //! freqs  1  3  1  2 ...      (weight * tf) / (tf + norm)   each step rounded once: the bits of `Bm25::score`
 //! ```
 //!
-//! There is one body, compiled twice: for every x86-64 and for those with AVX2, which is chosen at run time. The
-//! compiler may not reorder or fuse float operations, so both give the same bits.
+//! One body is compiled twice, with AVX2 and without. The compiler may neither reorder nor fuse float operations, so
+//! both give the same bits.
 
 use crate::index::Bm25;
 
-/// Writes the share of each posting, `Bm25::score(weight, freq, norms[doc])`, to the same place of `out`.
-///
-/// # Panics
-/// If the slices differ in length, or a document has no norm.
+/// Writes the share of each posting, `Bm25::score(weight, freq, norms[doc])`, to the same place of `out`. Panics if the
+/// slices differ in length, or a document has no norm.
 #[inline]
 pub(crate) fn score_block(docs: &[u32], freqs: &[u32], weight: f32, norms: &[f32], out: &mut [f32]) {
     assert!(docs.len() == freqs.len() && docs.len() == out.len(), "one frequency and one share for each document");
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has AVX2, as the line above has asked.
+        // SAFETY: the line above checked for AVX2.
         return unsafe { score_avx2(docs, freqs, weight, norms, out) };
     }
     score(docs, freqs, weight, norms, out);
@@ -36,11 +34,11 @@ fn score_avx2(docs: &[u32], freqs: &[u32], weight: f32, norms: &[f32], out: &mut
 
 #[inline(always)]
 fn score(docs: &[u32], freqs: &[u32], weight: f32, norms: &[f32], out: &mut [f32]) {
-    // One check for all, as vectors: one by one, checks take longer than the loads.
+    // One vectorised check for all documents costs less than the loads; separate checks cost more.
     let largest = docs.iter().fold(0, |largest, &doc| largest.max(doc)) as usize;
     assert!(docs.is_empty() || largest < norms.len(), "document {largest} of {} has no norm", norms.len());
     for ((share, &doc), &freq) in out.iter_mut().zip(docs).zip(freqs) {
-        // SAFETY: no document is above the largest, which the assertion found to be in range.
+        // SAFETY: no document exceeds the largest, which the assertion checked.
         let norm = unsafe { *norms.get_unchecked(doc as usize) };
         *share = Bm25::score(weight, freq, norm);
     }

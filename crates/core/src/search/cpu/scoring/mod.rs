@@ -1,9 +1,5 @@
-//! Scores: a term's share of them, what they are summed in, and what they must exceed.
+//! Scores: the shares of terms, their sums, and the threshold.
 
-mod accumulator;
-mod block;
-mod threshold;
-
-pub(crate) use accumulator::{Accumulator, fits_u16};
-pub(crate) use block::score_block;
-pub(crate) use threshold::{Slack, Threshold};
+pub(crate) mod accumulator;
+pub(crate) mod block;
+pub(crate) mod threshold;

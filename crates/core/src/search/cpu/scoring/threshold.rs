@@ -1,38 +1,35 @@
-//! The score that a document must exceed, kept with slack for pruning.
+//! The score that a document must exceed, with slack for pruning.
 //!
-//! Two numbers are easily confused. A document **enters** when its exact score is above the threshold. A bound **prunes**
-//! only what surely stays below: bounds are sums of single-precision numbers in another order than the scores', so that
-//! both are rounded differently. Up to 64 roundings of half a unit in the last place shift a sum by less than 2^-18 of
-//! itself; the threshold for pruning is lower by 2^-16. Sums of more terms, up to 1024, are shifted by sixteen times as
-//! much, and so is their threshold.
+//! A document **enters** if its exact score is above the threshold. A bound **prunes** only documents that surely stay
+//! below. Bounds and scores are single-precision sums in different orders, so they round differently. Up to 64
+//! roundings of half a unit in the last place shift a sum by less than 2^-18 of itself; the threshold for pruning is
+//! lower by 2^-16. For up to 1024 terms both are sixteen times as large.
 
 use crate::query::Query;
 use crate::search::TopK;
 
-/// The benefit of the doubt that bounds of sums are given for roundings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slack(f32);
 
 impl Slack {
-    /// What sums of at most 64 numbers need.
+    /// For sums of at most 64 numbers.
     pub(crate) const OF_64: Self = Self(1.0 / 65536.0);
-    /// What sums of at most [`Query::MAX_TERMS`] need.
+    /// For sums of at most [`Query::MAX_TERMS`] numbers.
     const OF_ALL: Self = Self(1.0 / 4096.0);
 
-    /// What sums over so many terms need.
+    /// For sums over `num_terms` terms.
     pub(crate) fn of(num_terms: usize) -> Self {
         const { assert!(Query::MAX_TERMS <= 1024, "2 * 1024 roundings of 2^-24 are half of 2^-12") };
         if num_terms <= 64 { Self::OF_64 } else { Self::OF_ALL }
     }
 
-    /// What an upper bound must exceed for the document to be looked at, when only scores above `threshold` enter.
+    /// The value that an upper bound must exceed for a document to matter, if only scores above `threshold` enter.
     #[inline(always)]
     pub(crate) fn pruning(self, threshold: f32) -> f32 {
         threshold * (1.0 - self.0)
     }
 
-    /// A number that no sum of these numbers exceeds, in whatever order they are added, nor a difference with some of
-    /// them.
+    /// An upper bound of the sum of these numbers in any order, and of a difference with some of them.
     #[inline(always)]
     pub(crate) fn bound_of_sum(self, sum: f32) -> f32 {
         sum * (1.0 + self.0)
@@ -44,7 +41,7 @@ impl Slack {
 pub(crate) struct Threshold {
     /// Only documents with a score above this can be among the k best.
     value: f32,
-    /// Documents with a score bound of at most this are surely not among them.
+    /// Documents with a score bound of at most this cannot be among them.
     pruning: f32,
     slack: Slack,
     /// Whether documents are offered in ascending order.
@@ -52,24 +49,21 @@ pub(crate) struct Threshold {
 }
 
 impl Threshold {
-    /// A threshold just below `seed`, a score that at least k documents reach (0 where none is known), for bounds that
-    /// need this `slack`.
-    ///
-    /// `in_order` tells that documents will be offered in ascending order: then one whose score equals the k-th best is
-    /// surely turned away, being the larger of the two.
+    /// A threshold just below `seed`, a score that at least k documents reach (0 if none is known). `in_order` promises
+    /// that documents are offered in ascending order. Then a document with a score equal to the k-th best cannot enter.
     pub(crate) fn new(seed: f32, slack: Slack, in_order: bool) -> Self {
-        // The k documents that reach the seed must still enter themselves.
+        // The k documents that reach the seed must still enter.
         let value = seed.next_down().max(0.0);
         Self { value, pruning: slack.pruning(value), slack, in_order }
     }
 
-    /// What an upper bound of a score must exceed for the document to be looked at.
+    /// The value that an upper bound of a score must exceed for a document to matter.
     #[inline]
     pub(crate) fn pruning(&self) -> f32 {
         self.pruning
     }
 
-    /// Offers a document if its score is above the threshold, and lifts the threshold to the k-th best score.
+    /// Offers a document if its score is above the threshold, and raises the threshold to the k-th best score.
     #[inline]
     pub(crate) fn offer(&mut self, doc: u32, score: f32, best: &mut TopK) {
         if score > self.value {
@@ -78,7 +72,6 @@ impl Threshold {
         }
     }
 
-    /// Lifts the threshold to the k-th best score so far.
     #[inline]
     fn lift(&mut self, best: &TopK) {
         let threshold = best.threshold();
@@ -94,29 +87,23 @@ impl Threshold {
 mod tests {
     use super::*;
 
-    #[test]
-    fn scores_equal_to_the_seed_enter_and_later_ties_do_not() {
+    fn winners(k: usize, seed: f32, in_order: bool, docs: &[u32]) -> Vec<u32> {
         let mut best = TopK::default();
-        best.reset(2);
-        let mut threshold = Threshold::new(1.5, Slack::OF_64, true);
-        for doc in 0..4 {
-            threshold.offer(doc, 1.5, &mut best);
-        }
+        best.reset(k);
+        let mut threshold = Threshold::new(seed, Slack::OF_64, in_order);
+        docs.iter().for_each(|&doc| threshold.offer(doc, 1.5, &mut best));
         let mut hits = Vec::new();
         best.drain_into(&mut hits);
-        assert!(hits.iter().map(|hit| hit.doc.0).eq([0, 1]));
+        hits.iter().map(|hit| hit.doc.0).collect()
+    }
+
+    #[test]
+    fn scores_equal_to_the_seed_enter_and_later_ties_do_not() {
+        assert_eq!(winners(2, 1.5, true, &[0, 1, 2, 3]), [0, 1]);
     }
 
     #[test]
     fn out_of_order_the_smaller_document_still_wins_a_tie() {
-        let mut best = TopK::default();
-        best.reset(1);
-        let mut threshold = Threshold::new(0.0, Slack::OF_64, false);
-        for doc in [9, 3, 7] {
-            threshold.offer(doc, 2.0, &mut best);
-        }
-        let mut hits = Vec::new();
-        best.drain_into(&mut hits);
-        assert_eq!(hits[0].doc.0, 3);
+        assert_eq!(winners(1, 0.0, false, &[9, 3, 7]), [3]);
     }
 }

@@ -1,16 +1,14 @@
 use super::super::lists::tests::{HostCopy, open};
 use super::*;
-use crate::base::ids::DeviceId;
 use crate::base::random::Random;
 use crate::index::OwnedSections;
-use crate::search::device::{Reservation, Staging};
 
-/// Documents of an index as large as one may be.
+/// The most documents of an index.
 const NUM_DOCS: u32 = (1 << 31) - 1;
-/// The least document of these tests' lists: so few norms are needed.
+/// The least document of the test lists, so that few norms are needed.
 const FIRST_DOC: u32 = NUM_DOCS - (1 << 20);
 
-/// Lists of the largest documents, of lengths around that of a block, with frequencies of all widths and gaps of most.
+/// Lists of the largest documents with lengths around a block's, all widths of frequencies and most widths of gaps.
 fn lists() -> Vec<Vec<(u32, u32)>> {
     let mut random = Random::new(11, 0);
     let mut lists = vec![vec![(NUM_DOCS - 1, 1)], vec![(NUM_DOCS - 1, u32::MAX)]];
@@ -19,12 +17,12 @@ fn lists() -> Vec<Vec<(u32, u32)>> {
             let mut doc = FIRST_DOC + random.below(1000);
             let mut list = Vec::new();
             while list.len() < len && doc < NUM_DOCS {
-                // The group's widest value has the width; of the others, some are narrower.
+                // The widest value of a group has the width, and some others are narrower.
                 let narrower = if list.len() % 16 < 8 { random.below(5) } else { 0 };
                 let count_width = width.saturating_sub(narrower);
                 let count = if count_width == 0 { 0 } else { random.below(u32::MAX) >> (32 - count_width) };
                 list.push((doc, count.min(u32::MAX - 1) + 1));
-                // Bitsets, gaps of one width, and gaps of which some are far wider than the others.
+                // The gaps give bitsets, equal widths, and exceptions.
                 let gap = match width % 4 {
                     0 => u32::from(list.len() % 8 == 3) * 3,
                     1 => random.below(1 << (width % 9)),
@@ -58,37 +56,32 @@ fn gpu_reads_blocks_of_the_largest_documents() {
     let mut staging = Staging::new(&stream, 1000).unwrap();
     let norms: Vec<f32> = (0..=NUM_DOCS - FIRST_DOC).map(|i| 0.5 + (i % 64) as f32).collect();
     let d_norms = staging.upload(bytemuck::cast_slice(&norms)).unwrap();
-    // Where the norm of document 0 would be: none below FIRST_DOC is read.
+    // The address that the norm of document 0 would have. No norm below FIRST_DOC is read.
     let norms_at = address(&stream, &d_norms).wrapping_sub(4 * u64::from(FIRST_DOC));
-    let mut on_device = vec![PartOnDevice::terms(&mut staging, &sections).unwrap()];
+    let mut on_device = vec![DevicePart::terms(&mut staging, &sections).unwrap()];
     for part in parts(&sections, 20_000) {
-        on_device.push(PartOnDevice::long_lists(&mut staging, &sections, &part).unwrap());
+        on_device.push(DevicePart::long_lists(&mut staging, &sections, &part).unwrap());
     }
     assert!(on_device.len() > 5);
 
     let mut counts = RowCounts::new(&stream, num_blocks(&sections) as u32).unwrap();
     let arguments: Vec<_> = on_device.iter().map(|part| part.argument(&stream, &sections, norms_at)).collect();
     for argument in &arguments {
-        // SAFETY: the parts hold what their lists say, and all blocks are counted.
+        // SAFETY: the parts hold valid lists, and all blocks have counts.
         unsafe { kernels.measure_blocks(&stream, argument, &mut counts) }.unwrap();
     }
     let num_rows = kernels.scan_rows(&stream, &mut counts).unwrap();
-    // What no kernel writes differs from what it should be.
+    // The initial content differs from any correct output.
     let poison = |words: usize| stream.clone_htod(&vec![0xa5a5_a5a5_u32; words]).unwrap();
     let mut rows = Rows::all_resident(poison(4 * num_rows as usize));
     let mut d_directory = poison(directory_words(&sections) as usize);
     let mut d_blocks = stream.clone_htod(&vec![BlockArgument::default(); num_blocks(&sections) as usize]).unwrap();
     for argument in &arguments {
         let targets = (&mut d_blocks, &mut rows, &mut d_directory);
-        // SAFETY: as above, and the targets are as large as what was measured.
+        // SAFETY: the parts hold valid lists, and the targets have the measured sizes.
         unsafe { kernels.write_blocks(&stream, argument, &counts, targets) }.unwrap();
     }
-    let copy = HostCopy {
-        blocks: stream.clone_dtoh(&d_blocks).unwrap(),
-        rows: rows.to_host(&stream),
-        directory: stream.clone_dtoh(&d_directory).unwrap(),
-    };
-    stream.synchronize().unwrap();
+    let copy = HostCopy::new(&stream, &d_blocks, &rows, &d_directory);
     let norm = |doc: u32| norms[(doc - FIRST_DOC) as usize];
     let mut long_lists = sections.long_lists.iter();
     for (term, list) in lists.iter().enumerate() {
@@ -130,18 +123,23 @@ fn gpu_refuses_what_does_not_fit() {
     }
     let index = Index::from_lists(&[("t", (0..1000).map(|doc| (doc, 1)).collect())]).unwrap();
     let attempt = || {
-        // As if a query needed 4 GiB. Other tests that run now need little.
+        // The options reserve 4 GiB for queries. Concurrent tests need little.
         let options = UploadOptions::reserving(4 * GIB);
         upload(&device, &stream, &kernels, &index, Bm25::default(), options, &|_, _| ())
     };
-    let reservation = Reservation::leaving(DeviceId(0), 3 * GIB).unwrap();
+    // All free memory except about 3 GiB, in units of the allocator.
+    let reserved_bytes = (device.free_bytes().unwrap() - 3 * GIB) >> 25 << 25;
+    // SAFETY: the memory is never read.
+    let d_reserved = unsafe { stream.alloc::<u8>(reserved_bytes as usize) }.unwrap();
+    stream.synchronize().unwrap();
     match attempt() {
         Err(error @ ExecError::Gpu(GpuError::DoesNotFit { needed_bytes, free_bytes })) => {
             assert!(needed_bytes > 4 * GIB && free_bytes < 4 * GIB, "{error}");
         }
         other => panic!("{other:?}, expected a refusal"),
     }
-    drop(reservation);
+    drop(d_reserved);
+    stream.synchronize().unwrap();
     let report = attempt().unwrap().report;
     assert!(report.device_bytes > 1000 && report.copied_bytes > 1000, "{report:?}");
 }

@@ -1,4 +1,4 @@
-//! The lists that stay in the device's memory: those of more than one block, in the terms' order, while there is room.
+//! Lists that stay in device memory: those of more than one block in the order of terms, while there is room.
 
 use std::sync::Arc;
 
@@ -8,24 +8,21 @@ use crate::huang::ranges::batch::{Address, Cached, is_admitted};
 use crate::huang::ranges::index::RangeIndex;
 use tandem_core::search::device::{Device, GpuError};
 
-/// Words that every list begins at a multiple of: sixteen bytes, which a block's head is read by.
+/// Alignment of lists in words: sixteen bytes, in which the head of a block is read.
 const ALIGNMENT: usize = 4;
 
 /// Lists in device memory, and the host's table of them.
 #[derive(Debug)]
-pub(super) struct Cache {
-    pub(super) table: Cached,
-    pub(super) bytes: u64,
-    /// What the table points to.
+pub(crate) struct Cache {
+    pub(crate) table: Cached,
+    pub(crate) bytes: u64,
+    /// Owner of the lists.
     _d_words: CudaSlice<u32>,
 }
 
 impl Cache {
-    /// Copies the lists of `index` that are to stay to the device, up to `most_bytes` of them.
-    ///
-    /// # Errors
-    /// If device memory is too small, or a call fails.
-    pub(super) fn fill(
+    /// Copies the lists that stay to the device, up to `most_bytes`.
+    pub(crate) fn fill(
         device: &Device,
         stream: &Arc<CudaStream>,
         index: &RangeIndex,

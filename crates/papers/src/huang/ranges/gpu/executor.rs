@@ -1,4 +1,4 @@
-//! A batch on a GPU: packed, copied, launched, copied back.
+//! Batches on a GPU: packed, copied, launched, copied back.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,20 +17,31 @@ use tandem_core::search::device::{Device, GpuError};
 use tandem_core::search::gpu::check;
 use tandem_core::search::{Answers, ExecError, Hit, TopK};
 
-/// Shared memory that a thread block takes at most: what every GPU gives without being asked twice, less what the kernels
-/// have of their own.
+/// Maximum shared memory of a thread block: the default of every GPU, less the kernels' static part.
 const SHARED_BYTES: usize = 47 * 1024;
 
-/// What came of a batch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub(crate) strategy: Strategy,
+    /// Threads per query.
+    pub(crate) threads: u32,
+    pub(crate) ranges: Ranges,
+    pub(crate) k: usize,
+}
+
+impl Settings {
+    /// The paper's document ranges.
+    pub(crate) fn published(strategy: Strategy, threads: u32, k: usize) -> Self {
+        Self { strategy, threads, ranges: Ranges::AsPublished, k }
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
-    /// The answers, in order.
     pub(crate) answers: Answers,
-    /// What each query took and did.
     pub(crate) reports: Vec<Report>,
-    /// Bytes that were copied to the device.
     pub(crate) copied_bytes: u64,
-    /// Microseconds of the device, from the first copy to the last.
+    /// Device microseconds from the first copy to the last.
     pub(crate) device_us: f64,
 }
 
@@ -51,10 +62,8 @@ pub(crate) struct RangesGpu {
 }
 
 impl RangesGpu {
-    /// Opens GPU `ordinal` and copies the lists that stay there, up to `most_bytes` of them.
-    ///
-    /// # Errors
-    /// [`GpuError::NoGpu`] if there is none of this number, [`GpuError::DoesNotFit`], or what a call says.
+    /// Opens a GPU and copies the lists that stay there, up to `most_bytes`. Returns [`GpuError::NoGpu`] if there is no
+    /// such GPU, [`GpuError::DoesNotFit`], or the error of a call.
     pub(crate) fn open(ordinal: DeviceId, index: &Arc<RangeIndex>, most_bytes: u64) -> Result<Self, GpuError> {
         let device = Device::open(ordinal)?;
         let stream = device.new_stream()?;
@@ -83,55 +92,32 @@ impl RangesGpu {
         })
     }
 
-    /// The GPU's name.
     pub(crate) fn name(&self) -> &str {
         &self.device.info.name
     }
 
-    /// Bytes of the lists that stay in the device's memory.
+    /// Returns the bytes of the lists that stay in device memory.
     pub(crate) fn cached_bytes(&self) -> u64 {
         self.cache.bytes
     }
 
-    /// Cuts queries into batches, in order.
     pub(crate) fn cut(&self, queries: &[Query], limits: Limits) -> Vec<Range<usize>> {
         cut(&self.index, queries, &self.cache.table, limits)
     }
 
-    /// Answers a batch, and waits for it: the `k` best documents of each query, by `threads` threads each, which share
-    /// documents as `ranges` says. All terms must be
-    /// in the index.
-    ///
-    /// # Errors
-    /// If the kernels don't take a query, `k` or `threads`, or a call fails: then no query of the batch has an answer.
-    pub(crate) fn run(
-        &mut self,
-        queries: &[Query],
-        strategy: Strategy,
-        threads: u32,
-        ranges: Ranges,
-        k: usize,
-    ) -> Result<Outcome, ExecError> {
+    /// Answers a batch and waits for it. All terms must be in the index. Fails if the kernels do not support a query, `k`
+    /// or `threads`, or if a call fails; no query has an answer then.
+    pub(crate) fn run(&mut self, queries: &[Query], settings: Settings) -> Result<Outcome, ExecError> {
+        let Settings { strategy, threads, ranges, k } = settings;
         check_owners(threads)?;
         queries.iter().try_for_each(|query| check(query, k))?;
         if queries.is_empty() {
             return Ok(Outcome::default());
         }
-        Ok(self.run_checked(queries, strategy, threads, ranges, k)?)
-    }
-
-    fn run_checked(
-        &mut self,
-        queries: &[Query],
-        strategy: Strategy,
-        threads: u32,
-        ranges: Ranges,
-        k: usize,
-    ) -> Result<Outcome, GpuError> {
         let copying = |e| GpuError::of("copying a batch", &e);
         let batch = self.pack(queries, threads, ranges)?;
         let shared = Shared::of(threads as usize, k);
-        self.make_room(&batch, queries.len(), threads, k, &shared)?;
+        self.make_room(&batch, queries.len(), settings, &shared)?;
         #[cfg(debug_assertions)]
         self.poison()?;
 
@@ -148,10 +134,10 @@ impl RangesGpu {
         };
         let mut launch = stream.launch_builder(self.kernels.of(strategy));
         launch.arg(&argument);
-        // SAFETY: the argument is that of the kernels in kernels/huang/. The batch lies where it says, its lists there and in
-        // the cache, whose blocks and words are those of the index; state, results, reports and keys have been made long enough
-        // for this batch; documents are below `num_docs`, the length of the norms. All of it belongs to this executor, whose
-        // stream is awaited below before anything is freed.
+        // SAFETY: the argument is that of the kernels in kernels/huang/. The batch is at its address, and its lists are
+        // in it and in the cache, with the blocks and words of the index. State, results, reports and keys are long
+        // enough for this batch, and documents are below `num_docs`, the length of the norms. This executor owns all
+        // memory and waits for its stream below before it frees any.
         unsafe { launch.launch(shape) }.map_err(running)?;
         let keys = stream.clone_dtoh(&self.d_results.slice(..queries.len() * k)).map_err(copying)?;
         let reports = stream.clone_dtoh(&self.d_reports.slice(..queries.len())).map_err(copying)?;
@@ -169,7 +155,7 @@ impl RangesGpu {
         Ok(Outcome { answers, reports, copied_bytes: batch.bytes.len() as u64, device_us })
     }
 
-    /// The batch as it travels. Addresses in it are those of where it will lie: it is packed once that is known to have room.
+    /// Packs a batch for its place in device memory, which must have room for it.
     fn pack(&mut self, queries: &[Query], threads: u32, ranges: Ranges) -> Result<Batch, GpuError> {
         let pack = |of: &Self| {
             let at = of.d_batch.device_ptr(&of.stream).0;
@@ -183,26 +169,18 @@ impl RangesGpu {
         Ok(pack(self))
     }
 
-    /// Makes all that the kernels of a batch write long enough.
-    fn make_room(
-        &mut self,
-        batch: &Batch,
-        queries: usize,
-        threads: u32,
-        k: usize,
-        shared: &Shared,
-    ) -> Result<(), GpuError> {
+    /// Makes room for all outputs of the kernels.
+    fn make_room(&mut self, batch: &Batch, queries: usize, of: Settings, shared: &Shared) -> Result<(), GpuError> {
         let (device, stream) = (&self.device, &self.stream);
         ensure(device, stream, &mut self.d_state, batch.state_words as usize)?;
-        ensure(device, stream, &mut self.d_results, queries * k)?;
+        ensure(device, stream, &mut self.d_results, queries * of.k)?;
         ensure(device, stream, &mut self.d_reports, queries)?;
         if !shared.holds_local_keys {
-            ensure(device, stream, &mut self.d_local_keys, queries * threads as usize * k)?;
+            ensure(device, stream, &mut self.d_local_keys, queries * of.threads as usize * of.k)?;
         }
         Ok(())
     }
 
-    /// What the kernels of a batch take that lies on the device, and for which there is room.
     fn argument(&self, batch: &Batch, k: usize, shared: &Shared) -> BatchArgument {
         let stream = &self.stream;
         let at = self.d_batch.device_ptr(stream).0;
@@ -221,7 +199,7 @@ impl RangesGpu {
         }
     }
 
-    /// Fills all that a batch writes with ones, so that what is not written shows.
+    /// Fills all outputs with ones, which exposes reads of unwritten memory.
     #[cfg(debug_assertions)]
     fn poison(&mut self) -> Result<(), GpuError> {
         let stream = Arc::clone(&self.stream);
@@ -237,7 +215,7 @@ impl RangesGpu {
     }
 }
 
-/// What a thread block has in shared memory: the merged keys, each thread's keys if there is room, a count a thread.
+/// Layout of a thread block's shared memory: the merged keys, the keys of each thread if they fit, a count per thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shared {
     bytes: usize,
@@ -253,7 +231,7 @@ impl Shared {
     }
 }
 
-/// Zeroed device memory; at least one item, so that it has an address.
+/// Allocates zeroed device memory, at least one item so that it has an address.
 fn room<T: DeviceRepr + ValidAsZeroBits>(
     device: &Device,
     stream: &Arc<CudaStream>,
@@ -263,7 +241,7 @@ fn room<T: DeviceRepr + ValidAsZeroBits>(
     stream.alloc_zeros(len.max(1)).map_err(|e| GpuError::of("allocating buffers", &e))
 }
 
-/// Makes `buffer` at least so long; what was in it is lost then.
+/// Makes `buffer` at least `len` long; its contents may be lost.
 fn ensure<T: DeviceRepr + ValidAsZeroBits>(
     device: &Device,
     stream: &Arc<CudaStream>,

@@ -1,6 +1,6 @@
-//! The kernels by document ranges: their arguments, and where they are loaded.
+//! The kernels by document ranges and their arguments.
 //!
-//! The structures repeat those of `kernels/huang/ranges.cuh`; [`Kernels::load`] compares their sizes.
+//! The structures repeat those of `kernels/huang/huang.cuh`; [`Kernels::load`] compares their sizes.
 
 use std::sync::Arc;
 
@@ -19,41 +19,40 @@ const IMAGES: Images = Images {
     cubin_sm_90: include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/compiled/huang.sm_90.cubin")),
 };
 
-/// 2^16: bounds have one part in so many of slack.
+/// Inverse of the slack of bounds, 2^16.
 const SLACK_PARTS: usize = 65_536;
 
 /// `RangeBatch`: device addresses of buffers that outlive the launch.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(super) struct BatchArgument {
-    pub(super) queries: u64,
-    pub(super) terms: u64,
-    /// 0: all documents have `norm`.
-    pub(super) norms: u64,
-    pub(super) state: u64,
-    /// 0: shared memory has room for them.
-    pub(super) local_keys: u64,
-    pub(super) results: u64,
-    pub(super) reports: u64,
-    pub(super) num_docs: u32,
-    pub(super) k: u32,
-    pub(super) norm: f32,
-    pub(super) reserved: u32,
+pub(crate) struct BatchArgument {
+    pub(crate) queries: u64,
+    pub(crate) terms: u64,
+    /// Address of the norms; 0 if all documents have `norm`.
+    pub(crate) norms: u64,
+    pub(crate) state: u64,
+    /// Address of the threads' keys; 0 if they are in shared memory.
+    pub(crate) local_keys: u64,
+    pub(crate) results: u64,
+    pub(crate) reports: u64,
+    pub(crate) num_docs: u32,
+    pub(crate) k: u32,
+    pub(crate) norm: f32,
+    pub(crate) reserved: u32,
 }
 
-/// What a query took and did: `RangeReport`.
+/// Report of a query: `RangeReport`.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Report {
-    /// The multiprocessor's clock over initialisation, scoring and merging.
+    /// Cycles of the multiprocessor in initialisation, scoring and merging.
     pub(crate) cycles: [u64; 3],
-    /// Postings whose score was computed.
     pub(crate) postings_scored: u64,
-    /// Blocks that were decoded; one across a border counts for each owner.
+    /// Blocks that were decoded. A block across a border counts for each owner.
     pub(crate) blocks_decoded: u64,
-    /// Documents that were found, `k` at most.
+    /// Number of documents found, at most `k`.
     pub(crate) found: u32,
-    pub(super) reserved: u32,
+    pub(crate) reserved: u32,
 }
 
 // SAFETY: plain words in C layout, of the size that the kernels have (checked when they are loaded).
@@ -63,18 +62,14 @@ unsafe impl DeviceRepr for Report {}
 // SAFETY: as above; all zero is a report.
 unsafe impl ValidAsZeroBits for Report {}
 
-/// The kernels, loaded on one device.
 #[derive(Debug)]
-pub(super) struct Kernels {
+pub(crate) struct Kernels {
     by_strategy: [CudaFunction; Strategy::ALL.len()],
 }
 
 impl Kernels {
-    /// Loads the kernels and checks that they agree with this file.
-    ///
-    /// # Errors
-    /// If the driver refuses them, or they were compiled from another version of the sources.
-    pub(super) fn load(device: &Device, stream: &Arc<CudaStream>) -> Result<Self, GpuError> {
+    /// Loads the kernels and compares their layout with this file.
+    pub(crate) fn load(device: &Device, stream: &Arc<CudaStream>) -> Result<Self, GpuError> {
         let module = Module::load(device, IMAGES)?;
         let layout = [
             RANGE_BLOCK_LEN,
@@ -93,13 +88,11 @@ impl Kernels {
         Ok(Self { by_strategy: [and?, or?, wand?, bmw?] })
     }
 
-    /// The kernel of a strategy.
-    pub(super) fn of(&self, strategy: Strategy) -> &CudaFunction {
+    pub(crate) fn of(&self, strategy: Strategy) -> &CudaFunction {
         &self.by_strategy[strategy as usize]
     }
 
-    /// Its name in the sources.
-    pub(super) fn name(strategy: Strategy) -> &'static str {
+    pub(crate) fn name(strategy: Strategy) -> &'static str {
         match strategy {
             Strategy::And => "ranges_and",
             Strategy::Or => "ranges_or",

@@ -1,4 +1,4 @@
-//! Document ranges on a GPU: a thread block a query, a thread a range.
+//! Document ranges on a GPU: a thread block per query, a thread per range.
 //!
 //! ```text
 //! cache.rs      lists of more than one block, in the device's memory
@@ -7,7 +7,5 @@
 //! ```
 
 mod cache;
-mod executor;
+pub(crate) mod executor;
 mod kernels;
-
-pub(crate) use executor::RangesGpu;

@@ -1,4 +1,4 @@
-//! What a GPU indexer asks of its device; the structures that both sides know are those of `kernels/wei/trie.cuh`.
+//! The interface of a GPU indexer to its device, with the structures of `kernels/wei/wei.cuh`.
 
 use std::fmt;
 
@@ -9,84 +9,76 @@ use crate::wei::trie::node::DEGREE;
 use crate::wei::trie::slots::NUM_SLOTS;
 use tandem_core::search::device::GpuError;
 
-/// Bytes behind the input that may be read: a window of a stream.
-pub(super) const WINDOW_BYTES: usize = 512;
-/// A stream begins at a multiple of this.
-pub(super) const STREAM_ALIGNMENT: usize = 16;
+/// Readable bytes behind the input: a window of a stream.
+pub(crate) const WINDOW_BYTES: usize = 512;
+pub(crate) const STREAM_ALIGNMENT: usize = 16;
 
-/// A posting, in the order in which they began.
+/// A posting. Postings are in the order in which they began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Posting {
-    pub(super) term: u32,
-    /// In the collection.
-    pub(super) doc: u32,
-    pub(super) freq: u32,
+pub(crate) struct Posting {
+    pub(crate) term: u32,
+    pub(crate) doc: u32,
+    pub(crate) freq: u32,
 }
 
-/// A slot that has terms in a run.
+/// A slot with terms in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Task {
-    pub(super) slot: u32,
-    /// There is room for a posting a token.
-    pub(super) first_posting: u32,
-    /// Bytes of its stream.
-    pub(super) bytes: u32,
-    /// Where its stream begins in the input, in [`STREAM_ALIGNMENT`].
-    pub(super) start: u32,
+pub(crate) struct Task {
+    pub(crate) slot: u32,
+    /// Place of its first posting. There is room for one posting per token.
+    pub(crate) first_posting: u32,
+    pub(crate) bytes: u32,
+    /// Place of its stream in the input, in [`STREAM_ALIGNMENT`].
+    pub(crate) start: u32,
 }
 
-/// What has been given out: nodes, bytes of strings, terms.
+/// Numbers of used nodes, bytes of strings, and terms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Counters {
-    pub(super) nodes: u32,
-    pub(super) strings: u32,
-    pub(super) terms: u32,
-    pub(super) next_task: u32,
+pub(crate) struct Counters {
+    pub(crate) nodes: u32,
+    pub(crate) strings: u32,
+    pub(crate) terms: u32,
+    pub(crate) next_task: u32,
 }
 
-/// A run's input: streams one after another, and the slots.
+/// Input of a run: consecutive streams, and their slots.
 #[derive(Debug, Default)]
-pub(in crate::wei::trie) struct Input {
-    pub(super) bytes: Vec<u8>,
-    pub(super) tasks: Vec<Task>,
-    pub(super) num_tokens: usize,
-    /// The number of the run's first document.
-    pub(super) first_doc: u32,
+pub(crate) struct Input {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) num_tokens: usize,
+    pub(crate) first_doc: u32,
 }
 
-/// What a run made.
 #[derive(Debug, Default)]
-pub(in crate::wei::trie) struct Output {
-    /// As many as there were tokens; of each task the first `task_postings` are postings.
-    pub(super) postings: Vec<Posting>,
-    pub(super) task_postings: Vec<u32>,
-    /// Terms from the one after the last run's on.
-    pub(super) terms: Vec<Term>,
-    /// Strings likewise.
-    pub(super) strings: Vec<u8>,
+pub(crate) struct Output {
+    /// One posting per token, of which the first `task_postings` of each task are valid.
+    pub(crate) postings: Vec<Posting>,
+    pub(crate) task_postings: Vec<u32>,
+    pub(crate) terms: Vec<Term>,
+    pub(crate) strings: Vec<u8>,
 }
 
 /// A device with trees in its memory.
-pub(in crate::wei::trie) trait Backend: fmt::Debug + Send {
-    /// Copies a run's input to the device, and makes room for what it can add at most.
+pub(crate) trait Backend: fmt::Debug + Send {
+    /// Copies a run's input to the device, and makes room for its largest possible output.
     fn prepare(&mut self, input: &Input) -> Result<(), GpuError>;
 
-    /// Indexes it, and waits until that is done.
+    /// Indexes the input and waits for the end.
     fn index(&mut self) -> Result<(), GpuError>;
 
-    /// Fetches what the run made.
     fn collect(&mut self, output: &mut Output) -> Result<(), GpuError>;
 
-    /// Fetches the trees. `terms` and `strings` are what all runs made.
+    /// Fetches the trees. `terms` and `strings` are the output of all runs.
     fn dictionary(&mut self, terms: Vec<Term>, strings: Vec<u8>) -> Result<Dictionary, GpuError>;
 }
 
-/// What there may be after an input, where `before` was there: nodes, bytes of strings, terms. A node but a root has at
-/// least fifteen keys, so that terms bound nodes, whatever is split on the way.
-pub(super) fn worst_case(before: Counters, input: &Input) -> [u64; 3] {
+/// Returns the maximum numbers of nodes, bytes of strings and terms after an input. Nodes other than roots have at
+/// least fifteen keys, so that terms bound nodes.
+pub(crate) fn worst_case(before: Counters, input: &Input) -> [u64; 3] {
     let terms = u64::from(before.terms) + input.num_tokens as u64;
     let strings = u64::from(before.strings) + input.bytes.len() as u64;
     [terms / (DEGREE as u64 - 1) + NUM_SLOTS as u64, strings, terms]

@@ -18,53 +18,54 @@ const IMAGES: Images = Images {
     cubin_sm_90: include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/compiled/wei.sm_90.cubin")),
 };
 
-/// Thread blocks, as many as in the paper, each of a warp.
+/// Thread blocks of a warp each, as many as in the paper.
 const BLOCKS: u32 = 480;
 const THREADS: u32 = 32;
 
-/// `State` in trie.cuh.
+/// `State` in wei.cuh.
 const STATE_BYTES: usize = 8;
 
-/// `Trie` in trie.cuh.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-struct TrieArgument {
-    nodes: u64,
-    roots: u64,
-    strings: u64,
-    terms: u64,
-    states: u64,
-    postings: u64,
-    task_postings: u64,
-    task_ns: u64,
-    counters: u64,
-    input: u64,
-    tasks: u64,
-    num_tasks: u32,
-    first_doc: u32,
+/// Defines the arrays in device memory, and the kernel's argument with their addresses in the same order.
+macro_rules! arrays {
+    ($($name:ident),*) => {
+        #[derive(Debug)]
+        struct Arrays {
+            $($name: Array,)*
+        }
+
+        /// `Trie` in wei.cuh.
+        #[derive(Clone, Copy, Debug)]
+        #[repr(C)]
+        struct TrieArgument {
+            $($name: u64,)*
+            num_tasks: u32,
+            first_doc: u32,
+        }
+
+        impl Arrays {
+            fn new(device: &Device, stream: &Arc<CudaStream>) -> Result<Self, GpuError> {
+                Ok(Self { $($name: Array::new(device, stream)?,)* })
+            }
+
+            fn argument(&self, stream: &CudaStream, num_tasks: u32, first_doc: u32) -> TrieArgument {
+                TrieArgument { $($name: self.$name.bytes.device_ptr(stream).0,)* num_tasks, first_doc }
+            }
+        }
+    };
 }
 
-// SAFETY: plain numbers, laid out as C does.
+arrays!(nodes, roots, strings, terms, states, postings, task_postings, task_ns, counters, input, tasks);
+
+// SAFETY: it is plain numbers in C layout.
 unsafe impl DeviceRepr for TrieArgument {}
 
 /// A GPU with the trees of its slots.
 #[derive(Debug)]
-pub(super) struct DeviceBackend {
+pub(crate) struct DeviceBackend {
     device: Device,
     stream: Arc<CudaStream>,
     kernel: CudaFunction,
-    nodes: Array,
-    roots: Array,
-    strings: Array,
-    terms: Array,
-    states: Array,
-    postings: Array,
-    task_postings: Array,
-    task_ns: Array,
-    counters: Array,
-    input: Array,
-    tasks: Array,
-    /// What has been given out up to the run before, and with this one.
+    arrays: Arrays,
     before: Counters,
     after: Counters,
     num_tasks: u32,
@@ -72,15 +73,14 @@ pub(super) struct DeviceBackend {
     first_doc: u32,
 }
 
-/// Bytes in device memory, that may become more.
+/// A growing array of bytes in device memory.
 #[derive(Debug)]
 struct Array {
     bytes: CudaSlice<u8>,
 }
 
 impl DeviceBackend {
-    /// Opens the GPU of this number.
-    pub(super) fn open(ordinal: DeviceId) -> Result<Self, GpuError> {
+    pub(crate) fn open(ordinal: DeviceId) -> Result<Self, GpuError> {
         let device = Device::open(ordinal)?;
         let stream = device.new_stream()?;
         let module = Module::load(&device, IMAGES)?;
@@ -97,20 +97,9 @@ impl DeviceBackend {
         ];
         module.check_layout(&stream, "trie_layout", &layout)?;
         let kernel = module.function("index_slots")?;
-        let array = || Array::new(&device, &stream);
         let before = Counters { strings: FIRST_STRING as u32, ..Counters::default() };
         let mut backend = Self {
-            nodes: array()?,
-            roots: array()?,
-            strings: array()?,
-            terms: array()?,
-            states: array()?,
-            postings: array()?,
-            task_postings: array()?,
-            task_ns: array()?,
-            counters: array()?,
-            input: array()?,
-            tasks: array()?,
+            arrays: Arrays::new(&device, &stream)?,
             before,
             after: before,
             num_tasks: 0,
@@ -120,8 +109,8 @@ impl DeviceBackend {
             stream,
             kernel,
         };
-        let Self { device, stream, roots, .. } = &mut backend;
-        roots.upload(device, stream, &vec![NO_NODE; NUM_SLOTS])?;
+        let Self { device, stream, arrays, .. } = &mut backend;
+        arrays.roots.upload(device, stream, &vec![NO_NODE; NUM_SLOTS])?;
         backend.wait("copying to the device")?;
         Ok(backend)
     }
@@ -135,69 +124,54 @@ impl Backend for DeviceBackend {
     fn prepare(&mut self, input: &Input) -> Result<(), GpuError> {
         self.before = self.after;
         let [nodes, strings, terms] = worst_case(self.before, input);
-        let Self { device, stream, before, .. } = self;
+        let Self { device, stream, before, arrays, .. } = self;
         let grow = |array: &mut Array, used: u32, needed: u64, bytes: usize| {
-            // Numbers of nodes and terms, and places of strings, are 32 bits.
+            // Numbers of nodes and terms, and places of strings, have 32 bits.
             if needed > u64::from(u32::MAX) {
                 let needed_bytes = needed * bytes as u64;
                 return Err(GpuError::DoesNotFit { needed_bytes, free_bytes: u64::from(u32::MAX) * bytes as u64 });
             }
             array.grow(device, stream, used as usize * bytes, needed as usize * bytes)
         };
-        grow(&mut self.nodes, before.nodes, nodes, size_of::<Node>())?;
-        grow(&mut self.strings, before.strings, strings, 1)?;
-        grow(&mut self.terms, before.terms, terms, size_of::<Term>())?;
-        grow(&mut self.states, before.terms, terms, STATE_BYTES)?;
-        grow(&mut self.postings, 0, input.num_tokens as u64, size_of::<Posting>())?;
-        grow(&mut self.task_postings, 0, input.tasks.len() as u64, size_of::<u32>())?;
-        grow(&mut self.task_ns, 0, input.tasks.len() as u64, size_of::<u32>())?;
-        self.input.upload(device, stream, &input.bytes)?;
-        self.tasks.upload(device, stream, &input.tasks)?;
-        self.counters.upload(device, stream, &[*before])?;
+        grow(&mut arrays.nodes, before.nodes, nodes, size_of::<Node>())?;
+        grow(&mut arrays.strings, before.strings, strings, 1)?;
+        grow(&mut arrays.terms, before.terms, terms, size_of::<Term>())?;
+        grow(&mut arrays.states, before.terms, terms, STATE_BYTES)?;
+        grow(&mut arrays.postings, 0, input.num_tokens as u64, size_of::<Posting>())?;
+        grow(&mut arrays.task_postings, 0, input.tasks.len() as u64, size_of::<u32>())?;
+        grow(&mut arrays.task_ns, 0, input.tasks.len() as u64, size_of::<u32>())?;
+        arrays.input.upload(device, stream, &input.bytes)?;
+        arrays.tasks.upload(device, stream, &input.tasks)?;
+        arrays.counters.upload(device, stream, &[*before])?;
         (self.num_tasks, self.num_tokens, self.first_doc) =
             (input.tasks.len() as u32, input.num_tokens, input.first_doc);
         self.wait("copying to the device")
     }
 
     fn index(&mut self) -> Result<(), GpuError> {
-        let at = |array: &Array| array.bytes.device_ptr(&self.stream).0;
-        let argument = TrieArgument {
-            nodes: at(&self.nodes),
-            roots: at(&self.roots),
-            strings: at(&self.strings),
-            terms: at(&self.terms),
-            states: at(&self.states),
-            postings: at(&self.postings),
-            task_postings: at(&self.task_postings),
-            task_ns: at(&self.task_ns),
-            counters: at(&self.counters),
-            input: at(&self.input),
-            tasks: at(&self.tasks),
-            num_tasks: self.num_tasks,
-            first_doc: self.first_doc,
-        };
+        let argument = self.arrays.argument(&self.stream, self.num_tasks, self.first_doc);
         let mut launch = self.stream.launch_builder(&self.kernel);
         launch.arg(&argument);
-        // SAFETY: the argument is that of `index_slots` in kernels/wei/index.cu. Input and tasks were copied by `prepare`,
-        // which also made room for what they can add at most; all arrays live until the stream has been waited for.
+        // SAFETY: the argument is that of `index_slots` in kernels/wei/index.cu. `prepare` copied input and tasks and
+        // made room for their largest output; all arrays live until the stream has been waited for.
         unsafe { launch.launch(shape(BLOCKS, THREADS)) }.map_err(|e| GpuError::of("kernel `index_slots`", &e))?;
         self.wait("kernel `index_slots`")
     }
 
     fn collect(&mut self, output: &mut Output) -> Result<(), GpuError> {
-        let Self { stream, before, .. } = self;
+        let Self { stream, before, arrays, .. } = self;
         let mut counters = vec![Counters::default()];
-        self.counters.download(stream, 0, &mut counters)?;
+        arrays.counters.download(stream, 0, &mut counters)?;
         let after = Counters { next_task: 0, ..counters[0] };
         output.postings.resize(self.num_tokens, Posting::default());
         output.task_postings.resize(self.num_tasks as usize, 0);
         let none = Term { slot: 0, cache: 0, rest: 0 };
         output.terms.resize((after.terms - before.terms) as usize, none);
         output.strings.resize((after.strings - before.strings) as usize, 0);
-        self.postings.download(stream, 0, &mut output.postings)?;
-        self.task_postings.download(stream, 0, &mut output.task_postings)?;
-        self.terms.download(stream, before.terms as usize, &mut output.terms)?;
-        self.strings.download(stream, before.strings as usize, &mut output.strings)?;
+        arrays.postings.download(stream, 0, &mut output.postings)?;
+        arrays.task_postings.download(stream, 0, &mut output.task_postings)?;
+        arrays.terms.download(stream, before.terms as usize, &mut output.terms)?;
+        arrays.strings.download(stream, before.strings as usize, &mut output.strings)?;
         self.after = after;
         Ok(())
     }
@@ -205,8 +179,8 @@ impl Backend for DeviceBackend {
     fn dictionary(&mut self, terms: Vec<Term>, strings: Vec<u8>) -> Result<Dictionary, GpuError> {
         let mut nodes = vec![Node::new(true); self.after.nodes as usize];
         let mut roots = vec![0; NUM_SLOTS];
-        self.nodes.download(&self.stream, 0, &mut nodes)?;
-        self.roots.download(&self.stream, 0, &mut roots)?;
+        self.arrays.nodes.download(&self.stream, 0, &mut nodes)?;
+        self.arrays.roots.download(&self.stream, 0, &mut roots)?;
         Ok(Dictionary { roots, nodes, strings, terms })
     }
 }
@@ -216,8 +190,8 @@ impl Array {
         Ok(Self { bytes: allocate(device, stream, 0)? })
     }
 
-    /// Makes room for `needed` bytes, of which the first `used` stay. Rooms at least double, so that what is copied stays
-    /// below what is written.
+    /// Makes room for `needed` bytes and keeps the first `used`. Sizes at least double, which bounds the cost of
+    /// copies.
     fn grow(&mut self, device: &Device, stream: &Arc<CudaStream>, used: usize, needed: usize) -> Result<(), GpuError> {
         if needed <= self.bytes.len() {
             return Ok(());
@@ -230,7 +204,7 @@ impl Array {
             let copied = stream.memcpy_dtod(&self.bytes.slice(..used), &mut bytes.slice_mut(..used));
             copied.map_err(|e| GpuError::of("copying device memory", &e))?;
         }
-        // What is given back is still read by the copy.
+        // The copy still reads the memory that is freed.
         stream.synchronize().map_err(|e| GpuError::of("copying device memory", &e))?;
         self.bytes = bytes;
         Ok(())
@@ -258,7 +232,7 @@ impl Array {
     }
 }
 
-/// Zeroed device memory; at least one byte, so that it has an address.
+/// Allocates zeroed device memory, at least one byte so that it has an address.
 fn allocate(device: &Device, stream: &Arc<CudaStream>, bytes: usize) -> Result<CudaSlice<u8>, GpuError> {
     device.check_room(bytes.max(1) as u64)?;
     stream.alloc_zeros(bytes.max(1)).map_err(|e| GpuError::of("allocating buffers", &e))

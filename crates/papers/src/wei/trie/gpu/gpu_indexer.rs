@@ -1,4 +1,4 @@
-//! The host's side: input gathered, postings grouped by term, terms kept.
+//! The host's side: gathers input, groups postings by term, and keeps terms.
 
 use rayon::prelude::*;
 
@@ -10,19 +10,19 @@ use crate::wei::trie::sections::Sections;
 use tandem_core::indexing::postings::put;
 use tandem_core::search::device::GpuError;
 
-/// An indexer whose trees a device has.
+/// An indexer with its trees on a device.
 #[derive(Debug)]
-pub(in crate::wei::trie) struct GpuIndexer {
+pub(crate) struct GpuIndexer {
     backend: Box<dyn Backend>,
     input: Input,
     output: Output,
-    /// The terms of all runs that were collected, and their strings.
+    /// Terms of all collected runs.
     terms: Vec<Term>,
     strings: Vec<u8>,
 }
 
 impl GpuIndexer {
-    pub(in crate::wei::trie) fn new(backend: Box<dyn Backend>) -> Self {
+    pub(crate) fn new(backend: Box<dyn Backend>) -> Self {
         let (input, output) = (Input::default(), Output::default());
         Self { backend, input, output, terms: Vec::new(), strings: vec![0; FIRST_STRING] }
     }
@@ -88,21 +88,21 @@ impl SlotIndexer for GpuIndexer {
     }
 
     fn finish(&mut self) -> Result<Dictionary, GpuError> {
-        // Copies: should this fail, they are needed once more.
+        // The originals are needed if this fails.
         self.backend.dictionary(self.terms.clone(), self.strings.clone())
     }
 }
 
-/// The lists of a slot, encoded: of each its term, and where it ends.
 struct SlotLists {
     bytes: Vec<u8>,
+    /// Term and end of each list.
     ends: Vec<(u32, usize)>,
 }
 
-/// Groups a slot's postings by term and encodes them as the run's: documents from 0 on.
+/// Groups a slot's postings by term and encodes them with documents from 0 on.
 fn lists_of(postings: &[Posting], first_doc: u32) -> SlotLists {
     let mut order: Vec<u64> = (0..).zip(postings).map(|(at, posting)| u64::from(posting.term) << 32 | at).collect();
-    // The place is part of the key: a term's postings stay in order.
+    // The place in the key keeps a term's postings in order.
     order.sort_unstable();
     let mut lists = SlotLists { bytes: Vec::with_capacity(postings.len() * 2), ends: Vec::new() };
     for list in order.chunk_by(|a, b| a >> 32 == b >> 32) {

@@ -1,4 +1,4 @@
-//! An indexer on a GPU: 480 thread blocks of a warp each, a slot at a time.
+//! Indexer on a GPU: 480 thread blocks of a warp each, which process a slot at a time.
 //!
 //! ```text
 //! prepare   the slots' streams, one after another, to the device; room for the worst
@@ -6,11 +6,11 @@
 //! collect   postings and new terms back; a slot's postings by term, encoded
 //! ```
 //!
-//! The trees stay on the device. Terms and their strings come back with every run: should the device fail, they are what a CPU
-//! goes on from ([`indexer`](super::indexer)).
+//! The trees stay on the device. Terms and their strings are copied back with every run, so that a CPU can continue if
+//! the device fails ([`indexer`](super::indexer)).
 //!
-//! What asks for a device's memory and launches is a [`Backend`](backend::Backend): the device, or its twin on the host, which
-//! does what the kernel does and is what tests without a GPU run.
+//! A [`Backend`](backend::Backend) is the device, or its twin on the host, which does the same steps for tests without
+//! a GPU.
 
 #[cfg(any(feature = "gpu", test))]
 mod backend;
@@ -21,29 +21,23 @@ mod gpu_indexer;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-pub(super) mod twin;
+pub(crate) mod twin;
 
 #[cfg(any(feature = "gpu", test))]
-pub(super) use gpu_indexer::GpuIndexer;
+pub(crate) use gpu_indexer::GpuIndexer;
 
 use super::indexer::SlotIndexer;
 use tandem_core::search::device::GpuError;
 
-/// The indexer on the GPU of this number.
-///
-/// # Errors
-/// [`GpuError::NoGpu`] if there is none to use.
+/// Opens the indexer on a GPU. Returns [`GpuError::NoGpu`] if there is no such GPU.
 #[cfg(feature = "gpu")]
-pub(super) fn open(ordinal: usize) -> Result<Box<dyn SlotIndexer>, GpuError> {
+pub(crate) fn open(ordinal: usize) -> Result<Box<dyn SlotIndexer>, GpuError> {
     let device = device::DeviceBackend::open(tandem_core::base::ids::DeviceId(ordinal as u32))?;
     Ok(Box::new(GpuIndexer::new(Box::new(device))))
 }
 
-/// The indexer on a GPU: this build knows none.
-///
-/// # Errors
-/// [`GpuError::NoGpu`], always.
+/// Fails, because this build has no GPU support.
 #[cfg(not(feature = "gpu"))]
-pub(super) fn open(_: usize) -> Result<Box<dyn SlotIndexer>, GpuError> {
+pub(crate) fn open(_: usize) -> Result<Box<dyn SlotIndexer>, GpuError> {
     Err(GpuError::NoGpu(tandem_core::search::device::NOT_BUILT.to_owned()))
 }

@@ -1,12 +1,11 @@
-//! The host's side against the CPU indexer by the kernel's twin; the kernel against its twin.
-//!
-//! Where there is no GPU the latter says so and passes; with `TANDEM_REQUIRE_GPU` set it fails there.
+//! Tests of the host's side with the kernel's twin against the CPU indexer, and of the kernel against its twin.
 
 use std::collections::BTreeMap;
 
 use super::backend::Backend;
 use super::gpu_indexer::GpuIndexer;
 use super::twin::Twin;
+use crate::test_support::{gpu_or_skip, sized};
 use crate::wei::trie::buffer::Buffer;
 use crate::wei::trie::cpu_indexer::CpuIndexer;
 use crate::wei::trie::dictionary::Dictionary;
@@ -14,12 +13,11 @@ use crate::wei::trie::indexer::SlotIndexer;
 use crate::wei::trie::sections::Sections;
 use crate::wei::trie::slots::NUM_SLOTS;
 use tandem_core::base::random::Random;
-use tandem_core::search::device::GpuError;
 
-/// Terms and their encoded lists, by slot and term: what must not depend on who made it.
+/// Terms and their encoded lists by slot and term, independent of the indexer.
 type Lists = BTreeMap<(u16, Vec<u8>), Vec<u8>>;
 
-/// Runs of documents, with terms of all lengths, many in few slots and few in many.
+/// Makes runs of documents with terms of all lengths, many in few slots and few in many.
 fn runs(seed: u64, num_runs: usize, tokens: usize) -> Vec<Buffer> {
     let mut random = Random::new(seed, 0);
     let term = |random: &mut Random| -> Vec<u8> {
@@ -49,7 +47,7 @@ fn runs(seed: u64, num_runs: usize, tokens: usize) -> Vec<Buffer> {
         .collect()
 }
 
-/// What an indexer makes of some runs, and its dictionary.
+/// Returns the lists of some runs, and the dictionary.
 fn indexed(indexer: &mut dyn SlotIndexer, runs: &[Buffer]) -> (Vec<Lists>, Dictionary) {
     let slots: Vec<u16> = (0..NUM_SLOTS as u16).collect();
     let (mut all, mut first_doc) = (Vec::new(), 7);
@@ -78,7 +76,7 @@ fn indexed(indexer: &mut dyn SlotIndexer, runs: &[Buffer]) -> (Vec<Lists>, Dicti
     (lists.collect(), dictionary)
 }
 
-/// The terms of each slot in order of the tree, spelled out.
+/// Returns the terms of each slot in the order of the tree.
 fn terms(dictionary: &Dictionary) -> Vec<Vec<Vec<u8>>> {
     let spelled = |&number: &u32| {
         let mut term = Vec::new();
@@ -94,7 +92,7 @@ fn terms(dictionary: &Dictionary) -> Vec<Vec<Vec<u8>>> {
         .collect()
 }
 
-/// Checks an indexer on a device, or what takes its place, against a CPU's.
+/// Compares an indexer on a device or its twin with a CPU's.
 fn check(backend: Box<dyn Backend>, runs: &[Buffer]) {
     let (expected, trees) = indexed(&mut CpuIndexer::default(), runs);
     let (found, dictionary) = indexed(&mut GpuIndexer::new(backend), runs);
@@ -116,17 +114,8 @@ fn gpu_lists_and_trees_are_those_of_a_cpu() {
     #[cfg(feature = "gpu")]
     let opened = super::device::DeviceBackend::open(tandem_core::base::ids::DeviceId(0));
     #[cfg(not(feature = "gpu"))]
-    let opened: Result<Twin, GpuError> = Err(GpuError::NoGpu(tandem_core::search::device::NOT_BUILT.to_owned()));
-    match opened {
-        Ok(device) => {
-            let is_sanitized = std::env::var_os("TANDEM_SANITIZER").is_some();
-            let tokens = if is_sanitized { 2_000 } else { 300_000 };
-            check(Box::new(device), &runs(3, 3, tokens));
-        }
-        Err(error @ GpuError::NoGpu(_)) => {
-            assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {error}");
-            println!("skipped: {error}");
-        }
-        Err(error) => panic!("{error}"),
-    }
+    let opened: Result<Twin, _> =
+        Err(tandem_core::search::device::GpuError::NoGpu(tandem_core::search::device::NOT_BUILT.to_owned()));
+    let Some(device) = gpu_or_skip(opened) else { return };
+    check(Box::new(device), &runs(3, 3, sized(300_000, 2_000)));
 }

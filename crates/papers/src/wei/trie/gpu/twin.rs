@@ -1,24 +1,24 @@
-//! The kernel's twin on the host: the same steps, one slot after another, on the same arrays.
+//! Twin of the kernel on the host: the same steps, slot after slot, on the same arrays.
 
 use super::backend::{Backend, Counters, Input, Output, Posting, WINDOW_BYTES, worst_case};
 use crate::wei::trie::dictionary::{Dictionary, Term};
 use crate::wei::trie::stream::{DOCUMENT, LONG};
 use tandem_core::search::device::GpuError;
 
-/// Fails once, when it has been asked so often to index or to collect.
+/// A single failure at a numbered run, or at the end.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::wei::trie) enum Fault {
+pub(crate) enum Fault {
     Preparing(usize),
     Indexing(usize),
     Collecting(usize),
     Finishing,
 }
 
-/// A device that there is not.
+/// A simulated device.
 #[derive(Debug, Default)]
-pub(in crate::wei::trie) struct Twin {
+pub(crate) struct Twin {
     dictionary: Dictionary,
-    /// Of each term: its last document, and that one's posting.
+    /// Last document of each term, and its posting.
     states: Vec<(u32, u32)>,
     postings: Vec<Posting>,
     task_postings: Vec<u32>,
@@ -29,7 +29,7 @@ pub(in crate::wei::trie) struct Twin {
 }
 
 impl Twin {
-    pub(in crate::wei::trie) fn failing(fault: Option<Fault>) -> Self {
+    pub(crate) fn failing(fault: Option<Fault>) -> Self {
         Self { fault, ..Self::default() }
     }
 
@@ -118,7 +118,7 @@ impl Backend for Twin {
         if matches!(self.fault, Some(Fault::Finishing)) {
             Self::failed("copying to the host")?;
         }
-        // What the host has kept is what there is.
+        // The host has kept all terms and strings.
         assert_eq!((&self.dictionary.terms, &self.dictionary.strings), (&terms, &strings));
         Ok(self.dictionary.clone())
     }

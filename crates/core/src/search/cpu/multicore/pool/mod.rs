@@ -1,25 +1,21 @@
 //! Queries in flight, cut into tasks that cores claim without a lock.
 //!
-//! | file | what |
+//! | file | content |
 //! | --- | --- |
-//! | `task_pool.rs` | the slots for queries, and who may take which task |
-//! | `slot.rs` | one query: its terms, its tasks, and what came of them |
-//! | `claims.rs` | who has claimed which tasks: two words, on which all else rests |
-//! | `partial_result.rs` | what one core found |
-//! | `partition.rs` | how a query is cut into tasks |
+//! | `slot.rs` | the pool's slots, each with one query: its terms, tasks and results |
+//! | `claims.rs` | the claimed tasks of a slot: two words, on which all else relies |
+//! | `partial_result.rs` | the result of one core |
+//! | `partition.rs` | the cut of a query into tasks |
 
-mod claims;
+pub(crate) mod claims;
 mod partial_result;
-mod partition;
-mod slot;
-mod task_pool;
+pub(crate) mod partition;
+pub(crate) mod slot;
 
-/// What [`claims`] is made of; its test puts others in their place, whose interleavings can be explored.
+/// Atomics of [`claims`]. `tests/task_pool.rs` replaces them by loom's to explore interleavings.
 mod atomics {
-    pub(in crate::search::cpu::multicore) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+    pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 }
 
-pub(in crate::search::cpu::multicore) use claims::{CachePadded, Claim};
 pub use partition::Partition;
-pub(in crate::search::cpu::multicore) use slot::Slot;
-pub use task_pool::{Schedule, TaskPool};
+pub use slot::{Schedule, TaskPool};

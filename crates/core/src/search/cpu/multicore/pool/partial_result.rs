@@ -1,32 +1,29 @@
-//! What one core found of a query, as numbers in atomics.
+//! The result of one core, as numbers in atomics.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::search::{Hit, MAX_K, TopK};
 
-/// Most queries ask for no more than so many documents; room for more is made when one first does.
+/// Most queries ask for at most this number of documents. The first larger one allocates more room.
 const FEW: usize = 1000;
 
-/// Keys of documents, as [`TopK`] makes them.
 #[derive(Debug)]
 #[repr(align(128))]
-pub(in crate::search::cpu::multicore) struct PartialResult {
-    /// The epoch in which they were found, and how many they are: what is left of other epochs counts as nothing, so
-    /// that nobody needs to clear it.
+pub(crate) struct PartialResult {
+    /// Epoch and number of the documents. Documents of another epoch count as none, so nothing must be cleared.
     tag: AtomicU64,
     few: Box<[AtomicU64]>,
     more: OnceLock<Box<[AtomicU64]>>,
 }
 
 impl PartialResult {
-    /// Room for what a core finds; nothing is there yet.
-    pub(in crate::search::cpu::multicore) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { tag: AtomicU64::new(0), few: zeros(FEW), more: OnceLock::new() }
     }
 
-    /// Replaces what is there by `hits`, at most [`MAX_K`], found in `epoch`.
-    pub(in crate::search::cpu::multicore) fn replace(&self, hits: &[Hit], epoch: u64) {
+    /// Replaces the documents by `hits`, at most [`MAX_K`], found in `epoch`.
+    pub(crate) fn replace(&self, hits: &[Hit], epoch: u64) {
         let (few, more) = hits.split_at(hits.len().min(FEW));
         store(&self.few, few);
         if !more.is_empty() {
@@ -35,16 +32,15 @@ impl PartialResult {
         self.tag.store(epoch << 32 | hits.len() as u64, Ordering::Relaxed);
     }
 
-    /// What was found in `epoch`; nothing if the last was found in another.
-    pub(in crate::search::cpu::multicore) fn hits(&self, epoch: u64) -> impl Iterator<Item = Hit> + '_ {
+    /// The documents found in `epoch`, or none if the last epoch was another one.
+    pub(crate) fn hits(&self, epoch: u64) -> impl Iterator<Item = Hit> + '_ {
         let tag = self.tag.load(Ordering::Relaxed);
         let len = if tag >> 32 == epoch { tag as u32 as usize } else { 0 };
         let keys = self.few.iter().chain(self.more.get().into_iter().flatten());
         keys.take(len).map(|key| TopK::hit(key.load(Ordering::Relaxed)))
     }
 
-    /// The same, offered to `best`.
-    pub(in crate::search::cpu::multicore) fn offer_to(&self, best: &mut TopK, epoch: u64) {
+    pub(crate) fn offer_to(&self, best: &mut TopK, epoch: u64) {
         self.hits(epoch).for_each(|hit| best.offer(hit.doc.0, hit.score));
     }
 }

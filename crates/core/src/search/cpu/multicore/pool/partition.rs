@@ -1,7 +1,7 @@
-//! How a query is cut into tasks.
+//! The cut of a query into tasks.
 //!
-//! A task is a range of documents; tasks are numbered in ascending order, and a run of neighbouring
-//! tasks is a range, too.
+//! A task is a range of documents. Tasks are numbered in ascending order, so a run of neighbouring tasks is a range,
+//! too.
 
 use std::ops::Range;
 
@@ -11,32 +11,30 @@ use crate::index::Index;
 use crate::query::QueryTerm;
 use crate::search::cpu::executor::Pass;
 
-/// Blocks of the leading list in a task of an AND, at least: 256 postings, half a skip block of Tatikonda et al.
-/// Searching it takes some microseconds, and beginning it some tenths of one: with fewer, that is seen; with more,
-/// queries whose rarest list is short keep few cores busy.
+/// The least blocks of the leading list per AND task: 256 postings, half a skip block of Tatikonda et al. Searching
+/// them takes microseconds, and starting a task takes tenths of one. Smaller tasks cost noticeably; larger ones leave
+/// cores idle on queries with a short rarest list.
 const AND_BLOCKS: usize = 2;
-
-/// Blocks of the leading list in a task of an OR, at least. Its cost is in adding up all lists, many documents at a
-/// time, for which a task must be long.
+/// The least blocks of the leading list per OR task. An OR adds up all lists in bulk, which needs long tasks.
 const OR_BLOCKS: usize = 32;
 
 /// A way to cut queries.
 #[derive(Clone, Copy, Debug)]
 pub enum Partition {
-    /// By document, in so many ranges of equal length: as Tatikonda et al. published it.
+    /// By document, in ranges of equal length, as in Tatikonda et al.
     Documents {
-        /// How many.
+        /// The number of ranges.
         parts: u32,
     },
-    /// By blocks of one list: AND's rarest, which leads the search; OR's longest, which is most of the work.
+    /// By blocks of one list: AND's rarest, which leads the search, or OR's longest, which holds most of the work.
     Blocks {
-        /// The most tasks worth having: more even out nothing, and each has to find its beginning in every list.
+        /// The most useful tasks. Each task has to find its beginning in every list.
         most_tasks: usize,
     },
 }
 
 impl Partition {
-    /// How many tasks a pass over these lists has, at least 1.
+    /// The number of tasks of a pass over these lists, at least 1.
     pub(crate) fn num_tasks(self, index: &Index, terms: &[QueryTerm], pass: Pass) -> u32 {
         match self {
             Self::Documents { parts } => parts,
@@ -47,7 +45,6 @@ impl Partition {
         }
     }
 
-    /// The documents of a run of tasks.
     pub(crate) fn range(self, index: &Index, terms: &[QueryTerm], pass: Pass, tasks: Range<u32>) -> Range<DocId> {
         match self {
             Self::Documents { parts } => {
@@ -62,7 +59,7 @@ impl Partition {
                 let step = blocks_a_task(last_docs.len(), most_tasks, pass);
                 let bound = |task: u32| match task as usize * step {
                     0 => DocId(0),
-                    // The last task takes what comes after the list's end, too: other lists may go on there.
+                    // The last task includes documents after the list's end, for the other lists.
                     blocks if blocks >= last_docs.len() => DocId::END,
                     blocks => DocId(last_docs[blocks - 1] + 1),
                 };
@@ -72,7 +69,7 @@ impl Partition {
     }
 }
 
-/// The last documents of the blocks of the list that a pass is cut by.
+/// The last documents of the leading list's blocks.
 fn leader<'a>(index: &'a Index, terms: &[QueryTerm], pass: Pass) -> &'a [u32] {
     let leader = match pass {
         Pass::And => terms.first(),

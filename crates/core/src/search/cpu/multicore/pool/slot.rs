@@ -1,27 +1,62 @@
-//! A query in flight, as all cores see it.
+//! The pool's slots. A slot holds one query in flight, shared by all cores.
 //!
-//! A slot holds one query: its terms, which of its tasks are claimed ([`Claims`]), and what each core found. All of it
-//! is numbers in atomics, written by one thread and then published. Who finishes last sees all that was found, merges
-//! it, and sets `answered` or, for AND+OR with too few results, publishes the OR in the same slot.
+//! A slot holds the terms, the claimed tasks ([`Claims`]) and the result of each core, as numbers in atomics. One
+//! thread writes them and then publishes. The core that finishes last sees all results and merges them. It sets
+//! `answered` or, for AND+OR with too few results, publishes the OR in the same slot.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::claims::{CachePadded, Claim, Claims};
+use super::claims::{CachePadded, Claims};
 use super::partial_result::PartialResult;
+use super::partition::Partition;
 use crate::base::ids::{DocId, TermId};
 use crate::base::time::Nanos;
 use crate::query::{Mode, Query, QueryTerm};
 use crate::search::cpu::executor::Pass;
 use crate::search::{Hit, TopK};
 
-/// One query in flight.
+/// The assignment of tasks to cores, named like OpenMP's loop schedules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Schedule {
+    /// Task `i` belongs to core `i`.
+    Static,
+    /// A free core takes the next task.
+    Dynamic,
+    /// A free core takes half of an even share of the unclaimed tasks, so that pieces shrink towards the end.
+    Guided,
+}
+
+/// Slots for queries in flight, with their common settings.
+#[derive(Debug)]
+pub struct TaskPool {
+    pub(crate) slots: Box<[Slot]>,
+    pub(crate) partition: Partition,
+    pub(crate) schedule: Schedule,
+    /// The number of cores that report no work.
+    pub(crate) idle: AtomicUsize,
+}
+
+impl TaskPool {
+    /// A pool of `slots` slots for `workers` cores.
+    pub fn new(slots: usize, workers: usize, partition: Partition, schedule: Schedule) -> Self {
+        let slots = (0..slots).map(|_| Slot::new(workers)).collect();
+        Self { slots, partition, schedule, idle: AtomicUsize::new(0) }
+    }
+
+    pub(crate) fn unclaimed(&self) -> usize {
+        self.slots.iter().map(|slot| slot.claims.unclaimed() as usize).sum()
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Slot {
-    claims: Claims,
+    /// The core whose [`Claims::finish`] returns true must call [`answer`](Self::answer) or
+    /// [`publish_pass`](Self::publish_pass).
+    pub(crate) claims: Claims,
     /// Polled by the owner.
     is_answered: CachePadded<AtomicBool>,
-    /// In nanoseconds from `origin`.
+    /// Nanoseconds since `origin`.
     answered_ns: AtomicU64,
     origin: Instant,
     has_failed: AtomicBool,
@@ -29,17 +64,14 @@ pub(crate) struct Slot {
     pass: AtomicU32,
     k: AtomicU32,
     num_terms: AtomicU32,
-    /// Bits of a score that k documents are known to reach: raised by all cores, while they read what stands around it.
+    /// Bits of a score that k documents reach. All cores raise it while they read the fields around it.
     threshold: CachePadded<AtomicU32>,
     terms: Box<[(AtomicU64, AtomicU32)]>,
-    /// What each core found.
     deposits: Box<[PartialResult]>,
-    /// What all found.
     answer: PartialResult,
 }
 
 impl Slot {
-    /// A slot for queries that `workers` cores may work on.
     pub(crate) fn new(workers: usize) -> Self {
         Self {
             claims: Claims::default(),
@@ -58,7 +90,7 @@ impl Slot {
         }
     }
 
-    /// Puts a query up. The caller owns the slot: it is new, or the answer before was taken.
+    /// Publishes a query. The caller owns the slot: it is new, or the last answer was taken.
     pub(crate) fn publish(&self, query: &Query, mode: Mode, pass: Pass, k: usize, num_tasks: u32) {
         self.is_answered.0.store(false, Ordering::Relaxed);
         self.has_failed.store(false, Ordering::Relaxed);
@@ -72,32 +104,14 @@ impl Slot {
         self.publish_pass(pass, num_tasks);
     }
 
-    /// Puts up another pass of the query that is there. The caller finished it last, or owns the slot.
+    /// Publishes another pass of the query. The caller finished it last, or owns the slot.
     pub(crate) fn publish_pass(&self, pass: Pass, num_tasks: u32) {
         self.pass.store(pass as u32, Ordering::Relaxed);
         self.threshold.0.store(0, Ordering::Relaxed);
         self.claims.publish(num_tasks);
     }
 
-    /// Tasks that nobody has claimed.
-    #[inline]
-    pub(crate) fn unclaimed(&self) -> u32 {
-        self.claims.unclaimed()
-    }
-
-    /// As [`Claims::claim`].
-    #[inline]
-    pub(crate) fn claim(&self, share: impl Fn(u32) -> u32) -> Option<Claim> {
-        self.claims.claim(share)
-    }
-
-    /// As [`Claims::claim_own`].
-    #[inline]
-    pub(crate) fn claim_own(&self, task: u32, seen: u64) -> Option<Claim> {
-        self.claims.claim_own(task, seen)
-    }
-
-    /// Reads the query into `terms`; the caller holds a claim.
+    /// Reads the query into `terms`. The caller holds a claim.
     pub(crate) fn read(&self, terms: &mut Vec<QueryTerm>) -> (Pass, usize) {
         terms.clear();
         let num_terms = self.num_terms.load(Ordering::Relaxed) as usize;
@@ -109,84 +123,72 @@ impl Slot {
         (pass, self.k.load(Ordering::Relaxed) as usize)
     }
 
-    /// Whether an OR must follow if the AND finds too few.
     pub(crate) fn wants_or(&self) -> bool {
         self.mode.load(Ordering::Relaxed) == Mode::AndOr as u32 && self.pass.load(Ordering::Relaxed) == Pass::And as u32
     }
 
-    /// Tells `best` what the other cores know: a score that k documents reach. Places for k documents are taken by
-    /// stand-ins just below it ([`DocId::END`]), which any better document replaces; so that a core prunes with the
-    /// threshold of all. The caller holds a claim.
+    /// Raises `best` to the threshold of all cores. Stand-ins ([`DocId::END`]) just below it take the k places, and any
+    /// better document replaces them. The caller holds a claim.
     pub(crate) fn lift(&self, best: &mut TopK) {
-        // Documents that reach the score, and no more, may be among the best: the smaller ones.
+        // Small documents that just reach the score may be among the best.
         let threshold = f32::from_bits(self.threshold.0.load(Ordering::Relaxed)).next_down();
         if threshold > best.threshold() {
             (0..best.k()).for_each(|_| best.offer(DocId::END.0, threshold));
         }
     }
 
-    /// Tells the other cores what this one knows; the caller holds a claim.
+    /// Publishes this core's threshold. The caller holds a claim.
     pub(crate) fn raise_threshold(&self, best: &TopK) {
-        // Scores are not negative: their bits are in the same order.
+        // Non-negative scores order as their bits do.
         let known = best.threshold().to_bits();
         if known > self.threshold.0.load(Ordering::Relaxed) {
             self.threshold.0.fetch_max(known, Ordering::Relaxed);
         }
     }
 
-    /// What core `worker` deposited before, offered to `best`; the caller holds a claim.
+    /// Offers the earlier result of core `worker` to `best`. The caller holds a claim.
     pub(crate) fn take_back(&self, worker: usize, best: &mut TopK) {
         self.deposits[worker].offer_to(best, self.claims.epoch());
     }
 
-    /// Replaces what core `worker` deposited by `hits`.
+    /// Replaces the result of core `worker` by `hits`.
     pub(crate) fn deposit(&self, worker: usize, hits: &[Hit]) {
         self.deposits[worker].replace(hits, self.claims.epoch());
     }
 
-    /// Says that `count` claimed tasks are finished. Whether they were the last: then the caller owns the slot, and
-    /// must call [`Slot::answer`] or [`Slot::publish_pass`].
-    pub(crate) fn finish(&self, count: u32) -> bool {
-        self.claims.finish(count)
-    }
-
-    /// All deposits, offered to `best`. The caller finished last.
     pub(crate) fn merge(&self, best: &mut TopK) {
         for deposit in &self.deposits {
             deposit.offer_to(best, self.claims.epoch());
         }
     }
 
-    /// Leaves the answer for the owner. The caller finished last.
+    /// Stores the answer for the owner. The caller finished last.
     pub(crate) fn answer(&self, hits: &[Hit]) {
         self.answer.replace(hits, self.claims.epoch());
         self.answered_ns.store(self.origin.elapsed().as_nanos() as u64, Ordering::Relaxed);
         self.is_answered.0.store(true, Ordering::Release);
     }
 
-    /// Marks the query as failed: a core panicked. The answer is worthless.
+    /// Marks the query as failed by a panic. Its answer is invalid.
     pub(crate) fn fail(&self) {
         self.has_failed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the answer is there.
     #[inline]
     pub(crate) fn is_answered(&self) -> bool {
         self.is_answered.0.load(Ordering::Acquire)
     }
 
-    /// When the answer came, from `clock` on.
     pub(crate) fn answered_at(&self, clock: Instant) -> Nanos {
         let answered = self.origin + Duration::from_nanos(self.answered_ns.load(Ordering::Relaxed));
         Nanos(answered.saturating_duration_since(clock).as_nanos() as u64)
     }
 
-    /// Whether a core panicked over the query that was answered.
+    /// Whether a core panicked during the answered query.
     pub(crate) fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::Relaxed)
     }
 
-    /// Replaces `hits` by the answer, best first.
     pub(crate) fn take_answer(&self, hits: &mut Vec<Hit>) {
         hits.clear();
         hits.extend(self.answer.hits(self.claims.epoch()));

@@ -1,0 +1,360 @@
+//! `tandem plan`: which machines, how many, at what cost.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::Failure;
+use super::defaults::Bars;
+use super::kept::Kept;
+use super::options::{DeadlineArgument, ObjectiveArguments};
+use super::output::{result, say};
+use crate::options::names::choice;
+use tandem_core::base::machine::Class;
+use tandem_core::cost::MachineFile;
+use tandem_core::files::{Digits, InputError, Provenance, Record, check_writable, write_csv};
+use tandem_core::lab::plan::{
+    Candidate, Demand, HOURS_PER_MONTH, MachineType, NUM_DRAWS, Plan, Plans, Question, plan, read_catalogue,
+    shipped_catalogue,
+};
+use tandem_core::lab::{Estimates, in_pieces, named_workload_in};
+use tandem_core::query::{Mode, Recording, Replay};
+use tandem_core::sched::{PolicyKind, PolicyOptions};
+use tandem_report::number::{counted, text};
+use tandem_report::plot::{LineChart, Point, Series, looks_of};
+use tandem_report::table::{Table, fitted};
+
+/// Policies that are compared where none is named: the best ones with and without batches.
+const POLICIES: [PolicyKind; 4] =
+    [PolicyKind::CpuOnly, PolicyKind::StealingAdaptive, PolicyKind::Greedy, PolicyKind::Combined];
+/// Seconds of a window of a recorded day.
+const WINDOW_SECONDS: f64 = 60.0;
+
+/// Find the machines that serve a rate within a deadline at the least cost.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  tandem plan --rate 2000:8000 --deadline-ms 100 --workload mine.workload.csv --catalogue machines.csv"
+)]
+pub(super) struct Arguments {
+    /// Queries per second at the busiest time: a number, or LOW:HIGH if it lies between these with 90 % probability
+    #[arg(
+        long,
+        value_name = "QPS",
+        required_unless_present = "day",
+        conflicts_with = "day",
+        help_heading = "Question"
+    )]
+    rate: Option<String>,
+    /// A recorded day of arrivals (column arrival_us or arrival_s) in place of --rate: its busiest minute counts
+    #[arg(long, value_name = "FILE", help_heading = "Question")]
+    day: Option<PathBuf>,
+    /// Growth of demand until the plan ends, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, help_heading = "Question")]
+    growth: f64,
+    #[command(flatten)]
+    deadline: DeadlineArgument,
+    #[command(flatten)]
+    objective: ObjectiveArguments,
+    /// Machines (groups of shards) that may be lost while the objective still holds
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Question")]
+    spare: usize,
+    /// Measured queries: a workload file, own service times (query_id,cpu_us), or the name of a shipped workload
+    #[arg(long, value_name = "FILE", help_heading = "Input")]
+    workload: Option<String>,
+    /// The rows of the workload that are asked
+    #[arg(long, value_parser = choice::<Mode>(), default_value = Mode::Or.name(), help_heading = "Input")]
+    mode: Mode,
+    /// Machine types: a CSV file [default: the catalogue that ships, with example prices]
+    #[arg(long, value_name = "FILE", help_heading = "Input")]
+    catalogue: Option<PathBuf>,
+    /// Size of the index in gigabytes; an index that exceeds a machine's memory is sharded
+    #[arg(long, value_name = "GB", help_heading = "Input")]
+    index_gb: Option<f64>,
+    /// Policies to choose from, separated by commas
+    #[arg(long, value_name = "NAME", value_parser = choice::<PolicyKind>(), value_delimiter = ',', default_values = POLICIES.map(PolicyKind::name), help_heading = "Machine")]
+    policy: Vec<PolicyKind>,
+    /// What policies know of costs, as in `simulate`
+    #[arg(long, value_name = "WHAT", default_value = "model", help_heading = "Machine")]
+    estimates: String,
+    /// Deviation of the logarithm of machine speed between machines and days
+    #[arg(long, value_name = "SHARE", default_value_t = 0.07, help_heading = "Machine")]
+    speed_spread: f64,
+    /// Price of a rate that is not served, as a multiple of the lowest price that would have served it
+    #[arg(long, value_name = "FACTOR", default_value_t = 10.0, help_heading = "Question")]
+    shortage: f64,
+    /// The folder for results
+    #[arg(short, long, value_name = "DIR", default_value = "out/plan", help_heading = "Output")]
+    out: PathBuf,
+}
+
+/// A row of `plan.csv`: the best plan of one machine type.
+#[derive(Debug, Serialize, Deserialize)]
+struct PlanRow {
+    machine: String,
+    policy: String,
+    machines: usize,
+    shards: usize,
+    groups: usize,
+    spare: usize,
+    deadline_ms: Digits<6>,
+    typical_qps: Digits<4>,
+    group_qps: Digits<4>,
+    served_share: Digits<4>,
+    price_per_hour: Digits<6>,
+    price_per_month: Digits<6>,
+    price_per_million: Digits<6>,
+    regret_per_month: Digits<6>,
+    p99_ms: Option<Digits<4>>,
+    p99_low_ms: Option<Digits<4>>,
+    p99_high_ms: Option<Digits<4>>,
+    watts: Option<Digits<4>>,
+    joules_per_query: Option<Digits<4>>,
+}
+
+impl Record for PlanRow {}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    check_writable(&arguments.out.join("plan.csv"))?;
+    let question = question(arguments)?;
+    let types = match &arguments.catalogue {
+        Some(path) => read_catalogue(path)?,
+        None => shipped_catalogue()?,
+    };
+    let (workload_name, candidates) = candidates(arguments, types)?;
+    let bars = Bars::quiet();
+    let plans = in_pieces(&bars, "machine types", candidates.len(), |done| plan(&question, &candidates, done))?;
+    let Some(best) = plans.ranking.first() else {
+        result("answer", serde_json::Value::Null);
+        return Err(Failure::no_answer(no_plan(arguments, &plans)));
+    };
+    let rows: Vec<PlanRow> = plans.ranking.iter().map(|of| row(&question, &plans, of)).collect();
+    result("gpu_pays_from_qps", plans.gpu_pays_from_qps);
+    let provenance = Provenance::new().with_command_and_machine().with("workload", &workload_name);
+    let mut kept = Kept::new();
+    let file = arguments.out.join("plan.csv");
+    result("answer", &rows[0]);
+    kept.rows("plan", &file, write_csv(&file, &provenance, rows));
+    kept.files(figure(&plans, &question).write(&arguments.out.join("plan")).map(|file| vec![file]));
+    let mut answer = headline(&question, &plans, best);
+    answer.push_str(&format!("\n{}\n", table(&question, &plans)));
+    answer.push_str(&reasons(&question, &plans));
+    answer.push_str(&format!("\nService times: {workload_name} ({}). {}\n", arguments.mode, kept.in_words()));
+    let printed = say(&fitted(&answer));
+    kept.finish().and(printed)
+}
+
+fn question(arguments: &Arguments) -> Result<Question, Failure> {
+    let at_least = |option: &str, value: f64, least: f64, most: f64| match (least..=most).contains(&value) {
+        true => Ok(value),
+        false => Err(Failure::input(format!("--{option} is {value}, expected {least} to {most}"))),
+    };
+    Ok(Question {
+        demand: demand(arguments)?,
+        growth: 1.0 + at_least("growth", arguments.growth, -99.0, 1e6)? / 100.0,
+        deadline: arguments.deadline.checked()?,
+        objective: arguments.objective.checked()?,
+        spare: arguments.spare,
+        index_gb: arguments.index_gb.map(|gb| at_least("index-gb", gb, 1e-6, 1e9)).transpose()?,
+        policies: arguments.policy.iter().map(|kind| kind.with(PolicyOptions::default())).collect(),
+        estimates: Estimates::named(&arguments.estimates)?,
+        speed_spread: at_least("speed-spread", arguments.speed_spread, 0.0, 1.0)?,
+        shortage: at_least("shortage", arguments.shortage, 1.0, 1e6)?,
+        seed: 1,
+    })
+}
+
+fn demand(arguments: &Arguments) -> Result<Demand, Failure> {
+    if let Some(path) = &arguments.day {
+        return Ok(Demand::Recorded(Recording::read(path, Replay::Repeat)?.rates_qps(WINDOW_SECONDS)));
+    }
+    let text = arguments.rate.as_deref().unwrap_or_default();
+    let rate = |text: &str| match text.trim().parse::<f64>() {
+        Ok(rate_qps) if rate_qps >= 1e-3 && rate_qps <= 1e12 => Ok(rate_qps),
+        _ => {
+            Err(Failure::input(format!("--rate: {text:?}, expected queries per second (0.001 to 10^12), or LOW:HIGH")))
+        }
+    };
+    match text.split_once(':') {
+        None => Ok(Demand::Rate(rate(text)?)),
+        Some((low, high)) => match (rate(low)?, rate(high)?) {
+            (low, high) if low < high => Ok(Demand::Between(low, high)),
+            _ => Err(Failure::input(format!("--rate: {text:?}, expected the lower rate first"))),
+        },
+    }
+}
+
+/// Each type with the workload that represents it, and the name of the question's workload.
+fn candidates(arguments: &Arguments, types: Vec<MachineType>) -> Result<(String, Vec<Candidate>), Failure> {
+    let (name, workload) = named_workload_in(arguments.workload.as_deref(), arguments.mode)?;
+    let of = |machine: MachineType| {
+        let workload = match &machine.workload {
+            Some(name) => named_workload_in(Some(name), arguments.mode)?.1,
+            None => workload.clone(),
+        };
+        let profile = machine.profile.as_ref().map(|path| Ok((path.display().to_string(), MachineFile::read(path)?)));
+        let profile = profile.transpose().map_err(|e: InputError| Failure::from(e))?;
+        Ok(Candidate { machine, workload, profile })
+    };
+    let candidates = types.into_iter().map(of).collect::<Result<Vec<Candidate>, Failure>>()?;
+    match candidates.iter().find(|of| of.workload.rows.iter().any(|row| row.measured[Class::CPU].is_none())) {
+        Some(of) => Err(Failure::input(format!("{}: its workload has no CPU times", of.machine.name))),
+        None => Ok((name, candidates)),
+    }
+}
+
+fn row(question: &Question, plans: &Plans, of: &Plan) -> PlanRow {
+    let interval = of.p99_ms.and_then(|(_, interval)| interval);
+    PlanRow {
+        machine: of.machine.name.clone(),
+        policy: of.policy.clone(),
+        machines: of.machines(),
+        shards: of.shards,
+        groups: of.groups,
+        spare: question.spare,
+        deadline_ms: Digits(question.deadline.as_ms()),
+        typical_qps: Digits(plans.typical_qps),
+        group_qps: Digits(of.group_qps),
+        served_share: Digits(of.served_share),
+        price_per_hour: Digits(of.price_per_hour),
+        price_per_month: Digits(of.price_per_hour * HOURS_PER_MONTH),
+        price_per_million: Digits(per_million(of, plans)),
+        regret_per_month: Digits(of.regret_per_hour * HOURS_PER_MONTH),
+        p99_ms: of.p99_ms.map(|(mean, _)| Digits(mean)),
+        p99_low_ms: interval.map(|interval| Digits(interval.low.max(0.0))),
+        p99_high_ms: interval.map(|interval| Digits(interval.high)),
+        watts: of.watts.map(Digits),
+        joules_per_query: of.watts.map(|watts| Digits(watts / plans.typical_qps)),
+    }
+}
+
+/// The price of a million queries at the typical rate.
+fn per_million(of: &Plan, plans: &Plans) -> f64 {
+    of.price_per_hour / (plans.typical_qps * 3600.0) * 1e6
+}
+
+/// The answer in three lines.
+fn headline(question: &Question, plans: &Plans, best: &Plan) -> String {
+    let machines =
+        counted(best.machines(), &format!("machine {}", best.machine.name), &format!("machines {}", best.machine.name));
+    let spare = if question.spare > 0 {
+        format!(", {} of {} groups spare", question.spare, best.groups)
+    } else {
+        String::new()
+    };
+    let shards = if best.shards > 1 { format!(", {} shards each", best.shards) } else { String::new() };
+    let p99 = best.p99_ms.map_or(String::from("unknown"), |(mean, interval)| {
+        let half =
+            interval.map_or(String::new(), |interval| format!(" +- {}", text((interval.high - interval.low) / 2.0, 2)));
+        format!("{}{half} ms", text(mean, 3))
+    });
+    format!(
+        "{machines} under {}{shards}{spare}\n{} per month, {} per million queries at {} q/s; p99 {p99}\n{} % of {NUM_DRAWS} draws of demand, query costs and machine speed are served\n",
+        best.policy,
+        text(best.price_per_hour * HOURS_PER_MONTH, 4),
+        text(per_million(best, plans), 3),
+        text(plans.typical_qps, 4),
+        text(100.0 * best.served_share, 3),
+    )
+}
+
+fn table(question: &Question, plans: &Plans) -> Table {
+    let mut table = Table::new([
+        "machine",
+        "policy",
+        "machines",
+        "per month",
+        "per 10^6",
+        "served",
+        "p99 ms",
+        "q/s each",
+        "J/query",
+    ]);
+    for of in &plans.ranking {
+        let row = row(question, plans, of);
+        let optional = |value: Option<f64>| value.map_or(String::from("-"), |value| text(value, 3));
+        table.row([
+            row.machine,
+            row.policy,
+            row.machines.to_string(),
+            text(row.price_per_month.0, 4),
+            text(row.price_per_million.0, 3),
+            format!("{} %", text(100.0 * row.served_share.0, 3)),
+            optional(row.p99_ms.map(|ms| ms.0)),
+            text(row.group_qps.0, 3),
+            optional(row.joules_per_query.map(|joules| joules.0)),
+        ]);
+    }
+    table.with_keys(2)
+}
+
+/// Why the next two plans lost, which types were left out, and from which rate a GPU pays.
+fn reasons(question: &Question, plans: &Plans) -> String {
+    let mut lines = Vec::new();
+    if let [best, others @ ..] = &plans.ranking[..] {
+        for other in others.iter().take(2) {
+            let price = (other.price_per_hour - best.price_per_hour) * HOURS_PER_MONTH;
+            let served = 100.0 * (other.served_share - best.served_share);
+            let why = match (price > 0.0, served < 0.0) {
+                (true, _) => format!("it costs {} more per month", text(price, 3)),
+                (false, true) => format!("it serves {} % fewer of the draws", text(-served, 3)),
+                (false, false) => String::from("its expected regret is higher"),
+            };
+            lines.push(format!("{} loses to {}: {why}", other.machine.name, best.machine.name));
+        }
+    }
+    lines.extend(plans.left_out.iter().map(|(name, why)| format!("{name} is left out: {why}")));
+    lines.push(match plans.gpu_pays_from_qps {
+        Some(rate_qps) if rate_qps <= 1.1 => String::from("a machine with GPUs is the cheapest at every rate"),
+        Some(rate_qps) => format!("a machine with GPUs is the cheapest from {} q/s on", text(rate_qps, 3)),
+        None => String::from("no rate makes a machine with GPUs of this catalogue the cheapest"),
+    });
+    let shortage = text(question.shortage, 3);
+    lines
+        .push(format!("a rate that is not served is charged at {shortage} times the lowest price that would serve it"));
+    lines.join("\n")
+}
+
+fn no_plan(arguments: &Arguments, plans: &Plans) -> String {
+    let why: Vec<String> = plans.left_out.iter().map(|(name, why)| format!("{name}: {why}")).collect();
+    let nearest = match &plans.nearest {
+        Some((deadline, name)) => format!("; nearest: {name}, from a deadline of {} ms on", text(deadline.as_ms(), 4)),
+        None => String::new(),
+    };
+    format!(
+        "no machine of the catalogue serves any rate within {} ms ({}){nearest}",
+        arguments.deadline.ms,
+        why.join("; ")
+    )
+}
+
+/// Price over rate, one line per machine type: the eight best.
+fn figure(plans: &Plans, question: &Question) -> LineChart {
+    const MOST: usize = 8;
+    let best: Vec<&str> = plans.ranking.iter().take(MOST).map(|of| of.machine.name.as_str()).collect();
+    let lines = plans.prices.iter().filter(|(name, _)| best.contains(&name.as_str()));
+    let mut series: Vec<Series> = lines
+        .map(|(name, prices)| Series {
+            name: name.clone(),
+            points: prices
+                .iter()
+                .map(|&(x, price)| Point { x, y: price * HOURS_PER_MONTH, is_hollow: false, interval: None })
+                .collect(),
+            ..Series::default()
+        })
+        .collect();
+    let looks = looks_of(&series.iter().map(|series| series.name.as_str()).collect::<Vec<_>>());
+    for (series, (colour, marker)) in series.iter_mut().zip(looks) {
+        (series.colour, series.marker) = (Some(colour), Some(marker));
+    }
+    LineChart {
+        title: String::from("Price of the machines that serve a rate"),
+        subtitle: format!("{}, {} spare", question.objective.within(question.deadline), question.spare),
+        x_label: String::from("rate (queries/s)"),
+        y_label: String::from("price per month"),
+        is_x_log: true,
+        is_y_log: true,
+        series,
+        vertical: Some((plans.typical_qps, String::from("demand"))),
+        ..LineChart::default()
+    }
+}

@@ -1,0 +1,233 @@
+//! Confidence intervals of means, medians, quantiles and shares, and a test whether a run has settled.
+//!
+//! [`quantile`](crate::base::quantile) defines the quantiles themselves. `statrs` provides the distributions.
+//!
+//! # Intervals
+//!
+//! | of | from | by |
+//! | --- | --- | --- |
+//! | a mean | few repeats, each a mean of many | Student's t |
+//! | a median or another quantile | any values, however distributed | order statistics: the number of values below is binomial |
+//! | a share, such as of missed deadlines | hits and trials | Clopper and Pearson: exact, also for 0 of n |
+//!
+//! ```text
+//! 10 values, their median:   x1 [x2  x3  x4  x5 | x6  x7  x8  x9] x10      P(2 to 8 lie below it) = 97.9 %
+//! ```
+//!
+//! Sources: David and Nagaraja, "Order Statistics", 2003, section 7.1; Clopper and Pearson, "The use of confidence or
+//! fiducial limits illustrated in the case of the binomial", Biometrika 26, 1934.
+//!
+//! # Drift
+//!
+//! Delays of a stable system vary around a level. Under too much load the backlog and the delay grow for as long as the
+//! run lasts. Successive queries wait in the same queue, so their delays are not independent draws. Means of long
+//! stretches nearly are, and a line through them has a slope whose sign can be tested:
+//!
+//! ```text
+//! delay  ·  ·          ·                         delay                ·  ·
+//!          ·   · ─·──·───·─ ·   level                       · ─· ──·       grows: by more than
+//!        ·    ·     ·     ·                              · ·   ·            chance would make of a level
+//!        └──┴──┴──┴──┴──┴──┘ stretches                  └──┴──┴──┴──┴──┘
+//! ```
+
+use statrs::distribution::{Beta, Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
+
+/// Rounds to `digits` significant decimal digits. Infinite values and NaN stay unchanged.
+pub fn significant(value: f64, digits: usize) -> f64 {
+    format!("{value:.*e}", digits.saturating_sub(1)).parse().unwrap_or(value)
+}
+
+/// The line through the means of a run's stretches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Drift {
+    /// Rise from the middle of the first stretch to that of the last.
+    pub rise: f64,
+    /// Level half way through the run.
+    pub level: f64,
+    /// Probability of a slope as steep as this, upward, if there is no trend.
+    pub p_value: f64,
+}
+
+impl Drift {
+    /// Whether the line rises significantly at `significance`, and so steeply that it exceeds `limit` when the run has
+    /// lasted `runs` times as long as observed.
+    pub fn reaches(&self, limit: f64, runs: f64, significance: f64) -> bool {
+        self.p_value < significance && self.level + self.rise * (0.5 + runs) > limit
+    }
+}
+
+/// The drift of `values` over `stretches` stretches of equal length, or `None` if there are fewer than three stretches
+/// or fewer values than stretches.
+pub fn drift(values: &[f64], stretches: usize) -> Option<Drift> {
+    if stretches < 3 || values.len() < stretches {
+        return None;
+    }
+    let border = |i: usize| i * values.len() / stretches;
+    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+    let means: Vec<f64> = (0..stretches).map(|i| mean(&values[border(i)..border(i + 1)])).collect();
+    drift_of_means(&means)
+}
+
+/// The drift of a run by the means of equally long stretches, in order, or `None` if there are fewer than three.
+pub fn drift_of_means(means: &[f64]) -> Option<Drift> {
+    if means.len() < 3 {
+        return None;
+    }
+    let n = means.len() as f64;
+    let level = means.iter().sum::<f64>() / n;
+    let from_middle = |i: usize| i as f64 - (n - 1.0) / 2.0;
+    let spread: f64 = (0..means.len()).map(|i| from_middle(i).powi(2)).sum();
+    let slope = means.iter().enumerate().map(|(i, y)| from_middle(i) * (y - level)).sum::<f64>() / spread;
+    let rest: f64 = means.iter().enumerate().map(|(i, y)| (y - level - slope * from_middle(i)).powi(2)).sum();
+    let error = (rest / (n - 2.0) / spread).sqrt();
+    let p_value = if error > 0.0 {
+        StudentsT::new(0.0, 1.0, n - 2.0).ok()?.sf(slope / error)
+    } else {
+        // A line without residuals certainly rises, or certainly does not.
+        f64::from(u8::from(slope <= 0.0))
+    };
+    Some(Drift { rise: slope * (n - 1.0), level, p_value })
+}
+
+/// An interval that contains the true value with some confidence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval<T = f64> {
+    /// Lower end of the interval.
+    pub low: T,
+    /// Upper end of the interval.
+    pub high: T,
+    /// Confidence of the interval. It is lower than requested if there are too few values.
+    pub confidence: f64,
+}
+
+/// Interval of the mean of a distribution by `values` drawn from it, if means of many such values are normal. `None` if
+/// there are fewer than two.
+pub fn mean_interval(values: &[f64], confidence: f64) -> Option<Interval> {
+    let n = values.len() as f64;
+    if values.len() < 2 {
+        return None;
+    }
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    let half = students_t(values.len() - 1, confidence) * (variance / n).sqrt();
+    Some(Interval { low: mean - half, high: mean + half, confidence })
+}
+
+/// The half-width of an interval of this confidence, in standard errors that were estimated with `freedom` degrees of
+/// freedom (Student's t).
+///
+/// # Panics
+/// Without a degree of freedom.
+#[must_use]
+pub fn students_t(freedom: usize, confidence: f64) -> f64 {
+    StudentsT::new(0.0, 1.0, freedom as f64)
+        .expect("at least one degree of freedom")
+        .inverse_cdf(0.5 + confidence / 2.0)
+}
+
+/// Interval of the quantile at `share` of any distribution by `ascending` values drawn from it. Its ends are two of the
+/// values.
+///
+/// If there are too few values, the ends are the first and the last, and the confidence is lower. `None` if there are
+/// no values.
+pub fn quantile_interval<T: Copy>(ascending: &[T], share: f64, confidence: f64) -> Option<Interval<T>> {
+    let n = ascending.len();
+    let (first, last) = (*ascending.first()?, *ascending.last()?);
+    let below = Binomial::new(share, n as u64).ok()?;
+    let tail = (1.0 - confidence) / 2.0;
+    // Ranks count from 1. The quantile is at least the value of rank l if at least l values lie below it, and at most
+    // that of rank u if fewer than u do.
+    let l = below.inverse_cdf(tail) as usize;
+    let u = below.inverse_cdf(1.0 - tail) as usize + 1;
+    if l >= 1 && u <= n {
+        return Some(Interval { low: ascending[l - 1], high: ascending[u - 1], confidence });
+    }
+    let (l, u) = (l.max(1), u.min(n));
+    let has = below.cdf(u as u64 - 1) - below.cdf(l as u64 - 1);
+    Some(Interval {
+        low: if l == 1 { first } else { ascending[l - 1] },
+        high: if u == n { last } else { ascending[u - 1] },
+        confidence: has.min(confidence),
+    })
+}
+
+/// Interval of a probability by `hits` in `trials`. Without trials it is 0 to 1.
+pub fn share_interval(hits: u64, trials: u64, confidence: f64) -> Interval {
+    let tail = (1.0 - confidence) / 2.0;
+    let (hits, misses) = (hits as f64, trials.saturating_sub(hits) as f64);
+    let quantile = |a: f64, b: f64, at: f64| Beta::new(a, b).map(|beta| beta.inverse_cdf(at)).ok();
+    Interval {
+        low: if hits == 0.0 { 0.0 } else { quantile(hits, misses + 1.0, tail).unwrap_or(0.0) },
+        high: if misses == 0.0 { 1.0 } else { quantile(hits + 1.0, misses, 1.0 - tail).unwrap_or(1.0) },
+        confidence,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::random::Random;
+
+    #[test]
+    fn a_backlog_that_grows_is_told_from_a_level_that_varies() {
+        let mut random = Random::new(3, 0);
+        let level: Vec<f64> = (0..10_000).map(|_| 5.0 + random.normal()).collect();
+        let growing: Vec<f64> = level.iter().enumerate().map(|(i, y)| y + i as f64 / 10_000.0).collect();
+        let (level, growing) = (drift(&level, 10).unwrap(), drift(&growing, 10).unwrap());
+        assert!(!level.reaches(5.5, 100.0, 0.01), "{level:?}");
+        assert!(growing.reaches(8.0, 3.0, 0.01) && (growing.rise - 0.9).abs() < 0.1, "{growing:?}");
+        // It takes longer to reach that limit.
+        assert!(!growing.reaches(8.0, 1.5, 0.01), "{growing:?}");
+    }
+
+    #[test]
+    fn constants_and_lines_without_noise_are_no_puzzle() {
+        assert_eq!(drift(&[2.0; 9], 3).unwrap(), Drift { rise: 0.0, level: 2.0, p_value: 1.0 });
+        let line: Vec<f64> = (0..9).map(f64::from).collect();
+        assert_eq!(drift(&line, 3).unwrap(), Drift { rise: 6.0, level: 4.0, p_value: 0.0 });
+        assert_eq!((drift(&line, 2), drift(&line[..2], 3)), (None, None));
+    }
+
+    #[test]
+    fn a_mean_of_five_has_students_interval() {
+        // t of 4 degrees of freedom at 97.5 %: 2.776; the standard deviation is sqrt(2.5).
+        let found = mean_interval(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.95).unwrap();
+        let half = 2.776_445 * (2.5f64 / 5.0).sqrt();
+        assert!((found.low - (3.0 - half)).abs() < 1e-4 && (found.high - (3.0 + half)).abs() < 1e-4, "{found:?}");
+        assert_eq!(mean_interval(&[1.0], 0.95), None);
+    }
+
+    #[test]
+    fn medians_lie_between_order_statistics() {
+        let values: Vec<u32> = (1..=10).collect();
+        let found = quantile_interval(&values, 0.5, 0.95).unwrap();
+        assert_eq!((found.low, found.high, found.confidence), (2, 9, 0.95));
+        // Not even the least and the greatest of five values contain the median with that confidence.
+        let few = quantile_interval(&values[..5], 0.5, 0.95).unwrap();
+        assert_eq!((few.low, few.high), (1, 5));
+        assert!((few.confidence - 0.9375).abs() < 1e-9, "{few:?}");
+        assert_eq!(quantile_interval::<u32>(&[], 0.5, 0.95), None);
+    }
+
+    #[test]
+    fn intervals_of_quantiles_hold_as_often_as_they_say() {
+        let (mut random, mut held) = (Random::new(5, 0), 0);
+        for _ in 0..400 {
+            let mut values: Vec<f64> = (0..500).map(|_| random.unit()).collect();
+            values.sort_by(f64::total_cmp);
+            let found = quantile_interval(&values, 0.95, 0.95).unwrap();
+            held += u32::from(found.low <= 0.95 && 0.95 <= found.high);
+        }
+        // At least 95 %, less four standard errors of 1.1 %.
+        assert!(held >= 362, "{held} of 400");
+    }
+
+    #[test]
+    fn shares_have_exact_intervals_also_without_a_hit() {
+        let found = share_interval(0, 100, 0.95);
+        assert!(found.low == 0.0 && (found.high - (1.0 - 0.025f64.powf(0.01))).abs() < 1e-6, "{found:?}");
+        let found = share_interval(5, 100, 0.95);
+        assert!((found.low - 0.016_43).abs() < 1e-4 && (found.high - 0.112_84).abs() < 1e-4, "{found:?}");
+        assert_eq!((share_interval(0, 0, 0.95).low, share_interval(0, 0, 0.95).high), (0.0, 1.0));
+    }
+}

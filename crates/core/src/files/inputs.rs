@@ -1,0 +1,97 @@
+//! Files that a command reads, which no output may replace.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// Inputs that are protected, each with the path by which the user named it.
+static INPUTS: Mutex<Vec<(Input, PathBuf)>> = Mutex::new(Vec::new());
+
+#[derive(Debug, PartialEq)]
+enum Input {
+    File(Identity),
+    /// All files below a folder.
+    Folder(PathBuf),
+}
+
+/// Equal for two paths to one file: through links, and for hard links too where the system numbers files.
+#[cfg(unix)]
+type Identity = (u64, u64);
+#[cfg(not(unix))]
+type Identity = PathBuf;
+
+#[cfg(unix)]
+fn identity(path: &Path) -> Option<Identity> {
+    use std::os::unix::fs::MetadataExt;
+    let there = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    Some((there.dev(), there.ino()))
+}
+
+#[cfg(not(unix))]
+fn identity(path: &Path) -> Option<Identity> {
+    path.is_file().then(|| path.canonicalize().ok()).flatten()
+}
+
+/// From now on, until the process ends, [`check_writable`](super::check_writable) and whatever writes files refuse to replace the
+/// file at `path`, or any file below the folder `path`. A program calls it for each input, before it starts to work.
+pub fn protect_input(path: &Path) {
+    let input =
+        if path.is_dir() { path.canonicalize().ok().map(Input::Folder) } else { identity(path).map(Input::File) };
+    if let Some(input) = input {
+        INPUTS.lock().unwrap_or_else(PoisonError::into_inner).push((input, path.to_owned()));
+    }
+}
+
+/// Refuses to write at `path` if that is a protected input.
+pub(super) fn check_no_input(path: &Path) -> io::Result<()> {
+    let Some(output) = identity(path) else { return Ok(()) };
+    let output = Input::File(output);
+    let inputs = INPUTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let below = path.canonicalize().ok();
+    let is_replaced = |input: &Input| match input {
+        Input::File(_) => *input == output,
+        Input::Folder(folder) => below.as_ref().is_some_and(|path| path.starts_with(folder)),
+    };
+    match inputs.iter().find(|(input, _)| is_replaced(input)) {
+        Some((_, named)) => {
+            let message = format!("it is an input of this command ({}), name another output", named.display());
+            Err(io::Error::new(io::ErrorKind::AlreadyExists, message))
+        }
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{check_writable, write_atomically};
+    use super::*;
+
+    #[test]
+    fn an_input_is_not_replaced_under_any_of_its_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir_all(at("texts/sub")).unwrap();
+        for name in ["log.tsv", "other.tsv", "texts/sub/a.txt"] {
+            fs::write(at(name), "old").unwrap();
+        }
+        let mut names = vec![at("log.tsv"), at("texts/../log.tsv"), at("texts/sub/a.txt")];
+        #[cfg(unix)]
+        {
+            fs::hard_link(at("log.tsv"), at("hard.tsv")).unwrap();
+            std::os::unix::fs::symlink(at("log.tsv"), at("soft.tsv")).unwrap();
+            names.extend([at("hard.tsv"), at("soft.tsv")]);
+        }
+        protect_input(&at("log.tsv"));
+        protect_input(&at("texts"));
+        protect_input(&at("missing"));
+        for path in names {
+            let message = check_writable(&path).unwrap_err().to_string();
+            assert!(message.contains("is an input of this command"), "{message}");
+            assert!(write_atomically(&path, |_| Ok(())).is_err());
+            assert_eq!(fs::read(&path).unwrap(), b"old");
+        }
+        check_writable(&at("other.tsv")).unwrap();
+        check_writable(&at("texts/new.txt")).unwrap();
+    }
+}

@@ -1,0 +1,130 @@
+//! Whole text files in whatever encoding.
+
+use std::io::Read;
+use std::path::Path;
+
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use encoding_rs::{Encoding, UTF_16BE, UTF_16LE, WINDOWS_1252};
+
+use super::{InputError, open_bytes};
+
+/// A text file, and how it was encoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text {
+    /// What it holds, without a byte order mark.
+    pub text: String,
+    /// How it was encoded, in words, where it is not simply UTF-8.
+    pub encoding: Option<String>,
+}
+
+/// Bytes that tell UTF-16 without a byte order mark.
+const SNIFFED_BYTES: usize = 4096;
+/// Fewer bytes that are not ASCII don't tell an encoding.
+const LEAST_TELLING: usize = 16;
+
+impl Text {
+    /// Reads a file, decompressed, as [`Text::decode`] does.
+    ///
+    /// # Errors
+    /// If it can't be read, or is no text.
+    pub fn read(path: &Path) -> Result<Self, InputError> {
+        let mut bytes = Vec::new();
+        let read = open_bytes(path)?.read_to_end(&mut bytes);
+        read.map_err(|e| InputError::file(path, format!("cannot read: {e}")))?;
+        Self::decode(path, bytes)
+    }
+
+    /// Decodes a file's bytes: by its byte order mark; as UTF-16 if every other byte is zero; as UTF-8; and lines that are not UTF-8
+    /// in the encoding that they look most like together, since one letter must not cost a log its other lines.
+    ///
+    /// # Errors
+    /// If the bytes are no text: they hold zeros.
+    pub fn decode(path: &Path, bytes: Vec<u8>) -> Result<Self, InputError> {
+        let utf16 = match Encoding::for_bom(&bytes) {
+            Some((encoding, _)) => Some(encoding).filter(|&encoding| encoding != encoding_rs::UTF_8),
+            None => utf16_without_mark(&bytes),
+        };
+        let decoded = match utf16 {
+            Some(encoding) => {
+                let (text, ..) = encoding.decode(&bytes);
+                Self { text: text.into_owned(), encoding: Some(encoding.name().to_owned()) }
+            }
+            None => match String::from_utf8(bytes) {
+                Ok(text) => {
+                    let plain = text.strip_prefix('\u{feff}').map(str::to_owned);
+                    Self { text: plain.unwrap_or(text), encoding: None }
+                }
+                Err(e) => by_lines(e.as_bytes()),
+            },
+        };
+        match decoded.text.split('\n').position(|line| line.contains('\0')) {
+            Some(line) => Err(InputError::line(path, line as u64 + 1, "holds zero bytes, expected text")),
+            None => Ok(decoded),
+        }
+    }
+}
+
+/// UTF-16 of mostly ASCII letters has a zero in every other byte.
+fn utf16_without_mark(bytes: &[u8]) -> Option<&'static Encoding> {
+    let (pairs, _) = bytes[..bytes.len().min(SNIFFED_BYTES)].as_chunks::<2>();
+    let zeros = |at: usize| pairs.iter().filter(|pair| pair[at] == 0).count();
+    let (high, low) = (zeros(0), zeros(1));
+    let is_many = |zeros: usize| 2 * zeros > pairs.len();
+    match (is_many(high), is_many(low)) {
+        (true, false) => Some(UTF_16BE),
+        (false, true) => Some(UTF_16LE),
+        _ => None,
+    }
+}
+
+/// Decodes lines that are not UTF-8 on their own.
+fn by_lines(bytes: &[u8]) -> Text {
+    let lines = || bytes.split_inclusive(|&byte| byte == b'\n');
+    let odd: Vec<&[u8]> = lines().filter(|line| std::str::from_utf8(line).is_err()).collect();
+    let odd_bytes = odd.concat();
+    let encoding = if odd_bytes.iter().filter(|byte| !byte.is_ascii()).count() < LEAST_TELLING {
+        WINDOWS_1252
+    } else {
+        let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+        detector.feed(&odd_bytes, true);
+        detector.guess(None, Utf8Detection::Deny)
+    };
+    let text = lines().map(|line| match std::str::from_utf8(line) {
+        Ok(line) => line.into(),
+        Err(_) => encoding.decode_without_bom_handling(line).0,
+    });
+    let text: String = text.collect();
+    let all = lines().count();
+    let encoding = match odd.len() {
+        some if some < all => format!("{some} of {all} lines in {}", encoding.name()),
+        _ => encoding.name().to_owned(),
+    };
+    Text { text, encoding: Some(encoding) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(bytes: &[u8]) -> (String, Option<String>) {
+        let text = Text::decode(Path::new("x"), bytes.to_vec()).unwrap();
+        (text.text, text.encoding)
+    }
+
+    #[test]
+    fn text_is_read_in_any_encoding_which_is_told() {
+        assert_eq!(decoded("\u{feff}caf\u{e9}\n".as_bytes()), ("caf\u{e9}\n".into(), None));
+        assert_eq!(decoded(b"a\ncaf\xe9\n"), ("a\ncaf\u{e9}\n".into(), Some("1 of 2 lines in windows-1252".into())));
+        let russian = "скорость света\nв вакууме\n";
+        let (bytes, ..) = encoding_rs::WINDOWS_1251.encode(russian);
+        assert_eq!(decoded(&bytes), (russian.into(), Some("windows-1251".into())));
+        for (mark, name) in [("\u{feff}", "UTF-16LE"), ("", "UTF-16LE")] {
+            let bytes: Vec<u8> = format!("{mark}K\u{f6}ln tides").encode_utf16().flat_map(u16::to_le_bytes).collect();
+            assert_eq!(decoded(&bytes), ("K\u{f6}ln tides".into(), Some(name.into())));
+        }
+        let bytes: Vec<u8> = "ocean".encode_utf16().flat_map(u16::to_be_bytes).collect();
+        assert_eq!(decoded(&bytes), ("ocean".into(), Some("UTF-16BE".into())));
+        let refused = Text::decode(Path::new("x"), b"a\nb\0c d e f".to_vec()).unwrap_err().to_string();
+        assert_eq!(refused, "x:2: holds zero bytes, expected text");
+    }
+}

@@ -1,0 +1,216 @@
+//! Catalogues of machine types, as people write them:
+//!
+//! ```text
+//! name,cores,gpus,memory_gb,price_per_hour,idle_watts,busy_watts,profile,workload,scale
+//! xeon-16,16,0,64,0.81,,,,,
+//! xeon-16-h200,16,1,128,5.4,,,,,
+//! old-8,8,0,32,0.25,60,140,,,xeon-16:1.6
+//! ```
+//!
+//! `workload` names the measurements that represent the type; if it is empty, the type is represented by the workload of
+//! the question. `scale` multiplies all service times. It is a number, or the name of an earlier type and a number; the
+//! second form takes over the workload and the profile of that type. A path is relative to the folder of the catalogue.
+
+use std::io::BufRead;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::files::{CsvReader, InputError, Record, Row, open_text};
+
+/// A machine type that one can rent or buy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MachineType {
+    /// The name in tables.
+    pub name: String,
+    /// Cores, all of which but one serve queries; the last core runs the dispatcher.
+    pub cores: usize,
+    /// GPUs.
+    pub gpus: usize,
+    /// Memory for the index, in gigabytes (10^9 bytes).
+    pub memory_gb: f64,
+    /// Price per hour, in any one currency.
+    pub price_per_hour: f64,
+    /// Power when idle, in watts, if known.
+    pub idle_watts: Option<f64>,
+    /// Power when all processors are busy, in watts, if known.
+    pub busy_watts: Option<f64>,
+    /// The machine profile, if there is one.
+    pub profile: Option<PathBuf>,
+    /// The workload that represents the type: a file, or the name of a shipped one. `None` for that of the question.
+    pub workload: Option<String>,
+    /// The factor on all service times.
+    pub scale: f64,
+}
+
+impl MachineType {
+    /// The lanes that serve queries on CPU cores.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        if self.gpus > 0 || self.cores > 1 { self.cores - 1 } else { self.cores }
+    }
+}
+
+/// A line of the file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Line {
+    name: String,
+    cores: usize,
+    gpus: usize,
+    memory_gb: f64,
+    price_per_hour: f64,
+    idle_watts: Option<f64>,
+    busy_watts: Option<f64>,
+    profile: Option<String>,
+    workload: Option<String>,
+    scale: Option<String>,
+}
+
+impl Record for Line {
+    const OPTIONAL: &'static [&'static str] = &["idle_watts", "busy_watts", "profile", "workload", "scale"];
+}
+
+/// Most cores or GPUs of a machine type; more are surely a slip.
+const MAX_PROCESSORS: usize = 1024;
+
+/// The machine types of a catalogue, in its order.
+///
+/// # Errors
+/// With line and column: a name given twice, a machine without cores, a price or a memory that is not above 0, a busy
+/// power below the idle one, a scale that is neither a number above 0 nor `TYPE:NUMBER`; or no type at all.
+pub fn read_catalogue(path: &Path) -> Result<Vec<MachineType>, InputError> {
+    parse(path, open_text(path)?)
+}
+
+/// The machine types of the catalogue that ships, with example prices.
+///
+/// # Errors
+/// If the catalogue of this build is damaged.
+pub fn shipped_catalogue() -> Result<Vec<MachineType>, InputError> {
+    const TEXT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/machines.csv"));
+    parse(Path::new("traces/machines.csv"), TEXT.as_bytes())
+}
+
+fn parse(path: &Path, reader: impl BufRead) -> Result<Vec<MachineType>, InputError> {
+    let mut lines = CsvReader::<Line, _>::new(path, reader)?;
+    let mut types: Vec<MachineType> = Vec::new();
+    while let Some(row) = lines.next_row()? {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        types.push(machine_type(&row, &types, folder)?);
+    }
+    if types.is_empty() {
+        return Err(InputError::file(path, "has no machine type, expected a header and a line for each"));
+    }
+    Ok(types)
+}
+
+fn machine_type(row: &Row<'_, Line>, earlier: &[MachineType], folder: &Path) -> Result<MachineType, InputError> {
+    let line = &row.value;
+    let above_zero = |column: &str, value: f64, unit: &str| match value > 0.0 && value.is_finite() {
+        true => Ok(value),
+        false => Err(row.unexpected(column, &format!("a number above 0 ({unit})"))),
+    };
+    if line.name.trim().is_empty() || line.name.contains(':') {
+        return Err(row.unexpected("name", "a name without a colon"));
+    }
+    if earlier.iter().any(|of| of.name == line.name) {
+        return Err(row.unexpected("name", "a name that no earlier line has"));
+    }
+    if !(1..=MAX_PROCESSORS).contains(&line.cores) {
+        return Err(row.unexpected("cores", &format!("1 to {MAX_PROCESSORS} cores")));
+    }
+    if line.gpus > 0 && line.cores < 2 {
+        return Err(row.unexpected("cores", "at least 2: one of them feeds the GPUs"));
+    }
+    if line.gpus > MAX_PROCESSORS {
+        return Err(row.unexpected("gpus", &format!("0 to {MAX_PROCESSORS} GPUs")));
+    }
+    if line.idle_watts.is_some_and(|watts| !(watts >= 0.0 && watts.is_finite())) {
+        return Err(row.unexpected("idle_watts", "0 or more (watts)"));
+    }
+    if line.busy_watts.is_some_and(|watts| !(watts >= line.idle_watts.unwrap_or(0.0) && watts.is_finite())) {
+        return Err(row.unexpected("busy_watts", "at least the idle power (watts)"));
+    }
+    let file = |name: &String| folder.join(name);
+    let mut of = MachineType {
+        name: line.name.clone(),
+        cores: line.cores,
+        gpus: line.gpus,
+        memory_gb: above_zero("memory_gb", line.memory_gb, "gigabytes")?,
+        price_per_hour: above_zero("price_per_hour", line.price_per_hour, "any one currency")?,
+        idle_watts: line.idle_watts,
+        busy_watts: line.busy_watts,
+        profile: line.profile.as_ref().map(file),
+        workload: line.workload.clone().map(|name| match file(&name) {
+            path if path.exists() => path.display().to_string(),
+            _ => name,
+        }),
+        scale: 1.0,
+    };
+    let Some(scale) = &line.scale else { return Ok(of) };
+    let expected = || row.unexpected("scale", "a number above 0, or the name of an earlier type, a colon and a number");
+    let number = match scale.split_once(':') {
+        None => scale.as_str(),
+        Some((name, number)) => {
+            let other = earlier.iter().find(|other| other.name == name).ok_or_else(expected)?;
+            if of.workload.is_some() {
+                return Err(
+                    row.error_at("scale", "a type with a workload of its own takes over none: give the factor alone")
+                );
+            }
+            of.workload.clone_from(&other.workload);
+            of.profile = of.profile.or_else(|| other.profile.clone());
+            of.scale = other.scale;
+            number
+        }
+    };
+    let factor = number.trim().parse::<f64>().ok().filter(|factor| *factor > 0.0 && factor.is_finite());
+    of.scale *= factor.ok_or_else(expected)?;
+    Ok(of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = "name,cores,gpus,memory_gb,price_per_hour,idle_watts,busy_watts,profile,workload,scale";
+
+    fn read(lines: &[&str]) -> Result<Vec<MachineType>, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("machines.csv");
+        std::fs::write(&path, format!("{HEADER}\n{}\n", lines.join("\n"))).unwrap();
+        let place = format!("{}/", dir.path().display());
+        read_catalogue(&path).map_err(|e| e.to_string().replace(&place, ""))
+    }
+
+    #[test]
+    fn a_type_scales_an_earlier_one() {
+        let types = read(&["a,16,0,64,0.81,,,,w.csv,2", "b,8,1,32,1.5,60,140,,,a:1.5"]).unwrap();
+        assert_eq!((types[1].scale, types[1].workload.as_deref(), types[1].workers()), (3.0, Some("w.csv"), 7));
+        assert_eq!((types[0].workers(), types[0].idle_watts, types[1].busy_watts), (15, None, Some(140.0)));
+    }
+
+    #[test]
+    fn the_catalogue_that_ships_has_machines_with_and_without_a_gpu() {
+        let types = shipped_catalogue().unwrap();
+        assert!(types.iter().any(|of| of.gpus > 0) && types.iter().any(|of| of.gpus == 0));
+    }
+
+    #[test]
+    fn faults_are_refused_with_line_and_column() {
+        for (line, expected) in [
+            ("a,0,0,64,1,,,,,", "machines.csv:2:3: cores: \"0\", expected 1 to 1024 cores"),
+            ("a,1,1,64,1,,,,,", "at least 2: one of them feeds the GPUs"),
+            ("a,2,0,64,,,,,,", "machines.csv:2:10: price_per_hour"),
+            ("a,2,0,64,-1,,,,,", "expected a number above 0 (any one currency)"),
+            ("a,2,0,0,1,,,,,", "expected a number above 0 (gigabytes)"),
+            ("a,2,0,64,1,100,50,,,", "expected at least the idle power (watts)"),
+            ("a,2,0,64,1,,,,,b:2", "expected a number above 0, or the name of an earlier type"),
+            ("a,2,0,64,1,,,,,fast", "expected a number above 0, or the name of an earlier type"),
+        ] {
+            let found = read(&[line]).unwrap_err();
+            assert!(found.contains(expected), "{line}: {found}");
+        }
+        assert!(read(&["a,2,0,64,1,,,,,", "a,2,0,64,1,,,,,"]).unwrap_err().contains("machines.csv:3:1: name"));
+    }
+}

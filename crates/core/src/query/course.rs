@@ -1,0 +1,105 @@
+//! The course of a rate in time: stages in which it is constant, and Poisson arrivals laid over them.
+//!
+//! A Poisson process of a rate that varies is one of rate 1 whose time is stretched where the rate is low:
+//!
+//! ```text
+//! rate 1        | ||  | |   ||  |  |||  | |  ||
+//! rate          ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁███████▁▁▁▁▁▁▁▁▁▁▁▁▁▁
+//! arrivals      |  | |     |    |||||||||   |    | |
+//! ```
+
+use super::arrivals::Burstiness;
+use super::recording::Recording;
+use crate::base::random::{Purpose, Random};
+use rand_distr::Exp1;
+
+/// A stretch of time in which the rate is constant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Stage {
+    /// How long it lasts.
+    pub(super) seconds: f64,
+    /// The rate over the mean rate.
+    pub(super) factor: f64,
+}
+
+/// The course of a rate at a mean rate, followed forwards.
+#[derive(Clone, Debug)]
+pub(super) struct Course<'a> {
+    stages: Stages<'a>,
+    rate_qps: f64,
+    now: Stage,
+    /// When the present stage began.
+    began_s: f64,
+    /// Arrivals until it began and until it ends, each over the mean rate.
+    before: f64,
+    after: f64,
+}
+
+/// Where stages come from, without end.
+#[derive(Clone, Debug)]
+enum Stages<'a> {
+    /// Those of a recording, end to end, from the next one on.
+    Recorded(&'a [Stage], usize),
+    /// Bursts and calms by turns.
+    Bursts { process: Burstiness, in_burst: bool, random: Random },
+}
+
+impl<'a> Course<'a> {
+    /// The course of a recording, at a rate, from where `seed` says.
+    pub(super) fn of_recording(recording: &'a Recording, seed: u64, rate_qps: f64) -> Self {
+        let stages = recording.stages();
+        let mut skipped = Purpose::Recording.stream(seed).unit() * recording.seconds();
+        let mut first = 0;
+        let arrivals = |stage: &Stage| stage.seconds * stage.factor;
+        while first + 1 < stages.len() && skipped >= arrivals(&stages[first]) {
+            skipped -= arrivals(&stages[first]);
+            first += 1;
+        }
+        let left = stages[first].seconds - skipped.min(arrivals(&stages[first])) / stages[first].factor;
+        let now = Stage { seconds: left, ..stages[first] };
+        Self::from_stage(now, Stages::Recorded(stages, first + 1), rate_qps)
+    }
+
+    /// Bursts and calms that `seed` draws, from the long run's distribution of both.
+    pub(super) fn of_bursts(process: Burstiness, seed: u64, rate_qps: f64) -> Self {
+        let mut random = Purpose::Bursts.stream(seed);
+        let in_burst = random.unit() > process.share();
+        let mut stages = Stages::Bursts { process, in_burst, random };
+        Self::from_stage(stages.next(), stages, rate_qps)
+    }
+
+    fn from_stage(now: Stage, stages: Stages<'a>, rate_qps: f64) -> Self {
+        Self { stages, rate_qps, now, began_s: 0.0, before: 0.0, after: now.seconds * now.factor }
+    }
+
+    /// In seconds, the time of what comes at `unit` in a stream of rate 1; `unit` never descends.
+    #[inline]
+    pub(super) fn seconds(&mut self, unit: f64) -> f64 {
+        let arrivals = unit / self.rate_qps;
+        while arrivals > self.after {
+            self.began_s += self.now.seconds;
+            self.before = self.after;
+            self.now = self.stages.next();
+            self.after += self.now.seconds * self.now.factor;
+        }
+        self.began_s + (arrivals - self.before) / self.now.factor
+    }
+}
+
+impl Stages<'_> {
+    fn next(&mut self) -> Stage {
+        match self {
+            Self::Recorded(stages, next) => {
+                let stage = stages[*next % stages.len()];
+                *next = (*next + 1) % stages.len();
+                stage
+            }
+            Self::Bursts { process, in_burst, random } => {
+                *in_burst = !*in_burst;
+                let mean = if *in_burst { process.seconds() } else { process.cycle_seconds() - process.seconds() };
+                let factor = process.calm_rate() * if *in_burst { process.ratio() } else { 1.0 };
+                Stage { seconds: mean * random.draw::<f64>(&Exp1), factor }
+            }
+        }
+    }
+}

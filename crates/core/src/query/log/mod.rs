@@ -1,0 +1,581 @@
+//! Query logs: files of queries as people typed them, in whatever form.
+//!
+//! One recogniser decides by the content of all lines, never by the file's name:
+//!
+//! | form | such as | known by |
+//! | --- | --- | --- |
+//! | JSON | BEIR, Elasticsearch's slow logs and requests, Rally's queries; objects or arrays | `{` or `[` comes first |
+//! | topics | `<num> Number: 301`, `<title> ocean tides`, see [`topics`](topics::parse_topics) | `<` comes first |
+//! | slow log | `took[5ms], source[{"query": ...}]` | `took[` and `source[` |
+//! | tab-separated | MS MARCO, AOL, ORCAS, Sogou, Excite | half of the lines or more have a tab |
+//! | CSV | `id,query`, values perhaps in quotes | equal numbers of cells, and a header, numbers, times or quotes among them |
+//! | colon-separated | `301:ocean tides`, `20001:1:ocean tides` (Million Query) | an id and a colon come first |
+//! | plain | `ocean tides` | otherwise |
+//!
+//! Of columns that hold numbers, times, addresses, answers and names none is the query; where several or none may be it, the file is
+//! refused, with the option that decides. Blank lines are passed over. An entry's number, which becomes its [`QueryId`], counts
+//! entries from 0; its label is its id, or that number where there is none.
+
+mod json;
+mod names;
+mod table;
+mod topics;
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use self::table::{Kind, Row, Table};
+use self::topics::parse_topics;
+use super::Query;
+use crate::base::ids::QueryId;
+use crate::files::{InputError, Text};
+use crate::index::Index;
+
+/// One query of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogEntry {
+    /// Its name in the log, for TREC runs; its number where the log gives none.
+    pub label: String,
+    /// What was typed.
+    pub text: String,
+    /// The line that it stands in, from 1.
+    pub line: u64,
+}
+
+/// A log's entries, and what was found in its file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// At least one.
+    pub entries: Vec<LogEntry>,
+    /// Form, columns, encoding and size, in words.
+    pub found: String,
+}
+
+/// The form of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// A query a line, whatever it holds
+    Plain,
+    /// Columns between tabs
+    Tsv,
+    /// Columns between commas, semicolons or bars, perhaps in quotes
+    Csv,
+    /// An id, a colon and a query a line
+    Colon,
+    /// JSON objects, one after another or in arrays
+    Json,
+    /// TREC topics, in SGML or XML
+    Topics,
+    /// An engine's slow log in lines
+    SlowLog,
+}
+
+impl LogFormat {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Plain, Self::Tsv, Self::Csv, Self::Colon, Self::Json, Self::Topics, Self::SlowLog];
+
+    /// The name, as in options.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Tsv => "tsv",
+            Self::Csv => "csv",
+            Self::Colon => "colon",
+            Self::Json => "json",
+            Self::Topics => "topics",
+            Self::SlowLog => "slow-log",
+        }
+    }
+}
+
+/// What the user says of a log, where it can be taken in more than one way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogOptions {
+    /// Its form.
+    pub format: Option<LogFormat>,
+    /// The column of the query, from 1.
+    pub column: Option<usize>,
+}
+
+/// A log's queries, looked up in an index, and what was lost on the way.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueryLog {
+    /// Queries that have a term in the index; ids are positions in the log, so they may have gaps.
+    pub queries: Vec<Query>,
+    /// Entries in the log.
+    pub num_entries: usize,
+    /// Terms that are not in the index; over all entries.
+    pub dropped_terms: u64,
+    /// Entries that have no term in the index; they are not among the queries.
+    pub empty_queries: u64,
+    /// What was found in the file, as [`Log::found`] says it.
+    pub found: String,
+}
+
+/// Reads a query log.
+///
+/// # Errors
+/// With the line and, where it helps, the column: JSON without queries, lines that lack the columns of most, topics without number or
+/// title. Of the whole file: it is no log of queries, may be read in several ways, or holds none.
+pub fn read_log(path: &Path, options: &LogOptions) -> Result<Log, InputError> {
+    understood(path, Text::read(path)?, options)
+}
+
+/// Reads a query log from bytes; `name` stands for its file in errors.
+///
+/// # Errors
+/// As [`read_log`].
+pub fn parse_log(name: impl AsRef<Path>, bytes: &[u8], options: &LogOptions) -> Result<Log, InputError> {
+    let path = name.as_ref();
+    understood(path, Text::decode(path, bytes.to_vec())?, options)
+}
+
+fn understood(path: &Path, text: Text, options: &LogOptions) -> Result<Log, InputError> {
+    let Text { text, encoding } = text;
+    let lines: Vec<(u64, &str)> = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()).collect();
+    let Table { entries, mut found } = match lines.first() {
+        Some(_) => recognised(path, &text, lines, options)?,
+        None => return Err(InputError::file(path, "no queries, expected one a line")),
+    };
+    if entries.is_empty() {
+        return Err(InputError::file(path, format!("no queries ({found})")));
+    }
+    let words: usize = entries.iter().map(|entry| entry.text.split_whitespace().count()).sum();
+    found.extend(encoding.map(|encoding| format!(", {encoding}")));
+    let queries = if entries.len() == 1 { "query" } else { "queries" };
+    found += &format!("; {} {queries}, {:.1} words on average", entries.len(), words as f64 / entries.len() as f64);
+    Ok(Log { entries, found })
+}
+
+/// Reads `text`, whose `lines` hold something, in its form.
+fn recognised<'a>(
+    path: &Path,
+    text: &'a str,
+    mut lines: Vec<(u64, &'a str)>,
+    options: &LogOptions,
+) -> Result<Table, InputError> {
+    let of_json = |json::Found { entries, skipped }, form: &str| {
+        let skipped = if skipped > 0 { format!(", {skipped} records without words left out") } else { String::new() };
+        Table { entries, found: format!("{form}{skipped}") }
+    };
+    if options.format.is_none() && lines[0].1.starts_with("# tandem:") {
+        return Err(InputError::line(path, lines[0].0, "is a file of results of this program, expected queries"));
+    }
+    // Remarks at the head of a file; but a log's first queries may begin with `#`, too.
+    let is_remark = |&(_, line): &(u64, &str)| line.starts_with("# ") || *line == *"#";
+    let remarks = lines.iter().take_while(|line| is_remark(line)).count();
+    let rest = &lines[remarks.min(lines.len() - 1)..];
+    let format = match options.format {
+        Some(format) => format,
+        None => match format_of(path, rest)? {
+            LogFormat::Plain => LogFormat::Plain,
+            other => {
+                lines.drain(..remarks.min(lines.len() - 1));
+                other
+            }
+        },
+    };
+    // As many lines as before, so that places stay.
+    let behind_remarks =
+        || "\n".repeat(lines[0].0 as usize - 1) + text.splitn(lines[0].0 as usize, '\n').last().unwrap_or_default();
+    match format {
+        LogFormat::Json => Ok(of_json(json::parse(path, &behind_remarks())?, "JSON")),
+        LogFormat::SlowLog => Ok(of_json(json::parse_slow_lines(text), "slow log")),
+        LogFormat::Topics => {
+            Ok(Table { entries: parse_topics(path, &behind_remarks())?, found: "TREC topics".to_owned() })
+        }
+        LogFormat::Tsv => {
+            let row = |&(line, text): &(u64, &'a str)| match text.contains('\t') || options.column == Some(1) {
+                true => Ok(Row { line, cells: text.split('\t').map(Cow::Borrowed).collect() }),
+                false => Err(InputError::line(path, line, "no tab, expected columns between tabs as in most lines")),
+            };
+            table::read(path, lines.iter().map(row).collect::<Result<_, _>>()?, "tab-separated", Some('\t'), options)
+        }
+        LogFormat::Csv => {
+            let separator = separator(&lines);
+            let rows = csv_rows(path, text, lines[0].0, separator)?;
+            let form = match separator {
+                b',' => "comma-separated",
+                b';' => "semicolon-separated",
+                _ => "bar-separated",
+            };
+            table::read(path, rows, form, None, options)
+        }
+        LogFormat::Colon => {
+            let is_priority =
+                |line: &str| colon(line).is_some_and(|(_, text)| colon(text).is_some_and(|(id, _)| id.len() <= 2));
+            let has_priorities = lines.iter().all(|(_, line)| is_priority(line));
+            let row = |&(line, text): &(u64, &'a str)| {
+                let (id, query) = colon(text)
+                    .ok_or_else(|| InputError::line(path, line, "no colon, expected `id:query` as in most lines"))?;
+                let query = if has_priorities { colon(query).map_or(query, |(_, query)| query) } else { query };
+                Ok(Row { line, cells: vec![Cow::Borrowed(id), Cow::Borrowed(query)] })
+            };
+            let rows = lines.iter().map(row).collect::<Result<_, InputError>>()?;
+            let column = Some(options.column.unwrap_or(2));
+            let as_numbers =
+                lines.iter().all(|(_, line)| colon(line).is_some_and(|(_, query)| Kind::of(query) == Kind::Number));
+            let options = LogOptions { column: if as_numbers { options.column } else { column }, ..*options };
+            table::read(path, rows, "colon-separated", None, &options)
+        }
+        LogFormat::Plain => {
+            let drop = if options.format.is_none() { leading_columns(&lines) } else { 0 };
+            let row = |&(line, text): &(u64, &'a str)| {
+                let text = (0..drop).fold(text.trim(), |text, _| {
+                    text.split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim())
+                });
+                Row { line, cells: vec![Cow::Borrowed(text)] }
+            };
+            let form = if drop > 0 { "one query a line behind numbers or times" } else { "one query a line" };
+            let column = options.format.map(|_| 1);
+            table::read(path, lines.iter().map(row).collect(), form, None, &LogOptions { column, ..*options })
+        }
+    }
+}
+
+/// The form of these lines.
+fn format_of(path: &Path, lines: &[(u64, &str)]) -> Result<LogFormat, InputError> {
+    let first = lines[0].1.trim_start();
+    let share =
+        |is_so: &dyn Fn(&str) -> bool| lines.iter().filter(|(_, line)| is_so(line)).count() as f64 / lines.len() as f64;
+    if share(&|line| line.contains("took[") && line.contains("source[")) > 0.5 {
+        return Ok(LogFormat::SlowLog);
+    }
+    // Sogou puts queries into brackets, but never first.
+    if first.starts_with('{') || first.starts_with('[') && !first.contains('\t') {
+        return Ok(LogFormat::Json);
+    }
+    if first.starts_with('<') {
+        return Ok(LogFormat::Topics);
+    }
+    let tabs = share(&|line| line.contains('\t'));
+    if tabs >= 0.5 {
+        return Ok(LogFormat::Tsv);
+    }
+    if tabs > 0.05 {
+        let message = format!("{:.0} % of its lines have tabs (--log-format tsv or plain decides)", 100.0 * tabs);
+        return Err(InputError::file(path, message));
+    }
+    let words = |line: &str| -> Vec<String> { line.split_whitespace().map(str::to_owned).collect() };
+    let is_judgement =
+        |line: &str| matches!(&words(line)[..], [_, iter, _, grade] if is_number(iter) && is_number(grade));
+    let is_run = |line: &str| matches!(&words(line)[..], [_, q0, _, rank, score, _] if q0 == "Q0" && is_number(rank) && is_number(score));
+    for (what, is_so) in [("relevance judgements", &is_judgement as &dyn Fn(&str) -> bool), ("a TREC run", &is_run)] {
+        if share(is_so) == 1.0 && (lines.len() > 1 || what != "relevance judgements") {
+            return Err(InputError::file(
+                path,
+                format!("holds {what}, expected queries (--log-format plain reads it nevertheless)"),
+            ));
+        }
+    }
+    if is_csv(path, lines) {
+        return Ok(LogFormat::Csv);
+    }
+    // A time of day is no id.
+    if colon(lines[0].1).is_some() && share(&|line| colon(line).is_some()) >= 0.5 && share(&is_clock) < 1.0 {
+        return Ok(LogFormat::Colon);
+    }
+    Ok(LogFormat::Plain)
+}
+
+fn is_number(word: &str) -> bool {
+    word.parse::<f64>().is_ok()
+}
+
+/// Whether a line begins with hours and minutes.
+fn is_clock(line: &str) -> bool {
+    line.split_whitespace().next().is_some_and(|word| word.len() >= 4 && Kind::of(word) == Kind::Time)
+}
+
+/// The id and the query of a line `id:query`. An id is no word of a query: `701`, `wt09-1`, but not `site` or `http`.
+fn colon(line: &str) -> Option<(&str, &str)> {
+    let (id, query) = line.split_once(':')?;
+    let (id, query) = (id.trim(), query.trim());
+    let is_id = id.ends_with(|last: char| last.is_ascii_digit())
+        && id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
+    is_id.then_some((id, query))
+}
+
+/// What separates the cells of CSV.
+fn separator(lines: &[(u64, &str)]) -> u8 {
+    let count = |separator: char| lines.iter().filter(|(_, line)| line.contains(separator)).count();
+    [',', ';', '|']
+        .into_iter()
+        .rev()
+        .max_by_key(|&separator| count(separator))
+        .map_or(b',', |separator| separator as u8)
+}
+
+/// Whether lines are CSV and not prose with commas: equally many cells in each, and a header, or columns that prose does not have.
+fn is_csv(path: &Path, lines: &[(u64, &str)]) -> bool {
+    let separator = separator(lines);
+    let text: Vec<&str> = lines.iter().map(|(_, line)| *line).collect();
+    let text = text.join("\n");
+    let Ok(rows) = csv_rows(path, &text, 1, separator) else { return false };
+    let width = rows.first().map_or(0, |row| row.cells.len());
+    if width < 2 || rows.iter().any(|row| row.cells.len() != width) {
+        return false;
+    }
+    let known = rows[0].cells.iter().filter(|name| names::is_known(name)).count();
+    let is_quoted = |&(_, line): &(u64, &str)| {
+        line.trim_start().starts_with('"') || line.contains(&format!("{}\"", separator as char))
+    };
+    let is_strange = |at: usize| {
+        let kinds = rows.iter().map(|row| Kind::of(&row.cells[at]));
+        kinds.clone().all(|kind| kind != Kind::Text) && kinds.clone().any(|kind| kind != Kind::Empty)
+    };
+    rows.len() > 1 && 2 * known >= width || lines.iter().all(is_quoted) || (0..width).any(is_strange)
+}
+
+/// The records of CSV from line `first` on.
+fn csv_rows(path: &Path, text: &str, first: u64, separator: u8) -> Result<Vec<Row<'static>>, InputError> {
+    // The crate counts a line only behind the second character of a line's end.
+    let text = text.splitn(first as usize, '\n').last().unwrap_or_default().replace("\r\n", "\n");
+    let mut reader = csv::ReaderBuilder::new();
+    let reader = reader.has_headers(false).flexible(true).delimiter(separator).from_reader(text.as_bytes());
+    let mut rows = Vec::new();
+    for record in reader.into_records() {
+        let record = record.map_err(|e| {
+            let line = e.position().map_or(first, |position| first - 1 + position.line());
+            InputError::line(path, line, format!("is not CSV: {e}"))
+        })?;
+        let line = record.position().map_or(first, |position| first - 1 + position.line());
+        rows.push(Row { line, cells: record.iter().map(|cell| Cow::Owned(cell.to_owned())).collect() });
+    }
+    Ok(rows)
+}
+
+/// How many words at the head of each line are a number that counts lines, or a time.
+fn leading_columns(lines: &[(u64, &str)]) -> usize {
+    let word = |line: &str, at: usize| line.split_whitespace().nth(at).map(str::to_owned);
+    let is_time = |at: usize| {
+        lines
+            .iter()
+            .all(|(_, line)| word(line, at).is_some_and(|word| word.len() >= 4 && Kind::of(&word) == Kind::Time))
+    };
+    let mut times = 0;
+    while is_time(times) {
+        times += 1;
+    }
+    let numbers: Option<Vec<f64>> = lines.iter().map(|(_, line)| word(line, times)?.parse().ok()).collect();
+    let counts =
+        numbers.is_some_and(|numbers| numbers.len() > 2 && numbers.windows(2).all(|pair| pair[1] == pair[0] + 1.0));
+    let is_more = lines.iter().all(|(_, line)| word(line, times + 1).is_some());
+    times + usize::from(counts && is_more)
+}
+
+/// Reads the log at `path` and looks its queries up in `index`; `terms_of` cuts text into terms as the index did.
+///
+/// # Errors
+/// Those of [`read_log`], a query of more terms than [`Query::MAX_TERMS`], and a log of which no query has a term in the
+/// index.
+pub fn prepare_queries(
+    path: &Path,
+    options: &LogOptions,
+    index: &Index,
+    terms_of: impl Fn(&str) -> Vec<String>,
+) -> Result<QueryLog, InputError> {
+    let Log { entries, found } = read_log(path, options)?;
+    let log = QueryLog { found, ..look_up(&entries, index, terms_of) };
+    if let Some(long) = log.queries.iter().find(|query| query.terms.len() > Query::MAX_TERMS) {
+        let message = format!("{} terms, expected at most {}", long.terms.len(), Query::MAX_TERMS);
+        return Err(InputError::line(path, entries[long.id.0 as usize].line, message));
+    }
+    if log.queries.is_empty() {
+        let message = match log.num_entries {
+            1 => String::from("its one query has no term in the index"),
+            all => format!("none of its {all} queries has a term in the index"),
+        };
+        return Err(InputError::file(path, message));
+    }
+    Ok(log)
+}
+
+/// Looks up `entries` in `index`.
+#[must_use]
+pub fn look_up(entries: &[LogEntry], index: &Index, terms_of: impl Fn(&str) -> Vec<String>) -> QueryLog {
+    let mut log = QueryLog { num_entries: entries.len(), ..QueryLog::default() };
+    for (number, entry) in entries.iter().enumerate() {
+        let terms = terms_of(&entry.text);
+        match Query::prepare(QueryId(number as u32), &entry.label, &terms, index) {
+            Some(query) => {
+                log.dropped_terms += u64::from(query.dropped_terms);
+                log.queries.push(query);
+            }
+            None => {
+                log.dropped_terms += terms.len() as u64;
+                log.empty_queries += 1;
+            }
+        }
+    }
+    log
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::{Bm25, IndexBuilder};
+
+    fn read(text: &str) -> Result<Log, String> {
+        parse_log("q", text.as_bytes(), &LogOptions::default()).map_err(|e| e.to_string())
+    }
+
+    fn parsed(text: &str) -> Vec<(String, String, u64)> {
+        read(text).unwrap().entries.into_iter().map(|e| (e.label, e.text, e.line)).collect()
+    }
+
+    fn row(label: &str, text: &str, line: u64) -> (String, String, u64) {
+        (label.into(), text.into(), line)
+    }
+
+    #[test]
+    fn places_and_labels_are_kept() {
+        assert_eq!(parsed("ocean tides\r\n\n moon \n"), [row("0", "ocean tides", 1), row("1", "moon", 3)]);
+        assert_eq!(parsed("\nq7\tocean  tides\n\tmoon\n"), [row("q7", "ocean  tides", 2), row("1", "moon", 3)]);
+        assert_eq!(parsed("wt09-1:ocean: tides\n2 : moon"), [row("wt09-1", "ocean: tides", 1), row("2", "moon", 2)]);
+        assert_eq!(parsed("site:moon.org\n12:30 train"), [row("0", "site:moon.org", 1), row("1", "12:30 train", 2)]);
+        assert_eq!(parsed("\n \n<top>\n<num> Number: 7\n<title> moon\n</top>\n"), [row("7", "moon", 3)]);
+        assert_eq!(parsed("# 1998\n<top>\n<num> 7\n<title> moon\n</top>\n"), [row("7", "moon", 2)]);
+        let json =
+            "{\"query\": \"a{b\", \"id\": 5}\n{\"id\": \"x\", \"more\": [1], \"query\": \"ü\"}\n{\"query\": \"c\"}";
+        assert_eq!(parsed(json), [row("5", "a{b", 1), row("x", "ü", 2), row("2", "c", 3)]);
+        let csv = "id,query\r\n1,\"keeper,\nlighthouse\"\r\n2,moon\r\n";
+        assert_eq!(parsed(csv), [row("1", "keeper,\nlighthouse", 2), row("2", "moon", 4)]);
+    }
+
+    #[test]
+    fn known_logs_are_read_and_described() {
+        let aol = "AnonID\tQuery\tQueryTime\tItemRank\tClickURL\n";
+        let click = "142\tocean tides\t2006-03-01 07:17:12\t1\thttp://a.org\n";
+        for (text, expected, found) in [
+            (
+                format!("{aol}{click}"),
+                vec!["142 ocean tides"],
+                "tab-separated, 5 columns, query in column 2 (`Query`), header",
+            ),
+            (
+                format!("{click}{}142\tmoon\t2006-03-02 09:10:11\n", click.replace("\t1\t", "\t2\t")),
+                vec!["0 ocean tides", "1 moon"],
+                "tab-separated, 5 columns, query in column 2, 1 further clicks on the same results left out; 2 queries, 1.5 words",
+            ),
+            (
+                "2\tandro\n1215\t3 levels of government\n".into(),
+                vec!["2 andro", "1215 3 levels of government"],
+                "tab-separated, 2",
+            ),
+            ("1:1:ocean tides\n2:3:moon\n".into(), vec!["1 ocean tides", "2 moon"], "colon-separated, 2 columns"),
+            (
+                "10103\tocean tides\tD1265\thttps://a.org/t\n".into(),
+                vec!["10103 ocean tides"],
+                "tab-separated, 4 columns, query in column 2",
+            ),
+            (
+                "00:00:00\t2982199073774412\t[海洋 潮汐]\t8 3\tdown.cn/a.html\n".into(),
+                vec!["2982199073774412 海洋 潮汐"],
+                "tab-separated, 5 columns, query in column 3",
+            ),
+            (
+                "84711\t3\tocean tides\n84712\t3\tmoon\n".into(),
+                vec!["84711 ocean tides", "84712 moon"],
+                "tab-separated, 3 columns, query in column 3",
+            ),
+            (
+                "who is it\t['moon']\nwhere\t['a', 'b']\n".into(),
+                vec!["0 who is it", "1 where"],
+                "tab-separated, 2 columns, query in column 1",
+            ),
+            ("q1,new moon\nq2,tides\n".into(), vec!["q1 new moon", "q2 tides"], "comma-separated, 2 columns"),
+            ("paris, france\nrome, italy\n".into(), vec!["0 paris, france", "1 rome, italy"], "one query a line; 2"),
+            ("query\nocean tides\n".into(), vec!["0 ocean tides"], "one query a line (`query`), header passed over"),
+            (
+                "1 ocean tides\n2 moon\n3 a b\n".into(),
+                vec!["0 ocean tides", "1 moon", "2 a b"],
+                "one query a line behind numbers",
+            ),
+            (
+                "2026-01-02 03:04:05 ocean tides\n2026-01-02 03:04:06 moon\n".into(),
+                vec!["0 ocean tides", "1 moon"],
+                "one query a line behind",
+            ),
+            ("#tides\n# moon\n".into(), vec!["0 #tides", "1 # moon"], "one query a line; 2"),
+        ] {
+            let log = read(&text).unwrap();
+            let entries: Vec<String> = log.entries.iter().map(|e| format!("{} {}", e.label, e.text)).collect();
+            assert_eq!(entries, expected, "{text}");
+            assert!(log.found.starts_with(found), "{:?}, expected {found:?}", log.found);
+        }
+    }
+
+    #[test]
+    fn packed_logs_read_alike_whatever_they_are_called() {
+        let dir = tempfile::tempdir().unwrap();
+        let (plain, packed) = (dir.path().join("q.tsv"), dir.path().join("q.txt"));
+        std::fs::write(&plain, "1\ta b\n2\tc\n").unwrap();
+        let packed_bytes = zstd::encode_all(&b"1\ta b\n2\tc\n"[..], 3).unwrap();
+        std::fs::write(&packed, [&packed_bytes[..], &[0; 512]].concat()).unwrap();
+        let options = LogOptions::default();
+        assert_eq!(read_log(&plain, &options).unwrap(), read_log(&packed, &options).unwrap());
+    }
+
+    #[test]
+    fn refusals_name_the_place_or_the_option() {
+        for (text, expected) in [
+            ("", "q: no queries"),
+            ("\n \n", "q: no queries"),
+            ("1\ta\n2 b\n", "q:2: no tab"),
+            ("1:a\n2 b\n", "q:2: no colon"),
+            ("\n<top>\n<num> 7\n</top>\n", "q:2: the topic that begins here has no query"),
+            ("{\"query\": \"a\"}\n{\"query\": 5}\n", "q:2: `query` is `5`, expected text or a request"),
+            ("{\"query\": \"a\"}\nplain\n", "q:2:1: expected value"),
+            ("{\"id\": 5}\n", "q:1: no field `query`"),
+            ("{\"query\": \"a", "q:1:12: EOF while parsing a string"),
+            ("{\"id\": 5, \"title\": \"a\", \"text\": \"b\"}", "q:1: is a document"),
+            ("# tandem: 0.1.0\nquery_id,mode\n", "q:1: is a file of results of this program"),
+            ("query_id,mode,terms,cpu_us\n0,or,2,1.5\n1,or,2,1.5\n", "q: has no column of words"),
+            ("1\t17 22\n2\t9\n", "q: holds numbers only, of terms perhaps"),
+            ("1:17 22\n2:9\n", "q: holds numbers only"),
+            ("17 22\n9\n", "q: holds numbers only"),
+            ("query-id\tcorpus-id\tscore\nq1\td7\t1\n", "q: has no column of words"),
+            ("301 0 FT911-3 1\n301 0 FT911-4 0\n", "q: holds relevance judgements"),
+            ("301 Q0 FT911-3 1 2.5 run\n", "q: holds a TREC run"),
+            (
+                "1\td1\tocean tides\tthe tides of the ocean\n",
+                "q: columns 3 and 4 may each be the query (--column N decides)",
+            ),
+            ("a\tb\nc\nd\n", "q: 33 % of its lines have tabs (--log-format tsv or plain decides)"),
+        ] {
+            let message = read(text).expect_err(text);
+            assert!(message.starts_with(expected), "{message:?}, expected {expected:?}");
+        }
+        let decided = |text: &str, format, column| {
+            let log = parse_log("q", text.as_bytes(), &LogOptions { format, column }).unwrap();
+            log.entries.into_iter().map(|entry| entry.text).collect::<Vec<_>>()
+        };
+        assert_eq!(decided("1\td1\tocean tides\tthe tides\n", None, Some(4)), ["the tides"]);
+        assert_eq!(decided("17 22\n9\n", Some(LogFormat::Plain), None), ["17 22", "9"]);
+        assert_eq!(decided("a\tb\nc\nd\n", Some(LogFormat::Plain), None), ["a\tb", "c", "d"]);
+    }
+
+    #[test]
+    fn what_is_not_in_the_index_is_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut builder = IndexBuilder::new(vec![3, 3], Vec::new(), Bm25::default());
+        builder.add("moon", &[(0, 1)]).unwrap();
+        builder.add("tides", &[(0, 2), (1, 1)]).unwrap();
+        builder.write(dir.path()).unwrap();
+        let index = Index::open(dir.path()).unwrap();
+        let path = dir.path().join("q.txt");
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        std::fs::write(&path, "tides of moon\nfrogs and toads\nmoon moon\n").unwrap();
+        let log = prepare_queries(&path, &LogOptions::default(), &index, words).unwrap();
+        assert_eq!((log.num_entries, log.dropped_terms, log.empty_queries), (3, 4, 1));
+        let ids: Vec<u32> = log.queries.iter().map(|query| query.id.0).collect();
+        assert_eq!(ids, [0, 2]);
+        assert_eq!((log.queries[1].terms.len(), log.queries[1].terms[0].qtf), (1, 2));
+        std::fs::write(&path, "frogs\n").unwrap();
+        let message = prepare_queries(&path, &LogOptions::default(), &index, words).unwrap_err().to_string();
+        assert!(message.ends_with("its one query has no term in the index"), "{message}");
+    }
+}

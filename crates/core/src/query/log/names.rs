@@ -1,0 +1,92 @@
+//! What columns and fields of query logs are called.
+
+/// Names of what was typed, the surest first.
+pub(super) const QUERIES: &[&str] = &[
+    "query",
+    "queries",
+    "querytext",
+    "querystring",
+    "rawquery",
+    "searchquery",
+    "searchterm",
+    "searchterms",
+    "searchphrase",
+    "search",
+    "question",
+    "keywords",
+    "keyword",
+    "phrase",
+    "utterance",
+    "q",
+    "text",
+    "title",
+    "topictitle",
+    "contents",
+];
+/// Names of what identifies a query.
+pub(super) const IDS: &[&str] = &[
+    "id",
+    "qid",
+    "queryid",
+    "queryno",
+    "querynumber",
+    "topicid",
+    "topic",
+    "number",
+    "num",
+    "searchid",
+    "anonid",
+    "sessionid",
+];
+/// Names of anything else.
+pub(super) const OTHERS: &[&str] = &[
+    "querytime",
+    "time",
+    "timestamp",
+    "date",
+    "datetime",
+    "itemrank",
+    "rank",
+    "clickurl",
+    "url",
+    "user",
+    "userid",
+    "uid",
+    "docid",
+    "did",
+    "d",
+    "u",
+    "pid",
+    "passageid",
+    "corpusid",
+    "documentid",
+    "passage",
+    "document",
+    "doc",
+    "score",
+    "relevance",
+    "label",
+    "answer",
+    "answers",
+    "clicks",
+    "count",
+    "frequency",
+    "mode",
+    "terms",
+    "arrivalus",
+    "arrivals",
+    "postings",
+    "cpuus",
+    "iter",
+];
+
+/// A name without case and punctuation.
+pub(super) fn normal(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// Whether columns or fields are called so.
+pub(super) fn is_known(name: &str) -> bool {
+    let name = normal(name);
+    [QUERIES, IDS, OTHERS].iter().any(|names| names.contains(&&*name))
+}

@@ -1,0 +1,240 @@
+//! Queries in columns: which one holds what was typed, and which names it.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::path::Path;
+
+use super::names::{IDS, OTHERS, QUERIES, is_known, normal};
+use super::{LogEntry, LogOptions};
+use crate::files::InputError;
+
+/// A line, or a record of several, cut into its cells.
+pub(super) struct Row<'a> {
+    pub(super) line: u64,
+    pub(super) cells: Vec<Cow<'a, str>>,
+}
+
+/// What a cell holds, and a column for the most part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Empty,
+    Number,
+    Time,
+    Url,
+    /// A list or an object in brackets.
+    Answers,
+    /// One word with a digit, such as `q7`.
+    Id,
+    Text,
+}
+
+impl Kind {
+    pub(super) fn of(cell: &str) -> Self {
+        let cell = cell.trim();
+        let is_of = |extra: &str| cell.chars().all(|c| c.is_ascii_digit() || extra.contains(c));
+        let has_digit = cell.contains(|c: char| c.is_ascii_digit());
+        if cell.is_empty() || cell == "-" {
+            Self::Empty
+        } else if cell.split_whitespace().all(|word| word.parse::<f64>().is_ok() && has_digit) {
+            Self::Number
+        } else if has_digit && is_of(":-/.,TZ+ []") && (cell.contains(':') || cell.matches(['-', '/']).count() == 2) {
+            Self::Time
+        } else if cell.contains("://") || cell.starts_with("www.") || is_path(cell) {
+            Self::Url
+        } else if ["['", "[\"", "{\"", "{'", "[]"].iter().any(|start| cell.starts_with(start)) {
+            Self::Answers
+        } else if has_digit && !cell.contains(char::is_whitespace) {
+            Self::Id
+        } else {
+            Self::Text
+        }
+    }
+}
+
+/// A host and a path without a scheme.
+fn is_path(cell: &str) -> bool {
+    let host = cell.split_once('/').map(|(host, _)| host);
+    !cell.contains(char::is_whitespace) && host.is_some_and(|host| host.contains('.') && host.is_ascii())
+}
+
+/// What is known of a column.
+struct Column {
+    name: String,
+    kind: Kind,
+    /// Whether every row has another value.
+    is_distinct: bool,
+    has_blanks: bool,
+}
+
+/// A table as it was understood.
+pub(super) struct Table {
+    pub(super) entries: Vec<LogEntry>,
+    /// Columns, and where the query stands, in words.
+    pub(super) found: String,
+}
+
+/// Finds the queries of `rows`, at least one; `form` says how they are separated. `joins` puts what stands behind the last column,
+/// where that is the query, together again by this separator.
+///
+/// # Errors
+/// If no column or more than one may hold the query: which option decides. With the line: a row is too short or too long.
+pub(super) fn read(
+    path: &Path,
+    mut rows: Vec<Row<'_>>,
+    form: &str,
+    joins: Option<char>,
+    options: &LogOptions,
+) -> Result<Table, InputError> {
+    let header = take_header(&mut rows);
+    if rows.is_empty() {
+        return Err(InputError::file(path, "no queries below its header"));
+    }
+    let width = header.as_ref().map_or_else(|| width(&rows), |header| header.len());
+    let columns: Vec<Column> = (0..width).map(|at| column(&rows, header.as_deref(), at)).collect();
+    let query = query_column(path, &columns, rows.len(), options)?;
+    let label = label_column(&columns, query);
+    let repeats =
+        (0..width).find(|&at| columns[at].kind == Kind::Time).zip((0..width).find(|&at| columns[at].kind == Kind::Url));
+    let mut entries: Vec<LogEntry> = Vec::new();
+    let mut last: Option<Vec<Cow<'_, str>>> = None;
+    let mut clicks = 0;
+    for Row { line, mut cells } in rows {
+        if cells.len() <= query {
+            let message =
+                format!("{} columns, expected the query in column {}, as in most lines", cells.len(), query + 1);
+            return Err(InputError::line(path, line, message));
+        }
+        if cells.len() > width {
+            let Some(separator) = joins.filter(|_| query + 1 == width) else {
+                return Err(InputError::line(
+                    path,
+                    line,
+                    format!("{} columns, expected {width} as in most lines", cells.len()),
+                ));
+            };
+            let rest: Vec<Cow<'_, str>> = cells.drain(query..).collect();
+            cells.push(rest.join(&separator.to_string()).into());
+        }
+        // A log of clicks has a row for each click on a query's results.
+        if let Some((time, _)) = repeats {
+            let of_query: Vec<Cow<'_, str>> = cells.iter().take(query.max(time) + 1).cloned().collect();
+            if last.as_ref() == Some(&of_query) {
+                clicks += 1;
+                continue;
+            }
+            last = Some(of_query);
+        }
+        let text = cells[query].trim();
+        let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text).trim();
+        if text.is_empty() || text == "-" && width > 2 {
+            continue;
+        }
+        let named =
+            label.and_then(|at| cells.get(at)).map(|cell| cell.trim().to_owned()).filter(|label| !label.is_empty());
+        let label = named.unwrap_or_else(|| entries.len().to_string());
+        entries.push(LogEntry { label, text: text.to_owned(), line });
+    }
+    let mut found = match width {
+        1 => form.to_owned(),
+        _ => format!("{form}, {width} columns, query in column {}", query + 1),
+    };
+    if let Some(header) = &header {
+        found += &format!(" (`{}`), header passed over", header[query]);
+    }
+    if clicks > 0 {
+        found += &format!(", {clicks} further clicks on the same results left out");
+    }
+    Ok(Table { entries, found })
+}
+
+/// Takes the first row away if it names the columns.
+fn take_header(rows: &mut Vec<Row<'_>>) -> Option<Vec<String>> {
+    let first: Vec<String> = rows.first()?.cells.iter().map(|cell| cell.trim().to_owned()).collect();
+    let is_name = |name: &String| Kind::of(name) == Kind::Text && name.split_whitespace().count() <= 3;
+    let known = first.iter().filter(|name| is_known(name)).count();
+    // One known name among words may be a query.
+    let is_header = rows.len() > 1 && first.iter().all(is_name) && known > 0 && 2 * known >= first.len();
+    is_header.then(|| {
+        rows.remove(0);
+        first
+    })
+}
+
+/// How many columns there are: as many as one row in twenty has.
+fn width(rows: &[Row<'_>]) -> usize {
+    let most = rows.iter().map(|row| row.cells.len()).max().unwrap_or(0);
+    let has_many = |&width: &usize| 20 * rows.iter().filter(|row| row.cells.len() == width).count() >= rows.len();
+    (1..=most).rev().find(has_many).unwrap_or(most)
+}
+
+fn column(rows: &[Row<'_>], header: Option<&[String]>, at: usize) -> Column {
+    let cells = || rows.iter().filter_map(|row| row.cells.get(at)).map(|cell| cell.trim());
+    let mut counts: Vec<(Kind, usize)> = Vec::new();
+    for kind in cells().map(Kind::of).filter(|&kind| kind != Kind::Empty) {
+        match counts.iter_mut().find(|(of, _)| *of == kind) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((kind, 1)),
+        }
+    }
+    let all: usize = counts.iter().map(|(_, count)| count).sum();
+    // Some of what people type are numbers and addresses.
+    let is_text = counts.iter().any(|&(kind, count)| kind == Kind::Text && 5 * count >= all);
+    let most = counts.iter().max_by_key(|(_, count)| *count).map_or(Kind::Empty, |(kind, _)| *kind);
+    let mut seen = HashSet::new();
+    Column {
+        name: header.and_then(|header| header.get(at)).map(|name| normal(name)).unwrap_or_default(),
+        kind: if is_text { Kind::Text } else { most },
+        is_distinct: cells().all(|cell| seen.insert(cell)),
+        has_blanks: cells().any(|cell| cell.contains(char::is_whitespace)),
+    }
+}
+
+/// The column that holds the query.
+fn query_column(path: &Path, columns: &[Column], rows: usize, options: &LogOptions) -> Result<usize, InputError> {
+    if let Some(column) = options.column {
+        let is_there = (1..=columns.len()).contains(&column);
+        let error =
+            || InputError::file(path, format!("column {column} is asked for, and it has {} (--column)", columns.len()));
+        return is_there.then(|| column - 1).ok_or_else(error);
+    }
+    let named = QUERIES.iter().find_map(|name| columns.iter().position(|column| column.name == *name));
+    // Columns of one name say what they are, whatever they hold.
+    if let Some(named) = named {
+        return Ok(named);
+    }
+    let is_other = |name: &str| OTHERS.contains(&name) || IDS.contains(&name);
+    let text = |at: &usize| columns[*at].kind == Kind::Text && !is_other(&columns[*at].name);
+    let mut texts: Vec<usize> = (0..columns.len()).filter(text).collect();
+    // Names of users, say, are single words.
+    if texts.len() > 1 && texts.iter().filter(|&&at| columns[at].has_blanks).count() == 1 {
+        texts.retain(|&at| columns[at].has_blanks);
+    }
+    match texts[..] {
+        [only] => Ok(only),
+        // Words with digits, such as names of articles, may be all that was typed.
+        [] if matches!(columns, [Column { kind: Kind::Id, .. }]) => Ok(0),
+        [] => {
+            let numbers = columns.iter().all(|column| matches!(column.kind, Kind::Number | Kind::Empty));
+            let what = if numbers { "holds numbers only, of terms perhaps" } else { "has no column of words" };
+            let kinds: Vec<String> = columns.iter().map(|column| format!("{:?}", column.kind).to_lowercase()).collect();
+            let kinds = kinds.join(", ");
+            let message =
+                format!("{what} ({kinds} in {rows} rows), expected queries (--column N says which column they are in)");
+            Err(InputError::file(path, message))
+        }
+        _ => {
+            let all: Vec<String> = texts.iter().map(|at| (at + 1).to_string()).collect();
+            let message = format!("columns {} may each be the query (--column N decides)", all.join(" and "));
+            Err(InputError::file(path, message))
+        }
+    }
+}
+
+/// The column that names queries: of two columns the first; of more one whose values do not repeat, since users do.
+fn label_column(columns: &[Column], query: usize) -> Option<usize> {
+    let is_id = |column: &Column| matches!(column.kind, Kind::Id | Kind::Number) || IDS.contains(&&*column.name);
+    match (columns.len(), query) {
+        (2, 1) => Some(0),
+        _ => (0..columns.len()).find(|&at| at != query && is_id(&columns[at]) && columns[at].is_distinct),
+    }
+}

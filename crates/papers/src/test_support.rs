@@ -1,0 +1,59 @@
+//! Helpers of tests.
+
+use std::sync::Arc;
+
+use crate::codec::Codec;
+use crate::ding::daat::lists::CodedLists;
+use tandem_core::base::ids::{QueryId, TermId};
+use tandem_core::base::random::Random;
+use tandem_core::index::Index;
+use tandem_core::query::Query;
+use tandem_core::search::Hit;
+use tandem_core::search::device::GpuError;
+
+/// Makes an index with a list per density, one document in `one_in`. All lists have the last document.
+pub(crate) fn random_index(num_docs: u32, densities: &[u32], seed: u64) -> Arc<Index> {
+    let mut random = Random::new(seed, 0);
+    let list = |(term, &one_in): (usize, &u32)| {
+        let docs = (0..num_docs).filter(|doc| random.below(one_in) == 0 || doc + 1 == num_docs);
+        (format!("t{term:04}"), docs.map(|doc| (doc, 1 + doc % 5)).collect())
+    };
+    let lists: Vec<(String, Vec<(u32, u32)>)> = densities.iter().enumerate().map(list).collect();
+    Arc::new(Index::from_lists(&lists).unwrap())
+}
+
+/// Makes a query of these terms of a random index.
+pub(crate) fn query_of(index: &Index, terms: impl IntoIterator<Item = usize>) -> Query {
+    let names: Vec<String> = terms.into_iter().map(|term| format!("t{term:04}")).collect();
+    Query::prepare(QueryId(0), "q", &names, index).unwrap()
+}
+
+/// Encodes the postings of the documents `docs` of all terms.
+pub(crate) fn coded(index: &Index, codec: Box<dyn Codec>, docs: std::ops::Range<u32>) -> Arc<CodedLists> {
+    let terms: Vec<TermId> = (0..index.num_terms()).map(TermId).collect();
+    Arc::new(CodedLists::encode(index, &terms, codec, docs).unwrap())
+}
+
+/// Returns the documents with the bits of their scores.
+pub(crate) fn bits(hits: &[Hit]) -> Vec<(u32, u32)> {
+    hits.iter().map(|hit| (hit.doc.0, hit.score.to_bits())).collect()
+}
+
+/// Returns `all`, or `few` under a sanitizer (kernels/sanitize.py), where kernels run a hundred times slower. Both must
+/// reach the same paths.
+pub(crate) fn sized<T>(all: T, few: T) -> T {
+    if std::env::var_os("TANDEM_SANITIZER").is_some() { few } else { all }
+}
+
+/// Returns an opened GPU. Without one, the test is noted as skipped, or fails if `TANDEM_REQUIRE_GPU` is set.
+pub(crate) fn gpu_or_skip<T>(opened: Result<T, GpuError>) -> Option<T> {
+    match opened {
+        Ok(gpu) => Some(gpu),
+        Err(error @ GpuError::NoGpu(_)) => {
+            assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {error}");
+            crate::skipped::skipped("no GPU");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
