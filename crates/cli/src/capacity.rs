@@ -7,7 +7,7 @@ use super::driven::{DrivenArguments, files, words};
 use super::options::IndexAndLog;
 use super::{Failure, interrupts, output};
 use crate::defaults::Bars;
-use tandem_core::lab::{Answer, Effort, LabError, Scope, find_answer};
+use tandem_core::lab::{Answer, Effort, GpuChoice, LabError, Scope, find_answer};
 use tandem_core::live;
 use tandem_core::sched::PolicyFactory;
 
@@ -29,6 +29,12 @@ const DRIVEN: usize = 1;
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
     let Arguments { log, driven, out } = arguments;
+    if driven.gpu == GpuChoice::Replay {
+        return Err(Failure::input(
+            "--gpu replay: recorded times say nothing of this machine; `tandem simulate --gpu replay` plays them, and `tandem \
+             validate --gpu replay` drives them beside the CPU",
+        ));
+    }
     let mut question = driven.check(Effort::usual(), out)?;
     let (index, log_path) = log.open("what to ask of this index")?;
     let (mut node, log_queries) = driven.start(&index, (&log_path, &arguments.log.form()), out)?;

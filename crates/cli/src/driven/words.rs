@@ -40,12 +40,11 @@ pub(crate) fn answer(
 ) -> String {
     let LiveCapacity { qps, missed_qps, half_width } = capacity;
     let rate = |qps| rate(qps, half_width);
-    let replay = if driven.gpu == "replay" { ", GPU REPLAYED" } else { "" };
     let runs_of = |side: Option<Side>| side.map_or(0, |side| side.runs());
     let seconds = driven.runs.last().map_or(0.0, |run| run.seconds);
     let (held, missed) = (driven.held.unwrap_or_default(), driven.missed.unwrap_or_default());
     format!(
-        "{} q/s +- {:.0} %, {} runs of {} s, {}{replay}\n{}, {}, {criterion}, {arrivals}\nheld in {} of {}; {} missed in {} of {}; predicted {}\n",
+        "{} q/s +- {:.0} %, {} runs of {} s, {}\n{}, {}, {criterion}, {arrivals}\nheld in {} of {}; {} missed in {} of {}; predicted {}\n",
         rate(qps),
         (100.0 * half_width).ceil(),
         runs_of(driven.held) + runs_of(driven.missed),
@@ -64,13 +63,16 @@ pub(crate) fn answer(
 
 /// Why there is no answer, in words.
 pub(crate) fn no_answer(found: &Answer) -> String {
+    let runs = || found.driven.iter().flat_map(|driven| &driven.runs);
+    let lowest = runs().map(|run| run.qps).reduce(f64::min);
     let held = found.driven.iter().filter_map(|driven| driven.held).map(|held| held.qps).reduce(f64::max);
-    let missed = found.driven.iter().filter_map(|driven| driven.missed).map(|missed| missed.qps).reduce(f64::min);
-    let why = match (held, missed) {
+    let why = match (held, lowest) {
         (Some(held), _) => format!("{} q/s held, and no higher rate is known to miss", rate(held, 0.0)),
-        (None, Some(missed)) => format!("no rate held, down from {} q/s", rate(missed, 0.0)),
-        (None, None) if found.driven.is_empty() => String::from("no rate is low enough in simulation"),
-        (None, None) => String::from("live runs at the same rate disagree, or there was no time for enough of them"),
+        (None, None) => String::from("no rate is low enough in simulation"),
+        (None, Some(lowest)) if !runs().any(|run| run.verdict.holds()) => {
+            format!("no rate held, down to {} q/s", rate(lowest, 0.0))
+        }
+        (None, Some(_)) => String::from("there was no time for enough runs that agree"),
     };
     let load = found.driven.last().map_or(String::new(), |driven| format!("; {}", driven.load().words()));
     format!("no answer: {why}{load}")
@@ -82,7 +84,7 @@ pub(crate) struct JsonAnswer {
     rate: Option<f64>,
     interval: Option<[f64; 2]>,
     confidence: f64,
-    /// `live`, `live, GPU replayed`, or `unknown`.
+    /// `live` or `unknown`.
     how: &'static str,
     policy: Option<String>,
     missed_at: Option<f64>,
@@ -99,7 +101,6 @@ impl JsonAnswer {
             interval: best.map(|(_, capacity)| capacity.interval()).map(|(low, high)| [digits(low), digits(high)]),
             confidence: 0.9,
             how: match best {
-                Some((driven, _)) if driven.gpu == "replay" => "live, GPU replayed",
                 Some(_) => "live",
                 None => "unknown",
             },
