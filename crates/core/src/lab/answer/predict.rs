@@ -204,7 +204,9 @@ fn simulate(
     let experiments: Vec<Experiment> = calibrations.iter().map(calibrated).collect();
     let steps = Steps::new(progress, "simulating policies", policies.len() * (question.seeds.len() + 1));
     let of = |(experiment, &policy): (&Experiment, &&dyn PolicyFactory)| {
-        let search = CapacitySearch::new(experiment, question.objective, RunLength::default())?.beside_no_miss().of_sampled_queries();
+        let search = CapacitySearch::new(experiment, question.objective, RunLength::default())?
+            .beside_no_miss()
+            .of_sampled_queries();
         let mut found = search.of_all(&[policy], &|| steps.done())?;
         steps.done();
         // One policy, one answer.
