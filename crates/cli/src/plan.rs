@@ -169,7 +169,7 @@ fn demand(arguments: &Arguments) -> Result<Demand, Failure> {
     }
     let text = arguments.rate.as_deref().unwrap_or_default();
     let rate = |text: &str| match text.trim().parse::<f64>() {
-        Ok(rate_qps) if rate_qps >= 1e-3 && rate_qps <= 1e12 => Ok(rate_qps),
+        Ok(rate_qps) if (1e-3..=1e12).contains(&rate_qps) => Ok(rate_qps),
         _ => {
             Err(Failure::input(format!("--rate: {text:?}, expected queries per second (0.001 to 10^12), or LOW:HIGH")))
         }

@@ -27,7 +27,8 @@ pub fn known_interval(low: f64, high: f64) -> String {
 
 /// Significant digits of a number, down to the first of its uncertainty.
 fn known_digits(value: f64, half_width: f64) -> usize {
-    if value == 0.0 || !(half_width > 0.0) || !value.is_finite() || !half_width.is_finite() {
+    let is_known = value.is_finite() && half_width.is_finite() && half_width > 0.0;
+    if value == 0.0 || !is_known {
         return 4;
     }
     let digits = value.abs().log10().floor() - half_width.log10().floor() + 1.0;

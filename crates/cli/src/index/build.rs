@@ -21,9 +21,9 @@ use tandem_core::indexing::{BuildError, BuildOptions, BuildSummary, Indexer, Pro
 /// Text, and how it is cut.
 #[derive(Debug, clap::Args)]
 pub(super) struct TextArguments {
-    /// A file of JSON lines with `id`, `text` and, optionally, `title`, of WARC records or of TREC documents (plain or compressed;
-    /// - reads the standard input), or a folder of such files or of text files, without hidden ones and those that .gitignore
-    /// names; several are one collection, in this order
+    /// Files of JSON lines (`id`, `text`, optional `title`), WARC records or TREC documents, plain or compressed, or folders of
+    /// such files or of text files. A dash stands for the standard input. Several inputs are one collection, in this order. Hidden
+    /// files and those that .gitignore names are left out
     #[arg(required = true, value_name = "INPUT")]
     pub(super) inputs: Vec<PathBuf>,
     /// How text is cut into words

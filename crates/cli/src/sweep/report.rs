@@ -145,7 +145,7 @@ fn fewest(rows: &[SweepRow]) -> String {
         ),
         None => format!("None of these numbers of machines keeps {objective} at {rate} q/s.\n\nBy policy:\n"),
     };
-    let _ = write!(text, "{table}\n");
+    let _ = writeln!(text, "{table}");
     text
 }
 

@@ -115,6 +115,9 @@ pub(crate) fn write_in_order(
 /// Postings of a range of terms that [`rewrite`] packs at once.
 const REWRITTEN_POSTINGS: u64 = 1 << 18;
 
+/// Appends the documents and frequencies of a term to two columns.
+type ListChange<'a> = dyn Fn(TermId, &mut Vec<u32>, &mut Vec<u32>) + Sync + 'a;
+
 /// Appends the lists of `index` to `writer`, each as `change` makes it: `change` appends the term's documents and
 /// frequencies to two empty columns. A list without documents is left out. It runs on as many threads as rayon has. `progress` receives the number of terms
 /// written.
@@ -122,7 +125,7 @@ pub(crate) fn rewrite(
     index: &Index,
     writer: &mut IndexWriter,
     progress: &dyn Fn(u64),
-    change: &(dyn Fn(TermId, &mut Vec<u32>, &mut Vec<u32>) + Sync),
+    change: &ListChange<'_>,
 ) -> Result<(), BuildError> {
     let (mut ends, mut postings) = (Vec::new(), 0);
     for term in 0..index.num_terms() {

@@ -24,6 +24,7 @@
 //! Source: Zhou and Gao, "Confidence intervals for the log-normal mean", Statistics in Medicine 16, 1997.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use rayon::prelude::*;
 
@@ -93,10 +94,11 @@ impl<'s, 'a> LongRuns<'s, 'a> {
         let grid = self.candidate.grid;
         let mut played: BTreeMap<u32, Together> = BTreeMap::new();
         let mut holds = |step: u32| -> Result<bool, SimError> {
-            if !played.contains_key(&step) {
-                played.insert(step, self.at(step)?);
-            }
-            Ok(played[&step].holds(&criterion))
+            let together = match played.entry(step) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unknown) => unknown.insert(self.at(step)?),
+            };
+            Ok(together.holds(&criterion))
         };
         let mut begin = begin;
         let held = loop {

@@ -268,7 +268,7 @@ fn curve<'a>(question: &Question, candidate: &'a Candidate, deadline: Nanos) -> 
     let as_factories: Vec<&dyn PolicyFactory> = policies.iter().map(|&policy| policy as &dyn PolicyFactory).collect();
     let coarse = search.estimate_capacity_coarse(&as_factories, &|| ())?;
     let best = policies.iter().zip(coarse).filter(|(_, qps)| *qps > 0.0).max_by(|a, b| a.1.total_cmp(&b.1));
-    let Some((&&ref policy, _)) = best else { return Ok(None) };
+    let Some((&policy, _)) = best else { return Ok(None) };
     let mut points = Vec::new();
     for factor in FACTORS {
         let experiment = within(factor);
@@ -424,7 +424,7 @@ mod tests {
     fn workload(has_gpu: bool) -> Workload {
         let time = |us| Some(Measured { median_us: us, spread_us: 0.0, device_us: None });
         let row = |id: u32| {
-            let us = if id % 2 == 0 { 1000.0 } else { 3000.0 };
+            let us = if id.is_multiple_of(2) { 1000.0 } else { 3000.0 };
             WorkloadRow {
                 query_id: QueryId(id),
                 log_id: id,
