@@ -88,8 +88,8 @@ fn queries_are_found_in_logs_of_any_form() {
             "query in column 1",
         ),
         (
-            b"<topics><topic type='n' number=\"7\"><query>the keeper&#39;s</query></topic></topics>".to_vec(),
-            &["7 D1", "7 D3"],
+            b"<topics><topic type='n' number=\"7\"><query>the keeper &#51;9</query></topic></topics>".to_vec(),
+            &["7 D1", "7 D3", "7 D5"],
             "TREC topics",
         ),
         (b"1:harbour pilots\n2:caf\xe9 tides\n".to_vec(), &["1 D0", "2 D2", "2 D5"], "1 of 2 lines in windows-1252"),

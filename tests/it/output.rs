@@ -58,8 +58,8 @@ const ALL_COMMANDS: [&str; 20] = [
     "train p.workload.csv -o m.json",
     "simulate --workload p.workload.csv --gpu none --policy cpu-only --rate 1000 --num-queries 200 -o s",
     "live i --queries i/queries.tsv --workload p.workload.csv --gpu none --policy cpu-only --rate 500 --seconds 0.1 \
-     --cpus 1 --force -o l",
-    "capacity i --queries i/queries.tsv --deadline-ms 5 --limit 50 --cpus 1 --gpu none --policy cpu-only --force --seeds 1:2 \
+     --cpus 1 --set force=true -o l",
+    "capacity i --queries i/queries.tsv --deadline-ms 5 --limit 50 --cpus 1 --gpu none --policy cpu-only --set force=true --seeds 1:2 \
      --live-seconds 0.2 -o c",
     "bench i --queries i/queries.tsv --what codecs --rounds 1 -o b",
     "report s l -o r.html",

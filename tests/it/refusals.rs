@@ -143,7 +143,7 @@ fn what_is_missing_is_said_before_the_work() {
         (String::from("capacity i --queries i/queries.tsv --seeds 1,1 --out o"), "--seeds 1,1: 1 is given twice"),
         (
             String::from("capacity i --queries i/queries.tsv --live-seconds 0 --out o"),
-            "--live-seconds is 0, expected 0.1 to 86400",
+            "--live-seconds is 0, expected above 0 and at most 86400",
         ),
         (String::from("capacity i --queries i/queries.tsv --cpus 900 --out o"), "--cpus is 900, and this machine has"),
         (

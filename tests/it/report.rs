@@ -93,9 +93,7 @@ fn the_page_is_whole_and_asks_nothing_of_a_network() {
     for outside in ["http://", "https://", "src=", "@import", "url("] {
         assert!(!html.contains(outside), "{outside} should not be in the page");
     }
-    for there in
-        ["What query rate", "How sure?", "Capacity", "Delays", "Runs as they happened", "Where the numbers come from"]
-    {
+    for there in ["What query rate", "How sure?", "Capacity", "Delays", "Course of runs", "Provenance"] {
         assert!(html.contains(there), "{there} should be in the page");
     }
     for there in [
@@ -155,13 +153,13 @@ fn what_was_driven_live_and_held_is_told_as_the_answer() {
     // What was driven live and held is the answer, whatever was simulated.
     let live = told("5400");
     assert!(
-        live.contains("5,400 queries a second, driven live (4 live runs of 10 s), under the policy mct."),
+        live.contains("5,400 queries per second, driven live (4 live runs of 10 s), under the policy mct."),
         "{live}"
     );
-    assert!(live.contains("The simulator had predicted 6,100 before") && live.contains("5,400 q/s"), "{live}");
+    assert!(live.contains("The simulator predicted 6,100 (") && live.contains("5,400 q/s"), "{live}");
     assert!(live.contains("was off by +8.93 % to +13.0 %") || live.contains("was off by"), "{live}");
     let none = told("");
-    assert!(none.contains("6,300 queries a second, by simulation, under the policy stealing."), "{none}");
+    assert!(none.contains("6,300 queries per second, by simulation, under the policy stealing."), "{none}");
 }
 
 #[test]
@@ -173,7 +171,7 @@ fn several_folders_stand_below_each_other_and_a_folder_without_results_is_refuse
     check_tags(&html);
     assert!(html.contains("id=\"f0\"") && html.contains("id=\"f1\"") && html.contains("t.trace.csv"));
     for (folder, expected) in
-        [("empty", "holds no results"), ("w.workload.csv", "is a file"), ("nowhere", "is not there")]
+        [("empty", "contains no results"), ("w.workload.csv", "is a file"), ("nowhere", "does not exist")]
     {
         let refused = Command::new(env!("CARGO_BIN_EXE_tandem"))
             .args(["report", folder])
@@ -296,7 +294,7 @@ fn a_sweep_is_drawn_along_what_varies_and_its_points_are_not_shown_twice() {
     tandem(dir.path(), "sweep --workload w.workload.csv --policy mct,cpu-only --cpus 1,2,4 --seeds 1:2 -o s");
     let html = page(dir.path(), "s");
     check_tags(&html);
-    for there in ["What is sustained over 6 points", "What is sustained, by CPU workers", "a point of a sweep"] {
+    for there in ["What is sustained at 6 points", "Capacity, by CPU workers", "a point of a sweep"] {
         assert!(html.contains(there), "{there} should be in the page");
     }
     let best = html.split("<p class=\"answer\">").nth(1).unwrap().split("</p>").next().unwrap();
@@ -330,7 +328,7 @@ fn a_rate_at_which_one_seed_missed_or_dropped_is_no_rate_without_a_miss() {
     let html = page(dir.path(), "r");
     let best = html.split("<p class=\"answer\">").nth(1).unwrap().split("</p>").next().unwrap();
     // Seeds of 1, 2 and 3 ms: the one in the middle is 2, the longest wait 3.
-    assert!(best.starts_with("At <strong>100</strong> queries a second <strong>mct</strong>"), "{best}");
+    assert!(best.starts_with("At <strong>100</strong> queries per second <strong>mct</strong>"), "{best}");
     assert!(best.contains("within 2 ms") && best.contains("all of them within 3 ms"), "{best}");
 }
 
@@ -352,8 +350,8 @@ fn what_could_not_be_read_is_told_at_the_top_with_file_and_line_and_the_rest_is_
     let told = [
         "summary.csv:2: 2 values, expected 4",
         "capacity.csv:5: 3 values, expected 5: the row is left out",
-        "capacity.csv:2: `low_qps` is &quot;x&quot;, expected a number: it is left out",
-        "capacity.csv:3: `max_rate_qps` is &quot;NaN&quot;, expected a number: the row says nothing",
+        "capacity.csv:2: `low_qps` is &quot;x&quot;, expected a number: it is ignored",
+        "capacity.csv:3: `max_rate_qps` is &quot;NaN&quot;, expected a number: the row is useless",
     ];
     let first = format!("<li>Could not be read: {}", told[0]);
     assert!(sure.starts_with(&first), "{sure}");
@@ -364,7 +362,9 @@ fn what_could_not_be_read_is_told_at_the_top_with_file_and_line_and_the_rest_is_
     assert!(err.contains("warning: r/capacity.csv:3: `max_rate_qps` is \"NaN\""), "{err}");
     // What could be read is the answer.
     assert!(
-        html.contains("<strong>6,100</strong> queries a second, by simulation, under the policy <strong>mct</strong>")
+        html.contains(
+            "<strong>6,100</strong> queries per second, by simulation, under the policy <strong>mct</strong>"
+        )
     );
     assert!(html.contains("data-v=\"4600\""));
 }
@@ -383,14 +383,14 @@ fn both_sides_warnings_and_queries_without_an_answer_are_told() {
     std::fs::write(dir.path().join("r/summary.csv"), runs).unwrap();
     let told = page(dir.path(), "r").replace("<strong>", "").replace("</strong>", "");
     for there in [
-        "6,000 queries a second, driven live, under the policy mct.",
+        "6,000 queries per second, driven live, under the policy mct.",
         "The 90 % interval of this rate is 5,500 to 6,500",
         "<li>Warning: backlogs disagree: on the cpu queries cost 1 to 3 times what they do alone.</li>",
         "In 1 of 2 live runs 1,300 queries were not answered",
-        "Driven live at 6,000 queries a second it held: 12 of 61,000 queries were late.",
-        "Driven live at 6,300 queries a second it did not hold.",
+        "A live run at 6,000 queries per second met the objective: 12 of 61,000 queries were late.",
+        "A live run at 6,300 queries per second missed the objective.",
         "CPU workers",
-        "Results a query",
+        "Results per query",
     ] {
         assert!(told.contains(there), "{there}: {told}");
     }

@@ -20,7 +20,7 @@ fn build(dir: &Path) {
 fn world() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     build(dir.path());
-    fs::write(dir.path().join("log.tsv"), "a b\tapple pear\nx\tkiwi\nc\tplum kiwi\n").unwrap();
+    fs::write(dir.path().join("log.tsv"), "query_id\tquery\na b\tapple pear\nx\tkiwi\nc\tplum kiwi\n").unwrap();
     dir
 }
 
@@ -94,7 +94,7 @@ fn judgements_are_averaged_over_judged_queries() {
     fs::write(dir.path().join("q.qrels"), "c 0 doc\u{a0}2 1\nx 0 1 1\n").unwrap();
     refuses(dir.path(), "index --queries log.tsv --qrels q.qrels", "q.qrels:1: 5 fields");
     fs::write(dir.path().join("q.qrels"), "a 0 0 1\nx 0 1 1\n").unwrap();
-    fs::write(dir.path().join("log.tsv"), "a\tpear\n").unwrap();
+    fs::write(dir.path().join("log.tsv"), "query_id\tquery\na\tpear\n").unwrap();
     let (_, errors) = answers(dir.path(), "index --queries log.tsv --qrels q.qrels");
     assert!(
         errors.contains("2 judged queries: MAP 0.5000, nDCG@10 0.5000, reciprocal rank 0.5000, recall 0.5000"),

@@ -38,7 +38,7 @@ fn simulate_keeps_the_runs_that_it_has_played() {
     let lab = tiny_lab();
     with_replayed_gpu(&lab.path().join("cpu.workload.csv"));
     // More runs than anybody waits for, of a tenth of a second or so each.
-    let delays = "simulate --workload cpu.workload.csv --policy window --estimates oracle --what delays,plot --num-queries 20000 --seeds 1:50 \
+    let delays = "simulate --workload cpu.workload.csv --policy window --estimates oracle --what delays,plot --num-queries 200000 --seeds 1:50 \
                   --rate 1000:2000:20 -o results";
     // A machine that stands still meanwhile gets more time.
     for (signal, code, later_s) in [("-INT", 130, 3), ("-TERM", 143, 3), ("-TERM", 143, 30)] {
@@ -80,7 +80,7 @@ fn simulate_keeps_the_capacities_that_it_has_found() {
 fn validate_keeps_the_live_runs_that_have_ended() {
     let _alone = crate::alone();
     let lab = tiny_lab();
-    let validate = "validate index --queries queries.tsv --limit 20 --gpu none --policy cpu-only --cpus 1 --force --deadline-ms 100 \
+    let validate = "validate index --queries queries.tsv --limit 20 --gpu none --policy cpu-only --cpus 1 --set force=true --deadline-ms 100 \
                     --live-seconds 1 -o results";
     let mut child = command(lab.path(), validate).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // Live runs are told when they have ended.
@@ -109,7 +109,7 @@ fn validate_keeps_the_live_runs_that_have_ended() {
 fn validate_says_so_where_nothing_had_been_driven() {
     let _alone = crate::alone();
     let lab = tiny_lab();
-    let validate = "validate index --queries queries.tsv --limit 20 --gpu none --policy cpu-only --cpus 1 --force --deadline-ms 100 \
+    let validate = "validate index --queries queries.tsv --limit 20 --gpu none --policy cpu-only --cpus 1 --set force=true --deadline-ms 100 \
                     --live-seconds 1 -o results";
     let out = ended_by(lab.path(), validate, ("-INT", 130), Duration::from_millis(50));
     assert!(!out.contains("predicted q/s"), "{out}");

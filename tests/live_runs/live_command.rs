@@ -43,7 +43,8 @@ fn cores_share_queries_by_every_method() {
     let _alone = crate::alone();
     let lab = tiny_lab();
     for method in ["inter", "adaptive", "fgqp"] {
-        let run = "--gpu none --estimates oracle --policy cpu-only --cpus 2 --force --rate 300 --num-queries 30";
+        let run =
+            "--gpu none --estimates oracle --policy cpu-only --cpus 2 --set force=true --rate 300 --num-queries 30";
         tandem(lab.path(), &format!("{LIVE} {run} --multicore {method}"), 0);
         // Answers were checked against the profile's as they came.
         let (log, _) = RunLog::read(&lab.path().join("results/log.csv")).unwrap();
@@ -251,7 +252,7 @@ fn lanes_fail_as_planned_real_replayed_and_warped_and_the_files_say_so() {
     let results = lab.path().join("results");
     // A real lane: the CPU worker panics, and another executor answers in its place.
     plan("30,0,panic\n900000,0,error\n");
-    let run = "--gpu none --estimates oracle --policy cpu-only --cpus 1 --force --deadline-ms 5000 --rate 500 --num-queries 100";
+    let run = "--gpu none --estimates oracle --policy cpu-only --cpus 1 --set force=true --deadline-ms 5000 --rate 500 --num-queries 100";
     let (out, err) = tandem(lab.path(), &format!("{LIVE} {run} --faults plan.csv --format json"), 0);
     let document: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(document["results"]["summary"][0]["lane_faults"], 1, "{out}");
@@ -261,7 +262,8 @@ fn lanes_fail_as_planned_real_replayed_and_warped_and_the_files_say_so() {
     assert_eq!((log.rows.len(), log.rows.iter().filter(|row| row.again).count()), (100, 1));
     // Replayed times of a GPU that hangs, beside a real CPU worker: the watchdog ends the wait.
     plan("30,1,hang\n");
-    let run = "--gpu replay --estimates oracle --policy gpu-only --cpus 1 --force --rate 500 --num-queries 100";
+    let run =
+        "--gpu replay --estimates oracle --policy gpu-only --cpus 1 --set force=true --rate 500 --num-queries 100";
     tandem(lab.path(), &format!("{LIVE} {run} --deadline-ms 5000 --faults plan.csv --set watchdog-ms=50"), 0);
     let fault = &rows(&results.join("faults.csv"))[0];
     assert_eq!([&fault["processor"], &fault["fault"], &fault["retired"]], ["1", "hang", "true"]);
@@ -270,7 +272,8 @@ fn lanes_fail_as_planned_real_replayed_and_warped_and_the_files_say_so() {
     let (log, _) = RunLog::read(&results.join("log.csv")).unwrap();
     assert_eq!(log.rows.len(), 100);
     // Threads that only let predicted times pass, in several runs: the plan is of each.
-    let run = "--gpu replay --estimates oracle --policy gpu-only --cpus 1 --force --rate 400,500 --num-queries 100";
+    let run =
+        "--gpu replay --estimates oracle --policy gpu-only --cpus 1 --set force=true --rate 400,500 --num-queries 100";
     tandem(
         lab.path(),
         &format!("{LIVE} {run} --deadline-ms 5000 --faults plan.csv --set watchdog-ms=50 --set time-warp=true"),
@@ -281,7 +284,8 @@ fn lanes_fail_as_planned_real_replayed_and_warped_and_the_files_say_so() {
     let counts = rows(&results.join("summary.csv"));
     assert!(counts.iter().all(|row| row["queries"] == "100" && row["lane_faults"] == "1"), "{counts:?}");
     // What is dropped is in the log, and counted.
-    let run = "--gpu none --estimates oracle --policy cpu-only --cpus 1 --force --rate 2e6 --num-queries 100000";
+    let run =
+        "--gpu none --estimates oracle --policy cpu-only --cpus 1 --set force=true --rate 2e6 --num-queries 100000";
     let (out, _) = tandem(lab.path(), &format!("{LIVE} {run} --deadline-ms 10 --set shed=late"), 0);
     let row = &rows(&results.join("summary.csv"))[0];
     let (log, _) = RunLog::read(&results.join("log.csv")).unwrap();
@@ -300,7 +304,7 @@ fn fault_plans_that_cannot_be_driven_are_refused_before_anything_runs() {
     plan("gpu.csv", "1,1,error,");
     plan("bad.csv", "1,0,error,7");
     plan("none.csv", "");
-    let run = "--gpu none --estimates oracle --policy cpu-only --cpus 1 --force --num-queries 10";
+    let run = "--gpu none --estimates oracle --policy cpu-only --cpus 1 --set force=true --num-queries 10";
     for (arguments, expected) in [
         ("--rate 100 --faults nowhere.csv", "nowhere.csv: cannot open: No such file"),
         ("--rate 100 --faults bad.csv", "bad.csv:2:11: `lasts_ms` is \"7\", expected nothing"),
@@ -324,7 +328,7 @@ fn a_full_disk_and_a_vanished_folder_keep_what_was_measured() {
     // A place that takes no byte, where the summary should go: the log is there, and the table is printed.
     std::fs::create_dir(&results).unwrap();
     std::os::unix::fs::symlink("/dev/full", results.join("summary.csv")).unwrap();
-    let run = "--gpu none --estimates oracle --policy cpu-only --cpus 1 --force --deadline-ms 5000 --rate 500";
+    let run = "--gpu none --estimates oracle --policy cpu-only --cpus 1 --set force=true --deadline-ms 5000 --rate 500";
     let (out, err) = tandem(lab.path(), &format!("{LIVE} {run} --num-queries 50"), 2);
     assert!(err.contains("error: cannot write results/summary.csv: No space left on device"), "{err}");
     assert!(out.contains("cpu-only  500") && out.contains("written: results/log.csv"), "{out}");

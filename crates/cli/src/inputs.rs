@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use clap::ArgMatches;
+use clap::{ArgMatches, Command};
 
 use tandem_core::files::protect_input;
 use tandem_core::index::FILE_NAME;
@@ -23,13 +23,15 @@ pub(super) fn has_option(id: &str) -> bool {
 
 /// Protects the inputs of the command that was called from being replaced by its outputs. Every value that names a file counts as an
 /// input unless its argument names an output, so that no new option can be forgotten.
-pub(super) fn protect(matches: &ArgMatches) {
-    let (mut called, mut name) = (matches, "");
+pub(super) fn protect(program: &Command, matches: &ArgMatches) {
+    let (mut command, mut called, mut name) = (program, matches, "");
     while let Some((below_name, below)) = called.subcommand() {
+        command = command.find_subcommand(below_name).unwrap_or(command);
         (called, name) = (below, below_name);
     }
     CALLED.get_or_init(|| called.clone());
-    for id in called.ids().map(clap::Id::as_str) {
+    // The matches also have groups, whose values are names of arguments.
+    for id in command.get_arguments().map(|argument| argument.get_id().as_str()) {
         let is_output = OUTPUTS.contains(&id) || (name, id) == ("profile", "machine");
         let values = if is_output { None } else { called.try_get_raw(id).ok().flatten() };
         for value in values.into_iter().flatten() {

@@ -92,7 +92,7 @@ fn command() -> clap::Command {
 pub fn run() -> ExitCode {
     let matches = command().try_get_matches().unwrap_or_else(|e| settings::explained(e).exit());
     format::begin(&matches);
-    inputs::protect(&matches);
+    inputs::protect(&command(), &matches);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     let done = arguments.command.run();
     // That there is no answer is one, for programs.

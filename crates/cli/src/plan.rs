@@ -79,7 +79,7 @@ pub(super) struct Arguments {
     /// Deviation of the logarithm of machine speed between machines and days
     #[arg(long, value_name = "SHARE", default_value_t = 0.07, help_heading = "Machine")]
     speed_spread: f64,
-    /// Price of a rate that is not served, as a multiple of the lowest price that would have served it
+    /// Charge for a draw that a plan does not serve, as a multiple of the lowest price that serves it
     #[arg(long, value_name = "FACTOR", default_value_t = 10.0, help_heading = "Question")]
     shortage: f64,
     /// The folder for results
@@ -309,8 +309,7 @@ fn reasons(question: &Question, plans: &Plans) -> String {
         None => String::from("no rate makes a machine with GPUs of this catalogue the cheapest"),
     });
     let shortage = text(question.shortage, 3);
-    lines
-        .push(format!("a rate that is not served is charged at {shortage} times the lowest price that would serve it"));
+    lines.push(format!("a draw that is not served is charged {shortage} times the lowest price that serves it"));
     lines.join("\n")
 }
 

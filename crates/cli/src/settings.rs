@@ -26,6 +26,7 @@ const CLUSTERS: &str = "Settings of simulate, sweep";
 const FAULTS: &str = "Settings of simulate, live";
 const GPU_MEMORY: &str = "Settings of capacity, search, profile, live, validate";
 const IDLE: &str = "Settings of profile, live";
+const DRIVEN: &str = "Settings of capacity, live, validate";
 const LIVE: &str = "Settings of live";
 
 /// The values of all settings. Each command reads its own.
@@ -94,6 +95,9 @@ pub(super) struct Settings {
     /// Query log that tells what queries read most, for --gpu-memory [default: the queries themselves]
     #[arg(long, help_heading = GPU_MEMORY, value_name = "FILE")]
     pub(super) gpu_memory_log: Option<PathBuf>,
+    /// Drive more CPU workers than this machine has cores
+    #[arg(long, help_heading = DRIVEN, value_name = "BOOL", action = ArgAction::Set, default_value_t = false)]
+    pub(super) force: bool,
     /// What lanes and the driver do between queries [default: as when the machine file was measured; without one, and for
     /// `profile --machine`, spin]
     #[arg(long, help_heading = IDLE, value_name = "HOW", value_parser = choice::<Idle>())]

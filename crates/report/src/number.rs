@@ -16,6 +16,9 @@ pub fn known(value: f64, half_width: f64) -> String {
 /// An interval with the digits that are known: it is never narrower than the numbers are, nor empty.
 #[must_use]
 pub fn known_interval(low: f64, high: f64) -> String {
+    if low == 0.0 && high == 0.0 {
+        return String::from("0 to 0");
+    }
     let unit = 10_f64.powf((0.5 * (high - low)).max(1e-12 * high.abs()).log10().floor());
     let at = |steps: f64| {
         let value = steps * unit;

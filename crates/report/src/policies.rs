@@ -197,7 +197,7 @@ pub fn error_in_words(share: Option<f64>) -> String {
 /// Capacities, one line a policy, and what the columns mean.
 fn capacity_table(capacities: &[Capacities]) -> String {
     let Some(first) = capacities.first().map(|found| &found.objective) else { return String::new() };
-    let mut text = format!("Capacity: the highest rate that keeps {}, in queries a second:\n", first.criterion);
+    let mut text = format!("Capacity: the highest rate that keeps {}, in queries per second:\n", first.criterion);
     let has_no_miss = capacities.iter().any(|found| found.no_miss.is_some());
     let beside = has_no_miss.then_some("no miss");
     let columns = ["policy", "q/s", "interval", "seeds", "queries", "fails at", "of limit"];

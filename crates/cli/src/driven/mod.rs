@@ -58,9 +58,6 @@ pub(super) struct DrivenArguments {
     /// CPU cores that work [default: all that are left beside the driver and the GPUs' lanes]
     #[arg(long, value_name = "N")]
     cpus: Option<usize>,
-    /// Take --cpus beyond the cores of this machine
-    #[arg(long)]
-    force: bool,
     /// Whether GPUs take part
     #[arg(long, value_parser = choice::<GpuChoice>(), default_value = GpuChoice::Auto.name())]
     pub(super) gpu: GpuChoice,

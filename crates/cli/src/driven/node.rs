@@ -28,7 +28,7 @@ pub(super) fn wanted(arguments: &DrivenArguments) -> Result<Wanted, Failure> {
         GpuChoice::Replay => arguments.gpus.map_or(1, usize::from),
         GpuChoice::Auto | GpuChoice::Real => arguments.gpus.map_or(host.gpus, usize::from),
     };
-    let cpus = workers_here(arguments.cpus, arguments.force, arguments.gpu, (gpus, 1))?;
+    let cpus = workers_here(arguments.cpus, arguments.settings.force, arguments.gpu, (gpus, 1))?;
     if cpus == 0 && (gpus == 0 || arguments.gpu == GpuChoice::Replay) {
         return Err(Failure::input("nothing to drive: --cpus is 0, and there is no GPU"));
     }

@@ -52,6 +52,9 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.queries_out.as_ref() == Some(&arguments.out.out) {
+        return Err(Failure::input("--queries-out and -o name the same file"));
+    }
     if arguments.text {
         return text(arguments);
     }

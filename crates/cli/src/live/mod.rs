@@ -50,9 +50,6 @@ pub(super) struct Arguments {
     /// GPUs' lanes]
     #[arg(long, value_name = "N")]
     cpus: Option<usize>,
-    /// Take --cpus beyond the cores of this machine
-    #[arg(long)]
-    force: bool,
     /// How these cores share queries
     #[arg(long, value_name = "METHOD", value_parser = choice::<Multicore>(), default_value = Multicore::Inter.name())]
     multicore: Multicore,
@@ -187,7 +184,7 @@ fn check_faults(node: &Node, runs: usize) -> Result<(), Failure> {
 
 /// CPU workers.
 fn workers(arguments: &Arguments) -> Result<usize, Failure> {
-    workers_here(arguments.cpus, arguments.force, arguments.gpu, arguments.gpus.counts())
+    workers_here(arguments.cpus, arguments.settings.force, arguments.gpu, arguments.gpus.counts())
 }
 
 /// How many queries a run at this rate has.

@@ -28,7 +28,7 @@ pub(crate) fn workers_here(
     if workers > host.cores && !is_forced {
         return Err(Failure::input(format!(
             "--cpus is {workers}, and this machine has {} cores: workers would wait for each other, and delays tell of that \
-             (--force drives them all the same; `tandem simulate --cpus {workers}` asks what a larger machine would do)",
+             (--set force=true drives them all the same; `tandem simulate --cpus {workers}` asks what a larger machine would do)",
             host.cores
         )));
     }

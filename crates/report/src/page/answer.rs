@@ -59,9 +59,9 @@ fn answer(best: &Capacity, shown: &[Capacity]) -> String {
             format!(" ({} live runs of {} s)", number(runs), number(seconds))
         });
         let replayed = if best.source == "live" { "" } else { ", with a replayed GPU" };
-        return format!("{} queries a second, driven live{runs}{replayed}, under {under}.", rate(best.qps));
+        return format!("{} queries per second, driven live{runs}{replayed}, under {under}.", rate(best.qps));
     }
-    format!("{} queries a second, by simulation, under {under}.", rate(best.qps))
+    format!("{} queries per second, by simulation, under {under}.", rate(best.qps))
 }
 
 fn prediction(best: &Capacity) -> String {

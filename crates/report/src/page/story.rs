@@ -60,10 +60,10 @@ pub(crate) fn story(folder: &Folder, capacities: &[Capacity]) -> Story {
 
 /// What files say of themselves, and what that is called. The first of a name counts.
 const FACTS: [(&str, &str); 9] = [
-    ("machine", "Run on"),
+    ("machine", "Machine"),
     ("cpu_workers", "CPU workers"),
     ("mode", "Mode"),
-    ("k", "Results a query"),
+    ("k", "Results per query"),
     ("arrivals", "Arrivals"),
     ("workload", "Workload"),
     ("index_name", "Index"),

@@ -18,6 +18,8 @@ use crate::sim::{Arrivals, Experiment, SimError};
 const STEP: f64 = 1.005;
 /// Rates below this share of the top count as none.
 const LOWEST: f64 = 1e-6;
+/// A rate below this share of the limit fails if simulated time ends before enough queries arrive.
+const NEGLIGIBLE: f64 = 1e-3;
 
 /// The rates that are tried, from the top down.
 #[derive(Clone, Copy, Debug)]
@@ -124,7 +126,12 @@ impl<'a> SeedSearch<'a> {
             ProbeResult { objective: Some(true), no_miss: Some(true) }
         } else {
             let allowed = aim.allowed(&criterion, arrivals.len());
-            probe(experiment, policy, criterion, (aim, allowed), &arrivals, rate_qps)?.result()
+            match probe(experiment, policy, criterion, (aim, allowed), &arrivals, rate_qps) {
+                Err(SimError::TooLong { .. }) if rate_qps < NEGLIGIBLE * grid.top_qps => {
+                    ProbeResult { objective: Some(false), no_miss: Some(false) }
+                }
+                played => played?.result(),
+            }
         };
         let result = known.and(result);
         self.tried.insert(step, result);

