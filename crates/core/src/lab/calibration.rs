@@ -135,8 +135,7 @@ impl Calibration {
     }
 }
 
-/// Mean dispatcher time per event, without rounds in which the core was taken away. In a run as short as a backlog such
-/// rounds would dominate the mean.
+/// Mean dispatcher time per event without interrupted rounds, which would dominate the mean of a short backlog.
 fn undisturbed_decision(outcome: &LiveOutcome) -> Nanos {
     let usual = outcome.rounds.iter().filter(|round| !round.is_disturbed());
     let (time, events) =
@@ -144,7 +143,6 @@ fn undisturbed_decision(outcome: &LiveOutcome) -> Nanos {
     Nanos(time.0 / events.max(1))
 }
 
-/// Sums of measured and of predicted times.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     measured: Nanos,

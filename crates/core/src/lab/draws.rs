@@ -12,8 +12,7 @@ use crate::cost::Workload;
 use crate::query::{ArrivalProcess, Trace};
 use crate::sim::Arrivals;
 
-/// `count` arrivals of a process for each seed, with queries drawn from `rows`. They are drawn again for each run and
-/// take no memory.
+/// `count` arrivals per seed, with queries drawn from `rows`. Each run draws them again, so that they take no memory.
 #[must_use]
 pub fn draw_all(process: &ArrivalProcess, seeds: &[u64], count: usize, rows: usize) -> Vec<Arrivals> {
     seeds.iter().map(|&seed| Arrivals::drawn(process, seed, count, rows)).collect()

@@ -17,7 +17,6 @@ use crate::base::machine::{FaultKind, PlannedFault};
 use crate::base::time::Nanos;
 use crate::files::{CsvReader, InputError, Record, open_text, parsed};
 
-/// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Line {
     at_ms: f64,

@@ -16,7 +16,7 @@ pub(super) struct LiveRecord {
 }
 
 impl LiveRecord {
-    /// A record of a run of `planned` queries. `gives_up` lets the run end once it has failed and its backlog only
+    /// A record of a run of `planned` queries. With `gives_up` the run may end once it has failed and its backlog
     /// grows.
     pub(super) fn new(criterion: Criterion, planned: usize, machine: &Machine, gives_up: bool) -> Self {
         let (judge, tally) = (Judge::new(criterion, planned), Tally::counting(machine));

@@ -72,16 +72,13 @@ pub struct LiveReport {
 /// Default number of queries whose full log is kept: about 200 MB.
 const KEPT_QUERIES: usize = 1_000_000;
 
-/// A backlog has the arrivals of this time, but at least this number of queries.
+/// Duration of a backlog's arrivals, and its least number of queries.
 const BACKLOG_SECONDS: f64 = 0.1;
 const BACKLOG_QUERIES: usize = 1000;
 /// Time limit of a backlog, for policies much slower than the arrivals.
 const BACKLOG_MOST: Nanos = Nanos(400_000_000);
-/// Arrival rate of a backlog, as a multiple of the expected capacity.
-///
-/// Lanes never idle at this rate, and the queue is as short as near the capacity. In a longer queue, a policy that
-/// chooses finds queries that suit a processor unusually well: the CPU slowdown under `stealing` was then 1.0, and 1.2
-/// in live runs.
+/// Arrival rate of a backlog, as a multiple of the expected capacity. Lanes never idle, and queues stay realistic: in
+/// longer ones `stealing` finds unusually suitable queries, and its CPU slowdown was 1.0 where live runs had 1.2.
 const BACKLOG_OVERLOAD: f64 = 1.1;
 /// Arrival rate of a backlog, as a multiple of the stability limit, if no capacity is known.
 const FLOOD: f64 = 2.0;
@@ -238,8 +235,7 @@ impl Node {
         Some(self.experiment(None, Vec::new(), Nanos::MAX).region_of(policy, 0.0)?.rate_qps)
     }
 
-    /// Applies a machine file to simulations and to what lanes do when idle. Lanes with recorded times keep these
-    /// times.
+    /// Applies a machine file to simulations and idle lanes. Lanes with recorded times keep these times.
     pub fn set_machine(&mut self, file: &MachineFile) {
         let is_recorded =
             |class| self.machine().processors().any(|(lane, on)| on.class == class && self.lane_pool.is_replayed(lane));
@@ -259,8 +255,7 @@ impl Node {
         self.workload.contention = Some(contention);
     }
 
-    /// The node as a simulated experiment. Costs come from `calibration`, else from the machine file, else from the
-    /// profile.
+    /// The node as an experiment. Costs come from `calibration`, else the machine file, else the profile.
     #[must_use]
     pub fn experiment(
         &self,

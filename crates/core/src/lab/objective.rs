@@ -206,8 +206,8 @@ pub struct Verdict {
     pub allowed: usize,
     /// Number of queries that missed the deadline; unanswered ones count with their age at the end.
     pub missed: usize,
-    /// Whether delays grew significantly in the second half of the run. The slope must be steep enough for the mean to
-    /// pass the limit within a hundred limits.
+    /// Whether delays grew significantly in the second half, so that their mean would pass the limit in a hundred
+    /// limits.
     pub grows: bool,
 }
 

@@ -65,8 +65,7 @@ pub fn asked(log: &Path, queries: &[Query]) -> String {
     format!("{} ({} queries, digest {:016x})", log.display(), queries.len(), digest.digest())
 }
 
-/// The workload that an earlier run kept in a file, if its head agrees with `same` in all but the program version.
-/// `None` means that it must be measured.
+/// The workload that an earlier run kept in a file, unless its head differs from `same` in more than the version.
 #[must_use]
 pub fn kept_workload(path: &Path, same: &Provenance) -> Option<Workload> {
     let kept = Workload::read(path).ok()?;

@@ -52,8 +52,7 @@ pub struct Driven {
     pub policy: String,
     /// The prediction before the first run.
     pub predicted: Capacities,
-    /// The prediction with the query costs of the last run that held at the answer. Its remaining error belongs to the
-    /// simulator.
+    /// The prediction with query costs of the last run that held at the answer; its error belongs to the simulator.
     pub hindsight_qps: Option<f64>,
     /// The live runs, in order.
     pub runs: Vec<DrivenRun>,
@@ -136,13 +135,11 @@ impl Driven {
     }
 }
 
-/// The live runs of one policy.
 pub(super) struct LiveRuns<'a> {
     pub(super) node: &'a mut Node,
     pub(super) policy: &'a dyn PolicyFactory,
     pub(super) question: &'a Question,
     pub(super) progress: &'a dyn Progress,
-    /// The seed of the next run.
     pub(super) seed: u64,
     /// The start of the whole question, and the deadline for the last run.
     pub(super) began: Instant,
@@ -151,8 +148,7 @@ pub(super) struct LiveRuns<'a> {
 }
 
 impl LiveRuns<'_> {
-    /// Drives runs at `shares` of the predicted capacity, which show delays, then searches around it. `driven` keeps
-    /// all runs, even after an interrupt or a failure.
+    /// Drives runs at `shares` of the predicted capacity, then searches around it. `driven` keeps all runs in any case.
     pub(super) fn search(&mut self, driven: &mut Driven, shares: &[f64]) -> Result<(), LabError> {
         let predicted_qps = driven.predicted.objective.qps;
         for share in shares {
@@ -232,7 +228,6 @@ fn run_seconds(effort: &Effort, criterion: &Criterion, qps: f64) -> f64 {
     effort.run_s.max(LEAST_LIMITS * criterion.limit.as_secs()).max(told_s)
 }
 
-/// The standard error of the mean cost of the driven queries.
 pub(super) fn sampled_queries(node: &Node, log_queries: usize) -> f64 {
     let costs = node.workload().costs();
     sampled(&costs[node.driven_rows()], log_queries)

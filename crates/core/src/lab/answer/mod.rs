@@ -202,10 +202,7 @@ fn find(
     go_on()
 }
 
-/// Checks for an interrupt.
-///
-/// # Errors
-/// If there was one.
+/// Returns an error after an interrupt.
 fn go_on() -> Result<(), LabError> {
     if live::interrupted() { Err(LabError::Interrupted) } else { Ok(()) }
 }

@@ -32,7 +32,6 @@ pub struct Disagreement {
     pub most: f64,
 }
 
-/// A policy with its predictions.
 pub(super) struct Predicted<'p> {
     pub(super) policy: &'p dyn PolicyFactory,
     /// The costs behind the prediction; `None` if a machine file defines them.

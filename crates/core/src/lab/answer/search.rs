@@ -84,8 +84,7 @@ impl LiveSearch {
         (settled(self.held()), settled(self.missed()))
     }
 
-    /// The next rate to drive if time remains for `left` runs; `None` if both sides are settled, or no rate is low
-    /// enough.
+    /// The next rate to drive with `left` runs to go; `None` if both sides are settled, or no rate is low enough.
     pub(super) fn next(&self, left: u32) -> Option<f64> {
         if left == 0 {
             return None;

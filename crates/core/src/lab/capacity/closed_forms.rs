@@ -17,7 +17,6 @@ use crate::query::ArrivalProcess;
 use crate::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 use crate::sim::{Experiment, SimQuery};
 
-/// Mean service time.
 const SERVICE_MS: f64 = 10.0;
 /// The share of late queries in the objective, p99.
 const LATE_SHARE: f64 = 0.01;
@@ -124,8 +123,7 @@ impl ClosedForm {
     }
 }
 
-/// The means of equally likely parts of an exponential distribution. Their mean is exact, their variance accurate to
-/// 0.1 %.
+/// The means of equally likely parts of an exponential distribution; their variance is accurate to 0.1 %.
 fn exponential_ms() -> impl Iterator<Item = f64> {
     // The integral of −ln v.
     let integral = |v: f64| if v > 0.0 { v - v * v.ln() } else { 0.0 };

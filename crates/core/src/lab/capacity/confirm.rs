@@ -74,7 +74,7 @@ impl<'s, 'a> LongRuns<'s, 'a> {
         let queries = self.queries(rate_qps);
         let runs = experiment.arrivals[..self.seeds].par_iter().map(|arrivals| {
             let arrivals = arrivals.first(queries);
-            // A run with more late queries than all seeds together may have decides the sample alone.
+            // A run stops once it alone exceeds the late queries allowed for all seeds.
             let allowed = Aim::Objective.allowed(&criterion, self.seeds * arrivals.len());
             probe(experiment, self.candidate.policy, criterion, (Aim::Objective, allowed), &arrivals, rate_qps)
         });
@@ -82,8 +82,8 @@ impl<'s, 'a> LongRuns<'s, 'a> {
         Ok(Together { runs: runs.into_iter().collect::<Result<_, _>>()? })
     }
 
-    /// Searches the limit from `begin` on. `suspects` are lower steps at which a short run of one seed failed; they are
-    /// checked with all seeds.
+    /// Searches the limit from `begin` on. It also checks `suspects`: lower rates at which a short run of a seed
+    /// failed.
     pub(super) fn limit(&self, begin: u32, suspects: &[u32]) -> Result<Confirmed, SimError> {
         let criterion = self.search.criterion;
         let grid = self.candidate.grid;

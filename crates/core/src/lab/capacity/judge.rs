@@ -12,8 +12,7 @@ const SIGNIFICANCE: f64 = 0.01;
 /// Extrapolation horizon in limits; slower growth is ignored.
 pub(super) const LIMITS_AHEAD: f64 = 100.0;
 
-/// Counts the late queries of a run, and keeps mean delays per stretch. A dropped query is late and has missed its
-/// deadline.
+/// Counts late queries, and keeps mean delays per stretch. A dropped query is late and has missed its deadline.
 #[derive(Clone, Debug)]
 pub struct Judge {
     criterion: Criterion,
@@ -121,7 +120,7 @@ impl Sink for Judge {
 #[derive(Clone, Debug)]
 pub(super) struct Overdue {
     pending: std::collections::VecDeque<Nanos>,
-    /// One of this number of arrivals is stored.
+    /// Number of arrivals per stored one.
     stride: usize,
     /// Arrivals since the last stored one.
     since: usize,

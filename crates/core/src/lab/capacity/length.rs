@@ -32,7 +32,7 @@ const CONFIRMED_QUERIES: (usize, usize) = (2_000_000, 20_000_000);
 /// The length of the runs of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunLength {
-    /// As long as the objective needs.
+    /// As long as the objective needs, and at least `at_least` queries.
     Enough {
         /// Least number of queries that the user requests.
         at_least: usize,

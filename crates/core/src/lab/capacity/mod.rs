@@ -74,8 +74,7 @@ pub struct Capacity {
     pub policy: String,
     /// The criterion of its runs.
     pub criterion: Criterion,
-    /// The highest rate that held, with all seeds together; for no miss, the median over seeds. It is 0 if every rate
-    /// fails.
+    /// The highest rate at which all seeds together held; for no miss, the median over seeds. It may be 0.
     pub qps: f64,
     /// The confidence interval over seeds. It contains `qps`, and its width is never 0.
     pub interval: Interval,
@@ -255,8 +254,7 @@ impl<'a> CapacitySearch<'a> {
         self.of_each(policies, done).into_iter().collect()
     }
 
-    /// The result of each policy. After an [interrupt](crate::live::interrupt), finished capacities remain, and the
-    /// others are errors.
+    /// The result of each policy. After an [interrupt](crate::live::interrupt) unfinished policies have errors.
     pub fn of_each(
         &self,
         policies: &[&dyn PolicyFactory],

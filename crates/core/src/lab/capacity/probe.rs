@@ -153,7 +153,7 @@ impl Watch {
             Aim::Objective => self.judge.late_and_not(),
             Aim::NoMiss => self.judge.missed_and_not(),
         };
-        // At most all timely queries are among the due ones.
+        // At least the due arrivals in excess of the timely queries are late.
         let overdue = self.overdue.borrow_mut().due(now, self.limit).saturating_sub(in_time);
         self.late = late.max(overdue);
         self.is_lost = self.late > self.allowed;

@@ -63,8 +63,7 @@ impl Estimates {
         }
     }
 
-    /// These estimates, or the measured times with a reason. The latter happens if the workload has too few distinct
-    /// queries for a model, or only service times.
+    /// These estimates, or the measured times and a reason if no model can be fitted to the workload.
     #[must_use]
     pub fn suited_to(self, workload: &Workload) -> (Self, Option<String>) {
         if !matches!(self, Self::Fitted(_)) {

@@ -128,8 +128,7 @@ fn stream(size: usize, batches: &[MachineSample]) -> Option<BatchStream> {
 /// Quantiles of the thread's noise. They include the maximum, because one stall delays all waiting queries.
 const HOST_SHARES: [f64; 13] = [0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.999, 1.0];
 
-/// Thread time of each batch relative to the median of its moment, by lane. The machine file covers the speed of each
-/// moment.
+/// Thread times by lane relative to the median of their moment, whose speed the machine file covers.
 fn host_moments(streamed: &[&MachineSample]) -> Vec<Moment> {
     let mut by_lane = streamed.to_vec();
     let lane = |sample: &MachineSample| (sample.round, sample.processor);
@@ -284,8 +283,7 @@ mod tests {
             ..sample(1, idle, worked_us)
         };
         let mut samples: Vec<MachineSample> = (0..200).map(|_| alone(120_000, 60.0)).collect();
-        // A query that overlaps with its predecessor ends soon after it, and batches carry no information on single
-        // queries.
+        // A query that overlaps with its predecessor ends soon after it, and batches do not show single queries.
         samples.push(alone(0, 5.0));
         samples.extend((0..50).map(|_| sample(16, 500, 500.0)));
         let found = gpu_in_use(&samples);

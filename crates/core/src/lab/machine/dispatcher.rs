@@ -24,7 +24,6 @@ use crate::sched::{Job, PolicyFactory, PolicyKind, PolicyOptions};
 
 /// Time of a query on a CPU lane.
 const CPU_US: f64 = 2.0;
-/// Number of distinct queries.
 const QUERIES: u32 = 512;
 /// Duration and arrival rates of runs. The rates exceed every dispatcher, so that it never waits.
 const SECONDS: f64 = 0.03;

@@ -110,7 +110,6 @@ fn after_idle(plain: &[&Used<'_>], expected: impl Fn(&Used<'_>) -> f64) -> Vec<A
     IDLE_US.windows(2).filter_map(after).collect()
 }
 
-/// The samples of one stage.
 fn of_stage<'u, 's>(used: &'u [Used<'s>], stage: Stage) -> impl Iterator<Item = &'u Used<'s>> {
     used.iter().filter(move |used| used.sample.stage == stage)
 }
@@ -150,8 +149,7 @@ pub(super) fn gpu_in_use(samples: &[MachineSample]) -> Vec<InUse> {
     by_use(&used.iter().filter(|used| is_plain(Class::GPU, used.sample)).collect::<Vec<_>>(), 1.0)
 }
 
-/// Whether only the past of its own lane slowed this query down. If batches overlap, the lane must have been idle
-/// before.
+/// Whether only its lane's past slowed this query down. With overlapping batches the lane must have been idle.
 fn is_plain(class: Class, sample: &MachineSample) -> bool {
     let is_alone =
         sample.stage == Stage::Used || (!class.is_gpu() && sample.stage == Stage::Stream && sample.lanes <= FEW);
@@ -217,8 +215,7 @@ fn crowding(class: Class, used: &[Used<'_>], expected: impl Fn(&Used<'_>) -> f64
     found
 }
 
-/// Splits consecutive samples of a lane into intervals with [`MOMENT_US`] of expected time. The last interval may be
-/// shorter.
+/// Splits samples of a lane into intervals with [`MOMENT_US`] of expected time; the last one may be shorter.
 pub(super) fn moments_of<T>(samples: &[T], expected_us: impl Fn(&T) -> f64) -> impl Iterator<Item = &[T]> {
     let mut sum = 0.0;
     samples.chunk_by(move |sample, _| {
@@ -284,8 +281,7 @@ impl Moments {
     }
 }
 
-/// How many of the ascending ratios count: the highest ones and those far above the median do not, as stalls cover
-/// them.
+/// How many of the ascending ratios count: all but the highest, and none that indicates a stall.
 fn undisturbed(ratios: impl ExactSizeIterator<Item = f64> + Clone) -> usize {
     let count = ratios.len();
     let most = ratios.clone().nth(count / 2).unwrap_or(0.0) * STALLED;
@@ -312,8 +308,7 @@ pub(super) fn calm_ratio(mut both: Vec<(f64, f64)>) -> f64 {
     if expected > 0.0 { worked / expected } else { 1.0 }
 }
 
-/// Slope and intercept of work over time alone, through the means of the short and the long half of the queries.
-/// Stalled queries are left out.
+/// Slope and intercept of work over time alone, through the means of the short and the long half, without stalls.
 fn line(samples: &[&MachineSample]) -> Option<(f64, f64)> {
     if samples.len() < ENOUGH {
         return None;

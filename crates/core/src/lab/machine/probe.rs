@@ -19,7 +19,6 @@ pub(super) struct Busy {
     pub(super) batch: usize,
 }
 
-/// The factory of the policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Probe {
     pub(super) busy: Busy,
@@ -52,7 +51,7 @@ impl PolicyFactory for Probe {
 }
 
 struct Probing {
-    /// By processor.
+    /// By processor, whether it is kept busy.
     is_used: Vec<bool>,
     lanes: PerClass<usize>,
     gain: PerClass<f64>,

@@ -237,8 +237,7 @@ impl Processors {
         self.pretend = true;
     }
 
-    /// Plans faults, with times from the start of each run. A retired executor stays retired in later runs; lanes with
-    /// recorded times fail again in each run.
+    /// Plans faults with times from the start of each run. Real executors stay retired in later runs.
     pub fn plan_faults(&mut self, faults: FaultPlan) {
         self.faults = faults;
     }

@@ -79,8 +79,7 @@ impl SimulatedMachine<'_> {
         counts.into_iter().max().unwrap_or(1) as usize
     }
 
-    /// Whether it has more CPU workers than [were measured](Self::measured_cpus). It is an assumption that these add no
-    /// contention.
+    /// Whether it has more CPU workers than [were measured](Self::measured_cpus), which may add contention.
     #[must_use]
     pub fn is_extrapolated(&self, workload: &Workload) -> bool {
         self.cpus > self.measured_cpus(workload)
@@ -117,8 +116,7 @@ pub fn extrapolated(cpus: usize, measured: usize) -> String {
     )
 }
 
-/// The machine with the batch costs of the workload. `estimates` sets the batch error that policies see: none for
-/// `None` or exact estimates.
+/// The machine with the workload's batch costs. Inexact `estimates` set the batch error that policies see.
 #[must_use]
 pub(in crate::lab) fn profiled_machine(
     machine: Machine,

@@ -35,8 +35,7 @@ pub(super) struct Moment {
     pub(super) times: Vec<f64>,
 }
 
-/// Correlation time of slow batches in microseconds, at most a moment; 0 if it is not significant. Longer phases belong
-/// to the speed of the moment.
+/// Correlation time of slow batches in microseconds, at most a moment; 0 if it is not significant.
 pub(super) fn lasts_us(moments: &[Moment]) -> f64 {
     let scores = normal_scores(moments);
     let (mut found, mut batches, mut pairs) = (Sums::default(), 0, 0);

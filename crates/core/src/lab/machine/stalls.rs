@@ -21,15 +21,12 @@ use crate::search::cpu::multicore::Cores;
 const LOOK: Duration = Duration::from_secs(3);
 /// Shorter gaps are the normal time of a look.
 const SHORTEST_US: f64 = 2.0;
-/// The quantiles in the result.
 const SHARES: [f64; 9] = [0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0];
 
 /// Stalls of the cores.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Taken {
-    /// Stalls of lanes.
     pub(super) lanes: Stalls,
-    /// Stalls of the driver.
     pub(super) driver: Stalls,
 }
 

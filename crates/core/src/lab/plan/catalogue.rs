@@ -51,7 +51,6 @@ impl MachineType {
     }
 }
 
-/// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Line {
     name: String,

@@ -199,7 +199,6 @@ impl Sweep {
         }
     }
 
-    /// The row with the capacity.
     fn capacity(&self, experiment: &Experiment, policy: &BuiltIn, asked: SweepRow) -> Result<SweepRow, LabError> {
         let search = CapacitySearch::new(experiment, self.options.objective, self.run_length())?;
         let found = search.of_sampled_queries().of(policy)?.objective;
@@ -217,7 +216,6 @@ impl Sweep {
         })
     }
 
-    /// The row with the delays at a rate.
     fn delays(
         &self,
         mut experiment: Experiment,
@@ -284,8 +282,7 @@ fn kinds(point: &Point) -> CostKey {
     (point.mode, point.cpus > 0, point.gpus > 0)
 }
 
-/// Multiplies estimates by lognormal factors of mean 1, drawn per class. Every noise level uses the same draws, so that
-/// a higher level scales the same errors.
+/// Multiplies estimates by lognormal factors of mean 1. All noise levels scale the same draws.
 fn blur(queries: &mut [SimQuery], noise: f64) {
     if noise == 0.0 {
         return;
