@@ -172,7 +172,7 @@ pub enum ServiceRun {
 }
 
 impl ServiceRun {
-    /// `backlog` or `live`.
+    /// The name in files: `backlog` or `live`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

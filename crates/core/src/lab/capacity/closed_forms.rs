@@ -125,7 +125,7 @@ impl ClosedForm {
 
 /// The means of equally likely parts of an exponential distribution; their variance is accurate to 0.1 %.
 fn exponential_ms() -> impl Iterator<Item = f64> {
-    // The integral of −ln v.
+    // This is the integral of −ln v.
     let integral = |v: f64| if v > 0.0 { v - v * v.ln() } else { 0.0 };
     let at = |part: u32| 1.0 - f64::from(part) / f64::from(PARTS);
     (0..PARTS).map(move |part| SERVICE_MS * f64::from(PARTS) * (integral(at(part)) - integral(at(part + 1))))

@@ -24,7 +24,7 @@ const FOLDS: usize = 5;
 pub enum Estimates {
     /// Models of this kind, cross-validated on the workload.
     Fitted(ModelKind),
-    /// The measured times.
+    /// The measured times in place of estimates.
     Oracle,
     /// A model file with its name.
     Model(String, Box<ModelFile>),

@@ -32,7 +32,7 @@ const LOAD: f64 = 0.95;
 /// A policy's capacity with exact costs and with estimates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Regret {
-    /// The policy.
+    /// The name of the policy.
     pub policy: String,
     /// The capacity with exact costs.
     pub exact: Capacity,

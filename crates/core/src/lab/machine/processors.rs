@@ -29,10 +29,10 @@ pub enum GpuChoice {
 }
 
 impl GpuChoice {
-    /// All of them.
+    /// All choices.
     pub const ALL: [Self; 4] = [Self::Auto, Self::Real, Self::Replay, Self::None];
 
-    /// The name, as in options.
+    /// The name in options.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -110,10 +110,10 @@ pub enum Multicore {
 }
 
 impl Multicore {
-    /// All of them.
+    /// All methods.
     pub const ALL: [Self; 3] = [Self::Inter, Self::Adaptive, Self::Fgqp];
 
-    /// The name, as in options.
+    /// The name in options.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

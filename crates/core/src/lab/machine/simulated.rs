@@ -29,11 +29,11 @@ pub struct NamedMachine<'a> {
 /// The simulated processors, and the source of serving costs.
 #[derive(Clone, Copy, Debug)]
 pub struct SimulatedMachine<'a> {
-    /// CPU workers.
+    /// Number of CPU workers.
     pub cpus: usize,
-    /// GPUs.
+    /// Number of GPUs.
     pub gpus: usize,
-    /// Streams of each GPU.
+    /// Number of streams per GPU.
     pub streams: usize,
     /// The measured costs of serving, if there are any.
     pub file: Option<NamedMachine<'a>>,
@@ -79,7 +79,7 @@ impl SimulatedMachine<'_> {
         counts.into_iter().max().unwrap_or(1) as usize
     }
 
-    /// Whether it has more CPU workers than [were measured](Self::measured_cpus), which may add contention.
+    /// Whether it has more CPU workers than [were measured](Self::measured_cpus); their added contention is neglected.
     #[must_use]
     pub fn is_extrapolated(&self, workload: &Workload) -> bool {
         self.cpus > self.measured_cpus(workload)

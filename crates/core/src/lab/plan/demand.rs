@@ -37,7 +37,7 @@ impl Demand {
         }
     }
 
-    /// The median rate.
+    /// The median rate; for a recorded day, its peak.
     #[must_use]
     pub fn typical_qps(&self) -> f64 {
         match self {

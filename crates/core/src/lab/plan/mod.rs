@@ -59,7 +59,7 @@ const STREAM: u64 = 0x504C_414E;
 /// The question that a plan answers.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// Queries per second, today.
+    /// Demand today, in queries per second.
     pub demand: Demand,
     /// The factor by which demand grows until the plan ends.
     pub growth: f64,
@@ -88,7 +88,7 @@ pub struct Question {
 pub struct Plan {
     /// The machine type.
     pub machine: MachineType,
-    /// The policy.
+    /// The name of the policy.
     pub policy: String,
     /// Number of machines per group: the shards of the index.
     pub shards: usize,
@@ -136,9 +136,9 @@ pub struct Plans {
 /// A machine type with the workload that represents it.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// The type.
+    /// The machine type.
     pub machine: MachineType,
-    /// Its service times, before [`MachineType::scale`].
+    /// Its measured service times, before [`MachineType::scale`].
     pub workload: Workload,
     /// The name and content of its machine profile, if it has one.
     pub profile: Option<(String, MachineFile)>,
