@@ -1,16 +1,16 @@
-//! What a query costs while others are served too, beside what it costs alone.
+//! Query costs under load, compared with the cost of each query alone.
 //!
-//! A profile measures each query alone, and takes the median of a few runs. A live run draws from all that can happen:
-//! both processors and the driver share caches and clocks, half a core may be all that a rented core is, and now and
-//! then the system takes a moment for itself. On virtual cores that came to 5 to 40 %, and it drifts within seconds.
-//! So before each live run of a policy, it serves a backlog of *other* draws from the same queries:
+//! A profile takes the median of a few runs of each query alone. Live runs are slower: processors and driver share
+//! caches and clocks, a rented core may be half a physical core, and the system interrupts. On virtual cores the
+//! slowdown was 5 to 40 %, and it drifts within seconds. Each policy therefore serves backlogs of *other* draws from
+//! the same queries before its live runs:
 //!
 //! ```text
 //! start ──hand over──┤ worker at work ├──hand back── finish      live time = slowdown x predicted time + hand-off
 //! ```
 //!
-//! Measured are the two constants of that line for each kind of processor. How queries queue, which processor takes
-//! them and what rate that sustains is left to the simulator to tell.
+//! The backlogs yield the two constants of this line for each class of processors. Queueing, placement and the
+//! sustained rate are left to the simulator.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -23,24 +23,23 @@ use crate::live::LiveOutcome;
 use crate::sched::LogRow;
 use crate::sim::SimQuery;
 
-/// How long a live batch takes, from what it was predicted to take.
+/// Parameters that turn the predicted time of a batch into its live time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calibration {
-    /// Of queries one at a time, time at work over predicted time; 1 for a replayed processor, which takes its recorded
-    /// times exactly.
+    /// For single queries, work time divided by predicted time; 1 for a processor that replays recorded times.
     pub slowdown: PerClass<f64>,
-    /// Of batches that overlap, the device's time over what is predicted of it; 1 where there were none.
+    /// For overlapping batches, device time divided by predicted device time; 1 without such batches.
     pub device: PerClass<f64>,
-    /// The same of the lane's thread.
+    /// For overlapping batches, time of the lane's thread divided by its prediction; 1 without such batches.
     pub host: PerClass<f64>,
-    /// What a batch takes beyond: its way to the worker, and its results' way back.
+    /// Time to hand a batch to the worker and its results back.
     pub handoff: PerClass<Nanos>,
-    /// What the dispatcher takes for each event.
+    /// Time of the dispatcher per event.
     pub decision: Nanos,
 }
 
 impl Calibration {
-    /// From a run without idle times, on a machine that takes what `model` says for queries of these `costs`, by the row of the log.
+    /// The calibration from a run without idle times. `model` predicts batch times from the `costs` of each log row.
     #[must_use]
     pub fn of(outcome: &LiveOutcome, model: &MachineModel, costs: impl Fn(&LogRow) -> PerClass<Cost>) -> Self {
         let mut batches: HashMap<u32, (Class, BatchLoad)> = HashMap::new();
@@ -54,7 +53,7 @@ impl Calibration {
         for batch in &outcome.served {
             let Some(&(class, load)) = batches.get(&batch.number) else { continue };
             let time = model.batch_time(class, &load);
-            // A query alone goes another way through the device than it was profiled on: only the whole compares.
+            // A single query takes another path through the device than its profile, so that only total times compare.
             if batch.overlaps() && load.queries > 1 {
                 device[class].add(batch.device, time.device);
                 host[class].add(batch.host, time.host);
@@ -71,7 +70,7 @@ impl Calibration {
         }
     }
 
-    /// Number by number the median of several; of none, costs as profiled.
+    /// The median of several calibrations, taken for each number; without any, costs as profiled.
     #[must_use]
     pub fn median(several: &[Self]) -> Self {
         let times = |of: &dyn Fn(&Self) -> f64| {
@@ -93,20 +92,20 @@ impl Calibration {
         }
     }
 
-    /// How many times as long as predicted a class's work takes, by whatever of it is the slowest.
+    /// The slowdown of the slowest part of a class's work.
     #[must_use]
     pub fn slowest(&self, class: Class) -> f64 {
         let times = [self.slowdown[class], self.device[class], self.host[class]];
         times.into_iter().filter(|&times| times != 1.0).reduce(f64::max).unwrap_or(1.0)
     }
 
-    /// The same on the class where that is most.
+    /// The slowdown of the slowest class.
     #[must_use]
     pub fn slowest_of_all(&self) -> f64 {
         Class::ALL.into_iter().map(|class| self.slowest(class)).fold(0.0, f64::max)
     }
 
-    /// The machine as it is simulated.
+    /// The machine model for the simulator.
     #[must_use]
     pub fn model(&self, profiled: &MachineModel) -> MachineModel {
         let batches = PerClass::from_fn(|class| {
@@ -115,20 +114,20 @@ impl Calibration {
         MachineModel { handoff: self.handoff, decision: self.decision, batches, ..profiled.clone() }
     }
 
-    /// A query as it is simulated: what it takes changes, what policies are told does not.
+    /// The query with calibrated costs; its estimates stay unchanged.
     #[must_use]
     pub fn query(&self, profiled: &SimQuery) -> SimQuery {
         SimQuery { service: self.service(&profiled.service), ..*profiled }
     }
 
-    /// What the simulator lets a query take that was profiled at these costs.
+    /// The calibrated costs of a query with these profiled costs.
     #[must_use]
     pub fn service(&self, profiled: &PerClass<Cost>) -> PerClass<Cost> {
         PerClass::from_fn(|class| match profiled[class] {
             Cost::NEVER => Cost::NEVER,
             Cost { alone, added } => {
                 let slowdown = self.slowdown[class];
-                // Where batches gain nothing, the two are one.
+                // Without a gain from batches, both costs are equal.
                 let added = if added == alone { added.scaled(slowdown) } else { added };
                 Cost { alone: alone.scaled(slowdown), added }
             }
@@ -136,8 +135,7 @@ impl Calibration {
     }
 }
 
-/// What an event costs the dispatcher in the mean, but for rounds in which something else had its core: in a run as short as
-/// a backlog that would be most of a mean over all.
+/// Mean dispatcher time per event without interrupted rounds, which would dominate the mean of a short backlog.
 fn undisturbed_decision(outcome: &LiveOutcome) -> Nanos {
     let usual = outcome.rounds.iter().filter(|round| !round.is_disturbed());
     let (time, events) =
@@ -145,7 +143,6 @@ fn undisturbed_decision(outcome: &LiveOutcome) -> Nanos {
     Nanos(time.0 / events.max(1))
 }
 
-/// Measured and predicted times, each summed up.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     measured: Nanos,
@@ -158,24 +155,24 @@ impl Sums {
         self.predicted += predicted;
     }
 
-    /// How many times longer; 1 where nothing was measured.
+    /// Measured time divided by predicted time; 1 without measurements.
     fn ratio(self) -> f64 {
         let is_known = self.measured > Nanos::ZERO && self.predicted > Nanos::ZERO;
         if is_known { self.measured.as_us() / self.predicted.as_us() } else { 1.0 }
     }
 }
 
-/// A run as [`ServiceRow`] names it.
+/// The kind of run in a [`ServiceRow`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServiceRun {
-    /// A backlog, served before a live run to know what queries cost now.
+    /// A backlog that measures current query costs before a live run.
     Backlog,
     /// A live run at a rate.
     Live,
 }
 
 impl ServiceRun {
-    /// `backlog` or `live`.
+    /// The name in files: `backlog` or `live`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -185,33 +182,33 @@ impl ServiceRun {
     }
 }
 
-/// What queries cost in one run, beside what they took when they were profiled alone.
+/// The query costs of one run, relative to their profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceRow {
     /// The policy's name.
     pub policy: String,
-    /// When the run ended, from the start of the first policy's.
+    /// Time from the start of the first policy to the end of this run.
     pub at: Duration,
-    /// What kind of run.
+    /// The kind of run.
     pub run: ServiceRun,
-    /// The rate at which queries came.
+    /// Arrival rate, in queries per second.
     pub rate_qps: f64,
-    /// Queries that were answered.
+    /// Number of answered queries.
     pub queries: usize,
-    /// Time at work over the time that the same queries took alone.
+    /// Work time divided by the time of the same queries alone.
     pub slowdown: PerClass<f64>,
-    /// What handing a query over and its results back took beyond.
+    /// Time to hand a query over and its results back.
     pub handoff: PerClass<Nanos>,
-    /// Of batches that overlap, the device's time and the lane's thread's, each over what was predicted of it; else 1.
+    /// For overlapping batches, device time divided by predicted device time; else 1.
     pub device: PerClass<f64>,
-    /// See above.
+    /// For overlapping batches, time of the lane's thread divided by its prediction; else 1.
     pub host: PerClass<f64>,
-    /// The dispatcher's time for an event.
+    /// Time of the dispatcher per event.
     pub decision: Nanos,
 }
 
 impl ServiceRow {
-    /// What queries cost in a run of some kind at a rate, in which so many were answered.
+    /// The row of a run that answered `queries` queries at this rate.
     pub(super) fn of(
         policy: &str,
         at: Duration,
@@ -253,7 +250,7 @@ mod tests {
 
     #[test]
     fn work_and_hand_over_are_told_apart_and_a_batch_counts_once() {
-        // Two queries of 1000 ns in a batch that worked 2600 of 3000 ns; a replayed one.
+        // One batch has two queries of 1000 ns and works 2600 of 3000 ns; another batch is replayed.
         let rows =
             vec![row(0, Class::CPU, 0, 0, 3000), row(1, Class::CPU, 0, 0, 3000), row(2, Class::GPU, 1, 100, 640)];
         let spread = |ns| Spread { p50: Nanos(ns), ..Spread::default() };
@@ -263,7 +260,7 @@ mod tests {
             lag: Spread::default(),
             decision: Spread { p99: Nanos(200), ..Spread::default() },
             served: vec![ServedBatch { number: 0, worked: Nanos(2600), ..ServedBatch::default() }],
-            // 120 ns an event, and an interrupt.
+            // The first round takes 120 ns per event; the second has an interrupt.
             rounds: vec![
                 Round { arrivals: 1, batches: 1, answers: 1, time: Nanos(240) },
                 Round { arrivals: 1, time: Nanos(90_000), ..Round::default() },
@@ -279,7 +276,7 @@ mod tests {
         assert_eq!((found.slowdown[Class::CPU], found.slowdown[Class::GPU]), (1.3, 1.0));
         assert_eq!((found.handoff[Class::CPU], found.decision), (Nanos(400), Nanos(120)));
         assert_eq!(found.service(&costs)[Class::CPU], Cost::alone(Nanos(1300)));
-        // Two queries together: the device at work for 540 ns of 500, its thread for 700 of 350, most of it meanwhile.
+        // The batch of two keeps the device busy for 540 ns instead of 500, and its thread for 700 instead of 350.
         let batches = BatchCost {
             host_fixed_us: 0.35,
             exposed: Some(Exposed::default()),

@@ -1,4 +1,4 @@
-//! Policies side by side on one experiment: the rate that each sustains, and the delays of queries at each rate.
+//! Comparison of policies on one experiment: sustained rates, and delays at each rate.
 
 use std::fmt;
 
@@ -12,22 +12,22 @@ use crate::query::TimeScale;
 use crate::sched::PolicyFactory;
 use crate::sim::{Arrivals, Experiment, SimError};
 
-/// Rates are spread over this range where none are named: from a share of the least capacity to one of the greatest.
+/// Default range of rates: from a share of the lowest capacity to a multiple of the highest.
 const SHARES_OF_CAPACITY: (f64, f64) = (0.4, 1.05);
-/// The same as shares of the highest stable rate, where no capacities are known.
+/// Default range of rates without capacities, as shares of the highest stable rate.
 const SHARES_OF_REGION: (f64, f64) = (0.02, 1.0);
-/// Where no rates are named, a policy is played up to this multiple of its capacity: beyond, delays only grow.
+/// With default rates, a policy is simulated up to this multiple of its capacity. Beyond it delays only grow.
 const HOPELESS: f64 = 1.5;
-/// Runs whose delays are told are prolonged to cover their arrivals up to so many queries: a tenth of a second's work.
+/// Most queries of a delay run that is prolonged to cover its arrivals: a tenth of a second of work.
 const COVERED_DELAYS: f64 = 2e6;
 
-/// What is compared, and how.
+/// The policies to compare, and how.
 pub struct Comparison {
     /// Machine, queries and arrivals.
     pub experiment: Experiment,
     /// The policies, in the order of the tables.
     pub policies: Vec<Box<dyn PolicyFactory>>,
-    /// What a run must meet for its rate to count as sustained.
+    /// The requirement for a rate to count as sustained.
     pub objective: Objective,
     /// Length of the runs of the capacity search.
     pub length: RunLength,
@@ -35,24 +35,24 @@ pub struct Comparison {
     pub has_capacities: bool,
     /// Whether delays are simulated.
     pub has_delays: bool,
-    /// Whether runs of delays are prolonged, within reason, to cover the slowest change in their arrivals.
+    /// Whether delay runs are prolonged to cover the slowest change in their arrivals.
     pub covers_arrivals: bool,
     /// Rates at which delays are simulated; `None` for [`NUM_RATES`](Self::NUM_RATES) rates around the capacities.
     pub rates_qps: Option<Vec<f64>>,
-    /// Above this rate no scheduler is stable in the long run; infinite where queries cost nothing, alone or in batches.
+    /// Above this rate no scheduler is stable; infinite if all costs are 0.
     pub region_qps: f64,
 }
 
 /// The results of a [`Comparison`], up to its end or an interrupt.
 #[derive(Debug, Default)]
 pub struct PolicyResults {
-    /// By policy, the rate that it sustains.
+    /// The capacities of each policy.
     pub capacities: Vec<Capacities>,
     /// The rates at which delays were simulated.
     pub rates_qps: Vec<f64>,
-    /// One entry a policy, rate and seed.
+    /// One entry per policy, rate and seed.
     pub played: Vec<Played>,
-    /// Why something is missing.
+    /// Reasons for missing results.
     pub notes: Vec<String>,
 }
 
@@ -65,10 +65,10 @@ impl PolicyResults {
 }
 
 impl Comparison {
-    /// How many rates are simulated where none are named.
+    /// Default number of rates.
     pub const NUM_RATES: usize = 12;
 
-    /// Capacities and delays of these policies, p99 within the experiment's deadline being the objective.
+    /// Capacities and delays of these policies; the objective is p99 within the experiment's deadline.
     #[must_use]
     pub fn new(experiment: Experiment, policies: Vec<Box<dyn PolicyFactory>>) -> Self {
         let region_qps = experiment.region().map_or(f64::INFINITY, |region| region.rate_qps);
@@ -85,11 +85,11 @@ impl Comparison {
         }
     }
 
-    /// Searches and simulates. Whatever was found before an interrupt or a failure is in `results`.
+    /// Searches and simulates. `results` keeps everything found before an interrupt or a failure.
     ///
     /// # Errors
-    /// If a policy can't be made for this machine, or breaks its contract; if queries cost nothing, and a capacity is asked
-    /// for, or no rates are named.
+    /// If a policy does not fit the machine or breaks its contract, or all costs are 0 and a capacity or default rates
+    /// are requested.
     pub fn play(&self, results: &mut PolicyResults, progress: &dyn Progress) -> Result<(), LabError> {
         if self.has_capacities {
             self.search(results, progress)?;
@@ -103,7 +103,7 @@ impl Comparison {
     fn search(&self, results: &mut PolicyResults, progress: &dyn Progress) -> Result<(), LabError> {
         let search = match CapacitySearch::new(&self.experiment, self.objective, self.length) {
             Ok(search) => search.beside_no_miss().of_sampled_queries(),
-            // Delays are simulated all the same.
+            // Delays do not need a capacity.
             Err(e @ LabError::TooFewArrivals { .. }) if self.has_delays => {
                 results.notes.push(format!("no capacity: {e}"));
                 return Ok(());
@@ -153,7 +153,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// The arrivals of a run of delays at a rate, as they are played.
+    /// The arrivals of a delay run at this rate.
     #[must_use]
     pub fn arrivals_at(&self, arrivals: &Arrivals, rate_qps: f64) -> Arrivals {
         arrivals.covering(rate_qps, self.most_covering())
@@ -163,7 +163,7 @@ impl Comparison {
         if self.covers_arrivals { COVERED_DELAYS } else { 0.0 }
     }
 
-    /// What the results are no surer than, in words.
+    /// Sentences that name the limits of the results.
     #[must_use]
     pub fn warnings(&self, results: &PolicyResults) -> Vec<String> {
         let time_scale = self.experiment.arrivals.first().and_then(Arrivals::time_scale);
@@ -176,7 +176,7 @@ impl Comparison {
         warnings.into_iter().flatten().collect()
     }
 
-    /// Rates from well below the least capacity to a little above the greatest, in equal factors.
+    /// Geometrically spaced rates, from well below the lowest capacity to slightly above the highest.
     fn rates_around(&self, capacities: &[Capacities]) -> Vec<f64> {
         let found = || capacities.iter().map(|found| found.objective.qps).filter(|&qps| qps > 0.0);
         let least = found().min_by(f64::total_cmp).map(|qps| qps * SHARES_OF_CAPACITY.0);
@@ -192,8 +192,8 @@ impl Comparison {
     }
 }
 
-/// Says that runs were too short for arrivals whose rate changes over `time_scale`, if the least of their `shares` of it is
-/// below 1. `results` says of what was read off them in which direction it is wrong.
+/// A warning if the lowest of `shares` is below 1: runs did not cover arrivals whose rate changes over `time_scale`.
+/// `results` says in which direction the results are biased.
 #[must_use]
 pub fn short_runs(
     results: &str,

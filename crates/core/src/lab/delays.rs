@@ -1,30 +1,30 @@
-//! The delays of a run, for percentiles, in bounded memory.
+//! Delays of a run in bounded memory, for percentiles.
 //!
-//! Up to four million delays are kept as they are; more are counted by a [`Histogram`].
+//! Up to four million delays are kept as values. Beyond that a [`Histogram`] counts them.
 
 use crate::base::histogram::Histogram;
 use crate::base::quantile::select_nearest_rank;
 use crate::base::time::Nanos;
 
-/// So many are kept one by one.
+/// Most delays that are kept as values.
 const MOST_KEPT: usize = 1 << 22;
 
 /// Delays, in any order.
 #[derive(Clone, Debug)]
 pub(super) struct Delays {
     kept: Vec<u64>,
-    /// How many are kept at most; none once they are counted.
+    /// Most delays that are kept as values; 0 once the histogram counts them.
     most_kept: usize,
     counted: Histogram,
 }
 
 impl Delays {
-    /// None yet, with room for so many.
+    /// An empty collection that expects `count` delays.
     pub(super) fn with_room_for(count: usize) -> Self {
         Self { kept: Vec::with_capacity(count.min(MOST_KEPT)), most_kept: MOST_KEPT, counted: Histogram::default() }
     }
 
-    /// None yet, and all will be counted: memory is fixed from the start.
+    /// An empty collection that uses the histogram from the start, so that its memory is fixed.
     pub(super) fn counted() -> Self {
         Self { kept: Vec::new(), most_kept: 0, counted: Histogram::ready() }
     }
@@ -47,8 +47,7 @@ impl Delays {
         self.counted.push(delay);
     }
 
-    /// The delay that stands for a share of all: the [nearest rank](crate::base::quantile), or hardly longer; `None` if there are
-    /// none.
+    /// The delay at the [nearest rank](crate::base::quantile) of `share`, or slightly more; `None` without delays.
     pub(super) fn nearest_rank(&mut self, share: f64) -> Option<Nanos> {
         if self.counted.is_empty() {
             return select_nearest_rank(&mut self.kept, share).map(Nanos);
@@ -56,7 +55,6 @@ impl Delays {
         self.counted.nearest_rank(share)
     }
 
-    /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.kept.len() + self.counted.len()
     }

@@ -1,7 +1,7 @@
-//! When queries arrive and which they are: drawn from seeds, or from a trace.
+//! Arrivals: times and queries, drawn from seeds or read from a trace.
 //!
-//! All of it at one query a second; a run at another rate divides the times. So two rates, or two policies, differ by
-//! what they are and not by luck.
+//! All arrivals have the rate of one query per second; a run at another rate divides the times. Rates and policies thus
+//! share the same random draws.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,18 +12,17 @@ use crate::cost::Workload;
 use crate::query::{ArrivalProcess, Trace};
 use crate::sim::Arrivals;
 
-/// `count` arrivals of a process for each of several seeds, each with a query drawn from `rows`. They are drawn afresh whenever
-/// they are played, and take no memory.
+/// `count` arrivals per seed, with queries drawn from `rows`. Each run draws them again, so that they take no memory.
 #[must_use]
 pub fn draw_all(process: &ArrivalProcess, seeds: &[u64], count: usize, rows: usize) -> Vec<Arrivals> {
     seeds.iter().map(|&seed| Arrivals::drawn(process, seed, count, rows)).collect()
 }
 
-/// A trace's arrivals over a workload's queries, and its rate: arrivals per second from time 0 to the last. `unknown`
-/// says in words that the workload has no such query.
+/// The arrivals of a trace over a workload, and its rate from time 0 to the last arrival. `unknown` words the error for
+/// a query that the workload lacks.
 ///
 /// # Errors
-/// If the trace can't be read, names a query that the workload lacks, or has no rate.
+/// If the trace cannot be read, names an unknown query, or has no rate.
 pub fn traced(
     path: &Path,
     workload: &Workload,

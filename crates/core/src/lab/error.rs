@@ -1,4 +1,4 @@
-//! What can keep a lab from an answer.
+//! Reasons why a lab has no answer.
 
 use super::Criterion;
 use crate::base::ids::QueryId;
@@ -12,7 +12,7 @@ use crate::sched::PolicyError;
 use crate::search::ExecError;
 use crate::sim::SimError;
 
-/// Why a lab has no answer. It speaks of what it was given; how that is asked for is known to whoever asks.
+/// A reason why a lab has no answer. It names the inputs of the lab, not the options of a command.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// A file can't be read, or doesn't hold what it should.
@@ -39,10 +39,10 @@ pub enum LabError {
     /// The policy doesn't fit the machine.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// No model of its own could be fitted to a workload.
+    /// No model could be fitted to the workload.
     #[error("no model could be fitted to the workload: {0}")]
     NoModel(TrainError),
-    /// The machine has a class of processors that a query was not measured on.
+    /// A query has no measured time on a class of processors that the machine has.
     #[error("query {query} ({mode}) has no measured {class} time, and the machine has a {class}")]
     NotMeasured {
         /// The query.
@@ -52,7 +52,7 @@ pub enum LabError {
         /// The class.
         class: Class,
     },
-    /// A model knows nothing of a class of processors that the machine has.
+    /// A model cannot estimate costs on a class of processors that the machine has.
     #[error("{estimates}: knows nothing of {class} and mode {mode} (query {query})")]
     NoEstimate {
         /// The model.
@@ -64,89 +64,89 @@ pub enum LabError {
         /// The class.
         class: Class,
     },
-    /// A model is to estimate queries of which nothing but service times is known.
+    /// A model would have to estimate queries without features.
     #[error(
         "estimates {estimates}: the workload has service times only, and a model needs features of its queries (take oracle)"
     )]
     NoFeatures {
-        /// What is to estimate them.
+        /// The name of the estimates.
         estimates: String,
     },
-    /// A workload holds no queries in a mode.
+    /// The workload has no queries of the requested mode.
     #[error("{workload}: no queries in mode {mode} (it has {})", names(.has))]
     NoQueries {
         /// The workload.
         workload: String,
-        /// The mode asked for.
+        /// The requested mode.
         mode: Mode,
-        /// Those it has.
+        /// The modes of the workload.
         has: Vec<Mode>,
     },
-    /// A workload was measured on another index.
+    /// The workload was measured on another index.
     #[error("{workload}: measured on index {there}, this one is {here}")]
     OtherIndex {
         /// The workload.
         workload: String,
-        /// Its index's fingerprint.
+        /// The fingerprint of the workload's index.
         there: String,
-        /// This index's.
+        /// The fingerprint of the given index.
         here: String,
     },
-    /// A workload's query is not in the log that its words should come from.
+    /// A query of the workload is not in the query log that should hold its words.
     #[error("{workload}: query {query} (number {log_id} of its log) is not in this query log")]
     NotInLog {
         /// The workload.
         workload: String,
         /// The query.
         query: QueryId,
-        /// Its number in the log that was profiled.
+        /// Its number in the profiled log.
         log_id: u32,
     },
-    /// Recorded GPU times are asked for where the workload has its own.
+    /// Recorded GPU times were requested, although the workload has GPU times.
     #[error("{workload}: holds GPU times of its own")]
     HasGpuTimes {
         /// The workload.
         workload: String,
     },
-    /// A GPU is asked for whose times are unknown.
+    /// The machine has a GPU, but the workload has no GPU times.
     #[error("{workload}: no GPU was measured")]
     NoGpuTimes {
         /// The workload.
         workload: String,
     },
-    /// Neither CPU workers nor a GPU.
+    /// The machine has neither CPU workers nor a GPU.
     #[error("nothing real to drive: this machine has no GPU, and there are no CPU workers")]
     NothingReal,
-    /// Somebody ended it before there was anything to tell.
+    /// An interrupt came before the first result.
     #[error("interrupted before all was measured")]
     Interrupted,
-    /// All queries cost nothing, alone or as part of a batch.
+    /// All queries have zero cost, alone or in batches.
     #[error(
         "queries of the workload cost nothing on this machine, alone or in batches: every rate is sustained (delays are \
          simulated at rates that are named)"
     )]
     NothingToSchedule,
-    /// A trace without a rate.
+    /// The trace has no rate, because it ends at time 0.
     #[error("{trace}: all arrivals are at time 0, so it has no rate")]
     NoRate {
         /// The trace.
         trace: String,
     },
-    /// Given arrivals that are too few for any capacity.
+    /// The given arrivals are too few to find a capacity.
     #[error(
         "{arrivals} arrivals are too few to tell what rate is sustained ({criterion}): a run lasts for at least a hundred \
          deadlines, and shows a hundred of the late queries that it may have"
     )]
     TooFewArrivals {
-        /// How many there are.
+        /// The number of arrivals.
         arrivals: usize,
-        /// What is asked of a run.
+        /// The criterion of each run.
         criterion: Criterion,
     },
-    /// A live run of more queries than can be numbered.
+    /// The live run has more queries than 32 bits can number.
     #[error("a live run of {queries} queries is too long: at most {}", u32::MAX)]
     TooManyQueries {
-        /// How many it was to have.
+        /// The number of planned queries.
         queries: usize,
     },
 }

@@ -1,12 +1,12 @@
-//! Fault plans as people write them:
+//! Fault plans as CSV files:
 //!
 //! ```text
 //!   at_ms,processor,fault,lasts_ms
-//!   200,1,error,                    the executor of lane 1 reports an error 200 ms into the run, and ever after
+//!   200,1,error,                    from 200 ms on, the executor of lane 1 reports errors
 //!   200,0,stall,30                  lane 0 does nothing for 30 ms
 //! ```
 //!
-//! What each fault is, and what becomes of its lane, [`FaultPlan`](crate::base::machine::FaultPlan) and its file say.
+//! [`FaultPlan`](crate::base::machine::FaultPlan) describes each fault and its effect on the lane.
 
 use std::path::Path;
 
@@ -17,7 +17,6 @@ use crate::base::machine::{FaultKind, PlannedFault};
 use crate::base::time::Nanos;
 use crate::files::{CsvReader, InputError, Record, open_text, parsed};
 
-/// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Line {
     at_ms: f64,
@@ -39,11 +38,11 @@ fn kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<FaultKind, D::Erro
     parsed(deserializer, "error, panic, hang, stall or memory", FaultKind::from_name)
 }
 
-/// The faults of a file, for a machine of so many lanes, in order of time.
+/// The faults of a file for a machine with `lanes` lanes, in order of time.
 ///
 /// # Errors
-/// With line and column: what is no fault, a lane that is not there, a fault that passes without its length or with one that
-/// does not. And a file without any fault.
+/// With line and column: an unknown fault, an unknown lane, a passing fault without a duration, or another one with a
+/// duration. A file without faults is an error, too.
 pub fn read_faults(path: &Path, lanes: usize) -> Result<Vec<PlannedFault>, InputError> {
     let mut lines = CsvReader::<Line, _>::new(path, open_text(path)?)?;
     if !lines.has_header() {

@@ -1,4 +1,4 @@
-//! What is counted of a live run while it lasts.
+//! Statistics of a live run while it lasts.
 
 use super::{Criterion, Judge, Summary, Tally, Verdict};
 use crate::base::machine::{LaneFault, Machine};
@@ -6,7 +6,7 @@ use crate::base::time::Nanos;
 use crate::live::Record;
 use crate::sched::{Job, LogRow, ShedJob, Sink};
 
-/// Delays, misses and the verdict of a live run, in memory that does not grow with it.
+/// Delays, misses and verdict of a live run, in constant memory.
 #[derive(Debug)]
 pub(super) struct LiveRecord {
     judge: Judge,
@@ -16,13 +16,14 @@ pub(super) struct LiveRecord {
 }
 
 impl LiveRecord {
-    /// Of a run of so many queries. `gives_up` says whether the run may end once it has failed and its backlog only grows.
+    /// A record of a run of `planned` queries. With `gives_up` the run may end once it has failed and its backlog
+    /// grows.
     pub(super) fn new(criterion: Criterion, planned: usize, machine: &Machine, gives_up: bool) -> Self {
         let (judge, tally) = (Judge::new(criterion, planned), Tally::counting(machine));
         Self { judge, tally, limit: criterion.limit, gives_up }
     }
 
-    /// The summary of the run, unless no query finished, and its verdict.
+    /// The verdict of the run, and its summary if a query finished.
     pub(super) fn into_results(self, rate_qps: f64) -> (Option<Summary>, Verdict) {
         (self.tally.summary(), self.judge.verdict(rate_qps))
     }

@@ -1,27 +1,26 @@
-//! The lab: what all commands that ask "what does this machine sustain?" have in common.
+//! The lab: code that all commands share to answer "which rate does this machine sustain?".
 //!
 //! ```text
 //!  Processors ──profile──▶ Workload ─┐                       ┌─ simulate: CapacitySearch, play_all ─▶ predicted
 //!  (CPU lanes, GPU lanes)            ├─▶ Estimates ─▶ Node ──┤
 //!            └───────── lanes ───────┘   (what policies      └─ drive ─▶ LiveReport ──▶ Calibration ─▶ measured
-//!  seeds, traces ──▶ Arrivals             are told)                                       │
+//!  seeds, traces ──▶ Arrivals             know)                                           │
 //!                                             ▲                                           │
-//!                                             └──── find_answer: predicted beside measured ┘
+//!                                             └───────── find_answer: predicted, measured ┘
 //! ```
 //!
-//! 1. [`Processors`] are opened on an index: CPU cores that share queries by some [method](Multicore), and GPUs with their
-//!    streams, if there are any and they are wanted ([`GpuChoice`]).
-//! 2. What queries cost on them is measured, or read ([`named_workload`], [`workload_of_index`]).
-//! 3. A [`Node`] is these processors at work on that workload. What policies are told of costs are [`Estimates`], never
-//!    the costs themselves.
-//! 4. [Arrivals](crate::sim::Arrivals) are [drawn](draw_all) from seeds or come from a [trace](traced); simulator and driver
-//!    take the same ones.
-//! 5. [`CapacitySearch`] finds the highest rate that a policy sustains in simulation. [`find_answer`] predicts that with what
-//!    queries cost *while others are served*, as backlogs show it (a [`Calibration`]), and drives the node live between a rate
-//!    that holds and a higher one that does not.
+//! 1. [`Processors`] are opened on an index. CPU cores share queries by a [method](Multicore), and [`GpuChoice`]
+//!    decides about GPUs and their streams.
+//! 2. Query costs on them are measured or read from a file ([`named_workload`], [`workload_of_index`]).
+//! 3. A [`Node`] runs that workload on these processors. Policies see [`Estimates`] of costs, never the true costs.
+//! 4. [Arrivals](crate::sim::Arrivals) are [drawn](draw_all) from seeds or come from a [trace](traced). Simulator and
+//!    live driver use the same arrivals.
+//! 5. [`CapacitySearch`] finds the highest rate that a policy sustains in simulation. [`find_answer`] predicts this
+//!    rate with query costs *under load*, measured on backlogs (a [`Calibration`]). Then it drives the node live
+//!    between a rate that holds and a higher rate that does not.
 //!
-//! The lab prints nothing, draws nothing and knows no options: whoever waits is told by [`Progress`], and what goes wrong
-//! is a [`LabError`], which speaks of what the lab was given.
+//! The lab prints nothing and knows no command-line options. It reports progress to [`Progress`], and failures as
+//! [`LabError`].
 
 mod answer;
 mod calibration;

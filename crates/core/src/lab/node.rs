@@ -1,4 +1,4 @@
-//! A machine at work: lanes that wait for queries, what these cost, and what policies are told.
+//! A machine that serves a workload: lanes, query costs, and the estimates that policies see.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -24,80 +24,79 @@ use crate::query::{ArrivalProcess, Features, Query};
 use crate::sched::PolicyFactory;
 use crate::sim::{Arrivals, Experiment, SimQuery, bounds};
 
-/// Whose times a GPU lane takes.
+/// The source of the times of GPU lanes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GpuSource {
-    /// This GPU's.
+    /// The GPU of this name.
     Real(String),
-    /// Recorded ones; whose, in words.
+    /// Recorded times; the text names their source.
     Replay(String),
-    /// There is no such lane: it was declined.
+    /// No GPU lane, because the user declined one.
     Declined,
-    /// There is no such lane: this machine has no GPU, and recorded times were not asked for.
+    /// No GPU lane, because this machine has no GPU and no recorded times were requested.
     Missing,
 }
 
-/// What is driven.
+/// The specification of a live run.
 #[derive(Clone, Copy, Debug)]
 pub struct LiveRunSpec<'a> {
-    /// Queries a second.
+    /// Arrival rate, in queries per second.
     pub rate_qps: f64,
-    /// When they come, and which they are.
+    /// The arrival times and the queries.
     pub arrivals: &'a Arrivals,
-    /// What the run is judged by, with the deadline of queries.
+    /// The criterion that judges the run; it holds the deadline.
     pub criterion: Criterion,
     /// Whether the run may end once it has failed and its backlog only grows.
     pub gives_up: bool,
-    /// The run ends when its oldest query has waited so long.
+    /// The run ends when its oldest query has waited for this time.
     pub abandon_after: Option<Nanos>,
-    /// The log of so many queries is kept whole; of more queries that of every second, fourth... batch.
+    /// Queries whose full log is kept. Beyond that the log keeps every second batch, then every fourth, and so on.
     pub keep: usize,
-    /// The workload's row that stands for the first of the arrivals' rows.
+    /// The row of the workload at which the rows of the arrivals start.
     pub(super) first_row: usize,
 }
 
-/// What came of a live run.
+/// The results of a live run.
 #[derive(Debug)]
 pub struct LiveReport {
-    /// What was measured.
+    /// The measurements.
     pub outcome: LiveOutcome,
     /// Delays of all queries that were sent; `None` if none finished.
     pub summary: Option<Summary>,
-    /// Whether the run came up to the objective.
+    /// The verdict under the criterion.
     pub verdict: Verdict,
-    /// What else kept the machine busy meanwhile.
+    /// The load by other processes during the run.
     pub load: SystemLoad,
 }
 
-/// The log of a run is kept whole for so many queries unless more are asked for: some 200 MB.
+/// Default number of queries whose full log is kept: about 200 MB.
 const KEPT_QUERIES: usize = 1_000_000;
 
-/// A backlog is what arrives in this time, or so many queries.
+/// Duration of a backlog's arrivals, and its least number of queries.
 const BACKLOG_SECONDS: f64 = 0.1;
 const BACKLOG_QUERIES: usize = 1000;
-/// Of a policy that is far slower than its queries come, what it serves in this time.
+/// Time limit of a backlog, for policies much slower than the arrivals.
 const BACKLOG_MOST: Nanos = Nanos(400_000_000);
-/// The rate at which its queries arrive, over what the policy is thought to sustain: nobody waits for work, but no more
-/// queries wait than near the capacity. Where thousands do, a policy that may choose finds some that suit a processor
-/// uncommonly well: `stealing` then had its CPU at 1.0 times the time alone, and at 1.2 in live runs.
+/// Arrival rate of a backlog, as a multiple of the expected capacity. Lanes never idle, and queues stay realistic: in
+/// longer ones `stealing` finds unusually suitable queries, and its CPU slowdown was 1.0 where live runs had 1.2.
 const BACKLOG_OVERLOAD: f64 = 1.1;
-/// The same, over the rate above which the policy is not stable, as long as nothing better is known.
+/// Arrival rate of a backlog, as a multiple of the stability limit, if no capacity is known.
 const FLOOD: f64 = 2.0;
 
 impl<'a> LiveRunSpec<'a> {
-    /// A run that is given up when it has become hopeless.
+    /// A run that is given up once it is hopeless.
     #[must_use]
     pub fn new(rate_qps: f64, arrivals: &'a Arrivals, criterion: Criterion) -> Self {
         Self { rate_qps, arrivals, criterion, gives_up: true, abandon_after: None, keep: KEPT_QUERIES, first_row: 0 }
     }
 
-    /// The same run, of the queries of `node` that are [driven](Node::driven_rows).
+    /// This run with the [driven](Node::driven_rows) queries of `node`.
     #[must_use]
     pub(super) fn of_driven_rows(self, node: &Node) -> Self {
         Self { first_row: node.driven_rows().start, ..self }
     }
 
-    /// A run that is measured and not judged: nobody waits for its answers.
+    /// A run that is measured but not judged: its queries have no deadline.
     #[must_use]
     pub(super) fn unjudged(rate_qps: f64, arrivals: &'a Arrivals) -> Self {
         let criterion = Objective::NoMiss.within(Nanos::MAX);
@@ -105,37 +104,37 @@ impl<'a> LiveRunSpec<'a> {
     }
 }
 
-/// A machine at work: the same for every policy, rate and seed.
+/// A machine that serves a workload; it is shared by all policies, rates and seeds.
 #[derive(Debug)]
 pub struct Node {
     lane_pool: LanePool,
     workload: Workload,
     queries: Vec<SimQuery>,
-    /// The machine as profiled: without what a machine file says.
+    /// The machine as profiled, without a machine file.
     profiled: MachineModel,
-    /// The costs that policies are given.
+    /// The cost estimates that policies see.
     estimates: Vec<(QueryId, PerClass<Cost>)>,
     /// Why these are exact though others were asked for.
     estimates_instead: Option<String>,
     gpu: GpuSource,
     cpu_name: String,
-    /// Rows at the end of the workload that are driven, and that predictions do not know; 0 where both have all rows.
+    /// Rows at the end of the workload that are driven but hidden from predictions; 0 if both use all rows.
     held_out: usize,
 }
 
 impl Node {
-    /// How long this node's queries are: what policies that go by length know.
+    /// The lengths of the queries, for length-based policies.
     #[must_use]
     pub fn lengths(&self) -> QueryLengths {
         let estimates: Vec<PerClass<Cost>> = self.estimates.iter().map(|&(_, estimate)| estimate).collect();
         QueryLengths::of(&self.workload, &estimates, self.model())
     }
 
-    /// Starts the processors on a workload, whose queries' words are in `log`. Recorded times stand in a
-    /// GPU's place if they are asked for.
+    /// Starts the processors on a workload. `log` holds the words of its queries. Recorded times replace a GPU if
+    /// requested.
     ///
     /// # Errors
-    /// If nothing real is to be driven, a query's words or costs are missing, or a thread can't be had.
+    /// If there is no real processor, the words or costs of a query are missing, or a thread cannot start.
     pub fn start(
         processors: Processors,
         name: &str,
@@ -167,18 +166,18 @@ impl Node {
         Ok(Self { lane_pool, workload, queries, profiled, estimates, estimates_instead, gpu, cpu_name, held_out: 0 })
     }
 
-    /// Holds the last `rows` of the workload back from predictions: those are driven, and no others.
+    /// Reserves the last `rows` of the workload for live runs; predictions use the others.
     pub fn hold_out(&mut self, rows: usize) {
         self.held_out = if rows < self.queries.len() { rows } else { 0 };
     }
 
-    /// The rows of the workload that predictions know.
+    /// The rows that predictions use.
     #[must_use]
     pub fn predicted_rows(&self) -> Range<usize> {
         0..self.queries.len() - self.held_out
     }
 
-    /// The rows that live runs ask: those held out, or all.
+    /// The rows that live runs use: the held-out rows, or all.
     #[must_use]
     pub fn driven_rows(&self) -> Range<usize> {
         if self.held_out > 0 { self.queries.len() - self.held_out..self.queries.len() } else { 0..self.queries.len() }
@@ -196,57 +195,56 @@ impl Node {
         &self.lane_pool
     }
 
-    /// Its machine with what is known of it beforehand.
+    /// The machine model: the profile, and the machine file if one was set.
     #[must_use]
     pub fn model(&self) -> &MachineModel {
         self.lane_pool.model()
     }
 
-    /// Its processors.
+    /// The processors.
     #[must_use]
     pub fn machine(&self) -> &Machine {
         self.lane_pool.machine()
     }
 
-    /// The queries that it is asked, with recorded GPU times where these are replayed.
+    /// The workload, with recorded GPU times if these are replayed.
     #[must_use]
     pub fn workload(&self) -> &Workload {
         &self.workload
     }
 
-    /// Whose times its GPU lanes take.
+    /// The source of the times of the GPU lanes.
     #[must_use]
     pub fn gpu(&self) -> &GpuSource {
         &self.gpu
     }
 
-    /// What its CPU is called.
+    /// The name of the CPU.
     #[must_use]
     pub fn cpu_name(&self) -> &str {
         &self.cpu_name
     }
 
-    /// What each query costs by itself, as profiled.
+    /// The profiled cost of each query when it runs alone.
     #[must_use]
     pub fn profiled(&self) -> HashMap<QueryId, PerClass<Cost>> {
         self.workload.rows.iter().map(|row| row.query_id).zip(self.workload.costs()).collect()
     }
 
-    /// The rate above which no scheduler is stable; `None` if everything costs nothing.
+    /// The rate above which no scheduler is stable; `None` if all costs are 0.
     #[must_use]
     pub fn region_qps(&self) -> Option<f64> {
         let services = self.queries.iter().map(|query| query.service);
         Some(bounds::region(services, self.model(), BatchSizes::Any)?.rate_qps)
     }
 
-    /// The rate above which a policy is not stable, as far as it says where queries may run and whether in batches.
+    /// The rate above which a policy is unstable, given where it may place queries and whether it makes batches.
     #[must_use]
     pub fn region_of_qps(&self, policy: &dyn PolicyFactory) -> Option<f64> {
         Some(self.experiment(None, Vec::new(), Nanos::MAX).region_of(policy, 0.0)?.rate_qps)
     }
 
-    /// Takes on what a machine file says: simulations reckon with it, and lanes do between queries what they did when it
-    /// was measured. Lanes that take recorded times take them as they are.
+    /// Applies a machine file to simulations and idle lanes. Lanes with recorded times keep these times.
     pub fn set_machine(&mut self, file: &MachineFile) {
         let is_recorded =
             |class| self.machine().processors().any(|(lane, on)| on.class == class && self.lane_pool.is_replayed(lane));
@@ -255,19 +253,18 @@ impl Node {
         self.lane_pool.set_idle(file.idle);
     }
 
-    /// The queries as they are simulated: what they cost, and what policies are told.
+    /// The queries for the simulator: true costs and estimates.
     #[must_use]
     pub fn queries(&self) -> &[SimQuery] {
         &self.queries
     }
 
-    /// Keeps with the workload what its queries take in company: a machine file that is taken on from now on reckons with it.
+    /// Stores the contention of the workload's queries. Only machine files that are applied later use it.
     pub fn set_contention(&mut self, contention: Contention) {
         self.workload.contention = Some(contention);
     }
 
-    /// The node as it is simulated: as slow as `calibration` found it; without one, as its machine file says, or as
-    /// profiled if it has none.
+    /// The node as an experiment. Costs come from `calibration`, else the machine file, else the profile.
     #[must_use]
     pub fn experiment(
         &self,
@@ -283,25 +280,26 @@ impl Node {
         Experiment { model, queries, deadline, arrivals, cluster: None }
     }
 
-    /// What its lanes do between queries of a run.
+    /// Sets what lanes do between the queries of a run.
     pub fn set_idle(&mut self, idle: Idle) {
         self.lane_pool.set_idle(idle);
     }
 
-    /// Keeps all lanes busy for a while: caches fill, clocks rise from idle, a wrong answer shows.
+    /// Keeps all lanes busy for `time`, so that caches fill, clocks rise and wrong answers show.
     ///
     /// # Errors
-    /// The first that an executor reports.
+    /// The first error of an executor.
     pub fn warm_up(&mut self, time: Duration) -> Result<(), LabError> {
         Ok(self.lane_pool.warm_up(time)?)
     }
 
-    /// Serves a backlog of queries, drawn from this seed, under a policy: a tenth more than it is thought to sustain (or
-    /// twice what it could at best, if that is not known), so that nobody waits for work, and for less than half a second.
-    /// Gives the rate, too.
+    /// Serves a backlog of queries under a policy; returns the arrival rate and the outcome.
+    ///
+    /// The rate is 1.1 times `sustained_qps`, or twice the stability limit if that is unknown, so that lanes never
+    /// idle. The backlog ends in less than half a second.
     ///
     /// # Errors
-    /// If the policy does not fit the machine, everything costs nothing, or the run fails.
+    /// If the policy does not fit the machine, all costs are 0, or the run fails.
     pub fn serve_backlog(
         &mut self,
         policy: &dyn PolicyFactory,
@@ -316,20 +314,20 @@ impl Node {
         Ok((rate_qps, self.run_strict(policy, run)?.outcome))
     }
 
-    /// What queries cost in a run.
+    /// The query costs of a run.
     #[must_use]
     pub fn calibration(&self, outcome: &LiveOutcome) -> Calibration {
         let costs = self.profiled();
         Calibration::of(outcome, &self.profiled, |row| costs[&row.query])
     }
 
-    /// One live run.
+    /// Drives one live run.
     ///
     /// # Errors
-    /// If the policy does not fit the machine, or the run can't begin. What goes wrong later is the outcome's ending.
+    /// If the policy does not fit the machine, or the run cannot begin. The outcome's ending reports later failures.
     pub fn drive(&mut self, policy: &dyn PolicyFactory, run: LiveRunSpec<'_>) -> Result<LiveReport, LabError> {
         let LiveRunSpec { rate_qps, arrivals, criterion, gives_up, abandon_after, keep, first_row } = run;
-        // Jobs are numbered in 32 bits.
+        // Job numbers have 32 bits.
         if u32::try_from(arrivals.len()).is_err() {
             return Err(LabError::TooManyQueries { queries: arrivals.len() });
         }
@@ -345,10 +343,10 @@ impl Node {
         Ok(LiveReport { outcome, summary, verdict, load })
     }
 
-    /// As [`drive`](Self::drive), for runs of which nothing counts unless all goes well.
+    /// Calls [`drive`](Self::drive) and treats every failure during the run as an error.
     ///
     /// # Errors
-    /// As there, and what has failed during the run, survived or not.
+    /// The errors of [`drive`](Self::drive), and every lane fault, even if the run survived it.
     pub fn run_strict(&mut self, policy: &dyn PolicyFactory, run: LiveRunSpec<'_>) -> Result<LiveReport, LabError> {
         let LiveReport { outcome, summary, verdict, load } = self.drive(policy, run)?;
         if let Some(LaneFault { processor, what, .. }) = outcome.log.faults.first() {
@@ -361,13 +359,13 @@ impl Node {
     }
 }
 
-/// What queries take in a stream of others on a machine; what policies are told stays.
+/// The queries with their costs in a stream of others on this machine; estimates stay unchanged.
 #[must_use]
 pub fn in_stream(queries: &[SimQuery], model: &MachineModel) -> Vec<SimQuery> {
     queries.iter().map(|query| SimQuery { service: model.in_stream(&query.service), ..*query }).collect()
 }
 
-/// Recorded times in the GPU's place if they are asked for.
+/// The GPU source without a real GPU: recorded times if requested.
 fn replay(choice: GpuChoice, name: &str, workload: &mut Workload) -> Result<GpuSource, LabError> {
     match choice {
         GpuChoice::None => return Ok(GpuSource::Declined),
@@ -386,7 +384,7 @@ fn query_set(name: &str, workload: &Workload, log: Vec<Query>, index: &Index) ->
     let k = workload.provenance.get("k").and_then(|k| k.parse().ok()).unwrap_or(ProfileOptions::default().k);
     let by_log_id: HashMap<u32, Query> = log.into_iter().map(|query| (query.id.0, query)).collect();
     let live = workload.rows.iter().map(|row| {
-        // A log of other queries may have numbers of its own.
+        // Another log may use the same numbers for other queries.
         let query =
             by_log_id.get(&row.log_id).filter(|query| Features::of(query, index).postings == row.features.postings);
         let missing = || LabError::NotInLog { workload: name.to_owned(), query: row.query_id, log_id: row.log_id };

@@ -1,37 +1,36 @@
-//! What a rate must come up to, for a capacity to be the highest that does: the one definition that all commands share.
+//! The objective of a capacity: all commands share this definition.
 //!
 //! ```text
-//!   objective              a query is late after    so many of n may be late
+//!   objective              a query is late after    late queries allowed of n
 //!   no-miss                the deadline             none
 //!   miss-share <= x        the deadline             ⌊x n⌋
 //!   pN <= y ms             y ms                     n − ⌈N n / 100⌉: the nearest rank of N % is not late
 //! ```
 //!
-//! Each is a bound on a *count*, and needs no quantile: whoever judges a run counts the late ones, exactly, and may give
-//! up as soon as there are too many. A run that meets it must not be growing at its end either ([`Verdict::grows`]), or
-//! the next one as long would not meet it.
+//! Each objective bounds a *count* and needs no quantile. A judge counts late queries exactly, and may give up as soon
+//! as there are too many. A run that meets the objective must also be stable at its end ([`Verdict::grows`]), because a
+//! longer run would fail otherwise.
 //!
-//! The objective is p99 within the deadline where nothing else is asked for. No miss at all is what a person would ask
-//! for, and the answer depends on how long one looks: of twice as many queries the longest takes longer. So it is told
-//! beside, with the number of queries.
+//! The default objective is p99 within the deadline. The limit for no miss at all depends on the length of the run: the
+//! longest delay of twice as many queries is longer. Reports therefore add the number of queries to it.
 
 use std::fmt;
 
 use crate::base::stats::significant;
 use crate::base::time::Nanos;
 
-/// What is asked of a run.
+/// The requirement on the delays of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Objective {
     /// No query is later than its deadline.
     NoMiss,
     /// At most this share of the queries is later than its deadline.
     MissShare(f64),
-    /// This share of the queries takes at most so long.
+    /// This share of the queries finishes within a time.
     Percentile {
-        /// From 0 to 1, neither: 0.99 of p99.
+        /// The share, between 0 and 1 exclusive: 0.99 for p99.
         share: f64,
-        /// The time; `None` is the deadline.
+        /// The time limit; `None` for the deadline.
         within: Option<Nanos>,
     },
 }
@@ -47,10 +46,10 @@ impl Objective {
     /// Shares below this would need runs of more than a hundred million queries.
     const LEAST_SHARE: f64 = 1e-6;
 
-    /// `no-miss`, `miss-share=0.01`, `p99`, `p99.9=20` (milliseconds); `<=` may stand for `=`.
+    /// Parses `no-miss`, `miss-share=0.01`, `p99`, `p99.9=20` (milliseconds); `<=` may replace `=`.
     ///
     /// # Errors
-    /// In words: what was expected.
+    /// A text that says which forms are expected.
     pub fn from_text(text: &str) -> Result<Self, String> {
         let (name, value) = match text.split_once('=') {
             Some((name, value)) => (name.trim_end_matches('<').trim(), Some(value.trim())),
@@ -75,7 +74,7 @@ impl Objective {
     /// At most this share of the queries misses its deadline.
     ///
     /// # Errors
-    /// In words, if it is no share that runs can tell.
+    /// A text, if runs cannot measure the share.
     pub fn miss_share(share: f64) -> Result<Self, String> {
         if (Self::LEAST_SHARE..=0.5).contains(&share) {
             Ok(Self::MissShare(share))
@@ -85,14 +84,14 @@ impl Objective {
         }
     }
 
-    /// So many per cent of the queries take at most so many milliseconds; `None`: until the deadline.
+    /// This percentage of the queries finishes within `within_ms` milliseconds; `None` stands for the deadline.
     ///
     /// # Errors
-    /// In words, if these are no numbers that make sense.
+    /// A text, if a number is out of range.
     pub fn percentile(percent: f64, within_ms: Option<f64>) -> Result<Self, String> {
         let most = 100.0 * (1.0 - Self::LEAST_SHARE);
         if !(50.0..=most).contains(&percent) {
-            // p999, as tables call a column.
+            // Tables name the column of p99.9 `p999`.
             let digits = percent.to_string();
             let instead = match digits.split_at_checked(2) {
                 Some((whole, rest)) if percent > 100.0 && digits.starts_with("99") && !digits.contains('.') => {
@@ -110,7 +109,7 @@ impl Objective {
         Ok(Self::Percentile { share: percent / 100.0, within })
     }
 
-    /// What it asks where the deadline is this.
+    /// The criterion for this deadline.
     #[must_use]
     pub fn within(self, deadline: Nanos) -> Criterion {
         let limit = match self {
@@ -121,14 +120,14 @@ impl Objective {
     }
 }
 
-/// An objective beside its deadline: what runs are judged by.
+/// An objective with a deadline: the criterion that judges runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Criterion {
-    /// What is asked for.
+    /// The objective.
     pub objective: Objective,
-    /// When a query has missed.
+    /// Delay after which a query has missed.
     pub deadline: Nanos,
-    /// When a query is late: the deadline, unless the objective names a time of its own.
+    /// Delay after which a query is late: the deadline, unless the objective has its own time.
     pub limit: Nanos,
 }
 
@@ -139,7 +138,7 @@ impl Criterion {
         match self.objective {
             Objective::NoMiss => 0.0,
             Objective::MissShare(share) => share,
-            // Without the digits that a double adds: 0.001 of p99.9.
+            // Rounding removes the error of doubles: 0.001 for p99.9.
             Objective::Percentile { share, .. } => significant(1.0 - share, 9),
         }
     }
@@ -150,7 +149,7 @@ impl Criterion {
         match self.objective {
             Objective::NoMiss => 0,
             Objective::MissShare(share) => exact(share * queries as f64).floor() as usize,
-            // As `quantile` ranks: the value of that rank must not be late, those above may be.
+            // This matches the rank of `quantile`: the value at the rank must not be late, higher ones may be.
             Objective::Percentile { share, .. } => {
                 let rank = exact(share * queries as f64).ceil() as usize;
                 queries - rank.clamp(1.min(queries), queries)
@@ -160,7 +159,7 @@ impl Criterion {
 }
 
 impl fmt::Display for Objective {
-    /// As in options; [`Criterion`] says it in full.
+    /// Writes the form of options; [`Criterion`] writes it in full.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoMiss => f.write_str("no-miss"),
@@ -182,56 +181,56 @@ impl fmt::Display for Criterion {
     }
 }
 
-/// A number of queries, without the digits that a double adds: 99.9 / 100 of 1000 is a little more than 999.
+/// A number of queries without the rounding error of doubles: 99.9 / 100 of 1000 is slightly above 999.
 fn exact(queries: f64) -> f64 {
     significant(queries, 12)
 }
 
-/// 99.9 of 0.999, without the digits that a double adds.
+/// A share in percent, without the rounding error of doubles.
 fn percent(share: f64) -> f64 {
     significant(share * 100.0, 9)
 }
 
-/// What a run came to.
+/// The verdict on a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
-    /// Queries that the run was to have.
+    /// Number of planned queries.
     pub planned: usize,
-    /// Those of them that were sent: all, unless the run was cut short.
+    /// Number of queries sent: all, unless the run was cut short.
     pub sent: usize,
-    /// Whether not all planned queries were sent and answered.
+    /// Whether some planned queries were not sent or not answered.
     pub is_cut_short: bool,
-    /// Queries that were late, unanswered ones by their age at the end.
+    /// Number of late queries; unanswered ones count with their age at the end.
     pub late: usize,
-    /// How many of those planned may be.
+    /// Number of planned queries that may be late.
     pub allowed: usize,
-    /// Those that missed the deadline, likewise.
+    /// Number of queries that missed the deadline; unanswered ones count with their age at the end.
     pub missed: usize,
-    /// Whether delays grew in the second half of the run, by more than chance explains, and so steeply that their mean
-    /// would be past the limit within a hundred limits more.
+    /// Whether delays grew significantly in the second half, so that their mean would pass the limit in a hundred
+    /// limits.
     pub grows: bool,
 }
 
 impl Verdict {
-    /// Whether the run comes up to the objective.
+    /// Whether the run meets the objective.
     #[must_use]
     pub fn holds(&self) -> bool {
         !self.is_cut_short && self.late <= self.allowed && !self.grows
     }
 
-    /// Whether the run ended before it could be told: it was cut short, and not lost already.
+    /// Whether the run was cut short before it could fail or hold.
     #[must_use]
     pub fn is_undecided(&self) -> bool {
         self.is_cut_short && self.late <= self.allowed
     }
 
-    /// The share of the queries sent that were late.
+    /// The share of the sent queries that were late.
     #[must_use]
     pub fn late_share(&self) -> f64 {
         self.late as f64 / self.sent.max(1) as f64
     }
 
-    /// `held`, or why not: `missed: 2.3 % late`, `missed: still growing`, `undecided: cut short`.
+    /// `held`, or the reason: `missed: 2.3 % late`, `missed: still growing`, `undecided: cut short`.
     #[must_use]
     pub fn words(&self) -> String {
         if self.holds() {
@@ -287,7 +286,7 @@ mod tests {
         let allowed = |text: &str, n| Objective::from_text(text).unwrap().within(Nanos(1)).allowed(n);
         assert_eq!([0, 1, 99, 100, 199, 200, 1000].map(|n| allowed("p99", n)), [0, 0, 0, 1, 1, 2, 10]);
         assert_eq!([0, 99, 100, 250].map(|n| allowed("miss-share=0.01", n)), [0, 0, 1, 2]);
-        // In doubles 99.9 / 100 of 1000 is a little more than 999, and 0.29 of 100 a little less than 29.
+        // In doubles, 99.9 / 100 of 1000 is slightly above 999, and 0.29 of 100 slightly below 29.
         assert_eq!([999, 1000, 2000, 1_000_000].map(|n| allowed("p99.9", n)), [0, 1, 2, 1000]);
         assert_eq!(allowed("miss-share=0.29", 100), 29);
         assert_eq!(allowed("no-miss", 1_000_000), 0);

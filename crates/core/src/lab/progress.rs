@@ -1,30 +1,30 @@
-//! Who waits may be told how far the lab is.
+//! Progress reports of the lab.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Told what takes long, and how far it is. The lab itself prints nothing.
+/// A receiver of progress reports. The lab itself prints nothing.
 pub trait Progress: Sync {
-    /// A step begins, of so many pieces; 0 where their number shows later.
+    /// A step of `pieces` pieces begins; 0 if their number is not known yet.
     fn begin(&self, step: &'static str, pieces: u64);
 
-    /// So many pieces of the step are done, of so many.
+    /// The step has finished `done` of `of` pieces.
     fn reach(&self, done: u64, of: u64);
 
-    /// What is being done now, of a step whose length nobody knows.
+    /// A task of unknown duration begins.
     fn doing(&self, what: &str);
 
-    /// What is being done now, and how long that takes: a run whose length was chosen.
+    /// A task of known duration begins, such as a live run.
     fn lasts(&self, what: &str, time: Duration);
 
-    /// Something is done, with this result.
+    /// A task has ended with this result.
     fn told(&self, what: &str);
 
-    /// The step, or what was being done, is over.
+    /// The step or task is over.
     fn end(&self);
 }
 
-/// Runs a step of so many pieces. `run` calls its argument whenever a piece is done, from any thread.
+/// Runs a step of `pieces` pieces. `run` calls its argument after each piece, from any thread.
 pub fn in_pieces<R>(
     progress: &dyn Progress,
     step: &'static str,
@@ -38,7 +38,7 @@ pub fn in_pieces<R>(
     result
 }
 
-/// Nobody is told.
+/// A receiver that ignores all reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 

@@ -1,15 +1,15 @@
-//! What a run comes to: delays, misses, utilisation.
+//! Summary of a run: delays, misses, utilisation.
 //!
-//! Percentiles are delays that queries had, not estimates: the p-th is the smallest that at least p % of the delays don't
-//! exceed ([`quantile`](crate::base::quantile)); of more than four million queries, and in live runs, one at most 1/4096 longer. Delay
-//! counts from the intended arrival. A query that had no answer when the run ended counts with its age.
+//! Percentiles are observed delays: the p-th is the smallest that at least p % of the delays do not exceed
+//! ([`quantile`](crate::base::quantile)). In live runs and above four million queries it may be 1/4096 too long. Delay
+//! counts from the intended arrival. A query without an answer counts with its age at the end of the run.
 
 use crate::base::machine::{Class, LaneFault, Machine, PerClass};
 use crate::base::time::Nanos;
 use crate::lab::delays::Delays;
 use crate::sched::{LogRow, ShedJob, Sink};
 
-/// A run in numbers.
+/// The statistics of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// Queries that finished.
@@ -26,26 +26,25 @@ pub struct Summary {
     pub p999_ms: f64,
     /// Longest delay.
     pub max_ms: f64,
-    /// Queries that finished after their deadline, or were past it without an answer when the run ended.
+    /// Queries that were answered after their deadline, or were past it without an answer when the run ended.
     pub missed: usize,
-    /// Share of the time from the first arrival to the last finish in which processors of a class were busy; `None`
-    /// where the machine has none.
+    /// Busy share of each class between the first arrival and the last finish; `None` if the machine has none.
     pub utilisation: PerClass<Option<f64>>,
     /// Queries that the policy took from the jobs of another class.
     pub stolen: usize,
-    /// Queries finished per second of that time.
+    /// Queries finished per second between the first arrival and the last finish.
     pub throughput_qps: f64,
-    /// The longest that the driver was late to release a query.
+    /// Longest delay of the driver in releasing a query.
     pub lag_max_ms: f64,
-    /// Queries that were dropped, and are not among those above.
+    /// Queries that were dropped; the other counts exclude them.
     pub shed: usize,
-    /// Queries that ran twice, since their lane failed.
+    /// Queries that ran twice because their lane failed.
     pub again: usize,
-    /// How often a lane failed, and its fallback executor took over.
+    /// Number of lane failures; a fallback executor takes over.
     pub lane_faults: usize,
 }
 
-/// Gathers a [`Summary`] row by row, in 8 bytes a query, and no more than for four million of them.
+/// Collects a [`Summary`] row by row. It takes 8 bytes per query, up to four million queries.
 #[derive(Clone, Debug)]
 pub struct Tally {
     machine: Machine,
@@ -55,7 +54,7 @@ pub struct Tally {
     missed: usize,
     stolen: usize,
     busy: PerClass<Nanos>,
-    /// By processor: until when its time has been counted.
+    /// By processor, the end of its busy time so far.
     busy_until: Vec<Nanos>,
     first_arrival: Nanos,
     last_finish: Nanos,
@@ -67,8 +66,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// No rows yet; `queries` is how many will come, as far as known. Of processors that `machine` lacks no utilisation is
-    /// told.
+    /// An empty tally that expects `queries` rows. Utilisation covers only the processors of `machine`.
     #[must_use]
     pub fn new(machine: &Machine, queries: usize) -> Self {
         Self {
@@ -90,20 +88,20 @@ impl Tally {
         }
     }
 
-    /// As [`new`](Self::new), in memory that is there from the start and does not grow.
+    /// An empty tally whose memory is allocated at once and never grows.
     #[must_use]
     pub fn counting(machine: &Machine) -> Self {
         Self { delays: Delays::counted(), ..Self::new(machine, 0) }
     }
 
-    /// A query that had no answer when the run ended, at this age: its delay would have been that at least.
+    /// Adds a query without an answer when the run ended. Its age is a lower bound of its delay.
     pub fn unanswered(&mut self, age: Nanos, has_missed: bool) {
         self.delays.push(age);
         self.delay_sum += u128::from(age.0);
         self.missed += usize::from(has_missed);
     }
 
-    /// Whether a query has finished after its deadline.
+    /// Whether a query has missed its deadline.
     #[must_use]
     pub fn has_missed(&self) -> bool {
         self.missed > 0
@@ -147,7 +145,7 @@ impl Tally {
 }
 
 impl Sink for Tally {
-    // What is not looked at of a row need not be made.
+    // Inlining lets the compiler skip unused fields of the row.
     #[inline(always)]
     fn record(&mut self, row: &LogRow) {
         let delay = row.delay();
@@ -157,8 +155,7 @@ impl Sink for Tally {
         self.missed += usize::from(row.missed());
         self.stolen += usize::from(row.stolen);
         self.again += usize::from(row.again);
-        // The rows of a batch come one after the other; its time counts once, and so does the time of batches that
-        // overlap on one processor.
+        // The rows of a batch are consecutive. Each batch, and each overlap of batches on a processor, counts once.
         if self.last_batch != Some(row.batch) {
             self.last_batch = Some(row.batch);
             if let Some(busy_until) = self.busy_until.get_mut(row.processor.index()) {

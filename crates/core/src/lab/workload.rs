@@ -1,4 +1,4 @@
-//! Which queries are asked, and what is known of their costs before a run.
+//! Selection of the queries of a run and of their recorded costs.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use crate::files::{InputError, Provenance};
 use crate::index::Index;
 use crate::query::{Mode, Query};
 
-/// A workload and its name: the file, or else the shipped one of that name; without a name, the first of those that ship.
+/// The workload of this name: a file, or else a shipped workload. Without a name it is the first shipped one.
 ///
 /// # Errors
-/// If it can't be read, or none of this name ships.
+/// If it cannot be read, or no workload of this name ships.
 pub fn named_workload(name: Option<&str>) -> Result<(String, Workload), InputError> {
     let Some(name) = name else {
         return shipped::default_workload().map(|(name, workload)| (name.to_owned(), workload));
@@ -23,26 +23,26 @@ pub fn named_workload(name: Option<&str>) -> Result<(String, Workload), InputErr
     if path.exists() {
         return Ok((name.to_owned(), Workload::read(path)?));
     }
-    // A name with an extension is surely meant as a file: its absence is then what to report.
+    // A name with an extension means a file, so its absence is reported.
     let shipped = shipped::workload(name);
     let workload = shipped.or_else(|e| if path.extension().is_some() { Workload::read(path) } else { Err(e) });
     Ok((name.to_owned(), workload?))
 }
 
-/// As [`named_workload`], its rows of `mode` only: at least one.
+/// The rows of `mode` of the [named workload](named_workload): at least one.
 ///
 /// # Errors
-/// As there, and if it has no rows of this mode.
+/// If the workload cannot be read, or has no rows of this mode.
 pub fn named_workload_in(name: Option<&str>, mode: Mode) -> Result<(String, Workload), LabError> {
     let (name, workload) = named_workload(name)?;
     let rows = rows_in(&name, &workload, mode)?;
     Ok((name, rows))
 }
 
-/// The rows of `mode` in a workload file, if they were measured on this very index.
+/// The rows of `mode` in a workload file that was measured on this index.
 ///
 /// # Errors
-/// If it can't be read, has no such rows, or is of another index.
+/// If it cannot be read, has no such rows, or belongs to another index.
 pub fn workload_of_index(path: &Path, mode: Mode, index: &Index) -> Result<(String, Workload), LabError> {
     let (name, workload) = (path.display().to_string(), Workload::read(path)?);
     let here = format!("{:016x}", index.fingerprint());
@@ -53,7 +53,7 @@ pub fn workload_of_index(path: &Path, mode: Mode, index: &Index) -> Result<(Stri
     Ok((name, rows))
 }
 
-/// What is asked, in words: the log, and a digest of its queries, which a log that has changed does not share.
+/// The name of the log and a digest of its queries, which changes with the log.
 #[must_use]
 pub fn asked(log: &Path, queries: &[Query]) -> String {
     let mut digest = Xxh3Default::new();
@@ -65,8 +65,7 @@ pub fn asked(log: &Path, queries: &[Query]) -> String {
     format!("{} ({} queries, digest {:016x})", log.display(), queries.len(), digest.digest())
 }
 
-/// The workload that an earlier run kept in a file, if what its head says agrees with `same` in all but the program's
-/// version; `None` where it does not, or cannot be read: then it is to be measured.
+/// The workload that an earlier run kept in a file, unless its head differs from `same` in more than the version.
 #[must_use]
 pub fn kept_workload(path: &Path, same: &Provenance) -> Option<Workload> {
     let kept = Workload::read(path).ok()?;
@@ -74,11 +73,11 @@ pub fn kept_workload(path: &Path, same: &Provenance) -> Option<Workload> {
     agrees.then_some(kept)
 }
 
-/// Settles whose times the GPU takes where no GPU is driven: gives a workload recorded ones if `choice` is to replay them,
-/// and says whose they are. `wants_gpu`: a GPU is asked for, in whatever words.
+/// Decides the source of GPU times if no GPU is driven, and returns its name. `choice` may add recorded times to the
+/// workload. `wants_gpu` is set if any option requests a GPU.
 ///
 /// # Errors
-/// If times are asked for that nobody has, or recorded ones where the workload has its own.
+/// If requested times do not exist, or recorded times are requested although the workload has its own.
 pub fn settle_gpu_times(
     name: &str,
     workload: &mut Workload,
@@ -136,14 +135,14 @@ mod tests {
         Workload { provenance: key(&measured), rows, ..Workload::default() }.write(&path).unwrap();
         let is_kept = |queries: &[Query]| kept_workload(&path, &key(queries)).is_some();
         assert!(is_kept(&measured) && is_kept(&measured.clone()));
-        // Lists as long as those, another number, another weight, fewer, more.
+        // The variants are an equally long list, another number, another weight, a shorter and a longer list.
         let [first, second] = measured.clone();
         assert!(!is_kept(&[query(0, &["b", "c"]), second.clone()]));
         assert!(!is_kept(&[first.clone(), query(2, &["b"])]));
         assert!(!is_kept(&[first.clone(), query(1, &["b", "b"])]));
         assert!(!is_kept(std::slice::from_ref(&first)));
         assert!(!is_kept(&[first, second, query(2, &["a"])]));
-        // The log by another name may have other words for the same queries.
+        // A log of another name may hold other words for the same queries.
         assert!(
             kept_workload(&path, &Provenance::new().with("queries", asked(Path::new("q.tsv"), &measured))).is_none()
         );

@@ -1,4 +1,4 @@
-//! Live runs of one policy, between a rate that holds and one that does not.
+//! Live runs of one policy, between a rate that holds and a rate that fails.
 
 use std::time::{Duration, Instant};
 
@@ -14,67 +14,66 @@ use crate::live;
 use crate::sched::PolicyFactory;
 use crate::sim::Arrivals;
 
-/// A live run lasts for so many limits at least: in a shorter one even a rate far too high has no time to be late.
+/// Shortest live run, in limits: in a shorter run no query could become late.
 const LEAST_LIMITS: f64 = 5.0;
 
-/// And no more than this many times as long as asked for, where queries are few.
+/// Longest live run, as a multiple of the requested time, if queries are few.
 const MOST_TIMES: f64 = 3.0;
 
 /// One live run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DrivenRun {
-    /// Queries a second.
+    /// Arrival rate, in queries per second.
     pub qps: f64,
-    /// What its arrivals and queries were drawn from.
+    /// The seed of its arrivals and queries.
     pub seed: u64,
-    /// How long its queries arrived.
+    /// Duration of the arrivals, in seconds.
     pub seconds: f64,
-    /// Whether it came up to the objective.
+    /// The verdict under the objective.
     pub verdict: Verdict,
-    /// Its delays; `None` if nothing finished.
+    /// Its delays; `None` if no query finished.
     pub summary: Option<Summary>,
-    /// What was predicted of it, and whether that held; `None` where it was not simulated.
+    /// The simulated summary and verdict; `None` if it was not simulated.
     pub predicted: Option<(Summary, Verdict)>,
-    /// What else kept the machine busy.
+    /// The load by other processes.
     pub load: SystemLoad,
-    /// What a fixed loop took on the workers' cores, mean of before and after.
+    /// Mean time of a fixed loop on the workers' cores before and after the run.
     pub fixed_loop: Nanos,
-    /// How late the driver released one query in a hundred.
+    /// The 99th percentile of the driver's delay in releasing queries.
     pub lag_p99: Nanos,
-    /// What queries cost in it.
+    /// The query costs of the run.
     pub service: Calibration,
 }
 
-/// What the live runs of a policy came to.
+/// The results of a policy's live runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Driven {
     /// The policy's name.
     pub policy: String,
-    /// What was predicted before the first run.
+    /// The prediction before the first run.
     pub predicted: Capacities,
-    /// What would have been predicted with what queries cost in the last run that held at the answer: what is left of the
-    /// error then is the simulator's own.
+    /// The prediction with query costs of the last run that held at the answer; its error belongs to the simulator.
     pub hindsight_qps: Option<f64>,
     /// The live runs, in order.
     pub runs: Vec<DrivenRun>,
-    /// The highest rate that held, in enough runs,
+    /// The highest rate that held in enough runs.
     pub held: Option<Side>,
-    /// and the lowest rate that did not, likewise.
+    /// The lowest rate that failed in enough runs.
     pub missed: Option<Side>,
-    /// The standard error of the mean cost of the queries that were driven, as a sample of the log.
+    /// The standard error of the mean cost of the driven queries, as a sample of the log.
     pub sampled: f64,
-    /// What stood in the GPU's place: `real`, `replay` or `none`.
+    /// The source of GPU lanes: `real`, `replay` or `none`.
     pub gpu: &'static str,
 }
 
-/// A capacity that was driven live: a rate that held, and how far it is from what the machine sustains.
+/// A capacity from live runs: a rate that held, with its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LiveCapacity {
     /// The rate that held.
     pub qps: f64,
-    /// The lowest rate that did not.
+    /// The lowest rate that failed.
     pub missed_qps: f64,
-    /// Half of the 90 % interval, as a share of the rate.
+    /// Half-width of the 90 % interval, as a share of the rate.
     pub half_width: f64,
 }
 
@@ -87,7 +86,7 @@ impl LiveCapacity {
 }
 
 impl Driven {
-    /// The answer, which has two sides; `None` if either is not known.
+    /// The live capacity; `None` if either side is unknown.
     #[must_use]
     pub fn capacity(&self) -> Option<LiveCapacity> {
         let (held, missed) = (self.held?, self.missed?);
@@ -95,7 +94,7 @@ impl Driven {
         Some(LiveCapacity { qps: held.qps, missed_qps: missed.qps, half_width })
     }
 
-    /// How far the predicted capacity is off: from (predicted - missed) / missed to (predicted - held) / held.
+    /// The range of the prediction error: relative to the failed rate and to the rate that held.
     #[must_use]
     pub fn error(&self) -> Option<(f64, f64)> {
         let (held, missed) = (self.held?, self.missed?);
@@ -103,14 +102,14 @@ impl Driven {
         Some((predicted / missed.qps - 1.0, predicted / held.qps - 1.0))
     }
 
-    /// The standard deviation of the machine's speed over the runs, by what queries took in them and by the fixed loop.
+    /// The relative standard deviation of the machine's speed over the runs, by query costs and by the fixed loop.
     #[must_use]
     pub fn machine_scatter(&self) -> f64 {
         let served: Vec<f64> = self.runs.iter().map(|run| run.service.slowest_of_all()).collect();
         scatter(&served).max(scatter(&self.fixed_loops()))
     }
 
-    /// By how much the slowest run's fixed loop is slower than the fastest's.
+    /// The slowest fixed loop relative to the fastest, minus 1.
     fn drift(&self) -> f64 {
         let loops = self.fixed_loops();
         let (least, most) =
@@ -122,37 +121,34 @@ impl Driven {
         self.runs.iter().map(|run| run.fixed_loop.as_us()).filter(|&us| us > 0.0).collect()
     }
 
-    /// Queries and late ones of all runs at a rate.
+    /// The queries and the late queries of all runs at a rate.
     #[must_use]
     pub fn totals(&self, side: &Side) -> (usize, usize) {
         let at = self.runs.iter().filter(|run| run.qps == side.qps);
         at.fold((0, 0), |(sent, late), run| (sent + run.verdict.sent, late + run.verdict.late))
     }
 
-    /// What else kept the machine busy during the runs.
+    /// The mean load by other processes during the runs.
     #[must_use]
     pub fn load(&self) -> SystemLoad {
         SystemLoad::mean(&self.runs.iter().map(|run| run.load).collect::<Vec<_>>())
     }
 }
 
-/// Drives one policy.
 pub(super) struct LiveRuns<'a> {
     pub(super) node: &'a mut Node,
     pub(super) policy: &'a dyn PolicyFactory,
     pub(super) question: &'a Question,
     pub(super) progress: &'a dyn Progress,
-    /// The seed of the next run.
     pub(super) seed: u64,
-    /// When all began, and when the last run has to have ended.
+    /// The start of the whole question, and the deadline for the last run.
     pub(super) began: Instant,
     pub(super) until: Instant,
     pub(super) service: &'a mut Vec<ServiceRow>,
 }
 
 impl LiveRuns<'_> {
-    /// Searches around the predicted capacity, after runs at some `shares` of it that show delays. What was driven up to an
-    /// interrupt or a failure is in `driven`, whatever comes back.
+    /// Drives runs at `shares` of the predicted capacity, then searches around it. `driven` keeps all runs in any case.
     pub(super) fn search(&mut self, driven: &mut Driven, shares: &[f64]) -> Result<(), LabError> {
         let predicted_qps = driven.predicted.objective.qps;
         for share in shares {
@@ -161,7 +157,7 @@ impl LiveRuns<'_> {
         let mut search = LiveSearch::new(predicted_qps, self.question.effort);
         while let Some(qps) = search.next(self.runs_left(predicted_qps)) {
             let verdict = self.drive(qps, driven)?;
-            // A run that was cut short, though nobody interrupted it, says nothing.
+            // A run that was cut short without an interrupt has no verdict.
             if verdict.is_undecided() {
                 break;
             }
@@ -172,13 +168,13 @@ impl LiveRuns<'_> {
         Ok(())
     }
 
-    /// For how many more runs there is time.
+    /// Number of runs that fit into the remaining time.
     fn runs_left(&self, qps: f64) -> u32 {
         let left = self.until.saturating_duration_since(Instant::now());
         (left.as_secs_f64() / self.seconds(qps)).floor() as u32
     }
 
-    /// How long queries arrive.
+    /// Duration of the arrivals of a run at this rate.
     fn seconds(&self, qps: f64) -> f64 {
         run_seconds(&self.question.effort, &self.question.objective.within(self.question.deadline), qps)
     }
@@ -225,14 +221,13 @@ impl LiveRuns<'_> {
     }
 }
 
-/// How long the queries of a run arrive: no shorter than asked for, however short the deadline; longer where queries are so few
-/// that the objective could not be told, within limits.
+/// Duration of a run: the requested time, or several limits if that is longer. If queries are too few for the
+/// objective, the run is prolonged within bounds.
 fn run_seconds(effort: &Effort, criterion: &Criterion, qps: f64) -> f64 {
     let told_s = (RunLength::told_by(criterion) as f64 / qps).min(MOST_TIMES * effort.run_s);
     effort.run_s.max(LEAST_LIMITS * criterion.limit.as_secs()).max(told_s)
 }
 
-/// The standard error of the mean cost of the queries that a node is driven with.
 pub(super) fn sampled_queries(node: &Node, log_queries: usize) -> f64 {
     let costs = node.workload().costs();
     sampled(&costs[node.driven_rows()], log_queries)
@@ -249,7 +244,7 @@ mod tests {
             run_seconds(&Effort::usual(), &Objective::default().within(Nanos::from_ms(limit_ms)), qps)
         };
         assert_eq!([0.05, 1.0, 100.0, 10_000.0].map(|limit_ms| of(limit_ms, 2000.0)), [10.0, 10.0, 10.0, 50.0]);
-        // p99 is told by 10,000 queries.
+        // A p99 needs 10,000 queries.
         assert_eq!([of(100.0, 500.0), of(100.0, 5.0)], [20.0, 30.0]);
     }
 }

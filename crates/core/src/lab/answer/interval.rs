@@ -1,27 +1,27 @@
-//! How sure a live capacity is.
+//! The uncertainty of a live capacity.
 //!
 //! | part | from |
 //! | --- | --- |
-//! | the sides | a rate that held, and a higher one that did not: the capacity lies between |
-//! | the machine | what queries took in the live runs, and a fixed loop on the workers' cores before and after each |
-//! | the queries | those that were driven are a sample of the log: the standard error of their mean cost |
+//! | sides | the capacity is between a rate that held and a higher one that failed |
+//! | machine | query costs in the live runs, and a fixed loop on the workers' cores before and after each |
+//! | queries | the driven queries are a sample of the log: the standard error of their mean cost |
 //! | seeds | each live run draws its own arrivals and queries |
 
 use crate::base::machine::PerClass;
 use crate::cost::Cost;
 
-/// Two-sided 90 % of a normal distribution.
+/// The standard normal quantile of a two-sided 90 % interval.
 const Z: f64 = 1.645;
-/// No answer is surer than this: a hundredth.
+/// Least half-width of an interval.
 const LEAST: f64 = 0.01;
 
-/// The half-width of the 90 % interval around the rate that held, as a share of it.
+/// Half-width of the 90 % interval around the rate that held, as a share of this rate.
 pub(super) fn half_width(held_qps: f64, missed_qps: f64, machine: f64, queries: f64) -> f64 {
     let sides = missed_qps / held_qps - 1.0;
     (sides.powi(2) + (Z * machine).powi(2) + (Z * queries).powi(2)).sqrt().max(LEAST)
 }
 
-/// The standard deviation of positive values, over their mean; 0 of fewer than two.
+/// The standard deviation of positive values divided by their mean; 0 for fewer than two values.
 pub(super) fn scatter(values: &[f64]) -> f64 {
     if values.len() < 2 {
         return 0.0;
@@ -31,7 +31,7 @@ pub(super) fn scatter(values: &[f64]) -> f64 {
     (squares / (values.len() - 1) as f64).sqrt() / mean
 }
 
-/// The standard error of the mean cost of a sample of `of` queries, over that mean, on the class where it is most.
+/// The relative standard error of the mean cost of a sample of `of` queries, on the class where it is largest.
 pub(super) fn sampled(costs: &[PerClass<Cost>], of: usize) -> f64 {
     let classes = crate::base::machine::Class::ALL;
     let rest = 1.0 - costs.len() as f64 / of.max(costs.len()).max(1) as f64;

@@ -1,16 +1,15 @@
-//! The question itself: what does this machine sustain? And how near predictions come.
+//! The whole question: which rate does this machine sustain, and how accurate are predictions?
 //!
 //! ```text
-//!   all policies       simulate coarsely, with what queries cost alone ─▶ who comes near the best
-//!   these, in turns    backlogs ─▶ Calibration: what they cost while others are served
+//!   all policies       simulate coarsely, with query costs alone ─▶ the policies near the best
+//!   these, in turns    backlogs ─▶ Calibration: query costs under load
 //!   these              CapacitySearch over seeds ─▶ predicted capacities
 //!   the best, or all   live search from there ─▶ a rate that held, and a higher one that did not
 //! ```
 //!
-//! Asked for the answer, the best policy is driven, and the next one too if it is predicted to sustain more than the first one
-//! did live. Asked to validate, all policies are driven, and each live run is simulated beside. What is driven is held back from
-//! predictions: live runs have other seeds, and queries whose costs no prediction has seen, where the log has more than were
-//! measured for it.
+//! For an answer, the best policy is driven live. The second one follows if its prediction exceeds the live capacity of
+//! the first. For a validation, all policies are driven, and each live run is simulated, too. Predictions do not see
+//! the driven data: live runs have other seeds. If the log is large enough, they also have other queries.
 
 mod drive;
 mod interval;
@@ -31,94 +30,94 @@ use crate::live;
 use crate::query::ArrivalProcess;
 use crate::sched::PolicyFactory;
 
-/// How the question is put.
+/// The parameters of the question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
-    /// From a query's arrival on.
+    /// Deadline after the arrival of a query.
     pub deadline: Nanos,
-    /// What runs have to come up to.
+    /// The objective of each run.
     pub objective: Objective,
-    /// How queries arrive.
+    /// The arrival process.
     pub process: ArrivalProcess,
-    /// What simulated arrivals are drawn from; live runs are drawn from those after the last.
+    /// The seeds of simulated arrivals; live runs use the seeds after the last one.
     pub seeds: Vec<u64>,
-    /// How much is driven.
+    /// The effort for live runs.
     pub effort: Effort,
-    /// Queries of the log, of which those that are driven are a sample.
+    /// Number of queries in the log, of which the driven ones are a sample.
     pub log_queries: usize,
 }
 
-/// How much is driven live.
+/// The effort for live runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effort {
     /// The length of a live run, in seconds.
     pub run_s: f64,
-    /// Runs on each side at most,
+    /// Most runs on each side.
     pub of: u32,
-    /// and how many of them have to agree.
+    /// Number of runs on a side that must agree.
     pub needed: u32,
-    /// Whether all of them are driven.
+    /// Whether all runs are driven even after enough agree.
     pub all: bool,
-    /// How far the sides may be apart, as a share of the lower one.
+    /// Largest distance between the sides, as a share of the lower one.
     pub apart: f64,
-    /// Time for the live runs: of all policies for the answer, and of each in a validation.
+    /// Time for the live runs: in total for an answer, per policy for a validation.
     pub budget: Duration,
 }
 
 impl Effort {
-    /// Two of three runs of 10 s agree on each side, 5 % apart: two minutes or so.
+    /// Two of three runs of 10 s per side, 5 % apart: about two minutes.
     #[must_use]
     pub fn usual() -> Self {
         Self { run_s: 10.0, of: 3, needed: 2, all: false, apart: 0.05, budget: Duration::from_secs(130) }
     }
 
-    /// Five runs of 30 s on each side, 2.5 % apart: ten minutes or so.
+    /// Five runs of 30 s per side, 2.5 % apart: about ten minutes.
     #[must_use]
     pub fn proof() -> Self {
         Self { run_s: 30.0, of: 5, needed: 3, all: true, apart: 0.025, budget: Duration::from_secs(900) }
     }
 
-    /// Two of three runs of 3 s, 5 % apart: half a minute for each policy.
+    /// Two of three runs of 3 s per side, 5 % apart: half a minute per policy.
     #[must_use]
     pub fn quick() -> Self {
         Self { run_s: 3.0, budget: Duration::from_secs(40), ..Self::usual() }
     }
 
-    /// The same with runs of another length, and time in proportion.
+    /// This effort with another run length; the budget is scaled in proportion.
     #[must_use]
     pub fn with_run(self, run_s: f64) -> Self {
         Self { run_s, budget: self.budget.mul_f64(run_s / self.run_s), ..self }
     }
 }
 
-/// What is driven.
+/// The policies to drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The best policy, for the answer.
+    /// The best policy, for an answer.
     Best,
-    /// Every policy, each run beside its prediction.
+    /// Every policy, with a simulation of each run.
     All,
 }
 
-/// What came of it.
+/// The results.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
-    /// What policies sustain by simulation, the best first: those that come near the best, or all.
+    /// Predicted capacities, the best first: of the policies near the best, or of all.
     pub capacities: Vec<Capacities>,
-    /// The others, and their coarse capacities, from what queries cost alone.
+    /// The other policies with their coarse capacities, based on query costs alone.
     pub out_of_reach: Vec<(String, f64)>,
-    /// The policies that were driven, in that order.
+    /// The results of live runs by policy, in order of the runs.
     pub driven: Vec<Driven>,
-    /// Where backlogs did not agree on what queries cost, by policy.
+    /// Disagreements between backlogs on query costs, by policy.
     pub disagreements: Vec<(String, Disagreement)>,
-    /// What queries cost in each backlog and live run.
+    /// The query costs of each backlog and live run.
     pub service: Vec<ServiceRow>,
-    /// Limits of the answer that follow from its arrivals, in words.
+    /// Limits of the answer due to its arrivals, in words.
     pub caveats: Vec<String>,
 }
 
 impl Answer {
-    /// The policy with the highest rate that held, if that has two sides.
+    /// The policy with the highest live capacity.
     #[must_use]
     pub fn best(&self) -> Option<(&Driven, LiveCapacity)> {
         let known = self.driven.iter().filter_map(|driven| Some((driven, driven.capacity()?)));
@@ -126,18 +125,17 @@ impl Answer {
     }
 }
 
-/// Shares of the predicted capacity at which a validation drives first, for delays.
+/// Shares of the predicted capacity that a validation drives first, for delays.
 const SHARES: [f64; 2] = [0.5, 0.8];
-/// How long workers are kept busy before: clocks rise from idle within it.
+/// Duration of the warm-up, in which clocks rise from idle.
 const WARM_UP: Duration = Duration::from_millis(200);
-/// For the answer so many policies are driven at most.
+/// Most policies that are driven for an answer.
 const MOST_DRIVEN: usize = 2;
 
-/// Puts the question to a node that is at work. What was known before an interrupt or a failure is in `answer`, whatever comes
-/// back.
+/// Answers the question for a running node. `answer` keeps all results, even after an interrupt or a failure.
 ///
 /// # Errors
-/// If a policy does not fit the machine, a run fails, or it was [interrupted](live::interrupt).
+/// If a policy does not fit the machine, a run fails, or an [interrupt](live::interrupt) came.
 pub fn find_answer(
     node: &mut Node,
     policies: &[&dyn PolicyFactory],
@@ -204,13 +202,12 @@ fn find(
     go_on()
 }
 
-/// # Errors
-/// If runs are to end.
+/// Returns an error after an interrupt.
 fn go_on() -> Result<(), LabError> {
     if live::interrupted() { Err(LabError::Interrupted) } else { Ok(()) }
 }
 
-/// Pieces of a step that end in any order, on any thread.
+/// Progress of a step whose pieces end in any order, on any thread.
 struct Steps<'a> {
     progress: &'a dyn Progress,
     done: std::sync::atomic::AtomicU64,

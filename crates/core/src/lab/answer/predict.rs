@@ -1,5 +1,4 @@
-//! What is predicted before anything is driven at a rate: who comes near the best, what queries cost while others are served,
-//! and what each policy sustains with that.
+//! Predictions before the live runs: the policies near the best, query costs under load, and the resulting capacities.
 
 use rayon::prelude::*;
 
@@ -12,31 +11,30 @@ use crate::lab::{
 use crate::sched::PolicyFactory;
 use crate::sim::Experiment;
 
-/// Backlogs of each policy.
+/// Number of backlogs per policy.
 const BACKLOGS: u64 = 5;
-/// Backlogs disagree if the second slowest is this many times as slow as the second fastest: the median is then no surer.
+/// Backlogs disagree if the second slowest exceeds the second fastest by this factor. The median is then uncertain.
 const AGREEMENT: f64 = 1.1;
-/// A policy is near the best if it sustains this share of what that does, with what queries cost alone: serving others
-/// makes them dearer for all policies alike, to a tenth or so.
+/// A policy is near the best if it sustains this share of the best capacity, with query costs alone. Load raises the
+/// costs of all policies by about the same factor, to a tenth.
 const NEAR: f64 = 0.8;
-/// No more policies than this are looked at closely.
+/// Most policies that are simulated in detail.
 const MOST: usize = 3;
 
-/// How far apart backlogs are, on one class of processor.
+/// The range of backlogs on one class of processors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Disagreement {
     /// The class.
     pub class: Class,
-    /// What queries cost in the fastest backlog, over what they cost alone,
+    /// The slowdown in the fastest backlog, relative to query costs alone.
     pub least: f64,
-    /// and in the slowest.
+    /// The slowdown in the slowest backlog, relative to query costs alone.
     pub most: f64,
 }
 
-/// A policy and what is predicted of it.
 pub(super) struct Predicted<'p> {
     pub(super) policy: &'p dyn PolicyFactory,
-    /// What predictions reckon with: `None` where a machine file says what serving costs.
+    /// The costs behind the prediction; `None` if a machine file defines them.
     pub(super) calibration: Option<Calibration>,
     pub(super) capacities: Capacities,
 }
@@ -67,12 +65,12 @@ pub(super) fn predict<'p>(
         answer.disagreements.extend(found.into_iter().map(|one| (policy.name().to_owned(), one)));
     }
     let calibrations: Vec<Calibration> = if one_service(node) {
-        // All backlogs tell of the same, and interference with a few of them weighs less.
+        // All backlogs measure equal costs, and a common median weakens interference with a few of them.
         vec![Calibration::median(&backlogs.concat()); near.len()]
     } else {
         backlogs.iter().map(|several| Calibration::median(several)).collect()
     };
-    // Where a machine file says what serving costs, backlogs are no more than a check of it.
+    // With a machine file, backlogs only check its costs.
     let has_file = !node.model().is_exact();
     let calibrations: Vec<Option<Calibration>> = calibrations.iter().map(|&one| (!has_file).then_some(one)).collect();
     let found = simulate(node, &near, &calibrations, question, progress)?;
@@ -86,7 +84,7 @@ pub(super) fn predict<'p>(
     Ok(predicted)
 }
 
-/// By policy, what it sustains with what queries cost alone, by the first seed.
+/// The capacity of each policy with query costs alone, for the first seed.
 fn quick_capacities(
     node: &Node,
     policies: &[&dyn PolicyFactory],
@@ -99,7 +97,7 @@ fn quick_capacities(
     Ok(found)
 }
 
-/// By policy, what it sustains with what queries cost by a calibration, by the first seed. `done` is called for each.
+/// The capacity of each policy with calibrated costs, for the first seed. `done` is called for each policy.
 fn quick_capacity(
     node: &Node,
     policies: &[&dyn PolicyFactory],
@@ -113,7 +111,7 @@ fn quick_capacity(
     Ok(search.estimate_capacity_coarse(policies, done)?)
 }
 
-/// The node as it is simulated, with the queries that predictions may know.
+/// The simulated node with the queries that predictions may use.
 fn experiment(
     node: &Node,
     calibration: Option<&Calibration>,
@@ -125,7 +123,7 @@ fn experiment(
     node.experiment(calibration, arrivals, question.deadline)
 }
 
-/// Positions of those near the best, the best first, and of the others.
+/// Indices of the policies near the best, the best first, and of the others.
 fn within_reach(coarse_qps: &[f64]) -> (Vec<usize>, Vec<usize>) {
     let mut order: Vec<usize> = (0..coarse_qps.len()).collect();
     order.sort_by(|&a, &b| coarse_qps[b].total_cmp(&coarse_qps[a]));
@@ -135,9 +133,8 @@ fn within_reach(coarse_qps: &[f64]) -> (Vec<usize>, Vec<usize>) {
     (order, others)
 }
 
-/// Serves backlogs under each policy, in turns, so that a machine whose speed drifts is as slow to one as to another. A first
-/// one, of more queries than any policy can serve, tells roughly what it sustains; the others, which count, come a tenth
-/// faster than that.
+/// Serves backlogs under each policy in turns, so that drift of the machine affects all policies. The first backlog
+/// floods the node and yields a rough capacity. The others count, and arrive a tenth faster than this capacity.
 fn serve_backlogs(
     node: &mut Node,
     policies: &[&dyn PolicyFactory],
@@ -163,7 +160,7 @@ fn serve_backlogs(
     for round in 0..BACKLOGS {
         for ((&policy, served), &sustained_qps) in policies.iter().zip(&mut served).zip(&sustained_qps) {
             let (rate_qps, outcome) = node.serve_backlog(policy, sustained_qps, seed.wrapping_add(round))?;
-            // A part of a backlog tells nothing.
+            // A partial backlog is useless.
             go_on()?;
             let found = node.calibration(&outcome);
             let run = (ServiceRun::Backlog, rate_qps);
@@ -176,7 +173,7 @@ fn serve_backlogs(
     Ok(served)
 }
 
-/// The classes on which they disagree.
+/// The classes on which the backlogs disagree.
 fn disagreements(machine: &Machine, backlogs: &[Calibration]) -> Vec<Disagreement> {
     let of = |class: Class| {
         let mut slowdowns: Vec<f64> = backlogs.iter().map(|one| one.slowest(class)).collect();
@@ -187,12 +184,12 @@ fn disagreements(machine: &Machine, backlogs: &[Calibration]) -> Vec<Disagreemen
     machine.classes().filter_map(of).collect()
 }
 
-/// Whether queries take the same under every policy: where there is one class of processor, and nothing is batched.
+/// Whether query costs are equal under every policy: there is one class and no batches.
 fn one_service(node: &Node) -> bool {
     node.machine().classes().count() == 1 && node.model().batches.iter().all(|(_, batches)| batches.is_none())
 }
 
-/// What each policy sustains, all at once: each with what queries cost while it serves them.
+/// The capacity of each policy with its calibrated costs; policies run in parallel.
 fn simulate(
     node: &Node,
     policies: &[&dyn PolicyFactory],
@@ -209,7 +206,6 @@ fn simulate(
             .of_sampled_queries();
         let mut found = search.of_all(&[policy], &|| steps.done())?;
         steps.done();
-        // One policy, one answer.
         Ok(found.remove(0))
     };
     let found: Vec<Result<Capacities, LabError>> = experiments.par_iter().zip(policies).map(of).collect();
@@ -217,8 +213,8 @@ fn simulate(
     found.into_iter().collect()
 }
 
-/// Simulates each run that was driven at the same rate and length, with what was known before it and another seed; and the
-/// capacity with what queries cost in the last run at the rate that held.
+/// Simulates each live run at its rate and length, with the prediction's costs and another seed. It also finds the
+/// capacity with the query costs of the last run that held at the answer.
 pub(super) fn simulated_runs(
     node: &Node,
     predicted: &Predicted<'_>,
@@ -261,7 +257,7 @@ mod tests {
     fn at_most_three_that_come_near_the_best_are_looked_at_closely() {
         assert_eq!(within_reach(&[50.0, 100.0, 79.0, 80.0]), (vec![1, 3], vec![2, 0]));
         assert_eq!(within_reach(&[97.0, 100.0, 98.0, 99.0]), (vec![1, 3, 2], vec![0]));
-        // Where no rate is low enough for any, all are equal.
+        // If no policy sustains any rate, all are equal.
         assert_eq!(within_reach(&[0.0, 0.0]).0, [0, 1]);
         assert_eq!(within_reach(&[]), (vec![], vec![]));
     }

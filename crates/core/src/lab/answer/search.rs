@@ -1,45 +1,45 @@
-//! The one live search: between a rate that held and a higher one that did not.
+//! The live search between a rate that held and a higher rate that failed.
 //!
 //! ```text
 //!   start ── held ──▶ up 5, 10, 20 % ...  until one misses ─┐
 //!        └─ missed ─▶ down 5, 10, 20 % ... until one holds ─┴─▶ bisect to the width asked for ─▶ repeat each side
 //! ```
 //!
-//! Both sides are treated alike: a rate counts by the majority of its runs, and a side is settled once enough runs agree. A rate
-//! that turns out to be on the other side moves the search there.
+//! The majority of the runs at a rate decides its side. A side is settled once enough runs agree. If a rate turns out
+//! to be on the other side, the search continues there.
 
 use super::Effort;
 
-/// Below this share of the rate that the search starts at, no rate is tried.
+/// Lowest rate that is tried, as a share of the starting rate.
 const LOWEST: f64 = 0.02;
 
-/// Live runs at a rate.
+/// The live runs at a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Side {
-    /// Queries a second.
+    /// Arrival rate, in queries per second.
     pub qps: f64,
-    /// Runs that held.
+    /// Number of runs that held.
     pub held: u32,
-    /// Runs that did not.
+    /// Number of runs that failed.
     pub missed: u32,
 }
 
 impl Side {
-    /// Runs at this rate.
+    /// Number of runs at this rate.
     #[must_use]
     pub fn runs(&self) -> u32 {
         self.held + self.missed
     }
 }
 
-/// What is known of the rates that were driven.
+/// The state of the search: all driven rates.
 #[derive(Clone, Debug)]
 pub(super) struct LiveSearch {
     start_qps: f64,
     effort: Effort,
-    /// How far apart the sides may be, over 1: what is asked for, or the drift of the machine.
+    /// Largest relative distance between the sides: the requested one, or the drift of the machine.
     apart: f64,
-    /// Ascending.
+    /// The driven rates in ascending order.
     rates: Vec<Side>,
 }
 
@@ -48,7 +48,7 @@ impl LiveSearch {
         Self { start_qps, effort, apart: effort.apart, rates: Vec::new() }
     }
 
-    /// The machine's speed has changed by this share: sides need be no nearer than that.
+    /// Sets the drift of the machine's speed; the sides need not be closer than this share.
     pub(super) fn drifts(&mut self, share: f64) {
         self.apart = share.max(self.effort.apart);
     }
@@ -62,34 +62,34 @@ impl LiveSearch {
         if holds { rate.held += 1 } else { rate.missed += 1 }
     }
 
-    /// The lowest rate that most runs missed.
+    /// The lowest rate at which most runs failed.
     fn missed(&self) -> Option<Side> {
         self.rates.iter().find(|rate| rate.missed > rate.held).copied()
     }
 
-    /// The highest rate below it that most runs held.
+    /// The highest rate below [`missed`](Self::missed) at which most runs held.
     fn held(&self) -> Option<Side> {
         let below = self.missed().map_or(f64::INFINITY, |missed| missed.qps);
         self.rates.iter().rev().find(|rate| rate.held > rate.missed && rate.qps < below).copied()
     }
 
-    /// Whether enough runs agree.
+    /// Whether enough runs at this rate agree.
     fn is_settled(&self, side: &Side) -> bool {
         side.held.max(side.missed) >= self.effort.needed && (!self.effort.all || side.runs() >= self.effort.of)
     }
 
-    /// The sides that are settled: a rate that held, and a higher one that did not.
+    /// The settled sides: a rate that held, and a higher rate that failed.
     pub(super) fn sides(&self) -> (Option<Side>, Option<Side>) {
         let settled = |side: Option<Side>| side.filter(|side| self.is_settled(side));
         (settled(self.held()), settled(self.missed()))
     }
 
-    /// What to drive next, if there is time for `left` runs; `None` if both sides are settled, or no rate is low enough.
+    /// The next rate to drive with `left` runs to go; `None` if both sides are settled, or no rate is low enough.
     pub(super) fn next(&self, left: u32) -> Option<f64> {
         if left == 0 {
             return None;
         }
-        // A rate whose runs disagree needs one more.
+        // A tie between the runs at a rate needs one more run.
         if let Some(open) = self.rates.iter().find(|rate| rate.held == rate.missed && rate.runs() < self.effort.of) {
             return Some(open.qps);
         }
@@ -116,7 +116,7 @@ impl LiveSearch {
         [held, missed].iter().find(|side| lacks(side) > 0).map(|side| side.qps)
     }
 
-    /// The share by which a rate lies beyond the last, after so many on that side.
+    /// The relative distance to the next rate after `before` rates on that side.
     fn step(&self, before: usize) -> f64 {
         self.effort.apart * 2_f64.powi(before.min(4) as i32)
     }
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use crate::base::random::Random;
 
-    /// Searches a machine on which a run at a rate holds as `holds` says; gives the sides and the number of runs.
+    /// Searches a machine on which a run holds as `holds` says; returns the sides and the number of runs.
     fn searched(start_qps: f64, most: u32, mut holds: impl FnMut(f64) -> bool) -> (Option<Side>, Option<Side>, u32) {
         let mut search = LiveSearch::new(start_qps, Effort::usual());
         let mut runs = 0;
@@ -149,7 +149,7 @@ mod tests {
             assert_eq!((held.held, held.missed, missed.held, missed.missed), (2, 0, 0, 2));
             assert!(runs <= 14, "{runs} from {start_qps}");
         }
-        // A good prediction takes four runs.
+        // An accurate prediction needs four runs.
         assert_eq!(searched(990.0, 99, |qps| qps <= 1000.0).2, 4);
     }
 

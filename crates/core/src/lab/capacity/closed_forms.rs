@@ -1,4 +1,4 @@
-//! Queues whose capacity is known in closed form: how often the intervals of a search contain it.
+//! Queues with a closed-form capacity: they show how often the intervals of a search contain the truth.
 //!
 //! | queue | P(delay > D) = x at the rate |
 //! | --- | --- |
@@ -17,43 +17,42 @@ use crate::query::ArrivalProcess;
 use crate::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 use crate::sim::{Experiment, SimQuery};
 
-/// Mean service time.
 const SERVICE_MS: f64 = 10.0;
-/// Of the objective, p99.
+/// The share of late queries in the objective, p99.
 const LATE_SHARE: f64 = 0.01;
-/// Service times that stand for an exponential distribution, each the mean of an equally likely part of it.
+/// Number of service times that represent an exponential distribution: the means of equally likely parts.
 const PARTS: u32 = 40_000;
 
 /// A single server with Poisson arrivals.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ClosedForm {
-    /// Exponential service times, and a deadline of so many milliseconds.
+    /// Exponential service times, with a deadline in milliseconds.
     MM1(f64),
-    /// Constant service times, likewise.
+    /// Constant service times, with a deadline in milliseconds.
     MD1(f64),
 }
 
-/// How the intervals of several searches compare with the capacity in closed form.
+/// The intervals of several searches compared with the closed-form capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Coverage {
-    /// Searches, with seeds of their own each.
+    /// Number of searches, each with its own seeds.
     pub cases: usize,
-    /// Those of them whose interval contains the capacity.
+    /// Number of searches whose interval contains the capacity.
     pub covered: usize,
-    /// Those whose interval ends below it.
+    /// Number of searches whose interval ends below the capacity.
     pub below: usize,
-    /// The mean of the answers over the capacity, less 1.
+    /// The mean answer divided by the capacity, minus 1.
     pub mean_error: f64,
     /// The mean width of the intervals, as a share of the capacity.
     pub mean_width: f64,
 }
 
 impl ClosedForm {
-    /// Queues from one that is half idle to one that is hardly ever.
+    /// Queues from half idle to almost never idle.
     pub const ALL: [Self; 6] =
         [Self::MM1(100.0), Self::MM1(1000.0), Self::MM1(5000.0), Self::MD1(30.0), Self::MD1(60.0), Self::MD1(200.0)];
 
-    /// `M/M/1, 100 ms`.
+    /// The name, such as `M/M/1, 100 ms`.
     #[must_use]
     pub fn name(self) -> String {
         match self {
@@ -62,7 +61,7 @@ impl ClosedForm {
         }
     }
 
-    /// The rate at which one query in a hundred is late.
+    /// The rate at which 1 % of the queries are late.
     #[must_use]
     pub fn capacity_qps(self) -> f64 {
         let served_qps = 1e3 / SERVICE_MS;
@@ -80,10 +79,10 @@ impl ClosedForm {
         }
     }
 
-    /// What the search finds with these seeds.
+    /// The capacity that the search finds with these seeds.
     ///
     /// # Errors
-    /// If runs are to end.
+    /// If an interrupt came.
     pub fn search(self, seeds: &[u64], length: RunLength) -> Result<Capacity, LabError> {
         let query = |(id, ms): (u32, f64)| {
             let service = Cost::on_cpu_and_gpu(Nanos::from_ms(ms), Nanos::MAX);
@@ -105,10 +104,10 @@ impl ClosedForm {
         Ok(search.of(&policy as &dyn PolicyFactory)?.objective)
     }
 
-    /// Searches so many times, each time with as many other seeds.
+    /// Searches `cases` times, each with `seeds` other seeds.
     ///
     /// # Errors
-    /// If runs are to end.
+    /// If an interrupt came.
     pub fn coverage(self, cases: usize, seeds: u64, length: RunLength) -> Result<Coverage, LabError> {
         let truth_qps = self.capacity_qps();
         let mut found = Coverage { cases, covered: 0, below: 0, mean_error: 0.0, mean_width: 0.0 };
@@ -124,16 +123,16 @@ impl ClosedForm {
     }
 }
 
-/// The means of equally likely parts of an exponential distribution: its mean exactly, its variance to a permille.
+/// The means of equally likely parts of an exponential distribution; their variance is accurate to 0.1 %.
 fn exponential_ms() -> impl Iterator<Item = f64> {
-    // The integral of −ln v.
+    // This is the integral of −ln v.
     let integral = |v: f64| if v > 0.0 { v - v * v.ln() } else { 0.0 };
     let at = |part: u32| 1.0 - f64::from(part) / f64::from(PARTS);
     (0..PARTS).map(move |part| SERVICE_MS * f64::from(PARTS) * (integral(at(part)) - integral(at(part + 1))))
 }
 
-/// The share of an M/D/1 queue's waiting times above `wait_s`. Above ten services the sum loses digits, and the tail is
-/// C exp(−θ t) with λ (exp(θ s) − 1) = θ (Cramér and Lundberg) to six digits.
+/// The share of waiting times above `wait_s` in an M/D/1 queue. Above ten service times the sum loses digits. The tail
+/// there is C exp(−θ t) with λ (exp(θ s) − 1) = θ (Cramér and Lundberg), accurate to six digits.
 fn late_share_of_m_d_1(rate_qps: f64, wait_s: f64) -> f64 {
     let s = SERVICE_MS / 1e3;
     if wait_s > 10.0 * s {
@@ -158,7 +157,7 @@ mod tests {
 
     #[test]
     fn capacities_are_those_of_theory() {
-        // By an independent program, to two decimals.
+        // The numbers come from an independent program, with two decimals.
         let expected = [53.95, 95.39, 99.08, 31.95, 62.95, 88.56];
         for (form, expected) in ClosedForm::ALL.into_iter().zip(expected) {
             let found = form.capacity_qps();

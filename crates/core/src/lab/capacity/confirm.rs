@@ -1,4 +1,4 @@
-//! What was found by searching is played again in long runs, several seeds together.
+//! Confirmation of a found rate by long runs of several seeds.
 //!
 //! ```text
 //!   searched   ─────            seed 1 held at step 40
@@ -7,9 +7,9 @@
 //!              ──────────────   …      ┘
 //! ```
 //!
-//! The runs at a rate are one sample. They hold if no more of all their queries are late than may be, and if at most half
-//! of the runs still grow at their end. So one unlucky seed decides nothing, and the limit lies between two neighbouring
-//! rates of the grid. Between them the logarithm of the share of late queries p is nearly linear in that of the rate r:
+//! The runs at a rate form one sample. They hold if their total of late queries is allowed, and at most half of them
+//! still grow at their end, so that one unlucky seed decides nothing. The limit is then between two neighbouring rates
+//! of the grid. Between these the logarithm of the late share p is nearly linear in the logarithm of the rate r:
 //!
 //! ```text
 //!   ln c  =  ln r + (ln x − ln p(r)) / β  ±  t e / β,      β = Δ ln p / Δ ln r
@@ -44,7 +44,7 @@ const MOST_LOGNORMAL: f64 = 1.5;
 /// At least so many seeds play long runs, if there are as many.
 const LEAST_SEEDS: usize = 3;
 
-/// How long the long runs are, and how many seeds play them.
+/// The length of the long runs, and their number of seeds.
 pub(super) struct LongRuns<'s, 'a> {
     search: &'s CapacitySearch<'a>,
     candidate: &'s Candidate<'s>,
@@ -52,7 +52,7 @@ pub(super) struct LongRuns<'s, 'a> {
 }
 
 impl<'s, 'a> LongRuns<'s, 'a> {
-    /// Those for rates around `rate_qps`.
+    /// The long runs for rates around `rate_qps`.
     pub(super) fn around(search: &'s CapacitySearch<'a>, candidate: &'s Candidate<'s>, rate_qps: f64) -> Self {
         let all = search.seeds();
         let mut long = Self { search, candidate, seeds: all };
@@ -64,7 +64,7 @@ impl<'s, 'a> LongRuns<'s, 'a> {
         long
     }
 
-    /// Queries of each run at a rate.
+    /// Number of queries per run at a rate.
     pub(super) fn queries(&self, rate_qps: f64) -> usize {
         let CapacitySearch { criterion, length, .. } = self.search;
         let total = length.confirmed(criterion, rate_qps);
@@ -79,7 +79,7 @@ impl<'s, 'a> LongRuns<'s, 'a> {
         let queries = self.queries(rate_qps);
         let runs = experiment.arrivals[..self.seeds].par_iter().map(|arrivals| {
             let arrivals = arrivals.first(queries);
-            // More than all seeds together may be late: they fail whatever the others do.
+            // A run stops once it alone exceeds the late queries allowed for all seeds.
             let allowed = Aim::Objective.allowed(&criterion, self.seeds * arrivals.len());
             probe(experiment, self.candidate.policy, criterion, (Aim::Objective, allowed), &arrivals, rate_qps)
         });
@@ -87,8 +87,8 @@ impl<'s, 'a> LongRuns<'s, 'a> {
         Ok(Together { runs: runs.into_iter().collect::<Result<_, _>>()? })
     }
 
-    /// Looks for the limit from `begin` on. `suspects` are lower rates at which a short run of one seed failed: whether all
-    /// seeds fail there is asked, too.
+    /// Searches the limit from `begin` on. It also checks `suspects`: lower rates at which a short run of a seed
+    /// failed.
     pub(super) fn limit(&self, begin: u32, suspects: &[u32]) -> Result<Confirmed, SimError> {
         let criterion = self.search.criterion;
         let grid = self.candidate.grid;
@@ -142,40 +142,40 @@ impl Together {
         self.late() <= Aim::Objective.allowed(criterion, self.queries()) && 2 * growing <= self.runs.len()
     }
 
-    /// The share of late queries; above 0 also where none was late.
+    /// The share of late queries; it is above 0 even if none was late.
     fn share(&self) -> f64 {
         (self.late() as f64 + 0.5) / (self.queries() as f64 + 1.0)
     }
 }
 
-/// The limit that long runs have found.
+/// The limit found by long runs.
 pub(super) struct Confirmed {
     grid: RateGrid,
     criterion: Criterion,
-    /// The highest step that held, and its runs; `None` if none did.
+    /// The highest step that held, with its runs; `None` if none held.
     held: Option<(u32, Together)>,
-    /// The step above, and its runs; `None` where there is none.
+    /// The next higher step, with its runs; `None` at the top.
     failed: Option<(u32, Together)>,
-    /// How often a rate held though a lower one did not.
+    /// Number of rates that held although a lower rate failed.
     pub(super) flips: usize,
 }
 
-/// How the late queries of the runs change about the limit.
+/// The late share of runs near the limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sensitivity {
-    /// The rise of the logarithm of their share by that of the rate.
+    /// Slope of the logarithm of the late share over the logarithm of the rate.
     pub(super) slope: f64,
-    /// Their share at the highest rate that held.
+    /// The late share at the highest rate that held.
     pub(super) held_share: f64,
-    /// The variance over seeds of the logarithm of a run's share, times the run's queries.
+    /// Variance over seeds of the logarithm of a run's late share, times the queries of a run.
     pub(super) variance_by_query: f64,
-    /// Of that logarithm at the limit: its mean over seeds, and its standard deviation.
+    /// Mean and standard deviation over seeds of the logarithm of the late share at the limit.
     mean: f64,
     deviation: f64,
 }
 
 impl Confirmed {
-    /// The highest rate that held, and the queries of each run there; 0 and 0 if none did.
+    /// The highest rate that held, with the queries of each run; zeros if none held.
     pub(super) fn held(&self) -> (f64, usize) {
         let held = self.held.as_ref();
         held.map_or((0.0, 0), |(step, runs)| {
@@ -183,7 +183,7 @@ impl Confirmed {
         })
     }
 
-    /// The lowest rate above it, which failed; `None` if the rate that held is the highest of all.
+    /// The next higher rate, which failed; `None` if the top rate held.
     pub(super) fn failing_qps(&self) -> Option<f64> {
         match (&self.held, &self.failed) {
             (None, _) => Some(self.grid.rate_qps(self.grid.lowest())),
@@ -191,7 +191,7 @@ impl Confirmed {
         }
     }
 
-    /// How late queries change about the limit; `None` where runs fail for another reason, or there is one seed.
+    /// The late share near the limit; `None` if runs fail for another reason, or there is only one seed.
     pub(super) fn sensitivity(&self) -> Option<Sensitivity> {
         let (below, held, above, failed) = self.around()?;
         let (p, q) = (held.share(), failed.share());
@@ -201,7 +201,7 @@ impl Confirmed {
             return None;
         }
         let place = self.place(p, q);
-        // Half a late query, so that there is a logarithm where none was late.
+        // Half a late query is added, so that the logarithm always exists.
         let ln_share = |run: &Probe| ((run.late as f64 + 0.5) / (run.queries as f64 + 1.0)).ln();
         let runs = held.runs.iter().zip(&failed.runs);
         let at_limit = runs.map(|(held, failed)| ln_share(held) * (1.0 - place) + ln_share(failed) * place);
@@ -217,7 +217,7 @@ impl Confirmed {
         })
     }
 
-    /// Where the limit lies, by these seeds.
+    /// The confidence interval of the limit.
     pub(super) fn interval(&self) -> Interval {
         let Some((step, runs)) = &self.held else {
             return Interval { low: 0.0, high: self.grid.rate_qps(self.grid.lowest()), confidence: 0.0 };
@@ -248,12 +248,12 @@ impl Confirmed {
         }
     }
 
-    /// Where between the two rates the share of late queries reaches the one that may be, from 0 to 1.
+    /// Relative position between the two rates, from 0 to 1, at which the late share reaches the allowed one.
     fn place(&self, held: f64, failed: f64) -> f64 {
         ((self.criterion.late_share() / held).ln() / (failed / held).ln()).clamp(0.0, 1.0)
     }
 
-    /// The two neighbouring rates with their runs: the one that held, and the one that failed.
+    /// The two neighbouring rates with their runs: one held and one failed.
     fn around(&self) -> Option<(f64, &Together, f64, &Together)> {
         let ((below, held), (above, failed)) = (self.held.as_ref()?, self.failed.as_ref()?);
         Some((self.grid.rate_qps(*below), held, self.grid.rate_qps(*above), failed))

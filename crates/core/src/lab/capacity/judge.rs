@@ -1,39 +1,38 @@
-//! Judging a run as its queries finish, in constant memory.
+//! Online verdict on a run, in constant memory.
 
 use crate::base::stats::drift_of_means;
 use crate::base::time::Nanos;
 use crate::lab::{Criterion, Verdict};
 use crate::sched::{LogRow, ShedJob, Sink};
 
-/// The second half of a run is cut into so many stretches, whose mean delays tell whether it grows.
+/// Number of stretches in the second half of a run; growth shows in their mean delays.
 const STRETCHES: usize = 10;
-/// A slope counts if one as steep comes about by chance so seldom.
+/// Significance level for a positive slope of the delays.
 const SIGNIFICANCE: f64 = 0.01;
-/// How far ahead, in limits: what grows so slowly that it is no matter in a run of a hundred limits, is none.
+/// Extrapolation horizon in limits; slower growth is ignored.
 pub(super) const LIMITS_AHEAD: f64 = 100.0;
 
-/// Counts the late queries of a run, and keeps the mean delays of its stretches. A query that is dropped is late, and has
-/// missed its deadline.
+/// Counts late queries, and keeps mean delays per stretch. A dropped query is late and has missed its deadline.
 #[derive(Clone, Debug)]
 pub struct Judge {
     criterion: Criterion,
     planned: usize,
-    /// Those that finished or were dropped,
+    /// Number of queries that finished or were dropped.
     ended: usize,
-    /// those that were sent and had no answer when the run ended,
+    /// Number of queries without an answer when the run ended.
     unanswered: usize,
-    /// and of both: those that were late, or missed the deadline.
+    /// Number of late queries among all that were sent.
     late: usize,
     missed: usize,
-    /// By stretch: the sum of delays, in nanoseconds, and how many there were.
+    /// By stretch, the sum of delays in nanoseconds and their number.
     stretches: [(f64, u32); STRETCHES],
-    /// The first query of the second half, and stretches a query.
+    /// Index of the first query in the second half.
     half: usize,
     stretch_a_query: f64,
 }
 
 impl Judge {
-    /// Of a run of `planned` queries, of which none has finished.
+    /// A judge of a run with `planned` queries.
     #[must_use]
     pub fn new(criterion: Criterion, planned: usize) -> Self {
         let half = planned / 2;
@@ -42,20 +41,20 @@ impl Judge {
         Self { criterion, planned, ended: 0, unanswered: 0, late: 0, missed: 0, stretches, half, stretch_a_query }
     }
 
-    /// A query that was sent had no answer when the run ended, at this age: it counts as late if it is that by now.
+    /// Adds a query without an answer when the run ended. It is late if its age exceeds the limit.
     pub fn unanswered(&mut self, age: Nanos) {
         self.unanswered += 1;
         self.late += usize::from(age > self.criterion.limit);
         self.missed += usize::from(age > self.criterion.deadline);
     }
 
-    /// Whether more are late than may be of all that are planned, if `overdue` that have no answer yet are.
+    /// Whether too many queries are late, including `overdue` unanswered ones.
     #[must_use]
     pub fn is_lost(&self, overdue: usize) -> bool {
         self.late + overdue > self.criterion.allowed(self.planned)
     }
 
-    /// What the run came to, which arrived at `rate_qps`.
+    /// The verdict on the run; its arrivals had the rate `rate_qps`.
     #[must_use]
     pub fn verdict(&self, rate_qps: f64) -> Verdict {
         Verdict {
@@ -69,12 +68,12 @@ impl Judge {
         }
     }
 
-    /// Those that were late so far, and those that were not.
+    /// Numbers of late and of timely queries so far.
     pub(super) fn late_and_not(&self) -> (usize, usize) {
         (self.late, self.ended - self.late)
     }
 
-    /// Those that missed their deadline so far, and those that did not.
+    /// Numbers of queries that missed and that met their deadline so far.
     pub(super) fn missed_and_not(&self) -> (usize, usize) {
         (self.missed, self.ended - self.missed)
     }
@@ -92,7 +91,7 @@ impl Judge {
 }
 
 impl Sink for Judge {
-    // What is not looked at of a row need not be made.
+    // Inlining lets the compiler skip unused fields of the row.
     #[inline(always)]
     fn record(&mut self, row: &LogRow) {
         let delay = row.delay();
@@ -114,26 +113,25 @@ impl Sink for Judge {
     }
 }
 
-/// What arrived when, for as long as it is not overdue: so that a run is given up when it is lost, not when its last
-/// query has finished.
+/// Arrivals that are not yet overdue. They let a run end as soon as it has failed, before its last query has finished.
 ///
-/// Of the arrivals that are more than a limit ago, those that have not finished in time are late, finished or not. Beyond
-/// a number of arrivals it remembers every second, fourth... of them, which only makes it notice later.
+/// An arrival older than the limit is late unless it finished in time. At high rates only every n-th arrival is stored,
+/// which delays detection slightly.
 #[derive(Clone, Debug)]
 pub(super) struct Overdue {
     pending: std::collections::VecDeque<Nanos>,
-    /// Arrivals for each that is remembered.
+    /// Number of arrivals per stored one.
     stride: usize,
-    /// Arrivals since the last that was remembered.
+    /// Arrivals since the last stored one.
     since: usize,
     due: usize,
 }
 
-/// So many arrivals within a limit are remembered.
+/// Most stored arrivals within a limit.
 const REMEMBERED: f64 = 65_536.0;
 
 impl Overdue {
-    /// Of arrivals at this rate.
+    /// An empty queue for arrivals at this rate.
     pub(super) fn new(rate_qps: f64, limit: Nanos) -> Self {
         let stride = (rate_qps * limit.as_secs() / REMEMBERED).ceil().max(1.0) as usize;
         Self { pending: std::collections::VecDeque::new(), stride, since: 0, due: 0 }
@@ -148,7 +146,7 @@ impl Overdue {
         }
     }
 
-    /// How many have arrived more than `limit` before `now`: at least this.
+    /// A lower bound on the arrivals that are older than `limit` at `now`.
     #[inline]
     pub(super) fn due(&mut self, now: Nanos, limit: Nanos) -> usize {
         while self.pending.front().is_some_and(|&arrival| arrival + limit < now) {
@@ -209,12 +207,12 @@ mod tests {
             ages.iter().for_each(|&age| judge.unanswered(Nanos(age)));
             judge.verdict(1e8)
         };
-        // Unanswered queries have at least their age. Of those that were never sent nothing is known.
+        // Unanswered queries count with their age; queries that were never sent do not count.
         let verdict = cut_short(9, &[100, 501]);
         assert_eq!((verdict.sent, verdict.late, verdict.allowed), (42, 10, 10));
         assert!(verdict.is_undecided() && !verdict.holds(), "{verdict:?}");
         assert_eq!(verdict.words(), "undecided: cut short");
-        // Ten of a hundred may be late, and eleven are, whatever would have come.
+        // Ten of a hundred may be late, and eleven already are.
         let verdict = cut_short(9, &[501, 1001]);
         assert_eq!((verdict.late, verdict.missed), (11, 1));
         assert!(!verdict.is_undecided() && !verdict.holds(), "{verdict:?}");
@@ -223,11 +221,11 @@ mod tests {
 
     #[test]
     fn a_backlog_that_would_reach_the_limit_does_not_hold_though_nobody_is_late_yet() {
-        // From 0 to 200 ns while a limit is 500: ten microseconds of run, and fifty microseconds ahead.
+        // Delays rise from 0 to 200 ns of a limit of 500 ns within 10 us; the horizon is 50 us.
         let verdict = judged((0..1000).map(|i| i / 5), 1000);
         assert!(verdict.late == 0 && verdict.grows && !verdict.holds(), "{verdict:?}");
         assert_eq!(verdict.words(), "missed: still growing");
-        // A hundredth of the slope takes longer to get there than anybody looks.
+        // At a hundredth of the slope, the limit is beyond the horizon.
         let slowly = judged((0..1000).map(|i| 100 + i / 500), 1000);
         assert!(slowly.holds(), "{slowly:?}");
         let level = judged((0..1000).map(|i| 100 + i % 7), 1000);

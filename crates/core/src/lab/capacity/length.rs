@@ -1,44 +1,43 @@
-//! How long a run must be to tell whether a rate is sustained.
+//! Length of runs that can decide whether a rate is sustained.
 //!
-//! A queue that gets ε too much work grows by ε of the time, and is late after a limit / ε: a run of L limits tells what
-//! is 1 / L too much. And of a share x of late queries only n x show in a run of n: for its count to be sure to a tenth,
-//! a hundred of them must.
+//! A queue with an excess load of ε grows by the share ε of the time and is late after limit / ε. A run of L limits
+//! thus detects an excess of 1 / L. A run of n queries has n x late ones at a late share of x; a relative error of a
+//! tenth needs a hundred of them.
 //!
 //! ```text
 //!   queries  =  max( 100 limits · rate,  100 / x )
 //! ```
 //!
-//! At millions of queries a second that is more than is needed to *search*: there a run's delays tell whether it grows
-//! long before they reach the limit, and runs are cut off at some length. The rate that is found is then played once in
-//! full, and through two million queries at least: what a run of a hundred limits forgives, one of a thousand does not.
+//! At millions of queries per second, a *search* needs fewer: the delays of a run show growth long before they reach
+//! the limit, so that its length is capped. The found rate is then confirmed by a full run of at least two million
+//! queries, because a run of a thousand limits detects smaller excess loads.
 //!
-//! Arrivals whose rate changes slowly, bursts or a recording with a peak, are typical only of runs that last as long as the
-//! slowest of these changes ([`TimeScale`]). Runs then [cover](Covering) it, unless that takes too many queries: then the
-//! share that they play is told, and no interval.
+//! If the arrival rate changes slowly (bursts, or a recording with a peak), only runs as long as the slowest change
+//! ([`TimeScale`]) are typical. Runs [cover](Covering) it unless that takes too many queries. Reports then state the
+//! covered share in place of an interval.
 
 use super::judge::LIMITS_AHEAD;
 use crate::lab::Criterion;
 use crate::query::TimeScale;
 
-/// A run shows so many of the late queries that it may have.
+/// Number of late queries that a run must allow.
 const LATE_QUERIES: f64 = 100.0;
-/// A run without a miss has at least so many queries.
+/// Least number of queries in a run for no miss.
 const LEAST_QUERIES: f64 = 10_000.0;
-/// Runs of a search are no shorter than the first, which is played in a moment, and no longer than the second, unless the
-/// objective needs it or the user asks for it.
+/// Least and most queries in a run of a search. The objective or the user may require more.
 const SEARCHED_QUERIES: (usize, usize) = (100_000, 300_000);
-/// The run that confirms what was found has at least and at most so many: half a second's work, and some seconds'.
+/// Least and most queries in a confirming run: from half a second to some seconds of work.
 const CONFIRMED_QUERIES: (usize, usize) = (2_000_000, 20_000_000);
 
-/// How long the runs of a search are.
+/// The length of the runs of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunLength {
-    /// As long as the objective needs, and at least so many queries.
+    /// As long as the objective needs, and at least `at_least` queries.
     Enough {
-        /// Queries that somebody asks for.
+        /// Least number of queries that the user requests.
         at_least: usize,
     },
-    /// So many queries at every rate: those of another run that it stands beside.
+    /// This number of queries at every rate, to match another run.
     Exactly(usize),
 }
 
@@ -49,7 +48,7 @@ impl Default for RunLength {
 }
 
 impl RunLength {
-    /// Queries of a run at this rate while a capacity is searched.
+    /// Number of queries in a run of the search at this rate.
     #[must_use]
     pub fn searched(self, criterion: &Criterion, rate_qps: f64) -> usize {
         match self {
@@ -62,7 +61,7 @@ impl RunLength {
         }
     }
 
-    /// Queries of the run that confirms what was found.
+    /// Number of queries in the confirming run at this rate.
     #[must_use]
     pub fn confirmed(self, criterion: &Criterion, rate_qps: f64) -> usize {
         let searched = self.searched(criterion, rate_qps);
@@ -75,7 +74,7 @@ impl RunLength {
         }
     }
 
-    /// The highest rate at which `available` arrivals are long enough; `None` if they are at no rate.
+    /// The highest rate at which `available` arrivals are long enough; `None` if they never are.
     #[must_use]
     pub fn highest_qps(self, criterion: &Criterion, available: usize) -> Option<f64> {
         match self {
@@ -89,19 +88,19 @@ impl RunLength {
 }
 
 impl RunLength {
-    /// Queries of a run at this rate that tells all by itself: a hundred limits, a hundred late queries that may be.
+    /// Number of queries in a run that is sufficient alone: a hundred limits, and a hundred allowed late queries.
     #[must_use]
     pub fn full(criterion: &Criterion, rate_qps: f64) -> usize {
         (Self::of_limits(criterion, rate_qps).ceil() as usize).max(Self::told_by(criterion))
     }
 
-    /// Queries that come in a hundred limits.
+    /// Number of queries that arrive within a hundred limits.
     #[must_use]
     pub fn of_limits(criterion: &Criterion, rate_qps: f64) -> f64 {
         LIMITS_AHEAD * criterion.limit.as_secs() * rate_qps
     }
 
-    /// Queries without which the statistic has no interval worth the name.
+    /// Least number of queries for a useful confidence interval.
     #[must_use]
     pub fn told_by(criterion: &Criterion) -> usize {
         let share = criterion.late_share();
@@ -109,10 +108,10 @@ impl RunLength {
     }
 }
 
-/// A run is made longer to cover its arrivals up to so many queries: half a minute's work.
+/// Most queries in a run that is prolonged to cover its arrivals: half a minute of work.
 pub(crate) const COVERED_QUERIES: f64 = 2e8;
 
-/// Lengths of the runs of one search, which cover the slowest change in their arrivals where they can.
+/// Run lengths of a search; runs cover the slowest change in their arrivals if possible.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Covering {
     length: RunLength,
@@ -121,37 +120,37 @@ pub(super) struct Covering {
 }
 
 impl Covering {
-    /// Of arrivals that take `time_scale` to be typical.
+    /// Lengths for arrivals that are typical over `time_scale`.
     pub(super) fn new(length: RunLength, time_scale: Option<TimeScale>) -> Self {
         Self { length, time_scale }
     }
 
-    /// As [`RunLength::searched`].
+    /// The length by [`RunLength::searched`], rounded up to whole passes.
     pub(super) fn searched(&self, criterion: &Criterion, rate_qps: f64) -> usize {
         self.whole(self.length.searched(criterion, rate_qps), rate_qps)
     }
 
-    /// As [`RunLength::confirmed`].
+    /// The length by [`RunLength::confirmed`], rounded up to whole passes.
     pub(super) fn confirmed(&self, criterion: &Criterion, rate_qps: f64) -> usize {
         self.whole(self.length.confirmed(criterion, rate_qps), rate_qps)
     }
 
-    /// The share of the slowest change that the searched runs at a rate last: 1 if nothing changes slowly.
+    /// The share of the slowest change that runs of the search cover; 1 if nothing changes slowly.
     pub(super) fn covered_share(&self, criterion: &Criterion, rate_qps: f64) -> f64 {
         self.time_scale.map_or(1.0, |scale| scale.covered_share(self.searched(criterion, rate_qps), rate_qps))
     }
 
-    /// At least so many queries: whole passes through the slowest change, so that none of it weighs more than another.
+    /// Rounds up to whole passes through the slowest change, so that all parts of it have equal weight.
     fn whole(&self, queries: usize, rate_qps: f64) -> usize {
         self.pass(rate_qps).map_or(queries, |pass| (pass * (queries as f64 / pass).ceil()).ceil() as usize)
     }
 
-    /// Whether runs at a rate are whole passes through what changes slowly.
+    /// Whether runs at a rate are whole passes through the slowest change.
     pub(super) fn covers(&self, rate_qps: f64) -> bool {
         self.pass(rate_qps).is_some()
     }
 
-    /// Queries of a pass, if runs are that long.
+    /// Number of queries in a pass; `None` if runs do not cover one.
     fn pass(&self, rate_qps: f64) -> Option<f64> {
         let pass = self.time_scale?.arrivals(rate_qps);
         (matches!(self.length, RunLength::Enough { .. }) && pass <= COVERED_QUERIES).then_some(pass)
@@ -171,7 +170,7 @@ mod tests {
             let criterion = Objective::from_text(text).unwrap().within(Nanos::from_ms(50.0));
             (length.searched(&criterion, rate_qps), length.confirmed(&criterion, rate_qps))
         };
-        // 100 limits of 50 ms are 5 s.
+        // A hundred limits of 50 ms are 5 s.
         assert_eq!(of("p99", 40_000.0), (200_000, 2_000_000));
         assert_eq!(of("p99", 10.0), (100_000, 2_000_000));
         assert_eq!(of("p99.99", 10.0).0, 1_000_000);
@@ -192,7 +191,7 @@ mod tests {
         let length = Covering::new(RunLength::default(), recording);
         let of = |rate_qps| (length.searched(&criterion, rate_qps), length.covered_share(&criterion, rate_qps));
         assert_eq!(of(70_000.0), (42_000_000, 1.0));
-        // Whole passes: 100,000 queries are 16.7 of them.
+        // Runs consist of whole passes, and 100,000 queries are 16.7 passes.
         assert_eq!(of(10.0), (102_000, 1.0));
         assert_eq!(of(4e6), (300_000, 1.0 / 8000.0));
         assert_eq!(Covering::new(RunLength::default(), None).covered_share(&criterion, 4e6), 1.0);

@@ -1,7 +1,7 @@
-//! The one search for a capacity: how much a policy sustains, and how sure that is.
+//! The search for the capacity of a policy and its confidence interval.
 //!
-//! A capacity is the highest rate that was found to meet the objective ([`Objective`](super::Objective)). Runs are
-//! [long enough](RunLength) to tell; no rate above the limit of the stable region is ever tried.
+//! A capacity is the highest rate found that meets the [`Objective`](super::Objective). Runs are [long
+//! enough](RunLength) to decide. Rates above the stability limit are never tried.
 //!
 //! ```text
 //!   1  short runs of the first seed     from the top of the grid down: roughly where the limit is
@@ -9,10 +9,10 @@
 //!   3  long runs of several seeds       the limit of all of them together, and the interval (see `confirm`)
 //! ```
 //!
-//! The long runs also tell of policies that learn, and need longer than a short run to settle. "No miss at all" is no share
-//! of many queries: its limit is found for each seed by itself, and the answer is the median with its interval by order
-//! statistics, to the next rate of the grid. How far the sample of measured queries limits the answer is [`QueryError`].
-//! Simulations' capacities and validations' predictions come from here, and mean the same.
+//! Policies that learn may settle only in long runs. "No miss at all" is not a share of many queries: its limit is
+//! searched for each seed, and the answer is the median with an interval by order statistics. [`QueryError`] is the
+//! error from the sample of measured queries. Simulated capacities and the predictions of a validation both come from
+//! this search.
 
 mod closed_forms;
 mod confirm;
@@ -44,11 +44,11 @@ use crate::base::time::Nanos;
 use crate::sched::{PolicyFactory, Shed};
 use crate::sim::{Arrivals, Experiment, SimError, certificate};
 
-/// How sure the interval of the median is, where there are seeds enough.
+/// Confidence of intervals, if there are enough seeds.
 const CONFIDENCE: f64 = 0.95;
-/// How many steps below the first seed's limit each of the others tries a rate: from 1 to 40 %.
+/// Distances in steps below the first seed's limit at which the other seeds are tried: 1 to 40 %.
 const LOOKS_BELOW: [u32; 9] = [2, 4, 6, 10, 15, 22, 35, 60, 100];
-/// The clairvoyant bound of no miss looks at so many of the first arrivals.
+/// Number of first arrivals that the clairvoyant bound for no miss uses.
 const BOUND_QUERIES: usize = 50_000;
 
 /// A search for the capacities of policies on one experiment.
@@ -57,55 +57,57 @@ pub struct CapacitySearch<'a> {
     experiment: &'a Experiment,
     criterion: Criterion,
     length: Covering,
-    /// Given arrivals end before they could tell of rates above this.
+    /// The highest rate that the given arrivals can decide.
     known_qps: f64,
-    /// Above this rate no scheduler is stable in the long run.
+    /// Above this rate no scheduler is stable.
     pub region_qps: f64,
-    /// Where no miss at all is asked for, too: what no scheduler exceeds then in half of the seeds.
+    /// The bound on all schedulers without a miss, as the median over seeds; `None` if no miss is not searched.
     no_miss_bound_qps: Option<f64>,
-    /// Whether the queries are a sample, whose error is to be told.
+    /// Whether the queries are a sample whose error is estimated.
     is_sampled: bool,
 }
 
-/// What a policy sustains.
+/// The capacity of a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Capacity {
     /// The policy's name.
     pub policy: String,
-    /// What its runs came up to.
+    /// The criterion of its runs.
     pub criterion: Criterion,
-    /// The highest rate that held: with all seeds together, or of no miss the median over the seeds. 0 if every rate fails.
+    /// The highest rate at which all seeds together held; for no miss, the median over seeds. It may be 0.
     pub qps: f64,
-    /// Where the limit lies for other seeds, by those that were played; it contains `qps`, and its width is never 0.
+    /// The confidence interval over seeds. It contains `qps`, and its width is never 0.
     pub interval: Interval,
-    /// The lowest rate above `qps`, which failed; `None` if `qps` is the highest rate that may be tried.
+    /// The next higher rate, which failed; `None` if `qps` is the highest rate allowed.
     pub failing_qps: Option<f64>,
-    /// How often a rate met the objective though a lower one did not.
+    /// Number of rates that held although a lower rate failed.
     pub flips: usize,
-    /// How far the limit may be off since the queries are a sample; `None` where that was not asked for.
+    /// The error from the sample of queries; `None` if it was not requested.
     pub query_error: Option<QueryError>,
-    /// What no scheduler exceeds.
+    /// The bound on all schedulers.
     pub bound_qps: f64,
-    /// Above this rate no scheduler is stable in the long run.
+    /// Above this rate no scheduler is stable.
     pub region_qps: f64,
-    /// Above this rate the policy is not: it is less where it makes no batches and the machine could, or where not every query
-    /// may run everywhere, and more where late queries are dropped. No rate above is tried.
+    /// Above this rate the policy is unstable, and no rate is tried.
+    ///
+    /// It is below `region_qps` if the policy forgoes batches or restricts placement, and above if it drops late
+    /// queries.
     pub stable_qps: f64,
-    /// Queries of the search's runs at this rate.
+    /// Number of queries in a run of the search at this rate.
     pub queries: usize,
-    /// Queries of each of the longest runs that held at this rate,
+    /// Number of queries in each of the longest runs that held at this rate.
     pub confirmed_queries: usize,
-    /// and how many of these there were, with different seeds.
+    /// Number of these runs, which have different seeds.
     pub seeds: usize,
-    /// Whether the arrivals end before they could tell of higher rates: then the capacity is at least this.
+    /// Whether the arrivals are too few for higher rates. The capacity is then a lower bound.
     pub is_cut_off: bool,
-    /// The share of the slowest change in the arrivals (the recording, or twenty cycles of bursts) that a run of the search
-    /// played. Below 1 the capacity is likely too high, and how far is not known.
+    /// The share of the slowest change in the arrivals (the recording, or twenty cycles of bursts) that a run of the
+    /// search covers. Below 1 the capacity is probably too high, by an unknown amount.
     pub covered_share: f64,
 }
 
 impl Capacity {
-    /// Its share of what no scheduler exceeds.
+    /// The capacity as a share of the bound.
     #[must_use]
     pub fn share_of_bound(&self) -> f64 {
         self.qps / self.bound_qps
@@ -117,7 +119,7 @@ impl Capacity {
         Some(self.total_interval()).filter(|_| self.covered_share >= 1.0)
     }
 
-    /// Where the limit lies for other seeds and for other queries of the same kind: both errors together.
+    /// The confidence interval over seeds and over samples of queries.
     #[must_use]
     pub fn total_interval(&self) -> Interval {
         let Interval { low, high, confidence } = self.interval;
@@ -128,7 +130,7 @@ impl Capacity {
         Interval { low: self.qps * (1.0 - down), high: (self.qps * (1.0 + up)), confidence }
     }
 
-    /// The half of the [`interval`](Self::interval)'s width, as a share of the capacity; `None` of one seed, or no capacity.
+    /// Half-width of the [`interval`](Self::interval), as a share of the capacity; `None` for one seed or no capacity.
     #[must_use]
     pub fn seeds_error(&self) -> Option<f64> {
         let is_known = self.qps > 0.0 && self.seeds > 1;
@@ -149,53 +151,53 @@ impl Capacity {
     }
 }
 
-/// A policy's capacity under the objective, and under no miss where that is something else.
+/// The capacities of a policy under the objective and under no miss.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Capacities {
-    /// By the objective.
+    /// The capacity under the objective.
     pub objective: Capacity,
-    /// With no miss at all, where that was [asked for](CapacitySearch::beside_no_miss) and is something else.
+    /// The capacity under no miss, if [requested](CapacitySearch::beside_no_miss) and different from the objective.
     pub no_miss: Option<Capacity>,
 }
 
 impl Capacities {
-    /// One or both, the objective's first.
+    /// One or both capacities, with the objective's first.
     pub fn iter(&self) -> impl Iterator<Item = &Capacity> {
         std::iter::once(&self.objective).chain(&self.no_miss)
     }
 }
 
-/// A policy, the rates at which it is tried, and what its queries can take at most where it promises something.
+/// A policy with its rate grid and, if it guarantees them, upper bounds on its query costs.
 struct Candidate<'p> {
     policy: &'p dyn PolicyFactory,
     grid: RateGrid,
-    /// Above this rate it is not stable.
+    /// Above this rate the policy is unstable.
     stable_qps: f64,
     dearest: Option<Vec<Nanos>>,
 }
 
-/// What one seed has found for one aim.
+/// The limit of one seed for one aim.
 struct Found {
     step: Option<u32>,
     flips: usize,
 }
 
-/// What the seed of a number has found in short runs.
+/// The results of one seed's short runs.
 #[derive(Default)]
 struct Short {
-    /// The highest step that meets the objective, of the first seed only.
+    /// The highest step that meets the objective; only for the first seed.
     step: Option<u32>,
-    /// The step below the first seed's at which this one fails.
+    /// A step below the limit of the first seed at which this seed fails.
     suspect: Option<u32>,
-    /// Where that is asked for: the limit without a miss.
+    /// The limit without a miss, if requested.
     no_miss: Option<Found>,
 }
 
 impl<'a> CapacitySearch<'a> {
-    /// A search on these arrivals, one run a seed; drawn ones are as many as a run needs.
+    /// A search with one run per seed of the experiment's arrivals. Drawn arrivals are extended as needed.
     ///
     /// # Errors
-    /// If everything costs nothing, or given arrivals are too few to tell of any rate.
+    /// If all costs are 0, or given arrivals are too few for every rate.
     pub fn new(experiment: &'a Experiment, objective: Objective, length: RunLength) -> Result<Self, LabError> {
         let criterion = objective.within(experiment.deadline);
         let region_qps = experiment.region().ok_or(LabError::NothingToSchedule)?.rate_qps;
@@ -211,13 +213,13 @@ impl<'a> CapacitySearch<'a> {
         Ok(Self { experiment, criterion, length, known_qps, region_qps, no_miss_bound_qps: None, is_sampled: false })
     }
 
-    /// How many runs there are at each rate.
+    /// Number of runs at each rate.
     #[must_use]
     pub fn seeds(&self) -> usize {
         self.experiment.arrivals.len()
     }
 
-    /// The same, which also finds the highest rate without any miss, and what bounds that.
+    /// This search, extended to the highest rate without a miss and its bound.
     #[must_use]
     pub fn beside_no_miss(self) -> Self {
         let bounds = self.experiment.clairvoyant_qps(BOUND_QUERIES, self.region_qps);
@@ -226,7 +228,7 @@ impl<'a> CapacitySearch<'a> {
         Self { no_miss_bound_qps: Some(nearest_rank(&bounds, 0.5).unwrap_or(self.region_qps)), ..self }
     }
 
-    /// The same for queries that are a sample: how far that limits a capacity is told, too.
+    /// This search, extended to the error from the sample of queries.
     #[must_use]
     pub fn of_sampled_queries(self) -> Self {
         Self { is_sampled: true, ..self }
@@ -235,17 +237,16 @@ impl<'a> CapacitySearch<'a> {
     /// The capacity of one policy.
     ///
     /// # Errors
-    /// If the policy can't be made for this machine, or breaks its contract.
+    /// If the policy does not fit the machine or breaks its contract.
     pub fn of(&self, policy: &dyn PolicyFactory) -> Result<Capacities, SimError> {
         let mut found = self.of_all(&[policy], &|| ())?;
-        // One policy, one answer.
         Ok(found.remove(0))
     }
 
-    /// The capacities of several, in their order; `done` hears of each seed of each.
+    /// The capacities of several policies, in their order. `done` is called for each seed of each policy.
     ///
     /// # Errors
-    /// If a policy can't be made for this machine, or breaks its contract; if it is [interrupted](crate::live::interrupt).
+    /// If a policy does not fit the machine or breaks its contract, or an [interrupt](crate::live::interrupt) came.
     pub fn of_all(
         &self,
         policies: &[&dyn PolicyFactory],
@@ -254,8 +255,7 @@ impl<'a> CapacitySearch<'a> {
         self.of_each(policies, done).into_iter().collect()
     }
 
-    /// The same, each by itself: where it is [interrupted](crate::live::interrupt), the capacities that were found by then are
-    /// there, and the others say so.
+    /// The result of each policy. After an [interrupt](crate::live::interrupt) unfinished policies have errors.
     pub fn of_each(
         &self,
         policies: &[&dyn PolicyFactory],
@@ -264,7 +264,7 @@ impl<'a> CapacitySearch<'a> {
         policies.par_iter().map(|&policy| self.over_all_seeds(policy, done)).collect()
     }
 
-    /// One policy's: its first seed, then the others side by side, then long runs of several together.
+    /// The capacities of a policy: first seed, other seeds in parallel, then long runs.
     fn over_all_seeds(&self, policy: &dyn PolicyFactory, done: &(dyn Fn() + Sync)) -> Result<Capacities, SimError> {
         let candidate = self.candidate(policy);
         if self.criterion.late_share() == 0.0 {
@@ -287,7 +287,7 @@ impl<'a> CapacitySearch<'a> {
         let queries = self.length.searched(&self.criterion, capacity.qps);
         let criterion = Objective::NoMiss.within(self.criterion.deadline);
         let mut no_miss = self.median(&candidate, criterion, &found, queries);
-        // Where the objective is the weaker one, what does not keep it in a longer run has misses there.
+        // If the objective is weaker than no miss, a rate that fails it in longer runs has misses there.
         if self.criterion.limit >= self.criterion.deadline && no_miss.qps > capacity.qps {
             no_miss.qps = capacity.qps;
             no_miss.interval.low = no_miss.interval.low.min(capacity.interval.low);
@@ -298,11 +298,11 @@ impl<'a> CapacitySearch<'a> {
         Ok(Capacities { objective: capacity, no_miss: Some(no_miss) })
     }
 
-    /// By policy, the capacity of the first seed, not played any longer: enough to tell which are out of the question.
-    /// `done` hears of each.
+    /// The capacity of each policy for the first seed in short runs, to exclude weak policies. `done` is called for
+    /// each policy.
     ///
     /// # Errors
-    /// As [`of_all`](Self::of_all).
+    /// The errors of [`of_all`](Self::of_all).
     pub fn estimate_capacity_coarse(
         &self,
         policies: &[&dyn PolicyFactory],
@@ -320,7 +320,7 @@ impl<'a> CapacitySearch<'a> {
 
     fn candidate<'p>(&self, policy: &'p dyn PolicyFactory) -> Candidate<'p> {
         let experiment = self.experiment;
-        // What is dropped costs nothing, and so much may be dropped as may be late.
+        // Dropped queries cost nothing, and the allowed late share may be dropped.
         let dropped = if policy.sheds() == Shed::Nothing { 0.0 } else { self.criterion.late_share() };
         let region_qps = experiment.region_of(policy, dropped).map_or(self.region_qps, |region| region.rate_qps);
         let most_qps = if dropped > 0.0 { f64::INFINITY } else { self.region_qps };
@@ -329,7 +329,7 @@ impl<'a> CapacitySearch<'a> {
             policy,
             grid: RateGrid { top_qps: stable_qps.min(self.known_qps) },
             stable_qps,
-            // What is certified is one machine.
+            // Certificates cover single machines only.
             dearest: match experiment.cluster {
                 Some(_) => None,
                 None => certificate::dearest(&experiment.queries, policy, &experiment.model),
@@ -337,7 +337,7 @@ impl<'a> CapacitySearch<'a> {
         }
     }
 
-    /// Queries of a short run at a rate.
+    /// Number of queries in a short run at a rate.
     fn short_runs(&self) -> impl Fn(f64) -> usize + Sync + use<> {
         let Self { criterion, length, .. } = *self;
         move |rate_qps| length.searched(&criterion, rate_qps)
@@ -365,7 +365,7 @@ impl<'a> CapacitySearch<'a> {
         Ok(Short { step, suspect: None, no_miss })
     }
 
-    /// Another seed's short runs: one below the limit of the first, and its own without a miss.
+    /// Short runs of another seed: one below the limit of the first seed, and its own limit without a miss.
     fn beside(&self, candidate: &Candidate<'_>, seed: usize, first: &Short) -> Result<Short, SimError> {
         let queries = self.short_runs();
         let mut search = self.seed_search(candidate, seed, &queries);
@@ -385,7 +385,7 @@ impl<'a> CapacitySearch<'a> {
         self.no_miss_bound_qps.is_some() && self.criterion.objective != Objective::NoMiss
     }
 
-    /// The limit of long runs, several seeds together.
+    /// The limit of long runs of several seeds.
     fn confirmed(&self, candidate: &Candidate<'_>, first: &Short, others: &[Short]) -> Result<Capacity, SimError> {
         let begin = first.step.unwrap_or(candidate.grid.lowest());
         let long = LongRuns::around(self, candidate, candidate.grid.rate_qps(begin));
@@ -416,7 +416,7 @@ impl<'a> CapacitySearch<'a> {
         })
     }
 
-    /// The capacity where no query at all may be late: each seed's limit by itself, in long runs.
+    /// The capacity under no miss: the median of each seed's limit in long runs.
     fn without_a_miss(&self, candidate: &Candidate<'_>, done: &(dyn Fn() + Sync)) -> Result<Capacities, SimError> {
         let queries = self.short_runs();
         let begin = self.seed_search(candidate, 0, &queries).highest(Aim::Objective, 0, None)?.unwrap_or(0);
@@ -444,10 +444,10 @@ impl<'a> CapacitySearch<'a> {
         self.no_miss_bound_qps.filter(|_| objective == Objective::NoMiss).unwrap_or(self.region_qps)
     }
 
-    /// The median over the seeds, each of which has a limit of its own, in runs of so many queries.
+    /// The median over the limits of seeds, each from runs of `queries` queries.
     fn median(&self, candidate: &Candidate<'_>, criterion: Criterion, found: &[Found], queries: usize) -> Capacity {
         let grid = candidate.grid;
-        // From the lowest rate to the highest: from the last step to the first, and no step at all before these.
+        // Rates ascend as steps descend; no step at all is the lowest rate.
         let mut ascending: Vec<Option<u32>> = found.iter().map(|found| found.step).collect();
         ascending.sort_by_key(|step| std::cmp::Reverse(step.unwrap_or(u32::MAX)));
         let step = nearest_rank(&ascending, 0.5).flatten();
@@ -457,7 +457,7 @@ impl<'a> CapacitySearch<'a> {
         };
         let interval = quantile_interval(&ascending, 0.5, CONFIDENCE);
         let interval = interval.map(|Interval { low, high, confidence }| {
-            // At the top nothing fails, and the limit may be a little below all the same.
+            // The top of the grid never fails, although the true limit may be slightly lower.
             let low = low.map(|low| low + u32::from(low == 0));
             Interval { low: candidate.qps(low), high: above(high), confidence }
         });
@@ -482,7 +482,7 @@ impl<'a> CapacitySearch<'a> {
 }
 
 impl Candidate<'_> {
-    /// The rate of a step; 0 of none.
+    /// The rate of a step; 0 for `None`.
     fn qps(&self, step: Option<u32>) -> f64 {
         step.map_or(0.0, |step| self.grid.rate_qps(step))
     }

@@ -1,4 +1,4 @@
-//! Every policy at every rate with every seed: what delays come to.
+//! Simulated delays of every policy at every rate with every seed.
 
 use std::sync::atomic::Ordering;
 
@@ -15,25 +15,27 @@ use crate::sim::{Arrivals, Experiment, SimError};
 pub struct Played {
     /// The policy's name.
     pub policy: String,
-    /// Queries a second.
+    /// Arrival rate, in queries per second.
     pub rate_qps: f64,
-    /// What its arrivals were drawn from.
+    /// The seed of its arrivals.
     pub seed: u64,
-    /// What it came to.
+    /// The delays and other statistics.
     pub summary: Summary,
-    /// The lanes that failed in it.
+    /// The lane failures of the run.
     pub faults: Vec<LaneFault>,
-    /// The share that it played of the slowest change in its arrivals.
+    /// The share of the slowest change in the arrivals that the run covers.
     pub covered_share: f64,
 }
 
-/// Plays every seed's arrivals at every rate through every policy, in this order, whichever run ends first; `done` hears of
-/// each run that has ended. A run in which nothing arrives is left out, and so is what is not `wanted` of a policy (by its
-/// name) at a rate, and what had not ended when it was [interrupted](live::interrupt). Runs are prolonged up to `most_covering`
-/// queries if they then [cover](Arrivals::covering) their arrivals.
+/// Simulates every policy at every rate with every seed's arrivals; results have this order. `done` is called after
+/// each run.
+///
+/// `wanted` selects policies (by name) and rates. Runs without arrivals and runs that an [interrupt](live::interrupt)
+/// cut short are left out. Runs are prolonged up to `most_covering` queries if they then [cover](Arrivals::covering)
+/// their arrivals.
 ///
 /// # Errors
-/// If a policy can't be made for this machine, or breaks its contract.
+/// If a policy does not fit the machine or breaks its contract.
 pub fn play_all(
     experiment: &Experiment,
     policies: &[&dyn PolicyFactory],
@@ -62,7 +64,7 @@ pub fn play_all(
     played.into_iter().filter_map(Result::transpose).collect()
 }
 
-/// One run; `None` if nothing arrives, or it was ended before its end.
+/// Simulates one run; `None` if it has no arrivals or was interrupted.
 fn play(
     experiment: &Experiment,
     policy: &dyn PolicyFactory,
@@ -71,7 +73,7 @@ fn play(
 ) -> Result<Option<Played>, SimError> {
     let stop = live::interrupt_flag();
     let is_stopped = || stop.load(Ordering::Relaxed);
-    // Of a cluster only the slowest shards' rows come, which tell nothing of how busy its nodes are.
+    // A cluster reports only the rows of the slowest shards, which do not show how busy its nodes are.
     let machine = if experiment.cluster.is_some() { &Machine::default() } else { &experiment.model.machine };
     let tally = Tally::new(machine, arrivals.len());
     let (tally, faults) = if experiment.model.faults.faults.is_empty() {
@@ -87,7 +89,7 @@ fn play(
     Ok(tally.summary().map(|summary| Played { policy, rate_qps, seed, summary, faults: faults.0, covered_share }))
 }
 
-/// The lanes that fail in a run, in order of time.
+/// The lane failures of a run, in order of time.
 #[derive(Debug, Default)]
 struct LaneFaults(Vec<LaneFault>);
 

@@ -1,4 +1,4 @@
-//! One run at one rate, given up as soon as it is lost.
+//! A run at one rate, stopped as soon as it has failed.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use crate::live;
 use crate::sched::{LogRow, PolicyFactory, ShedJob, Sink};
 use crate::sim::{Arrivals, Experiment, SimError, simulate_into};
 
-/// What a run is for: the objective, or that no query misses its deadline.
+/// The aim of a run: to meet the objective, or to have no miss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Aim {
     Objective,
@@ -18,7 +18,7 @@ pub(super) enum Aim {
 }
 
 impl Aim {
-    /// How many of `queries` may be late.
+    /// Number of the `queries` that may be late.
     pub(super) fn allowed(self, criterion: &Criterion, queries: usize) -> usize {
         match self {
             Self::Objective => criterion.allowed(queries),
@@ -27,7 +27,7 @@ impl Aim {
     }
 }
 
-/// What a run has told of each aim; `None` where it was given up before that was known.
+/// The result for each aim; `None` if the run stopped before it was known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ProbeResult {
     pub(super) objective: Option<bool>,
@@ -42,37 +42,37 @@ impl ProbeResult {
         }
     }
 
-    /// What two runs at a rate have told.
+    /// The combined result of two runs at a rate.
     pub(super) fn and(self, other: Self) -> Self {
         Self { objective: self.objective.or(other.objective), no_miss: self.no_miss.or(other.no_miss) }
     }
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Probe {
-    /// Queries that arrive in it.
+    /// Number of arrivals.
     pub(super) queries: usize,
-    /// Queries that were later than the aim allows; of a run that was given up, those known by then.
+    /// Number of late queries under the aim; for a stopped run, those known by then.
     pub(super) late: usize,
-    /// Whether it was given up, since more were late than may be.
+    /// Whether the run was stopped because too many queries were late.
     pub(super) is_lost: bool,
-    /// Whether delays were still growing at its end.
+    /// Whether delays still grew at the end.
     pub(super) grows: bool,
     result: ProbeResult,
 }
 
 impl Probe {
-    /// What it tells where no more queries may be late than the aim allows.
+    /// The result for both aims, valid if `allowed` was the aim's own number.
     pub(super) fn result(&self) -> ProbeResult {
         self.result
     }
 }
 
-/// Plays these arrivals at a rate, and gives the run up once more than `allowed` queries are later than `aim` permits.
+/// Simulates these arrivals at a rate. The run stops once more than `allowed` queries are late under `aim`.
 ///
 /// # Errors
-/// If the policy can't be made for this machine, or breaks its contract; and once runs are to [end](live::interrupt).
+/// If the policy does not fit the machine or breaks its contract, or an [interrupt](live::interrupt) came.
 pub(super) fn probe(
     experiment: &Experiment,
     policy: &dyn PolicyFactory,
@@ -81,7 +81,7 @@ pub(super) fn probe(
     arrivals: &Arrivals,
     rate_qps: f64,
 ) -> Result<Probe, SimError> {
-    // Here and not in the middle of a run: those of a search are short, and what each query takes counts.
+    // Interrupts are checked between runs only, because runs are short and the inner loop is hot.
     if live::interrupted() {
         return Err(SimError::Interrupted);
     }
@@ -101,7 +101,7 @@ pub(super) fn probe(
         (false, _) => {
             ProbeResult { objective: Some(verdict.holds()), no_miss: Some(verdict.missed == 0 && !verdict.grows) }
         }
-        // Whoever is late after more than the deadline has missed it.
+        // A query past a limit at or above the deadline has missed the deadline, too.
         (true, Aim::Objective) => {
             ProbeResult { objective: Some(false), no_miss: (criterion.limit >= criterion.deadline).then_some(false) }
         }
@@ -120,7 +120,7 @@ pub(super) fn probe(
     })
 }
 
-/// Judges a run, and notices when it is lost.
+/// Judges a run and detects its failure.
 struct Watch {
     judge: Judge,
     aim: Aim,
@@ -132,7 +132,7 @@ struct Watch {
 }
 
 impl Sink for Watch {
-    // What is not looked at of a row need not be made.
+    // Inlining lets the compiler skip unused fields of the row.
     #[inline(always)]
     fn record(&mut self, row: &LogRow) {
         self.judge.record(row);
@@ -146,14 +146,14 @@ impl Sink for Watch {
 }
 
 impl Watch {
-    /// Whether the run is lost by now.
+    /// Updates whether the run has failed by now.
     #[inline]
     fn look(&mut self, now: Nanos) {
         let (late, in_time) = match self.aim {
             Aim::Objective => self.judge.late_and_not(),
             Aim::NoMiss => self.judge.missed_and_not(),
         };
-        // Of those that are due, at most all that have finished in time were in time.
+        // At least the due arrivals in excess of the timely queries are late.
         let overdue = self.overdue.borrow_mut().due(now, self.limit).saturating_sub(in_time);
         self.late = late.max(overdue);
         self.is_lost = self.late > self.allowed;

@@ -1,8 +1,8 @@
-//! How far a capacity may be off because the measured queries are a sample of those that will come.
+//! Error of a capacity due to the sample of measured queries.
 //!
-//! Another sample has another mean cost, and other long queries. The first is nearly all of it where queues, not single
-//! queries, make queries late: the capacity then moves with the limit of what is stable. So the variance of the
-//! logarithm of a capacity c over samples is split,
+//! Another sample has another mean cost and other long queries. If queueing, not single long queries, makes queries
+//! late, the mean cost dominates: the capacity moves with the stability limit. The variance of the logarithm of a
+//! capacity c over samples is therefore split:
 //!
 //! ```text
 //!   ln c  =  ln (limit of the stable region)  +  what is left
@@ -10,9 +10,9 @@
 //!            each query: no simulation          part makes of the capacity; the share of late queries tells the rest
 //! ```
 //!
-//! and the second part is regressed on the first, since a sample with a higher mean often has longer queries, too. Its
-//! variance is taken less what the arrivals of a run contribute. Where runs fail since they grow, the first part is all.
-//! Source: Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapters 6 and 7.
+//! The second part is regressed on the first, because a sample with a higher mean often has longer queries. The
+//! variance due to the arrivals of a run is subtracted from its variance. If runs fail by growth, the first part is the
+//! whole error. Source: Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapters 6 and 7.
 
 use rayon::prelude::*;
 
@@ -22,26 +22,26 @@ use super::{Candidate, CapacitySearch};
 use crate::base::random::Purpose;
 use crate::sim::{Cluster, Experiment, SimError, SimQuery};
 
-/// Bootstrap samples that are played.
+/// Number of simulated bootstrap samples.
 const SAMPLES: u64 = 8;
-/// A run tells no more once this share of its queries is late.
+/// Late share at which a run stops.
 const MOST_LATE: f64 = 0.5;
-/// Half of a 95 % interval, in standard errors.
+/// Half-width of a 95 % interval, in standard errors.
 const TWO_SIDED_95: f64 = 1.96;
 
-/// How far a capacity may be off because the measured queries are a sample.
+/// The error of a capacity due to the sample of measured queries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QueryError {
-    /// Half the width of the 95 % interval, as a share of the capacity.
+    /// Half-width of the 95 % interval, as a share of the capacity.
     pub share: f64,
-    /// Measured queries.
+    /// Number of measured queries.
     pub queries: usize,
 }
 
-/// The error of a capacity of `qps`; `None` of fewer than two queries.
+/// The error of a capacity of `qps`; `None` for fewer than two queries.
 ///
 /// # Errors
-/// If the policy breaks its contract, or runs are to end.
+/// If the policy breaks its contract, or an interrupt came.
 pub(super) fn query_error(
     search: &CapacitySearch<'_>,
     candidate: &Candidate<'_>,
@@ -58,7 +58,7 @@ pub(super) fn query_error(
     Ok(Some(QueryError { share: TWO_SIDED_95 * variance.sqrt(), queries }))
 }
 
-/// What is left of a capacity's deviation: a multiple of the region's, and a variance.
+/// The second part of the deviation: a multiple of the first part, and a variance.
 struct Rest {
     by_region: f64,
     variance: f64,
@@ -96,15 +96,15 @@ fn rest(
     let sum = |of: &dyn Fn(f64, f64) -> f64| {
         played.iter().map(|&(region, rest)| of(region - mean_region, rest - mean_rest)).sum::<f64>()
     };
-    // What another run with other arrivals would differ by.
+    // The variance due to the arrivals of a run.
     let of_arrivals = variance_by_query / count as f64 / slope.powi(2);
-    // A slope that noise would explain as well is drawn towards 0 (ridge regression).
+    // Ridge regression shrinks a slope that noise could explain.
     let by_region = sum(&|region, rest| region * rest) / (sum(&|region, _| region * region) + of_arrivals).max(1e-300);
     let left = sum(&|region, rest| (rest - by_region * region).powi(2)) / (n - 2.0);
     Ok(Rest { by_region, variance: (left - of_arrivals).max(0.0) })
 }
 
-/// The experiment with as many queries, drawn with replacement from its own.
+/// The experiment with a bootstrap sample of its queries.
 fn resampled(experiment: &Experiment, number: u64) -> Experiment {
     let mut random = Purpose::QuerySamples.stream(number);
     let rows = experiment.queries.len() as u32;

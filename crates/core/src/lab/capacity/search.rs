@@ -1,8 +1,7 @@
 //! The highest rate of a grid that one seed's arrivals sustain.
 //!
-//! Rates stand on a grid whose top is the limit of what is stable for the policy, each 0.5 % below the one before: no
-//! rate above is ever tried. From a step to begin with the search climbs or descends by 1, 2, 4... steps until the verdict changes, and
-//! halves what lies between. Whatever was tried is remembered, for the other aim too.
+//! The top of the grid is the policy's stability limit; each rate is 0.5 % below the previous one. The search climbs or
+//! descends by 1, 2, 4... steps until the verdict changes, then bisects. It stores all results, also for the other aim.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +13,14 @@ use crate::sched::PolicyFactory;
 use crate::sim::certificate;
 use crate::sim::{Arrivals, Experiment, SimError};
 
-/// From one step of the grid to the next.
+/// Ratio between neighbouring rates of the grid.
 const STEP: f64 = 1.005;
-/// Rates below this share of the top count as none.
+/// Lowest rate of the grid, as a share of the top; lower rates count as 0.
 const LOWEST: f64 = 1e-6;
 /// A rate below this share of the limit fails if simulated time ends before enough queries arrive.
 const NEGLIGIBLE: f64 = 1e-3;
 
-/// The rates that are tried, from the top down.
+/// The grid of rates, from the top down.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RateGrid {
     pub(super) top_qps: f64,
@@ -37,20 +36,20 @@ impl RateGrid {
     }
 }
 
-/// Search parameters that do not depend on the seed.
+/// Search parameters that all seeds share.
 #[derive(Clone, Copy)]
 pub(super) struct SearchContext<'a> {
     pub(super) experiment: &'a Experiment,
     pub(super) policy: &'a dyn PolicyFactory,
     pub(super) criterion: Criterion,
-    /// Queries of a run at a rate.
+    /// Number of queries in a run at a rate.
     pub(super) queries: &'a (dyn Fn(f64) -> usize + Sync),
     pub(super) grid: RateGrid,
-    /// The most that each query can take under this policy, where it promises something.
+    /// An upper bound on the cost of each query under this policy, if it guarantees one.
     pub(super) dearest: Option<&'a [Nanos]>,
 }
 
-/// The search with one seed's arrivals, and what it has tried.
+/// The search with one seed's arrivals, and all its results.
 pub(super) struct SeedSearch<'a> {
     context: SearchContext<'a>,
     arrivals: &'a Arrivals,
@@ -62,18 +61,20 @@ impl<'a> SeedSearch<'a> {
         Self { context, arrivals, tried: BTreeMap::new() }
     }
 
-    /// The step at and below which every rate that was tried meets `aim`, one above it not; `None` if none does. It is
-    /// looked for from `begin` on; `look_below` is how many steps below what was found one more is tried.
+    /// The lowest step, and thus highest rate, that meets `aim`; `None` if none does.
+    ///
+    /// All tried rates below it meet `aim`, and the next rate above does not. The search starts at `begin`.
+    /// `look_below` adds a check at this number of steps below the result.
     ///
     /// # Errors
-    /// If the policy can't be made for this machine, or breaks its contract.
+    /// If the policy does not fit the machine or breaks its contract.
     pub(super) fn highest(&mut self, aim: Aim, begin: u32, look_below: Option<u32>) -> Result<Option<u32>, SimError> {
         let mut begin = begin;
         loop {
             let Some(found) = self.descend_or_climb(aim, begin)? else { return Ok(None) };
             let below = found + look_below.unwrap_or(0);
             if below > self.context.grid.lowest() || self.meets(aim, below)? {
-                // What was tried from another beginning may have failed further below.
+                // Runs from another starting point may have failed at a lower rate.
                 match self.lowest_failure(aim).filter(|&failed| failed > found) {
                     Some(failed) => begin = failed + 1,
                     None => return Ok(Some(found)),
@@ -84,16 +85,16 @@ impl<'a> SeedSearch<'a> {
         }
     }
 
-    /// The same with how often verdicts were not monotone.
+    /// The step by [`highest`](Self::highest), with the number of non-monotone verdicts.
     ///
     /// # Errors
-    /// As [`highest`](Self::highest).
+    /// The errors of [`highest`](Self::highest).
     pub(super) fn found(&mut self, aim: Aim, begin: u32, look_below: Option<u32>) -> Result<Found, SimError> {
         let step = self.highest(aim, begin, look_below)?;
         Ok(Found { step, flips: self.flips(aim) })
     }
 
-    /// How often a rate meets `aim` though a lower one did not.
+    /// Number of rates that meet `aim` although a lower rate does not.
     fn flips(&self, aim: Aim) -> usize {
         let result: Vec<bool> = self.tried.values().filter_map(|result| result.of(aim)).collect();
         result.windows(2).filter(|pair| pair[0] && !pair[1]).count()
@@ -108,10 +109,10 @@ impl<'a> SeedSearch<'a> {
         limit_from(begin, lowest, |step| self.meets(aim, step))
     }
 
-    /// Whether the run at `step` meets `aim`; it is played once.
+    /// Whether the run at `step` meets `aim`; each step is simulated once.
     ///
     /// # Errors
-    /// As [`highest`](Self::highest).
+    /// The errors of [`highest`](Self::highest).
     pub(super) fn meets(&mut self, aim: Aim, step: u32) -> Result<bool, SimError> {
         let known = self.tried.get(&step).copied().unwrap_or_default();
         if let Some(met) = known.of(aim) {
@@ -139,11 +140,14 @@ impl<'a> SeedSearch<'a> {
     }
 }
 
-/// The step that meets what is asked and above which one does not, or the top: from `begin` on by 1, 2, 4... steps, up while
-/// they do and down while they don't; then what lies between is halved. `None` if none down to `lowest` does.
+/// The step that meets the aim while the next higher rate does not, or the top; `None` if no step down to `lowest`
+/// meets it.
+///
+/// From `begin` on the search doubles its stride, upwards after a success and downwards after a failure. It then
+/// bisects.
 ///
 /// # Errors
-/// The first that `meets` gives.
+/// The first error of `meets`.
 pub(super) fn limit_from<E>(
     begin: u32,
     lowest: u32,

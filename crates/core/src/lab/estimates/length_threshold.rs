@@ -1,9 +1,8 @@
-//! The best threshold of `length-based`: where neither side waits for the other.
+//! The best threshold of `length-based`: it balances the loads of CPUs and GPUs.
 //!
-//! With threshold S the GPUs' load is what queries of fewer than S blocks take of them at least, in the best of batches, and
-//! the CPUs' load is what the others take of their workers. The rate that the machine can carry at most is what the more
-//! loaded side can: so the best S makes the larger of the two loads least. Lengths are tried in order, the loads of each
-//! being sums over those before and after it: O(n log n), and no run is played.
+//! With threshold S, the GPUs serve queries of fewer than S blocks, at their cost in the best batches; the CPU workers
+//! serve the others. The more loaded side limits the rate, so that the best S minimises the larger load. Prefix sums
+//! over sorted lengths yield all loads in O(n log n), without a simulation.
 //!
 //! ```text
 //!   load │ GPUs            ╱
@@ -18,22 +17,22 @@ use std::sync::Arc;
 use crate::base::machine::{Class, PerClass};
 use crate::cost::{BatchSizes, Cost, MachineModel, Workload};
 
-/// What policies that go by length know of a workload.
+/// The query lengths of a workload, for length-based policies.
 #[derive(Clone, Debug, Default)]
 pub struct QueryLengths {
-    /// By row, the blocks in all lists of the query.
+    /// Number of blocks in all lists of the query, by row.
     pub blocks: Arc<[u32]>,
-    /// [`best_length_threshold`] for them.
+    /// The [best threshold](best_length_threshold) for these queries.
     pub best_threshold: u32,
-    /// Rows whose blocks are not known; they count as none.
+    /// Number of rows without known blocks; they count as 0 blocks.
     pub unknown: usize,
 }
 
 impl QueryLengths {
-    /// Those of a workload, whose queries are estimated to cost so much, by row.
+    /// The lengths of a workload, with estimated costs by row.
     #[must_use]
     pub fn of(workload: &Workload, estimates: &[PerClass<Cost>], model: &MachineModel) -> Self {
-        // An index has fewer; what else a file may say is the longest.
+        // An index has fewer blocks than `u32::MAX`; larger numbers in a file are capped.
         let blocks = workload.rows.iter().map(|row| u32::try_from(row.features.blocks).unwrap_or(u32::MAX));
         let blocks: Vec<u32> = blocks.collect();
         let queries: Vec<(u32, PerClass<Cost>)> = blocks.iter().copied().zip(estimates.iter().copied()).collect();
@@ -42,15 +41,15 @@ impl QueryLengths {
     }
 }
 
-/// The threshold for queries of these lengths, in blocks, and estimated costs; of several that are as good the largest, so
-/// that what can go to the GPUs does. 0 for no queries.
+/// The best threshold for queries with these lengths in blocks and estimated costs; 0 without queries. Of equally good
+/// ones it is the largest, which sends most queries to the GPUs.
 #[must_use]
 pub fn best_length_threshold(queries: &[(u32, PerClass<Cost>)], model: &MachineModel) -> u32 {
     let mut queries: Vec<&(u32, PerClass<Cost>)> = queries.iter().collect();
     queries.sort_unstable_by_key(|(blocks, _)| *blocks);
     let use_of = |costs: &PerClass<Cost>, is_gpu: bool| {
         model.machine.classes().filter(|class| class.is_gpu() == is_gpu).map(|class| load(model, class, costs)).reduce(
-            // Where a side has several classes each takes its share: the better one's load bounds it from below.
+            // If a side has several classes, the load of the better class is a lower bound.
             f64::min,
         )
     };
@@ -62,9 +61,9 @@ pub fn best_length_threshold(queries: &[(u32, PerClass<Cost>)], model: &MachineM
     for (place, (blocks, costs)) in queries.iter().enumerate() {
         on_cpus -= cpu(costs);
         on_gpus += gpu(costs);
-        // A threshold is between two lengths.
+        // A threshold separates two lengths.
         let next = queries.get(place + 1).map_or(blocks.saturating_add(1), |(blocks, _)| *blocks);
-        // What is left of a sum of all, when all have been taken away, is rounding.
+        // After all queries are subtracted, the rest of the sum is rounding error.
         let larger = if place + 1 == queries.len() { on_gpus } else { on_cpus.max(on_gpus) };
         if next > *blocks && larger <= least {
             (best, least) = (next, larger);
@@ -73,7 +72,7 @@ pub fn best_length_threshold(queries: &[(u32, PerClass<Cost>)], model: &MachineM
     best
 }
 
-/// Seconds of the whole class that a query takes: of its lanes or its devices, whichever is more.
+/// Load of a query in seconds of the whole class: of its lanes or its devices, whichever is larger.
 fn load(model: &MachineModel, class: Class, costs: &PerClass<Cost>) -> f64 {
     let least = model.least_use(class, costs[class], BatchSizes::Any);
     let lanes = least.lane.as_us() / model.machine.count(class) as f64;
@@ -92,12 +91,12 @@ mod tests {
 
     #[test]
     fn the_threshold_is_where_neither_side_waits_for_the_other() {
-        // Ten lengths; a CPU takes 1 us a block, a GPU 2 us: two thirds of the blocks are the CPU's.
+        // A CPU takes 1 us per block and a GPU 2 us, so that the CPU gets two thirds of the blocks.
         let queries: Vec<_> = (1..=10).map(|n| query(n, f64::from(n), 2.0 * f64::from(n))).collect();
         let one_of_each = MachineModel::from(Machine::new(1, 1));
-        // Below 6: 15 blocks, 30 us; the others 40 us. Below 7: 42 and 34 us.
+        // With 6 the GPU has 15 blocks (30 us) and the CPU 40 us; with 7 these are 42 and 34 us.
         assert_eq!(best_length_threshold(&queries, &one_of_each), 6);
-        // A second CPU takes more of it, a second GPU less.
+        // A second CPU lowers the threshold, a second GPU raises it.
         assert!(best_length_threshold(&queries, &Machine::new(2, 1).into()) < 6);
         assert!(best_length_threshold(&queries, &Machine::new(1, 2).into()) > 6);
     }

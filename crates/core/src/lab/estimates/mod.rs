@@ -1,7 +1,7 @@
-//! What a policy is told of each query's cost, beside what the query really takes.
+//! Cost estimates that policies see in place of the true costs.
 //!
-//! A policy never sees the second. Where no model is named, one is fitted to the very workload that is then played, and
-//! each query is estimated by one that was fitted without it: the error is that of queries never seen.
+//! By default a model is fitted to the same workload by cross-validation: the estimate of each query comes from a model
+//! that was fitted without it. Estimates thus have the error of unseen queries.
 
 pub(super) mod length_threshold;
 pub(super) mod regret;
@@ -16,17 +16,17 @@ use crate::cost::{
 use crate::files::InputError;
 use crate::sim::SimQuery;
 
-/// Parts of the cross-validation.
+/// Folds of the cross-validation.
 const FOLDS: usize = 5;
 
-/// Where estimates come from.
+/// The source of estimates.
 #[derive(Clone, Debug)]
 pub enum Estimates {
-    /// Models of this kind fitted to the workload, each query's without it.
+    /// Models of this kind, cross-validated on the workload.
     Fitted(ModelKind),
-    /// The measured times.
+    /// The measured times in place of estimates.
     Oracle,
-    /// A model of this name.
+    /// A model file with its name.
     Model(String, Box<ModelFile>),
 }
 
@@ -37,10 +37,10 @@ impl Default for Estimates {
 }
 
 impl Estimates {
-    /// `model` (the default kind), a kind of model, `oracle`, a model file, or the name of a model that ships.
+    /// The source of this name: `model` (the default kind), a kind of model, `oracle`, a model file or a shipped model.
     ///
     /// # Errors
-    /// If the model can't be read, or none of this name ships.
+    /// If the model cannot be read, or no model of this name ships.
     pub fn named(name: &str) -> Result<Self, InputError> {
         match name {
             "model" => Ok(Self::default()),
@@ -52,7 +52,7 @@ impl Estimates {
         }
     }
 
-    /// The name it is asked for by.
+    /// The name in options.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -63,8 +63,7 @@ impl Estimates {
         }
     }
 
-    /// These, or the measured times where no model can be fitted, to so few different queries or to service times only; and then
-    /// why.
+    /// These estimates, or the measured times and a reason if no model can be fitted to the workload.
     #[must_use]
     pub fn suited_to(self, workload: &Workload) -> (Self, Option<String>) {
         if !matches!(self, Self::Fitted(_)) {
@@ -81,7 +80,7 @@ impl Estimates {
         (Self::Oracle, Some(why))
     }
 
-    /// By row of the workload: estimated microseconds alone on each class; `None` where nothing is known.
+    /// Estimated microseconds of each row alone, by class; `None` if unknown.
     fn alone_us(&self, workload: &Workload) -> Result<Vec<PerClass<Option<f64>>>, LabError> {
         match self {
             Self::Oracle => Ok(workload.rows.iter().map(|row| measured_us(&row.measured)).collect()),
@@ -101,10 +100,10 @@ impl Estimates {
     }
 }
 
-/// The workload's queries as `machine` is simulated with them: what each takes, and what policies are told.
+/// The queries of a workload for the simulator: true costs and estimates.
 ///
 /// # Errors
-/// If a query lacks a measurement or an estimate on a class that the machine has, or no model can be fitted.
+/// If a query has no measurement or estimate on a class of the machine, or no model can be fitted.
 pub fn sim_queries(workload: &Workload, estimates: &Estimates, machine: &Machine) -> Result<Vec<SimQuery>, LabError> {
     let classes: Vec<Class> = machine.classes().collect();
     for row in &workload.rows {
@@ -131,13 +130,13 @@ pub fn sim_queries(workload: &Workload, estimates: &Estimates, machine: &Machine
     .collect()
 }
 
-/// The model file of this name, else the shipped one.
+/// The model file of this name, else the shipped model.
 fn model_named(name: &str) -> Result<ModelFile, InputError> {
     let path = Path::new(name);
     if path.exists() {
         return ModelFile::read(path);
     }
-    // A name with an extension is surely meant as a file: its absence is then what to report.
+    // A name with an extension means a file, so its absence is reported.
     shipped::model(name).or_else(|e| if path.extension().is_some() { ModelFile::read(path) } else { Err(e) })
 }
 

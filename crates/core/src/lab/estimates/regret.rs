@@ -1,7 +1,8 @@
-//! Regret: what a policy loses because it is told estimates and not the true costs.
+//! Regret: the capacity that a policy loses because it sees estimates in place of true costs.
 //!
-//! An error of estimates means nothing by itself: a policy that only asks which processor is the better one shrugs off what
-//! makes another misplace a long query. So each policy plays the same arrivals twice, and capacities are compared:
+//! The error of estimates alone says little. A policy that only compares processors tolerates an error that makes
+//! another policy misplace a long query. Each policy therefore serves the same arrivals twice, and the capacities are
+//! compared:
 //!
 //! ```text
 //! exact costs    |=================================|  96 % of what no scheduler exceeds
@@ -9,8 +10,8 @@
 //!                                                ^^^  regret 6 %
 //! ```
 //!
-//! Policies that make no batches are played on a machine without them, and beside its bound: what a batch would gain is not
-//! theirs to lose.
+//! Policies without batches run on a machine without batches and are compared with the bound of that machine, because
+//! they cannot lose the gain of batches.
 
 use crate::base::time::Nanos;
 use crate::cost::Workload;
@@ -23,50 +24,51 @@ use crate::query::ArrivalProcess;
 use crate::sched::{BuiltIn, PolicyFactory};
 use crate::sim::Experiment;
 
-/// Queries of a run whose delays are compared, where nothing else is asked for.
+/// Default number of queries in a run that compares delays.
 pub const DELAY_QUERIES: usize = 50_000;
-/// The load at which they are: a share of the capacity with exact costs.
+/// Load of these runs, as a share of the capacity with exact costs.
 const LOAD: f64 = 0.95;
 
 /// A policy's capacity with exact costs and with estimates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Regret {
-    /// The policy.
+    /// The name of the policy.
     pub policy: String,
-    /// With exact costs.
+    /// The capacity with exact costs.
     pub exact: Capacity,
-    /// With estimates.
+    /// The capacity with estimates.
     pub estimated: Capacity,
-    /// The median over seeds of the 99th percentile of delays at 95 % of the capacity with exact costs: with those, in ms.
+    /// The p99 delay with exact costs at 95 % of the exact capacity, in ms: the median over seeds.
     pub exact_p99_ms: f64,
-    /// The same with estimates.
+    /// The p99 delay with estimates at the same rate, in ms: the median over seeds.
     pub estimated_p99_ms: f64,
 }
 
 impl Regret {
-    /// The share of the capacity that estimates cost; below 0 where they happen to help.
+    /// The share of the capacity lost to estimates; negative if they happen to help.
     #[must_use]
     pub fn share(&self) -> f64 {
         1.0 - self.estimated.qps / self.exact.qps
     }
 
-    /// How far the capacity with estimates is from what no scheduler exceeds, clairvoyant ones among them, as a share of that.
+    /// The gap between the capacity with estimates and the bound on all schedulers, as a share of the bound.
     #[must_use]
     pub fn short_of_bound(&self) -> f64 {
         1.0 - self.estimated.qps / self.exact.bound_qps
     }
 
-    /// How many times as long the 99th percentile of delays is with estimates.
+    /// The p99 delay with estimates divided by that with exact costs.
     #[must_use]
     pub fn p99_ratio(&self) -> f64 {
         self.estimated_p99_ms / self.exact_p99_ms
     }
 }
 
-/// The regret of each of these policies on `machine`, which has batches for those that make them. `done` hears of each of [so many](regret_pieces) pieces of work.
+/// The regret of each policy on `machine`; policies that make batches get a machine with batches. `done` is called for
+/// each of the [pieces of work](regret_pieces).
 ///
 /// # Errors
-/// If estimates can't be made, a cost was not measured, or a policy can't be made for this machine.
+/// If estimates cannot be made, a cost was not measured, or a policy does not fit the machine.
 pub fn regret(
     workload: &Workload,
     estimates: &Estimates,
@@ -123,21 +125,21 @@ pub fn regret(
         };
         found.extend(of_sort.iter().zip(pairs).map(with_p99).collect::<Result<Vec<Regret>, LabError>>()?);
     }
-    // In the order in which they were asked for.
+    // The results follow the order of `policies`.
     found.sort_by_key(|regret| policies.iter().position(|policy| policy.name() == regret.policy));
     Ok(found)
 }
 
-/// Of how many pieces of work [`regret`] tells: each search with each seed, and delays, both with exact costs and with estimates.
+/// Pieces of work in [`regret`]: a search per seed and a delay run, with exact costs and with estimates.
 #[must_use]
 pub fn regret_pieces(policies: usize, seeds: usize) -> usize {
     2 * policies * (seeds + 1)
 }
 
-/// A machine that serves a workload: [`DELAY_QUERIES`] Poisson arrivals a seed, batches at their measured costs.
+/// The experiment of a workload on a machine, with [`DELAY_QUERIES`] Poisson arrivals per seed.
 ///
 /// # Errors
-/// If estimates can't be made, or a cost was not measured.
+/// If estimates cannot be made, or a cost was not measured.
 pub fn experiment(
     workload: &Workload,
     estimates: &Estimates,

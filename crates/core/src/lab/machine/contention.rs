@@ -1,4 +1,4 @@
-//! What queries of a workload take in company, for the workload's file: [`Contention`].
+//! Measurement of contention: the cost of a workload's queries while other lanes are busy ([`Contention`]).
 
 use super::fit::{calm_ratio, gpu_in_use, longer, moments_of, quantiles, rounded};
 use super::probe::Busy;
@@ -11,19 +11,19 @@ use crate::cost::machine_file::Quantile;
 use crate::cost::{BatchContention, BatchStream, Contention, CpuContention, MachineFile};
 use crate::lab::{LabError, Node, Progress};
 
-/// How often the stages take turns.
+/// Number of rounds of all stages.
 const ROUNDS: u64 = 5;
-/// Queries of a GPU's batches, ascending, each four times those before: batches of that size one after another.
+/// Batch sizes of the GPU stages, ascending.
 const BATCHES: [usize; 6] = [4, 16, 64, 256, 1024, 4096];
-/// Of batches of this size it is told what busy CPU lanes do to them.
+/// Batch size for the effect of busy CPU lanes on GPU batches.
 const BESIDE: usize = 1024;
-/// Offered while CPU lanes and GPU lanes are busy together: not so much that the dispatcher has no time for either.
+/// Load offered to CPU and GPU lanes together; it leaves the dispatcher time for both.
 const TOGETHER: f64 = 1.2;
 
-/// Takes on what a machine file says, and measures what the workload's queries take in company if that is not known yet.
+/// Applies a machine file. It first measures the contention of the workload if that is unknown.
 ///
 /// # Errors
-/// As [`measure_contention`].
+/// The errors of [`measure_contention`].
 pub fn adopt_machine(node: &mut Node, file: &MachineFile, progress: &dyn Progress) -> Result<(), LabError> {
     if node.workload().contention.is_none() {
         node.set_idle(file.idle);
@@ -34,12 +34,13 @@ pub fn adopt_machine(node: &mut Node, file: &MachineFile, progress: &dyn Progres
     Ok(())
 }
 
-/// Measures it on the node's own lanes, in turns: 1, 2, 4... CPU lanes, a GPU lane with queries by themselves, as they
-/// arrive, GPU lanes with batches of several sizes, one after another, and all of them. Some seconds, in which every stage lasts
-/// long enough for some twenty queries or batches a lane.
+/// Measures contention on the lanes of the node, within some seconds.
+///
+/// The stages alternate: 1, 2, 4... CPU lanes; a GPU lane with single queries at Poisson arrivals; GPU lanes with
+/// consecutive batches of several sizes; all lanes at once. Each stage has at least 20 queries or batches per lane.
 ///
 /// # Errors
-/// If a run fails, or is interrupted before all is measured.
+/// If a run fails or is interrupted.
 pub fn measure_contention(node: &mut Node, progress: &dyn Progress) -> Result<Contention, LabError> {
     node.warm_up(std::time::Duration::from_millis(200))?;
     let has_batches = node.model().batches[Class::GPU].is_some();
@@ -75,7 +76,7 @@ pub fn measure_contention(node: &mut Node, progress: &dyn Progress) -> Result<Co
     let cpu_beside_gpu = if together.is_empty() { 1.0 } else { (beside / all_busy).max(1.0) };
     let groups = [(0, &batches), (cpus as u32, &of_class(&together, Class::GPU))];
     let gpu_batches = groups.into_iter().filter(|(_, samples)| !samples.is_empty()).map(|(busy_cpus, samples)| {
-        // The last batch of a stage may be smaller, and all where the GPU is quicker than queries come.
+        // The last batch of a stage may be smaller, and so may all batches if the GPU outpaces the arrivals.
         let nearly = BESIDE / 2 + 1..=BESIDE;
         let whole = || samples.iter().filter(|sample| nearly.contains(&(sample.queries as usize)));
         BatchContention {
@@ -89,9 +90,9 @@ pub fn measure_contention(node: &mut Node, progress: &dyn Progress) -> Result<Co
     Ok(Contention { cpu, cpu_beside_gpu, gpu_in_use: gpu_in_use(&singles), gpu_batches, gpu_streams })
 }
 
-/// What batches of so many queries took that followed each other; `None` without any.
+/// Statistics of consecutive batches of `size` queries; `None` without such batches.
 fn stream(size: usize, batches: &[MachineSample]) -> Option<BatchStream> {
-    // The first batch of a stage has the lane to itself, and the last one may be smaller.
+    // The first batch of a stage meets an idle lane, and the last one may be smaller.
     let streamed = batches.iter().filter(|sample| sample.queries as usize == size && sample.idle == Nanos::ZERO);
     let streamed: Vec<&MachineSample> = streamed.collect();
     if streamed.is_empty() {
@@ -104,7 +105,7 @@ fn stream(size: usize, batches: &[MachineSample]) -> Option<BatchStream> {
     let longer_us =
         |sample: &MachineSample| (sample.profiled.host.as_us() * host).max(sample.profiled.device.as_us() * device);
     let paces = streamed.iter().map(|sample| (sample.worked.as_us(), longer_us(sample).max(1e-3)));
-    // From round to round the whole machine's speed changes; what varies within one is noise.
+    // The speed of the machine changes between rounds; variation within a round is noise.
     let rounds = streamed.chunk_by(|a, b| a.round == b.round).flat_map(|round| {
         let times = device_of(round);
         round.iter().map(move |sample| sample.device.as_us() / (sample.profiled.device.as_us() * times).max(1e-3))
@@ -124,11 +125,10 @@ fn stream(size: usize, batches: &[MachineSample]) -> Option<BatchStream> {
     })
 }
 
-/// Where the thread's noise is told: to its end, since one stall holds up all that waits.
+/// Quantiles of the thread's noise. They include the maximum, because one stall delays all waiting queries.
 const HOST_SHARES: [f64; 13] = [0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.999, 1.0];
 
-/// What the thread of each lane takes, moment by moment, over what batches take it in the middle of that one: how quick it is from
-/// moment to moment the machine's file says.
+/// Thread times by lane relative to the median of their moment, whose speed the machine file covers.
 fn host_moments(streamed: &[&MachineSample]) -> Vec<Moment> {
     let mut by_lane = streamed.to_vec();
     let lane = |sample: &MachineSample| (sample.round, sample.processor);
@@ -137,7 +137,7 @@ fn host_moments(streamed: &[&MachineSample]) -> Vec<Moment> {
     let moments = lanes.flat_map(|batches| moments_of(batches, |sample| sample.profiled.host.as_us()));
     let moments = moments.map(|moment| {
         let times = |sample: &&MachineSample| sample.host.as_us() / sample.profiled.host.as_us().max(1e-3);
-        // As speeds are told: a batch that was held up is not the moment's speed.
+        // The median ignores stalled batches.
         let middle = median(moment.iter().map(times).collect());
         let apart_us = median(moment.iter().map(|sample| (sample.out + sample.worked).as_us()).collect());
         Moment { apart_us, times: moment.iter().map(|sample| times(sample) / middle.max(1e-3)).collect() }
@@ -145,7 +145,7 @@ fn host_moments(streamed: &[&MachineSample]) -> Vec<Moment> {
     moments.collect()
 }
 
-/// Quantiles of that. Their own mean, in lines from one to the next, is 1, so that they leave the pace as it is.
+/// Quantiles of the thread's noise. Their piecewise linear mean is 1, so that noise leaves the mean pace unchanged.
 fn host_noise(moments: &[Moment]) -> Vec<Quantile> {
     let mut noise: Vec<f64> = moments.iter().flat_map(|moment| moment.times.iter().copied()).collect();
     noise.sort_by(f64::total_cmp);
@@ -161,8 +161,7 @@ fn of_class(samples: &[MachineSample], class: Class) -> Vec<MachineSample> {
     samples.iter().filter(|sample| sample.class == class).copied().collect()
 }
 
-/// All work over all work alone, but for queries that were held up most: the machine file's noise and stalls say how these
-/// are.
+/// Total work divided by total time alone, without stalled queries. The machine file covers noise and stalls.
 fn work_over_alone(samples: &[MachineSample]) -> f64 {
     let both = samples.iter().map(|sample| (sample.worked.as_us(), sample.profiled.total().as_us().max(1e-3)));
     rounded(calm_ratio(both.collect()))
@@ -174,7 +173,7 @@ mod tests {
     use crate::base::ids::ProcessorId;
     use crate::cost::BatchTime;
 
-    /// A batch of a stream, of which the last took `worked_us` after the one before.
+    /// A batch of a stream that ends `worked_us` after the previous one.
     fn sample(queries: u32, idle: u64, worked_us: f64) -> MachineSample {
         let halves = (Nanos::from_us(8.0), Nanos::from_us(40.0));
         MachineSample {
@@ -199,8 +198,8 @@ mod tests {
 
     #[test]
     fn what_batches_of_a_size_take_is_told_by_those_that_followed_each_other() {
-        // By the formula 8 us of the thread and 40 of the device; in company the device takes a quarter more, and in a stream one
-        // is done every 30 us; those of 1024 wait for each other.
+        // The formula predicts 8 us for the thread and 40 us for the device. Under contention the device takes a
+        // quarter more. Small batches end every 30 us; batches of 1024 wait for each other.
         let slower = |sample: MachineSample| MachineSample { device: Nanos::from_us(50.0), ..sample };
         let mut samples = vec![slower(sample(16, 500, 58.0))];
         samples.extend((0..40).map(|_| slower(sample(16, 0, 30.0))));
@@ -216,7 +215,7 @@ mod tests {
         };
         assert_eq!([told(16), told(1024)], [(1.0, 1.25, 0.6), (1.0, 1.25, 1.0)]);
         assert_eq!(stream(64, &samples), None);
-        // Where the thread is what takes longer, the pace is its own.
+        // A slow thread sets the pace itself.
         let busy = MachineSample { host: Nanos::from_us(80.0), ..sample(16, 0, 80.0) };
         assert_eq!(stream(16, &[busy]).unwrap().spacing, 1.0);
     }
@@ -234,7 +233,7 @@ mod tests {
 
     #[test]
     fn what_holds_the_thread_up_now_and_then_is_noise_and_leaves_the_pace() {
-        // 8 us by the formula, and 408 for one of a hundred; in the second round the thread takes twice as long for all.
+        // The formula predicts 8 us; one batch of a hundred takes 408 us. In the second round all thread times double.
         let at = |round, i: u64, times: f64| {
             let host = Nanos::from_us(times * if i % 100 == 99 { 408.0 } else { 8.0 });
             MachineSample { round, host, ..sample(16, 0, 50.0) }
@@ -244,7 +243,7 @@ mod tests {
         let BatchStream { host, host_noise, host_lasts_us, .. } = stream(16, &samples).unwrap();
         assert!((host - 1.5 * 1.5).abs() < 1e-9 && host_lasts_us == 0.0, "{host}, {host_lasts_us}");
         let at = |share| host_noise.iter().find(|point| point.share == share).unwrap().value;
-        // All but one of a hundred are alike, that one takes 51 times as long.
+        // All batches are equal except one of a hundred, which takes 51 times as long.
         assert!(at(0.5) == at(0.0) && at(0.98) == at(0.5), "{host_noise:?}");
         assert!((at(0.999) / at(0.5) - 51.0).abs() < 0.1 && at(1.0) == at(0.999), "{host_noise:?}");
         let mean: f64 =
@@ -254,9 +253,9 @@ mod tests {
 
     #[test]
     fn slow_batches_that_follow_each_other_are_told_by_lane() {
-        // Every 50 us a batch ends on each of two lanes. The thread of one is at it for about 12 us where it is slow and 8 where it
-        // is not, which one batch of five changes; the other's is slow while that is not. So batches that are k apart have a
-        // correlation of 0.6^k, which falls to 1/e in 98 us.
+        // A batch ends every 50 us on each of two lanes. A thread takes 12 us when slow and 8 us when fast, and changes
+        // after a fifth of the batches; the other lane does the opposite. The correlation at distance k is 0.6^k, which
+        // falls to 1/e within 98 us.
         let mut random = crate::base::random::Random::new(1, 0);
         let mut is_slow = false;
         let both = (0..4000).flat_map(|_| {
@@ -269,14 +268,14 @@ mod tests {
         let samples: Vec<MachineSample> = both.collect();
         let host_lasts_us = stream(16, &samples).unwrap().host_lasts_us;
         assert!((70.0..130.0).contains(&host_lasts_us), "{host_lasts_us}");
-        // Taken for one lane, slow and quick ones would alternate.
+        // On a single lane, slow and fast batches would alternate.
         let one = samples.iter().map(|sample| MachineSample { processor: ProcessorId(1), ..*sample });
         assert_eq!(stream(16, &one.collect::<Vec<_>>()).unwrap().host_lasts_us, 0.0);
     }
 
     #[test]
     fn queries_by_themselves_are_told_by_those_that_found_the_gpus_lane_idle() {
-        // 48 us by the profile; the lane is at work for a third of the time, and each query takes 60 us.
+        // The profile says 48 us. The lane works a third of the time, and each query takes 60 us.
         let alone = |idle, worked_us| MachineSample {
             stage: Stage::Used,
             offered: 0.3,
@@ -284,7 +283,7 @@ mod tests {
             ..sample(1, idle, worked_us)
         };
         let mut samples: Vec<MachineSample> = (0..200).map(|_| alone(120_000, 60.0)).collect();
-        // One that came while another was under way ends soon after it, and a batch says nothing of single queries.
+        // A query that overlaps with its predecessor ends soon after it, and batches do not show single queries.
         samples.push(alone(0, 5.0));
         samples.extend((0..50).map(|_| sample(16, 500, 500.0)));
         let found = gpu_in_use(&samples);

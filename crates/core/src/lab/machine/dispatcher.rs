@@ -1,11 +1,11 @@
-//! What the dispatcher takes: its rounds over lanes that only let a moment pass, under every policy.
+//! Dispatcher costs: the rounds of each policy over lanes that only wait for a short time.
 //!
-//! A round takes `round + arrival · a + batch · b + answer · n` for the a arrivals, b ends of batches and n answered queries in
-//! it: a query by itself is handed over and taken back like a batch, while those of a large one cost little more than
-//! their rows of the log. Under load rounds grow, and the four are told apart by least squares over rounds of all kinds, for
-//! each policy by itself. Policies that make no batches have as many batches as answers: for these both are one.
+//! A round costs `round + arrival · a + batch · b + answer · n` for a arrivals, b finished batches and n answered
+//! queries. A single query is handed over and back like a batch, whereas a query of a large batch costs little more
+//! than its log row. Rounds grow under load. Least squares over rounds of all sizes separates the four costs for each
+//! policy. Policies without batches have as many batches as answers, so that both costs merge.
 //!
-//! Rounds in which the driver was held up for long are left out: how often that is, [`stalls`](super::stalls) say.
+//! Rounds with a long interruption of the driver are left out; [`stalls`](super::stalls) measures these.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,18 +22,18 @@ use crate::live::{self, LanePool, LaneWork, LiveQuery, LiveRun, QuerySet, Round}
 use crate::query::{Mode, Query};
 use crate::sched::{Job, PolicyFactory, PolicyKind, PolicyOptions};
 
-/// What a query lets pass on a CPU lane.
+/// Time of a query on a CPU lane.
 const CPU_US: f64 = 2.0;
-/// Distinct queries.
 const QUERIES: u32 = 512;
-/// How long a run lasts, and at how many queries a second: more than any dispatcher takes, so that it never waits.
+/// Duration and arrival rates of runs. The rates exceed every dispatcher, so that it never waits.
 const SECONDS: f64 = 0.03;
 const RATES_QPS: [f64; 2] = [400_000.0, 4_000_000.0];
 
-/// Measures it on this machine, with so many CPU lanes and at most one GPU's, whose driver is held up by `stalls`.
+/// Measures the dispatcher of this machine with `cpus` CPU lanes and `gpus` GPU lanes. `stalls` are those of the
+/// driver.
 ///
 /// # Errors
-/// If threads can't be had, or a run fails.
+/// If a thread cannot start, or a run fails.
 pub(super) fn measure(cpus: usize, gpus: usize, idle: Idle, stalls: Stalls) -> Result<DispatcherFile, LabError> {
     let mut found = Vec::new();
     let counts: Vec<usize> = if cpus > 2 { vec![1, cpus] } else { vec![cpus] };
@@ -73,7 +73,7 @@ fn played(lane_pool: &mut LanePool, policy: &dyn PolicyFactory) -> Result<Vec<Ro
     Ok(rounds)
 }
 
-/// What rounds like these take, by what is in them.
+/// Least-squares costs of a round by its events.
 fn cost(rounds: &[Round]) -> RoundCost {
     let rows: Vec<([f64; 4], f64)> = rounds
         .iter()
@@ -92,7 +92,7 @@ fn cost(rounds: &[Round]) -> RoundCost {
     }
 }
 
-/// Lanes that let a moment pass.
+/// Lanes that wait for the predicted times.
 fn lane_pool(cpus: usize, gpus: usize) -> Result<LanePool, LabError> {
     let batches = BatchCost {
         host_fixed_us: 2.0,
@@ -116,7 +116,7 @@ fn lane_pool(cpus: usize, gpus: usize) -> Result<LanePool, LabError> {
     Ok(LanePool::spawn(model, work, Arc::new(set), (0..QUERIES).map(of_row).collect())?)
 }
 
-/// What the query in a row costs: half as much to half as much again as the mean.
+/// The cost of the query in this row: 0.5 to 1.5 times the mean.
 fn of_row(row: u32) -> PerClass<Cost> {
     let us = CPU_US * (0.5 + f64::from(row) / f64::from(QUERIES));
     PerClass::from_fn(|class| match class {

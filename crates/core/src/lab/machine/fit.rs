@@ -1,8 +1,8 @@
-//! From samples to a machine file: medians and means of what was measured, no curve that might bend where nothing was.
+//! Fits a machine file to samples by medians and means; no curve extrapolates beyond the measurements.
 //!
-//! Each number is told by the samples in which little else varies, in this order: what work takes in a stream of others;
-//! how much longer on lanes that are used less; what a pause adds to that; what company does. What is then left over in
-//! stretches of a millisecond is the core's speed of the moment, the rest noise.
+//! Each number comes from the samples in which little else varies. The order is: work in a stream of queries, the
+//! increase on lanes that are used less, the effect of a pause, and contention. The remaining variation per millisecond
+//! is the current speed of the core; the rest is noise.
 
 use std::collections::BTreeMap;
 
@@ -12,32 +12,32 @@ use crate::base::quantile::{median, nearest_rank};
 use crate::base::time::Nanos;
 use crate::cost::machine_file::{AfterIdle, Crowding, InUse, LaneFile, Quantile, Stalls};
 
-/// How long ago the use of a lane is forgotten.
+/// Time constant with which the past use of a lane is forgotten.
 const MEMORY_MS: f64 = 2.0;
-/// Where shares of a lane's use are parted.
+/// Bin edges for the share of a lane's time in use.
 const USE: [f64; 11] = [0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 0.95, 1.01];
-/// Where idle times are parted, in microseconds.
+/// Bin edges for idle times, in microseconds.
 const IDLE_US: [f64; 9] = [0.0, 1.0, 4.0, 15.0, 60.0, 200.0, 1000.0, 4000.0, f64::INFINITY];
-/// Stretches in which a core's speed is told.
+/// Interval over which the speed of a core is measured.
 pub(super) const MOMENT_US: f64 = 1000.0;
-/// Up to so many busy lanes there is no company to speak of.
+/// Up to this number of busy lanes, contention is negligible.
 const FEW: usize = 4;
-/// Fewer samples than this tell nothing.
+/// Smaller groups of samples are skipped.
 const ENOUGH: usize = 12;
-/// Of samples, so large a share counts: those that were held up most do not.
+/// Share of the samples that counts; the most delayed ones are left out.
 const UNDISTURBED: f64 = 0.9;
-/// Work that takes so many times as long as the middle of its like was stalled.
+/// Work above this multiple of the median is stalled.
 const STALLED: f64 = 3.0;
-/// The quantiles of noise and of speeds that are kept: beyond lie stalls.
+/// The quantiles of noise and speeds in the file; stalls cover the tails.
 const SHARES: [f64; 9] = [0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98];
 
-/// A sample with how much its lane was used before.
+/// A sample with the previous use of its lane.
 struct Used<'a> {
     sample: &'a MachineSample,
     share: f64,
 }
 
-/// What the samples of a class say; `None` without any.
+/// The parameters of a class's lanes; `None` without samples.
 pub(super) fn lanes(class: Class, samples: &[MachineSample], stalls: Stalls) -> Option<LaneFile> {
     let used = with_use(class, samples);
     let plain: Vec<&Used<'_>> = used.iter().filter(|used| is_plain(class, used.sample)).collect();
@@ -91,7 +91,7 @@ pub(super) fn lanes(class: Class, samples: &[MachineSample], stalls: Stalls) -> 
     })
 }
 
-/// What a pause before work adds to it, by how long it was.
+/// The effect of a pause on the next query, by duration of the pause.
 fn after_idle(plain: &[&Used<'_>], expected: impl Fn(&Used<'_>) -> f64) -> Vec<AfterIdle> {
     let after = |edges: &[f64]| {
         let some = plain.iter().filter(|used| (edges[0]..edges[1]).contains(&used.sample.idle.as_us()));
@@ -110,12 +110,11 @@ fn after_idle(plain: &[&Used<'_>], expected: impl Fn(&Used<'_>) -> f64) -> Vec<A
     IDLE_US.windows(2).filter_map(after).collect()
 }
 
-/// What was measured in one stage.
 fn of_stage<'u, 's>(used: &'u [Used<'s>], stage: Stage) -> impl Iterator<Item = &'u Used<'s>> {
     used.iter().filter(move |used| used.sample.stage == stage)
 }
 
-/// Of a lane that holds several batches: the share of what a query takes alone that passes between the ends of two.
+/// Time between the ends of two queries on a lane with several batches, as a share of a query's time alone.
 fn spacing(class: Class, used: &[Used<'_>]) -> f64 {
     let (worked, alone) = of_stage(used, Stage::Stream).fold((0.0, 0.0), |sum, used| {
         (sum.0 + used.sample.worked.as_us(), sum.1 + used.sample.profiled.total().as_us())
@@ -123,13 +122,13 @@ fn spacing(class: Class, used: &[Used<'_>]) -> f64 {
     if class.is_gpu() && alone > 0.0 { (worked / alone).clamp(0.05, 1.0) } else { 1.0 }
 }
 
-/// How fast cores are from moment to moment: by queries in streams, or by what a GPU lane's thread takes for batches.
+/// Core speeds over time, from query streams or from the thread of a GPU lane.
 fn moments(class: Class, used: &[Used<'_>], expected: impl Fn(&Used<'_>) -> f64) -> Moments {
     if !class.is_gpu() {
         let streams = of_stage(used, Stage::Stream);
         return Moments::of(streams.map(|used| (used.sample, used.sample.worked.as_us(), expected(used))));
     }
-    // Each size by itself: how far the formula is off is no speed of the thread's.
+    // Batch sizes are scaled separately, so that an error of the formula is not taken for speed.
     let mut by_size: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     let batches = || of_stage(used, Stage::Batches).map(|used| used.sample);
     for sample in batches() {
@@ -144,22 +143,20 @@ fn moments(class: Class, used: &[Used<'_>], expected: impl Fn(&Used<'_>) -> f64)
     Moments::of(batches().map(|sample| (sample, sample.host.as_us(), expected(sample))))
 }
 
-/// What the samples of queries that a GPU lane answered by themselves, as they arrived, say of how much longer they take than
-/// alone; empty without any.
+/// Slowdown of single queries on a GPU lane, by the lane's use; empty without samples.
 pub(super) fn gpu_in_use(samples: &[MachineSample]) -> Vec<InUse> {
     let used = with_use(Class::GPU, samples);
     by_use(&used.iter().filter(|used| is_plain(Class::GPU, used.sample)).collect::<Vec<_>>(), 1.0)
 }
 
-/// Whether a sample is of a query that nothing but its own lane's past made longer. Where batches overlap, only one that found the
-/// lane idle shows what it takes.
+/// Whether only its lane's past slowed this query down. With overlapping batches the lane must have been idle.
 fn is_plain(class: Class, sample: &MachineSample) -> bool {
     let is_alone =
         sample.stage == Stage::Used || (!class.is_gpu() && sample.stage == Stage::Stream && sample.lanes <= FEW);
     is_alone && (!class.is_gpu() || sample.idle > Nanos::ZERO)
 }
 
-/// By how much a lane was used: how many times longer than in a stream, where work takes `slope` times what it does alone.
+/// Slowdown relative to a stream, by the lane's use. In a stream, work takes `slope` times its time alone.
 fn by_use(plain: &[&Used<'_>], slope: f64) -> Vec<InUse> {
     let of_share = |edges: &[f64]| {
         let some = || plain.iter().filter(|used| (edges[0]..edges[1]).contains(&used.share));
@@ -170,14 +167,14 @@ fn by_use(plain: &[&Used<'_>], slope: f64) -> Vec<InUse> {
     USE.windows(2).filter_map(of_share).collect()
 }
 
-/// The samples of a class, each with the share of its lane's time that was work lately.
+/// The samples of a class with the recent use of their lanes.
 fn with_use(class: Class, samples: &[MachineSample]) -> Vec<Used<'_>> {
     let forgets = |time: Nanos| (-time.as_ms() / MEMORY_MS).exp();
     let mut shares: BTreeMap<u32, f64> = BTreeMap::new();
     let mut before = None;
     let of_class = samples.iter().filter(|sample| sample.class == class);
     let used = of_class.map(|sample| {
-        // A run begins with lanes that have been idle.
+        // Lanes are idle when a run begins.
         let run = (sample.round, sample.stage, sample.lanes, sample.offered.to_bits());
         if before.replace(run) != Some(run) {
             shares.clear();
@@ -190,7 +187,7 @@ fn with_use(class: Class, samples: &[MachineSample]) -> Vec<Used<'_>> {
     used.collect()
 }
 
-/// What is said of a share of use, in a line between those that are told.
+/// Factor and addend at this share of use, interpolated linearly.
 fn at_share(in_use: &[InUse], share: f64) -> (f64, f64) {
     let after = in_use.partition_point(|point| point.share < share);
     match (after.checked_sub(1).map(|before| in_use[before]), in_use.get(after)) {
@@ -204,7 +201,7 @@ fn at_share(in_use: &[InUse], share: f64) -> (f64, f64) {
     }
 }
 
-/// How many times longer work takes on so many lanes than on few; never less than on fewer.
+/// Slowdown of work by number of busy lanes, relative to few lanes; it never decreases.
 fn crowding(class: Class, used: &[Used<'_>], expected: impl Fn(&Used<'_>) -> f64) -> Vec<Crowding> {
     let mut by_lanes: BTreeMap<usize, Vec<&Used<'_>>> = BTreeMap::new();
     for used in used.iter().filter(|used| used.sample.stage == Stage::Stream && !class.is_gpu()) {
@@ -218,7 +215,7 @@ fn crowding(class: Class, used: &[Used<'_>], expected: impl Fn(&Used<'_>) -> f64
     found
 }
 
-/// What follows each other on a lane, in stretches of which [`MOMENT_US`] are expected; the last is what is left.
+/// Splits samples of a lane into intervals with [`MOMENT_US`] of expected time; the last one may be shorter.
 pub(super) fn moments_of<T>(samples: &[T], expected_us: impl Fn(&T) -> f64) -> impl Iterator<Item = &[T]> {
     let mut sum = 0.0;
     samples.chunk_by(move |sample, _| {
@@ -231,19 +228,19 @@ pub(super) fn moments_of<T>(samples: &[T], expected_us: impl Fn(&T) -> f64) -> i
     })
 }
 
-/// How fast cores are from moment to moment.
+/// Core speeds over time.
 #[derive(Debug, Default)]
 struct Moments {
-    /// Of each moment, how many times longer than in all work took.
+    /// Slowdown of each moment, relative to the mean.
     speeds: Vec<f64>,
-    /// How long a moment's speed lasts.
+    /// Correlation time of the speed.
     lasts_ms: f64,
-    /// Of each query, its work over what is expected at that moment.
+    /// Work of each query divided by its expectation at the speed of the moment.
     residuals: Vec<f64>,
 }
 
 impl Moments {
-    /// Of lanes that are never without work: each sample with what it took and what was expected, in microseconds.
+    /// Speeds from busy lanes: each sample comes with its measured and expected time, in microseconds.
     fn of<'a>(streams: impl Iterator<Item = (&'a MachineSample, f64, f64)>) -> Self {
         let mut lanes: BTreeMap<(u64, usize, u32), Vec<(f64, f64)>> = BTreeMap::new();
         for (sample, taken, expected) in streams {
@@ -258,7 +255,7 @@ impl Moments {
                 if some.iter().map(|(_, expected)| expected).sum::<f64>() < MOMENT_US {
                     continue;
                 }
-                // The middle of the queries: one that was held up is not the core's speed.
+                // The median ignores queries that were stalled.
                 let speed = median(some.iter().map(|(worked, expected)| worked / expected).collect());
                 moments.residuals.extend(some.iter().map(|(worked, expected)| worked / expected / speed));
                 pairs.extend(before.map(|before| (before, speed)));
@@ -274,7 +271,7 @@ impl Moments {
         let together = pairs.iter().map(|(a, b)| (a - mean) * (b - mean)).sum::<f64>() / pairs.len().max(1) as f64;
         let likeness = (together / spread.max(1e-12)).clamp(0.05, 0.99);
         moments.lasts_ms = -(MOMENT_US / 1e3) / likeness.ln();
-        // Medians lie below means: the mean of the residuals is what the rest of the file is about.
+        // The median of this skewed distribution is below its mean, and the file needs residuals of mean 1.
         moments.residuals.sort_by(f64::total_cmp);
         let calm = &moments.residuals[..undisturbed(moments.residuals.iter().copied())];
         let residual = calm.iter().sum::<f64>() / calm.len().max(1) as f64;
@@ -284,8 +281,7 @@ impl Moments {
     }
 }
 
-/// How many of these ratios, which ascend, count: those that were held up most, and all that are several times the middle
-/// one, do not. They are what stalls are.
+/// How many of the ascending ratios count: all but the highest, and none that indicates a stall.
 fn undisturbed(ratios: impl ExactSizeIterator<Item = f64> + Clone) -> usize {
     let count = ratios.len();
     let most = ratios.clone().nth(count / 2).unwrap_or(0.0) * STALLED;
@@ -293,18 +289,18 @@ fn undisturbed(ratios: impl ExactSizeIterator<Item = f64> + Clone) -> usize {
     calm.min((count as f64 * UNDISTURBED).ceil() as usize)
 }
 
-/// How many times as long as expected, of all together; 1 of none.
+/// Total measured time divided by total expected time; 1 without samples.
 pub(super) fn longer(times: impl Iterator<Item = (Nanos, Nanos)>) -> f64 {
     let (measured, expected) = times.fold((0.0, 0.0), |sum, one| (sum.0 + one.0.as_us(), sum.1 + one.1.as_us()));
     if measured > 0.0 && expected > 0.0 { rounded(measured / expected) } else { 1.0 }
 }
 
-/// Work over what is expected, of all samples together but those that were held up most.
+/// Work divided by its expectation over the samples that were not stalled.
 fn ratio(samples: &[&Used<'_>], expected: impl Fn(&Used<'_>) -> f64) -> f64 {
     calm_ratio(samples.iter().map(|used| (used.sample.worked.as_us(), expected(used))).collect())
 }
 
-/// The same of what was measured and what was expected; 1 of nothing.
+/// Sum of measured values divided by the sum of expected ones, without stalled pairs; 1 without pairs.
 pub(super) fn calm_ratio(mut both: Vec<(f64, f64)>) -> f64 {
     both.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
     both.truncate(undisturbed(both.iter().map(|(worked, expected)| worked / expected)));
@@ -312,8 +308,7 @@ pub(super) fn calm_ratio(mut both: Vec<(f64, f64)>) -> f64 {
     if expected > 0.0 { worked / expected } else { 1.0 }
 }
 
-/// Slope and height of the line from the short half of the queries to the long one: work by what they take alone. Those
-/// that were held up most are left out of both.
+/// Slope and intercept of work over time alone, through the means of the short and the long half, without stalls.
 fn line(samples: &[&MachineSample]) -> Option<(f64, f64)> {
     if samples.len() < ENOUGH {
         return None;
@@ -336,7 +331,7 @@ fn line(samples: &[&MachineSample]) -> Option<(f64, f64)> {
     }
     let slope = (high.1 - low.1) / (high.0 - low.0);
     let plus = low.1 - slope * low.0;
-    // A height below nothing is no time.
+    // An intercept below 0 is not a time.
     Some(if plus >= 0.0 && slope > 0.0 { (slope, plus) } else { through_origin })
 }
 
@@ -346,7 +341,7 @@ pub(super) fn quantiles(values: &mut [f64]) -> Vec<Quantile> {
     SHARES.iter().filter_map(quantile).collect()
 }
 
-/// To four digits after the point: what is told is no surer than that.
+/// Rounds to four decimals, the precision of the measurements.
 pub(super) fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }
@@ -358,7 +353,7 @@ mod tests {
     #[test]
     fn stalls_are_left_to_stalls_however_many_a_bin_has() {
         let count = |ratios: Vec<f64>| undisturbed(ratios.into_iter());
-        // Nine tenths of what varies a little; of what a stall held up for milliseconds, nothing.
+        // Nine tenths of slightly varying ratios count; ratios of stalls of milliseconds do not.
         assert_eq!(count((0..100).map(|i| 1.0 + f64::from(i) / 500.0).collect()), 90);
         assert_eq!(count((0..100).map(|i| if i < 70 { 1.0 } else { 200.0 }).collect()), 70);
         assert_eq!((count(vec![1.0]), count(Vec::new())), (1, 0));

@@ -1,28 +1,27 @@
-//! The machine that this runs on: how many cores are left for workers, and how many GPUs there are.
+//! The host: cores for workers, and GPUs.
 
 use crate::lab::GpuChoice;
 use crate::search::cpu::multicore::Cores;
 use crate::search::device::list_gpus;
 
-/// What this machine has.
+/// The processors of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostInfo {
-    /// Cores that this process may use; of cores with two threads, both count.
+    /// Logical cores that this process may use.
     pub cores: usize,
-    /// GPUs that can be used.
+    /// Number of usable GPUs.
     pub gpus: usize,
 }
 
 impl HostInfo {
-    /// Looks.
+    /// Detects the processors of this machine.
     #[must_use]
     pub fn detect() -> Self {
         let cores = Cores::of_this_machine().len().max(1);
         Self { cores, gpus: list_gpus().map_or(0, |gpus| gpus.len()) }
     }
 
-    /// Lanes that need a thread of their own if so many GPUs of so many streams are wanted in this way: a lane that
-    /// replays recorded times needs none.
+    /// Number of GPU lanes that need a thread of their own. Lanes with recorded times need none.
     #[must_use]
     pub fn gpu_lanes(&self, choice: GpuChoice, gpus: usize, streams: usize) -> usize {
         match choice {
@@ -31,7 +30,7 @@ impl HostInfo {
         }
     }
 
-    /// CPU workers for which there is a core beside the driver's and those of so many GPU lanes; at least one.
+    /// CPU workers that leave a core for the driver and for each GPU lane; at least one.
     #[must_use]
     pub fn workers(&self, gpu_lanes: usize) -> usize {
         self.cores.saturating_sub(1 + gpu_lanes).max(1)

@@ -1,4 +1,4 @@
-//! Measuring a machine: what serving queries costs beyond what each takes alone.
+//! Measurement of a machine: costs of serving queries beyond the time of each query alone.
 //!
 //! ```text
 //!  profile      every query alone                                     ─┐
@@ -9,9 +9,9 @@
 //!  dispatcher   every policy over lanes that only let time pass       ─┘
 //! ```
 //!
-//! The lanes are driven by the live driver under a [policy](probe) that does nothing but keep some of them busy, so that
-//! what is measured belongs to the machine and not to any policy. Stages take turns in six rounds: a machine whose
-//! speed drifts does so for all of them.
+//! The live driver runs the lanes under a [policy](probe) that only keeps some of them busy, so that the results belong
+//! to the machine and not to a policy. The stages alternate in six rounds, so that drift of the machine affects all of
+//! them.
 
 mod contention;
 mod dispatcher;
@@ -41,73 +41,72 @@ use crate::cost::{BatchLoad, BatchTime, MachineFile};
 use crate::live;
 use crate::sim::Arrivals;
 
-/// How often the stages take turns.
+/// Number of rounds of all stages.
 const ROUNDS: u64 = 6;
-/// How long a stage of a round lasts in which lanes are never without work, and one in which they pause.
+/// Durations of a stage with busy lanes and of a stage with pauses, per round.
 const STREAM_S: f64 = 0.06;
 const USED_S: f64 = 0.15;
-/// Offered in a stream, over what its lanes take by their profile.
+/// Load offered in a stream, as a multiple of the profiled capacity of its lanes.
 const OVERLOAD: f64 = 2.0;
-/// The same of batches: small ones overlap, and may be done in half the time of their formula.
+/// Load offered to GPU lanes with batches. Overlapping small batches may take half of their predicted time.
 const FLOOD: f64 = 2.5;
-/// The shares of a lane's time that its queries take by their profile.
+/// Loads offered to a lane with pauses, as shares of its profiled capacity.
 const USED: [f64; 5] = [0.03, 0.1, 0.3, 0.55, 0.8];
-/// Queries of a GPU's batches.
+/// Queries in a GPU batch.
 const BATCHES: [usize; 3] = [16, 256, 2048];
 
-/// What was measured of one batch.
+/// The measurements of one batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MachineSample {
-    /// The round, and the stage that it is of.
+    /// The number of the round.
     pub round: u64,
-    /// See above.
+    /// The stage of the round.
     pub stage: Stage,
-    /// The share of its lanes' time that was offered.
+    /// The offered load, as a share of the capacity of the lanes.
     pub offered: f64,
-    /// Lanes that the stage kept busy.
+    /// Number of lanes that the stage uses.
     pub lanes: usize,
-    /// Where it ran, and what that is.
+    /// The processor that ran the batch.
     pub processor: ProcessorId,
-    /// See above.
+    /// The class of the processor.
     pub class: Class,
-    /// Queries in it.
+    /// Number of queries in the batch.
     pub queries: u32,
-    /// What they take by their profile.
+    /// The time by the profile.
     pub profiled: BatchTime,
-    /// How long the lane had had nothing to do.
+    /// Time that the lane was idle before.
     pub idle: Nanos,
-    /// Other lanes that had work.
+    /// Number of other lanes with work.
     pub busy: u32,
-    /// From the dispatcher's start to the lane's.
+    /// Time from the dispatcher's start of the batch to the lane's.
     pub out: Nanos,
-    /// At work.
+    /// Time at work.
     pub worked: Nanos,
-    /// Of a lane that prepares one batch while its device works on another: its thread's time, of it what came before the
-    /// launch, and
+    /// Time of the lane's thread, if it overlaps with the device; else 0.
     pub host: Nanos,
-    /// see above,
+    /// Time of the thread before the launch, if it overlaps with the device; else 0.
     pub prepared: Nanos,
-    /// its device's. Else zero.
+    /// Time of the device, if it overlaps with the thread; else 0.
     pub device: Nanos,
-    /// From its end until the dispatcher saw it.
+    /// Time from the end of the batch until the dispatcher noticed it.
     pub back: Nanos,
 }
 
-/// What lanes are made to do.
+/// The load pattern of lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
-    /// One query after another.
+    /// Queries one after another, without pauses.
     Stream,
-    /// One at a time, as they arrive.
+    /// Single queries at Poisson arrivals, with pauses.
     Used,
-    /// Batches, one after another.
+    /// Batches one after another, without pauses.
     Batches,
-    /// CPU and GPU lanes at once, one query after another.
+    /// CPU lanes and GPU lanes at once, without pauses.
     Beside,
 }
 
 impl Stage {
-    /// Its name, as in files.
+    /// The name of the stage in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -119,19 +118,19 @@ impl Stage {
     }
 }
 
-/// What a machine file was made from.
+/// A machine file with its samples.
 #[derive(Clone, Debug)]
 pub struct MeasuredMachine {
-    /// The file.
+    /// The machine file.
     pub file: MachineFile,
-    /// Every batch.
+    /// All measured batches.
     pub samples: Vec<MachineSample>,
 }
 
-/// Measures the machine that `node` runs on, all of whose queries were profiled on it. `about` goes into the file.
+/// Measures the machine of `node`; all queries of the node were profiled on it. `about` is copied into the file.
 ///
 /// # Errors
-/// If a run fails, or is interrupted before all is measured.
+/// If a run fails or is interrupted.
 pub fn measure_machine(
     node: &mut Node,
     idle: Idle,
@@ -181,20 +180,19 @@ pub fn measure_machine(
     Ok(MeasuredMachine { file: MachineFile::new(about, idle, classes, dispatcher), samples })
 }
 
-/// GPU lanes that are no recorded times.
+/// Number of GPU lanes that do not replay recorded times.
 fn real_gpus(node: &Node) -> usize {
     let lanes = node.machine().processors();
     lanes.filter(|&(lane, processor)| processor.class == Class::GPU && !node.lane_pool().is_recorded(lane)).count()
 }
 
-/// 1, 2, 4... and `most` itself.
+/// The powers of 2 below `most`, and `most` itself.
 fn counts_up_to(most: usize) -> Vec<usize> {
     let doubling = std::iter::successors(Some(1), |lanes| Some(lanes * 2)).take_while(|&lanes| lanes < most);
     doubling.chain((most > 0).then_some(most)).collect()
 }
 
-/// How many times as many queries a GPU lane answers in batches of so many, one after another, as one by one: by the batches'
-/// formula.
+/// Predicted throughput of a GPU lane with consecutive batches of this size, relative to single queries.
 fn gain_of(node: &Node, batch: usize) -> f64 {
     if batch == 1 {
         return 1.0;
@@ -205,7 +203,6 @@ fn gain_of(node: &Node, batch: usize) -> f64 {
     load.alone.as_secs() / time.host.max(time.device).as_secs().max(1e-9)
 }
 
-/// Drives one stage of a round.
 fn drive_stage(
     node: &mut Node,
     (round, stage, offered): (u64, Stage, f64),

@@ -1,4 +1,4 @@
-//! A policy that keeps some lanes busy, first come, first served, and leaves the others alone.
+//! A first-come, first-served policy that keeps some lanes busy and leaves the others idle.
 
 use std::collections::VecDeque;
 
@@ -8,23 +8,21 @@ use crate::base::time::Nanos;
 use crate::cost::MachineModel;
 use crate::sched::{Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyError, PolicyFactory};
 
-/// Which lanes are kept busy.
+/// The lanes to keep busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Busy {
-    /// The first so many CPU lanes,
+    /// Number of CPU lanes, counted from the first.
     pub(super) cpus: usize,
-    /// and the first so many GPU lanes.
+    /// Number of GPU lanes, counted from the first.
     pub(super) gpus: usize,
-    /// Queries of a GPU lane's batch.
+    /// Queries per GPU batch.
     pub(super) batch: usize,
 }
 
-/// The policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Probe {
-    /// See above.
     pub(super) busy: Busy,
-    /// How many times as many queries a GPU lane is thought to answer in its batches as one by one.
+    /// Expected throughput of a GPU lane with batches, relative to single queries.
     pub(super) gain: f64,
 }
 
@@ -53,13 +51,13 @@ impl PolicyFactory for Probe {
 }
 
 struct Probing {
-    /// By processor.
+    /// By processor, whether it is kept busy.
     is_used: Vec<bool>,
     lanes: PerClass<usize>,
     gain: PerClass<f64>,
     batch: PerClass<usize>,
     queues: PerClass<VecDeque<JobId>>,
-    /// Seconds of work that were queued, a lane.
+    /// Work queued so far, in seconds per lane.
     queued: PerClass<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! The processors that do the work: CPU lanes and GPU lanes of this machine, or recorded times in a GPU's place.
+//! The processors of a run: CPU lanes and GPU lanes of this machine, or recorded times that replace a GPU.
 
 use std::sync::Arc;
 
@@ -15,24 +15,24 @@ use crate::search::device::{GpuError, list_gpus};
 use crate::search::gpu::{GpuExecutor, GpuMemory};
 use crate::search::{ExecError, Executor, PIPELINE_DEPTH};
 
-/// What stands in a GPU's place.
+/// The source of GPU lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GpuChoice {
-    /// The GPU if there is one, else `none`
+    /// The GPU if there is one, else `none`.
     Auto,
-    /// The GPU; an error without one
+    /// The GPU; without one it is an error.
     Real,
-    /// A lane that takes the recorded time of each query
+    /// A lane that takes the recorded time of each query.
     Replay,
-    /// No GPU lane
+    /// No GPU lane.
     None,
 }
 
 impl GpuChoice {
-    /// All of them.
+    /// All choices.
     pub const ALL: [Self; 4] = [Self::Auto, Self::Real, Self::Replay, Self::None];
 
-    /// The name, as in options.
+    /// The name in options.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -43,10 +43,10 @@ impl GpuChoice {
         }
     }
 
-    /// Whether this machine has what is insisted on: asked before the work that would be lost without it.
+    /// Checks for a required GPU before any work that its absence would waste.
     ///
     /// # Errors
-    /// If a GPU is insisted on, and there is none.
+    /// If a GPU is required and there is none.
     pub fn check(self) -> Result<(), LabError> {
         if self == Self::Real {
             list_gpus().map_err(ExecError::from)?;
@@ -54,10 +54,10 @@ impl GpuChoice {
         Ok(())
     }
 
-    /// A stream of the first GPU, if it is asked for, or present and not declined.
+    /// A stream of the first GPU, if the choice allows one and there is one.
     ///
     /// # Errors
-    /// If it can't be had though it is insisted on, or does not hold the index.
+    /// If a required GPU is not available, or a GPU cannot hold the index.
     pub fn executor(
         self,
         index: &Arc<Index>,
@@ -69,17 +69,17 @@ impl GpuChoice {
         }
         match gpu_executor(DeviceId(0), index, index.built_with(), memory, progress) {
             Ok(gpu) => Ok(Some(gpu)),
-            // Unasked, a machine without a GPU is no error: what replaces it is said, and written into every row.
+            // With `auto`, a missing GPU is no error. Every output row names what replaces it.
             Err(ExecError::Gpu(GpuError::NoGpu(_))) if self == Self::Auto => Ok(None),
             Err(e) => Err(e.into()),
         }
     }
 }
 
-/// The index on one GPU.
+/// An executor with the index on one GPU.
 ///
 /// # Errors
-/// As [`GpuExecutor::on_device`].
+/// The errors of [`GpuExecutor::on_device`].
 pub fn gpu_executor(
     device: DeviceId,
     index: &Arc<Index>,
@@ -87,7 +87,7 @@ pub fn gpu_executor(
     memory: Option<&GpuMemory>,
     progress: &dyn Progress,
 ) -> Result<GpuExecutor, ExecError> {
-    // Nothing is copied where there is no GPU to copy to.
+    // The step begins with the first copied byte, and not at all without a GPU.
     let began = std::sync::Once::new();
     let copied = |copied_bytes: u64, all_bytes: u64| {
         began.call_once(|| progress.begin("index to the GPU, MiB", 0));
@@ -98,22 +98,22 @@ pub fn gpu_executor(
     gpu
 }
 
-/// How CPU cores share queries.
+/// The method by which CPU cores share queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Multicore {
-    /// Each core answers whole queries: a processor each
+    /// Each core is a processor and answers whole queries.
     Inter,
-    /// As `inter`, and cores without a query help with long ones
+    /// Each core is a processor, and idle cores help with long queries.
     Adaptive,
-    /// All cores answer one query, cut into small tasks: one processor
+    /// All cores are one processor, which splits each query into small tasks.
     Fgqp,
 }
 
 impl Multicore {
-    /// All of them.
+    /// All methods.
     pub const ALL: [Self; 3] = [Self::Inter, Self::Adaptive, Self::Fgqp];
 
-    /// The name, as in options.
+    /// The name in options.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -123,10 +123,10 @@ impl Multicore {
         }
     }
 
-    /// The CPU lanes that `cores` cores make; the first runs on the machine's core `first_core`.
+    /// The CPU lanes of `cores` cores, starting with core `first_core`.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// If a thread cannot start.
     pub fn lanes(
         self,
         executor: &CpuExecutor,
@@ -140,43 +140,43 @@ impl Multicore {
         Ok(match self {
             Self::Inter => inter_lanes(executor, cores),
             Self::Adaptive => adaptive_lanes(executor, cores),
-            // One query at a time: the pool holds no others, whatever its threshold.
+            // The pool holds one query at a time, so that the threshold has no effect.
             Self::Fgqp => vec![Box::new(FineGrained::new(executor, cores, 0, &machine, first_core)?)],
         })
     }
 }
 
-/// Which processors are wanted.
+/// The requested processors.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
-    /// How the CPU finds the best documents.
+    /// The algorithm for top-k retrieval on the CPU.
     pub algorithm: Algorithm,
-    /// CPU cores that work.
+    /// Number of CPU cores that serve queries.
     pub cpus: usize,
-    /// How they share queries.
+    /// The method by which they share queries.
     pub multicore: Multicore,
-    /// What stands in the GPUs' place.
+    /// The source of GPU lanes.
     pub gpu: GpuChoice,
-    /// GPUs, by their numbers from 0.
+    /// Number of GPUs; their ids start at 0.
     pub gpus: usize,
-    /// Lanes of each, which answer side by side.
+    /// Number of concurrent lanes of each GPU.
     pub streams: usize,
 }
 
-/// The processors that there are, each ready to answer.
+/// The processors, ready to answer queries.
 pub struct Processors {
     wanted: Wanted,
-    /// Lane by lane; where no CPU is to work, one that is only measured.
+    /// Executors of CPU lanes. Without CPU workers there is one, which is only profiled.
     cpus: Vec<Box<dyn Executor>>,
-    /// Device by device, stream by stream.
+    /// Executors of GPU lanes, ordered by device, then stream.
     gpus: Vec<Box<dyn Executor>>,
     cpu_name: String,
-    /// Whether their lanes only let predicted times pass.
+    /// Whether lanes only wait for the predicted times.
     pretend: bool,
-    /// What fails, and when; and what that counts from.
+    /// The planned faults, and the clock that they follow.
     faults: FaultPlan,
     run_clock: RunClock,
-    /// What lanes go on with that fail: the CPU.
+    /// The executor that takes over after a lane fault.
     fallback: CpuExecutor,
 }
 
@@ -187,10 +187,10 @@ impl std::fmt::Debug for Processors {
 }
 
 impl Processors {
-    /// Makes them for an index, with no more of it in each GPU's memory than `memory` allows.
+    /// Opens the processors on an index; `memory` limits the part of it on each GPU.
     ///
     /// # Errors
-    /// If a GPU that is insisted on can't be had, or a core.
+    /// If a required GPU or a core is not available.
     pub fn open(
         wanted: Wanted,
         index: &Arc<Index>,
@@ -199,7 +199,7 @@ impl Processors {
     ) -> Result<Self, LabError> {
         let cpu = CpuExecutor::new(Arc::clone(index), index.built_with()).with_algorithm(wanted.algorithm);
         let gpus = gpu_lanes(&wanted, index, memory, progress)?;
-        // The driver has the first core, the GPUs' lanes the next.
+        // The driver runs on the first core, GPU lanes on the next ones.
         let mut cpus = wanted.multicore.lanes(&cpu, wanted.cpus, 1 + gpus.len())?;
         if cpus.is_empty() {
             cpus.push(Box::new(cpu.clone_for_worker()));
@@ -208,10 +208,10 @@ impl Processors {
         Ok(Self { wanted, cpus, gpus, cpu_name, pretend: false, faults, run_clock, fallback: cpu })
     }
 
-    /// What queries cost on a CPU lane and on a GPU lane: a lane of several cores is measured with all of them.
+    /// Profiles queries on one CPU lane and one GPU lane. A lane of several cores uses all of them.
     ///
     /// # Errors
-    /// If a query fails, or the processors' answers differ.
+    /// If a query fails, or the answers of the processors differ.
     pub fn profile(
         &mut self,
         queries: &[Query],
@@ -232,47 +232,45 @@ impl Processors {
         Ok(workload?)
     }
 
-    /// Their lanes are only to let pass the times that batches are predicted to take.
+    /// Makes all lanes wait for the predicted times instead of answering queries.
     pub fn pretend(&mut self) {
         self.pretend = true;
     }
 
-    /// Lanes fail as planned, counted from the beginning of each run. An executor that was retired stays so in the runs after;
-    /// lanes that take recorded times fail in each.
+    /// Plans faults with times from the start of each run. Real executors stay retired in later runs.
     pub fn plan_faults(&mut self, faults: FaultPlan) {
         self.faults = faults;
     }
 
-    /// What fails, and when.
     pub(in crate::lab) fn faults(&self) -> &FaultPlan {
         &self.faults
     }
 
-    /// What planned faults count from.
+    /// The clock that planned faults follow.
     pub(in crate::lab) fn run_clock(&self) -> RunClock {
         self.run_clock.clone()
     }
 
-    /// How many lanes there will be with a thread or recorded times.
+    /// Number of lanes, with or without a thread of their own.
     #[must_use]
     pub fn num_lanes(&self) -> usize {
         let cpus = if self.wanted.cpus == 0 { 0 } else { self.cpus.len() };
         cpus + self.wanted.gpus * self.wanted.streams
     }
 
-    /// What was asked for.
+    /// The request that these processors meet.
     #[must_use]
     pub fn wanted(&self) -> &Wanted {
         &self.wanted
     }
 
-    /// What the CPU is called.
+    /// The name of the CPU.
     #[must_use]
     pub fn cpu_name(&self) -> &str {
         &self.cpu_name
     }
 
-    /// What the GPUs are called; `None` without one.
+    /// The name of the GPUs; `None` without one.
     #[must_use]
     pub fn gpu_name(&self) -> Option<String> {
         let name = self.gpus.first()?.device();
@@ -283,8 +281,7 @@ impl Processors {
         })
     }
 
-    /// The machine that they make, CPU lanes first, and what does the work of each lane. `replays`: lanes that take
-    /// recorded times stand in the GPUs' place.
+    /// The machine, with CPU lanes first, and the work of each lane. `replays` adds lanes with recorded times.
     #[must_use]
     pub fn into_lanes(mut self, replays: bool) -> (Machine, Vec<LaneWork>) {
         if self.wanted.cpus == 0 {
@@ -301,7 +298,7 @@ impl Processors {
             let of_lane: Vec<PlannedFault> = faults.of(ProcessorId(lane as u32)).collect();
             match (self.pretend, of_lane.is_empty()) {
                 (true, _) => LaneWork::TimeWarp,
-                // Cores that share queries wait for each other: where one fails, all do.
+                // Cores that share queries wait for each other, so that one failure stops all.
                 (false, true) if executor.num_cores() > 1 => LaneWork::Executor(executor),
                 (false, true) => LaneWork::WithFallback(executor, Box::new(fallback.clone_for_worker())),
                 (false, false) => {
@@ -323,10 +320,10 @@ impl Processors {
     }
 }
 
-/// How many batches a GPU lane holds: one that replays recorded times as many as a real one.
+/// Most batches that a GPU lane holds, real or replayed.
 pub const GPU_LANE_DEPTH: u32 = PIPELINE_DEPTH as u32;
 
-/// The lanes of the GPUs wanted; none where they are not to be had and nobody insists.
+/// The GPU lanes; none if there is no GPU and none is required.
 fn gpu_lanes(
     wanted: &Wanted,
     index: &Arc<Index>,

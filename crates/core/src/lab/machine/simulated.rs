@@ -1,12 +1,12 @@
-//! The machine that commands simulate: one function builds it for all of them, as it is when it is driven.
+//! The simulated machine. All commands build it with this module, and it matches the live machine.
 //!
 //! | part | comes from |
 //! | --- | --- |
 //! | CPU workers | the question; one query each |
 //! | GPU lanes | the question; [as deep](super::processors::GPU_LANE_DEPTH) as real ones |
 //! | batches | the formula fitted to the workload's measured batches |
-//! | handing over, the dispatcher, slowdown, noise | the machine file; without one these cost nothing |
-//! | what policies are told of batches | the formula, off by its own error unless estimates are exact |
+//! | hand-over, dispatcher, slowdown, noise | the machine file; without one these cost nothing |
+//! | estimates of batches | the formula with its own error, unless estimates are exact |
 
 use super::processors::GPU_LANE_DEPTH;
 use crate::base::machine::{Class, Machine, PerClass};
@@ -14,35 +14,35 @@ use crate::cost::{MachineFile, MachineModel, Workload};
 use crate::files::Provenance;
 use crate::lab::Estimates;
 
-/// The mean of |z|, z being standard normal: what turns a mean relative error into a deviation.
+/// The mean of |z| for a standard normal z. It turns a mean relative error into a standard deviation.
 const MEAN_OF_ABSOLUTE_NORMAL: f64 = 0.797_884_560_802_865_4;
 
-/// A machine file, and what it is called.
+/// A machine file with its name.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedMachine<'a> {
     /// The file's name.
     pub name: &'a str,
-    /// What it says.
+    /// The content of the file.
     pub file: &'a MachineFile,
 }
 
-/// What is simulated: processors, and where the costs of serving come from.
+/// The simulated processors, and the source of serving costs.
 #[derive(Clone, Copy, Debug)]
 pub struct SimulatedMachine<'a> {
-    /// CPU workers.
+    /// Number of CPU workers.
     pub cpus: usize,
-    /// GPUs.
+    /// Number of GPUs.
     pub gpus: usize,
-    /// Streams of each GPU.
+    /// Number of streams per GPU.
     pub streams: usize,
-    /// What serving costs, where it was measured.
+    /// The measured costs of serving, if there are any.
     pub file: Option<NamedMachine<'a>>,
-    /// Whether recorded times stand in the GPUs' place, which are played as they are.
+    /// Whether recorded times replace the GPUs; these are simulated without changes.
     pub is_gpu_replayed: bool,
 }
 
 impl SimulatedMachine<'static> {
-    /// So many CPU workers and GPUs of one stream, without a machine file.
+    /// A machine of `cpus` CPU workers and `gpus` GPUs with one stream, without a machine file.
     #[must_use]
     pub fn new(cpus: usize, gpus: usize) -> Self {
         Self { cpus, gpus, streams: 1, file: None, is_gpu_replayed: false }
@@ -56,7 +56,7 @@ impl SimulatedMachine<'_> {
         Machine::new(self.cpus, 0).with_gpus(self.gpus, self.streams, GPU_LANE_DEPTH)
     }
 
-    /// The machine with its costs, as it serves a workload under policies that know such estimates.
+    /// The machine model for this workload, under policies with these estimates.
     #[must_use]
     pub fn model(&self, workload: &Workload, estimates: &Estimates) -> MachineModel {
         let model = profiled_machine(self.processors(), workload, Some(estimates));
@@ -67,32 +67,31 @@ impl SimulatedMachine<'_> {
         }
     }
 
-    /// How many CPU workers were busy at once, at most, when it was measured how far they slow each other down.
+    /// Most CPU workers that were busy at once when their contention was measured.
     #[must_use]
     pub fn measured_cpus(&self, workload: &Workload) -> usize {
         let by_workload = workload.contention.iter().flat_map(|company| company.cpu.iter().map(|point| point.busy));
         let of_cpus = self.file.and_then(|NamedMachine { file, .. }| file.classes.get(&Class::CPU));
         let by_file = of_cpus.into_iter().flat_map(|lanes| lanes.crowding.iter().map(|point| point.busy));
-        // The file's slowdown is played, by the workload's measurements where there are any.
+        // The workload's measurements replace the slowdown of the file.
         let counts: Vec<u32> = if self.file.is_some() { by_workload.chain(by_file).collect() } else { Vec::new() };
-        // Each query alone, on one worker.
+        // Without measurements, each query was profiled alone on one worker.
         counts.into_iter().max().unwrap_or(1) as usize
     }
 
-    /// Whether it has more CPU workers than [were measured](Self::measured_cpus): that they slow each other down no further
-    /// is an assumption.
+    /// Whether it has more CPU workers than [were measured](Self::measured_cpus); their added contention is neglected.
     #[must_use]
     pub fn is_extrapolated(&self, workload: &Workload) -> bool {
         self.cpus > self.measured_cpus(workload)
     }
 
-    /// What is to be said where the result is read; `None` where all of it was measured.
+    /// The warning for an extrapolated result, else `None`.
     #[must_use]
     pub fn warning(&self, workload: &Workload) -> Option<String> {
         self.is_extrapolated(workload).then(|| extrapolated(self.cpus, self.measured_cpus(workload)))
     }
 
-    /// The lines that say what was simulated, for the head of every file.
+    /// Adds lines about the simulated machine to the head of a file.
     #[must_use]
     pub fn provenance(&self, provenance: Provenance, workload: &Workload) -> Provenance {
         let file = self.file.map_or(NO_FILE, |NamedMachine { name, .. }| name);
@@ -104,10 +103,10 @@ impl SimulatedMachine<'_> {
     }
 }
 
-/// What is said in a machine file's place.
+/// The text that replaces the name of a machine file.
 const NO_FILE: &str = "none (handing over and the dispatcher take no time)";
 
-/// That a result goes beyond what was measured.
+/// The warning that a result exceeds the measurements.
 #[must_use]
 pub fn extrapolated(cpus: usize, measured: usize) -> String {
     let at_once = if measured == 1 { String::from("one was busy") } else { format!("{measured} were busy at once") };
@@ -117,8 +116,7 @@ pub fn extrapolated(cpus: usize, measured: usize) -> String {
     )
 }
 
-/// Processors with what the workload says of their batches, and nothing else. `estimates` are what policies know of what a
-/// simulation plays; `None`, or exact ones, know of batches what is played.
+/// The machine with the workload's batch costs. Inexact `estimates` set the batch error that policies see.
 #[must_use]
 pub(in crate::lab) fn profiled_machine(
     machine: Machine,

@@ -1,41 +1,41 @@
-//! How long a lane's thread stays slow, or quick: by batches that followed each other on it.
+//! Duration of slow and fast phases of a lane's thread, estimated from consecutive batches.
 //!
-//! Of each batch it is known how many times as long as in the middle of its moment the thread was at it. The rank of that among
-//! all is told by its normal score z, so that a stall is no more than the last of all. If z is a stationary process that
-//! remembers itself for a time τ, two batches that are k apart in a moment whose batches come every d have the correlation r^k:
+//! The thread's time for each batch is divided by the median of its moment (a millisecond). Its rank among all batches
+//! becomes a normal score z, which limits the weight of a stall. Let z be a stationary process with correlation time τ.
+//! If the batches of a moment come every d, two batches at distance k have the correlation r^k:
 //!
 //! ```text
 //!   r = e^(−d/τ)        c_i = (1/n) Σ_j r^|i−j|        v = (1/n) Σ_i c_i
 //!   Σ z_i z_i+k  →  (n−k) (r^k + v) − Σ (c_i + c_i+k)        Σ z_i²  →  n (1 − v)
 //! ```
 //!
-//! where z is over the mean of the moment's n batches: that of a moment is not known but by them, so that even batches that vary
-//! each by itself seem to alternate. τ is that with which the sums of the right come to those of the left, over neighbours up
-//! to [`LAGS`] apart, and a quarter of the moment: where measuring blurs what one batch took, farther ones still tell.
+//! Here z is relative to the mean of the moment's n batches. That mean is estimated from the same batches, which makes
+//! even independent batches look negatively correlated; the right sides correct for it. τ is the value for which both
+//! sides agree, over distances up to [`LAGS`] and a quarter of the moment. Larger distances help if measurement error
+//! blurs the time of single batches.
 
 use super::fit::MOMENT_US;
 use crate::base::random::{exp, normal_quantile};
 
-/// Neighbours that are compared are up to so many batches apart.
+/// Largest distance between two compared batches.
 const LAGS: usize = 8;
-/// Fewer batches of a moment tell nothing.
+/// Moments with fewer batches are skipped.
 const FEWEST: usize = 3;
-/// Batches follow each other if their sum of correlations is so many times what chance makes of batches that don't.
+/// Significance threshold: the correlation must exceed that of independent batches by this many standard errors.
 const CERTAIN: f64 = 3.0;
-/// Halvings until the time is known.
+/// Bisection steps for the correlation time.
 const STEPS: usize = 40;
 
-/// Batches of a lane that followed each other within a moment.
+/// Consecutive batches of a lane within a moment.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Moment {
-    /// From the end of one to the end of the next, in the middle.
+    /// Median time between the ends of two batches.
     pub(super) apart_us: f64,
-    /// How many times as long as in the middle of the moment the thread was at each.
+    /// Thread time of each batch divided by the median of the moment.
     pub(super) times: Vec<f64>,
 }
 
-/// How long slow batches follow each other, in microseconds: 0 where it can't be told from chance, and at most a moment. What
-/// lasts longer is the moment's speed.
+/// Correlation time of slow batches in microseconds, at most a moment; 0 if it is not significant.
 pub(super) fn lasts_us(moments: &[Moment]) -> f64 {
     let scores = normal_scores(moments);
     let (mut found, mut batches, mut pairs) = (Sums::default(), 0, 0);
@@ -57,7 +57,7 @@ pub(super) fn lasts_us(moments: &[Moment]) -> f64 {
         sums.correlation()
     };
     let correlation = found.correlation();
-    // Of white noise the product of each pair varies by one square, and by itself.
+    // For white noise, the product of each pair has the variance of one square, independently of the others.
     let by_chance = (pairs as f64).sqrt() / batches.max(1) as f64;
     if correlation - expected(0.0) < CERTAIN * by_chance {
         return 0.0;
@@ -70,12 +70,12 @@ pub(super) fn lasts_us(moments: &[Moment]) -> f64 {
     high
 }
 
-/// Of scores over their moment's mean.
+/// Sums of products of scores, relative to the mean of their moment.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
-    /// The products of neighbours,
+    /// Sum of the products of neighbours.
     products: f64,
-    /// and the squares.
+    /// Sum of the squares.
     squares: f64,
 }
 
@@ -85,7 +85,7 @@ impl Sums {
         self.squares += other.squares;
     }
 
-    /// Summed over all distances.
+    /// The correlation, summed over all distances.
     fn correlation(&self) -> f64 {
         self.products / self.squares
     }
@@ -98,15 +98,15 @@ fn of_scores(z: &[f64]) -> Sums {
     Sums { products: (1..=lags_of(z.len())).map(product).sum(), squares: product(0) }
 }
 
-/// How far apart neighbours are compared in a moment of `n` batches. All pairs together tell nothing: they sum up to minus half the
-/// squares, since the scores sum up to zero.
+/// Largest distance between compared neighbours in a moment of `n` batches. All pairs together carry no information:
+/// the scores sum to 0, so that their products sum to minus half the squares.
 fn lags_of(n: usize) -> usize {
     (n / 4).clamp(1, LAGS)
 }
 
-/// What these sums come to in the mean of `n` batches of which neighbours have the correlation `r`.
+/// Expected sums for `n` batches whose neighbours have the correlation `r`.
 fn expected_of(r: f64, n: usize) -> Sums {
-    // Σ over those before, itself left out, of r to their distance.
+    // Each entry is the sum of r^distance over all earlier batches.
     let before: Vec<f64> = std::iter::successors(Some(0.0), |sum| Some(r * (sum + 1.0))).take(n).collect();
     let with_mean: Vec<f64> = (0..n).map(|i| (1.0 + before[i] + before[n - 1 - i]) / n as f64).collect();
     let of_mean = with_mean.iter().sum::<f64>() / n as f64;
@@ -120,7 +120,7 @@ fn expected_of(r: f64, n: usize) -> Sums {
     Sums { products, squares: n as f64 * (1.0 - of_mean) }
 }
 
-/// Of each moment's batches, the normal scores of their ranks among all; equal ones share theirs.
+/// The normal score of each batch's rank among all batches; ties share a score.
 fn normal_scores(moments: &[Moment]) -> Vec<Vec<f64>> {
     let mut scores: Vec<Vec<f64>> = moments.iter().map(|moment| vec![0.0; moment.times.len()]).collect();
     let places = |(m, moment): (usize, &Moment)| {
@@ -144,8 +144,8 @@ mod tests {
     use crate::base::quantile::median;
     use crate::base::random::Random;
 
-    /// So many moments of a millisecond, of batches every `apart_us`, whose logarithms remember themselves for `lasts_us`, and of
-    /// which a share is stalled. Moments are over their middle, as measured.
+    /// `count` moments of a millisecond with a batch every `apart_us`; their logarithms have the correlation time
+    /// `lasts_us`. A share of the batches is stalled. Times are relative to the median, as in measurements.
     fn moments(count: usize, apart_us: f64, lasts_us: f64, stalled: f64) -> Vec<Moment> {
         let mut random = Random::new(3, apart_us.to_bits() ^ lasts_us.to_bits());
         let r = if lasts_us > 0.0 { (-apart_us / lasts_us).exp() } else { 0.0 };
@@ -179,7 +179,7 @@ mod tests {
             assert_eq!(super::lasts_us(&moments(400, apart_us, 0.0, 0.0)), 0.0, "{apart_us}");
             assert_eq!(super::lasts_us(&moments(400, apart_us, 0.0, 0.01)), 0.0, "{apart_us}");
         }
-        // Nothing but a stall now and then, and of nothing nothing.
+        // Rare stalls, empty input and constant times have no correlation.
         let stalls = |m: usize| Moment {
             apart_us: 20.0,
             times: (0..50).map(|i| if i == m * 7 % 50 { 50.0 } else { 1.0 }).collect(),
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn expectations_are_those_of_the_process() {
-        // By the definition: z_i − mean over all pairs.
+        // The definition: z_i minus the mean, summed over all pairs.
         let (r, n): (f64, usize) = (0.7, 12);
         let cov = |i: usize, j: usize| r.powi(i.abs_diff(j) as i32);
         let with_mean = |i: usize| (0..n).map(|j| cov(i, j)).sum::<f64>() / n as f64;

@@ -1,12 +1,12 @@
-//! How often a core is taken away, and for how long: a thread on each looks at the clock and nothing else.
+//! Frequency and duration of stalls: a thread on each core reads the clock in a loop.
 //!
 //! ```text
 //!   looks   | | | | | | |            | | | | | |     a gap much longer than a look: the core did something else
 //! ```
 //!
-//! All lanes' cores and the driver's look at once, as all are at work in a run. Of the driver's only gaps are told that are longer
-//! than [what rounds vary by](Round::INTERRUPTED): shorter ones are part of what these take. What holds one core up for milliseconds
-//! may come but a few times a second: they look for long enough to see some.
+//! The cores of all lanes and of the driver run the loop at once, as in a live run. For the driver, only gaps above
+//! [`Round::INTERRUPTED`] count, because shorter ones are part of the measured rounds. Stalls of milliseconds may come
+//! only a few times per second, so that the loop runs for seconds.
 
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
@@ -17,27 +17,24 @@ use crate::cost::machine_file::{Quantile, Stalls};
 use crate::live::Round;
 use crate::search::cpu::multicore::Cores;
 
-/// How long each core looks.
+/// Duration of the loop on each core.
 const LOOK: Duration = Duration::from_secs(3);
-/// Gaps shorter than this are looks.
+/// Shorter gaps are the normal time of a look.
 const SHORTEST_US: f64 = 2.0;
-/// The quantiles that are kept.
 const SHARES: [f64; 9] = [0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0];
 
-/// How often cores are taken away.
+/// Stalls of the cores.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Taken {
-    /// Those of lanes,
     pub(super) lanes: Stalls,
-    /// and the driver's.
     pub(super) driver: Stalls,
 }
 
-/// Looks on all cores of this machine, as many lanes' as `threads` of them at once, and the driver's.
+/// Measures the driver's core and up to `threads` lane cores at once.
 pub(super) fn measure(threads: usize) -> Taken {
     let cores = Cores::of_this_machine();
     let threads = threads.min(cores.len().saturating_sub(1)).max(1);
-    // On a single core two would take it from each other.
+    // On a single core two threads would stall each other.
     let looks_both = cores.len() > 1;
     let barrier = Arc::new(Barrier::new(threads + usize::from(looks_both)));
     std::thread::scope(|scope| {
@@ -49,7 +46,7 @@ pub(super) fn measure(threads: usize) -> Taken {
                 look()
             })
         };
-        // The driver's core is the first.
+        // The driver has the first core.
         let driver = looks_both.then(|| look_on(0));
         let lanes: Vec<_> = (0..threads).map(|i| look_on(1 + i)).collect();
         let lanes: Vec<f64> = lanes.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect();
@@ -62,14 +59,14 @@ pub(super) fn measure(threads: usize) -> Taken {
     })
 }
 
-/// See the head of this page.
+/// Shorter gaps of the driver are part of its measured rounds.
 const DRIVERS_SHORTEST_US: f64 = Round::INTERRUPTED.0 as f64 / 1e3;
 
-/// What gaps in so long a look, those that are no shorter than this, say of what cores are taken away for.
+/// The stalls among the `gaps` of a loop of duration `look`: those of at least `shortest_us`.
 fn stalls_of(mut gaps: Vec<f64>, look: Duration, shortest_us: f64) -> Stalls {
     gaps.retain(|&us| us >= shortest_us);
     gaps.sort_by(f64::total_cmp);
-    // They come in the time in which none lasts.
+    // The rate refers to the time outside stalls.
     let left_s = look.as_secs_f64() - gaps.iter().sum::<f64>() / 1e6;
     let per_s = rounded(gaps.len() as f64 / left_s.max(look.as_secs_f64() / 100.0));
     let quantile = |&share: &f64| Some(Quantile { share, value: nearest_rank(&gaps, share)? });
@@ -100,7 +97,7 @@ mod tests {
 
     #[test]
     fn stalls_are_counted_over_the_time_that_they_leave() {
-        // In a second 20 of 10 ms, and 980 so short that rounds have them in them.
+        // A second has 20 gaps of 10 ms, and 980 that are short enough to be part of rounds.
         let gaps: Vec<f64> = (0..1000).map(|i| if i % 50 == 0 { 10_000.0 } else { 5.0 }).collect();
         let second = Duration::from_secs(1);
         let driver = stalls_of(gaps.clone(), second, DRIVERS_SHORTEST_US);
@@ -109,7 +106,7 @@ mod tests {
         let lanes = stalls_of(gaps, second, SHORTEST_US);
         assert!((lanes.per_s - 1000.0 / 0.7951).abs() < 1e-3, "{lanes:?}");
         assert_eq!((lanes.us[2].value, lanes.us[8].value), (5.0, 10_000.0));
-        // None at all is nothing to be told.
+        // Without gaps there are no stalls.
         assert_eq!(stalls_of(Vec::new(), second, SHORTEST_US), Stalls::default());
     }
 }

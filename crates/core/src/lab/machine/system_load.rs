@@ -1,21 +1,21 @@
-//! What else kept the machine busy while a run lasted: `/proc/stat`, less this process's own time.
+//! Load by other processes during a run: `/proc/stat` minus this process's own time.
 
 use std::time::{Duration, Instant};
 
-/// Ticks a second in `/proc/stat`.
+/// Ticks per second in `/proc/stat`.
 const TICKS_PER_S: f64 = 100.0;
 
-/// What kept the machine busy besides this process, in cores; `None` where the system does not tell.
+/// The load besides this process, in cores; `None` if the system does not report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SystemLoad {
-    /// What the hypervisor gave to other machines.
+    /// Time that the hypervisor gave to other machines.
     pub steal: Option<f64>,
-    /// What other processes took.
+    /// Time of other processes.
     pub others: Option<f64>,
 }
 
 impl SystemLoad {
-    /// The load of several runs: the means of what the system told.
+    /// The mean load of several runs, over those that report it.
     #[must_use]
     pub fn mean(loads: &[Self]) -> Self {
         let mean = |of: fn(&Self) -> Option<f64>| {
@@ -25,7 +25,7 @@ impl SystemLoad {
         Self { steal: mean(|load| load.steal), others: mean(|load| load.others) }
     }
 
-    /// `other processes took 0.0 cores`, and what was stolen if it shows.
+    /// A text such as `other processes took 0.0 cores`; it adds stolen time above 0.05 cores.
     #[must_use]
     pub fn words(&self) -> String {
         let Some(others) = self.others else { return String::from("the load by other processes is unknown") };
@@ -35,7 +35,7 @@ impl SystemLoad {
     }
 }
 
-/// Looks at the machine's own counts from its making on.
+/// Measures the load from its construction on.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::lab) struct SystemLoadProbe {
     began: Instant,
@@ -43,7 +43,7 @@ pub(in crate::lab) struct SystemLoadProbe {
     own: Duration,
 }
 
-/// All cores' time, in ticks since the machine started.
+/// Time of all cores, in ticks since boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CoreTimes {
     busy: u64,
@@ -55,15 +55,15 @@ impl SystemLoadProbe {
         Self { began: Instant::now(), cores: CoreTimes::now(), own: own_time() }
     }
 
-    /// What the cores did since then, in cores: 1.5 of 2, say.
+    /// The load since the start, in cores.
     pub(in crate::lab) fn cores(&self) -> SystemLoad {
         let elapsed_s = self.began.elapsed().as_secs_f64();
         let (Some(from), Some(to)) = (self.cores, CoreTimes::now()) else { return SystemLoad::default() };
-        // A run shorter than some ticks tells nothing.
+        // A few ticks are too coarse for a result.
         if elapsed_s < 0.05 {
             return SystemLoad::default();
         }
-        // The kernel's counters may go back.
+        // Kernel counters may decrease.
         let cores = |from: u64, to: u64| to.saturating_sub(from) as f64 / TICKS_PER_S / elapsed_s;
         let own = own_time().saturating_sub(self.own).as_secs_f64() / elapsed_s;
         SystemLoad {
@@ -78,7 +78,7 @@ impl CoreTimes {
         Self::parse(&std::fs::read_to_string("/proc/stat").ok()?)
     }
 
-    /// The first line: user, nice, system, idle, waiting, interrupts, soft ones, stolen, and two that are in `user`.
+    /// Parses the first line: user, nice, system, idle, iowait, irq, softirq, steal, and two that are part of `user`.
     fn parse(stat: &str) -> Option<Self> {
         let line = stat.lines().next()?.strip_prefix("cpu ")?;
         let ticks: Vec<u64> = line.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
@@ -88,7 +88,7 @@ impl CoreTimes {
     }
 }
 
-/// Processor time of this process; none where the system does not tell.
+/// CPU time of this process; 0 if the system does not report it.
 fn own_time() -> Duration {
     #[cfg(target_os = "linux")]
     {
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(load(None, None).words(), "the load by other processes is unknown");
         let mean = SystemLoad::mean(&[load(Some(1.0), None), load(Some(2.0), Some(0.5))]);
         assert_eq!(mean, load(Some(1.5), Some(0.5)));
-        // A busy loop of this process is not another's.
+        // A busy loop of this process does not count as other load.
         let probe = SystemLoadProbe::start();
         let until = Instant::now() + Duration::from_millis(300);
         while Instant::now() < until {}

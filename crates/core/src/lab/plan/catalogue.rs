@@ -1,4 +1,4 @@
-//! Catalogues of machine types, as people write them:
+//! Catalogues of machine types as CSV files:
 //!
 //! ```text
 //! name,cores,gpus,memory_gb,price_per_hour,idle_watts,busy_watts,profile,workload,scale
@@ -7,9 +7,9 @@
 //! old-8,8,0,32,0.25,60,140,,,xeon-16:1.6
 //! ```
 //!
-//! `workload` names the measurements that represent the type; if it is empty, the type is represented by the workload of
-//! the question. `scale` multiplies all service times. It is a number, or the name of an earlier type and a number; the
-//! second form takes over the workload and the profile of that type. A path is relative to the folder of the catalogue.
+//! `workload` names the measurements that represent the type; by default it is the workload of the question. `scale`
+//! multiplies all service times. It is a number, or the name of an earlier type and a number; the second form takes
+//! over the workload and the profile of that type. Paths are relative to the folder of the catalogue.
 
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
@@ -18,14 +18,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::{CsvReader, InputError, Record, Row, open_text};
 
-/// A machine type that one can rent or buy.
+/// A machine type for rent or purchase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MachineType {
     /// The name in tables.
     pub name: String,
-    /// Cores, all of which but one serve queries; the last core runs the dispatcher.
+    /// Number of cores; all but one serve queries, and the last core runs the dispatcher.
     pub cores: usize,
-    /// GPUs.
+    /// Number of GPUs.
     pub gpus: usize,
     /// Memory for the index, in gigabytes (10^9 bytes).
     pub memory_gb: f64,
@@ -37,21 +37,20 @@ pub struct MachineType {
     pub busy_watts: Option<f64>,
     /// The machine profile, if there is one.
     pub profile: Option<PathBuf>,
-    /// The workload that represents the type: a file, or the name of a shipped one. `None` for that of the question.
+    /// The workload that represents the type: a file or a shipped one; `None` for the workload of the question.
     pub workload: Option<String>,
     /// The factor on all service times.
     pub scale: f64,
 }
 
 impl MachineType {
-    /// The lanes that serve queries on CPU cores.
+    /// The number of CPU lanes that serve queries.
     #[must_use]
     pub fn workers(&self) -> usize {
         if self.gpus > 0 || self.cores > 1 { self.cores - 1 } else { self.cores }
     }
 }
 
-/// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Line {
     name: String,
@@ -70,19 +69,19 @@ impl Record for Line {
     const OPTIONAL: &'static [&'static str] = &["idle_watts", "busy_watts", "profile", "workload", "scale"];
 }
 
-/// Most cores or GPUs of a machine type; more are surely a slip.
+/// Most cores or GPUs of a machine type; larger numbers are typing errors.
 const MAX_PROCESSORS: usize = 1024;
 
 /// The machine types of a catalogue, in its order.
 ///
 /// # Errors
-/// With line and column: a name given twice, a machine without cores, a price or a memory that is not above 0, a busy
-/// power below the idle one, a scale that is neither a number above 0 nor `TYPE:NUMBER`; or no type at all.
+/// With line and column: a repeated name, no cores, a price or memory of 0 or less, a busy power below the idle power,
+/// or a scale that is neither a number above 0 nor `TYPE:NUMBER`. A catalogue without types is an error, too.
 pub fn read_catalogue(path: &Path) -> Result<Vec<MachineType>, InputError> {
     parse(path, open_text(path)?)
 }
 
-/// The machine types of the catalogue that ships, with example prices.
+/// The machine types of the shipped catalogue, with example prices.
 ///
 /// # Errors
 /// If the catalogue of this build is damaged.

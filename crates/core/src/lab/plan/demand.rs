@@ -1,9 +1,9 @@
-//! Demand: how many queries per second a plan must serve, with what is not known about it.
+//! Demand: the rate that a plan must serve, with its uncertainty.
 
 use crate::base::quantile::nearest_rank;
 use crate::base::random::{Random, exp, ln};
 
-/// The standard normal quantile at 95 %: an interval's ends are the 5 % and the 95 % quantile.
+/// The 95 % quantile of the standard normal: an interval ends at the 5 % and the 95 % quantile.
 const Z_95: f64 = 1.644_853_626_951_472_7;
 
 /// The rate at the busiest time, before growth.
@@ -11,10 +11,10 @@ const Z_95: f64 = 1.644_853_626_951_472_7;
 pub enum Demand {
     /// A known rate, in queries per second.
     Rate(f64),
-    /// A rate that lies between these with a probability of 90 %; lognormal.
+    /// A lognormal rate with this 90 % interval.
     Between(f64, f64),
-    /// The rates of equally long windows of a recorded day. Its peak is the highest of as many windows, drawn with
-    /// replacement (a bootstrap), so that a day with one short peak is less certain than one with many.
+    /// The rates of equally long windows of a recorded day. The peak is the maximum of a bootstrap sample of the
+    /// windows, so that a day with one short peak is less certain than one with many.
     Recorded(Vec<f64>),
 }
 
@@ -37,7 +37,7 @@ impl Demand {
         }
     }
 
-    /// The rate that is as often exceeded as not.
+    /// The median rate; for a recorded day, its peak.
     #[must_use]
     pub fn typical_qps(&self) -> f64 {
         match self {

@@ -6,12 +6,12 @@
 //!  rate, interval or day ──────────────▶ 512 draws ──────────────┘
 //! ```
 //!
-//! A plan is a number of equal groups of machines of one type. A group holds the whole index: it is one machine, or as many
-//! shards as the index needs. Every group receives the same share of the queries. `spare` of the groups may be lost.
+//! A plan is a number of equal groups of machines of one type. A group holds the whole index: it is one machine, or as
+//! many shards as the index needs. Every group receives an equal share of the queries. `spare` of the groups may fail.
 //!
-//! **One curve per type.** If all service times are multiplied by `f`, time itself is stretched: the capacity within the
-//! deadline `D` is that of the original service times within `D / f`, divided by `f`. So capacities at a few deadlines
-//! answer for every draw of query costs and machine speed.
+//! **One curve per type.** Multiplying all service times by `f` scales time itself: the capacity within deadline `D` is
+//! that of the original service times within `D / f`, divided by `f`. Capacities at a few deadlines thus suffice for
+//! all draws of query costs and machine speed.
 //!
 //! **Regret.** Each draw has a rate, a factor on query costs (the measured queries are a sample) and a factor on machine
 //! speed. A plan that serves the draw costs its price. A plan that does not serve it is charged
@@ -38,45 +38,45 @@ use crate::cost::{MachineFile, Workload};
 use crate::sched::{BuiltIn, PolicyFactory};
 use crate::sim::{Cluster, ClusterShape, Experiment, Routing, ShardCosts};
 
-/// Draws of demand, query costs and machine speed.
+/// Number of draws of demand, query costs and machine speed.
 pub const NUM_DRAWS: usize = 512;
 /// Hours of a mean month: 365.25 days of 24 hours in 12 months.
 pub const HOURS_PER_MONTH: f64 = 730.5;
-/// Factors on service times at which a curve is simulated; between them it is interpolated.
+/// Factors on service times at which a curve is simulated; it is interpolated between them.
 const FACTORS: [f64; 4] = [0.7, 1.0, 1.4, 2.0];
 /// Seeds of each simulated capacity and latency.
 const SEEDS: [u64; 3] = [1, 2, 3];
-/// The confidence of a plan's p99.
+/// Confidence of the interval of a plan's p99.
 const CONFIDENCE: f64 = 0.9;
-/// Deadlines at which a nearest feasible plan is looked for, as multiples of the one that was asked for.
+/// Deadlines to try if no plan is feasible, as multiples of the requested one.
 const RELAXED: [f64; 8] = [1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0];
 /// The share of a machine's memory that an index may fill.
 const MEMORY_SHARE: f64 = 0.9;
-/// The spread between the service times of one query on different shards: the deviation of their logarithm.
+/// Standard deviation of the logarithm of a query's service time over shards.
 const SHARDS_DIFFER: f64 = 0.1;
-/// The stream of random numbers of a plan.
+/// The random stream of a plan.
 const STREAM: u64 = 0x504C_414E;
 
-/// What is asked.
+/// The question that a plan answers.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// Queries per second, today.
+    /// Demand today, in queries per second.
     pub demand: Demand,
     /// The factor by which demand grows until the plan ends.
     pub growth: f64,
     /// The time from a query's arrival to its deadline.
     pub deadline: Nanos,
-    /// What must hold.
+    /// The objective that the plan must meet.
     pub objective: Objective,
-    /// Groups that may be lost while the objective still holds.
+    /// Number of groups that may fail while the objective still holds.
     pub spare: usize,
-    /// The size of the index in gigabytes, if it may exceed a machine's memory.
+    /// The size of the index in gigabytes, if it may exceed the memory of a machine.
     pub index_gb: Option<f64>,
-    /// Policies to choose from.
+    /// The policies to choose from.
     pub policies: Vec<BuiltIn>,
-    /// What policies know of costs.
+    /// The cost estimates that policies see.
     pub estimates: Estimates,
-    /// The deviation of the logarithm of machine speed, from machine to machine and from day to day.
+    /// The standard deviation of the logarithm of machine speed, over machines and days.
     pub speed_spread: f64,
     /// The charge for a draw that is not served, as a multiple of the lowest price that serves it.
     pub shortage: f64,
@@ -84,76 +84,76 @@ pub struct Question {
     pub seed: u64,
 }
 
-/// A plan: how many machines of a type, and what that means.
+/// A plan: a number of machines of one type, with its properties.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The machine type.
     pub machine: MachineType,
-    /// The policy.
+    /// The name of the policy.
     pub policy: String,
-    /// Machines of a group: the shards of the index.
+    /// Number of machines per group: the shards of the index.
     pub shards: usize,
-    /// Groups, including the spare ones.
+    /// Number of groups, including the spare ones.
     pub groups: usize,
     /// The capacity of one group at the measured costs, in queries per second.
     pub group_qps: f64,
-    /// The share of the draws that the plan serves, with the spare groups lost.
+    /// The share of draws that the plan serves after it lost the spare groups.
     pub served_share: f64,
     /// Price per hour.
     pub price_per_hour: f64,
-    /// Expected regret, per hour.
+    /// Expected regret per hour.
     pub regret_per_hour: f64,
-    /// The p99 in milliseconds at the typical rate with all groups, and its interval over seeds.
+    /// The p99 in milliseconds at the typical rate with all groups, with its interval over seeds.
     pub p99_ms: Option<(f64, Option<Interval>)>,
-    /// Watts of all machines at the typical rate, if the catalogue has their power.
+    /// Power of all machines at the typical rate, in watts, if the catalogue knows it.
     pub watts: Option<f64>,
 }
 
 impl Plan {
-    /// Machines, including the spare ones.
+    /// Number of machines, including the spare ones.
     #[must_use]
     pub fn machines(&self) -> usize {
         self.groups * self.shards
     }
 }
 
-/// The answer.
+/// The plans that answer the question.
 #[derive(Clone, Debug)]
 pub struct Plans {
-    /// The best plan of each machine type that can serve, in the order of expected regret.
+    /// The best plan of each feasible machine type, by expected regret.
     pub ranking: Vec<Plan>,
-    /// Machine types that were left out, each with the reason.
+    /// Excluded machine types with the reasons.
     pub left_out: Vec<(String, String)>,
-    /// The rate that is as often exceeded as not, with growth.
+    /// The median rate, with growth.
     pub typical_qps: f64,
-    /// From this rate on, a type with GPUs costs less than every type without; `None` if that never happens.
+    /// From this rate on, a type with GPUs is cheaper than every type without; `None` if that never happens.
     pub gpu_pays_from_qps: Option<f64>,
-    /// Price per hour by rate, per machine type, for the figure.
+    /// Price per hour by rate for each machine type, for the figure.
     pub prices: Vec<(String, Vec<(f64, f64)>)>,
-    /// Without any plan: the smallest deadline of those tried at which one exists, with its type.
+    /// If no plan exists: the smallest tried deadline with a plan, and its type.
     pub nearest: Option<(Nanos, String)>,
 }
 
-/// A type with the workload that represents it.
+/// A machine type with the workload that represents it.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// The type.
+    /// The machine type.
     pub machine: MachineType,
-    /// Its service times, before [`MachineType::scale`].
+    /// Its measured service times, before [`MachineType::scale`].
     pub workload: Workload,
-    /// The name and the contents of its machine profile, if it has one.
+    /// The name and content of its machine profile, if it has one.
     pub profile: Option<(String, MachineFile)>,
 }
 
-/// The capacity of one group by factor on service times, for its best policy.
+/// The capacity of one group by factor on service times, under its best policy.
 struct Curve<'a> {
     candidate: &'a Candidate,
     policy: BuiltIn,
     shards: usize,
-    /// The factor that turns the workload's service times into those of one shard on this type.
+    /// The factor from the workload's service times to those of one shard on this type.
     scale: f64,
     experiment: Experiment,
-    /// Logarithms of factor and capacity, by ascending factor; a capacity of 0 ends the list.
+    /// Logarithms of factor and capacity, by ascending factor; the list ends before a capacity of 0.
     points: Vec<(f64, f64)>,
 }
 
@@ -163,7 +163,7 @@ impl Curve<'_> {
         let x = factor.ln();
         let Some(&(first_x, first_y)) = self.points.first() else { return 0.0 };
         if self.points.len() == 1 || x <= first_x {
-            // Less work than was simulated: the capacity grows at least as fast as costs shrink.
+            // Below the smallest factor, the capacity grows at least as fast as costs shrink.
             return (first_y - (x - first_x)).exp();
         }
         let after = self.points.iter().position(|&(at, _)| at >= x);
@@ -176,24 +176,24 @@ impl Curve<'_> {
         self.candidate.machine.price_per_hour * (groups * self.shards) as f64
     }
 
-    /// Groups that serve the rate, without spare ones; `None` if no number does.
+    /// Number of groups that serve the rate, without spare ones; `None` if it is infinite.
     fn groups(&self, rate_qps: f64, factor: f64) -> Option<usize> {
         let qps = self.qps(factor);
         (qps > 0.0).then(|| (rate_qps / qps).ceil().max(1.0) as usize)
     }
 }
 
-/// One possible future.
+/// One possible future: a draw of the uncertain quantities.
 struct Draw {
     rate_qps: f64,
-    /// The factor on query costs and the factor on machine speed, multiplied.
+    /// The product of the factors on query costs and machine speed.
     factor: f64,
 }
 
 /// Finds the best plan of each machine type. `done` is called after each type.
 ///
 /// # Errors
-/// If estimates can't be made for a workload, or a policy breaks its contract.
+/// If estimates cannot be made for a workload, or a policy breaks its contract.
 pub fn plan(question: &Question, candidates: &[Candidate], done: &(dyn Fn() + Sync)) -> Result<Plans, LabError> {
     let mut left_out = Vec::new();
     let (possible, without_times): (Vec<&Candidate>, Vec<&Candidate>) =
@@ -235,12 +235,11 @@ fn has_times(workload: &Workload, class: Class) -> bool {
     workload.rows.iter().all(|row| row.measured[class].is_some())
 }
 
-/// The shards of the index on a machine of this type.
 fn shards(question: &Question, machine: &MachineType) -> usize {
     question.index_gb.map_or(1, |gb| (gb / (MEMORY_SHARE * machine.memory_gb)).ceil().max(1.0) as usize)
 }
 
-/// The curve of the policy that sustains most at the measured costs; `None` if none sustains anything within `deadline`.
+/// The curve of the policy with the highest capacity at the measured costs; `None` if all capacities are 0.
 fn curve<'a>(question: &Question, candidate: &'a Candidate, deadline: Nanos) -> Result<Option<Curve<'a>>, LabError> {
     let of = &candidate.machine;
     let file = candidate.profile.as_ref().map(|(name, file)| NamedMachine { name, file });
@@ -287,7 +286,7 @@ fn curve<'a>(question: &Question, candidate: &'a Candidate, deadline: Nanos) -> 
 
 fn draws(question: &Question, curves: &[Curve<'_>]) -> Vec<Draw> {
     let mut random = Random::new(question.seed, STREAM);
-    // The mean cost of a sample of queries varies by its standard error.
+    // The mean cost of a sample of queries has a standard error.
     let query_error = curves.iter().map(|curve| standard_error(&curve.candidate.workload)).fold(0.0, f64::max);
     (0..NUM_DRAWS)
         .map(|_| Draw {
@@ -297,8 +296,7 @@ fn draws(question: &Question, curves: &[Curve<'_>]) -> Vec<Draw> {
         .collect()
 }
 
-/// The standard error of the mean cost of a workload's queries, as a share of the mean. A query's cost is that on the
-/// processor that is faster for it.
+/// The standard error of the mean query cost, as a share of the mean. A query counts with its faster processor.
 fn standard_error(workload: &Workload) -> f64 {
     let cheapest = |measured: &PerClass<Option<crate::cost::Measured>>| {
         let times = measured.iter().filter_map(|(_, time)| time.map(|time| time.median_us));
@@ -323,7 +321,7 @@ fn best_plan(
     draws: &[Draw],
     typical_qps: f64,
 ) -> Result<Plan, LabError> {
-    // Any number between two that some draw needs serves no more draws than the lower one.
+    // Only numbers that some draw needs matter; those between them serve no more draws.
     let mut numbers: Vec<usize> = draws.iter().filter_map(|draw| curve.groups(draw.rate_qps, draw.factor)).collect();
     numbers.sort_unstable();
     numbers.dedup();
@@ -354,7 +352,7 @@ fn best_plan(
     })
 }
 
-/// The regret of a plan of `needed` groups and the spare ones, per hour, in one draw.
+/// The regret per hour of a plan with `needed` groups plus spare ones, in one draw.
 fn regret(question: &Question, curve: &Curve<'_>, needed: usize, all: &[Curve<'_>], draw: &Draw) -> f64 {
     let price = curve.price_per_hour(needed + question.spare);
     let cheapest = all
@@ -362,7 +360,7 @@ fn regret(question: &Question, curve: &Curve<'_>, needed: usize, all: &[Curve<'_
         .filter_map(|of| Some(of.price_per_hour(of.groups(draw.rate_qps, draw.factor)? + question.spare)))
         .fold(f64::INFINITY, f64::min);
     if !cheapest.is_finite() {
-        // No plan serves this draw: no plan regrets it.
+        // If no plan serves this draw, no plan regrets it.
         return 0.0;
     }
     let is_served = needed as f64 * curve.qps(draw.factor) >= draw.rate_qps;
@@ -385,14 +383,14 @@ fn prices(question: &Question, curve: &Curve<'_>, rates: &[f64]) -> Vec<(f64, f6
     rates.iter().filter_map(at).collect()
 }
 
-/// The lowest rate from which the cheapest plan with GPUs always costs at most as much as the cheapest without.
+/// The lowest rate from which on the cheapest plan with GPUs never costs more than the cheapest without.
 fn gpu_pays_from(question: &Question, curves: &[Curve<'_>]) -> Option<f64> {
     let cheapest = |rate_qps: f64, with_gpus: bool| {
         let of_kind = curves.iter().filter(|curve| (curve.candidate.machine.gpus > 0) == with_gpus);
         let prices = of_kind.filter_map(|of| Some(of.price_per_hour(of.groups(rate_qps, 1.0)? + question.spare)));
         prices.fold(f64::INFINITY, f64::min)
     };
-    // Far beyond the largest group, prices are proportional to rates, and their order is settled.
+    // Far beyond the largest group, prices are proportional to rates, so that their order is fixed.
     let most = curves.iter().map(|curve| curve.qps(1.0)).fold(0.0, f64::max) * 1000.0;
     let rates = std::iter::successors(Some(most), |rate| Some(rate / 1.01)).take_while(|rate| *rate >= 1.0);
     let pays =
@@ -400,7 +398,7 @@ fn gpu_pays_from(question: &Question, curves: &[Curve<'_>]) -> Option<f64> {
     pays.last()
 }
 
-/// The smallest of some longer deadlines within which a type sustains a rate, with that type.
+/// The smallest of the longer deadlines within which some type sustains a rate, with that type.
 fn nearest(question: &Question, candidates: &[&Candidate]) -> Result<Option<(Nanos, String)>, LabError> {
     for factor in RELAXED {
         let deadline = question.deadline.scaled(factor);
@@ -421,7 +419,7 @@ mod tests {
     use crate::query::{Features, Mode};
     use crate::sched::{PolicyKind, PolicyOptions};
 
-    /// Queries that take 1 or 3 ms on a CPU, and a tenth of that on a GPU.
+    /// Queries of 1 or 3 ms on a CPU, and a tenth of that on a GPU.
     fn workload(has_gpu: bool) -> Workload {
         let time = |us| Some(Measured { median_us: us, spread_us: 0.0, device_us: None });
         let row = |id: u32| {
@@ -506,7 +504,7 @@ mod tests {
         let sharded = Question { index_gb: Some(20.0), ..plain };
         let found = plans(&sharded, machines(), false);
         assert_eq!(found.ranking[0].shards, 3);
-        // Three shards together are faster than three machines by less than the wait for the slowest one costs.
+        // Waiting for the slowest of three shards makes them slower than three separate machines.
         assert!(found.ranking[0].group_qps < 3.0 * 1000.0, "{:?}", found.ranking[0]);
     }
 

@@ -1,4 +1,4 @@
-//! Sweeps: one simulation for each point of a product of parameters.
+//! Sweeps: one simulation per point of a product of parameters.
 //!
 //! ```text
 //!   modes × policies × CPUs × GPUs × streams × deadlines × noises × shards × replicas [× rates]
@@ -8,10 +8,9 @@
 //!         …                  (any process, any machine, any order)
 //! ```
 //!
-//! Without rates a point's answer is a capacity, with them what queries wait at that rate. A point is a file of its own,
-//! written whole or not at all: a sweep that was killed goes on where it was, shards of it run anywhere, and what is
-//! merged is the same bytes whoever played what. The folder knows which sweep it holds by a digest of all that its
-//! numbers depend on.
+//! Without rates a point yields a capacity, with rates the delays at its rate. Each point is written to its own file,
+//! completely or not at all. A sweep can therefore resume after a crash and run in parts on several machines, and the
+//! merged bytes are always equal. The folder identifies its sweep by a digest of all inputs.
 
 mod play;
 mod results;
@@ -22,60 +21,60 @@ pub use results::{SweepFolder, SweepRow};
 use crate::query::Mode;
 use crate::sched::BuiltIn;
 
-/// What varies.
+/// The parameters that vary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axes {
-    /// How the terms of queries combine.
+    /// Query modes: how terms combine.
     pub modes: Vec<Mode>,
-    /// Who schedules.
+    /// Scheduling policies.
     pub policies: Vec<BuiltIn>,
-    /// CPU workers of a node.
+    /// Numbers of CPU workers per node.
     pub cpus: Vec<usize>,
-    /// GPUs of a node.
+    /// Numbers of GPUs per node.
     pub gpus: Vec<usize>,
-    /// Streams of a GPU.
+    /// Numbers of streams per GPU.
     pub streams: Vec<usize>,
-    /// Time from arrival to deadline, in milliseconds.
+    /// Deadlines after arrival, in milliseconds.
     pub deadlines_ms: Vec<f64>,
-    /// By how much the logarithm of an estimate deviates from the truth, or from what the model says.
+    /// Standard deviations of the noise on the logarithm of estimates.
     pub noises: Vec<f64>,
-    /// Parts of the index.
+    /// Numbers of index shards.
     pub shards: Vec<usize>,
-    /// Nodes for each part.
+    /// Numbers of nodes per shard.
     pub replicas: Vec<usize>,
-    /// Rates at which delays are told; none, and the capacity is.
+    /// Rates at which delays are simulated; if empty, capacities are searched.
     pub rates_qps: Vec<f64>,
 }
 
 /// One simulation of a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// Its place in the product, from 0: the last axis varies first.
+    /// Its index in the product, from 0; the last axis varies fastest.
     pub number: usize,
-    /// How the terms of queries combine.
+    /// Query mode: how terms combine.
     pub mode: Mode,
-    /// Who schedules.
+    /// Scheduling policy.
     pub policy: BuiltIn,
-    /// CPU workers of a node.
+    /// Number of CPU workers per node.
     pub cpus: usize,
-    /// GPUs of a node.
+    /// Number of GPUs per node.
     pub gpus: usize,
-    /// Streams of a GPU.
+    /// Number of streams per GPU.
     pub streams: usize,
-    /// Time from arrival to deadline, in milliseconds.
+    /// Deadline after arrival, in milliseconds.
     pub deadline_ms: f64,
-    /// By how much the logarithm of an estimate deviates.
+    /// Standard deviation of the noise on the logarithm of estimates.
     pub noise: f64,
-    /// Parts of the index.
+    /// Number of index shards.
     pub shards: usize,
-    /// Nodes for each part.
+    /// Number of nodes per shard.
     pub replicas: usize,
-    /// The rate at which delays are told; none, and the capacity is.
+    /// The rate at which delays are simulated; `None` searches the capacity.
     pub rate_qps: Option<f64>,
 }
 
 impl Axes {
-    /// How many points their product has; `None` beyond what can be counted.
+    /// Number of points in the product; `None` on overflow.
     #[must_use]
     pub fn num_points(&self) -> Option<usize> {
         let counts = [
@@ -104,7 +103,7 @@ impl Axes {
 
     fn point(&self, number: usize, rates: &[Option<f64>]) -> Point {
         let mut left = number;
-        // The last axis varies first, as digits do.
+        // The last axis varies fastest, like the last digit of a number.
         let mut digit = |count: usize| {
             let digit = left % count;
             left /= count;

@@ -1,4 +1,4 @@
-//! One point of a sweep, played.
+//! Simulation of one point of a sweep.
 
 use std::collections::BTreeMap;
 
@@ -18,49 +18,49 @@ use crate::query::{ArrivalProcess, Mode};
 use crate::sched::{BuiltIn, PolicyFactory};
 use crate::sim::{Arrivals, Cluster, ClusterShape, Experiment, Routing, ShardCosts, SimQuery};
 
-/// The seed of errors of estimates: they belong to the model, and are the same in all runs.
+/// The seed of estimate errors. They belong to the model and are equal in all runs.
 const ERROR_SEED: u64 = 0;
-/// How sure the intervals of means are.
+/// Confidence of the intervals of means.
 const CONFIDENCE: f64 = 0.95;
 
 /// The queries of one mode.
 #[derive(Clone, Debug)]
 pub struct SweepWorkload {
-    /// The file, or the name of one that ships.
+    /// A file, or the name of a shipped workload.
     pub name: String,
-    /// Its rows of that mode.
+    /// The rows of that mode.
     pub workload: Workload,
 }
 
-/// What does not vary.
+/// The parameters that all points share.
 #[derive(Clone, Debug)]
 pub struct SweepOptions {
-    /// By mode: what is asked.
+    /// The workload of each mode.
     pub workloads: BTreeMap<Mode, SweepWorkload>,
-    /// What policies are told of costs.
+    /// The cost estimates that policies see.
     pub estimates: Estimates,
-    /// What runs must come up to.
+    /// The objective of each run.
     pub objective: Objective,
-    /// When queries arrive,
+    /// The arrival process.
     pub process: ArrivalProcess,
-    /// drawn from these seeds, a run each,
+    /// The seeds of arrivals, one run each.
     pub seeds: Vec<u64>,
-    /// of so many queries at least.
+    /// Least number of queries in a run.
     pub at_least: usize,
-    /// How a shard's node is chosen.
+    /// The choice of a node for a shard.
     pub routing: Routing,
-    /// How costs differ between shards.
+    /// The variation of costs over shards.
     pub shard_costs: ShardCosts,
-    /// From how many blocks on a query is long, to policies that go by length; `None` for what suits each machine best.
+    /// Number of blocks from which a query is long for length-based policies; `None` for the best of each machine.
     pub length_threshold: Option<u32>,
-    /// What serving costs, where it was measured: a machine file, and its name.
+    /// The name and content of a machine file with measured serving costs.
     pub machine_file: Option<(String, MachineFile)>,
-    /// Whether recorded times stand in the GPUs' place.
+    /// Whether recorded times replace the GPUs.
     pub is_gpu_replayed: bool,
 }
 
 impl SweepOptions {
-    /// The machine that is simulated with so many processors.
+    /// The simulated machine with these processors.
     #[must_use]
     pub fn machine(&self, (cpus, gpus, streams): (usize, usize, usize)) -> SimulatedMachine<'_> {
         let file = self.machine_file.as_ref().map(|(name, file)| NamedMachine { name, file });
@@ -68,19 +68,19 @@ impl SweepOptions {
     }
 }
 
-/// What costs depend on: the mode, and whether there are CPUs and GPUs.
+/// The parameters that costs depend on: the mode, and whether there are CPUs and GPUs.
 type CostKey = (Mode, bool, bool);
 
 /// A sweep, ready to be played.
 #[derive(Clone, Debug)]
 pub struct Sweep {
     options: SweepOptions,
-    /// What queries cost, and are expected to, of all points for which that is the same.
+    /// True and estimated query costs, shared by all points with the same key.
     queries: BTreeMap<CostKey, Vec<SimQuery>>,
 }
 
 impl Sweep {
-    /// Over these axes.
+    /// A sweep over these axes.
     ///
     /// # Errors
     /// If a workload lacks a measurement or an estimate that a point needs.
@@ -109,7 +109,7 @@ impl Sweep {
         Some(self.options.machine(counts(point)).model(workload, &self.options.estimates))
     }
 
-    /// The point's policy, for the lengths of its queries.
+    /// The point's policy, configured with the lengths of its queries.
     fn policy(&self, point: &Point, queries: &[SimQuery], model: &MachineModel) -> BuiltIn {
         let estimates: Vec<PerClass<Cost>> = queries.iter().map(|query| query.estimate).collect();
         let of = |SweepWorkload { workload, .. }: &SweepWorkload| QueryLengths::of(workload, &estimates, model);
@@ -119,10 +119,10 @@ impl Sweep {
         policy
     }
 
-    /// The answer to a point, the same on any machine and any number of threads.
+    /// The result of a point. It is equal on any machine and with any number of threads.
     ///
     /// # Errors
-    /// If its policy can't be made for its machine or breaks its contract, or everything costs nothing.
+    /// If the policy does not fit the machine or breaks its contract, or all costs are 0.
     pub fn play(&self, point: &Point) -> Result<SweepRow, LabError> {
         let (experiment, policy) = self.prepare(point)?;
         let region_qps = experiment.region().ok_or(LabError::NothingToSchedule)?.rate_qps;
@@ -133,7 +133,7 @@ impl Sweep {
         }
     }
 
-    /// A point's machine, queries and policy, before any arrivals but those that bounds count.
+    /// The experiment and the policy of a point, with only the arrivals that bounds need.
     fn prepare(&self, point: &Point) -> Result<(Experiment, BuiltIn), LabError> {
         let (Some(model), Some(queries)) = (self.model(point), self.queries.get(&kinds(point))) else {
             return Err(LabError::NothingToSchedule);
@@ -157,7 +157,7 @@ impl Sweep {
         Ok((experiment, policy))
     }
 
-    /// A point's row as it is asked for, without the answers.
+    /// The row of a point without its results.
     fn asked(&self, point: &Point, region_qps: f64) -> SweepRow {
         let of_mode = self.options.workloads.get(&point.mode);
         let measured = of_mode.map_or(1, |of| self.options.machine(counts(point)).measured_cpus(&of.workload));
@@ -199,7 +199,6 @@ impl Sweep {
         }
     }
 
-    /// The row with the rate that is sustained.
     fn capacity(&self, experiment: &Experiment, policy: &BuiltIn, asked: SweepRow) -> Result<SweepRow, LabError> {
         let search = CapacitySearch::new(experiment, self.options.objective, self.run_length())?;
         let found = search.of_sampled_queries().of(policy)?.objective;
@@ -217,7 +216,6 @@ impl Sweep {
         })
     }
 
-    /// The row with what queries meet at a rate.
     fn delays(
         &self,
         mut experiment: Experiment,
@@ -239,7 +237,7 @@ impl Sweep {
             let (tally, judge) = experiment.play(policy, rate_qps, arrivals, sinks, |_| false)?;
             held += usize::from(judge.verdict(rate_qps).holds());
             let summary = tally.summary();
-            // What was dropped is late like what came too late; where nothing was answered, all of it is.
+            // A dropped query counts as late. If no query was answered, all count.
             missed += summary.as_ref().map_or(count, |summary| summary.missed + summary.shed);
             summaries.extend(summary);
         }
@@ -279,13 +277,12 @@ fn counts(point: &Point) -> (usize, usize, usize) {
     (point.cpus, point.gpus, point.streams)
 }
 
-/// Points that ask for the same costs.
+/// The key of a point's costs.
 fn kinds(point: &Point) -> CostKey {
     (point.mode, point.cpus > 0, point.gpus > 0)
 }
 
-/// Makes estimates wrong, each class's by a factor of its own: lognormal of mean 1. The same draws for every noise, so that
-/// more of it is the same error, further out.
+/// Multiplies estimates by lognormal factors of mean 1. All noise levels scale the same draws.
 fn blur(queries: &mut [SimQuery], noise: f64) {
     if noise == 0.0 {
         return;

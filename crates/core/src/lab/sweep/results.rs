@@ -1,4 +1,4 @@
-//! What sweeps have found, on disk: a file a point, and all of them as `sweep.csv`.
+//! Sweep results on disk: a file per point, and `sweep.csv` with all of them.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -9,79 +9,79 @@ use serde::{Deserialize, Serialize};
 use super::Point;
 use crate::files::{CsvReader, Digits, InputError, Provenance, Record, write_csv};
 
-/// The key under which files say which sweep they are of.
+/// The provenance key of the sweep's digest.
 const DIGEST: &str = "sweep";
 
-/// A point's answer: a line of `sweep.csv`. What was not asked for is empty.
+/// The result of a point: a line of `sweep.csv`. Columns without a value are empty.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepRow {
-    /// Its number.
+    /// The number of the point.
     pub point: usize,
     /// The workload's name.
     pub workload: String,
-    /// How the terms of queries combine.
+    /// Query mode: how terms combine.
     pub mode: String,
-    /// Who schedules.
+    /// Scheduling policy.
     pub policy: String,
-    /// CPU workers of a node.
+    /// Number of CPU workers per node.
     pub cpus: usize,
-    /// GPUs of a node.
+    /// Number of GPUs per node.
     pub gpus: usize,
-    /// Streams of a GPU.
+    /// Number of streams per GPU.
     pub streams: usize,
-    /// Time from arrival to deadline.
+    /// Deadline after arrival, in milliseconds.
     pub deadline_ms: Digits<12>,
-    /// By how much the logarithm of an estimate deviates.
+    /// Standard deviation of the noise on the logarithm of estimates.
     pub noise: Digits<6>,
-    /// Parts of the index.
+    /// Number of index shards.
     pub shards: usize,
-    /// Nodes for each part.
+    /// Number of nodes per shard.
     pub replicas: usize,
-    /// What runs must come up to.
+    /// The objective of each run.
     pub objective: String,
-    /// Runs, with different seeds.
+    /// Number of runs with different seeds.
     pub seeds: usize,
-    /// Queries of each run.
+    /// Number of queries per run.
     pub queries: usize,
-    /// Above this rate nobody is stable in the long run.
+    /// Above this rate no scheduler is stable.
     pub region_qps: Digits<6>,
-    /// The highest rate that held,
+    /// The highest rate that held.
     pub capacity_qps: Option<Digits<6>>,
-    /// the 95 % interval of the capacity, from
+    /// The lower end of the 95 % interval of the capacity.
     pub low_qps: Option<Digits<6>>,
-    /// and to,
+    /// The upper end of the 95 % interval of the capacity.
     pub high_qps: Option<Digits<6>>,
-    /// and the next rate of the search, which failed.
+    /// The next higher rate of the search, which failed.
     pub failing_qps: Option<Digits<6>>,
-    /// The rate whose delays follow.
+    /// The rate of the delay columns.
     pub rate_qps: Option<Digits<9>>,
-    /// Mean delay over the seeds,
+    /// The mean delay over seeds.
     pub mean_ms: Option<Digits<6>>,
-    /// where it surely lies,
+    /// The lower end of the 95 % interval of the mean delay.
     pub mean_low_ms: Option<Digits<6>>,
-    /// from and to.
+    /// The upper end of the 95 % interval of the mean delay.
     pub mean_high_ms: Option<Digits<6>>,
-    /// Percentiles: medians over the seeds.
+    /// The median delay: the median over seeds.
     pub p50_ms: Option<Digits<6>>,
-    /// As above.
+    /// The 95th percentile of the delay: the median over seeds.
     pub p95_ms: Option<Digits<6>>,
-    /// As above.
+    /// The 99th percentile of the delay: the median over seeds.
     pub p99_ms: Option<Digits<6>>,
-    /// The share of all queries that missed their deadline.
+    /// The share of queries that missed their deadline.
     pub missed_share: Option<Digits<6>>,
-    /// Runs that came up to the objective.
+    /// Number of runs that met the objective.
     pub held: Option<usize>,
-    /// Half the width of the capacity's interval over seeds, as a share of it,
+    /// Half-width of the capacity's interval over seeds, as a share of the capacity.
     pub seeds_error: Option<Digits<3>>,
-    /// and of that over samples of as many queries: `low_qps` to `high_qps` has both.
+    /// Half-width of the capacity's interval over query samples, as a share; `low_qps` to `high_qps` has both errors.
     pub query_error: Option<Digits<3>>,
-    /// Measured queries.
+    /// Number of measured queries.
     pub measured_queries: usize,
-    /// CPU workers that were busy at once, at most, when it was measured how far they slow each other down.
+    /// Most CPU workers that were busy at once when their contention was measured.
     pub measured_cpus: usize,
-    /// Whether there are more of them here.
+    /// Whether the point has more CPU workers than were measured.
     pub extrapolated: bool,
-    /// The share that a run played of the slowest change in its arrivals: below 1 there is no interval.
+    /// The share of the slowest change in the arrivals that a run covered; below 1 there is no interval.
     pub covered_share: Option<Digits<4>>,
 }
 
@@ -90,7 +90,7 @@ impl Record for SweepRow {
     const REMEDY: &'static str = "play the sweep again with this version, into another folder";
 }
 
-/// A folder of one sweep's results.
+/// The result folder of one sweep.
 #[derive(Clone, Debug)]
 pub struct SweepFolder {
     path: PathBuf,
@@ -98,28 +98,28 @@ pub struct SweepFolder {
 }
 
 impl SweepFolder {
-    /// The folder at `path`, for the sweep of this digest.
+    /// The folder at `path` for the sweep with this digest.
     #[must_use]
     pub fn new(path: &Path, digest: String) -> Self {
         Self { path: path.to_owned(), digest }
     }
 
-    /// Where all results together are written.
+    /// The path of the merged results.
     #[must_use]
     pub fn merged(&self) -> PathBuf {
         self.path.join("sweep.csv")
     }
 
-    /// Where the result of a point is written.
+    /// The path of a point's result.
     #[must_use]
     pub fn of_point(&self, number: usize) -> PathBuf {
         self.path.join("points").join(format!("{number:06}.csv"))
     }
 
-    /// The answer to a point, if it is there; `None` if it is not.
+    /// The stored result of a point; `None` if there is none.
     ///
     /// # Errors
-    /// If the file is of another sweep, or holds something else.
+    /// If the file belongs to another sweep, or is no result.
     pub fn read(&self, point: &Point) -> Result<Option<SweepRow>, InputError> {
         let path = self.of_point(point.number);
         let file = match File::open(&path) {
@@ -138,7 +138,7 @@ impl SweepFolder {
         Ok(Some(row.value))
     }
 
-    /// Keeps the answer to a point, whole or not at all.
+    /// Stores the result of a point, completely or not at all.
     ///
     /// # Errors
     /// Those of the file system.
@@ -150,7 +150,7 @@ impl SweepFolder {
         write_csv(&path, &Provenance::new().with(DIGEST, &self.digest), std::iter::once(row))
     }
 
-    /// Writes all answers together, in order of their points.
+    /// Writes all results to one file, in order of their points.
     ///
     /// # Errors
     /// Those of the file system.
