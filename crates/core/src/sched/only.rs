@@ -1,7 +1,7 @@
-//! `cpu-only` and `gpu-only`: one FIFO queue before all processors of one class; the others stay idle.
+//! `cpu-only` and `gpu-only`: one FIFO queue for all processors of one class; the others stay idle.
 //!
-//! The first two configurations of Ding et al. 2009, section 9; with c processors of the class this is the textbook's
-//! queue with c servers.
+//! These are the first two configurations of Ding et al. 2009, section 9. With c processors of the class it is the
+//! textbook's queue with c servers.
 
 use super::registry::PolicyEntry;
 use super::{Job, Jobs, Joining, Lane, LanesToPoll, Line, Lines, Next, Policy, PolicyError};
@@ -33,7 +33,7 @@ struct OnlyOn {
 }
 
 impl OnlyOn {
-    /// Uses the processors of `class` alone.
+    /// A policy that uses only processors of `class`.
     ///
     /// # Errors
     /// If `machine` has none.

@@ -1,9 +1,9 @@
-//! The options of policies, and what they may be.
+//! The options of policies and their valid values.
 
 use super::{PolicyError, Shed};
 use crate::base::time::Nanos;
 
-/// What a thief heeds.
+/// The condition for a steal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StealGuard {
     /// Nothing: an idle processor always steals
@@ -56,7 +56,7 @@ pub struct PolicyOptions {
     pub batch_share: f64,
     /// window: a batch closes when its oldest query has waited this long
     pub window_us: f64,
-    /// window: or when it holds so many queries
+    /// window: a batch closes when it holds this many queries
     pub window_queries: u32,
     /// length-based: queries whose lists have fewer blocks go to GPUs
     pub length_threshold: u32,
@@ -87,21 +87,21 @@ impl Default for PolicyOptions {
 }
 
 impl PolicyOptions {
-    /// Weights above this would leave nothing of a nanosecond's worth in a 64-bit key.
+    /// Larger weights would lose single nanoseconds in a 64-bit key.
     const MAX_WEIGHT: f64 = 1e6;
-    /// A window longer than a minute is surely a slip.
+    /// A window longer than a minute is surely a mistake.
     const MAX_WINDOW_US: f64 = 6e7;
 
-    /// The window's length.
+    /// The length of the batching window.
     #[must_use]
     pub fn window(&self) -> Nanos {
         Nanos::from_us(self.window_us)
     }
 
-    /// Whether every value makes sense.
+    /// Checks every value.
     ///
     /// # Errors
-    /// Names the first option that does not, with what would.
+    /// Names the first invalid option and its valid values.
     pub fn check(&self) -> Result<(), PolicyError> {
         let fault = |option: &'static str, value: f64, expected: &'static str| {
             Err(PolicyError::BadOption { option, value, expected })
