@@ -4,7 +4,7 @@ use crate::query::QueryTerm;
 use crate::search::Execution;
 use crate::search::{ExecError, Hit};
 
-/// Returns as many documents as the query's list is long, and may be wrong from some search on.
+/// Returns as many documents as the query's list is long, and may be wrong from a given search on.
 struct Mock {
     kind: Class,
     searches: usize,

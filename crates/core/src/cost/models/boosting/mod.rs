@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Trees are *symmetric*: all nodes of a level ask the same question. Such a tree is a table indexed by the bits of the
-//! answers, so no branch depends on a query ([`SymmetricTrees`]), and a scheduler gets its estimate in a few hundred
-//! nanoseconds. A symmetric tree is weaker than one with free questions, and harder to overfit.
+//! answers, so no branch depends on the query ([`SymmetricTrees`]). An estimate takes a few hundred nanoseconds. A
+//! symmetric tree is weaker than a free one, but harder to overfit.
 //!
 //! Some samples have far larger residuals than others, whatever the questions. For each tree, the largest tenth of the
 //! residuals is clipped to the rest (Huber's loss).

@@ -32,7 +32,7 @@ struct Below {
     above: Box<Node>,
 }
 
-/// The leaf of the pruned tree of `samples` that covers most of them, the first of equal ones.
+/// The leaf of the pruned tree of `samples` that covers most of them; ties go to the first.
 pub(crate) fn largest_leaf(samples: &mut [(PublishedRow, f64)]) -> Option<Leaf> {
     let spread = deviation(samples);
     let (root, _, _) = grow(samples, spread);
