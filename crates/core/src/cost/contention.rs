@@ -1,9 +1,9 @@
 //! Slow-down of a workload's queries on a busy machine, relative to their times alone.
 //!
-//! How far cores slow each other down depends on what they read. Queries whose lists fit a core's caches take seven
-//! tenths of their time alone when they follow each other. Queries of a collection a few times as large take more than
-//! alone. So this is measured per workload, not per machine. Costs of the machine that do not depend on the queries are
-//! in the [machine file](super::MachineFile).
+//! How far cores slow each other down depends on what they read. Queries whose lists fit a core's caches take seven tenths of
+//! their time alone when they follow each other. Queries of a collection a few times as large take more than alone. So this is
+//! measured per workload, not per machine. Costs of the machine that do not depend on the queries are in the [machine
+//! file](super::MachineFile).
 
 use serde::{Deserialize, Serialize};
 
@@ -11,8 +11,7 @@ use super::comment_line;
 use super::machine_file::{InUse, MOST_LANES, Quantile, distribution, not_negative};
 use crate::files::Provenance;
 
-/// Contention of a workload on the machine of its measurement, in whole streams of queries. It is independent of
-/// policies.
+/// Contention of a workload on the machine of its measurement, in whole streams of queries. It is independent of policies.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Contention {
@@ -27,8 +26,8 @@ pub struct Contention {
     /// Consecutive batches of a GPU lane by busy CPU lanes, ascending from 0; empty without a GPU.
     #[serde(default)]
     pub gpu_batches: Vec<BatchContention>,
-    /// Consecutive batches on a GPU lane that holds several, by queries of a batch, ascending, with no CPU lane busy.
-    /// If it is known, `gpu_batches` gives only the slow-down by CPU lanes.
+    /// Consecutive batches on a GPU lane that holds several, by queries of a batch, ascending, with no CPU lane busy. If it is
+    /// known, `gpu_batches` gives only the slow-down by CPU lanes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpu_streams: Vec<BatchStream>,
 }
@@ -63,22 +62,21 @@ pub struct BatchStream {
     pub queries: u32,
     /// Factor on the thread's time by the formula of the batches.
     pub host: f64,
-    /// Share of the thread's time before the launch. While it prepares one batch, the thread notices no other batch's
-    /// end.
+    /// Share of the thread's time before the launch. While it prepares one batch, the thread notices no other batch's end.
     #[serde(default)]
     pub prepared: f64,
     /// Factor on the device's time by the formula of the batches.
     pub device: f64,
-    /// Time between the ends of two batches, over the longer of a batch's thread and device times. It is 1 if batches
-    /// wait for each other, and less if they overlap on the device.
+    /// Time between the ends of two batches, over the longer of a batch's thread and device times. It is 1 if batches wait for
+    /// each other, and less if they overlap on the device.
     pub spacing: f64,
     /// Quantiles of the device's time over its expected value at that moment, shares ascending.
     pub noise: Vec<Quantile>,
     /// Quantiles of the thread's time over its expected value, with all stalls of the thread, shares ascending.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_noise: Vec<Quantile>,
-    /// Correlation time of the thread's speed, in microseconds. The correlation of the normal scores of `host_noise`
-    /// between two batches falls to 1/e in it. 0 if batches vary independently.
+    /// Correlation time of the thread's speed, in microseconds. The correlation of the normal scores of `host_noise` between
+    /// two batches falls to 1/e in it. 0 if batches vary independently.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub host_lasts_us: f64,
 }

@@ -25,7 +25,6 @@ use crate::base::machine::Class;
 use crate::files::{InputError, open_text, write_atomically};
 use crate::query::Mode;
 
-/// The format's name in files.
 const FORMAT: &str = "tandem-model";
 /// The version that this build reads and writes.
 const VERSION: u64 = 2;
@@ -107,7 +106,6 @@ struct StoredFile {
     version: u64,
     provenance: BTreeMap<String, String>,
     models: Vec<StoredModel>,
-    /// Batch models by class.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     batches: BTreeMap<Class, BatchModel>,
 }
@@ -181,7 +179,6 @@ impl ModelFile {
         &self.models
     }
 
-    /// The models, mutable, in the order of the file.
     pub(super) fn models_mut(&mut self) -> &mut [Model] {
         &mut self.models
     }

@@ -1,7 +1,7 @@
 //! Updates models by the times of served queries.
 //!
-//! A profile describes one hour of one machine. Served queries show later changes: each took `us` where the model
-//! predicted `estimate`. The median of the ratios is the factor by which costs have changed:
+//! A profile describes one hour of one machine. Served queries show later changes: each took `us` where the model predicted
+//! `estimate`. The median of the ratios is the factor by which costs have changed:
 //!
 //! ```text
 //! ratio    1.4 |          . .:.:                model           x 1.08 (1.07 to 1.09)
@@ -9,8 +9,8 @@
 //!              `-------------------> arrival    last stretch    x 1.29: it drifts
 //! ```
 //!
-//! Only queries served alone count, since the time of one query in a batch is unknown. The model is scaled by the
-//! median. Errors that remain after that require a new profile.
+//! Only queries served alone count, since the time of one query in a batch is unknown. The model is scaled by the median.
+//! Errors that remain after that require a new profile.
 
 use super::model_file::ModelFile;
 use super::{CostModel, Inputs};

@@ -18,8 +18,7 @@ pub enum RecordedGpu {
         /// The GPU.
         device: String,
     },
-    /// This index was never on a GPU. A model fitted to the named shipped workload predicts the times from the known
-    /// features.
+    /// This index was never on a GPU. A model fitted to the named shipped workload predicts the times from the known features.
     Modelled {
         /// The shipped workload.
         file: String,
@@ -41,8 +40,8 @@ impl std::fmt::Display for RecordedGpu {
     }
 }
 
-/// Replaces the GPU times of `workload` by shipped ones. They are measured if a shipped workload holds all its queries
-/// on equal lists, and otherwise predicted by a shipped model.
+/// Replaces the GPU times of `workload` by shipped ones. They are measured if a shipped workload holds all its queries on
+/// equal lists, and otherwise predicted by a shipped model.
 ///
 /// # Errors
 /// If no shipped file has GPU times for these modes.
@@ -80,8 +79,8 @@ fn set_gpu(workload: &mut Workload, times: Vec<Measured>) {
     }
 }
 
-/// The recorded GPU time of each row, if none is missing and the collections agree in documents and list lengths. The
-/// index file may differ in form, and so in its fingerprint.
+/// The recorded GPU time of each row, if none is missing and the collections agree in documents and list lengths. The index
+/// file may differ in form, and so in its fingerprint.
 fn matching_times(workload: &Workload, recorded: &Workload) -> Option<Vec<Measured>> {
     let is_same = |key| workload.provenance.get(key).is_some_and(|value| recorded.provenance.get(key) == Some(value));
     if !is_same("docs") || !is_same("k") {

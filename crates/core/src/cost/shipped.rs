@@ -8,7 +8,6 @@ use std::io::Cursor;
 use super::{ModelFile, Workload};
 use crate::files::InputError;
 
-/// A file's name, and its bytes.
 type Shipped = (&'static str, &'static [u8]);
 
 /// Workloads, packed or not; the first is the default.

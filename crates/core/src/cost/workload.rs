@@ -1,8 +1,8 @@
 //! Workloads: known features of each query, and its measured costs.
 //!
-//! A workload connects measurements to their uses: `profile` writes one, `train` fits models to it, `simulate` draws
-//! arrivals from it. It holds one row per query and mode. `workload_csv.rs` defines its file form, which
-//! `traces/README.md` describes for users.
+//! A workload connects measurements to their uses: `profile` writes one, `train` fits models to it, `simulate` draws arrivals
+//! from it. It holds one row per query and mode. `workload_csv.rs` defines its file form, which `traces/README.md` describes
+//! for users.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +16,8 @@ use crate::query::{Features, IndexFeatures, Mode};
 /// A service time measured on one class of processor, alone and warm: the median of several runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured {
-    /// Median service time as a scheduler experiences it, in microseconds. For a GPU it is from submission to results
-    /// on the host.
+    /// Median service time as a scheduler experiences it, in microseconds. For a GPU it is from submission to results on the
+    /// host.
     pub median_us: f64,
     /// Interquartile range of the runs, in microseconds; 0 if it was not recorded.
     pub spread_us: f64,

@@ -31,8 +31,8 @@ use crate::base::machine::{Class, PerClass};
 use crate::files::{CsvReader, Decimals, InputError, Provenance, Record, Row, open_text, parsed, write_csv};
 use crate::query::{Features, IndexFeatures, Mode, with_index_features};
 
-/// Makes [`Line`] from the columns: for each its name, its form in a line, and its value in a row. Files of earlier
-/// versions may lack `optional` columns.
+/// Makes [`Line`] from the columns: for each its name, its form in a line, and its value in a row. Files of earlier versions
+/// may lack `optional` columns.
 macro_rules! columns {
     ($row:ident: $($([$optional:ident])? $column:ident: $form:ty = $value:expr,)+) => {
         /// A line of the file. Missing optional columns are derived or left out.
@@ -48,7 +48,6 @@ macro_rules! columns {
         }
 
         impl Line {
-            /// The file form of a row.
             fn of($row: &WorkloadRow) -> Self {
                 Self { $($column: $value,)+ }
             }
@@ -56,15 +55,14 @@ macro_rules! columns {
     };
 }
 
-/// The name of an optional column.
 macro_rules! name {
     (optional $column:ident) => {
         stringify!($column)
     };
 }
 
-/// Lists the columns, in their order in files. A new column needs a line here, a field of [`WorkloadRow`], and its
-/// reading in [`row`]. Columns of index features come from their own list.
+/// Lists the columns, in their order in files. A new column needs a line here, a field of [`WorkloadRow`], and its reading in
+/// [`row`]. Columns of index features come from their own list.
 macro_rules! define_columns {
     ($($(#[$meaning:meta])* $feature:ident,)*) => {
         columns! { row:
@@ -101,7 +99,6 @@ macro_rules! define_columns {
 }
 with_index_features!(define_columns);
 
-/// A line of a file with service times only.
 #[derive(Debug, Deserialize)]
 struct OwnTimes {
     query_id: QueryId,
@@ -129,11 +126,9 @@ struct Count(u64);
 #[derive(Clone, Copy, Debug)]
 struct ServiceUs(f64);
 
-/// The spread of service times, in microseconds.
 #[derive(Clone, Copy, Debug)]
 struct SpreadUs(f64);
 
-/// A number that is not negative.
 #[derive(Clone, Copy, Debug)]
 struct AtLeastZero(f64);
 
@@ -194,8 +189,8 @@ impl Workload {
     /// Reads a workload file (`.csv`, also `.gz` or `.zst`).
     ///
     /// # Errors
-    /// With line and column: missing or unknown columns, invalid values (NaN, times not above zero or above an hour,
-    /// unknown modes), repeated query ids, no rows.
+    /// With line and column: missing or unknown columns, invalid values (NaN, times not above zero or above an hour, unknown
+    /// modes), repeated query ids, no rows.
     pub fn read(path: &Path) -> Result<Self, InputError> {
         Self::parse(path, open_text(path)?)
     }
@@ -233,8 +228,8 @@ impl Workload {
 
     /// Writes a workload file, whole or not at all. Names that end in `.gz` or `.zst` are compressed.
     ///
-    /// Times and `expected_matches` are rounded to three decimals, times to no less than 0.001. Writing and reading
-    /// such a file again leaves it unchanged.
+    /// Times and `expected_matches` are rounded to three decimals, times to no less than 0.001. Writing and reading such a
+    /// file again leaves it unchanged.
     ///
     /// # Errors
     /// Those of the file system.
@@ -285,7 +280,6 @@ fn own_row(line: &Row<'_, OwnTimes>) -> Result<WorkloadRow, InputError> {
     })
 }
 
-/// A checked row from a line.
 fn row(line: &Row<'_, Line>) -> Result<WorkloadRow, InputError> {
     let Line { query_id, mode, results, log_id, cpu_us, gpu_us, cpu_spread_us, gpu_spread_us, gpu_device_us, .. } =
         line.value;

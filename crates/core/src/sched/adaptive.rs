@@ -1,9 +1,8 @@
 //! `adaptive`: batches whose size is found by trial. The size grows a little after a batch that met its time limit, and
 //! shrinks after one that did not.
 //!
-//! This is additive increase, multiplicative decrease, as Clipper sizes the batches of its models (Crankshaw et al.,
-//! NSDI 2017, section 4.3). The policy uses measured batch times only, no cost model. It shows what predictions are
-//! worth.
+//! This is additive increase, multiplicative decrease, as Clipper sizes the batches of its models (Crankshaw et al., NSDI
+//! 2017, section 4.3). The policy uses measured batch times only, no cost model. It shows what predictions are worth.
 //!
 //! ```text
 //!   size  |      /|    /|  /|     time allowed = batch share · time to the deadline
@@ -34,7 +33,6 @@ const INCREASE: f64 = 4.0;
 /// Factor on the size after a batch missed its time limit.
 const DECREASE: f64 = 0.9;
 
-/// Batches of adapted size, on GPUs.
 #[derive(Clone, Debug)]
 struct Adaptive {
     classes: Vec<Class>,

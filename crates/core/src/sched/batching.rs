@@ -31,7 +31,6 @@ pub(super) fn poll_batching(classes: &[Class]) -> LanesToPoll {
 /// The least share of its time limit that a near deadline leaves to a batch.
 const LEAST_SHARE: f64 = 0.5;
 
-/// How large a batch may grow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BatchLimits {
     most_queries: u32,
@@ -48,12 +47,12 @@ impl BatchLimits {
         Self { most_queries: self.most_queries.min(queries), ..self }
     }
 
-    /// Fills `batch` with jobs in the order of `jobs`, at least one. Filling stops at the batch's limit of queries. It
-    /// also stops where the batch would take too large a share of the time to a deadline, or would end after the first
-    /// job's deadline.
+    /// Fills `batch` with jobs in the order of `jobs`, at least one. Filling stops at the batch's limit of queries. It also
+    /// stops where the batch would take too large a share of the time to a deadline, or would end after the first job's
+    /// deadline.
     ///
-    /// The first job's deadline shrinks a batch to no less than half of that share. A job is late because work has
-    /// piled up. Small batches cost more per query and would make the backlog longer, until every query ran alone.
+    /// The first job's deadline shrinks a batch to no less than half of that share. A job is late because work has piled up.
+    /// Small batches cost more per query and would make the backlog longer, until every query ran alone.
     pub(super) fn fill<'a>(
         self,
         jobs: impl IntoIterator<Item = &'a Job>,

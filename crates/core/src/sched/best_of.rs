@@ -1,5 +1,5 @@
-//! `best-of`: each query runs on the class that is predicted to answer it sooner. The whole machine runs one query at a
-//! time, first come, first served.
+//! `best-of`: each query runs on the class that is predicted to answer it sooner. The whole machine runs one query at a time,
+//! first come, first served.
 //!
 //! This is the third configuration of Ding et al. 2009, section 9. It shows the value of choosing the class without
 //! parallelism.
@@ -19,7 +19,6 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     })
 };
 
-/// Runs one job at a time, on its better class of processor.
 #[derive(Clone, Debug)]
 struct BestOf {
     is_running: bool,

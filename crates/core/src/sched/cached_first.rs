@@ -6,12 +6,12 @@
 //!               it lacks some of them ───────────▶ CPU: the oldest; of the GPUs', if these are too many
 //! ```
 //!
-//! `patience` balances the sides. It is the number of queries that may wait for each worker before the other side
-//! helps. Its best value depends on the machine: 0 shares everything, and a large value keeps the sides apart.
+//! `patience` balances the sides. It is the number of queries that may wait for each worker before the other side helps. Its
+//! best value depends on the machine: 0 shares everything, and a large value keeps the sides apart.
 //!
-//! A policy built by name assumes that the GPU holds all lists, as with a device-resident index. GPUs then batch all
-//! waiting queries, and workers help when more than `patience` queries per worker wait. [`CachedFirst::with_held`]
-//! takes the queries whose lists a smaller cache holds.
+//! A policy built by name assumes that the GPU holds all lists, as with a device-resident index. GPUs then batch all waiting
+//! queries, and workers help when more than `patience` queries per worker wait. [`CachedFirst::with_held`] takes the queries
+//! whose lists a smaller cache holds.
 //!
 //! Source: Wang et al., "Efficient GPU-based Query Processing with Pruned List Caching in Search Engines", ICPADS 2017,
 //! section 4.4, applied to arrivals. Each side has a queue; a job costs O(1).
@@ -61,8 +61,8 @@ impl CachedFirst {
         Self::with_held(options, model, Arc::new([]))
     }
 
-    /// Empty queues. `is_held` says by row of the workload whether the GPU holds all lists of the query. Rows beyond
-    /// the end count as held.
+    /// Empty queues. `is_held` says by row of the workload whether the GPU holds all lists of the query. Rows beyond the end
+    /// count as held.
     ///
     /// # Errors
     /// As [`new`](Self::new).

@@ -1,5 +1,4 @@
-//! `combined`: GPUs run waiting jobs in batches. CPU workers run jobs that gain least from a batch, and jobs that
-//! cannot wait.
+//! `combined`: GPUs run waiting jobs in batches. CPU workers run jobs that gain least from a batch, and jobs that cannot wait.
 //!
 //! ```text
 //!               by age ──────────▶ GPU: all that waits, oldest first, as one batch
@@ -8,14 +7,13 @@
 //!               gains on it ─────▶       has it done before a GPU would
 //! ```
 //!
-//! The gain of a query from a batch is its cost alone on a CPU divided by the cost that it *adds* to a batch. Its cost
-//! alone on a GPU does not matter, since sixteen queries take a GPU little longer than one. Sorting by this ratio is
-//! optimal for the linear program of the capacity region ([`bounds`](crate::sim::bounds)), which also gives its
-//! smallest ratios to the CPUs.
+//! The gain of a query from a batch is its cost alone on a CPU divided by the cost that it *adds* to a batch. Its cost alone
+//! on a GPU does not matter, since sixteen queries take a GPU little longer than one. Sorting by this ratio is optimal for the
+//! linear program of the capacity region ([`bounds`](crate::sim::bounds)), which also gives its smallest ratios to the CPUs.
 //!
-//! A CPU worker leaves a job alone that the next batch would finish sooner. At low load every query therefore runs
-//! where it is answered first, as under `mct`. Under load batches grow, the next batch is far away, and the workers are
-//! always busy. With a long queue a worker takes a few short jobs at once, which saves dispatcher decisions.
+//! A CPU worker leaves a job alone that the next batch would finish sooner. At low load every query therefore runs where it is
+//! answered first, as under `mct`. Under load batches grow, the next batch is far away, and the workers are always busy. With
+//! a long queue a worker takes a few short jobs at once, which saves dispatcher decisions.
 //!
 //! Each job is in one order per class of workers. A job costs O(log n), amortised.
 
@@ -40,17 +38,14 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
 
 /// Waiting jobs per worker from which a worker takes several jobs at once.
 const CROWD: usize = 4;
-/// The most jobs that a worker takes at once.
 const MOST_AT_ONCE: usize = 8;
 /// The largest share of the time to a deadline that several jobs at once may take.
 const SHARE_AT_ONCE: f64 = 0.01;
 
-/// The policy: GPUs run batches, CPU workers single queries.
 #[derive(Clone, Debug)]
 struct Combined {
     limits: BatchLimits,
     forecast: Forecast,
-    /// Lanes that run batches.
     batching: Vec<(ProcessorId, Class)>,
     /// Classes whose lanes run single queries.
     workers: Vec<Class>,
@@ -91,7 +86,6 @@ impl Combined {
         self.batching.first().map(|&(_, class)| class)
     }
 
-    /// Removes a job from the waiting load.
     fn take(&mut self, job: &Job) {
         if let Some(class) = self.batching_class() {
             self.waiting = self.waiting.without(job.predicted[class]);

@@ -28,8 +28,8 @@ pub trait PolicyFactory: Send + Sync {
         None
     }
 
-    /// Whether its policies ever put several queries into one batch. Without batches the capacity bound is lower, and
-    /// no rate above it is tried.
+    /// Whether its policies ever put several queries into one batch. Without batches the capacity bound is lower, and no rate
+    /// above it is tried.
     fn makes_batches(&self) -> bool {
         true
     }

@@ -1,8 +1,8 @@
 //! A forecast of when the lanes of a batching policy finish.
 //!
-//! A lane that prepares one batch while another runs should close the next one as late as possible without idling the
-//! device, because later arrivals can still join. A policy keeps a forecast of each lane, from predicted costs and the
-//! machine's fitted ones. It corrects the forecast whenever a batch ends.
+//! A lane that prepares one batch while another runs should close the next one as late as possible without idling the device,
+//! because later arrivals can still join. A policy keeps a forecast of each lane, from predicted costs and the machine's
+//! fitted ones. It corrects the forecast whenever a batch ends.
 
 use super::Lane;
 use crate::base::ids::ProcessorId;
@@ -10,11 +10,10 @@ use crate::base::machine::Class;
 use crate::base::time::Nanos;
 use crate::cost::{BatchLoad, MachineModel};
 
-/// Overlapping batches close earlier than the forecast by this share. An idle device costs more than the few queries
-/// that miss the batch.
+/// Overlapping batches close earlier than the forecast by this share. An idle device costs more than the few queries that miss
+/// the batch.
 const EARLY_SHARE: f64 = 0.1;
 
-/// Predicted times of the lanes of a machine.
 #[derive(Clone, Debug)]
 pub(super) struct Forecast {
     model: MachineModel,
@@ -29,7 +28,6 @@ struct LaneForecast {
 }
 
 impl Forecast {
-    /// A forecast of idle lanes.
     pub(super) fn new(model: &MachineModel) -> Self {
         Self { model: model.clone(), lanes: vec![LaneForecast::default(); model.machine.len()] }
     }
@@ -54,7 +52,6 @@ impl Forecast {
         self.lanes[lane.processor.index()].finish.since(exposed.scaled(1.0 + EARLY_SHARE))
     }
 
-    /// Notes that a batch starts on the lane.
     pub(super) fn start(&mut self, lane: Lane, load: &BatchLoad, now: Nanos) {
         let before = if lane.under_way > 0 { self.lanes[lane.processor.index()] } else { LaneForecast::default() };
         self.lanes[lane.processor.index()] = self.after(before, lane.class, load, now);

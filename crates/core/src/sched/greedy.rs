@@ -1,9 +1,8 @@
 //! `greedy`: an idle GPU takes all waiting jobs as one batch.
 //!
-//! No job waits for a batch to fill, so a lone query is answered as early as under any policy. Under load, batches grow
-//! to the number of arrivals during one batch. A batch ends where its predicted time would take too large a share of
-//! the time to its queries' deadlines. A GPU that prepares one batch while another runs closes the second as late as
-//! possible.
+//! No job waits for a batch to fill, so a lone query is answered as early as under any policy. Under load, batches grow to the
+//! number of arrivals during one batch. A batch ends where its predicted time would take too large a share of the time to its
+//! queries' deadlines. A GPU that prepares one batch while another runs closes the second as late as possible.
 //!
 //! Inference servers know this rule as continuous batching, databases as group commit.
 
@@ -25,7 +24,6 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     })
 };
 
-/// Batches of all waiting jobs, on GPUs.
 #[derive(Clone, Debug)]
 struct Greedy {
     classes: Vec<Class>,

@@ -6,9 +6,9 @@
 //!              └─ line 1 ──▶ one lane                                    mct
 //! ```
 //!
-//! The next step of a lane is always known, so such a policy needs no table of jobs and no polling. The simulator
-//! [plays lines](crate::sim) directly, several times as fast. It uses the same code as the policy's other methods, so
-//! decisions agree.
+//! The next step of a lane is always known, so such a policy needs no table of jobs and no polling. The simulator [plays
+//! lines](crate::sim) directly, several times as fast. It uses the same code as the policy's other methods, so decisions
+//! agree.
 
 use crate::base::ids::{JobId, ProcessorId};
 use crate::base::machine::{Class, PerClass};

@@ -1,9 +1,9 @@
-//! `mct`: minimum completion time. Every arriving job joins the processor that is predicted to finish it first, and
-//! stays there.
+//! `mct`: minimum completion time. Every arriving job joins the processor that is predicted to finish it first, and stays
+//! there.
 //!
-//! This list-scheduling rule is not in the 2009 paper (Braun et al. 2001; StarPU's `dm` also counts transfers). The
-//! predicted free time of a processor is the estimate of its running job plus the sum of its queue. Estimates are
-//! corrected as jobs finish. An arrival looks at an eighth of the processors.
+//! This list-scheduling rule is not in the 2009 paper (Braun et al. 2001; StarPU's `dm` also counts transfers). The predicted
+//! free time of a processor is the estimate of its running job plus the sum of its queue. Estimates are corrected as jobs
+//! finish. An arrival looks at an eighth of the processors.
 
 use std::collections::VecDeque;
 
@@ -87,8 +87,8 @@ impl Lanes {
     }
 }
 
-/// The position of the first of these times that is at most `latest`; 0 if there is none. It compares a whole [`GROUP`]
-/// before it branches, since a mispredicted branch costs more than the comparisons.
+/// The position of the first of these times that is at most `latest`; 0 if there is none. It compares a whole [`GROUP`] before
+/// it branches, since a mispredicted branch costs more than the comparisons.
 #[inline]
 fn first_at_most(times: &[Nanos], latest: Nanos) -> usize {
     for (group, times) in times.chunks(GROUP).enumerate() {
@@ -100,7 +100,6 @@ fn first_at_most(times: &[Nanos], latest: Nanos) -> usize {
     0
 }
 
-/// Sends each job to the processor that is predicted to finish it first; ties go to the first one listed.
 #[derive(Clone, Debug)]
 struct EarliestCompletion {
     classes: Vec<Lanes>,
@@ -162,7 +161,6 @@ impl Policy for EarliestCompletion {
     }
 }
 
-/// One line for each processor, in their order.
 impl Lines for EarliestCompletion {
     fn lines(&self) -> Vec<Line> {
         (0..self.places.len() as u32).map(|processor| Line::Lane(ProcessorId(processor))).collect()

@@ -1,7 +1,7 @@
 //! Scheduling: policies as pure state machines, and the dispatcher that drives and checks them.
 //!
-//! A policy receives the time and never reads a clock; it sees estimates, never true costs. The simulator and the live
-//! driver are two short loops around one [`Dispatcher`]:
+//! A policy receives the time and never reads a clock; it sees estimates, never true costs. The simulator and the live driver
+//! are two short loops around one [`Dispatcher`]:
 //!
 //! ```text
 //!   arrivals ──arrive──▶ ┌────────────┐ ──Action::Start──▶ processors (simulated, real or replayed)

@@ -1,7 +1,7 @@
 //! `cpu-only` and `gpu-only`: one FIFO queue for all processors of one class; the others stay idle.
 //!
-//! These are the first two configurations of Ding et al. 2009, section 9. With c processors of the class it is the
-//! textbook's queue with c servers.
+//! These are the first two configurations of Ding et al. 2009, section 9. With c processors of the class it is the textbook's
+//! queue with c servers.
 
 use super::registry::PolicyEntry;
 use super::{Job, Jobs, Joining, Lane, LanesToPoll, Line, Lines, Next, Policy, PolicyError};
@@ -25,7 +25,6 @@ pub(super) const CPU_ONLY: PolicyEntry = PolicyEntry {
     })
 };
 
-/// Runs every job on processors of one class, first come, first served.
 #[derive(Clone, Debug)]
 struct OnlyOn {
     class: Class,

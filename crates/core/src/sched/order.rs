@@ -1,9 +1,9 @@
 //! Orders over waiting jobs; a job is in several of them at once.
 //!
-//! The stealing policy takes a job by priority, by age, by urgency or by theft. Each of these orders is a queue or heap
-//! of job numbers. Once a job [waits](Jobs) no more, its entries in the other orders are dead. They are dropped at the
-//! front, or all at once when most of an order is dead (lazy deletion). An order that is never asked therefore stays as
-//! small as the waiting jobs.
+//! The stealing policy takes a job by priority, by age, by urgency or by theft. Each of these orders is a queue or heap of job
+//! numbers. Once a job [waits](Jobs) no more, its entries in the other orders are dead. They are dropped at the front, or all
+//! at once when most of an order is dead (lazy deletion). An order that is never asked therefore stays as small as the waiting
+//! jobs.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -13,8 +13,8 @@ use crate::base::ids::JobId;
 
 /// One order over waiting jobs: the smallest key first; ties go to the job that arrived first.
 ///
-/// Jobs whose keys ascend are in a plain queue, in constant time. This always holds for the order of arrival, and for
-/// equal times to the deadline. Only jobs that overtake others go through a heap.
+/// Jobs whose keys ascend are in a plain queue, in constant time. This always holds for the order of arrival, and for equal
+/// times to the deadline. Only jobs that overtake others go through a heap.
 #[derive(Clone, Debug)]
 pub(super) struct Order<K> {
     queue: VecDeque<(K, JobId)>,

@@ -32,8 +32,8 @@ pub enum Next {
 
 /// The lanes that an event concerns. Those with room are asked for their [next](Policy::next) step.
 ///
-/// With it an event costs the same however many lanes are idle. Asking too many lanes is slow; asking too few leaves
-/// jobs waiting. When in doubt, use [`Everyone`](Self::Everyone).
+/// With it an event costs the same however many lanes are idle. Asking too many lanes is slow; asking too few leaves jobs
+/// waiting. When in doubt, use [`Everyone`](Self::Everyone).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LanesToPoll {
     /// No lane.
@@ -42,8 +42,8 @@ pub enum LanesToPoll {
     Processor(ProcessorId),
     /// One lane of the class, preferably an idle one. The policy must treat all of them alike.
     Class(Class),
-    /// One lane of the class. If none has room or it waits, lanes of each other class follow, one after another until
-    /// one waits. The policy must treat lanes of a class alike.
+    /// One lane of the class. If none has room or it waits, lanes of each other class follow, one after another until one
+    /// waits. The policy must treat lanes of a class alike.
     ClassThenOthers(Class),
     /// All lanes, in the order of the machine, repeatedly until none starts anything.
     Everyone,
@@ -51,17 +51,16 @@ pub enum LanesToPoll {
 
 /// Decides which waiting jobs a lane runs next.
 ///
-/// A policy is a pure state machine: it learns the time only from `now`, which never decreases between calls. The
-/// dispatcher keeps the jobs in one table that every call may read; a policy orders their numbers. First come, first
-/// served needs no queue of its own: [`Jobs::oldest`], [`Jobs::iter_waiting`]. Equal histories and equal
-/// [chance](Self::set_chance) give equal decisions. A call costs at most O(log n) in the waiting jobs, per job that it
-/// takes in or hands out.
+/// A policy is a pure state machine: it learns the time only from `now`, which never decreases between calls. The dispatcher
+/// keeps the jobs in one table that every call may read; a policy orders their numbers. First come, first served needs no
+/// queue of its own: [`Jobs::oldest`], [`Jobs::iter_waiting`]. Equal histories and equal [chance](Self::set_chance) give equal
+/// decisions. A call costs at most O(log n) in the waiting jobs, per job that it takes in or hands out.
 pub trait Policy: Send {
     /// The name in files.
     fn name(&self) -> &str;
 
-    /// Sets the random stream of a policy that draws, before the first job arrives. Without one, equal histories give
-    /// equal decisions.
+    /// Sets the random stream of a policy that draws, before the first job arrives. Without one, equal histories give equal
+    /// decisions.
     fn set_chance(&mut self, chance: Random) {
         let _ = chance;
     }
@@ -69,13 +68,13 @@ pub trait Policy: Send {
     /// Notes a job that has just arrived and waits among `jobs`. Returns the lanes that it concerns.
     fn arrive(&mut self, job: &Job, jobs: &Jobs, now: Nanos) -> LanesToPoll;
 
-    /// Chooses work for `lane`, which has room: fills the empty `batch` with waiting jobs, or lets the lane wait. The
-    /// named jobs start and wait no more.
+    /// Chooses work for `lane`, which has room: fills the empty `batch` with waiting jobs, or lets the lane wait. The named
+    /// jobs start and wait no more.
     fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next;
 
-    /// Notes that `lane` has finished `batch` after `service`, for policies that adapt or count. Returns the lanes that
-    /// this concerns; the lane itself is always asked. For a batch whose jobs were all [dropped](Self::sheds), `batch`
-    /// is empty and `service` zero.
+    /// Notes that `lane` has finished `batch` after `service`, for policies that adapt or count. Returns the lanes that this
+    /// concerns; the lane itself is always asked. For a batch whose jobs were all [dropped](Self::sheds), `batch` is empty and
+    /// `service` zero.
     fn finished(&mut self, lane: Lane, batch: &[JobId], jobs: &Jobs, service: Nanos, now: Nanos) -> LanesToPoll {
         let _ = (lane, batch, jobs, service, now);
         LanesToPoll::Nobody
@@ -86,8 +85,7 @@ pub trait Policy: Send {
         Shed::Nothing
     }
 
-    /// The policy as lines that jobs join for good, if it is no more than that. Simulations are then several times as
-    /// fast.
+    /// The policy as lines that jobs join for good, if it is no more than that. Simulations are then several times as fast.
     fn as_lines(&mut self) -> Option<&mut dyn Lines> {
         None
     }

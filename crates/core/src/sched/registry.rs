@@ -1,7 +1,7 @@
 //! The lab's own policies, with their properties and names.
 //!
-//! Each policy's file has a [`PolicyEntry`]. The list of policies is in `sched/mod.rs`, one line each. Names, help and
-//! the order of tables and figures come from it.
+//! Each policy's file has a [`PolicyEntry`]. The list of policies is in `sched/mod.rs`, one line each. Names, help and the
+//! order of tables and figures come from it.
 
 use std::sync::Arc;
 
@@ -17,14 +17,10 @@ use crate::cost::{Cost, MachineModel};
 /// The properties of one of the lab's policies.
 #[derive(Debug)]
 pub(super) struct PolicyEntry {
-    /// The name in options and in files.
     pub(super) name: &'static str,
-    /// One line of help.
     pub(super) help: &'static str,
     pub(super) build: Build,
-    /// Classes of processor that the policy requires.
     pub(super) required_classes: &'static [Class],
-    /// Whether the policy puts several queries into one batch.
     pub(super) batches: bool,
     /// Whether the policy runs only by name. It is a paper's policy of which the lab has its own form.
     pub(super) for_comparison: bool,
@@ -34,7 +30,6 @@ pub(super) struct PolicyEntry {
     pub(super) idle_wait: fn(&PolicyOptions) -> Nanos,
 }
 
-/// Makes a policy with empty queues.
 type Build = fn(&PolicySetup<'_>) -> Result<Box<dyn Policy>, PolicyError>;
 
 impl PolicyEntry {
@@ -53,7 +48,6 @@ impl PolicyEntry {
     }
 }
 
-/// The inputs for building a policy.
 pub(super) struct PolicySetup<'a> {
     pub(super) options: &'a PolicyOptions,
     pub(super) model: &'a MachineModel,
@@ -147,8 +141,7 @@ pub struct BuiltIn {
     pub kind: PolicyKind,
     /// The options of the policy.
     pub options: PolicyOptions,
-    /// Blocks in all lists of the query, by row of the workload, for `length-based`. Rows beyond the end count as
-    /// short.
+    /// Blocks in all lists of the query, by row of the workload, for `length-based`. Rows beyond the end count as short.
     pub blocks: Arc<[u32]>,
 }
 

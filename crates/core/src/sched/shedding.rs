@@ -1,14 +1,14 @@
 //! Load shedding: jobs that can no longer meet their deadline are dropped instead of run.
 //!
-//! Above its capacity, a machine that answers everything answers everything late: each query waits for others that are
-//! already late. Dropping these leaves time for queries that can still meet their deadline.
+//! Above its capacity, a machine that answers everything answers everything late: each query waits for others that are already
+//! late. Dropping these leaves time for queries that can still meet their deadline.
 //!
 //! ```text
 //!   shed=late   a lane takes up job j:   now + predicted service alone on the lane's class  >  deadline of j   ──▶ dropped
 //! ```
 //!
-//! The dispatcher applies this rule under every policy, simulated and live. It checks the jobs of a batch before the
-//! start, by the policy's own estimates. The batch starts without dropped jobs. Every objective counts them as late.
+//! The dispatcher applies this rule under every policy, simulated and live. It checks the jobs of a batch before the start, by
+//! the policy's own estimates. The batch starts without dropped jobs. Every objective counts them as late.
 
 use super::{Job, Jobs, Lane, LanesToPoll, Next, Policy};
 use crate::base::ids::JobId;
@@ -44,7 +44,6 @@ impl std::fmt::Display for Shed {
     }
 }
 
-/// Another policy, with load shedding.
 pub(super) struct Shedding {
     pub(super) inner: Box<dyn Policy>,
     pub(super) shed: Shed,

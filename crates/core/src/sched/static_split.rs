@@ -13,14 +13,14 @@
 //! | `length-based` | queries of fewer blocks than a threshold go to the GPUs, the others to the CPUs |
 //! | `random-split` | a coin: half of the queries go to the GPUs |
 //!
-//! The paper's GPU threads own ranges of documents. A long list makes them wait for the thread with the fullest range,
-//! so long queries go to the CPU. The paper's threshold, 30,000 blocks of 64 postings, is 15,000 blocks here. The best
-//! threshold depends on the machine, and [`lab`](crate::lab) finds it. Lengths are given by row of the workload.
+//! The paper's GPU threads own ranges of documents. A long list makes them wait for the thread with the fullest range, so long
+//! queries go to the CPU. The paper's threshold, 30,000 blocks of 64 postings, is 15,000 blocks here. The best threshold
+//! depends on the machine, and [`lab`](crate::lab) finds it. Lengths are given by row of the workload.
 //!
 //! The paper compares `length-based` with `random-split`, whose coin is a stream of the run's seed and the node.
 //!
-//! Source: Huang, Ren, Zhao, Stones, Zhang, Wang, Liu, "GPU-Accelerated Block-Max Query Processing", 2017, sections 3.2
-//! and 4.3.
+//! Source: Huang, Ren, Zhao, Stones, Zhang, Wang, Liu, "GPU-Accelerated Block-Max Query Processing", 2017, sections 3.2 and
+//! 4.3.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -56,16 +56,13 @@ pub(super) const RANDOM_SPLIT: PolicyEntry = PolicyEntry {
     )
 };
 
-/// The side that runs a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Cpus,
     Gpus,
 }
 
-/// Assigns each query to a side.
 trait SplitRule: Send {
-    /// The name of its policy.
     const NAME: &'static str;
 
     /// The side of the job that has just arrived, by its query's row of the workload.
@@ -75,7 +72,6 @@ trait SplitRule: Send {
     fn set_chance(&mut self, _chance: Random) {}
 }
 
-/// The policy of a rule.
 #[derive(Clone, Debug)]
 struct StaticSplit<R> {
     rule: R,
@@ -177,7 +173,6 @@ impl<R: SplitRule> Lines for StaticSplit<R> {
     }
 }
 
-/// Short queries to GPUs, long ones to CPUs.
 #[derive(Clone, Debug)]
 struct ByLength {
     threshold: u32,
@@ -200,7 +195,6 @@ impl SplitRule for ByLength {
     }
 }
 
-/// A coin sends each query to CPUs or GPUs.
 #[derive(Clone, Debug)]
 struct ByCoin(Random);
 

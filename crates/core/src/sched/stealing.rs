@@ -12,8 +12,8 @@
 //! 1. the most urgent job that prefers its class and has passed a set share of its time to the deadline;
 //! 2. the first job of its own queue, by the mix below;
 //! 3. the oldest job of the third queue;
-//! 4. the job of another class's queue that loses least by the move, if the guard permits it. The loss is the ratio of
-//!    the predicted times on its next best and its own class; the paper leaves this choice open.
+//! 4. the job of another class's queue that loses least by the move, if the guard permits it. The loss is the ratio of the
+//!    predicted times on its next best and its own class; the paper leaves this choice open.
 //!
 //! # The mix
 //! The queue of class k is ordered by this key in units of time, the smallest first:
@@ -22,17 +22,16 @@
 //!   deadline_weight · deadline  +  cost_weight · predicted[k]  −  affinity_weight · (predicted[next best] − predicted[k])
 //! ```
 //!
-//! All jobs approach their deadlines at the same pace, so the deadline orders them as the time left would. The key is
-//! fixed at arrival, and the order never changes. A cost weight of 1 lets a job that is 10 ms shorter overtake jobs
-//! that arrived up to 10 ms earlier. The affinity gain is capped at the job's time from arrival to deadline, so that
-//! one extreme job does not dominate.
+//! All jobs approach their deadlines at the same pace, so the deadline orders them as the time left would. The key is fixed at
+//! arrival, and the order never changes. A cost weight of 1 lets a job that is 10 ms shorter overtake jobs that arrived up to
+//! 10 ms earlier. The affinity gain is capped at the job's time from arrival to deadline, so that one extreme job does not
+//! dominate.
 //!
 //! # Lanes to poll
-//! An arrival polls a processor of the preferred class. If that starts nothing, processors of other classes are polled
-//! one after another until one waits, since a longer backlog may permit several thefts. The end of a job polls in this
-//! way too, since the guard may permit the next candidate. Only the candidate that loses least is checked against the
-//! guard; later ones wait for their own class on purpose. After each decision no idle processor would start anything
-//! (`tests/it/unasked.rs`).
+//! An arrival polls a processor of the preferred class. If that starts nothing, processors of other classes are polled one
+//! after another until one waits, since a longer backlog may permit several thefts. The end of a job polls in this way too,
+//! since the guard may permit the next candidate. Only the candidate that loses least is checked against the guard; later ones
+//! wait for their own class on purpose. After each decision no idle processor would start anything (`tests/it/unasked.rs`).
 //!
 //! Each job is in at most three orders. An event costs O(log n), amortised.
 
@@ -50,7 +49,6 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     })
 };
 
-/// The queues that lead to processors of one class.
 #[derive(Clone, Debug, Default)]
 struct ClassQueues {
     /// Jobs of this class's own queue, by the mix.
@@ -59,11 +57,9 @@ struct ClassQueues {
     steals: Order<u64>,
     /// Jobs that prefer this class, in its own or the third queue, by the time at which they become urgent.
     urgency: Order<Nanos>,
-    /// Predicted time of the jobs in the own queue.
     backlog: Nanos,
 }
 
-/// A queue per class and one for all, with deadlines and stealing.
 #[derive(Clone, Debug)]
 struct Stealing {
     classes: Vec<Class>,
@@ -209,8 +205,7 @@ impl Policy for Stealing {
     }
 
     fn finished(&mut self, lane: Lane, _batch: &[JobId], jobs: &Jobs, _service: Nanos, _now: Nanos) -> LanesToPoll {
-        // The lane takes the next job of its class's queue, and the guard may permit the new first candidate for a
-        // theft.
+        // The lane takes the next job of its class's queue, and the guard may permit the new first candidate for a theft.
         match self.queues[lane.class].steals.first(jobs) {
             Some(_) => LanesToPoll::ClassThenOthers(lane.class),
             None => LanesToPoll::Nobody,

@@ -1,33 +1,32 @@
 //! `stealing-adaptive`: stealing whose threshold follows the load, with late jobs behind all others.
 //!
-//! `stealing` separates the classes where a query is equally fast on both. Under load this is the wrong place: the less
-//! loaded class takes over much work anyway, but by single thefts and out of order. Here each class has a price, and a
-//! query belongs to the class with the least predicted time *times price*:
+//! `stealing` separates the classes where a query is equally fast on both. Under load this is the wrong place: the less loaded
+//! class takes over much work anyway, but by single thefts and out of order. Here each class has a price, and a query belongs
+//! to the class with the least predicted time *times price*:
 //!
 //! ```text
 //!   price of a CPU's time   1.0    a steal by a CPU   ▶ 0.98    the next such query is a CPU's to begin with
 //!   price of a GPU's time   1.0    from a GPU's queue ▶ 1.02
 //! ```
 //!
-//! Each steal lowers the thief's price and raises the victim's. Without steals both return to 1, so that at low load
-//! every query runs where it is answered first. Prices at which neither side steals solve the linear program of the
-//! capacity region ([`bounds`](crate::sim::bounds)). The steps are ascent on its dual, one per steal.
+//! Each steal lowers the thief's price and raises the victim's. Without steals both return to 1, so that at low load every
+//! query runs where it is answered first. Prices at which neither side steals solve the linear program of the capacity region
+//! ([`bounds`](crate::sim::bounds)). The steps are ascent on its dual, one per steal.
 //!
 //! An idle processor takes the first of these that exists:
 //!
 //! 1. the first job of its class's own queue, by the sum of deadline and predicted time;
 //! 2. the oldest job that is about as fast on two classes;
-//! 3. the job of another class's queue that loses least, if the thief is predicted to finish it before that class would
-//!    have emptied its queue;
-//! 4. the oldest late job: steps 1 and 2 passed it over because it would have missed its deadline even if started at
-//!    once.
+//! 3. the job of another class's queue that loses least, if the thief is predicted to finish it before that class would have
+//!    emptied its queue;
+//! 4. the oldest late job: steps 1 and 2 passed it over because it would have missed its deadline even if started at once.
 //!
 //! Late jobs therefore delay no others. This is admission control that still answers every query.
 //!
 //! Each job is in at most three orders. An event costs O(log n), amortised.
 //!
-//! Source: the queues are those of Ding et al. 2009, section 9. Prices that follow demand are subgradient ascent, as in
-//! Low and Lapsley, "Optimization Flow Control I", IEEE/ACM Transactions on Networking 1999.
+//! Source: the queues are those of Ding et al. 2009, section 9. Prices that follow demand are subgradient ascent, as in Low
+//! and Lapsley, "Optimization Flow Control I", IEEE/ACM Transactions on Networking 1999.
 
 use super::order::Order;
 use super::registry::PolicyEntry;
@@ -54,13 +53,11 @@ struct ClassQueue {
     own: Order<Nanos>,
     /// Jobs of the queue, in the order in which other classes steal them.
     steals: Order<u64>,
-    /// Predicted time of the jobs in the queue.
     backlog: Nanos,
     /// Jobs that were already late when this class could have run them.
     late: Order<()>,
 }
 
-/// Work stealing between classes whose time has prices.
 #[derive(Clone, Debug)]
 struct StealingAdaptive {
     classes: Vec<Class>,
@@ -248,8 +245,7 @@ mod tests {
         }
         let mut taken = |lane| run(&mut policy, &mut jobs, lane);
         assert_eq!([taken(CPU), taken(CPU)], [Some((4, Next::Run)), Some((3, Next::Run))]);
-        // The GPU's backlog is 30 ms. The CPU needs 20 ms for the job that loses least; the others would then gain
-        // nothing.
+        // The GPU's backlog is 30 ms. The CPU needs 20 ms for the job that loses least; the others would then gain nothing.
         assert_eq!([taken(CPU), taken(CPU)], [Some((2, Next::Steal)), None]);
         assert_eq!([taken(GPU), taken(GPU), taken(GPU)], [Some((0, Next::Run)), Some((1, Next::Run)), None]);
     }

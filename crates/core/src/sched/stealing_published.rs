@@ -1,7 +1,7 @@
 //! `stealing-published`: three queues and stealing as Ding et al. published them (WWW 2009, section 9).
 //!
-//! `stealing` is the lab's own form, with a guard over thieves and a fixed threshold. This policy follows the paper,
-//! and takes the plainest choice where the paper leaves one open:
+//! `stealing` is the lab's own form, with a guard over thieves and a fixed threshold. This policy follows the paper, and takes
+//! the plainest choice where the paper leaves one open:
 //!
 //! ```text
 //!                 ┌─ CPU at least r times as fast ─▶ CPU queue ───▶ CPUs     idle, own queue empty: the oldest of
@@ -10,12 +10,11 @@
 //! ```
 //!
 //! - **A thief has no guard**: it also steals a job that takes a hundred times as long on it.
-//! - **The third queue feeds the others**: its oldest job moves to the queue of a processor whose own queue is empty.
-//!   An urgent job moves to the queue of its preferred class, and is ordered there like the rest.
-//! - **The threshold `r` is "chosen adaptively during the process"**; the paper doesn't say how. Each class has its
-//!   own. A theft shows that too many jobs were bound to the victim's class: its `r` grows by a tenth, so that more
-//!   jobs go to the third queue. A job of the third queue that the other class runs shrinks `r` by a hundredth, not
-//!   below 1.
+//! - **The third queue feeds the others**: its oldest job moves to the queue of a processor whose own queue is empty. An
+//!   urgent job moves to the queue of its preferred class, and is ordered there like the rest.
+//! - **The threshold `r` is "chosen adaptively during the process"**; the paper doesn't say how. Each class has its own. A
+//!   theft shows that too many jobs were bound to the victim's class: its `r` grows by a tenth, so that more jobs go to the
+//!   third queue. A job of the third queue that the other class runs shrinks `r` by a hundredth, not below 1.
 //! - **In an own queue** jobs are ordered by the mix that `stealing` describes, with urgent jobs first.
 
 use super::order::Order;
@@ -42,7 +41,6 @@ const DECAY: f64 = 0.99;
 /// At this threshold all jobs go to the third queue.
 const MAX_THRESHOLD: f64 = 1e6;
 
-/// The queue of one class.
 #[derive(Clone, Debug)]
 struct ClassQueue {
     /// Jobs of the queue: by the mix for the own class, by age for thieves.
@@ -53,7 +51,6 @@ struct ClassQueue {
     threshold: f64,
 }
 
-/// Ding et al.'s scheduler as published.
 #[derive(Clone, Debug)]
 struct StealingPublished {
     classes: Vec<Class>,
@@ -84,7 +81,6 @@ impl StealingPublished {
         })
     }
 
-    /// Puts a job into the queue of `class`.
     fn enqueue(&mut self, class: Class, job: &Job, choice: &Choice, jobs: &Jobs) {
         let queue = &mut self.queues[class];
         queue.own.push(priority(&self.options, job, choice), job.id, jobs);

@@ -1,7 +1,7 @@
 //! `window`: a batch closes at a set number of queries, or when its oldest has waited for a set time.
 //!
-//! This is textbook batching and the default of most servers ("delayed batching" with a maximum size). At low load a
-//! lone query waits for the whole window; under `greedy` it does not wait.
+//! This is textbook batching and the default of most servers ("delayed batching" with a maximum size). At low load a lone
+//! query waits for the whole window; under `greedy` it does not wait.
 
 use super::batching::{BatchLimits, batching_classes, poll_batching};
 use super::forecast::Forecast;
@@ -22,7 +22,6 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     })
 };
 
-/// Batches by size and time, on GPUs.
 #[derive(Clone, Debug)]
 struct Window {
     classes: Vec<Class>,

@@ -1,14 +1,14 @@
 //! Fits a model to measured batches.
 //!
-//! The fit has three steps of least squares over *relative* errors, so that a batch of four counts as much as one of
-//! four thousand:
+//! The fit has three steps of least squares over *relative* errors, so that a batch of four counts as much as one of four
+//! thousand:
 //!
-//! 1. The device's waiting time, `total − device`, and the thread's time, which mostly overlaps the device's. Each is a
-//!    line over n.
-//! 2. The time that queries add: the device's time of the largest batches over the sums of their queries' times alone.
-//!    There is one sum per mode, and no share is below zero.
-//! 3. Crowding and the longest query. Crowding is a factor per size, after subtracting a share of the longest query's
-//!    time that is the same at all sizes.
+//! 1. The device's waiting time, `total − device`, and the thread's time, which mostly overlaps the device's. Each is a line
+//!    over n.
+//! 2. The time that queries add: the device's time of the largest batches over the sums of their queries' times alone. There
+//!    is one sum per mode, and no share is below zero.
+//! 3. Crowding and the longest query. Crowding is a factor per size, after subtracting a share of the longest query's time
+//!    that is the same at all sizes.
 //!
 //! Errors are measured on batches that the fit has not seen (five folds, drawn by position).
 
@@ -22,7 +22,6 @@ use crate::query::Mode;
 
 /// Batches of at least this share of the largest size determine what queries add.
 const LARGE_SHARE: f64 = 0.25;
-/// Folds of the cross-validation.
 const FOLDS: usize = 5;
 /// Shares of the longest query's time that are tried, from 0 to 1.
 const LONGEST_STEPS: u32 = 20;
@@ -152,8 +151,8 @@ fn line(batches: &[&BatchSample], us: fn(&BatchSample) -> f64) -> [f64; 2] {
     least_squares(&rows)
 }
 
-/// By mode: the share of its time alone that a query adds to the device's. It is fitted to batches so large that the
-/// device is full.
+/// By mode: the share of its time alone that a query adds to the device's. It is fitted to batches so large that the device is
+/// full.
 fn added_shares(large: &[([f64; 3], f64)]) -> [f64; 3] {
     let mut shares = least_squares(large);
     // A mode with no queries in the batches, or too few, takes the share of the others.
@@ -168,8 +167,8 @@ fn added_shares(large: &[([f64; 3], f64)]) -> [f64; 3] {
     shares
 }
 
-/// The share of the longest query's time that holds up its batch, and the crowding by size. The share is the one that
-/// fits all sizes best.
+/// The share of the longest query's time that holds up its batch, and the crowding by size. The share is the one that fits all
+/// sizes best.
 fn longest_and_crowding(rows: &[BatchRow]) -> (f64, Vec<(u32, f64)>) {
     let candidates = (0..=LONGEST_STEPS).map(|step| f64::from(step) / f64::from(LONGEST_STEPS));
     let fitted = candidates.map(|longest| {
@@ -234,8 +233,8 @@ pub(crate) fn least_squares<const N: usize>(rows: &[([f64; N], f64)]) -> [f64; N
     best.0
 }
 
-/// Solves the normal equations over the allowed terms by elimination; the other coefficients are zero. The result is
-/// NaN if the terms are collinear.
+/// Solves the normal equations over the allowed terms by elimination; the other coefficients are zero. The result is NaN if
+/// the terms are collinear.
 fn solve<const N: usize>(rows: &[([f64; N], f64)], is_allowed: impl Fn(usize) -> bool) -> [f64; N] {
     let mut matrix = [[0.0; N]; N];
     let mut right = [0.0; N];

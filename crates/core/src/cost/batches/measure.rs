@@ -39,18 +39,17 @@ pub struct BatchSample {
     pub total_us: f64,
     /// The device's own time, in microseconds; 0 if the device has no clock.
     pub device_us: f64,
-    /// The thread's time to prepare requests and read answers, mostly overlapping the device's. If the executor does
-    /// not report it, it is the time outside the device's.
+    /// The thread's time to prepare requests and read answers, mostly overlapping the device's. If the executor does not
+    /// report it, it is the time outside the device's.
     pub host_us: f64,
 }
 
-/// The most batches of one size.
 const MOST_REPEATS: usize = 64;
 /// The stream of random numbers that batches are drawn from.
 const STREAM: u64 = 0xBA7C;
 
-/// Runs batches of every size, drawn from `work` (queries with modes), for `k` documents each. Every other batch mixes
-/// all modes. The others use one mode each, so that the fit can separate the modes.
+/// Runs batches of every size, drawn from `work` (queries with modes), for `k` documents each. Every other batch mixes all
+/// modes. The others use one mode each, so that the fit can separate the modes.
 ///
 /// # Errors
 /// If a batch fails.

@@ -5,8 +5,7 @@
 //! ```
 //!
 //! A [`BatchModel`] belongs to one class of processor. It maps a query's cost alone to the cost that the query
-//! [adds](crate::cost::Cost) to a batch. It also holds the constants of the [formula](crate::cost::BatchCost) for the
-//! rest.
+//! [adds](crate::cost::Cost) to a batch. It also holds the constants of the [formula](crate::cost::BatchCost) for the rest.
 
 mod fit;
 mod measure;

@@ -1,7 +1,7 @@
 //! Times of consecutive batches on a busy GPU lane, in tables for millions of look-ups a second.
 //!
-//! Slow batches follow each other. The thread's time is drawn from its distribution by a normal variable z with a
-//! memory, a Gaussian copula over an autoregressive process. The distribution itself stays unchanged:
+//! Slow batches follow each other. The thread's time is drawn from its distribution by a normal variable z with a memory, a
+//! Gaussian copula over an autoregressive process. The distribution itself stays unchanged:
 //!
 //! ```text
 //!   z' = r z + √(1 − r²) ε        r = e^(−apart / lasts)        share = Φ(z')        host = quantile(share)
@@ -64,8 +64,8 @@ pub(super) struct BatchCompany {
 const LEAST_SHARE: f64 = 1.0 / (1_u64 << 54) as f64;
 
 impl BatchCompany {
-    /// Builds the tables from the workload's own contention, if known. Otherwise `of_file`, the factors on thread and
-    /// device of a machine file, applies.
+    /// Builds the tables from the workload's own contention, if known. Otherwise `of_file`, the factors on thread and device
+    /// of a machine file, applies.
     pub(super) fn new(of_file: (f64, f64), company: Option<&Contention>) -> Self {
         let Some(company) = company.filter(|company| !company.gpu_batches.is_empty()) else {
             return Self { by_busy_cpus: vec![of_file], by_size: Vec::new(), has_spells: false };
@@ -87,8 +87,8 @@ impl BatchCompany {
         Self { by_busy_cpus: (0..=busiest).map(at).collect(), by_size, has_spells }
     }
 
-    /// Times of a batch on a lane whose last batch is in `spell`, which is updated. The factor `speed` on the thread's
-    /// time at this moment is not included.
+    /// Times of a batch on a lane whose last batch is in `spell`, which is updated. The factor `speed` on the thread's time at
+    /// this moment is not included.
     #[inline]
     pub(super) fn times(
         &self,
@@ -131,8 +131,8 @@ impl BatchCompany {
 /// The share of batches that are quicker than this one, given the previous one in `spell`. `drawn` is the share of an
 /// independent batch, and `host` the thread's time at normal speed.
 ///
-/// Time is counted as if all batches had normal speed. Otherwise slow spells would hold fewer batches than quick ones
-/// of equal length. Batches would then be quicker than measured, by a fiftieth where the thread is never idle.
+/// Time is counted as if all batches had normal speed. Otherwise slow spells would hold fewer batches than quick ones of equal
+/// length. Batches would then be quicker than measured, by a fiftieth where the thread is never idle.
 #[inline]
 fn remembered(spell: &mut Option<Spell>, batch: &AskedBatch, host: Nanos, lasts_ns: f64, drawn: f64) -> f64 {
     let fresh = normal_quantile(drawn.max(LEAST_SHARE));
@@ -243,9 +243,9 @@ mod tests {
 
     const STALLED: f64 = 5.9;
 
-    /// The thread's times for batches of 16, which take 10 us by the formula, with spells of `lasts_us`. Batches are
-    /// handed over every `every_us`, or when the fourth before has ended. Factors are from 0.5 to 1.3, and 50 more for
-    /// one in fifty; their mean is 1.
+    /// The thread's times for batches of 16, which take 10 us by the formula, with spells of `lasts_us`. Batches are handed
+    /// over every `every_us`, or when the fourth before has ended. Factors are from 0.5 to 1.3, and 50 more for one in fifty;
+    /// their mean is 1.
     fn stream_of(lasts_us: f64, every_us: Option<f64>, count: u64) -> Vec<f64> {
         let host_noise = [(0.0, 0.5), (0.98, 1.3), (0.98, STALLED), (1.0, STALLED)];
         let host_noise = host_noise.map(|(share, value)| Quantile { share, value }).to_vec();
@@ -263,7 +263,6 @@ mod tests {
         times.collect()
     }
 
-    /// The correlation of ranks, `lag` batches apart.
     fn rank_correlation(times: &[f64], lag: usize) -> f64 {
         let mut order: Vec<usize> = (0..times.len()).collect();
         order.sort_by(|&a, &b| times[a].total_cmp(&times[b]));
@@ -275,8 +274,8 @@ mod tests {
 
     #[test]
     fn slow_batches_follow_each_other_for_as_long_as_they_were_seen_to() {
-        // Batches come every 30 us, or every 10 us on average. For normal variables with correlation r, the rank
-        // correlation is 6/pi asin(r/2).
+        // Batches come every 30 us, or every 10 us on average. For normal variables with correlation r, the rank correlation
+        // is 6/pi asin(r/2).
         for (every_us, apart_us) in [(Some(30.0), 30.0), (None, 10.0)] {
             let times = stream_of(100.0, every_us, 400_000);
             for lag in [1, 3, 10] {

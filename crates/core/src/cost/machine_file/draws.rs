@@ -2,8 +2,8 @@
 
 use super::Quantile;
 
-/// The value at `x` of a piecewise linear function through points of ascending x. It is constant before the first and
-/// after the last point.
+/// The value at `x` of a piecewise linear function through points of ascending x. It is constant before the first and after
+/// the last point.
 pub(super) fn interpolated(points: impl Iterator<Item = (f64, f64)>, x: f64) -> Option<f64> {
     let mut before: Option<(f64, f64)> = None;
     for (at, value) in points {

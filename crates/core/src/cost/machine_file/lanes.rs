@@ -173,8 +173,8 @@ impl LaneCosts {
         others.fold(own, |times, other| times * self.beside[other])
     }
 
-    /// Time of work that takes `in_stream` in a stream, on a lane that was idle for `idle`. `crowded` is the factor by
-    /// busy lanes, and `random` the stream of the lane.
+    /// Time of work that takes `in_stream` in a stream, on a lane that was idle for `idle`. `crowded` is the factor by busy
+    /// lanes, and `random` the stream of the lane.
     #[must_use]
     #[inline]
     pub fn work(
@@ -218,7 +218,6 @@ impl LaneCosts {
     }
 }
 
-/// The table slot of an idle time.
 #[inline]
 fn slot_of(idle: Nanos) -> usize {
     let ns = idle.0.max(QUARTERS as u64);

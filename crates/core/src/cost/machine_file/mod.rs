@@ -1,9 +1,8 @@
 //! The machine file: costs of serving queries on a machine beyond their times alone.
 //!
-//! A profile measures every query of a collection alone, one after another. On a server, cores wait, wake, share caches
-//! and memory, and are sometimes taken away by other processes. These costs belong to the machine, not to the queries
-//! or the policy. `profile --machine` measures them once. Simulations of any workload that was profiled on that machine
-//! use them:
+//! A profile measures every query of a collection alone, one after another. On a server, cores wait, wake, share caches and
+//! memory, and are sometimes taken away by other processes. These costs belong to the machine, not to the queries or the
+//! policy. `profile --machine` measures them once. Simulations of any workload that was profiled on that machine use them:
 //!
 //! ```text
 //!  machine.json     idle before, lanes busy ─┐
@@ -15,9 +14,8 @@
 //!    the thread's noise is correlated from batch to batch
 //! ```
 //!
-//! `stream`, `crowding`, `beside`, a GPU's `in_use`, `batch_host` and `batch_device` also depend on the queries. The
-//! file has them for the queries that the machine was measured with. Values measured with a workload ([`Contention`])
-//! replace them.
+//! `stream`, `crowding`, `beside`, a GPU's `in_use`, `batch_host` and `batch_device` also depend on the queries. The file has
+//! them for the queries that the machine was measured with. Values measured with a workload ([`Contention`]) replace them.
 //!
 //! | in the file | meaning |
 //! | --- | --- |
@@ -35,8 +33,8 @@
 //! | `stalls` | frequency and length of stalls of a core by interrupts and other tenants |
 //! | `dispatcher` | by lanes and by policy: time for a round, and for each arrival, batch and answer in it; `stalls` are those of its own core, longer than rounds vary (absent from older files) |
 //!
-//! The file is JSON for people to read and edit; errors have line and column. A class that is not in the file is
-//! simulated as profiled.
+//! The file is JSON for people to read and edit; errors have line and column. A class that is not in the file is simulated as
+//! profiled.
 
 mod batches;
 mod dispatcher;
@@ -67,7 +65,6 @@ pub use stalls::{DispatcherStalls, StallClock};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineFile {
-    /// The kind of file and its version.
     format: String,
     version: u64,
     /// Origin of the file: command, machine, devices.
@@ -190,7 +187,6 @@ pub struct DispatcherFile {
 }
 
 impl Stalls {
-    /// Whether there are no stalls.
     fn are_none(&self) -> bool {
         *self == Self::default()
     }
@@ -235,8 +231,8 @@ impl MachineFile {
         Self { format: file::FORMAT.to_owned(), version: file::VERSION, provenance, idle, classes, dispatcher }
     }
 
-    /// The model of `profiled` on this machine, with the contention of the workload where that was measured.
-    /// `is_played` names the classes whose lanes take recorded times as they are.
+    /// The model of `profiled` on this machine, with the contention of the workload where that was measured. `is_played` names
+    /// the classes whose lanes take recorded times as they are.
     #[must_use]
     pub fn model(
         &self,

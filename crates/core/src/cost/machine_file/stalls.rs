@@ -1,7 +1,7 @@
 //! Stalls of the dispatcher's core, independent of what the dispatcher does.
 //!
-//! A core is taken away from a working and from a waiting dispatcher alike. So stalls are a Poisson process in
-//! simulated time, one after another. A dispatcher with little work meets few of them:
+//! A core is taken away from a working and from a waiting dispatcher alike. So stalls are a Poisson process in simulated time,
+//! one after another. A dispatcher with little work meets few of them:
 //!
 //! ```text
 //!   stalls       |###|            |#####|          |##|
@@ -9,8 +9,8 @@
 //!   does         ....[round ] [rou.......nd ]             [round ]
 //! ```
 //!
-//! A round that could begin during a stall begins at its end, with all events until then. A round under way is
-//! prolonged by the stall. Each stall is drawn from the previous one, so a run has the same stalls in every simulator.
+//! A round that could begin during a stall begins at its end, with all events until then. A round under way is prolonged by
+//! the stall. Each stall is drawn from the previous one, so a run has the same stalls in every simulator.
 
 use super::draws::value_at;
 use super::{Quantile, Stalls};
@@ -19,7 +19,7 @@ use crate::base::time::Nanos;
 
 /// Step from the bits of one draw to the next.
 const STEP: u64 = 0x5851_F42D_4C95_7F2D;
-/// Mean gaps without progress after which a run is taken to meet no further stall.
+/// A longer time since the last stall, in mean gaps, skips the stalls between.
 const FAR: f64 = 4e6;
 
 /// Frequency and lengths of stalls of the dispatcher's core, from [`Stalls`].
@@ -30,7 +30,6 @@ pub struct DispatcherStalls {
     us: Vec<Quantile>,
 }
 
-/// One stall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stall {
     from: Nanos,
@@ -72,8 +71,8 @@ impl DispatcherStalls {
         Stall { from, until: from + Nanos::from_us(lasts_us), bits: mix(bits ^ STEP) }
     }
 
-    /// When a round begins that could begin at `at`, and the first stall that is not over then. `next` is the first
-    /// stall that may not be over.
+    /// When a round begins that could begin at `at`, and the first stall that is not over then. `next` is the first stall that
+    /// may not be over.
     #[cold]
     fn begin(&self, mut next: Stall, at: Nanos) -> (Nanos, Stall) {
         if at == Nanos::MAX {
@@ -107,8 +106,8 @@ impl StallClock {
         if at < self.next.from { at } else { self.stalls.begin(self.next, at).0 }
     }
 
-    /// The begin of a round, as [`begin_at`](Self::begin_at), which also forgets earlier stalls. `at` is no earlier
-    /// than the end of the last round.
+    /// The begin of a round, as [`begin_at`](Self::begin_at), which also forgets earlier stalls. `at` is no earlier than the
+    /// end of the last round.
     #[inline(always)]
     pub fn begin(&mut self, at: Nanos) -> Nanos {
         if at < self.next.from {
@@ -132,7 +131,6 @@ impl StallClock {
     }
 }
 
-/// A number from 0 to below 1.
 #[inline]
 fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1u64 << 53) as f64
@@ -164,8 +162,8 @@ mod tests {
         let gaps: Vec<f64> = all.windows(2).map(|two| two[1].0.since(two[0].1).as_ms()).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let square = gaps.iter().map(|gap| gap * gap).sum::<f64>() / gaps.len() as f64;
-        // Gaps are exponential with mean 5 ms, so their mean square is twice the squared mean. A tenth lasts 3 ms, the
-        // others a tenth of that.
+        // Gaps are exponential with mean 5 ms, so their mean square is twice the squared mean. A tenth lasts 3 ms, the others
+        // a tenth of that.
         assert!((mean - 5.0).abs() < 0.15 && (square / (mean * mean) - 2.0).abs() < 0.15, "{mean}, {square}");
         assert!((lasted as f64 / 20_000.0 / 390e3 - 1.0).abs() < 0.05, "{lasted}");
         // Other seeds and nodes have other stalls; equal ones have equal stalls.

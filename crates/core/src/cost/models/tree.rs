@@ -9,9 +9,9 @@
 //! ```
 //!
 //! Trees suit search costs. They need no scaling of features and follow thresholds of real machines (a cache, a launch
-//! overhead). They never predict outside the measured range, and take less than a microsecond. `smartcore` fits them to
-//! the logarithm of the cost, so that errors of short and long queries weigh alike (CART: the split that lowers the
-//! squared error most). The fitted nodes are copied into this form, which people can read and files can store.
+//! overhead). They never predict outside the measured range, and take less than a microsecond. `smartcore` fits them to the
+//! logarithm of the cost, so that errors of short and long queries weigh alike (CART: the split that lowers the squared error
+//! most). The fitted nodes are copied into this form, which people can read and files can store.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -107,8 +107,8 @@ impl Tree {
     }
 }
 
-/// A regression tree as a cost model. With `LENGTHS_ONLY` it reads only the four published list lengths, as the
-/// project's specification says.
+/// A regression tree as a cost model. With `LENGTHS_ONLY` it reads only the four published list lengths, as the project's
+/// specification says.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TreeModel<const LENGTHS_ONLY: bool>(Tree);
 
@@ -179,8 +179,8 @@ struct SmartcoreNode {
     false_child: Option<usize>,
 }
 
-/// The subtree at `nodes[at]`, whose questions number the `known` inputs, with the samples that reach it. The fit's
-/// maximum depth bounds the recursion.
+/// The subtree at `nodes[at]`, whose questions number the `known` inputs, with the samples that reach it. The fit's maximum
+/// depth bounds the recursion.
 fn convert(
     nodes: &[SmartcoreNode],
     at: usize,

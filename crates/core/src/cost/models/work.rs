@@ -4,9 +4,9 @@
 //! 2.1 us  +  0.35 us a term  +  1.9 ns a posting of essential lists  +  28 ns a look-up  +  ...
 //! ```
 //!
-//! Prices are not negative, because no operation saves time. Coordinate descent minimises the sum of squared relative
-//! errors. Inputs without a price are left out. The model is far less accurate than boosting, but it is explainable,
-//! and it predicts the effect of changes to the index.
+//! Prices are not negative, because no operation saves time. Coordinate descent minimises the sum of squared relative errors.
+//! Inputs without a price are left out. The model is far less accurate than boosting, but it is explainable, and it predicts
+//! the effect of changes to the index.
 
 use serde::{Deserialize, Serialize};
 
@@ -61,8 +61,7 @@ impl Regression for Work {
             .filter_map(|name| Inputs::position(name))
             .filter(|&input| samples.known().contains(input))
             .collect();
-        // There is one column per price, and a first one of ones. Rows are divided by their times to make errors
-        // relative.
+        // There is one column per price, and a first one of ones. Rows are divided by their times to make errors relative.
         let columns = priced.len() + 1;
         let row = |sample: usize| {
             let us = samples.us()[sample];

@@ -6,11 +6,10 @@
 //! for each that batches:       batches of 1 to 4096 drawn from them        | fitted: `batches`
 //! ```
 //!
-//! The measured time is what a scheduler experiences: from the call of [`Executor::search`] to hits in host memory. For
-//! a GPU it includes submission, transfers and synchronisation; the device's own time is recorded separately. Each
-//! repetition runs all queries in a new random order. So no query gains from its neighbour in the log, and a slow
-//! moment of the machine affects different queries. A query's cost is the median of its repetitions, its spread their
-//! interquartile range.
+//! The measured time is what a scheduler experiences: from the call of [`Executor::search`] to hits in host memory. For a GPU
+//! it includes submission, transfers and synchronisation; the device's own time is recorded separately. Each repetition runs
+//! all queries in a new random order. So no query gains from its neighbour in the log, and a slow moment of the machine
+//! affects different queries. A query's cost is the median of its repetitions, its spread their interquartile range.
 //!
 //! Measurements run on their own thread, pinned to one core, so that it does not migrate between timings.
 
@@ -65,15 +64,14 @@ impl ProfileOptions {
 
 /// Measures every query in every mode on each executor in turn. There is at most one executor per class.
 ///
-/// A query that one executor refuses and another takes is measured on the other alone, such as a GPU and a query of
-/// very many terms.
+/// A query that one executor refuses and another takes is measured on the other alone, such as a GPU and a query of very many
+/// terms.
 ///
-/// `progress` receives from time to time the number of finished [searches](ProfileOptions::searches). Rows are in order
-/// of mode, then query. The provenance names devices, index and options, not the command.
+/// `progress` receives from time to time the number of finished [searches](ProfileOptions::searches). Rows are in order of
+/// mode, then query. The provenance names devices, index and options, not the command.
 ///
 /// # Errors
-/// If an option is out of range, a search fails, all executors refuse a query, or two executors' hits differ in any
-/// bit.
+/// If an option is out of range, a search fails, all executors refuse a query, or two executors' hits differ in any bit.
 pub fn profile(
     executors: &mut [Box<dyn Executor>],
     queries: &[Query],
@@ -112,7 +110,6 @@ pub fn profile(
     Ok(Workload { provenance, rows, batches, ..Workload::default() })
 }
 
-/// The measurements of one query in one mode.
 #[derive(Debug)]
 struct Measurement {
     /// Position among the queries.

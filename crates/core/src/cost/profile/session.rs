@@ -28,8 +28,8 @@ pub(super) fn measure_all(
     check(executors, queries, options)?;
     std::thread::scope(|scope| {
         let measuring = scope.spawn(move || {
-            // The last core is used, since the first often serves the system's interrupts. The thread stays unpinned if
-            // the system refuses.
+            // The last core is used, since the first often serves the system's interrupts. The thread stays unpinned if the
+            // system refuses.
             if let Some(core) = core_affinity::get_core_ids().and_then(|cores| cores.last().copied()) {
                 core_affinity::set_for_current(core);
             }
@@ -51,7 +51,6 @@ pub(super) fn measure_all(
     })
 }
 
-/// The state of the measuring thread.
 struct Session<'a> {
     queries: &'a [Query],
     options: &'a ProfileOptions,

@@ -6,17 +6,17 @@
 //!   host    = host_fixed + host_each · n        the thread's time, which mostly overlaps the device's
 //! ```
 //!
-//! A large batch goes to the device in pieces: the thread prepares the next piece while the device works. Consecutive
-//! batches overlap in the same way. A batch alone shows only the `exposed` part. In a stream of batches the longer of
-//! thread and device times sets the pace.
+//! A large batch goes to the device in pieces: the thread prepares the next piece while the device works. Consecutive batches
+//! overlap in the same way. A batch alone shows only the `exposed` part. In a stream of batches the longer of thread and
+//! device times sets the pace.
 //!
-//! `added` is the time that a query adds to a batch so large that the device is full. In a small batch it adds more,
-//! since sixteen queries don't fill a GPU. `crowding`, above 1 there, measures how far from full the device is. It is
-//! known at some sizes and interpolated over the logarithm of n. The longest query delays its batch by the part of its
-//! work that is not shared out.
+//! `added` is the time that a query adds to a batch so large that the device is full. In a small batch it adds more, since
+//! sixteen queries don't fill a GPU. `crowding`, above 1 there, measures how far from full the device is. It is known at some
+//! sizes and interpolated over the logarithm of n. The longest query delays its batch by the part of its work that is not
+//! shared out.
 //!
-//! A batch takes at most the serial time of its queries, whatever the formula gives, since an executor may always run
-//! them one by one. Capacity certificates rely on this bound.
+//! A batch takes at most the serial time of its queries, whatever the formula gives, since an executor may always run them one
+//! by one. Capacity certificates rely on this bound.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,8 +36,8 @@ impl Cost {
     /// The cost on a class that the machine lacks, later than any time.
     pub const NEVER: Self = Self { alone: Nanos::MAX, added: Nanos::MAX };
 
-    /// The costs of a query with these times alone on a CPU and a GPU, which gains nothing from batches and runs on no
-    /// other class.
+    /// The costs of a query with these times alone on a CPU and a GPU, which gains nothing from batches and runs on no other
+    /// class.
     #[must_use]
     pub fn on_cpu_and_gpu(cpu: Nanos, gpu: Nanos) -> PerClass<Self> {
         PerClass::from_fn(|class| match class {
@@ -253,7 +253,6 @@ impl BatchCost {
     }
 }
 
-/// Checks factors by size of batch.
 fn check_crowding(crowding: &[(u32, f64)]) -> Result<(), String> {
     let is_ascending = crowding.is_sorted_by(|a, b| a.0 < b.0);
     let is_possible = |&(size, crowding): &(u32, f64)| size > 0 && crowding.is_finite() && crowding > 0.0;
@@ -277,7 +276,6 @@ fn crowding(factors: &[(u32, f64)], n: u32) -> f64 {
     }
 }
 
-/// The least factor.
 fn least(factors: &[(u32, f64)]) -> f64 {
     let least = factors.iter().map(|&(_, factor)| factor).fold(f64::INFINITY, f64::min);
     if least.is_finite() { least } else { 1.0 }

@@ -17,8 +17,8 @@ pub struct MachineModel {
     pub machine: Machine,
     /// Costs of batches on each class; `None` where queries of a batch run one after another.
     pub batches: PerClass<Option<BatchCost>>,
-    /// Hand-over time: from the dispatcher's start of a batch until its work begins, plus from its end until the
-    /// dispatcher notices.
+    /// Hand-over time: from the dispatcher's start of a batch until its work begins, plus from its end until the dispatcher
+    /// notices.
     pub handoff: PerClass<Nanos>,
     /// The dispatcher's time per event: an arrival or an answered query, alone or in a batch.
     pub decision: Nanos,
@@ -28,8 +28,8 @@ pub struct MachineModel {
     pub dispatcher: Option<DispatcherCosts>,
     /// Planned faults of a run, unknown to policies.
     pub faults: FaultPlan,
-    /// By class, the standard deviation of the logarithm of the batch time that policies [see](Self::as_told) over the
-    /// true one. It is the error of the formula in `batches`, and 0 where policies know the true times.
+    /// By class, the standard deviation of the logarithm of the batch time that policies [see](Self::as_told) over the true
+    /// one. It is the error of the formula in `batches`, and 0 where policies know the true times.
     pub batch_error: PerClass<f64>,
 }
 
@@ -129,9 +129,9 @@ impl MachineModel {
             && self.lanes.iter().all(|(_, lanes)| lanes.is_none())
     }
 
-    /// The machine as policies see it in the run of this seed. Batch times are off by a lognormal factor of mean 1 at
-    /// each size of the formula. If a machine file describes deviations from the formula, the simulator uses these
-    /// instead, and policies know the formula.
+    /// The machine as policies see it in the run of this seed. Batch times are off by a lognormal factor of mean 1 at each
+    /// size of the formula. If a machine file describes deviations from the formula, the simulator uses these instead, and
+    /// policies know the formula.
     #[must_use]
     pub fn as_told(&self, seed: u64) -> Cow<'_, Self> {
         let is_off = |class: Class| {
@@ -151,8 +151,7 @@ impl MachineModel {
         Cow::Owned(told)
     }
 
-    /// This machine with an extra CPU for each lane that a planned fault may hit. Fallbacks add no more capacity than
-    /// that.
+    /// This machine with an extra CPU for each lane that a planned fault may hit. Fallbacks add no more capacity than that.
     #[must_use]
     pub fn with_fallbacks(&self) -> Cow<'_, Self> {
         let failing: BTreeSet<ProcessorId> = self.faults.faults.iter().map(|fault| fault.processor).collect();
@@ -196,8 +195,8 @@ impl MachineModel {
             }
             BatchSizes::One => {
                 let time = batches.time(&BatchLoad::default().with(cost));
-                // A lane that holds several batches prepares one while its device runs another. A machine file gives
-                // their overlap.
+                // A lane that holds several batches prepares one while its device runs another. A machine file gives their
+                // overlap.
                 let spacing = self.lanes[class].as_ref().map_or(1.0, LaneCosts::spacing);
                 let is_deep = self.machine.processors().any(|(_, on)| on.class == class && on.depth > 1);
                 LeastUse {

@@ -7,7 +7,6 @@ use crate::base::random::{NodeSeed, Purpose, Random};
 use crate::base::time::Nanos;
 use crate::cost::machine_file::{AskedBatch, LaneCosts, LaneState};
 
-/// The thread and the work of a lane.
 #[derive(Clone, Copy, Debug, Default)]
 struct LaneClock {
     /// When its thread has prepared all batches so far.
@@ -31,8 +30,8 @@ struct DeviceClock {
 }
 
 impl DeviceClock {
-    /// When a batch finishes that is ready at `ready` and takes `device`. It occupies the device exclusively only for
-    /// `alone`, since a small batch does not fill it.
+    /// When a batch finishes that is ready at `ready` and takes `device`. It occupies the device exclusively only for `alone`,
+    /// since a small batch does not fill it.
     #[inline]
     fn take(&mut self, ready: Nanos, device: Nanos, alone: Nanos) -> Nanos {
         self.free = ready.max(self.free) + alone;
@@ -47,8 +46,8 @@ impl LaneClock {
         self.run_among_others(time, time.device, begin, device)
     }
 
-    /// Notes that the thread prepares a batch for `prepared`, from `begin` on at the earliest. Batches of the lane that
-    /// would end meanwhile end afterwards.
+    /// Notes that the thread prepares a batch for `prepared`, from `begin` on at the earliest. Batches of the lane that would
+    /// end meanwhile end afterwards.
     #[inline]
     fn prepare(&mut self, prepared: Nanos, begin: Nanos, hand_back: Nanos) -> Option<Preparing> {
         let from = begin.max(self.host_free);
@@ -92,8 +91,7 @@ pub struct MeasuredTimes<'a, F> {
 }
 
 impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
-    /// An idle machine; `cost` gives the cost of a workload row's query on a class. Each lane draws from a stream of
-    /// `seed`.
+    /// An idle machine; `cost` gives the cost of a workload row's query on a class. Each lane draws from a stream of `seed`.
     #[must_use]
     pub fn new(model: &'a MachineModel, seed: NodeSeed, cost: F) -> Self {
         let lanes = vec![LaneClock::default(); model.machine.len()];
@@ -184,7 +182,6 @@ impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
     #[inline]
     fn start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos {
         if self.is_exact {
-            // The exact case runs as `start_well`.
             let class = self.model.machine.class(processor);
             if self.model.batches[class].is_none() {
                 return self.start_one_by_one(processor, class, rows, now);
@@ -209,12 +206,12 @@ impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
 }
 
 impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
-    /// Starts a batch as [`ServiceTimes::start`], with planned faults, by the same
-    /// [rule](crate::base::machine::FaultPlan) as live lanes.
+    /// Starts a batch as [`ServiceTimes::start`], with planned faults, by the same [rule](crate::base::machine::FaultPlan) as
+    /// live lanes.
     ///
-    /// A batch that a lane loses is rerun on a replacement CPU, query after query, once the fault is noticed: at once,
-    /// or by the watchdog. A stall delays the batch under way, and has no effect on an idle lane. Memory is requested
-    /// when a batch is handed over.
+    /// A batch that a lane loses is rerun on a replacement CPU, query after query, once the fault is noticed: at once, or by
+    /// the watchdog. A stall delays the batch under way, and has no effect on an idle lane. Memory is requested when a batch
+    /// is handed over.
     #[cold]
     fn start_or_fail(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos {
         let Processor { class, device, .. } = self.model.machine.processor(processor);
@@ -241,8 +238,8 @@ impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
         }
     }
 
-    /// When a batch finishes that was handed over at `now`, starts at `begin` and would finish at `finish`, with the
-    /// planned stalls.
+    /// When a batch finishes that was handed over at `now`, starts at `begin` and would finish at `finish`, with the planned
+    /// stalls.
     ///
     /// # Errors
     /// With the fault that loses the batch, and when it is noticed.
@@ -421,7 +418,6 @@ mod tests {
         assert_eq!(prepare(12, 0), (15, Some((7, 17))));
         // Batches before the last may end meanwhile.
         assert_eq!(prepare(40, 8), (40, Some((10, 20))));
-        // The lane holds nothing any more.
         assert_eq!(prepare(8, 8), (8, None));
     }
 

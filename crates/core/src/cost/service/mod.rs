@@ -1,9 +1,8 @@
 //! Service times on a machine, from one source for simulated and live runs.
 //!
-//! The simulator, lanes that replay recorded times, and drivers with simulated threads all ask the same
-//! [`ServiceTimes`]: *when will these jobs have finished if they start now on this processor?* The time of a batch is
-//! not the sum of its queries' times. Two streams of one GPU share it, and the host prepares a batch while the device
-//! runs the previous one:
+//! The simulator, lanes that replay recorded times, and drivers with simulated threads all ask the same [`ServiceTimes`]:
+//! *when will these jobs have finished if they start now on this processor?* The time of a batch is not the sum of its
+//! queries' times. Two streams of one GPU share it, and the host prepares a batch while the device runs the previous one:
 //!
 //! ```text
 //!   stream 0   host  |prepare A|prepare B|.........|prepare C|
@@ -11,8 +10,8 @@
 //!                    start A   start B    A done    B done
 //! ```
 //!
-//! [`BatchCost`] gives the host and device times of a batch. [`MachineModel`] is a machine with all known costs beyond
-//! those of single queries. [`MeasuredTimes`] combines both.
+//! [`BatchCost`] gives the host and device times of a batch. [`MachineModel`] is a machine with all known costs beyond those
+//! of single queries. [`MeasuredTimes`] combines both.
 
 mod batch_cost;
 mod machine_model;
@@ -30,19 +29,19 @@ use crate::base::time::Nanos;
 ///
 /// All starts are reported in order of time. An implementation may keep state, such as concurrent and earlier batches.
 pub trait ServiceTimes {
-    /// When the queries of these workload rows will have finished if they start together on `processor` at `now`.
-    /// Batches of one processor finish in the order of their starts.
+    /// When the queries of these workload rows will have finished if they start together on `processor` at `now`. Batches of
+    /// one processor finish in the order of their starts.
     fn start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos;
 
-    /// The rerun of the last started batch on its lane's fallback executor, if the lane fails meanwhile. It must be
-    /// asked after each start.
+    /// The rerun of the last started batch on its lane's fallback executor, if the lane fails meanwhile. It must be asked
+    /// after each start.
     #[inline]
     fn take_rerun(&mut self) -> Option<Rerun> {
         None
     }
 
-    /// The preparation of the last started batch, during which the lane's thread notices no other end. It must be asked
-    /// after each start. Threads that only let time pass ignore it, since they know their batches' ends already.
+    /// The preparation of the last started batch, during which the lane's thread notices no other end. It must be asked after
+    /// each start. Threads that only let time pass ignore it, since they know their batches' ends already.
     #[inline]
     fn take_preparing(&mut self) -> Option<Preparing> {
         None

@@ -7,8 +7,8 @@
 //! 2. the wake-up,
 //! 3. the arrival.
 //!
-//! Completions go first so that a job that arrives at that moment finds the processor idle. This matches the textbook
-//! queue, whose waiting time is max(0, finish of the previous job − arrival).
+//! Completions go first so that a job that arrives at that moment finds the processor idle. This matches the textbook queue,
+//! whose waiting time is max(0, finish of the previous job − arrival).
 
 use crate::base::ids::ProcessorId;
 use crate::base::time::Nanos;
@@ -49,7 +49,6 @@ impl EventQueue {
     #[inline]
     pub fn finish_at(&mut self, at: Nanos, processor: ProcessorId) {
         if self.first == self.finishes.len() {
-            // No other completion is pending.
             self.finishes.clear();
             self.first = 0;
             self.finishes.push((at, processor));
@@ -89,7 +88,6 @@ impl EventQueue {
         }
     }
 
-    /// The next completion.
     #[must_use]
     #[inline]
     pub(crate) fn next_finish(&self) -> Option<(Nanos, ProcessorId)> {

@@ -1,7 +1,7 @@
 //! The jobs in flight: one table, which the dispatcher keeps and policies read.
 //!
-//! Numbers of jobs ascend by one. The table is a ring as long as the span of the numbers in flight. A job is written
-//! once, when it arrives; queues, batches and heaps hold its number:
+//! Numbers of jobs ascend by one. The table is a ring as long as the span of the numbers in flight. A job is written once,
+//! when it arrives; queues, batches and heaps hold its number:
 //!
 //! ```text
 //!   number    … 41   42   43   44   45   46   47 …
@@ -13,7 +13,6 @@ use super::super::Job;
 use crate::base::ids::JobId;
 use crate::base::time::Nanos;
 
-/// The state of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sched) enum Place {
     Waiting,
@@ -27,8 +26,7 @@ pub(in crate::sched) enum Place {
 /// [`Policy::next`]: crate::sched::Policy::next
 #[derive(Clone, Debug)]
 pub struct Jobs {
-    /// Jobs by number, modulo the ring's size, which is a power of two. States are stored apart because they are read
-    /// most.
+    /// Jobs by number, modulo the ring's size, which is a power of two. States are stored apart because they are read most.
     ring: Vec<Job>,
     places: Vec<Place>,
     released: Vec<Nanos>,
@@ -73,7 +71,6 @@ impl Jobs {
         (self.oldest..end).map(JobId).filter(|&id| self.places[self.at(id)] == Place::Waiting).map(|id| self.job(id))
     }
 
-    /// Waiting and running jobs, the oldest first.
     pub(in crate::sched) fn iter_unfinished(&self) -> impl Iterator<Item = &Job> {
         (self.first..self.end)
             .map(JobId)
@@ -96,12 +93,10 @@ impl Jobs {
         &self.ring[self.at(id)]
     }
 
-    /// The number of the job that arrives next.
     pub(in crate::sched) fn next_id(&self) -> JobId {
         JobId(self.end)
     }
 
-    /// The oldest job in flight.
     pub(in crate::sched) fn first(&self) -> Option<&Job> {
         (self.first != self.end).then(|| self.job(JobId(self.first)))
     }
@@ -125,8 +120,8 @@ impl Jobs {
 
     /// Adds the [next](Self::next_id) job, which waits.
     ///
-    /// The function is inlined so that the job is built in its place. A copy would be read while it is still being
-    /// written, and that stall costs the processor more than all the rest.
+    /// The function is inlined so that the job is built in its place. A copy would be read while it is still being written,
+    /// and that stall costs the processor more than all the rest.
     #[inline(always)]
     pub(in crate::sched) fn arrive(&mut self, now: Nanos, make: impl FnOnce(JobId) -> Job) -> JobId {
         if (self.end - self.first) as usize == self.ring.len() {
@@ -145,7 +140,6 @@ impl Jobs {
         id
     }
 
-    /// Marks a waiting job as running.
     #[inline]
     pub(in crate::sched) fn start(&mut self, id: JobId) -> &Job {
         let at = self.at(id);

@@ -35,7 +35,6 @@ impl LaneSet {
         *word = *word & !(1 << bit) | u64::from(is_member) << bit;
     }
 
-    /// The first member from position `from` on.
     #[inline]
     fn first_from(&self, from: usize) -> Option<usize> {
         let mut word = from / 64;
@@ -67,15 +66,12 @@ impl Ring {
     }
 }
 
-/// The batches that all lanes hold.
 #[derive(Clone, Debug)]
 pub(super) struct Lanes {
     rings: Vec<Ring>,
-    /// Idle lanes, by class.
     idle: PerClass<LaneSet>,
     /// Lanes, by class, that hold a batch and have room for another.
     partly: PerClass<LaneSet>,
-    /// Batches under way in all lanes.
     pub(super) under_way: usize,
 }
 
@@ -95,14 +91,12 @@ impl Lanes {
         lanes
     }
 
-    /// The lane as a policy sees it.
     #[inline(always)]
     pub(super) fn lane(&self, processor: ProcessorId) -> Lane {
         let ring = &self.rings[processor.index()];
         Lane { processor, class: ring.class, under_way: ring.held as u32 }
     }
 
-    /// Whether the lane can hold another batch.
     #[inline]
     pub(super) fn has_room(&self, processor: ProcessorId) -> bool {
         let ring = &self.rings[processor.index()];
@@ -143,8 +137,7 @@ impl Lanes {
         batch
     }
 
-    /// The lane after its oldest batch has ended, and that batch. The batch stays readable until another takes its
-    /// place.
+    /// The lane after its oldest batch has ended, and that batch. The batch stays readable until another takes its place.
     #[inline(always)]
     pub(super) fn finish(&mut self, processor: ProcessorId) -> Option<(Lane, &Running)> {
         let i = processor.index();

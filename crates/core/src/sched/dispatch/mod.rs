@@ -7,8 +7,8 @@
 //!   decide                   asks the lanes that they concern, and says what to start
 //! ```
 //!
-//! The policy names for each event [the lanes it concerns](super::LanesToPoll). An event therefore costs the same on a
-//! machine of 2 and of 64 lanes. Policies are not trusted. Each law checked here costs one comparison per job.
+//! The policy names for each event [the lanes it concerns](super::LanesToPoll). An event therefore costs the same on a machine
+//! of 2 and of 64 lanes. Policies are not trusted. Each law checked here costs one comparison per job.
 //!
 //! | law | checked when |
 //! | --- | --- |
@@ -18,9 +18,9 @@
 //! | nothing starts on a lane without room | by construction: only lanes with room are asked |
 //! | no job is lost: while jobs wait, something runs or a wake-up is due | after decisions |
 //!
-//! A policy may ask the dispatcher to [shed](super::Shed) load. The dispatcher then drops those jobs of a batch that
-//! can no longer meet their deadline, before the batch starts. If no job is left, the policy is notified as if the
-//! batch had finished at once.
+//! A policy may ask the dispatcher to [shed](super::Shed) load. The dispatcher then drops those jobs of a batch that can no
+//! longer meet their deadline, before the batch starts. If no job is left, the policy is notified as if the batch had finished
+//! at once.
 //!
 //! Memory is O(jobs in flight), plus what the [`Sink`] keeps.
 
@@ -188,8 +188,8 @@ impl<S: Sink> Dispatcher<S> {
         }
     }
 
-    /// For tests: this dispatcher, but it asks every lane with room after each decision. A start by such a question
-    /// shows a lane that the policy should have named.
+    /// For tests: this dispatcher, but it asks every lane with room after each decision. A start by such a question shows a
+    /// lane that the policy should have named.
     #[must_use]
     pub fn asking_everyone(self) -> Self {
         Self { unasked: Some(0), ..self }
@@ -313,8 +313,7 @@ impl<S: Sink> Dispatcher<S> {
         self.poll_pending(actions)
     }
 
-    /// Rows in the workload of the jobs of a batch under way on `processor`. The result is empty if there is no such
-    /// batch.
+    /// Rows in the workload of the jobs of a batch under way on `processor`. The result is empty if there is no such batch.
     #[must_use]
     #[inline]
     pub fn rows(&self, processor: ProcessorId, number: u32) -> &[u32] {
@@ -430,8 +429,8 @@ impl<S: Sink> Dispatcher<S> {
         Ok(count)
     }
 
-    /// Asks lanes of every other class, one after another until one waits. With several such classes, a start on one
-    /// may unblock another.
+    /// Asks lanes of every other class, one after another until one waits. With several such classes, a start on one may
+    /// unblock another.
     fn poll_others(&mut self, class: Class, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
         loop {
             let mut started = 0;

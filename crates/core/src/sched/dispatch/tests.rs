@@ -132,7 +132,6 @@ fn a_deep_lane_holds_several_batches_that_end_in_order() {
     for id in 0..3 {
         handle(&mut dispatcher, 1, Arrive(id), &mut actions).unwrap();
     }
-    // The third job waits for room.
     assert_eq!(actions, [Action::Start(ProcessorId(0), 0), Action::Start(ProcessorId(0), 1)]);
     actions.clear();
     handle(&mut dispatcher, 5, Finish(0), &mut actions).unwrap();

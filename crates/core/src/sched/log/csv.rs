@@ -1,7 +1,7 @@
 //! The run log's file, `log.csv`.
 //!
-//! Times are in microseconds with three decimals, so every nanosecond survives the round trip. `predicted_*_us` is
-//! empty for a class that the machine lacks.
+//! Times are in microseconds with three decimals, so every nanosecond survives the round trip. `predicted_*_us` is empty for a
+//! class that the machine lacks.
 //!
 //! | `outcome` | the query | the row |
 //! | --- | --- | --- |
@@ -20,7 +20,6 @@ use crate::base::machine::{Class, PerClass};
 use crate::base::time::Nanos;
 use crate::files::{CsvReader, InputError, Provenance, Record, Us, open_text, parsed, write_csv};
 
-/// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Line {
     query_id: QueryId,
@@ -40,8 +39,8 @@ struct Line {
     stolen: Flag,
     #[serde(default)]
     outcome: Outcome,
-    /// Whether the row's processor was `real` or a `replay` of recorded times, in live runs. Readers ignore it, since
-    /// the other columns hold the outcome.
+    /// Whether the row's processor was `real` or a `replay` of recorded times, in live runs. Readers ignore it, since the
+    /// other columns hold the outcome.
     #[serde(skip_serializing_if = "Option::is_none")]
     lane: Option<String>,
 }
@@ -132,7 +131,6 @@ impl Line {
     }
 }
 
-/// The outcome of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Outcome {
     #[default]
@@ -185,7 +183,6 @@ impl<'de> Deserialize<'de> for Flag {
     }
 }
 
-/// Classes by name.
 mod class {
     use super::*;
 
@@ -239,8 +236,8 @@ impl RunLog {
         write_csv(path, provenance, self.lines(|processor, class| Some(lane(processor, class))))
     }
 
-    /// Reads a `log.csv` (also `.gz` or `.zst`) with its comment lines. Failed lanes are not in it, only the rows that
-    /// were rerun.
+    /// Reads a `log.csv` (also `.gz` or `.zst`) with its comment lines. Failed lanes are not in it, only the rows that were
+    /// rerun.
     ///
     /// # Errors
     /// With line and column: missing, repeated or unknown columns, and invalid values.

@@ -16,8 +16,8 @@ pub struct LogRow {
     pub query: QueryId,
     /// Intended arrival.
     pub arrival: Nanos,
-    /// When the dispatcher learnt of it. The difference to `arrival` is the driver's lag, 0 in simulation unless
-    /// dispatcher time is simulated.
+    /// When the dispatcher learnt of it. The difference to `arrival` is the driver's lag, 0 in simulation unless dispatcher
+    /// time is simulated.
     pub released: Nanos,
     /// When its processor started it.
     pub started: Nanos,

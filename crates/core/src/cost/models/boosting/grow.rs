@@ -1,8 +1,8 @@
 //! Growing of symmetric trees.
 //!
-//! Each input is cut at its quantiles into at most [`BORDERS`] + 1 bins. The question of a level is the input and
-//! border that lower the sum of squares most, over all nodes of the level. Candidates are compared by histograms of the
-//! residuals. Of two siblings only the smaller is counted; the larger is its parent minus the smaller.
+//! Each input is cut at its quantiles into at most [`BORDERS`] + 1 bins. The question of a level is the input and border that
+//! lower the sum of squares most, over all nodes of the level. Candidates are compared by histograms of the residuals. Of two
+//! siblings only the smaller is counted; the larger is its parent minus the smaller.
 
 use super::trees::{DEPTH, LEAVES, SymmetricTree, SymmetricTrees};
 use crate::base::random::Random;
@@ -21,8 +21,8 @@ pub(crate) struct BoostingOptions {
     pub(crate) ballast: f32,
     /// Share of samples that each tree is grown on, drawn anew.
     pub(crate) share: f64,
-    /// Share of samples whose residuals are clipped to those of the others (Huber's loss). An unpredictable binary
-    /// outcome, such as whether an intersection finds k documents, would otherwise distort all its neighbours.
+    /// Share of samples whose residuals are clipped to those of the others (Huber's loss). An unpredictable binary outcome,
+    /// such as whether an intersection finds k documents, would otherwise distort all its neighbours.
     pub(crate) outliers: f64,
     pub(crate) seed: u64,
 }
@@ -47,7 +47,6 @@ struct BinnedColumn {
 }
 
 impl SymmetricTrees {
-    /// Fits trees to the logarithms of the samples' times.
     pub(crate) fn fit(samples: &Samples, options: &BoostingOptions) -> Self {
         let columns: Vec<BinnedColumn> =
             samples.known().iter().filter_map(|input| BinnedColumn::of(samples, input)).collect();

@@ -120,7 +120,6 @@ fn best_split(samples: &mut [(PublishedRow, f64)]) -> Option<(usize, f64)> {
     best.map(|(_, input, threshold)| (input, threshold))
 }
 
-/// The targets' standard deviation.
 fn deviation(samples: SampleSlice<'_>) -> f64 {
     let n = samples.len().max(1) as f64;
     let mean = samples.iter().map(|sample| sample.1).sum::<f64>() / n;
