@@ -1,9 +1,9 @@
 //! `mct`: minimum completion time. Every arriving job joins the processor that is predicted to finish it first, and stays
 //! there.
 //!
-//! This list-scheduling rule is not in the 2009 paper (Braun et al. 2001; StarPU's `dm` also counts transfers). The predicted
-//! free time of a processor is the estimate of its running job plus the sum of its queue. Estimates are corrected as jobs
-//! finish. An arrival looks at an eighth of the processors.
+//! This list-scheduling rule is not in the 2009 paper (Braun et al. 2001; StarPU's `dm` is this rule, without data transfers).
+//! The predicted free time of a processor is the estimate of its running job plus the sum of its queue. Estimates are
+//! corrected as jobs finish. An arrival looks at an eighth of the processors.
 
 use std::collections::VecDeque;
 

@@ -17,10 +17,10 @@ use crate::base::time::Nanos;
 /// The jobs that are dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shed {
-    /// Nothing
+    /// Nothing is dropped.
     #[default]
     Nothing,
-    /// Queries that are predicted to finish after their deadline when a processor takes them up
+    /// Queries are dropped that are predicted to finish after their deadline when a processor takes them.
     Late,
 }
 

@@ -83,7 +83,7 @@ pub struct MeasuredTimes<'a, F> {
     chance: Vec<Random>,
     /// Planned faults that may still come, in order of time.
     faults: Vec<PlannedFault>,
-    /// The fate of the last started batch, and how long its thread prepares it.
+    /// Whether the last started batch is rerun; `preparing` says how long its thread prepares it.
     rerun: Option<Rerun>,
     preparing: Option<Preparing>,
     /// Whether nothing can fail and there is no machine file. Most runs are so, and this case is fastest.
