@@ -1,14 +1,14 @@
-//! What a file of measured costs says of all its rows together: a comment line each, `key: {...}`.
+//! Comment lines of the form `key: {...}`, which apply to all rows of a file of measured costs.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::files::Provenance;
 
-/// Takes what the line `key` holds, if there is one, out of a file's comment lines.
+/// Takes the content of the line `key`, if any, out of a file's comment lines.
 ///
 /// # Errors
-/// If the line does not hold such a thing, or `check` finds fault with it: what is wrong.
+/// If the line cannot be parsed, or `check` rejects it, with the fault.
 pub(crate) fn take<T: DeserializeOwned>(
     provenance: &mut Provenance,
     key: &str,
@@ -21,7 +21,7 @@ pub(crate) fn take<T: DeserializeOwned>(
     Ok(Some(found))
 }
 
-/// The comment lines with `key` for what there is, in the place of what it said before.
+/// The comment lines with `what` as line `key`, which replaces an older one.
 pub(crate) fn with<T: Serialize>(provenance: &Provenance, key: &str, what: Option<&T>) -> Provenance {
     let provenance = provenance.without(key);
     match what {

@@ -1,9 +1,9 @@
-//! What queries of a workload take while the machine is busy with their like, over what they take alone.
+//! Slow-down of a workload's queries on a busy machine, relative to their times alone.
 //!
-//! How far cores slow each other down is a matter of what they read: queries of a collection whose lists a core's caches
-//! hold take seven tenths of their time alone when they follow each other, and those of one a few times as large take more
-//! than alone. So this is measured with a workload, not with a machine; what a machine adds whatever is asked of it is in the
-//! [machine file](super::MachineFile).
+//! How far cores slow each other down depends on what they read. Queries whose lists fit a core's caches take seven tenths of
+//! their time alone when they follow each other. Queries of a collection a few times as large take more than alone. So this is
+//! measured per workload, not per machine. Costs of the machine that do not depend on the queries are in the [machine
+//! file](super::MachineFile).
 
 use serde::{Deserialize, Serialize};
 
@@ -11,72 +11,72 @@ use super::comment_line;
 use super::machine_file::{InUse, MOST_LANES, Quantile, distribution, not_negative};
 use crate::files::Provenance;
 
-/// Of a workload on the machine that it was measured on, in whole streams of queries: no policy has a part in it.
+/// Contention of a workload on the machine of its measurement, in whole streams of queries. It is independent of policies.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Contention {
-    /// By busy CPU lanes, ascending from 1: their work over work alone.
+    /// CPU work over work alone, by busy CPU lanes, ascending from 1.
     pub cpu: Vec<CpuContention>,
-    /// The same with all CPU lanes busy while GPU lanes answer batches, over the last of `cpu`.
+    /// CPU work with all CPU lanes busy while GPU lanes run batches, over the last value of `cpu`.
     #[serde(default = "one")]
     pub cpu_beside_gpu: f64,
-    /// Of queries by themselves on a GPU lane, by how much that is used, ascending; empty where there is none.
+    /// Work of single queries on a GPU lane, by the lane's utilisation, ascending; empty without a GPU.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpu_in_use: Vec<InUse>,
-    /// By busy CPU lanes, ascending from 0: batches of a GPU lane one after another; empty where there is none.
+    /// Consecutive batches of a GPU lane by busy CPU lanes, ascending from 0; empty without a GPU.
     #[serde(default)]
     pub gpu_batches: Vec<BatchContention>,
-    /// By queries of a batch, ascending, no CPU lane busy: batches of that size one after another on a GPU lane that holds several.
-    /// Where it is known, `gpu_batches` says only how much longer they take beside CPU lanes.
+    /// Consecutive batches on a GPU lane that holds several, by queries of a batch, ascending, with no CPU lane busy. If it is
+    /// known, `gpu_batches` gives only the slow-down by CPU lanes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpu_streams: Vec<BatchStream>,
 }
 
-/// What work takes while so many CPU lanes are busy.
+/// Work while a number of CPU lanes are busy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CpuContention {
-    /// Lanes, itself counted.
+    /// Busy lanes, including this one.
     pub busy: u32,
-    /// How many times as long as alone.
+    /// Factor on the time alone.
     pub times: f64,
 }
 
-/// What batches take while so many CPU lanes are busy.
+/// Times of batches while a number of CPU lanes are busy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BatchContention {
-    /// CPU lanes.
+    /// Busy CPU lanes.
     pub busy_cpus: u32,
-    /// How many times as long as by the batches' own formula the lane's thread is at them, ...
+    /// Factor on the thread's time by the formula of the batches.
     pub host: f64,
-    /// ... and the device.
+    /// Factor on the device's time by the formula of the batches.
     pub device: f64,
 }
 
-/// What batches of a size take that follow each other on a lane without a pause.
+/// Times of batches of one size that follow each other on a lane without a pause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BatchStream {
-    /// Queries of each.
+    /// Queries of each batch.
     pub queries: u32,
-    /// How many times as long as by the batches' own formula the lane's thread is at one.
+    /// Factor on the thread's time by the formula of the batches.
     pub host: f64,
-    /// Of that, the share before the launch: while it prepares one batch the thread sees no other end.
+    /// Share of the thread's time before the launch. While it prepares one batch, the thread notices no other batch's end.
     #[serde(default)]
     pub prepared: f64,
-    /// How many times as long the device is at one.
+    /// Factor on the device's time by the formula of the batches.
     pub device: f64,
-    /// From the end of one to the end of the next, over what the longer of the two is at one: 1 where batches wait for each other,
-    /// below where they overlap on the device.
+    /// Time between the ends of two batches, over the longer of a batch's thread and device times. It is 1 if batches wait for
+    /// each other, and less if they overlap on the device.
     pub spacing: f64,
-    /// Quantiles of the device's time over what is expected of it at that moment, shares ascending.
+    /// Quantiles of the device's time over its expected value at that moment, shares ascending.
     pub noise: Vec<Quantile>,
-    /// The same of the thread's, whatever holds it up counted.
+    /// Quantiles of the thread's time over its expected value, with all stalls of the thread, shares ascending.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_noise: Vec<Quantile>,
-    /// How long the thread stays slow, or quick: the correlation of where two of its batches lie in `host_noise`, told by normal
-    /// scores, falls to 1/e in so many microseconds. 0 where each batch varies by itself.
+    /// Correlation time of the thread's speed, in microseconds. The correlation of the normal scores of `host_noise` between
+    /// two batches falls to 1/e in it. 0 if batches vary independently.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub host_lasts_us: f64,
 }
@@ -89,19 +89,19 @@ fn one() -> f64 {
     1.0
 }
 
-/// The comment line of a workload file that holds it.
+/// Key of the comment line of a workload file that holds it.
 const KEY: &str = "contention";
 
 impl Contention {
     /// Takes it out of the comment lines of a file: `contention: {...}`.
     ///
     /// # Errors
-    /// If the line does not hold one: what is wrong.
+    /// If the line is invalid, with the fault.
     pub(super) fn take_from(provenance: &mut Provenance) -> Result<Option<Self>, String> {
         comment_line::take(provenance, KEY, Self::check)
     }
 
-    /// The comment lines with one that says what this is, in the place of what one said before.
+    /// The comment lines with this contention, which replaces an older one.
     pub(super) fn in_provenance(contention: Option<&Self>, provenance: &Provenance) -> Provenance {
         comment_line::with(provenance, KEY, contention)
     }
@@ -185,7 +185,7 @@ mod tests {
             ],
         };
         let mut lines = Contention::in_provenance(Some(&found), &Provenance::new().with("k", 10));
-        // Where slow batches don't follow each other, nothing is said of it: files are as they were.
+        // Without correlation the field is left out, so older files keep their form.
         assert_eq!(lines.get(KEY).map(|line| line.matches("host_lasts_us").count()), Some(1));
         assert_eq!(Contention::take_from(&mut lines), Ok(Some(found)));
         assert_eq!((Contention::take_from(&mut lines), lines.get("k")), (Ok(None), Some("10")));

@@ -40,7 +40,7 @@ pub struct Evaluation {
     pub decile_bias: Vec<f64>,
 }
 
-/// The fold of each sample, drawn by `seed`, as even as groups of equal features allow.
+/// The fold of each sample, drawn by `seed`. Folds are as even as groups of equal features allow.
 ///
 /// # Errors
 /// The number of groups, if there are fewer groups than folds.
@@ -63,7 +63,7 @@ pub(crate) fn assign_folds(samples: &[Inputs], folds: usize, seed: u64) -> Resul
     Ok(fold_of)
 }
 
-/// Compares estimates, each made without its own fold, with the truth. All are positive microseconds, and there is at
+/// Compares estimates, each made without its own fold, with the truth. All values are positive microseconds, and there is at
 /// least one.
 pub(crate) fn evaluate(truth: &[f64], estimates: &[f64], fold_of: &[usize], folds: usize) -> Evaluation {
     let errors = relative_errors(truth, estimates);
@@ -85,7 +85,6 @@ pub(crate) fn evaluate(truth: &[f64], estimates: &[f64], fold_of: &[usize], fold
     }
 }
 
-/// Estimated over true time, by tenths of the estimates.
 fn decile_bias(truth: &[f64], estimates: &[f64]) -> Vec<f64> {
     let mut pairs: Vec<(f64, f64)> = estimates.iter().copied().zip(truth.iter().copied()).collect();
     pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -115,8 +114,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// Spearman's coefficient: Pearson's correlation of ranks, where equal values share their mean rank. It is 0 if either
-/// side is constant.
+/// Spearman's coefficient: Pearson's correlation of ranks; ties share their mean rank. It is 0 if either side is constant.
 fn rank_correlation(a: &[f64], b: &[f64]) -> f64 {
     let (a, b) = (ranks(a), ranks(b));
     // Both sides have the same mean rank.

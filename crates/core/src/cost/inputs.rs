@@ -139,7 +139,7 @@ impl InputSet {
         (0..NUM_INPUTS).filter(move |&input| self.contains(input))
     }
 
-    /// The position of a feature of the set. The error is about the part `place` of a file, which asks for it.
+    /// The position of a feature of the set. The error names `place`, the part of a file that asks for it.
     pub(crate) fn position(self, name: &str, place: &str) -> Result<usize, String> {
         let position = Inputs::position(name).filter(|&input| self.contains(input));
         position.ok_or_else(|| format!("{place}: asks for `{name}`, which is none of the model's features"))

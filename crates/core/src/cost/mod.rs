@@ -1,4 +1,4 @@
-//! What queries cost: measured samples, and models that predict cost from features.
+//! Costs of queries: measured samples, and models that predict cost from features.
 //!
 //! ```text
 //! index, queries --profile--> Workload (CSV) --train--> ModelFile (JSON) --predict_us--> scheduler

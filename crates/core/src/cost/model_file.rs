@@ -8,8 +8,8 @@
 //!  "batches": {"gpu": {"overhead_us": 9.1, "added_or": 0.12, "cost": {"host_fixed_us": ...}, ...}}}
 //! ```
 //!
-//! `models/README.md` says what each field means. Whatever is not exactly this is refused with its place: a model that
-//! is half understood would schedule wrongly without a sign of it.
+//! `models/README.md` defines each field. Any deviation is refused with its place, since a misread model would schedule
+//! wrongly without notice.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -25,24 +25,23 @@ use crate::base::machine::Class;
 use crate::files::{InputError, open_text, write_atomically};
 use crate::query::Mode;
 
-/// What the file says it is.
 const FORMAT: &str = "tandem-model";
 /// The version that this build reads and writes.
 const VERSION: u64 = 2;
 
-/// The cost of one mode on one kind of processor.
+/// A cost model of one mode on one class of processor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
-    /// The processor.
+    /// The class of processor.
     pub kind: Class,
     /// The mode.
     pub mode: Mode,
-    /// How wrong it is on queries that it has not seen.
+    /// Its errors on unseen queries.
     pub evaluation: Option<Evaluation>,
-    /// What was fitted is multiplied by this, since a recalibration found everything so much dearer; 1 before that.
+    /// Factor on the fitted estimates from recalibration; 1 before any.
     pub scale: f64,
     pub(super) fitted: Fitted,
-    /// What `fitted` asks for.
+    /// The inputs that `fitted` reads.
     pub(super) asks: InputSet,
 }
 
@@ -53,43 +52,43 @@ impl Model {
         Self { kind, mode, evaluation: None, scale: 1.0, fitted, asks }
     }
 
-    /// What kind of model it is.
+    /// The kind of model.
     #[must_use]
     pub fn model(&self) -> ModelKind {
         self.fitted.kind()
     }
 
-    /// How large it is, and of what: `(150, "trees")`.
+    /// Its size and the unit: `(150, "trees")`.
     #[must_use]
     pub fn size(&self) -> (usize, &'static str) {
         self.fitted.size()
     }
 
-    /// What it says in words, where that can be said.
+    /// A description in words, if the model is readable.
     #[must_use]
     pub fn words(&self) -> Option<String> {
         self.fitted.words()
     }
 
-    /// The features that it asks for.
+    /// The features that it reads.
     #[must_use]
     pub fn features(&self) -> Vec<String> {
         self.asks.names()
     }
 
-    /// Microseconds for a query of these inputs; `None` if what it asks for is not known.
+    /// Predicted microseconds for a query of these inputs; `None` if an input that it reads is unknown.
     #[must_use]
     pub fn predict_us(&self, inputs: &Inputs) -> Option<f64> {
         inputs.known().includes(self.asks).then(|| self.scale * self.fitted.predict_us(&inputs.0))
     }
 }
 
-/// Models of one machine, at most one a processor kind and mode.
+/// Models of one machine, at most one per class and mode.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelFile {
-    /// Where the models come from: command, workload, machine, seed.
+    /// Origin of the models: command, workload, machine, seed.
     pub provenance: BTreeMap<String, String>,
-    /// What batches cost there.
+    /// Costs of batches on the machine.
     pub batches: BatchModels,
     models: Vec<Model>,
 }
@@ -107,15 +106,14 @@ struct StoredFile {
     version: u64,
     provenance: BTreeMap<String, String>,
     models: Vec<StoredModel>,
-    /// By class.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     batches: BTreeMap<Class, BatchModel>,
 }
 
-/// Makes [`StoredModel`]: the fields of the kinds of model come from their one list.
+/// Makes [`StoredModel`], whose fields come from the one list of kinds of model.
 macro_rules! define_stored_model {
     ($($(#[$attribute:meta])* $kind:ident($file:ident::$model:ident) = $name:literal, $field:ident;)+) => {
-        /// A model as a file holds it: one of the kinds' fields is given.
+        /// The file form of a model, with exactly one of the kinds' fields.
         #[derive(Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
         struct StoredModel {
@@ -127,7 +125,7 @@ macro_rules! define_stored_model {
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 $field: Option<<models::$file::$model as Regression>::Stored>,
             )+
-            /// Left out where it is 1.
+            /// The factor of a recalibration; absent where it is 1.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             scale: Option<f64>,
             #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -153,7 +151,7 @@ macro_rules! define_stored_model {
         }
 
         impl StoredModel {
-            /// The fitted model, which may ask for `features` only. `place` names it in errors.
+            /// The fitted model, which may read `features` only. `place` names it in errors.
             fn fitted(&self, features: InputSet, place: &str) -> Result<Fitted, String> {
                 let given = [$(self.$field.is_some()),+];
                 let fields = [$(stringify!($field)),+];
@@ -181,7 +179,6 @@ impl ModelFile {
         &self.models
     }
 
-    /// The models, to be changed.
     pub(super) fn models_mut(&mut self) -> &mut [Model] {
         &mut self.models
     }
@@ -195,14 +192,14 @@ impl ModelFile {
     /// Reads a model file (`.json`, also `.gz` or `.zst`).
     ///
     /// # Errors
-    /// If it is of another format or version, or anything in it is not as it should be.
+    /// If its format or version differs, or any value is invalid.
     pub fn read(path: &Path) -> Result<Self, InputError> {
         let mut bytes = Vec::new();
         open_text(path)?.read_to_end(&mut bytes).map_err(|e| InputError::file(path, format!("cannot read: {e}")))?;
         Self::parse(path, &bytes)
     }
 
-    /// Reads a model file's content; `name` stands for it in errors.
+    /// Parses the content of a model file; errors use `name`.
     ///
     /// # Errors
     /// As [`ModelFile::read`].

@@ -1,7 +1,7 @@
-//! Bringing models up to date with what queries took while they were served.
+//! Updates models by the times of served queries.
 //!
-//! A profile is of one hour of one machine. Served queries tell what has changed since: each took `us` where the model said
-//! `estimate`, and the median of the ratios says by how much everything is dearer or cheaper now:
+//! A profile describes one hour of one machine. Served queries show later changes: each took `us` where the model predicted
+//! `estimate`. The median of the ratios is the factor by which costs have changed:
 //!
 //! ```text
 //! ratio    1.4 |          . .:.:                model           x 1.08 (1.07 to 1.09)
@@ -9,8 +9,8 @@
 //!              `-------------------> arrival    last stretch    x 1.29: it drifts
 //! ```
 //!
-//! Only queries served alone count: what one of a batch took cannot be told. The model is scaled by the median. What a factor can't mend
-//! shows in the error that is left: then it is time for a new profile.
+//! Only queries served alone count, since the time of one query in a batch is unknown. The model is scaled by the median.
+//! Errors that remain after that require a new profile.
 
 use super::model_file::ModelFile;
 use super::{CostModel, Inputs};
@@ -19,52 +19,52 @@ use crate::base::quantile::{interpolated, median};
 use crate::base::stats::{Interval, drift, quantile_interval};
 use crate::query::Mode;
 
-/// Fewer queries say nothing sure.
+/// The least number of queries for a recalibration.
 const LEAST: usize = 30;
-/// Stretches of equal length in which drift is looked for.
+/// Stretches of equal length among which drift is tested.
 const STRETCHES: usize = 10;
-/// A change within the log counts as drift where chance explains it in fewer than this share of cases...
+/// A change within the log is drift only if its p-value is below this.
 const SIGNIFICANCE: f64 = 0.01;
-/// ... and it is at least this large.
+/// The least relative change that counts as drift.
 const LEAST_DRIFT: f64 = 0.05;
 const CONFIDENCE: f64 = 0.95;
 
 /// A query that was served alone.
 #[derive(Clone, Copy, Debug)]
 pub struct Served {
-    /// On which class of processor.
+    /// The class of processor that served it.
     pub kind: Class,
-    /// How its terms combined.
+    /// The mode of the query.
     pub mode: Mode,
-    /// What a model is asked with.
+    /// The inputs of a model.
     pub inputs: Inputs,
-    /// From its start to its results, in microseconds, above 0.
+    /// Time from start to results, in microseconds, above 0.
     pub us: f64,
 }
 
-/// What served queries say of one model.
+/// The recalibration of one model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recalibration {
     /// The class.
     pub kind: Class,
     /// The mode.
     pub mode: Mode,
-    /// Queries that count.
+    /// Number of queries that count.
     pub queries: usize,
-    /// What its estimates were multiplied by: the median of what queries took over what was estimated.
+    /// The factor on its estimates: the median ratio of measured to estimated times.
     pub factor: f64,
-    /// Where the median of all such queries lies.
+    /// Confidence interval of the median of all such queries.
     pub interval: Interval,
-    /// The mean relative error of its estimates before.
+    /// Mean relative error of its estimates before.
     pub error_before: f64,
-    /// The same of the estimates times the factor.
+    /// Mean relative error of its estimates times the factor.
     pub error_after: f64,
-    /// The factors of the first and the last stretch of the log, if they differ by more than chance explains.
+    /// The factors of the first and the last stretch of the log, if they differ significantly.
     pub drift: Option<(f64, f64)>,
 }
 
-/// Scales each model by what `served` queries, in order of arrival, say of it; models of which fewer than thirty queries tell
-/// stay as they are, and are not in the list.
+/// Scales each model by its `served` queries, which are in order of arrival. Models with fewer than thirty queries stay
+/// unchanged and are not in the list.
 #[must_use]
 pub fn recalibrate(models: &ModelFile, served: &[Served]) -> (ModelFile, Vec<Recalibration>) {
     let mut scaled = models.clone();
@@ -103,7 +103,7 @@ pub fn recalibrate(models: &ModelFile, served: &[Served]) -> (ModelFile, Vec<Rec
     (scaled, found)
 }
 
-/// The median ratio of the first and of the last stretch, if ratios rise or fall along the log.
+/// The median ratios of the first and the last stretch, if ratios rise or fall along the log.
 fn drift_of(ratios: &[f64]) -> Option<(f64, f64)> {
     let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
     let falling: Vec<f64> = logs.iter().map(|ratio| -ratio).collect();
@@ -167,7 +167,7 @@ mod tests {
         let inputs = workload.rows[7].inputs();
         let us = |models: &ModelFile| models.predict_us(Class::CPU, Mode::Or, &inputs).unwrap();
         assert!((us(&scaled) / us(&models) - factor).abs() < 1e-9);
-        // Once more changes nothing.
+        // A second recalibration changes nothing.
         let (_, again) = recalibrate(&scaled, &served(&workload, |_| 1.5));
         assert!((again[0].factor - 1.0).abs() < 1e-9);
     }

@@ -1,4 +1,4 @@
-//! GPU times for a machine that has no GPU: measured elsewhere, and always called so.
+//! GPU times for a machine without a GPU. They were measured elsewhere and are always labelled so.
 
 use std::collections::HashMap;
 
@@ -8,22 +8,21 @@ use crate::base::machine::Class;
 use crate::files::InputError;
 use crate::query::Features;
 
-/// Where the GPU times of a replayed lane come from.
+/// The origin of a replayed lane's GPU times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordedGpu {
-    /// Each query was measured, on lists that are the same, on the GPU that the named shipped workload names.
+    /// Each query was measured, with equal lists, on the GPU that the named shipped workload names.
     Measured {
         /// The shipped workload.
         file: String,
         /// The GPU.
         device: String,
     },
-    /// This index was never on a GPU: times are what a model predicts that was fitted to the named shipped workload, by
-    /// what is known of the queries here.
+    /// This index was never on a GPU. A model fitted to the named shipped workload predicts the times from the known features.
     Modelled {
         /// The shipped workload.
         file: String,
-        /// The GPU that its workload was measured on.
+        /// The GPU of its measurements.
         device: String,
     },
 }
@@ -41,11 +40,11 @@ impl std::fmt::Display for RecordedGpu {
     }
 }
 
-/// Replaces the GPU times of `workload` by shipped ones: measured where a shipped workload holds all of its queries on
-/// the same lists, else predicted by a model of a shipped one.
+/// Replaces the GPU times of `workload` by shipped ones. They are measured if a shipped workload holds all its queries on
+/// equal lists, and otherwise predicted by a shipped model.
 ///
 /// # Errors
-/// If nothing that ships knows GPU times for these modes.
+/// If no shipped file has GPU times for these modes.
 pub fn replay_gpu_times(workload: &mut Workload) -> Result<RecordedGpu, InputError> {
     for name in shipped::workload_names() {
         let recorded = shipped::workload(name)?;
@@ -80,8 +79,8 @@ fn set_gpu(workload: &mut Workload, times: Vec<Measured>) {
     }
 }
 
-/// The recorded GPU time of each row, if the collection has as many documents, all lists are as long, and none is missing: the file
-/// that holds the index may have another form, and another fingerprint with it.
+/// The recorded GPU time of each row, if none is missing and the collections agree in documents and list lengths. The index
+/// file may differ in form, and so in its fingerprint.
 fn matching_times(workload: &Workload, recorded: &Workload) -> Option<Vec<Measured>> {
     let is_same = |key| workload.provenance.get(key).is_some_and(|value| recorded.provenance.get(key) == Some(value));
     if !is_same("docs") || !is_same("k") {
@@ -130,7 +129,7 @@ mod tests {
         let here = workload(1, &[3, 1], None);
         let there = workload(1, &[1, 2, 3], Some(7.0));
         assert_eq!(matching_times(&here, &there).unwrap().len(), 2);
-        // The same lists, in a file of another form.
+        // The lists are equal, in a file of another form.
         let other = Workload { provenance: there.provenance.clone().with("index", "another"), ..there.clone() };
         assert_eq!(matching_times(&here, &other).unwrap().len(), 2);
         assert_eq!(matching_times(&here, &workload(2, &[1, 2, 3], Some(7.0))), None);

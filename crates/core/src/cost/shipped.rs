@@ -1,14 +1,13 @@
-//! What ships inside the program: measured workloads and models, so that every command has something to work on.
+//! Workloads and models inside the program, so that every command has data to work on.
 //!
-//! Each was written by the command in its provenance lines, on the machine named there; see `traces/README.md` and
-//! `models/README.md`. To ship another, put the file there and its line here.
+//! The command in its provenance lines wrote each file, on the machine named there; see `traces/README.md` and
+//! `models/README.md`. To ship another file, put it there and add its line here.
 
 use std::io::Cursor;
 
 use super::{ModelFile, Workload};
 use crate::files::InputError;
 
-/// A file's name, and its bytes.
 type Shipped = (&'static str, &'static [u8]);
 
 /// Workloads, packed or not; the first is the default.
@@ -55,7 +54,7 @@ static MODELS: &[Shipped] = &[
     ),
 ];
 
-/// The workload that commands use where none is named, and its name.
+/// The default workload of commands, and its name.
 ///
 /// # Errors
 /// If this build ships none.
@@ -69,10 +68,10 @@ pub fn default_workload() -> Result<(&'static str, Workload), InputError> {
     Ok((name, parse_workload(name, bytes)?))
 }
 
-/// The shipped workload of this name, such as `traces/x.workload.csv`; the folder and extensions may be left out.
+/// The shipped workload of this name, such as `traces/x.workload.csv`. The folder and extensions may be left out.
 ///
 /// # Errors
-/// If there is none of this name; the message lists those there are.
+/// If there is none of this name; the message lists all names.
 pub fn workload(name: &str) -> Result<Workload, InputError> {
     let (name, bytes) = find(WORKLOADS, name, "workload")?;
     parse_workload(name, bytes)
@@ -83,10 +82,10 @@ pub fn workload_names() -> impl Iterator<Item = &'static str> {
     WORKLOADS.iter().map(|&(name, _)| name)
 }
 
-/// The shipped model of this name, such as `models/x.json`; the folder and extension may be left out.
+/// The shipped model of this name, such as `models/x.json`. The folder and extension may be left out.
 ///
 /// # Errors
-/// If there is none of this name; the message lists those there are.
+/// If there is none of this name; the message lists all names.
 pub fn model(name: &str) -> Result<ModelFile, InputError> {
     let (name, bytes) = find(MODELS, name, "model")?;
     ModelFile::parse(name, bytes)

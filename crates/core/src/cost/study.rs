@@ -43,10 +43,10 @@ pub fn compare(
     pairs.into_par_iter().map(evaluate).collect()
 }
 
-/// For each feature that a model reads, the mean relative error after its values are shuffled among the queries held
-/// back, minus the error before. The most important come first within a class and mode.
+/// For each feature that a model reads: the growth of the mean relative error when its values are shuffled among the held-back
+/// queries. The most important come first within a class and mode.
 ///
-/// See [`train`](super::train::train).
+/// Errors are those of [`train`](super::train::train).
 pub fn importance(workload: &Workload, options: &TrainOptions) -> Result<Vec<(Of, &'static str, f64)>, TrainError> {
     let groups = groups(workload, options)?;
     let of_group = |group: &Group| {

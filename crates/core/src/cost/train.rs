@@ -117,10 +117,10 @@ pub fn train(workload: &Workload, options: &TrainOptions) -> Result<ModelFile, T
     Ok(file)
 }
 
-/// Predictions in microseconds for each row, on each class where the row was measured, by models that were fitted
-/// without the row's fold. Their errors are those of a model for unseen queries.
+/// Predictions in microseconds for each row, on each class where it was measured, by models fitted without the row's fold.
+/// Their errors are those of a model on unseen queries.
 ///
-/// See [`train`].
+/// Errors are those of [`train`].
 pub fn cross_validated_estimates(
     workload: &Workload,
     options: &TrainOptions,
@@ -137,8 +137,8 @@ pub fn cross_validated_estimates(
     Ok(estimates)
 }
 
-/// Predictions in microseconds for the queries of `here` on this class, by models that are fitted to `measured` on the
-/// inputs that both workloads know. `None` if one of their modes was not measured, or no input is known.
+/// Predictions in microseconds for the queries of `here` on this class. The models are fitted to `measured` on the inputs that
+/// both workloads know. `None` if one of their modes was not measured, or no input is known.
 pub(crate) fn known_here(measured: &Workload, class: Class, here: &Workload) -> Option<Vec<f64>> {
     let options = TrainOptions::default();
     let inputs: Vec<Inputs> = here.rows.iter().map(WorkloadRow::inputs).collect();
@@ -161,7 +161,6 @@ pub(crate) fn known_here(measured: &Workload, class: Class, here: &Workload) -> 
 pub(crate) struct Group {
     pub(crate) kind: Class,
     pub(crate) mode: Mode,
-    /// Positions in the workload.
     pub(crate) rows: Vec<usize>,
     pub(crate) inputs: Vec<Inputs>,
     pub(crate) samples: Samples,

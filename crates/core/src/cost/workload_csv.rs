@@ -6,17 +6,17 @@
 //! 0,and,2,118,5204,5322,...,41.207,96.310,10,...
 //! ```
 //!
-//! Service times of one's own need no more than their columns, one a class, and `mode` if it is not OR:
+//! A file of a user's own service times needs only their columns, one per class, and `mode` if it is not OR:
 //!
 //! ```text
 //! query_id,cpu_us
 //! 0,41.207
 //! ```
 //!
-//! Such a workload can be played. It has no features, so that no model can be fitted to it.
+//! Such a workload can be simulated. It has no features, so no model can be fitted to it.
 //!
-//! Reading is strict, because a misread workload gives a wrong answer without a sign of it: a column or value that is
-//! not what it should be is an [`InputError`] with its line and column.
+//! Reading is strict, because a misread workload gives wrong answers without notice. An invalid column or value is an
+//! [`InputError`] with its line and column.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Cursor, Read};
@@ -31,11 +31,11 @@ use crate::base::machine::{Class, PerClass};
 use crate::files::{CsvReader, Decimals, InputError, Provenance, Record, Row, open_text, parsed, write_csv};
 use crate::query::{Features, IndexFeatures, Mode, with_index_features};
 
-/// Makes [`Line`] of the columns: of each its name, its form in a line, and its value in a row. Files of earlier versions may
-/// lack those that are `optional`.
+/// Makes [`Line`] from the columns: for each its name, its form in a line, and its value in a row. Files of earlier versions
+/// may lack `optional` columns.
 macro_rules! columns {
     ($row:ident: $($([$optional:ident])? $column:ident: $form:ty = $value:expr,)+) => {
-        /// A line of the file. Columns that it may lack are derived, or left out.
+        /// A line of the file. Missing optional columns are derived or left out.
         #[derive(Debug, Serialize, Deserialize)]
         struct Line {
             $($column: $form,)+
@@ -48,7 +48,6 @@ macro_rules! columns {
         }
 
         impl Line {
-            /// A row as the file holds it.
             fn of($row: &WorkloadRow) -> Self {
                 Self { $($column: $value,)+ }
             }
@@ -56,15 +55,14 @@ macro_rules! columns {
     };
 }
 
-/// The name of an optional column.
 macro_rules! name {
     (optional $column:ident) => {
         stringify!($column)
     };
 }
 
-/// Lists the columns, in their order in files. A new one is a line here, a field of [`WorkloadRow`], and its reading in [`row`];
-/// those of the index's features come from their own list.
+/// Lists the columns, in their order in files. A new column needs a line here, a field of [`WorkloadRow`], and its reading in
+/// [`row`]. Columns of index features come from their own list.
 macro_rules! define_columns {
     ($($(#[$meaning:meta])* $feature:ident,)*) => {
         columns! { row:
@@ -92,7 +90,7 @@ macro_rules! define_columns {
         }
 
         impl Line {
-            /// The features of the index, as far as they are given.
+            /// The features from the index, as far as given.
             fn index_features(&self) -> [Option<AtLeastZero>; IndexFeatures::COUNT] {
                 [$(self.$feature),*]
             }
@@ -101,7 +99,6 @@ macro_rules! define_columns {
 }
 with_index_features!(define_columns);
 
-/// A line of a file that has service times only.
 #[derive(Debug, Deserialize)]
 struct OwnTimes {
     query_id: QueryId,
@@ -114,34 +111,30 @@ impl Record for OwnTimes {
     const OPTIONAL: &'static [&'static str] = &["mode", "cpu_us", "gpu_us"];
 }
 
-/// Columns of which files that `profile` writes have all, and files of service times only have none.
+/// Columns that all files of `profile` have, and that files of service times lack.
 const OF_PROFILES: [&str; 5] = ["terms", "shortest", "second_shortest", "postings", "results"];
 
-/// A count that is 0 where it is not known.
+/// A count; 0 becomes an empty cell, for unknown.
 fn known(count: u64) -> Option<Count> {
     Some(Count(count)).filter(|_| count > 0)
 }
 
-/// A number of something.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(transparent)]
 struct Count(u64);
 
-/// A service time in microseconds.
 #[derive(Clone, Copy, Debug)]
 struct ServiceUs(f64);
 
-/// How far service times spread, in microseconds.
 #[derive(Clone, Copy, Debug)]
 struct SpreadUs(f64);
 
-/// A number that is not negative.
 #[derive(Clone, Copy, Debug)]
 struct AtLeastZero(f64);
 
-/// The least time that a file holds, in microseconds: times have three decimals, and zero is no service time.
+/// The least time in a file, in microseconds. Times have three decimals, and zero is no service time.
 const LEAST_US: f64 = 0.001;
-/// An hour: no query takes longer, so that such a cost is a mistake in its unit.
+/// The largest time in a file, an hour. A longer one is an error in its unit.
 const MOST_US: f64 = 3.6e9;
 
 impl<'de> Deserialize<'de> for Count {
@@ -196,13 +189,13 @@ impl Workload {
     /// Reads a workload file (`.csv`, also `.gz` or `.zst`).
     ///
     /// # Errors
-    /// With line and column: missing or unknown columns, values that are not what the column holds (NaN, negative or
-    /// zero times, those above an hour, unknown modes), query ids that repeat, no rows at all.
+    /// With line and column: missing or unknown columns, invalid values (NaN, times not above zero or above an hour, unknown
+    /// modes), repeated query ids, no rows.
     pub fn read(path: &Path) -> Result<Self, InputError> {
         Self::parse(path, open_text(path)?)
     }
 
-    /// Reads a workload from any source; `name` stands for it in errors.
+    /// Reads a workload from any source; errors use `name`.
     ///
     /// # Errors
     /// As [`Workload::read`].
@@ -233,10 +226,10 @@ impl Workload {
         Ok(Self { provenance, rows, batches, contention })
     }
 
-    /// Writes a workload file, whole or not at all; names that end in `.gz` or `.zst` are compressed.
+    /// Writes a workload file, whole or not at all. Names that end in `.gz` or `.zst` are compressed.
     ///
-    /// Times and `expected_matches` are rounded to three decimals (times to no less than 0.001); what was read from a
-    /// file that this wrote is written and read back unchanged.
+    /// Times and `expected_matches` are rounded to three decimals, times to no less than 0.001. Writing and reading such a
+    /// file again leaves it unchanged.
     ///
     /// # Errors
     /// Those of the file system.
@@ -247,7 +240,7 @@ impl Workload {
     }
 }
 
-/// The comment lines and all rows, each of an id of its own.
+/// The comment lines and all rows, whose ids are distinct.
 fn read_rows<T: Record>(
     path: &Path,
     reader: impl BufRead,
@@ -267,7 +260,7 @@ fn read_rows<T: Record>(
     Ok((lines.into_provenance(), rows))
 }
 
-/// A line of service times only as a row, checked.
+/// A checked row from a line with service times only.
 fn own_row(line: &Row<'_, OwnTimes>) -> Result<WorkloadRow, InputError> {
     let &OwnTimes { query_id, mode, cpu_us, gpu_us } = &line.value;
     if cpu_us.is_none() && gpu_us.is_none() {
@@ -287,7 +280,6 @@ fn own_row(line: &Row<'_, OwnTimes>) -> Result<WorkloadRow, InputError> {
     })
 }
 
-/// A line as a row, checked.
 fn row(line: &Row<'_, Line>) -> Result<WorkloadRow, InputError> {
     let Line { query_id, mode, results, log_id, cpu_us, gpu_us, cpu_spread_us, gpu_spread_us, gpu_device_us, .. } =
         line.value;
@@ -304,7 +296,7 @@ fn row(line: &Row<'_, Line>) -> Result<WorkloadRow, InputError> {
     })
 }
 
-/// What was measured on a class of processor: median, spread and the device's own time, from columns of these names.
+/// The measurement on a class of processor, from columns of these names: median, spread and device time.
 fn measured<T>(
     line: &Row<'_, T>,
     names: [&str; 3],
@@ -331,14 +323,14 @@ fn at_most_an_hour<T>(line: &Row<'_, T>, name: &str, us: f64) -> Result<(), Inpu
     Err(line.unexpected(name, "microseconds, at most an hour of them (3.6e9)"))
 }
 
-/// The features from the index: NaN for those that the file, of an earlier version, does not have; `None` if it has none.
+/// The features from the index. Those that an older file lacks are NaN; `None` if it has none.
 fn index_features(line: &Line) -> Option<IndexFeatures> {
     let given = line.index_features();
     let is_any = given.iter().any(Option::is_some);
     is_any.then(|| IndexFeatures::from_vector(given.map(|number| number.map_or(f64::NAN, |number| number.0))))
 }
 
-/// The features; those that the file lacks are derived where the list lengths follow from the others, else unknown.
+/// The features. Missing ones are derived where the list lengths follow from the other columns, and unknown otherwise.
 fn features(line: &Row<'_, Line>) -> Result<Features, InputError> {
     let Line {
         terms: Count(terms),
@@ -360,14 +352,14 @@ fn features(line: &Row<'_, Line>) -> Result<Features, InputError> {
         return Err(line.unexpected("postings", &format!("the sum of all lists, at least {least}")));
     }
 
-    // One to three lists are known from the shortest two and the sum; of more, the longest ones are not.
+    // Up to three list lengths follow from the shortest two and the sum; beyond that the longest are unknown.
     let lengths = match terms {
         1 => Some(vec![shortest]),
         2 => Some(vec![shortest, postings - shortest]),
         3 => Some(vec![shortest, second_shortest, postings - shortest - second_shortest]),
         _ => None,
     };
-    // Expected matches depend on the size of the collection, which `profile` notes.
+    // Expected matches depend on the size of the collection, which `profile` records.
     let docs: Option<u64> = line.provenance().get("docs").and_then(|docs| docs.parse().ok());
     let derived = lengths.map(|lengths| Features::from_lengths(&lengths, docs.unwrap_or(1)));
     let or_derived = |given: Option<Count>, value: fn(&Features) -> u64| {
@@ -379,7 +371,7 @@ fn features(line: &Row<'_, Line>) -> Result<Features, InputError> {
     let expected_matches = expected_matches
         .map(|number| number.0)
         .or_else(|| derived.filter(|_| terms == 1 || docs.is_some()).map(|f| f.expected_matches))
-        // One that is unknown leaves them incomplete.
+        // One unknown feature makes them incomplete.
         .filter(|_| [longest, blocks, and_blocks].iter().all(Option::is_some));
     Ok(Features {
         terms,

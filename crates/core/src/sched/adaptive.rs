@@ -1,8 +1,8 @@
-//! `adaptive`: batches whose size is found by trial: a little larger after each that kept its time, much smaller after
-//! one that didn't.
+//! `adaptive`: batches whose size is found by trial. The size grows a little after a batch that met its time limit, and
+//! shrinks after one that did not.
 //!
-//! Additive increase, multiplicative decrease, as Clipper sizes the batches of its models (Crankshaw et al., NSDI 2017,
-//! section 4.3). It asks no cost model, only what batches have really taken, and so shows what predictions are worth.
+//! This is additive increase, multiplicative decrease, as Clipper sizes the batches of its models (Crankshaw et al., NSDI
+//! 2017, section 4.3). The policy uses measured batch times only, no cost model. It shows what predictions are worth.
 //!
 //! ```text
 //!   size  |      /|    /|  /|     time allowed = batch share · time to the deadline
@@ -28,12 +28,11 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     })
 };
 
-/// Queries that a batch may hold more after a full one kept its time.
+/// Queries added to the size after a full batch met its time limit.
 const INCREASE: f64 = 4.0;
-/// What is left of the size after one did not.
+/// Factor on the size after a batch missed its time limit.
 const DECREASE: f64 = 0.9;
 
-/// Batches of adapted size, on GPUs.
 #[derive(Clone, Debug)]
 struct Adaptive {
     classes: Vec<Class>,
@@ -44,10 +43,10 @@ struct Adaptive {
 }
 
 impl Adaptive {
-    /// For this machine; batches begin at one query.
+    /// A policy whose batches start at one query.
     ///
     /// # Errors
-    /// If the machine has no GPU, or an option makes no sense.
+    /// If the machine has no GPU, or an option is out of range.
     fn new(options: &PolicyOptions, model: &MachineModel) -> Result<Self, PolicyError> {
         options.check()?;
         let most = |class| f64::from(options.batch_limit.min(model.most_queries(class)));

@@ -1,4 +1,4 @@
-//! Batches filled from one FIFO queue: what the policies that batch have in common.
+//! Batches filled from one FIFO queue, shared by the policies that batch.
 
 use super::forecast::Forecast;
 use super::{Job, Lane, LanesToPoll, PolicyError, PolicyOptions};
@@ -7,7 +7,7 @@ use crate::base::machine::Class;
 use crate::base::time::Nanos;
 use crate::cost::{BatchLoad, MachineModel};
 
-/// The classes that gain by batches: GPUs.
+/// The classes that benefit from batches: GPUs.
 ///
 /// # Errors
 /// If the machine has no processor of such a class.
@@ -20,7 +20,7 @@ pub(super) fn batching_classes(model: &MachineModel, policy: &'static str) -> Re
     Ok(classes)
 }
 
-/// Whom an arrival concerns under a policy that leaves all to these classes: others would be asked in vain.
+/// The lanes to poll after an arrival, under a policy that runs all work on these classes.
 pub(super) fn poll_batching(classes: &[Class]) -> LanesToPoll {
     match classes {
         [class] => LanesToPoll::Class(*class),
@@ -28,10 +28,9 @@ pub(super) fn poll_batching(classes: &[Class]) -> LanesToPoll {
     }
 }
 
-/// Of what a batch may take, a deadline that comes near leaves it this share at least.
+/// The least share of its time limit that a near deadline leaves to a batch.
 const LEAST_SHARE: f64 = 0.5;
 
-/// How large a batch may grow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BatchLimits {
     most_queries: u32,
@@ -43,17 +42,17 @@ impl BatchLimits {
         Self { most_queries: options.batch_limit, share: options.batch_share }
     }
 
-    /// The same, with at most so many queries.
+    /// These limits, with at most `queries` queries a batch.
     pub(super) fn at_most(self, queries: u32) -> Self {
         Self { most_queries: self.most_queries.min(queries), ..self }
     }
 
-    /// Fills `batch` with jobs in the order of `jobs`, as many as `lane` takes: until it holds as many queries as it may,
-    /// would take too large a share of the time to a deadline, or would finish after the first job's. At least one.
+    /// Fills `batch` with jobs in the order of `jobs`, at least one. Filling stops at the batch's limit of queries. It also
+    /// stops where the batch would take too large a share of the time to a deadline, or would end after the first job's
+    /// deadline.
     ///
-    /// The first job's deadline makes a batch no smaller than half of what that share allows. Who is late, or nearly so,
-    /// waits because work has piled up; small batches, which take longer a query, would pile up more of it, until every
-    /// query ran alone.
+    /// The first job's deadline shrinks a batch to no less than half of that share. A job is late because work has piled up.
+    /// Small batches cost more per query and would make the backlog longer, until every query ran alone.
     pub(super) fn fill<'a>(
         self,
         jobs: impl IntoIterator<Item = &'a Job>,
@@ -74,7 +73,7 @@ impl BatchLimits {
                 let most = job.allowance().scaled(self.share);
                 allowed = job.deadline.since(now).clamp(most.scaled(LEAST_SHARE), most);
             } else if larger.alone > allowed && forecast.model().batch_time(lane.class, &larger).total() > allowed {
-                // What the queries take one after another is an upper bound, and quicker to compare.
+                // The serial sum is an upper bound and quicker to compare.
                 break;
             }
             load = larger;

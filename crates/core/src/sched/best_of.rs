@@ -1,8 +1,8 @@
-//! `best-of`: each query on the class of processor that is predicted to answer it sooner, one query at a time in the
-//! whole machine, first come, first served.
+//! `best-of`: each query runs on the class that is predicted to answer it sooner. The whole machine runs one query at a time,
+//! first come, first served.
 //!
-//! The third configuration of Ding et al. 2009, section 9. It shows what choosing well is worth without running in
-//! parallel.
+//! This is the third configuration of Ding et al. 2009, section 9. It shows the value of choosing the class without
+//! parallelism.
 
 use super::job::{preferred_class, soonest_class};
 use super::registry::PolicyEntry;
@@ -19,7 +19,6 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     })
 };
 
-/// Runs one job at a time, on its better class of processor.
 #[derive(Clone, Debug)]
 struct BestOf {
     is_running: bool,
@@ -29,13 +28,13 @@ impl BestOf {
     /// A machine-wide queue.
     ///
     /// # Errors
-    /// If `machine` lacks CPUs or GPUs: then there is nothing to choose.
+    /// If `machine` lacks CPUs or GPUs, since there is then no choice.
     fn new(machine: &Machine) -> Result<Self, PolicyError> {
         PolicyError::require(machine, ENTRY.name, ENTRY.required_classes)?;
         Ok(Self { is_running: false })
     }
 
-    /// Whom the job in front concerns, if anything may start.
+    /// The lanes to poll for the job in front; none while a job runs.
     fn lanes_to_poll(&self, jobs: &Jobs) -> LanesToPoll {
         match jobs.oldest() {
             Some(job) if !self.is_running => LanesToPoll::Class(job.preferred_class()),

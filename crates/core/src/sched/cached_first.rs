@@ -1,4 +1,4 @@
-//! `cached-first`: GPUs take queries whose lists they hold, in batches, and CPU workers take the others.
+//! `cached-first`: GPUs take queries whose lists they hold, in batches. CPU workers take the others.
 //!
 //! ```text
 //!               the GPU holds all of its lists ──▶ GPU: all that wait, oldest first, as one batch
@@ -6,15 +6,15 @@
 //!               it lacks some of them ───────────▶ CPU: the oldest; of the GPUs', if these are too many
 //! ```
 //!
-//! `patience` balances the sides: the number of queries that may wait for each worker before the other side helps. Its best value
-//! depends on the machine: 0 shares everything, and a large value keeps the sides apart.
+//! `patience` balances the sides. It is the number of queries that may wait for each worker before the other side helps. Its
+//! best value depends on the machine: 0 shares everything, and a large value keeps the sides apart.
 //!
-//! Built by name, the policy takes all lists as held, as they are when the whole index is device-resident. GPUs then batch all that
-//! waits, and workers help when more than `patience` queries a worker wait. [`CachedFirst::with_held`] takes the queries whose lists a
-//! smaller cache holds.
+//! A policy built by name assumes that the GPU holds all lists, as with a device-resident index. GPUs then batch all waiting
+//! queries, and workers help when more than `patience` queries per worker wait. [`CachedFirst::with_held`] takes the queries
+//! whose lists a smaller cache holds.
 //!
-//! Source: Wang et al., "Efficient GPU-based Query Processing with Pruned List Caching in Search Engines", ICPADS 2017, section 4.4,
-//! applied to arrivals. A queue for each side; O(1) a job.
+//! Source: Wang et al., "Efficient GPU-based Query Processing with Pruned List Caching in Search Engines", ICPADS 2017,
+//! section 4.4, applied to arrivals. Each side has a queue; a job costs O(1).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -37,32 +37,32 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     )
 };
 
-/// Cached queries to GPUs, others to CPUs, and help where one side has too many.
+/// Cached queries go to GPUs and others to CPUs; a side helps when the other's queue is too long.
 #[derive(Clone, Debug)]
 pub struct CachedFirst {
-    /// Whether the GPU holds all lists of a query, by row of the workload. It holds those of rows beyond the end.
+    /// Whether the GPU holds all lists of a query, by row of the workload. Rows beyond the end count as held.
     is_held: Arc<[bool]>,
     limits: BatchLimits,
     forecast: Forecast,
     gpu: Option<Class>,
     worker: Option<Class>,
-    /// Waiting jobs of a side above which the other one helps.
+    /// Queue length of a side above which the other side helps.
     patience: usize,
     held: VecDeque<JobId>,
     others: VecDeque<JobId>,
 }
 
 impl CachedFirst {
-    /// Empty queues. The GPU holds all lists.
+    /// Empty queues, for a GPU that holds all lists.
     ///
     /// # Errors
-    /// If the machine has no processor, or an option makes no sense.
+    /// If the machine has no processor, or an option is out of range.
     pub fn new(options: &PolicyOptions, model: &MachineModel) -> Result<Self, PolicyError> {
         Self::with_held(options, model, Arc::new([]))
     }
 
-    /// Empty queues. `is_held` says by row of the workload whether the GPU holds all lists of the query. It holds those of rows beyond
-    /// the end.
+    /// Empty queues. `is_held` says by row of the workload whether the GPU holds all lists of the query. Rows beyond the end
+    /// count as held.
     ///
     /// # Errors
     /// As [`new`](Self::new).

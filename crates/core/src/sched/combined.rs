@@ -1,4 +1,4 @@
-//! `combined`: GPUs take what waits in batches; CPU workers take what a batch gains least on, and what cannot wait.
+//! `combined`: GPUs run waiting jobs in batches. CPU workers run jobs that gain least from a batch, and jobs that cannot wait.
 //!
 //! ```text
 //!               by age ──────────▶ GPU: all that waits, oldest first, as one batch
@@ -7,16 +7,15 @@
 //!               gains on it ─────▶       has it done before a GPU would
 //! ```
 //!
-//! What a batch gains on a query is what the query costs a CPU alone over what it *adds* to a batch, not over what it
-//! costs a GPU alone: sixteen queries take a GPU little longer than one. Sorting by that ratio is the optimum of the
-//! capacity region's linear program ([`bounds`](crate::sim::bounds)), which also gives its smallest ratios to the CPUs.
+//! The gain of a query from a batch is its cost alone on a CPU divided by the cost that it *adds* to a batch. Its cost alone
+//! on a GPU does not matter, since sixteen queries take a GPU little longer than one. Sorting by this ratio is optimal for the
+//! linear program of the capacity region ([`bounds`](crate::sim::bounds)), which also gives its smallest ratios to the CPUs.
 //!
-//! A CPU worker leaves a job alone that the next batch would have done sooner. So at low load every query goes where it
-//! is answered first, as under `mct`; under load, batches grow, the next batch is far away, and
-//! the workers are busy all the time. When very much waits a worker takes a few short jobs at once, which spares the
-//! dispatcher as many decisions.
+//! A CPU worker leaves a job alone that the next batch would finish sooner. At low load every query therefore runs where it is
+//! answered first, as under `mct`. Under load batches grow, the next batch is far away, and the workers are always busy. With
+//! a long queue a worker takes a few short jobs at once, which saves dispatcher decisions.
 //!
-//! Memory and time: each job stands in one order a class of workers; O(log n) a job, amortised.
+//! Each job is in one order per class of workers. A job costs O(log n), amortised.
 
 use super::batching::BatchLimits;
 use super::forecast::Forecast;
@@ -37,26 +36,23 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     )
 };
 
-/// A worker takes several jobs at once only if so many wait for each worker,
+/// Waiting jobs per worker from which a worker takes several jobs at once.
 const CROWD: usize = 4;
-/// as many as these at most,
 const MOST_AT_ONCE: usize = 8;
-/// and for no longer than this share of the time to their deadlines.
+/// The largest share of the time to a deadline that several jobs at once may take.
 const SHARE_AT_ONCE: f64 = 0.01;
 
-/// GPUs in batches, and CPU workers beside them.
 #[derive(Clone, Debug)]
 struct Combined {
     limits: BatchLimits,
     forecast: Forecast,
-    /// Lanes that take batches,
     batching: Vec<(ProcessorId, Class)>,
-    /// and the classes and number of those that work on single queries.
+    /// Classes whose lanes run single queries.
     workers: Vec<Class>,
     num_workers: usize,
-    /// By class of worker: the jobs, that on which a batch gains least first.
+    /// By class of worker: waiting jobs, smallest gain from a batch first.
     gains: PerClass<Order<u64>>,
-    /// What waits, as one batch on the first batching class.
+    /// All waiting jobs as one batch on the first batching class.
     waiting: BatchLoad,
 }
 
@@ -64,7 +60,7 @@ impl Combined {
     /// Empty queues.
     ///
     /// # Errors
-    /// If the machine has no processor, or an option makes no sense.
+    /// If the machine has no processor, or an option is out of range.
     fn new(options: &PolicyOptions, model: &MachineModel) -> Result<Self, PolicyError> {
         options.check()?;
         PolicyError::require(&model.machine, ENTRY.name, &[])?;
@@ -85,12 +81,11 @@ impl Combined {
         })
     }
 
-    /// The class of what batches are compared with.
+    /// The batching class that workers are compared with.
     fn batching_class(&self) -> Option<Class> {
         self.batching.first().map(|&(_, class)| class)
     }
 
-    /// Takes a job out of what waits.
     fn take(&mut self, job: &Job) {
         if let Some(class) = self.batching_class() {
             self.waiting = self.waiting.without(job.predicted[class]);
@@ -116,7 +111,7 @@ impl Combined {
         if lane.under_way > 0 {
             return Next::Wait;
         }
-        // What a GPU would have done by then, if it took all that waits next.
+        // When a GPU would finish if its next batch held all waiting jobs.
         let gpu_finish = self.forecast.earliest_finish(&self.batching, &self.waiting, now);
         let crowd = jobs.num_waiting() / (CROWD * self.num_workers.max(1));
         let most = crowd.clamp(1, MOST_AT_ONCE);
@@ -141,7 +136,7 @@ impl Combined {
             && oldest.deadline < gpu_finish
             && finish + oldest.alone(lane.class) <= oldest.deadline
         {
-            // It cannot wait for the batch.
+            // The job cannot wait for the batch.
             self.take(oldest);
             batch.push(oldest.id);
         }
@@ -182,7 +177,7 @@ impl Policy for Combined {
     }
 }
 
-/// What a worker takes for a query over what it adds to a batch, in 1/65536: an integer, so that it orders.
+/// Time of a query on a worker over the time that it adds to a batch, in 1/65536. An integer has a total order.
 fn gain(alone: Nanos, added: Nanos) -> u64 {
     (alone.0 as f64 / (added.0 as f64).max(1.0) * 65_536.0) as u64
 }
@@ -203,7 +198,7 @@ mod tests {
             let job = job(id, 0, 30 + u64::from(id), 10);
             jobs.arrive(Nanos::ZERO, |_| job);
             policy.arrive(&job, &jobs, Nanos::ZERO);
-            // From the third on one goes for each that comes: two always wait.
+            // From the third job on, one starts for each that arrives, so that two always wait.
             if id >= 2 {
                 batch.clear();
                 let lane = if id % 3 == 0 { CPU } else { GPU };

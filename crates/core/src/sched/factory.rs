@@ -1,46 +1,45 @@
-//! Factories: what makes a policy for a machine, and what it promises of all that it makes.
+//! Factories: they make a policy for a machine, and promise properties of all policies that they make.
 
 use super::{Policy, PolicyError, Shed};
 use crate::base::machine::{Class, PerClass};
 use crate::base::time::Nanos;
 use crate::cost::{Cost, MachineModel};
 
-/// What every policy of a factory keeps to: then rates can be certified without playing them.
+/// A guarantee of every policy of a factory. With it rates can be certified without simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promise {
-    /// While jobs wait, the machine is idle for at most this long before a batch starts. Zero for policies that always
-    /// keep something busy.
+    /// The longest time for which the machine is idle while jobs wait. It is zero for work-conserving policies.
     pub idle_wait: Nanos,
 }
 
-/// Makes policies. Simulations, capacity searches, bounds and live runs take one of these, yours like the lab's own.
+/// Makes policies. Simulations, capacity searches, bounds and live runs accept any factory, also a user's own.
 pub trait PolicyFactory: Send + Sync {
-    /// The name of its policies, as in files.
+    /// The name of its policies in files.
     fn name(&self) -> &str;
 
-    /// A policy with empty queues, which knows `model`.
+    /// A policy with empty queues for the machine of `model`.
     ///
     /// # Errors
-    /// If the machine lacks what the policy needs, or an option makes no sense.
+    /// If the machine lacks what the policy needs, or an option is out of range.
     fn build(&self, model: &MachineModel) -> Result<Box<dyn Policy>, PolicyError>;
 
-    /// What its policies promise; `None`, if nothing: then every rate is played.
+    /// The guarantee of its policies; with `None` every rate is simulated.
     fn promise(&self) -> Option<Promise> {
         None
     }
 
-    /// Whether its policies ever put several queries into one batch. Where they don't, what batches gain makes no rate stable for
-    /// them, and none above is tried.
+    /// Whether its policies ever put several queries into one batch. Without batches the capacity bound is lower, and no rate
+    /// above it is tried.
     fn makes_batches(&self) -> bool {
         true
     }
 
-    /// What its policies [let be dropped](Policy::sheds).
+    /// The jobs that its policies [allow to be dropped](Policy::sheds).
     fn sheds(&self) -> Shed {
         Shed::Nothing
     }
 
-    /// Whether a query with these predicted costs may run on `class`; of interest where there is a [`Promise`].
+    /// Whether a query with these predicted costs may run on `class`. It matters only with a [`Promise`].
     fn may_run_on(&self, class: Class, predicted: &PerClass<Cost>) -> bool {
         let _ = (class, predicted);
         true

@@ -1,11 +1,10 @@
-//! `greedy`: an idle GPU takes what waits, as one batch.
+//! `greedy`: an idle GPU takes all waiting jobs as one batch.
 //!
-//! Nothing waits for company, so that a lone query is answered as soon as by any other policy; under load, batches grow
-//! by themselves to what arrives while one runs. A batch ends where its predicted time would take too large a share of
-//! the time to its queries' deadlines. A GPU that prepares one batch while another runs closes the second as late as it
-//! can.
+//! No job waits for a batch to fill, so a lone query is answered as early as under any policy. Under load, batches grow to the
+//! number of arrivals during one batch. A batch ends where its predicted time would take too large a share of the time to its
+//! queries' deadlines. A GPU that prepares one batch while another runs closes the second as late as possible.
 //!
-//! The rule is old: "continuous batching" of inference servers, group commit of databases.
+//! Inference servers know this rule as continuous batching, databases as group commit.
 
 use super::batching::{BatchLimits, batching_classes, poll_batching};
 use super::forecast::Forecast;
@@ -25,7 +24,6 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     })
 };
 
-/// Batches of whatever waits, on GPUs.
 #[derive(Clone, Debug)]
 struct Greedy {
     classes: Vec<Class>,
@@ -34,10 +32,10 @@ struct Greedy {
 }
 
 impl Greedy {
-    /// For this machine.
+    /// A policy for this machine.
     ///
     /// # Errors
-    /// If the machine has no GPU, or an option makes no sense.
+    /// If the machine has no GPU, or an option is out of range.
     fn new(options: &PolicyOptions, model: &MachineModel) -> Result<Self, PolicyError> {
         options.check()?;
         Ok(Self {

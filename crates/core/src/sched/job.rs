@@ -8,48 +8,48 @@ use crate::cost::Cost;
 /// One arrival of a query, with what a policy may know of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Job {
-    /// Which arrival it is.
+    /// The number of the arrival.
     pub id: JobId,
-    /// Which query it asks: its id in the workload,
+    /// The query's id in the workload.
     pub query: QueryId,
-    /// and its row there.
+    /// The query's row in the workload.
     pub row: u32,
-    /// When it was meant to arrive; delay counts from here.
+    /// Intended arrival; delay counts from here.
     pub arrival: Nanos,
-    /// When it should have finished.
+    /// When it should finish.
     pub deadline: Nanos,
-    /// What it is expected to cost on each class of processor; [`Cost::NEVER`] on those that the machine lacks.
+    /// Expected cost on each class of processor; [`Cost::NEVER`] on classes that the machine lacks.
     pub predicted: PerClass<Cost>,
 }
 
 impl Job {
-    /// Its expected service time on `class`, alone.
+    /// Expected service time on `class`, alone.
     #[must_use]
     pub fn alone(&self, class: Class) -> Nanos {
         self.predicted[class].alone
     }
 
-    /// The class that is expected to answer it soonest; the first of those that take equally long.
+    /// The class that is expected to answer it soonest; ties go to the first.
     #[must_use]
     pub fn preferred_class(&self) -> Class {
         preferred_class(&self.predicted)
     }
 
-    /// How much time it may take from its arrival.
+    /// Time from arrival to deadline.
     #[must_use]
     pub fn allowance(&self) -> Nanos {
         self.deadline.since(self.arrival)
     }
 }
 
-/// The class on which a query of these costs is answered soonest when alone; the first of equals.
+/// The class that answers a query of these costs soonest when alone; ties go to the first.
 #[must_use]
 #[inline]
 pub fn preferred_class(costs: &PerClass<Cost>) -> Class {
     soonest_class(&costs.map(|cost| cost.alone))
 }
 
-/// The same, of what queries take alone.
+/// The class with the least time alone; ties go to the first.
 #[inline]
 pub(super) fn soonest_class(alone: &PerClass<Nanos>) -> Class {
     let mut preferred = Class::ALL[0];

@@ -6,39 +6,39 @@
 //!              └─ line 1 ──▶ one lane                                    mct
 //! ```
 //!
-//! Whoever plays such a policy needs no table of jobs and asks no lane in vain: what a lane does next is known. So the
-//! simulator [plays lines](crate::sim) by themselves, several times as fast, and decides by the same code, which the
-//! policy's other methods call, too.
+//! The next step of a lane is always known, so such a policy needs no table of jobs and no polling. The simulator [plays
+//! lines](crate::sim) directly, several times as fast. It uses the same code as the policy's other methods, so decisions
+//! agree.
 
 use crate::base::ids::{JobId, ProcessorId};
 use crate::base::machine::{Class, PerClass};
 use crate::base::time::Nanos;
 
-/// Who serves a line, one job at a time on each lane.
+/// The servers of a line; each lane runs one job at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// All lanes of a class; of idle ones the first.
+    /// All lanes of a class; the first idle one takes the next job.
     Class(Class),
-    /// This lane.
+    /// One lane.
     Lane(ProcessorId),
 }
 
-/// What joins a line.
+/// A job that joins a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Joining<'a> {
-    /// Which arrival it is.
+    /// The number of the arrival.
     pub id: JobId,
     /// The query's row in the workload.
     pub row: u32,
-    /// Its expected service time on each class, alone; [`Nanos::MAX`] on those that the machine lacks.
+    /// Expected service time on each class, alone; [`Nanos::MAX`] on classes that the machine lacks.
     pub alone: &'a PerClass<Nanos>,
 }
 
 /// A policy as lines and the rule by which jobs join them.
 ///
-/// What a lane does follows from it, and is what [`Policy::next`](super::Policy::next) would answer.
+/// Lines and rule determine what a lane does, exactly as [`Policy::next`](super::Policy::next) would answer.
 pub trait Lines {
-    /// The lines, no lane in two of them.
+    /// The lines; each lane serves at most one.
     fn lines(&self) -> Vec<Line>;
 
     /// Whether the whole machine runs one job at a time, in order of arrival over all lines.
@@ -46,15 +46,15 @@ pub trait Lines {
         false
     }
 
-    /// The line that a job joins, which arrives now: its position in [`lines`](Self::lines).
+    /// The line of a job that arrives now, as a position in [`lines`](Self::lines).
     fn join(&mut self, job: Joining<'_>, now: Nanos) -> usize;
 
-    /// Learns that a lane starts a job that is expected to take so long there.
+    /// Notes that a lane starts a job with expected service time `alone`.
     fn started(&mut self, processor: ProcessorId, alone: Nanos, now: Nanos) {
         let _ = (processor, alone, now);
     }
 
-    /// Learns that a lane has finished its job.
+    /// Notes that a lane has finished its job.
     fn finished(&mut self, processor: ProcessorId, now: Nanos) {
         let _ = (processor, now);
     }

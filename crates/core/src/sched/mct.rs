@@ -1,9 +1,9 @@
-//! `mct`: minimum completion time. Every job goes, as it arrives, to the processor that is predicted to finish it
-//! first, and stays there.
+//! `mct`: minimum completion time. Every arriving job joins the processor that is predicted to finish it first, and stays
+//! there.
 //!
-//! A rival that the 2009 paper lacks: an old list-scheduling rule (Braun et al. 2001; StarPU's `dm` is the same without
-//! the transfers). A processor's predicted free time is what runs there now, by its estimate, and the sum of its queue;
-//! estimates are corrected as jobs finish. An arrival looks at an eighth of the processors.
+//! This list-scheduling rule is not in the 2009 paper (Braun et al. 2001; StarPU's `dm` is this rule, without data transfers).
+//! The predicted free time of a processor is the estimate of its running job plus the sum of its queue. Estimates are
+//! corrected as jobs finish. An arrival looks at an eighth of the processors.
 
 use std::collections::VecDeque;
 
@@ -18,21 +18,21 @@ pub(super) const ENTRY: PolicyEntry =
         Ok(Box::new(EarliestCompletion::new(setup.machine())?))
     });
 
-/// Lanes whose least is kept.
+/// Lanes that share one stored minimum.
 const GROUP: usize = 8;
 
-/// The processors of one class, in columns: each arrival looks for the one that will be free first.
+/// The processors of one class, in columns. Each arrival looks for the one that will be free first.
 #[derive(Clone, Debug)]
 struct Lanes {
     class: Class,
     processors: Vec<ProcessorId>,
-    /// When the job that runs there is predicted to finish,
+    /// When the running job is predicted to finish.
     free_at: Vec<Nanos>,
-    /// and how long those that wait for it are predicted to take.
+    /// Predicted time of the jobs in the lane's queue.
     backlog: Vec<Nanos>,
-    /// The two together: when it has done what it has, or later, if what runs there takes longer than predicted;
+    /// When running job and queue are predicted to be done. It is later if the running job takes longer than predicted.
     done_at: Vec<Nanos>,
-    /// and the least of each [`GROUP`] of them.
+    /// The least `done_at` of each [`GROUP`] of lanes.
     least: Vec<Nanos>,
 }
 
@@ -45,7 +45,7 @@ impl Lanes {
         Self { class, processors, free_at: zeros.clone(), backlog: zeros.clone(), done_at: zeros, least }
     }
 
-    /// Which of them is predicted to have done first what it has, and when; the first of equals.
+    /// The lane that is predicted to be done first, and when; ties go to the first.
     fn first_free(&mut self, now: Nanos) -> (Nanos, usize) {
         if let ([free_at], [backlog]) = (&self.free_at[..], &self.backlog[..]) {
             return ((*free_at).max(now) + *backlog, 0);
@@ -58,12 +58,12 @@ impl Lanes {
             if done_at <= soonest {
                 return (done_at, at);
             }
-            // It is late with what runs there.
+            // The running job takes longer than predicted.
             self.set_done_at(at, done_at);
         }
     }
 
-    /// Notes that more waits for a lane, that the first of these runs, or that what ran has finished.
+    /// Updates a lane after a job was queued, started or finished.
     fn update(&mut self, at: usize, free_at: Nanos, backlog: Nanos) {
         (self.free_at[at], self.backlog[at]) = (free_at, backlog);
         let done_at = free_at + backlog;
@@ -87,8 +87,8 @@ impl Lanes {
     }
 }
 
-/// Where the first of these times is that is at most `latest`; 0 if none is. All of a [`GROUP`] are compared before it is
-/// decided, once: which one it is is chance, and a processor that guesses wrong waits longer than that takes.
+/// The position of the first of these times that is at most `latest`; 0 if there is none. It compares a whole [`GROUP`] before
+/// it branches, since a mispredicted branch costs more than the comparisons.
 #[inline]
 fn first_at_most(times: &[Nanos], latest: Nanos) -> usize {
     for (group, times) in times.chunks(GROUP).enumerate() {
@@ -100,18 +100,17 @@ fn first_at_most(times: &[Nanos], latest: Nanos) -> usize {
     0
 }
 
-/// Sends each job to the processor that is predicted to finish it first; ties go to the processor listed first.
 #[derive(Clone, Debug)]
 struct EarliestCompletion {
     classes: Vec<Lanes>,
-    /// By processor: where its class stands, and where it stands there;
+    /// By processor: the position of its class, and its position in that class.
     places: Vec<(usize, usize)>,
-    /// its jobs, with their predicted service times there.
+    /// By processor: its queued jobs, with their predicted service times.
     queues: Vec<VecDeque<(JobId, Nanos)>>,
 }
 
 impl EarliestCompletion {
-    /// Queues before each processor of `machine`.
+    /// An empty queue for each processor of `machine`.
     ///
     /// # Errors
     /// If `machine` has no processor.
@@ -162,7 +161,6 @@ impl Policy for EarliestCompletion {
     }
 }
 
-/// A line before each processor, in their order.
 impl Lines for EarliestCompletion {
     fn lines(&self) -> Vec<Line> {
         (0..self.places.len() as u32).map(|processor| Line::Lane(ProcessorId(processor))).collect()

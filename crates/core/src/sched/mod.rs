@@ -1,7 +1,7 @@
 //! Scheduling: policies as pure state machines, and the dispatcher that drives and checks them.
 //!
-//! A policy is told the time, it never reads it; it sees estimates, never true costs. The simulator and the live
-//! driver are two short loops around one [`Dispatcher`]:
+//! A policy receives the time and never reads a clock; it sees estimates, never true costs. The simulator and the live driver
+//! are two short loops around one [`Dispatcher`]:
 //!
 //! ```text
 //!   arrivals ──arrive──▶ ┌────────────┐ ──Action::Start──▶ processors (simulated, real or replayed)
@@ -26,7 +26,7 @@ mod policy;
 mod registry;
 mod shedding;
 
-// Policies. A new one is a file with an entry, its `mod` line and its line in the list.
+// Policies. A new policy needs a file with an entry, its `mod` line and its line in the list.
 mod adaptive;
 mod best_of;
 mod cached_first;
@@ -40,7 +40,7 @@ mod stealing_adaptive;
 mod stealing_published;
 mod window;
 
-// In the order of tables and figures.
+// The order is that of tables and figures.
 registry::policies! {
     GpuOnly = only::GPU_ONLY,
     CpuOnly = only::CPU_ONLY,

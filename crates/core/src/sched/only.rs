@@ -1,6 +1,6 @@
-//! `cpu-only` and `gpu-only`: one FIFO queue before all processors of one class; the others stay idle.
+//! `cpu-only` and `gpu-only`: one FIFO queue for all processors of one class; the others stay idle.
 //!
-//! The first two configurations of Ding et al. 2009, section 9; with c processors of the class this is the textbook's
+//! These are the first two configurations of Ding et al. 2009, section 9. With c processors of the class it is the textbook's
 //! queue with c servers.
 
 use super::registry::PolicyEntry;
@@ -25,7 +25,6 @@ pub(super) const CPU_ONLY: PolicyEntry = PolicyEntry {
     })
 };
 
-/// Runs every job on processors of one class, first come, first served.
 #[derive(Clone, Debug)]
 struct OnlyOn {
     class: Class,
@@ -33,7 +32,7 @@ struct OnlyOn {
 }
 
 impl OnlyOn {
-    /// Uses the processors of `class` alone.
+    /// A policy that uses only processors of `class`.
     ///
     /// # Errors
     /// If `machine` has none.

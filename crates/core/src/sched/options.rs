@@ -1,16 +1,16 @@
-//! The options of policies, and what they may be.
+//! The options of policies and their valid values.
 
 use super::{PolicyError, Shed};
 use crate::base::time::Nanos;
 
-/// What a thief heeds.
+/// The condition for a steal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StealGuard {
-    /// Nothing: an idle processor always steals
+    /// An idle processor always steals.
     None,
-    /// Steals only jobs that it is predicted to finish within their deadline
+    /// It steals only jobs that it is predicted to finish within their deadline.
     Deadline,
-    /// Steals only jobs that it is predicted to finish before their own processors would have worked off their queue
+    /// It steals only jobs that it is predicted to finish before their own class would have emptied its queue.
     Gain,
 }
 
@@ -38,31 +38,31 @@ impl std::fmt::Display for StealGuard {
 /// The options of all policies; each policy reads its own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PolicyOptions {
-    /// stealing: a query waits for one class of processor if it is predicted to be this many times as fast there
+    /// stealing: a query waits for one class of processor if it is predicted to be this many times as fast there.
     pub threshold_ratio: f64,
-    /// stealing: a query past this share of the time to its deadline runs next on its preferred class
+    /// stealing: a query past this share of the time to its deadline runs next on its preferred class.
     pub urgent_share: f64,
-    /// stealing: weight of the predicted cost in the order of a queue (0: cost does not count)
+    /// stealing: weight of the predicted cost in the order of a queue; 0 ignores cost.
     pub cost_weight: f64,
-    /// stealing: weight of the deadline in the order of a queue
+    /// stealing: weight of the deadline in the order of a queue.
     pub deadline_weight: f64,
-    /// stealing: weight of the time that a query gains by running on this class and not on the next best
+    /// stealing: weight of the time that a query gains by running on this class instead of the next best.
     pub affinity_weight: f64,
-    /// stealing: what an idle processor heeds before it steals
+    /// stealing: the condition for a steal by an idle processor.
     pub steal_guard: StealGuard,
-    /// Policies that batch: the most queries of a batch, however many a processor could take
+    /// Policies that batch: the most queries of a batch, even if a processor could take more.
     pub batch_limit: u32,
-    /// Policies that batch: a batch takes at most this share of the time to its queries' deadlines
+    /// Policies that batch: a batch takes at most this share of the time to its queries' deadlines.
     pub batch_share: f64,
-    /// window: a batch closes when its oldest query has waited this long
+    /// window: a batch closes when its oldest query has waited this long.
     pub window_us: f64,
-    /// window: or when it holds so many queries
+    /// window: a batch closes when it holds this many queries.
     pub window_queries: u32,
-    /// length-based: queries whose lists have fewer blocks go to GPUs
+    /// length-based: queries whose lists have fewer blocks go to GPUs.
     pub length_threshold: u32,
-    /// cached-first: queries that may wait for each CPU worker before the other side helps
+    /// cached-first: queries that may wait for each CPU worker before the other side helps.
     pub patience: u32,
-    /// All policies: queries that are dropped when a processor takes them up
+    /// All policies: queries that are dropped when a processor takes them.
     pub shed: Shed,
 }
 
@@ -87,21 +87,21 @@ impl Default for PolicyOptions {
 }
 
 impl PolicyOptions {
-    /// Weights above this would leave nothing of a nanosecond's worth in a 64-bit key.
+    /// Larger weights would lose single nanoseconds in a 64-bit key.
     const MAX_WEIGHT: f64 = 1e6;
-    /// A window longer than a minute is surely a slip.
+    /// A window longer than a minute is surely a mistake.
     const MAX_WINDOW_US: f64 = 6e7;
 
-    /// The window's length.
+    /// The length of the batching window.
     #[must_use]
     pub fn window(&self) -> Nanos {
         Nanos::from_us(self.window_us)
     }
 
-    /// Whether every value makes sense.
+    /// Checks every value.
     ///
     /// # Errors
-    /// Names the first option that does not, with what would.
+    /// Names the first invalid option and its valid values.
     pub fn check(&self) -> Result<(), PolicyError> {
         let fault = |option: &'static str, value: f64, expected: &'static str| {
             Err(PolicyError::BadOption { option, value, expected })

@@ -1,9 +1,9 @@
-//! Orders over waiting jobs, which stand in several of them at once.
+//! Orders over waiting jobs; a job is in several of them at once.
 //!
-//! A job of the stealing policy can be taken by priority, by age, by urgency or by a thief. Each of these orders is a
-//! queue or heap of job numbers. Once a job [waits](Jobs) no more, its entries in the other orders are dead: they are
-//! dropped when they come to the front, or all at once when most of an order is dead (lazy deletion). So an order that
-//! nobody asks stays as small as what waits.
+//! The stealing policy takes a job by priority, by age, by urgency or by theft. Each of these orders is a queue or heap of job
+//! numbers. Once a job [waits](Jobs) no more, its entries in the other orders are dead. They are dropped at the front, or all
+//! at once when most of an order is dead (lazy deletion). An order that is never asked therefore stays as small as the waiting
+//! jobs.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -11,10 +11,10 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::{Job, Jobs};
 use crate::base::ids::JobId;
 
-/// One order over waiting jobs: the smallest key first, then the job that arrived first.
+/// One order over waiting jobs: the smallest key first; ties go to the job that arrived first.
 ///
-/// Jobs whose keys come in ascending order (always so for the order of arrival, and for deadlines equally far away)
-/// stand in a plain queue, in constant time; only those that jump it go through a heap.
+/// Jobs whose keys ascend are in a plain queue, in constant time. This always holds for the order of arrival, and for equal
+/// times to the deadline. Only jobs that overtake others go through a heap.
 #[derive(Clone, Debug)]
 pub(super) struct Order<K> {
     queue: VecDeque<(K, JobId)>,
@@ -28,7 +28,7 @@ impl<K: Ord> Default for Order<K> {
 }
 
 impl<K: Ord + Copy> Order<K> {
-    /// So many dead entries are not worth looking for.
+    /// Up to this many dead entries are not cleaned up.
     const FEW: usize = 64;
 
     /// Adds a job, which must wait among `jobs`.
@@ -36,7 +36,7 @@ impl<K: Ord + Copy> Order<K> {
     pub(super) fn push(&mut self, key: K, id: JobId, jobs: &Jobs) {
         let waiting = jobs.num_waiting();
         if waiting == 1 {
-            // All others are dead.
+            // All other entries are dead.
             self.queue.clear();
             self.jumpers.clear();
         } else if self.queue.len() + self.jumpers.len() > 2 * waiting + Self::FEW {
@@ -49,7 +49,7 @@ impl<K: Ord + Copy> Order<K> {
         }
     }
 
-    /// Drops the first entry, which [`first`](Self::first) has just given: its job is about to run.
+    /// Drops the first entry, which [`first`](Self::first) has just returned, since its job is about to run.
     #[inline]
     pub(super) fn pop(&mut self) {
         match (self.queue.front(), self.jumpers.peek()) {
@@ -59,7 +59,7 @@ impl<K: Ord + Copy> Order<K> {
         }
     }
 
-    /// As [`first`](Self::first), if its key is at most `until`: mostly it is not, and then no job need be looked at.
+    /// The [first](Self::first) job if its key is at most `until`. Usually it is not, and then no job is looked at.
     #[inline]
     pub(super) fn first_until<'a>(&mut self, until: K, jobs: &'a Jobs) -> Option<&'a Job> {
         let queued = self.queue.front().is_some_and(|(key, _)| *key <= until);
@@ -112,7 +112,7 @@ mod tests {
             jobs.arrive(Nanos::ZERO, job);
             order.push(key, id, &jobs);
         }
-        // Taken through another order: 0 and 5 first.
+        // Jobs 0 and 5 leave through another order.
         jobs.start(JobId(0));
         jobs.start(JobId(5));
         let mut found = Vec::new();
@@ -129,7 +129,7 @@ mod tests {
         let mut order = Order::default();
         for id in (0..10_000).map(JobId) {
             jobs.arrive(Nanos::ZERO, job);
-            // Keys that fall: all but the first jump the queue. Ten always wait.
+            // Keys fall, so all but the first overtake the queue. Ten always wait.
             order.push(u32::MAX - id.0, id, &jobs);
             if let Some(old) = id.0.checked_sub(10) {
                 jobs.start(JobId(old));

@@ -1,4 +1,4 @@
-//! The contract of a policy, and the reasons why one cannot be made.
+//! The interface of a policy, and the errors of building one.
 
 use super::{Job, Jobs, Lines, Shed};
 use crate::base::ids::{JobId, ProcessorId};
@@ -9,89 +9,89 @@ use crate::base::time::Nanos;
 /// A processor that has room for a batch, as a policy sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lane {
-    /// Which it is.
+    /// The processor.
     pub processor: ProcessorId,
-    /// What its costs are a column of.
+    /// The class, which selects the column of costs.
     pub class: Class,
-    /// Batches that it holds already: 0 when it is idle. Another one is prepared while they run.
+    /// Batches that it already holds; 0 when idle. Another one is prepared while they run.
     pub under_way: u32,
 }
 
-/// What a lane does next.
+/// The next step of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Runs the batch that was filled in.
+    /// Runs the chosen batch.
     Run,
-    /// As [`Run`](Self::Run); the policy had meant these jobs for another class, and counts them as stolen.
+    /// Runs the chosen batch, as [`Run`](Self::Run). Its jobs were meant for another class and count as stolen.
     Steal,
     /// Waits for an event that concerns it.
     Wait,
-    /// The same, at the latest until this time, which lies ahead (to close a batching window, say).
+    /// Waits for such an event, but at most until this later time, for example to close a batching window.
     WaitUntil(Nanos),
 }
 
-/// Which lanes an event concerns: those of them that have room are asked what they do [next](Policy::next).
+/// The lanes that an event concerns. Those with room are asked for their [next](Policy::next) step.
 ///
-/// With it an event costs the same however many lanes are idle. Asking too many is slow, asking too few leaves work
-/// lying; when in doubt, [`Everyone`](Self::Everyone).
+/// With it an event costs the same however many lanes are idle. Asking too many lanes is slow; asking too few leaves jobs
+/// waiting. When in doubt, use [`Everyone`](Self::Everyone).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LanesToPoll {
-    /// None.
+    /// No lane.
     Nobody,
-    /// This one.
+    /// This lane.
     Processor(ProcessorId),
-    /// One of the class, idle ones before those that hold a batch: to the policy they are alike.
+    /// One lane of the class, preferably an idle one. The policy must treat all of them alike.
     Class(Class),
-    /// One of the class; if none has room or the one that was asked waits, those of each other class, one after another until
-    /// one waits: to the policy they are alike.
+    /// One lane of the class. If none has room or it waits, lanes of each other class follow, one after another until one
+    /// waits. The policy must treat lanes of a class alike.
     ClassThenOthers(Class),
-    /// All of them, in the order of the machine, again and again until none starts anything.
+    /// All lanes, in the order of the machine, repeatedly until none starts anything.
     Everyone,
 }
 
 /// Decides which waiting jobs a lane runs next.
 ///
-/// A policy is a pure state machine: it learns the time only from `now`, which never decreases between calls. The jobs
-/// are the dispatcher's, in one table that every call may read; a policy orders their numbers. First come, first served
-/// needs no queue of its own: [`Jobs::oldest`], [`Jobs::iter_waiting`]. Equal histories and equal [chance](Self::set_chance) give equal decisions.
-/// Every call costs O(log n) at most in the jobs waiting, for each job that it hands out or takes in.
+/// A policy is a pure state machine: it learns the time only from `now`, which never decreases between calls. The dispatcher
+/// keeps the jobs in one table that every call may read; a policy orders their numbers. First come, first served needs no
+/// queue of its own: [`Jobs::oldest`], [`Jobs::iter_waiting`]. Equal histories and equal [chance](Self::set_chance) give equal
+/// decisions. A call costs at most O(log n) in the waiting jobs, per job that it takes in or hands out.
 pub trait Policy: Send {
-    /// Its name, as in files.
+    /// The name in files.
     fn name(&self) -> &str;
 
-    /// Takes the stream that a policy which draws decides by, before the first job arrives. Without one, equal histories
-    /// give equal decisions.
+    /// Sets the random stream of a policy that draws, before the first job arrives. Without one, equal histories give equal
+    /// decisions.
     fn set_chance(&mut self, chance: Random) {
         let _ = chance;
     }
 
-    /// Learns of a job that has just arrived, and waits among `jobs`; says whom that concerns.
+    /// Notes a job that has just arrived and waits among `jobs`. Returns the lanes that it concerns.
     fn arrive(&mut self, job: &Job, jobs: &Jobs, now: Nanos) -> LanesToPoll;
 
-    /// Chooses work for `lane`, which has room: fills `batch`, which comes empty, with waiting jobs, or lets it wait. The
-    /// jobs that it names start and wait no more.
+    /// Chooses work for `lane`, which has room: fills the empty `batch` with waiting jobs, or lets the lane wait. The named
+    /// jobs start and wait no more.
     fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next;
 
-    /// Learns that `lane` has finished `batch` after `service`, for policies that adapt or count, and says whom that
-    /// concerns besides the lane itself, which is asked in any case. Of a batch that was [dropped](Self::sheds) whole before it
-    /// started, it learns at once: `batch` is then empty, and `service` zero.
+    /// Notes that `lane` has finished `batch` after `service`, for policies that adapt or count. Returns the lanes that this
+    /// concerns; the lane itself is always asked. For a batch whose jobs were all [dropped](Self::sheds), `batch` is empty and
+    /// `service` zero.
     fn finished(&mut self, lane: Lane, batch: &[JobId], jobs: &Jobs, service: Nanos, now: Nanos) -> LanesToPoll {
         let _ = (lane, batch, jobs, service, now);
         LanesToPoll::Nobody
     }
 
-    /// What the dispatcher may drop of what it takes up; asked once.
+    /// The jobs that the dispatcher may drop; asked once.
     fn sheds(&self) -> Shed {
         Shed::Nothing
     }
 
-    /// The policy as lines that jobs join for good, if it is no more than that: then simulations are several times as fast.
+    /// The policy as lines that jobs join for good, if it is no more than that. Simulations are then several times as fast.
     fn as_lines(&mut self) -> Option<&mut dyn Lines> {
         None
     }
 }
 
-/// Why a policy can't be made.
+/// Why a policy cannot be built.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PolicyError {
     /// The machine lacks what the policy needs.
@@ -99,20 +99,20 @@ pub enum PolicyError {
     MissingClass {
         /// The policy.
         policy: &'static str,
-        /// What is missing.
+        /// The missing class.
         class: Class,
     },
-    /// There is nothing to run on.
+    /// The machine has no processor.
     #[error("the machine has no processors: give it at least one")]
     NoProcessors,
-    /// An option's value makes no sense.
+    /// An option's value is out of range.
     #[error("{option} is {value}, expected {expected}")]
     BadOption {
-        /// The option, by the name of its field.
+        /// The name of the option's field.
         option: &'static str,
-        /// Its value.
+        /// The value.
         value: f64,
-        /// What would do.
+        /// The valid values.
         expected: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! The lab's own policies: what is known of each, and how it is found by its name.
+//! The lab's own policies, with their properties and names.
 //!
 //! Each policy's file has a [`PolicyEntry`]. The list of policies is in `sched/mod.rs`, one line each. Names, help and the
 //! order of tables and figures come from it.
@@ -14,32 +14,26 @@ use crate::base::machine::{Class, Machine, PerClass};
 use crate::base::time::Nanos;
 use crate::cost::{Cost, MachineModel};
 
-/// What the lab knows of one of its policies.
+/// The properties of one of the lab's policies.
 #[derive(Debug)]
 pub(super) struct PolicyEntry {
-    /// The name in options and in files.
     pub(super) name: &'static str,
-    /// What the policy does, in a line.
     pub(super) help: &'static str,
-    /// Makes the policy.
     pub(super) build: Build,
-    /// Classes of processor without which the policy cannot be built.
     pub(super) required_classes: &'static [Class],
-    /// Whether the policy puts several queries into one batch.
     pub(super) batches: bool,
-    /// Whether the policy runs only where it is named: a paper's policy of which the lab has its own form.
+    /// Whether the policy runs only by name. It is a paper's policy of which the lab has its own form.
     pub(super) for_comparison: bool,
     /// Whether a query with these predicted costs may run on the class.
     pub(super) may_run_on: fn(Class, &PerClass<Cost>) -> bool,
-    /// How long the machine may be idle while a query waits.
+    /// The longest time that the machine may be idle while a query waits.
     pub(super) idle_wait: fn(&PolicyOptions) -> Nanos,
 }
 
-/// Makes a policy with empty queues.
 type Build = fn(&PolicySetup<'_>) -> Result<Box<dyn Policy>, PolicyError>;
 
 impl PolicyEntry {
-    /// A policy that runs on any machine, runs every query on any class, one at a time, and never idles while one waits.
+    /// A work-conserving policy for any machine, which runs every query on any class, one at a time.
     pub(super) const fn new(name: &'static str, help: &'static str, build: Build) -> Self {
         Self {
             name,
@@ -54,7 +48,6 @@ impl PolicyEntry {
     }
 }
 
-/// What a policy is built from.
 pub(super) struct PolicySetup<'a> {
     pub(super) options: &'a PolicyOptions,
     pub(super) model: &'a MachineModel,
@@ -68,10 +61,10 @@ impl PolicySetup<'_> {
     }
 }
 
-/// Makes [`PolicyKind`] of the list of policies, each with its file and the entry in it.
+/// Makes [`PolicyKind`] from the list of policies, each with its file and its entry there.
 macro_rules! policies {
     ($($kind:ident = $file:ident::$entry:ident,)+) => {
-        /// Which policy.
+        /// A policy of the lab.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum PolicyKind {
             $(#[doc = concat!("The policy in `sched/", stringify!($file), ".rs`.")] $kind,)+
@@ -92,13 +85,13 @@ macro_rules! policies {
 pub(super) use policies;
 
 impl PolicyKind {
-    /// The name, as in options and in files.
+    /// The name in options and in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.entry().name
     }
 
-    /// What the policy does, in a line.
+    /// One line of help.
     #[must_use]
     pub fn help(self) -> &'static str {
         self.entry().help
@@ -110,25 +103,25 @@ impl PolicyKind {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Whether the policy runs only where it is named: a paper's policy of which the lab has its own form.
+    /// Whether the policy runs only by name. It is a paper's policy of which the lab has its own form.
     #[must_use]
     pub fn is_for_comparison(self) -> bool {
         self.entry().for_comparison
     }
 
-    /// Whether the policy makes batches: without batch costs it is another policy by another name.
+    /// Whether the policy makes batches. Without batch costs it equals another policy.
     #[must_use]
     pub fn batches(self) -> bool {
         self.entry().batches
     }
 
-    /// Classes of processor without which the policy cannot be built.
+    /// Classes of processor that the policy requires.
     #[must_use]
     pub fn required_classes(self) -> &'static [Class] {
         self.entry().required_classes
     }
 
-    /// Its factory, with these options.
+    /// Its factory with these options.
     #[must_use]
     pub fn with(self, options: PolicyOptions) -> BuiltIn {
         BuiltIn { kind: self, options, blocks: Arc::new([]) }
@@ -144,17 +137,16 @@ impl std::fmt::Display for PolicyKind {
 /// The factory of one of the lab's own policies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BuiltIn {
-    /// Which policy.
+    /// The policy.
     pub kind: PolicyKind,
-    /// Its options.
+    /// The options of the policy.
     pub options: PolicyOptions,
-    /// By row of the workload, the blocks in all lists of the query: what `length-based` goes by. Rows behind its end count as
-    /// short.
+    /// Blocks in all lists of the query, by row of the workload, for `length-based`. Rows beyond the end count as short.
     pub blocks: Arc<[u32]>,
 }
 
 impl BuiltIn {
-    /// The same, of a workload whose queries have so many blocks, by row.
+    /// This factory for a workload with these blocks per query, by row.
     #[must_use]
     pub fn with_lengths(self, blocks: Arc<[u32]>) -> Self {
         Self { blocks, ..self }
@@ -184,7 +176,7 @@ impl PolicyFactory for BuiltIn {
     }
 
     fn promise(&self) -> Option<Promise> {
-        // What is dropped goes by estimates, and the promise is one of true costs.
+        // Dropping uses estimates, but the promise is about true costs.
         if self.options.shed != Shed::Nothing {
             return None;
         }

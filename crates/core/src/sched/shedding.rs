@@ -1,32 +1,31 @@
-//! Shedding load: jobs that cannot meet their deadline any more are dropped instead of run.
+//! Load shedding: jobs that can no longer meet their deadline are dropped instead of run.
 //!
-//! Beyond its capacity a machine that answers everything answers everything late: each query waits for those before it, which
-//! are late already. Dropping these leaves the time to queries that can still be answered in it.
+//! Above its capacity, a machine that answers everything answers everything late: each query waits for others that are already
+//! late. Dropping these leaves time for queries that can still meet their deadline.
 //!
 //! ```text
 //!   shed=late   a lane takes up job j:   now + predicted service alone on the lane's class  >  deadline of j   ──▶ dropped
 //! ```
 //!
-//! The rule is the dispatcher's, the same under every policy, simulated and live: what a policy takes up is looked at before
-//! it starts, by what the policy knew, too. A batch starts without those that were dropped. Every objective counts them as
-//! late.
+//! The dispatcher applies this rule under every policy, simulated and live. It checks the jobs of a batch before the start, by
+//! the policy's own estimates. The batch starts without dropped jobs. Every objective counts them as late.
 
 use super::{Job, Jobs, Lane, LanesToPoll, Next, Policy};
 use crate::base::ids::JobId;
 use crate::base::time::Nanos;
 
-/// What is dropped.
+/// The jobs that are dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shed {
-    /// Nothing
+    /// Nothing is dropped.
     #[default]
     Nothing,
-    /// Queries that are predicted to finish after their deadline when a processor takes them up
+    /// Queries are dropped that are predicted to finish after their deadline when a processor takes them.
     Late,
 }
 
 impl Shed {
-    /// Both.
+    /// Both values.
     pub const ALL: [Self; 2] = [Self::Nothing, Self::Late];
 
     /// `nothing` or `late`, as in options.
@@ -45,7 +44,6 @@ impl std::fmt::Display for Shed {
     }
 }
 
-/// Another policy, which lets load be shed.
 pub(super) struct Shedding {
     pub(super) inner: Box<dyn Policy>,
     pub(super) shed: Shed,

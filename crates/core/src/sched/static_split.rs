@@ -1,4 +1,4 @@
-//! Policies that send each query to the CPUs or to the GPUs for good, by some rule: `length-based` and `random-split`.
+//! Policies that assign each query to the CPUs or the GPUs for good, by a rule: `length-based` and `random-split`.
 //!
 //! ```text
 //!               the rule says GPUs ──▶ all that waits for these, as one batch
@@ -6,20 +6,21 @@
 //!               the rule says CPUs ──▶ the oldest of what waits for these
 //! ```
 //!
-//! Neither side helps the other. O(1) a job.
+//! Neither side helps the other. A job costs O(1).
 //!
 //! | policy | rule |
 //! | --- | --- |
 //! | `length-based` | queries of fewer blocks than a threshold go to the GPUs, the others to the CPUs |
 //! | `random-split` | a coin: half of the queries go to the GPUs |
 //!
-//! The paper's GPU threads own ranges of documents. A long list makes them wait for the thread with the fullest range, so that
-//! long queries go to the CPU. The paper's threshold, 30,000 blocks of 64 postings, is 15,000 blocks here. The best threshold
+//! The paper's GPU threads own ranges of documents. A long list makes them wait for the thread with the fullest range, so long
+//! queries go to the CPU. The paper's threshold, 30,000 blocks of 64 postings, is 15,000 blocks here. The best threshold
 //! depends on the machine, and [`lab`](crate::lab) finds it. Lengths are given by row of the workload.
 //!
 //! The paper compares `length-based` with `random-split`, whose coin is a stream of the run's seed and the node.
 //!
-//! Source: Huang, Ren, Zhao, Stones, Zhang, Wang, Liu, "GPU-Accelerated Block-Max Query Processing", 2017, sections 3.2 and 4.3.
+//! Source: Huang, Ren, Zhao, Stones, Zhang, Wang, Liu, "GPU-Accelerated Block-Max Query Processing", 2017, sections 3.2 and
+//! 4.3.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -55,28 +56,22 @@ pub(super) const RANDOM_SPLIT: PolicyEntry = PolicyEntry {
     )
 };
 
-/// Which side a query is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
-    /// The CPUs.
     Cpus,
-    /// The GPUs.
     Gpus,
 }
 
-/// Says for which side each query is.
 trait SplitRule: Send {
-    /// The name of the policy that goes by it.
     const NAME: &'static str;
 
-    /// The side of the job that has just arrived, a query of this row of the workload.
+    /// The side of the job that has just arrived, by its query's row of the workload.
     fn side(&mut self, row: u32) -> Side;
 
-    /// Takes the stream that a rule which draws goes by.
+    /// Sets the random stream of a rule that draws.
     fn set_chance(&mut self, _chance: Random) {}
 }
 
-/// The policy that goes by a rule.
 #[derive(Clone, Debug)]
 struct StaticSplit<R> {
     rule: R,
@@ -86,7 +81,7 @@ struct StaticSplit<R> {
     gpus: Vec<Class>,
     for_cpus: VecDeque<JobId>,
     for_gpus: VecDeque<JobId>,
-    /// Whether the sides are no more than two lines: one class each, and lanes that take one query at a time.
+    /// Whether the sides are just two lines: one class each, and lanes that take one query at a time.
     is_lines: bool,
 }
 
@@ -94,7 +89,7 @@ impl<R: SplitRule> StaticSplit<R> {
     /// Empty queues.
     ///
     /// # Errors
-    /// If the machine lacks CPUs or GPUs, or an option makes no sense.
+    /// If the machine lacks CPUs or GPUs, or an option is out of range.
     fn by(rule: R, options: &PolicyOptions, model: &MachineModel) -> Result<Self, PolicyError> {
         options.check()?;
         PolicyError::require(&model.machine, R::NAME, &[])?;
@@ -169,7 +164,7 @@ impl<R: SplitRule> Policy for StaticSplit<R> {
 
 impl<R: SplitRule> Lines for StaticSplit<R> {
     fn lines(&self) -> Vec<Line> {
-        // By `Side`.
+        // The index is the `Side`.
         vec![Line::Class(self.cpus[0]), Line::Class(self.gpus[0])]
     }
 
@@ -178,11 +173,10 @@ impl<R: SplitRule> Lines for StaticSplit<R> {
     }
 }
 
-/// Short queries to GPUs, long ones to CPUs.
 #[derive(Clone, Debug)]
 struct ByLength {
     threshold: u32,
-    /// By row of the workload: the blocks in all lists of the query. A row beyond the end counts as short.
+    /// Blocks in all lists of the query, by row of the workload. Rows beyond the end count as short.
     blocks: Arc<[u32]>,
 }
 
@@ -201,7 +195,6 @@ impl SplitRule for ByLength {
     }
 }
 
-/// Each query to CPUs or GPUs by a coin.
 #[derive(Clone, Debug)]
 struct ByCoin(Random);
 

@@ -2,39 +2,38 @@
 //!
 //! ```text
 //!                        ┌─ much faster on a CPU ──▶ CPU queue ──▶ CPUs ─┐
-//!   arrival ─ ratio? ────┼─ about the same ────────▶ third queue ────────┼─ whoever is idle first
-//!                        └─ much faster on a GPU ──▶ GPU queue ──▶ GPUs ─┘   (and steals when all else is empty)
+//!   arrival ─ ratio? ────┼─ about the same ────────▶ third queue ────────┼─ the first idle processor
+//!                        └─ much faster on a GPU ──▶ GPU queue ──▶ GPUs ─┘   (steals when all else is empty)
 //! ```
 //!
-//! A job goes to a class's own queue if it is predicted to be faster there by at least the threshold ratio. An idle
-//! processor takes, of what waits,
+//! A job goes to the queue of its faster class if the predicted times differ by at least the threshold ratio. An idle
+//! processor takes the first of these that exists:
 //!
-//! 1. an urgent job that prefers its class: one past a set share of its time to the deadline; the most urgent first;
-//! 2. the first job of its own queue, by the mix of cost, deadline and affinity below;
+//! 1. the most urgent job that prefers its class and has passed a set share of its time to the deadline;
+//! 2. the first job of its own queue, by the mix below;
 //! 3. the oldest job of the third queue;
-//! 4. a job of another class's queue, unless the guard forbids it: the one that loses least by the move (the smallest
-//!    ratio of its predicted time on its next best class to that on its own; the paper leaves this choice open).
+//! 4. the job of another class's queue that loses least by the move, if the guard permits it. The loss is the ratio of the
+//!    predicted times on its next best and its own class; the paper leaves this choice open.
 //!
 //! # The mix
-//! On class k, of the jobs in its queue, the smallest of
+//! The queue of class k is ordered by this key in units of time, the smallest first:
 //!
 //! ```text
 //!   deadline_weight · deadline  +  cost_weight · predicted[k]  −  affinity_weight · (predicted[next best] − predicted[k])
 //! ```
 //!
-//! goes first, all three in time. Jobs come nearer to their deadlines all at one pace, so "time left to the deadline"
-//! ranks them as the deadline itself does: the key is fixed at arrival and the order never changes with time. A cost
-//! weight of 1 lets a job that is 10 ms shorter overtake those that arrived up to 10 ms earlier. The gain by affinity
-//! counts up to the job's whole time to its deadline, lest one hopeless misfit outweigh everything.
+//! All jobs approach their deadlines at the same pace, so the deadline orders them as the time left would. The key is fixed at
+//! arrival, and the order never changes. A cost weight of 1 lets a job that is 10 ms shorter overtake jobs that arrived up to
+//! 10 ms earlier. The affinity gain is capped at the job's time from arrival to deadline, so that one extreme job does not
+//! dominate.
 //!
-//! # Who is asked
-//! An arrival asks a processor of the preferred class, and if that starts nothing, processors of the others one after
-//! another until one waits: a longer backlog may permit more than one theft. So does the end of a job, since the next
-//! candidate for a theft may be one that the guard permits. Only the candidate that loses least is tried against the guard;
-//! a later one that would pass waits for its own class, on purpose. After each decision no idle processor would start
-//! anything (`tests/it/unasked.rs`).
+//! # Lanes to poll
+//! An arrival polls a processor of the preferred class. If that starts nothing, processors of other classes are polled one
+//! after another until one waits, since a longer backlog may permit several thefts. The end of a job polls in this way too,
+//! since the guard may permit the next candidate. Only the candidate that loses least is checked against the guard; later ones
+//! wait for their own class on purpose. After each decision no idle processor would start anything (`tests/it/unasked.rs`).
 //!
-//! Memory and time: each job stands in at most three orders; O(log n) an event, amortised.
+//! Each job is in at most three orders. An event costs O(log n), amortised.
 
 use super::order::Order;
 use super::registry::PolicyEntry;
@@ -50,20 +49,17 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     })
 };
 
-/// The queues that lead to processors of one class.
 #[derive(Clone, Debug, Default)]
 struct ClassQueues {
     /// Jobs of this class's own queue, by the mix.
     own: Order<i64>,
-    /// The same jobs, in the order in which other classes steal them.
+    /// Jobs of the own queue, in the order in which other classes steal them.
     steals: Order<u64>,
-    /// Jobs that prefer this class, of its own queue and of the third, by the time at which they become urgent.
+    /// Jobs that prefer this class, in its own or the third queue, by the time at which they become urgent.
     urgency: Order<Nanos>,
-    /// Predicted time of the jobs that wait in the own queue.
     backlog: Nanos,
 }
 
-/// Three queues with deadlines and stealing; more, where there are more than two classes.
 #[derive(Clone, Debug)]
 struct Stealing {
     classes: Vec<Class>,
@@ -77,7 +73,7 @@ impl Stealing {
     /// Empty queues.
     ///
     /// # Errors
-    /// If `machine` lacks CPUs or GPUs, or an option makes no sense.
+    /// If `machine` lacks CPUs or GPUs, or an option is out of range.
     fn new(options: &PolicyOptions, machine: &Machine) -> Result<Self, PolicyError> {
         PolicyError::require(machine, ENTRY.name, ENTRY.required_classes)?;
         options.check()?;
@@ -95,14 +91,14 @@ impl Stealing {
         match self.options.steal_guard {
             StealGuard::None => true,
             StealGuard::Deadline => now + job.alone(thief) <= job.deadline,
-            // Sooner than its own class would have done all that waits there.
+            // The thief must finish before the own class would have emptied its queue.
             StealGuard::Gain => {
                 job.alone(thief).0.saturating_mul(self.counts[victim].max(1)) <= self.queues[victim].backlog.0
             }
         }
     }
 
-    /// A job for a processor of `class`, and of which class's own queue it is.
+    /// A job for a processor of `class`, and the class whose own queue held it.
     fn choose(&mut self, class: Class, jobs: &Jobs, now: Nanos) -> Option<(JobId, Option<Class>)> {
         if let Some(job) = self.queues[class].urgency.first_until(now, jobs) {
             let is_bound = Choice::of(job, &self.classes).is_bound(self.options.threshold_ratio);
@@ -128,7 +124,7 @@ impl Stealing {
     }
 }
 
-/// Where a job runs best, and its predicted times there and on its next best class.
+/// The class where a job runs best, and its predicted times there and on the next best class.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice {
     pub(super) preferred: Class,
@@ -148,13 +144,13 @@ impl Choice {
         Self { preferred, better: job.alone(preferred), next_best }
     }
 
-    /// Whether the job is at least so many times as fast on its better class.
+    /// Whether the job is at least `ratio` times as fast on its better class.
     pub(super) fn is_bound(&self, ratio: f64) -> bool {
         self.next_best.0 as f64 >= self.better.0 as f64 * ratio
     }
 }
 
-/// The mix: see the module's documentation.
+/// The mix of cost, deadline and affinity, as the module's documentation defines it.
 pub(super) fn priority(options: &PolicyOptions, job: &Job, &Choice { better, next_best, .. }: &Choice) -> i64 {
     let ns = |time: Nanos| time.0 as f64;
     let gain = next_best.since(better).min(job.allowance());
@@ -166,7 +162,7 @@ pub(super) fn priority(options: &PolicyOptions, job: &Job, &Choice { better, nex
 /// `key.round() as i64`, without a call into the mathematical library.
 fn rounded(key: f64) -> i64 {
     let whole = key as i64;
-    // Where doubles are further apart than halves, nothing is left.
+    // The rest is 0 where doubles are further apart than halves.
     let rest = key - whole as f64;
     whole.saturating_add(i64::from(rest >= 0.5) - i64::from(rest <= -0.5))
 }
@@ -209,7 +205,7 @@ impl Policy for Stealing {
     }
 
     fn finished(&mut self, lane: Lane, _batch: &[JobId], jobs: &Jobs, _service: Nanos, _now: Nanos) -> LanesToPoll {
-        // The lane takes the next of its class's queue, and the guard may permit what is then the first to steal.
+        // The lane takes the next job of its class's queue, and the guard may permit the new first candidate for a theft.
         match self.queues[lane.class].steals.first(jobs) {
             Some(_) => LanesToPoll::ClassThenOthers(lane.class),
             None => LanesToPoll::Nobody,
@@ -217,7 +213,7 @@ impl Policy for Stealing {
     }
 }
 
-/// Predicted time on the next best class per predicted time on the better one, in 1/65536: an integer, so that it orders.
+/// Predicted time on the next best class over that on the better one, in 1/65536. An integer has a total order.
 fn loss_by_moving(better: Nanos, next_best: Nanos) -> u64 {
     (next_best.0 as f64 / (better.0 as f64).max(1.0) * 65_536.0) as u64
 }
@@ -247,7 +243,7 @@ pub(super) mod tests {
     pub(in crate::sched) const CPU: Lane = Lane { processor: ProcessorId(0), class: Class::CPU, under_way: 0 };
     pub(in crate::sched) const GPU: Lane = Lane { processor: ProcessorId(1), class: Class::GPU, under_way: 0 };
 
-    /// One CPU, one GPU, and these jobs waiting.
+    /// One CPU and one GPU, with these jobs waiting.
     fn with_jobs(options: PolicyOptions, arrivals: &[Job]) -> (Stealing, Jobs) {
         let mut policy = Stealing::new(&options, &Machine::new(1, 1)).unwrap();
         let mut jobs = Jobs::default();
@@ -280,7 +276,7 @@ pub(super) mod tests {
         let jobs = [job(0, 0, 300, 90), job(1, 2, 20, 1), job(2, 280, 20, 1)];
         let options = PolicyOptions { cost_weight: 10.0, affinity_weight: 0.0, ..PolicyOptions::default() };
         assert_eq!(run(&mut with_jobs(options, &jobs), GPU, 290), Some(1));
-        // Past 0.6 of 500 ms, the long job is urgent.
+        // The long job is urgent past 0.6 of 500 ms.
         assert_eq!(run(&mut with_jobs(options, &jobs), GPU, 300), Some(0));
     }
 

@@ -1,32 +1,32 @@
-//! `stealing-adaptive`: stealing whose threshold follows the load, and jobs that are late behind those that are not.
+//! `stealing-adaptive`: stealing whose threshold follows the load, with late jobs behind all others.
 //!
-//! `stealing` draws its line where a query is as fast on one class as on another. Under load that is the wrong place: where one
-//! class has more work than it can do, the other ends up with much of it all the same, but only by theft, a query at a time and
-//! out of order. So classes have prices here, and a query is for the class where its predicted time *times the price* is least:
+//! `stealing` separates the classes where a query is equally fast on both. Under load this is the wrong place: the less loaded
+//! class takes over much work anyway, but by single thefts and out of order. Here each class has a price, and a query belongs
+//! to the class with the least predicted time *times price*:
 //!
 //! ```text
 //!   price of a CPU's time   1.0    a steal by a CPU   ▶ 0.98    the next such query is a CPU's to begin with
 //!   price of a GPU's time   1.0    from a GPU's queue ▶ 1.02
 //! ```
 //!
-//! Each steal lowers the thief's price and raises the victim's; what nobody steals lets both return to 1, so that at low load
-//! every query goes where it is answered first. Prices at which neither side steals from the other any more are those of the
-//! capacity region's linear program ([`bounds`](crate::sim::bounds)): this climbs its dual, a step a steal.
+//! Each steal lowers the thief's price and raises the victim's. Without steals both return to 1, so that at low load every
+//! query runs where it is answered first. Prices at which neither side steals solve the linear program of the capacity region
+//! ([`bounds`](crate::sim::bounds)). The steps are ascent on its dual, one per steal.
 //!
-//! An idle processor takes, of what waits,
+//! An idle processor takes the first of these that exists:
 //!
 //! 1. the first job of its class's own queue, by the sum of deadline and predicted time;
-//! 2. the oldest of those that are about the same on two classes;
-//! 3. the job of another class's queue that loses least, if it is predicted to have it done before that class would have worked
-//!    off its queue;
-//! 4. the oldest job that was passed over under 1 or 2, since it would have been late even if it had started at once.
+//! 2. the oldest job that is about as fast on two classes;
+//! 3. the job of another class's queue that loses least, if the thief is predicted to finish it before that class would have
+//!    emptied its queue;
+//! 4. the oldest late job: steps 1 and 2 passed it over because it would have missed its deadline even if started at once.
 //!
-//! So what is late already makes nothing else late: an admission control that answers everybody in the end.
+//! Late jobs therefore delay no others. This is admission control that still answers every query.
 //!
-//! Memory and time: each job stands in at most three orders; O(log n) an event, amortised.
+//! Each job is in at most three orders. An event costs O(log n), amortised.
 //!
-//! Source: the queues are those of Ding et al. 2009, section 9; that prices rise and fall with demand is subgradient ascent, as
-//! in Low and Lapsley, "Optimization Flow Control I", IEEE/ACM Transactions on Networking 1999.
+//! Source: the queues are those of Ding et al. 2009, section 9. Prices that follow demand are subgradient ascent, as in Low
+//! and Lapsley, "Optimization Flow Control I", IEEE/ACM Transactions on Networking 1999.
 
 use super::order::Order;
 use super::registry::PolicyEntry;
@@ -41,34 +41,32 @@ pub(super) const ENTRY: PolicyEntry =
         Ok(Box::new(StealingAdaptive::new(setup.options, setup.machine())?))
     });
 
-/// What a steal takes off the logarithm of the thief's price, and adds to that of the victim's.
+/// Change of the logarithm of a price by a steal, down for the thief and up for the victim.
 const STEP: f64 = 0.02;
-/// What an arrival leaves of the prices' logarithms.
+/// Factor on the prices' logarithms per arrival.
 const KEPT: f64 = 0.9995;
 
 /// The queue that leads to processors of one class.
 #[derive(Clone, Debug, Default)]
 struct ClassQueue {
-    /// Its jobs, by the sum of deadline and predicted time.
+    /// Jobs of the queue, by the sum of deadline and predicted time.
     own: Order<Nanos>,
-    /// The same jobs, in the order in which other classes steal them.
+    /// Jobs of the queue, in the order in which other classes steal them.
     steals: Order<u64>,
-    /// Their predicted time.
     backlog: Nanos,
-    /// Jobs that would have been late when this class was to run them.
+    /// Jobs that were already late when this class could have run them.
     late: Order<()>,
 }
 
-/// Work stealing between classes whose time has prices.
 #[derive(Clone, Debug)]
 struct StealingAdaptive {
     classes: Vec<Class>,
     counts: PerClass<u64>,
     threshold_ratio: f64,
-    /// By class, the logarithm of what its time is worth.
+    /// By class, the logarithm of the price of its time.
     ln_price: PerClass<f64>,
     queues: PerClass<ClassQueue>,
-    /// Jobs that are about the same on two classes.
+    /// Jobs that are about as fast on two classes.
     third: Order<()>,
 }
 
@@ -76,7 +74,7 @@ impl StealingAdaptive {
     /// Empty queues, and all prices 1.
     ///
     /// # Errors
-    /// If `machine` has no processor, or an option makes no sense.
+    /// If `machine` has no processor, or an option is out of range.
     fn new(options: &PolicyOptions, machine: &Machine) -> Result<Self, PolicyError> {
         PolicyError::require(machine, ENTRY.name, &[])?;
         options.check()?;
@@ -90,7 +88,7 @@ impl StealingAdaptive {
         })
     }
 
-    /// The class whose priced time is least, and whether that is less by the threshold ratio than on any other.
+    /// The class with the least priced time, and whether it wins by the threshold ratio over all others.
     fn choice(&self, job: &Job) -> (Class, bool) {
         let (mut best, mut least, mut second) = (self.classes[0], f64::INFINITY, f64::INFINITY);
         for &class in &self.classes {
@@ -104,13 +102,13 @@ impl StealingAdaptive {
         (best, second >= least * self.threshold_ratio)
     }
 
-    /// The least time of a job on a class other than this.
+    /// The least time of a job on any other class.
     fn elsewhere(&self, job: &Job, class: Class) -> Nanos {
         let others = self.classes.iter().filter(|&&other| other != class);
         others.map(|&other| job.alone(other)).min().unwrap_or(Nanos::MAX)
     }
 
-    /// A job that `class` runs in time: of its own queue, else of those for any. What would be late is put aside.
+    /// A job that `class` runs in time, from its own queue or else from the third. Late jobs are put aside.
     fn in_time<'a>(&mut self, class: Class, jobs: &'a Jobs, now: Nanos) -> Option<&'a Job> {
         let queue = &mut self.queues[class];
         while let Some((_, job)) = queue.own.first(jobs) {
@@ -131,14 +129,14 @@ impl StealingAdaptive {
         None
     }
 
-    /// The job that loses least by being stolen, where that gains.
+    /// The job that loses least by being stolen, if the steal gains time.
     fn steal<'a>(&mut self, thief: Class, jobs: &'a Jobs, now: Nanos) -> Option<&'a Job> {
         let mut least: Option<(u64, Class, &Job)> = None;
         for &victim in self.classes.iter().filter(|&&victim| victim != thief) {
             let steals = &mut self.queues[victim].steals;
             while let Some((loss, job)) = steals.first(jobs) {
                 if is_late(job, victim, now) {
-                    // It is put aside, or will be.
+                    // The job is late, and put aside now or later.
                     steals.pop();
                     continue;
                 }
@@ -201,7 +199,7 @@ impl Policy for StealingAdaptive {
     }
 
     fn finished(&mut self, lane: Lane, _batch: &[JobId], jobs: &Jobs, _service: Nanos, _now: Nanos) -> LanesToPoll {
-        // The lane takes the next of its class's queue, and another may then be the first to steal.
+        // The lane takes the next job of its class's queue, which may change the first candidate for a steal.
         match self.queues[lane.class].steals.first(jobs) {
             Some(_) => LanesToPoll::ClassThenOthers(lane.class),
             None => LanesToPoll::Nobody,
@@ -214,7 +212,7 @@ fn is_late(job: &Job, class: Class, now: Nanos) -> bool {
     now + job.alone(class) > job.deadline
 }
 
-/// Predicted time elsewhere per predicted time here, in 1/65536: an integer, so that it orders.
+/// Predicted time elsewhere over predicted time here, in 1/65536. An integer has a total order.
 fn loss_by_moving(here: Nanos, elsewhere: Nanos) -> u64 {
     (elsewhere.0 as f64 / (here.0 as f64).max(1.0) * 65_536.0) as u64
 }
@@ -247,14 +245,14 @@ mod tests {
         }
         let mut taken = |lane| run(&mut policy, &mut jobs, lane);
         assert_eq!([taken(CPU), taken(CPU)], [Some((4, Next::Run)), Some((3, Next::Run))]);
-        // 30 ms wait for the GPU: the CPU would do the one that loses least in 20, and then each of the others too late.
+        // The GPU's backlog is 30 ms. The CPU needs 20 ms for the job that loses least; the others would then gain nothing.
         assert_eq!([taken(CPU), taken(CPU)], [Some((2, Next::Steal)), None]);
         assert_eq!([taken(GPU), taken(GPU), taken(GPU)], [Some((0, Next::Run)), Some((1, Next::Run)), None]);
     }
 
     #[test]
     fn what_would_be_late_waits_behind_what_is_not() {
-        // Deadlines are 500 ms after arrival: at 495 ms the first is lost, at 599 the second, whoever runs them.
+        // Deadlines are 500 ms after arrival. At 495 ms the first job is late on any class, at 599 ms the second.
         let (mut policy, mut jobs) = (policy(), Jobs::default());
         for job in [job(0, 0, 900, 10), job(1, 100, 900, 10), job(2, 200, 900, 10), job(3, 300, 11, 10)] {
             jobs.arrive(job.arrival, |_| job);
@@ -262,7 +260,7 @@ mod tests {
         }
         assert_eq!(run_at(&mut policy, &mut jobs, GPU, 495), Some((1, Next::Run)));
         assert_eq!(run_at(&mut policy, &mut jobs, GPU, 695), Some((3, Next::Run)));
-        // Nothing else is left to do for the GPU; the CPU leaves alone what is the GPU's.
+        // The GPU has nothing else to run; the CPU leaves the GPU's jobs alone.
         assert_eq!(run_at(&mut policy, &mut jobs, CPU, 700), None);
         assert_eq!(run_at(&mut policy, &mut jobs, GPU, 700), Some((0, Next::Run)));
         assert_eq!(run_at(&mut policy, &mut jobs, GPU, 710), Some((2, Next::Run)));
@@ -284,7 +282,7 @@ mod tests {
             }
             stolen += u32::from(run(&mut policy, &mut jobs, CPU).is_some_and(|(_, next)| next == Next::Steal));
         }
-        // Until 1.5 times as long costs 1.2 times as much: ln(1.5 / 1.2) is 0.22, a steal 0.04.
+        // Steals stop when a ratio of 1.5 becomes 1.2: ln(1.5 / 1.2) is 0.22, and a steal moves 0.04.
         assert!((6..=7).contains(&stolen), "{stolen}: {:?}", policy.ln_price);
         while run(&mut policy, &mut jobs, GPU).is_some() {}
         for id in jobs.next_id().0..4000 {

@@ -1,7 +1,7 @@
 //! `stealing-published`: three queues and stealing as Ding et al. published them (WWW 2009, section 9).
 //!
-//! `stealing` is the lab's own form, with a guard over thieves and a fixed threshold. Here is what the
-//! paper says, and where it leaves something open, the plainest choice:
+//! `stealing` is the lab's own form, with a guard over thieves and a fixed threshold. This policy follows the paper, and takes
+//! the plainest choice where the paper leaves one open:
 //!
 //! ```text
 //!                 ┌─ CPU at least r times as fast ─▶ CPU queue ───▶ CPUs     idle, own queue empty: the oldest of
@@ -9,15 +9,13 @@
 //!                 └─ GPU at least r times as fast ─▶ GPU queue ───▶ GPUs     empty, the oldest of the other's is stolen
 //! ```
 //!
-//! - **A thief heeds nothing**: a job that takes a hundred times as long on it is stolen as well.
-//! - **The third queue feeds the others**: its oldest job moves to the queue of a processor that has none left, and to that
-//!   of its preferred processor when it becomes urgent, there to be ordered like the rest.
+//! - **A thief has no guard**: it also steals a job that takes a hundred times as long on it.
+//! - **The third queue feeds the others**: its oldest job moves to the queue of a processor whose own queue is empty. An
+//!   urgent job moves to the queue of its preferred class, and is ordered there like the rest.
 //! - **The threshold `r` is "chosen adaptively during the process"**; the paper doesn't say how. Each class has its own. A
-//!   theft says that too much was bound to the class that was robbed: its `r` grows by a tenth, so that more goes to the
-//!   third queue. A job of that queue which the other class runs says that there is enough: `r` shrinks by a hundredth, not
-//!   below 1.
-//! - **In an own queue** jobs go by the mix of cost, deadline and affinity that `stealing` describes, and
-//!   urgent ones first.
+//!   theft shows that too many jobs were bound to the victim's class: its `r` grows by a tenth, so that more jobs go to the
+//!   third queue. A job of the third queue that the other class runs shrinks `r` by a hundredth, not below 1.
+//! - **In an own queue** jobs are ordered by the mix that `stealing` describes, with urgent jobs first.
 
 use super::order::Order;
 use super::registry::PolicyEntry;
@@ -37,24 +35,22 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     )
 };
 
-/// Growth of a threshold by a theft, and its decay by a job of the third queue.
+/// Factors on a threshold: growth by a theft, decay by a job of the third queue.
 const GROWTH: f64 = 1.1;
 const DECAY: f64 = 0.99;
-/// Beyond this everything is in the third queue.
+/// At this threshold all jobs go to the third queue.
 const MAX_THRESHOLD: f64 = 1e6;
 
-/// The queue of one class.
 #[derive(Clone, Debug)]
 struct ClassQueue {
-    /// By the mix, and by age, for thieves.
+    /// Jobs of the queue: by the mix for the own class, by age for thieves.
     own: Order<i64>,
     ages: Order<()>,
-    /// Jobs that prefer this class, wherever they wait, by the time at which they become urgent.
+    /// Jobs that prefer this class, in any queue, by the time at which they become urgent.
     urgency: Order<Nanos>,
     threshold: f64,
 }
 
-/// Ding et al.'s scheduler as published.
 #[derive(Clone, Debug)]
 struct StealingPublished {
     classes: Vec<Class>,
@@ -67,7 +63,7 @@ impl StealingPublished {
     /// Empty queues; thresholds begin at the options' ratio.
     ///
     /// # Errors
-    /// If `machine` lacks CPUs or GPUs, or an option makes no sense.
+    /// If `machine` lacks CPUs or GPUs, or an option is out of range.
     fn new(options: &PolicyOptions, machine: &Machine) -> Result<Self, PolicyError> {
         PolicyError::require(machine, ENTRY.name, ENTRY.required_classes)?;
         options.check()?;
@@ -85,14 +81,13 @@ impl StealingPublished {
         })
     }
 
-    /// Puts a job into the queue of `class`.
     fn enqueue(&mut self, class: Class, job: &Job, choice: &Choice, jobs: &Jobs) {
         let queue = &mut self.queues[class];
         queue.own.push(priority(&self.options, job, choice), job.id, jobs);
         queue.ages.push((), job.id, jobs);
     }
 
-    /// A job for a processor of `class`, and whether it was another's.
+    /// A job for a processor of `class`, and whether it belonged to the other class.
     fn choose(&mut self, class: Class, jobs: &Jobs, now: Nanos) -> Option<(JobId, bool)> {
         let urgent = self.queues[class].urgency.first(jobs).filter(|(urgent_at, _)| *urgent_at <= now);
         if let Some((_, job)) = urgent {
@@ -178,7 +173,7 @@ mod tests {
         let mut waiting = with_jobs(&[job(0, 0, 9000, 10), job(1, 0, 11, 10), job(2, 0, 10, 100), job(3, 1, 900, 10)]);
         assert_eq!(run(&mut waiting, CPU, 1), Some((2, Next::Run)));
         assert_eq!(run(&mut waiting, CPU, 1), Some((1, Next::Run)));
-        // The oldest of the other's, though the next would lose less and neither can be in time.
+        // The thief takes the oldest, though the next would lose less and neither can be in time.
         assert_eq!(run(&mut waiting, CPU, 1), Some((0, Next::Steal)));
         assert_eq!(run(&mut waiting, GPU, 1), Some((3, Next::Run)));
         assert_eq!(run(&mut waiting, GPU, 1), None);
@@ -195,7 +190,7 @@ mod tests {
     fn thefts_send_more_to_the_third_queue_and_what_others_run_of_it_sends_less() {
         let mut waiting = with_jobs(&[job(0, 0, 130, 100)]);
         assert_eq!(run(&mut waiting, CPU, 1), Some((0, Next::Steal)));
-        // 1.32 now: the same ratio is no longer enough.
+        // The threshold is now 1.32, so the ratio no longer suffices.
         let (policy, jobs) = &mut waiting;
         let second = job(1, 2, 130, 100);
         jobs.arrive(second.arrival, |_| second);

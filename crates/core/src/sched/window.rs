@@ -1,7 +1,7 @@
-//! `window`: a batch closes when it holds so many queries, or when its oldest has waited so long.
+//! `window`: a batch closes at a set number of queries, or when its oldest has waited for a set time.
 //!
-//! The textbook's batching, and most servers' default ("delayed batching" with a maximum size). The window is what a
-//! lone query pays at low load; `greedy` pays nothing.
+//! This is textbook batching and the default of most servers ("delayed batching" with a maximum size). At low load a lone
+//! query waits for the whole window; under `greedy` it does not wait.
 
 use super::batching::{BatchLimits, batching_classes, poll_batching};
 use super::forecast::Forecast;
@@ -22,7 +22,6 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     })
 };
 
-/// Batches by size and time, on GPUs.
 #[derive(Clone, Debug)]
 struct Window {
     classes: Vec<Class>,
@@ -33,10 +32,10 @@ struct Window {
 }
 
 impl Window {
-    /// For this machine.
+    /// A policy for this machine.
     ///
     /// # Errors
-    /// If the machine has no GPU, or an option makes no sense.
+    /// If the machine has no GPU, or an option is out of range.
     fn new(options: &PolicyOptions, model: &MachineModel) -> Result<Self, PolicyError> {
         options.check()?;
         Ok(Self {
@@ -55,7 +54,7 @@ impl Policy for Window {
     }
 
     fn arrive(&mut self, _job: &Job, jobs: &Jobs, now: Nanos) -> LanesToPoll {
-        // The first of a window sets the clock, the last closes it; those between change nothing.
+        // The first job of a window sets the clock and the last closes it; jobs between change nothing.
         let waiting = jobs.num_waiting();
         let concerns = waiting == 1 || waiting >= self.size || self.closes_at(jobs) <= now;
         if concerns { poll_batching(&self.classes) } else { LanesToPoll::Nobody }

@@ -1,16 +1,16 @@
-//! From measured batches to a model of them.
+//! Fits a model to measured batches.
 //!
-//! Fitted in three steps, each by least squares of *relative* errors, so that a batch of four counts as much as one of
-//! four thousand:
+//! The fit has three steps of least squares over *relative* errors, so that a batch of four counts as much as one of four
+//! thousand:
 //!
-//! 1. what a device waits for, `total − device`, and what the lane's thread does, most of it meanwhile: over n, a line
-//!    each;
-//! 2. what queries add: the device's time of the largest batches over the sums of their queries' times alone, one sum
-//!    a mode, no share below zero;
-//! 3. crowding and the longest query: at each size, how many times that a batch takes besides a share of its longest
-//!    query's time, the same share at all sizes.
+//! 1. The device's waiting time, `total − device`, and the thread's time, which mostly overlaps the device's. Each is a line
+//!    over n.
+//! 2. The time that queries add: the device's time of the largest batches over the sums of their queries' times alone. There
+//!    is one sum per mode, and no share is below zero.
+//! 3. Crowding and the longest query. Crowding is a factor per size, after subtracting a share of the longest query's time
+//!    that is the same at all sizes.
 //!
-//! How wrong it all is, is told by batches that were left out (five folds, drawn by position).
+//! Errors are measured on batches that the fit has not seen (five folds, drawn by position).
 
 use std::collections::BTreeMap;
 
@@ -20,38 +20,37 @@ use crate::base::time::Nanos;
 use crate::cost::{BatchCost, BatchLoad, Exposed};
 use crate::query::Mode;
 
-/// Batches of the last sizes up to this share of the largest tell what queries add.
+/// Batches of at least this share of the largest size determine what queries add.
 const LARGE_SHARE: f64 = 0.25;
-/// Parts for cross-validation.
 const FOLDS: usize = 5;
 /// Shares of the longest query's time that are tried, from 0 to 1.
 const LONGEST_STEPS: u32 = 20;
-/// However much the longest query explains, what others add is not for nothing.
+/// Lower bound of crowding: other queries always add some time, however much the longest one explains.
 const LEAST_CROWDING: f64 = 0.05;
 
 /// Why no model could be fitted.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum BatchFitError {
-    /// Too few batches, or of one size only.
+    /// Too few batches, or only one size.
     #[error("{0} batches were measured, of {1} sizes; at least 10, of 2 sizes, are needed")]
     TooFew(usize, usize),
 }
 
-/// What a query that may be part of a batch costs alone.
+/// The cost alone of a query that may join a batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Alone {
     /// Its mode.
     pub mode: Mode,
     /// Its service time alone, in microseconds.
     pub total_us: f64,
-    /// The device's own part of it, where known.
+    /// The device's part of it, where known.
     pub device_us: Option<f64>,
 }
 
-/// Fits a model to `samples`, whose queries cost alone what `alone` says by position.
+/// Fits a model to `samples`, whose queries refer to costs in `alone` by position.
 ///
 /// # Errors
-/// If there are too few.
+/// If there are too few samples.
 pub fn fit_batches(samples: &[BatchSample], alone: &[Alone]) -> Result<BatchModel, BatchFitError> {
     let mut sizes: Vec<usize> = samples.iter().map(|sample| sample.work.len()).collect();
     sizes.sort_unstable();
@@ -78,7 +77,7 @@ pub fn fit_batches(samples: &[BatchSample], alone: &[Alone]) -> Result<BatchMode
     })
 }
 
-/// What the model says a measured batch takes.
+/// The model's time of a measured batch, in microseconds.
 fn predict_us(model: &BatchModel, sample: &BatchSample, alone: &[Alone]) -> f64 {
     let queries = sample.work.iter().map(|&i| alone[i as usize]);
     let costs = queries.map(|query| model.cost(Nanos::from_us(query.total_us), query.mode));
@@ -93,7 +92,7 @@ fn fit<'a>(samples: impl Iterator<Item = &'a BatchSample>, alone: &[Alone]) -> B
     let [host_fixed_us, host_each_us] = line(&together, |sample| sample.host_us);
     let [fixed_us, each_us] = line(&together, |sample| sample.total_us - sample.device_us);
 
-    // By mode: what a batch's queries take of the device alone.
+    // By mode: device time of the batch's queries alone.
     let sums = |sample: &BatchSample| {
         let mut sums = [0.0; 3];
         for &i in &sample.work {
@@ -138,24 +137,25 @@ fn fit<'a>(samples: impl Iterator<Item = &'a BatchSample>, alone: &[Alone]) -> B
     }
 }
 
-/// What a query alone takes beside the device's own work, in the median; 0 where no device tells.
+/// The median time of a query alone outside the device's work; 0 if no device time is known.
 fn overhead_us(alone: &[Alone]) -> f64 {
     let beside_device = |query: &Alone| query.device_us.map(|device_us| query.total_us - device_us);
     let overhead_us = median(alone.iter().filter_map(beside_device).collect()).max(0.0);
     if overhead_us.is_finite() { overhead_us } else { 0.0 }
 }
 
-/// What `us` is of a batch, and with each of its queries: both in microseconds.
+/// Fits a line over the number of queries to `us`: per batch and per query, in microseconds.
 fn line(batches: &[&BatchSample], us: fn(&BatchSample) -> f64) -> [f64; 2] {
     let rows: Vec<([f64; 2], f64)> =
         batches.iter().map(|sample| ([1.0, sample.work.len() as f64], us(sample).max(0.0))).collect();
     least_squares(&rows)
 }
 
-/// By mode: which share of its time alone a query adds to the device's, by batches so large that the device is full.
+/// By mode: the share of its time alone that a query adds to the device's. It is fitted to batches so large that the device is
+/// full.
 fn added_shares(large: &[([f64; 3], f64)]) -> [f64; 3] {
     let mut shares = least_squares(large);
-    // A mode whose queries are not in the batches, or too few to tell, is taken for the others' like.
+    // A mode with no queries in the batches, or too few, takes the share of the others.
     let all_us: f64 = large.iter().map(|(sums, _)| sums.iter().sum::<f64>()).sum();
     let device_us: f64 = large.iter().map(|(_, device_us)| device_us).sum();
     let common = if all_us > 0.0 { device_us / all_us } else { 1.0 };
@@ -167,8 +167,8 @@ fn added_shares(large: &[([f64; 3], f64)]) -> [f64; 3] {
     shares
 }
 
-/// How far the longest query holds batches up, and how much more small ones take: the share of its time at which all sizes
-/// together are predicted best.
+/// The share of the longest query's time that holds up its batch, and the crowding by size. The share is the one that fits all
+/// sizes best.
 fn longest_and_crowding(rows: &[BatchRow]) -> (f64, Vec<(u32, f64)>) {
     let candidates = (0..=LONGEST_STEPS).map(|step| f64::from(step) / f64::from(LONGEST_STEPS));
     let fitted = candidates.map(|longest| {
@@ -180,7 +180,7 @@ fn longest_and_crowding(rows: &[BatchRow]) -> (f64, Vec<(u32, f64)>) {
     (longest, crowding)
 }
 
-/// A measured batch of several queries, in the terms of the formula.
+/// A measured batch of several queries, in the variables of the formula.
 struct BatchRow {
     size: u32,
     added_us: f64,
@@ -188,7 +188,7 @@ struct BatchRow {
     device_us: f64,
 }
 
-/// By size: how many times what they add the queries took, besides `longest` of the longest one.
+/// Crowding by size, if `longest` is the share of the longest query's time.
 fn crowding(rows: &[BatchRow], longest: f64) -> Vec<(u32, f64)> {
     let mut by_size: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     for row in rows {
@@ -211,9 +211,9 @@ fn error(rows: &[BatchRow], longest: f64, crowding: &[(u32, f64)]) -> f64 {
     rows.iter().map(of_row).sum::<f64>() / rows.len().max(1) as f64
 }
 
-/// The coefficients, none below zero, of the sum of terms that comes nearest to the values of `rows`, by relative error.
+/// The non-negative coefficients of a sum of terms with the least squared relative error over `rows`.
 ///
-/// With so few of them, each set that might be above zero is tried.
+/// With few terms, every subset that may be above zero is tried.
 pub(crate) fn least_squares<const N: usize>(rows: &[([f64; N], f64)]) -> [f64; N] {
     let mut best = ([0.0; N], f64::INFINITY);
     for allowed in 0u32..1 << N {
@@ -233,8 +233,8 @@ pub(crate) fn least_squares<const N: usize>(rows: &[([f64; N], f64)]) -> [f64; N
     best.0
 }
 
-/// The normal equations over the terms that are allowed, by elimination; the others get zero. Not a number where the
-/// terms don't tell the coefficients apart.
+/// Solves the normal equations over the allowed terms by elimination; the other coefficients are zero. The result is NaN if
+/// the terms are collinear.
 fn solve<const N: usize>(rows: &[([f64; N], f64)], is_allowed: impl Fn(usize) -> bool) -> [f64; N] {
     let mut matrix = [[0.0; N]; N];
     let mut right = [0.0; N];
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
     use crate::base::random::Random;
 
-    /// Batches that take exactly what a known model says, and queries alone likewise.
+    /// Batches and single queries whose times follow a known model exactly.
     fn world() -> (BatchModel, Vec<Alone>, Vec<BatchSample>) {
         let truth = BatchModel {
             overhead_us: 9.0,
@@ -298,7 +298,7 @@ mod tests {
         let mut samples = Vec::new();
         for &(size, _) in &truth.cost.crowding {
             for repeat in 0..12 {
-                // All modes, or one of them alone.
+                // All modes are mixed, or one is alone.
                 let draw = |random: &mut Random| match repeat % 4 {
                     3 => random.below(300),
                     mode => 3 * random.below(100) + mode,

@@ -1,4 +1,4 @@
-//! Measuring batches of drawn queries, of many sizes.
+//! Measurements of batches of drawn queries, of many sizes.
 
 use std::time::{Duration, Instant};
 
@@ -6,16 +6,16 @@ use crate::base::random::Random;
 use crate::query::{Mode, Query};
 use crate::search::{Answers, ExecError, Executor, Request};
 
-/// Which batches are measured.
+/// The batches to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchOptions {
     /// The sizes, ascending.
     pub sizes: Vec<u32>,
-    /// Batches of each size, at least.
+    /// The least number of batches of each size.
     pub repeats: usize,
-    /// For so long batches of one size are repeated beyond that.
+    /// Measuring time for one size, after which it is not repeated further.
     pub time_a_size: Duration,
-    /// Draws the queries.
+    /// The seed for drawing queries.
     pub seed: u64,
 }
 
@@ -33,25 +33,23 @@ impl Default for BatchOptions {
 /// A batch that was measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BatchSample {
-    /// Its queries, as positions in the work that they were drawn from.
+    /// Positions of its queries in the work that they were drawn from.
     pub work: Vec<u32>,
-    /// From submission to the answers in host memory, in microseconds.
+    /// From submission to answers in host memory, in microseconds.
     pub total_us: f64,
-    /// The device's own time of it; 0 where the device has no clock.
+    /// The device's own time, in microseconds; 0 if the device has no clock.
     pub device_us: f64,
-    /// In which the thread prepared requests and read answers, much of it while the device worked; where the executor
-    /// doesn't tell, whatever the device did not take.
+    /// The thread's time to prepare requests and read answers, mostly overlapping the device's. If the executor does not
+    /// report it, it is the time outside the device's.
     pub host_us: f64,
 }
 
-/// No size is repeated more often than this.
 const MOST_REPEATS: usize = 64;
 /// The stream of random numbers that batches are drawn from.
 const STREAM: u64 = 0xBA7C;
 
-/// Runs batches drawn from `work` (a query and the mode to ask it in) for `k` documents each, of every size in turn.
-/// Every other batch is drawn from all of it, so that modes mix; those between from one mode alone, so that it can be
-/// told what each mode adds.
+/// Runs batches of every size, drawn from `work` (queries with modes), for `k` documents each. Every other batch mixes all
+/// modes. The others use one mode each, so that the fit can separate the modes.
 ///
 /// # Errors
 /// If a batch fails.
@@ -72,7 +70,7 @@ pub fn measure_batches(
     let by_mode: Vec<Vec<u32>> = Mode::ALL.into_iter().map(in_mode).filter(|some| !some.is_empty()).collect();
     for &size in &options.sizes {
         let began = Instant::now();
-        // The first one warms caches and buffers, and does not count.
+        // The first batch warms caches and buffers, and does not count.
         for repeat in 0..=MOST_REPEATS {
             if repeat > options.repeats && began.elapsed() > options.time_a_size {
                 break;

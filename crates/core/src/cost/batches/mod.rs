@@ -1,11 +1,11 @@
-//! What batches cost: measured, fitted, and how wrong the fit is on batches that it has not seen.
+//! Costs of batches: measurements, fitted models, and their errors on unseen batches.
 //!
 //! ```text
 //! executor, queries --measure_batches--> [BatchSample] --fit_batches--> BatchModel --batch_cost, cost--> MachineModel
 //! ```
 //!
-//! A [`BatchModel`] belongs to one class of processor. It turns what a query costs alone into what it
-//! [adds](crate::cost::Cost) to a batch, and has the constants of the [formula](crate::cost::BatchCost) for the rest.
+//! A [`BatchModel`] belongs to one class of processor. It maps a query's cost alone to the cost that the query
+//! [adds](crate::cost::Cost) to a batch. It also holds the constants of the [formula](crate::cost::BatchCost) for the rest.
 
 mod fit;
 mod measure;

@@ -1,4 +1,4 @@
-//! The fitted model of a class's batches, as files hold it.
+//! The fitted model of a class's batches in its file form.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,33 +8,33 @@ use crate::cost::{BatchCost, Cost, comment_line};
 use crate::files::Provenance;
 use crate::query::Mode;
 
-/// How the keys of comment lines that hold models begin.
+/// Prefix of the keys of comment lines that hold models.
 const KEY: &str = "batches_";
 
-/// What batches cost on one class of processor, and what each query brings to them.
+/// Costs of batches on one class of processor, and of each query in them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BatchModel {
-    /// What a query alone takes besides the work that a batch shares out, in microseconds: launch, copies, waiting.
+    /// Part of a query's time alone that a batch does not share out, in microseconds: launch, copies, waiting.
     pub overhead_us: f64,
-    /// What a microsecond of a query's remaining time alone adds to a large batch, by mode: `and`, `or`, `and-or`.
+    /// Share of a query's remaining time alone that it adds to a large batch in mode `and`.
     pub added_and: f64,
-    /// See [`added_and`](Self::added_and).
+    /// The share in mode `or`.
     pub added_or: f64,
-    /// See [`added_and`](Self::added_and).
+    /// The share in mode `and-or`.
     pub added_and_or: f64,
     /// The formula's constants.
     pub cost: BatchCost,
     /// Batches that were measured.
     pub samples: usize,
-    /// Mean of |predicted - measured| / measured, over batches that the fit had not seen.
+    /// Mean of |predicted - measured| / measured, over batches that the fit has not seen.
     pub mean_relative_error: f64,
-    /// The 95th percentile of the same.
+    /// 95th percentile of |predicted - measured| / measured, over the same batches.
     pub p95_relative_error: f64,
 }
 
 impl BatchModel {
-    /// What a microsecond of a query's time alone, beyond the overhead, adds to a large batch.
+    /// Share of a query's time alone, beyond the overhead, that it adds to a large batch.
     #[must_use]
     pub fn added_share(&self, mode: Mode) -> f64 {
         match mode {
@@ -44,10 +44,10 @@ impl BatchModel {
         }
     }
 
-    /// Whether every number makes sense.
+    /// Checks every number.
     ///
     /// # Errors
-    /// Names the first that does not, with what would.
+    /// Names the first invalid number and its valid values.
     pub fn check(&self) -> Result<(), String> {
         let times = [
             ("overhead_us", self.overhead_us),
@@ -61,7 +61,7 @@ impl BatchModel {
         self.cost.check()
     }
 
-    /// What a query that takes `alone` by itself costs.
+    /// The cost of a query that takes `alone` by itself.
     #[must_use]
     pub fn cost(&self, alone: Nanos, mode: Mode) -> Cost {
         let shared = alone.since(Nanos::from_us(self.overhead_us));
@@ -74,7 +74,7 @@ impl BatchModel {
 pub struct BatchModels(pub PerClass<Option<BatchModel>>);
 
 impl BatchModels {
-    /// What a query that takes `alone` by itself on `class` costs there.
+    /// The cost on `class` of a query that takes `alone` by itself there.
     #[must_use]
     pub fn cost(&self, class: Class, alone: Nanos, mode: Mode) -> Cost {
         match &self.0[class] {
@@ -83,7 +83,7 @@ impl BatchModels {
         }
     }
 
-    /// What a query costs that takes so many microseconds by itself on each class; [`Cost::NEVER`] where that is unknown.
+    /// The cost of a query from its time alone on each class, in microseconds; [`Cost::NEVER`] where that is unknown.
     #[must_use]
     pub fn costs(&self, mode: Mode, alone_us: PerClass<Option<f64>>) -> PerClass<Cost> {
         PerClass::from_fn(|class| match alone_us[class] {
@@ -95,7 +95,7 @@ impl BatchModels {
     /// Takes the models out of the comment lines of a file: `batches_gpu: {...}`.
     ///
     /// # Errors
-    /// If such a line does not hold a model: which, and what is wrong.
+    /// If such a line does not hold a model, with its key and the fault.
     pub fn take_from(provenance: &mut Provenance) -> Result<Self, String> {
         let mut models = Self::default();
         for class in Class::ALL {
@@ -105,7 +105,7 @@ impl BatchModels {
         Ok(models)
     }
 
-    /// The comment lines with those that say what these models are, in the place of what they said before.
+    /// The comment lines with these models, which replace older ones.
     #[must_use]
     pub fn in_provenance(&self, provenance: &Provenance) -> Provenance {
         self.0.iter().fold(provenance.without(KEY), |provenance, (class, model)| {

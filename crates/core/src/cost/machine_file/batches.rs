@@ -1,7 +1,7 @@
-//! How much longer batches take on a GPU's lane that is never without one, laid out to be asked millions of times a second.
+//! Times of consecutive batches on a busy GPU lane, in tables for millions of look-ups a second.
 //!
-//! Slow batches follow each other: what the lane's thread takes is drawn from its distribution, but where in it is a normal
-//! variable z with a memory (a Gaussian copula over an autoregressive process), so that the distribution stays what it is:
+//! Slow batches follow each other. The thread's time is drawn from its distribution by a normal variable z with a memory, a
+//! Gaussian copula over an autoregressive process. The distribution itself stays unchanged:
 //!
 //! ```text
 //!   z' = r z + √(1 − r²) ε        r = e^(−apart / lasts)        share = Φ(z')        host = quantile(share)
@@ -13,66 +13,66 @@ use crate::base::random::{Random, exp, ln, normal_cdf, normal_quantile};
 use crate::base::time::Nanos;
 use crate::cost::{BatchStream, Contention};
 
-/// A batch of which it is asked what company makes of it.
+/// A batch whose times under contention are looked up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AskedBatch {
-    /// Queries in it.
+    /// Queries in the batch.
     pub queries: u32,
-    /// CPU lanes that work meanwhile.
+    /// CPU lanes that are busy meanwhile.
     pub busy_cpus: u32,
-    /// What the lane's thread takes for it by the batches' own formula.
+    /// The thread's time for it by the formula of the batches.
     pub host: Nanos,
-    /// When it is handed over.
+    /// When the batch is handed over.
     pub begin: Nanos,
 }
 
 /// How slow a lane's thread was at its last batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Spell {
-    /// Where that lies among all, as a normal variable of mean 0 and variance 1.
+    /// Its place in the distribution, as a standard normal variable.
     z: f64,
-    /// When the thread would have taken it up, and for how long, had it never been slow or quick.
+    /// When the thread would have started on it at normal speed. `host` is its time at that speed.
     from: Nanos,
     host: Nanos,
 }
 
-/// What company makes of a batch.
+/// Times of a batch under contention.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BatchTimes {
-    /// How many times as long as by the batches' own formula the lane's thread is at it.
+    /// Factor on the thread's time by the formula of the batches.
     pub host: f64,
-    /// Of that, the share before the launch.
+    /// Share of the thread's time before the launch.
     pub prepared: f64,
-    /// How many times as long its device is at it.
+    /// Factor on the device's time by the formula of the batches.
     pub device: f64,
-    /// The share of its device's time in which no other batch can run there.
+    /// Share of the device's time in which no other batch can run there.
     pub spacing: f64,
 }
 
-/// By a batch's size, and by who works beside it.
+/// Contention of batches by their size and by busy CPU lanes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct BatchCompany {
-    /// By busy CPU lanes: how many times as long thread and device are at a batch. More than the last count as that.
+    /// Factors on thread and device times by busy CPU lanes. Larger numbers of lanes use the last entry.
     by_busy_cpus: Vec<(f64, f64)>,
-    /// By the logarithm of a batch's queries, ascending; `by_busy_cpus` comes to it.
+    /// Streams by the logarithm of a batch's queries, ascending. The factors of `by_busy_cpus` multiply them.
     by_size: Vec<(f64, BatchStream)>,
-    /// Whether slow batches of any size follow each other.
+    /// Whether slow batches of some size follow each other.
     has_spells: bool,
 }
 
-/// The least share that is drawn: none is 0, whose place is infinitely far down.
+/// The least share that is drawn, since the normal quantile of 0 is infinite.
 const LEAST_SHARE: f64 = 1.0 / (1_u64 << 54) as f64;
 
 impl BatchCompany {
-    /// As a workload's own batches were found to take in `company`, or else as a machine file says of its: `of_file` are thread
-    /// and device.
+    /// Builds the tables from the workload's own contention, if known. Otherwise `of_file`, the factors on thread and device
+    /// of a machine file, applies.
     pub(super) fn new(of_file: (f64, f64), company: Option<&Contention>) -> Self {
         let Some(company) = company.filter(|company| !company.gpu_batches.is_empty()) else {
             return Self { by_busy_cpus: vec![of_file], by_size: Vec::new(), has_spells: false };
         };
         let by_size: Vec<(f64, BatchStream)> =
             company.gpu_streams.iter().map(|stream| (f64::from(stream.queries.max(1)).ln(), stream.clone())).collect();
-        // With sizes told by themselves, only what CPU lanes add is left to say.
+        // Where sizes have their own streams, only the slow-down by CPU lanes remains.
         let (host, device) = match (by_size.is_empty(), company.gpu_batches.first()) {
             (false, Some(alone)) => (alone.host, alone.device),
             _ => (1.0, 1.0),
@@ -87,8 +87,8 @@ impl BatchCompany {
         Self { by_busy_cpus: (0..=busiest).map(at).collect(), by_size, has_spells }
     }
 
-    /// Of a batch on a lane of whose last one `spell` tells, and of this one afterwards. That its thread takes `speed` times as
-    /// long at this moment is not in them.
+    /// Times of a batch on a lane whose last batch is in `spell`, which is updated. The factor `speed` on the thread's time at
+    /// this moment is not included.
     #[inline]
     pub(super) fn times(
         &self,
@@ -110,7 +110,7 @@ impl BatchCompany {
             let (low, high) = (value(&low.1), value(&high.1));
             low + part * (high - low)
         };
-        // How the thread varies says nothing of how the device does.
+        // Variations of thread and device are independent.
         let (of_device, mut of_host) = (random.unit(), random.unit());
         let noise = |noise: &[Quantile], drawn| value_at(noise, drawn).unwrap_or(1.0);
         let host = host * between(&|stream| stream.host);
@@ -122,17 +122,17 @@ impl BatchCompany {
             host: host * between(&|stream| noise(&stream.host_noise, of_host)),
             prepared: between(&|stream| stream.prepared),
             device: device * between(&|stream| stream.device) * between(&|stream| noise(&stream.noise, of_device)),
-            // A device is never at a batch for longer than that takes.
+            // A device is busy with a batch for no longer than the batch takes.
             spacing: between(&|stream| stream.spacing.min(1.0)),
         }
     }
 }
 
-/// The share of batches that are quicker than the one that is asked of, where `drawn` would be that of one which knows nothing of
-/// the one before. Its thread is at it for `host`, were it neither slow nor quick.
+/// The share of batches that are quicker than this one, given the previous one in `spell`. `drawn` is the share of an
+/// independent batch, and `host` the thread's time at normal speed.
 ///
-/// Time counts as if that had been so of all batches: else slow spells, which last as long as quick ones, would hold fewer
-/// batches, and batches as a whole be quicker than they were measured to be, by a fiftieth where the thread is never idle.
+/// Time is counted as if all batches had normal speed. Otherwise slow spells would hold fewer batches than quick ones of equal
+/// length. Batches would then be quicker than measured, by a fiftieth where the thread is never idle.
 #[inline]
 fn remembered(spell: &mut Option<Spell>, batch: &AskedBatch, host: Nanos, lasts_ns: f64, drawn: f64) -> f64 {
     let fresh = normal_quantile(drawn.max(LEAST_SHARE));
@@ -163,7 +163,7 @@ mod tests {
         BatchStream { queries, host, prepared: 0.5, device: 1.0, spacing, noise, host_noise, host_lasts_us: 0.0 }
     }
 
-    /// A batch of so many queries beside so many busy CPU lanes, whatever came before.
+    /// Times of a batch of `queries` queries with `busy_cpus` busy CPU lanes, independent of earlier batches.
     fn times_of(batches: &BatchCompany, queries: u32, busy_cpus: u32, seed: u64) -> BatchTimes {
         let batch = AskedBatch { queries, busy_cpus, ..AskedBatch::default() };
         batches.times(&batch, &mut None, 1.0, &mut Random::new(seed, 0))
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(times(7, 0), BatchTimes { host: 1.5, prepared: 0.0, device: 1.0, spacing: 1.0 });
         assert_eq!(times(700, 2), BatchTimes { host: 2.25, prepared: 0.0, device: 1.1, spacing: 1.0 });
         assert_eq!(times(7, 9), BatchTimes { host: 3.0, prepared: 0.0, device: 1.2, spacing: 1.0 });
-        // Nothing known of the workload's own: what the file says.
+        // Without contention of the workload the file's factors apply.
         for company in [None, Some(&Contention::default())] {
             let times = times_of(&BatchCompany::new((1.3, 0.9), company), 7, 3, 1);
             assert_eq!(times, BatchTimes { host: 1.3, prepared: 0.0, device: 0.9, spacing: 1.0 });
@@ -217,7 +217,7 @@ mod tests {
         let mean = small.iter().sum::<f64>() / small.len() as f64;
         let (least, most) = small.iter().fold((f64::MAX, 0.0_f64), |(a, b), &one| (a.min(one), b.max(one)));
         assert!((mean - 1.0).abs() < 0.01 && least < 0.81 && most > 1.19, "{mean}, {least} to {most}");
-        // Half way to a size that does not vary, half as much.
+        // Half way to a size that does not vary, the variation is half as large.
         let between = device(256);
         assert!(between.iter().all(|one| (0.899..1.101).contains(one)));
         assert!(device(4096).iter().all(|&one| one == 1.0));
@@ -232,7 +232,7 @@ mod tests {
         let times: Vec<BatchTimes> = (0..20_000).map(|i| times_of(&batches, 16, 0, i)).collect();
         let stalled = times.iter().filter(|times| times.host == 15.0).count();
         assert!((300..500).contains(&stalled), "{stalled} of 20,000");
-        // The device knows nothing of it.
+        // The device's times are independent of the spell.
         let mean = |of: &dyn Fn(&&BatchTimes) -> bool| {
             let (sum, count) = times.iter().filter(of).fold((0.0, 0.0), |(sum, n), one| (sum + one.device, n + 1.0));
             sum / count
@@ -243,8 +243,9 @@ mod tests {
 
     const STALLED: f64 = 5.9;
 
-    /// What a thread takes, over 10 us by the formula, for batches of 16 that are handed over every `every_us`, or when the fourth
-    /// before has ended, where slow ones last for `lasts_us`; from 0.5 to 1.3 times, one of fifty more: 1 in the mean.
+    /// The thread's times for batches of 16, which take 10 us by the formula, with spells of `lasts_us`. Batches are handed
+    /// over every `every_us`, or when the fourth before has ended. Factors are from 0.5 to 1.3, and 50 more for one in fifty;
+    /// their mean is 1.
     fn stream_of(lasts_us: f64, every_us: Option<f64>, count: u64) -> Vec<f64> {
         let host_noise = [(0.0, 0.5), (0.98, 1.3), (0.98, STALLED), (1.0, STALLED)];
         let host_noise = host_noise.map(|(share, value)| Quantile { share, value }).to_vec();
@@ -262,7 +263,6 @@ mod tests {
         times.collect()
     }
 
-    /// The correlation of ranks, `lag` batches apart.
     fn rank_correlation(times: &[f64], lag: usize) -> f64 {
         let mut order: Vec<usize> = (0..times.len()).collect();
         order.sort_by(|&a, &b| times[a].total_cmp(&times[b]));
@@ -274,8 +274,8 @@ mod tests {
 
     #[test]
     fn slow_batches_follow_each_other_for_as_long_as_they_were_seen_to() {
-        // Handed over every 30 us, or taken up every 10 in the mean. Of normal variables with a correlation of r the ranks' is
-        // 6/pi asin(r/2).
+        // Batches come every 30 us, or every 10 us on average. For normal variables with correlation r, the rank correlation
+        // is 6/pi asin(r/2).
         for (every_us, apart_us) in [(Some(30.0), 30.0), (None, 10.0)] {
             let times = stream_of(100.0, every_us, 400_000);
             for lag in [1, 3, 10] {
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn batches_take_as_long_as_they_did_however_long_slow_ones_last() {
-        // Whether the thread waits for batches or they for it: where it is slow it is at fewer in the same time.
+        // The mean holds whether the thread waits for batches or they wait for it.
         for every_us in [None, Some(12.0), Some(30.0)] {
             let mut times = stream_of(60.0, every_us, 400_000);
             times.sort_by(f64::total_cmp);
@@ -320,7 +320,7 @@ mod tests {
             assert_eq!(drawn, small.times(&batch, &mut spell, 1.0, &mut Random::new(i, 0)));
             assert_eq!(drawn, times_of(&never, 64, 0, i));
         }
-        // But a small batch that follows a large slow one is slow.
+        // A small batch that follows a large slow one is slow too.
         assert!(unused.is_none() && spell.is_some());
     }
 }

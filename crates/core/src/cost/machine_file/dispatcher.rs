@@ -1,4 +1,4 @@
-//! A machine file's numbers on the dispatcher, ready for use.
+//! The dispatcher's costs from a machine file, ready for use.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::{DispatcherFile, DispatcherRounds, RoundCost};
 use crate::base::time::Nanos;
 use crate::cost::Decisions;
 
-/// The dispatcher's costs on a machine of a number of lanes: [`DispatcherFile`], ready for use.
+/// The dispatcher's costs on a machine with a given number of lanes, from a [`DispatcherFile`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DispatcherCosts {
     any: Decisions,
@@ -40,13 +40,13 @@ impl DispatcherCosts {
         }
     }
 
-    /// What holds it up.
+    /// Stalls of the dispatcher's core.
     #[must_use]
     pub fn stalls(&self) -> &DispatcherStalls {
         &self.stalls
     }
 
-    /// What it takes under a policy of this name.
+    /// The costs of decisions under a policy of this name.
     #[must_use]
     pub fn of(&self, policy: &str) -> Decisions {
         self.policies.iter().find(|(name, _)| name == policy).map_or(self.any, |&(_, costs)| costs)

@@ -1,8 +1,9 @@
-//! Values of a distribution that a file tells by quantiles.
+//! Values of a distribution that a file gives by quantiles.
 
 use super::Quantile;
 
-/// The value at `x` of a line through points of ascending x; before the first and after the last it is level.
+/// The value at `x` of a piecewise linear function through points of ascending x. It is constant before the first and after
+/// the last point.
 pub(super) fn interpolated(points: impl Iterator<Item = (f64, f64)>, x: f64) -> Option<f64> {
     let mut before: Option<(f64, f64)> = None;
     for (at, value) in points {
@@ -17,7 +18,7 @@ pub(super) fn interpolated(points: impl Iterator<Item = (f64, f64)>, x: f64) -> 
     before.map(|(_, value)| value)
 }
 
-/// The value that `share` of a distribution do not exceed.
+/// The quantile of a distribution at `share`.
 #[inline]
 pub(super) fn value_at(quantiles: &[Quantile], share: f64) -> Option<f64> {
     interpolated(quantiles.iter().map(|point| (point.share, point.value)), share)

@@ -1,4 +1,4 @@
-//! Reading and writing the machine file, and what is checked of it.
+//! Reading, writing and checking of machine files.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -22,8 +22,7 @@ impl MachineFile {
     /// Reads a machine file (`.json`, also `.gz` or `.zst`).
     ///
     /// # Errors
-    /// If it is of another format or version, or anything in it is not as it should be: with line and column, or the
-    /// value's name.
+    /// If its format or version differs, or any value is invalid: with line and column, or the value's name.
     pub fn read(path: &Path) -> Result<Self, InputError> {
         let mut bytes = Vec::new();
         open_text(path)?.read_to_end(&mut bytes).map_err(|e| InputError::file(path, format!("cannot read: {e}")))?;
@@ -45,7 +44,7 @@ impl MachineFile {
         Ok(read)
     }
 
-    /// Writes it, whole or not at all.
+    /// Writes the file, whole or not at all.
     ///
     /// # Errors
     /// Those of the file system.
@@ -206,7 +205,7 @@ mod tests {
             fault("\"value\": 900.0", "\"value\": 0").ends_with("dispatcher.stalls.us[0].value is 0, expected above 0")
         );
         assert!(fault("tandem machine", "tandem model").contains("not a machine file"));
-        // A file from before tells of no stalls of the dispatcher's, and one without any is as it was.
+        // Older files have no stalls of the dispatcher, and a file without stalls keeps the older form.
         let mut calm = file();
         calm.dispatcher.stalls = Stalls::default();
         calm.write(&path).unwrap();

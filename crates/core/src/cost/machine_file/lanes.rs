@@ -1,4 +1,4 @@
-//! A machine file's numbers on lanes, laid out to be asked millions of times a second.
+//! Lane costs from a machine file, in tables for millions of look-ups a second.
 
 use super::batches::{AskedBatch, BatchCompany, BatchTimes, Spell};
 use super::draws::{interpolated, value_at};
@@ -8,23 +8,23 @@ use crate::base::random::{Random, exp, ln};
 use crate::base::time::Nanos;
 use crate::cost::Contention;
 
-/// Idle times are told apart by their octave and its quarters.
+/// Table slots of idle times per octave.
 const QUARTERS: usize = 4;
 /// Octaves of a 64-bit number of nanoseconds.
 const OCTAVES: usize = 64;
 
-/// What serving costs on lanes of a class: [`LaneFile`], ready for use.
+/// Service costs on lanes of a class, from a [`LaneFile`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaneCosts {
     stream: f64,
     spacing: f64,
-    /// By share, evenly from none to all: how many times longer, and what beyond.
+    /// By utilisation, evenly from 0 to 1: a factor on the work, and an extra time.
     in_use: Vec<(f64, Nanos)>,
     memory_ns: f64,
-    /// By octave and quarter of the idle time in nanoseconds: handing over, and how many times longer.
+    /// By octave and quarter of the idle time in nanoseconds: hand-over time, and a factor on the work.
     after_idle: Vec<(Nanos, f64)>,
     hand_back: Nanos,
-    /// By busy lanes of the class, itself counted; more than the last count as that.
+    /// By busy lanes of the class, including this one. Larger numbers use the last entry.
     crowding: Vec<f64>,
     beside: PerClass<f64>,
     batches: BatchCompany,
@@ -36,15 +36,15 @@ pub struct LaneCosts {
     stall_us: Vec<Quantile>,
 }
 
-/// What is remembered of a lane from query to query.
+/// The state of a lane between queries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LaneState {
-    /// The share of its time that was work lately.
+    /// The lane's recent utilisation.
     in_use: f64,
-    /// How many times longer work takes at this moment, and until when.
+    /// Factor on the work at this moment, and the moment's end.
     speed: f64,
     speed_until: Nanos,
-    /// Of a GPU's lane, how slow its thread was at its last batch.
+    /// How slow a GPU lane's thread was at its last batch.
     spell: Option<Spell>,
 }
 
@@ -54,12 +54,11 @@ impl Default for LaneState {
     }
 }
 
-/// Steps of the share of a lane's time.
+/// Steps of a lane's utilisation.
 const SHARES: usize = 64;
 
 impl LaneCosts {
-    /// Of lanes of `class`; what queries of a workload were found to take in `company` stands in the place of what the
-    /// machine's own did.
+    /// Costs of lanes of `class`. Contention measured with a workload replaces the values of the machine file.
     pub(super) fn new(class: Class, file: &LaneFile, company: Option<&Contention>) -> Self {
         let crowding: Vec<(f64, f64)> =
             file.crowding.iter().map(|point| (f64::from(point.busy), point.times)).collect();
@@ -106,7 +105,7 @@ impl LaneCosts {
         }
     }
 
-    /// The same where handing over takes its real time anyway.
+    /// These costs without hand-over time, for runs in which handing over takes real time.
     #[must_use]
     pub fn without_hand_over(mut self) -> Self {
         self.after_idle.iter_mut().for_each(|(hand_over, _)| *hand_over = Nanos::ZERO);
@@ -119,19 +118,19 @@ impl LaneCosts {
         self.stream
     }
 
-    /// Of a lane that holds several batches: the share of what a query takes alone that passes between the ends of two.
+    /// On a lane that holds several batches: time between the ends of two queries, as a share of a query's time alone.
     #[must_use]
     pub fn spacing(&self) -> f64 {
         self.spacing
     }
 
-    /// From the end of the work until the dispatcher knows.
+    /// Time from the end of the work until the dispatcher notices it.
     #[must_use]
     pub fn hand_back(&self) -> Nanos {
         self.hand_back
     }
 
-    /// What company makes of a batch on the lane that `random` is the stream of.
+    /// Times of a batch under contention, on the lane whose stream is `random`.
     #[must_use]
     #[inline]
     pub fn batch(&self, state: &mut LaneState, batch: &AskedBatch, now: Nanos, random: &mut Random) -> BatchTimes {
@@ -140,14 +139,14 @@ impl LaneCosts {
         BatchTimes { host: times.host * state.speed, ..times }
     }
 
-    /// Remembers that the lane worked for so long after having been idle.
+    /// Notes that the lane worked for `taken` after being idle for `idle`.
     #[inline]
     pub fn note_work(&self, state: &mut LaneState, idle: Nanos, taken: Nanos) {
         state.in_use *= exp(-(idle.0 as f64) / self.memory_ns);
         state.in_use = 1.0 - (1.0 - state.in_use) * exp(-(taken.0 as f64) / self.memory_ns);
     }
 
-    /// Draws how fast the core is from now on, where the last moment is over.
+    /// Draws the core's speed for the next moment if the last one is over.
     #[inline]
     fn enter_moment(&self, state: &mut LaneState, now: Nanos, random: &mut Random) {
         if self.speeds.is_empty() || now < state.speed_until {
@@ -158,14 +157,14 @@ impl LaneCosts {
         state.speed_until = now + Nanos(lasts as u64);
     }
 
-    /// From the dispatcher's start until a lane is at work that has been idle for so long.
+    /// Time from the dispatcher's start until work begins on a lane that was idle for `idle`.
     #[must_use]
     #[inline]
     pub fn hand_over(&self, idle: Nanos) -> Nanos {
         self.after_idle[slot_of(idle)].0
     }
 
-    /// How many times longer work takes while so many lanes of its class work, itself counted, and, by class, others do.
+    /// Factor on the work, given the busy lanes by class. The lane's own class includes the lane.
     #[must_use]
     #[inline]
     pub fn crowded(&self, class: Class, busy: &PerClass<u32>) -> f64 {
@@ -174,8 +173,8 @@ impl LaneCosts {
         others.fold(own, |times, other| times * self.beside[other])
     }
 
-    /// What work takes that takes `in_stream` in a stream, on a lane that has been idle for so long, while others make
-    /// it `crowded` times longer. `random` is the stream of the lane.
+    /// Time of work that takes `in_stream` in a stream, on a lane that was idle for `idle`. `crowded` is the factor by busy
+    /// lanes, and `random` the stream of the lane.
     #[must_use]
     #[inline]
     pub fn work(
@@ -190,7 +189,7 @@ impl LaneCosts {
         state.in_use *= exp(-(idle.0 as f64) / self.memory_ns);
         let (times, plus) = self.in_use[(state.in_use * SHARES as f64) as usize];
         let speed = if self.is_gpu {
-            // A GPU lane's speeds are those of its thread at batches; how a query alone varies is all noise.
+            // A GPU lane's speeds apply to its thread at batches. Single queries vary by noise only.
             1.0
         } else {
             self.enter_moment(state, now, random);
@@ -211,7 +210,7 @@ impl LaneCosts {
         if chance <= 0.0 {
             return varied;
         }
-        // One stall at most: two in one query are rarer than what is known of either.
+        // At most one stall is drawn: two in one query are rarer than the measurement can show.
         if random.unit() > chance {
             return varied;
         }
@@ -219,7 +218,6 @@ impl LaneCosts {
     }
 }
 
-/// Where an idle time stands in the table.
 #[inline]
 fn slot_of(idle: Nanos) -> usize {
     let ns = idle.0.max(QUARTERS as u64);
@@ -227,7 +225,7 @@ fn slot_of(idle: Nanos) -> usize {
     octave * QUARTERS + (ns >> (octave - 2)) as usize % QUARTERS
 }
 
-/// What the file says of the idle times of a slot, at its middle.
+/// The file's values at the middle of a slot.
 fn after_idle(file: &LaneFile, slot: usize) -> (Nanos, f64) {
     let (octave, quarter) = (slot / QUARTERS, slot % QUARTERS);
     let idle_us = 2f64.powi(octave as i32) * (1.0 + (quarter as f64 + 0.5) / QUARTERS as f64) / 1e3;
@@ -297,7 +295,7 @@ mod tests {
         let mut work = |idle_us: f64| {
             lanes.work(&mut state, Nanos(100_000), Nanos::from_us(idle_us), 1.0, Nanos::ZERO, &mut random())
         };
-        // 1.5 times and 2 us more on a cold lane, 1.4 times that after a pause.
+        // A cold lane takes 1.5 times the work and 2 us more, and a pause multiplies that by 1.4.
         assert_eq!(work(1e6), Nanos(212_000));
         let warm = (0..500).map(|_| work(0.0)).last();
         assert!(warm.is_some_and(|warm| warm < Nanos(102_000)), "{warm:?}");
@@ -322,7 +320,7 @@ mod tests {
         let work: Vec<u64> = (0..20_000).map(|i| work(i).0).collect();
         let slow = work.iter().filter(|&&ns| ns > 1500).count();
         let changes = work.windows(2).filter(|pair| pair[0] != pair[1]).count();
-        // 200 ms of moments of a millisecond each, of which every other changes.
+        // The 200 ms consist of moments of a millisecond, every other of which changes.
         assert!((6000..14_000).contains(&slow) && (60..150).contains(&changes), "{slow} slow, {changes} changes");
     }
 
@@ -360,7 +358,7 @@ mod tests {
         };
         assert_eq!([0, 2, 9].map(|busy| batch(&gpu, busy)), [(1.0, 1.0), (1.5, 1.1), (2.0, 1.2)]);
         assert_eq!((gpu.in_use[0].0, gpu.in_use[SHARES / 2].0, gpu.in_use[SHARES].0), (2.0, 3.0, 4.0));
-        // Without a GPU among what was measured, all of that is the machine file's.
+        // Without a measured GPU, all GPU values come from the machine file.
         let none = Contention { gpu_batches: Vec::new(), gpu_in_use: Vec::new(), ..company };
         let gpu = LaneCosts::new(Class::GPU, &LaneFile { batch_host: 1.3, ..file() }, Some(&none));
         assert_eq!(batch(&gpu, 3), (1.3, 1.0));
@@ -376,9 +374,9 @@ mod tests {
             let mut random = random();
             (0..count).map(|_| lanes.varied(expected, &mut random).0 as f64).sum::<f64>() / f64::from(count) / 1e3
         };
-        // Evenly from 0.9 to 1.3 of it, so that the mean of so many is known to 0.1 %.
+        // Noise is uniform from 0.9 to 1.3, so the mean of the samples is known to 0.1 %.
         assert!((mean(&calm) - 110.0).abs() < 0.3, "{}", mean(&calm));
-        // A tenth of them is stalled for 5 us.
+        // A tenth of the queries is stalled for 5 us.
         let steady = LaneFile { noise: Vec::new(), ..file() };
         let stalled = mean(&LaneCosts::new(Class::CPU, &steady, None)) - 100.0;
         assert!((stalled - 0.5).abs() < 0.05, "{stalled}");

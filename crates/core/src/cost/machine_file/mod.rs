@@ -1,42 +1,40 @@
-//! The machine file: what serving queries costs on a machine beyond what each takes alone.
+//! The machine file: costs of serving queries on a machine beyond their times alone.
 //!
-//! A profile measures every query of a collection alone, one after another. A server does not serve them so: its cores
-//! wait, wake, share caches and memory with each other, and now and then belong to somebody else. All that is a property
-//! of the machine, not of the queries or of the policy. `profile --machine` measures it once, and simulations of any
-//! workload that was profiled on that machine reckon with it:
+//! A profile measures every query of a collection alone, one after another. On a server, cores wait, wake, share caches and
+//! memory, and are sometimes taken away by other processes. These costs belong to the machine, not to the queries or the
+//! policy. `profile --machine` measures them once. Simulations of any workload that was profiled on that machine use them:
 //!
 //! ```text
 //!  machine.json     idle before, lanes busy ─┐
-//!  x.workload.csv   alone ───────────────────┴─▶ out ── work ── back      [`LaneCosts`], asked by `ServiceTimes`
+//!  x.workload.csv   alone ───────────────────┴─▶ out ── work ── back      [`LaneCosts`], used by `ServiceTimes`
 //!
 //!  work = (alone · stream · in_use.times + in_use.plus) · after_idle.times · crowding · beside · speed · noise + stalls
-//!  a batch's host = profiled · batch_host · speed, its device = profiled · batch_device
-//!  with a workload's own `gpu_streams`: by its size, each · its own noise, and as far as batches overlap;
-//!    the thread's noise remembers that of the batch before, for as long as slow batches follow each other
+//!  host time of a batch = profiled · batch_host · speed;  device time = profiled · batch_device
+//!  with a workload's `gpu_streams`: factors by batch size, each · its own noise; batches may overlap on the device;
+//!    the thread's noise is correlated from batch to batch
 //! ```
 //!
-//! `stream`, `crowding`, `beside`, a GPU's `in_use`, `batch_host` and `batch_device` depend on what is asked of the machine, too: those that
-//! were measured with a workload ([`Contention`]) take the place of the file's, which are of the queries that the machine was
-//! measured with.
+//! `stream`, `crowding`, `beside`, a GPU's `in_use`, `batch_host` and `batch_device` also depend on the queries. The file has
+//! them for the queries that the machine was measured with. Values measured with a workload ([`Contention`]) replace them.
 //!
-//! | in the file | what it says |
+//! | in the file | meaning |
 //! | --- | --- |
-//! | `idle` | whether lanes spin or sleep between queries: all other numbers hold for that |
+//! | `idle` | whether lanes spin or sleep between queries; all other numbers hold for that choice |
 //! | `stream` | work of a query in a stream of others, over its profile, on one busy lane |
-//! | `spacing` | of a lane that holds several batches: from one query's end to the next one's, over what one takes |
-//! | `in_use` | by the share of the last `memory_ms` in which the lane worked: how much longer work takes on one that is hardly used |
-//! | `after_idle` | by how long the lane had had nothing to do: how long handing over takes, and how much longer work does |
-//! | `hand_back_us` | from the end of the work until the dispatcher knows |
-//! | `crowding` | how much longer it takes while so many lanes of the class are busy, itself counted |
-//! | `beside` | the same while lanes of another class are busy |
-//! | `batch_host`, `batch_device` | of batches one after another: what the lane's thread and its device take, each over what profiled batches say |
-//! | `speeds` | how fast the core is, whoever else uses its other half: quantiles over moments of `speed_lasts_ms` each; of a GPU's lane how fast its thread is at batches |
-//! | `noise` | how far one and the same query varies within such a moment: quantiles of its work over what is said above |
-//! | `stalls` | how often a core is taken away, and for how long: interrupts, other tenants |
-//! | `dispatcher` | by lanes and by policy, its time for a round, and for each arrival, batch and answer in it; how often its own core is taken away for longer than rounds vary, and for how long (`stalls`; none in files from before) |
+//! | `spacing` | on a lane that holds several batches: time between the ends of two queries, over a query's time alone |
+//! | `in_use` | factor on the work and extra time, by utilisation of the lane over the last `memory_ms` |
+//! | `after_idle` | hand-over time and factor on the work, by the lane's idle time |
+//! | `hand_back_us` | time from the end of the work until the dispatcher notices it |
+//! | `crowding` | factor on the work by busy lanes of the class, including this one |
+//! | `beside` | factor on the work while lanes of another class are busy |
+//! | `batch_host`, `batch_device` | consecutive batches: times of the lane's thread and device over their profile |
+//! | `speeds` | speed of the core, which may share its hardware with others: quantiles over moments of `speed_lasts_ms` each; on a GPU's lane the speed of its thread at batches |
+//! | `noise` | variation of one query within such a moment: quantiles of its work over the expected work |
+//! | `stalls` | frequency and length of stalls of a core by interrupts and other tenants |
+//! | `dispatcher` | by lanes and by policy: time for a round, and for each arrival, batch and answer in it; `stalls` are those of its own core, longer than rounds vary (absent from older files) |
 //!
-//! It is JSON for people to read and edit; what is wrong in it is told with line and column. A class that it does not
-//! name is played as profiled.
+//! The file is JSON for people to read and edit; errors have line and column. A class that is not in the file is simulated as
+//! profiled.
 
 mod batches;
 mod dispatcher;
@@ -54,7 +52,7 @@ use super::{Contention, MachineModel};
 use crate::base::machine::{Class, Idle, PerClass};
 use crate::base::time::Nanos;
 
-/// More lanes of a class has no machine that a file tells of.
+/// The largest number of lanes of a class in a machine file.
 pub(super) const MOST_LANES: u32 = 1 << 16;
 
 pub use batches::{AskedBatch, BatchTimes};
@@ -63,82 +61,81 @@ pub(super) use file::{distribution, not_negative};
 pub use lanes::{LaneCosts, LaneState};
 pub use stalls::{DispatcherStalls, StallClock};
 
-/// What serving costs on a machine beyond what queries take alone.
+/// Costs of serving queries on a machine beyond their times alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineFile {
-    /// What kind of file it is, and its version.
     format: String,
     version: u64,
-    /// Where it comes from: command, machine, devices.
+    /// Origin of the file: command, machine, devices.
     pub provenance: BTreeMap<String, String>,
-    /// What lanes do between queries.
+    /// Whether lanes spin or sleep between queries.
     pub idle: Idle,
-    /// By class of processor.
+    /// Costs by class of processor.
     pub classes: BTreeMap<Class, LaneFile>,
-    /// The dispatcher.
+    /// Costs of the dispatcher.
     pub dispatcher: DispatcherFile,
 }
 
-/// What serving costs on lanes of a class.
+/// Service costs on lanes of a class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LaneFile {
     /// Work in a stream over work alone.
     pub stream: f64,
-    /// Of lanes that hold several batches: the share of what a query takes alone that passes between the ends of two.
+    /// On lanes that hold several batches: time between the ends of two queries, as a share of a query's time alone.
     #[serde(default = "one")]
     pub spacing: f64,
-    /// By the share of the lane's time that was work lately, ascending.
+    /// Costs by the lane's recent utilisation, ascending.
     pub in_use: Vec<InUse>,
-    /// How long ago that share forgets.
+    /// Length of the utilisation's memory, in milliseconds.
     pub memory_ms: f64,
-    /// By idle time, ascending; between two the logarithm of the idle time counts.
+    /// Costs by idle time, ascending, interpolated over its logarithm.
     pub after_idle: Vec<AfterIdle>,
-    /// From the end of the work until the dispatcher knows of it.
+    /// Time from the end of the work until the dispatcher notices it.
     pub hand_back_us: f64,
-    /// By busy lanes of the class, ascending, itself counted.
+    /// Costs by busy lanes of the class, ascending, including this one.
     pub crowding: Vec<Crowding>,
-    /// By other class: how many times longer work takes while any of its lanes is busy.
+    /// Factor on the work while any lane of another class is busy, by that class.
     #[serde(default)]
     pub beside: BTreeMap<Class, f64>,
-    /// Of batches one after another: how many times as long the lane's thread is at them as in the profile, ...
+    /// Thread time of consecutive batches over that of the profile.
     #[serde(default = "one")]
     pub batch_host: f64,
-    /// ... and the device.
+    /// Device time of consecutive batches over that of the profile.
     #[serde(default = "one")]
     pub batch_device: f64,
-    /// Quantiles of how many times longer work takes in one moment than in all, shares ascending.
+    /// Quantiles of a moment's work over the mean work, shares ascending.
     pub speeds: Vec<Quantile>,
-    /// How long such a moment lasts in the mean.
+    /// Mean length of such a moment, in milliseconds.
     pub speed_lasts_ms: f64,
-    /// Quantiles of work over what is expected of it, shares ascending.
+    /// Quantiles of work over expected work, shares ascending.
     pub noise: Vec<Quantile>,
-    /// How often a core is taken away.
+    /// Stalls of a lane's core.
     pub stalls: Stalls,
 }
 
-/// What a lane's idle time costs the query that ends it.
+/// Costs of a lane's idle time for the query that ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AfterIdle {
-    /// The idle time.
+    /// The idle time, in microseconds.
     pub idle_us: f64,
-    /// From the dispatcher's start until the lane is at work.
+    /// Time from the dispatcher's start until work begins, in microseconds.
     pub hand_over_us: f64,
-    /// How many times longer the work takes than without.
+    /// Factor on the work, relative to no idle time.
     pub times: f64,
 }
 
-/// What work takes on a lane that is used so much.
+/// Work on a lane at one utilisation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InUse {
-    /// The share of its time.
+    /// The lane's utilisation.
     pub share: f64,
-    /// How many times longer than in a stream.
+    /// Factor on the work, relative to a stream.
     pub times: f64,
-    /// What it takes beyond.
+    /// Extra time, in microseconds.
     pub plus_us: f64,
 }
 
@@ -146,13 +143,13 @@ fn one() -> f64 {
     1.0
 }
 
-/// How much longer work takes while others work.
+/// Slow-down of work by other busy lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Crowding {
-    /// Busy lanes, itself counted.
+    /// Busy lanes, including this one.
     pub busy: u32,
-    /// How many times longer than on one.
+    /// Factor on the work, relative to one busy lane.
     pub times: f64,
 }
 
@@ -160,71 +157,70 @@ pub struct Crowding {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quantile {
-    /// This share of all values,
+    /// The share of values that are at most `value`.
     pub share: f64,
-    /// is at most this.
+    /// The value of the quantile.
     pub value: f64,
 }
 
-/// Moments in which a core does something else.
+/// Stalls of a core.
 ///
-/// Of lanes they come with their work, of the dispatcher with the time, busy or idle.
+/// On lanes they come per time of work; for the dispatcher they come per time, busy or idle.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stalls {
-    /// How many come in a second in which it does not.
+    /// Stalls per second of unstalled time.
     pub per_s: f64,
-    /// Quantiles of how long they last, in microseconds.
+    /// Quantiles of their lengths, in microseconds.
     pub us: Vec<Quantile>,
 }
 
-/// What the dispatcher takes.
+/// Costs of the dispatcher.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DispatcherFile {
-    /// By the lanes that it serves, ascending.
+    /// Costs of rounds by number of lanes, ascending.
     pub rounds: Vec<DispatcherRounds>,
-    /// How often its core is taken away: what rounds take does not count them.
+    /// Stalls of its core, which are not part of the rounds' costs.
     #[serde(default, skip_serializing_if = "Stalls::are_none")]
     pub stalls: Stalls,
 }
 
 impl Stalls {
-    /// Whether nothing is told of any.
     fn are_none(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// What it takes with so many lanes.
+/// Costs of rounds with one number of lanes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DispatcherRounds {
-    /// How many.
+    /// Number of lanes.
     pub lanes: u32,
-    /// Under policies that are not named.
+    /// The cost under policies that are not listed.
     pub any: RoundCost,
-    /// By policy.
+    /// Costs by policy.
     #[serde(default)]
     pub policies: BTreeMap<String, RoundCost>,
 }
 
-/// What a round of the dispatcher takes: all that is due is taken in, then it is decided once.
+/// The cost of a round of the dispatcher, which takes in all due events and then decides once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RoundCost {
-    /// Any round, ...
+    /// The cost of any round.
     pub round_ns: f64,
-    /// each arrival in it, ...
+    /// The cost of each arrival.
     pub arrival_ns: f64,
-    /// each batch that ended, a query by itself too, with handing over another, ...
+    /// The cost of each ended batch, also of one query, with handing over the next.
     pub batch_ns: f64,
-    /// and each query of that batch.
+    /// The cost of each query of an ended batch.
     pub answer_ns: f64,
 }
 
 impl MachineFile {
-    /// One of these parts, for this version.
+    /// A machine file of these parts, in the current version.
     #[must_use]
     pub fn new(
         provenance: BTreeMap<String, String>,
@@ -235,8 +231,8 @@ impl MachineFile {
         Self { format: file::FORMAT.to_owned(), version: file::VERSION, provenance, idle, classes, dispatcher }
     }
 
-    /// `profiled` as this machine serves it, with what its queries take in company where that was measured. `is_played` says
-    /// of a class that its lanes take recorded times as they are.
+    /// The model of `profiled` on this machine, with the contention of the workload where that was measured. `is_played` names
+    /// the classes whose lanes take recorded times as they are.
     #[must_use]
     pub fn model(
         &self,
@@ -249,7 +245,7 @@ impl MachineFile {
             Some(LaneCosts::new(class, of_class, company))
         });
         let dispatcher = Some(DispatcherCosts::new(&self.dispatcher, profiled.machine.len()));
-        // What policies reckon with: as between two queries of a stream.
+        // Policies reckon with the hand-over between two queries of a stream.
         let handoff = PerClass::from_fn(|class| {
             let of_class: Option<&LaneCosts> = lanes[class].as_ref();
             of_class.map_or(Nanos::ZERO, |lanes| lanes.hand_over(Nanos::ZERO) + lanes.hand_back())
@@ -259,7 +255,7 @@ impl MachineFile {
 }
 
 impl MachineModel {
-    /// What a query takes in a stream of others that was profiled at these costs.
+    /// The cost of a query in a stream of others, given its profiled cost.
     #[must_use]
     pub fn in_stream(&self, profiled: &PerClass<Cost>) -> PerClass<Cost> {
         PerClass::from_fn(|class| match &self.lanes[class] {

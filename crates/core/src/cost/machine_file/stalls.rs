@@ -1,7 +1,7 @@
-//! What holds the dispatcher's core up, and when: by the time, whatever the dispatcher does.
+//! Stalls of the dispatcher's core, independent of what the dispatcher does.
 //!
-//! A core is taken away from who works on it and from who waits on it alike. So stalls come as a Poisson process in simulated
-//! time, one after another, and a dispatcher that has little to do meets few of them:
+//! A core is taken away from a working and from a waiting dispatcher alike. So stalls are a Poisson process in simulated time,
+//! one after another. A dispatcher with little work meets few of them:
 //!
 //! ```text
 //!   stalls       |###|            |#####|          |##|
@@ -9,33 +9,32 @@
 //!   does         ....[round ] [rou.......nd ]             [round ]
 //! ```
 //!
-//! A round that could begin during one begins when it is over, with all that has come until then; one that is under way ends
-//! later by as much. Each stall is drawn from the one before: the same run meets the same ones, whoever plays it.
+//! A round that could begin during a stall begins at its end, with all events until then. A round under way is prolonged by
+//! the stall. Each stall is drawn from the previous one, so a run has the same stalls in every simulator.
 
 use super::draws::value_at;
 use super::{Quantile, Stalls};
 use crate::base::random::{NodeSeed, Purpose, ln, mix};
 use crate::base::time::Nanos;
 
-/// From the bits of one draw to those of the next.
+/// Step from the bits of one draw to the next.
 const STEP: u64 = 0x5851_F42D_4C95_7F2D;
-/// A run that stands still for so many stalls has met none of them.
+/// A longer time since the last stall, in mean gaps, skips the stalls between.
 const FAR: f64 = 4e6;
 
-/// How often the dispatcher's core is taken away, and for how long: [`Stalls`], ready for use.
+/// Frequency and lengths of stalls of the dispatcher's core, from [`Stalls`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DispatcherStalls {
-    /// From the end of one to the next, in the mean; 0 where there are none.
+    /// Mean time from the end of a stall to the next one; 0 without stalls.
     gap_ns: f64,
     us: Vec<Quantile>,
 }
 
-/// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stall {
     from: Nanos,
     until: Nanos,
-    /// What the next one is drawn from.
+    /// The random bits of the next stall.
     bits: u64,
 }
 
@@ -43,7 +42,7 @@ struct Stall {
 #[derive(Clone, Debug)]
 pub struct StallClock {
     stalls: DispatcherStalls,
-    /// The first that is not over.
+    /// The first stall that is not over.
     next: Stall,
 }
 
@@ -53,7 +52,7 @@ impl DispatcherStalls {
         Self { gap_ns, us: file.us.clone() }
     }
 
-    /// Those that a node of a run meets: the same at every rate and under every policy.
+    /// The stalls of a node in a run, the same at every rate and under every policy.
     #[must_use]
     pub fn of_run(&self, seed: NodeSeed) -> StallClock {
         let bits = seed.stream(Purpose::DispatcherStalls, 0).bits();
@@ -65,14 +64,15 @@ impl DispatcherStalls {
             return Stall { from: Nanos::MAX, until: Nanos::MAX, bits };
         }
         let gap_ns = -ln(1.0 - unit(bits)) * self.gap_ns;
-        // Two never share a moment.
+        // Two stalls never overlap.
         let from = end + Nanos(1) + Nanos(gap_ns as u64);
         let bits = mix(bits ^ STEP);
         let lasts_us = value_at(&self.us, unit(bits)).unwrap_or(0.0);
         Stall { from, until: from + Nanos::from_us(lasts_us), bits: mix(bits ^ STEP) }
     }
 
-    /// When a round begins that could at `at`, where `next` is the first stall that may not be over, and which is then.
+    /// When a round begins that could begin at `at`, and the first stall that is not over then. `next` is the first stall that
+    /// may not be over.
     #[cold]
     fn begin(&self, mut next: Stall, at: Nanos) -> (Nanos, Stall) {
         if at == Nanos::MAX {
@@ -87,7 +87,7 @@ impl DispatcherStalls {
         if at < next.from { (at, next) } else { (next.until, self.after(next.until, next.bits)) }
     }
 
-    /// The same of when a round ends that would at `at`.
+    /// When a round ends that would end at `at`, and the first stall that is not over then.
     #[cold]
     fn end(&self, mut next: Stall, mut at: Nanos) -> (Nanos, Stall) {
         while next.from <= at && at < Nanos::MAX {
@@ -99,14 +99,15 @@ impl DispatcherStalls {
 }
 
 impl StallClock {
-    /// When a round begins that could at `at`: then, or when the stall is over that lasts then.
+    /// When a round begins that could begin at `at`: at once, or at the end of the stall at that time.
     #[must_use]
     #[inline(always)]
     pub fn begin_at(&self, at: Nanos) -> Nanos {
         if at < self.next.from { at } else { self.stalls.begin(self.next, at).0 }
     }
 
-    /// The same; `at` is no earlier than the end of the round before, and stalls before are forgotten.
+    /// The begin of a round, as [`begin_at`](Self::begin_at), which also forgets earlier stalls. `at` is no earlier than the
+    /// end of the last round.
     #[inline(always)]
     pub fn begin(&mut self, at: Nanos) -> Nanos {
         if at < self.next.from {
@@ -117,7 +118,7 @@ impl StallClock {
         begin
     }
 
-    /// When the round ends that began last and would end at `at`: later by the stalls that come meanwhile.
+    /// When the last begun round ends, if it would end at `at` without stalls.
     #[must_use]
     #[inline(always)]
     pub fn end(&mut self, at: Nanos) -> Nanos {
@@ -130,7 +131,6 @@ impl StallClock {
     }
 }
 
-/// A number from 0 to below 1.
 #[inline]
 fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1u64 << 53) as f64
@@ -147,7 +147,7 @@ mod tests {
         DispatcherStalls::new(&Stalls { per_s, us })
     }
 
-    /// The first so many of a run, each from when until when.
+    /// Begin and end of the first `count` stalls of a run.
     fn first(stalls: &DispatcherStalls, seed: NodeSeed, count: usize) -> Vec<(Nanos, Nanos)> {
         let first = stalls.of_run(seed).next;
         let all = std::iter::successors(Some(first), |stall| Some(stalls.after(stall.until, stall.bits)));
@@ -162,10 +162,11 @@ mod tests {
         let gaps: Vec<f64> = all.windows(2).map(|two| two[1].0.since(two[0].1).as_ms()).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let square = gaps.iter().map(|gap| gap * gap).sum::<f64>() / gaps.len() as f64;
-        // Exponential gaps of 5 ms: their square is twice that of the mean. A tenth lasts 3 ms, the others a tenth of one.
+        // Gaps are exponential with mean 5 ms, so their mean square is twice the squared mean. A tenth lasts 3 ms, the others
+        // a tenth of that.
         assert!((mean - 5.0).abs() < 0.15 && (square / (mean * mean) - 2.0).abs() < 0.15, "{mean}, {square}");
         assert!((lasted as f64 / 20_000.0 / 390e3 - 1.0).abs() < 0.05, "{lasted}");
-        // Others for other seeds, and for each node; the same for the same.
+        // Other seeds and nodes have other stalls; equal ones have equal stalls.
         assert_eq!(first(&stalls, FIRST, 3), all[..3]);
         for other in [NodeSeed { seed: 8, ..FIRST }, NodeSeed { node: 1, ..FIRST }] {
             assert_ne!(first(&stalls, other, 1)[0], all[0]);
@@ -182,14 +183,14 @@ mod tests {
             [Nanos(from.0 - 1), from, Nanos(until.0 - 1), until].map(|at| clock.begin_at(at)),
             [Nanos(from.0 - 1), until, until, until]
         );
-        // Nothing is forgotten by asking; then the first one is over.
+        // Asking forgets nothing; after it the first stall is over.
         assert_eq!(
             (clock.begin(Nanos(from.0 - 10)), clock.end(Nanos(from.0 - 5))),
             (Nanos(from.0 - 10), Nanos(from.0 - 5))
         );
         assert_eq!(clock.end(from + Nanos(5)), until + Nanos(5));
         assert_eq!((clock.begin(until + Nanos(5)), clock.begin_at(from)), (until + Nanos(5), from));
-        // A round over both that are left: from before the second until after the third.
+        // The round spans both remaining stalls, from before the second until after the third.
         assert_eq!(clock.begin(Nanos(second.0 - 1)), Nanos(second.0 - 1));
         let work = third.since(second_until) + Nanos(10);
         assert_eq!(clock.end(Nanos(second.0 - 1) + work), Nanos(second.0 - 1) + work + Nanos(80_000));
@@ -202,7 +203,7 @@ mod tests {
         let (mut at, mut now) = (Nanos::ZERO, Nanos::ZERO);
         for i in 0..2000 {
             at += Nanos(mix(i) % 700_000);
-            // The one looks at each microsecond before, as a driver may that is idle; the other when it has to.
+            // One clock looks at every microsecond before, like an idle driver; the other only when it must.
             let looks = (0..=20).map(|us| Nanos(at.0.saturating_sub(20_000) + us * 1000));
             let begin = late.begin(at);
             now = looks.fold(now, |now, look| often.begin(now.max(look)));

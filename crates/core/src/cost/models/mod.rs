@@ -5,12 +5,12 @@
 //! | `tree.rs` | `cart` | a regression tree, fitted by `smartcore` |
 //! | `tree.rs` | `lengths` | a regression tree that reads only the published features |
 //! | `forest.rs` | `forest` | the mean of many regression trees, a random forest, fitted by `smartcore` |
-//! | `boosting/` | `boosting` | a sum of symmetric trees, each correcting the previous ones: the most exact kind, and the default |
+//! | `boosting/` | `boosting` | a sum of symmetric trees, each correcting the previous ones; the most accurate kind, and the default |
 //! | `m5/` | `m5` | rules with linear models on the published features, as in Ding et al. |
-//! | `work.rs` | `work` | prices of a query's operations, which a person can read |
+//! | `work.rs` | `work` | prices of a query's operations, in readable form |
 //!
-//! A new kind is a file whose type implements [`Regression`], its `mod` line and its line in `with_models!`. That list
-//! defines options, help and the fields of model files. Evaluation, model files and commands know no kind.
+//! A new kind is a file whose type implements [`Regression`], its `mod` line and its line in `with_models!`. That list defines
+//! options, help and the fields of model files. Evaluation, model files and commands know no kind.
 
 pub(crate) mod boosting;
 pub(crate) mod forest;
@@ -27,8 +27,8 @@ pub(crate) use self::tree::{FitError, MAX_DEPTH};
 use super::inputs::{InputSet, NUM_INPUTS};
 use crate::base::named::named_enum;
 
-/// Passes the kinds of model to `$callback!`, in the order of tables, each as `kind(file::type) = name in options, field
-/// in model files;`.
+/// Passes the kinds of model to `$callback!`, in the order of tables. Each has the form `kind(file::type) = name in options,
+/// field in model files;`.
 macro_rules! with_models {
     ($callback:ident) => {
         $callback! {
@@ -52,10 +52,10 @@ pub(crate) trait Regression: Sized {
 
     type Stored: Serialize + DeserializeOwned;
 
-    /// Fits a model to the samples; the error is a library's.
+    /// Fits a model to the samples; errors are messages of the library.
     fn fit(samples: &Samples, options: &FitOptions) -> Result<Self, FitError>;
 
-    /// Predicts microseconds, above 0, from inputs of which at least [`asks`](Self::asks) are known.
+    /// Predicted microseconds, above 0. At least the inputs of [`asks`](Self::asks) must be known.
     fn predict_us(&self, inputs: &[f64; NUM_INPUTS]) -> f64;
 
     /// The inputs that the model reads.
@@ -81,7 +81,6 @@ const US: &str = "us";
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FitOptions {
     pub(crate) kind: ModelKind,
-    /// Maximum questions of a regression tree before an answer.
     pub(crate) max_depth: u16,
     /// Minimum samples of a regression tree's answer.
     pub(crate) min_leaf: usize,
@@ -108,7 +107,6 @@ macro_rules! define_models {
                 match self { $(Self::$kind => <$file::$model as Regression>::HELP,)+ }
             }
 
-            /// Unit of the model's numbers.
             pub(crate) const fn target(self) -> &'static str {
                 match self { $(Self::$kind => <$file::$model as Regression>::TARGET,)+ }
             }

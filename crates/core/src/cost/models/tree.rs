@@ -8,10 +8,10 @@
 //! `- no:  ln(us) 6.88           (61 samples)
 //! ```
 //!
-//! Trees suit search costs. They need no scaling of features, follow thresholds of real machines (a cache, a launch
-//! overhead), never predict outside the measured range, and take less than a microsecond. `smartcore` fits them (CART:
-//! the split that lowers the squared error most) to the logarithm of the cost, so that a short query's error weighs as
-//! much as a long one's. The fitted nodes are copied into this form, which can be read and stored.
+//! Trees suit search costs. They need no scaling of features and follow thresholds of real machines (a cache, a launch
+//! overhead). They never predict outside the measured range, and take less than a microsecond. `smartcore` fits them to the
+//! logarithm of the cost, so that errors of short and long queries weigh alike (CART: the split that lowers the squared error
+//! most). The fitted nodes are copied into this form, which people can read and files can store.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -35,7 +35,7 @@ pub(crate) enum Tree {
     Split {
         /// Position in [`Inputs::NAMES`].
         feature: usize,
-        /// The largest value that takes `yes`.
+        /// The largest value that is answered `yes`.
         threshold: f64,
         yes: Box<Tree>,
         no: Box<Tree>,
@@ -107,8 +107,8 @@ impl Tree {
     }
 }
 
-/// A regression tree as a cost model. If `LENGTHS_ONLY`, it reads only the four published list lengths, as the project
-/// was specified.
+/// A regression tree as a cost model. With `LENGTHS_ONLY` it reads only the four published list lengths, as the project's
+/// specification says.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TreeModel<const LENGTHS_ONLY: bool>(Tree);
 
@@ -179,7 +179,7 @@ struct SmartcoreNode {
     false_child: Option<usize>,
 }
 
-/// The subtree at `nodes[at]`, whose questions number the `known` inputs. These samples reach it. The fit's maximum
+/// The subtree at `nodes[at]`, whose questions number the `known` inputs, with the samples that reach it. The fit's maximum
 /// depth bounds the recursion.
 fn convert(
     nodes: &[SmartcoreNode],
@@ -244,7 +244,7 @@ impl StoredTree {
                 })
             }
             Self { feature: None, threshold: None, yes: None, no: None, value: Some(value), samples } => {
-                // e^±40 us is far outside any measurement: a millionth of a femtosecond, and 7,000 years.
+                // The range e^±40 us exceeds any measurement: from a millionth of a femtosecond to 7,000 years.
                 if !value.is_finite() || value.abs() > 40.0 {
                     return Err(format!("{place}: value {value}, expected the logarithm of microseconds"));
                 }

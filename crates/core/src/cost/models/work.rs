@@ -1,12 +1,12 @@
-//! The work model: a query's cost as a sum of priced operations, which a person can read and check.
+//! The work model: a query's cost as a sum of priced operations, which people can read and check.
 //!
 //! ```text
 //! 2.1 us  +  0.35 us a term  +  1.9 ns a posting of essential lists  +  28 ns a look-up  +  ...
 //! ```
 //!
-//! Prices are not negative, because no operation saves time. Coordinate descent minimises the sum of squared relative
-//! errors over the samples. Inputs without a price are left out. The model is far less exact than boosting, but it can
-//! be discussed, and it predicts the effect of changes of the index.
+//! Prices are not negative, because no operation saves time. Coordinate descent minimises the sum of squared relative errors.
+//! Inputs without a price are left out. The model is far less accurate than boosting, but it is explainable, and it predicts
+//! the effect of changes to the index.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ const PRICED: [&str; 11] = [
     "terms", "shortest", "postings", "blocks", "and_blocks", "essential_postings", "live_postings", "lookups",
     "dense_postings", "sought_blocks", "expected_found",
 ];
-/// Rounds of the descent, after which prices have settled in all tests.
+/// Rounds of the descent; prices have converged by then in all tests.
 const ROUNDS: usize = 20_000;
 
 /// The smallest prediction in microseconds, as in files.
@@ -61,8 +61,7 @@ impl Regression for Work {
             .filter_map(|name| Inputs::position(name))
             .filter(|&input| samples.known().contains(input))
             .collect();
-        // There is one column per price, and a first one of ones. Rows are divided by their times, so that errors are
-        // relative.
+        // There is one column per price, and a first one of ones. Rows are divided by their times to make errors relative.
         let columns = priced.len() + 1;
         let row = |sample: usize| {
             let us = samples.us()[sample];
@@ -99,7 +98,7 @@ impl Regression for Work {
         self.prices.iter().map(|&(input, _)| input).collect()
     }
 
-    /// The base cost counts, too.
+    /// The base cost counts as a price.
     fn size(&self) -> (usize, &'static str) {
         (1 + self.prices.len(), "prices")
     }

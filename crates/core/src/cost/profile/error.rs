@@ -1,13 +1,13 @@
-//! Why a profile could not be made.
+//! Errors of profiling.
 
 use crate::base::machine::Class;
 use crate::query::Mode;
 use crate::search::ExecError;
 
-/// Why a profile could not be made.
+/// Errors of profiling.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
-    /// Nothing to run, or an option is out of range.
+    /// There is nothing to run, or an option is out of range.
     #[error("{0}")]
     Options(String),
     /// A search failed.
@@ -17,33 +17,33 @@ pub enum ProfileError {
         query: String,
         /// The mode.
         mode: Mode,
-        /// The processor.
+        /// The class of processor.
         kind: Class,
-        /// What went wrong.
+        /// The cause.
         source: ExecError,
     },
     /// A batch failed.
     #[error("a batch on {class}: {source}")]
     Batch {
-        /// The processor.
+        /// The class of processor.
         class: Class,
-        /// What went wrong.
+        /// The cause.
         source: ExecError,
     },
-    /// Two processors found different documents or scores: one of them is wrong.
+    /// Two processors returned different documents or scores, so one of them is wrong.
     #[error("query {query}, {mode}: {difference}")]
     Differ {
         /// The query's name in its log.
         query: String,
         /// The mode.
         mode: Mode,
-        /// Where the results part.
+        /// The first difference of the results.
         difference: String,
     },
 }
 
 impl ProfileError {
-    /// Whether a processor does not take the query, and another may.
+    /// Whether one processor refuses the query, while another may take it.
     pub(super) fn is_refusal(&self) -> bool {
         matches!(self, Self::Search { source: ExecError::BeyondGpu { .. }, .. })
     }

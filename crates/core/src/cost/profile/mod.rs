@@ -1,4 +1,4 @@
-//! Profiling: what every query costs on each kind of processor, and whether the processors agree.
+//! Profiling: the cost of every query on each class of processor, and a check that the processors agree.
 //!
 //! ```text
 //! for each processor, alone:   check and warm up: all queries once        | hits compared between processors
@@ -6,13 +6,12 @@
 //! for each that batches:       batches of 1 to 4096 drawn from them        | fitted: `batches`
 //! ```
 //!
-//! The time is the one that a scheduler experiences: from the call of [`Executor::search`] to hits in host memory,
-//! for a GPU with submission, transfers and synchronisation. The device's own time stands beside it. A repetition
-//! runs all queries in a new random order, so that no query profits from its neighbour in the log, and a slow moment
-//! of the machine is spread over different queries. The median of a query's repetitions is its cost, their
-//! interquartile range its spread.
+//! The measured time is what a scheduler experiences: from the call of [`Executor::search`] to hits in host memory. For a GPU
+//! it includes submission, transfers and synchronisation; the device's own time is recorded separately. Each repetition runs
+//! all queries in a new random order. So no query gains from its neighbour in the log, and a slow moment of the machine
+//! affects different queries. A query's cost is the median of its repetitions, its spread their interquartile range.
 //!
-//! Measuring runs on a thread of its own, pinned to one core, so that it does not migrate between timings.
+//! Measurements run on their own thread, pinned to one core, so that it does not migrate between timings.
 
 mod error;
 mod session;
@@ -31,21 +30,21 @@ use crate::index::Index;
 use crate::query::{Features, IndexFeatures, Mode, Query, Sketch};
 use crate::search::Executor;
 
-/// How long a processor is kept busy, unmeasured, before its repetitions begin: clocks rise from idle within it.
+/// Unmeasured load before the repetitions of a processor, during which its clock rises from idle.
 const WARM_UP: Duration = Duration::from_millis(200);
 
-/// What is measured, and how often.
+/// The measurements of a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileOptions {
-    /// The modes, each a row for every query; at least one.
+    /// The modes, at least one; each gives a row for every query.
     pub modes: Vec<Mode>,
     /// Documents that a query asks for.
     pub k: usize,
     /// Measured repetitions, at least 1.
     pub repeats: usize,
-    /// Draws the orders.
+    /// The seed of the orders.
     pub seed: u64,
-    /// Which batches are measured, on the classes that gain by them; `None` for none.
+    /// The batches to measure, on classes that gain from them; `None` for none.
     pub batches: Option<BatchOptions>,
 }
 
@@ -56,22 +55,23 @@ impl Default for ProfileOptions {
 }
 
 impl ProfileOptions {
-    /// How many searches [`profile`] runs and reports (those that keep a clock busy are not counted).
+    /// Searches that [`profile`] runs and reports, without those of the warm-up load.
     #[must_use]
     pub fn searches(&self, executors: usize, queries: usize) -> u64 {
         (executors * queries * self.modes.len() * (1 + self.repeats)) as u64
     }
 }
 
-/// Measures every query in every mode on each executor, of which there is at most one a kind, one after another.
+/// Measures every query in every mode on each executor in turn. There is at most one executor per class.
 ///
-/// What one of them refuses and another takes (a GPU, a query of very many terms) is measured on the other alone.
+/// A query that one executor refuses and another takes is measured on the other alone, such as a GPU and a query of very many
+/// terms.
 ///
-/// `progress` is told, now and then, how many of [`ProfileOptions::searches`] are done. Rows are in order of mode, then
-/// query; the provenance names devices, index and options, not the command.
+/// `progress` receives from time to time the number of finished [searches](ProfileOptions::searches). Rows are in order of
+/// mode, then query. The provenance names devices, index and options, not the command.
 ///
 /// # Errors
-/// If an option is out of range, a search fails, all executors refuse a query, or two executors' hits are not equal bit for bit.
+/// If an option is out of range, a search fails, all executors refuse a query, or two executors' hits differ in any bit.
 pub fn profile(
     executors: &mut [Box<dyn Executor>],
     queries: &[Query],
@@ -110,7 +110,6 @@ pub fn profile(
     Ok(Workload { provenance, rows, batches, ..Workload::default() })
 }
 
-/// One query in one mode, measured.
 #[derive(Debug)]
 struct Measurement {
     /// Position among the queries.
@@ -120,7 +119,7 @@ struct Measurement {
     measured: PerClass<Option<Measured>>,
 }
 
-/// Measures, and fits models to batches.
+/// Runs all measurements, and fits models to batches.
 fn measure(
     executors: &mut [Box<dyn Executor>],
     queries: &[Query],
@@ -132,7 +131,7 @@ fn measure(
     Ok((measurements, BatchModels(models)))
 }
 
-/// A model of a class's batches; `None` if there is too little to fit one to.
+/// A model of a class's batches; `None` if there are too few samples.
 fn fit(samples: &[BatchSample], measurements: &[Measurement], class: Class) -> Option<BatchModel> {
     let alone = measurements.iter().filter_map(|measurement| {
         let alone = measurement.measured[class]?;

@@ -1,4 +1,4 @@
-//! One thread that measures: every query on every processor, in rounds.
+//! The measuring thread: every query on every processor, in rounds.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use crate::cost::batches::{BatchSample, measure_batches};
 use crate::query::{Mode, Query};
 use crate::search::{Executor, Hit};
 
-/// Everything that is measured: queries alone, and by class batches of them.
+/// All measurements: of single queries, and of batches by class.
 pub(super) type Everything = (Vec<Measurement>, PerClass<Vec<BatchSample>>);
 
-/// Measures everything, on a thread of its own.
+/// Measures everything on a new thread.
 pub(super) fn measure_all(
     executors: &mut [Box<dyn Executor>],
     queries: &[Query],
@@ -28,7 +28,8 @@ pub(super) fn measure_all(
     check(executors, queries, options)?;
     std::thread::scope(|scope| {
         let measuring = scope.spawn(move || {
-            // The last core: the first one tends to serve the system's interrupts. Unpinned where the system refuses.
+            // The last core is used, since the first often serves the system's interrupts. The thread stays unpinned if the
+            // system refuses.
             if let Some(core) = core_affinity::get_core_ids().and_then(|cores| cores.last().copied()) {
                 core_affinity::set_for_current(core);
             }
@@ -50,21 +51,20 @@ pub(super) fn measure_all(
     })
 }
 
-/// What one thread measures.
 struct Session<'a> {
     queries: &'a [Query],
     options: &'a ProfileOptions,
-    /// Positions of queries, with modes: every search of a round.
+    /// All searches of a round, as positions of queries with modes.
     work: Vec<(usize, Mode)>,
     hits: Vec<Hit>,
-    /// Positions in the work, of what a processor does not take.
+    /// By class: positions in the work that a processor refuses.
     refused: PerClass<HashSet<usize>>,
     progress: &'a mut (dyn FnMut(u64) + Send),
     done: u64,
 }
 
 impl Session<'_> {
-    /// Runs everything once on each executor and compares the hits.
+    /// Runs all searches once on each executor and compares the hits.
     fn check_results(&mut self, executors: &mut [Box<dyn Executor>]) -> Result<Vec<Measurement>, ProfileError> {
         let mut measurements = Vec::with_capacity(self.work.len());
         let mut expected = Vec::new();
@@ -105,7 +105,7 @@ impl Session<'_> {
         Ok(measurements)
     }
 
-    /// Measures everything on one executor, into the rows of the same positions.
+    /// Measures all searches on one executor, into the rows of the same positions.
     fn measure(&mut self, executor: &mut dyn Executor, measurements: &mut [Measurement]) -> Result<(), ProfileError> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(self.options.seed);
         let refused = std::mem::take(&mut self.refused[executor.class()]);
@@ -126,7 +126,7 @@ impl Session<'_> {
             for &i in &order {
                 let (query, mode) = self.work[i];
                 let (elapsed, device) = self.search(executor, query, mode)?;
-                // A clock too coarse to see a search still saw more than nothing.
+                // The clock may be too coarse for a search, whose time is still above zero.
                 host_us[i].push((elapsed.as_nanos() as f64 / 1e3).max(0.001));
                 device_us[i].extend(device);
                 if self.hits.len() as u32 != measurements[i].results {
@@ -152,7 +152,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Measures batches of what was measured alone, by position among these; none if none are asked for.
+    /// Measures batches of the single queries, by their positions; none if no batches are requested.
     fn measure_batches(
         &mut self,
         executor: &mut dyn Executor,
@@ -160,7 +160,7 @@ impl Session<'_> {
     ) -> Result<Vec<BatchSample>, ProfileError> {
         let Some(options) = &self.options.batches else { return Ok(Vec::new()) };
         let class = executor.class();
-        // What it does not take alone, it does not take in a batch.
+        // A query that is refused alone is refused in a batch.
         let taken = measurements.iter().filter(|measurement| measurement.measured[class].is_some());
         let work: Vec<_> = taken.map(|taken| (&self.queries[taken.query], taken.mode)).collect();
         if work.is_empty() {
@@ -170,7 +170,7 @@ impl Session<'_> {
             .map_err(|source| ProfileError::Batch { class, source })
     }
 
-    /// Runs one search: what it took on the host's clock and on the device's.
+    /// Runs one search; returns its time on the host's clock and on the device's.
     fn search(
         &mut self,
         executor: &mut dyn Executor,
@@ -189,7 +189,7 @@ impl Session<'_> {
         }
     }
 
-    /// Reports every 64th search: between timings, but drawing a bar for each would cool the caches.
+    /// Reports every 64th search. Reports come between timings, but one for each search would cool the caches.
     fn count_one(&mut self) {
         self.done += 1;
         if self.done.is_multiple_of(64) {
@@ -198,7 +198,7 @@ impl Session<'_> {
     }
 }
 
-/// Where two result lists part first, in words; `None` if they are equal bit for bit.
+/// The first difference of two result lists, in words; `None` if they are equal bit for bit.
 fn difference((first, expected): (Class, &[Hit]), (second, found): (Class, &[Hit])) -> Option<String> {
     let same = |(a, b): (&Hit, &Hit)| a.doc == b.doc && a.score.to_bits() == b.score.to_bits();
     let rank = expected.iter().zip(found).position(|pair| !same(pair));

@@ -4,7 +4,7 @@ use crate::query::QueryTerm;
 use crate::search::Execution;
 use crate::search::{ExecError, Hit};
 
-/// Returns as many documents as the query's list is long, and may be wrong from some search on.
+/// Returns as many documents as the query's list is long, and may be wrong from a given search on.
 struct Mock {
     kind: Class,
     searches: usize,
@@ -70,7 +70,6 @@ fn every_query_is_measured_in_every_mode_on_every_processor() {
 
 #[test]
 fn what_one_processor_refuses_is_measured_on_the_others_alone() {
-    /// Refuses the query of four postings.
     struct Picky(Mock);
     impl Executor for Picky {
         fn class(&self) -> Class {

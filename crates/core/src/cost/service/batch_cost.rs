@@ -1,42 +1,43 @@
-//! What a batch takes of a processor, from what its queries take alone.
+//! The time of a batch on a processor, from the times of its queries alone.
 //!
 //! ```text
 //!   device  = device_fixed + crowding(n) · Σ added + longest · max alone
-//!   exposed = fixed + each · n        what passes on an idle lane while the device does not work
-//!   host    = host_fixed + host_each · n        what the lane's thread is at, most of it while the device works
+//!   exposed = fixed + each · n        time on an idle lane in which the device does not work
+//!   host    = host_fixed + host_each · n        the thread's time, which mostly overlaps the device's
 //! ```
 //!
-//! A large batch goes to the device in pieces, and so does one batch after another: the thread prepares what comes next
-//! while the device works. Of a batch alone only the `exposed` part shows; of batches in a stream whichever is longer, the
-//! thread's work or the device's, sets the pace.
+//! A large batch goes to the device in pieces: the thread prepares the next piece while the device works. Consecutive batches
+//! overlap in the same way. A batch alone shows only the `exposed` part. In a stream of batches the longer of thread and
+//! device times sets the pace.
 //!
-//! `added` is what a query adds to a batch so large that the device is full. In a small one it adds more: sixteen
-//! queries don't fill a GPU, and `crowding`, above 1 there, says how far from full it is. It is known at some sizes and
-//! interpolated between them over the logarithm of n. The longest query holds up its batch by the part of its work that
-//! is not shared out.
+//! `added` is the time that a query adds to a batch so large that the device is full. In a small batch it adds more, since
+//! sixteen queries don't fill a GPU. `crowding`, above 1 there, measures how far from full the device is. It is known at some
+//! sizes and interpolated over the logarithm of n. The longest query delays its batch by the part of its work that is not
+//! shared out.
 //!
-//! Whatever the formula says, a batch takes at most what its queries take one after another: an executor may always run
-//! them so. Capacity certificates rest on that.
+//! A batch takes at most the serial time of its queries, whatever the formula gives, since an executor may always run them one
+//! by one. Capacity certificates rely on this bound.
 
 use serde::{Deserialize, Serialize};
 
 use crate::base::machine::{Class, PerClass};
 use crate::base::time::Nanos;
 
-/// What a query costs on processors of one class.
+/// The cost of a query on processors of one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Its service time when it is alone there.
+    /// Its service time alone.
     pub alone: Nanos,
-    /// What it adds to the device's time for a large batch; as `alone` where batches gain nothing.
+    /// The time that it adds to the device's for a large batch; equal to `alone` where batches gain nothing.
     pub added: Nanos,
 }
 
 impl Cost {
-    /// On a class that the machine lacks: later than anything.
+    /// The cost on a class that the machine lacks, later than any time.
     pub const NEVER: Self = Self { alone: Nanos::MAX, added: Nanos::MAX };
 
-    /// Of a query that takes so long alone on a CPU and on a GPU, gains nothing from company, and runs nowhere else.
+    /// The costs of a query with these times alone on a CPU and a GPU, which gains nothing from batches and runs on no other
+    /// class.
     #[must_use]
     pub fn on_cpu_and_gpu(cpu: Nanos, gpu: Nanos) -> PerClass<Self> {
         PerClass::from_fn(|class| match class {
@@ -46,13 +47,13 @@ impl Cost {
         })
     }
 
-    /// Of a query that gains nothing from company.
+    /// The cost of a query that gains nothing from batches.
     #[must_use]
     pub fn alone(alone: Nanos) -> Self {
         Self { alone, added: alone }
     }
 
-    /// So many times as much of everything; [`NEVER`](Self::NEVER) stays.
+    /// The cost times `factor`; [`NEVER`](Self::NEVER) stays.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
         if self == Self::NEVER {
@@ -62,21 +63,21 @@ impl Cost {
     }
 }
 
-/// The queries of a batch, summed up; one more is taken in constant time.
+/// The summed costs of a batch's queries; adding one takes constant time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchLoad {
-    /// How many queries.
+    /// Number of queries.
     pub queries: u32,
-    /// What they take one after another.
+    /// Their serial time.
     pub alone: Nanos,
-    /// What the longest takes alone.
+    /// The longest time alone.
     pub longest: Nanos,
-    /// What they add to a large batch.
+    /// The time that they add to a large batch.
     pub added: Nanos,
 }
 
 impl BatchLoad {
-    /// With one more query.
+    /// The load with one more query.
     #[must_use]
     pub fn with(self, cost: Cost) -> Self {
         Self {
@@ -87,7 +88,7 @@ impl BatchLoad {
         }
     }
 
-    /// Without one of its queries. The longest stays what it was as long as others are left: which of them is now is not known.
+    /// The load without one of its queries. `longest` stays while others are left, since the new longest is unknown.
     #[must_use]
     pub fn without(self, cost: Cost) -> Self {
         if self.queries <= 1 {
@@ -102,25 +103,25 @@ impl BatchLoad {
     }
 }
 
-/// What a batch takes of a processor's two halves, which overlap.
+/// The overlapping host and device times of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchTime {
-    /// Preparing, launching and reading: the lane's thread.
+    /// The thread's time to prepare, launch and read.
     pub host: Nanos,
-    /// What of it, and of launching and copying, the device has to wait for on an idle lane.
+    /// The time for which the device waits on an idle lane: part of the thread's time, launching and copying.
     pub exposed: Nanos,
     /// The device's own time.
     pub device: Nanos,
 }
 
 impl BatchTime {
-    /// On a processor whose device never waits: its thread and what it does are one.
+    /// The time on a processor without a separate device, where thread and work are one.
     #[must_use]
     pub fn of_device(device: Nanos) -> Self {
         Self { device, ..Self::default() }
     }
 
-    /// From start to finish on an idle processor.
+    /// Time from start to finish on an idle processor.
     #[must_use]
     pub fn total(self) -> Nanos {
         (self.exposed + self.device).max(self.host)
@@ -131,41 +132,41 @@ impl BatchTime {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exposed {
-    /// For any batch.
+    /// Time per batch.
     pub fixed_us: f64,
-    /// For each query.
+    /// Time per query.
     pub each_us: f64,
 }
 
-/// What batches take on processors of one class; see the module's formula. Times in microseconds.
+/// Constants of the module's formula for processors of one class. Times are in microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BatchCost {
-    /// What the lane's thread takes for any batch.
+    /// The thread's time per batch.
     pub host_fixed_us: f64,
-    /// What the lane's thread takes for each query.
+    /// The thread's time per query.
     pub host_each_us: f64,
-    /// What passes on an idle lane beside the device's time; where that was not told apart, all of the thread's.
+    /// Time on an idle lane outside the device's. If it was not measured, it is all of the thread's time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exposed: Option<Exposed>,
-    /// What the device takes for any batch.
+    /// The device's time per batch.
     pub device_fixed_us: f64,
-    /// The share of the longest query's time alone by which it holds up its batch.
+    /// Share of the longest query's time alone that delays its batch.
     pub longest: f64,
-    /// How many times what they add the queries of a batch take: `(n, crowding)`, n ascending.
+    /// Factors on the summed `added` by size: `(n, crowding)`, n ascending.
     pub crowding: Vec<(u32, f64)>,
-    /// The largest batch that was measured: larger ones are not to be asked for.
+    /// The largest measured batch; larger ones must not be requested.
     pub most_queries: u32,
 }
 
 impl BatchCost {
-    /// No batch has more queries.
+    /// Upper bound of the queries of a batch.
     pub const MOST_QUERIES: u32 = 1 << 24;
 
-    /// Whether every number makes sense.
+    /// Checks every number.
     ///
     /// # Errors
-    /// Names the first that does not, with what would.
+    /// Names the first invalid number and its valid values.
     pub fn check(&self) -> Result<(), String> {
         let times = [
             ("host_fixed_us", self.host_fixed_us),
@@ -184,7 +185,7 @@ impl BatchCost {
         check_crowding(&self.crowding)
     }
 
-    /// What a batch takes.
+    /// The time of a batch.
     #[must_use]
     pub fn time(&self, load: &BatchLoad) -> BatchTime {
         let singly = self.singly(load);
@@ -200,14 +201,13 @@ impl BatchCost {
         if together.total() <= singly.total() { together } else { singly }
     }
 
-    /// What the lane's thread takes for a batch of so many queries.
+    /// The thread's time for a batch of `queries` queries.
     #[must_use]
     pub fn host(&self, queries: u32) -> Nanos {
         Nanos::from_us(self.host_fixed_us + self.host_each_us * f64::from(queries))
     }
 
-    /// The same of batches for which the thread takes `host` times as long, and the device `device` times. What passes
-    /// beside the device's time stays.
+    /// These constants with factors on the thread's and the device's times. The exposed time stays.
     #[must_use]
     pub fn slower(&self, host: f64, device: f64) -> Self {
         Self {
@@ -221,7 +221,7 @@ impl BatchCost {
         }
     }
 
-    /// What the device waits for on an idle lane before and after a batch of so many queries.
+    /// The device's waiting time on an idle lane before and after a batch of `queries` queries.
     #[must_use]
     pub fn exposed(&self, queries: u32) -> Nanos {
         self.exposed.map_or_else(
@@ -230,19 +230,19 @@ impl BatchCost {
         )
     }
 
-    /// What queries take one after another, by halves.
+    /// The serial time of the queries, by host and device.
     fn singly(&self, load: &BatchLoad) -> BatchTime {
         let of_all = |one: Nanos| Nanos(one.0.saturating_mul(u64::from(load.queries))).min(load.alone);
         let exposed = of_all(self.exposed(1));
         BatchTime { host: of_all(self.host(1)), exposed, device: load.alone.since(exposed) }
     }
 
-    /// The least that the queries of a batch take of the device, in whatever batches they run.
+    /// The least device time of these queries, in batches of any size.
     pub(super) fn least_device(&self, load: &BatchLoad) -> Nanos {
         load.added.scaled(least(&self.crowding)).min(load.alone)
     }
 
-    /// The least that a query takes of host and device, in whatever batch it runs.
+    /// The least host and device times of a query, in a batch of any size.
     pub(super) fn least(&self, cost: Cost) -> BatchTime {
         let alone = self.singly(&BatchLoad::default().with(cost));
         BatchTime {
@@ -253,7 +253,6 @@ impl BatchCost {
     }
 }
 
-/// Whether factors by size of batch make sense.
 fn check_crowding(crowding: &[(u32, f64)]) -> Result<(), String> {
     let is_ascending = crowding.is_sorted_by(|a, b| a.0 < b.0);
     let is_possible = |&(size, crowding): &(u32, f64)| size > 0 && crowding.is_finite() && crowding > 0.0;
@@ -263,8 +262,7 @@ fn check_crowding(crowding: &[(u32, f64)]) -> Result<(), String> {
     Err("crowding must have sizes that ascend from 1, each with a number above 0".to_owned())
 }
 
-/// How many times what they bring the queries of a batch of `n` take, by factors that are known at some sizes: how far from full
-/// such a batch is.
+/// The crowding of a batch of `n` queries, interpolated between factors at known sizes.
 fn crowding(factors: &[(u32, f64)], n: u32) -> f64 {
     let after = factors.partition_point(|&(size, _)| size < n);
     match (after.checked_sub(1).map(|before| factors[before]), factors.get(after)) {
@@ -278,7 +276,6 @@ fn crowding(factors: &[(u32, f64)], n: u32) -> f64 {
     }
 }
 
-/// The least of such factors.
 fn least(factors: &[(u32, f64)]) -> f64 {
     let least = factors.iter().map(|&(_, factor)| factor).fold(f64::INFINITY, f64::min);
     if least.is_finite() { least } else { 1.0 }
@@ -312,11 +309,11 @@ mod tests {
 
     #[test]
     fn a_batch_takes_its_halves() {
-        // Sixteen queries of 25 us that add 2: 8 + 16 · 0.5 on the host, 4 + 4 · 32 + 0.8 · 25 on the device.
+        // Sixteen queries of 25 us add 2 us each: 8 + 16 · 0.5 on the host, 4 + 4 · 32 + 0.8 · 25 on the device.
         let time = gpu().time(&load(vec![(25, 2); 16]));
         let halves = BatchTime { host: Nanos(16_000), exposed: Nanos(16_000), device: Nanos(152_000) };
         assert_eq!(time, halves);
-        // Between sizes: 64 lies half way from 16 to 256.
+        // The size 64 is half way from 16 to 256.
         let time = gpu().time(&load(vec![(25, 2); 64]));
         assert_eq!(time.device, Nanos(4_000 + 352_000 + 20_000));
         // A batch is never slower than its queries one after another.
@@ -346,7 +343,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_batch_takes_at_most_the_sum_and_at_least_the_least(
-            // No query takes less than the host does for one.
+            // No query takes less than the host's time for one.
             costs in prop::collection::vec((9u64..2000, 0u64..2000), 1..300),
         ) {
             let costs: Vec<Cost> = costs.into_iter().map(|(alone, added)| cost_of((alone, added.min(alone)))).collect();

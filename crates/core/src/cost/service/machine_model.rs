@@ -1,4 +1,4 @@
-//! A machine with all that is known of its costs beyond those of single queries.
+//! A machine with all known costs beyond those of single queries.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -10,59 +10,57 @@ use crate::base::random::{NodeSeed, Purpose, exp};
 use crate::base::time::Nanos;
 use crate::cost::machine_file::{DispatcherCosts, DispatcherStalls, LaneCosts};
 
-/// What a scheduler may know of the machine before a run, and what the simulator plays.
+/// The costs of a machine that a scheduler may know before a run, and that the simulator uses.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MachineModel {
     /// The processors.
     pub machine: Machine,
-    /// What batches take on each class; `None` where queries of a batch run one after another.
+    /// Costs of batches on each class; `None` where queries of a batch run one after another.
     pub batches: PerClass<Option<BatchCost>>,
-    /// Time from the dispatcher's start of a batch until it is at work, and from its end until the dispatcher sees it,
-    /// both together.
+    /// Hand-over time: from the dispatcher's start of a batch until its work begins, plus from its end until the dispatcher
+    /// notices.
     pub handoff: PerClass<Nanos>,
-    /// The dispatcher's own time for each event that it handles: an arrival, or a query that was answered, alone or with
-    /// others of its batch.
+    /// The dispatcher's time per event: an arrival or an answered query, alone or in a batch.
     pub decision: Nanos,
-    /// By class, what serving costs beyond, as a [machine file](crate::cost::MachineFile) says; it stands in
-    /// `handoff`'s place.
+    /// Further service costs by class, from a [machine file](crate::cost::MachineFile). They replace `handoff`.
     pub lanes: PerClass<Option<LaneCosts>>,
-    /// The same of the dispatcher, in `decision`'s place.
+    /// The dispatcher's costs from a machine file. They replace `decision`.
     pub dispatcher: Option<DispatcherCosts>,
-    /// What goes wrong in a run; policies don't know.
+    /// Planned faults of a run, unknown to policies.
     pub faults: FaultPlan,
-    /// By class, the standard deviation of the logarithm of what policies [are told](Self::as_told) of a batch over what it
-    /// takes: the error of the formula in `batches`. 0 where they know what is played.
+    /// By class, the standard deviation of the logarithm of the batch time that policies [see](Self::as_told) over the true
+    /// one. It is the error of the formula in `batches`, and 0 where policies know the true times.
     pub batch_error: PerClass<f64>,
 }
 
-/// What the dispatcher itself takes: all that is due is taken in as one round, then it is decided once.
+/// The dispatcher's costs. A round takes in all due events, then decides once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Decisions {
-    /// For any round, ...
+    /// Time per round.
     pub round: Nanos,
-    /// each arrival or wake-up in it, ...
+    /// Time per arrival or wake-up.
     pub arrival: Nanos,
-    /// each batch that ended, a query by itself too, with handing over another one, ...
+    /// Time per ended batch, also of one query, with handing over the next.
     pub batch: Nanos,
-    /// and each query of that batch.
+    /// Time per query of an ended batch.
     pub answer: Nanos,
 }
 
 impl Decisions {
-    /// The same for each arrival and each answered query, and nothing else.
+    /// Costs of `event` for each arrival and each answered query, and nothing else.
     #[must_use]
     pub fn each(event: Nanos) -> Self {
         Self { arrival: event, answer: event, ..Self::default() }
     }
 
-    /// A round in which so many queries arrived, or wake-ups came, and batches of so many queries together ended.
+    /// The time of a round with these numbers of arrivals or wake-ups, ended batches, and answered queries.
     #[must_use]
     pub fn of(&self, arrivals: u32, batches: u32, answers: u32) -> Nanos {
         let parts = [(self.arrival, arrivals), (self.batch, batches), (self.answer, answers)];
         parts.into_iter().fold(self.round, |sum, (each, count)| sum + Nanos(each.0.saturating_mul(count.into())))
     }
 
-    /// The end of a batch of so many queries.
+    /// The time of the end of a batch of `queries` queries.
     #[must_use]
     #[inline(always)]
     pub fn finish(&self, queries: usize) -> Nanos {
@@ -70,32 +68,32 @@ impl Decisions {
     }
 }
 
-/// What takes the dispatcher's time in a run.
+/// All costs of the dispatcher in a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DispatcherTime {
-    /// Its rounds,
+    /// Costs of its rounds.
     pub decisions: Decisions,
-    /// and what holds its core up.
+    /// Stalls of its core.
     pub stalls: DispatcherStalls,
 }
 
 impl From<Decisions> for DispatcherTime {
-    /// Nothing holds it up.
+    /// Costs without stalls.
     fn from(decisions: Decisions) -> Self {
         Self { decisions, stalls: DispatcherStalls::default() }
     }
 }
 
-/// How many queries batches may hold.
+/// The allowed sizes of batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchSizes {
-    /// Whatever number makes them cheapest.
+    /// Any number of queries.
     Any,
-    /// One: there are none.
+    /// Single queries only.
     One,
 }
 
-/// The least that a query can take of what a class has: no schedule needs less.
+/// The least resources of a class that a query needs under any schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeastUse {
     /// Time of one of the class's lanes.
@@ -105,14 +103,14 @@ pub struct LeastUse {
 }
 
 impl From<Machine> for MachineModel {
-    /// Batches gain nothing, and neither handing over nor deciding takes time.
+    /// A model in which batches gain nothing, and handing over and deciding take no time.
     fn from(machine: Machine) -> Self {
         Self { machine, ..Self::default() }
     }
 }
 
 impl MachineModel {
-    /// What takes the dispatcher's time under a policy of this name.
+    /// All costs of the dispatcher under a policy of this name.
     #[must_use]
     pub fn dispatcher_time(&self, policy: &str) -> DispatcherTime {
         match &self.dispatcher {
@@ -123,7 +121,7 @@ impl MachineModel {
         }
     }
 
-    /// Whether what work takes is known but for chance: no machine file says how it varies, and nothing fails.
+    /// Whether times are exact: no machine file adds variation, and nothing fails.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.dispatcher.is_none()
@@ -154,7 +152,7 @@ impl MachineModel {
         Cow::Owned(told)
     }
 
-    /// The same with a CPU beside each lane that a fault may befall: what goes on in their place adds no more than that.
+    /// This machine with an extra CPU for each lane that a planned fault may hit. Fallbacks add no more capacity than that.
     #[must_use]
     pub fn with_fallbacks(&self) -> Cow<'_, Self> {
         let failing: BTreeSet<ProcessorId> = self.faults.faults.iter().map(|fault| fault.processor).collect();
@@ -164,7 +162,7 @@ impl MachineModel {
         Cow::Owned(Self { machine: self.machine.clone().with_cpus(failing.len()), ..self.clone() })
     }
 
-    /// What a batch takes on an idle processor of `class`.
+    /// The time of a batch on an idle processor of `class`.
     #[must_use]
     pub fn batch_time(&self, class: Class, load: &BatchLoad) -> BatchTime {
         match &self.batches[class] {
@@ -173,19 +171,19 @@ impl MachineModel {
         }
     }
 
-    /// What an idle device of `class` waits for until a batch of so many queries is there and read.
+    /// Waiting time of an idle device of `class` before and after a batch of `queries` queries.
     #[must_use]
     pub fn exposed_time(&self, class: Class, queries: u32) -> Nanos {
         self.batches[class].as_ref().map_or(Nanos::ZERO, |batches| batches.exposed(queries))
     }
 
-    /// The largest batch that processors of `class` take.
+    /// The largest batch on processors of `class`.
     #[must_use]
     pub fn most_queries(&self, class: Class) -> u32 {
         self.batches[class].as_ref().map_or(1, |batches| batches.most_queries)
     }
 
-    /// The least that a query of this cost takes of `class`, in batches of these sizes.
+    /// The least resources of `class` for a query of this cost, in batches of these sizes.
     #[must_use]
     pub fn least_use(&self, class: Class, cost: Cost, sizes: BatchSizes) -> LeastUse {
         let Some(batches) = &self.batches[class] else {
@@ -198,8 +196,8 @@ impl MachineModel {
             }
             BatchSizes::One => {
                 let time = batches.time(&BatchLoad::default().with(cost));
-                // A lane that holds several batches prepares one while its device is at another; a machine file says how far
-                // these overlap.
+                // A lane that holds several batches prepares one while its device runs another. A machine file gives their
+                // overlap.
                 let spacing = self.lanes[class].as_ref().map_or(1.0, LaneCosts::spacing);
                 let is_deep = self.machine.processors().any(|(_, on)| on.class == class && on.depth > 1);
                 LeastUse {

@@ -1,4 +1,4 @@
-//! Batches as long as measured queries and a fitted machine say.
+//! Service times from measured queries and a fitted machine.
 
 use super::{BatchLoad, BatchTime, Cost, MachineModel, Preparing, Rerun, ServiceTimes};
 use crate::base::ids::ProcessorId;
@@ -7,20 +7,19 @@ use crate::base::random::{NodeSeed, Purpose, Random};
 use crate::base::time::Nanos;
 use crate::cost::machine_file::{AskedBatch, LaneCosts, LaneState};
 
-/// A lane's two halves.
 #[derive(Clone, Copy, Debug, Default)]
 struct LaneClock {
-    /// When its thread has prepared what it was given.
+    /// When its thread has prepared all batches so far.
     host_free: Nanos,
     /// When its last batch will have finished.
     finish: Nanos,
-    /// When its thread will have nothing to do: before that is known to the dispatcher.
+    /// When its thread will be idle, before the dispatcher notices it.
     done: Nanos,
-    /// What a machine file lets be remembered of it.
+    /// The lane's state by the machine file.
     state: LaneState,
-    /// When it was noticed that it had failed for good: from then on a CPU works in its place.
+    /// When its permanent failure was noticed. From then on a CPU replaces it.
     retired_at: Option<Nanos>,
-    /// Batches in a row for which it found no memory.
+    /// Consecutive batches for which it found no memory.
     without_memory: u32,
 }
 
@@ -31,8 +30,8 @@ struct DeviceClock {
 }
 
 impl DeviceClock {
-    /// When a batch has finished that is prepared at `ready` and takes `device`. It has the device to itself for `alone` only:
-    /// a small batch does not fill the device.
+    /// When a batch finishes that is ready at `ready` and takes `device`. It occupies the device exclusively only for `alone`,
+    /// since a small batch does not fill it.
     #[inline]
     fn take(&mut self, ready: Nanos, device: Nanos, alone: Nanos) -> Nanos {
         self.free = ready.max(self.free) + alone;
@@ -41,14 +40,14 @@ impl DeviceClock {
 }
 
 impl LaneClock {
-    /// When a batch is done that its thread may take up from `begin` on, once it has prepared what came before.
+    /// When a batch finishes that its thread may start from `begin` on, after earlier preparations.
     #[inline]
     fn run(&mut self, time: BatchTime, begin: Nanos, device: &mut DeviceClock) -> Nanos {
         self.run_among_others(time, time.device, begin, device)
     }
 
-    /// The thread is to prepare a batch for so long, from `begin` on at the earliest: what it holds and would end meanwhile ends when
-    /// it is through with that.
+    /// Notes that the thread prepares a batch for `prepared`, from `begin` on at the earliest. Batches of the lane that would
+    /// end meanwhile end afterwards.
     #[inline]
     fn prepare(&mut self, prepared: Nanos, begin: Nanos, hand_back: Nanos) -> Option<Preparing> {
         let from = begin.max(self.host_free);
@@ -60,7 +59,7 @@ impl LaneClock {
         Some(Preparing { from: from + hand_back, until: until + hand_back })
     }
 
-    /// The same of a batch that has the device to itself only for `alone`.
+    /// When a batch finishes that occupies the device exclusively only for `alone`.
     #[inline]
     fn run_among_others(&mut self, time: BatchTime, alone: Nanos, begin: Nanos, device: &mut DeviceClock) -> Nanos {
         let begin = begin.max(self.host_free);
@@ -71,29 +70,28 @@ impl LaneClock {
     }
 }
 
-/// Service times from costs measured alone, with pipelines, devices that streams share, and batches.
+/// Service times from costs measured alone, with pipelines, shared devices, and batches.
 #[derive(Clone, Debug)]
 pub struct MeasuredTimes<'a, F> {
     model: &'a MachineModel,
-    /// What the query in a row of the workload costs on a class.
+    /// The cost of a workload row's query on a class.
     cost: F,
     lanes: Vec<LaneClock>,
     /// By class and device: when it will be free.
     devices: PerClass<Vec<DeviceClock>>,
-    /// By lane, what its service times vary by; empty where no machine file says that they do.
+    /// By lane: the stream for variations of service times; empty if no machine file has variations.
     chance: Vec<Random>,
     /// Planned faults that may still come, in order of time.
     faults: Vec<PlannedFault>,
-    /// What became of the batch that was started last, and for how long its lane sees nothing else.
+    /// Whether the last started batch is rerun; `preparing` says how long its thread prepares it.
     rerun: Option<Rerun>,
     preparing: Option<Preparing>,
-    /// Whether nothing can fail and no machine file says more: what most runs have, and is quickest.
+    /// Whether nothing can fail and there is no machine file. Most runs are so, and this case is fastest.
     is_exact: bool,
 }
 
 impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
-    /// An idle machine; `cost` says what the query in a row of the workload costs on a class. Each lane draws from a
-    /// stream of `seed`.
+    /// An idle machine; `cost` gives the cost of a workload row's query on a class. Each lane draws from a stream of `seed`.
     #[must_use]
     pub fn new(model: &'a MachineModel, seed: NodeSeed, cost: F) -> Self {
         let lanes = vec![LaneClock::default(); model.machine.len()];
@@ -113,13 +111,13 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
         }
     }
 
-    /// What the queries of these rows cost together.
+    /// The summed costs of the queries of these rows.
     #[inline]
     fn load(&self, class: Class, rows: &[u32]) -> BatchLoad {
         rows.iter().fold(BatchLoad::default(), |load, &row| load.with((self.cost)(row, class)))
     }
 
-    /// By class, how many lanes work now, the one that starts counted.
+    /// Busy lanes by class, including the one that starts.
     #[inline]
     fn busy(&self, class: Class, processor: ProcessorId, now: Nanos) -> PerClass<u32> {
         let mut busy = PerClass::default();
@@ -131,7 +129,7 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
         busy
     }
 
-    /// As [`ServiceTimes::start`], on a machine of which a machine file tells.
+    /// Starts a batch as [`ServiceTimes::start`], with the costs of a machine file.
     fn start_among_others(
         &mut self,
         costs: &LaneCosts,
@@ -157,7 +155,7 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
                 device: time.device.scaled(times.device),
             };
             costs.note_work(&mut lane.state, idle, time.total());
-            // No less than bounds count for its queries.
+            // The time is no less than bounds assume for its queries.
             let alone = time.device.scaled(times.spacing).max(batches.least_device(&load));
             let on_device = &mut self.devices[class][device.index()];
             self.preparing = lane.prepare(time.host.scaled(times.prepared), begin, costs.hand_back());
@@ -167,7 +165,7 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
         }
         let taken = costs.work(&mut lane.state, time.total(), idle, crowded, now, random);
         if self.model.batches[class].is_some() {
-            // Of a query alone most of the time is on its way, where the next one may be, too.
+            // A single query spends most of its time off the device, where the next one may be too.
             let device_time = load.alone.scaled(costs.spacing()).min(taken);
             let exposed = taken.since(device_time);
             let time = BatchTime { host: exposed, exposed, device: device_time };
@@ -184,7 +182,6 @@ impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
     #[inline]
     fn start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos {
         if self.is_exact {
-            // As below, where nothing fails.
             let class = self.model.machine.class(processor);
             if self.model.batches[class].is_none() {
                 return self.start_one_by_one(processor, class, rows, now);
@@ -209,18 +206,18 @@ impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
 }
 
 impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
-    /// As [`ServiceTimes::start`], where something may go wrong on the way: by the [rule](crate::base::machine::FaultPlan) that live
-    /// lanes keep to.
+    /// Starts a batch as [`ServiceTimes::start`], with planned faults, by the same [rule](crate::base::machine::FaultPlan) as
+    /// live lanes.
     ///
-    /// A batch that a lane loses runs again on a CPU in its place, query after query, from the moment on at which the fault is
-    /// noticed: at once, or when the watchdog barks. A stall holds up the batch that is under way, and passes unnoticed on a
-    /// lane that has none. Memory is asked for when a batch is handed over.
+    /// A batch that a lane loses is rerun on a replacement CPU, query after query, once the fault is noticed: at once, or by
+    /// the watchdog. A stall delays the batch under way, and has no effect on an idle lane. Memory is requested when a batch
+    /// is handed over.
     #[cold]
     fn start_or_fail(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos {
         let Processor { class, device, .. } = self.model.machine.processor(processor);
         let before = self.lanes[processor.index()];
         if let Some(retired_at) = before.retired_at {
-            // What was handed over before is lost like the batch that failed.
+            // Batches handed over before are lost with the failed one.
             self.rerun = (now < retired_at).then_some(Rerun { fault: None });
             return self.start_well(processor, Class::CPU, rows, now);
         }
@@ -241,11 +238,11 @@ impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
         }
     }
 
-    /// What planned faults make of a batch that was handed over at `now`, is taken up at `begin` and would finish at `finish`:
-    /// when it does finish, with the stalls on its way.
+    /// When a batch finishes that was handed over at `now`, starts at `begin` and would finish at `finish`, with the planned
+    /// stalls.
     ///
     /// # Errors
-    /// With the fault by which it is lost, and when that is noticed.
+    /// With the fault that loses the batch, and when it is noticed.
     fn meet_faults(
         &mut self,
         processor: ProcessorId,
@@ -288,7 +285,7 @@ impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
         }
     }
 
-    /// Puts a lane back to where it was `before` a batch of so many queries that it has lost, and notes what became of both.
+    /// Resets a lane to its state `before` a lost batch of `queries` queries, and notes the outcome of both.
     fn lose(&mut self, processor: ProcessorId, before: LaneClock, queries: usize, kind: FaultKind, noticed: Nanos) {
         let without_memory = before.without_memory + u32::from(kind == FaultKind::Memory);
         let is_retired = kind != FaultKind::Memory || without_memory >= PATIENCE;
@@ -305,9 +302,9 @@ impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
         self.rerun = Some(Rerun { fault: Some(fault) });
     }
 
-    /// As [`ServiceTimes::start`], where nothing goes wrong.
+    /// Starts a batch as [`ServiceTimes::start`], without faults.
     ///
-    /// `class` is the lane's own, or a CPU's where that has taken its place.
+    /// `class` is the lane's own, or that of a CPU that has replaced it.
     #[inline]
     fn start_well(&mut self, processor: ProcessorId, class: Class, rows: &[u32], now: Nanos) -> Nanos {
         let model = self.model;
@@ -324,7 +321,7 @@ impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
         lane.finish
     }
 
-    /// The same, where queries of a batch run one after another.
+    /// Starts a batch without faults whose queries run one after another.
     #[inline]
     fn start_one_by_one(&mut self, processor: ProcessorId, class: Class, rows: &[u32], now: Nanos) -> Nanos {
         let begin = now + self.model.handoff[class];
@@ -342,7 +339,7 @@ mod tests {
     use crate::base::machine::{FaultPlan, Machine};
     use crate::cost::service::{BatchCost, Exposed};
 
-    /// Row r costs 10 (r + 1) us on a CPU, and on a GPU 5 on the host and 10 on the device, alone or not.
+    /// Row r costs 10 (r + 1) us on a CPU. On a GPU it costs 5 on the host and 10 on the device, alone or not.
     fn cost(row: u32, class: Class) -> Cost {
         if class.is_gpu() {
             Cost { alone: Nanos(15_000), added: Nanos(10_000) }
@@ -378,10 +375,10 @@ mod tests {
     fn the_host_prepares_while_the_device_runs() {
         let model = model(Machine::new(1, 0).with_gpus(1, 1, 2));
         let mut times = MeasuredTimes::new(&model, NodeSeed::default(), cost);
-        // 10 us of host, 20 of device; the second batch is prepared meanwhile and waits for the device.
+        // A batch takes 10 us of host and 20 of device. The second is prepared meanwhile and waits for the device.
         assert_eq!(times.start(GPU, &[0, 1], Nanos(0)), Nanos(30_000));
         assert_eq!(times.start(GPU, &[2, 3], Nanos(0)), Nanos(50_000));
-        // After a pause, both halves again.
+        // After a pause, host and device times add up again.
         assert_eq!(times.start(GPU, &[0], Nanos(100_000)), Nanos(115_000));
     }
 
@@ -394,24 +391,24 @@ mod tests {
         }
         let cost = |_, _| Cost { alone: Nanos(100_000), added: Nanos(10_000) };
         let mut times = MeasuredTimes::new(&model, NodeSeed::default(), cost);
-        // 60 us of the thread, of which 10 before the device begins on its 20.
+        // The thread takes 60 us, 10 of them before the device begins its 20.
         let ends: Vec<u64> = (0..3).map(|_| times.start(GPU, &[0, 1], Nanos(0)).0).collect();
         assert_eq!(ends, [60_000, 120_000, 180_000]);
     }
 
     #[test]
     fn batches_that_do_not_fill_the_device_overlap_there() {
-        // 20 us each, of which 12 alone.
+        // Each takes 20 us, 12 of them exclusively.
         let mut device = DeviceClock::default();
         let mut take = |ready| device.take(Nanos(ready), Nanos(20), Nanos(12)).0;
         assert_eq!([take(0), take(0), take(1)], [20, 24, 36]);
-        // One that comes when the others have passed takes as long as on an idle device.
+        // A batch that comes to an idle device takes its time alone.
         assert_eq!([take(30), take(100)], [50, 120]);
     }
 
     #[test]
     fn what_ends_while_a_thread_prepares_is_seen_when_it_is_through_with_that() {
-        // Ten microseconds to prepare of a thread that is free from 5 on, and holds what ends at `done`.
+        // Preparation takes 10 us; the thread is free from 5 on and holds a batch that ends at `done`.
         let prepare = |done: u64, begin: u64| {
             let mut lane = LaneClock { host_free: Nanos(5), done: Nanos(done), ..LaneClock::default() };
             let preparing = lane.prepare(Nanos(10), Nanos(begin), Nanos(2));
@@ -419,9 +416,8 @@ mod tests {
         };
         assert_eq!(prepare(12, 8), (18, Some((10, 20))));
         assert_eq!(prepare(12, 0), (15, Some((7, 17))));
-        // Earlier batches than the last may end meanwhile.
+        // Batches before the last may end meanwhile.
         assert_eq!(prepare(40, 8), (40, Some((10, 20))));
-        // It holds nothing any more.
         assert_eq!(prepare(8, 8), (8, None));
     }
 
@@ -439,12 +435,12 @@ mod tests {
     #[test]
     fn a_lane_that_fails_runs_its_batch_again_on_a_cpu_and_goes_on_with_that() {
         let fault = |kind, at, lasts| PlannedFault { at: Nanos(at), processor: GPU, kind, lasts: Nanos(lasts) };
-        // Batches of one query each: when it finishes, whether it ran again, and of which fault.
+        // For batches of one query: finish time, whether it was rerun, and the fault.
         let played = |faults: Vec<PlannedFault>| {
             let faults = FaultPlan::new(faults, Nanos(1_000_000));
             let model = MachineModel { faults, ..model(Machine::new(1, 0).with_gpus(1, 1, 1)) };
             let mut times = MeasuredTimes::new(&model, NodeSeed::default(), cost);
-            // Alone each takes 15 us there, and 10, 20, 30, 40 on a CPU.
+            // Each takes 15 us alone on the GPU, and 10, 20, 30, 40 on a CPU.
             [(0, 0), (1, 15_000), (2, 2_000_000), (3, 4_000_000)].map(|(row, at)| {
                 let finish = times.start(GPU, &[row], Nanos(at)).0;
                 let rerun = times.take_rerun();
@@ -461,13 +457,13 @@ mod tests {
         let hangs =
             [well(0), told(1_035_000, FaultKind::Hang, 1_015_000, true), retired(2_030_000), retired(4_040_000)];
         assert_eq!(played(vec![fault(FaultKind::Hang, 20_000, 0)]), hangs);
-        // A stall that outlasts the watchdog is one; a shorter one holds up what is under way, or nothing.
+        // A stall that outlasts the watchdog is a hang; a shorter one only delays a batch under way.
         assert_eq!(played(vec![fault(FaultKind::Stall, 20_000, 2_000_000)]), hangs);
         let held = [well(0), (37_000, None), well(2_000_000), well(4_000_000)];
         assert_eq!(played(vec![fault(FaultKind::Stall, 20_000, 7_000)]), held);
         let idle = [well(0), well(15_000), well(2_000_000), well(4_000_000)];
         assert_eq!(played(vec![fault(FaultKind::Stall, 50_000, 7_000)]), idle);
-        // Without memory a batch runs elsewhere and the next is tried again, three times in a row.
+        // Without memory a batch runs elsewhere and the lane is tried again, three times in a row.
         let memory = |lasts| played(vec![fault(FaultKind::Memory, 10_000, lasts)]);
         let one = told(35_000, FaultKind::Memory, 15_000, false);
         assert_eq!(memory(100_000), [well(0), one, well(2_000_000), well(4_000_000)]);
@@ -483,7 +479,7 @@ mod tests {
         let mut times = MeasuredTimes::new(&model, NodeSeed::default(), cost);
         assert_eq!(times.start(GPU, &[0], Nanos(0)), Nanos(15_000));
         assert!(times.take_rerun().unwrap().fault.is_some());
-        // Handed over before the fault; the next after it.
+        // The first batch is handed over before the fault, the second after it.
         assert_eq!(times.start(GPU, &[1], Nanos(4_000)), Nanos(35_000));
         assert_eq!(times.take_rerun(), Some(Rerun { fault: None }));
         assert_eq!(times.start(GPU, &[0], Nanos(15_000)), Nanos(45_000));

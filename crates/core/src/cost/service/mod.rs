@@ -1,8 +1,8 @@
-//! What work takes on a machine: one place that is asked, whoever plays the work.
+//! Service times on a machine, from one source for simulated and live runs.
 //!
-//! The simulator, the lanes that replay recorded times and the driver whose threads only pretend to search all ask the
-//! same [`ServiceTimes`]: *these jobs start now on this processor; when will they have finished?* A batch is not the sum
-//! of its queries, two streams of one GPU share it, and the host prepares a batch while the device runs the one before:
+//! The simulator, lanes that replay recorded times, and drivers with simulated threads all ask the same [`ServiceTimes`]:
+//! *when will these jobs have finished if they start now on this processor?* The time of a batch is not the sum of its
+//! queries' times. Two streams of one GPU share it, and the host prepares a batch while the device runs the previous one:
 //!
 //! ```text
 //!   stream 0   host  |prepare A|prepare B|.........|prepare C|
@@ -10,8 +10,8 @@
 //!                    start A   start B    A done    B done
 //! ```
 //!
-//! [`BatchCost`] says what a batch takes of host and device; [`MachineModel`] is a machine with all that is known of its
-//! costs beyond those of single queries; [`MeasuredTimes`] plays the two.
+//! [`BatchCost`] gives the host and device times of a batch. [`MachineModel`] is a machine with all known costs beyond those
+//! of single queries. [`MeasuredTimes`] combines both.
 
 mod batch_cost;
 mod machine_model;
@@ -25,43 +25,42 @@ use crate::base::ids::ProcessorId;
 use crate::base::machine::LaneFault;
 use crate::base::time::Nanos;
 
-/// When batches finish that start on the processors of a machine.
+/// The finish times of batches on the processors of a machine.
 ///
-/// It is told of every start, in order of time, and may remember what it needs: what runs beside a batch, what ran
-/// before it.
+/// All starts are reported in order of time. An implementation may keep state, such as concurrent and earlier batches.
 pub trait ServiceTimes {
-    /// The queries of these rows of the workload start together on `processor` at `now`: when they will have finished.
-    /// Batches of one processor finish in the order in which they start.
+    /// When the queries of these workload rows will have finished if they start together on `processor` at `now`. Batches of
+    /// one processor finish in the order of their starts.
     fn start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos;
 
-    /// Whether the batch that was started last will run again on its lane's fallback executor, since the lane fails meanwhile;
-    /// to be asked after each start.
+    /// The rerun of the last started batch on its lane's fallback executor, if the lane fails meanwhile. It must be asked
+    /// after each start.
     #[inline]
     fn take_rerun(&mut self) -> Option<Rerun> {
         None
     }
 
-    /// When the thread of the lane whose batch was started last sees no other end, since it prepares that one; to be asked after
-    /// each start. Threads that only let time pass have been told their batches' ends by then, and do not keep to it.
+    /// The preparation of the last started batch, during which the lane's thread notices no other end. It must be asked after
+    /// each start. Threads that only let time pass ignore it, since they know their batches' ends already.
     #[inline]
     fn take_preparing(&mut self) -> Option<Preparing> {
         None
     }
 }
 
-/// A lane's thread prepares a batch while others of its batches are under way: those that end meanwhile are seen to end afterwards.
+/// A lane's thread prepares a batch while others of the lane are under way. Ends meanwhile are noticed afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preparing {
-    /// When it begins,
+    /// When the preparation begins.
     pub from: Nanos,
-    /// and when the batch is launched.
+    /// When the batch is launched.
     pub until: Nanos,
 }
 
-/// A batch runs again, on the fallback executor of a lane that has failed.
+/// The rerun of a batch on the fallback executor of a failed lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rerun {
-    /// The fault; `None` where the lane failed with another batch, and held this one, too.
+    /// The fault; `None` if the lane failed with another batch and held this one too.
     pub fault: Option<LaneFault>,
 }
 

@@ -1,19 +1,19 @@
-//! What happens next: the one rule for ties, shared by the simulator and the live driver under a manual clock.
+//! The queue of events and the one rule for ties, shared by the simulator and the live driver under a manual clock.
 //!
-//! Arrivals are streamed by the caller, never pushed: pending events are at most a lane's depth of completions a lane
-//! and one wake-up, so what is kept stays as small as the machine. At one and the same nanosecond the order is
+//! The caller streams arrivals and never pushes them. Pending events are at most one wake-up and, per lane, as many
+//! completions as the lane is deep. Events at the same nanosecond are ordered:
 //!
 //! 1. completions, in the order in which their batches were started,
 //! 2. the wake-up,
 //! 3. the arrival.
 //!
-//! A completion goes first so that a job that arrives at that very moment finds the processor idle, as in the textbook
-//! queue where the waiting time is max(0, finish of the one before − arrival).
+//! Completions go first so that a job that arrives at that moment finds the processor idle. This matches the textbook queue,
+//! whose waiting time is max(0, finish of the previous job − arrival).
 
 use crate::base::ids::ProcessorId;
 use crate::base::time::Nanos;
 
-/// What is due next.
+/// The next event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     /// This processor finishes a batch.
@@ -24,33 +24,31 @@ pub enum Due {
     Arrival,
 }
 
-/// Completions and the wake-up that lie ahead, in the order in which they are to be handled.
+/// Pending completions and the pending wake-up, in the order in which they are handled.
 #[derive(Clone, Debug, Default)]
 pub struct EventQueue {
-    /// From `first` on ascending; of equal times the one that started first is first. What lies before `first` has been
-    /// handled.
+    /// Completions by ascending time; equal times are in order of start. Entries before `first` have been handled.
     finishes: Vec<(Nanos, ProcessorId)>,
     first: usize,
     wake: Option<Nanos>,
 }
 
 impl EventQueue {
-    /// So many completions that have been handled may lie about.
+    /// Handled completions that are kept before the memory is reclaimed.
     const MOST_HANDLED: usize = 256;
-    /// Among so many completions one sinks by steps.
+    /// Up to this many pending completions, insertion is linear.
     const FEW: usize = 12;
 
-    /// Nothing ahead.
+    /// An empty queue.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Notes that `processor` will finish at `at`; to be called in the order of the starts.
+    /// Notes that `processor` will finish at `at`. Calls must be in the order of starts.
     #[inline]
     pub fn finish_at(&mut self, at: Nanos, processor: ProcessorId) {
         if self.first == self.finishes.len() {
-            // The only one.
             self.finishes.clear();
             self.first = 0;
             self.finishes.push((at, processor));
@@ -60,12 +58,12 @@ impl EventQueue {
             self.finishes.drain(..self.first);
             self.first = 0;
         }
-        // What starts last mostly finishes last: sinking in from the end beats any heap, among as few as lanes are.
+        // The latest start usually finishes last. With few lanes, insertion from the end is faster than a heap.
         self.finishes.push((at, processor));
         let ahead = &mut self.finishes[self.first..];
         let mut place = ahead.len() - 1;
         if place > Self::FEW {
-            // Among many the place is searched for, and all behind it moved at once.
+            // With many pending, a binary search finds the place, and one copy moves the rest.
             let found = ahead[..place].partition_point(|(before, _)| *before <= at);
             ahead.copy_within(found..place, found + 1);
             place = found;
@@ -77,38 +75,37 @@ impl EventQueue {
         ahead[place] = (at, processor);
     }
 
-    /// Of `processor`, what would finish after `from` and before `until` finishes at `until`.
+    /// Delays the completions of `processor` that are due between `from` and `until` to `until`.
     pub fn hold(&mut self, processor: ProcessorId, from: Nanos, until: Nanos) {
         let ahead = &mut self.finishes[self.first..];
         let is_held = |&(at, of): &(Nanos, ProcessorId)| of == processor && from < at && at < until;
         let Some(first) = ahead.iter().position(is_held) else { return };
         let end = first + ahead[first..].partition_point(|&(at, _)| at <= until);
-        // Those that stay go before those that are held, and both keep their order.
+        // Completions that stay go before delayed ones; both keep their order.
         ahead[first..end].sort_by_key(is_held);
         for held in ahead[first..end].iter_mut().filter(|held| is_held(held)) {
             held.0 = until;
         }
     }
 
-    /// The next completion.
     #[must_use]
     #[inline]
     pub(crate) fn next_finish(&self) -> Option<(Nanos, ProcessorId)> {
         self.finishes.get(self.first).copied()
     }
 
-    /// Removes the next completion, of which there is one.
+    /// Removes the next completion, which must exist.
     #[inline]
     pub(crate) fn pop_finish(&mut self) {
         self.first += 1;
     }
 
-    /// Sets the one wake-up, as [`Action::WakeAt`](super::Action::WakeAt) asks.
+    /// Sets the wake-up, as [`Action::WakeAt`](super::Action::WakeAt) asks.
     pub fn wake_at(&mut self, at: Nanos) {
         self.wake = Some(at);
     }
 
-    /// When the next completion or wake-up is due, if there is one.
+    /// When the next completion or wake-up is due, if any.
     #[must_use]
     #[inline]
     pub fn peek(&self) -> Option<Nanos> {
@@ -119,8 +116,7 @@ impl EventQueue {
         }
     }
 
-    /// Removes and gives what is due next and no later than `until`, where the caller's next arrival is at `arrival`;
-    /// `None` when nothing is.
+    /// Removes and returns the next event that is due by `until`, if any. The caller's next arrival is at `arrival`.
     #[inline]
     pub fn pop(&mut self, arrival: Option<Nanos>, until: Nanos) -> Option<Due> {
         let arrival_at = arrival.unwrap_or(Nanos::MAX);
@@ -186,7 +182,7 @@ mod tests {
             })
             .collect();
         assert_eq!(left, [(3, 1), (6, 2), (8, 2), (8, 1), (8, 1), (9, 1), (9, 2)]);
-        // Nothing of it ahead.
+        // The processor has no pending completion.
         queue.finish_at(Nanos(20), ProcessorId(2));
         queue.hold(ProcessorId(1), Nanos(3), Nanos(30));
         assert_eq!(queue.peek(), Some(Nanos(20)));

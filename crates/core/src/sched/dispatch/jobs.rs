@@ -1,7 +1,7 @@
 //! The jobs in flight: one table, which the dispatcher keeps and policies read.
 //!
-//! Numbers of jobs ascend by one, so the table is a ring as long as the span of the numbers in flight. A job is written
-//! once, when it arrives; queues, batches and heaps hold its number:
+//! Numbers of jobs ascend by one. The table is a ring as long as the span of the numbers in flight. A job is written once,
+//! when it arrives; queues, batches and heaps hold its number:
 //!
 //! ```text
 //!   number    … 41   42   43   44   45   46   47 …
@@ -13,7 +13,6 @@ use super::super::Job;
 use crate::base::ids::JobId;
 use crate::base::time::Nanos;
 
-/// Where a job is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sched) enum Place {
     Waiting,
@@ -21,20 +20,20 @@ pub(in crate::sched) enum Place {
     Finished,
 }
 
-/// The jobs in flight. A policy sees those that wait; one that it names in a batch waits until [`Policy::next`] has
+/// The jobs in flight. A policy sees the waiting ones. A job that it names in a batch waits until [`Policy::next`] has
 /// returned.
 ///
 /// [`Policy::next`]: crate::sched::Policy::next
 #[derive(Clone, Debug)]
 pub struct Jobs {
-    /// By number, modulo the ring's size, which is a power of two; the places apart, which are looked at most.
+    /// Jobs by number, modulo the ring's size, which is a power of two. States are stored apart because they are read most.
     ring: Vec<Job>,
     places: Vec<Place>,
     released: Vec<Nanos>,
-    /// The numbers in flight are from `first`, which has not finished, to before `end`.
+    /// Numbers in flight run from `first`, which has not finished, to before `end`.
     first: u32,
     end: u32,
-    /// None below this number waits.
+    /// No job below this number waits.
     oldest: u32,
     waiting: usize,
 }
@@ -52,27 +51,26 @@ impl Jobs {
         Self { ring, places, released, first: 0, end: 0, oldest: 0, waiting: 0 }
     }
 
-    /// How many wait.
+    /// The number of waiting jobs.
     #[must_use]
     #[inline]
     pub fn num_waiting(&self) -> usize {
         self.waiting
     }
 
-    /// The job, if it waits.
+    /// The job, if it is waiting.
     #[must_use]
     #[inline]
     pub fn waiting(&self, id: JobId) -> Option<&Job> {
         (self.place(id) == Some(Place::Waiting)).then(|| self.job(id))
     }
 
-    /// Those that wait, the oldest first.
+    /// Waiting jobs, the oldest first.
     pub fn iter_waiting(&self) -> impl Iterator<Item = &Job> {
         let end = if self.waiting == 0 { self.oldest } else { self.end };
         (self.oldest..end).map(JobId).filter(|&id| self.places[self.at(id)] == Place::Waiting).map(|id| self.job(id))
     }
 
-    /// Those that wait or run, the oldest first.
     pub(in crate::sched) fn iter_unfinished(&self) -> impl Iterator<Item = &Job> {
         (self.first..self.end)
             .map(JobId)
@@ -84,48 +82,46 @@ impl Jobs {
     #[must_use]
     #[inline]
     pub fn oldest(&self) -> Option<&Job> {
-        // Jobs that start move the mark on, so that it is a waiting one's whenever any waits.
+        // Starts advance this mark, so it always names a waiting job if any waits.
         (self.waiting > 0).then(|| self.job(JobId(self.oldest)))
     }
 
-    /// A job in flight: one that waits, runs, or has finished just now.
+    /// A job in flight: it waits, runs, or has just finished.
     #[must_use]
     #[inline]
     pub fn job(&self, id: JobId) -> &Job {
         &self.ring[self.at(id)]
     }
 
-    /// The number of the job that arrives next.
     pub(in crate::sched) fn next_id(&self) -> JobId {
         JobId(self.end)
     }
 
-    /// The oldest in flight.
     pub(in crate::sched) fn first(&self) -> Option<&Job> {
         (self.first != self.end).then(|| self.job(JobId(self.first)))
     }
 
-    /// When the dispatcher learnt of it.
+    /// When the dispatcher learnt of the job.
     #[inline]
     pub(in crate::sched) fn released(&self, id: JobId) -> Nanos {
         self.released[self.at(id)]
     }
 
-    /// Where it is; `None` if it has not arrived, or all up to it have finished.
+    /// The job's state; `None` if it has not arrived, or if it and all older jobs have finished.
     #[inline]
     pub(in crate::sched) fn place(&self, id: JobId) -> Option<Place> {
         (id.0.wrapping_sub(self.first) < self.end - self.first).then(|| self.places[self.at(id)])
     }
 
-    /// Whether it and all before it have finished.
+    /// Whether this job and all older ones have finished.
     pub(in crate::sched) fn is_past(&self, id: JobId) -> bool {
         id.0 < self.first
     }
 
     /// Adds the [next](Self::next_id) job, which waits.
     ///
-    /// Inlined, so that a job is made in its place: one that is made elsewhere and copied right away is read while it is
-    /// still being written, which takes a processor longer than all the rest.
+    /// The function is inlined so that the job is built in its place. A copy would be read while it is still being written,
+    /// and that stall costs the processor more than all the rest.
     #[inline(always)]
     pub(in crate::sched) fn arrive(&mut self, now: Nanos, make: impl FnOnce(JobId) -> Job) -> JobId {
         if (self.end - self.first) as usize == self.ring.len() {
@@ -144,7 +140,6 @@ impl Jobs {
         id
     }
 
-    /// A waiting job runs.
     #[inline]
     pub(in crate::sched) fn start(&mut self, id: JobId) -> &Job {
         let at = self.at(id);
@@ -159,14 +154,14 @@ impl Jobs {
         &self.ring[at]
     }
 
-    /// A running job has finished; it can be read until [`leave`](Self::leave).
+    /// Marks a running job as finished. It is readable until [`leave`](Self::leave).
     #[inline]
     pub(in crate::sched) fn finish(&mut self, id: JobId) {
         let at = self.at(id);
         self.places[at] = Place::Finished;
     }
 
-    /// Forgets the oldest that have finished.
+    /// Forgets the oldest jobs that have finished.
     #[inline]
     pub(in crate::sched) fn leave(&mut self) {
         while self.first != self.end && self.places[self.at(JobId(self.first))] == Place::Finished {
@@ -185,7 +180,7 @@ impl Jobs {
         self.ring.resize(2 * size, Job::default());
         self.places.resize(2 * size, Place::Finished);
         self.released.resize(2 * size, Nanos::ZERO);
-        // Every other lap of the old ring is in the new one's second half.
+        // Every other lap of the old ring moves to the second half of the new one.
         for id in (self.first..self.end).map(JobId) {
             let to = self.at(id);
             if let Some(from) = to.checked_sub(size) {

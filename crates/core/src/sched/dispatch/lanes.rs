@@ -1,24 +1,24 @@
-//! The lanes of a machine as the dispatcher sees them: what each holds, and which have room.
+//! The lanes of a machine in the dispatcher: what each holds, and which have room.
 
 use super::super::{Lane, LanesToPoll};
 use crate::base::ids::{JobId, ProcessorId};
 use crate::base::machine::{Class, Machine, PerClass};
 use crate::base::time::Nanos;
 
-/// A batch under way. Its memory is the lane's, and is used again and again.
+/// A batch under way. The lane owns and reuses its memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Running {
     pub(super) jobs: Vec<JobId>,
-    /// Their rows in the workload, as whoever runs them asks for.
+    /// The jobs' rows in the workload, for the code that runs the batch.
     pub(super) rows: Vec<u32>,
     pub(super) number: u32,
     pub(super) started: Nanos,
     pub(super) stolen: bool,
-    /// Whether it runs again on the lane's fallback executor.
+    /// Whether the batch is rerun on the lane's fallback executor.
     pub(super) again: bool,
 }
 
-/// A set of lanes, by position; its first member is found in a 64th of the machine's size.
+/// A set of lanes, by position. Finding its first member costs a 64th of the machine's size.
 #[derive(Clone, Debug, Default)]
 struct LaneSet {
     words: Vec<u64>,
@@ -35,7 +35,6 @@ impl LaneSet {
         *word = *word & !(1 << bit) | u64::from(is_member) << bit;
     }
 
-    /// The first member from position `from` on.
     #[inline]
     fn first_from(&self, from: usize) -> Option<usize> {
         let mut word = from / 64;
@@ -48,18 +47,18 @@ impl LaneSet {
     }
 }
 
-/// One lane: a ring of as many batches as it is deep.
+/// One lane: a ring with one place for each batch that the lane can hold.
 #[derive(Clone, Debug)]
 struct Ring {
     class: Class,
     batches: Vec<Running>,
-    /// Where the oldest batch is, and how many there are.
+    /// The oldest batch's place and the number of batches.
     oldest: usize,
     held: usize,
 }
 
 impl Ring {
-    /// The place of the batch after `after` others.
+    /// The place of the batch that follows `after` older ones.
     #[inline]
     fn place(&self, after: usize) -> usize {
         let place = self.oldest + after;
@@ -67,15 +66,12 @@ impl Ring {
     }
 }
 
-/// What the lanes hold.
 #[derive(Clone, Debug)]
 pub(super) struct Lanes {
     rings: Vec<Ring>,
-    /// Lanes with room, by class: those that hold nothing,
     idle: PerClass<LaneSet>,
-    /// and those that hold something.
+    /// Lanes, by class, that hold a batch and have room for another.
     partly: PerClass<LaneSet>,
-    /// Batches under way in all lanes together.
     pub(super) under_way: usize,
 }
 
@@ -95,21 +91,19 @@ impl Lanes {
         lanes
     }
 
-    /// As a policy sees it.
     #[inline(always)]
     pub(super) fn lane(&self, processor: ProcessorId) -> Lane {
         let ring = &self.rings[processor.index()];
         Lane { processor, class: ring.class, under_way: ring.held as u32 }
     }
 
-    /// Whether it can hold another batch.
     #[inline]
     pub(super) fn has_room(&self, processor: ProcessorId) -> bool {
         let ring = &self.rings[processor.index()];
         ring.held < ring.batches.len()
     }
 
-    /// A lane of `class` with room; an idle one if there is one.
+    /// A lane of `class` with room, preferably an idle one.
     #[inline]
     pub(super) fn first_with_room(&self, class: Class) -> Option<ProcessorId> {
         let found = self.idle[class].first_from(0).or_else(|| self.partly[class].first_from(0));
@@ -133,7 +127,7 @@ impl Lanes {
         if ring.held == 1 {
             self.idle[ring.class].set(i, false);
         }
-        // A lane that is one batch deep is idle or full.
+        // A lane that holds at most one batch is idle or full.
         if ring.batches.len() > 1 {
             self.partly[ring.class].set(i, ring.held < ring.batches.len());
         }
@@ -143,8 +137,7 @@ impl Lanes {
         batch
     }
 
-    /// The oldest batch of the lane, which has ended: it stays readable until another takes its place. And the lane as it
-    /// is now.
+    /// The lane after its oldest batch has ended, and that batch. The batch stays readable until another takes its place.
     #[inline(always)]
     pub(super) fn finish(&mut self, processor: ProcessorId) -> Option<(Lane, &Running)> {
         let i = processor.index();
@@ -163,16 +156,16 @@ impl Lanes {
         Some((lane, &ring.batches[ended]))
     }
 
-    /// The batch of this number, if it is under way there.
+    /// The batch of this number, if it is under way on the processor.
     #[inline]
     pub(super) fn batch(&self, processor: ProcessorId, number: u32) -> Option<&Running> {
         let ring = self.rings.get(processor.index())?;
-        // The last one is asked for most.
+        // The latest batch is asked for most.
         let places = (0..ring.held).rev().map(|after| &ring.batches[ring.place(after)]);
         places.into_iter().find(|batch| batch.number == number)
     }
 
-    /// The same, to be changed.
+    /// The batch of this number, mutable, if it is under way on the processor.
     pub(super) fn batch_mut(&mut self, processor: ProcessorId, number: u32) -> Option<&mut Running> {
         let ring = self.rings.get_mut(processor.index())?;
         let place =
@@ -185,11 +178,11 @@ impl Lanes {
 #[derive(Clone, Debug, Default)]
 pub(super) struct PendingPolls {
     pub(super) processors: Vec<ProcessorId>,
-    /// Bit c is set if lanes of class c are to be polled.
+    /// Bit c is set if lanes of class c must be polled.
     pub(super) classes: u8,
-    /// By class: how many of its lanes are to be polled.
+    /// By class: number of its lanes to poll.
     pub(super) lanes: PerClass<u32>,
-    /// By class: whether those of other classes are polled if fewer of these start something.
+    /// By class: whether to poll other classes if fewer of these lanes start something.
     pub(super) others_too: PerClass<bool>,
     pub(super) everyone: bool,
 }

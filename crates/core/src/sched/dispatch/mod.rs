@@ -1,14 +1,14 @@
 //! The one scheduler core, under simulated and under real time.
 //!
-//! The loop around it hands in what has happened, then asks once for decisions:
+//! The loop around it reports events, then asks once for decisions:
 //!
 //! ```text
 //!   arrive · finish · wake   any number of events, all that are due now
 //!   decide                   asks the lanes that they concern, and says what to start
 //! ```
 //!
-//! The policy says of each event [whom it concerns](super::LanesToPoll), so that an event costs the same on a machine of 2 and
-//! of 64 lanes. It is not trusted: each law that is checked here costs a comparison a job.
+//! The policy names for each event [the lanes it concerns](super::LanesToPoll). An event therefore costs the same on a machine
+//! of 2 and of 64 lanes. Policies are not trusted. Each law checked here costs one comparison per job.
 //!
 //! | law | checked when |
 //! | --- | --- |
@@ -18,11 +18,11 @@
 //! | nothing starts on a lane without room | by construction: only lanes with room are asked |
 //! | no job is lost: while jobs wait, something runs or a wake-up is due | after decisions |
 //!
-//! A policy may ask it to [shed](super::Shed) load: then jobs that a batch names are looked at before the batch starts, and
-//! those that cannot meet their deadline any more are dropped. The policy learns of a batch of which nothing is left as of one
-//! that finished at once.
+//! A policy may ask the dispatcher to [shed](super::Shed) load. The dispatcher then drops those jobs of a batch that can no
+//! longer meet their deadline, before the batch starts. If no job is left, the policy is notified as if the batch had finished
+//! at once.
 //!
-//! Memory is O(jobs in flight), besides what the [`Sink`] keeps.
+//! Memory is O(jobs in flight), plus what the [`Sink`] keeps.
 
 mod events;
 mod jobs;
@@ -40,24 +40,24 @@ use crate::base::machine::{Class, LaneFault, Machine};
 use crate::base::time::Nanos;
 use crate::cost::Rerun;
 
-/// What the loop around the dispatcher has to do.
+/// What the loop around the dispatcher must do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Start the batch of this number, which [`Dispatcher::rows`] gives, on this processor now; report
-    /// [`Dispatcher::finish`] when it is done. Batches of a processor end in the order in which they start.
+    /// Start the batch of this number on this processor now, and report [`Dispatcher::finish`] when it ends.
+    /// [`Dispatcher::rows`] gives its jobs. Batches of a processor end in the order of their starts.
     Start(ProcessorId, u32),
-    /// Report [`Dispatcher::wake`] at this time. It takes the place of any later wake-up that was asked for before.
+    /// Report [`Dispatcher::wake`] at this time. It replaces any later wake-up requested before.
     WakeAt(Nanos),
 }
 
-/// A policy or the loop has broken its contract: our mistake, never the user's.
+/// A policy or the loop has broken its contract. This is an error in the program, never the user's.
 ///
-/// A single word, so that what hardly ever fails returns in a register.
+/// It is one word, so that a result that rarely fails returns in a register.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("policy {} broke its contract at {} ns: {}", .0.policy, .0.now.0, .0.law)]
 pub struct LawBroken(Box<Breach>);
 
-/// Whose, when, and of which law, with the values.
+/// The policy, the time and the law, with the values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Breach {
     policy: String,
@@ -66,7 +66,7 @@ struct Breach {
 }
 
 impl LawBroken {
-    /// Of a loop that has let `this` arrive after `last`.
+    /// The error of a loop whose arrival `this` comes earlier than the `last` one.
     #[cold]
     pub(crate) fn arrivals_went_back(policy: &str, now: Nanos, last: Nanos, this: Nanos) -> Self {
         let law = format!("time went back from an arrival at {} ns to one at {} ns", last.0, this.0);
@@ -74,21 +74,21 @@ impl LawBroken {
     }
 }
 
-/// Takes in the rows of a run as its jobs finish: all of them ([`RunLog`]), or just what a summary needs.
+/// Receives the rows of a run as its jobs finish. [`RunLog`] keeps all of them; other sinks keep only a summary.
 pub trait Sink {
-    /// Takes the row of a job that has finished; rows come in order of finish.
+    /// Takes the row of a finished job; rows come in order of finish.
     fn record(&mut self, row: &LogRow);
 
-    /// Takes a job that was dropped: no row will come of it.
+    /// Takes a dropped job, which has no row.
     fn shed(&mut self, job: &ShedJob);
 
-    /// Hears that a lane has failed, and goes on with its fallback executor.
+    /// Takes the failure of a lane, which goes on with its fallback executor.
     fn lane_fault(&mut self, fault: &LaneFault) {
         let _ = fault;
     }
 }
 
-/// Both, each row first to the one.
+/// Passes each row to both sinks, the first one first.
 impl<A: Sink, B: Sink> Sink for (A, B) {
     #[inline]
     fn record(&mut self, row: &LogRow) {
@@ -110,7 +110,7 @@ impl<A: Sink, B: Sink> Sink for (A, B) {
 /// Owns the processors' states, asks the policy, checks its laws and writes the log.
 pub struct Dispatcher<S = RunLog> {
     policy: Box<dyn Policy>,
-    /// What the policy lets be dropped, and how many batches came to nothing so.
+    /// What the policy allows to be dropped, and the number of batches that lost all jobs.
     shed: Shed,
     emptied: u64,
     lanes: Lanes,
@@ -121,12 +121,12 @@ pub struct Dispatcher<S = RunLog> {
     now: Nanos,
     last_arrival: Nanos,
     pending: PendingPolls,
-    /// The wake-up that the loop holds, and the earliest that was asked for since.
+    /// The wake-up that the loop holds, and the earliest one requested since.
     held_wake: Option<Nanos>,
     asked_wake: Option<Nanos>,
-    /// What a policy fills in.
+    /// A buffer that the policy fills.
     chosen: Vec<JobId>,
-    /// Where every lane is asked after each decision: how many batches have started so.
+    /// If every lane is asked after each decision: the batches that started only through that.
     unasked: Option<u64>,
     sink: S,
 }
@@ -143,13 +143,13 @@ impl<S> std::fmt::Debug for Dispatcher<S> {
 }
 
 impl Dispatcher {
-    /// A dispatcher over an idle machine that keeps the whole log; `jobs` is how many will arrive, as far as known.
+    /// A dispatcher over an idle machine that keeps the whole log. `jobs` is the expected number of arrivals.
     #[must_use]
     pub fn new(machine: &Machine, policy: Box<dyn Policy>, jobs: usize) -> Self {
         Self::with_sink(machine, policy, RunLog::with_room_for(jobs))
     }
 
-    /// Ends the run and gives its log: rows in order of arrival; jobs that never ended are not in it.
+    /// Ends the run and returns its log, with rows in order of arrival. Jobs that never ended are missing.
     #[must_use]
     pub fn into_log(self) -> RunLog {
         let mut log = self.sink;
@@ -188,14 +188,14 @@ impl<S: Sink> Dispatcher<S> {
         }
     }
 
-    /// The same, which asks every lane with room after each decision, for tests: what starts then is work that the policy
-    /// had left waiting, since it did not name a lane that would have taken it.
+    /// For tests: this dispatcher, but it asks every lane with room after each decision. A start by such a question shows a
+    /// lane that the policy should have named.
     #[must_use]
     pub fn asking_everyone(self) -> Self {
         Self { unasked: Some(0), ..self }
     }
 
-    /// How many batches have started only since [everyone was asked](Self::asking_everyone).
+    /// Batches that started only since [all lanes are asked](Self::asking_everyone).
     #[must_use]
     pub fn unasked_starts(&self) -> u64 {
         self.unasked.unwrap_or(0)
@@ -214,7 +214,7 @@ impl<S: Sink> Dispatcher<S> {
         self.arrive_made(now, job.arrival, |_| job)
     }
 
-    /// The same, for a job that arrived at `arrival` and is made of its number: in its place, where it is read at once.
+    /// Adds a job that arrived at `arrival` and is built in place from its number, since it is read at once.
     ///
     /// # Errors
     /// As for [`arrive`](Self::arrive).
@@ -236,7 +236,7 @@ impl<S: Sink> Dispatcher<S> {
         Ok(())
     }
 
-    /// `processor` has finished the oldest of the batches that it was started on; how many queries that held.
+    /// `processor` has finished its oldest batch. Returns the number of queries in it.
     ///
     /// # Errors
     /// If the loop breaks the order of time, or nothing ran there.
@@ -270,7 +270,7 @@ impl<S: Sink> Dispatcher<S> {
         let lanes = self.policy.finished(lane, jobs, &self.jobs, now.since(started), now);
         let ended = jobs.len();
         self.jobs.leave();
-        // Where nothing waits nobody is to be asked, and a job that arrives later asks for itself.
+        // With an empty queue no lane need be asked; a later arrival names its own lanes.
         if self.jobs.num_waiting() > 0 {
             self.pending.add(lanes);
             self.pending.add(LanesToPoll::Processor(processor));
@@ -278,7 +278,7 @@ impl<S: Sink> Dispatcher<S> {
         Ok(ended)
     }
 
-    /// The batch of this number, which is under way on `processor`, runs again on the lane's fallback executor.
+    /// The batch of this number, under way on `processor`, is rerun on the lane's fallback executor.
     pub fn rerun(&mut self, processor: ProcessorId, number: u32, rerun: &Rerun) {
         if let Some(batch) = self.lanes.batch_mut(processor, number) {
             batch.again = true;
@@ -286,7 +286,7 @@ impl<S: Sink> Dispatcher<S> {
         rerun.fault.iter().for_each(|fault| self.sink.lane_fault(fault));
     }
 
-    /// A time asked for by [`Action::WakeAt`] has come.
+    /// A time requested by [`Action::WakeAt`] has come.
     ///
     /// # Errors
     /// If the loop breaks the order of time.
@@ -299,21 +299,21 @@ impl<S: Sink> Dispatcher<S> {
         Ok(())
     }
 
-    /// Decides what the events since the last call lead to, and appends what is to be done to `actions`.
+    /// Makes the decisions that follow from the events since the last call, and appends them to `actions`.
     ///
     /// # Errors
     /// If the policy loses, repeats or invents a job, or the loop breaks the order of time.
     #[inline]
     pub fn decide(&mut self, now: Nanos, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
         self.pass_to(now)?;
-        // As most events of a lightly loaded run leave it.
+        // At low load most events end here.
         if self.jobs.num_waiting() == 0 {
             return Ok(());
         }
         self.poll_pending(actions)
     }
 
-    /// Of the jobs of a batch that is under way on `processor`: their rows in the workload. Empty if there is none.
+    /// Rows in the workload of the jobs of a batch under way on `processor`. The result is empty if there is no such batch.
     #[must_use]
     #[inline]
     pub fn rows(&self, processor: ProcessorId, number: u32) -> &[u32] {
@@ -331,19 +331,19 @@ impl<S: Sink> Dispatcher<S> {
         self.jobs.iter_unfinished()
     }
 
-    /// When the first of the jobs in flight was meant to arrive: how far behind the run is.
+    /// The intended arrival of the oldest job in flight. It shows how far behind the run is.
     #[must_use]
     pub fn oldest_arrival(&self) -> Option<Nanos> {
         self.jobs.first().map(|job| job.arrival)
     }
 
-    /// What has been recorded so far.
+    /// The sink, with all rows recorded so far.
     #[must_use]
     pub fn sink(&self) -> &S {
         &self.sink
     }
 
-    /// The same, for whoever takes rows out in the middle of the run.
+    /// The sink, mutable, to take rows out during the run.
     pub fn sink_mut(&mut self) -> &mut S {
         &mut self.sink
     }
@@ -376,7 +376,7 @@ impl<S: Sink> Dispatcher<S> {
             let asked = std::mem::take(&mut self.pending.lanes[class]);
             let others_too = std::mem::take(&mut self.pending.others_too[class]);
             let started = self.poll_class(class, asked, actions)?;
-            // Whoever found no lane here may find one elsewhere.
+            // A job that no lane of this class took may run on another class.
             if started < asked && others_too {
                 self.poll_others(class, actions)?;
             }
@@ -384,7 +384,7 @@ impl<S: Sink> Dispatcher<S> {
         if std::mem::take(&mut self.pending.everyone) {
             self.poll_everyone(actions)?;
         }
-        // A batch that came to nothing may have freed the way of lanes that were asked before it.
+        // An emptied batch may have unblocked lanes that were asked before it.
         if self.emptied != emptied {
             self.pending = PendingPolls::default();
             self.poll_everyone(actions)?;
@@ -415,7 +415,7 @@ impl<S: Sink> Dispatcher<S> {
         Ok(())
     }
 
-    /// Asks up to `count` lanes of a class, until one waits; gives how many have started something.
+    /// Asks up to `count` lanes of a class until one waits. Returns the number of lanes that started a batch.
     fn poll_class(&mut self, class: Class, count: u32, actions: &mut Vec<Action>) -> Result<u32, LawBroken> {
         for started in 0..count {
             if self.jobs.num_waiting() == 0 {
@@ -429,8 +429,8 @@ impl<S: Sink> Dispatcher<S> {
         Ok(count)
     }
 
-    /// Asks lanes of each class but `class`, one after another until one waits. Where there are several such classes, what one
-    /// has started may free another's way.
+    /// Asks lanes of every other class, one after another until one waits. With several such classes, a start on one may
+    /// unblock another.
     fn poll_others(&mut self, class: Class, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
         loop {
             let mut started = 0;
@@ -445,7 +445,7 @@ impl<S: Sink> Dispatcher<S> {
         }
     }
 
-    /// Asks all lanes with room, again and again until none starts anything: a start may free another lane's way.
+    /// Asks all lanes with room until none starts anything, since a start may unblock another lane.
     fn poll_everyone(&mut self, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
         loop {
             let emptied = self.emptied;
@@ -463,7 +463,7 @@ impl<S: Sink> Dispatcher<S> {
         }
     }
 
-    /// Asks a lane with room what it does next; whether it starts something.
+    /// Asks a lane with room for its next batch. Returns whether it starts one.
     #[inline]
     fn poll(&mut self, processor: ProcessorId, actions: &mut Vec<Action>) -> Result<bool, LawBroken> {
         let mut chosen = std::mem::take(&mut self.chosen);
@@ -500,13 +500,13 @@ impl<S: Sink> Dispatcher<S> {
         result
     }
 
-    /// Drops those of the chosen jobs that would finish after their deadline if they started on this lane now, alone and as
-    /// predicted. The policy learns if that is all of them.
+    /// Drops those chosen jobs that would finish after their deadline if they started on this lane now, alone and as
+    /// predicted. The policy is notified if none is left.
     fn drop_late(&mut self, processor: ProcessorId, chosen: &mut Vec<JobId>) {
         let lane = self.lanes.lane(processor);
         let now = self.now;
         chosen.retain(|&id| {
-            // What may not start is for `start` to say.
+            // Jobs that may not start are left for `start` to report.
             let Some(&Job { query, arrival, deadline, predicted, .. }) = self.jobs.waiting(id) else { return true };
             if now + predicted[lane.class].alone <= deadline {
                 return true;
@@ -528,7 +528,7 @@ impl<S: Sink> Dispatcher<S> {
         });
         if chosen.is_empty() {
             self.emptied += 1;
-            // Whomever it concerns: all lanes are asked again once this round of questions is over.
+            // The answer is ignored because all lanes are asked again after this round.
             let _ = self.policy.finished(lane, &[], &self.jobs, Nanos::ZERO, now);
         }
         self.jobs.leave();

@@ -1,4 +1,4 @@
-//! The laws that are checked, and what the loop around sees.
+//! Tests of the checked laws and of the actions that the loop sees.
 
 use super::*;
 use crate::base::ids::QueryId;
@@ -6,7 +6,7 @@ use crate::base::machine::PerClass;
 use crate::cost::Cost;
 use crate::sched::Lane;
 
-/// A policy that gives what it is told to, right or wrong.
+/// A policy that follows a script, right or wrong.
 struct Scripted(Vec<(Next, Vec<u32>)>);
 
 impl Policy for Scripted {
@@ -59,7 +59,7 @@ fn wait_until(at: u64) -> (Next, Vec<u32>) {
     (Next::WaitUntil(Nanos(at)), Vec::new())
 }
 
-/// Two CPUs; the message of the first law broken by `script` when `events` are handled in turn.
+/// The message of the first law broken by `script` on two CPUs when `events` are handled in turn.
 fn first_fault(script: Vec<(Next, Vec<u32>)>, events: &[(u64, Event)]) -> String {
     let mut dispatcher = Dispatcher::new(&Machine::new(2, 0), Box::new(Scripted(script)), 0);
     let mut actions = Vec::new();
@@ -102,7 +102,7 @@ fn only_the_earliest_wake_up_is_asked_for_and_once() {
     handle(&mut dispatcher, 1, Arrive(0), &mut actions).unwrap();
     handle(&mut dispatcher, 1, Arrive(1), &mut actions).unwrap();
     assert_eq!(actions, [Action::WakeAt(Nanos(10))]);
-    // Once it has come, all are asked anew.
+    // After the wake-up all lanes are asked again.
     assert!(handle(&mut dispatcher, 10, Wake, &mut actions).unwrap_err().to_string().contains("nothing runs"));
 }
 
@@ -132,7 +132,6 @@ fn a_deep_lane_holds_several_batches_that_end_in_order() {
     for id in 0..3 {
         handle(&mut dispatcher, 1, Arrive(id), &mut actions).unwrap();
     }
-    // The third waits for room.
     assert_eq!(actions, [Action::Start(ProcessorId(0), 0), Action::Start(ProcessorId(0), 1)]);
     actions.clear();
     handle(&mut dispatcher, 5, Finish(0), &mut actions).unwrap();

@@ -1,7 +1,7 @@
 //! The run log's file, `log.csv`.
 //!
-//! Times are in microseconds with three decimals: every nanosecond survives the round trip. `predicted_*_us` is empty
-//! for a kind that the machine lacks.
+//! Times are in microseconds with three decimals, so every nanosecond survives the round trip. `predicted_*_us` is empty for a
+//! class that the machine lacks.
 //!
 //! | `outcome` | the query | the row |
 //! | --- | --- | --- |
@@ -20,7 +20,6 @@ use crate::base::machine::{Class, PerClass};
 use crate::base::time::Nanos;
 use crate::files::{CsvReader, InputError, Provenance, Record, Us, open_text, parsed, write_csv};
 
-/// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Line {
     query_id: QueryId,
@@ -40,8 +39,8 @@ struct Line {
     stolen: Flag,
     #[serde(default)]
     outcome: Outcome,
-    /// In live runs, whether the row's processor was `real` or a `replay` of recorded times. What happened is told by
-    /// the other columns, so readers pass over it.
+    /// Whether the row's processor was `real` or a `replay` of recorded times, in live runs. Readers ignore it, since the
+    /// other columns hold the outcome.
     #[serde(skip_serializing_if = "Option::is_none")]
     lane: Option<String>,
 }
@@ -98,7 +97,7 @@ impl Line {
         predicted
     }
 
-    /// The row of a job that was answered; `None` where it lacks what such a row has.
+    /// The row of an answered job; `None` if a required value is missing.
     fn row(&self) -> Option<LogRow> {
         Some(LogRow {
             query: self.query_id,
@@ -132,7 +131,6 @@ impl Line {
     }
 }
 
-/// What became of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Outcome {
     #[default]
@@ -159,7 +157,7 @@ impl<'de> Deserialize<'de> for Outcome {
     }
 }
 
-/// [`Nanos::MAX`] is an empty cell.
+/// [`Nanos::MAX`] becomes an empty cell.
 fn some(time: Nanos) -> Option<Us> {
     (time != Nanos::MAX).then_some(Us(time))
 }
@@ -168,7 +166,7 @@ fn or_never(time: Option<Us>) -> Nanos {
     time.map_or(Nanos::MAX, |us| us.0)
 }
 
-/// `1` where something is so.
+/// `1` for true, an empty cell for false.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flag(bool);
 
@@ -185,7 +183,6 @@ impl<'de> Deserialize<'de> for Flag {
     }
 }
 
-/// Classes by name.
 mod class {
     use super::*;
 
@@ -207,7 +204,7 @@ impl RunLog {
         write_csv(path, provenance, self.lines(|_, _| None))
     }
 
-    /// The lines of the file, in order of arrival; `lane` says what a row's processor was.
+    /// The lines of the file, in order of arrival; `lane` gives the kind of a row's processor.
     fn lines<'a>(
         &'a self,
         lane: impl Fn(ProcessorId, Class) -> Option<&'static str> + 'a,
@@ -226,7 +223,7 @@ impl RunLog {
         })
     }
 
-    /// Writes the `log.csv` of a live run: with a last column that says for each row what its processor was.
+    /// Writes the `log.csv` of a live run, with a last column for the kind of each row's processor.
     ///
     /// # Errors
     /// Those of the file system.
@@ -239,11 +236,11 @@ impl RunLog {
         write_csv(path, provenance, self.lines(|processor, class| Some(lane(processor, class))))
     }
 
-    /// Reads a `log.csv` (also `.gz` or `.zst`) with its comment lines. What it tells of lanes that failed are the rows that
-    /// ran again.
+    /// Reads a `log.csv` (also `.gz` or `.zst`) with its comment lines. Failed lanes are not in it, only the rows that were
+    /// rerun.
     ///
     /// # Errors
-    /// With line and column: missing, repeated or unknown columns, and values that are not what the column holds.
+    /// With line and column: missing, repeated or unknown columns, and invalid values.
     pub fn read(path: &Path) -> Result<(Self, Provenance), InputError> {
         let mut lines = CsvReader::<Line, _>::new(path, open_text(path)?)?;
         if !lines.has_header() {
@@ -305,7 +302,7 @@ mod tests {
         let (read, provenance) = RunLog::read(&path).unwrap();
         assert_eq!(read, log);
         assert_eq!(provenance.get("seed"), Some("7"));
-        // In order of arrival, whatever became of them.
+        // Rows are in order of arrival, whatever their outcome.
         let text = std::fs::read_to_string(&path).unwrap();
         let outcomes: Vec<&str> = text.lines().skip(3).filter_map(|line| line.rsplit(',').next()).collect();
         assert_eq!(outcomes, ["answered", "shed", "answered", "shed"]);

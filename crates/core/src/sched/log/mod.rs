@@ -1,4 +1,4 @@
-//! The run log: one row a query, the same whether simulated or live.
+//! The run log: one row per query, the same for simulated and live runs.
 
 mod csv;
 
@@ -7,40 +7,40 @@ use crate::base::ids::{JobId, ProcessorId, QueryId};
 use crate::base::machine::{Class, LaneFault, PerClass};
 use crate::base::time::Nanos;
 
-/// What happened to one job.
+/// The record of one answered job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogRow {
-    /// Which arrival.
+    /// The number of the arrival.
     pub job: JobId,
-    /// Which query.
+    /// The query.
     pub query: QueryId,
     /// Intended arrival.
     pub arrival: Nanos,
-    /// When the dispatcher learnt of it: the driver's lag is the difference. Equal to `arrival` in simulation, unless the
-    /// dispatcher's own time is simulated too.
+    /// When the dispatcher learnt of it. The difference to `arrival` is the driver's lag, 0 in simulation unless dispatcher
+    /// time is simulated.
     pub released: Nanos,
     /// When its processor started it.
     pub started: Nanos,
-    /// When the dispatcher learnt that its results were there.
+    /// When the dispatcher learnt of its results.
     pub finished: Nanos,
-    /// Where it ran.
+    /// The processor that ran it.
     pub processor: ProcessorId,
     /// The class of that processor.
     pub class: Class,
-    /// Which submission of the run it was part of, from 0 in order of start.
+    /// The batch that it was part of; batches are numbered from 0 in order of start.
     pub batch: u32,
     /// When it should have finished.
     pub deadline: Nanos,
-    /// How long it was expected to take, alone, on each class.
+    /// Expected service time on each class, alone.
     pub predicted: PerClass<Nanos>,
     /// Whether the policy took it from the jobs of another class.
     pub stolen: bool,
-    /// Whether it ran twice: its lane failed, and the lane's fallback executor gave the answer.
+    /// Whether it ran twice because its lane failed and the fallback executor answered.
     pub again: bool,
 }
 
 impl LogRow {
-    /// Arrival to finish.
+    /// Time from arrival to finish.
     #[must_use]
     pub fn delay(&self) -> Nanos {
         self.finished.since(self.arrival)
@@ -53,12 +53,12 @@ impl LogRow {
     }
 }
 
-/// A job that was dropped: nobody runs it, and it is late by every objective.
+/// A dropped job. It never runs, and every objective counts it as late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShedJob {
-    /// Which arrival.
+    /// The number of the arrival.
     pub job: JobId,
-    /// Which query.
+    /// The query.
     pub query: QueryId,
     /// Intended arrival.
     pub arrival: Nanos,
@@ -66,29 +66,29 @@ pub struct ShedJob {
     pub released: Nanos,
     /// When it was dropped.
     pub dropped: Nanos,
-    /// Where it would have run.
+    /// The processor that was to run it.
     pub processor: ProcessorId,
     /// The class of that processor.
     pub class: Class,
     /// When it should have finished.
     pub deadline: Nanos,
-    /// How long it was expected to take, alone, on each class.
+    /// Expected service time on each class, alone.
     pub predicted: PerClass<Nanos>,
 }
 
 /// A run's rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunLog {
-    /// The jobs that were answered, in order of arrival.
+    /// Answered jobs, in order of arrival.
     pub rows: Vec<LogRow>,
-    /// Those that were dropped, likewise.
+    /// Dropped jobs, in order of arrival.
     pub shed: Vec<ShedJob>,
-    /// Lanes that failed on the way, in the order in which that was noticed.
+    /// Failures of lanes, in the order in which they were noticed.
     pub faults: Vec<LaneFault>,
 }
 
 impl RunLog {
-    /// An empty log with room for so many answered jobs.
+    /// An empty log with room for `jobs` answered jobs.
     #[must_use]
     pub fn with_room_for(jobs: usize) -> Self {
         Self { rows: Vec::with_capacity(jobs.min(1 << 24)), ..Self::default() }
@@ -100,7 +100,7 @@ impl RunLog {
         self.shed.sort_unstable_by_key(|shed| shed.job);
     }
 
-    /// Jobs that ended: answered or dropped.
+    /// Jobs that ended, answered or dropped.
     #[must_use]
     pub fn ended(&self) -> usize {
         self.rows.len() + self.shed.len()

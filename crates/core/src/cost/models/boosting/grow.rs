@@ -1,8 +1,8 @@
 //! Growing of symmetric trees.
 //!
-//! Each input is cut at its quantiles into at most [`BORDERS`] + 1 bins. A level's question is the input and border
-//! that lower the sum of squares most, over all nodes of the level together. Candidates are compared by histograms of
-//! the residuals. Of two siblings only the smaller is counted, because the larger is its parent minus the smaller.
+//! Each input is cut at its quantiles into at most [`BORDERS`] + 1 bins. The question of a level is the input and border that
+//! lower the sum of squares most, over all nodes of the level. Candidates are compared by histograms of the residuals. Of two
+//! siblings only the smaller is counted; the larger is its parent minus the smaller.
 
 use super::trees::{DEPTH, LEAVES, SymmetricTree, SymmetricTrees};
 use crate::base::random::Random;
@@ -15,20 +15,20 @@ const BINS: usize = BORDERS + 1;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct BoostingOptions {
     pub(crate) trees: usize,
-    /// Share of a tree's prediction that is added.
+    /// Share of a tree's prediction that is added to the sum.
     pub(crate) rate: f32,
-    /// Number of zero residuals that are added to every leaf, which shrinks small leaves.
+    /// Zero residuals that are added to every leaf, which shrinks small leaves.
     pub(crate) ballast: f32,
     /// Share of samples that each tree is grown on, drawn anew.
     pub(crate) share: f64,
-    /// Share of samples whose residuals are clipped to those of the others (Huber's loss). A binary outcome that one
-    /// model can't predict, such as whether an intersection finds k documents, otherwise distorts all its neighbours.
+    /// Share of samples whose residuals are clipped to those of the others (Huber's loss). An unpredictable binary outcome,
+    /// such as whether an intersection finds k documents, would otherwise distort all its neighbours.
     pub(crate) outliers: f64,
     pub(crate) seed: u64,
 }
 
 impl Default for BoostingOptions {
-    /// The best of the options that were tried on the shipped workloads, with as few trees as make no difference.
+    /// The best options of those tried on the shipped workloads, with the fewest trees that lose no accuracy.
     fn default() -> Self {
         Self { trees: 200, rate: 0.12, ballast: 3.0, share: 0.65, outliers: 0.1, seed: 1 }
     }
@@ -47,7 +47,6 @@ struct BinnedColumn {
 }
 
 impl SymmetricTrees {
-    /// Fits trees to the logarithms of the samples' times.
     pub(crate) fn fit(samples: &Samples, options: &BoostingOptions) -> Self {
         let columns: Vec<BinnedColumn> =
             samples.known().iter().filter_map(|input| BinnedColumn::of(samples, input)).collect();
@@ -73,7 +72,7 @@ impl SymmetricTrees {
     }
 }
 
-/// The bound to which residuals are clipped: all but the share `outliers` of the drawn ones are within it.
+/// The clipping bound of residuals. All drawn residuals but the share `outliers` are within it.
 fn largest_counted(left: &[f32], drawn: &[u32], outliers: f64) -> f32 {
     let mut sizes: Vec<f32> = drawn.iter().map(|&sample| left[sample as usize].abs()).collect();
     let at = ((1.0 - outliers) * sizes.len() as f64) as usize;
@@ -120,7 +119,7 @@ impl BinnedColumn {
             let value = sorted[(quantile * sorted.len() / (BORDERS + 1)).min(sorted.len() - 1)];
             let below = sorted.partition_point(|&other| other < value);
             if let Some(&before) = below.checked_sub(1).and_then(|at| sorted.get(at)) {
-                // The border is half way, rounded to few digits where the gap allows.
+                // The border is half way between the values, rounded to few digits where the gap allows.
                 borders.push(short_between(before, value));
             }
         }
@@ -140,7 +139,7 @@ fn short_between(low: f32, high: f32) -> f32 {
         .unwrap_or(low)
 }
 
-/// The questions of one tree for the residuals `left`, grown on the samples `drawn`, and the leaf of every sample.
+/// One tree for the residuals `left`, grown on the samples `drawn`, and the leaf of every sample.
 fn grow(columns: &[BinnedColumn], left: &[f32], drawn: &[u32], options: &BoostingOptions) -> (SymmetricTree, Vec<u8>) {
     let mut leaf_of = vec![0_u8; left.len()];
     let mut tree = SymmetricTree { inputs: [0; DEPTH], thresholds: [0.0; DEPTH], leaves: [0.0; LEAVES] };
@@ -241,7 +240,7 @@ mod tests {
         BoostingOptions { trees: 60, rate: 0.2, ballast: 1.0, share: 0.8, outliers: 0.0, seed: 1 }
     }
 
-    /// Times that are a product of two inputs, which no sum of questions about one of them predicts.
+    /// Samples whose time is a product of two inputs, which no sum of questions about single inputs predicts.
     fn samples() -> Samples {
         let rows: Vec<Inputs> = (0..900)
             .map(|i| {
@@ -269,7 +268,7 @@ mod tests {
     fn a_few_wild_samples_do_not_move_what_is_said_of_the_others() {
         let usual = samples();
         let mut us = usual.us().to_vec();
-        // One in twenty takes fifty times as long, and no input predicts which.
+        // One time in twenty is fifty times as long, which no input predicts.
         let mut random = Random::new(5, 0);
         us.iter_mut().filter(|_| random.unit() < 0.05).for_each(|us| *us *= 50.0);
         let rows: Vec<Inputs> = (0..usual.len()).map(|i| usual.inputs(i)).collect();

@@ -9,18 +9,18 @@
 //! ```
 //!
 //! Trees are *symmetric*: all nodes of a level ask the same question. Such a tree is a table indexed by the bits of the
-//! answers, so no branch depends on a query ([`SymmetricTrees`]), and a scheduler gets its estimate in a few hundred
-//! nanoseconds. A symmetric tree is weaker than one with free questions, and harder to overfit.
+//! answers, so no branch depends on the query ([`SymmetricTrees`]). An estimate takes a few hundred nanoseconds. A symmetric
+//! tree is weaker than a free one, but harder to overfit.
 //!
 //! Some samples have far larger residuals than others, whatever the questions. For each tree, the largest tenth of the
 //! residuals is clipped to the rest (Huber's loss).
 //!
-//! Known boosting libraries grow free trees or wrap a C++ library. None gives trees of this form, so `grow.rs` contains
-//! the fit, a hundred lines on histograms.
+//! Known boosting libraries grow free trees or wrap a C++ library. None gives trees of this form, so `grow.rs` contains the
+//! fit, a hundred lines on histograms.
 //!
-//! Source: Friedman, "Greedy Function Approximation: A Gradient Boosting Machine", Annals of Statistics 2001, which
-//! also has the loss. Symmetric trees: Kohavi and Li, "Oblivious Decision Trees, Graphs, and Top-Down Pruning", IJCAI
-//! 1995, and Prokhorenkova et al., "CatBoost: Unbiased Boosting with Categorical Features", NeurIPS 2018.
+//! Source: Friedman, "Greedy Function Approximation: A Gradient Boosting Machine", Annals of Statistics 2001, which also has
+//! the loss. Symmetric trees: Kohavi and Li, "Oblivious Decision Trees, Graphs, and Top-Down Pruning", IJCAI 1995, and
+//! Prokhorenkova et al., "CatBoost: Unbiased Boosting with Categorical Features", NeurIPS 2018.
 
 mod grow;
 mod trees;

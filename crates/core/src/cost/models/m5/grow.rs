@@ -32,7 +32,7 @@ struct Below {
     above: Box<Node>,
 }
 
-/// The leaf of the pruned tree of `samples` that covers most of them, the first of equal ones.
+/// The leaf of the pruned tree of `samples` that covers most of them; ties go to the first.
 pub(crate) fn largest_leaf(samples: &mut [(PublishedRow, f64)]) -> Option<Leaf> {
     let spread = deviation(samples);
     let (root, _, _) = grow(samples, spread);
@@ -120,7 +120,6 @@ fn best_split(samples: &mut [(PublishedRow, f64)]) -> Option<(usize, f64)> {
     best.map(|(_, input, threshold)| (input, threshold))
 }
 
-/// The targets' standard deviation.
 fn deviation(samples: SampleSlice<'_>) -> f64 {
     let n = samples.len().max(1) as f64;
     let mean = samples.iter().map(|sample| sample.1).sum::<f64>() / n;

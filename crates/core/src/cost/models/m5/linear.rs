@@ -2,14 +2,12 @@
 
 use super::PublishedRow;
 
-/// A constant, and a factor for each input.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Linear {
     pub(crate) constant: f64,
     pub(crate) factors: PublishedRow,
 }
 
-/// Samples of a model: rows and targets.
 pub(crate) type SampleSlice<'a> = &'a [(PublishedRow, f64)];
 
 impl Linear {

@@ -17,7 +17,7 @@ const MOST: usize = 10_000;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rules {
     rules: Vec<Rule>,
-    /// The shortest time of a sample, because linear models have no lower bound.
+    /// The shortest time of a sample. It bounds predictions, since linear models have no lower bound.
     least_us: f64,
 }
 
