@@ -190,7 +190,7 @@ struct Driver<'a, C, T, J, R> {
     served: Vec<ServedBatch>,
     worked: PerClass<Nanos>,
     ending: Ending,
-    /// The next check for a lost run, the jobs in flight at the last one, and the looks since their number last shrank.
+    /// The next check for a lost run, the jobs in flight at the last one, and the looks in a row that found more of them.
     look_at: Nanos,
     backlog: usize,
     grown: u32,
@@ -274,7 +274,7 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
         }
     }
 
-    /// Whether the run has failed already and its backlog only grows.
+    /// Whether the run is certain to fail and its backlog only grows.
     #[cold]
     fn is_hopeless(&mut self, now: Nanos) -> bool {
         let backlog = self.dispatcher.in_flight();

@@ -66,11 +66,11 @@ pub struct Round {
     pub time: Nanos,
 }
 
-/// Time for one event that no undisturbed round exceeds.
+/// Upper limit of the time for one event in an undisturbed round.
 const MOST_EACH: Nanos = Nanos(500);
 
 impl Round {
-    /// Additional time of a round that shows an interruption.
+    /// Excess time from which a round counts as interrupted.
     pub const INTERRUPTED: Nanos = Nanos(30_000);
 
     /// Arrivals, wake-ups and answered queries.
