@@ -1,6 +1,6 @@
-//! What columns and fields of query logs are called.
+//! Names of columns and fields of query logs.
 
-/// Names of what was typed, the surest first.
+/// Names of the query text, the surest first.
 pub(super) const QUERIES: &[&str] = &[
     "query",
     "queries",
@@ -23,7 +23,7 @@ pub(super) const QUERIES: &[&str] = &[
     "topictitle",
     "contents",
 ];
-/// Names of what identifies a query.
+/// Names of a query's id.
 pub(super) const IDS: &[&str] = &[
     "id",
     "qid",
@@ -85,7 +85,7 @@ pub(super) fn normal(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Whether columns or fields are called so.
+/// Whether a name of a column or field is known.
 pub(super) fn is_known(name: &str) -> bool {
     let name = normal(name);
     [QUERIES, IDS, OTHERS].iter().any(|names| names.contains(&&*name))
