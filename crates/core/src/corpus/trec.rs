@@ -1,4 +1,4 @@
-//! TREC collections: `<DOC>` after `<DOC>`, each with its `<DOCNO>`, as GOV2, WT10g and the newswire disks are given out.
+//! TREC collections: `<DOC>` after `<DOC>`, each with its `<DOCNO>`, the format of GOV2, WT10g and the newswire disks.
 //!
 //! ```text
 //! <DOC>
@@ -25,12 +25,12 @@ const END: &[u8] = b"</DOC>";
 #[derive(Debug)]
 pub(super) struct Trec(Splitter);
 
-/// Whether bytes begin as a TREC file does.
+/// Whether bytes begin like a TREC file.
 pub(super) fn is_trec(start: &[u8]) -> bool {
     start.trim_ascii_start().starts_with(BEGIN)
 }
 
-/// Opens what was found to be a TREC file.
+/// Opens a recognised TREC file.
 pub(super) fn open(path: &Path, reader: Box<dyn std::io::Read + Send>) -> Trec {
     Trec(Splitter::new(path, reader))
 }
@@ -41,7 +41,7 @@ impl Trec {
     }
 }
 
-/// Shows each document of a batch.
+/// Visits each document of a batch.
 pub(super) fn for_each(records: &Records, mut visit: impl FnMut(Document<'_>)) -> Result<(), InputError> {
     let bytes = &records.bytes;
     let at_byte = |place: usize, what: &str| records.at(place, what);
@@ -71,7 +71,7 @@ pub(super) fn for_each(records: &Records, mut visit: impl FnMut(Document<'_>)) -
     }
 }
 
-/// What stands between two tags, and what follows the second.
+/// The bytes between two tags, and the bytes after the second tag.
 fn element<'a>(bytes: &'a [u8], begin: &[u8], end: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let start = memmem::find(bytes, begin)? + begin.len();
     let len = memmem::find(&bytes[start..], end)?;

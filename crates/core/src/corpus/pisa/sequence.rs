@@ -1,4 +1,4 @@
-//! Sequences of 32-bit numbers: a length, then as many numbers.
+//! Sequences of 32-bit numbers: a length, then that many numbers.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -36,7 +36,7 @@ impl SequenceFile {
         Ok(Self { reader, path: path.to_owned(), offset: 0, len, bytes: Vec::new() })
     }
 
-    /// Bytes before the next number.
+    /// The offset of the next number in bytes.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
@@ -54,7 +54,7 @@ impl SequenceFile {
         InputError::byte(&self.path, offset, message)
     }
 
-    /// Reads a sequence's length, which the rest of the file can hold.
+    /// Reads a sequence's length, and checks that the rest of the file can hold it.
     pub(super) fn length(&mut self) -> Result<u32, InputError> {
         let offset = self.offset;
         if self.is_at_end() {
@@ -86,7 +86,7 @@ impl SequenceFile {
         Ok(())
     }
 
-    /// Passes over a sequence.
+    /// Skips a sequence.
     pub(super) fn skip(&mut self) -> Result<(), InputError> {
         let bytes = u64::from(self.length()?) * NUMBER_BYTES;
         self.reader
@@ -96,7 +96,7 @@ impl SequenceFile {
         Ok(())
     }
 
-    /// Goes to byte `offset`, where a sequence begins.
+    /// Moves to byte `offset`, the start of a sequence.
     pub(super) fn seek(&mut self, offset: u64) -> Result<(), InputError> {
         if offset != self.offset {
             self.reader.seek(SeekFrom::Start(offset)).map_err(|e| self.error(offset, format!("cannot read: {e}")))?;

@@ -11,17 +11,17 @@ pub(super) struct Cells<'a> {
     path: &'a Path,
     line: u64,
     text: &'a str,
-    /// Without quotes and white space around, each with the byte of the line at which it begins.
+    /// Values without quotes and surrounding white space, each with the offset of its first byte in the line.
     values: Vec<(usize, Cow<'a, str>)>,
 }
 
 impl<'a> Cells<'a> {
-    /// Cuts line number `line`, from 1, of the file at `path`: its text without a line end.
+    /// Cuts line `line`, from 1, of the file at `path`; `text` has no line end.
     ///
-    /// A value in double quotes may hold commas, and quotes that are doubled; white space around values is passed over.
+    /// A value in double quotes may hold commas and doubled quotes; white space around values is ignored.
     ///
     /// # Errors
-    /// If a quote is not closed, or something stands behind a closed one.
+    /// If a quote is not closed, or text follows a closed one.
     pub(super) fn cut(path: &'a Path, line: u64, text: &'a str) -> Result<Self, InputError> {
         let mut cells = Self { path, line, text, values: Vec::new() };
         let mut begin = 0;
@@ -47,7 +47,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// The value that begins after a quote, and the bytes that it takes with the one that closes it.
+    /// The quoted value after an opening quote, and its length in bytes with the closing quote.
     fn quoted(&self, at: usize, text: &'a str) -> Result<(Cow<'a, str>, usize), InputError> {
         let mut from = 0;
         let end = loop {
@@ -67,7 +67,7 @@ impl<'a> Cells<'a> {
         Ok((value, end + 1))
     }
 
-    /// How many values there are, at least 1.
+    /// The number of values, at least 1.
     pub(super) fn len(&self) -> usize {
         self.values.len()
     }
