@@ -79,7 +79,6 @@ impl Batch {
         }
     }
 
-    /// Bytes of text in memory.
     pub(crate) fn bytes_in_memory(&self) -> usize {
         match &self.kind {
             Kind::Lines(lines) => lines.bytes_in_memory(),
@@ -114,7 +113,6 @@ pub struct Collection {
     paths: Vec<PathBuf>,
     /// The number of the first path.
     first: u32,
-    /// The path that `source` reads.
     at: usize,
     source: Source,
     threads: usize,
@@ -331,7 +329,6 @@ fn expanded(paths: Vec<PathBuf>) -> Result<(Vec<PathBuf>, Vec<String>), InputErr
     Ok((all, notes))
 }
 
-/// The form of the collection, in words.
 fn found(source: &Source, paths: &[PathBuf], notes: &[String]) -> String {
     let form = match source {
         Source::Lines(_) | Source::PlainLines(_) => "JSON lines",

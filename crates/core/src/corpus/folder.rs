@@ -35,7 +35,6 @@ struct TextFile {
     written_ns: u128,
 }
 
-/// Consecutive files.
 #[derive(Debug)]
 pub(super) struct FileBatch {
     files: Vec<TextFile>,
@@ -87,7 +86,6 @@ impl Folder {
         Ok(Self { files: files.into_iter(), notes })
     }
 
-    /// The files, in order.
     pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
         self.files.as_slice().iter().map(|file| file.path.as_path())
     }

@@ -33,7 +33,6 @@ pub(super) fn is_lines(start: &[u8]) -> bool {
     }
 }
 
-/// A file of JSON lines that is being read.
 pub(super) struct JsonLines {
     path: PathBuf,
     reader: Box<dyn Read + Send>,
@@ -48,7 +47,6 @@ impl fmt::Debug for JsonLines {
     }
 }
 
-/// Whole lines of a file.
 #[derive(Debug)]
 pub(super) struct LineBatch {
     path: PathBuf,
@@ -72,7 +70,6 @@ pub enum LineBase {
 }
 
 impl LineBase {
-    /// The number of the first line.
     pub(crate) fn first(self) -> u64 {
         match self {
             Self::First(line) | Self::Byte(line) => line,
@@ -111,7 +108,6 @@ pub(super) struct PlainLines {
     path: PathBuf,
     file: Arc<File>,
     len: u64,
-    /// The start of the next batch.
     offset: u64,
     /// The bytes searched last for a line end.
     window: Vec<u8>,
@@ -121,7 +117,6 @@ pub(super) struct PlainLines {
 const WINDOW_BYTES: u64 = 16 << 10;
 
 impl PlainLines {
-    /// The lines of a plain file from `offset` on.
     pub(super) fn open(path: &Path, offset: u64) -> Result<Self, InputError> {
         let cannot = |e: io::Error| InputError::file(path, format!("cannot open: {e}"));
         let file = File::open(path).map_err(cannot)?;
@@ -219,7 +214,6 @@ impl LineBatch {
         self.lines
     }
 
-    /// Bytes in memory.
     pub(super) fn bytes_in_memory(&self) -> usize {
         self.bytes.len()
     }

@@ -22,7 +22,6 @@ pub(super) struct Splitter {
     rest: Vec<u8>,
 }
 
-/// A batch of whole records.
 #[derive(Debug)]
 pub(super) struct Records {
     path: PathBuf,
@@ -41,7 +40,6 @@ impl Records {
         xxh3_64(&self.bytes)
     }
 
-    /// An error at one of the bytes.
     pub(super) fn at(&self, place: usize, what: &str) -> InputError {
         InputError::byte(&self.path, self.offset + place as u64, what)
     }

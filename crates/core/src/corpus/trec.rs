@@ -21,16 +21,13 @@ use crate::files::InputError;
 const BEGIN: &[u8] = b"<DOC>";
 const END: &[u8] = b"</DOC>";
 
-/// A file of TREC documents that is being read.
 #[derive(Debug)]
 pub(super) struct Trec(Splitter);
 
-/// Whether bytes begin like a TREC file.
 pub(super) fn is_trec(start: &[u8]) -> bool {
     start.trim_ascii_start().starts_with(BEGIN)
 }
 
-/// Opens a recognised TREC file.
 pub(super) fn open(path: &Path, reader: Box<dyn std::io::Read + Send>) -> Trec {
     Trec(Splitter::new(path, reader))
 }
@@ -41,7 +38,6 @@ impl Trec {
     }
 }
 
-/// Visits each document of a batch.
 pub(super) fn for_each(records: &Records, mut visit: impl FnMut(Document<'_>)) -> Result<(), InputError> {
     let bytes = &records.bytes;
     let at_byte = |place: usize, what: &str| records.at(place, what);

@@ -28,14 +28,12 @@ use memchr::memmem;
 
 use crate::files::{Frame, InputError, Packing, packing_of, read_exact_at, skip_padding};
 
-/// Bytes of a stripe.
 const STRIPE_BYTES: u64 = 2 << 20;
 /// Bytes handed from a thread to the reader at once.
 const CHUNK_BYTES: usize = 1 << 20;
 /// Chunks that the present piece may always hold.
 const LEAST_CHUNKS: usize = 2;
 
-/// A file from some offset on.
 #[derive(Debug)]
 struct FileFrom {
     shared: Arc<Shared>,
@@ -53,12 +51,10 @@ impl Read for FileFrom {
 
 type Input = BufReader<FileFrom>;
 
-/// The offset of `input` in the file.
 fn place_of(input: &Input) -> u64 {
     input.get_ref().at - input.buffer().len() as u64
 }
 
-/// The frames that begin in a stripe.
 #[derive(Debug, Default)]
 struct Piece {
     progress: Progress,
@@ -96,9 +92,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     next: u64,
-    /// The reader's present stripe.
     at: u64,
-    /// Pieces by stripe.
     pieces: BTreeMap<u64, Piece>,
     /// Bytes in the chunks of all pieces.
     ahead: usize,
@@ -133,7 +127,6 @@ pub(super) struct Unpacked {
     shared: Arc<Shared>,
     /// The offset before which the file is read, except for the present piece.
     place: u64,
-    /// The stripe of the present piece.
     piece: Option<u64>,
     /// The present chunk, and the number of its bytes that are read.
     chunk: Vec<u8>,
@@ -181,7 +174,6 @@ impl Shared {
         self.len.div_ceil(STRIPE_BYTES)
     }
 
-    /// Waits until `find` returns a value.
     fn wait_for<'a, T>(&'a self, mut state: MutexGuard<'a, State>, mut find: impl FnMut(&mut State) -> Option<T>) -> T {
         loop {
             if let Some(found) = find(&mut state) {
@@ -279,7 +271,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Memory for a chunk.
     fn spare_chunk(&self) -> Vec<u8> {
         let mut chunk = self.lock().spare.pop().unwrap_or_default();
         chunk.resize(CHUNK_BYTES, 0);

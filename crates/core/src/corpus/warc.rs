@@ -27,7 +27,6 @@ use crate::files::InputError;
 /// Longer headers are refused.
 const MAX_HEADER_BYTES: usize = 1 << 20;
 
-/// A file of WARC records that is being read.
 #[derive(Debug)]
 pub(super) struct Warc(pub(super) Splitter);
 
@@ -35,7 +34,6 @@ pub(super) struct Warc(pub(super) Splitter);
 struct Record<'a> {
     header: &'a [u8],
     content: &'a [u8],
-    /// The start of the next record.
     end: usize,
 }
 
@@ -90,7 +88,6 @@ fn header_end(bytes: &[u8]) -> Option<(usize, usize)> {
     windows.into_iter().chain(unix).min()
 }
 
-/// The value of a field.
 fn field<'a>(header: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     header.split(|&byte| byte == b'\n').find_map(|line| {
         let colon = memchr::memchr(b':', line)?;
@@ -222,12 +219,10 @@ fn as_page(text: &str) -> (String, Cow<'static, str>) {
     (title, Cow::Owned(text))
 }
 
-/// Whether bytes begin like a WARC file.
 pub(super) fn is_warc(start: &[u8]) -> bool {
     start.trim_ascii_start().starts_with(b"WARC/")
 }
 
-/// Opens a recognised WARC file.
 pub(super) fn open(path: &Path, reader: Box<dyn std::io::Read + Send>) -> Warc {
     Warc(Splitter::new(path, reader))
 }

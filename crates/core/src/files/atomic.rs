@@ -128,7 +128,6 @@ impl PendingFile {
     }
 }
 
-/// The suffix of temporary files.
 const PART: &str = ".part";
 
 /// An empty file with a name of its own in `folder`, removed when dropped.

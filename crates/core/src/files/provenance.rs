@@ -95,7 +95,6 @@ fn date(day: u64) -> String {
     format!("{:04}-{month:02}-{day:02}", 400 * era + year + u64::from(month <= 2))
 }
 
-/// An argument, quoted for a shell.
 fn quoted(argument: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+".contains(c);
     if !argument.is_empty() && argument.chars().all(is_plain) {

@@ -43,11 +43,9 @@ pub(super) trait Clock {
     fn wait(&mut self, until: Nanos, driver: &Sleeper, busy: bool, has_completion: impl FnMut() -> bool);
 }
 
-/// The machine's monotonic clock.
 #[derive(Debug)]
 pub(super) struct RealClock {
     epoch: Instant,
-    /// The run's start, since `epoch`.
     start: Nanos,
     /// Whether the driver has a core of its own and may poll while workers run. A sleeping thread wakes tens of
     /// microseconds late, which would be added to every service time.

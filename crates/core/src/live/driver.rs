@@ -31,7 +31,6 @@ use crate::cost::machine_file::{DispatcherStalls, StallClock};
 use crate::cost::{Decisions, DispatcherTime, MachineModel, Rerun, ServiceTimes};
 use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, LawBroken, RunLog};
 
-/// The measurements of a run.
 #[derive(Debug)]
 pub(super) struct LiveRunResult {
     pub(super) log: RunLog,
@@ -47,9 +46,7 @@ pub(super) struct LiveRunResult {
     pub(super) served: Vec<ServedBatch>,
     /// Jobs that were released but neither finished nor dropped.
     pub(super) unfinished: usize,
-    /// Working time of the workers, by class.
     pub(super) worked: PerClass<Nanos>,
-    /// Processor time of the loop.
     pub(super) driver_time: Duration,
     pub(super) ending: Ending,
 }
@@ -164,7 +161,6 @@ struct Driver<'a, C, T, J, R> {
     lanes: &'a mut [Lane],
     /// The driver's own thread, for workers to wake.
     sleeper: &'a Sleeper,
-    /// Service times of recorded lanes.
     times: T,
     dispatcher: Dispatcher<(Sampled, R)>,
     /// Jobs not yet released: the next one, and the rest.
@@ -542,7 +538,6 @@ fn completed(lanes: &[Lane], word: usize, bits: u64) -> u64 {
     })
 }
 
-/// The positions of the bits set in a word.
 fn members(word: usize, bits: u64) -> impl Iterator<Item = usize> {
     let rest = |bits: &u64| Some(bits & (bits - 1)).filter(|&bits| bits != 0);
     std::iter::successors(Some(bits).filter(|&bits| bits != 0), rest)

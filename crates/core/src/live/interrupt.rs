@@ -23,7 +23,6 @@ pub fn interrupt_flag() -> Arc<AtomicBool> {
     Arc::clone(&INTERRUPTED)
 }
 
-/// The flag, for the driver to poll.
 pub(super) fn flag() -> &'static AtomicBool {
     &INTERRUPTED
 }

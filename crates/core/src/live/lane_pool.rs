@@ -100,7 +100,6 @@ pub(super) struct WorkerLane {
 
 /// The threads of a lane: the present one, and a template for its replacement.
 struct Threads {
-    /// Whether the lane was given a fallback executor.
     had_fallback: bool,
     affinity: CpuAffinity,
     /// The initial state of each thread; it never changes.
@@ -141,7 +140,6 @@ impl CpuAffinity {
 }
 
 impl WorkerLane {
-    /// Batches under way.
     pub(super) fn under_way(&self) -> u32 {
         self.ordered.wrapping_sub(self.seen)
     }
@@ -176,7 +174,6 @@ impl WorkerLane {
         self.rings.worker.wake_if_asleep();
     }
 
-    /// Whether the oldest batch under way is done.
     #[inline]
     pub(super) fn has_completion(&self) -> bool {
         self.rings.has_completed(self.seen.wrapping_add(1))
@@ -230,12 +227,10 @@ impl WorkerLane {
         under_way
     }
 
-    /// Whether it was [given up](Self::give_up).
     pub(super) fn is_lost(&self) -> bool {
         self.is_lost
     }
 
-    /// The error of a failed completion.
     pub(super) fn take_failure(&self) -> Option<LiveError> {
         self.rings.take_failure()
     }
@@ -267,7 +262,6 @@ pub struct LanePool {
     recorded: Vec<PerClass<Cost>>,
     cores: Cores,
     pub(super) lanes: Vec<Lane>,
-    /// The driver's sleeper.
     driver: Arc<Sleeper>,
     idle: Idle,
     /// Start of the run, from which planned faults count.
@@ -480,7 +474,6 @@ impl LanePool {
         self.run_clock = clock;
     }
 
-    /// See [`set_run_clock`](Self::set_run_clock).
     pub(super) fn run_clock(&self) -> RunClock {
         self.run_clock.clone()
     }

@@ -23,7 +23,6 @@ const MANY_CORES: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cores {
     all: MachineCores,
-    /// GPU lanes that have a thread.
     gpus: usize,
     /// Cores that the CPU lanes keep busy.
     busy: usize,
@@ -60,7 +59,6 @@ impl Cores {
         self.are_enough() && 1 + self.gpus + core < self.all.len()
     }
 
-    /// Ties the calling thread, the driver, to its core.
     pub(super) fn pin_driver(&self) {
         if self.driver_owns_core() {
             self.all.pin(0);

@@ -79,7 +79,6 @@ impl Sample {
         Self { mask: u32::try_from(each - 1).unwrap_or(u32::MAX) }
     }
 
-    /// Whether it keeps the item of this number.
     #[inline]
     pub(super) fn keeps(self, number: u32) -> bool {
         number & self.mask == 0
@@ -117,7 +116,6 @@ impl Sampled {
         sampled
     }
 
-    /// The batches to keep.
     pub(super) fn sample(&self) -> Sample {
         self.sample
     }

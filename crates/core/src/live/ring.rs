@@ -95,7 +95,6 @@ pub(super) struct Completion {
     pub(super) prepared: u64,
     /// Time of the device on this batch, on such a lane; else 0.
     pub(super) device: u64,
-    /// The end of the batch.
     pub(super) done: u64,
     /// Whether an error came, which [`Rings::take_failure`] returns. [`Rings::complete`] sets this field.
     pub(super) has_failed: bool,
@@ -106,9 +105,7 @@ pub(super) struct Completion {
 /// A fault after which a lane's fallback executor took over. Times as in [`Completion`].
 #[derive(Clone, Debug)]
 pub(super) struct Survived {
-    /// Time of the fault.
     pub(super) at: u64,
-    /// Kind of the fault.
     pub(super) kind: FaultKind,
     /// Queries of the batch that failed.
     pub(super) queries: usize,
@@ -138,7 +135,6 @@ pub(super) struct Rings {
     /// Batches whose answers have been compared.
     checked: AtomicU32,
     failure: Mutex<Option<LiveError>>,
-    /// The faults survived.
     survived: Mutex<Vec<Survived>>,
     /// The fallback executor, until a thread takes it.
     fallback: Fallback,
@@ -168,12 +164,10 @@ impl Rings {
         }
     }
 
-    /// The slot of a turn.
     pub(super) fn slot(&self, turn: u32) -> usize {
         turn as usize & (self.orders.len() - 1)
     }
 
-    /// The number of slots in a ring.
     pub(super) fn slots(&self) -> usize {
         self.orders.len()
     }
@@ -285,7 +279,6 @@ impl Rings {
         std::mem::take(&mut self.survived.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Stores the fallback executor until it is needed.
     pub(super) fn keep_fallback(&self, fallback: Box<dyn Executor>) {
         *self.fallback.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(fallback);
     }
@@ -295,7 +288,6 @@ impl Rings {
         self.fallback.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Whether the fallback executor is still there.
     pub(super) fn has_fallback(&self) -> bool {
         self.fallback.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }

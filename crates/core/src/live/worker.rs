@@ -37,7 +37,6 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 /// Looks for work between two looks at the clock.
 const LOOKS: u32 = 16;
 
-/// The state of a worker thread.
 #[derive(Clone)]
 pub(super) struct Worker {
     pub(super) processor: ProcessorId,
@@ -56,14 +55,12 @@ pub(super) struct Worker {
     pub(super) spins: Arc<AtomicBool>,
     /// The number of this thread on its lane: 0, or that of a thread that [took it over](Rings::hand_on).
     pub(super) thread: u32,
-    /// Orders taken, and batches completed.
     pub(super) taken: u32,
     pub(super) completed: u32,
     /// The number of next batches that another executor had begun.
     pub(super) again: u32,
     /// Batches in a row for which there was no memory.
     pub(super) without_memory: u32,
-    /// The end of the last batch.
     pub(super) last_done: u64,
 }
 
@@ -261,7 +258,6 @@ impl Worker {
         None
     }
 
-    /// Takes the next order, if there is one.
     fn take(&mut self, rows: &mut Vec<u32>) -> bool {
         let is_there = self.rings.take(self.taken.wrapping_add(1), rows);
         self.taken = self.taken.wrapping_add(u32::from(is_there));
@@ -392,7 +388,6 @@ impl Desk<'_> {
 /// The batches in a lane's pipeline, and the last one that left it.
 struct Belt<'q> {
     desk: Desk<'q>,
-    /// Batches in the pipeline, the oldest first.
     under_way: VecDeque<Submitted>,
     /// The batch whose answers are on the desk, until they are compared.
     unchecked: Option<Vec<u32>>,
@@ -425,7 +420,6 @@ impl Belt<'_> {
     }
 }
 
-/// A batch in the pipeline.
 struct Submitted {
     rows: Vec<u32>,
     picked_up: u64,

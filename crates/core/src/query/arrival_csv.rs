@@ -15,7 +15,6 @@ use crate::files::{CsvReader, InputError, Provenance, Record, Row, Us, parsed};
 /// The latest arrival: half of the range of simulated time, so that queries can be served afterwards.
 pub(super) const MOST_S: f64 = 9.0e9;
 
-/// A line of a trace.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Arrival {
     pub(super) arrival_us: ArrivalUs,
@@ -39,7 +38,6 @@ impl Record for Recorded {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ArrivalUs(pub(super) Nanos);
 
-/// A time of arrival in seconds.
 #[derive(Clone, Copy, Debug)]
 struct ArrivalS(Nanos);
 

@@ -216,7 +216,6 @@ pub struct UnitTimes<'a> {
     time: f64,
 }
 
-/// The source of gaps, with its state.
 #[derive(Clone, Debug)]
 enum Gaps<'a> {
     Poisson,

@@ -16,7 +16,6 @@ use rand_distr::Exp1;
 /// A stretch of time in which the rate is constant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Stage {
-    /// Its duration.
     pub(super) seconds: f64,
     /// The rate over the mean rate.
     pub(super) factor: f64,
@@ -28,7 +27,6 @@ pub(super) struct Course<'a> {
     stages: Stages<'a>,
     rate_qps: f64,
     now: Stage,
-    /// The start of the present stage.
     began_s: f64,
     /// Arrivals until the stage's start and until its end, over the mean rate.
     before: f64,

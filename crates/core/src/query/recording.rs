@@ -272,7 +272,6 @@ pub(super) struct Windows<'a> {
     random: Random,
     /// The end of the window in the recording's time; past the recording's end it wraps around.
     end: f64,
-    /// The next arrival.
     next: usize,
     /// The time in the stream less the recording's time.
     behind: f64,

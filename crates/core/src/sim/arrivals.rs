@@ -146,12 +146,10 @@ const BLOCK: usize = 16;
 /// Times at one query a second and positions in the experiment's queries, from the next arrival on.
 type Units<'a> = Stream<(&'a [f64], &'a [u32]), (UnitTimes<'a>, QueryDraws)>;
 
-/// The arrivals of a run at a rate.
 #[derive(Clone)]
 struct AtRate<'a> {
     units: Units<'a>,
     stretch: Stretch<'a>,
-    /// Arrivals still to be computed.
     left: usize,
     /// Arrivals computed last; those from `next` to before `end` are still to be returned.
     times: [Nanos; BLOCK],
@@ -207,7 +205,6 @@ impl Iterator for AtRate<'_> {
 
 impl ExactSizeIterator for AtRate<'_> {}
 
-/// One of two streams.
 #[derive(Clone)]
 enum Stream<A, B> {
     Given(A),

@@ -40,7 +40,6 @@ use crate::cost::{BatchSizes, Cost, MachineModel};
 const PRICES: u32 = 40;
 /// Steps of the climb with more than two classes.
 const CLIMB: u32 = 400;
-/// Relative precision of rates.
 const PRECISION: f64 = 1e-4;
 /// A rate below this share of the limit counts as none: queries that arrive at one moment miss at every rate.
 const NO_RATE: f64 = 1e-12;
@@ -146,7 +145,6 @@ fn region_of(shares: Vec<Shares>, model: &MachineModel) -> Option<Region> {
     found.filter(|region| region.rate_qps.is_finite() && region.rate_qps > 0.0)
 }
 
-/// The exact optimum between two classes.
 fn of_two(mut shares: Vec<Shares>, first: Class, second: Class) -> Option<Region> {
     let n = shares.len() as f64;
     let all_on = |class: Class, work: f64| {

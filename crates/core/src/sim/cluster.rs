@@ -157,7 +157,6 @@ impl SimQuery {
     }
 }
 
-/// Random streams of one shard in a run.
 struct ShardChance {
     rows: Random,
     routing: Random,
@@ -177,7 +176,6 @@ impl std::fmt::Debug for OtherNodes<'_> {
     }
 }
 
-/// The parts of a run on a cluster.
 pub(super) struct ClusterRun<'a> {
     pub(super) model: &'a MachineModel,
     pub(super) first: Box<dyn Policy>,
@@ -304,11 +302,9 @@ struct Open {
     arrival: Nanos,
     query: QueryId,
     missing: usize,
-    /// The row of the slowest shard so far.
     slowest: Option<LogRow>,
     /// The last shard that dropped the query, which then has no answer.
     shed: Option<ShedJob>,
-    /// Whether the query ran twice on any shard.
     again: bool,
 }
 

@@ -55,7 +55,6 @@ pub enum SimError {
     },
 }
 
-/// Adds up delays.
 struct DelaySum(Nanos);
 
 impl Sink for DelaySum {

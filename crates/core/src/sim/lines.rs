@@ -26,7 +26,6 @@ use crate::base::time::Nanos;
 use crate::cost::{Decisions, DispatcherTime, ServiceTimes};
 use crate::sched::{EventQueue, Joining, LawBroken, Line, Lines, LogRow, Sink};
 
-/// A job in a line.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiting {
     arrival: Nanos,
@@ -38,7 +37,6 @@ struct Waiting {
     alone: Nanos,
 }
 
-/// The job that a lane works on.
 #[derive(Clone, Copy, Debug, Default)]
 struct Serving {
     job: Waiting,
@@ -51,7 +49,6 @@ struct Serving {
 struct Server {
     class: Class,
     line: Option<u32>,
-    /// Its position among the line's lanes.
     place: u32,
     is_idle: bool,
     serving: Serving,
@@ -62,9 +59,7 @@ struct Server {
 struct Queue {
     line: Line,
     jobs: VecDeque<Waiting>,
-    /// The class of its lanes.
     class: Class,
-    /// Its lanes, in order.
     lanes: Vec<ProcessorId>,
     /// Its idle lanes, as bits of 64-bit words.
     idle: Vec<u64>,
@@ -89,14 +84,12 @@ pub(super) struct LinesRun<'a, T> {
     pub(super) machine: &'a Machine,
     pub(super) table: &'a QueryTable<Nanos>,
     pub(super) times: T,
-    /// The seed of the run.
     pub(super) seed: NodeSeed,
     /// The dispatcher's own time, and what holds it up.
     pub(super) time: DispatcherTime,
     pub(super) deadline: Nanos,
 }
 
-/// The state of a run.
 struct State<'a, T, S> {
     run: LinesRun<'a, T>,
     servers: Vec<Server>,
@@ -113,7 +106,6 @@ struct State<'a, T, S> {
     asked_of: PerClass<u32>,
     /// Bit c is set if class c is to be asked.
     asked_classes: u8,
-    /// The line of each class.
     line_of: PerClass<usize>,
 }
 

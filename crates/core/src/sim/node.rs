@@ -24,7 +24,6 @@ use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, LawBroken, Sink};
 
 /// Arrivals at a node, in order of time.
 pub(super) trait Inbox {
-    /// The time of the next arrival.
     fn next_at(&self) -> Option<Nanos>;
 
     /// Passes the next arrival to the dispatcher now, with its present estimates.
@@ -45,7 +44,6 @@ impl Inbox for VecDeque<Job> {
     }
 }
 
-/// One node of a run.
 pub(super) struct Node<S, T> {
     dispatcher: Dispatcher<S>,
     times: T,

@@ -61,7 +61,6 @@ impl<E: Copy> QueryTable<E> {
         &self.estimates[row as usize]
     }
 
-    /// Prefetches a row of the table.
     #[inline]
     pub(super) fn prefetch(&self, row: u32) {
         prefetch(&self.estimates[row as usize..], size_of::<PerClass<E>>());
@@ -78,7 +77,6 @@ struct ServiceTable {
     /// The two numbers of a [`Cost`], by class, then by row.
     alone: Vec<Nanos>,
     added: Vec<Nanos>,
-    /// The start of each class's column.
     columns: PerClass<usize>,
     classes: Vec<Class>,
 }

@@ -34,7 +34,6 @@ pub struct CiffHeader {
     pub description: String,
 }
 
-/// A document, as recorded in the file.
 #[derive(Debug, Default)]
 pub(super) struct DocRecord {
     pub(super) doc: u32,

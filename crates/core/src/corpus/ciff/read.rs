@@ -33,7 +33,6 @@ pub struct CiffReader {
     num_read: u32,
     /// Lists whose collection frequency is not the sum of their frequencies.
     num_odd_sums: u64,
-    /// Sum of the documents' lengths.
     num_tokens: u64,
 }
 
@@ -145,7 +144,6 @@ impl ListSource for CiffReader {
     }
 }
 
-/// Opens the file as a stream of plain CIFF.
 fn open_stream(path: &Path) -> Result<Stream, InputError> {
     let (file, is_gzip) = open_file(path)?;
     if is_gzip {

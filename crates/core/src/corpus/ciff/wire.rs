@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use crate::files::InputError;
 
-/// The storage format of a field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WireType {
     Varint,
@@ -25,7 +24,6 @@ impl WireType {
     }
 }
 
-/// The key before a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key {
     pub(super) field: u64,
@@ -47,7 +45,6 @@ pub(super) struct WireReader<R> {
     filled: usize,
     /// The offset in the file of `buffer[filled]`.
     filled_offset: u64,
-    /// The end of the present message.
     end: u64,
 }
 
@@ -63,12 +60,10 @@ impl<R: Read> WireReader<R> {
         self.filled_offset - (self.filled - self.at) as u64
     }
 
-    /// An error at a byte.
     pub(super) fn error(&self, offset: u64, message: impl Into<String>) -> InputError {
         InputError::byte(&self.path, offset, message)
     }
 
-    /// Whether the file is at its end.
     pub(super) fn is_at_end(&mut self) -> Result<bool, InputError> {
         Ok(self.at == self.filled && !self.fill()?)
     }
@@ -203,7 +198,6 @@ impl<R: Read> WireReader<R> {
         Ok(())
     }
 
-    /// Skips a value.
     pub(super) fn skip(&mut self, key: Key) -> Result<(), InputError> {
         match key.wire_type {
             WireType::Varint => self.varint().map(drop),

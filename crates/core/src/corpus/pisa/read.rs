@@ -131,7 +131,6 @@ impl ListSource for PisaReader {
     }
 }
 
-/// Reads the number of documents.
 fn read_head(docs: &mut SequenceFile) -> Result<u32, InputError> {
     let mut head = Vec::new();
     if docs.length()? != 1 {
@@ -220,7 +219,6 @@ fn picked(mut places: Vec<(String, u64)>) -> Result<(Terms, u64), (String, u64)>
     Ok((Terms::Picked(places.into_iter()), count))
 }
 
-/// The offsets of the lists in `docs`.
 fn list_offsets(docs: &mut SequenceFile) -> Result<Vec<u64>, InputError> {
     let first = docs.offset();
     let mut offsets = Vec::new();
@@ -248,7 +246,6 @@ impl Lines {
         }
     }
 
-    /// An error at the line read last.
     fn error(&self, message: impl Into<String>) -> InputError {
         InputError::line(&self.path, self.number, message)
     }

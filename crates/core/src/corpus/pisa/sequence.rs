@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::files::InputError;
 
-/// Bytes of a number.
 pub(super) const NUMBER_BYTES: u64 = 4;
 
-/// A file of sequences that is being read.
 #[derive(Debug)]
 pub(super) struct SequenceFile {
     reader: BufReader<File>,
@@ -41,7 +39,6 @@ impl SequenceFile {
         self.offset
     }
 
-    /// Bytes in the file.
     pub(super) fn len(&self) -> u64 {
         self.len
     }
@@ -72,7 +69,6 @@ impl SequenceFile {
         Ok(length)
     }
 
-    /// Reads a sequence into `numbers`.
     pub(super) fn read(&mut self, numbers: &mut Vec<u32>) -> Result<(), InputError> {
         let length = self.length()?;
         let bytes = length as usize * NUMBER_BYTES as usize;
@@ -86,7 +82,6 @@ impl SequenceFile {
         Ok(())
     }
 
-    /// Skips a sequence.
     pub(super) fn skip(&mut self) -> Result<(), InputError> {
         let bytes = u64::from(self.length()?) * NUMBER_BYTES;
         self.reader

@@ -14,7 +14,6 @@ fn numbers(values: &[u32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// Writes a collection of three documents and two lists.
 fn write_sample(path: &Path) {
     let mut writer = PisaWriter::create(path, &[4, 5, 0]).unwrap();
     writer.list("apple", &[0, 1], &[4, 1]).unwrap();

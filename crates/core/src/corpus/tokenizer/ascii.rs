@@ -11,7 +11,6 @@
 //!
 //! On x86-64, which always has SSE2, sixteen bytes are classified at once; elsewhere one.
 
-/// Bytes in a group.
 const GROUP: usize = 64;
 
 /// Classes of a group's bytes, as masks.
@@ -103,7 +102,6 @@ pub(super) fn for_each_word(text: &[u8], lower: &mut Vec<u8>, mut visit: impl Fn
     }
 }
 
-/// One past the highest set bit.
 fn end_of(mask: u64) -> usize {
     GROUP - mask.leading_zeros() as usize
 }

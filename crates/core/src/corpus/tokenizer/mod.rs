@@ -39,7 +39,6 @@ impl Words {
     }
 }
 
-/// Words that are not indexed.
 enum StopWords {
     /// A short built-in list.
     English,
@@ -72,7 +71,6 @@ const STEM_LANGUAGES: [(&str, Algorithm); 18] = [
 /// The name of Porter's stemmer for `with_stem`.
 const PORTER: &str = "porter";
 
-/// The stemmer of a tokenizer.
 enum Stems {
     /// English words by Porter's algorithm of 1980.
     Porter,

@@ -10,7 +10,6 @@
 //!
 //! Source: Porter, "An algorithm for suffix stripping", Program 14(3), 1980.
 
-/// An ending, with its replacement.
 type Rule = (&'static [u8], &'static [u8]);
 
 const STEP_2: [Rule; 20] = [

@@ -176,7 +176,6 @@ mod tests {
         found
     }
 
-    /// The words of simplified text.
     fn cut_simple(words: Words, text: &[u8]) -> Vec<String> {
         let mut found = Vec::new();
         for_each_simple_word(words, text, |word| found.push(String::from_utf8(word.to_vec()).unwrap()));

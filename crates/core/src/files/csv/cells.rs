@@ -72,22 +72,18 @@ impl<'a> Cells<'a> {
         self.values.len()
     }
 
-    /// The values, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
         self.values.iter().map(|(_, value)| &**value)
     }
 
-    /// Value number `field`.
     pub(super) fn value(&self, field: usize) -> &str {
         &self.values[field].1
     }
 
-    /// The line's number, from 1.
     pub(super) fn line(&self) -> u64 {
         self.line
     }
 
-    /// An error about value number `field`.
     pub(super) fn error_at(&self, field: usize, message: impl Into<String>) -> InputError {
         self.error_from(self.values[field].0, message)
     }
@@ -97,7 +93,6 @@ impl<'a> Cells<'a> {
         InputError::at(self.path, self.line, column, message)
     }
 
-    /// An error about the line.
     pub(super) fn error(&self, message: impl Into<String>) -> InputError {
         InputError::line(self.path, self.line, message)
     }

@@ -157,7 +157,6 @@ pub struct Row<'a, T> {
     context: Context<'a>,
 }
 
-/// The place of a row.
 #[derive(Debug)]
 struct Context<'a> {
     cells: Cells<'a>,

@@ -8,10 +8,8 @@ use serde::{Deserialize, forward_to_deserialize_any};
 
 use super::cells::Cells;
 
-/// An error in a cell.
 #[derive(Debug)]
 pub(super) struct Fault {
-    /// The cell, once it is known.
     pub(super) field: Option<usize>,
     /// The expected content, in words.
     pub(super) expected: String,
@@ -111,7 +109,6 @@ impl<'de> MapAccess<'de> for Fields<'_> {
     }
 }
 
-/// One cell.
 struct Value<'a>(&'a str);
 
 /// Parses cells as the requested types.

@@ -235,7 +235,6 @@ fn recognised<'a>(
     }
 }
 
-/// The form of these lines.
 fn format_of(path: &Path, lines: &[(u64, &str)]) -> Result<LogFormat, InputError> {
     let first = lines[0].1.trim_start();
     let share =
@@ -299,7 +298,6 @@ fn colon(line: &str) -> Option<(&str, &str)> {
     is_id.then_some((id, query))
 }
 
-/// The separator of CSV cells.
 fn separator(lines: &[(u64, &str)]) -> u8 {
     let count = |separator: char| lines.iter().filter(|(_, line)| line.contains(separator)).count();
     [',', ';', '|']

@@ -85,7 +85,6 @@ pub(super) fn normal(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Whether a name of a column or field is known.
 pub(super) fn is_known(name: &str) -> bool {
     let name = normal(name);
     [QUERIES, IDS, OTHERS].iter().any(|names| names.contains(&&*name))

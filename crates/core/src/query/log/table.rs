@@ -57,7 +57,6 @@ fn is_path(cell: &str) -> bool {
     !cell.contains(char::is_whitespace) && host.is_some_and(|host| host.contains('.') && host.is_ascii())
 }
 
-/// Properties of a column.
 struct Column {
     name: String,
     kind: Kind,
@@ -66,7 +65,6 @@ struct Column {
     has_blanks: bool,
 }
 
-/// A table with its queries.
 pub(super) struct Table {
     pub(super) entries: Vec<LogEntry>,
     /// The columns and the position of the query, in words.
@@ -190,7 +188,6 @@ fn column(rows: &[Row<'_>], header: Option<&[String]>, at: usize) -> Column {
     }
 }
 
-/// The column that holds the query.
 fn query_column(path: &Path, columns: &[Column], rows: usize, options: &LogOptions) -> Result<usize, InputError> {
     if let Some(column) = options.column {
         let is_there = (1..=columns.len()).contains(&column);

@@ -27,7 +27,6 @@ const QUERIES: [&str; 9] = ["query", "title", "q", "question", "", "summary", "d
 /// Tags that only change the look of text and end no field.
 const INLINE: [&str; 11] = ["b", "i", "em", "strong", "u", "br", "p", "sub", "sup", "span", "a"];
 
-/// A topic that is being read.
 #[derive(Default)]
 struct Topic {
     line: u64,
@@ -108,7 +107,6 @@ pub(super) fn parse_topics(path: &Path, text: &str) -> Result<Vec<LogEntry>, Inp
     Ok(entries)
 }
 
-/// Adds a completed topic to the entries.
 fn finish(path: &Path, topic: Option<Topic>, entries: &mut Vec<LogEntry>) -> Result<(), InputError> {
     let Some(Topic { line, number, texts, .. }) = topic else { return Ok(()) };
     let missing = |what: &str| InputError::line(path, line, format!("the topic that begins here has no {what}"));
