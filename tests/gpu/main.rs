@@ -88,7 +88,6 @@ impl World {
         }
     }
 
-    /// Checks a batch of arbitrary requests.
     fn check_requests(&mut self, batch: &[Request<'_>], note: &str) {
         let mut answers = Answers::default();
         let execution = self.gpu.search_batch(batch, &mut answers).unwrap();
@@ -106,7 +105,6 @@ impl World {
         }
     }
 
-    /// Checks a batch in all modes.
     fn check_batch(&mut self, queries: &[Query], k: usize, note: &str) {
         for mode in Mode::ALL {
             self.check_requests(&requests(queries, mode, k), note);
@@ -114,7 +112,6 @@ impl World {
     }
 }
 
-/// All queries in one mode.
 fn requests(queries: &[Query], mode: Mode, k: usize) -> Vec<Request<'_>> {
     queries.iter().map(|query| Request { query, mode, k }).collect()
 }
@@ -132,7 +129,6 @@ fn compare(expected: &[Hit], found: &[Hit], note: &str) {
     }
 }
 
-/// Writes an index of these lists.
 fn write_lists(path: &Path, lists: &[List], lengths: Vec<u32>) {
     let mut builder = IndexBuilder::new(lengths, Vec::new(), Bm25::default());
     for (term, list) in lists.iter().enumerate() {

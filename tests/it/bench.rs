@@ -4,7 +4,6 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Runs `bench` inside `dir`.
 fn bench(dir: &Path, arguments: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));
     command.current_dir(dir).args("bench --what simulator -o b --rounds 1 --policy cpu-only,mct".split(' '));

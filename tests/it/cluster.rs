@@ -16,7 +16,6 @@ use tandem::sim::{Arrivals, Cluster, ClusterShape, Experiment, Routing, ShardCos
 
 const REPLICATIONS: u64 = 16;
 const QUERIES: usize = 40_000;
-/// Mean service time.
 const SERVICE_MS: f64 = 5.0;
 
 /// Plays a cluster of nodes with one CPU each, at this load of each node.

@@ -20,7 +20,6 @@ const TOLERANCE: f64 = 1e-5;
 /// Published means have four digits.
 const FOUR_DIGITS: f64 = 0.5e-4 + 1e-9;
 
-/// BM25's parameters for the expected results.
 const EXPECTED_BM25: Bm25 = Bm25 { k1: 0.9, b: 0.4 };
 
 #[derive(Clone, Copy)]
@@ -185,7 +184,6 @@ fn expected(data: &Path, name: &str) -> Run {
     expected
 }
 
-/// The most distinct terms of a query.
 const MAX_TERMS: usize = 1024;
 
 /// A collection in hash maps, with a reference implementation of BM25.

@@ -36,7 +36,6 @@ use tandem::search::{ExecError, Executor, Hit, TopK};
 
 use crate::skipped;
 
-/// Numbers of results.
 const KS: [usize; 4] = [1, 10, 1000, 10_000];
 /// Numbers of terms of additional long queries, made of words of the log.
 const LONG: [usize; 3] = [65, 100, Query::MAX_TERMS];
@@ -45,7 +44,6 @@ const TEAMS: [usize; 3] = [2, 5, 15];
 const MOST_A_CORE: usize = 4;
 /// Threads that share a partitioned index, which the test makes.
 const PARTS: usize = 5;
-/// FGQP's pool threshold.
 const THRESHOLD: usize = 5;
 
 #[test]
@@ -92,7 +90,6 @@ fn tandem(arguments: &[&std::ffi::OsStr]) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Checks all forms of the index at `path`.
 fn all_agree(path: &Path, log: &Path) {
     let dir = tempfile::tempdir().unwrap();
     let form = |name: &str| dir.path().join(name);
@@ -128,7 +125,6 @@ struct Form {
     index: Arc<Index>,
     queries: Vec<Query>,
     executor: CpuExecutor,
-    /// Answers compared.
     checked: AtomicU64,
 }
 

@@ -164,7 +164,6 @@ fn jobs(count: u32) -> Vec<Job> {
     live::plan((0..count).map(|i| (Nanos::ZERO, i % 10)), &queries, Nanos::MAX)
 }
 
-/// Time that the watchdog waits in these tests.
 const WATCHDOG: Nanos = Nanos(300_000_000);
 
 /// Runs jobs in batches on a machine of one CPU worker and one GPU.
@@ -186,7 +185,6 @@ fn run_on(lane_pool: &mut LanePool, count: u32, policy: Box<dyn Policy>) -> Live
     live::run(lane_pool, LiveRun::new(policy, &jobs)).unwrap()
 }
 
-/// Checks that every job ended exactly once.
 fn assert_each_ended_once(log: &RunLog, count: usize) {
     let mut ids: Vec<u32> =
         log.rows.iter().map(|row| row.job.0).chain(log.shed.iter().map(|shed| shed.job.0)).collect();

@@ -86,7 +86,6 @@ fn what_goes_to_no_terminal_has_no_colours_and_no_bars() {
     }
 }
 
-/// The output of a command on a terminal.
 fn on_a_terminal(dir: &Path, arguments: &str, no_colour: bool) -> String {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();

@@ -74,7 +74,6 @@ fn experiments() -> impl Strategy<Value = (Experiment, PolicyOptions)> {
     })
 }
 
-/// Any valid options.
 fn options() -> impl Strategy<Value = PolicyOptions> {
     let guard = prop::sample::select(&StealGuard::ALL[..]);
     let choosing = (1.0..4.0, 0.0..=1.0, 0.0..20.0, 0.0..3.0, 0.0..3.0, guard);

@@ -14,7 +14,6 @@ use tandem::sim::{Arrivals, Experiment, SimQuery, simulate};
 
 const REPLICATIONS: u64 = 20;
 const QUERIES: usize = 40_000;
-/// Mean service time.
 const SERVICE_MS: f64 = 5.0;
 
 /// Service times of the queries, in units of their mean.

@@ -32,7 +32,6 @@ fn refuses(dir: &Path, arguments: &str, expected: &str) {
     assert_eq!(files(dir), before, "{arguments}");
 }
 
-/// All files and folders below `dir`, sorted.
 fn files(dir: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![dir.to_owned()];

@@ -10,7 +10,6 @@ use tandem::index::{Bm25, Index, IndexBuilder};
 
 use crate::skipped;
 
-/// Documents of the small collection.
 const NUM_DOCS: u32 = 700;
 
 fn tandem(dir: &Path, arguments: &str) -> Output {

@@ -185,7 +185,6 @@ fn several_folders_stand_below_each_other_and_a_folder_without_results_is_refuse
     }
 }
 
-/// Chromium under the names of Debian and others.
 fn chromium() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let names = ["chromium", "chromium-browser", "google-chrome"];

@@ -34,7 +34,6 @@ fn simulate(dir: &Path, arguments: &str) -> Output {
         .unwrap()
 }
 
-/// Every file below `dir`, by its path.
 fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(dir).unwrap() {
@@ -263,7 +262,6 @@ fn a_machine_of_one_kind_needs_no_times_of_the_other() {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let source =
         "times that a model of an NVIDIA H200 predicts for these queries (traces/enwiki-tb05-h200.workload.csv.zst)";
-    // Line breaks are removed.
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains(&format!("No GPU was measured: its times are {source}.")), "{said}");
     assert_eq!(rows(&dir.path().join("out/summary.csv")).len(), 6 * 10);

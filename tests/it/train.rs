@@ -266,10 +266,8 @@ fn the_command_refuses_bad_input_with_exit_code_2() {
     assert!(message.ends_with(": `results` is \"ten\", expected a whole number from 0\n"), "{message}");
 }
 
-/// A row of a table, by column.
 type Row = BTreeMap<String, String>;
 
-/// The rows of a table that a command wrote.
 fn table(path: &Path) -> Vec<Row> {
     let text = std::fs::read_to_string(path).unwrap();
     let mut lines = text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(',').map(str::to_owned));

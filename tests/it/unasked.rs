@@ -12,7 +12,6 @@ use tandem::query::{ArrivalProcess, Mode};
 use tandem::sched::{Dispatcher, Job, PolicyFactory, PolicyKind, PolicyOptions};
 use tandem::sim::{Experiment, drive};
 
-/// Arrivals of each run.
 const QUERIES: usize = 4000;
 
 /// A machine of `cpus` CPU workers and a GPU with a lane of this depth.

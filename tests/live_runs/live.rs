@@ -151,7 +151,6 @@ fn an_executor_that_fails_ends_the_run_and_keeps_what_was_measured() {
     assert_eq!(query, QueryId(3));
     assert_eq!(outcome.log.rows.len(), 3);
     assert_eq!(outcome.unreleased + outcome.unfinished, 5);
-    // The worker has survived.
     let jobs = jobs_at_once(3);
     let outcome = live::run(&mut lane_pool, LiveRun::new(fifo(), &jobs)).unwrap();
     assert_eq!(outcome.log.rows.len(), 3);
@@ -258,7 +257,6 @@ fn a_run_is_given_up_only_if_it_is_lost_and_its_backlog_grows() {
     assert!(matches!(run_with_a_pause(15.0, false).ending, Ending::Complete));
 }
 
-/// Resident memory of the process in MB.
 #[cfg(target_os = "linux")]
 fn resident_mb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();

@@ -114,7 +114,6 @@ fn a_gpu_that_is_asked_for_and_missing_is_an_error() {
     assert!(String::from_utf8(output.stderr).unwrap().contains("error: no GPU to use: "));
 }
 
-/// A live run of a replayed GPU.
 const REPLAYED: &str = "--gpu replay --estimates oracle --policy gpu-only --rate 500 --num-queries 20";
 
 #[test]
@@ -375,7 +374,6 @@ fn a_full_disk_and_a_vanished_folder_keep_what_was_measured() {
     }
 }
 
-/// The JSON answer of a command.
 fn json(folder: &Path, arguments: &str) -> serde_json::Value {
     let (out, _) = tandem(folder, &format!("{arguments} --format json"), 0);
     serde_json::from_str(&out).unwrap()

@@ -3,7 +3,7 @@
 //! ```text
 //! <DOC>
 //! <DOCNO>GX000-00-0000000</DOCNO>
-//! <DOCHDR> what the server said </DOCHDR>     left out
+//! <DOCHDR> the server's reply   </DOCHDR>     left out
 //! <html>...</html>                            tags are left out
 //! </DOC>
 //! ```

@@ -15,7 +15,7 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 /// a hyperthread of a worker's, as on most rented machines; looking without rest would take the worker's time.
 const PAUSES: u32 = 8;
 
-/// Tells the time of a run, and passes it.
+/// The clock of a run.
 pub(super) trait Clock {
     /// Arrivals (and recorded completions) taken in before a decision. A clock that jumps has no limit: it takes all
     /// that are due.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! recorded     |||  |     |        ||||    a burst lasts a second
-//! repeat       the same, end to end                              at its own rate
+//! repeat       the recording, end to end                         at its own rate
 //! windows      stretches of it, in an order that a seed draws    at its own rate
 //! intensify    |||||||  || |    ||  |     |||||||||              at any rate: a burst lasts as long, and is denser
 //! compress     |||  | |  |||||||  | |  ||||                      at any rate: a burst lasts the shorter, the higher

@@ -1,4 +1,4 @@
-//! Trace files: which query arrives when.
+//! Trace files: the times and queries of arrivals.
 //!
 //! ```text
 //! # tandem: 0.1.0

@@ -214,7 +214,7 @@ impl Experiment {
     #[must_use]
     pub fn clairvoyant_qps(&self, most: usize, limit_qps: f64) -> Vec<Option<f64>> {
         let bound = |arrivals: &Arrivals| {
-            // What is certified is one machine.
+            // Certificates cover a single machine only.
             if !arrivals.stretch_evenly() || self.cluster.is_some() {
                 return None;
             }

@@ -85,7 +85,7 @@ pub(super) struct LinesRun<'a, T> {
     pub(super) table: &'a QueryTable<Nanos>,
     pub(super) times: T,
     pub(super) seed: NodeSeed,
-    /// The dispatcher's own time, and what holds it up.
+    /// The dispatcher's own time, with its stalls.
     pub(super) time: DispatcherTime,
     pub(super) deadline: Nanos,
 }

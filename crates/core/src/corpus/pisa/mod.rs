@@ -1,6 +1,6 @@
 //! PISA's (and ds2i's) binary collection: an inverted index before compression, as five files with a common base name.
 //!
-//! The binary files are rows of little-endian 32-bit numbers; a **sequence** is its length, then as many numbers.
+//! The binary files are rows of little-endian 32-bit numbers; a **sequence** is its length, then that many numbers.
 //!
 //! | FILE | HOLDS |
 //! | --- | --- |

@@ -36,7 +36,7 @@ use crate::index::Index;
 pub struct LogEntry {
     /// Its name in the log, for TREC runs; its number where the log gives none.
     pub label: String,
-    /// What was typed.
+    /// The query as typed.
     pub text: String,
     /// Its line in the file, from 1.
     pub line: u64,
