@@ -111,14 +111,12 @@ impl Batch {
 #[derive(Debug)]
 pub struct Collection {
     paths: Vec<PathBuf>,
-    /// The number of the first path.
     first: u32,
     at: usize,
     source: Source,
     threads: usize,
     /// Bytes that threads may decompress ahead of the reader.
     most_ahead: Arc<AtomicUsize>,
-    /// Whether batches of plain files are only located.
     is_deferred: bool,
     found: String,
     may_repeat: bool,

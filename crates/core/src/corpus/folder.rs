@@ -23,7 +23,6 @@ const SNIFFED_BYTES: usize = 8 << 10;
 #[derive(Debug)]
 pub(super) struct Folder {
     files: std::vec::IntoIter<TextFile>,
-    /// Notes for the user, in words.
     pub(super) notes: Vec<String>,
 }
 

@@ -87,7 +87,6 @@ impl LineBase {
     }
 }
 
-/// Line ends in the first bytes of a file.
 fn lines_before(path: &Path, offset: u64) -> io::Result<u64> {
     let mut reader = BufReader::with_capacity(1 << 20, File::open(path)?.take(offset));
     let mut lines = 0;
@@ -109,7 +108,6 @@ pub(super) struct PlainLines {
     file: Arc<File>,
     len: u64,
     offset: u64,
-    /// The bytes searched last for a line end.
     window: Vec<u8>,
 }
 

@@ -98,7 +98,6 @@ struct State {
     ahead: usize,
     /// Memory of chunks that were read, for reuse.
     spare: Vec<Vec<u8>>,
-    /// The error that ended the reader's present piece.
     error: Option<io::Error>,
     is_over: bool,
 }
@@ -131,7 +130,6 @@ pub(super) struct Unpacked {
     /// The present chunk, and the number of its bytes that are read.
     chunk: Vec<u8>,
     read: usize,
-    /// The frame that the reader decompresses itself.
     frame: Option<Frame<Input>>,
 }
 

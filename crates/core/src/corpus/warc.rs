@@ -24,13 +24,11 @@ use super::split::{Fault, Records, Splitter};
 use super::{Reason, Skipped, encoding, html};
 use crate::files::InputError;
 
-/// Longer headers are refused.
 const MAX_HEADER_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
 pub(super) struct Warc(pub(super) Splitter);
 
-/// A record, as a part of the bytes read.
 struct Record<'a> {
     header: &'a [u8],
     content: &'a [u8],
@@ -43,7 +41,6 @@ impl Warc {
     }
 }
 
-/// The number of bytes that are whole records.
 fn whole(bytes: &[u8]) -> Result<usize, Fault> {
     let mut at = 0;
     while let Some(record) = record(bytes, at)? {

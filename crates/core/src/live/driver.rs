@@ -147,7 +147,6 @@ pub(super) fn drive<C: Clock, R: Record>(
 struct Driver<'a, C, T, J, R> {
     clock: C,
     machine: &'a Machine,
-    /// Costs of a round under a clock that jumps.
     decisions: Decisions,
     stalls: StallClock,
     /// Time that a lane may spend on a batch; the next check of it is due at `watch_at`.
@@ -428,7 +427,6 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
         }
     }
 
-    /// Makes one decision on the events taken in, and starts its batches.
     fn decide(&mut self) {
         // The run ends: what the policy would start now stays unfinished and out of the log.
         if !self.goes_on() {
@@ -498,7 +496,7 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
     }
 }
 
-/// Looks at a lane during the time that the watchdog waits for it.
+/// Number of looks at a lane during the time that the watchdog waits for it.
 const WATCHES: u64 = 100;
 /// A look that is late by this many intervals comes from a driver that was held up itself.
 const LATE_WATCHES: u64 = 10;

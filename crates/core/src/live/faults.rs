@@ -48,7 +48,6 @@ pub struct Faulty {
     inner: Box<dyn Executor>,
     /// The depth of the inner executor's pipeline; 0 without one.
     depth: usize,
-    /// The planned faults, in order of time.
     faults: Vec<PlannedFault>,
     clock: RunClock,
 }

@@ -119,7 +119,6 @@ impl fmt::Debug for WorkerLane {
     }
 }
 
-/// The cores that a lane's threads are pinned to.
 #[derive(Clone, Debug)]
 struct CpuAffinity {
     cores: Cores,
@@ -129,7 +128,6 @@ struct CpuAffinity {
 }
 
 impl CpuAffinity {
-    /// Pins the calling thread to these cores.
     fn apply(&self) {
         if self.is_gpu {
             self.cores.pin_gpu(self.number);
@@ -179,7 +177,6 @@ impl WorkerLane {
         self.rings.has_completed(self.seen.wrapping_add(1))
     }
 
-    /// The completion of the oldest batch under way, if that is done.
     pub(super) fn take_completion(&mut self) -> Option<Completion> {
         let completion = self.rings.completed(self.seen.wrapping_add(1))?;
         self.seen = self.seen.wrapping_add(1);

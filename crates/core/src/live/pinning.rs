@@ -19,7 +19,6 @@ use crate::search::cpu::multicore::Cores as MachineCores;
 /// On machines of this many cores the driver and the GPU lanes always have cores of their own.
 const MANY_CORES: usize = 8;
 
-/// The division of cores among a lane pool's threads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cores {
     all: MachineCores,
@@ -49,7 +48,6 @@ impl Cores {
         self.are_enough() || self.all.len() >= MANY_CORES.max(2 + self.gpus)
     }
 
-    /// Whether a GPU lane has a core of its own.
     pub(super) fn gpu_owns_core(&self) -> bool {
         self.driver_owns_core()
     }
@@ -65,7 +63,6 @@ impl Cores {
         }
     }
 
-    /// Ties the calling thread, a GPU lane's, to its core.
     pub(super) fn pin_gpu(&self, lane: usize) {
         if self.gpu_owns_core() {
             self.all.pin(1 + lane);

@@ -57,7 +57,6 @@ impl OrderSlot {
         self.more[number].get_or_init(|| std::iter::repeat_with(AtomicU32::default).take(length).collect())
     }
 
-    /// The cells of `count` rows, in order.
     fn places(&self, count: usize) -> impl Iterator<Item = &AtomicU32> {
         let beyond = count.saturating_sub(INLINE);
         let segments = (0..).take_while(move |&number| beyond > FIRST_SEGMENT * ((1 << number) - 1));
@@ -91,9 +90,9 @@ pub(super) struct Completion {
     /// Working time of the thread since the completion before, on a lane that prepares one batch while its device works on
     /// another; else 0.
     pub(super) host: u64,
-    /// Time to prepare this batch, on such a lane; else 0.
+    /// Time to prepare this batch, on a lane that overlaps batches; else 0.
     pub(super) prepared: u64,
-    /// Time of the device on this batch, on such a lane; else 0.
+    /// Time of the device on this batch, on a lane that overlaps batches; else 0.
     pub(super) device: u64,
     pub(super) done: u64,
     /// Whether an error came, which [`Rings::take_failure`] returns. [`Rings::complete`] sets this field.
@@ -107,7 +106,6 @@ pub(super) struct Completion {
 pub(super) struct Survived {
     pub(super) at: u64,
     pub(super) kind: FaultKind,
-    /// Queries of the batch that failed.
     pub(super) queries: usize,
     /// Whether the lane goes on with its fallback for good.
     pub(super) is_retired: bool,
@@ -125,7 +123,6 @@ impl std::fmt::Debug for Fallback {
     }
 }
 
-/// The state shared by the driver and a lane's thread.
 #[derive(Debug)]
 pub(super) struct Rings {
     orders: Box<[OrderSlot]>,
@@ -232,7 +229,6 @@ impl Rings {
         self.completions[self.slot(turn)].turn.load(Ordering::Acquire) == turn
     }
 
-    /// Driver: the completion of this turn, if there is one.
     pub(super) fn completed(&self, turn: u32) -> Option<Completion> {
         let slot = &self.completions[self.slot(turn)];
         (slot.turn.load(Ordering::Acquire) == turn).then(|| Completion {
@@ -264,12 +260,10 @@ impl Rings {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 
-    /// Driver: takes the error, if there is one.
     pub(super) fn take_failure(&self) -> Option<LiveError> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Worker: notes a fault that the lane survived.
     pub(super) fn survive(&self, survived: Survived) {
         self.survived.lock().unwrap_or_else(PoisonError::into_inner).push(survived);
     }
@@ -283,7 +277,6 @@ impl Rings {
         *self.fallback.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(fallback);
     }
 
-    /// Takes the fallback executor, if it is still there.
     pub(super) fn take_fallback(&self) -> Option<Box<dyn Executor>> {
         self.fallback.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

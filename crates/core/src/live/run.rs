@@ -136,7 +136,6 @@ fn drive_run<C: Clock, J: ExactSizeIterator<Item = Job>, R: Record>(
 /// Jobs checked before a run starts. A longer plan draws from the queries of its first jobs.
 const CHECKED: usize = 1 << 20;
 
-/// Checks that every lane can run every job.
 fn check(lane_pool: &LanePool, jobs: impl Iterator<Item = Job> + Clone) -> Result<(), LiveError> {
     lane_pool.check_lanes()?;
     let (recorded, workers): (Vec<ProcessorId>, Vec<ProcessorId>) = lane_pool

@@ -31,9 +31,9 @@ pub struct ServedBatch {
     /// Working time of the thread since the end of the batch before, comparing answers included, on a lane that prepares
     /// one batch while its device works on another. Zero on other lanes.
     pub host: Nanos,
-    /// Time to prepare it on such a lane, during which its thread saw no other end. Zero on other lanes.
+    /// Time to prepare it, on a lane that overlaps batches; its thread saw no other end meanwhile. Else zero.
     pub prepared: Nanos,
-    /// Time of such a lane's device on this batch. Zero on other lanes.
+    /// Time of the device on this batch, on a lane that overlaps batches; else zero.
     pub device: Nanos,
     /// Time from its end until the dispatcher saw it.
     pub back: Nanos,

@@ -34,7 +34,7 @@ const NAP: Duration = Duration::from_micros(100);
 /// The longest sleep of an idle worker that cannot help others.
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 
-/// Looks for work between two looks at the clock.
+/// Number of looks for work between two looks at the clock.
 const LOOKS: u32 = 16;
 
 #[derive(Clone)]
@@ -372,7 +372,6 @@ fn run<'q>(
     Ok(())
 }
 
-/// Memory of a worker, reused from batch to batch.
 struct Desk<'q> {
     hits: Vec<Hit>,
     answers: Answers,

@@ -124,7 +124,6 @@ fn no_arrivals(path: &Path) -> InputError {
     InputError::file(path, "holds no arrivals, expected a header and at least one row")
 }
 
-/// The last arrival read.
 #[derive(Default)]
 struct Order {
     last: Nanos,

@@ -390,7 +390,6 @@ mod tests {
         assert!((variation - 1.0).abs() < 0.032, "{variation}");
     }
 
-    /// Arrivals in seconds.
     fn at_rate(process: &ArrivalProcess, seed: u64, rate_qps: f64, n: usize) -> Vec<f64> {
         let mut stretch = Stretch::of(process, seed, rate_qps);
         UnitTimes::of(process, seed).take(n).map(|unit| stretch.time(unit).as_secs()).collect()

@@ -13,7 +13,6 @@ use super::recording::Recording;
 use crate::base::random::{Purpose, Random};
 use rand_distr::Exp1;
 
-/// A stretch of time in which the rate is constant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Stage {
     pub(super) seconds: f64,

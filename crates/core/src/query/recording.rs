@@ -68,7 +68,6 @@ impl Replay {
 
 /// The length of a recording over the length of a window that is played.
 const WINDOWS: f64 = 20.0;
-/// The least number of arrivals in a stage.
 const STAGE_ARRIVALS: f64 = 50.0;
 /// Stages are cut between windows of equally many arrivals: of one arrival, or of more in long recordings, since finding
 /// the cuts takes time quadratic in the number of windows.
@@ -188,7 +187,6 @@ impl Recording {
         self.stages.len() > 1
     }
 
-    /// The course of its rate, from its beginning to its end.
     pub(super) fn stages(&self) -> &[Stage] {
         &self.stages
     }

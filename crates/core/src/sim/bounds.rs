@@ -38,7 +38,6 @@ use crate::cost::{BatchSizes, Cost, MachineModel};
 
 /// Prices tried, besides the one at which the capacity region is tight.
 const PRICES: u32 = 40;
-/// Steps of the climb with more than two classes.
 const CLIMB: u32 = 400;
 const PRECISION: f64 = 1e-4;
 /// A rate below this share of the limit counts as none: queries that arrive at one moment miss at every rate.
@@ -64,7 +63,6 @@ enum View {
 }
 
 impl View {
-    /// The views that differ on this machine.
     fn of(model: &MachineModel) -> &'static [Self] {
         let batches = |class| model.batches[class].is_some();
         if model.machine.classes().any(batches) { &[Self::Devices, Self::Lanes] } else { &[Self::Lanes] }
@@ -261,7 +259,6 @@ pub fn clairvoyant_qps(
             queries.iter().map(|query| view.shares(model, &query.service, BatchSizes::Any)).collect();
         let asked: Vec<Shares> = arrivals.queries().map(|query| shares[query as usize]).collect();
         let tight = region_of(asked, model).map(|region| region.price);
-        // Weights by position in the workload.
         let mut weights = vec![0.0; queries.len()];
         for price in tight.into_iter().chain(prices(&classes)) {
             for (weight, share) in weights.iter_mut().zip(&shares) {

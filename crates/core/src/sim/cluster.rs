@@ -215,7 +215,6 @@ struct Member<T> {
 }
 
 impl<T: ServiceTimes> Member<T> {
-    /// Plays all events that are taken in before `until`.
     fn advance(&mut self, until: Nanos) -> Result<(), LawBroken> {
         while let Some(at) = self.node.next_group_at(self.inbox.front().map(|job| job.arrival)).filter(|&at| at < until)
         {
@@ -308,7 +307,6 @@ struct Open {
     again: bool,
 }
 
-/// Joins the answers of the shards.
 #[derive(Debug, Default)]
 struct Broker {
     /// The queries from number `first` on.
@@ -359,7 +357,6 @@ impl Broker {
         Ok(true)
     }
 
-    /// Joins the answer of one shard.
     fn join(&mut self, row: LogRow) {
         let number = row.query.0;
         let open = &mut self.open[(number - self.first) as usize];

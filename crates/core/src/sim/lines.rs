@@ -44,7 +44,6 @@ struct Serving {
     batch: u32,
 }
 
-/// A lane, with the line that it serves.
 #[derive(Clone, Copy, Debug)]
 struct Server {
     class: Class,
@@ -54,7 +53,6 @@ struct Server {
     serving: Serving,
 }
 
-/// A line, with its waiting jobs.
 #[derive(Clone, Debug)]
 struct Queue {
     line: Line,
@@ -196,7 +194,6 @@ pub(super) fn play_lines<S: Sink, T: ServiceTimes>(
     }
 }
 
-/// Arrivals, as they are drawn.
 struct Stream<A> {
     next: Option<(Nanos, u32)>,
     next_id: JobId,
@@ -306,7 +303,6 @@ impl<'a, T: ServiceTimes, S: Sink> State<'a, T, S> {
         }
     }
 
-    /// Finishes the job of the next lane to end.
     #[inline]
     fn finish(&mut self, now: Nanos) -> ProcessorId {
         let processor = self.events.next_finish().map_or(ProcessorId(0), |(_, processor)| processor);

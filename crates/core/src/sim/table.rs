@@ -43,7 +43,6 @@ impl<E: Copy> QueryTable<E> {
         Self { service: ServiceTable::of(queries, machine), estimates: queries.iter().map(estimate).collect() }
     }
 
-    /// The query's number in the workload.
     #[inline]
     pub(super) fn id(&self, row: u32) -> QueryId {
         self.service.id(row)
@@ -55,7 +54,6 @@ impl<E: Copy> QueryTable<E> {
         self.service.cost(row, class)
     }
 
-    /// The estimates of a row, by class.
     #[inline]
     pub(super) fn estimate(&self, row: u32) -> &PerClass<E> {
         &self.estimates[row as usize]

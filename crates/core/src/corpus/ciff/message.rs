@@ -6,7 +6,6 @@ use super::wire::{WireReader, WireType};
 use crate::corpus::TermList;
 use crate::files::InputError;
 
-/// The largest value of the schema's int32.
 const MAX_INT32: u64 = i32::MAX as u64;
 const MAX_INT64: u64 = i64::MAX as u64;
 /// The longest term, name or description that an index can hold, in bytes. Memory grows only with bytes read, so a
@@ -106,7 +105,6 @@ impl DocRecord {
     }
 }
 
-/// Reads a list's term and skips its postings.
 pub(super) fn read_term(reader: &mut WireReader<impl Read>) -> Result<String, InputError> {
     let outer = reader.enter()?;
     let mut term = String::new();

@@ -225,7 +225,6 @@ impl<R: Read> WireReader<R> {
         Ok(())
     }
 
-    /// Reads eight bytes as a double.
     pub(super) fn double(&mut self) -> Result<f64, InputError> {
         let mut bytes = [0; 8];
         for byte in &mut bytes {
@@ -302,7 +301,6 @@ pub(super) fn put_text(out: &mut Vec<u8>, field: u8, text: &str) {
     }
 }
 
-/// Bytes that [`put_varint`] appends.
 pub(super) fn varint_len(value: u64) -> usize {
     (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
 }

@@ -34,7 +34,6 @@ impl SequenceFile {
         Ok(Self { reader, path: path.to_owned(), offset: 0, len, bytes: Vec::new() })
     }
 
-    /// The offset of the next number in bytes.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
@@ -91,7 +90,6 @@ impl SequenceFile {
         Ok(())
     }
 
-    /// Moves to byte `offset`, the start of a sequence.
     pub(super) fn seek(&mut self, offset: u64) -> Result<(), InputError> {
         if offset != self.offset {
             self.reader.seek(SeekFrom::Start(offset)).map_err(|e| self.error(offset, format!("cannot read: {e}")))?;

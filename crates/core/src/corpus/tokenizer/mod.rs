@@ -200,7 +200,6 @@ impl Tokenizer {
         words::for_each_simple_word(words, text, visit);
     }
 
-    /// The rules that cut text into words.
     pub(crate) fn words(&self) -> Words {
         self.words
     }

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use crate::files::InputError;
 
-/// One line's values, each with its place.
 #[derive(Clone, Debug)]
 pub(super) struct Cells<'a> {
     path: &'a Path,
@@ -67,7 +66,6 @@ impl<'a> Cells<'a> {
         Ok((value, end + 1))
     }
 
-    /// The number of values, at least 1.
     pub(super) fn len(&self) -> usize {
         self.values.len()
     }

@@ -11,7 +11,6 @@ use super::cells::Cells;
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) field: Option<usize>,
-    /// The expected content, in words.
     pub(super) expected: String,
 }
 
@@ -111,7 +110,6 @@ impl<'de> MapAccess<'de> for Fields<'_> {
 
 struct Value<'a>(&'a str);
 
-/// Parses cells as the requested types.
 macro_rules! parsed {
     ($($ask:ident $visit:ident $expected:literal)+) => {
         $(fn $ask<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {

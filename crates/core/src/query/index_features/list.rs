@@ -11,7 +11,7 @@ macro_rules! with_index_features {
             seed_score,
             /// Terms, rarest first, up to the last one without which the other bounds don't exceed the seed.
             essential_terms,
-            /// Postings in their lists.
+            /// Postings in the lists of essential terms.
             essential_postings,
             /// Estimated postings in blocks whose bounds, with the other terms', exceed the seed.
             live_postings,
@@ -24,7 +24,7 @@ macro_rules! with_index_features {
             dense_postings,
             /// Estimated documents of the shortest list that are in all lists with a direct form.
             sieved,
-            /// Estimated blocks of the other lists that hold these documents.
+            /// Estimated blocks of the other lists that hold sieved documents.
             sieved_blocks,
             /// Documents that OR would find if terms were independent.
             expected_union,

@@ -3,7 +3,6 @@
 use super::{Bounded, IndexFeatures, postings};
 use crate::index::PostingList;
 
-/// Blocks of a list whose bounds are sampled.
 const SAMPLED_BLOCKS: usize = 8;
 
 impl IndexFeatures {
@@ -15,7 +14,6 @@ impl IndexFeatures {
             second_seed = second_seed.max(seed.min(term.seed));
             seed = seed.max(term.seed);
         }
-        // The sum of the bounds of later terms.
         let mut after = 0.0;
         let mut essential_terms = 0;
         for (t, term) in terms.iter().enumerate().rev() {
@@ -52,7 +50,6 @@ fn live_blocks(term: &Bounded<'_>, seed: f32, others: f32, after: f32) -> (f64, 
     (f64::from(alive) / sampled as f64, f64::from(leading) / sampled as f64)
 }
 
-/// The evenly spread blocks whose bounds are sampled.
 #[inline]
 pub(super) fn sampled_blocks(list: &PostingList<'_>) -> impl Iterator<Item = usize> + use<> {
     let num_blocks = list.num_blocks();

@@ -65,7 +65,6 @@ impl IndexFeatures {
     }
 }
 
-/// The block of the shortest list that is the sample.
 pub(super) fn sampled_block(list: &PostingList<'_>) -> usize {
     list.num_blocks() / 2
 }

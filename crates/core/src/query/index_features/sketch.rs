@@ -19,7 +19,6 @@
 use crate::base::prefetch::prefetch;
 use crate::index::{BLOCK_LEN, Index};
 
-/// Documents in the sketched range.
 const SKETCHED_DOCS: u32 = 1 << 20;
 /// Bits of a filter for each of its documents.
 const BITS_A_POSTING: usize = 8;

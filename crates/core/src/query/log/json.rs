@@ -8,7 +8,6 @@ use super::LogEntry;
 use super::names::{IDS, QUERIES, normal};
 use crate::files::{InputError, json_message};
 
-/// The queries found in a file.
 pub(super) struct Found {
     pub(super) entries: Vec<LogEntry>,
     /// Objects without a query, such as headers of requests.
@@ -122,7 +121,6 @@ fn source(map: &Map<String, Value>) -> Option<Value> {
     serde_json::from_str(named.or_else(nested)?.as_str()?).ok()
 }
 
-/// The words of the query in an object.
 fn query_of(map: &Map<String, Value>) -> Option<String> {
     if let Some(request) = source(map) {
         return request_words(&request);
@@ -163,7 +161,6 @@ fn gather(clause: &Value, key: &str, words: &mut Vec<String>) {
     }
 }
 
-/// The first field with one of these names.
 fn field<'a>(map: &'a Map<String, Value>, names: &[&str]) -> Option<&'a Value> {
     let named = |wanted: &&str| map.iter().find(|(name, _)| normal(name) == *wanted).map(|(_, value)| value);
     names.iter().find_map(named)

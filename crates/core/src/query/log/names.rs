@@ -23,7 +23,6 @@ pub(super) const QUERIES: &[&str] = &[
     "topictitle",
     "contents",
 ];
-/// Names of a query's id.
 pub(super) const IDS: &[&str] = &[
     "id",
     "qid",
@@ -38,7 +37,6 @@ pub(super) const IDS: &[&str] = &[
     "anonid",
     "sessionid",
 ];
-/// Names of anything else.
 pub(super) const OTHERS: &[&str] = &[
     "querytime",
     "time",

@@ -60,7 +60,6 @@ fn is_path(cell: &str) -> bool {
 struct Column {
     name: String,
     kind: Kind,
-    /// Whether every row has another value.
     is_distinct: bool,
     has_blanks: bool,
 }

@@ -18,7 +18,6 @@ use html5gum::{DefaultEmitter, Token, Tokenizer};
 use super::LogEntry;
 use crate::files::InputError;
 
-/// Tags that begin a topic.
 const TOPICS: [&str; 4] = ["top", "topic", "inex_topic", "num_topic"];
 /// Tags and attributes that hold the topic's number.
 const NUMBERS: [&str; 9] = ["num", "number", "id", "identifier", "qid", "qno", "topic_id", "topicid", "no"];
@@ -30,7 +29,6 @@ const INLINE: [&str; 11] = ["b", "i", "em", "strong", "u", "br", "p", "sub", "su
 #[derive(Default)]
 struct Topic {
     line: u64,
-    /// The tag that began it.
     tag: String,
     number: String,
     /// Texts of the fields, by position in [`QUERIES`].
