@@ -1,7 +1,7 @@
-//! A real GPU that fails in the middle of a run: a kernel that writes where it may not, kernels that never end.
+//! A real GPU that fails in the middle of a run: a kernel that writes to an invalid address, kernels that never end.
 //!
-//! What a fault leaves of a CUDA context is nothing, so each test breaks one in a process of its own, beside a run whose GPU
-//! lane has a CPU as its fallback. Without a GPU these tests say so and pass; with `TANDEM_REQUIRE_GPU` set they fail there.
+//! A fault destroys its CUDA context. Each test therefore breaks one in a process of its own, during a run whose GPU lane
+//! has a CPU as its fallback. Without a GPU these tests print a note and pass; with `TANDEM_REQUIRE_GPU` set they fail.
 #![cfg(feature = "gpu")]
 
 mod skipped;
@@ -27,7 +27,7 @@ use tandem::search::cpu::CpuExecutor;
 use tandem::search::device::list_gpus;
 use tandem::search::gpu::GpuExecutor;
 
-/// Two kernels: `wild` writes to an address that nobody has; `spin` runs until the word that it is given is not 0.
+/// Two kernels: `wild` writes to an invalid address; `spin` runs until the word at its argument is not 0.
 const KERNELS: &str = "
 .version 7.0
 .target sm_70
@@ -57,14 +57,14 @@ AGAIN:
 }
 ";
 
-/// Set in the process in which the GPU is to break.
+/// Set in the process whose GPU is to break.
 const BREAKS: &str = "TANDEM_BREAK_GPU";
-/// When it does, from about the beginning of the run, which lasts several times as long.
+/// Time from the start of the run to the fault; the run lasts several times as long.
 const AFTER: Duration = Duration::from_millis(100);
 const QUERIES: u32 = 4000;
-/// Ten a millisecond.
+/// Gap between arrivals: ten come in a millisecond.
 const GAP: Nanos = Nanos(100_000);
-/// How long a GPU that hangs is waited for; and one whose error the driver tells, which may take it as long on several GPUs.
+/// Watchdogs for a GPU that hangs, and for one whose driver reports an error, which may take long on several GPUs.
 const WATCHDOG: Nanos = Nanos(200_000_000);
 const PATIENT: Nanos = Nanos(20_000_000_000);
 
@@ -86,7 +86,7 @@ impl Policy for Fifo {
     }
 }
 
-/// Runs `test` in a process of its own, where there is a GPU. `name` is the test's.
+/// Runs the test of this `name` in a process of its own, if there is a GPU.
 fn in_its_own_process(name: &str, test: impl FnOnce()) {
     if std::env::var_os(BREAKS).is_some() {
         return test();
@@ -105,7 +105,7 @@ fn in_its_own_process(name: &str, test: impl FnOnce()) {
     assert!(test.status.success() && out.contains("1 passed"), "{out}\n{err}");
 }
 
-/// A run on a GPU's lane, which `break_it` breaks from beside.
+/// A run on a GPU's lane, which `break_it` breaks from another thread.
 fn run_on_gpu(watchdog: Nanos, break_it: impl FnOnce(&Arc<CudaContext>) + Send) -> LiveOutcome {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
@@ -134,7 +134,7 @@ fn run_on_gpu(watchdog: Nanos, break_it: impl FnOnce(&Arc<CudaContext>) + Send) 
     let told: Vec<_> = (0..100).map(|id| (QueryId(id), costs)).collect();
     let arrivals = (0..QUERIES).map(|i| (Nanos(u64::from(i) * GAP.0), i % 100));
     let jobs = live::plan(arrivals, &told, Nanos::MAX);
-    // The executor's own context: a device has one for all of a process.
+    // This is the executor's own context: a process has one for each device.
     let context = CudaContext::new(0).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -147,7 +147,8 @@ fn run_on_gpu(watchdog: Nanos, break_it: impl FnOnce(&Arc<CudaContext>) + Send) 
     })
 }
 
-/// Every query was answered once, and what `kind` says is told of the lane; the same answers as before were checked on the way.
+/// Checks that every query was answered once and the lane's fault is of this `kind`. The answers were compared with
+/// earlier ones during the run.
 fn assert_survived(outcome: &LiveOutcome, kind: FaultKind) {
     assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
     let ids: Vec<u32> = outcome.log.rows.iter().map(|row| row.job.0).collect();
@@ -157,7 +158,7 @@ fn assert_survived(outcome: &LiveOutcome, kind: FaultKind) {
     assert!(fault.kind == kind && fault.is_retired && fault.queries > 0, "{fault:?}");
     let again = outcome.log.rows.iter().filter(|row| row.again).count();
     assert!(again >= fault.queries, "{again} rows ran again");
-    // Before the fault the GPU answered, and after it the CPU did.
+    // The GPU answered before the fault, the CPU after it.
     assert!(outcome.log.rows.iter().any(|row| row.finished < fault.at));
     assert!(outcome.log.rows.iter().any(|row| row.started > fault.at));
 }
@@ -170,9 +171,9 @@ fn a_kernel_that_writes_where_it_may_not_costs_the_lane_its_gpu_and_no_query_its
             let wild = module.load_function("wild").unwrap();
             let stream = context.new_stream().unwrap();
             let shape = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
-            // SAFETY: it takes no arguments, and is meant to destroy the context.
+            // SAFETY: the kernel takes no arguments, and is meant to destroy the context.
             unsafe { stream.launch_builder(&wild).launch(shape) }.unwrap();
-            // That is an error by now; what was made in the context can't be given back.
+            // The call fails by now; memory of the context cannot be freed.
             let _ = stream.synchronize();
             std::mem::forget((wild, module, stream));
         });
@@ -185,16 +186,16 @@ fn a_gpu_that_never_answers_is_left_by_the_watchdog_and_no_query_is_lost() {
     in_its_own_process("a_gpu_that_never_answers_is_left_by_the_watchdog_and_no_query_is_lost", || {
         let context = CudaContext::new(0).unwrap();
         context.bind_to_thread().unwrap();
-        // SAFETY: four bytes of the host, which both sides may read and write as a word; never given back.
+        // SAFETY: these are four bytes of the host, which both sides may read and write as a word; they are never freed.
         let flag = unsafe { result::malloc_host(4, 0) }.unwrap().cast::<AtomicU32>();
-        // SAFETY: it is aligned to a page, and lives as long as the process.
+        // SAFETY: the word is aligned to a page, and lives as long as the process.
         let flag: &'static AtomicU32 = unsafe { &*flag };
         flag.store(0, Ordering::SeqCst);
         let outcome = run_on_gpu(WATCHDOG, |context| {
             let module = context.load_module(Ptx::from_src(KERNELS)).unwrap();
             let spin = module.load_function("spin").unwrap();
             let stream = context.new_stream().unwrap();
-            // Twice as many threads as the device has room for: nothing else gets in.
+            // Twice as many threads as the device has room for keep all others out.
             let blocks = 4 * context.attribute(MULTIPROCESSORS).unwrap().unsigned_abs();
             let shape = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (1024, 1, 1), shared_mem_bytes: 0 };
             let address = std::ptr::from_ref(flag).cast::<c_void>() as u64;

@@ -1,10 +1,9 @@
 //! The lock-free claims of tasks, under every interleaving of a few threads.
 //!
 //! The file that claims tasks is compiled once more, with loom's atomics in place of the standard library's. Loom runs
-//! each case again and again, until it has tried every order in which threads may take turns (with so many
-//! preemptions), and every value that a relaxed load may see. What the pool keeps around the claims is plain data in
-//! loom's cells here: if a claim didn't make them visible in time, or let two threads have them at once, loom would say
-//! so.
+//! each case until it has tried every order of the threads, up to a number of preemptions, and every value that a relaxed
+//! load may see. The pool's data around the claims are plain cells of loom here. Loom reports a claim that doesn't make
+//! them visible in time, or gives two threads access at once.
 
 use std::sync::Arc as StdArc;
 
@@ -23,17 +22,17 @@ mod atomics {
 #[path = "../crates/core/src/search/cpu/multicore/pool/claims.rs"]
 mod claims;
 
-/// Threads that search: the owner of the slot and helpers.
+/// Searching threads: the owner of the slot and helpers.
 const WORKERS: usize = 2;
 
-/// A slot as the pool has it, reduced to what claims protect.
+/// A slot of the pool, reduced to the data that claims protect.
 struct Slot {
     claims: Claims,
-    /// Written by the owner, read by whoever holds a claim.
+    /// Written by the owner, read by each thread that holds a claim.
     query: UnsafeCell<u32>,
-    /// By worker: the epoch, and a bit for each task that was searched, of the query as it was read.
+    /// The epoch, a bit for each task searched, and the query as read, by worker.
     found: [UnsafeCell<(u64, u32, u32)>; WORKERS],
-    /// Written by the one who finishes last, read by the owner.
+    /// Written by the thread that finishes last, read by the owner.
     answer: UnsafeCell<u32>,
     is_answered: AtomicBool,
     is_closed: AtomicBool,
@@ -57,7 +56,8 @@ impl Slot {
         self.claims.publish(num_tasks);
     }
 
-    /// As a worker of the pool does: claims, searches, deposits, finishes; the last one merges. Whether it had a task.
+    /// Does the work of the pool's workers: claims, searches, deposits, finishes; the last one merges. Returns whether it
+    /// had a task.
     fn work(
         &self,
         worker: usize,
@@ -84,7 +84,7 @@ impl Slot {
         true
     }
 
-    /// Merges what all found in this epoch: every task once, of the same query.
+    /// Merges the results of this epoch: every task once, of one query.
     fn settle(&self, passes: u32, num_tasks: u32) {
         let (epoch, query) = (self.claims.epoch(), read(&self.query));
         let mut all = 0;
@@ -98,7 +98,7 @@ impl Slot {
         }
         assert_eq!(all, (1 << num_tasks) - 1, "a task that was lost");
         if query % 10 + 1 < passes {
-            // As the OR that follows an AND: put up by whoever finished it.
+            // The thread that finishes an AND starts the OR that follows.
             write(&self.query, query + 1);
             self.claims.publish(num_tasks);
         } else {
@@ -109,18 +109,18 @@ impl Slot {
 }
 
 fn read<T: Copy>(cell: &UnsafeCell<T>) -> T {
-    // SAFETY: that nobody writes meanwhile is what claims promise; loom checks it.
+    // SAFETY: claims guarantee that no other thread writes meanwhile; loom checks it.
     cell.with(|place| unsafe { *place })
 }
 
 fn write<T>(cell: &UnsafeCell<T>, value: T) {
-    // SAFETY: that nobody else reads or writes meanwhile is what claims promise; loom checks it.
+    // SAFETY: claims guarantee that no other thread reads or writes meanwhile; loom checks it.
     cell.with_mut(|place| unsafe { *place = value });
 }
 
 type Claiming = dyn Fn(usize, &Claims, &mut u64) -> Option<Claim> + Send + Sync;
 
-/// One owner asks `queries` queries of `passes` passes, one after another, and a helper helps.
+/// One owner asks `queries` queries of `passes` passes, one after another, with a helper.
 fn explore(queries: u32, passes: u32, num_tasks: u32, claiming: StdArc<Claiming>) {
     assert!(num_tasks as usize <= MAX_TASKS);
     let mut model = loom::model::Builder::new();

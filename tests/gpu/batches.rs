@@ -1,4 +1,4 @@
-//! Batches and pipelines give what the CPU gives, whatever they mix.
+//! Batches and pipelines give the CPU's answers, for any mixture of queries.
 
 use super::*;
 
@@ -6,7 +6,7 @@ use super::*;
 fn batches_of_all_sizes_equal_the_cpu() {
     let num_docs = 200_000;
     let mut dice = Dice(3);
-    // From one posting to all documents.
+    // Lengths range from one posting to all documents.
     let lens = [1, 2, 60, 127, 128, 129, 700, 5000, 30_000, 100_000, num_docs];
     let lists: Vec<List> = (0..88).map(|i| dice.list(num_docs, lens[i % lens.len()], 30)).collect();
     let lengths = (0..num_docs).map(|_| 1 + dice.below(500)).collect();
@@ -28,7 +28,7 @@ fn batches_of_all_sizes_equal_the_cpu() {
 
 #[test]
 fn batches_of_ties_equal_the_cpu() {
-    // More candidates than a query of a batch has room for: the fewer queries, the more room.
+    // Some queries have more candidates than a batch has room for; fewer queries leave more room for each.
     let (num_docs, num_queries, num_long) = sized((1_500_000, 300, 300), (70_000, 128, 6));
     let all = strided(0, 1, num_docs, 1);
     let most: List = all.iter().copied().filter(|(doc, _)| doc % 97 != 0).collect();
@@ -42,7 +42,7 @@ fn batches_of_ties_equal_the_cpu() {
     assert!(found.len() == queries.len() && found.iter().all(|hits| hits.len() == 1 && hits[0].doc.0 < 2));
 }
 
-/// Queries of all kinds: short and long lists, many terms, some that go by tiles.
+/// Queries of all kinds: short and long lists, many terms, some that are scored by tiles.
 fn mixed_queries(world: &World, num_lists: usize, count: usize) -> Vec<Query> {
     let mut dice = Dice(17);
     let query = |_| {
@@ -74,7 +74,7 @@ fn mixed_world(bm25: Bm25) -> Option<World> {
 
 #[test]
 fn batches_of_mixed_modes_and_k_equal_the_cpu() {
-    // With thresholds to start with, and without: then more queries go by tiles.
+    // Without initial thresholds more queries are scored by tiles.
     for bm25 in [Bm25::default(), OTHER_BM25] {
         let Some(mut world) = mixed_world(bm25) else { return };
         let queries = mixed_queries(&world, 88, sized(4096, 300));
@@ -119,7 +119,7 @@ fn a_pipeline_gives_batches_in_order_while_later_ones_run() {
             world.gpu.submit(&batches[next]).unwrap();
             next += 1;
         }
-        // A query alone may come between.
+        // A single query may come between batches.
         if answered == 1 {
             world.check_query(&queries[0], &[10], "beside a pipeline");
         }

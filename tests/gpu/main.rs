@@ -1,9 +1,9 @@
 //! The GPU against the CPU: the same documents with the same scores, bit for bit.
 //!
-//! Where there is no GPU these tests say so and pass; with `TANDEM_REQUIRE_GPU` set they fail there. In debug builds
-//! the executor poisons its buffers before each query. Real collections are found by `TANDEM_DATA`, as in
-//! effectiveness.rs. With `TANDEM_SANITIZER` set (kernels/sanitize.py does so) each test tries less of the same:
-//! kernels then run a hundred times slower.
+//! Without a GPU these tests print a note and pass; with `TANDEM_REQUIRE_GPU` set they fail. In debug builds the executor
+//! poisons its buffers before each query. Real collections are found by `TANDEM_DATA`, as in effectiveness.rs. With
+//! `TANDEM_SANITIZER` set (kernels/sanitize.py does so) each test tries fewer cases: kernels then run a hundred times
+//! slower.
 
 #[path = "../skipped/mod.rs"]
 mod skipped;
@@ -28,7 +28,7 @@ mod tiered;
 
 type List = Vec<(u32, u32)>;
 
-/// What a test tries: `all`, or `few` under a sanitizer. Both reach the same paths.
+/// The cases of a test: `all`, or `few` under a sanitizer. Both reach the same code paths.
 fn sized<T>(all: T, few: T) -> T {
     if std::env::var_os("TANDEM_SANITIZER").is_some() { few } else { all }
 }
@@ -47,7 +47,7 @@ impl World {
         Self::with_index(bm25, |path| write_lists(path, lists, lengths))
     }
 
-    /// What `write` writes to the path that it is given; `None` where there is no GPU.
+    /// Makes a world from the index that `write` writes to its argument; `None` without a GPU.
     fn with_index(bm25: Bm25, write: impl FnOnce(&Path)) -> Option<Self> {
         if let Err(GpuError::NoGpu(reason)) = list_gpus() {
             assert!(std::env::var_os("TANDEM_REQUIRE_GPU").is_none(), "TANDEM_REQUIRE_GPU is set, but: {reason}");
@@ -82,13 +82,12 @@ impl World {
                 let execution = self.gpu.search(query, mode, k, &mut found).unwrap();
                 assert!(execution.device_us.is_some_and(|us| us > 0.0));
                 compare(&expected, &found, &format!("{note}, {mode}, k {k}"));
-                // Two of a batch: one alone would go the same way as before.
+                // A batch of two is needed: a single query would take the path already tested.
                 self.check_requests(&[Request { query, mode, k }; 2], &format!("{note}, as a batch"));
             }
         }
     }
 
-    /// Checks a batch of any requests.
     fn check_requests(&mut self, batch: &[Request<'_>], note: &str) {
         let mut answers = Answers::default();
         let execution = self.gpu.search_batch(batch, &mut answers).unwrap();
@@ -106,7 +105,6 @@ impl World {
         }
     }
 
-    /// Checks a batch in all modes.
     fn check_batch(&mut self, queries: &[Query], k: usize, note: &str) {
         for mode in Mode::ALL {
             self.check_requests(&requests(queries, mode, k), note);
@@ -114,7 +112,6 @@ impl World {
     }
 }
 
-/// All queries in one mode.
 fn requests(queries: &[Query], mode: Mode, k: usize) -> Vec<Request<'_>> {
     queries.iter().map(|query| Request { query, mode, k }).collect()
 }
@@ -132,7 +129,6 @@ fn compare(expected: &[Hit], found: &[Hit], note: &str) {
     }
 }
 
-/// Writes an index of these lists.
 fn write_lists(path: &Path, lists: &[List], lengths: Vec<u32>) {
     let mut builder = IndexBuilder::new(lengths, Vec::new(), Bm25::default());
     for (term, list) in lists.iter().enumerate() {
@@ -149,7 +145,7 @@ fn bits(hits: &[Hit]) -> Vec<(u32, u32)> {
     hits.iter().map(|hit| (hit.doc.0, hit.score.to_bits())).collect()
 }
 
-/// SplitMix64: enough for test data, and the same everywhere.
+/// SplitMix64: good enough for test data, and equal on every machine.
 struct Dice(u64);
 
 impl Dice {
@@ -185,7 +181,7 @@ fn strided(first: u32, step: u32, len: u32, max_tf: u32) -> List {
     (0..len).map(|i| (first + i * step, 1 + i % max_tf)).collect()
 }
 
-/// Not what indexes are built with: their bounds don't hold for these.
+/// Parameters that differ from the index's, whose bounds don't hold for them.
 const OTHER_BM25: Bm25 = Bm25 { k1: 0.9, b: 0.4, idf: Idf::Papers };
 
 fn lengths(num_docs: u32) -> Vec<u32> {
@@ -222,7 +218,7 @@ fn equals_the_cpu_around_block_and_tile_borders() {
 
 #[test]
 fn equals_the_cpu_for_every_bit_width() {
-    // Gaps and frequencies that need exactly `width` bits, in a full block and in a tail.
+    // Gaps and frequencies need exactly `width` bits, in a full block and in a tail.
     let num_docs = 1 << 21;
     let mut lists = Vec::new();
     for width in 0..=13_u32 {
@@ -254,14 +250,14 @@ fn equals_the_cpu_on_random_lists_of_1_to_64_terms() {
                 dice.list(num_docs, expected, max_tf)
             })
             .collect();
-        // Few distinct lengths: scores tie often.
+        // Lengths have few distinct values, so that scores often tie.
         let lengths = (0..num_docs).map(|_| 20 * (1 + dice.below(3))).collect();
         let Some(mut world) = World::new(&lists, lengths, Bm25::default()) else { return };
         for &num_terms in sized(&[1, 2, 2, 3, 3, 4, 5, 8, 17, 40][..], &[2, 5, 17]) {
             let terms: Vec<usize> = (0..num_terms).map(|_| dice.below(MAX_TERMS as u32) as usize).collect();
             world.check(&terms, &format!("seed {seed}"));
         }
-        // Around the borders where a lane gets its second term and where no more are taken.
+        // The numbers of terms include the limits from which a lane gets a second term and none may be added.
         for &num_terms in sized(&[31, 32, 33, MAX_TERMS - 1, MAX_TERMS][..], &[33, MAX_TERMS]) {
             world.check(&(0..num_terms).collect::<Vec<_>>(), &format!("seed {seed}"));
         }
@@ -271,7 +267,7 @@ fn equals_the_cpu_on_random_lists_of_1_to_64_terms() {
 #[test]
 fn equals_the_cpu_on_64_lists_that_share_documents() {
     let num_docs = sized(40_000, 10_000);
-    // Each list lacks every few hundredth document: most documents are left in all of them.
+    // Each list lacks every few hundredth document: most documents remain in the intersection.
     let lists: Vec<List> = (0..MAX_TERMS as u32)
         .map(|term| {
             strided(0, 1, num_docs, 3 + term).into_iter().filter(|(doc, _)| doc % (300 - term) != term).collect()
@@ -316,7 +312,7 @@ fn equals_the_cpu_when_millions_of_scores_tie() {
     let all = strided(0, 1, num_docs, 1);
     let most = |one_in: u32| -> List { all.iter().copied().filter(|(doc, _)| doc % one_in != 0).collect() };
     let lists = [all.clone(), most(97), most(89), vec![(num_docs - 1, 7)]];
-    // Without a threshold to start with, three such lists are gone through tile by tile.
+    // Without an initial threshold, three such lists are scored tile by tile.
     for bm25 in [Bm25::default(), OTHER_BM25] {
         let Some(mut world) = World::new(&lists, vec![7; num_docs as usize], bm25) else { return };
         for terms in sized(&[&[0][..], &[1], &[0, 1], &[0, 3], &[0, 1, 3], &[0, 1, 2]][..], &[&[0, 3], &[0, 1, 2]]) {
@@ -327,12 +323,12 @@ fn equals_the_cpu_when_millions_of_scores_tie() {
 
 #[test]
 fn equals_the_cpu_tile_by_tile_for_lists_of_all_lengths_and_widths() {
-    // Six dense lists, and no threshold to start with: all lists are gone through, the hard ones with them.
+    // Six dense lists without an initial threshold are scored completely, the hard ones included.
     let num_docs = 3 * 8192 + 1;
     let mut lists: Vec<List> = (0..6).map(|i| strided(i, 2 + i % 2, 8000, 5 + i)).collect();
     let num_dense = lists.len();
     for len in [1, 127, 128, 129, 255, 257, 1000] {
-        // At a tile's end, across one, at the last document; gaps of 1.
+        // Lists with gaps of 1 are placed at a tile's end, across one, and at the last document.
         lists.extend([8191, 2 * 8192 - len / 2, num_docs - len].map(|first| strided(first, 1, len, 3)));
     }
     lists.extend((0..32_u32).map(|width| (0..160).map(|i| (i * 150 + width, (1 + i) << width.min(24))).collect()));
@@ -345,8 +341,8 @@ fn equals_the_cpu_tile_by_tile_for_lists_of_all_lengths_and_widths() {
 
 #[test]
 fn equals_the_cpu_when_tiles_are_sampled_first() {
-    // Enough tiles for `score_tiles` to begin with a sample of them; lists so alike, and no threshold to start with,
-    // that it is what runs; scores tie.
+    // With this many tiles, `score_tiles` begins with a sample of them. It runs because lists are alike and there is no
+    // initial threshold; scores tie.
     let num_docs = 4_500_000;
     let lists: Vec<List> = (0..8).map(|i| strided(56 * (i % 2), 112, 40_000, 1 + i / 4)).collect();
     let Some(mut world) = World::new(&lists, vec![7; num_docs as usize], OTHER_BM25) else { return };
@@ -453,7 +449,7 @@ fn queries_without_terms_find_nothing() {
     assert!(answers.is_empty());
 }
 
-/// As many documents as an index can have: `cargo test --release --test gpu -- --ignored document`.
+/// The largest number of documents of an index: `cargo test --release --test gpu -- --ignored document`.
 #[test]
 #[ignore = "takes 60 GB of memory and, in a release build, a minute"]
 fn equals_the_cpu_up_to_the_last_document_there_can_be() {
@@ -468,11 +464,11 @@ fn equals_the_cpu_up_to_the_last_document_there_can_be() {
         near(30_000, 1),
         near(40_000, 7),
         near(50_000, 2),
-        // Differences of 31 bits, in one block and in many.
+        // Differences have 31 bits, in one block and in many.
         vec![(0, 2), (1, 1), (num_docs - 1, 3)],
         [strided(0, 1, 127, 4), vec![(num_docs - 2, 1), (num_docs - 1, 9)]].concat(),
         strided(5, 71_582, 30_000, 6),
-        // Frequencies of all widths.
+        // Frequencies have all widths.
         (0..256_u32).map(|i| (num_docs - 256 + i, 1 << (i % 32))).collect(),
     ];
     let Some(mut world) = World::new(&lists, vec![100; num_docs as usize], Bm25::default()) else { return };

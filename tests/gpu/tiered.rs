@@ -1,4 +1,4 @@
-//! An index of which a part lies in the host's memory is searched with the same answers, whatever the part.
+//! An index with a part in the host's memory gives equal answers, whatever the part.
 
 use tandem::base::ids::DeviceId;
 use tandem::search::gpu::GpuMemory;
@@ -14,7 +14,7 @@ fn with_memory(world: &World, bytes: u64, log: &[Query]) -> Result<GpuExecutor, 
 fn any_budget_of_device_memory_gives_the_same_answers() {
     let num_docs = sized(200_000, 60_000);
     let mut dice = Dice(23);
-    // Short lists, long ones, all documents: some go by tiles.
+    // Lists are short, long or of all documents, so that some are scored by tiles.
     let lens = [1, 2, 60, 127, 128, 129, 700, 5000, 30_000, num_docs];
     let lists: Vec<List> = (0..60).map(|i| dice.list(num_docs, lens[i % lens.len()], 30)).collect();
     let lengths = (0..num_docs).map(|_| 1 + dice.below(500)).collect();
@@ -33,7 +33,7 @@ fn any_budget_of_device_memory_gives_the_same_answers() {
     };
     for share in [0.0, 0.1, 0.4, 0.9, 1.0] {
         let budget = least + ((whole.device_bytes - least) as f64 * share).ceil() as u64;
-        // Without a log, and with one of other queries than these.
+        // The index is placed without a log, and with a log of other queries.
         for log in [&[][..], &queries[..10]] {
             world.gpu = with_memory(&world, budget, log).unwrap();
             let report = world.gpu.upload_report();

@@ -1,10 +1,9 @@
-//! `bench --what simulator`: what a simulated query takes, at any numbers of queries.
+//! `bench --what simulator`: the time of a simulated query, for any number of queries.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Runs `bench` inside `dir`.
 fn bench(dir: &Path, arguments: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));
     command.current_dir(dir).args("bench --what simulator -o b --rounds 1 --policy cpu-only,mct".split(' '));
@@ -19,7 +18,7 @@ fn succeeds(output: Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The value of `bench.csv` in this line.
+/// The value of a metric in the line `name` of `bench.csv`.
 fn value(dir: &Path, name: &str, metric: &str) -> f64 {
     let written = fs::read_to_string(dir.join("b/bench.csv")).unwrap();
     let mut lines = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(written.as_bytes());

@@ -1,4 +1,4 @@
-//! The policy that sends cached queries to the GPU first: nothing is lost, and each side works on its own until the other
+//! The policy that sends cached queries to the GPU first: no query is lost, and each side works alone until the other
 //! needs help.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tandem::cost::{BatchCost, Cost, MachineModel};
 use tandem::sched::{CachedFirst, Policy, PolicyError, PolicyFactory, PolicyOptions, RunLog};
 use tandem::sim::{Arrivals, Experiment, SimQuery, simulate};
 
-/// Queries 0 to 9 with equal costs. A GPU takes a batch of any size in little more than the time of one query.
+/// Queries 0 to 9 with equal costs. On a GPU a batch of any size takes little more time than one query.
 fn experiment(machine: Machine, queries: &[u32], gaps: &[f64]) -> Experiment {
     let mut at = 0.0;
     let times = gaps.iter().map(|gap| {
@@ -46,7 +46,7 @@ fn experiment(machine: Machine, queries: &[u32], gaps: &[f64]) -> Experiment {
     }
 }
 
-/// The policy for a GPU that holds the lists of some of the ten queries only.
+/// The policy for a GPU that holds the lists of only some of the ten queries.
 struct Factory {
     options: PolicyOptions,
     is_held: Arc<[bool]>,
@@ -106,7 +106,7 @@ fn each_side_keeps_to_its_own_while_neither_has_too_many() {
 
 #[test]
 fn a_side_with_too_many_is_helped_and_is_not_with_more_patience() {
-    // Nothing is held, and more arrives than two workers serve.
+    // No list is cached, and the load exceeds two workers.
     let queries = vec![0; 500];
     let share = |patience| {
         let log = play(&experiment(Machine::new(2, 1), &queries, &[0.5; 500]), &[], patience);
@@ -114,7 +114,7 @@ fn a_side_with_too_many_is_helped_and_is_not_with_more_patience() {
     };
     let (helped, patient) = (share(2), share(100_000));
     assert!(helped > 200 && patient == 0, "{helped}, {patient}");
-    // All is held, and a hundred times as much arrives at once as a batch takes.
+    // All lists are cached, and a hundred times a batch arrives at once.
     let log = play(&experiment(Machine::new(2, 1), &vec![0; 6400], &vec![0.0; 6400]), &[true; 10], 2);
     assert!(log.rows.iter().any(|row| row.class == Class::CPU));
 }

@@ -1,4 +1,4 @@
-//! Capacities against queueing theory, and what a capacity may never be.
+//! Capacities against queueing theory, and limits that no capacity may exceed.
 
 use tandem::base::ids::QueryId;
 use tandem::base::machine::{Class, Machine};
@@ -10,11 +10,11 @@ use tandem::query::{ArrivalProcess, unit_arrivals};
 use tandem::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 use tandem::sim::{Arrivals, Experiment, SimQuery};
 
-/// Mean service time of the single servers, and the deadline: a hundred services.
+/// Mean service time of the single servers; the deadline is a hundred services.
 const SERVICE_MS: f64 = 5.0;
 const DEADLINE_MS: f64 = 500.0;
 
-/// Queries that take these times on a CPU and on a GPU.
+/// Queries with these times on a CPU and on a GPU.
 fn queries(costs_ms: impl IntoIterator<Item = (f64, f64)>) -> Vec<SimQuery> {
     let query = |(id, (cpu_ms, gpu_ms)): (u32, (f64, f64))| {
         let service = Cost::on_cpu_and_gpu(Nanos::from_ms(cpu_ms), Nanos::from_ms(gpu_ms));
@@ -35,17 +35,17 @@ fn capacity(experiment: &Experiment, policy: PolicyKind, objective: &str) -> Cap
     search.of(&policy.with(PolicyOptions::default())).unwrap()
 }
 
-/// 4000 service times as a quantile function gives them: their mean and variance are the distribution's to a permille.
+/// 4000 service times from the quantile function, whose mean and variance match the distribution's to a permille.
 fn exponential_ms() -> impl Iterator<Item = (f64, f64)> {
     (0..4000).map(|i| (-SERVICE_MS * (1.0 - (f64::from(i) + 0.5) / 4000.0).ln(), 1.0))
 }
 
-/// The rate at which a share `late` of an M/D/1 queue's delays exceeds the deadline: waiting times decay as
-/// C exp(−θ t) with λ (exp(θ s) − 1) = θ (Cramér and Lundberg).
+/// The rate at which a share `late` of an M/D/1 queue's delays exceeds the deadline. Waiting times decay as C exp(−θ t)
+/// with λ (exp(θ s) − 1) = θ (Cramér and Lundberg).
 fn m_d_1_qps(late: f64) -> f64 {
     let (s, wait) = (SERVICE_MS / 1e3, (DEADLINE_MS - SERVICE_MS) / 1e3);
     let share_above = |rate: f64| {
-        // θ lies above its first-order value 2 (1 − ρ) / (ρ s) times something near 1: bisection.
+        // Bisection finds θ, which exceeds its first-order value 2 (1 − ρ) / (ρ s) times a factor near 1.
         let (mut low, mut high) = (1e-9, 4.0 * (1.0 - rate * s) / (rate * s * s));
         for _ in 0..200 {
             let middle = 0.5 * (low + high);
@@ -64,7 +64,7 @@ fn m_d_1_qps(late: f64) -> f64 {
 #[test]
 fn a_single_servers_capacity_is_what_queueing_theory_says() {
     let served_qps = 1e3 / SERVICE_MS;
-    // P(delay > D) = exp(−(μ − λ) D).
+    // An M/M/1 queue has P(delay > D) = exp(−(μ − λ) D).
     let m_m_1_qps = |late: f64| served_qps + late.ln() / (DEADLINE_MS / 1e3);
     let m_m_1 = experiment(queries(exponential_ms()), Machine::new(1, 0), DEADLINE_MS, 10);
     let m_d_1 = experiment(queries([(SERVICE_MS, 1.0)]), Machine::new(1, 0), DEADLINE_MS, 10);
@@ -74,7 +74,7 @@ fn a_single_servers_capacity_is_what_queueing_theory_says() {
         ("M/D/1", &m_d_1, "p99", m_d_1_qps(0.01)),
     ] {
         let found = capacity(experiment, PolicyKind::CpuOnly, objective).objective;
-        // Runs of a hundred deadlines tell rates apart that differ by a hundredth.
+        // Runs of a hundred deadlines distinguish rates that differ by a hundredth.
         assert!((found.qps / expected - 1.0).abs() < 0.015, "{name}, {objective}: {found:?}, theory {expected}");
         assert!(found.interval.low <= found.qps && found.qps <= found.interval.high, "{found:?}");
         assert!(found.interval.low < found.interval.high && found.failing_qps > Some(found.qps), "{found:?}");
@@ -83,18 +83,19 @@ fn a_single_servers_capacity_is_what_queueing_theory_says() {
     }
 }
 
-/// How many searches each queue has, with runs of the usual length: minutes, as `tandem bench --what intervals` takes.
+/// The number of searches for each queue, with runs of full length; they take minutes, as `tandem bench --what intervals`
+/// does.
 const CASES: &str = "TANDEM_COVERAGE_CASES";
 
 #[test]
 fn intervals_contain_the_capacity_that_queueing_theory_says() {
     let asked: Option<usize> = std::env::var(CASES).ok().map(|cases| cases.parse().unwrap());
-    // Short runs where nothing is asked for: the intervals are wider, and hold as often.
+    // By default runs are short: intervals are wider, and cover as often.
     let (cases, length) = match asked {
         Some(cases) => (cases, RunLength::default()),
         None => (12, RunLength::Exactly(20_000)),
     };
-    // Without those nearly saturated, of which short runs show how they began: empty.
+    // Nearly saturated queues are left out: short runs still show their empty start.
     let forms = ClosedForm::ALL.into_iter().filter(|form| asked.is_some() || form.capacity_qps() < 95.0);
     let (mut covered, mut all, mut widths) = (0, 0, 0.0);
     for form in forms {
@@ -105,15 +106,15 @@ fn intervals_contain_the_capacity_that_queueing_theory_says() {
         widths += found.mean_width * cases as f64;
     }
     let (share, width) = (covered as f64 / all as f64, widths / all as f64);
-    // The standard error of a share of 95 % is 3 % of 48 cases, and 1.4 % of 240.
+    // The standard error of a coverage of 95 % is 3 % for 48 cases, and 1.4 % for 240.
     let (least, most_wide) = if asked.is_some() { (0.92, 0.03) } else { (0.87, 0.08) };
     assert!(share >= least && width <= most_wide, "{covered} of {all} intervals, {width} wide");
 }
 
 #[test]
 fn few_measured_queries_widen_the_interval_and_many_do_not() {
-    // Exponential costs: the mean of n is known to +- 1.96 / sqrt(n), and the capacity a little less well. Eight short runs of
-    // as many samples know that to a quarter.
+    // The mean of n exponential costs has an error of ± 1.96 / sqrt(n), and the capacity a little more. Eight short runs
+    // of as many samples estimate it to a quarter.
     let error = |n: u32| {
         let costs = (0..n).map(|i| (-SERVICE_MS * (1.0 - (f64::from(i) + 0.5) / f64::from(n)).ln(), 1.0));
         let experiment = experiment(queries(costs), Machine::new(1, 0), DEADLINE_MS, 8);
@@ -139,8 +140,8 @@ fn no_capacity_is_above_what_is_stable_and_no_miss_is_rarer_than_the_objective()
         let mut random = Random::new(seed, 5);
         let mut ms = || (0.2 + 3.0 * random.unit()).powi(2);
         let costs: Vec<(f64, f64)> = (0..50).map(|_| (ms(), ms())).collect();
-        // A deadline of hundreds of services forgives a long backlog: a run of ten thousand queries would have ended
-        // before it was felt.
+        // A deadline of hundreds of services permits a long backlog: a run of ten thousand queries would end before any
+        // query is late.
         let experiment = experiment(queries(costs), Machine::new(1, 1), 2000.0, 3);
         let region_qps = experiment.region().unwrap().rate_qps;
         for policy in [PolicyKind::Stealing, PolicyKind::Mct, PolicyKind::BestOf] {
@@ -158,7 +159,7 @@ fn no_capacity_is_above_what_is_stable_and_no_miss_is_rarer_than_the_objective()
 fn no_policy_serves_more_than_its_region_and_those_that_serve_one_class_serve_all_of_it() {
     for seed in 0..3 {
         let mut random = Random::new(seed, 6);
-        // A few queries suit the CPUs, by much.
+        // A few queries are much faster on the CPUs.
         let costs: Vec<(f64, f64)> = (0..400)
             .map(|i| {
                 if i % 20 == 0 {
@@ -174,12 +175,12 @@ fn no_policy_serves_more_than_its_region_and_those_that_serve_one_class_serve_al
         {
             let policy = kind.with(PolicyOptions::default());
             let region_qps = experiment.region_of(&policy, 0.0).unwrap().rate_qps;
-            // All that comes waits: how fast it is served does not depend on the rate.
+            // All queries wait, so the service rate does not depend on the arrival rate.
             let arrivals = experiment.arrivals[0].first(40_000);
             let tally = Tally::new(&experiment.model.machine, 40_000);
             let served = experiment.play(&policy, 20.0 * region_qps, &arrivals, tally, |_| false).unwrap();
             let served_qps = served.summary().unwrap().throughput_qps;
-            // Of so many queries the mean cost is known to some permille.
+            // The mean cost of this many queries is known to some permille.
             assert!(served_qps <= 1.02 * region_qps, "{kind}: {served_qps} of {region_qps}");
             if matches!(kind, PolicyKind::GpuOnly | PolicyKind::CpuOnly) {
                 assert!(served_qps >= 0.98 * region_qps, "{kind}: {served_qps} of {region_qps}");
@@ -190,7 +191,7 @@ fn no_policy_serves_more_than_its_region_and_those_that_serve_one_class_serve_al
 
 #[test]
 fn policies_without_batches_are_not_tried_where_only_batches_are_stable() {
-    // A GPU that takes batches, and a deadline that forgives: one query in a hundred may wait for as long as the load lasts.
+    // With a GPU that batches and a lenient deadline, one query in a hundred may wait as long as the load lasts.
     let batches = BatchCost {
         host_fixed_us: 5.0,
         host_each_us: 0.2,
@@ -212,7 +213,7 @@ fn policies_without_batches_are_not_tried_where_only_batches_are_stable() {
     let plain = experiment(queries, Machine::new(1, 1), 20.0, 3);
     let mut batching = plain.clone();
     batching.model.batches[Class::GPU] = Some(batches);
-    // What is stable without batches is what is stable where there are none.
+    // A policy without batches is stable up to the region of a machine without batches.
     let limit_qps = plain.region().unwrap().rate_qps;
     let region_qps = batching.region().unwrap().rate_qps;
     assert!(region_qps > 2.0 * limit_qps, "{region_qps} q/s with batches, {limit_qps} without");
@@ -221,7 +222,7 @@ fn policies_without_batches_are_not_tried_where_only_batches_are_stable() {
         assert!(found.stable_qps <= limit_qps && found.region_qps == region_qps, "{found:?}");
         assert!(found.qps <= found.stable_qps && found.interval.high <= found.stable_qps, "{found:?}");
     }
-    // One that makes them is tried beyond, and one's own may.
+    // A policy with batches is tried beyond that, and so is a user's own policy.
     assert!(capacity(&batching, PolicyKind::Greedy, "p99").objective.qps > limit_qps);
     assert!(plain.region_of(&PolicyKind::Greedy.with(PolicyOptions::default()), 0.0).unwrap().rate_qps < limit_qps);
 }
@@ -247,7 +248,7 @@ fn a_trace_tells_of_rates_up_to_its_length_only() {
         let arrivals = vec![Arrivals::given(1, unit_arrivals(&ArrivalProcess::Poisson, 1, n), queries)];
         Experiment { arrivals, ..experiment(self::queries(costs), Machine::new(1, 1), 500.0, 0) }
     };
-    // Stable up to 2000 q/s; ten thousand arrivals are a hundred deadlines at 200.
+    // The policy is stable up to 2000 q/s; ten thousand arrivals are a hundred deadlines at 200 q/s.
     let found = capacity(&trace(10_000), PolicyKind::Mct, "p99").objective;
     assert!(found.is_cut_off && found.qps == 200.0 && !found.is_short(), "{found:?}");
     let refused = CapacitySearch::new(&trace(9_000), Objective::default(), RunLength::default()).unwrap_err();
@@ -256,7 +257,7 @@ fn a_trace_tells_of_rates_up_to_its_length_only() {
 
 #[test]
 fn a_query_that_is_late_by_itself_leaves_no_rate_without_a_miss() {
-    // One in two hundred takes longer than the deadline: p99 may ignore it, no miss may not.
+    // One query in two hundred exceeds the deadline: p99 may ignore it, a limit of no misses may not.
     let costs = (0..200).map(|i| (if i == 0 { 60.0 } else { 1.0 }, 1e3));
     let experiment = experiment(queries(costs), Machine::new(1, 0), 50.0, 3);
     let Capacities { objective, no_miss } = capacity(&experiment, PolicyKind::CpuOnly, "p99");

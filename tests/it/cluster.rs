@@ -1,7 +1,7 @@
 //! Simulated clusters against closed forms, and against single nodes.
 //!
-//! Times are exponential and arrivals Poisson, so that theory knows the answer. Each comparison is of the mean of
-//! independent replications, within four standard errors as they themselves show.
+//! Times are exponential and arrivals Poisson, so that closed forms exist. Each test compares the mean of independent
+//! replications, within four of its estimated standard errors.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,6 @@ use tandem::sim::{Arrivals, Cluster, ClusterShape, Experiment, Routing, ShardCos
 
 const REPLICATIONS: u64 = 16;
 const QUERIES: usize = 40_000;
-/// Mean service time.
 const SERVICE_MS: f64 = 5.0;
 
 /// Plays a cluster of nodes with one CPU each, at this load of each node.
@@ -24,7 +23,7 @@ fn play(shape: Option<ClusterShape>, seed: u64, load: f64) -> RunLog {
     play_on(&Machine::new(1, 0).into(), shape, seed, load)
 }
 
-/// The same of nodes like this.
+/// Plays a cluster of nodes of this model, at this load of each node.
 fn play_on(model: &MachineModel, shape: Option<ClusterShape>, seed: u64, load: f64) -> RunLog {
     let gaps = unit_arrivals(&ArrivalProcess::Poisson, seed + 1_000_000, QUERIES);
     let scales = std::iter::once(gaps[0]).chain(gaps.windows(2).map(|pair| pair[1] - pair[0]));
@@ -56,7 +55,7 @@ fn mean_services(log: &RunLog) -> f64 {
     log.rows.iter().map(|row| row.delay().as_ms()).sum::<f64>() / log.rows.len() as f64 / SERVICE_MS
 }
 
-/// The mean of one number a replication, and its standard error.
+/// The mean of one number per replication, with its standard error.
 fn replicated(one: impl Fn(u64) -> f64) -> (f64, f64) {
     let values: Vec<f64> = (1..=REPLICATIONS).map(one).collect();
     let n = values.len() as f64;
@@ -126,8 +125,8 @@ fn mean_on_noisy_nodes(shape: Option<ClusterShape>, process: &ArrivalProcess, se
 
 #[test]
 fn noise_of_shards_is_independent_and_their_slowest_answer_is_as_late_as_it_should_be() {
-    // The maximum of independent M/G/1 queues with common arrivals, by an independent simulation; the first by
-    // Pollaczek and Khinchine.
+    // The expected maximum of independent M/G/1 queues with common arrivals comes from an independent simulation, the
+    // first value from Pollaczek and Khinchine.
     for (shards, expected_ms) in [(1, 3.72), (2, 5.98), (4, 9.82), (8, 15.7), (16, 22.8)] {
         let shape = shape(shards, 1, Routing::RoundRobin, ShardCosts::Alike(0.0));
         let queries = 200_000 / shards;
@@ -157,7 +156,7 @@ fn nodes_are_held_up_each_by_itself() {
         let one = Some(shape(1, 1, routing, ShardCosts::Alike(0.0)));
         assert_eq!(play_on(&model, one, 3, 0.5), alone);
     }
-    // Each of seven shards takes as long as one, but another one is held up.
+    // Each of seven shards takes as long as a single one, but their stalls come at different times.
     let seven = play_on(&model, Some(shape(7, 1, Routing::RoundRobin, ShardCosts::Alike(0.0))), 3, 0.5);
     let (free, alone, seven) = (mean_services(&play(None, 3, 0.5)), mean_services(&alone), mean_services(&seven));
     assert!(free < 0.95 * alone && alone < 0.95 * seven, "{free} services, held up {alone}, of seven {seven}");
@@ -190,7 +189,7 @@ fn two_independent_shards_agree_with_flatto_and_hahn() {
 
 #[test]
 fn many_independent_shards_agree_with_nelson_and_tantawi() {
-    // Their approximation is off by less than 5 % up to 32 shards.
+    // Nelson and Tantawi's approximation is accurate to 5 % up to 32 shards.
     for (shards, load) in [(4_u32, 0.5), (12, 0.7)] {
         let two = (12.0 - load) / 8.0 / (1.0 - load);
         let ratio = harmonic(shards) / harmonic(2);
@@ -216,7 +215,8 @@ fn an_idle_cluster_takes_as_long_as_the_longest_of_its_shards() {
 #[test]
 fn the_replica_with_the_fewest_queries_lies_between_one_queue_and_chance() {
     let load = 0.8;
-    // One queue before both servers, M/M/2, is the best that two can do without knowing costs; chance is M/M/1 twice.
+    // One queue before both servers, M/M/2, is the best that two can do without known costs; random routing gives M/M/1
+    // twice.
     let (one_queue, chance) = (1.0 / (1.0 - load * load), 1.0 / (1.0 - load));
     let mean = |routing| {
         replicated(|seed| mean_services(&play(Some(shape(1, 2, routing, ShardCosts::Alike(0.0))), seed, load))).0
@@ -232,7 +232,8 @@ fn shards_that_differ_have_a_mean_cost_of_one_and_wait_for_the_slowest() {
     let alone = replicated(|seed| mean_services(&play(None, seed, 1e-4))).0;
     let one = replicated(|seed| mean_services(&play(Some(shape(1, 1, Routing::RoundRobin, costs)), seed, 1e-4))).0;
     assert_eq!(one, alone, "one shard is the measured one");
-    // The longest of two lognormal times of one mean, which is that of the measured ones, as a multiple of it: 2 Φ(σ / √2) = 1 + erf(σ / 2).
+    // The expected maximum of two lognormal times with the measured mean is a multiple of it: 2 Φ(σ / √2) = 1 + erf(σ /
+    // 2).
     let two = replicated(|seed| mean_services(&play(Some(shape(2, 1, Routing::RoundRobin, costs)), seed, 1e-4))).0;
     let expected = 1.0 + statrs::function::erf::erf(spread / 2.0);
     assert!((two / alone / expected - 1.0).abs() < 0.01, "{} against {expected}", two / alone);

@@ -1,7 +1,6 @@
-//! Index files with a byte changed behind right checksums: they are refused, or answer every query
-//! somehow. Nothing panics.
+//! Index files with a changed byte and valid checksums: they are refused, or answer every query somehow, without a panic.
 //!
-//! No accident makes such a file. The fuzz target `index_file` looks for what this test has not thought of.
+//! No accident makes such a file. The fuzz target `index_file` finds cases that are missing here.
 
 use std::fs;
 use std::ops::Range;
@@ -15,17 +14,17 @@ use tandem::search::cpu::{Algorithm, CpuExecutor};
 use xxhash_rust::xxh3::xxh3_64;
 
 const NUM_DOCS: u32 = 3000;
-/// Lists of one posting, a few, nearly a block, a block, some blocks; and dense ones, with probe forms.
+/// Lengths of lists: one posting, a few, nearly a block, a block, some blocks; dense lists have probe forms.
 const LENGTHS: [u32; 8] = [1, 3, 127, 128, 300, 900, 1500, 2900];
-/// Rows of the section table: where it begins, and how long it and a row are, in bytes.
+/// The section table: its range in bytes, and the length of a row.
 const TABLE: Range<usize> = 64..416;
 const ROW: usize = 32;
-/// The checksum of the header is of what is before it.
+/// The offset of the header's checksum, which covers all bytes before it.
 const HEADER_CHECKSUM: usize = 504;
-/// Bytes changed in a section, about.
+/// Approximate number of bytes changed in each section.
 const CHANGES: usize = 120;
 
-/// Found by fuzzing: documents forged past the last one ended a search with a panic.
+/// A case found by fuzzing: documents past the last one ended a search with a panic.
 #[test]
 fn forged_bytes_are_refused_or_harmless() {
     let dir = tempfile::tempdir().unwrap();
@@ -72,13 +71,13 @@ fn number(file: &[u8], at: usize) -> usize {
     u64::from_le_bytes(*file[at..].first_chunk().unwrap()) as usize
 }
 
-/// Where the section of a row of the table is.
+/// The range of a section, from its row in the table.
 fn section(file: &[u8], row: usize) -> Range<usize> {
     let (start, len) = (number(file, row + 8), number(file, row + 16));
     start..start + len
 }
 
-/// Makes the checksums of a section, of one piece, and of the header right.
+/// Corrects the checksums of a one-piece section and of the header.
 fn seal(file: &mut [u8], row: usize) {
     let checksum = xxh3_64(&xxh3_64(&file[section(file, row)]).to_le_bytes());
     file[row + 24..row + ROW].copy_from_slice(&checksum.to_le_bytes());

@@ -1,8 +1,8 @@
 //! Judged collections and real queries, through the binary, against an independent BM25.
 //!
-//! The twin below shares nothing with the library: its own tokens, hash maps for lists, double precision. Data
-//! are found by `TANDEM_DATA` (see its README for what the files hold); without it these tests pass and say
-//! that they were skipped.
+//! The reference implementation here, `Twin`, shares no code with the library: it has its own tokens, hash maps for
+//! lists, and double precision. Data are found by `TANDEM_DATA` (its README describes the files); without it these tests
+//! are skipped with a note.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -17,10 +17,9 @@ use crate::skipped;
 /// Single precision rounds each of some hundred additions by 6e-8 of the sum; the largest error seen is far below.
 const TOLERANCE: f64 = 1e-5;
 
-/// Means are published with four digits.
+/// Published means have four digits.
 const FOUR_DIGITS: f64 = 0.5e-4 + 1e-9;
 
-/// BM25's parameters of the expected results.
 const EXPECTED_BM25: Bm25 = Bm25 { k1: 0.9, b: 0.4 };
 
 #[derive(Clone, Copy)]
@@ -29,7 +28,7 @@ struct Bm25 {
     b: f64,
 }
 
-/// Query to its documents and scores, best first.
+/// Each query's documents and scores, best first.
 type Run = BTreeMap<String, Vec<(String, f64)>>;
 
 #[test]
@@ -66,7 +65,7 @@ fn wikipedia_with_real_web_queries_equals_the_expected_results() {
         for (rank, (found, expected)) in found.iter().zip(expected).enumerate() {
             assert!(is_near(found.1, expected.1), "query {query}, rank {}: {found:?} {expected:?}", rank + 1);
         }
-        // Near ties may swap, and at the last rank even leave the list.
+        // Near ties may swap, and even leave the list at the last rank.
         let last = expected[expected.len() - 1].1;
         for (doc, score) in expected.iter().filter(|(_, score)| !is_near(*score, last)) {
             let place = found.iter().find(|(other, _)| other == doc);
@@ -102,7 +101,7 @@ fn judged(name: &str, map: f64, ndcg: f64) {
     assert!((measured.1 - map).abs() <= FOUR_DIGITS, "MAP {} {map}", measured.1);
     assert!((measured.2 - ndcg).abs() <= FOUR_DIGITS, "nDCG@10 {} {ndcg}", measured.2);
 
-    // Whole texts as queries: each query with those of the documents judged relevant, up to 1024 distinct words.
+    // Long queries are whole texts: those of the documents judged relevant, up to 1024 distinct words.
     let qrels_file = data.join(format!("qrels/{name}.qrels"));
     let long = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-long.tsv"));
     let (most, longer) = twin.write_long_queries(&queries, &qrels_file, &long);
@@ -139,7 +138,7 @@ fn index(data: &Path, name: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.index"));
     let opens = Command::new(env!("CARGO_BIN_EXE_tandem")).args(["index", "info"]).arg(&dir).output().unwrap();
     if !opens.status.success() {
-        // Missing, or left by a build with another format.
+        // The index is missing, or was left by a build with another format.
         let corpus = data.join(format!("corpus/{name}.jsonl.zst"));
         run(Command::new(env!("CARGO_BIN_EXE_tandem"))
             .args(["index", "build", "--tokenizer", "ascii", "-o"])
@@ -148,7 +147,7 @@ fn index(data: &Path, name: &str) -> PathBuf {
     dir
 }
 
-/// `tandem search` in mode OR, its TREC output read back.
+/// Runs `tandem search` in mode OR and reads its TREC output.
 fn search(index: &Path, queries: &Path, bm25: Bm25, k: usize) -> Run {
     let (k1, b, k) = (bm25.k1.to_string(), bm25.b.to_string(), k.to_string());
     let text = run(Command::new(env!("CARGO_BIN_EXE_tandem"))
@@ -185,10 +184,9 @@ fn expected(data: &Path, name: &str) -> Run {
     expected
 }
 
-/// The most distinct terms of a query.
 const MAX_TERMS: usize = 1024;
 
-/// A collection in hash maps.
+/// A collection in hash maps, with a reference implementation of BM25.
 struct Twin {
     ids: Vec<String>,
     texts: Vec<Vec<String>>,
@@ -231,8 +229,8 @@ impl Twin {
         scores.filter(|&(_, score)| score > 0.0).collect()
     }
 
-    /// Writes the queries with the words of the documents that are relevant to them; tells the most distinct words of a
-    /// query, and how many have more than 64.
+    /// Writes long queries from the words of relevant documents. Returns the largest number of distinct words in a query,
+    /// and the number of queries with more than 64.
     fn write_long_queries(&self, queries: &Path, qrels: &Path, to: &Path) -> (usize, usize) {
         let numbers: HashMap<&str, usize> = (0..).zip(&self.ids).map(|(number, id)| (id.as_str(), number)).collect();
         let qrels = fs::read_to_string(qrels).unwrap();
@@ -259,7 +257,7 @@ impl Twin {
         (most, longer)
     }
 
-    /// The thousand best documents of every query; ties to the smaller document.
+    /// The thousand best documents of every query; ties go to the smaller document.
     fn rank(&self, queries: &Path, bm25: Bm25) -> Run {
         let numbers: HashMap<&str, usize> = (0..).zip(&self.ids).map(|(number, id)| (id.as_str(), number)).collect();
         let rank = |words: &str| {
@@ -271,7 +269,7 @@ impl Twin {
         queries.lines().filter_map(|line| line.split_once('\t')).map(|(id, text)| (id.to_owned(), rank(text))).collect()
     }
 
-    /// Holds every query's ranking against all scores: right scores, right order, nothing better left out.
+    /// Checks every query's ranking against all scores: right scores, right order, and no better document left out.
     fn compare(&self, queries: &Path, bm25: Bm25, run: &Run) {
         for line in fs::read_to_string(queries).unwrap().lines() {
             let (query, words) = line.split_once('\t').unwrap();

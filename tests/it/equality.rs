@@ -1,16 +1,17 @@
-//! Every way to answer a query gives the same documents and the same scores, bit for bit.
+//! All implementations answer a query with equal documents and scores, bit for bit.
 //!
-//! The twin adds up one posting at a time and sorts. Against it stand all operators and algorithms, then all ways to
-//! share queries among threads, and all codecs; on one collection in four forms: documents in their natural order
-//! and bisected, frequencies and impacts of eight bits. Scores must be the same in both orders, too; among equal
-//! scores the order decides.
+//! The reference implementation, `Twin`, adds up one posting at a time and sorts. It is compared with all operators and
+//! algorithms, then with all ways to share queries among threads, and all codecs. The collection has four forms:
+//! documents in natural order and bisected, frequencies and impacts of eight bits. Scores must be equal in both orders,
+//! too; ties are broken by the order.
 //!
 //! ```sh
 //! TANDEM_DATA=... cargo test --release --test it equality                # a small collection, some seconds
 //! TANDEM_DATA=... cargo test --release --test it equality -- --ignored   # Wikipedia and the 50,000 queries of a log
 //! ```
 //!
-//! The second takes minutes, seconds on many cores. `TANDEM_INDEX` and `TANDEM_LOG` name another index and log for it.
+//! The second command takes minutes, or seconds on many cores. `TANDEM_INDEX` and `TANDEM_LOG` name another index and log
+//! for it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -35,16 +36,14 @@ use tandem::search::{ExecError, Executor, Hit, TopK};
 
 use crate::skipped;
 
-/// Results asked for.
 const KS: [usize; 4] = [1, 10, 1000, 10_000];
-/// Terms of the queries that are added to the log's: long ones, of words that it asks for.
+/// Numbers of terms of additional long queries, made of words of the log.
 const LONG: [usize; 3] = [65, 100, Query::MAX_TERMS];
-/// Threads that share queries; but no team has more than so many for each core: they'd wait for each other.
+/// Threads that share queries. The number of threads for each core is limited, lest they wait for each other.
 const TEAMS: [usize; 3] = [2, 5, 15];
 const MOST_A_CORE: usize = 4;
-/// Threads that share a partitioned index, which has to be made.
+/// Threads that share a partitioned index, which the test makes.
 const PARTS: usize = 5;
-/// FGQP's pool threshold.
 const THRESHOLD: usize = 5;
 
 #[test]
@@ -91,7 +90,6 @@ fn tandem(arguments: &[&std::ffi::OsStr]) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Checks all forms of the index at `path`.
 fn all_agree(path: &Path, log: &Path) {
     let dir = tempfile::tempdir().unwrap();
     let form = |name: &str| dir.path().join(name);
@@ -121,25 +119,24 @@ fn all_agree(path: &Path, log: &Path) {
     }
 }
 
-/// An index with queries.
+/// One form of the index, with queries.
 struct Form {
     name: String,
     index: Arc<Index>,
     queries: Vec<Query>,
     executor: CpuExecutor,
-    /// Answers compared.
     checked: AtomicU64,
 }
 
-/// What the twin found for a query, scrambled.
+/// Hashes of the twin's answers to a query.
 struct Answers {
-    /// By mode and k: documents with their scores.
+    /// Hashes of documents with their scores, by mode and k.
     hits: [[u64; KS.len()]; Mode::ALL.len()],
-    /// By mode and k: scores alone.
+    /// Hashes of scores alone, by mode and k.
     scores: [[u64; KS.len()]; Mode::ALL.len()],
 }
 
-/// A query of the first `num_terms` distinct terms of a log; where it has fewer, of the index's.
+/// A query of the first `num_terms` distinct terms of a log, completed by terms of the index.
 fn long_query(index: &Index, queries: &[Query], num_terms: usize) -> Query {
     let mut terms: Vec<QueryTerm> = Vec::new();
     let of_log = queries.iter().flat_map(|query| &query.terms).map(|term| term.term);
@@ -168,7 +165,7 @@ impl Form {
         Self { name, index, queries, executor, checked: AtomicU64::new(0) }
     }
 
-    /// All operators and algorithms against the twin, whose answers it returns.
+    /// Checks all operators and algorithms against the twin, whose answers it returns.
     fn check_operators(&self) -> Vec<Answers> {
         let executors = || {
             let executors = Algorithm::ALL.map(|algorithm| self.executor.clone_for_worker().with_algorithm(algorithm));
@@ -184,7 +181,7 @@ impl Form {
                     answers.scores[m][i] =
                         expected.iter().fold(0, |sum, hit| mix(sum ^ u64::from(hit.score.to_bits())));
                     for (executor, algorithm) in executors.iter_mut().zip(Algorithm::ALL) {
-                        // Algorithms differ in OR alone; AND+OR takes it from there.
+                        // Algorithms differ in OR alone, which AND+OR uses.
                         if mode != Mode::Or && algorithm != Algorithm::Auto {
                             continue;
                         }
@@ -205,7 +202,7 @@ impl Form {
         self.queries.par_iter().with_min_len(64).map_init(executors, answer).collect()
     }
 
-    /// All ways to share queries among threads; each answers every query in every mode, with each k in turn.
+    /// Checks all ways to share queries among threads; each answers every query in every mode, with each k in turn.
     fn check_teams(&self, expected: &[Answers]) {
         let (executor, cores) = (&self.executor, &Cores::default());
         let gang = |gang: Result<DocumentPartitioned, ExecError>, stream: &Stream<'_>| {
@@ -236,7 +233,7 @@ impl Form {
         }
     }
 
-    /// One way: query i asks for `KS[i + turn]` documents, round and round.
+    /// Checks one way: query i asks for `KS[i + turn]` documents, cyclically.
     fn check_team(
         &self,
         method: &str,
@@ -263,7 +260,7 @@ impl Form {
 }
 
 impl Form {
-    /// Every codec gives back the lists that the queries ask for.
+    /// Checks that every codec returns the lists of the queries.
     fn check_codecs(&self) {
         let mut terms: Vec<TermId> = self.queries.iter().flat_map(|query| &query.terms).map(|term| term.term).collect();
         terms.sort_unstable();
@@ -288,15 +285,15 @@ impl Form {
     }
 }
 
-/// Adds up one posting at a time.
+/// A reference implementation that adds up one posting at a time.
 struct Twin {
     norms: Vec<f32>,
     scores: Vec<f32>,
-    /// How many of the query's terms a document has.
+    /// The number of the query's terms in each document.
     found: Vec<u16>,
     /// Documents with any term.
     touched: Vec<u32>,
-    /// The best of them that have all terms, or any, in order.
+    /// The best documents with all terms, and with any, in order.
     best: [Vec<Hit>; 2],
 }
 
@@ -338,7 +335,7 @@ impl Twin {
         }
     }
 
-    /// The best `k` of the query added up last.
+    /// The best `k` documents of the last query.
     fn best(&self, query: &Query, mode: Mode, k: usize) -> &[Hit] {
         let [all_terms, any_term] = &self.best;
         let best = match mode {

@@ -1,4 +1,4 @@
-//! `tandem index import` and `export` as a user meets them: round trips, real files, and errors that name the place.
+//! `tandem index import` and `export` from the user's view: round trips, real files, and errors with their place.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use tandem::index::{Bm25, Index, IndexBuilder};
 
 use crate::skipped;
 
-/// The 3-document sample that Anserini made, as `pisa-engine/ciff` ships it.
+/// The sample of 3 documents made by Anserini and distributed by `pisa-engine/ciff`.
 const TOY_LISTS: &str = "01 0:1
 03 0:1
 30 0:1
@@ -25,7 +25,7 @@ fn tandem(dir: &Path, arguments: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tandem")).current_dir(dir).args(arguments.split_whitespace()).output().unwrap()
 }
 
-/// Runs `tandem` and gives what it printed, on both streams.
+/// Runs `tandem` and returns its output on both streams.
 #[track_caller]
 fn succeeds(dir: &Path, arguments: &str) -> String {
     let output = tandem(dir, arguments);
@@ -42,7 +42,7 @@ fn refuses(dir: &Path, arguments: &str, expected: &str) {
     assert_eq!(errors.trim_end(), format!("error: {expected}"), "{arguments}");
 }
 
-/// All lists as text, a line a term.
+/// All lists as text, one term on each line.
 fn lists(index: &Index) -> String {
     let line = |term| {
         let list = index.list(term);
@@ -74,7 +74,7 @@ fn world() -> tempfile::TempDir {
     dir
 }
 
-/// The folder of real data; a test without it says that it did nothing.
+/// The folder of real data; a test without it notes that it was skipped.
 fn data() -> Option<PathBuf> {
     let data = std::env::var_os("TANDEM_DATA").map(PathBuf::from);
     if data.is_none() {
@@ -176,7 +176,7 @@ fn the_toy_collection_of_another_engine_is_read() {
     assert_eq!(lists(&index), TOY_LISTS);
     assert_eq!(names(&index), ["WSJ_1", "TREC_DOC_1", "DOC222"]);
     assert_eq!(index.doc_lengths(), [6, 4, 6]);
-    // Written again, all but the description is the same, byte for byte.
+    // A second export equals the first byte for byte, except for the description.
     succeeds(dir.path(), "index export toy -o toy.ciff");
     assert_eq!(
         after_description(&fs::read(dir.path().join("toy.ciff")).unwrap()),
@@ -211,7 +211,7 @@ fn vaswani_is_one_index_from_ciff_from_pisa_and_from_text() {
     assert!(after_description(&ours) == after_description(&original), "vaswani.ciff differs");
 }
 
-/// A CIFF file's header up to its description, which comes last in it, and everything after.
+/// A CIFF file's header up to its last field, the description, and the rest of the file.
 fn after_description(file: &[u8]) -> (&[u8], &[u8]) {
     let mut at = 0;
     let mut varint = || {
@@ -224,7 +224,7 @@ fn after_description(file: &[u8]) -> (&[u8], &[u8]) {
     };
     let length = varint();
     let (header, rest) = file[at..].split_at(length);
-    // Key 0x42: field 8, text. The fields before it are numbers, 9 bytes of a double among them.
+    // Key 0x42 is field 8, text. The fields before it are numbers, with a double of 9 bytes among them.
     let double = header.iter().position(|&byte| byte == 0x39).unwrap();
     assert_eq!(header[double + 9], 0x42);
     (&header[..double + 9], rest)

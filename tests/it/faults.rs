@@ -1,4 +1,4 @@
-//! Lanes that fail in the middle of a run: no query is lost, none is answered twice, and the run says what happened.
+//! Lanes that fail in the middle of a run: no query is lost or answered twice, and the run reports the faults.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl Policy for Fifo {
     }
 }
 
-/// The same on one lane alone.
+/// First come, first served, on one lane alone.
 struct Only(ProcessorId, Fifo);
 
 impl Policy for Only {
@@ -54,7 +54,7 @@ impl Policy for Only {
     }
 }
 
-/// How an executor fails, from the call of this number on.
+/// The failures of an executor, from the call of this number on.
 #[derive(Clone, Copy, Debug)]
 struct Failing {
     from_call: u32,
@@ -68,13 +68,14 @@ impl Failing {
         match (calls >= self.from_call, self.panics) {
             (false, _) => Ok(()),
             (true, false) => Err(GpuError::Failed { doing: "a script".into(), message: "on purpose".into() }.into()),
-            // Without the message of a panic, which takes long to print.
+            // The panic prints no message, which would take long.
             (true, true) => std::panic::resume_unwind(Box::new("on purpose")),
         }
     }
 }
 
-/// Finds one document, the query's own number; alone, or two batches deep where it has a pipeline.
+/// An executor that finds one document, the query's own number: query by query, or two batches deep where it has a
+/// pipeline.
 struct Scripted {
     class: Class,
     failing: Failing,
@@ -163,7 +164,6 @@ fn jobs(count: u32) -> Vec<Job> {
     live::plan((0..count).map(|i| (Nanos::ZERO, i % 10)), &queries, Nanos::MAX)
 }
 
-/// How long the watchdog waits here.
 const WATCHDOG: Nanos = Nanos(300_000_000);
 
 /// Runs jobs in batches on a machine of one CPU worker and one GPU.
@@ -185,7 +185,6 @@ fn run_on(lane_pool: &mut LanePool, count: u32, policy: Box<dyn Policy>) -> Live
     live::run(lane_pool, LiveRun::new(policy, &jobs)).unwrap()
 }
 
-/// Every job ended exactly once.
 fn assert_each_ended_once(log: &RunLog, count: usize) {
     let mut ids: Vec<u32> =
         log.rows.iter().map(|row| row.job.0).chain(log.shed.iter().map(|shed| shed.job.0)).collect();
@@ -193,7 +192,7 @@ fn assert_each_ended_once(log: &RunLog, count: usize) {
     assert_eq!(ids, (0..count as u32).collect::<Vec<_>>());
 }
 
-/// Every query was answered, and its answer taken once.
+/// Checks that every query was answered, and each answer taken once.
 fn assert_whole(outcome: &LiveOutcome, count: u32) {
     assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
     assert_eq!((outcome.unreleased, outcome.unfinished), (0, 0));
@@ -224,15 +223,15 @@ proptest! {
         let work = vec![lane(Class::CPU, cpu), lane(Class::GPU, gpu)];
         let outcome = run(work, count, batch, RunClock::default());
         assert_whole(&outcome, count);
-        // Rows say which queries ran again, on which lane.
+        // Rows show the queries that ran again, with their lane.
         let failed = |lane: ProcessorId| outcome.log.faults.iter().any(|fault| fault.processor == lane);
         prop_assert!(outcome.log.rows.iter().all(|row| !row.again || failed(row.processor)));
         prop_assert_eq!(outcome.log.rows.iter().any(|row| row.again), !outcome.log.faults.is_empty());
-        // Each lane fails once at most: what failed is not called again.
+        // Each lane fails at most once: a failed executor is not called again.
         let lanes: Vec<ProcessorId> = outcome.log.faults.iter().map(|fault| fault.processor).collect();
         prop_assert!(lanes.len() <= 2 && (lanes.len() < 2 || lanes[0] != lanes[1]), "{lanes:?}");
         prop_assert!(outcome.log.faults.iter().all(|fault| fault.queries > 0 && !fault.what.is_empty()));
-        // Answers that nobody took are those of batches that a failed lane still held.
+        // Unused answers belong to batches that a failed lane still held.
         let again = outcome.log.rows.iter().filter(|row| row.again).count();
         let answered = answered.load(Ordering::Relaxed) as usize;
         prop_assert!((count as usize..=count as usize + again).contains(&answered), "{answered} answers");
@@ -253,7 +252,7 @@ fn a_lane_whose_fallback_fails_too_ends_the_run_with_an_error() {
 
 #[test]
 fn a_lane_that_hangs_without_a_fallback_ends_the_run_and_nobody_waits_for_it() {
-    /// Comes back when it is told to.
+    /// An executor that hangs until the test releases it.
     struct Hanging(Arc<AtomicU32>);
     impl Executor for Hanging {
         fn class(&self) -> Class {
@@ -280,13 +279,13 @@ fn a_lane_that_hangs_without_a_fallback_ends_the_run_and_nobody_waits_for_it() {
     let work = vec![LaneWork::Executor(Box::new(Hanging(Arc::clone(&may_go_on)))), LaneWork::Executor(sound)];
     let mut lane_pool = LanePool::spawn(model, work, queries(), Vec::new()).unwrap();
     let outcome = run_on(&mut lane_pool, 20, Box::new(Only(ProcessorId(0), Fifo(1))));
-    // What had ended is kept, with the reason why no more has.
+    // Completed queries are kept, with the reason why there are no more.
     let Ending::Failed(error) = &outcome.ending else { panic!("{:?}", outcome.ending) };
     let told =
         "lane 0 was at one batch for more than 0.5 s, and has no fallback executor to go on with: it is given up";
     assert_eq!(error.to_string(), told);
     assert_eq!((outcome.log.rows.len(), outcome.unfinished), (3, 17));
-    // No later run uses the lane, and the lane pool's end waits for nobody.
+    // No later run uses the lane, and the lane pool does not wait for it when dropped.
     let jobs = jobs(1);
     let again = LiveRun::new(Box::new(Fifo(1)), &jobs);
     assert_eq!(live::run(&mut lane_pool, again).unwrap_err().to_string(), told);
@@ -295,7 +294,7 @@ fn a_lane_that_hangs_without_a_fallback_ends_the_run_and_nobody_waits_for_it() {
     may_go_on.store(1, Ordering::Relaxed);
 }
 
-/// The faults of a run in which lane `lane` fails as planned, and all are survived.
+/// The faults of a run in which lane `lane` fails as planned and all faults are survived.
 fn planned(lane: u32, kind: FaultKind, lasts_ms: u64) -> Vec<LaneFault> {
     let answered = Arc::default();
     let clock = RunClock::default();
@@ -332,12 +331,13 @@ fn every_planned_fault_is_survived_and_told_on_either_lane() {
             assert_eq!((processor, told, is_retired), (ProcessorId(lane), kind, true));
             assert!((1..=3).contains(&queries));
         }
-        // A stall passes, unless the watchdog barks: then another thread goes on, and the first comes too late.
+        // A stall passes, unless the watchdog ends the wait: another thread then takes over, and the first one comes too
+        // late.
         assert_eq!(planned(lane, FaultKind::Stall, 1), []);
         let faults = planned(lane, FaultKind::Stall, 1500);
         assert!(faults.len() == 1 && faults[0].kind == FaultKind::Hang && faults[0].is_retired, "{faults:?}");
         assert!(faults[0].at >= WATCHDOG, "{faults:?}");
-        // Without memory the lane is tried again, three batches long.
+        // A lane without memory is tried again, for three batches.
         let faults = planned(lane, FaultKind::Memory, 600_000);
         let retired: Vec<bool> = faults.iter().map(|fault| fault.is_retired).collect();
         assert!(faults.iter().all(|fault| fault.kind == FaultKind::Memory), "{faults:?}");
@@ -369,7 +369,7 @@ fn a_request_that_no_executor_takes_is_no_fault_of_the_lane() {
     assert!(matches!(outcome.ending, Ending::Failed(_)) && outcome.log.faults.is_empty(), "{:?}", outcome.ending);
 }
 
-// What is planned, simulated and live.
+// The tests from here on compare planned faults in simulated and live runs.
 
 const DEADLINE: Nanos = Nanos(40_000);
 
@@ -415,8 +415,8 @@ fn plans(lanes: usize) -> impl Strategy<Value = FaultPlan> {
         .prop_map(|(faults, watchdog_us)| FaultPlan::new(faults, Nanos(watchdog_us * 1000)))
 }
 
-/// A machine of up to three CPU workers and two GPUs, deep ones that batch or not, whose lanes fail as planned.
-/// With rounds that cost by what they take in, one policy's more than the others'.
+/// A machine of up to three CPU workers and two GPUs, with or without batches and depth, whose lanes fail as planned.
+/// Rounds cost time by their events, more for one policy than for the others.
 fn with_dispatcher(model: &MachineModel, each: Nanos) -> MachineModel {
     let ns = each.0 as f64;
     let any = RoundCost { round_ns: 3.0 * ns, arrival_ns: ns, batch_ns: 2.0 * ns, answer_ns: 0.5 * ns };
@@ -456,7 +456,7 @@ fn models() -> impl Strategy<Value = MachineModel> {
     )
 }
 
-/// Every policy with and without shedding; lengths for the one that goes by them.
+/// Every policy with and without shedding, and with lengths where it needs them.
 fn policies() -> impl Iterator<Item = BuiltIn> {
     let options = |shed| PolicyOptions { shed, length_threshold: 4, ..PolicyOptions::default() };
     let of = move |kind: PolicyKind| {
@@ -491,14 +491,14 @@ proptest! {
             let simulated = simulate(run).unwrap();
             assert_each_ended_once(&simulated, jobs.len());
             prop_assert!(policy.options.shed == Shed::Late || simulated.shed.is_empty());
-            // Late when it was taken up, by what the policy knew.
+            // A dropped query was late when it was taken up, as far as the policy knew.
             prop_assert!(simulated.shed.iter().all(|shed| shed.dropped + shed.predicted[shed.class] > shed.deadline));
             let built = policy.build(&model).unwrap();
             let run = LiveRun::new(built, &jobs);
             let driven = live::run_under_manual_clock(&mut lane_pool, run, 0).unwrap();
             prop_assert_eq!(&driven.log, &simulated, "{}", policy.name());
             prop_assert_eq!(driven.unfinished, 0);
-            // Whoever ran again did so on a lane that failed, and whoever failed lost something.
+            // Queries ran again only on a lane that failed, and each failed lane lost some.
             let failed = |lane: ProcessorId| simulated.faults.iter().any(|fault| fault.processor == lane);
             prop_assert!(simulated.rows.iter().all(|row| !row.again || failed(row.processor)));
             prop_assert_eq!(simulated.rows.iter().any(|row| row.again), !simulated.faults.is_empty());
@@ -541,7 +541,7 @@ proptest! {
 
 #[test]
 fn beyond_capacity_shedding_answers_more_queries_in_time_than_answering_all() {
-    // One worker, a query every 10 us that takes 15, a deadline of 200.
+    // One worker serves queries that come every 10 us and take 15, with a deadline of 200.
     let model = MachineModel::from(Machine::new(1, 0));
     let cost = PerClass::from_fn(|class| if class == Class::CPU { Cost::alone(Nanos(15_000)) } else { Cost::NEVER });
     let queries = [SimQuery { id: QueryId(0), service: cost, estimate: cost }];
@@ -560,7 +560,8 @@ fn beyond_capacity_shedding_answers_more_queries_in_time_than_answering_all() {
         assert_each_ended_once(&log, 1000);
         (log.rows.iter().filter(|row| !row.missed()).count(), log.shed.len())
     };
-    // Without: the i-th is ready after 15 (i + 1) us, in time up to i = 37. With: all that run are.
+    // Without shedding the i-th query is ready after 15 (i + 1) us, in time up to i = 37. With shedding all queries that
+    // run are in time.
     assert_eq!(in_time(Shed::Nothing), (38, 0));
     let (kept, dropped) = in_time(Shed::Late);
     assert_eq!(kept + dropped, 1000);

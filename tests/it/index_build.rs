@@ -1,4 +1,4 @@
-//! `index build` as a process: killed at any time and begun again, within any memory, from any kind of file.
+//! `index build` as a process: killed at any time and started again, with any memory limit, from any kind of file.
 
 use std::fs;
 use std::io::Write;
@@ -17,7 +17,7 @@ fn tandem(dir: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Documents of pseudo-random words, as id and text.
+/// Documents of pseudo-random words, with id and text.
 fn documents(count: usize) -> impl Iterator<Item = (String, String)> {
     let mut state = 7_u64;
     (0..count).map(move |number| {
@@ -43,7 +43,7 @@ fn build(dir: &Path, arguments: &[&str]) -> Vec<u8> {
     fs::read(dir.join(arguments[at]).join("index.tandem")).unwrap()
 }
 
-/// Starts a build again and again, and kills it so many milliseconds later, until one has ended by itself.
+/// Starts a build again and again, killed after each of these delays, until one ends by itself.
 fn kill_later_and_later(dir: &Path, arguments: &[&str], after_ms: impl Iterator<Item = u64>) {
     for after_ms in after_ms {
         let mut child = tandem(dir, arguments).spawn().unwrap();
@@ -71,7 +71,7 @@ fn a_build_that_is_killed_at_any_time_ends_with_the_same_index() {
     assert!(num_terms > 1 << 16, "{num_terms} terms: the dictionary has one part");
 }
 
-/// A build whose files may have so many blocks of 512 bytes, as if the disk were full.
+/// A build whose files may have `blocks` blocks of 512 bytes, as on a full disk.
 #[cfg(unix)]
 fn build_on_a_small_disk(dir: &Path, blocks: &str, arguments: &str) -> (Option<i32>, String) {
     let command = format!("trap '' XFSZ; ulimit -f {blocks}; exec {} {arguments}", env!("CARGO_BIN_EXE_tandem"));
@@ -86,13 +86,13 @@ fn a_disk_that_takes_no_more_ends_the_build_and_keeps_what_resumes() {
     write_lines(&dir.path().join("c.jsonl"), 12_000);
     let whole = build(dir.path(), &["c.jsonl", "-o", "whole"]);
     let arguments = "index build c.jsonl -o out --memory 1MiB --cpus 2";
-    // No run fits: every worker fails.
+    // No temporary run fits: every worker fails.
     let (code, message) = build_on_a_small_disk(dir.path(), "8", arguments);
     assert!(
         code == Some(2) && message.contains("out/.tandem-build/run-") && message.contains("cannot write"),
         "{message}"
     );
-    // Runs fit, and the index does not.
+    // The temporary runs fit, the index does not.
     assert!(whole.len() > 3 << 20, "{} bytes", whole.len());
     let (code, message) = build_on_a_small_disk(dir.path(), "4096", arguments);
     assert!(code == Some(2) && message.contains("out/index.tandem: cannot write"), "{message}");
@@ -149,8 +149,8 @@ fn a_memory_that_is_too_small_is_told_with_what_is_needed() {
     }
 }
 
-/// Builds an index of what `write` writes, and returns how much memory the process took at most, in MiB; every page counts,
-/// of files that are mapped, too.
+/// Builds an index of what `write` writes, and returns the peak memory of the process in MiB, including pages of mapped
+/// files.
 #[cfg(target_os = "linux")]
 fn peak_mib(dir: &Path, arguments: &[&str], write: impl FnOnce(&mut dyn Write) + Send) -> u64 {
     let mut child = tandem(dir, arguments).stdin(Stdio::piped()).spawn().unwrap();
@@ -174,7 +174,7 @@ fn peak_mib(dir: &Path, arguments: &[&str], write: impl FnOnce(&mut dyn Write) +
 #[test]
 fn a_build_takes_no_more_memory_than_it_is_given() {
     let dir = tempfile::tempdir().unwrap();
-    // 200,000 documents of 2,000 texts: what there is of documents and long lists grows as if there were as much text.
+    // The collection has 200,000 documents of 2,000 texts: documents and long lists grow as they would with more text.
     let texts: Vec<String> = documents(2_000).map(|(_, text)| text).collect();
     let write = |out: &mut dyn Write| {
         let mut out = std::io::BufWriter::new(out);
@@ -186,7 +186,7 @@ fn a_build_takes_no_more_memory_than_it_is_given() {
     let arguments = |memory, out| ["index", "build", "-", "-o", out, "--memory", memory, "--cpus", "2"];
     let small_mib = peak_mib(dir.path(), &arguments("128MiB", "small"), write);
     let large_mib = peak_mib(dir.path(), &arguments("4GiB", "large"), write);
-    // Peaks are looked at now and then: what is let go of quickly may be missed.
+    // Memory is sampled now and then: short peaks may be missed.
     assert!(small_mib <= 128 && large_mib > small_mib + 24, "{small_mib} and {large_mib} MiB");
     let [small, large] = ["small", "large"].map(|out| fs::read(dir.path().join(out).join("index.tandem")).unwrap());
     assert!(small == large);

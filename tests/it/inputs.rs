@@ -1,4 +1,4 @@
-//! Inputs as people have them, rebuilt from public bug reports of other programs: nothing is misread, nothing is overwritten.
+//! Inputs from practice, rebuilt from public bug reports of other programs: none is misread or overwritten.
 
 use std::fs;
 use std::io::Write;
@@ -54,7 +54,7 @@ fn world() -> tempfile::TempDir {
     dir
 }
 
-/// `query document` of each row of results, in order.
+/// The query and document of each row of results, in order.
 fn found(csv: &str) -> Vec<String> {
     let rows = csv.lines().filter(|line| !line.starts_with('#')).skip(1);
     rows.map(|row| row.split(',').step_by(2).take(2).collect::<Vec<_>>().join(" ")).collect()
@@ -203,7 +203,7 @@ fn what_one_command_writes_another_reads() {
     succeeds(dir.path(), "index build long.jsonl -o long --tokenizer ascii");
     succeeds(dir.path(), "index export long -o long.ciff.gz");
     succeeds(dir.path(), "index import long.ciff.gz -o back");
-    // Eleven years of arrivals.
+    // The trace lasts eleven years.
     succeeds(dir.path(), "trace --ids 20 --rate 0.01 --num-queries 3500000 -o t.csv");
     refuses(dir.path(), "trace --ids 20 --rate 0.000001 --num-queries 100000 -o u.csv", "expected at most 9e9 s");
     assert!(!dir.path().join("u.csv").exists());

@@ -1,4 +1,4 @@
-//! `--format json`, `--perfetto`, completions and man pages: what programs read.
+//! Output for programs: `--format json`, `--perfetto`, completions and man pages.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -89,7 +89,7 @@ fn every_command_with_results_gives_them_as_one_document() {
     assert!(bench["bench"].as_array().unwrap().iter().all(|row| row["value"].is_number() && row["metric"].is_string()));
     let bench = json(dir.path(), "bench i --queries i/queries.tsv --limit 5 --rounds 1 --what estimates -o b");
     let us: Vec<f64> = bench["bench"].as_array().unwrap().iter().map(|row| row["value"].as_f64().unwrap()).collect();
-    // Features, two kinds of predictions, and what the default takes in all; each has six digits.
+    // The times are of features, two kinds of predictions, and the default in all; each has six digits.
     assert!(us.len() == 4 && us.iter().all(|&us| us > 0.0) && (us[0] + us[1] - us[3]).abs() < 1e-5 * us[3], "{us:?}");
     let listed = json(dir.path(), "reproduce --list");
     assert!(listed["experiments"].as_array().unwrap().len() > 5);
@@ -103,7 +103,7 @@ fn a_command_that_fails_prints_no_document() {
     assert_eq!(run(dir.path(), "index info nowhere --format yaml").status.code(), Some(2));
 }
 
-/// A trace has lanes, slices that don't overlap on them, and queues that end empty.
+/// Checks that a trace has lanes, slices that don't overlap on them, and queues that end empty.
 fn check_trace(path: &Path, runs: usize) {
     let trace: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let events = trace["traceEvents"].as_array().unwrap();
@@ -123,7 +123,7 @@ fn check_trace(path: &Path, runs: usize) {
     slices.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then(a.2.total_cmp(&b.2)));
     assert!(!slices.is_empty());
     for pair in slices.windows(2).filter(|pair| (pair[0].0, pair[0].1) == (pair[1].0, pair[1].1)) {
-        // Times are thousandths of microseconds: half of one is for the sum of two floats.
+        // Times are thousandths of microseconds: half of one allows for the sum of two floats.
         assert!(pair[0].2 + pair[0].3 <= pair[1].2 + 0.0005, "{pair:?}");
     }
     for run in 1..=runs {

@@ -1,4 +1,4 @@
-//! Policies that serve lines are simulated without a dispatcher: row by row what the dispatcher gives.
+//! Policies that serve lines are simulated without a dispatcher, with rows equal to the dispatcher's.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use tandem::cost::{BatchCost, Cost, MachineModel};
 use tandem::sched::{Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions, RunLog};
 use tandem::sim::{SimQuery, SimRun, simulate_into};
 
-/// A policy that does not say that it serves lines.
+/// A policy that hides that it serves lines.
 struct Unsaid(Box<dyn Policy>);
 
 impl Policy for Unsaid {
@@ -34,7 +34,7 @@ impl Policy for Unsaid {
     }
 }
 
-/// A lane whose queries vary with what its machine does.
+/// A lane whose service times depend on the rest of its machine.
 fn lane_file() -> LaneFile {
     LaneFile {
         stream: 0.9,
@@ -72,7 +72,7 @@ prop_compose! {
         second_sorts in 0..4_u32,
         (decision, handoff) in (0..9_u64, 0..9_u64),
         (has_batches, has_file) in (any::<bool>(), any::<bool>()),
-        // Costs are of nanoseconds here.
+        // The rate fits costs of nanoseconds.
         stalls_per_us in prop_oneof![Just(0_u32), 1..100_u32],
     ) -> MachineModel {
         let mut machine = Machine::new(cpus, 0).with_gpus(gpus, streams, depth);
@@ -101,7 +101,7 @@ prop_compose! {
     }
 }
 
-/// Costs so small that many events share a nanosecond; estimates that are right, or not.
+/// Costs so small that many events share a nanosecond, with right or wrong estimates.
 fn queries() -> impl Strategy<Value = Vec<SimQuery>> {
     let costs = || (0..40_u64, 0..40_u64, 0..40_u64, 0..40_u64);
     let per_class = |(cpu, gpu, cpu2, gpu2): (u64, u64, u64, u64)| {
@@ -174,7 +174,7 @@ fn policies_that_commit_say_so_and_others_do_not() {
     let mut found = lines;
     found.sort();
     assert_eq!(found, expected);
-    // With batches of more than one query two of them are no lines any more.
+    // With batches of more than one query, two of the policies serve no lines any more.
     let model = MachineModel { batches: PerClass::two(None, Some(batch_cost())), ..model };
     for kind in [PolicyKind::RandomSplit, PolicyKind::LengthBased] {
         assert!(kind.with(PolicyOptions::default()).build(&model).unwrap().as_lines().is_none());

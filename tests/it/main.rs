@@ -1,4 +1,4 @@
-//! Tests of the program and of the library that depend on no clock: one program, which builds and links once.
+//! Tests of the program and the library that depend on no clock, in one test program to compile and link once.
 
 mod bench;
 mod cached_first;

@@ -1,4 +1,4 @@
-//! What commands do when nobody reads what they print, it cannot be written, or it goes to no terminal or a plain one.
+//! Output of commands to a closed pipe, to a full device, to files, and to plain and coloured terminals.
 use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::path::Path;
@@ -12,7 +12,7 @@ fn tandem(dir: &Path, arguments: &str) -> Command {
     command
 }
 
-/// Commands that print, on an index in `i`.
+/// Commands that print, with an index in `i`.
 const COMMANDS: [&str; 5] = [
     "index info i",
     "search i --queries i/queries.tsv --mode or",
@@ -43,7 +43,7 @@ fn a_reader_that_has_gone_away_is_no_failure_and_a_full_disk_is_one() {
     }
 }
 
-/// Every command, in an order in which each finds what it needs; small ones.
+/// Every command on small data, in an order in which each finds its inputs.
 const ALL_COMMANDS: [&str; 20] = [
     "index synth --docs 2000 --num-queries 200 -o i",
     "index build d.jsonl -o j",
@@ -76,7 +76,7 @@ fn what_goes_to_no_terminal_has_no_colours_and_no_bars() {
     for arguments in ALL_COMMANDS {
         let output = tandem(dir.path(), arguments).env_remove("TANDEM_DATA").output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        // A machine that is busy with other tests may have no answer.
+        // A machine that is busy with other tests may give no answer.
         let has_none = arguments.starts_with("capacity") && output.status.code() == Some(3);
         assert!(output.status.success() || has_none, "{arguments}: {errors}");
         for (stream, bytes) in [("output", &output.stdout), ("errors", &output.stderr)] {
@@ -86,7 +86,6 @@ fn what_goes_to_no_terminal_has_no_colours_and_no_bars() {
     }
 }
 
-/// What a command writes to a terminal.
 fn on_a_terminal(dir: &Path, arguments: &str, no_colour: bool) -> String {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
@@ -100,7 +99,7 @@ fn on_a_terminal(dir: &Path, arguments: &str, no_colour: bool) -> String {
         command.env("NO_COLOR", "1");
     }
     let mut child = command.spawn().unwrap();
-    // The terminal closes, and reading ends, when nobody has it open any more: neither the child nor its description.
+    // Reading ends when the terminal has no open descriptor: neither the child's nor its description's.
     drop(command);
     let (mut master, mut written) = (File::from(master), Vec::new());
     let mut buffer = [0; 4096];

@@ -1,4 +1,4 @@
-//! Laws that every policy keeps, whatever arrives.
+//! Laws that hold for every policy and all arrivals.
 
 use proptest::prelude::*;
 use tandem::base::ids::{DeviceId, QueryId};
@@ -8,8 +8,8 @@ use tandem::cost::{BatchCost, BatchLoad, Cost, MachineModel};
 use tandem::sched::{PolicyFactory, PolicyKind, PolicyOptions, RunLog, StealGuard};
 use tandem::sim::{Arrivals, Experiment, SimQuery, bounds, simulate};
 
-/// A machine with CPUs of one or two sorts and GPUs of several streams and depths, batch costs or none, hand-over and
-/// deciding that take time.
+/// A machine with one or two classes of CPUs, GPUs of several streams and depths, with or without batch costs, hand-over
+/// time and decision time.
 fn models() -> impl Strategy<Value = MachineModel> {
     let gpus = (1_usize..3, 1_usize..3, 1_u32..4);
     let batches = prop::option::of((0.0..5e3_f64, 0.0..500.0_f64, 0.0..1.0_f64, 1.0..20.0_f64, 2_u32..40));
@@ -39,7 +39,7 @@ fn models() -> impl Strategy<Value = MachineModel> {
     )
 }
 
-/// Such a machine, a workload whose estimates are wrong at random, arrivals with ties, and any options.
+/// A machine, a workload with random errors of estimates, arrivals with ties, and any options.
 fn experiments() -> impl Strategy<Value = (Experiment, PolicyOptions)> {
     let cost = || {
         (0_u64..400_000_000, 0.0..1.0_f64).prop_map(|(alone, share)| {
@@ -74,7 +74,6 @@ fn experiments() -> impl Strategy<Value = (Experiment, PolicyOptions)> {
     })
 }
 
-/// Any that make sense.
 fn options() -> impl Strategy<Value = PolicyOptions> {
     let guard = prop::sample::select(&StealGuard::ALL[..]);
     let choosing = (1.0..4.0, 0.0..=1.0, 0.0..20.0, 0.0..3.0, 0.0..3.0, guard);
@@ -103,7 +102,7 @@ fn play(experiment: &Experiment, policy: &dyn PolicyFactory, rate_qps: f64) -> R
     simulate(experiment.run(policy, rate_qps, &experiment.arrivals[0]).unwrap()).unwrap()
 }
 
-/// Whether no two of these spans of time overlap; touching is fine.
+/// Whether no two of these spans of time overlap; they may touch.
 fn are_apart(mut spans: Vec<(Nanos, Nanos)>) -> bool {
     spans.sort_unstable();
     spans.windows(2).all(|pair| pair[0].1 <= pair[1].0)
@@ -136,7 +135,7 @@ proptest! {
                     let load = batch.iter().fold(BatchLoad::default(), |load, row| load.with(service(row.query)));
                     let least = model.batch_time(lane.class, &load).total() + model.handoff[lane.class];
                     prop_assert!(batch[0].finished.since(batch[0].started) >= least);
-                    // No more under way than the lane is deep.
+                    // At most the lane's depth of batches are under way.
                     if let Some(before) = i.checked_sub(lane.depth as usize) {
                         prop_assert!(batches[before][0].finished <= batch[0].started);
                     }
@@ -193,7 +192,7 @@ fn equal_inputs_give_equal_logs() {
         model: Machine::new(2, 2).into(),
         queries: (0..).zip([service(3.0, 3.0), service(20.0, 4.0), service(1.0, 9.0)]).map(query).collect(),
         deadline: Nanos::from_ms(50.0),
-        // Threes at one time: ties everywhere.
+        // Queries arrive three at a time, so that ties are frequent.
         arrivals: vec![Arrivals::given(
             0,
             (0..3000).map(|i| f64::from(i / 3)).collect(),
@@ -206,7 +205,7 @@ fn equal_inputs_give_equal_logs() {
     }
 }
 
-/// GPUs of the GOV2-size index as they were measured: 22 us alone, 1.7 us a query in batches of 4096.
+/// A GPU as measured on the GOV2-size index: 22 us alone, 1.7 us a query in batches of 4096.
 fn batching_gpu(cpus: usize) -> Experiment {
     let batches = BatchCost {
         host_fixed_us: 8.0,
@@ -240,7 +239,7 @@ fn batching_gpu(cpus: usize) -> Experiment {
     }
 }
 
-/// The mean delay and the 99th percentile, in microseconds.
+/// The mean and the 99th percentile of the delay, in microseconds.
 fn delays_us(experiment: &Experiment, kind: PolicyKind, rate_qps: f64) -> (f64, f64) {
     let log = play(experiment, &kind.with(PolicyOptions::default()), rate_qps);
     let mut delays: Vec<f64> = log.rows.iter().map(|row| row.delay().as_us()).collect();
@@ -267,8 +266,7 @@ fn batches_serve_ten_times_what_single_queries_do_and_cost_nothing_at_low_load()
 
 #[test]
 fn overload_does_not_make_batches_smaller() {
-    // When queries come faster than they can be served, all are late in the end: what is served a second must stay what it
-    // is at the capacity.
+    // Under overload all queries are late in the end: the service rate must stay at the capacity.
     let experiment = batching_gpu(1);
     let served_qps = |kind: PolicyKind, rate_qps: f64| {
         let log = play(&experiment, &kind.with(PolicyOptions::default()), rate_qps);

@@ -1,4 +1,4 @@
-//! `tandem profile`, the whole binary: what it measures, and what it refuses.
+//! `tandem profile`, the whole binary: its measurements and its refusals.
 
 use std::path::Path;
 use std::process::Command;
@@ -44,7 +44,7 @@ fn every_query_is_measured_in_every_mode_and_a_model_can_learn_from_it() {
     assert!(stdout.contains("workload: x.workload.csv"), "{stdout}");
 
     let workload = Workload::read(&dir.path().join("x.workload.csv")).unwrap();
-    // 37 queries; the one of unknown words costs nothing and is left out.
+    // The log has 37 queries; the one of unknown words is left out.
     assert_eq!(workload.rows.len(), 3 * 37);
     assert!(workload.rows.iter().all(|row| row.measured[Class::CPU].is_some() && row.measured[Class::GPU].is_none()));
     for mode in Mode::ALL {

@@ -1,8 +1,8 @@
 //! Simulated queues against queueing theory.
 //!
-//! Each test plays independent replications and compares their mean with the formula, within four standard errors of
-//! that mean as the replications themselves show it: a false alarm once in sixteen thousand. Runs start empty; at these
-//! lengths that lowers the mean by far less than a standard error.
+//! Each test compares the mean of independent replications with the formula, within four of its estimated standard
+//! errors: one false alarm in sixteen thousand. Runs start empty, which at these lengths lowers the mean by far less than
+//! a standard error.
 
 use tandem::base::ids::QueryId;
 use tandem::base::machine::{Class, Machine};
@@ -14,10 +14,9 @@ use tandem::sim::{Arrivals, Experiment, SimQuery, simulate};
 
 const REPLICATIONS: u64 = 20;
 const QUERIES: usize = 40_000;
-/// Mean service time.
 const SERVICE_MS: f64 = 5.0;
 
-/// Service times in units of their mean, one a query.
+/// Service times of the queries, in units of their mean.
 type Services = fn(u64) -> Vec<f64>;
 
 fn exponential(seed: u64) -> Vec<f64> {
@@ -29,12 +28,12 @@ fn constant(_: u64) -> Vec<f64> {
     vec![1.0; QUERIES]
 }
 
-/// Nine in ten take 0.5, one in ten 5.5: mean 1, second moment 3.25.
+/// Nine in ten queries take 0.5, one in ten 5.5: mean 1, second moment 3.25.
 fn two_sizes(seed: u64) -> Vec<f64> {
     draw_queries(seed + 1_000_000, QUERIES, 10).into_iter().map(|i| if i == 0 { 5.5 } else { 0.5 }).collect()
 }
 
-/// Every query of the log costs its own service time, in order.
+/// Plays a log in which each query has its own service time, in order.
 fn play(policy: PolicyKind, machine: Machine, seed: u64, services: Services, load: f64) -> RunLog {
     let service = |scale: f64| {
         let time = Nanos::from_ms(SERVICE_MS * scale);
@@ -54,7 +53,7 @@ fn play(policy: PolicyKind, machine: Machine, seed: u64, services: Services, loa
     simulate(experiment.run(&policy.with(PolicyOptions::default()), rate_qps, &arrivals).unwrap()).unwrap()
 }
 
-/// Compares the mean of one number a replication with what theory says.
+/// Compares the mean of one number per replication with its theoretical value.
 fn agree(what: &str, expected: f64, one: impl Fn(u64) -> f64) {
     let values: Vec<f64> = (1..=REPLICATIONS).map(one).collect();
     let n = values.len() as f64;
@@ -65,7 +64,7 @@ fn agree(what: &str, expected: f64, one: impl Fn(u64) -> f64) {
         (mean - expected).abs() < 4.0 * standard_error,
         "{what}: simulated {mean:.4} ± {standard_error:.4}, theory {expected:.4}"
     );
-    // A loose simulation would pass anything.
+    // A simulation with a large error would agree with any value.
     assert!(standard_error < 0.05 * expected, "{what}: ± {standard_error:.4} is too loose around {expected:.4}");
 }
 
@@ -73,12 +72,12 @@ fn mean_wait_ms(log: &RunLog) -> f64 {
     log.rows.iter().map(|row| row.started.since(row.arrival).as_ms()).sum::<f64>() / log.rows.len() as f64
 }
 
-/// Waiting time in the queue of M/G/1 by Pollaczek and Khinchine, in mean service times.
+/// Mean waiting time in an M/G/1 queue by Pollaczek and Khinchine, in mean service times.
 fn pollaczek_khinchine(load: f64, second_moment: f64) -> f64 {
     load * second_moment / (2.0 * (1.0 - load))
 }
 
-/// Waiting time in the queue of M/M/c by Erlang's C formula, in mean service times.
+/// Mean waiting time in an M/M/c queue by Erlang's C formula, in mean service times.
 fn erlang_c(servers: u32, load: f64) -> f64 {
     let offered = load * f64::from(servers);
     let term = |k: u32| (1..=k).fold(1.0, |product, i| product * offered / f64::from(i));
@@ -111,7 +110,7 @@ fn many_servers_agree_with_erlang_c_under_every_policy_that_keeps_one_queue() {
             mean_wait_ms(&play(PolicyKind::GpuOnly, Machine::new(0, servers as usize), seed, exponential, 0.8))
         });
     }
-    // Equal costs on both kinds: every query waits in the third queue, in order of arrival.
+    // With equal costs on both classes every query waits in the third queue, in order of arrival.
     agree("M/M/4 on CPUs and GPUs", SERVICE_MS * erlang_c(4, 0.8), |seed| {
         mean_wait_ms(&play(PolicyKind::Stealing, Machine::new(2, 2), seed, exponential, 0.8))
     });
@@ -120,7 +119,7 @@ fn many_servers_agree_with_erlang_c_under_every_policy_that_keeps_one_queue() {
 #[test]
 fn delays_of_mm1_are_exponential() {
     let load = 0.7;
-    // P(delay > t) = exp(−(1 − load) t) with t in mean service times.
+    // The queue has P(delay > t) = exp(−(1 − load) t) with t in mean service times.
     for t in [2.0_f64, 8.0] {
         agree(&format!("share of delays above {t} services"), (-(1.0 - load) * t).exp(), |seed| {
             let log = play(PolicyKind::CpuOnly, Machine::new(1, 0), seed, exponential, load);
@@ -144,7 +143,7 @@ fn one_server_equals_lindleys_recursion_to_the_nanosecond() {
     }
 }
 
-/// Compares waits with expected ones as queries finish, in the order of their arrival.
+/// Compares waits with expected ones as queries finish, in order of arrival.
 struct Waits {
     expected: Vec<Nanos>,
     ended: usize,
@@ -162,7 +161,7 @@ impl Sink for Waits {
     }
 }
 
-/// Lindley, "The theory of queues with a single server", 1952: W' = max(0, W + S - A), with a wait W, a service time S and the
+/// Lindley, "The theory of queues with a single server", 1952: W' = max(0, W + S - A) with wait W, service time S and
 /// time A to the next arrival.
 #[test]
 fn one_server_of_either_class_equals_lindleys_recursion_with_arrivals_drawn_as_they_are_played() {
@@ -183,7 +182,7 @@ fn one_server_of_either_class_equals_lindleys_recursion_with_arrivals_drawn_as_t
         };
         let arrivals = Arrivals::drawn(&ArrivalProcess::Poisson, 3, QUERIES, experiment.queries.len());
         let rate_qps = 15_000.0;
-        // What the server has to do at the last arrival, and when that was.
+        // The unfinished work of the server at the last arrival, and that arrival's time.
         let (mut work, mut last) = (Nanos::ZERO, Nanos::ZERO);
         let waits = arrivals.at_rate(rate_qps).map(|(arrival, query)| {
             let wait = work.since(arrival.since(last));

@@ -1,5 +1,5 @@
-//! What users get wrong, command by command: each refusal names what is wrong and where, exits with 2, comes before
-//! the work that would be lost, and leaves nothing behind.
+//! Errors of users, command by command. Each refusal names the error and its place, exits with 2, comes before long work,
+//! and leaves no file behind.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn succeeds(dir: &Path, arguments: &str) -> String {
     errors
 }
 
-/// The error must say `expected`; no file may appear or vanish, nothing may be printed but errors.
+/// Checks that the error contains `expected`, that no file appears or vanishes, and that only errors are printed.
 #[track_caller]
 fn refuses(dir: &Path, arguments: &str, expected: &str) {
     let before = files(dir);
@@ -32,7 +32,6 @@ fn refuses(dir: &Path, arguments: &str, expected: &str) {
     assert_eq!(files(dir), before, "{arguments}");
 }
 
-/// All files and folders below `dir`, sorted.
 fn files(dir: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![dir.to_owned()];
@@ -49,7 +48,7 @@ fn files(dir: &Path) -> Vec<String> {
     found
 }
 
-/// A synthetic index in `i` with the log `i/queries.tsv`, what they cost in `w.csv`, a file and an empty folder.
+/// A synthetic index in `i` with the log `i/queries.tsv`, its costs in `w.csv`, a file and an empty folder.
 fn world() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     succeeds(dir.path(), "index synth --docs 1000 --num-queries 60 -o i");

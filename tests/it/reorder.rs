@@ -1,4 +1,4 @@
-//! `tandem index reorder` as a user meets it: the same answers in another order, and errors that name the place.
+//! `tandem index reorder` from the user's view: equal answers in another order, and errors with their place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,7 +10,6 @@ use tandem::index::{Bm25, Index, IndexBuilder};
 
 use crate::skipped;
 
-/// Documents of the small collection.
 const NUM_DOCS: u32 = 700;
 
 fn tandem(dir: &Path, arguments: &str) -> Output {
@@ -33,13 +32,13 @@ fn refuses(dir: &Path, arguments: &str, expected: &str) {
     assert_eq!(errors.trim_end(), format!("error: {expected}"), "{arguments}");
 }
 
-/// A folder with an index of documents of five topics in turn, and a query log.
+/// A folder with an index, whose documents have five topics in turn, and a query log.
 fn world() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let mut lists: BTreeMap<String, BTreeMap<u32, u32>> = BTreeMap::new();
     for doc in 0..NUM_DOCS {
         for word in 0..20 {
-            // Some of the topic's words, more often in some documents than in others.
+            // Documents have some of the topic's words, with different frequencies.
             if (doc * 31 + word * 17) % 7 < 3 {
                 lists.entry(format!("w{}", doc % 5 * 20 + word)).or_default().insert(doc, 1 + (doc * word) % 4);
             }
@@ -59,8 +58,7 @@ fn world() -> tempfile::TempDir {
     dir
 }
 
-/// Each query's scores in order, and the documents that stand above its last score: among equals there, the order of
-/// the documents decides.
+/// Each query's scores in order, and its documents above the last score: ties there are broken by the order of documents.
 type Answers = BTreeMap<String, (Vec<String>, BTreeSet<String>)>;
 
 fn answers(run: &str) -> Answers {
@@ -170,7 +168,7 @@ fn real_documents_answer_alike_after_bisection() {
     let (at, data) = (dir.path(), data.display());
     succeeds(at, &format!("index import {data}/index/vaswani.docs -o index"));
     let said = succeeds(at, "index reorder index -o bp");
-    // "log2(gap)  AFTER bits a posting, before BEFORE"
+    // The line has the form "log2(gap)  AFTER bits a posting, before BEFORE".
     let line = said.lines().find(|line| line.starts_with("log2(gap)")).unwrap();
     let bits: Vec<f64> = line.split([' ', ',']).filter_map(|word| word.parse().ok()).collect();
     assert!(bits[0] < bits[1] - 0.4, "{line}");

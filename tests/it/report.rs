@@ -1,4 +1,4 @@
-//! `tandem report` and what it reads: the page is whole, says what the files say, and works in a browser.
+//! `tandem report` and its inputs: the page is complete, agrees with the files, and works in a browser.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -29,7 +29,7 @@ fn workload() -> String {
     text
 }
 
-/// Capacities as `simulate` writes them, of two objectives.
+/// Capacities in the format of `simulate`, for two objectives.
 const CAPACITIES: &str = "\
 # command: tandem simulate --workload w.workload.csv --seeds 1:3 -o r
 source,policy,deadline_ms,max_rate_qps,low_qps,high_qps,bound_qps,flips,region_qps,queries,seeds,objective,confidence,failing_qps
@@ -41,7 +41,7 @@ simulated,best-of,50,4600,4500,4650,9000,0,9000,12000,3,p99 <= 50 ms,0.75,4700
 simulated,stealing,50,6000,5900,6010,9000,0,9000,20000,3,no miss of 50 ms,0.75,6100
 ";
 
-/// Results of a simulation with logs, its workload beside them, a table of no known kind and one that is an attack.
+/// Results of a simulation with logs and its workload, a table of unknown kind, and one that contains an attack.
 fn results() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("w.workload.csv"), workload()).unwrap();
@@ -61,7 +61,7 @@ fn page(dir: &Path, arguments: &str) -> String {
     std::fs::read_to_string(dir.join("page.html")).unwrap()
 }
 
-/// Every tag is closed in order, every attribute quoted.
+/// Checks that every tag is closed in order and every attribute quoted.
 fn check_tags(html: &str) {
     let mut open: Vec<&str> = Vec::new();
     let mut rest = html.split_once("<html").map(|(_, after)| after).unwrap();
@@ -150,7 +150,7 @@ fn what_was_driven_live_and_held_is_told_as_the_answer() {
         std::fs::write(dir.path().join("r/capacity.csv"), table).unwrap();
         page(dir.path(), "r").replace("<strong>", "").replace("</strong>", "")
     };
-    // What was driven live and held is the answer, whatever was simulated.
+    // A live run that kept the deadline is the answer, whatever was simulated.
     let live = told("5400");
     assert!(
         live.contains("5,400 queries per second, driven live (4 live runs of 10 s), under the policy mct."),
@@ -183,17 +183,16 @@ fn several_folders_stand_below_each_other_and_a_folder_without_results_is_refuse
     }
 }
 
-/// Chromium as Debian and others call it.
 fn chromium() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let names = ["chromium", "chromium-browser", "google-chrome"];
     std::env::split_paths(&path).flat_map(|dir| names.map(|name| dir.join(name))).find(|program| program.is_file())
 }
 
-/// Notes what goes wrong, before anything else of the page runs.
+/// Records errors from before anything else of the page runs.
 const WATCH: &str = "<script>window.problems=[];addEventListener('error',(e)=>problems.push(e.message));\
     console.error=(...m)=>problems.push(m.join(' '));</script>";
-/// Uses the page as a reader does, and leaves what was seen in the page.
+/// Uses the page as a reader would, and stores the observations in it.
 const USE: &str = r##"<script>
 const seen = {};
 const table = [...document.querySelectorAll("table")].find((t) => t.caption.textContent === "Capacity by policy");
@@ -299,7 +298,7 @@ fn a_sweep_is_drawn_along_what_varies_and_its_points_are_not_shown_twice() {
     }
     let best = html.split("<p class=\"answer\">").nth(1).unwrap().split("</p>").next().unwrap();
     assert!(best.starts_with("At most ") && best.contains("under mct: CPU workers 4"), "{best}");
-    // That of the sweep, and that of the files which are only listed.
+    // The captions are those of the sweep and of the files that are only listed.
     assert_eq!(html.matches("<caption>").count(), 2);
 }
 
@@ -360,7 +359,7 @@ fn what_could_not_be_read_is_told_at_the_top_with_file_and_line_and_the_rest_is_
     }
     let err = String::from_utf8(output.stderr).unwrap();
     assert!(err.contains("warning: r/capacity.csv:3: `max_rate_qps` is \"NaN\""), "{err}");
-    // What could be read is the answer.
+    // The answer uses the files that could be read.
     assert!(
         html.contains(
             "<strong>6,100</strong> queries per second, by simulation, under the policy <strong>mct</strong>"

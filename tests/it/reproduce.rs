@@ -1,11 +1,11 @@
-//! `tandem reproduce` as a user runs it, on an index so small that every figure takes seconds.
+//! `tandem reproduce` from the user's view, on an index so small that every figure takes seconds.
 
 use std::path::Path;
 use std::process::{Command, Output};
 
 fn tandem(dir: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));
-    // Real collections are indexed where there are any, which takes its time.
+    // Real collections would be indexed if present, which takes long.
     command.args(arguments).current_dir(dir).env_remove("TANDEM_DATA").output().expect("tandem runs")
 }
 
@@ -22,7 +22,7 @@ fn all_tables_and_figures_are_named() {
     let papers = ["ding-", "wang-", "huang-", "wei-", "tatikonda-"];
     let named: Vec<&str> = list.lines().filter(|line| papers.iter().any(|paper| line.starts_with(paper))).collect();
     assert_eq!(named.len(), 33, "{list}");
-    // What each needs: 33 rows, and what the words mean below.
+    // Each entry has 33 rows and the required words.
     let says = |name: &str, words: &[&str]| {
         let line = named.iter().find(|line| line.starts_with(name)).unwrap();
         assert!(words.iter().all(|word| line.contains(word)), "{line}");
@@ -52,7 +52,7 @@ fn what_cannot_be_run_is_refused_with_the_way_out() {
         let output = tandem(dir.path(), &arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(text(&output.stderr).contains(expected), "{arguments:?}: {}", text(&output.stderr));
-        // Nothing is measured if a later name is wrong.
+        // No measurement starts if a later name is wrong.
         assert!(!text(&output.stdout).contains("paper"), "{arguments:?}: {}", text(&output.stdout));
     }
 }
@@ -69,7 +69,7 @@ fn figures_named_together_are_those_named_one_by_one() {
             let is_same = |line: &&str| !line.starts_with("# command: ");
             table.map(|table| table.lines().filter(is_same).collect::<Vec<_>>().join("\n")).unwrap_or_default()
         };
-        // Counts, which don't vary.
+        // These tables hold counts, which don't vary.
         ["wang-fig3", "wang-fig7"].map(rows)
     };
     let [fig3, fig7] = rows("wang-fig3,wang-fig7", "together");
@@ -77,14 +77,14 @@ fn figures_named_together_are_those_named_one_by_one() {
     let [alone, none] = rows("wang-fig3", "alone");
     assert_eq!((alone, none.as_str()), (fig3.clone(), ""));
     assert_eq!(rows("wang-fig7", "alone")[1], fig7);
-    // Behind another paper's nothing is left of what was made for the first.
+    // Figures of another paper in between leave no state of the first behind.
     assert_eq!(rows("wang-fig7,wei-table6,wang-fig3", "other"), [fig3, fig7]);
 }
 
 #[test]
 fn benchmarks_of_a_missing_gpu_say_why_and_exit_with_2() {
     let dir = tempfile::tempdir().unwrap();
-    // What is of a GPU's times alone: no index is made for it, and no empty table shown.
+    // These need a GPU's times alone: without them no index is made and no empty table shown.
     for name in ["ding-table3", "huang-fig5", "huang-fig6", "huang-table2", "huang-table3"] {
         let output = tandem(dir.path(), &["reproduce", name, "--docs", "2000", "--limit", "5"]);
         if !output.status.success() {
@@ -98,7 +98,7 @@ fn benchmarks_of_a_missing_gpu_say_why_and_exit_with_2() {
         }
     }
     for part in ["gpu", "gpu-queries"] {
-        // Where there is a GPU, the index is missing.
+        // With a GPU, the error is the missing index.
         let output = tandem(dir.path(), &["bench", "nowhere", "--queries", "none.tsv", "--what", part]);
         assert_eq!(output.status.code(), Some(2), "{part}");
         let said = text(&output.stderr);
@@ -232,7 +232,7 @@ fn hits_of_cached_lists_are_counted_below_the_table_of_times() {
     let moved = [20, 60, 100].map(|percent| value(&format!("lists cached: cache of {percent} %: moved a query,")));
     assert!(moved[2] <= moved[1] && moved[1] <= moved[0], "{moved:?}");
     assert!(file("ding-table2-caching-hits.csv").contains("paper,80 %,100,80"), "the paper's range is drawn");
-    // What queries take stands there where there is a GPU, or a note that there is none.
+    // The table has query times if there is a GPU, or a note that there is none.
     let timed = table.contains("copies hidden,ms");
     assert!(timed != table.contains("No GPU here"), "{table}");
 }
@@ -250,13 +250,14 @@ fn the_schedulers_figure_holds_what_the_paper_says_of_it() {
         let row = table.lines().find(|line| line.starts_with(&name)).unwrap_or_else(|| panic!("{name} in\n{table}"));
         row.rsplit(',').next().and_then(|value| value.parse().ok()).expect("a rate")
     };
-    // On the paper's mean costs: a CPU alone less than 100 a second, both beyond 300 and more than the sum of the two.
+    // With the paper's mean costs a CPU alone sustains less than 100 a second, and both together more than 300 and more
+    // than the sum of the two.
     assert!((50.0..100.0).contains(&sustained("cpu-only")), "{table}");
     assert!(sustained("stealing-published") > 300.0, "{table}");
     assert!(sustained("stealing-published") > sustained("cpu-only") + sustained("gpu-only"), "{table}");
 }
 
-/// Rows of `name` on a small index: the folder's `name.csv`, or what was said if it failed.
+/// Rows of `name` on a small index: the folder's `name.csv`, or the output if it failed.
 fn huang(dir: &Path, name: &str) -> Result<String, Output> {
     let small = ["--docs", "20000", "--limit", "30", "--seconds", "0.001", "--out", "results"];
     let output = tandem(dir, &[&["reproduce", name], &small[..]].concat());
@@ -269,7 +270,7 @@ fn huang(dir: &Path, name: &str) -> Result<String, Output> {
 #[test]
 fn huangs_tables_are_measured_with_a_gpu_and_without_one_tell_the_cpus_part_or_why_not() {
     let dir = tempfile::tempdir().unwrap();
-    // What the CPU has a part in comes out on every machine, never empty.
+    // Tables with a CPU part are complete on every machine.
     for (name, expected) in [
         ("huang-fig3", "BMW, "),
         ("huang-fig4", "below 50000 blocks,%,81,"),

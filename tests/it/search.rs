@@ -1,4 +1,4 @@
-//! `tandem search` as a user meets it: output, and errors that say where and what.
+//! `tandem search` from the user's view: output, and errors with their place.
 
 use std::fs;
 use std::path::Path;
@@ -35,7 +35,7 @@ fn refuses(dir: &Path, arguments: &str, expected: &str) {
     let output = search(dir, arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{arguments}: {errors}");
-    // Notes may come before it; the error comes last.
+    // Notes may come before the error, which comes last.
     let error = errors.find("error: ").map_or("", |start| &errors[start..]);
     assert!(error.contains(expected), "{arguments}: {errors}");
     assert!(output.stdout.is_empty(), "{arguments}");
@@ -168,7 +168,7 @@ fn the_gpu_gives_the_same_run_or_says_why_not() {
     }
 }
 
-/// `tandem search` with `output` for its standard output: exit code and errors.
+/// Runs `tandem search` with standard output on `output`; returns the exit code and errors.
 #[cfg(unix)]
 fn search_into(dir: &Path, output: impl Into<std::process::Stdio>) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));
@@ -228,7 +228,7 @@ fn words_that_no_document_holds_are_named_and_so_are_judgements_of_another_colle
     );
     let (_, errors) = answers(dir.path(), "index --mode or --queries log.tsv");
     assert!(!errors.contains("left out"), "{errors}");
-    // Nothing relevant is found in either case; in the second nothing could be.
+    // No relevant document is found in either case; in the second none could be.
     for (judged, is_here) in [("1", true), ("elsewhere", false)] {
         fs::write(dir.path().join("qrels"), format!("c 0 {judged} 1\n")).unwrap();
         let (_, errors) = answers(dir.path(), "index --mode or --queries log.tsv --qrels qrels");

@@ -11,7 +11,7 @@ use tandem::query::Mode;
 use tandem::report::policies::compare;
 use tandem::sched::{PolicyKind, PolicyOptions};
 
-/// Forty OR queries of one to three terms; the long ones are much quicker on the GPU. And one AND query.
+/// Forty OR queries of one to three terms, of which long ones are much faster on the GPU, and one AND query.
 fn workload() -> String {
     let mut text =
         String::from("# docs: 1000000\nquery_id,mode,terms,shortest,second_shortest,postings,cpu_us,gpu_us,results\n");
@@ -77,13 +77,13 @@ fn the_same_seed_gives_the_same_bytes_in_every_file() {
     };
     let (first, second, other) = (run("1,2"), run("1,2"), run("1,3"));
     let names: Vec<&String> = first.0.keys().collect();
-    // Two policies, three rates, two seeds; two tables, one picture, and the workload itself.
+    // There are two policies, three rates and two seeds; also two tables, one picture, and the workload.
     assert_eq!(names.len(), 2 * 3 * 2 + 4, "{names:?}");
     assert!(first == second, "two equal runs differ");
     assert_ne!(first.0["out/summary.csv"], other.0["out/summary.csv"]);
 }
 
-/// The workload that ships under this name, with its measured batches or without.
+/// The shipped workload of this name, with or without its measured batches.
 fn shipped(name: &str, batches: bool) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("traces/{name}.workload.csv.zst"));
     let text = zstd::stream::decode_all(std::fs::File::open(path).unwrap()).unwrap();
@@ -106,10 +106,11 @@ fn a_policy_without_batches_is_not_said_to_sustain_what_only_batches_do() {
     };
     let number = |row: &BTreeMap<String, String>, column: &str| row[column].parse::<f64>().unwrap();
     let ((with, said), (without, said_without)) = (found(true), found(false));
-    // By policy: one row for the objective, one for no miss.
+    // Each policy has one row for the objective and one for no miss.
     let limit_qps = number(&without[0], "region_qps");
     for row in with.iter().filter(|row| row["policy"] == "stealing-adaptive") {
-        // A lane of four batches prepares one query while its device is at another, which doubles what it carries alone.
+        // A lane of four batches prepares one query while its device works on another, which doubles its rate without
+        // batches.
         let stable_qps = number(row, "stable_qps");
         assert!(stable_qps >= limit_qps && stable_qps < 2.0 * limit_qps, "{row:?}");
         assert!(number(row, "max_rate_qps") <= stable_qps && number(row, "seeds_high_qps") <= stable_qps, "{row:?}");
@@ -147,14 +148,14 @@ fn tables_have_their_columns_and_agree_with_each_other() {
     for (capacity, no_miss) in objective.iter().zip(&no_miss) {
         let [low, qps, high] = ["low_qps", "max_rate_qps", "high_qps"].map(|column| number(capacity, column));
         let [seeds_low, seeds_high] = ["seeds_low_qps", "seeds_high_qps"].map(|column| number(capacity, column));
-        // Few queries were measured: another sample may cost quite something else.
+        // Few queries were measured: another sample may have quite different costs.
         assert!(low < seeds_low && seeds_low <= qps && qps <= seeds_high && seeds_high < high, "{capacity:?}");
         assert!(seeds_low < seeds_high && seeds_high < seeds_low * 1.2, "{capacity:?}");
         assert!(qps <= number(capacity, "region_qps") && number(no_miss, "max_rate_qps") <= qps, "{no_miss:?}");
         assert_eq!(no_miss["objective"], "no miss of 100 ms");
         assert!(number(capacity, "seeds") * number(capacity, "confirmed_queries") >= 2e6, "{capacity:?}");
         let of_policy: Vec<_> = summaries.iter().filter(|row| row["policy"] == capacity["policy"]).collect();
-        // Three seeds at each rate, and none far beyond the capacity.
+        // Each rate has three seeds, and no rate is far beyond the capacity.
         assert!(of_policy.len() >= 3 * 5 && of_policy.len() % 3 == 0, "{}", of_policy.len());
         for summary in of_policy {
             let rate_qps = number(summary, "rate_qps");
@@ -212,7 +213,7 @@ fn a_trace_is_played_as_it_is_and_its_log_written() {
     std::fs::write(dir.path().join("t.csv"), "arrival_us,query_id\n1000.5,3\n1000.5,39\n5000,0\n").unwrap();
     let output = simulate(dir.path(), "--workload w.csv --trace t.csv --policy cpu-only --log");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    // Three arrivals tell nothing of a capacity, and that is said.
+    // Three arrivals do not determine a capacity, and a note says so.
     let said = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         said.contains("no capacity: 3 arrivals are too few to tell what rate is sustained (p99 <= 50 ms)"),
@@ -273,7 +274,6 @@ fn a_machine_of_one_kind_needs_no_times_of_the_other() {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let source =
         "times that a model of an NVIDIA H200 predicts for these queries (traces/enwiki-tb05-h200.workload.csv.zst)";
-    // Lines are broken between words.
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains(&format!("No GPU was measured: its times are {source}.")), "{said}");
     assert_eq!(rows(&dir.path().join("out/summary.csv")).len(), 6 * 10);
@@ -445,10 +445,10 @@ fn a_capacity_with_shedding_counts_what_is_dropped_as_late() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         rows(&dir.path().join("out/capacity.csv"))[0]["max_rate_qps"].parse::<f64>().unwrap()
     };
-    // As many are late with it as without: what is dropped for being late would have been late.
+    // Shedding late queries does not change the number of late ones: dropped queries would have been late.
     let (all, some) = (capacity(""), capacity("--set shed=late"));
     assert!(some >= 0.98 * all && some < 1.3 * all, "{all} {some}");
-    // A third may be late, so that a third may be dropped: more arrives than could ever be answered.
+    // A third may be late, so a third may be dropped: the arrival rate may exceed the service rate.
     let (all, some) =
         (capacity("--objective miss-share=0.33"), capacity("--objective miss-share=0.33 --set shed=late"));
     assert!(some > 1.1 * all, "{all} {some}");

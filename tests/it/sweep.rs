@@ -67,7 +67,7 @@ fn a_folder_holds_one_sweep() {
     assert_eq!(other.status.code(), Some(2));
     let message = String::from_utf8_lossy(&other.stderr);
     assert!(message.contains("points/000000.csv:") && message.contains("of another sweep"), "{message}");
-    // What is damaged is told with its place.
+    // Damage is reported with its place.
     let path = dir.path().join("points/000001.csv");
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, text.replace("cpu-only,", "cpu-only,x").replace("mct,", "mct,x")).unwrap();
@@ -86,11 +86,11 @@ fn the_fewest_machines_for_a_rate_are_told() {
     let text = stdout(&output);
     let fewest = text.split("fewest machines").nth(1).unwrap_or_else(|| panic!("{text}"));
     let row: Vec<&str> = fewest.lines().find(|line| line.starts_with("cpu-only")).unwrap().split_whitespace().collect();
-    // One CPU sustains 27,000 a second here: two do not keep 60,000, three do.
+    // One CPU sustains 27,000 a second here: two do not sustain 60,000, three do.
     assert_eq!(row, ["cpu-only", "60000", "2", "3", "6"], "{text}");
 }
 
-/// Service times of 9 and 11 ms: two in ten machines' worth of work at 200 q/s.
+/// Service times of 9 and 11 ms: the work of two machines at 200 q/s.
 fn own_times(dir: &Path) -> String {
     let path = dir.join("mine.csv");
     std::fs::write(&path, "query_id,cpu_us\n1,9000\n2,11000\n").unwrap();
@@ -105,7 +105,7 @@ fn how_many_machines_serve_own_times_is_one_line() {
     let mut command = Command::new(TANDEM);
     command.args(arguments).args(["--policy", "cpu-only", "--seeds", "1:2", "-o"]).arg(dir.path().join("out"));
     let text = stdout(&command.output().unwrap());
-    // Two machines are exactly as many as there is work: no queue is stable.
+    // Two machines have exactly the capacity of the work: no queue is stable.
     let first = "The fewest machines that keep p99 <= 200 ms at 200 q/s: 3, under cpu-only\n";
     assert!(text.starts_with(first), "{text}");
     let model = ["sweep", "--workload", &mine, "--rate", "200", "--estimates", "gpu", "-o"];
@@ -131,7 +131,7 @@ fn what_makes_no_sense_is_refused() {
     }
 }
 
-/// Runs scripts at once, an array's jobs one after the other, as far as `sweep` needs it.
+/// A fake `sbatch` that runs scripts at once and an array's jobs in order, as far as `sweep` needs.
 const FAKE_SBATCH: &str = r#"#!/bin/sh
 echo "$@" >> "$SBATCH_LOG"
 for script; do :; done

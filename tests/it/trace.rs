@@ -1,4 +1,4 @@
-//! `tandem trace` and `tandem index synth` as a user runs them.
+//! `tandem trace` and `tandem index synth` from the user's view.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -33,7 +33,7 @@ fn a_trace_is_drawn_summarised_and_drawn_again_alike() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let trace = Trace::read(&dir.path().join("out/arrivals.trace.csv")).unwrap();
     let (last, _) = trace.rows[4999];
-    // One mean gap, then the 4999 recorded ones.
+    // The trace has one mean gap, then the 4999 recorded gaps.
     assert!((last.as_secs() - 500.0).abs() < 1e-3, "{last:?}");
 }
 

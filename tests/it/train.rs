@@ -1,4 +1,4 @@
-//! Cost models: they learn, they are stored and read back, and damaged files are refused with their place.
+//! Cost models are fitted, stored and read back; damaged files are refused with their place.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,8 @@ use tandem::cost::{
 use tandem::files::Provenance;
 use tandem::query::{Features, Mode};
 
-/// Costs by a formula: CPUs pay for postings, GPUs for a launch and a little for blocks; ±5 % that no feature explains.
+/// Costs by a formula: CPUs pay for postings, GPUs for a launch and a little for blocks; noise of ±5 % is explained by no
+/// feature.
 fn workload(rows: u32) -> Workload {
     let mut next = 7_u64;
     let mut random = move |below: u64| {
@@ -59,7 +60,7 @@ fn a_model_estimates_unseen_queries_far_better_than_their_mean() {
         assert!(evaluation.mean_relative_error < 0.12, "{evaluation:?}");
         assert!(evaluation.mean_relative_error < evaluation.baseline_mean_relative_error / 3.0, "{evaluation:?}");
         assert!(evaluation.mean_relative_error < evaluation.baseline_geometric_relative_error / 2.0, "{evaluation:?}");
-        // The noise swaps neighbours, the more so on the GPU, where most queries cost about a launch.
+        // The noise swaps neighbours, more so on the GPU, where most queries cost about a launch.
         assert!(evaluation.rank_correlation > 0.8, "{evaluation:?}");
     }
     let features = Features::from_lengths(&[50_000], 300_000);
@@ -105,7 +106,7 @@ fn every_kind_of_model_learns_and_reads_back_as_it_was_written() {
 
 #[test]
 fn shipped_trees_read_list_lengths_alone_and_are_what_train_fits() {
-    // The fewest folds: a file's models are fitted to all queries.
+    // Two folds are the fewest; a file's models are fitted to all queries.
     let options = TrainOptions { model: ModelKind::Lengths, folds: 2, ..TrainOptions::default() };
     for path in shipped::workload_names() {
         let name = path.strip_prefix("traces/").unwrap().split('.').next().unwrap();
@@ -133,7 +134,7 @@ fn estimates_for_a_workload_are_made_without_the_query_itself() {
     let options = TrainOptions { model: ModelKind::Cart, min_leaf: 1, max_depth: 40, ..TrainOptions::default() };
     let estimates = cross_validated_estimates(&workload, &options).unwrap();
     assert_eq!(estimates.len(), workload.rows.len());
-    // A tree that grows a leaf for each sample repeats what it has seen; these were not seen.
+    // A tree with a leaf for each sample reproduces the training queries; these are other queries.
     let seen = train(&workload, &options).unwrap();
     let repeats = |estimate: &dyn Fn(usize) -> f64| {
         let exact = |i: &usize| {
@@ -265,10 +266,8 @@ fn the_command_refuses_bad_input_with_exit_code_2() {
     assert!(message.ends_with(": `results` is \"ten\", expected a whole number from 0\n"), "{message}");
 }
 
-/// A row of a table, by column.
 type Row = BTreeMap<String, String>;
 
-/// The rows of a table that a command wrote.
 fn table(path: &Path) -> Vec<Row> {
     let text = std::fs::read_to_string(path).unwrap();
     let mut lines = text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(',').map(str::to_owned));
@@ -280,14 +279,14 @@ fn number(row: &Row, column: &str) -> f64 {
     row[column].parse().unwrap()
 }
 
-/// What a policy loses is what its two capacities say.
+/// Checks that a policy's regret agrees with its two capacities.
 fn regret_adds_up(row: &Row) {
     let (exact, estimated) = (number(row, "exact_qps"), number(row, "estimated_qps"));
     assert!(0.0 < exact && exact <= number(row, "bound_qps"), "{row:?}");
     assert!((number(row, "regret") - (1.0 - estimated / exact)).abs() < 1e-3, "{row:?}");
     let short_of_bound = 1.0 - estimated / number(row, "bound_qps");
     assert!((number(row, "short_of_bound") - short_of_bound).abs() < 1e-3 && short_of_bound >= 0.0, "{row:?}");
-    // Who asks no estimate loses nothing by it.
+    // Policies that use no estimates have no regret.
     if row["policy"].ends_with("-only") {
         assert_eq!((estimated, &row["exact_p99_ms"]), (exact, &row["estimated_p99_ms"]), "{row:?}");
     }
@@ -304,7 +303,7 @@ fn the_report_tells_how_models_err_and_what_that_costs_policies() {
     assert!(stdout.contains("what estimates cost policies: capacity at p99 within 20 ms"), "{stdout}");
     let of = |name: &str| table(&dir.path().join("errors").join(name));
 
-    // Every kind of model for two processors in two modes; what the model file says is among it.
+    // There is a row for each kind of model, two processors and two modes, including the model file's own figures.
     let errors = of("model_errors.csv");
     assert_eq!(errors.len(), ModelKind::ALL.len() * 4);
     let models = ModelFile::read(&dir.path().join("m.json")).unwrap();
@@ -320,7 +319,7 @@ fn the_report_tells_how_models_err_and_what_that_costs_policies() {
     let of_cpu = |rows: &[Row]| -> Vec<_> {
         rows.iter().filter(|row| row["kind"] == "cpu" && row["mode"] == "or").cloned().collect()
     };
-    // What costs are made of is worth most.
+    // Features that determine the costs have the greatest importance.
     let worth = of_cpu(&of("model_importance.csv"));
     assert!(["postings", "blocks", "longest"].contains(&worth[0]["feature"].as_str()), "{worth:?}");
     assert!(number(&worth[0], "error_added") > 0.1, "{worth:?}");

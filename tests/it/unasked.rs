@@ -1,7 +1,7 @@
-//! No policy leaves work waiting next to a lane that would take it.
+//! No policy leaves work waiting while an idle lane would take it.
 //!
-//! A policy says whom an event concerns, so that an event costs the same on any machine. Here every lane is asked after each
-//! decision, and what starts then is counted: with a policy that names the right lanes, nothing.
+//! A policy names the lanes that an event concerns, so that an event costs equally on any machine. Here every lane is
+//! asked after each decision, and the batches that start then are counted: none, if the policy names the right lanes.
 
 use tandem::base::machine::{Class, Machine};
 use tandem::base::random::NodeSeed;
@@ -12,10 +12,9 @@ use tandem::query::{ArrivalProcess, Mode};
 use tandem::sched::{Dispatcher, Job, PolicyFactory, PolicyKind, PolicyOptions};
 use tandem::sim::{Experiment, drive};
 
-/// Arrivals of each run.
 const QUERIES: usize = 4000;
 
-/// So many CPU workers and a GPU whose lane is so deep.
+/// A machine of `cpus` CPU workers and a GPU with a lane of this depth.
 fn experiment(workload: &Workload, cpus: usize, depth: u32) -> Experiment {
     let machine = Machine::new(cpus, 0).with_gpus(1, 1, depth);
     let queries = sim_queries(workload, &Estimates::Oracle, &machine).unwrap();
@@ -28,7 +27,7 @@ fn experiment(workload: &Workload, cpus: usize, depth: u32) -> Experiment {
     }
 }
 
-/// Batches that start only since everyone is asked, at a share of the rate above which the policy is not stable.
+/// Batches that start only because all lanes are asked, at a share of the rate above which the policy is not stable.
 fn unasked(experiment: &Experiment, policy: &dyn PolicyFactory, load: f64) -> u64 {
     let Experiment { model, queries, .. } = experiment;
     let rate_qps = load * experiment.region_of(policy, 0.0).unwrap().rate_qps;

@@ -1,4 +1,4 @@
-//! Workload files: what is written is read back, and what is wrong is named with its place.
+//! Workload files are read back as written; errors are reported with their place.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -24,7 +24,7 @@ fn error(rows: &str) -> String {
     parse(&format!("# docs: 100\n{HEADER}\n{rows}")).expect_err("must be refused")
 }
 
-/// A time as the file holds it.
+/// A time as rounded in the file.
 fn rounded(us: f64) -> f64 {
     format!("{:.3}", us.max(0.001)).parse().unwrap()
 }
@@ -220,7 +220,7 @@ fn the_published_columns_are_enough_where_no_model_is_asked() {
     assert_eq!(told[7].estimate, told[7].service);
     let refused = sim_queries(&workload, &Estimates::Fitted(ModelKind::Cart), &machine).unwrap_err().to_string();
     assert!(refused.contains("query 0 (and): `longest`, `blocks`") && refused.contains("oracle"), "{refused}");
-    // What is unknown is written as unknown.
+    // Unknown values are written as unknown.
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.csv");
     workload.write(&path).unwrap();

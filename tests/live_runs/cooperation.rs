@@ -1,5 +1,4 @@
-//! CPU and GPU together by length and by random halves, as Huang et al. have it: what each carries, and which threshold is
-//! best.
+//! CPU and GPU together by length and by random halves, after Huang et al.: the rate of each, and the best threshold.
 
 use std::sync::Arc;
 
@@ -12,8 +11,8 @@ use tandem::query::{ArrivalProcess, Mode};
 use tandem::sched::{BuiltIn, PolicyKind, PolicyOptions};
 use tandem::sim::{Arrivals, Experiment, SimQuery};
 
-/// Queries of 10 to 1000 blocks, many short ones and few long: a CPU takes a microsecond a block, a GPU a third of it, but
-/// more for long ones, whose ranges differ.
+/// Queries of 10 to 1000 blocks, many short and few long. A CPU takes a microsecond a block; a GPU takes a third, but
+/// more for long queries, whose ranges differ.
 fn papers_queries() -> (Vec<SimQuery>, Vec<u32>) {
     let blocks: Vec<u32> = (0..300).map(|i| (10.0 * (100_f64).powf(f64::from(i) / 299.0)) as u32).collect();
     let query = |(id, &blocks): (u32, &u32)| {
@@ -37,7 +36,7 @@ fn length_based(threshold: u32, blocks: &Arc<[u32]>) -> BuiltIn {
 
 fn capacity_qps(experiment: &Experiment, policy: &BuiltIn) -> f64 {
     let search = CapacitySearch::new(experiment, Objective::default(), RunLength::default()).unwrap();
-    // One seed and short runs: what is compared differs by more.
+    // One seed and short runs suffice: the compared values differ by more.
     search.estimate_capacity_coarse(&[policy], &|| ()).unwrap()[0]
 }
 
@@ -63,7 +62,7 @@ fn the_threshold_without_a_run_is_the_best_of_those_that_are_played() {
     let best = best_length_threshold(&lengths, &Machine::new(1, 1).into());
     let experiment = experiment(queries, Machine::new(1, 1));
     let blocks: Arc<[u32]> = blocks.into();
-    // A grid of a quarter's step, from which no threshold is more than a step away.
+    // The grid has quarter steps, so that every threshold is within a step of one of its points.
     let grid: Vec<u32> = (0..24).map(|step| (10.0 * 1.25_f64.powi(step)) as u32).collect();
     let played: Vec<f64> = grid.iter().map(|&s| capacity_qps(&experiment, &length_based(s, &blocks))).collect();
     let at = (0..grid.len()).max_by(|&a, &b| played[a].total_cmp(&played[b])).unwrap();

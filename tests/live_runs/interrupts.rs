@@ -1,4 +1,4 @@
-//! Ctrl-C and `kill`: whatever had been found by then is kept and printed, and the exit code says what ended it.
+//! Ctrl-C and `kill`: all results until then are kept and printed, and the exit code tells the signal.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::tiny_lab::{command, tandem, tiny_lab, with_replayed_gpu};
 
-/// Runs the program, sends it a signal some time after it has begun to catch them, and gives what it printed, once it has ended with
-/// the signal's code.
+/// Runs the program, sends it a signal some time after it installed its handlers, and returns its output once it has
+/// ended with the signal's code.
 fn ended_by(folder: &Path, arguments: &str, (signal, code): (&str, i32), later: Duration) -> String {
     let mut child = command(folder, arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let patience = Instant::now() + Duration::from_secs(300);
@@ -25,7 +25,7 @@ fn ended_by(folder: &Path, arguments: &str, (signal, code): (&str, i32), later: 
     out
 }
 
-/// Whether a process has a handler for Ctrl-C: the second bit of the signals that it catches.
+/// Whether a process handles Ctrl-C: the second bit of its caught signals.
 fn catches_sigint(process: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
@@ -83,7 +83,7 @@ fn validate_keeps_the_live_runs_that_have_ended() {
     let validate = "validate index --queries queries.tsv --limit 20 --gpu none --policy cpu-only --cpus 1 --set force=true --deadline-ms 100 \
                     --live-seconds 1 -o results";
     let mut child = command(lab.path(), validate).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // Live runs are told when they have ended.
+    // Live runs report their end.
     let mut err = BufReader::new(child.stderr.take().unwrap());
     let (mut line, mut live) = (String::new(), 0);
     while live < 2 {
@@ -101,7 +101,7 @@ fn validate_keeps_the_live_runs_that_have_ended() {
     assert!(rest.contains("written: results/live_runs.csv"), "{rest}");
     let runs = std::fs::read_to_string(lab.path().join("results/live_runs.csv")).unwrap();
     assert!(runs.lines().filter(|line| line.starts_with("cpu-only,")).count() >= 2, "{runs}");
-    // The page tells of what there is.
+    // The page shows the existing results.
     tandem(lab.path(), "report results -o page.html", 0);
 }
 

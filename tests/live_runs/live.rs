@@ -1,6 +1,6 @@
 //! The live driver under the real clock: honest endings, pipelines, many workers, every policy.
 //!
-//! No test here asserts a time: what is checked is order, counts and words.
+//! No test here asserts a time: they check order, counts and words.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ fn counting_fifo(arrived: &Arc<AtomicU32>) -> Box<dyn Policy> {
     Box::new(Fifo { arrived: Arc::clone(arrived), batch: 1 })
 }
 
-/// An executor whose answers a closure makes from the query's number in its log.
+/// An executor whose answers come from a closure of the query's number in its log.
 struct Scripted<F>(F);
 
 impl<F: FnMut(u32) -> Result<Vec<Hit>, ExecError> + Send> Executor for Scripted<F> {
@@ -110,7 +110,7 @@ fn jobs_are_released_whatever_the_backlog() {
     let _alone = crate::alone();
     let arrived = Arc::new(AtomicU32::new(0));
     let seen = Arc::clone(&arrived);
-    // The first query is answered only when all have been released: a driver that waited for answers would hang here.
+    // The first query is answered only after all have been released: a driver that waited for answers would hang here.
     let mut lane_pool = lane_pool(move |_| {
         let patience = Instant::now();
         while seen.load(Ordering::Relaxed) < 50 {
@@ -151,7 +151,6 @@ fn an_executor_that_fails_ends_the_run_and_keeps_what_was_measured() {
     assert_eq!(query, QueryId(3));
     assert_eq!(outcome.log.rows.len(), 3);
     assert_eq!(outcome.unreleased + outcome.unfinished, 5);
-    // The worker has survived.
     let jobs = jobs_at_once(3);
     let outcome = live::run(&mut lane_pool, LiveRun::new(fifo(), &jobs)).unwrap();
     assert_eq!(outcome.log.rows.len(), 3);
@@ -202,11 +201,11 @@ fn a_hopeless_backlog_is_given_up_and_accounted_for() {
     assert!(outcome.overloaded());
     assert!(outcome.unreleased > 0 && outcome.unfinished > 0);
     assert_eq!(outcome.log.rows.len() + outcome.unfinished + outcome.unreleased, 1000);
-    // The backlog was seen as soon as it was too old, and what ran then was waited for.
+    // The backlog was noticed as soon as it was too old, and running queries were awaited.
     assert!(outcome.log.rows.iter().all(|row| row.delay() <= Nanos(400 + 10 + 100)));
 }
 
-/// Counts nothing, and says from the start that the run is lost, or never.
+/// A record that counts nothing and reports the run as lost from the start, or never.
 struct Lost(bool);
 
 impl Sink for Lost {
@@ -253,12 +252,11 @@ fn a_run_is_given_up_only_if_it_is_lost_and_its_backlog_grows() {
     let _alone = crate::alone();
     let outcome = run_with_a_pause(15.0, true);
     assert!(outcome.overloaded() && outcome.unreleased > 0, "{outcome:?}");
-    // What was released and has no answer is known.
+    // Released queries without answer are counted.
     assert_eq!(outcome.log.rows.len() + outcome.unfinished + outcome.unreleased, 600);
     assert!(matches!(run_with_a_pause(15.0, false).ending, Ending::Complete));
 }
 
-/// What the process holds in memory, in MB.
 #[cfg(target_os = "linux")]
 fn resident_mb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -266,7 +264,7 @@ fn resident_mb() -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
 }
 
-/// Runs `count` queries at 100,000 a second under the manual clock, and keeps the log of a thousand or fewer.
+/// Runs `count` queries at 100,000 a second under the manual clock, and keeps a log of a thousand or fewer.
 fn run_long(count: usize) -> LiveOutcome {
     let costs = vec![on_cpu(5_000); 10];
     let mut lane_pool = LanePool::recorded(Machine::new(1, 0).into(), costs.clone());
@@ -281,23 +279,24 @@ fn run_long(count: usize) -> LiveOutcome {
 #[test]
 fn memory_does_not_grow_with_the_run_and_a_long_log_is_a_sample_of_whole_batches() {
     let _alone = crate::alone();
-    // The first run takes what any run takes.
+    // The first run allocates the memory that any run needs.
     let short = run_long(20_000);
     let before = resident_mb();
     let count = if cfg!(debug_assertions) { 3_000_000 } else { 30_000_000 };
     let long = run_long(count);
-    // A log row alone has over a hundred bytes: all of them would be 300 MB. Other tests run beside.
+    // A log row alone has over a hundred bytes: all of them would be 300 MB. The margin allows for other tests in this
+    // process.
     let grown = resident_mb().saturating_sub(before);
     assert!(grown < 100, "{grown} MB for {count} queries");
     assert_eq!((long.unreleased, long.unfinished), (0, 0));
     assert!((500..=1000).contains(&long.log.rows.len()), "{}", long.log.rows.len());
     assert_eq!(long.log.rows[1].batch, (count / 1000).next_power_of_two() as u32);
     assert!(long.rounds.len() < 5000, "{}", long.rounds.len());
-    // Times are counted of all queries.
+    // Histograms count the times of all queries.
     assert!(short.log.rows.len() > 500 && long.decision.max >= long.decision.p99);
 }
 
-/// A GPU that answers batches of at most `most` queries after it was polled a few times, two batches deep, in order.
+/// A GPU two batches deep that answers batches of at most `most` queries in order, each after a few polls.
 struct ScriptedGpu {
     under_way: VecDeque<(Vec<u32>, u32)>,
     score: fn(u32) -> f32,
@@ -366,7 +365,7 @@ fn a_pipeline_is_kept_two_batches_deep_and_answers_every_query() {
     assert!(matches!(outcome.ending, Ending::Complete), "{:?}", outcome.ending);
     let batches: Vec<u32> = outcome.log.rows.iter().map(|row| row.batch).collect();
     assert_eq!(batches, [0, 0, 0, 1, 1, 1, 2]);
-    // The second began before the first had ended.
+    // The second batch began before the first had ended.
     assert!(outcome.log.rows[3].started < outcome.log.rows[0].finished);
 }
 
@@ -384,7 +383,7 @@ fn a_pipelines_last_answers_are_checked_too() {
     let _alone = crate::alone();
     static ASKED: AtomicU32 = AtomicU32::new(0);
     let outcome = {
-        // The same six queries twice; the last answer is another.
+        // The six queries come twice; the last answer differs.
         let gpu = ScriptedGpu {
             under_way: VecDeque::new(),
             score: |_| if ASKED.fetch_add(1, Ordering::Relaxed) == 11 { 2.0 } else { 1.0 },
@@ -407,7 +406,7 @@ fn many_workers_sleep_and_wake_and_lose_nothing() {
     let model = MachineModel::from(Machine::new(5, 0));
     let mut lane_pool = LanePool::spawn(model, (0..5).map(|_| worker()).collect(), ten_queries(), Vec::new()).unwrap();
     let queries: Vec<_> = (0..10).map(|id| (QueryId(id), on_cpu(1000))).collect();
-    // Bursts of up to 20 jobs with pauses in which everybody falls asleep.
+    // Bursts of up to 20 jobs alternate with pauses in which all threads fall asleep.
     let arrivals = (0..2000u32).map(|i| (Nanos(u64::from(i / 20) * 1_000_000), i % 10));
     let jobs = live::plan(arrivals, &queries, DEADLINE);
     let outcome = live::run(&mut lane_pool, LiveRun::new(batched_fifo(2), &jobs)).unwrap();
@@ -415,7 +414,7 @@ fn many_workers_sleep_and_wake_and_lose_nothing() {
     assert_eq!(outcome.log.rows.len(), 2000);
 }
 
-/// A machine of two CPU workers and a GPU two batches deep, costs of ten queries on it, and 300 jobs at random gaps.
+/// A machine of two CPU workers and a GPU two batches deep, with costs of ten queries, and 300 jobs at random gaps.
 fn small_machine() -> (MachineModel, Vec<PerClass<Cost>>, Vec<Job>) {
     let batches = BatchCost {
         host_fixed_us: 5.0,
@@ -466,7 +465,7 @@ fn a_time_warped_batch_takes_what_was_recorded_and_no_less() {
     let _alone = crate::alone();
     let (model, costs, jobs) = small_machine();
     let lanes = (0..3).map(|_| LaneWork::TimeWarp).collect();
-    // What handing over costs is real here, and is not to be waited for as well.
+    // Hand-over is real here; its recorded cost must not be added.
     let slow = MachineModel { handoff: PerClass::from_fn(|_| Nanos(1_000_000_000_000)), ..model.clone() };
     let mut lane_pool = LanePool::spawn(slow, lanes, Arc::default(), costs.clone()).unwrap();
     let policy = PolicyKind::CpuOnly.with(PolicyOptions::default()).build(&model).unwrap();

@@ -1,6 +1,6 @@
-//! `tandem live`, as a whole program: its files, its refusals, Ctrl-C.
+//! `tandem live` as a whole program: its files, its refusals, Ctrl-C.
 //!
-//! No test here asserts a time: what is checked is order, counts and words.
+//! No test here asserts a time: they check order, counts and words.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -33,7 +33,7 @@ fn a_run_on_the_cpu_writes_its_log_and_summary() {
     assert_eq!(provenance.get("policy"), Some("cpu-only"));
     let summary = std::fs::read_to_string(lab.path().join("results/summary.csv")).unwrap();
     assert!(summary.contains("\nlive,cpu-only,500,1,50,"), "{summary}");
-    // Whether it held is for the machine to say, whoever else uses it.
+    // The verdict depends on the machine and its other users.
     assert!(summary.contains(",none,0,0,"), "{summary}");
     assert!(out.contains("objective: p99 <= 5000 ms") && out.contains("held"), "{out}");
 }
@@ -46,7 +46,7 @@ fn cores_share_queries_by_every_method() {
         let run =
             "--gpu none --estimates oracle --policy cpu-only --cpus 2 --set force=true --rate 300 --num-queries 30";
         tandem(lab.path(), &format!("{LIVE} {run} --multicore {method}"), 0);
-        // Answers were checked against the profile's as they came.
+        // Answers were compared with the profile's during the run.
         let (log, _) = RunLog::read(&lab.path().join("results/log.csv")).unwrap();
         assert_eq!(log.rows.len(), 30, "{method}");
     }
@@ -69,7 +69,7 @@ fn rows_of_a_replayed_gpu_say_so() {
     let rows: Vec<&str> = log.lines().filter(|line| !line.starts_with('#')).skip(1).collect();
     assert_eq!(rows.len(), 20);
     assert!(rows.iter().all(|row| row.ends_with(",replay")), "{log}");
-    // A job starts when it is handed over, takes its recorded time at least, and one at a time runs.
+    // A job starts when it is handed over, takes at least its recorded time, and runs alone.
     let (log, _) = RunLog::read(&lab.path().join("results/log.csv")).unwrap();
     assert!(log.rows.iter().all(|row| row.finished >= row.started + Nanos::from_us(50.0)));
     assert!(log.rows.windows(2).all(|pair| pair[1].started >= pair[0].finished));
@@ -115,7 +115,6 @@ fn a_gpu_that_is_asked_for_and_missing_is_an_error() {
     assert!(String::from_utf8(output.stderr).unwrap().contains("error: no GPU to use: "));
 }
 
-/// A live run of a replayed GPU.
 const REPLAYED: &str = "--gpu replay --estimates oracle --policy gpu-only --rate 500 --num-queries 20";
 
 #[test]
@@ -147,7 +146,7 @@ fn ctrl_c_and_kill_end_a_run_cleanly_keep_what_was_measured_and_say_so_by_the_ex
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-        // From this line on signals are caught; a little later there is something to keep.
+        // Signals are caught from this line on; a little later there are results to keep.
         let mut announced = String::new();
         let mut err = BufReader::new(child.stderr.take().unwrap());
         while !announced.contains("run 1 of") {
@@ -176,7 +175,7 @@ fn a_capacity_is_driven_live_has_two_sides_and_says_so_where_there_is_no_answer(
     let lab = tiny_lab();
     let question = "capacity index --queries queries.tsv --limit 24 --gpu none --policy cpu-only --seeds 1:3 --out answer \
                     --objective miss-share=0.01 --deadline-ms 10";
-    // Whether it holds is up to the machine; that it is said is not.
+    // The verdict depends on the machine, its presence does not.
     let ask = |more: &str| {
         let output = command(lab.path(), &format!("{question} {more}")).output().unwrap();
         let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
@@ -214,10 +213,10 @@ fn a_capacity_is_driven_live_has_two_sides_and_says_so_where_there_is_no_answer(
             assert!(err.contains("no answer: "), "{err}");
         }
     }
-    // Asked again, it measures nothing that it knows.
+    // A second call measures nothing that is known.
     let (_, _, err) = ask("--live-seconds 0.1");
     assert!(err.contains("answer/here.workload.csv, kept by an earlier run"), "{err}");
-    // A log that has changed is another one.
+    // A changed log counts as another one.
     let queries = std::fs::read_to_string(lab.path().join("queries.tsv")).unwrap();
     std::fs::write(lab.path().join("queries.tsv"), queries.replacen("storm", "rope", 1)).unwrap();
     let (_, _, err) = ask("--live-seconds 0.1");
@@ -232,7 +231,7 @@ fn rows(path: &Path) -> Vec<std::collections::BTreeMap<String, String>> {
     lines.map(|line| header.iter().cloned().zip(line.split(',').map(str::to_owned)).collect()).collect()
 }
 
-/// Gives the workload GPU times, for lanes that replay them.
+/// Adds GPU times to the workload, for lanes that replay them.
 fn with_gpu_times(lab: &Path, median_us: f64) {
     let path = lab.join("cpu.workload.csv");
     let mut workload = Workload::read(&path).unwrap();
@@ -250,7 +249,7 @@ fn lanes_fail_as_planned_real_replayed_and_warped_and_the_files_say_so() {
     let plan =
         |text: &str| std::fs::write(lab.path().join("plan.csv"), format!("at_ms,processor,fault\n{text}")).unwrap();
     let results = lab.path().join("results");
-    // A real lane: the CPU worker panics, and another executor answers in its place.
+    // On a real lane the CPU worker panics, and another executor answers in its place.
     plan("30,0,panic\n900000,0,error\n");
     let run = "--gpu none --estimates oracle --policy cpu-only --cpus 1 --set force=true --deadline-ms 5000 --rate 500 --num-queries 100";
     let (out, err) = tandem(lab.path(), &format!("{LIVE} {run} --faults plan.csv --format json"), 0);
@@ -260,14 +259,15 @@ fn lanes_fail_as_planned_real_replayed_and_warped_and_the_files_say_so() {
     assert!(err.contains("panic on lane 0 after") && err.contains("a CPU goes on in its place"), "{err}");
     let (log, _) = RunLog::read(&results.join("log.csv")).unwrap();
     assert_eq!((log.rows.len(), log.rows.iter().filter(|row| row.again).count()), (100, 1));
-    // Replayed times of a GPU that hangs, beside a real CPU worker: the watchdog ends the wait.
+    // Replayed times of a GPU that hangs run with a real CPU worker: the watchdog ends the wait.
     plan("30,1,hang\n");
     let run =
         "--gpu replay --estimates oracle --policy gpu-only --cpus 1 --set force=true --rate 500 --num-queries 100";
     tandem(lab.path(), &format!("{LIVE} {run} --deadline-ms 5000 --faults plan.csv --set watchdog-ms=50"), 0);
     let fault = &rows(&results.join("faults.csv"))[0];
     assert_eq!([&fault["processor"], &fault["fault"], &fault["retired"]], ["1", "hang", "true"]);
-    // 50 ms after the batch began that was under way at 30 ms: a little before, if this machine is busy.
+    // The fault comes 50 ms after the start of the batch that was under way at 30 ms; on a busy machine that began a
+    // little earlier.
     assert!(fault["at_ms"].parse::<f64>().unwrap() > 50.0, "{fault:?}");
     let (log, _) = RunLog::read(&results.join("log.csv")).unwrap();
     assert_eq!(log.rows.len(), 100);
@@ -325,7 +325,7 @@ fn a_full_disk_and_a_vanished_folder_keep_what_was_measured() {
     let _alone = crate::alone();
     let lab = tiny_lab();
     let results = lab.path().join("results");
-    // A place that takes no byte, where the summary should go: the log is there, and the table is printed.
+    // The summary cannot be written: the log exists, and the table is printed.
     std::fs::create_dir(&results).unwrap();
     std::os::unix::fs::symlink("/dev/full", results.join("summary.csv")).unwrap();
     let run = "--gpu none --estimates oracle --policy cpu-only --cpus 1 --set force=true --deadline-ms 5000 --rate 500";
@@ -333,7 +333,7 @@ fn a_full_disk_and_a_vanished_folder_keep_what_was_measured() {
     assert!(err.contains("error: cannot write results/summary.csv: No space left on device"), "{err}");
     assert!(out.contains("cpu-only  500") && out.contains("written: results/log.csv"), "{out}");
     assert_eq!(RunLog::read(&results.join("log.csv")).unwrap().0.rows.len(), 50);
-    // The same of a log: the run is in the table and in the summary, and what follows is not begun.
+    // A log cannot be written: the run is in the table and in the summary, and the next run is not begun.
     std::fs::remove_dir_all(&results).unwrap();
     std::fs::create_dir_all(results.join("log")).unwrap();
     std::os::unix::fs::symlink("/dev/full", results.join("log/cpu-only-500qps-seed1.csv")).unwrap();
@@ -350,7 +350,7 @@ fn a_full_disk_and_a_vanished_folder_keep_what_was_measured() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // From this line on it is known that the folder can be written, and nothing is written before the run ends.
+        // From this line on the folder is known to be writable, and no file is written before the run ends.
         let mut announced = String::new();
         let mut err = BufReader::new(child.stderr.take().unwrap());
         while !announced.contains("run 1 of") {
@@ -378,7 +378,6 @@ fn a_full_disk_and_a_vanished_folder_keep_what_was_measured() {
     }
 }
 
-/// The answer of a command that was asked in JSON.
 fn json(folder: &Path, arguments: &str) -> serde_json::Value {
     let (out, _) = tandem(folder, &format!("{arguments} --format json"), 0);
     serde_json::from_str(&out).unwrap()
@@ -397,7 +396,7 @@ fn a_model_is_brought_up_to_date_with_what_live_runs_took_and_drift_is_told() {
     }
     workload.write(&file("cpu.workload.csv")).unwrap();
     tandem(lab.path(), "train cpu.workload.csv --folds 3 -o model.json", 0);
-    // The model that policies go by is the one that is brought up to date.
+    // The model that the policies use is the one that is updated.
     for (policy, out) in [("cpu-only", "cpus"), ("gpu-only", "gpus")] {
         let run = format!("--gpu replay --estimates model.json --policy {policy} --rate 300 --num-queries 240");
         tandem(lab.path(), &format!("{} {run}", LIVE.replace("results", out)), 0);
@@ -407,7 +406,7 @@ fn a_model_is_brought_up_to_date_with_what_live_runs_took_and_drift_is_told() {
     let found = told["results"]["recalibrated"].as_array().unwrap();
     let of = |kind: &str| found.iter().find(|one| one["kind"] == kind).unwrap();
     assert_eq!((found.len(), &of("cpu")["queries"], &of("gpu")["queries"]), (2, &240.into(), &240.into()), "{told}");
-    // A lane that replays takes what was recorded at least, and that is what was learnt.
+    // A lane that replays takes at least the recorded time, and the model learns that.
     let factor = |kind: &str| of(kind)["factor"].as_f64().unwrap();
     assert!(factor("gpu") >= 0.99 && factor("cpu") > 0.0, "{told}");
     let (before, after) =
@@ -420,10 +419,10 @@ fn a_model_is_brought_up_to_date_with_what_live_runs_took_and_drift_is_told() {
         }
     }
     assert!(after.provenance["recalibrated"].starts_with("tandem recalibrate model.json"), "{:?}", after.provenance);
-    // It can be gone by.
+    // The updated model can be used.
     tandem(lab.path(), &format!("{LIVE} --gpu none --estimates scaled.json --rate 500 --num-queries 20"), 0);
 
-    // A tenth more than was recorded, and from the middle on three times that.
+    // Times are a tenth longer than recorded, and three times that from the middle on.
     let (mut log, provenance) = RunLog::read(&file("gpus/log.csv")).unwrap();
     for (i, row) in log.rows.iter_mut().enumerate() {
         row.finished = row.started + Nanos::from_us(recorded_us(row.query) * if i < 120 { 1.1 } else { 3.3 });
@@ -436,7 +435,7 @@ fn a_model_is_brought_up_to_date_with_what_live_runs_took_and_drift_is_told() {
     let drift = json(lab.path(), slower)["results"]["recalibrated"][0]["drift"].clone();
     assert!(drift[1].as_f64() > drift[0].as_f64().map(|first| 2.5 * first), "{drift}");
 
-    // Nothing is written of what says nothing.
+    // Too little data leads to no file.
     log.rows.truncate(20);
     log.write(&file("short.csv"), &provenance).unwrap();
     let (_, err) = tandem(lab.path(), "recalibrate model.json short.csv --workload cpu.workload.csv -o none.json", 2);

@@ -1,6 +1,6 @@
-//! Tests that drive executors in real time: a program of their own, so that no other test takes their cores.
+//! Tests that drive executors in real time, in a program of their own, so that no other test takes their cores.
 //!
-//! They also run one at a time: each keeps its driver and workers busy, and two at once would wait for each other's turns.
+//! They run one at a time: each keeps its driver and workers busy, and two at once would wait for each other.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

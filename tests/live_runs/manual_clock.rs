@@ -1,4 +1,4 @@
-//! The law of the live driver: under a manual clock it logs exactly what the simulator logs, on any machine.
+//! The law of the live driver: under a manual clock its log equals the simulator's, on any machine.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ const DEADLINE: Nanos = Nanos(40_000);
 /// Few, small and often equal numbers, in microseconds: ties are where two loops would differ.
 fn queries() -> impl Strategy<Value = Vec<SimQuery>> {
     let time = || (1u64..30).prop_map(|us| Nanos(us * 1000));
-    // A query adds half of what it takes alone to a batch, or all of it.
+    // A query adds half of its time alone to a batch, or all of it.
     let cost = || (time(), 1u64..3).prop_map(|(alone, halves)| Cost { alone, added: Nanos(alone.0 / halves) });
     let query = (cost(), cost(), cost(), cost()).prop_map(|(cpu, gpu, cpu_guess, gpu_guess)| {
         let costs = |cpu, gpu| {
@@ -42,7 +42,7 @@ fn queries() -> impl Strategy<Value = Vec<SimQuery>> {
     })
 }
 
-/// Gaps between arrivals, many of them zero, and which query arrives (taken modulo their number).
+/// Gaps between arrivals, many of them zero, and the query of each arrival (modulo the number of queries).
 fn arrivals() -> impl Strategy<Value = Vec<(Nanos, u32)>> {
     prop::collection::vec((prop_oneof![Just(0u64), 0u64..20], any::<u32>()), 0..120).prop_map(|gaps| {
         let mut now = 0;
@@ -55,9 +55,9 @@ fn arrivals() -> impl Strategy<Value = Vec<(Nanos, u32)>> {
     })
 }
 
-/// What a machine file and a workload's own company may say: lanes that take time to be told, speeds, noise and stalls, a GPU's
-/// thread that prepares one batch while others, which overlap on the device, end, and whose slow batches follow each other, and
-/// a driver that is held up so many times a second.
+/// Effects of a machine file and of a workload's contention data: wake-up times of lanes, speeds, noise, and stalls of
+/// the driver. A GPU's thread prepares one batch while others, which overlap on the device, end; its slow batches follow
+/// each other.
 fn among_others(model: &MachineModel, stalls_per_s: f64, lasts_us: f64) -> MachineModel {
     let quantiles = |points: &[(f64, f64)]| points.iter().map(|&(share, value)| Quantile { share, value }).collect();
     let lanes = LaneFile {
@@ -110,8 +110,8 @@ fn among_others(model: &MachineModel, stalls_per_s: f64, lasts_us: f64) -> Machi
     file.model(model, Some(&company), |_| false)
 }
 
-/// CPU workers and GPUs of one or two streams, up to four batches deep, with and without batch costs; handing over and
-/// deciding take nothing or something, or a machine file says what serving takes.
+/// CPU workers and GPUs of one or two streams, up to four batches deep, with and without batch costs. Hand-over and
+/// decisions take some time or none, or service times come from a machine file.
 fn models() -> impl Strategy<Value = MachineModel> {
     let machine = (1usize..4, 1usize..3, 1usize..3, 1u32..5)
         .prop_map(|(cpus, gpus, streams, depth)| Machine::new(cpus, 0).with_gpus(gpus, streams, depth));
@@ -174,7 +174,7 @@ proptest! {
             prop_assert_eq!(driven.log.rows.len(), jobs.len());
             let has_stalls = model.dispatcher_time(kind.name()).stalls != DispatcherStalls::default();
             prop_assert!(model.decision > Nanos::ZERO || has_stalls || driven.lag.max == Nanos::ZERO);
-            // Every event took its time, and nothing else did but what held the driver up.
+            // Every event took its time, and the only other delays were the driver's stalls.
             let decision = driven.decision.max;
             prop_assert!(jobs.is_empty() || decision == model.decision || (has_stalls && decision > model.decision));
         }
@@ -204,7 +204,7 @@ fn what_holds_the_driver_up_and_how_long_slow_batches_last_is_felt_by_both_loops
     let arrivals: Vec<(Nanos, u32)> = (0..400).map(|i| (Nanos(u64::from(i) * 700), i * 7 % 8)).collect();
     let estimates: Vec<_> = queries.iter().map(|q| (q.id, q.estimate)).collect();
     let jobs = live::plan(arrivals.iter().copied(), &estimates, DEADLINE);
-    // Lines, batches, and queries that are stolen from them.
+    // The policies include lines, batches, and queries stolen from lines.
     for kind in [PolicyKind::BestOf, PolicyKind::Adaptive, PolicyKind::Combined] {
         let simulated = |model: &MachineModel| {
             let (policy, arrivals) =

@@ -1,4 +1,5 @@
-//! The last test program: says in one line how many tests this machine could not run, and why (see `mod.rs` here).
+//! The last test program: prints one line with the number of tests that this machine could not run, and the reasons (see
+//! `mod.rs` here).
 
 #[path = "mod.rs"]
 mod skipped;
@@ -23,7 +24,7 @@ fn main() {
             .map(|(why, tests)| format!("{tests} {} ({why})", if *tests == 1 { "test" } else { "tests" }));
         println!("\nskipped here: {}", counts.collect::<Vec<_>>().join(", "));
     }
-    // Notes of runs that never came to their end go, too.
+    // Notes of runs that were interrupted are removed too.
     if let Some(folder) = notes.parent() {
         let _ = std::fs::remove_dir_all(folder);
     }

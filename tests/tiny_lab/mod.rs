@@ -1,4 +1,4 @@
-//! A folder with a tiny index, its log and its costs, and the program run in it.
+//! A folder with a tiny index, its log and its costs, in which tests run the program.
 
 #![allow(dead_code, reason = "each test needs a part of it")]
 
@@ -32,7 +32,7 @@ pub fn command(folder: &Path, arguments: &str) -> Command {
     command
 }
 
-/// Runs the program to its end, checks its exit code and gives what it printed.
+/// Runs the program to its end, checks its exit code and returns its output.
 pub fn tandem(folder: &Path, arguments: &str, code: i32) -> (String, String) {
     let output = command(folder, arguments).output().unwrap();
     let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());

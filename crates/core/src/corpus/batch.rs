@@ -14,7 +14,7 @@ use super::warc::{self, Warc};
 use super::{Skipped, encoding, unpack};
 use crate::files::{InputError, open_bytes, open_stdin, packing_of, unpacked};
 
-/// Consecutive documents of a collection, all of one file or folder of it, not parsed yet.
+/// Consecutive documents of one file or folder of a collection, not parsed yet.
 #[derive(Debug)]
 pub struct Batch {
     file: u32,
@@ -30,7 +30,7 @@ enum Kind {
 }
 
 impl Batch {
-    /// Which of the collection's files or folders it is of, in their order from 0.
+    /// The number of its file or folder in the collection, from 0.
     #[must_use]
     pub fn file(&self) -> u32 {
         self.file
@@ -41,7 +41,7 @@ impl Batch {
     /// Returns what was skipped.
     ///
     /// # Errors
-    /// If a document can't be read: where, and what is wrong with it.
+    /// If a document can't be read: with its place and the problem.
     pub fn for_each(&self, visit: impl FnMut(Document<'_>)) -> Result<Skipped, InputError> {
         match &self.kind {
             Kind::Lines(lines) => lines.for_each(visit).map(|()| Skipped::default()),
@@ -51,7 +51,7 @@ impl Batch {
         }
     }
 
-    /// Says whether a batch is the same as one that was read before: of the text, or of files' names, sizes and times.
+    /// A digest of the text, or of files' names, sizes and times, by which a batch read again is compared.
     #[must_use]
     pub fn digest(&self) -> u64 {
         match &self.kind {
@@ -61,7 +61,7 @@ impl Batch {
         }
     }
 
-    /// Reads the text into `memory`, if it waits for that: before the batch is parsed or its digest taken.
+    /// Reads the text into `memory` if it was deferred, before the batch is parsed or its digest taken.
     ///
     /// # Errors
     /// If it can't be read.
@@ -72,14 +72,13 @@ impl Batch {
         }
     }
 
-    /// Gives memory back if the text can be [loaded](Self::load) again.
+    /// Frees memory if the text can be [loaded](Self::load) again.
     pub(crate) fn unload(&mut self, memory: &mut Vec<u8>) {
         if let Kind::Lines(lines) = &mut self.kind {
             lines.unload(memory);
         }
     }
 
-    /// Bytes of text in memory.
     pub(crate) fn bytes_in_memory(&self) -> usize {
         match &self.kind {
             Kind::Lines(lines) => lines.bytes_in_memory(),
@@ -88,7 +87,7 @@ impl Batch {
         }
     }
 
-    /// What its documents' lines or bytes are counted from, if they are.
+    /// The base of its documents' lines or bytes, if these are counted.
     pub fn line_base(&self) -> Option<LineBase> {
         match &self.kind {
             Kind::Lines(lines) => Some(lines.line_base()),
@@ -108,26 +107,23 @@ impl Batch {
     }
 }
 
-/// A collection that is being read: one file or folder after another.
+/// A collection that is being read, one file or folder after another.
 #[derive(Debug)]
 pub struct Collection {
     paths: Vec<PathBuf>,
-    /// The number of the first of them.
     first: u32,
-    /// The path that `source` reads.
     at: usize,
     source: Source,
     threads: usize,
     /// Bytes that threads may decompress ahead of the reader.
     most_ahead: Arc<AtomicUsize>,
-    /// Whether batches of plain files are only found.
     is_deferred: bool,
     found: String,
     may_repeat: bool,
 }
 
-/// Bytes that may be decompressed ahead of the reader, a thread, unless a collection is told otherwise: a third of a frame of
-/// 100 MB, for the nearer frames more, for the farther less.
+/// Default limit of the bytes that each thread decompresses ahead of the reader: a third of a frame of 100 MB. Frames
+/// near the reader get more, distant ones less.
 const AHEAD_BYTES_PER_THREAD: usize = 32 << 20;
 
 #[derive(Debug)]
@@ -140,9 +136,9 @@ enum Source {
 }
 
 impl Collection {
-    /// Opens a collection: a file (plain, in gzip or in zstd; `-` is the standard input) of JSON lines, WARC records or TREC
-    /// documents, known by its first bytes; or a folder of such files, or of text files. Compressed files are decompressed on up to
-    /// `threads` threads.
+    /// Opens a collection: a file (plain, in gzip or in zstd; `-` is the standard input) of JSON lines, WARC records or
+    /// TREC documents, recognised by its first bytes; or a folder of such files, or of text files. Up to `threads`
+    /// threads decompress files.
     ///
     /// # Errors
     /// If it can't be read.
@@ -150,7 +146,7 @@ impl Collection {
         Self::open_all(vec![path.to_owned()], threads)
     }
 
-    /// Opens several of them as one collection, in this order.
+    /// Opens several files or folders as one collection, in this order.
     ///
     /// # Errors
     /// If there is none, or the first can't be read.
@@ -163,7 +159,7 @@ impl Collection {
         Ok(Self { paths, first: 0, at: 0, source, threads, most_ahead, is_deferred: false, found, may_repeat: false })
     }
 
-    /// One file's bytes, as they were read from `path`, the collection's file of this number.
+    /// Opens bytes that were read from `path`, the collection's file of this number.
     ///
     /// # Errors
     /// If they can't be read.
@@ -184,13 +180,15 @@ impl Collection {
         })
     }
 
-    /// From now on, threads decompress so many bytes ahead of the reader at most, and a megabyte or two each.
+    /// Limits the bytes that threads decompress ahead of the reader from now on; each thread may hold another megabyte or
+    /// two.
     pub(crate) fn limit_ahead(&self, bytes: usize) {
         self.most_ahead.fetch_min(bytes, Ordering::Relaxed);
     }
 
-    /// From now on, batches of plain files of lines are only found, not read: whoever takes them [loads](Batch::load) them, and
-    /// their documents' lines are called by their [base](Batch::line_base). To be called before anything is read.
+    /// Locates batches of plain files of lines from now on, without reading them. Their users must [load](Batch::load)
+    /// them, and lines of documents are relative to their [base](Batch::line_base). It must be called before the first
+    /// batch.
     ///
     /// # Errors
     /// If the first file can't be read.
@@ -203,13 +201,13 @@ impl Collection {
         Ok(())
     }
 
-    /// What was found where it is, in words, before anything is read.
+    /// The form of the collection in words, before its text is read.
     #[must_use]
     pub fn found(&self) -> &str {
         &self.found
     }
 
-    /// Lets several documents have one id: whoever indexes them has to tell them apart.
+    /// Allows several documents with one id, which the indexer must then tell apart.
     pub fn allow_repeated_ids(&mut self) {
         self.may_repeat = true;
     }
@@ -220,14 +218,14 @@ impl Collection {
         self.may_repeat
     }
 
-    /// Its files and folders; of a folder whose files are collections, these.
+    /// Its files and folders; a folder of collections is replaced by its files.
     #[must_use]
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths
     }
 
-    /// What is read, such that another collection, or another state of it, is called otherwise: where it is, and of a
-    /// file how long it is and when it was written. What comes in through a pipe is known by its batches only.
+    /// An identity that differs for another collection or another state of it: paths, with lengths and times of files.
+    /// Input from a pipe is identified by its batches only.
     #[must_use]
     pub fn identity(&self) -> String {
         let mut identity = format!("batches {BATCH_BYTES}");
@@ -244,7 +242,7 @@ impl Collection {
         identity
     }
 
-    /// How many bytes of text there are, where that is known before they are read.
+    /// Bytes of text, if known before they are read.
     #[must_use]
     pub fn expected_bytes(&self) -> Option<u64> {
         let of = |(number, path): (usize, &PathBuf)| match &self.source {
@@ -277,18 +275,18 @@ impl Collection {
     }
 }
 
-/// What some editors and spreadsheets put before the first line of a text file in UTF-8.
+/// A mark that some editors and spreadsheets put before the first line of a text file in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Whether `path` is a file whose bytes are the text: not compressed, no pipe, no folder.
+/// Whether `path` is a file whose bytes are the text: no compressed file, pipe or folder.
 fn is_plain(path: &Path) -> bool {
     path.is_file() && packing_of(path).is_none()
 }
 
-/// Files of a folder that are looked at to know what it holds.
+/// Files of a folder that are examined to determine its form.
 const SNIFFED_FILES: usize = 256;
 
-/// Folders of files that are collections become these files; also what was found in folders, in words.
+/// Replaces folders of collections by their files; also describes the contents of folders in words.
 fn expanded(paths: Vec<PathBuf>) -> Result<(Vec<PathBuf>, Vec<String>), InputError> {
     let (mut all, mut notes) = (Vec::new(), Vec::new());
     for path in paths {
@@ -307,7 +305,7 @@ fn expanded(paths: Vec<PathBuf>) -> Result<(Vec<PathBuf>, Vec<String>), InputErr
             all.push(path);
             continue;
         }
-        // Some files that explain the others may stand beside them.
+        // A few other files may explain the collections.
         if texts > collections.max(3) {
             let message = format!(
                 "{texts} text files and {collections} collections (JSON lines, TREC or WARC) among {} files: name those that are meant",
@@ -329,7 +327,6 @@ fn expanded(paths: Vec<PathBuf>) -> Result<(Vec<PathBuf>, Vec<String>), InputErr
     Ok((all, notes))
 }
 
-/// What was found, in words.
 fn found(source: &Source, paths: &[PathBuf], notes: &[String]) -> String {
     let form = match source {
         Source::Lines(_) | Source::PlainLines(_) => "JSON lines",
@@ -347,7 +344,7 @@ fn found(source: &Source, paths: &[PathBuf], notes: &[String]) -> String {
     std::iter::once(whole).chain(notes.iter().cloned()).collect::<Vec<_>>().join("; ")
 }
 
-/// What a file's first bytes tell.
+/// The form of a file, by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Warc,
@@ -357,15 +354,15 @@ enum Form {
     Other,
 }
 
-/// Bytes that tell the form of a file in a folder.
+/// Bytes examined to determine the form of a file in a folder.
 const FORM_BYTES: u64 = 64 << 10;
 
 impl Form {
-    /// The form of a file, decompressed; `None` if it is binary.
+    /// The form of a file after decompression; `None` if it is binary.
     fn of_file(path: &Path) -> Result<Option<Self>, InputError> {
         let mut start = Vec::new();
         let read = open_bytes(path)?.take(FORM_BYTES).read_to_end(&mut start);
-        // What can't be decompressed is no text.
+        // A file that can't be decompressed is no text.
         if read.is_err() || start.contains(&0) && !encoding::is_utf16(&start) {
             return Ok(None);
         }
@@ -401,7 +398,7 @@ impl Source {
         Self::of_reader(path, reader, is_deferred && is_plain(path))
     }
 
-    /// Knows what `reader` reads by its first bytes. Lines of a plain file at `path` can be read later.
+    /// Recognises the form of `reader` by its first bytes. Lines of a plain file at `path` can be read later.
     fn of_reader(path: &Path, mut reader: Box<dyn BufRead + Send>, is_deferred: bool) -> Result<Self, InputError> {
         let mut start = Vec::new();
         let read = reader.by_ref().take(64).read_to_end(&mut start);

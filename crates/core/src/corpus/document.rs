@@ -1,9 +1,9 @@
-//! A document of a collection, and how much text is parsed at a time.
+//! Documents of a collection, and the amount of text parsed at a time.
 
 use std::borrow::Cow;
 
-/// Text in a batch, roughly: small enough that all threads have work until the end, large enough that handing it over
-/// costs nothing. An interrupted build goes on only with batches of the same size.
+/// Approximate text in a batch: small enough that all threads have work until the end, large enough that hand-over costs
+/// are negligible. An interrupted build can only continue with batches of equal size.
 pub(super) const BATCH_BYTES: usize = 2 << 20;
 
 /// One document, borrowed from its batch.
@@ -15,6 +15,6 @@ pub struct Document<'a> {
     pub title: Cow<'a, str>,
     /// Its text.
     pub text: Cow<'a, str>,
-    /// The line that it stands on, or the byte that it begins at; `None` where a file holds no other.
+    /// Its line, or the offset of its first byte; `None` where a file holds no other document.
     pub line: Option<u64>,
 }

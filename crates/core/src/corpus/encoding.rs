@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::Encoding;
 
-/// The text of `bytes`: in the encoding that a byte order mark says, else in UTF-8 if that is what they are, else in the
-/// one of this `label` (as a web server or a page names it), else in the one that they look most like.
+/// Decodes `bytes` by their byte order mark, else as UTF-8 if they are valid, else by `label` (from a web server or a
+/// page), else in their most likely encoding.
 pub(super) fn decode<'a>(bytes: &'a [u8], label: Option<&[u8]>) -> Cow<'a, str> {
     if Encoding::for_bom(bytes).is_none()
         && let Ok(text) = std::str::from_utf8(bytes)
@@ -19,11 +19,11 @@ pub(super) fn decode<'a>(bytes: &'a [u8], label: Option<&[u8]>) -> Cow<'a, str> 
         detector.feed(bytes, true);
         detector.guess(None, Utf8Detection::Deny)
     });
-    // A byte order mark goes before what was said.
+    // A byte order mark overrides the label.
     encoding.decode(bytes).0
 }
 
-/// Whether `bytes` begin as UTF-16 does, which has zero bytes in plain text.
+/// Whether `bytes` begin like UTF-16, which has zero bytes in plain text.
 pub(super) fn is_utf16(bytes: &[u8]) -> bool {
     Encoding::for_bom(bytes).is_some_and(|(encoding, _)| encoding != encoding_rs::UTF_8)
 }

@@ -1,8 +1,8 @@
-//! A folder: of text files, each a document whose id is its path inside the folder, or of files that are collections themselves.
+//! Folders of text files, each a document whose id is its path inside the folder, or of files that are collections.
 //!
-//! Hidden files and those that `.gitignore` or `.ignore` name are left out, and binary files (a zero byte in their
-//! first 8 KiB) are skipped; both are counted. Links to files are followed, those to folders are not. Files that are not UTF-8 are read
-//! in the encoding that they look most like.
+//! Hidden files, and files that `.gitignore` or `.ignore` name, are left out; binary files (a zero byte in their first 8
+//! KiB) are skipped. Both are counted. Links to files are followed, links to folders are not. Files that are not UTF-8
+//! are decoded in their most likely encoding.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -16,14 +16,13 @@ use super::document::{BATCH_BYTES, Document};
 use super::{Reason, Skipped, encoding};
 use crate::files::{InputError, open_bytes};
 
-/// A zero byte among this many says that a file is no text; about as many as git looks at.
+/// A zero byte among this many marks a binary file; git examines about as many.
 const SNIFFED_BYTES: usize = 8 << 10;
 
 /// The files of a folder, in order of their names.
 #[derive(Debug)]
 pub(super) struct Folder {
     files: std::vec::IntoIter<TextFile>,
-    /// What was found besides, in words.
     pub(super) notes: Vec<String>,
 }
 
@@ -35,7 +34,6 @@ struct TextFile {
     written_ns: u128,
 }
 
-/// Consecutive files.
 #[derive(Debug)]
 pub(super) struct FileBatch {
     files: Vec<TextFile>,
@@ -81,18 +79,17 @@ impl Folder {
         let told = told.into_iter().filter(|(count, ..)| *count > 0);
         let mut notes: Vec<String> =
             told.map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many })).collect();
-        // Told in any case: that these files decide is easily forgotten.
+        // This note is always given, since the effect of these files is easily forgotten.
         notes.push(format!("{ignored} left out that .gitignore or .ignore names"));
         files.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(Self { files: files.into_iter(), notes })
     }
 
-    /// The files, in order.
     pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
         self.files.as_slice().iter().map(|file| file.path.as_path())
     }
 
-    /// Bytes of all files that are left.
+    /// Bytes of all remaining files.
     pub(super) fn bytes(&self) -> u64 {
         self.files.as_slice().iter().map(|file| file.bytes).sum()
     }
@@ -102,7 +99,7 @@ impl Folder {
         let mut files = Vec::new();
         while bytes < BATCH_BYTES as u64 {
             let Some(file) = self.files.next() else { break };
-            // A file costs at least its opening: many empty ones are work too.
+            // Opening a file costs time too: many empty files are work.
             bytes += file.bytes + 256;
             files.push(file);
         }
@@ -135,7 +132,7 @@ impl FileBatch {
         all.digest()
     }
 
-    /// Visits the text files and counts the binary ones, which are skipped.
+    /// Visits the text files; binary files are counted and skipped.
     pub(super) fn for_each(&self, mut visit: impl FnMut(Document<'_>)) -> Result<Skipped, InputError> {
         let mut skipped = Skipped::default();
         for file in &self.files {

@@ -1,16 +1,16 @@
-//! The text of a web page: what stands outside of tags.
+//! The text of a web page, outside of its tags.
 
 use std::convert::Infallible;
 
 use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
 use html5gum::{Span, Tokenizer};
 
-/// Elements whose text is for programs.
+/// Elements whose text is not for readers.
 const WITHOUT_TEXT: [&[u8]; 4] = [b"script", b"style", b"noscript", b"template"];
 
 /// Title and text of a page. Tags separate words; scripts, styles and comments are left out.
 ///
-/// Whatever is not well-formed is read as browsers do: pages often are not.
+/// Malformed markup, which is frequent, is read as browsers do.
 pub(super) fn text_of(page: &str) -> (String, String) {
     let (mut title, mut text) = (String::new(), String::with_capacity(page.len() / 2));
     let mut is_title = false;

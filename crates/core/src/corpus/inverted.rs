@@ -1,18 +1,18 @@
-//! Collections that come as posting lists, not as text: what exchange files hold.
+//! Collections that come as posting lists instead of text, in exchange files.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use crate::files::InputError;
 
-/// A term and its postings.
+/// A term with its postings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TermList {
     /// The term.
     pub term: String,
-    /// The documents that contain it, ascending, from 0.
+    /// The numbers of documents with the term, ascending, from 0.
     pub docs: Vec<u32>,
-    /// How often each contains it, at least 1.
+    /// The term's frequency in each document, at least 1.
     pub freqs: Vec<u32>,
 }
 
@@ -26,7 +26,7 @@ pub struct DocumentTable {
 }
 
 impl DocumentTable {
-    /// Refuses names that several documents have; `place` says where the name of a document stands.
+    /// Refuses names that several documents have; `place` describes the place of a document's name.
     ///
     /// # Errors
     /// With both places.
@@ -43,26 +43,26 @@ impl DocumentTable {
     }
 }
 
-/// Posting lists that are read one after another, whatever file they stand in.
+/// Posting lists read one after another, from any form of file.
 pub trait ListSource {
-    /// How many lists there are.
+    /// The number of lists.
     fn num_lists(&self) -> u64;
 
-    /// Hands over the documents; what stays is empty.
+    /// Hands over the documents and keeps an empty table.
     fn take_documents(&mut self) -> DocumentTable;
 
-    /// Reads the next list, in byte order of the terms, into `list`; `false` past the last.
+    /// Reads the next list, in byte order of the terms, into `list`; returns `false` after the last.
     ///
     /// # Errors
-    /// If the file is damaged, or breaks what [`TermList`] promises: where, and what was expected.
+    /// If the file is damaged, or breaks the rules of [`TermList`]: with the place, and what was expected there.
     fn next_list(&mut self, list: &mut TermList) -> Result<bool, InputError>;
 
-    /// The [`Tokenizer`](super::Tokenizer) that the terms were made with, where the file says so.
+    /// The [`Tokenizer`](super::Tokenizer) that made the terms, if the file names it.
     fn tokenizer_name(&self) -> Option<String> {
         None
     }
 
-    /// What the user should know of the file though it can be read, a sentence each. Complete once all lists are read.
+    /// Notes for the user on a file that can be read, one sentence each. They are complete once all lists are read.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }

@@ -1,6 +1,6 @@
-//! JSON lines: one object a line, with `id` (text or number), `text` and, if there is one, `title`.
+//! JSON lines: one object on each line, with `id` (text or number), `text` and optionally `title`.
 //!
-//! Other fields are ignored, and so are blank lines.
+//! Other fields and blank lines are ignored.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,11 +18,11 @@ use super::document::{BATCH_BYTES, Document};
 use super::encoding;
 use crate::files::{InputError, json_message, read_exact_at};
 
-/// Longer lines are refused: they are no documents, and would have to fit into memory.
+/// Longer lines are refused: they cannot be documents, and would have to fit into memory.
 const MAX_LINE_BYTES: usize = 1 << 30;
 const LINE_TOO_LONG: &str = "line is longer than 1 GiB, expected one JSON object a line";
 
-/// Whether bytes begin as JSON lines of documents do; a first line may be longer than they are.
+/// Whether bytes begin like JSON lines of documents; the first line may be longer than the bytes.
 pub(super) fn is_lines(start: &[u8]) -> bool {
     let first = start.trim_ascii_start();
     match memchr::memchr(b'\n', first) {
@@ -33,12 +33,11 @@ pub(super) fn is_lines(start: &[u8]) -> bool {
     }
 }
 
-/// A file of JSON lines that is being read.
 pub(super) struct JsonLines {
     path: PathBuf,
     reader: Box<dyn Read + Send>,
     next_line: u64,
-    /// The beginning of a line that goes on behind the last batch.
+    /// The start of a line that continues after the last batch.
     rest: Vec<u8>,
 }
 
@@ -48,31 +47,29 @@ impl fmt::Debug for JsonLines {
     }
 }
 
-/// Whole lines of the file.
 #[derive(Debug)]
 pub(super) struct LineBatch {
     path: PathBuf,
     lines: LineBase,
     len: usize,
-    /// As many, or none before they are read.
+    /// The bytes of the lines; empty until they are read.
     bytes: Vec<u8>,
-    /// Where they can be read, as often as need be.
+    /// The file, if the lines can be read again at any time.
     file: Option<Arc<File>>,
 }
 
-/// What lines are counted from, or bytes where documents stand on no lines.
+/// The base from which lines are counted, or bytes where documents have no lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineBase {
-    /// The first has this number.
+    /// The first line has this number.
     First(u64),
-    /// The first begins at this byte of the file, and is called 1.
+    /// The first line begins at this byte of the file, and gets the number 1.
     Offset(u64),
-    /// No lines are counted, but bytes of the text from this one on.
+    /// Bytes of the text are counted from this one on, instead of lines.
     Byte(u64),
 }
 
 impl LineBase {
-    /// What the first line is called.
     pub(crate) fn first(self) -> u64 {
         match self {
             Self::First(line) | Self::Byte(line) => line,
@@ -80,8 +77,8 @@ impl LineBase {
         }
     }
 
-    /// The number in the file at `path` of what is called `line`; `None` if lines were to be counted and the file can't be read
-    /// any more.
+    /// The line number in the file at `path` of the line numbered `line` here; `None` if lines had to be counted and the
+    /// file can't be read any more.
     pub(crate) fn number(self, path: &Path, line: u64) -> Option<u64> {
         match self {
             Self::First(_) | Self::Byte(_) => Some(line),
@@ -90,7 +87,6 @@ impl LineBase {
     }
 }
 
-/// Line ends in the first bytes of a file.
 fn lines_before(path: &Path, offset: u64) -> io::Result<u64> {
     let mut reader = BufReader::with_capacity(1 << 20, File::open(path)?.take(offset));
     let mut lines = 0;
@@ -105,23 +101,20 @@ fn lines_before(path: &Path, offset: u64) -> io::Result<u64> {
     }
 }
 
-/// A plain file of JSON lines, of which batches are only found: whoever parses them reads them, many at a time.
+/// A plain file of JSON lines whose batches are only located. The parsing threads read them, many at a time.
 #[derive(Debug)]
 pub(super) struct PlainLines {
     path: PathBuf,
     file: Arc<File>,
     len: u64,
-    /// Where the next batch begins.
     offset: u64,
-    /// The bytes that were looked at last for a line's end.
     window: Vec<u8>,
 }
 
-/// Bytes that are looked at together for a line's end.
+/// Bytes searched together for a line end.
 const WINDOW_BYTES: u64 = 16 << 10;
 
 impl PlainLines {
-    /// The lines of a plain file from `offset` on.
     pub(super) fn open(path: &Path, offset: u64) -> Result<Self, InputError> {
         let cannot = |e: io::Error| InputError::file(path, format!("cannot open: {e}"));
         let file = File::open(path).map_err(cannot)?;
@@ -129,7 +122,7 @@ impl PlainLines {
         Ok(Self { path: path.to_owned(), file: Arc::new(file), len, offset, window: Vec::new() })
     }
 
-    /// Finds the next batch, which ends where [`JsonLines::next_batch`] ends it.
+    /// Locates the next batch, with the end that [`JsonLines::next_batch`] would choose.
     pub(super) fn next_batch(&mut self) -> Result<Option<LineBatch>, InputError> {
         let start = self.offset;
         let mut end = start;
@@ -159,7 +152,7 @@ impl PlainLines {
         }))
     }
 
-    /// Where the last line end stands between two places.
+    /// The position of the last line end in a range.
     fn last_newline(&mut self, from: u64, end: u64) -> Result<Option<u64>, InputError> {
         let mut high = end;
         while high > from {
@@ -181,7 +174,7 @@ impl JsonLines {
         Self { path: path.to_owned(), reader, next_line: 1, rest: Vec::new() }
     }
 
-    /// Reads [`BATCH_BYTES`] and takes the whole lines of them: where batches end depends on nothing but the text.
+    /// Reads [`BATCH_BYTES`] and takes their whole lines, so that the ends of batches depend on the text only.
     pub(super) fn next_batch(&mut self) -> Result<Option<LineBatch>, InputError> {
         let mut bytes = std::mem::take(&mut self.rest);
         loop {
@@ -219,12 +212,11 @@ impl LineBatch {
         self.lines
     }
 
-    /// Bytes in memory.
     pub(super) fn bytes_in_memory(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Reads the lines if they wait for it, into `memory`.
+    /// Reads the lines into `memory` unless they are there already.
     pub(super) fn load(&mut self, memory: &mut Vec<u8>) -> Result<(), InputError> {
         if let (Some(file), LineBase::Offset(offset), true) = (&self.file, self.lines, self.bytes.is_empty()) {
             self.bytes = std::mem::take(memory);
@@ -235,7 +227,7 @@ impl LineBatch {
         Ok(())
     }
 
-    /// Gives the memory back if the lines can be read again.
+    /// Frees the memory if the lines can be read again.
     pub(super) fn unload(&mut self, memory: &mut Vec<u8>) {
         if self.file.is_some() && !self.bytes.is_empty() {
             *memory = std::mem::take(&mut self.bytes);
@@ -255,7 +247,7 @@ impl LineBatch {
             if bytes.trim_ascii().is_empty() {
                 continue;
             }
-            // Lines that are not UTF-8 are read in the encoding that they look like.
+            // Lines that are not UTF-8 are decoded in their most likely encoding.
             let decoded = std::str::from_utf8(bytes).is_err().then(|| encoding::decode(bytes, None));
             let bytes = decoded.as_deref().map_or(bytes, str::as_bytes);
             if !bytes.trim_ascii_start().starts_with(b"{") {
@@ -287,7 +279,7 @@ impl LineBatch {
 struct Record<'a> {
     #[serde(borrow, default)]
     id: Option<Id<'a>>,
-    /// The id as BEIR calls it.
+    /// The id under BEIR's name.
     #[serde(borrow, default, rename = "_id")]
     other_id: Option<Id<'a>>,
     #[serde(borrow, default)]
@@ -296,7 +288,7 @@ struct Record<'a> {
     text: Cow<'a, str>,
 }
 
-/// Text, or a number taken as its digits.
+/// A text, or the digits of a number.
 struct Id<'a>(Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Id<'a> {

@@ -1,4 +1,4 @@
-//! What can be read: collections of text, and of lists.
+//! Collections of text, and of posting lists.
 //!
 //! A collection is read as a stream of [`Batch`]es of a few megabytes, each of which any thread can parse by itself:
 //!
@@ -14,11 +14,11 @@
 //! | TREC, `<DOC>` after `<DOC>` | `trec.rs` |
 //! | a folder of text files | `folder.rs` |
 //!
-//! Files may be compressed (`.gz`, `.zst`); several threads decompress them where they are many frames or members
-//! (`unpack.rs`). Text in other encodings than UTF-8 is recognised (`encoding.rs`).
+//! Files may be compressed (`.gz`, `.zst`); several threads decompress files of many frames or members (`unpack.rs`).
+//! Text in other encodings than UTF-8 is recognised (`encoding.rs`).
 //!
-//! Exchange files hold collections that are inverted already: [`ciff`] and [`pisa`] read them as
-//! [`ListSource`]s, list by list.
+//! Exchange files hold collections that are inverted already: [`ciff`] and [`pisa`] read them as [`ListSource`]s, list by
+//! list.
 //!
 //! Documents are numbered in the order of the collection, whatever the number of threads.
 

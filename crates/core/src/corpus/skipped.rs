@@ -1,34 +1,34 @@
-//! What of a collection is not indexed, and why.
+//! Parts of a collection that are not indexed, with reasons.
 
 use std::fmt;
 use std::ops::AddAssign;
 
-/// Why a file or a record was left out.
+/// The reason why a file or a record was left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// A file with zero bytes, which is no text.
     Binary,
     /// A record whose media type holds no text, such as a picture.
     MediaType,
-    /// A record that only says that a page was as before.
+    /// A record that only reports an unchanged page.
     Revisit,
     /// A record whose body can't be decompressed.
     Damaged,
-    /// A file of another form than those of the folder, such as a list of contents.
+    /// A file of another form than the others of its folder, such as a list of contents.
     OtherForm,
-    /// A record of which only a part was stored; that part is indexed.
+    /// A record of which only a part was stored, which is indexed.
     CutShort,
 }
 
-/// How often each [`Reason`] came up.
+/// The number of cases for each [`Reason`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skipped([u64; Self::REASONS]);
 
 impl Skipped {
-    /// How many reasons there are.
+    /// The number of reasons.
     pub const REASONS: usize = 6;
 
-    /// Counts one.
+    /// Counts a case.
     pub fn add(&mut self, reason: Reason) {
         self.0[reason as usize] += 1;
     }
@@ -39,13 +39,13 @@ impl Skipped {
         self.0
     }
 
-    /// From counts in order of the reasons.
+    /// Makes counts from numbers in order of the reasons.
     #[must_use]
     pub fn of_counts(counts: [u64; Self::REASONS]) -> Self {
         Self(counts)
     }
 
-    /// Files and records that are not indexed.
+    /// The number of files and records that are not indexed.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().sum::<u64>() - self.0[Reason::CutShort as usize]
@@ -58,7 +58,7 @@ impl AddAssign for Skipped {
     }
 }
 
-/// In words: `2 binary files, 1 record of a media type without text`.
+/// The counts in words: `2 binary files, 1 record of a media type without text`.
 impl fmt::Display for Skipped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = [

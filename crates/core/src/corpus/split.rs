@@ -1,4 +1,4 @@
-//! Cutting a stream into batches of whole records, at the same places whenever it is read.
+//! Cutting a stream into batches of whole records, always at equal places.
 
 use std::fmt;
 use std::io::Read;
@@ -9,30 +9,29 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::document::BATCH_BYTES;
 use crate::files::InputError;
 
-/// Longer records are refused: they are no documents, and would have to fit into memory.
+/// Longer records are refused: they cannot be documents, and would have to fit into memory.
 const MAX_RECORD_BYTES: usize = 1 << 30;
 
-/// A stream that is cut where records end.
+/// A stream that is cut at the ends of records.
 pub(super) struct Splitter {
     path: PathBuf,
     reader: Box<dyn Read + Send>,
-    /// Where the next batch begins, in bytes of the text.
+    /// The offset of the next batch in the text, in bytes.
     offset: u64,
-    /// The beginning of a record that goes on behind the last batch.
+    /// The start of a record that continues after the last batch.
     rest: Vec<u8>,
 }
 
-/// A batch of whole records.
 #[derive(Debug)]
 pub(super) struct Records {
     path: PathBuf,
-    /// Where they begin, in bytes of the text.
+    /// The offset of the records in the text, in bytes.
     offset: u64,
     pub(super) bytes: Vec<u8>,
 }
 
 impl Records {
-    /// Where the byte at `place` is in the text.
+    /// The offset in the text of the byte at `place`.
     pub(super) fn byte(&self, place: usize) -> u64 {
         self.offset + place as u64
     }
@@ -41,13 +40,12 @@ impl Records {
         xxh3_64(&self.bytes)
     }
 
-    /// An error at one of the bytes.
     pub(super) fn at(&self, place: usize, what: &str) -> InputError {
         InputError::byte(&self.path, self.offset + place as u64, what)
     }
 }
 
-/// What is wrong in some bytes, and where.
+/// A fault's position in some bytes, and its description.
 pub(super) type Fault = (usize, String);
 
 impl fmt::Debug for Splitter {
@@ -61,8 +59,8 @@ impl Splitter {
         Self { path: path.to_owned(), reader, offset: 0, rest: Vec::new() }
     }
 
-    /// Reads about [`BATCH_BYTES`] and takes as many of them as are whole records, by `whole`; at the end of the stream all
-    /// that is left. More is read if no record is whole.
+    /// Reads about [`BATCH_BYTES`] and takes the whole records among them, which `whole` determines. At the end of the
+    /// stream it takes all that is left. It reads more if no record is whole.
     ///
     /// # Errors
     /// If the stream can't be read, `whole` finds fault, or a record is longer than 1 GiB.

@@ -1,9 +1,9 @@
-//! TREC collections: `<DOC>` after `<DOC>`, each with its `<DOCNO>`, as GOV2, WT10g and the newswire disks are given out.
+//! TREC collections: `<DOC>` after `<DOC>`, each with its `<DOCNO>`, the format of GOV2, WT10g and the newswire disks.
 //!
 //! ```text
 //! <DOC>
 //! <DOCNO>GX000-00-0000000</DOCNO>
-//! <DOCHDR> what the server said </DOCHDR>     left out
+//! <DOCHDR> the server's reply   </DOCHDR>     left out
 //! <html>...</html>                            tags are left out
 //! </DOC>
 //! ```
@@ -21,16 +21,13 @@ use crate::files::InputError;
 const BEGIN: &[u8] = b"<DOC>";
 const END: &[u8] = b"</DOC>";
 
-/// A file of TREC documents that is being read.
 #[derive(Debug)]
 pub(super) struct Trec(Splitter);
 
-/// Whether bytes begin as a TREC file does.
 pub(super) fn is_trec(start: &[u8]) -> bool {
     start.trim_ascii_start().starts_with(BEGIN)
 }
 
-/// Opens what was found to be a TREC file.
 pub(super) fn open(path: &Path, reader: Box<dyn std::io::Read + Send>) -> Trec {
     Trec(Splitter::new(path, reader))
 }
@@ -41,7 +38,6 @@ impl Trec {
     }
 }
 
-/// Shows each document of a batch.
 pub(super) fn for_each(records: &Records, mut visit: impl FnMut(Document<'_>)) -> Result<(), InputError> {
     let bytes = &records.bytes;
     let at_byte = |place: usize, what: &str| records.at(place, what);
@@ -71,7 +67,7 @@ pub(super) fn for_each(records: &Records, mut visit: impl FnMut(Document<'_>)) -
     }
 }
 
-/// What stands between two tags, and what follows the second.
+/// The bytes between two tags, and the bytes after the second tag.
 fn element<'a>(bytes: &'a [u8], begin: &[u8], end: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let start = memmem::find(bytes, begin)? + begin.len();
     let len = memmem::find(&bytes[start..], end)?;

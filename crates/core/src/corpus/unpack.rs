@@ -1,8 +1,8 @@
 //! Decompressing a file on several threads.
 //!
-//! A zstd file is a row of frames, a gzip file one of members, each compressed by itself; but only who has read one knows
-//! where the next begins. So the file is cut into stripes, and a thread looks in its stripe for what looks like a
-//! beginning, and decompresses from there until a frame ends behind the stripe:
+//! A zstd file is a row of frames, a gzip file one of members, each compressed by itself; the start of a frame is only
+//! known after reading the one before. The file is therefore cut into stripes. A thread searches its stripe for bytes
+//! that look like a start, and decompresses from there until a frame ends after the stripe:
 //!
 //! ```text
 //! frames    |----------|------|---------------|----|----|-------
@@ -10,12 +10,12 @@
 //! thread    1──────────▶2─────────────────────▶          4─────▶    stripe 3 has no beginning
 //! ```
 //!
-//! The reader takes the pieces in order, each chunk by chunk while it grows. A piece that begins where the one before ended
-//! is right; where none does (bytes may look like a beginning by chance), the reader decompresses itself until the next
-//! stripe. So a file that is one long frame is read as by one thread.
+//! The reader takes the pieces in order, each in chunks while it grows. A piece that begins where the one before ended is
+//! right. If none does (bytes may look like a start by chance), the reader decompresses by itself until the next stripe.
+//! A file of one long frame is thus read at the speed of one thread.
 //!
-//! What is decompressed ahead of the reader is bounded. The farther a piece is from the reader, the less there may be
-//! already if it is to grow: so the next ones, which are needed first, are always those that can.
+//! The bytes decompressed ahead of the reader are bounded. The limit decreases with a piece's distance from the reader,
+//! so that the pieces needed first can always grow.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -28,14 +28,12 @@ use memchr::memmem;
 
 use crate::files::{Frame, InputError, Packing, packing_of, read_exact_at, skip_padding};
 
-/// Bytes of a stripe.
 const STRIPE_BYTES: u64 = 2 << 20;
-/// Bytes that go from a thread to the reader at once.
+/// Bytes handed from a thread to the reader at once.
 const CHUNK_BYTES: usize = 1 << 20;
-/// Chunks that the piece at hand may have, whatever others have.
+/// Chunks that the present piece may always hold.
 const LEAST_CHUNKS: usize = 2;
 
-/// A file from some place on.
 #[derive(Debug)]
 struct FileFrom {
     shared: Arc<Shared>,
@@ -53,31 +51,29 @@ impl Read for FileFrom {
 
 type Input = BufReader<FileFrom>;
 
-/// Where in the file `input` is.
 fn place_of(input: &Input) -> u64 {
     input.get_ref().at - input.buffer().len() as u64
 }
 
-/// Frames that begin in a stripe.
 #[derive(Debug, Default)]
 struct Piece {
     progress: Progress,
-    /// What the reader has not taken yet.
+    /// Chunks that the reader has not taken yet.
     chunks: VecDeque<Vec<u8>>,
-    /// Whether the reader takes it: then it does begin here.
+    /// Whether the reader takes this piece, which proves its start.
     is_read: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Progress {
-    /// A thread looks for a beginning.
+    /// A thread searches for a start.
     #[default]
     Looking,
-    /// There is none, or the reader does without.
+    /// The stripe has no start, or the reader does not need it.
     Nothing,
-    /// A thread decompresses.
+    /// A thread decompresses from this offset.
     From(u64),
-    /// The last of the frames ends here.
+    /// All frames are decompressed; the last one ends at `end`.
     Whole { start: u64, end: u64 },
 }
 
@@ -87,7 +83,7 @@ struct Shared {
     len: u64,
     packing: Packing,
     threads: usize,
-    /// Bytes that may be decompressed before the reader comes to them.
+    /// Limit of the bytes decompressed ahead of the reader.
     most_ahead: Arc<AtomicUsize>,
     state: Mutex<State>,
     changed: Condvar,
@@ -96,26 +92,23 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     next: u64,
-    /// The stripe that the reader is at.
     at: u64,
-    /// By stripe.
     pieces: BTreeMap<u64, Piece>,
-    /// Bytes in their chunks.
+    /// Bytes in the chunks of all pieces.
     ahead: usize,
-    /// Memory of chunks that were read.
+    /// Memory of chunks that were read, for reuse.
     spare: Vec<Vec<u8>>,
-    /// Why the piece that the reader takes ends.
     error: Option<io::Error>,
     is_over: bool,
 }
 
 impl State {
-    /// A piece that somebody may take.
+    /// The piece of a stripe, if it is still needed.
     fn wanted(&mut self, stripe: u64) -> Option<&mut Piece> {
         self.pieces.get_mut(&stripe).filter(|piece| piece.progress != Progress::Nothing)
     }
 
-    /// Forgets a piece: a thread that is at it ends.
+    /// Removes a piece; the thread that works on it ends.
     fn remove(&mut self, stripe: u64) {
         if let Some(piece) = self.pieces.remove(&stripe) {
             self.forget(piece.chunks);
@@ -128,22 +121,20 @@ impl State {
     }
 }
 
-/// A compressed file that several threads decompress; reads as its text.
+/// A compressed file that several threads decompress. Reading it yields the decompressed text.
 pub(super) struct Unpacked {
     shared: Arc<Shared>,
-    /// Where in the file everything before is read, but for the piece at hand.
+    /// The offset before which the file is read, except for the present piece.
     place: u64,
-    /// The stripe of the piece at hand.
     piece: Option<u64>,
-    /// The chunk at hand, and how much of it is read.
+    /// The present chunk, and the number of its bytes that are read.
     chunk: Vec<u8>,
     read: usize,
-    /// What the reader decompresses itself.
     frame: Option<Frame<Input>>,
 }
 
-/// Opens `path` for decompression on `threads` threads, by so many bytes ahead of the reader; `None` if it is not compressed, or
-/// too short to gain.
+/// Opens `path` for decompression on `threads` threads, up to `most_ahead` bytes ahead of the reader. `None` if the file
+/// is not compressed, or too short to gain.
 ///
 /// # Errors
 /// If it can't be opened.
@@ -181,7 +172,6 @@ impl Shared {
         self.len.div_ceil(STRIPE_BYTES)
     }
 
-    /// Waits until what `find` looks for is there.
     fn wait_for<'a, T>(&'a self, mut state: MutexGuard<'a, State>, mut find: impl FnMut(&mut State) -> Option<T>) -> T {
         loop {
             if let Some(found) = find(&mut state) {
@@ -191,14 +181,14 @@ impl Shared {
         }
     }
 
-    /// Whether a piece of this stripe may grow by so many bytes.
+    /// Whether the piece of this stripe may grow by this many bytes.
     fn has_room(&self, state: &State, stripe: u64, bytes: usize) -> bool {
         let before = state.pieces.range(..stripe).filter(|(_, piece)| piece.progress != Progress::Nothing).count();
         let share = self.threads - before.min(self.threads - 1);
         state.ahead + bytes <= self.most_ahead.load(Ordering::Relaxed) / self.threads * share
     }
 
-    /// Decompresses stripe after stripe, until there are no more or nobody reads.
+    /// Decompresses stripe after stripe, until none is left or the reader is gone.
     fn work(self: Arc<Self>) {
         while let Some(stripe) = self.take_stripe() {
             self.unpack(stripe);
@@ -220,12 +210,12 @@ impl Shared {
         })
     }
 
-    /// Decompresses what begins in a stripe. Where that can't be read, the reader will see.
+    /// Decompresses the frames that begin in a stripe. Errors are left to the reader, who will find them again.
     fn unpack(self: &Arc<Self>, stripe: u64) {
         let begin = stripe * STRIPE_BYTES;
         let end = (begin + STRIPE_BYTES).min(self.len);
         let magic = self.packing.magic();
-        // A beginning may stand across the border.
+        // A frame's start may cross the border of stripes.
         let mut bytes = vec![0; ((end - begin) as usize + magic.len() - 1).min((self.len - begin) as usize)];
         if read_exact_at(&self.file, &mut bytes, begin).is_ok() {
             for at in memmem::find_iter(&bytes, magic) {
@@ -243,7 +233,8 @@ impl Shared {
         }
     }
 
-    /// Decompresses frames from `start` on, up to the first that begins at `end` or behind, or until nobody wants them.
+    /// Decompresses frames from `start` on, up to the first that begins at `end` or later, or until they are no longer
+    /// needed.
     fn unpack_from(self: &Arc<Self>, stripe: u64, start: u64, end: u64) -> io::Result<()> {
         match self.lock().wanted(stripe) {
             Some(piece) => piece.progress = Progress::From(start),
@@ -278,14 +269,13 @@ impl Shared {
         Ok(())
     }
 
-    /// Memory for a chunk.
     fn spare_chunk(&self) -> Vec<u8> {
         let mut chunk = self.lock().spare.pop().unwrap_or_default();
         chunk.resize(CHUNK_BYTES, 0);
         chunk
     }
 
-    /// Adds a chunk to a piece as soon as there is room; whether anybody wants more.
+    /// Adds a chunk to a piece as soon as there is room; returns whether more is needed.
     fn hand_over(&self, stripe: u64, chunk: Vec<u8>) -> bool {
         let len = chunk.len();
         let mut chunk = Some(chunk);
@@ -307,8 +297,8 @@ impl Shared {
         is_wanted
     }
 
-    /// Whether a thread gives a piece up that it could not decompress: if the reader takes it, or nobody wants it any more.
-    /// Otherwise another beginning may be the right one.
+    /// Decides after a decompression error whether a thread gives up its piece: if the reader takes it or no longer needs
+    /// it. Otherwise the search for a start continues.
     fn gives_up(&self, stripe: u64, error: io::Error) -> bool {
         let mut state = self.lock();
         let Some(piece) = state.wanted(stripe) else { return true };
@@ -325,7 +315,7 @@ impl Shared {
 }
 
 impl Unpacked {
-    /// Takes the next chunk of the piece at hand; false if there is no more.
+    /// Takes the next chunk of the present piece; returns `false` if there is no more.
     fn next_chunk(&mut self) -> io::Result<bool> {
         let Some(stripe) = self.piece else { return Ok(false) };
         let read = std::mem::take(&mut self.chunk);
@@ -358,14 +348,14 @@ impl Unpacked {
         Ok(self.piece.is_some())
     }
 
-    /// Goes to the next piece, or begins to decompress where none fits; false at the end.
+    /// Goes to the next piece, or decompresses here if none fits; returns `false` at the end.
     fn advance(&mut self) -> io::Result<bool> {
         if self.place == self.shared.len {
             return Ok(false);
         }
         let stripe = self.place / STRIPE_BYTES;
         let mut state = self.shared.lock();
-        // Stripes that a frame spanned hold nothing that is still to be read.
+        // Stripes inside a frame hold no further data.
         while let Some((&passed, _)) = state.pieces.first_key_value().filter(|&(&passed, _)| passed < stripe) {
             state.remove(passed);
         }
@@ -381,7 +371,7 @@ impl Unpacked {
             };
             piece.is_read = fits;
             if !fits {
-                // Should the reader come back to the stripe, nobody else will.
+                // If the reader comes back to the stripe, no thread must work on it.
                 state.remove(stripe);
                 state.pieces.insert(stripe, Piece { progress: Progress::Nothing, ..Piece::default() });
             }
@@ -437,7 +427,7 @@ mod tests {
     use super::*;
     use crate::base::random::Random;
 
-    /// Bytes that don't compress well, so that files have several stripes.
+    /// Bytes that compress badly, so that files have several stripes.
     fn noise(len: usize, seed: u64) -> Vec<u8> {
         let mut random = Random::new(seed, 0);
         (0..len).map(|_| b'a' + random.below(26) as u8).collect()
@@ -484,7 +474,7 @@ mod tests {
                     assert!(unpacked_ahead(&path, most_ahead).unwrap() == frames.concat(), "{packing:?} {lengths:?}");
                 }
             }
-            // What looks like a beginning and is none: text that holds the magic, stored as it is.
+            // The text holds the magic bytes, stored uncompressed, which look like a start.
             let mut tricky = noise(1_000_000, 3);
             (0..999_990).step_by(999).for_each(|at| tricky[at..at + 3].copy_from_slice(&packing.magic()[..3]));
             let frames = vec![tricky; 9];

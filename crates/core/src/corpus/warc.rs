@@ -1,16 +1,16 @@
-//! WARC: web archives, as crawlers write them and ClueWeb and Common Crawl are given out.
+//! WARC: web archives, the format of crawlers, ClueWeb and Common Crawl.
 //!
 //! ```text
 //! WARC/1.0            a record: a version,
 //! WARC-Type: response
 //! Content-Length: 8   named fields,
 //!                     an empty line,
-//! HTTP/1.1 ...        so many bytes, and two line ends
+//! HTTP/1.1 ...        that many bytes, and two line ends
 //! ```
 //!
-//! Documents are the records of type `response` (a page below the HTTP header), `resource` and `conversion` (plain
-//! text) whose media type holds text; others are passed over, those that a crawler got from the web with their number. Bodies are
-//! put together from their chunks and decompressed as their HTTP header says. A document's id is its `WARC-TREC-ID`, else its
+//! Documents are the records of type `response` (a page below the HTTP header), `resource` and `conversion` (plain text)
+//! whose media type holds text; others are skipped, and counted if a crawler got them from the web. Bodies are joined
+//! from their chunks and decompressed as their HTTP header says. A document's id is its `WARC-TREC-ID`, else its
 //! `WARC-Record-ID`.
 
 use std::borrow::Cow;
@@ -24,18 +24,14 @@ use super::split::{Fault, Records, Splitter};
 use super::{Reason, Skipped, encoding, html};
 use crate::files::InputError;
 
-/// Headers longer than this are none.
 const MAX_HEADER_BYTES: usize = 1 << 20;
 
-/// A file of WARC records that is being read.
 #[derive(Debug)]
 pub(super) struct Warc(pub(super) Splitter);
 
-/// A record, in the bytes that it was found in.
 struct Record<'a> {
     header: &'a [u8],
     content: &'a [u8],
-    /// Where the next one begins.
     end: usize,
 }
 
@@ -45,7 +41,6 @@ impl Warc {
     }
 }
 
-/// How many of the bytes are whole records.
 fn whole(bytes: &[u8]) -> Result<usize, Fault> {
     let mut at = 0;
     while let Some(record) = record(bytes, at)? {
@@ -54,7 +49,7 @@ fn whole(bytes: &[u8]) -> Result<usize, Fault> {
     Ok(at)
 }
 
-/// The record at `at`; `None` if the bytes end before it does.
+/// The record at `at`; `None` if the bytes end before its end.
 fn record(bytes: &[u8], at: usize) -> Result<Option<Record<'_>>, Fault> {
     let start = at + bytes[at..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
     let rest = &bytes[start..];
@@ -82,7 +77,7 @@ fn record(bytes: &[u8], at: usize) -> Result<Option<Record<'_>>, Fault> {
     Ok(Some(Record { header, content, end: start + content_at + length }))
 }
 
-/// Where a header ends, and how long the empty line is that ends it.
+/// The end of a header, and the length of the empty line after it.
 fn header_end(bytes: &[u8]) -> Option<(usize, usize)> {
     let head = &bytes[..bytes.len().min(MAX_HEADER_BYTES + 4)];
     let windows = memmem::find(head, b"\r\n\r\n").map(|at| (at, 4));
@@ -90,7 +85,6 @@ fn header_end(bytes: &[u8]) -> Option<(usize, usize)> {
     windows.into_iter().chain(unix).min()
 }
 
-/// The value of a field.
 fn field<'a>(header: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     header.split(|&byte| byte == b'\n').find_map(|line| {
         let colon = memchr::memchr(b':', line)?;
@@ -98,7 +92,7 @@ fn field<'a>(header: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     })
 }
 
-/// Shows each document of a batch, and counts the records that hold none.
+/// Visits each document of a batch, and counts the records without one.
 pub(super) fn for_each(records: &Records, mut visit: impl FnMut(Document<'_>)) -> Result<Skipped, InputError> {
     let bytes = &records.bytes;
     let at_byte = |place: usize, what: String| records.at(place, &what);
@@ -134,7 +128,7 @@ pub(super) fn for_each(records: &Records, mut visit: impl FnMut(Document<'_>)) -
             skipped.add(Reason::Damaged);
             continue;
         };
-        // What a server says nothing of may be anything.
+        // A body without a media type may hold any data.
         if form == Form::Unknown && body.contains(&0) && !encoding::is_utf16(&body) {
             skipped.add(Reason::MediaType);
             continue;
@@ -153,7 +147,7 @@ pub(super) fn for_each(records: &Records, mut visit: impl FnMut(Document<'_>)) -
     Ok(skipped)
 }
 
-/// How the text of a document is written.
+/// The markup of a document's text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Plain,
@@ -161,7 +155,7 @@ enum Form {
     Unknown,
 }
 
-/// The form of text of this media type; `None` if it holds no text.
+/// The markup of text with this media type; `None` if it holds no text.
 fn text_form(kind: Option<&[u8]>) -> Option<Form> {
     let kind = String::from_utf8_lossy(kind.unwrap_or_default()).to_ascii_lowercase();
     match kind.split(';').next().unwrap_or_default().trim() {
@@ -172,8 +166,8 @@ fn text_form(kind: Option<&[u8]>) -> Option<Form> {
     }
 }
 
-/// A body as it was before it was cut into chunks and compressed for transfer; `None` if it can't be decompressed. What crawlers
-/// have put together or decompressed themselves, against their own header, is taken as it is.
+/// A body, joined from its chunks and decompressed; `None` if it can't be decompressed. Bodies that a crawler joined or
+/// decompressed itself, contrary to their header, are kept as they are.
 fn body_of<'a>(head: &[u8], body: &'a [u8], is_cut_short: bool) -> Option<Cow<'a, [u8]>> {
     let says = |name: &[u8], value: &[u8]| {
         field(head, name).is_some_and(|said| memmem::find(&said.to_ascii_lowercase(), value).is_some())
@@ -195,7 +189,7 @@ fn body_of<'a>(head: &[u8], body: &'a [u8], is_cut_short: bool) -> Option<Cow<'a
     (read.is_ok() || is_cut_short && !text.is_empty()).then_some(Cow::Owned(text))
 }
 
-/// The chunks of a body, without what stands between them; `None` if it does not begin with one.
+/// The joined chunks of a body; `None` if it does not begin with one.
 fn joined(body: &[u8]) -> Option<Vec<u8>> {
     let mut whole = Vec::with_capacity(body.len());
     let mut rest = body;
@@ -211,7 +205,7 @@ fn joined(body: &[u8]) -> Option<Vec<u8>> {
                 whole.extend_from_slice(chunk);
                 rest = after.strip_prefix(b"\r\n").or_else(|| after.strip_prefix(b"\n")).unwrap_or(after);
             }
-            // The last chunks of a record that was cut short are not there.
+            // A record that was cut short lacks its last chunks.
             None => return (!whole.is_empty()).then_some(whole),
         }
     }
@@ -222,12 +216,10 @@ fn as_page(text: &str) -> (String, Cow<'static, str>) {
     (title, Cow::Owned(text))
 }
 
-/// Whether bytes begin as a WARC file does.
 pub(super) fn is_warc(start: &[u8]) -> bool {
     start.trim_ascii_start().starts_with(b"WARC/")
 }
 
-/// Opens what was found to be a WARC file.
 pub(super) fn open(path: &Path, reader: Box<dyn std::io::Read + Send>) -> Warc {
     Warc(Splitter::new(path, reader))
 }
@@ -287,7 +279,7 @@ mod tests {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         std::io::Write::write_all(&mut gzip, page).unwrap();
         let gzip = gzip.finish().unwrap();
-        // An uncompressed block of brotli: a window of 16 bits, 27 bytes, the last block empty.
+        // This is an uncompressed block of brotli: a window of 16 bits, 27 bytes, and an empty last block.
         let brotli = [&[0x0b, 0x0d, 0x80][..], page, &[0x03]].concat();
         let of = "Content-Type: text/html\r\n";
         let archive = [
@@ -338,7 +330,7 @@ mod tests {
         }
         let message = read(&whole.as_bytes()[..second + 150]).unwrap_err();
         assert!(message.contains("cut short"), "{message}");
-        // No cut and no changed byte panics.
+        // No truncation and no changed byte causes a panic.
         for len in 0..whole.len() {
             let _ = read(&whole.as_bytes()[..len]);
             let mut bytes = whole.clone().into_bytes();

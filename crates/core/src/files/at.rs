@@ -1,4 +1,4 @@
-//! Reading and writing at a place of a file that several threads share.
+//! Reading and writing at given offsets of a file that several threads share.
 
 use std::fs::File;
 use std::io;
@@ -6,7 +6,7 @@ use std::io;
 /// Fills `buffer` from byte `offset` on.
 ///
 /// # Errors
-/// If the file ends before, or can't be read.
+/// If the file ends too early, or can't be read.
 #[cfg(unix)]
 pub fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
@@ -15,7 +15,7 @@ pub fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<
 /// Fills `buffer` from byte `offset` on.
 ///
 /// # Errors
-/// If the file ends before, or can't be read.
+/// If the file ends too early, or can't be read.
 #[cfg(windows)]
 pub fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
     while !buffer.is_empty() {

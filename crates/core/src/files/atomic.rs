@@ -1,4 +1,4 @@
-//! Whole files or none.
+//! Atomic writing of files: a file is written completely or not at all.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use super::inputs::check_no_input;
 
-/// Writes a file through `write`: beside its place, synced, then renamed over it.
+/// Writes a file through `write`: under a temporary name in its folder, synced, then renamed over the old file.
 ///
-/// If anything fails (a full disk, say) the file that was there stays as it was, and what was
-/// written beside it is removed. Missing parent folders are made. A link stays, and the file that it leads to is
-/// written; a device or a pipe (`/dev/null`, `/dev/stdout`) is written as it goes, since it can't be replaced. The new file has
-/// the mode and the owner of the one that it replaces.
+/// If anything fails (for example, on a full disk) the old file stays and the temporary one is removed. Missing parent
+/// folders are made. A link stays, and its target is written. A device or a pipe (`/dev/null`, `/dev/stdout`) is written
+/// directly, since it can't be replaced. The new file gets the mode and the owner of the old one.
 ///
 /// # Errors
-/// A [protected](super::protect_input) input at `path`, and whatever `write` or the file system reports; the message names `path`.
+/// A [protected](super::protect_input) input at `path`, and the errors of `write` and the file system; the message names
+/// `path`.
 pub fn write_atomically<T>(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> io::Result<T> {
     let attempt = || -> io::Result<T> {
         if path.is_dir() {
@@ -36,10 +36,12 @@ pub fn write_atomically<T>(path: &Path, write: impl FnOnce(&mut BufWriter<File>)
     attempt().map_err(|e| io::Error::new(e.kind(), format!("cannot write {}: {e}", path.display())))
 }
 
-/// Whether a file could be written at `path`: for commands that work long before they do. Leaves nothing behind.
+/// Checks that a file can be written at `path`, for commands that work for long before they write. No file is left
+/// behind.
 ///
 /// # Errors
-/// If `path` is a folder or a [protected](super::protect_input) input, or its folder, or the nearest that exists, takes no file; the message names `path`.
+/// If `path` is a folder or a [protected](super::protect_input) input, or if its folder, or the nearest one that exists,
+/// takes no file. The message names `path`.
 pub fn check_writable(path: &Path) -> io::Result<()> {
     let attempt = || -> io::Result<()> {
         if path.is_dir() {
@@ -59,33 +61,33 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     attempt().map_err(|e| io::Error::new(e.kind(), format!("cannot write {}: {e}", path.display())))
 }
 
-/// A file being written beside its place; dropped before [`commit`](Self::commit), it is removed.
+/// A file being written under a temporary name; it is removed if dropped before [`commit`](Self::commit).
 #[derive(Debug)]
 pub struct PendingFile {
     beside: tempfile::NamedTempFile,
     path: PathBuf,
-    // After the file, which is removed first.
+    // This field follows the file, which must be removed first.
     _folder: MadeFolder,
 }
 
-/// A folder that was made for a file; it goes again if nothing came into it.
+/// A folder that was made for a file; it is removed again if it stays empty.
 #[derive(Debug)]
 struct MadeFolder(Option<PathBuf>);
 
 impl Drop for MadeFolder {
     fn drop(&mut self) {
-        // Refused where there is something in it: then it stays.
+        // The system refuses to remove a folder that is not empty.
         let _ = self.0.take().map(fs::remove_dir);
     }
 }
 
 impl PendingFile {
-    /// Starts a file that will be at `path`; missing parent folders are made. What a process that was killed left of
-    /// the same file is removed.
+    /// Starts a file for `path`; missing parent folders are made. Temporary files for this path that a killed process
+    /// left are removed.
     ///
     /// # Errors
-    /// If the folder can't be made or written; a device, a pipe or a [protected](super::protect_input) input is there; its owner
-    /// can't be kept; or another process writes the same file.
+    /// If the folder can't be made or written; `path` is a device, a pipe or a [protected](super::protect_input) input;
+    /// its owner can't be kept; or another process writes this file.
     pub fn create(path: &Path) -> io::Result<Self> {
         if is_device(path) {
             return Err(io::Error::other("is a device or a pipe, expected a file"));
@@ -96,7 +98,7 @@ impl PendingFile {
         let made = MadeFolder((!folder.exists()).then(|| folder.to_owned()));
         fs::create_dir_all(folder)?;
         let name = format!(".tandem-{}-", path.file_name().unwrap_or_default().to_string_lossy());
-        // Once more if another process took the new file for a dead one, before it was locked.
+        // A second try is needed if another process took the new file for a dead one before it was locked.
         let mut beside = file_beside(folder, &name)?;
         while matches!(beside.as_file().try_lock(), Err(fs::TryLockError::WouldBlock)) || !beside.path().exists() {
             beside = file_beside(folder, &name)?;
@@ -106,19 +108,19 @@ impl PendingFile {
         Ok(Self { beside, path, _folder: made })
     }
 
-    /// Where to write.
+    /// The temporary file, for writing.
     pub fn file(&mut self) -> &mut File {
         self.beside.as_file_mut()
     }
 
-    /// Makes what was written durable, then puts it in place of what was there.
+    /// Syncs the temporary file, then renames it over the old file.
     ///
     /// # Errors
     /// If the file system refuses; the old file then stays.
     pub fn commit(self) -> io::Result<()> {
         self.beside.as_file().sync_all()?;
         self.beside.persist(&self.path).map_err(|e| e.error)?;
-        // The rename itself must survive a crash: sync the folder where the system allows it.
+        // The rename itself must survive a crash: the folder is synced where the system allows it.
         if let Ok(folder) = File::open(folder_of(&self.path)) {
             let _ = folder.sync_all();
         }
@@ -126,20 +128,19 @@ impl PendingFile {
     }
 }
 
-/// How the names of files end that are being written.
 const PART: &str = ".part";
 
 /// An empty file with a name of its own in `folder`, removed when dropped.
 ///
-/// It is opened here: temporary files as the crate opens them are private, while a result is for whoever the user's
-/// umask lets read it; and its errors name them, which the user never asked for.
+/// It is not opened by the `tempfile` crate, whose files are private, while the user's umask decides who may read a
+/// result. The crate's errors would also name temporary files, which the user never asked for.
 fn file_beside(folder: &Path, prefix: &str) -> io::Result<tempfile::NamedTempFile> {
     let open = |path: &Path| File::options().write(true).create_new(true).open(path);
     tempfile::Builder::new().prefix(prefix).suffix(PART).make_in(folder, open)
 }
 
-/// Removes what killed processes left in `folder` of a file whose parts begin with `prefix`; `own` stays. A part is
-/// locked as long as its writer lives.
+/// Removes files in `folder` that begin with `prefix` and were left by killed processes; `own` stays. A live writer holds
+/// a lock on its file.
 fn remove_dead(folder: &Path, prefix: &str, own: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)?.filter_map(Result::ok) {
         let name = entry.file_name();
@@ -153,7 +154,7 @@ fn remove_dead(folder: &Path, prefix: &str, own: &Path) -> io::Result<()> {
             Err(fs::TryLockError::WouldBlock) => {
                 return Err(io::Error::other("another process is writing it (wait for it, or choose another place)"));
             }
-            // A file system without locks: nobody can tell.
+            // The file system has no locks: the writer may live.
             Err(fs::TryLockError::Error(_)) => {}
         }
     }
@@ -173,7 +174,7 @@ fn keep_access(old: &Path, new: &File) -> io::Result<()> {
             io::Error::new(e.kind(), format!("its owner and group cannot be kept ({e}); remove it first"))
         })?;
     }
-    // After the owner, whose change takes some bits away.
+    // The mode is set after the owner, whose change clears some bits.
     new.set_permissions(PermissionsExt::from_mode(old.mode() & 0o7777))
 }
 
@@ -186,12 +187,12 @@ fn name_of(path: &Path) -> Option<String> {
     Some(path.file_name()?.to_string_lossy().into_owned())
 }
 
-/// Whether what is at `path` takes bytes but is no file: to put a file in its place would take it from everybody.
+/// Whether `path` is a device or a pipe, which no file may replace: other programs use it.
 fn is_device(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
 }
 
-/// The file that a link at `path` leads to, so that the link stays one; `path` if it is none or leads nowhere.
+/// The target of a link at `path`, so that the link stays; `path` itself if it is no link or its target is missing.
 fn behind_links(path: &Path) -> PathBuf {
     let target = if path.is_symlink() { path.canonicalize().ok() } else { None };
     target.unwrap_or_else(|| path.to_owned())
@@ -248,7 +249,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn errors_name_the_file_that_was_asked_for_and_no_other() {
-        // A folder that takes no file, not even from root.
+        // This folder takes no file, not even from root.
         let path = Path::new("/proc/result.csv");
         let written = write_atomically(path, |out| out.write_all(b"x"));
         for message in [written.unwrap_err(), check_writable(path).unwrap_err()].map(|e| e.to_string()) {

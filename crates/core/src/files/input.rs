@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 
 use super::packing::{Frames, MAGIC_BYTES, Packing};
 
-/// What is wrong with an input file, and where. Lines and columns count from 1.
+/// An error in an input file, with its place. Lines and columns count from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputError {
-    /// The file, as the user named it.
+    /// The file's path, as the user gave it.
     pub path: PathBuf,
-    /// The line, where one is to blame.
+    /// The line, if the error has one.
     pub line: Option<u64>,
-    /// The column, where one is to blame.
+    /// The column, if the error has one.
     pub column: Option<u64>,
-    /// What is wrong, and what would mend it.
+    /// The problem, and its remedy.
     pub message: String,
 }
 
@@ -46,7 +46,7 @@ impl InputError {
         Self::at(path, line, before.map_or(1, |before| before.chars().count() as u64 + 1), message)
     }
 
-    /// What is wrong with a file that is one JSON value.
+    /// An error in a file that is one JSON value.
     #[must_use]
     pub fn json(path: &Path, error: &serde_json::Error) -> Self {
         Self::at(path, error.line().max(1) as u64, error.column().max(1) as u64, json_message(error))
@@ -74,8 +74,8 @@ impl fmt::Display for InputError {
 
 impl std::error::Error for InputError {}
 
-/// What a JSON parser found, without the place that ends its text: whoever names the file gives that in front, and where a
-/// value is a line of the file, the parser does not know it.
+/// A JSON parser's message without the place at its end. The error names the file in front, and the parser does not know
+/// the line of a value inside a file.
 #[must_use]
 pub fn json_message(error: &serde_json::Error) -> String {
     let mut text = error.to_string();
@@ -87,11 +87,10 @@ pub fn json_message(error: &serde_json::Error) -> String {
     text
 }
 
-/// What some editors and spreadsheets put before the first line of a text file in UTF-8.
+/// A mark that some editors and spreadsheets put before the first line of a text file in UTF-8.
 const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
-/// Opens a text file for streaming, as people and their tools write it: as [`open_bytes`], but a byte order mark is passed
-/// over.
+/// Opens a text file for streaming like [`open_bytes`], but skips a byte order mark.
 ///
 /// # Errors
 /// As [`open_bytes`], or if its first bytes can't be read.
@@ -104,7 +103,7 @@ pub fn open_text(path: &Path) -> Result<Box<dyn BufRead + Send>, InputError> {
     Ok(reader)
 }
 
-/// Opens a file for streaming, in which every byte counts; gzip and zstd, which its first bytes tell, are decompressed on the way.
+/// Opens a file for streaming with all of its bytes. Gzip and zstd, recognised by the first bytes, are decompressed.
 ///
 /// # Errors
 /// If the file can't be opened, or is a folder.
@@ -118,12 +117,12 @@ pub fn open_bytes(path: &Path) -> Result<Box<dyn BufRead + Send>, InputError> {
     unpacked(path, file)
 }
 
-/// The standard input, of which every byte counts.
+/// The standard input, with all of its bytes.
 ///
 /// # Errors
 /// If there is none.
 pub fn open_stdin() -> std::io::Result<Box<dyn BufRead + Send>> {
-    // Beside the system's own buffer there is one only: that of `std::io::stdin` would take eight kilobytes at a time.
+    // The only buffer besides the system's is this one: `std::io::stdin` would read eight kilobytes at a time.
     #[cfg(unix)]
     let input = File::from(std::os::fd::AsFd::as_fd(&std::io::stdin()).try_clone_to_owned()?);
     #[cfg(not(unix))]
@@ -133,8 +132,8 @@ pub fn open_stdin() -> std::io::Result<Box<dyn BufRead + Send>> {
     Ok(Box::new(BufReader::with_capacity(1 << 16, input)))
 }
 
-/// Gives a pipe room for a megabyte, in place of 64 kilobytes, where the system lets us: so reader and writer seldom wait for
-/// each other. Other files stay as they are.
+/// Enlarges a pipe's buffer from 64 kilobytes to a megabyte where the system permits, so that reader and writer seldom
+/// wait for each other. Other files stay as they are.
 fn widen_pipe(file: &File) {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     let _ = rustix::pipe::fcntl_setpipe_size(file, 1 << 20);
@@ -142,10 +141,10 @@ fn widen_pipe(file: &File) {
     let _ = file;
 }
 
-/// The bytes of `file`, decompressed if they begin as a compressed file does; `path` stands for it in errors.
+/// The bytes of `file`, decompressed if they begin like a compressed file; `path` is its name in errors.
 ///
 /// # Errors
-/// If its first bytes can't be read, or tell a compression that is not read here.
+/// If its first bytes can't be read, or belong to a compression that is not supported.
 pub fn unpacked(path: &Path, mut file: impl Read + Send + 'static) -> Result<Box<dyn BufRead + Send>, InputError> {
     let mut start = Vec::new();
     let read = file.by_ref().take(MAGIC_BYTES as u64).read_to_end(&mut start);
@@ -160,7 +159,7 @@ pub fn unpacked(path: &Path, mut file: impl Read + Send + 'static) -> Result<Box
     })
 }
 
-/// How the file at `path` is compressed; `None` if it is not, or can't be read.
+/// The compression of the file at `path`; `None` if it has none, or can't be read.
 #[must_use]
 pub fn packing_of(path: &Path) -> Option<Packing> {
     let mut start = Vec::new();
@@ -168,10 +167,10 @@ pub fn packing_of(path: &Path) -> Option<Packing> {
     Packing::of(&start).ok()?
 }
 
-/// Reads line `line` of `path` into `text`, which is emptied before, with its line end; false after the last.
+/// Replaces `text` by line `line` of `path`, with its line end; returns `false` after the last line.
 ///
 /// # Errors
-/// If it can't be read, or is not UTF-8: at the first byte that is not.
+/// If it can't be read, or is not UTF-8: with the first invalid byte.
 pub fn read_line(path: &Path, reader: &mut impl BufRead, line: u64, text: &mut String) -> Result<bool, InputError> {
     let mut bytes = std::mem::take(text).into_bytes();
     bytes.clear();
@@ -184,7 +183,7 @@ pub fn read_line(path: &Path, reader: &mut impl BufRead, line: u64, text: &mut S
     Ok(read > 0)
 }
 
-/// The lines of a text file as [`open_text`] opens it, each with its number and without its line end.
+/// The lines of a text file opened by [`open_text`], each with its number and without its line end.
 ///
 /// # Errors
 /// Those of [`open_text`], and for a line those of [`read_line`].
@@ -228,7 +227,7 @@ mod tests {
             let error = serde_json::from_str::<Nothing>(text).unwrap_err();
             InputError::json("x.json".as_ref(), &error).to_string()
         };
-        // A name in which the parser's own words stand is no place.
+        // A field name that contains the parser's own words is not taken for a place.
         let expected = "x.json:2:25: unknown field `held at line 9 column 1`, there are no fields";
         assert_eq!(found("{\n\"held at line 9 column 1\": 1}"), expected);
         assert_eq!(found(""), "x.json:1:1: EOF while parsing a value");

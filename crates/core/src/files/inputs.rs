@@ -1,11 +1,11 @@
-//! Files that a command reads, which no output may replace.
+//! Input files of a command, which no output may replace.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Inputs that are protected, each with the path by which the user named it.
+/// Protected inputs, each with the path that the user gave.
 static INPUTS: Mutex<Vec<(Input, PathBuf)>> = Mutex::new(Vec::new());
 
 #[derive(Debug, PartialEq)]
@@ -15,7 +15,7 @@ enum Input {
     Folder(PathBuf),
 }
 
-/// Equal for two paths to one file: through links, and for hard links too where the system numbers files.
+/// Equal for two paths to one file: through links, and through hard links where the system numbers files.
 #[cfg(unix)]
 type Identity = (u64, u64);
 #[cfg(not(unix))]
@@ -33,8 +33,9 @@ fn identity(path: &Path) -> Option<Identity> {
     path.is_file().then(|| path.canonicalize().ok()).flatten()
 }
 
-/// From now on, until the process ends, [`check_writable`](super::check_writable) and whatever writes files refuse to replace the
-/// file at `path`, or any file below the folder `path`. A program calls it for each input, before it starts to work.
+/// Protects the file at `path`, or all files below that folder, until the process ends.
+/// [`check_writable`](super::check_writable) and all functions that write files then refuse to replace it. A program
+/// calls this for each input before it starts to work.
 pub fn protect_input(path: &Path) {
     let input =
         if path.is_dir() { path.canonicalize().ok().map(Input::Folder) } else { identity(path).map(Input::File) };

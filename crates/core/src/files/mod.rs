@@ -1,15 +1,17 @@
-//! Reading and writing files so that nothing is lost, half-written or silently misread.
+//! Reading and writing files so that no data are lost, half-written or silently misread.
 //!
-//! - [`InputError`]: what is wrong with a text file, and where: `path:line:column: message`.
-//! - [`write_atomically`], [`PendingFile`]: beside, sync, rename. A reader sees the old file or the new one.
-//! - [`check_writable`]: whether a file could be written, asked before the work whose result it will hold.
-//! - [`protect_input`]: no output replaces a file that is read.
-//! - [`free_disk_bytes`], [`free_memory_bytes`]: whether there will be room for it, where the system tells.
-//! - [`open_text`], [`open_bytes`], [`read_line`], [`read_lines`]: plain, in gzip or in zstd, streamed. [`Text`]: whole, in any encoding.
-//! - [`read_exact_at`], [`write_all_at`]: any place of a file that threads share.
-//! - [`CsvReader`], [`write_csv`]: CSV files whose rows are structs ([`Record`]), each value with its place in errors.
-//! - [`Provenance`]: the `#` lines that open every CSV file we write; [`this_machine`] says what it runs on,
-//!   [`set_commit`] what it was built from.
+//! - [`InputError`]: an error in a text file, with its place: `path:line:column: message`.
+//! - [`write_atomically`], [`PendingFile`]: a temporary file, synced and renamed. A reader sees the old file or the new
+//!   one.
+//! - [`check_writable`]: checks that a file can be written, before the work on its content.
+//! - [`protect_input`]: no output replaces an input file.
+//! - [`free_disk_bytes`], [`free_memory_bytes`]: the free space, where the system reports it.
+//! - [`open_text`], [`open_bytes`], [`read_line`], [`read_lines`]: streams of plain, gzip or zstd files. [`Text`]: whole
+//!   files in any encoding.
+//! - [`read_exact_at`], [`write_all_at`]: access at an offset of a file that threads share.
+//! - [`CsvReader`], [`write_csv`]: CSV files whose rows are structs ([`Record`]), with the place of each value in errors.
+//! - [`Provenance`]: the `#` lines that open every CSV file we write. [`this_machine`] describes the machine,
+//!   [`set_commit`] sets the program's commit.
 
 mod at;
 mod atomic;

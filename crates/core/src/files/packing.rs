@@ -1,8 +1,8 @@
-//! Compressed files: known by their first bytes, whatever they are called.
+//! Compressed files, recognised by their first bytes, whatever their names.
 
 use std::io::{self, BufRead, Read};
 
-/// How a file is compressed.
+/// The compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
     /// Frames of zstd.
@@ -11,14 +11,14 @@ pub enum Packing {
     Gzip,
 }
 
-/// Bytes that tell how a file is compressed.
+/// Bytes needed to recognise the compression of a file.
 pub(super) const MAGIC_BYTES: usize = 6;
 
 impl Packing {
-    /// The compression of a file that begins with `start`, six bytes or all that it has; `None` if it has none.
+    /// The compression of a file whose first six bytes, or all of fewer, are `start`; `None` if it has none.
     ///
     /// # Errors
-    /// The name of a compression that is not read here.
+    /// The name of a compression that is not supported.
     pub fn of(start: &[u8]) -> Result<Option<Self>, &'static str> {
         match start {
             [0x1f, 0x8b, 0x08, ..] => Ok(Some(Self::Gzip)),
@@ -31,7 +31,7 @@ impl Packing {
         }
     }
 
-    /// What every frame or member with text begins with.
+    /// The first bytes of every frame or member with text.
     #[must_use]
     pub fn magic(self) -> &'static [u8] {
         match self {
@@ -41,16 +41,16 @@ impl Packing {
     }
 }
 
-/// One frame or member that is being decompressed.
+/// A frame or member that is being decompressed.
 pub enum Frame<R: BufRead> {
-    /// Of zstd.
+    /// A zstd frame.
     Zstd(Box<zstd::stream::read::Decoder<'static, R>>),
-    /// Of gzip.
+    /// A gzip member.
     Gzip(Box<flate2::bufread::GzDecoder<R>>),
 }
 
 impl<R: BufRead> Frame<R> {
-    /// Begins with the next byte of `input`.
+    /// Begins a frame at the next byte of `input`.
     ///
     /// # Errors
     /// If there is no memory to decompress with.
@@ -85,7 +85,7 @@ impl<R: BufRead> std::fmt::Debug for Frame<R> {
     }
 }
 
-/// Passes over the zeros with which tapes and block devices fill up a file; whether anything follows them.
+/// Skips the zeros with which tapes and block devices pad a file; returns whether more data follow.
 ///
 /// # Errors
 /// Those of `input`.
@@ -105,7 +105,7 @@ pub fn skip_padding(input: &mut impl BufRead) -> io::Result<bool> {
 pub(super) struct Frames<R: BufRead> {
     packing: Packing,
     frame: Option<Frame<R>>,
-    /// Between frames.
+    /// The input between frames; `None` inside one.
     input: Option<R>,
 }
 

@@ -1,28 +1,28 @@
-//! Where a file's numbers come from, as comment lines at its head.
+//! The origin of a file's numbers, as comment lines at its head.
 
 use std::io::{self, Write};
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The commit that this program was built from, as its build script found it.
+/// The commit that this program was built from, found by its build script.
 static COMMIT: OnceLock<&str> = OnceLock::new();
 
 /// Sets the commit that files name as their origin. Only the first call has an effect.
 pub fn set_commit(commit: &'static str) {
-    // A second call would be by the same program.
+    // A second call would come from this program too.
     let _ = COMMIT.set(commit);
 }
 
 /// The `# key: value` lines that open every CSV file: version, command, commit, date, machine, seed.
 ///
-/// The same run on the same day writes the same bytes, so no time of day is in it.
+/// They hold no time of day, so that a run repeated on one day writes equal bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provenance {
     lines: Vec<(String, String)>,
 }
 
 impl Provenance {
-    /// Starts with the version of this program.
+    /// Provenance with the version of this program.
     #[must_use]
     pub fn new() -> Self {
         Self::default().with("tandem", env!("CARGO_PKG_VERSION"))
@@ -35,7 +35,7 @@ impl Provenance {
         self
     }
 
-    /// Adds the command line that runs now, the commit of the program if it is known, the date (UTC), and the machine.
+    /// Adds the present command line, the program's commit if known, the date (UTC), and the machine.
     #[must_use]
     pub fn with_command_and_machine(self) -> Self {
         let command: Vec<String> = std::env::args_os().skip(1).map(|text| quoted(&text.to_string_lossy())).collect();
@@ -62,7 +62,7 @@ impl Provenance {
         self.lines.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
-    /// Takes in one `# key: value` line of a file; lines of any other form are ignored.
+    /// Adds a `# key: value` line of a file; lines of any other form are ignored.
     pub fn parse_line(&mut self, line: &str) {
         if let Some((key, value)) = line.trim_start_matches('#').split_once(':') {
             self.lines.push((key.trim().to_owned(), value.trim().to_owned()));
@@ -95,7 +95,6 @@ fn date(day: u64) -> String {
     format!("{:04}-{month:02}-{day:02}", 400 * era + year + u64::from(month <= 2))
 }
 
-/// An argument as a shell takes it.
 fn quoted(argument: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+".contains(c);
     if !argument.is_empty() && argument.chars().all(is_plain) {
@@ -104,8 +103,8 @@ fn quoted(argument: &str) -> String {
     format!("'{}'", argument.replace('\'', r"'\''"))
 }
 
-/// The machine that this program runs on, in words: its processor's name as the system tells it (its architecture where
-/// it does not), and how many cores the program may use.
+/// The machine that runs this program, in words: the name of its processor (or its architecture if the system gives no
+/// name), and the number of cores that the program may use.
 #[must_use]
 pub fn this_machine() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,9 +1,9 @@
-//! What is left of this machine's disk and memory, for commands that can tell beforehand how much they will take.
+//! Free disk space and memory of this machine, for commands that know in advance how much they need.
 
 use std::fs;
 use std::path::Path;
 
-/// Bytes that may still be written into `folder`, which need not be there yet; `None` where the system doesn't tell.
+/// Bytes that can still be written into `folder`, which need not exist yet; `None` where the system doesn't report it.
 #[cfg(unix)]
 #[must_use]
 pub fn free_disk_bytes(folder: &Path) -> Option<u64> {
@@ -11,14 +11,14 @@ pub fn free_disk_bytes(folder: &Path) -> Option<u64> {
     rustix::fs::statvfs(there).ok().map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-/// Bytes that may still be written into `folder`: not told here.
+/// Bytes that can still be written into `folder`: this system doesn't report it.
 #[cfg(not(unix))]
 #[must_use]
 pub fn free_disk_bytes(_folder: &Path) -> Option<u64> {
     None
 }
 
-/// Bytes of memory that can still be taken, swap included; `None` where the system doesn't tell (it does on Linux).
+/// Bytes of memory that can still be allocated, including swap; `None` where the system doesn't report it (Linux does).
 #[must_use]
 pub fn free_memory_bytes() -> Option<u64> {
     let told = fs::read_to_string("/proc/meminfo").ok()?;

@@ -1,4 +1,4 @@
-//! Whole text files in whatever encoding.
+//! Whole text files in any encoding.
 
 use std::io::Read;
 use std::path::Path;
@@ -8,22 +8,22 @@ use encoding_rs::{Encoding, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
 use super::{InputError, open_bytes};
 
-/// A text file, and how it was encoded.
+/// A text file's content, with its encoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
-    /// What it holds, without a byte order mark.
+    /// The content, without a byte order mark.
     pub text: String,
-    /// How it was encoded, in words, where it is not simply UTF-8.
+    /// The encoding in words, unless it is plain UTF-8.
     pub encoding: Option<String>,
 }
 
-/// Bytes that tell UTF-16 without a byte order mark.
+/// Bytes examined to recognise UTF-16 without a byte order mark.
 const SNIFFED_BYTES: usize = 4096;
-/// Fewer bytes that are not ASCII don't tell an encoding.
+/// Fewer non-ASCII bytes than this don't determine an encoding.
 const LEAST_TELLING: usize = 16;
 
 impl Text {
-    /// Reads a file, decompressed, as [`Text::decode`] does.
+    /// Reads and decompresses a file, and decodes it as [`Text::decode`] does.
     ///
     /// # Errors
     /// If it can't be read, or is no text.
@@ -34,8 +34,9 @@ impl Text {
         Self::decode(path, bytes)
     }
 
-    /// Decodes a file's bytes: by its byte order mark; as UTF-16 if every other byte is zero; as UTF-8; and lines that are not UTF-8
-    /// in the encoding that they look most like together, since one letter must not cost a log its other lines.
+    /// Decodes a file's bytes: by its byte order mark, as UTF-16 if every other byte is zero, else as UTF-8. Lines that
+    /// are not UTF-8 are decoded separately, in the most likely encoding of all of them, since one letter must not cost a
+    /// log its other lines.
     ///
     /// # Errors
     /// If the bytes are no text: they hold zeros.
@@ -64,7 +65,7 @@ impl Text {
     }
 }
 
-/// UTF-16 of mostly ASCII letters has a zero in every other byte.
+/// Recognises UTF-16 by its zeros: mostly ASCII letters have one in every other byte.
 fn utf16_without_mark(bytes: &[u8]) -> Option<&'static Encoding> {
     let (pairs, _) = bytes[..bytes.len().min(SNIFFED_BYTES)].as_chunks::<2>();
     let zeros = |at: usize| pairs.iter().filter(|pair| pair[at] == 0).count();
@@ -77,7 +78,7 @@ fn utf16_without_mark(bytes: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-/// Decodes lines that are not UTF-8 on their own.
+/// Decodes the lines that are not UTF-8 separately.
 fn by_lines(bytes: &[u8]) -> Text {
     let lines = || bytes.split_inclusive(|&byte| byte == b'\n');
     let odd: Vec<&[u8]> = lines().filter(|line| std::str::from_utf8(line).is_err()).collect();

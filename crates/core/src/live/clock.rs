@@ -5,53 +5,52 @@ use std::time::{Duration, Instant};
 use super::ring::Sleeper;
 use crate::base::time::Nanos;
 
-/// How long before a due time a sleeping driver gets up: timers of an ordinary kernel are about 50 µs late.
+/// A sleeping driver gets up this long before a due time: timers of an ordinary kernel are about 50 µs late.
 const EARLY: Duration = Duration::from_micros(100);
 
 /// The longest sleep, so that Ctrl-C is noticed soon.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 
-/// Pauses between two looks while polling: some tenths of a microsecond in all. The driver's core may be half of one
-/// that a worker has the other half of, as on most rented machines, and looking without rest would take the worker's
-/// time.
+/// The driver pauses this often between two looks while it polls: some tenths of a microsecond in all. Its core may be
+/// a hyperthread of a worker's, as on most rented machines; looking without rest would take the worker's time.
 const PAUSES: u32 = 8;
 
-/// Tells the time of a run, and passes it.
+/// The clock of a run.
 pub(super) trait Clock {
-    /// How many arrivals (and recorded completions) are taken before it is decided on them. Without an end where time stands still: as many as are due.
+    /// Arrivals (and recorded completions) taken in before a decision. A clock that jumps has no limit: it takes all
+    /// that are due.
     const MOST_AT_ONCE: usize;
 
-    /// Whether time passes only where it is told to, so that what takes the driver's time has to be told as well.
+    /// Whether time passes only by [`pass`](Self::pass) and [`wait`](Self::wait), so that the driver's own time must be
+    /// passed too.
     const JUMPS: bool;
 
     /// The time since the run began; it never goes back.
     fn now(&self) -> Nanos;
 
-    /// The same, of a time since the lane pool was made.
+    /// Converts a time since the lane pool was made to a time of the run.
     fn at(&self, since_epoch: u64) -> Nanos;
 
-    /// A time of the run as one since the lane pool was made.
+    /// Converts a time of the run to one since the lane pool was made.
     fn since_epoch(&self, at: Nanos) -> u64;
 
-    /// The driver was held up, or has handled a round of events, which takes so long where nothing takes real time: a clock that
-    /// jumps passes it.
+    /// Accounts for time in which the driver was held up or handled events. Only a clock that jumps has to advance;
+    /// real time passes by itself.
     fn pass(&mut self, time: Nanos);
 
-    /// Passes time until `until`, or less: the caller looks again at what is due. A completion that comes meanwhile, as
-    /// `has_completion` sees, ends the wait. `busy` says that a worker runs, so that one may come at any moment.
+    /// Waits until `until` or a shorter time; the caller then looks again at what is due. A completion, as
+    /// `has_completion` reports it, ends the wait. `busy` says that a worker runs, so that one may come at any moment.
     fn wait(&mut self, until: Nanos, driver: &Sleeper, busy: bool, has_completion: impl FnMut() -> bool);
 }
 
-/// The machine's monotonic clock.
 #[derive(Debug)]
 pub(super) struct RealClock {
     epoch: Instant,
-    /// When the run began, since then.
     start: Nanos,
-    /// Whether the driver has a core of its own, and may poll while workers run. A thread that sleeps wakes tens of
+    /// Whether the driver has a core of its own and may poll while workers run. A sleeping thread wakes tens of
     /// microseconds late, which would be added to every service time.
     owns_core: bool,
-    /// Whether it then polls also while nobody works.
+    /// Whether a driver with its own core also polls while no worker runs.
     spins: bool,
 }
 
@@ -67,7 +66,7 @@ pub(super) fn since(epoch: Instant) -> u64 {
     epoch.elapsed().as_nanos() as u64
 }
 
-/// Processor time that the calling thread has taken; where the system does not tell, the time since it first asked.
+/// Processor time of the calling thread. Where the system does not report it: the time since the first call.
 pub(super) fn thread_time() -> Duration {
     #[cfg(target_os = "linux")]
     {
@@ -82,7 +81,7 @@ pub(super) fn thread_time() -> Duration {
 }
 
 impl Clock for RealClock {
-    // After a stall some hundreds are due; a worker that is idle should not wait for all of them.
+    // After a stall some hundreds of events are due; an idle worker should not wait for all of them.
     const MOST_AT_ONCE: usize = 64;
     const JUMPS: bool = false;
 
@@ -119,7 +118,7 @@ impl Clock for RealClock {
     }
 }
 
-/// A clock that jumps to whatever is due next: a run takes no time, and is the same every time.
+/// A clock that jumps to the next due time: a run takes no real time and gives equal results each time.
 #[derive(Debug, Default)]
 pub(super) struct ManualClock {
     now: Nanos,
@@ -138,7 +137,7 @@ impl Clock for ManualClock {
     }
 
     fn since_epoch(&self, _at: Nanos) -> u64 {
-        // What takes real time takes none of this clock's.
+        // Real computation takes none of this clock's time.
         0
     }
 
@@ -148,7 +147,7 @@ impl Clock for ManualClock {
 
     fn wait(&mut self, until: Nanos, _driver: &Sleeper, busy: bool, mut has_completion: impl FnMut() -> bool) {
         if busy {
-            // Workers take real time: their completions come at the time at which the clock stands.
+            // Workers take real time; their completions carry the time at which the clock stands.
             while !has_completion() {
                 std::thread::yield_now();
             }

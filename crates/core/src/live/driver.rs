@@ -1,6 +1,6 @@
 //! The open-loop driver: one thread that releases arrivals, starts batches and takes completions.
 //!
-//! The same loop under either clock, and the simulator's: what is due is taken in together, then it is decided once.
+//! Its loop is the simulator's, under either clock: it takes in all events that are due, then decides once.
 //!
 //! ```text
 //!   completions of lanes that work ─┐
@@ -8,10 +8,10 @@
 //!   arrivals                       ─┘      all that are due         once
 //! ```
 //!
-//! In steady state it allocates nothing and locks nothing: jobs are made one at a time as they come; what is kept has its
-//! room from the start; a lane's rings are its own. It looks only at lanes that have work, so idle ones cost nothing.
-//! Memory does not grow with the run: times are counted by [`Histogram`]s, and of batches, rounds and the log only a
-//! [sample](Sampled) is kept where all of them would be too many.
+//! The steady state allocates nothing and takes no locks: jobs are made one at a time, buffers are reserved at the
+//! start, and each lane has rings of its own. Only lanes that have work are looked at, so idle ones cost nothing.
+//! Memory does not grow with the run: times go into [`Histogram`]s, and long runs keep a [sample](Sampled) of batches,
+//! rounds and log rows.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -31,25 +31,22 @@ use crate::cost::machine_file::{DispatcherStalls, StallClock};
 use crate::cost::{Decisions, DispatcherTime, MachineModel, Rerun, ServiceTimes};
 use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, LawBroken, RunLog};
 
-/// What a run left behind.
 #[derive(Debug)]
 pub(super) struct LiveRunResult {
     pub(super) log: RunLog,
     /// How late jobs were released.
     pub(super) lags: Histogram,
-    /// What events took: those of a round share its time equally.
+    /// Driver time for each event; the events of a round share its time equally.
     pub(super) decisions: Histogram,
-    /// By class, what handing batches of workers over and back took.
+    /// Time to hand batches to workers and back, by class.
     pub(super) handoffs: PerClass<Histogram>,
-    /// The driver's rounds, in order, those that were kept.
+    /// The driver's rounds that were kept, in order.
     pub(super) rounds: Vec<Round>,
-    /// The batches of workers, in the order in which they were seen to end, those that were kept.
+    /// The workers' batches that were kept, in the order in which the driver saw them end.
     pub(super) served: Vec<ServedBatch>,
-    /// Jobs that were released and neither finished nor were dropped.
+    /// Jobs that were released but neither finished nor dropped.
     pub(super) unfinished: usize,
-    /// Time in which workers of a class worked.
     pub(super) worked: PerClass<Nanos>,
-    /// Processor time of the loop.
     pub(super) driver_time: Duration,
     pub(super) ending: Ending,
 }
@@ -63,13 +60,13 @@ pub(super) struct Limits<'a> {
     pub(super) abandon_after: Option<Nanos>,
 }
 
-/// How often it is asked whether the run is lost.
+/// Time between two checks of whether the run is lost.
 const LOOK: Nanos = Nanos(500_000_000);
-/// A backlog grows if it was longer at each of so many looks than at the one before. After a pause of the whole machine it is
-/// long, but shrinks.
+/// A backlog grows if each of this many looks found it longer than the one before. A pause of the whole machine leaves
+/// a long backlog that shrinks.
 const GROWN_LOOKS: u32 = 6;
 
-/// Drives `jobs`, in order of arrival, through the dispatcher onto the lanes.
+/// Drives `jobs`, in order of arrival, through the dispatcher to the lanes.
 #[expect(clippy::too_many_arguments, reason = "called once, by what has just made all of these")]
 pub(super) fn drive<C: Clock, R: Record>(
     start_clock: impl FnOnce() -> C,
@@ -118,7 +115,7 @@ pub(super) fn drive<C: Clock, R: Record>(
             let has_class = has_threads && model.machine.count(class) > 0;
             if has_class { Histogram::ready() } else { Histogram::default() }
         }),
-        // Each job arrives and finishes, and decisions are at most as many as events.
+        // Each job arrives and finishes; decisions are at most as many as events.
         rounds: room_for(
             2 * kept,
             Round { arrivals: u32::MAX, batches: u32::MAX, answers: u32::MAX, time: Nanos::MAX },
@@ -150,46 +147,45 @@ pub(super) fn drive<C: Clock, R: Record>(
 struct Driver<'a, C, T, J, R> {
     clock: C,
     machine: &'a Machine,
-    /// What a round costs under a clock that jumps, and what holds the driver up.
     decisions: Decisions,
     stalls: StallClock,
-    /// How long a lane may be at a batch, and when that is looked at next.
+    /// Time that a lane may spend on a batch; the next check of it is due at `watch_at`.
     watchdog: Nanos,
-    /// How long one may be that nothing can take over.
+    /// Time after which a lane without a fallback is given up.
     lost_after: Nanos,
     watch_at: Nanos,
-    /// Since when the driver has looked as often as it should: if it could not, the machine stood still, and lanes with it.
+    /// Start of the time in which the driver has looked as often as it should. A gap means that the whole machine stood
+    /// still, lanes included.
     awake_since: Nanos,
     lanes: &'a mut [Lane],
     /// The driver's own thread, for workers to wake.
     sleeper: &'a Sleeper,
-    /// What recorded lanes take.
     times: T,
     dispatcher: Dispatcher<(Sampled, R)>,
-    /// Those not yet released: the next, and those after it.
+    /// Jobs not yet released: the next one, and the rest.
     next_job: Option<Job>,
     jobs: J,
     /// Recorded completions and the wake-up.
     queue: EventQueue,
     actions: Vec<Action>,
-    /// By lane and slot of its ring: what is known of the batch since it was handed over,
+    /// The batches under way, by lane and slot of its ring.
     starts: Vec<Vec<ServedBatch>>,
-    /// and by lane: when the last one was done, since the lane pool was made.
+    /// End of each lane's last batch, since the lane pool was made.
     last_done: Vec<u64>,
-    /// Lanes whose workers have batches now, as bits, and how many batches they have.
+    /// Lanes whose workers have batches, as bits, with the number of their batches.
     working: Vec<u64>,
     batches_working: usize,
     lags: Histogram,
     decided: Histogram,
     handoffs: PerClass<Histogram>,
-    /// Which rounds and batches are kept, and how many rounds there have been.
+    /// The rounds and batches to keep, and the number of rounds so far.
     sample: Sample,
     rounds: Vec<Round>,
     num_rounds: u32,
     served: Vec<ServedBatch>,
     worked: PerClass<Nanos>,
     ending: Ending,
-    /// When it is asked next whether the run is lost; jobs in flight at the last look; looks since it last shrank.
+    /// The next check for a lost run, the jobs in flight at the last one, and the looks in a row that found more of them.
     look_at: Nanos,
     backlog: usize,
     grown: u32,
@@ -225,7 +221,7 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
             self.clock.wait(due, self.sleeper, self.batches_working > 0, has_completion);
             now = self.clock.now();
         }
-        // Answers of a pipeline's last batch may still be compared.
+        // The answers of a pipeline's last batch may still be compared.
         for i in 0..self.lanes.len() {
             if let Lane::Worker(lane) = &self.lanes[i]
                 && let Err(error) = lane.settle()
@@ -244,7 +240,7 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
         self.num_rounds = self.num_rounds.wrapping_add(1);
     }
 
-    /// Lets the time from `now` to `until` pass where it does not by itself; what time it is then.
+    /// Passes the time from `now` to `until` where it does not pass by itself; returns the time after it.
     fn pass_until(&mut self, now: Nanos, until: Nanos) -> Nanos {
         if !C::JUMPS || until <= now {
             return now;
@@ -253,7 +249,8 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
         self.clock.now()
     }
 
-    /// Ends the run early if it has to. From then on nothing is released or started; what runs is waited for.
+    /// Ends the run early if a limit is reached. Nothing is released or started afterwards; running batches are
+    /// awaited.
     fn look_at_limits(&mut self, limits: Limits<'_>, now: Nanos) {
         if !self.goes_on() {
             return;
@@ -272,7 +269,7 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
         }
     }
 
-    /// Whether the run has failed whatever is still to come, and its backlog only grows.
+    /// Whether the run is certain to fail and its backlog only grows.
     #[cold]
     fn is_hopeless(&mut self, now: Nanos) -> bool {
         let backlog = self.dispatcher.in_flight();
@@ -286,7 +283,7 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
         self.dispatcher.sink().1.is_lost(overdue)
     }
 
-    /// Looks for lanes that have been at a batch for longer than the watchdog waits, and lets another thread take them over.
+    /// Lets another thread take over each lane that has been at one batch for longer than the watchdog waits.
     #[cold]
     fn watch(&mut self, now: Nanos) {
         let each = Nanos((self.watchdog.0 / WATCHES).max(1));
@@ -304,7 +301,8 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
                 }
                 let queries = self.dispatcher.rows(begun.processor, begun.number).len();
                 match worker.take_over(queries, self.watchdog) {
-                    // Whoever has no fallback is waited for, but not for ever; whoever only passes the time comes to its end.
+                    // A lane without fallback is given up after a longer wait; a lane that only passes the time always
+                    // ends.
                     None if now.since(began) > self.lost_after && !worker.pretends() => {
                         self.batches_working -= worker.give_up() as usize;
                         self.working[word] &= !(1 << (lane % 64));
@@ -330,11 +328,11 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
         self.next_job.as_ref().filter(|_| self.goes_on()).map(|job| job.arrival)
     }
 
-    /// Takes in what has happened or is due, and says what that was. Its time in the log is the clock's, not the one it was due
-    /// at: under a real clock the difference is the driver's lag.
+    /// Takes in all events that are due and returns their numbers. The log gets the clock's time, not the due time:
+    /// under a real clock the difference is the driver's lag.
     ///
-    /// The driver may be held up after it has read the clock: a batch that ended since `now` ended when it did, and what is
-    /// taken after it comes no earlier.
+    /// The driver may be held up after it has read the clock. A batch that ended since `now` keeps its own end, and
+    /// later events get no earlier time.
     fn take_events(&mut self, mut now: Nanos) -> Round {
         let (mut taken, mut due_now) = (Round::default(), 0);
         if self.batches_working > 0 {
@@ -375,7 +373,7 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
         taken
     }
 
-    /// Takes the batches that a lane has completed, and counts them and their queries.
+    /// Takes the batches that a lane has completed, and counts them with their queries.
     fn take_completions(&mut self, lane: usize, now: &mut Nanos, taken: &mut Round) {
         let processor = ProcessorId(lane as u32);
         let Lane::Worker(worker) = &mut self.lanes[lane] else { return };
@@ -429,9 +427,8 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
         }
     }
 
-    /// Decides what the events lead to, and starts it.
     fn decide(&mut self) {
-        // The run ends: what the policy would start now stays unfinished, and is not in the log.
+        // The run ends: what the policy would start now stays unfinished and out of the log.
         if !self.goes_on() {
             return;
         }
@@ -499,26 +496,26 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
     }
 }
 
-/// How often a lane is looked at while the watchdog waits for it.
+/// Number of looks at a lane during the time that the watchdog waits for it.
 const WATCHES: u64 = 100;
-/// A look that comes so many of them too late comes from a driver that was held up itself.
+/// A look that is late by this many intervals comes from a driver that was held up itself.
 const LATE_WATCHES: u64 = 10;
 
-/// What a lane survived, with its time in the run.
+/// A survived fault of a lane, with its time in the run.
 fn lane_fault(processor: ProcessorId, at: Nanos, survived: Survived) -> LaneFault {
     let Survived { kind, queries, is_retired, what, .. } = survived;
     LaneFault { processor, at, kind, queries, is_retired, what }
 }
 
-/// An empty vector with room for so many, whose memory is there already: the first touch of a page costs a system call's
-/// time. `blank` is not all zeros: such memory would come untouched.
+/// An empty vector with room for `count` items, in memory that is already mapped: the first touch of a page costs as
+/// much as a system call. `blank` must not be all zeros, since such memory would come unmapped.
 pub(super) fn room_for<T: Clone>(count: usize, blank: T) -> Vec<T> {
     let mut room = vec![blank; count];
     room.clear();
     room
 }
 
-/// Ends the run with an error; the first one counts.
+/// Ends the run with an error; only the first one counts.
 #[cold]
 fn fail(ending: &mut Ending, error: LiveError) {
     if !matches!(ending, Ending::Failed(_)) {
@@ -526,10 +523,11 @@ fn fail(ending: &mut Ending, error: LiveError) {
     }
 }
 
-/// Of the working lanes `bits` of a word, those that have completed something. Whoever sleeps over an order is woken.
+/// Returns, of the working lanes `bits` of a word, those that have completed something. A worker that sleeps over an
+/// order is woken.
 ///
-/// All are looked at before anything is done about any: what a worker has written comes from its core's cache, and so
-/// these journeys overlap.
+/// All lanes are looked at before any completion is handled: each look fetches a cache line from the worker's core, and
+/// the fetches overlap.
 fn completed(lanes: &[Lane], word: usize, bits: u64) -> u64 {
     members(word, bits).fold(0, |done, lane| {
         let Lane::Worker(worker) = &lanes[lane] else { return done };
@@ -538,7 +536,6 @@ fn completed(lanes: &[Lane], word: usize, bits: u64) -> u64 {
     })
 }
 
-/// The positions that the bits of a word stand for.
 fn members(word: usize, bits: u64) -> impl Iterator<Item = usize> {
     let rest = |bits: &u64| Some(bits & (bits - 1)).filter(|&bits| bits != 0);
     std::iter::successors(Some(bits).filter(|&bits| bits != 0), rest)

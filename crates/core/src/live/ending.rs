@@ -1,4 +1,4 @@
-//! How a live run ends, and why before its time.
+//! The ways in which a live run ends, early ones included.
 
 use crate::base::ids::{ProcessorId, QueryId};
 use crate::base::machine::Class;
@@ -13,9 +13,9 @@ pub enum Ending {
     Complete,
     /// Ctrl-C.
     Interrupted,
-    /// It had failed and its backlog only grew, or it lasted too long: see [`super::LiveRun`].
+    /// The run had failed and its backlog only grew, or its oldest job grew too old: see [`super::LiveRun`].
     Overloaded,
-    /// With an error; what was measured until then is kept.
+    /// An error ended the run; the measurements until then are kept.
     Failed(LiveError),
 }
 
@@ -25,37 +25,37 @@ pub enum LiveError {
     /// An executor failed.
     #[error("query {query} on processor {processor}: {error}")]
     Executor {
-        /// Which query, by its id in the workload.
+        /// The query's id in the workload.
         query: QueryId,
-        /// Where.
+        /// The processor.
         processor: ProcessorId,
-        /// How.
+        /// The executor's error.
         error: ExecError,
     },
-    /// An executor gave another answer than before.
+    /// An executor gave an answer that differs from an earlier one.
     #[error("query {query} on {class}: {difference}")]
     WrongAnswer {
-        /// Which query, by its id in the workload.
+        /// The query's id in the workload.
         query: QueryId,
-        /// Where.
+        /// The processor's class.
         class: Class,
-        /// What differs.
+        /// The difference, in words.
         difference: String,
     },
-    /// A lane failed where nothing counts unless all goes well, though its fallback executor took over.
+    /// A lane failed during a measurement, which no fault may disturb, though its fallback executor took over.
     #[error("lane {processor} failed while it was measured: {what}")]
     LaneFailed {
-        /// Which.
+        /// The lane.
         processor: ProcessorId,
-        /// How, in words.
+        /// The fault, in words.
         what: String,
     },
-    /// A lane was at one batch for too long, and nothing could go on in its place.
+    /// A lane was at one batch for too long and has no fallback executor.
     #[error("lane {processor} was at one batch for more than {} s, and has no fallback executor to go on with: it is given up", .waited.as_secs())]
     LaneHangs {
-        /// Which.
+        /// The lane.
         processor: ProcessorId,
-        /// How long it was waited for.
+        /// The time that the driver waited.
         waited: Nanos,
     },
     /// A worker thread is lost.
@@ -67,18 +67,18 @@ pub enum LiveError {
     /// A replayed lane has no time for a query.
     #[error("query {0} has no recorded {1} time to replay")]
     NoRecordedTime(QueryId, Class),
-    /// The lane pool was given another number of lanes than its machine has processors.
+    /// The lane pool was given a number of lanes other than its machine's number of processors.
     #[error("{lanes} lanes were given for a machine of {processors} processors")]
     LaneCount {
-        /// How many were given.
+        /// Lanes given.
         lanes: usize,
-        /// How many there should be.
+        /// Processors of the machine.
         processors: usize,
     },
     /// The policy or the driver broke a law of scheduling.
     #[error(transparent)]
     Law(#[from] LawBroken),
-    /// The system gave no thread.
+    /// The system could not start a thread.
     #[error("cannot start a worker thread: {0}")]
     NoThread(String),
 }

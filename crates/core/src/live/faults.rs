@@ -1,9 +1,9 @@
-//! Lanes that fail in the middle of a run, and executors that are made to.
+//! Lanes that fail in the middle of a run, and executors that fail on purpose.
 //!
-//! A lane may have a fallback executor, which gives the same answers. By the [rule](crate::base::machine::FaultPlan) for what becomes
-//! of a lane it runs what the lane's own one has lost, in order, and what comes after. Nothing is lost on the way, since an
-//! order stays in the lane's ring until its completion has been seen; and nothing is answered twice, since of two threads
-//! that come with a completion the first one claims it:
+//! A lane may have a fallback executor, which gives equal answers. By the [rule](crate::base::machine::FaultPlan) for
+//! faults it runs the batches that the lane's own executor has lost, in order, then all later ones. No query is lost,
+//! since an order stays in the lane's ring until its completion has been seen. No query is answered twice, since the
+//! first of two threads to complete a batch claims it:
 //!
 //! ```text
 //!   own thread    |==A==|==B=✗                 an error, a panic: the same thread goes on with the fallback
@@ -13,8 +13,8 @@
 //!   replacement               |===B===|===C===|   the watchdog barked: a thread of its own, with the fallback
 //! ```
 //!
-//! The driver sees batches that took long; what has failed is told in the run's log. A thread that hangs is left to itself: no
-//! system lets one be ended safely.
+//! The driver sees batches that take too long; the run's log holds the faults. A thread that hangs is abandoned: no
+//! system can end one safely.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -25,10 +25,10 @@ use crate::query::{Mode, Query};
 use crate::search::device::GpuError;
 use crate::search::{Answers, ExecError, Execution, Executor, Help, Hit, Pipeline, Request};
 
-/// How long a thread that is to hang sleeps between two looks at whether the run is over.
+/// Sleep of a hanging thread between two looks at whether the run is over.
 const NAP: Duration = Duration::from_millis(5);
 
-/// When the run began that is under way: what planned faults count from.
+/// Start of the run under way; planned faults count from it.
 #[derive(Clone, Debug, Default)]
 pub struct RunClock(Arc<Mutex<Option<Instant>>>);
 
@@ -43,12 +43,11 @@ impl RunClock {
     }
 }
 
-/// An executor that fails as planned. Without a run it does not.
+/// An executor that fails as planned, during runs only.
 pub struct Faulty {
     inner: Box<dyn Executor>,
-    /// Of the inner one's pipeline; 0 if it has none.
+    /// The depth of the inner executor's pipeline; 0 without one.
     depth: usize,
-    /// In order of time.
     faults: Vec<PlannedFault>,
     clock: RunClock,
 }
@@ -60,20 +59,20 @@ impl std::fmt::Debug for Faulty {
 }
 
 impl Faulty {
-    /// `inner`, with the faults of a plan that are of its lane, in order of time.
+    /// Wraps `inner` with the planned faults of its lane, in order of time.
     #[must_use]
     pub fn new(mut inner: Box<dyn Executor>, faults: Vec<PlannedFault>, clock: RunClock) -> Self {
         let depth = inner.pipeline().map_or(0, |pipeline| pipeline.depth());
         Self { inner, depth, faults, clock }
     }
 
-    /// The first fault that is due and not over: each run goes through all of the plan.
+    /// The first fault that is due and not over; each run goes through the whole plan.
     fn due(&self) -> Option<PlannedFault> {
         let now = self.clock.elapsed()?;
         self.faults.iter().find(|fault| fault.end() > now).copied().filter(|fault| fault.at <= now)
     }
 
-    /// Fails if a fault is due, or does nothing until it is over. `needs_memory` says that a batch begins.
+    /// Fails if a fault is due, or blocks until it is over. `needs_memory` says that a batch begins.
     fn check(&self, needs_memory: bool) -> Result<(), ExecError> {
         while let Some(fault) = self.due() {
             match fault.kind {
@@ -86,9 +85,9 @@ impl Faulty {
                     return Err(GpuError::OutOfMemory { doing: String::from("a planned fault") }.into());
                 }
                 FaultKind::Memory => return Ok(()),
-                // As a panic goes through its callers, but nothing is printed: it is no bug.
+                // A planned fault unwinds like a panic but prints nothing, since it is no bug.
                 FaultKind::Panic => std::panic::resume_unwind(Box::new("a planned fault")),
-                // Until the end of the fault, or of the run.
+                // Blocks until the end of the fault or of the run.
                 FaultKind::Hang | FaultKind::Stall => {
                     while let Some(now) = self.clock.elapsed().filter(|&now| now < fault.end()) {
                         std::thread::sleep(Duration::from_nanos(fault.end().since(now).0).min(NAP));
@@ -99,7 +98,7 @@ impl Faulty {
         Ok(())
     }
 
-    /// What hangs in a device does not keep the host from asking for it.
+    /// A hanging device does not keep the host from polling it.
     fn hangs(&self) -> bool {
         self.due().is_some_and(|fault| fault.kind == FaultKind::Hang)
     }
@@ -117,7 +116,7 @@ impl Executor for Faulty {
     fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {
         self.check(true)?;
         let execution = self.inner.search(query, mode, k, hits)?;
-        // One that came meanwhile holds up what is under way.
+        // A fault that came meanwhile holds up the batches under way.
         self.check(false)?;
         Ok(execution)
     }

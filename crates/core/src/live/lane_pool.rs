@@ -1,4 +1,4 @@
-//! The lanes of a machine, with the threads behind them.
+//! The lanes of a machine, with their threads.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use crate::cost::machine_file::LaneCosts;
 use crate::cost::{Cost, MachineModel};
 use crate::search::Executor;
 
-/// What stands in the GPU's place.
+/// The work done in the GPU's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GpuLane {
-    /// A GPU.
+    /// A real GPU works.
     Real,
-    /// Recorded times.
+    /// Recorded times are played.
     Replay,
-    /// Nothing.
+    /// The machine has no GPU lane.
     None,
 }
 
@@ -49,16 +49,16 @@ impl fmt::Display for GpuLane {
     }
 }
 
-/// What does the work of a lane.
+/// The work behind a lane.
 pub enum LaneWork {
-    /// This executor, on a thread of its own.
+    /// An executor, on a thread of its own.
     Executor(Box<dyn Executor>),
-    /// The first, and should it fail, the second, which gives the same answers.
+    /// An executor with a fallback, which gives equal answers and takes over if the first one fails.
     WithFallback(Box<dyn Executor>, Box<dyn Executor>),
-    /// Nothing does: its batches take the recorded times.
+    /// No executor: batches take the recorded times.
     Recorded,
-    /// A thread of its own, which lets the recorded times pass: what scheduling costs is real, what queries cost is
-    /// known. Handing over is real too, so that the machine's costs of it are left out of the times.
+    /// A thread lets the recorded times pass: scheduling costs are real, query costs are known. Hand-over is real too,
+    /// so the machine's recorded costs of it are left out.
     TimeWarp,
 }
 
@@ -87,23 +87,22 @@ pub(super) enum Lane {
 /// The driver's end of a lane's rings.
 pub(super) struct WorkerLane {
     rings: Arc<Rings>,
-    /// Turns ordered and completions seen.
+    /// Turns ordered, and completions seen.
     ordered: u32,
     seen: u32,
-    /// Whether it lets recorded times pass instead of working.
+    /// Whether the lane lets recorded times pass instead of working.
     pretends: bool,
-    /// Whether it was given up: its thread is still at some batch.
+    /// Whether the lane was given up: its thread is still at some batch.
     is_lost: bool,
-    /// What only matters when it fails; apart from what every batch needs.
+    /// State needed only when the lane fails, kept apart from what every batch needs.
     threads: Box<Threads>,
 }
 
-/// The threads of a lane: the one that serves it, and what another would begin as.
+/// The threads of a lane: the present one, and a template for its replacement.
 struct Threads {
-    /// Whether the lane was given a fallback executor.
     had_fallback: bool,
     affinity: CpuAffinity,
-    /// As each begins; nothing of it changes.
+    /// The initial state of each thread; it never changes.
     worker: Worker,
     current: Option<JoinHandle<()>>,
 }
@@ -120,17 +119,15 @@ impl fmt::Debug for WorkerLane {
     }
 }
 
-/// The cores that a lane's threads are pinned to.
 #[derive(Clone, Debug)]
 struct CpuAffinity {
     cores: Cores,
     is_gpu: bool,
-    /// Its number among lanes of GPUs, or its first core among the CPU workers'.
+    /// The lane's number among GPU lanes, or the first of its cores among the CPU workers'.
     number: usize,
 }
 
 impl CpuAffinity {
-    /// Pins the calling thread to these cores.
     fn apply(&self) {
         if self.is_gpu {
             self.cores.pin_gpu(self.number);
@@ -141,17 +138,16 @@ impl CpuAffinity {
 }
 
 impl WorkerLane {
-    /// Batches under way.
     pub(super) fn under_way(&self) -> u32 {
         self.ordered.wrapping_sub(self.seen)
     }
 
-    /// Whether it lets recorded times pass instead of working.
+    /// Whether the lane lets recorded times pass instead of working.
     pub(super) fn pretends(&self) -> bool {
         self.pretends
     }
 
-    /// The slot of the oldest batch under way, and of the next one ordered: from 0 to below [`slots`](Self::slots).
+    /// The slot of the oldest batch under way, from 0 to below [`slots`](Self::slots).
     pub(super) fn oldest_slot(&self) -> usize {
         self.rings.slot(self.seen.wrapping_add(1))
     }
@@ -164,8 +160,8 @@ impl WorkerLane {
         self.rings.slots()
     }
 
-    /// Orders a batch; a lane that pretends is at it `until` then. A worker that falls asleep at this very moment is woken by a later
-    /// [look](Self::wake_if_asleep), of which there are many while it has work.
+    /// Orders a batch; a lane that pretends works `until` that time. A worker that falls asleep at this very moment is
+    /// woken by a later [look](Self::wake_if_asleep); the driver looks often while the lane has work.
     pub(super) fn order(&mut self, rows: impl ExactSizeIterator<Item = u32>, until: u64) {
         self.ordered = self.ordered.wrapping_add(1);
         self.rings.order(self.ordered, rows, until);
@@ -176,29 +172,27 @@ impl WorkerLane {
         self.rings.worker.wake_if_asleep();
     }
 
-    /// Whether the oldest batch under way is done.
     #[inline]
     pub(super) fn has_completion(&self) -> bool {
         self.rings.has_completed(self.seen.wrapping_add(1))
     }
 
-    /// The completion of the oldest batch under way, if it is done.
     pub(super) fn take_completion(&mut self) -> Option<Completion> {
         let completion = self.rings.completed(self.seen.wrapping_add(1))?;
         self.seen = self.seen.wrapping_add(1);
         Some(completion)
     }
 
-    /// Whether its fallback executor is at work for good, or has failed itself.
+    /// Whether the lane's fallback executor works for good, or has failed itself.
     pub(super) fn is_retired(&self) -> bool {
         self.threads.had_fallback && !self.rings.has_fallback()
     }
 
-    /// Another thread takes the lane over, with the fallback executor: it begins with the oldest batch under way, of so many
-    /// `queries`. What is to be said of it, with the time since the lane pool was made; `None` if there is no fallback.
+    /// Hands the lane to another thread with the fallback executor, which begins with the oldest batch under way, of
+    /// `queries` queries. Returns the fault, with the time since the lane pool was made; `None` without a fallback.
     ///
     /// # Errors
-    /// If the system gives no thread; then the fallback is lost, too.
+    /// If the system gives no thread; the fallback is lost then, too.
     pub(super) fn take_over(&mut self, queries: usize, watchdog: Nanos) -> Option<Result<Survived, LiveError>> {
         let (taken, again) = (self.seen, self.under_way());
         let (fallback, thread) = self.rings.hand_on()?;
@@ -219,33 +213,31 @@ impl WorkerLane {
         Some(Ok(Survived { at, kind: FaultKind::Hang, queries, is_retired: true, what }))
     }
 
-    /// Nothing is waited for any more that it has under way, which was so many batches: its thread is left to itself, and no run can
-    /// use the lane again.
+    /// Gives the lane up and returns its number of batches under way. Its thread is abandoned, and no later run can use
+    /// the lane.
     pub(super) fn give_up(&mut self) -> u32 {
         let under_way = self.under_way();
         self.rings.abandon();
         (self.seen, self.is_lost) = (self.ordered, true);
-        // Whoever waited for it at the end would wait for ever.
+        // Joining this thread at the end might block for ever.
         self.threads.current = None;
         under_way
     }
 
-    /// Whether it was [given up](Self::give_up).
     pub(super) fn is_lost(&self) -> bool {
         self.is_lost
     }
 
-    /// The error that a failed completion speaks of.
     pub(super) fn take_failure(&self) -> Option<LiveError> {
         self.rings.take_failure()
     }
 
-    /// What it survived since this was asked last.
+    /// The faults survived since the last call.
     pub(super) fn take_survived(&self) -> Vec<Survived> {
         self.rings.take_survived()
     }
 
-    /// Waits until the answers of all batches that are done have been compared, and says what is wrong with them.
+    /// Waits until the answers of all completed batches have been compared, and reports their first error.
     pub(super) fn settle(&self) -> Result<(), LiveError> {
         while !self.is_lost && !self.rings.is_checked(self.seen) {
             std::thread::yield_now();
@@ -260,17 +252,16 @@ impl WorkerLane {
 #[derive(Debug)]
 pub struct LanePool {
     model: MachineModel,
-    /// What recorded times are made of: the model without what is real.
+    /// The model without its real parts: the source of recorded times.
     played: MachineModel,
     queries: Arc<QuerySet>,
-    /// By row of the workload: what a recorded lane takes.
+    /// Costs on recorded lanes, by row of the workload.
     recorded: Vec<PerClass<Cost>>,
     cores: Cores,
     pub(super) lanes: Vec<Lane>,
-    /// The driver, when it sleeps.
     driver: Arc<Sleeper>,
     idle: Idle,
-    /// What planned faults count from.
+    /// Start of the run, from which planned faults count.
     run_clock: RunClock,
     /// Set while threads with a core of their own spin for work.
     spins: Arc<AtomicBool>,
@@ -278,13 +269,13 @@ pub struct LanePool {
 }
 
 impl LanePool {
-    /// The lanes of `model`'s machine, in its order, each with what does its work; a thread is spawned for each executor.
+    /// Makes the lanes of `model`'s machine, in its order, from the work of each; an executor gets a thread.
     ///
-    /// `queries` and `recorded` have an entry for each row of the workload: what executors run, and what the recorded
-    /// lanes take. Either may be empty if no lane needs it.
+    /// `queries` and `recorded` have an entry for each row of the workload: executors run the first, recorded lanes
+    /// take the second. Either may be empty if no lane needs it.
     ///
     /// # Errors
-    /// If there are more or fewer lanes than processors, or the system gives no thread.
+    /// If the numbers of lanes and processors differ, or the system gives no thread.
     pub fn spawn(
         model: MachineModel,
         work: Vec<LaneWork>,
@@ -316,7 +307,7 @@ impl LanePool {
             spins: Arc::default(),
             epoch: Instant::now(),
         };
-        // By order of the processors, among those alike.
+        // Numbers follow the order of the processors within a class.
         let (mut gpu_lane, mut cpu_core) = (0, 0);
         for (i, work) in work.into_iter().enumerate() {
             let (number, step) = if is_gpu(i) { (&mut gpu_lane, 1) } else { (&mut cpu_core, cores_of(&work)) };
@@ -336,7 +327,7 @@ impl LanePool {
         Ok(lane_pool)
     }
 
-    /// A lane pool without threads: every processor takes the recorded times.
+    /// A lane pool without threads: every processor takes recorded times.
     #[must_use]
     pub fn recorded(model: MachineModel, recorded: Vec<PerClass<Cost>>) -> Self {
         let lanes = model.machine.processors().map(|_| Lane::Recorded).collect();
@@ -394,11 +385,11 @@ impl LanePool {
         Ok(Lane::Worker(WorkerLane { rings, ordered: 0, seen: 0, pretends, is_lost: false, threads }))
     }
 
-    /// Lets every executor run queries, each its next one, for about `time`: caches fill and clocks rise, and a wrong
-    /// answer shows before anything is measured.
+    /// Lets each executor run its queries in turn for about `time`: caches fill, clock frequencies rise, and wrong
+    /// answers show before any measurement.
     ///
     /// # Errors
-    /// The first that an executor reports, though it may have a fallback.
+    /// The first error of any executor, even of one that has a fallback.
     pub fn warm_up(&mut self, time: Duration) -> Result<(), LiveError> {
         self.check_lanes()?;
         let began = Instant::now();
@@ -429,20 +420,20 @@ impl LanePool {
         Ok(())
     }
 
-    /// That no lane was given up in a run before: its thread may still be at a batch of that run.
+    /// Refuses a run if an earlier one gave a lane up: its thread may still be at an old batch.
     pub(super) fn check_lanes(&self) -> Result<(), LiveError> {
         let is_lost = |lane: &Lane| matches!(lane, Lane::Worker(worker) if worker.is_lost());
         let Some(lost) = self.lanes.iter().position(is_lost) else { return Ok(()) };
         Err(LiveError::LaneHangs { processor: ProcessorId(lost as u32), waited: self.model.faults.lost_after })
     }
 
-    /// Its machine, with what is known of its costs.
+    /// The machine model of the pool.
     #[must_use]
     pub fn model(&self) -> &MachineModel {
         &self.model
     }
 
-    /// Takes on other costs for the same machine, as measured meanwhile: recorded lanes take them.
+    /// Replaces the costs of the machine, as measured meanwhile; recorded lanes take them.
     ///
     /// # Panics
     /// If the machine is another.
@@ -464,28 +455,27 @@ impl LanePool {
         &self.model.machine
     }
 
-    /// What threads do while they have nothing to do; as it is made, they sleep.
+    /// Sets the behaviour of idle threads; a new pool's threads sleep.
     pub fn set_idle(&mut self, idle: Idle) {
         self.idle = idle;
     }
 
-    /// What threads do while they have nothing to do.
+    /// The behaviour of idle threads.
     #[must_use]
     pub fn idle(&self) -> Idle {
         self.idle
     }
 
-    /// Faulty executors that were given this clock count from the beginning of each run.
+    /// Sets the clock that is started with each run; faulty executors share it.
     pub fn set_run_clock(&mut self, clock: RunClock) {
         self.run_clock = clock;
     }
 
-    /// See [`set_run_clock`](Self::set_run_clock).
     pub(super) fn run_clock(&self) -> RunClock {
         self.run_clock.clone()
     }
 
-    /// A run begins, or has ended: threads that are to spin meanwhile are woken for it.
+    /// Marks the start or end of a run; threads that spin during runs are woken.
     pub(super) fn set_running(&mut self, is_running: bool) {
         self.spins.store(is_running && self.idle == Idle::Spin, Ordering::Relaxed);
         if is_running {
@@ -522,7 +512,7 @@ impl LanePool {
         retired.map(|(processor, _)| processor).collect()
     }
 
-    /// What stands in the GPU's place: a GPU if there is one.
+    /// The work done in the GPU's place: a real GPU's if any lane has one.
     #[must_use]
     pub fn gpu(&self) -> GpuLane {
         let mut gpus = self.machine().processors().filter(|(_, processor)| processor.class.is_gpu()).peekable();
@@ -535,14 +525,14 @@ impl LanePool {
         }
     }
 
-    /// Whether there are cores enough: one for the driver and one for each CPU worker. If not, they take time from each
-    /// other and delays come out too long.
+    /// Whether the driver and each CPU worker have a core. Otherwise they take time from each other, and measured
+    /// delays are too long.
     #[must_use]
     pub fn has_cores_enough(&self) -> bool {
         self.lanes.iter().all(|lane| matches!(lane, Lane::Recorded)) || self.cores.are_enough()
     }
 
-    /// What a fixed loop takes on the workers' cores now, all at once: the fastest of some rounds, mean over the cores. Zero
+    /// Time of a fixed loop on all workers' cores at once: the fastest of some rounds, averaged over the cores. Zero
     /// without workers.
     #[must_use]
     pub fn fixed_loop(&self) -> Nanos {
@@ -574,12 +564,12 @@ impl LanePool {
         &self.driver
     }
 
-    /// What the query in a row takes on a recorded lane of `class`; `None` where nothing is known.
+    /// Cost of the query in a row on a recorded lane of `class`; `None` if unknown.
     pub(super) fn recorded_cost(&self, row: u32, class: Class) -> Option<Cost> {
         self.recorded.get(row as usize).map(|costs| costs[class]).filter(|cost| *cost != Cost::NEVER)
     }
 
-    /// What a run needs, apart from each other: the model, what recorded times are made of, the lanes.
+    /// The parts that a run borrows separately: the model, the source of recorded times, recorded costs and lanes.
     pub(super) fn parts(&mut self) -> (&MachineModel, &MachineModel, &[PerClass<Cost>], &mut [Lane]) {
         (&self.model, &self.played, &self.recorded, &mut self.lanes)
     }
@@ -602,11 +592,11 @@ impl Drop for LanePool {
     }
 }
 
-/// Rounds of the fixed loop, and steps of each: some milliseconds.
+/// Rounds of the fixed loop, and steps of each: some milliseconds in all.
 const LOOP_ROUNDS: u32 = 5;
 const LOOP_STEPS: u64 = 2_000_000;
 
-/// Nanoseconds that a loop takes which always does the same, and reads no memory.
+/// Nanoseconds of a fixed loop that reads no memory.
 fn timed_loop() -> u64 {
     let began = Instant::now();
     let mixed =

@@ -1,8 +1,8 @@
 //! Driving real executors with the same scheduler code.
 //!
 //! The loop is the simulator's: the same [`Dispatcher`](crate::sched::Dispatcher), the same policies, the same
-//! [`EventQueue`](crate::sched::EventQueue) with its rule for ties. What differs is the clock, which cannot be told to
-//! jump, and the processors, which finish when they finish:
+//! [`EventQueue`](crate::sched::EventQueue) with its rule for ties. Only the clock, which cannot jump, and the processors,
+//! whose service times are real, differ:
 //!
 //! ```text
 //!              ┌────────────── driver thread ──────────────┐       ┌─ thread of lane 0 (CPU) ┐
@@ -11,28 +11,27 @@
 //!              └───────────────────────────────────────────┘       └─ lane 1 (GPU): Pipeline ┘
 //! ```
 //!
-//! - **Open loop.** A query is released at its arrival time whatever the backlog, and its delay counts from the
-//!   *intended* arrival. A driver that waited for answers before it sent more (a closed loop) would offer less load
-//!   just when the system is slow, and never see the delays that matter. How late the driver itself was is logged
-//!   (`released` − `arrival`) and summed up as [`LiveOutcome::lag`].
-//! - **Groups.** All completions and arrivals that are due are taken in, then it is decided once. Orders and
-//!   completions travel through a pair of rings for each lane; nothing is locked, allocated or shared by lanes on the
-//!   way. What the driver itself takes for an event is measured as [`LiveOutcome::decision`].
+//! - **Open loop.** A query is released at its arrival time whatever the backlog, and its delay counts from the *intended*
+//!   arrival. A driver that waited for answers before it sent more (a closed loop) would offer less load just when the
+//!   system is slow, and never see the delays that matter. How late the driver itself was is logged (`released` −
+//!   `arrival`) and summed up as [`LiveOutcome::lag`].
+//! - **Groups.** The driver takes in all completions and arrivals that are due, then decides once. Orders and completions
+//!   travel through a pair of rings for each lane; nothing on the way is locked, allocated or shared by lanes. The driver's
+//!   own time for an event is measured as [`LiveOutcome::decision`].
 //! - **Recorded lanes.** In the place of a processor that this machine lacks, a lane can take the *recorded* times:
 //!   [`ServiceTimes`](crate::cost::ServiceTimes) is asked when a batch will have finished, as in the simulator, and its
-//!   completion waits in the driver's event queue. It has no thread on purpose: on two cores, one is the driver's and
-//!   one the CPU worker's; a third thread that spins to hit a time exactly would take from either the very time that is
-//!   being measured.
-//! - **Time-warp.** The same recorded times, but a thread lets them pass ([`LaneWork::TimeWarp`]): against the
-//!   simulator, such a run shows what scheduling costs on this machine and predictions miss; against a live run, what
-//!   queries cost otherwise than recorded. The two errors of a prediction are told apart.
-//! - **Manual clock.** With all lanes recorded and a clock that jumps, the driver writes exactly the log that the
-//!   simulator writes. That test is why the loop is generic over its clock.
-//! - **Lanes survive.** What fails on a lane (an error, a panic, a batch that never ends) is run again on the lane's fallback
-//!   executor, by a [rule](crate::base::machine::FaultPlan); the log says so. The same fault plan can be injected ([`Faulty`]) and
-//!   simulated.
-//! - **Answers are checked.** Every answer's length is compared with the profile's, and every answer of a query with
-//!   its first, whichever processor gave it. Speed measured on wrong answers is worth nothing.
+//!   completion waits in the driver's event queue. It has no thread on purpose: a third thread that spins on a machine of
+//!   two cores would slow the driver and the CPU worker that are being measured.
+//! - **Time-warp.** A thread lets the recorded times pass ([`LaneWork::TimeWarp`]). Compared with the simulator, such a run
+//!   shows the scheduling costs that predictions miss. Compared with a live run, it shows how far real query costs differ
+//!   from the recorded ones. This separates the two errors of a prediction.
+//! - **Manual clock.** With all lanes recorded and a clock that jumps, the driver writes exactly the log that the simulator
+//!   writes. That test is why the loop is generic over its clock.
+//! - **Lanes survive.** What fails on a lane (an error, a panic, a batch that never ends) is run again on the lane's
+//!   fallback executor, by a [rule](crate::base::machine::FaultPlan); the log says so. The same fault plan can be injected
+//!   ([`Faulty`]) and simulated.
+//! - **Answers are checked.** Every answer's length is compared with the profile's, and every answer of a query with its
+//!   first, whichever processor gave it. Speed measured on wrong answers is worth nothing.
 //!
 //! Layers: `live` uses `exec` and `sched`, and knows nothing of `sim`.
 

@@ -1,4 +1,4 @@
-//! What a live run has measured.
+//! The measurements of a live run.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of these times; all zero if there are none.
+    /// Summary of these times; all zero if there are none.
     #[must_use]
     pub fn of(times: &Histogram) -> Self {
         let at = |share| times.nearest_rank(share).unwrap_or_default();
@@ -31,55 +31,54 @@ impl Spread {
     }
 }
 
-/// What was measured.
+/// The measurements of one run.
 #[derive(Debug)]
 pub struct LiveOutcome {
-    /// The jobs that finished or were dropped, and lanes that failed on the way. In long runs those of every second, fourth...
-    /// batch only: see [`LiveRun::keep`](super::LiveRun::keep).
+    /// The jobs that finished or were dropped, with the lanes' faults. Long runs keep every second, fourth... batch only:
+    /// see [`LiveRun::keep`](super::LiveRun::keep).
     pub log: RunLog,
     /// How the run ended.
     pub ending: Ending,
     /// How late the driver released jobs.
     pub lag: Spread,
-    /// The driver's own time for each event (an arrival, an answered query), with the policy's decision and the handing over
-    /// of what it starts: [`MachineModel::decision`](crate::cost::MachineModel::decision) of the machine as it was.
-    /// Events that are taken together share their time equally.
+    /// The driver's own time for each event (an arrival, an answered query), with the policy's decision and the hand-over
+    /// of the batches that it starts: [`MachineModel::decision`](crate::cost::MachineModel::decision) as measured in this
+    /// run. Events taken in together share their time equally.
     pub decision: Spread,
-    /// By class, what handing a batch to a worker and its completion back took beyond the work: part of the measured
-    /// service time that a profile does not see, [`MachineModel::handoff`](crate::cost::MachineModel::handoff). What
-    /// hides behind the batch before does not count. All zero for recorded lanes.
+    /// Time beyond the work to hand a batch to a worker and its completion back, by class. It is the part of the measured
+    /// service time that a profile does not see, [`MachineModel::handoff`](crate::cost::MachineModel::handoff). Time that
+    /// overlaps the batch before does not count. All zero for recorded lanes.
     pub handoff: PerClass<Spread>,
-    /// The batches of workers, in the order in which they were seen to end; recorded lanes' are not among them.
-    /// Of the same batches as the log.
+    /// The workers' batches that the log keeps, in the order in which the driver saw them end. Recorded lanes have none
+    /// here.
     pub served: Vec<ServedBatch>,
-    /// The driver's rounds, in order: in long runs every second, fourth...
+    /// The driver's rounds, in order; long runs keep every second, fourth...
     pub rounds: Vec<Round>,
-    /// Time in which workers of a class were at their batches, all together; without the hand-offs.
-    /// 0 for recorded lanes.
+    /// Time that all workers of a class spent on their batches, without hand-overs. Zero for recorded lanes.
     pub worked: PerClass<Nanos>,
-    /// Processor time of the driver's loop. Under a real clock about as long as the run, since it polls; under one that
-    /// jumps, what driving costs.
+    /// Processor time of the driver's loop. Under a real clock it is about the length of the run, since the driver polls;
+    /// under one that jumps it is the cost of driving.
     pub driver_time: Duration,
     /// Jobs of the plan that were never released.
     pub unreleased: usize,
-    /// Jobs that were released and neither finished nor were dropped.
+    /// Jobs that were released but neither finished nor dropped.
     pub unfinished: usize,
 }
 
 impl LiveOutcome {
-    /// Whether Ctrl-C ended it.
+    /// Whether Ctrl-C ended the run.
     #[must_use]
     pub fn interrupted(&self) -> bool {
         matches!(self.ending, Ending::Interrupted)
     }
 
-    /// Whether it was given up: it had failed, and its backlog only grew.
+    /// Whether the run was given up: it had failed, and its backlog only grew.
     #[must_use]
     pub fn overloaded(&self) -> bool {
         matches!(self.ending, Ending::Overloaded)
     }
 
-    /// What to tell the user if the driver was so late that it matters within `deadline`: above 1 % of it.
+    /// A warning for the user if the driver's lag exceeds 1 % of `deadline`.
     #[must_use]
     pub fn lag_warning(&self, deadline: Nanos) -> Option<String> {
         (self.lag.p99 > deadline.scaled(0.01)).then(|| {

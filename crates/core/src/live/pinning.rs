@@ -1,36 +1,34 @@
-//! Which thread runs on which core.
+//! Pinning threads to cores.
 //!
-//! A worker that moves between cores loses its cache, and a driver that lands on a worker's core takes its time. Where
-//! there are enough cores, each thread is tied to one: the driver to the first, GPU lanes to the next ones, then the CPU
-//! workers. A CPU lane that keeps several cores busy pins its helpers itself, next to its own core.
+//! A worker that moves between cores loses its cache, and a driver on a worker's core takes its time. Where there are
+//! enough cores, each thread is tied to one: the driver to the first, GPU lanes to the next ones, then the CPU workers. A
+//! CPU lane that keeps several cores busy pins its helpers itself, next to its own core.
 //!
 //! ```text
 //!   core      0       1      2     3     4    ...
 //!   thread  driver   gpu    cpu   cpu   cpu   ...   CPU workers for which there is no core share those of the others
 //! ```
 //!
-//! A thread that lets all others wait costs more than its share of a core: the driver, on which every lane waits, and a
-//! GPU lane, whose thread feeds a device that does the work of many cores. So CPU workers that find no core left may run
-//! anywhere but on theirs. Only on a machine of few cores, with more workers than they carry, is nobody tied: there a
-//! core for the driver alone would be too large a part of the machine.
+//! Two kinds of threads hold up many others: the driver, on which every lane waits, and a GPU lane's, which feeds a device
+//! that does the work of many cores. CPU workers without a core of their own may therefore run on any core but theirs. On a
+//! machine of few cores, with more workers than they carry, no thread is tied: a core for the driver alone would be too
+//! large a part of the machine.
 
 use crate::search::cpu::multicore::Cores as MachineCores;
 
-/// From so many cores on the driver and the GPU lanes have cores of their own, whatever else there is.
+/// On machines of this many cores the driver and the GPU lanes always have cores of their own.
 const MANY_CORES: usize = 8;
 
-/// The cores given to a lane pool's threads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cores {
     all: MachineCores,
-    /// Lanes of GPUs that have a thread.
     gpus: usize,
     /// Cores that the CPU lanes keep busy.
     busy: usize,
 }
 
 impl Cores {
-    /// Cores for a driver, for `gpus` lanes of GPUs, and for CPU lanes that keep `busy` of them busy.
+    /// Divides the cores among a driver, `gpus` GPU lanes, and CPU lanes that keep `busy` cores busy.
     pub(super) fn share(gpus: usize, busy: usize) -> Self {
         Self { all: MachineCores::of_this_machine(), gpus, busy }
     }
@@ -40,17 +38,16 @@ impl Cores {
         self.busy
     }
 
-    /// Whether there is a core for the driver, one for each GPU lane and one for each that the CPU lanes keep busy.
+    /// Whether the driver, each GPU lane and each core that the CPU lanes keep busy can have one.
     pub(super) fn are_enough(&self) -> bool {
         self.all.len() > self.gpus + self.busy
     }
 
-    /// Whether the driver and the GPU lanes have cores that nobody else uses.
+    /// Whether the driver and the GPU lanes have cores that no other thread uses.
     pub(super) fn driver_owns_core(&self) -> bool {
         self.are_enough() || self.all.len() >= MANY_CORES.max(2 + self.gpus)
     }
 
-    /// Whether a GPU lane has a core of its own.
     pub(super) fn gpu_owns_core(&self) -> bool {
         self.driver_owns_core()
     }
@@ -60,21 +57,19 @@ impl Cores {
         self.are_enough() && 1 + self.gpus + core < self.all.len()
     }
 
-    /// Ties the calling thread, which is the driver, to its core.
     pub(super) fn pin_driver(&self) {
         if self.driver_owns_core() {
             self.all.pin(0);
         }
     }
 
-    /// Ties the calling thread, which is the GPU lane of this number, to its core.
     pub(super) fn pin_gpu(&self, lane: usize) {
         if self.gpu_owns_core() {
             self.all.pin(1 + lane);
         }
     }
 
-    /// Ties the calling thread, a CPU worker, to its core, or at least keeps it off those of the driver and the GPU
+    /// Ties the calling thread, a CPU worker's, to its core, or at least keeps it off the cores of the driver and the GPU
     /// lanes.
     pub(super) fn pin_worker(&self, core: usize) {
         if self.worker_owns_core(core) {

@@ -1,4 +1,4 @@
-//! The queries that workers run, and what is known of their answers.
+//! The queries that workers run, with the check of their answers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,17 +9,17 @@ use crate::search::{Hit, Request};
 /// A query as workers run it.
 #[derive(Clone, Debug)]
 pub struct LiveQuery {
-    /// Its id in the workload: what jobs ask for.
+    /// Its id in the workload, by which jobs name it.
     pub id: QueryId,
     /// Its terms.
     pub query: Query,
-    /// How they combine.
+    /// How its terms combine.
     pub mode: Mode,
-    /// How many documents the profile found, where there is one.
+    /// The number of documents that the profile found, if one is given.
     pub results: Option<u32>,
 }
 
-/// The queries of a lane pool, by their row in the workload, with the `k` that all of them ask for.
+/// The queries of a lane pool, by their row in the workload, with the `k` common to all.
 #[derive(Debug, Default)]
 pub struct QuerySet {
     k: usize,
@@ -29,30 +29,30 @@ pub struct QuerySet {
 #[derive(Debug)]
 struct Entry {
     live: LiveQuery,
-    /// The hash of the first answer to come, 0 until then. Written once, by whichever worker comes first.
+    /// Hash of the query's first answer, 0 before that. The first worker to answer writes it, once.
     answer: AtomicU64,
 }
 
 impl QuerySet {
-    /// Takes the queries in, in the order of the workload's rows.
+    /// Takes in the queries in the order of the workload's rows.
     pub fn new(k: usize, queries: impl IntoIterator<Item = LiveQuery>) -> Self {
         let entry = |live| Entry { live, answer: AtomicU64::new(0) };
         Self { k, entries: queries.into_iter().map(entry).collect() }
     }
 
-    /// How many documents each query asks for.
+    /// Documents asked for by each query.
     #[must_use]
     pub fn k(&self) -> usize {
         self.k
     }
 
-    /// How many queries there are.
+    /// The number of queries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no queries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -67,24 +67,24 @@ impl QuerySet {
     /// The workload's id of the query in this row.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no such row.
     pub(super) fn id(&self, row: u32) -> QueryId {
         self.entries[row as usize].live.id
     }
 
-    /// The query in this row, as executors are asked for it.
+    /// The query in this row, as a request to an executor.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no such row.
     pub(super) fn request(&self, row: u32) -> Request<'_> {
         let LiveQuery { query, mode, .. } = &self.entries[row as usize].live;
         Request { query, mode: *mode, k: self.k }
     }
 
-    /// Compares an answer with the profile's and with the first answer to the same query.
+    /// Compares an answer with the profile's and with the first answer to this query.
     ///
     /// # Errors
-    /// In words, what differs.
+    /// The difference, in words.
     ///
     /// # Panics
     /// If there is no such row.
@@ -96,7 +96,7 @@ impl QuerySet {
             return Err(format!("it found {} documents, its profile has {results}", hits.len()));
         }
         let hash = hash(hits);
-        // The hash guards no other memory: relaxed will do. Looking first leaves the cache line shared.
+        // The hash guards no other memory: relaxed will do. A load first leaves the cache line shared.
         let first = match entry.answer.load(Ordering::Relaxed) {
             0 => entry.answer.compare_exchange(0, hash, Ordering::Relaxed, Ordering::Relaxed).err().unwrap_or(hash),
             first => first,
@@ -109,8 +109,8 @@ impl QuerySet {
     }
 }
 
-/// A hash of documents and score bits in order; never 0. Each hit goes through a multiplication whose two halves are
-/// folded, as in wyhash: about a nanosecond a hit.
+/// A hash of documents and score bits in order; never 0. Each hit is multiplied and the halves of the product are folded,
+/// as in wyhash: about a nanosecond a hit.
 fn hash(hits: &[Hit]) -> u64 {
     const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
     let folded = hits.iter().fold(hits.len() as u64 ^ ODD, |state, hit| {

@@ -1,4 +1,4 @@
-//! What is kept of a run while it lasts, in memory that does not grow with it.
+//! Records of a run while it lasts, in memory that does not grow with it.
 
 use super::driver::room_for;
 use crate::base::ids::{JobId, ProcessorId, QueryId};
@@ -6,15 +6,15 @@ use crate::base::machine::{Class, LaneFault, PerClass};
 use crate::base::time::Nanos;
 use crate::sched::{Job, LogRow, RunLog, ShedJob, Sink};
 
-/// Counts what happens in a run, beside its log, and says when it is lost.
+/// Counts events of a run in addition to its log, and decides when the run is lost.
 pub trait Record: Sink {
-    /// A job that is not answered is late from this age on; `None`: the run is never given up.
+    /// The age from which an unanswered job counts as late; `None`: the run is never given up.
     fn late_after(&self) -> Option<Nanos>;
 
-    /// Whether the run has failed whatever is still to come, if `overdue` jobs in flight are late by now.
+    /// Whether the run has failed for certain, given that `overdue` jobs in flight are late by now.
     fn is_lost(&self, overdue: usize) -> bool;
 
-    /// Takes a job that was released and had no answer when the run ended, at this age.
+    /// Takes a released job that had no answer when the run ended, with its age.
     fn unanswered(&mut self, job: &Job, age: Nanos);
 }
 
@@ -66,27 +66,26 @@ impl<R: Record> Record for &mut R {
     }
 }
 
-/// Keeps every n-th, for n a power of two.
+/// Keeps every n-th item, for n a power of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sample {
     mask: u32,
 }
 
 impl Sample {
-    /// So many of `all`, or somewhat fewer.
+    /// Keeps at most `most` of `all` items, and at least about half as many.
     fn of(all: usize, most: usize) -> Self {
         let each = all.div_ceil(most.max(1)).next_power_of_two();
         Self { mask: u32::try_from(each - 1).unwrap_or(u32::MAX) }
     }
 
-    /// Whether it keeps the one of this number.
     #[inline]
     pub(super) fn keeps(self, number: u32) -> bool {
         number & self.mask == 0
     }
 }
 
-/// The log of a run: whole, or of every second, fourth... batch where the whole would be too long.
+/// The log of a run: whole, or every second, fourth... batch of a long one.
 #[derive(Clone, Debug)]
 pub(super) struct Sampled {
     log: RunLog,
@@ -94,7 +93,7 @@ pub(super) struct Sampled {
 }
 
 impl Sampled {
-    /// Of a run of so many queries, of which about `keep` are kept at most.
+    /// A log of `planned` queries that keeps about `keep` of them at most.
     pub(super) fn of(planned: usize, keep: usize) -> Self {
         let sample = Sample::of(planned, keep);
         let blank = LogRow {
@@ -117,12 +116,11 @@ impl Sampled {
         sampled
     }
 
-    /// Which batches it keeps.
     pub(super) fn sample(&self) -> Sample {
         self.sample
     }
 
-    /// How many of `planned` queries it will keep, on average.
+    /// The mean number of `planned` queries that it will keep.
     pub(super) fn expected(&self, planned: usize) -> usize {
         planned.div_ceil(self.sample.mask as usize + 1)
     }

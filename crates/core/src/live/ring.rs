@@ -10,10 +10,10 @@
 //!   holds      turn, number of queries, their rows     more than 12 rows: in segments, made once and used again
 //! ```
 //!
-//! A slot is free for its next turn because the dispatcher never gives a lane more batches than its depth: turn t + size
-//! is ordered only after the completion of turn t has been seen.
+//! A slot is free for its next turn because the dispatcher never gives a lane more batches than its depth: turn t + size is
+//! ordered only after the completion of turn t has been seen.
 //!
-//! Whoever finds nothing for long [sleeps](Sleeper); whoever writes wakes him. Both slots and sleepers fill cache lines of
+//! A reader that finds nothing for long [sleeps](Sleeper), and the writer wakes it. Slots and sleepers fill cache lines of
 //! their own (two, for processors that fetch lines in pairs), lest lanes slow each other.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
@@ -57,7 +57,6 @@ impl OrderSlot {
         self.more[number].get_or_init(|| std::iter::repeat_with(AtomicU32::default).take(length).collect())
     }
 
-    /// The places of `count` rows, in order.
     fn places(&self, count: usize) -> impl Iterator<Item = &AtomicU32> {
         let beyond = count.saturating_sub(INLINE);
         let segments = (0..).take_while(move |&number| beyond > FIRST_SEGMENT * ((1 << number) - 1));
@@ -69,7 +68,7 @@ impl OrderSlot {
 #[repr(align(128))]
 struct CompletionSlot {
     turn: AtomicU32,
-    /// The turn that a thread is about to complete: of two on one lane only the first to write it does.
+    /// The turn that a thread is about to complete: only the first of two threads on a lane writes it.
     claimed: AtomicU32,
     has_failed: AtomicBool,
     again: AtomicBool,
@@ -81,44 +80,40 @@ struct CompletionSlot {
     done: AtomicU64,
 }
 
-/// How a batch went. Times are nanoseconds since the lane pool was made.
+/// The course of a batch. Times are nanoseconds since the lane pool was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Completion {
     /// When the lane's thread took the order.
     pub(super) picked_up: u64,
-    /// How long the thread was at this batch and at none before it.
+    /// Time in which the thread worked on this batch and on none before it.
     pub(super) worked: u64,
-    /// Of a lane that prepares one batch while its device works on another: for how long its thread was at work since
-    /// the completion before, how long it took to prepare this batch, and the device to run it. Else 0.
+    /// Working time of the thread since the completion before, on a lane that prepares one batch while its device works on
+    /// another; else 0.
     pub(super) host: u64,
-    /// See above.
+    /// Time to prepare this batch, on a lane that overlaps batches; else 0.
     pub(super) prepared: u64,
-    /// See above.
+    /// Time of the device on this batch, on a lane that overlaps batches; else 0.
     pub(super) device: u64,
-    /// When it was done.
     pub(super) done: u64,
-    /// Whether an error came: [`Rings::take_failure`] gives it. [`Rings::complete`] says so.
+    /// Whether an error came, which [`Rings::take_failure`] returns. [`Rings::complete`] sets this field.
     pub(super) has_failed: bool,
-    /// Whether it ran again on the lane's fallback executor: [`Rings::take_survived`] says why.
+    /// Whether the batch ran again on the lane's fallback executor, for a reason that [`Rings::take_survived`] returns.
     pub(super) again: bool,
 }
 
 /// A fault after which a lane's fallback executor took over. Times as in [`Completion`].
 #[derive(Clone, Debug)]
 pub(super) struct Survived {
-    /// When.
     pub(super) at: u64,
-    /// What.
     pub(super) kind: FaultKind,
-    /// Queries of the batch that failed.
     pub(super) queries: usize,
     /// Whether the lane goes on with its fallback for good.
     pub(super) is_retired: bool,
-    /// What happened, in words.
+    /// The fault in words.
     pub(super) what: String,
 }
 
-/// An executor that nobody uses.
+/// An executor that waits to be used.
 #[derive(Default)]
 struct Fallback(Mutex<Option<Box<dyn Executor>>>);
 
@@ -128,27 +123,25 @@ impl std::fmt::Debug for Fallback {
     }
 }
 
-/// What the driver and a lane's thread share.
 #[derive(Debug)]
 pub(super) struct Rings {
     orders: Box<[OrderSlot]>,
     completions: Box<[CompletionSlot]>,
-    /// The lane's thread, when it has nothing to do.
+    /// The lane's thread, while it is idle.
     pub(super) worker: Sleeper,
     /// Batches whose answers have been compared.
     checked: AtomicU32,
     failure: Mutex<Option<LiveError>>,
-    /// What the lane survived.
     survived: Mutex<Vec<Survived>>,
-    /// What it goes on with that fails, while nobody has taken it.
+    /// The fallback executor, until a thread takes it.
     fallback: Fallback,
-    /// Set when another thread has taken the lane over: the one before it is to end.
+    /// The number of times that a thread has taken the lane over; earlier threads have to end.
     replacements: AtomicU32,
     is_closed: AtomicBool,
 }
 
 impl Rings {
-    /// Rings for `depth` batches under way; there is room at once for batches of `most_queries`.
+    /// Rings for `depth` batches under way, with memory reserved for batches of `most_queries`.
     pub(super) fn new(depth: u32, most_queries: u32) -> Self {
         let slots = depth.next_power_of_two() as usize;
         let orders: Box<[OrderSlot]> = std::iter::repeat_with(OrderSlot::new).take(slots).collect();
@@ -168,17 +161,16 @@ impl Rings {
         }
     }
 
-    /// Where a turn's slot is.
     pub(super) fn slot(&self, turn: u32) -> usize {
         turn as usize & (self.orders.len() - 1)
     }
 
-    /// How many slots a ring has.
     pub(super) fn slots(&self) -> usize {
         self.orders.len()
     }
 
-    /// Driver: orders the queries of these rows; who only lets the time pass does so `until` then. The worker is to be [woken](Sleeper::wake_if_asleep) afterwards.
+    /// Driver: orders the queries of these rows; a thread that only lets time pass does so `until` that time. The caller
+    /// must [wake](Sleeper::wake_if_asleep) the worker afterwards.
     pub(super) fn order(&self, turn: u32, rows: impl ExactSizeIterator<Item = u32>, until: u64) {
         let slot = &self.orders[self.slot(turn)];
         slot.queries.store(rows.len() as u32, Ordering::Relaxed);
@@ -204,13 +196,13 @@ impl Rings {
         true
     }
 
-    /// Worker: until when the order of this turn, which it has taken, would take.
+    /// Worker: the end of this turn's order, if the thread only lets time pass; the order must have been taken.
     pub(super) fn until(&self, turn: u32) -> u64 {
         self.orders[self.slot(turn)].until.load(Ordering::Relaxed)
     }
 
-    /// Worker: reports a batch, unless another thread has done so; whether it did. The driver is to be [woken](Sleeper::wake)
-    /// afterwards.
+    /// Worker: reports a batch, unless another thread has done so; returns whether it did. The caller must
+    /// [wake](Sleeper::wake) the driver afterwards.
     pub(super) fn complete(&self, turn: u32, completion: Completion, failure: Option<LiveError>) -> bool {
         let slot = &self.completions[self.slot(turn)];
         let claimed = slot.claimed.load(Ordering::Relaxed);
@@ -237,7 +229,6 @@ impl Rings {
         self.completions[self.slot(turn)].turn.load(Ordering::Acquire) == turn
     }
 
-    /// Driver: the completion of this turn, if it is there.
     pub(super) fn completed(&self, turn: u32) -> Option<Completion> {
         let slot = &self.completions[self.slot(turn)];
         (slot.turn.load(Ordering::Acquire) == turn).then(|| Completion {
@@ -252,14 +243,14 @@ impl Rings {
         })
     }
 
-    /// Worker: the answers of the batches up to this turn have been compared.
+    /// Worker: notes that the answers of all batches up to this turn have been compared.
     pub(super) fn set_checked(&self, turn: u32) {
-        // Never back: a thread that was thought lost may come with a turn that its replacement is past.
+        // The count never goes back: a thread given up as lost may report an older turn than its replacement.
         let is_later = |checked: u32| (turn.wrapping_sub(checked) as i32 > 0).then_some(turn);
         let _ = self.checked.fetch_update(Ordering::Release, Ordering::Relaxed, is_later);
     }
 
-    /// Driver: whether they have.
+    /// Driver: whether the answers of all batches up to this turn have been compared.
     pub(super) fn is_checked(&self, turn: u32) -> bool {
         self.checked.load(Ordering::Acquire) == turn
     }
@@ -269,72 +260,67 @@ impl Rings {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 
-    /// Driver: the error that came, if one did.
     pub(super) fn take_failure(&self) -> Option<LiveError> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Worker: notes what the lane survived.
     pub(super) fn survive(&self, survived: Survived) {
         self.survived.lock().unwrap_or_else(PoisonError::into_inner).push(survived);
     }
 
-    /// Driver: what the lane has survived since this was asked last.
+    /// Driver: takes the faults survived since the last call.
     pub(super) fn take_survived(&self) -> Vec<Survived> {
         std::mem::take(&mut self.survived.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Keeps an executor for whoever needs it.
     pub(super) fn keep_fallback(&self, fallback: Box<dyn Executor>) {
         *self.fallback.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(fallback);
     }
 
-    /// The fallback executor, if nobody has taken it.
     pub(super) fn take_fallback(&self) -> Option<Box<dyn Executor>> {
         self.fallback.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Whether there is one.
     pub(super) fn has_fallback(&self) -> bool {
         self.fallback.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Driver: another thread takes the lane over, with the fallback executor; which thread it is, from 1. Whoever finds the fallback
-    /// taken so finds that the lane is not his any more.
+    /// Driver: prepares the take-over of the lane by another thread. Returns the fallback executor and the thread's number,
+    /// from 1. A thread that finds the fallback taken has lost the lane.
     pub(super) fn hand_on(&self) -> Option<(Box<dyn Executor>, u32)> {
         let mut kept = self.fallback.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fallback = kept.take()?;
         Some((fallback, self.replacements.fetch_add(1, Ordering::AcqRel) + 1))
     }
 
-    /// Driver: nobody goes on with the lane; its thread ends if it ever comes back.
+    /// Driver: gives the lane up; its thread ends if it ever returns.
     pub(super) fn abandon(&self) {
         self.replacements.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Worker: whether the thread of this number, 0 for the first, is still the lane's own.
+    /// Worker: whether the lane still belongs to the thread of this number, 0 for the first.
     pub(super) fn belongs_to(&self, thread: u32) -> bool {
         self.replacements.load(Ordering::Acquire) == thread
     }
 
-    /// Ends the worker, once it has done what it was given.
+    /// Ends the worker, once it has completed its orders.
     pub(super) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         self.worker.wake();
     }
 
-    /// Worker: whether nothing will come any more.
+    /// Worker: whether no more orders will come.
     pub(super) fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Acquire)
     }
 }
 
-/// A thread that may sleep until another has written something for it.
+/// A thread that may sleep until another thread has written something for it.
 ///
-/// The sleeper says that it sleeps and then looks once more; the other writes and then looks whether it sleeps. Either
-/// the other fences between the two ([`wake`](Self::wake)): then one of them notices. Or it does not, because it waits for
-/// an answer anyway, and looks again and again as long as none has come ([`wake_if_asleep`](Self::wake_if_asleep)): a
-/// load from its own cache, where a fence would wait for what it has written to reach the sleeper's.
+/// The sleeper sets a flag and then looks for input once more; the writer writes and then reads the flag. With a fence
+/// between the two steps ([`wake`](Self::wake)), one of them always notices the other. Without it
+/// ([`wake_if_asleep`](Self::wake_if_asleep)) the writer must look again and again until an answer comes. Such a look is a
+/// load from its own cache, where a fence would wait until its writes reach the sleeper's.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Sleeper {
@@ -343,12 +329,12 @@ pub(super) struct Sleeper {
 }
 
 impl Sleeper {
-    /// From now on the calling thread is the one that sleeps here.
+    /// Makes the calling thread the one that sleeps here.
     pub(super) fn attend(&self) {
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(std::thread::current());
     }
 
-    /// Sleeps until woken or for `at_most`, unless there `is_something` already. May return early, as any sleep may.
+    /// Sleeps until woken or for `at_most`, unless there `is_something` already. It may return early, as any sleep may.
     pub(super) fn sleep(&self, at_most: Duration, is_something: impl FnOnce() -> bool) {
         self.is_asleep.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -358,13 +344,13 @@ impl Sleeper {
         self.is_asleep.store(false, Ordering::Relaxed);
     }
 
-    /// Wakes the thread if it sleeps; to be called after what it waits for has been written.
+    /// Wakes the thread if it sleeps. The caller must have written the input before.
     pub(super) fn wake(&self) {
         fence(Ordering::SeqCst);
         self.wake_if_asleep();
     }
 
-    /// The same without the fence: to be called again until the thread is seen to have got it.
+    /// Wakes the thread if it sleeps, without a fence. The caller must repeat it until the thread has answered.
     #[inline]
     pub(super) fn wake_if_asleep(&self) {
         if self.is_asleep.load(Ordering::Relaxed) {
@@ -414,7 +400,7 @@ mod tests {
             });
             for (turn, size) in (1..).zip(sizes) {
                 rings.order(turn, turn..turn + size, 0);
-                // Up to three under way.
+                // Up to three batches are under way.
                 let oldest = turn.saturating_sub(2);
                 while oldest > 0 && rings.completed(oldest).is_none() {
                     std::thread::yield_now();
@@ -433,7 +419,7 @@ mod tests {
                 let mut rows = Vec::new();
                 for turn in 1..=1000 {
                     while !rings.take(turn, &mut rows) {
-                        // Far longer than the test may take: it ends only if no wake-up is lost.
+                        // The sleep is far longer than the test may take: the test ends in time only if no wake-up is lost.
                         rings.worker.sleep(Duration::from_secs(600), || rings.has_order(turn));
                     }
                     rings.set_checked(turn);

@@ -1,4 +1,4 @@
-//! One live run: from a plan of arrivals to what was measured.
+//! One live run: from a plan of arrivals to its measurements.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -18,22 +18,22 @@ use crate::base::time::Nanos;
 use crate::cost::{Cost, MeasuredTimes};
 use crate::sched::{Dispatcher, Job, Policy};
 
-/// What to run.
+/// The settings of a run.
 pub struct LiveRun<J, R = ()> {
-    /// Decides what runs where; made for the lane pool's machine.
+    /// The policy, made for the lane pool's machine.
     pub policy: Box<dyn Policy>,
     /// The jobs in order of arrival, numbered from 0.
     pub jobs: J,
     /// The run ends when its oldest unfinished job is older than this.
     pub abandon_after: Option<Nanos>,
-    /// The log, the batches and the rounds of so many queries are kept whole; of more queries every second, fourth...
+    /// The log, batches and rounds are kept whole up to this many queries. Longer runs keep every second, fourth...
     pub keep: usize,
-    /// Counts what happens, and says when the run is lost.
+    /// Counts events, and decides when the run is lost.
     pub record: R,
 }
 
 impl<'a> LiveRun<std::iter::Copied<std::slice::Iter<'a, Job>>> {
-    /// A run of these jobs that goes to its end and keeps all of its log.
+    /// A run of these jobs that goes to its end and keeps its whole log.
     #[must_use]
     pub fn new(policy: Box<dyn Policy>, jobs: &'a [Job]) -> Self {
         Self { policy, jobs: jobs.iter().copied(), abandon_after: None, keep: usize::MAX, record: () }
@@ -56,17 +56,16 @@ impl<J: ExactSizeIterator, R> std::fmt::Debug for LiveRun<J, R> {
 /// [`interrupt`](super::interrupt) ends it early, from any thread.
 ///
 /// # Errors
-/// If a job asks for a query that a worker does not know or a recorded lane has no time for, or a lane was given up in a run
-/// before. What goes wrong later ends
-/// the run as [`Ending::Failed`](super::Ending::Failed), with what was measured.
+/// If a job asks for a query that a worker does not know or a recorded lane has no time for, or a lane was given up in a
+/// run before. A later error ends the run as [`Ending::Failed`](super::Ending::Failed), with the measurements until then.
 pub fn run<J, R>(lane_pool: &mut LanePool, run: LiveRun<J, R>) -> Result<LiveOutcome, LiveError>
 where
     J: ExactSizeIterator<Item = Job> + Clone + Send,
     R: Record + Send,
 {
     check(lane_pool, run.jobs.clone())?;
-    // Not on the caller's thread: threads inherit the cores of the one that starts them, and a pool started after a run
-    // would sit on one core for ever.
+    // The run gets a thread of its own: threads inherit the cores of their parent, and a pool started by the caller after a
+    // run would sit on one core for ever.
     let driven = std::thread::scope(|scope| {
         let driver = || {
             lane_pool.cores().pin_driver();
@@ -74,9 +73,9 @@ where
             let spins = lane_pool.idle() == Idle::Spin;
             let faults = lane_pool.run_clock();
             lane_pool.set_running(true);
-            // Real lanes draw nothing, and recorded times are taken as they are.
+            // Real lanes draw nothing; recorded times are used unchanged.
             let outcome = drive_run(lane_pool, run, 0, interrupt::flag(), || {
-                // Planned faults count from the moment that queries do.
+                // Planned faults count from the start of the queries.
                 faults.set(Some(Instant::now()));
                 RealClock::start(epoch, owns_core, spins)
             });
@@ -93,8 +92,8 @@ where
     }
 }
 
-/// Runs a plan on a lane pool of recorded lanes under a clock that jumps: what the simulator does with this seed, by the
-/// live driver.
+/// Runs a plan on a lane pool of recorded lanes under a clock that jumps. The live driver then does what the simulator does
+/// with this seed.
 ///
 /// # Errors
 /// As [`run`].
@@ -111,7 +110,7 @@ where
     Ok(drive_run(lane_pool, run, seed, &AtomicBool::new(false), ManualClock::default))
 }
 
-/// Drives the run; the clock starts when all is ready.
+/// Drives the run; the clock starts when all preparations are done.
 fn drive_run<C: Clock, J: ExactSizeIterator<Item = Job>, R: Record>(
     lane_pool: &mut LanePool,
     run: LiveRun<J, R>,
@@ -134,10 +133,9 @@ fn drive_run<C: Clock, J: ExactSizeIterator<Item = Job>, R: Record>(
     sum_up(driven, planned)
 }
 
-/// So many jobs are checked before a run starts. A plan that goes on longer draws from the same queries.
+/// Jobs checked before a run starts. A longer plan draws from the queries of its first jobs.
 const CHECKED: usize = 1 << 20;
 
-/// Checks that every lane can run every job.
 fn check(lane_pool: &LanePool, jobs: impl Iterator<Item = Job> + Clone) -> Result<(), LiveError> {
     lane_pool.check_lanes()?;
     let (recorded, workers): (Vec<ProcessorId>, Vec<ProcessorId>) = lane_pool
@@ -184,7 +182,7 @@ fn sum_up(driven: LiveRunResult, planned: usize) -> LiveOutcome {
     }
 }
 
-/// The jobs of a run: one for each arrival, which names a row of `queries`; a query is its id and estimates.
+/// The jobs of a run, one for each arrival. An arrival names a row of `queries`, which holds the id and the estimates.
 ///
 /// # Panics
 /// If an arrival names a row that `queries` lacks.
@@ -197,7 +195,7 @@ pub fn plan(
     (0..).zip(arrivals).map(|(number, arrival)| job(number, arrival, queries, deadline)).collect()
 }
 
-/// As [`plan`], but each job is made when it comes.
+/// As [`plan`], with each job made when it is due.
 pub fn plan_ahead<'a, A>(
     arrivals: A,
     queries: &'a [(QueryId, PerClass<Cost>)],

@@ -1,41 +1,41 @@
-//! What became of each batch that a thread worked on, piece by piece.
+//! The course of each batch on a thread, piece by piece.
 //!
 //! ```text
 //!   idle ──┤ started ── out ── picked up ── worked ── done ── back ── seen ├── idle
 //!  (lane)    driver           lane's thread                    driver
 //! ```
 //!
-//! A batch that is handed over while the one before is under way waits for that first: `out` and `worked` begin where the
-//! lane is free, so that the pieces of a lane never overlap.
+//! A batch that is handed over while the one before is under way waits for that first. Its `out` and `worked` begin when
+//! the lane is free, so the pieces of a lane never overlap.
 
 use crate::base::ids::ProcessorId;
 use crate::base::time::Nanos;
 
-/// A batch of a worker, from its start by the dispatcher until that learnt of its end.
+/// A worker's batch, from its start by the dispatcher until the dispatcher saw its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServedBatch {
     /// Its number in the log.
     pub number: u32,
-    /// Where it ran.
+    /// The processor that ran it.
     pub processor: ProcessorId,
-    /// When it was started.
+    /// The time of its start.
     pub started: Nanos,
-    /// How long its lane had had nothing to do before.
+    /// Time for which its lane was idle before.
     pub idle: Nanos,
-    /// Lanes with a thread that had work when it was started, itself not counted.
+    /// Other lanes with a thread that were busy when it was started.
     pub busy: u32,
-    /// From its start, or the end of the batch before, until its lane's thread took it.
+    /// Time from its start, or the end of the batch before, until its lane's thread took it.
     pub out: Nanos,
-    /// How long the thread was at it and at none before it.
+    /// Time in which the thread worked on it and on none before it.
     pub worked: Nanos,
-    /// Of a lane that prepares one batch while its device works on another: how long its thread was at work since the
-    /// batch before ended, comparing answers counted. Zero on others.
+    /// Working time of the thread since the end of the batch before, comparing answers included, on a lane that prepares
+    /// one batch while its device works on another. Zero on other lanes.
     pub host: Nanos,
-    /// Of a batch on such a lane: how long its thread prepared it, during which it saw no other end. Zero on others.
+    /// Time to prepare it, on a lane that overlaps batches; its thread saw no other end meanwhile. Else zero.
     pub prepared: Nanos,
-    /// How long such a lane's device was at this batch. Zero on others.
+    /// Time of the device on this batch, on a lane that overlaps batches; else zero.
     pub device: Nanos,
-    /// From its end until the dispatcher saw it.
+    /// Time from its end until the dispatcher saw it.
     pub back: Nanos,
 }
 
@@ -46,31 +46,31 @@ impl ServedBatch {
         self.host > Nanos::ZERO
     }
 
-    /// What handing it over and back took.
+    /// Time to hand it over and back.
     #[must_use]
     pub fn handoff(&self) -> Nanos {
         self.out + self.back
     }
 }
 
-/// What one of the driver's rounds took: all that was due was taken in, then it was decided once.
+/// One round of the driver: it takes in all events that are due, then decides once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Round {
-    /// Arrivals and wake-ups that it took in, ...
+    /// Arrivals and wake-ups taken in.
     pub arrivals: u32,
-    /// batches that ended, ...
+    /// Batches that ended.
     pub batches: u32,
-    /// and the queries that these held: each is a row of the log.
+    /// Queries of these batches; each is a row of the log.
     pub answers: u32,
-    /// What it took.
+    /// Time of the round.
     pub time: Nanos,
 }
 
-/// What no event takes.
+/// Upper limit of the time for one event in an undisturbed round.
 const MOST_EACH: Nanos = Nanos(500);
 
 impl Round {
-    /// By how much longer a round takes that was interrupted by something else.
+    /// Excess time from which a round counts as interrupted.
     pub const INTERRUPTED: Nanos = Nanos(30_000);
 
     /// Arrivals, wake-ups and answered queries.
@@ -79,7 +79,7 @@ impl Round {
         self.arrivals + self.answers
     }
 
-    /// Whether the driver's thread did something else meanwhile, or nothing.
+    /// Whether the driver's thread was interrupted by other work or lost its core.
     #[must_use]
     pub fn is_disturbed(&self) -> bool {
         self.time > Self::INTERRUPTED + Nanos(MOST_EACH.0 * u64::from(self.events()))

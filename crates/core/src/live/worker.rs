@@ -1,7 +1,8 @@
 //! The thread of a lane: takes orders, runs them on its executor, checks the answers.
 //!
-//! A lane that is one batch deep works off one order after another. A deeper one whose executor has a [`Pipeline`](crate::search::Pipeline) keeps
-//! it full, and compares the answers of the batch that has ended while the device runs the next:
+//! A lane of depth one runs one order after another. A deeper one whose executor has a
+//! [`Pipeline`](crate::search::Pipeline) keeps it full, and compares the answers of the batch that has ended while the
+//! device runs the next:
 //!
 //! ```text
 //!   thread   |submit A|submit B|.poll.|done A|submit C|check A|.poll.|done B|submit D|check B| …
@@ -23,52 +24,49 @@ use crate::base::machine::{Class, FaultKind, PATIENCE};
 use crate::search::device::GpuError;
 use crate::search::{Answers, ExecError, Execution, Executor, Help, Hit, MAX_K, Pipeline, Request};
 
-/// How long an idle worker polls for its next batch before it sleeps. Under load the next one comes within it, and
+/// An idle worker polls this long for its next batch before it sleeps. Under load the next one comes within that time, and
 /// waking a sleeping thread costs tens of microseconds that are no part of the query.
 const POLL: Duration = Duration::from_micros(200);
 
-/// How long an idle worker that could help others sleeps between two looks.
+/// Sleep between two looks of an idle worker that could help others.
 const NAP: Duration = Duration::from_micros(100);
 
-/// The longest sleep of one that could not.
+/// The longest sleep of an idle worker that cannot help others.
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 
-/// Looks between two at the clock.
+/// Number of looks for work between two looks at the clock.
 const LOOKS: u32 = 16;
 
-/// What a worker thread owns.
 #[derive(Clone)]
 pub(super) struct Worker {
     pub(super) processor: ProcessorId,
     pub(super) class: Class,
     pub(super) queries: Arc<QuerySet>,
     pub(super) rings: Arc<Rings>,
-    /// Whom completions may wake,
+    /// The driver, which completions may wake.
     pub(super) driver: Arc<Sleeper>,
-    /// unless it polls as long as anybody works.
+    /// Whether the driver sleeps; otherwise it polls while any lane works.
     pub(super) driver_sleeps: bool,
     pub(super) epoch: Instant,
     pub(super) depth: usize,
-    /// Whether nobody else needs the core while it polls.
+    /// Whether no other thread needs the core while this one polls.
     pub(super) owns_core: bool,
-    /// Set while it is to poll for work however long none comes.
+    /// Set while the thread is to poll for work without a time limit.
     pub(super) spins: Arc<AtomicBool>,
-    /// Which thread of the lane it is: 0, or one that [took it over](Rings::hand_on).
+    /// The number of this thread on its lane: 0, or that of a thread that [took it over](Rings::hand_on).
     pub(super) thread: u32,
-    /// Orders taken and batches completed.
     pub(super) taken: u32,
     pub(super) completed: u32,
-    /// So many of the next batches were another executor's before.
+    /// The number of next batches that another executor had begun.
     pub(super) again: u32,
     /// Batches in a row for which there was no memory.
     pub(super) without_memory: u32,
-    /// When the last batch was done.
     pub(super) last_done: u64,
 }
 
 impl Worker {
-    /// Serves until the rings are closed or another thread has taken the lane over: on `executor`, and should that fail, on the
-    /// lane's fallback executor.
+    /// Serves until the rings are closed or another thread has taken the lane over. The lane's fallback executor replaces
+    /// `executor` if that fails.
     pub(super) fn serve(mut self, mut executor: Box<dyn Executor>) {
         self.rings.worker.attend();
         loop {
@@ -77,19 +75,19 @@ impl Worker {
             } else {
                 self.serve_singly(executor.as_mut())
             };
-            // What has failed may hang or panic once more when it is dropped: it stays where it is.
+            // A failed executor may hang or panic once more when it is dropped, so it is leaked.
             match served {
                 Served::Closed => return,
                 Served::Lost => return std::mem::forget(executor),
                 Served::Broken(fallback) => std::mem::forget(std::mem::replace(&mut executor, fallback)),
             }
-            // What the other held is taken once more.
+            // The batches that the failed executor held are taken once more.
             self.again = self.taken.wrapping_sub(self.completed);
             self.taken = self.completed;
         }
     }
 
-    /// Serves until the rings are closed, but only lets the time pass that each batch would take.
+    /// Serves until the rings are closed, but only lets the time of each batch pass.
     pub(super) fn pretend(mut self) {
         self.rings.worker.attend();
         let mut rows = Vec::new();
@@ -133,7 +131,8 @@ impl Worker {
         if self.rings.belongs_to(self.thread) { Served::Closed } else { Served::Lost }
     }
 
-    /// An executor failed with a batch: runs it on the fallback, if the lane is to be retried, with the answers on the desk.
+    /// Runs a batch that an executor failed with on the fallback, if the lane is to be retried; the answers are then on the
+    /// desk.
     ///
     /// # Errors
     /// See [`Storm`].
@@ -176,7 +175,7 @@ impl Worker {
             if belt.under_way.len() < self.depth.min(pipeline.depth()) {
                 self.submit_next(pipeline, &queries, &mut belt);
             }
-            // Answers are replaced by the next poll: those of the batch before must have been compared.
+            // The next poll replaces the answers: those of the batch before must have been compared.
             self.check_ended(&queries, &mut belt);
             let Some(polled) = belt.poll_oldest(pipeline) else {
                 if !belt.under_way.is_empty() {
@@ -191,7 +190,7 @@ impl Worker {
         if self.rings.belongs_to(self.thread) { Served::Closed } else { Served::Lost }
     }
 
-    /// Puts the next order into the pipeline, if it is there.
+    /// Puts the next order into the pipeline, if there is one.
     fn submit_next<'q>(&mut self, pipeline: &mut dyn Pipeline, queries: &'q QuerySet, belt: &mut Belt<'q>) {
         let mut rows = belt.used.pop().unwrap_or_default();
         let began = since(self.epoch);
@@ -209,7 +208,7 @@ impl Worker {
         belt.under_way.push_back(Submitted { rows, picked_up, prepared, fault });
     }
 
-    /// Compares the answers of the batch that has ended, if that was not done yet.
+    /// Compares the answers of the batch that has ended, if that is still to be done.
     fn check_ended(&mut self, queries: &QuerySet, belt: &mut Belt<'_>) {
         let Some(rows) = belt.unchecked.take() else { return };
         let began = since(self.epoch);
@@ -221,8 +220,8 @@ impl Worker {
         belt.host += since(self.epoch) - began;
     }
 
-    /// Reports the oldest batch, whose answers are on the desk or which has failed. If the worker is not to go on with this
-    /// executor: why.
+    /// Reports the oldest batch, whose answers are on the desk or which has failed. Returns the reason if the worker must
+    /// not go on with this executor.
     fn end_oldest<'q>(
         &mut self,
         polled: Result<Execution, Fault>,
@@ -259,15 +258,14 @@ impl Worker {
         None
     }
 
-    /// Takes the next order, if it is there.
     fn take(&mut self, rows: &mut Vec<u32>) -> bool {
         let is_there = self.rings.take(self.taken.wrapping_add(1), rows);
         self.taken = self.taken.wrapping_add(u32::from(is_there));
         is_there
     }
 
-    /// Reports the oldest batch that was taken; `again` says that the fallback executor ran it. Whether that was this thread's to
-    /// report: another may have taken the lane over.
+    /// Reports the oldest batch taken; `again` says that the fallback executor ran it. Returns whether this thread reported
+    /// it: another thread may have taken the lane over.
     fn complete(
         &mut self,
         picked_up: u64,
@@ -281,7 +279,7 @@ impl Worker {
         self.completed = self.completed.wrapping_add(1);
         let again = again || self.again > 0;
         self.again = self.again.saturating_sub(1);
-        // What is another's is not this thread's to fail with.
+        // A failure counts only on the thread that still owns the lane.
         if result.is_err() && !self.rings.belongs_to(self.thread) {
             return false;
         }
@@ -294,8 +292,8 @@ impl Worker {
         is_ours
     }
 
-    /// Polls for an order, then sleeps for it; an executor that can `help` others does so meanwhile. `false` when the
-    /// lane pool is dropped, or the lane is another thread's.
+    /// Polls for an order, then sleeps; an executor that can `help` others does so meanwhile. Returns `false` when the lane
+    /// pool is dropped or another thread has the lane.
     fn wait_for_order(&self, mut help: impl FnMut() -> Help) -> bool {
         let next = self.taken.wrapping_add(1);
         let mut idle = Instant::now();
@@ -374,7 +372,6 @@ fn run<'q>(
     Ok(())
 }
 
-/// Memory of a worker, used again from batch to batch.
 struct Desk<'q> {
     hits: Vec<Hit>,
     answers: Answers,
@@ -387,16 +384,15 @@ impl Desk<'_> {
     }
 }
 
-/// What a lane has in its pipeline, and what came out of it last.
+/// The batches in a lane's pipeline, and the last one that left it.
 struct Belt<'q> {
     desk: Desk<'q>,
-    /// Batches in the pipeline, the oldest first.
     under_way: VecDeque<Submitted>,
     /// The batch whose answers are on the desk, until they are compared.
     unchecked: Option<Vec<u32>>,
     /// Memory of earlier batches.
     used: Vec<Vec<u32>>,
-    /// What the thread has been at since the last batch ended, in nanoseconds, besides what the executor tells of itself.
+    /// Working time of the thread since the last batch ended, in nanoseconds, without the executor's own count.
     host: u64,
 }
 
@@ -410,7 +406,7 @@ impl Belt<'_> {
         self.under_way.is_empty() && self.unchecked.is_none()
     }
 
-    /// What has become of the oldest batch, with its answers on the desk if it went well; `None` while it runs, or if there is
+    /// The result of the oldest batch, with its answers on the desk if it succeeded; `None` while it runs, or if there is
     /// none.
     fn poll_oldest(&mut self, pipeline: &mut dyn Pipeline) -> Option<Result<Execution, Fault>> {
         if let Some(fault) = self.under_way.front_mut()?.fault.take() {
@@ -423,17 +419,16 @@ impl Belt<'_> {
     }
 }
 
-/// A batch in the pipeline.
 struct Submitted {
     rows: Vec<u32>,
     picked_up: u64,
-    /// How long it took to prepare it, in nanoseconds.
+    /// Time to prepare it, in nanoseconds.
     prepared: u64,
-    /// Why it is not there after all: reported in its turn.
+    /// A fault in its submission, which is reported in its turn.
     fault: Option<Fault>,
 }
 
-/// What a batch took of a lane that overlaps its batches, in nanoseconds; see [`Completion`].
+/// Times of a batch on a lane that overlaps its batches, in nanoseconds; see [`Completion`].
 #[derive(Clone, Copy, Debug, Default)]
 struct Halves {
     host: u64,
@@ -441,7 +436,7 @@ struct Halves {
     device: u64,
 }
 
-/// What went wrong in a call of an executor.
+/// A failure in a call of an executor.
 enum Fault {
     Error(ExecError),
     /// A batch that had been submitted.
@@ -450,7 +445,7 @@ enum Fault {
 }
 
 impl Fault {
-    /// What it is if it is the executor's; `None` for a request that no executor of its kind would take.
+    /// Its kind if the executor is to blame; `None` for a request that no executor of this kind would take.
     fn kind(&self) -> Option<FaultKind> {
         match self {
             Self::Panic => Some(FaultKind::Panic),
@@ -464,25 +459,26 @@ impl Fault {
     }
 }
 
-/// Why a worker stops serving on an executor.
+/// The reason why a worker stops serving on an executor.
 enum Served {
     /// The rings are closed.
     Closed,
-    /// It has failed, and the fallback executor is to go on.
+    /// The executor has failed, and the fallback executor is to go on.
     Broken(Box<dyn Executor>),
     /// Another thread serves the lane.
     Lost,
 }
 
-/// Why a batch has no answers.
+/// The reason why a batch has no answers.
 enum Storm {
-    /// It is no fault of the lane's, or there is no fallback executor, or that failed as well.
+    /// The lane is not to blame, has no fallback executor, or that failed as well.
     Error(LiveError),
     /// The lane is retired: this fallback executor is to go on.
     Broken(Box<dyn Executor>),
 }
 
-/// A panic in an executor must end the run with an error or the executor's part in it, not leave the driver waiting for ever.
+/// Turns a panic of an executor into a fault, which ends the run or the executor's part in it. Otherwise the driver would
+/// wait for ever.
 fn guarded<T>(call: impl FnOnce() -> Result<T, ExecError>) -> Result<T, Fault> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(result) => result.map_err(Fault::Error),

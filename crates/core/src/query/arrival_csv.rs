@@ -1,7 +1,7 @@
-//! Reading CSV files that have a column of arrival times: our own traces, and recordings from elsewhere.
+//! Reading CSV files with a column of arrival times: our own traces, and recordings from elsewhere.
 //!
-//! The time is in `arrival_us` (microseconds) or `arrival_s` (seconds), one of them, ascending from the start of the
-//! recording; both are kept to the nanosecond.
+//! Times ascend from the start of the recording, either in `arrival_us` (microseconds) or in `arrival_s` (seconds); both
+//! are kept to the nanosecond.
 
 use std::io::BufRead;
 use std::path::Path;
@@ -12,10 +12,9 @@ use crate::base::ids::QueryId;
 use crate::base::time::Nanos;
 use crate::files::{CsvReader, InputError, Provenance, Record, Row, Us, parsed};
 
-/// Arrivals end here: at half of what simulated time can hold, so that queries can be served after.
+/// The latest arrival: half of the range of simulated time, so that queries can be served afterwards.
 pub(super) const MOST_S: f64 = 9.0e9;
 
-/// A line of a trace.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Arrival {
     pub(super) arrival_us: ArrivalUs,
@@ -24,7 +23,7 @@ pub(super) struct Arrival {
 
 impl Record for Arrival {}
 
-/// A line of a recording from elsewhere: one of the two columns.
+/// A line of a recording from elsewhere, with one of the two columns.
 #[derive(Debug, Deserialize)]
 struct Recorded {
     arrival_us: Option<ArrivalUs>,
@@ -39,7 +38,6 @@ impl Record for Recorded {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ArrivalUs(pub(super) Nanos);
 
-/// A time of arrival in seconds.
 #[derive(Clone, Copy, Debug)]
 struct ArrivalS(Nanos);
 
@@ -63,7 +61,7 @@ impl<'de> Deserialize<'de> for ArrivalS {
     }
 }
 
-/// Reads digits with at most `decimals` more behind a point to the nanosecond, which a double does for 104 days only.
+/// Reads digits with at most `decimals` more after the point, exactly; a double keeps nanoseconds for 104 days only.
 fn exact(text: &str, decimals: usize) -> Option<Nanos> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     if fraction.len() > decimals || !whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit()) {
@@ -77,9 +75,9 @@ fn number(text: &str, most: f64) -> Option<f64> {
     text.parse().ok().filter(|number| (0.0..=most).contains(number))
 }
 
-/// Reads the comment lines and all rows of a trace; at least one, and none earlier than the one before.
+/// Reads the comment lines and all rows of a trace: at least one row, in ascending order.
 ///
-/// `refuse` says of a query what is wrong with it, if anything is.
+/// `refuse` returns an error message for a query that is not allowed.
 pub(super) fn read_trace(
     path: &Path,
     reader: impl BufRead,
@@ -99,7 +97,7 @@ pub(super) fn read_trace(
     if rows.is_empty() { Err(no_arrivals(path)) } else { Ok((lines.into_provenance(), rows)) }
 }
 
-/// Reads the arrivals of any file that has them, whatever else its columns hold; each with its line.
+/// Reads the arrivals of any file that has them, each with its line; other columns are ignored.
 pub(super) fn read_arrivals(path: &Path, reader: impl BufRead) -> Result<Vec<(u64, Nanos)>, InputError> {
     let mut lines = CsvReader::<Recorded, _>::among_others(path, reader)?;
     if !lines.has_header() {
@@ -126,11 +124,10 @@ fn no_arrivals(path: &Path) -> InputError {
     InputError::file(path, "holds no arrivals, expected a header and at least one row")
 }
 
-/// What has come so far.
 #[derive(Default)]
 struct Order {
     last: Nanos,
-    /// As it was written.
+    /// Its time as written.
     text: String,
 }
 

@@ -1,8 +1,8 @@
-//! When queries arrive: one **unit-rate** sequence a seed, stretched to every rate.
+//! Times of arrival: one **unit-rate** sequence for each seed, stretched to every rate.
 //!
-//! A sequence is drawn once, in units of the mean gap, and divided by the rate to get times. All rates and all policies
-//! of an experiment so share the same luck, and the differences between them are due to rate and policy alone (common
-//! random numbers). Which query arrives is drawn from a separate stream of the same seed.
+//! A sequence is drawn once, in units of the mean gap, and divided by the rate to get times. All rates and policies of an
+//! experiment therefore share all random draws, and differences between them are due to rate and policy alone (common
+//! random numbers). The query of each arrival comes from a separate stream of the seed.
 //!
 //! ```text
 //! unit rate      |--|----|-|-|------|--|         mean gap 1
@@ -17,8 +17,8 @@
 //! | uniform | all equal to 1: a metronome, the least variable arrivals there are |
 //! | recorded | those of a file ([`Recording`]), played in one of several ways ([`Replay`]) |
 //!
-//! Bursts last for seconds, at any rate: their course, and that of an intensified recording, is laid over Poisson
-//! arrivals of the unit rate by [`Stretch`].
+//! Bursts last for seconds, at any rate. [`Stretch`] applies their course, or that of an intensified recording, to
+//! Poisson arrivals of the unit rate.
 
 use std::fmt;
 use std::path::Path;
@@ -32,7 +32,7 @@ use crate::base::stats::significant;
 use crate::base::time::Nanos;
 use crate::files::InputError;
 
-/// How gaps between arrivals are distributed.
+/// The distribution of gaps between arrivals.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ArrivalProcess {
     /// Independent exponential gaps.
@@ -41,14 +41,14 @@ pub enum ArrivalProcess {
     Bursty(Burstiness),
     /// Equal gaps.
     Uniform,
-    /// Those of a recording; where that is played end to end the seed chooses queries only.
+    /// The gaps of a recording. If that is played end to end, the seed only chooses queries.
     Recorded(Recording),
 }
 
 impl ArrivalProcess {
-    /// What an option names: `poisson`, `bursty`, `uniform`, or else a file of recorded arrivals.
+    /// The process that an option names: `poisson`, `bursty`, `uniform`, or else a file of recorded arrivals.
     ///
-    /// Recordings are played in the way that `replay` says.
+    /// `replay` chooses how recordings are played.
     ///
     /// # Errors
     /// Those of [`Recording::read`].
@@ -65,7 +65,7 @@ impl ArrivalProcess {
         })
     }
 
-    /// The recording, if it is one.
+    /// The recording, if the process is one.
     #[must_use]
     pub fn recording(&self) -> Option<&Recording> {
         match self {
@@ -74,7 +74,7 @@ impl ArrivalProcess {
         }
     }
 
-    /// The course of the rate in real time, if it has one.
+    /// The course of the rate in real time, if the process has one.
     fn course(&self, seed: u64, rate_qps: f64) -> Option<Course<'_>> {
         match self {
             Self::Bursty(process) => Some(Course::of_bursts(*process, seed, rate_qps)),
@@ -85,7 +85,7 @@ impl ArrivalProcess {
         }
     }
 
-    /// Whether arrivals at one rate are those at another, nearer to each other.
+    /// Whether a higher rate only moves arrivals nearer to each other.
     #[must_use]
     pub fn stretches_evenly(&self) -> bool {
         match self {
@@ -95,8 +95,8 @@ impl ArrivalProcess {
         }
     }
 
-    /// How long arrivals take to be typical, which the runs of a simulation must last to tell of them; `None` if any run
-    /// does.
+    /// The time after which arrivals are typical, and thus the least length of a simulated run. `None` if any run is
+    /// typical.
     #[must_use]
     pub fn time_scale(&self) -> Option<TimeScale> {
         match self {
@@ -112,12 +112,12 @@ impl ArrivalProcess {
 /// Cycles of bursts and calms that make a run typical.
 const BURST_CYCLES: f64 = 20.0;
 
-/// How long the slowest change in arrivals takes.
+/// The duration of the slowest change in arrivals.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TimeScale {
-    /// So long at any rate.
+    /// Seconds, at any rate.
     Seconds(f64),
-    /// So many arrivals at any rate.
+    /// A number of arrivals, at any rate.
     Arrivals(usize),
 }
 
@@ -131,7 +131,7 @@ impl fmt::Display for TimeScale {
 }
 
 impl TimeScale {
-    /// Arrivals of a run at this rate that lasts as long.
+    /// The arrivals in this time at a rate.
     #[must_use]
     pub fn arrivals(self, rate_qps: f64) -> f64 {
         match self {
@@ -140,7 +140,7 @@ impl TimeScale {
         }
     }
 
-    /// The share of it that a run of so many arrivals at this rate lasts: at most 1.
+    /// The length of a run, by its arrivals and rate, as a share of this time; at most 1.
     #[must_use]
     pub fn covered_share(self, arrivals: usize, rate_qps: f64) -> f64 {
         (arrivals as f64 / self.arrivals(rate_qps)).min(1.0)
@@ -149,9 +149,9 @@ impl TimeScale {
 
 /// A two-state Markov-modulated Poisson process.
 ///
-/// A hidden state is calm or in a burst; how long it stays is exponential. In a burst, arrivals come
-/// [`ratio`](Self::ratio) times as fast. The defaults (bursts of 0.2 s on average, a fifth of the time, five times the calm
-/// rate) give calm 0.56 and burst 2.78 times the mean rate.
+/// The hidden state is calm or burst, each for an exponential time. In a burst, arrivals come [`ratio`](Self::ratio)
+/// times as fast. By default bursts last 0.2 s on average, a fifth of the time, at five times the calm rate: calm has
+/// 0.56 and burst 2.78 times the mean rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Burstiness {
     ratio: f64,
@@ -168,8 +168,8 @@ impl Default for Burstiness {
 impl Burstiness {
     /// Bursts at `ratio` times the calm rate that last for `seconds` on average and take `share` of the time.
     ///
-    /// `None` unless `ratio` and `seconds` are finite, `ratio` at least 1, `seconds` above 0 and `share` between 0
-    /// and 1, ends excluded.
+    /// `None` unless `ratio` and `seconds` are finite, `ratio` at least 1, `seconds` above 0 and `share` strictly between
+    /// 0 and 1.
     #[must_use]
     pub fn new(ratio: f64, share: f64, seconds: f64) -> Option<Self> {
         let sound =
@@ -177,38 +177,38 @@ impl Burstiness {
         sound.then_some(Self { ratio, share, seconds })
     }
 
-    /// How many times faster arrivals come in a burst.
+    /// The rate in a burst over the calm rate.
     #[must_use]
     pub fn ratio(&self) -> f64 {
         self.ratio
     }
 
-    /// The share of the time that bursts take.
+    /// The share of time spent in bursts.
     #[must_use]
     pub fn share(&self) -> f64 {
         self.share
     }
 
-    /// How long a burst lasts on average.
+    /// The mean duration of a burst.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.seconds
     }
 
-    /// How long a burst and the calm after it last on average.
+    /// The mean duration of a burst and the calm after it.
     #[must_use]
     pub fn cycle_seconds(&self) -> f64 {
         self.seconds / self.share
     }
 
-    /// The rate in the calm state, where the mean rate is 1.
+    /// The rate in the calm state, for a mean rate of 1.
     #[must_use]
     pub fn calm_rate(&self) -> f64 {
         1.0 / (1.0 - self.share + self.share * self.ratio)
     }
 }
 
-/// Times of arrival at a mean rate of 1, without end: ascending, in units of the mean gap, made as they are asked for.
+/// Times of arrival at a mean rate of 1, without end: ascending, in units of the mean gap, computed on demand.
 #[derive(Clone, Debug)]
 pub struct UnitTimes<'a> {
     gaps: Gaps<'a>,
@@ -216,22 +216,21 @@ pub struct UnitTimes<'a> {
     time: f64,
 }
 
-/// What gaps are drawn from, and where it is.
 #[derive(Clone, Debug)]
 enum Gaps<'a> {
     Poisson,
-    /// So many have come: a sum of ones is exact.
+    /// Counts the arrivals so far; a sum of ones is exact.
     Uniform,
     Recorded(&'a Recording, usize),
     Windows(Windows<'a>),
 }
 
 impl<'a> UnitTimes<'a> {
-    /// The times of `process` that `seed` draws: the first comes one gap after time 0.
+    /// The times of `process` for `seed`; the first arrival comes one gap after time 0.
     #[must_use]
     pub fn of(process: &'a ArrivalProcess, seed: u64) -> Self {
         let gaps = match process {
-            // The course of a rate is laid over these by `Stretch`.
+            // [`Stretch`] applies the course of the rate to these gaps.
             ArrivalProcess::Poisson | ArrivalProcess::Bursty(_) => Gaps::Poisson,
             ArrivalProcess::Uniform => Gaps::Uniform,
             ArrivalProcess::Recorded(recording) => match recording.replay() {
@@ -266,7 +265,7 @@ impl Iterator for UnitTimes<'_> {
     }
 }
 
-/// Which query arrives each time, without end: positions below `num_rows`, uniform, with replacement.
+/// The query of each arrival, without end: positions below `num_rows`, uniform, with replacement.
 #[derive(Clone, Debug)]
 pub struct QueryDraws {
     random: Random,
@@ -274,7 +273,7 @@ pub struct QueryDraws {
 }
 
 impl QueryDraws {
-    /// The positions that `seed` draws.
+    /// The positions for `seed`.
     ///
     /// # Panics
     /// If `num_rows` is 0 or past 2^32.
@@ -301,14 +300,14 @@ impl Iterator for QueryDraws {
 
 /// The first `n` arrivals of `process` at a mean rate of 1: ascending times in units of the mean gap.
 ///
-/// The first comes one gap after time 0. The same `seed` gives the same times, and a longer sequence
-/// begins with the shorter one.
+/// The first comes one gap after time 0. A `seed` always gives equal times, and a longer sequence begins with the shorter
+/// one.
 #[must_use]
 pub fn unit_arrivals(process: &ArrivalProcess, seed: u64, n: usize) -> Vec<f64> {
     UnitTimes::of(process, seed).take(n).collect()
 }
 
-/// When the arrivals of a process come at a rate, from when they come at a mean rate of 1.
+/// Maps times of arrival at a mean rate of 1 to times at another rate.
 #[derive(Clone, Debug)]
 pub struct Stretch<'a> {
     mean_gap_us: f64,
@@ -316,7 +315,7 @@ pub struct Stretch<'a> {
 }
 
 impl<'a> Stretch<'a> {
-    /// Evenly: all gaps by the same factor.
+    /// Multiplies all gaps by one factor.
     ///
     /// # Panics
     /// If the rate is not finite and above 0; options are checked with [`check_rate`] first.
@@ -326,7 +325,7 @@ impl<'a> Stretch<'a> {
         Self { mean_gap_us: 1e6 / rate_qps, course: None }
     }
 
-    /// As the process wants it, whose times are those that `seed` draws.
+    /// Stretches as the process requires, with the random course of `seed`.
     ///
     /// # Panics
     /// As [`evenly`](Self::evenly).
@@ -335,7 +334,7 @@ impl<'a> Stretch<'a> {
         Self { course: process.course(seed, rate_qps), ..Self::evenly(rate_qps) }
     }
 
-    /// The time of what comes at `unit` mean gaps, which is no less than of what was asked before.
+    /// The time at this rate of `unit` mean gaps; `unit` must not be less than in earlier calls.
     #[inline]
     #[must_use]
     pub fn time(&mut self, unit: f64) -> Nanos {
@@ -346,10 +345,10 @@ impl<'a> Stretch<'a> {
     }
 }
 
-/// Whether arrivals can come at `rate_qps` queries a second: finite and above 0.
+/// Checks that a rate is finite and above 0.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The problem, in words.
 pub fn check_rate(rate_qps: f64) -> Result<f64, String> {
     if rate_qps.is_finite() && rate_qps > 0.0 {
         Ok(rate_qps)
@@ -358,7 +357,7 @@ pub fn check_rate(rate_qps: f64) -> Result<f64, String> {
     }
 }
 
-/// Which query arrives each time: `n` positions below `num_rows`, uniform, with replacement.
+/// The query of each of `n` arrivals: positions below `num_rows`, uniform, with replacement.
 ///
 /// # Panics
 /// If `num_rows` is 0 or past 2^32.
@@ -386,12 +385,11 @@ mod tests {
     #[test]
     fn poisson_gaps_have_mean_and_variance_one() {
         let (mean, variation) = moments(&ArrivalProcess::Poisson, 5);
-        // Five standard errors: the gap's is 1 / sqrt(N), its variance's sqrt(8 / N).
+        // The tolerance is five standard errors: 1 / sqrt(N) for the gap, sqrt(8 / N) for its variance.
         assert!((mean - 1.0).abs() < 0.012, "{mean}");
         assert!((variation - 1.0).abs() < 0.032, "{variation}");
     }
 
-    /// Arrivals in seconds.
     fn at_rate(process: &ArrivalProcess, seed: u64, rate_qps: f64, n: usize) -> Vec<f64> {
         let mut stretch = Stretch::of(process, seed, rate_qps);
         UnitTimes::of(process, seed).take(n).map(|unit| stretch.time(unit).as_secs()).collect()
@@ -406,11 +404,11 @@ mod tests {
         for rate_qps in [1000.0, 4000.0] {
             let times = at_rate(&process, 3, rate_qps, (1000.0 * rate_qps) as usize);
             let seconds = times[times.len() - 1];
-            // 400 cycles, whose bursts and calms vary as much as they last: a mean rate within 8 %.
+            // In 400 cycles, bursts and calms deviate as much as they last: the mean rate deviates by 8 %.
             assert!((seconds / 1000.0 - 1.0).abs() < 0.25, "{seconds} s");
             let mut counts = vec![0.0; (seconds / 0.05) as usize + 1];
             times.iter().for_each(|time| counts[(time / 0.05) as usize] += 1.0 / (0.05 * rate_qps));
-            // Between 0.56 and 2.78 times the mean rate.
+            // The threshold is between 0.56 and 2.78 times the mean rate.
             let busy: Vec<bool> = counts.iter().map(|&count| count > 1.67).collect();
             let share = busy.iter().filter(|&&busy| busy).count() as f64 / busy.len() as f64;
             let begins = busy.windows(2).filter(|pair| pair[1] && !pair[0]).count() as f64;

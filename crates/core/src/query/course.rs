@@ -1,6 +1,6 @@
-//! The course of a rate in time: stages in which it is constant, and Poisson arrivals laid over them.
+//! The course of a rate in time: stages of constant rate, with Poisson arrivals.
 //!
-//! A Poisson process of a rate that varies is one of rate 1 whose time is stretched where the rate is low:
+//! A Poisson process of varying rate is one of rate 1 whose time is stretched where the rate is low:
 //!
 //! ```text
 //! rate 1        | ||  | |   ||  |  |||  | |  ||
@@ -13,39 +13,36 @@ use super::recording::Recording;
 use crate::base::random::{Purpose, Random};
 use rand_distr::Exp1;
 
-/// A stretch of time in which the rate is constant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Stage {
-    /// How long it lasts.
     pub(super) seconds: f64,
     /// The rate over the mean rate.
     pub(super) factor: f64,
 }
 
-/// The course of a rate at a mean rate, followed forwards.
+/// The course of a rate for a mean rate, followed forwards in time.
 #[derive(Clone, Debug)]
 pub(super) struct Course<'a> {
     stages: Stages<'a>,
     rate_qps: f64,
     now: Stage,
-    /// When the present stage began.
     began_s: f64,
-    /// Arrivals until it began and until it ends, each over the mean rate.
+    /// Arrivals until the stage's start and until its end, over the mean rate.
     before: f64,
     after: f64,
 }
 
-/// Where stages come from, without end.
+/// The endless source of stages.
 #[derive(Clone, Debug)]
 enum Stages<'a> {
-    /// Those of a recording, end to end, from the next one on.
+    /// The stages of a recording, end to end, with the index of the next one.
     Recorded(&'a [Stage], usize),
-    /// Bursts and calms by turns.
+    /// Alternating bursts and calms.
     Bursts { process: Burstiness, in_burst: bool, random: Random },
 }
 
 impl<'a> Course<'a> {
-    /// The course of a recording, at a rate, from where `seed` says.
+    /// The course of a recording at a rate, from a start that depends on `seed`.
     pub(super) fn of_recording(recording: &'a Recording, seed: u64, rate_qps: f64) -> Self {
         let stages = recording.stages();
         let mut skipped = Purpose::Recording.stream(seed).unit() * recording.seconds();
@@ -60,7 +57,7 @@ impl<'a> Course<'a> {
         Self::from_stage(now, Stages::Recorded(stages, first + 1), rate_qps)
     }
 
-    /// Bursts and calms that `seed` draws, from the long run's distribution of both.
+    /// Bursts and calms drawn from `seed`, in stationary distribution.
     pub(super) fn of_bursts(process: Burstiness, seed: u64, rate_qps: f64) -> Self {
         let mut random = Purpose::Bursts.stream(seed);
         let in_burst = random.unit() > process.share();
@@ -72,7 +69,7 @@ impl<'a> Course<'a> {
         Self { stages, rate_qps, now, began_s: 0.0, before: 0.0, after: now.seconds * now.factor }
     }
 
-    /// In seconds, the time of what comes at `unit` in a stream of rate 1; `unit` never descends.
+    /// The time in seconds of `unit` in a stream of rate 1; `unit` must never descend.
     #[inline]
     pub(super) fn seconds(&mut self, unit: f64) -> f64 {
         let arrivals = unit / self.rate_qps;

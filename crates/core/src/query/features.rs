@@ -1,4 +1,4 @@
-//! What is known of a query before it runs, and predicts what it costs.
+//! Features of a query that are known before it runs and predict its cost.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,17 +18,17 @@ pub struct Features {
     pub postings: u64,
     /// Postings in the longest list.
     pub longest: u64,
-    /// Blocks in all lists: what a GPU decodes for OR.
+    /// Blocks in all lists, which a GPU decodes for OR.
     pub blocks: u64,
-    /// Upper bound of the blocks that AND decodes: for each further list, no more than one a posting of the shortest.
+    /// Upper bound of the blocks that AND decodes: in each further list at most one for each posting of the shortest.
     pub and_blocks: u64,
-    /// Documents that AND is expected to find if terms were independent; NaN where only the first four features are
-    /// known for sure ([`is_complete`](Self::is_complete)).
+    /// Documents that AND would find if terms were independent. NaN where only the first four features are certain
+    /// ([`is_complete`](Self::is_complete)).
     pub expected_matches: f64,
 }
 
 impl Features {
-    /// How many numbers [`Features::vector`] gives.
+    /// The length of [`Features::vector`].
     pub const COUNT: usize = 8;
     /// Their column names, in order.
     pub const NAMES: [&'static str; Self::COUNT] =
@@ -62,14 +62,14 @@ impl Features {
         }
     }
 
-    /// Whether all are known. A workload file may have the published columns only, from which the others don't follow for
-    /// queries of many terms: such a query can be played, but no model knows what it costs.
+    /// Whether all features are known. A workload file may have the published columns only, which don't determine the
+    /// others for queries of many terms. Such a query can be played, but no model can predict its cost.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         !self.expected_matches.is_nan()
     }
 
-    /// As numbers, in the order of [`Features::NAMES`].
+    /// The features as numbers, in the order of [`Features::NAMES`].
     #[must_use]
     pub fn vector(&self) -> [f64; Self::COUNT] {
         [

@@ -1,8 +1,8 @@
-//! How a query's terms combine.
+//! Combinations of a query's terms.
 
 use serde::{Deserialize, Serialize};
 
-/// Which documents match, before the best k are taken.
+/// The documents that match, before the best k are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
@@ -10,7 +10,7 @@ pub enum Mode {
     And,
     /// Documents with any term (disjunctive).
     Or,
-    /// As `and`; as `or` when that finds fewer than k documents.
+    /// Documents with all terms, or with any term if fewer than k have all.
     AndOr,
 }
 
@@ -18,7 +18,7 @@ impl Mode {
     /// All modes, in the order used in files and tables.
     pub const ALL: [Self; 3] = [Self::And, Self::Or, Self::AndOr];
 
-    /// Its place in [`Mode::ALL`]: of what is kept by mode in an array.
+    /// Its position in [`Mode::ALL`], for arrays by mode.
     #[must_use]
     pub fn index(self) -> usize {
         self as usize

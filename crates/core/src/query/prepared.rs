@@ -1,4 +1,4 @@
-//! A query that is ready to run.
+//! Queries that are ready to run.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ pub struct QueryTerm {
     pub term: TermId,
     /// Documents that contain it.
     pub doc_freq: u32,
-    /// How often the query names it.
+    /// Its number of occurrences in the query.
     pub qtf: u32,
 }
 
-/// Distinct terms of one index, in the order in which every executor adds scores: ascending document
+/// Distinct terms of a query in one index, in the order in which every executor adds scores: ascending document
 /// frequency, then term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
@@ -26,12 +26,12 @@ pub struct Query {
     pub label: String,
     /// Its terms; at least one.
     pub terms: Vec<QueryTerm>,
-    /// How many terms of the log's query are not in the index. AND ignores them, as the papers do.
+    /// Terms of the log's query that are not in the index. AND ignores them, as the papers do.
     pub dropped_terms: u32,
 }
 
 impl Query {
-    /// The most distinct terms that executors take; a GPU takes fewer.
+    /// The most distinct terms that executors accept; a GPU accepts fewer.
     pub const MAX_TERMS: usize = 1024;
 
     /// Looks up `terms` in `index`; repeated terms count as weights. `None` if no term is in the index.

@@ -1,22 +1,22 @@
-//! Arrivals that were recorded somewhere, and the ways to play them at other rates than their own.
+//! Recorded arrivals, with several ways to play them at other rates.
 //!
 //! ```text
 //! recorded     |||  |     |        ||||    a burst lasts a second
-//! repeat       the same, end to end                              at its own rate
+//! repeat       the recording, end to end                         at its own rate
 //! windows      stretches of it, in an order that a seed draws    at its own rate
 //! intensify    |||||||  || |    ||  |     |||||||||              at any rate: a burst lasts as long, and is denser
 //! compress     |||  | |  |||||||  | |  ||||                      at any rate: a burst lasts the shorter, the higher
 //! ```
 //!
-//! Compressing keeps the shape of gaps (their squared coefficient of variation) and loses what a burst does: an hour's
-//! bursts that pass in microseconds are over before a queue has felt them. Intensifying keeps the recorded course of the
-//! rate, and within it draws arrivals as of many independent users.
+//! Compressing keeps the shape of gaps (their squared coefficient of variation) and loses the effect of bursts: an hour's
+//! burst that passes in microseconds is over before a queue builds up. Intensifying keeps the recorded course of the
+//! rate, and draws arrivals of independent users within it.
 //!
-//! The course is a row of stages of constant rate, of fifty arrivals or more: fewer are no rate but chance. Of all ways to cut
-//! the recording into stages the one with the greatest Poisson likelihood is taken, less a penalty a stage ("Bayesian blocks").
-//! So a recorded Poisson process has one stage, and intensified it is Poisson again.
+//! The course is a row of stages of constant rate with at least fifty arrivals each; fewer arrivals do not determine a
+//! rate. The stages maximise the Poisson likelihood less a penalty for each stage ("Bayesian blocks"). A recorded Poisson
+//! process therefore has one stage, and stays Poisson when intensified.
 //!
-//! Equal timestamps are arrivals whose order within the clock's resolution is not known: they lie anywhere in it, by chance.
+//! Equal timestamps are arrivals of unknown order within the clock's resolution; they are placed at random within it.
 //!
 //! Source: Scargle, Norris, Jackson, Chiang, "Studies in Astronomical Time Series Analysis. VI. Bayesian Block
 //! Representations", Astrophysical Journal 764, 2013.
@@ -30,14 +30,14 @@ use crate::base::random::{Purpose, Random, ln};
 use crate::base::time::Nanos;
 use crate::files::{InputError, open_text};
 
-/// How a recording is played at a rate.
+/// The way in which a recording is played at a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Replay {
     /// In real time, end to end.
     Repeat,
-    /// In real time, stretches of it drawn at random.
+    /// In real time, in stretches drawn at random.
     Windows,
-    /// With its course of the rate kept in real time, raised or lowered.
+    /// With its course of the rate in real time, raised or lowered.
     #[default]
     Intensify,
     /// With all gaps divided by one factor.
@@ -45,10 +45,10 @@ pub enum Replay {
 }
 
 impl Replay {
-    /// All ways, from the most faithful on.
+    /// All ways, the most faithful one first.
     pub const ALL: [Self; 4] = [Self::Repeat, Self::Windows, Self::Intensify, Self::Compress];
 
-    /// What it is called in options and files.
+    /// The name in options and files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -66,38 +66,38 @@ impl Replay {
     }
 }
 
-/// A window that is played is this share of a recording.
+/// The length of a recording over the length of a window that is played.
 const WINDOWS: f64 = 20.0;
-/// A stage has at least so many arrivals.
 const STAGE_ARRIVALS: f64 = 50.0;
-/// Stages are cut between windows of as many arrivals each: one, or of long recordings more, since finding the cuts takes a time
-/// that is quadratic in the number of windows.
+/// Stages are cut between windows of equally many arrivals: of one arrival, or of more in long recordings, since finding
+/// the cuts takes time quadratic in the number of windows.
 const MOST_WINDOWS: usize = 2048;
-/// What a stage must add to the logarithm of the likelihood, less the logarithm of the number of windows. Of 2000 Poisson
-/// processes of 50 windows eleven had a second stage, where stages may have one arrival, and of 400 of 400 windows none.
+/// A stage must add this much to the log-likelihood, besides the logarithm of the number of windows. With stages of one
+/// arrival allowed, eleven of 2000 Poisson processes of 50 windows had a second stage, and none of 400 processes of 400
+/// windows.
 const PENALTY: f64 = 4.0;
-/// Resolutions of clocks, in nanoseconds, the coarsest first: a minute, a second, and its decimal parts.
+/// Resolutions of clocks in nanoseconds, the coarsest first: a minute, a second, and its decimal parts.
 const RESOLUTIONS: [u64; 11] =
     [60_000_000_000, 1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
 
-/// Arrivals that were recorded somewhere, with their mean gap made 1.
+/// Recorded arrivals, scaled to a mean gap of 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recording {
-    /// When each came, in mean gaps: the first one gap after 0, the last at their number.
+    /// Times in mean gaps: the first arrival is at 1, the last at the number of arrivals.
     times: Arc<[f64]>,
     rate_qps: f64,
     replay: Replay,
-    /// The course of its rate; one stage unless it is intensified.
+    /// The course of the rate; a single stage unless the recording is intensified.
     stages: Arc<[Stage]>,
 }
 
 impl Recording {
-    /// Reads the column `arrival_us` or `arrival_s` of a CSV file (also `.gz` or `.zst`); other columns are passed
-    /// over, so that our own `*.trace.csv` files and recordings from elsewhere both serve.
+    /// Reads the column `arrival_us` or `arrival_s` of a CSV file (also `.gz` or `.zst`). Other columns are ignored, so
+    /// that both our own `*.trace.csv` files and recordings from elsewhere can be read.
     ///
     /// # Errors
     /// With line and column: no such column, times that are not numbers, negative, or go backwards; fewer than two
-    /// arrivals, or all at the same time.
+    /// arrivals, or all at one time.
     pub fn read(path: &Path, replay: Replay) -> Result<Self, InputError> {
         let rows = read_arrivals(path, open_text(path)?)?;
         let (Some(&(first_line, first)), Some(&(last_line, last))) = (rows.first(), rows.last()) else {
@@ -117,7 +117,7 @@ impl Recording {
         Ok(Self::of(&rows.iter().map(|&(_, at)| at).collect::<Vec<_>>(), replay))
     }
 
-    /// Of arrivals at these times, which ascend: at least two, not all of them equal.
+    /// Makes a recording of at least two ascending times, not all equal.
     fn of(arrivals: &[Nanos], replay: Replay) -> Self {
         let seconds = spread_ties(arrivals);
         let (first, last) = (seconds[0], seconds[seconds.len() - 1]);
@@ -131,7 +131,7 @@ impl Recording {
         Self { times, rate_qps: 1.0 / mean_gap_s, replay, stages }
     }
 
-    /// How many arrivals were recorded.
+    /// The number of recorded arrivals.
     #[must_use]
     pub fn len(&self) -> usize {
         self.times.len()
@@ -143,20 +143,20 @@ impl Recording {
         false
     }
 
-    /// The mean rate at which they were recorded.
+    /// The mean recorded rate.
     #[must_use]
     pub fn rate_qps(&self) -> f64 {
         self.rate_qps
     }
 
-    /// How long it lasts, in seconds.
+    /// The duration in seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.len() as f64 / self.rate_qps
     }
 
-    /// The mean rates of consecutive windows of `seconds`, in queries per second. The last one may be shorter; it counts only
-    /// if it is the only one.
+    /// The mean rates of consecutive windows of `seconds`, in queries per second. A shorter last window counts only if it
+    /// is the only one.
     #[must_use]
     pub fn rates_qps(&self, seconds: f64) -> Vec<f64> {
         let windows = ((self.seconds() / seconds) as usize).max(1);
@@ -170,30 +170,29 @@ impl Recording {
         counts.into_iter().map(|count| count as f64 / length * self.rate_qps).collect()
     }
 
-    /// How it is played.
+    /// The way in which it is played.
     #[must_use]
     pub fn replay(&self) -> Replay {
         self.replay
     }
 
-    /// The gap before arrival number `i`; the recording repeats end to end, one mean gap between.
+    /// The gap before arrival `i`; the recording repeats end to end, with one mean gap between.
     pub(super) fn gap(&self, i: usize) -> f64 {
         let i = i % self.len();
         self.times[i] - i.checked_sub(1).map_or(0.0, |before| self.times[before])
     }
 
-    /// Whether it is played with a rate that varies in real time: intensified, unless it is a Poisson process.
+    /// Whether its rate varies in real time when played: it is intensified and not a Poisson process.
     pub(super) fn varies_in_time(&self) -> bool {
         self.stages.len() > 1
     }
 
-    /// The course of its rate, from its beginning to its end.
     pub(super) fn stages(&self) -> &[Stage] {
         &self.stages
     }
 }
 
-/// Times in seconds, in which those that are equal lie anywhere within the resolution of the clock, by chance.
+/// Times in seconds; equal times are spread at random within the resolution of the clock.
 fn spread_ties(arrivals: &[Nanos]) -> Vec<f64> {
     let first = arrivals[0];
     let common = arrivals.iter().fold(0, |common, at| greatest_common_divisor(common, at.since(first).0));
@@ -220,9 +219,9 @@ fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// Cuts arrivals, whose mean gap is 1, into stages of constant rate: those of the greatest likelihood, less a penalty each.
+/// Cuts arrivals of mean gap 1 into stages of constant rate with the greatest likelihood, less a penalty for each stage.
 ///
-/// `best[j]` is that of the first j windows: the greatest of `best[i]` and one stage of the windows from i on.
+/// `best[j]` is the value for the first j windows: the greatest sum of `best[i]` and one stage of the windows from i on.
 fn stages(times: &[f64]) -> Vec<Stage> {
     let windows = times.len().min(MOST_WINDOWS);
     let size = times.len() as f64 / windows as f64;
@@ -254,7 +253,7 @@ fn stages(times: &[f64]) -> Vec<Stage> {
     stages
 }
 
-/// When so many have come: in the middle between two arrivals, or in proportion.
+/// The time by which this many arrivals have come: the middle of a gap, or a proportional time.
 fn time_of(times: &[f64], arrivals: f64) -> f64 {
     if arrivals <= 0.0 {
         return 0.0;
@@ -264,16 +263,15 @@ fn time_of(times: &[f64], arrivals: f64) -> f64 {
     if i == last { times[last - 1] } else { times[i - 1] + (at - i as f64) * (times[i] - times[i - 1]) }
 }
 
-/// Windows of a recording, one after the other, without end.
+/// Windows of a recording, drawn one after the other, without end.
 #[derive(Clone, Debug)]
 pub(super) struct Windows<'a> {
     recording: &'a Recording,
     random: Random,
-    /// Where the window ends, in the recording's time; past its end it begins again.
+    /// The end of the window in the recording's time; past the recording's end it wraps around.
     end: f64,
-    /// The next arrival.
     next: usize,
-    /// How far the stream is behind the recording's time.
+    /// The time in the stream less the recording's time.
     behind: f64,
     last: f64,
 }
@@ -286,7 +284,7 @@ impl<'a> Windows<'a> {
         windows
     }
 
-    /// A window whose beginning is played at `now`.
+    /// Draws a window whose start is played at `now`.
     fn open(&mut self, now: f64) {
         let len = self.recording.len() as f64;
         let begin = self.random.unit() * len;
@@ -306,7 +304,7 @@ impl<'a> Windows<'a> {
                 self.last = now;
                 return gap;
             }
-            // It may have held no arrival at all.
+            // The window may have held no arrival at all.
             self.open(self.end + self.behind);
         }
     }
@@ -317,7 +315,7 @@ mod tests {
     use super::super::{ArrivalProcess, Stretch, unit_arrivals};
     use super::*;
 
-    /// Bursts of a second in which 400 come, and calms of nine in which 100 do.
+    /// Bursts of a second with 400 arrivals, and calms of nine seconds with 100.
     fn bursts(replay: Replay) -> Recording {
         let burst = |second: u32| {
             (0..500u32).map(move |i| {
@@ -329,7 +327,7 @@ mod tests {
         Recording::of(&arrivals, replay)
     }
 
-    /// Arrivals in seconds, at so many times the recorded rate.
+    /// Arrivals in seconds, at a multiple of the recorded rate.
     fn played(replay: Replay, factor: f64, n: usize) -> Vec<f64> {
         let recording = bursts(replay);
         let rate_qps = recording.rate_qps() * factor;
@@ -338,7 +336,7 @@ mod tests {
         unit_arrivals(&process, 3, n).into_iter().map(|unit| stretch.time(unit).as_secs()).collect()
     }
 
-    /// The squared coefficient of variation of gaps, and of counts in stretches of so many seconds.
+    /// The squared coefficient of variation of gaps, and of counts in stretches of this many seconds.
     fn variations(times: &[f64], seconds: f64) -> (f64, f64) {
         let squared = |values: &[f64]| {
             let mean = values.iter().sum::<f64>() / values.len() as f64;
@@ -358,7 +356,7 @@ mod tests {
         assert!(recorded.0 > 2.5 && recorded.1 > 2.0, "{recorded:?}");
         for replay in [Replay::Repeat, Replay::Windows] {
             let of = variations(&played(replay, 1.0, 300_000), 0.1);
-            // Windows are cut where they are cut: a sixtieth of the gaps.
+            // Windows cut a sixtieth of the gaps.
             assert!((of.0 / recorded.0 - 1.0).abs() < 0.1 && (of.1 / recorded.1 - 1.0).abs() < 0.1, "{of:?}");
         }
     }
@@ -367,7 +365,8 @@ mod tests {
     fn intensified_bursts_last_as_long_and_compressed_ones_pass() {
         let (_, recorded) = variations(&played(Replay::Compress, 1.0, 30_000), 0.1);
         let (gaps, counts) = variations(&played(Replay::Intensify, 20.0, 600_000), 0.1);
-        // A fifth of the arrivals come at 11.1 a second, the others at 400, times the factor: within each as Poisson's.
+        // A fifth of the arrivals come at 11.1 a second, the others at 400, times the factor; within each stage they are
+        // Poisson.
         assert!((counts / recorded - 1.0).abs() < 0.1, "{counts}, recorded {recorded}");
         assert!(gaps > 5.0, "{gaps}");
         let (gaps, counts) = variations(&played(Replay::Compress, 200.0, 600_000), 1.0);
@@ -383,7 +382,7 @@ mod tests {
         Recording::of(&unit.into_iter().map(at).collect::<Vec<_>>(), Replay::Intensify)
     }
 
-    /// Variance over mean of counts in windows of so many seconds.
+    /// Variance over mean of counts in windows of this many seconds.
     fn dispersion(times: &[f64], seconds: f64) -> f64 {
         let windows = (times[times.len() - 1] / seconds) as usize;
         let mut counts = vec![0.0_f64; windows + 1];
@@ -396,7 +395,7 @@ mod tests {
     #[test]
     fn a_recorded_poisson_process_intensified_is_poisson() {
         for seed in 0..6 {
-            // 5 q/s, some of it in whole seconds, where a second has five equal timestamps.
+            // The rate is 5 q/s; with whole-second timestamps a second has five equal ones.
             for resolution in [1000, 1_000_000_000] {
                 let recording = poisson(seed, 5.0, 1500, resolution);
                 assert_eq!(
@@ -410,7 +409,7 @@ mod tests {
                 let unit = unit_arrivals(&process, seed, 60_000);
                 let times: Vec<f64> = unit.into_iter().map(|unit| stretch.time(unit).as_secs()).collect();
                 for seconds in [0.1, 0.5, 2.0] {
-                    // Five standard errors of the dispersion of so many counts.
+                    // The tolerance is five standard errors of the dispersion.
                     let windows = times[times.len() - 1] / seconds;
                     let (found, error) = (dispersion(&times, seconds), (2.0 / windows).sqrt());
                     assert!((found - 1.0).abs() < 5.0 * error, "seed {seed}, windows of {seconds} s: {found}");
@@ -421,7 +420,7 @@ mod tests {
 
     #[test]
     fn a_peak_is_a_stage_of_its_height_and_length() {
-        // 1 q/s for 400 s, 2.5 q/s for 60 s, 1 q/s for 140 s, evenly.
+        // The rate is 1 q/s for 400 s, 2.5 q/s for 60 s, then 1 q/s for 140 s, with even gaps.
         let seconds = (0..400).map(f64::from).chain((0..150).map(|i| 400.0 + f64::from(i) / 2.5));
         let seconds = seconds.chain((0..140).map(|i| 460.0 + f64::from(i)));
         let arrivals: Vec<Nanos> = seconds.map(Nanos::from_secs).collect();

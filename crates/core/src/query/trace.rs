@@ -1,4 +1,4 @@
-//! Trace files: which query arrives when.
+//! Trace files: the times and queries of arrivals.
 //!
 //! ```text
 //! # tandem: 0.1.0
@@ -19,19 +19,19 @@ use crate::base::ids::QueryId;
 use crate::base::time::Nanos;
 use crate::files::{InputError, Provenance, open_text, write_csv};
 
-/// Arrivals of queries, and where they come from.
+/// Arrivals of queries, with their provenance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
     /// The comment lines of its file.
     pub provenance: Provenance,
-    /// When each query arrives; ascending, equal times allowed.
+    /// The time and query of each arrival; ascending, equal times allowed.
     pub rows: Vec<(Nanos, QueryId)>,
 }
 
 impl Trace {
     /// Draws `n` arrivals at `rate_qps` of queries chosen uniformly from `queries`.
     ///
-    /// Equal to the arrivals that a simulation of the same process, rate and seed plays.
+    /// A simulation of this process, rate and seed plays equal arrivals.
     ///
     /// # Panics
     /// If `queries` is empty, or the rate not finite and above 0.
@@ -53,16 +53,15 @@ impl Trace {
         Self::parse(path, open_text(path)?)
     }
 
-    /// Reads a trace file whose queries must be ones that its reader knows: `refuse` says of a query what is wrong with
-    /// it, if anything is.
+    /// Reads a trace file of known queries: `refuse` returns an error message for any other query.
     ///
     /// # Errors
-    /// As [`Trace::read`]; and for the first arrival of a query that is refused, with line and column.
+    /// As [`Trace::read`]; also, with line and column, the first arrival of a refused query.
     pub fn read_checked(path: &Path, refuse: impl Fn(QueryId) -> Option<String>) -> Result<Self, InputError> {
         Self::parse_checked(path, open_text(path)?, refuse)
     }
 
-    /// Reads a trace from any source; `name` stands for it in errors.
+    /// Reads a trace from any source, called `name` in errors.
     ///
     /// # Errors
     /// As [`Trace::read`].
@@ -111,7 +110,7 @@ mod tests {
         let path = dir.path().join("a.trace.csv");
         trace.write(&path).unwrap();
         assert_eq!(Trace::read(&path).unwrap(), trace);
-        // Longer than a double tells nanoseconds apart.
+        // A double cannot represent times this long to the nanosecond.
         trace.rows.extend([1 << 54, (1 << 62) + 1].map(|time| (Nanos(time), QueryId(2))));
         trace.write(&path).unwrap();
         assert_eq!(Trace::read(&path).unwrap(), trace);

@@ -1,29 +1,29 @@
-//! How bursty a trace is.
+//! Summary statistics of a trace's burstiness.
 
 use super::Trace;
 use crate::base::time::Nanos;
 
-/// Figures that tell a trace's rate and burstiness.
+/// Statistics of a trace's rate and burstiness.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TraceSummary {
-    /// Arrivals.
+    /// The number of arrivals.
     pub arrivals: usize,
     /// From time 0 to the last arrival.
     pub span: Nanos,
     /// Arrivals over the span; 0 for a trace without any.
     pub rate_qps: f64,
-    /// Squared coefficient of variation of the gaps, the one before the first arrival included: 0 for a metronome, 1
-    /// for Poisson, more for bursts. `None` below two arrivals, or if all come at time 0.
+    /// Squared coefficient of variation of the gaps, including the one before the first arrival: 0 for a metronome, 1 for
+    /// Poisson, more for bursts. `None` for fewer than two arrivals, or if all come at time 0.
     pub gap_variation: Option<f64>,
-    /// Variance over mean of the arrivals in each whole second of the span: 1 for Poisson. `None`
-    /// below two whole seconds.
+    /// Variance over mean of the counts in whole seconds of the span: 1 for Poisson. `None` for fewer than two whole
+    /// seconds.
     pub count_dispersion: Option<f64>,
-    /// Arrivals in the busiest second, counted from time 0, the last one's part included.
+    /// Arrivals in the busiest second from time 0, including the last partial second.
     pub busiest_second: u64,
 }
 
 impl TraceSummary {
-    /// Summarises `trace`, in time linear in its arrivals: seconds in which nothing arrives cost nothing.
+    /// Summarises `trace` in time linear in its arrivals; seconds without arrivals cost nothing.
     #[must_use]
     pub fn of(trace: &Trace) -> Self {
         let span = trace.rows.last().map_or(Nanos::ZERO, |row| row.0);
@@ -90,7 +90,7 @@ mod tests {
         assert!(uniform.gap_variation.unwrap() < 1e-9 && uniform.count_dispersion.unwrap() < 0.01, "{uniform:?}");
         assert!((uniform.rate_qps - 100.0).abs() < 1e-6, "{uniform:?}");
         let poisson = summary(&ArrivalProcess::Poisson);
-        // Five standard errors of the dispersion of 1000 counts: 5 sqrt(2 / 1000).
+        // The tolerance is five standard errors of the dispersion of 1000 counts: 5 sqrt(2 / 1000).
         assert!((poisson.count_dispersion.unwrap() - 1.0).abs() < 0.23, "{poisson:?}");
         let bursty = summary(&ArrivalProcess::Bursty(Burstiness::default()));
         assert!(bursty.count_dispersion.unwrap() > 10.0, "{bursty:?}");
@@ -107,7 +107,7 @@ mod tests {
         let one = TraceSummary::of(&at(&[0]));
         assert_eq!((one.rate_qps, one.gap_variation, one.count_dispersion), (0.0, None, None));
         let some = TraceSummary::of(&at(&[100, 900, 2500]));
-        // Counts of the whole seconds: 2 and 0.
+        // The whole seconds have 2 and 0 arrivals.
         assert_eq!((some.busiest_second, some.count_dispersion), (2, Some(2.0)));
     }
 }

@@ -1,24 +1,24 @@
-//! Looking at arrivals before they come.
+//! Arrivals with a lookahead.
 
 use crate::base::time::Nanos;
 
-/// Arrivals that are drawn at a time,
+/// Arrivals drawn in one group.
 const DRAWN_TOGETHER: usize = 16;
-/// and held: one such group is played while the next one's rows come from memory.
+/// Arrivals held: one group is played while the rows of the next one come from memory.
 const HELD: usize = 2 * DRAWN_TOGETHER;
 
-/// Gives the arrivals of an iterator, and shows the row of each to `look` some arrivals before: to ask for memory that
-/// it will read.
+/// Yields the arrivals of an iterator, and passes the row of each to `look` some arrivals earlier, to prefetch the memory
+/// of that row.
 ///
-/// Times and rows are kept apart and drawn in groups: a processor draws several at once, and what is passed on has left
-/// its store buffers long since (a pair that is read in one piece right after it was written in two makes it wait).
+/// Times and rows are kept apart and drawn in groups: a processor draws several at once, and a value has left the store
+/// buffers before it is read. A pair that is written in two pieces and read in one right afterwards would stall.
 #[derive(Clone, Debug)]
 pub(super) struct Ahead<I, F> {
     inner: I,
     look: F,
     times: [Nanos; HELD],
     rows: [u32; HELD],
-    /// How many have been drawn from the iterator, and given; places in the two rings by the remainder.
+    /// Arrivals drawn from the iterator, and arrivals yielded; the remainder gives the place in both rings.
     drawn: usize,
     given: usize,
     is_over: bool,

@@ -1,8 +1,8 @@
-//! When queries arrive in a run and which they are, at any rate.
+//! Arrival times and queries of a run, at any rate.
 //!
-//! All of it is known at one query a second; a run at another rate divides the times. So two rates, or two policies,
-//! differ by what they are and not by luck (common random numbers). What is drawn is drawn afresh whenever it is played:
-//! a run of any length costs no memory.
+//! They are kept at one query a second; a run at another rate divides the times. Two rates or two policies therefore
+//! share all random draws (common random numbers). Draws are repeated whenever a run is played, so a run of any length
+//! needs no memory for them.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::query::{ArrivalProcess, QueryDraws, Stretch, TimeScale, UnitTimes};
 /// Arrivals and queries of one seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arrivals {
-    /// The seed they were drawn from.
+    /// The seed of the draws.
     pub seed: u64,
     source: Source,
     count: usize,
@@ -22,20 +22,20 @@ pub struct Arrivals {
 enum Source {
     /// Times at one query a second, in seconds, and positions in the experiment's queries.
     Given { unit: Arc<[f64]>, queries: Arc<[u32]> },
-    /// Of queries at positions below `rows`.
+    /// Queries are drawn from positions below `rows`.
     Drawn { process: Arc<ArrivalProcess>, rows: usize },
 }
 
 impl Arrivals {
-    /// These: times of arrival at one query a second, ascending, in seconds, and for each a position in the experiment's
-    /// queries. Of two lists of different length the shorter counts.
+    /// Makes arrivals of `unit`, ascending times in seconds at one query a second, and `queries`, positions in the
+    /// experiment's queries. The shorter list determines their number.
     #[must_use]
     pub fn given(seed: u64, unit: Vec<f64>, queries: Vec<u32>) -> Self {
         let count = unit.len().min(queries.len());
         Self { seed, source: Source::Given { unit: unit.into(), queries: queries.into() }, count }
     }
 
-    /// The first `count` of a process, each with a query drawn from `rows`.
+    /// The first `count` arrivals of a process, each with a query drawn from `rows`.
     ///
     /// # Panics
     /// If `rows` is 0 or past 2^32.
@@ -45,19 +45,19 @@ impl Arrivals {
         Self { seed, source: Source::Drawn { process: Arc::new(process.clone()), rows }, count }
     }
 
-    /// How many there are.
+    /// The number of arrivals.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether nothing arrives.
+    /// Whether there are no arrivals.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// How many there could be: `None` if there is no end to what may be drawn.
+    /// The largest possible number of arrivals; `None` if they are drawn without end.
     #[must_use]
     pub fn available(&self) -> Option<usize> {
         match &self.source {
@@ -66,7 +66,7 @@ impl Arrivals {
         }
     }
 
-    /// How long they take to be typical; `None` if any run is, or they are given.
+    /// The time after which arrivals are typical; `None` if any run is typical, or the arrivals are given.
     #[must_use]
     pub fn time_scale(&self) -> Option<TimeScale> {
         match &self.source {
@@ -75,27 +75,27 @@ impl Arrivals {
         }
     }
 
-    /// As many more as they take to be typical at this rate, if that is at most `most`.
+    /// These arrivals, extended to a typical length at this rate if that is at most `most`.
     #[must_use]
     pub fn covering(&self, rate_qps: f64, most: f64) -> Self {
         let typical = self.time_scale().map_or(0.0, |scale| scale.arrivals(rate_qps));
         if typical <= most { self.first(self.count.max(typical.ceil() as usize)) } else { self.clone() }
     }
 
-    /// The share of what is typical at this rate: 1 if all are.
+    /// The length of the run as a share of the typical length at this rate; at most 1.
     #[must_use]
     pub fn covered_share(&self, rate_qps: f64) -> f64 {
         self.time_scale().map_or(1.0, |scale| scale.covered_share(self.count, rate_qps))
     }
 
-    /// The first `count` of them; where they are drawn, also more than there were. A longer run begins with the shorter.
+    /// The first `count` arrivals; drawn ones may be more than before. A longer run begins with the shorter one.
     #[must_use]
     pub fn first(&self, count: usize) -> Self {
         let count = self.available().map_or(count, |available| count.min(available));
         Self { count, ..self.clone() }
     }
 
-    /// Each one's time at one query a second, in seconds, and its position in the experiment's queries.
+    /// Each arrival's time in seconds, at one query a second, with its position in the experiment's queries.
     pub fn iter(&self) -> impl Iterator<Item = (f64, u32)> + Clone + use<'_> {
         match &self.source {
             Source::Given { unit, queries } => Stream::Given(unit.iter().zip(queries.iter())),
@@ -106,7 +106,7 @@ impl Arrivals {
         .take(self.count)
     }
 
-    /// Which queries arrive, one after the other.
+    /// The query of each arrival, in order.
     pub fn queries(&self) -> impl Iterator<Item = u32> + '_ {
         self.iter().map(|(_, query)| query)
     }
@@ -129,8 +129,8 @@ impl Arrivals {
         AtRate { units, stretch, left: self.count, times: [Nanos::ZERO; BLOCK], rows: [0; BLOCK], next: 0, end: 0 }
     }
 
-    /// Whether the arrivals of one rate are those of another, nearer to each other: only then do bounds at one rate say
-    /// anything of others.
+    /// Whether a higher rate only moves arrivals nearer to each other. Otherwise bounds at one rate say nothing about
+    /// other rates.
     #[must_use]
     pub fn stretch_evenly(&self) -> bool {
         match &self.source {
@@ -140,20 +140,18 @@ impl Arrivals {
     }
 }
 
-/// Arrivals of a run that are made at a time: a processor draws several at once where nothing comes between.
+/// Arrivals computed together: a processor computes several at once if nothing comes between.
 const BLOCK: usize = 16;
 
-/// Times at one query a second, and positions in the experiment's queries, from the next arrival on.
+/// Times at one query a second and positions in the experiment's queries, from the next arrival on.
 type Units<'a> = Stream<(&'a [f64], &'a [u32]), (UnitTimes<'a>, QueryDraws)>;
 
-/// The arrivals of a run at a rate.
 #[derive(Clone)]
 struct AtRate<'a> {
     units: Units<'a>,
     stretch: Stretch<'a>,
-    /// Those that are yet to be made.
     left: usize,
-    /// The last that were: those from `next` to before `end` are yet to be given.
+    /// Arrivals computed last; those from `next` to before `end` are still to be returned.
     times: [Nanos; BLOCK],
     rows: [u32; BLOCK],
     next: usize,
@@ -207,7 +205,6 @@ impl Iterator for AtRate<'_> {
 
 impl ExactSizeIterator for AtRate<'_> {}
 
-/// One or the other.
 #[derive(Clone)]
 enum Stream<A, B> {
     Given(A),

@@ -1,35 +1,35 @@
 //! Rates that no scheduler can exceed, not even one that knows the future, preempts and splits queries.
 //!
 //! # The capacity region
-//! Of n queries, i takes c_ir of resource r, of which there are m_r, if it runs on the class that r belongs to; a share
-//! x_ir of it does. The work that a query brings on average must fit all resources:
+//! Query i of n takes c_ir of resource r if it runs on the class of r; there are m_r of r, and a share x_ir of the query
+//! runs there. The mean work of a query must fit all resources:
 //!
 //! ```text
 //!   minimise T   with   Σ_i c_ir x_ir / n ≤ m_r T for each r,   Σ_r x_ir = 1;   rate ≤ 1 / T
 //! ```
 //!
-//! What a query takes is the *least* that it can take, in the best of batches or, for schedulers that make none, alone
-//! ([`MachineModel::least_use`]). A class that
-//! batches has two resources, the lanes' threads and the devices, and a third where queries read what lies in the host's
-//! memory, the devices' buses; a query takes of all, so each alone gives a bound, and the tightest one counts.
+//! A query's cost is its *least* cost, in the best of batches or alone for schedulers that make none
+//! ([`MachineModel::least_use`]). A class that batches has two resources, the lanes' threads and the devices. The
+//! devices' buses are a third where queries read the host's memory. A query needs all of them, so each alone gives a
+//! bound, and the tightest one counts.
 //!
-//! With two classes no solver is needed: sort by c/g and move queries to the CPUs, smallest ratio first, until both
-//! sides take equally long; one query is split. With more, the dual is climbed: every price of every resource gives a
-//! bound, as below, and the best one found counts. In the long run no scheduler is stable above this rate; a short run
-//! may be.
+//! Two classes need no solver: sort queries by c/g and move them to the CPUs, smallest ratio first, until both sides take
+//! equally long; one query is split. With more classes, the dual is climbed: every price of every resource gives a bound,
+//! and the best one found counts. In the long run no scheduler is stable above this rate; a short run may be.
 //!
 //! # The clairvoyant bound
-//! Put a price y_r on each resource, all together 1. Wherever a query runs, it takes from the machine at least
+//! Put a price y_r on each resource; the prices sum to 1. Wherever a query runs, it takes from the machine at least this
+//! much priced time:
 //!
 //! ```text
 //!   w_i = min over r of  y_r c_ir / m_r
 //! ```
 //!
-//! of priced time, of which the machine gives at most one second a second. If any schedule meets every deadline, then
-//! whatever arrives within \[s, t\] is done by t + D, so the weights of those queries sum to at most t + D − s:
-//! exactly that a single FIFO server with service times w_i keeps every delay within D (Lindley's recursion, 2 ns a
-//! query). The highest rate at which it does, the least over some prices, bounds this very trace; it is a
-//! certificate, not an estimate.
+//! The machine provides at most one second of priced time a second. If a schedule meets every deadline D, then queries
+//! that arrive within \[s, t\] are done by t + D, so their weights sum to at most t + D − s. That is the condition under
+//! which a single FIFO server with service times w_i keeps every delay within D (Lindley's recursion, 2 ns a query). The
+//! highest rate at which it holds, minimised over some prices, bounds this very trace; it is a certificate, not an
+//! estimate.
 
 use super::{Arrivals, SimQuery};
 use crate::base::machine::{Class, PerClass};
@@ -38,9 +38,7 @@ use crate::cost::{BatchSizes, Cost, MachineModel};
 
 /// Prices tried, besides the one at which the capacity region is tight.
 const PRICES: u32 = 40;
-/// Steps of the climb where there are more than two classes.
 const CLIMB: u32 = 400;
-/// Rates are found to this relative precision.
 const PRECISION: f64 = 1e-4;
 /// A rate below this share of the limit counts as none: queries that arrive at one moment miss at every rate.
 const NO_RATE: f64 = 1e-12;
@@ -50,14 +48,14 @@ const NO_RATE: f64 = 1e-12;
 pub struct Region {
     /// Highest rate at which any scheduler is stable, in queries per second.
     pub rate_qps: f64,
-    /// The price of each class's time, all together 1: what a second of it is worth to the rate.
+    /// The price of each class's time: the worth of a second of it to the rate. The prices sum to 1.
     pub price: PerClass<f64>,
 }
 
-/// What one query takes of a machine at least, as a share of all there is of each class, in seconds.
+/// The least share of each class's capacity that one query takes, in seconds.
 type Shares = PerClass<f64>;
 
-/// Which resource of a class that batches is looked at.
+/// The resource considered of a class that batches.
 #[derive(Clone, Copy)]
 enum View {
     Lanes,
@@ -65,13 +63,13 @@ enum View {
 }
 
 impl View {
-    /// The views that differ on this machine.
     fn of(model: &MachineModel) -> &'static [Self] {
         let batches = |class| model.batches[class].is_some();
         if model.machine.classes().any(batches) { &[Self::Devices, Self::Lanes] } else { &[Self::Lanes] }
     }
 
-    /// What a query takes of each class, in this view. Infinite on classes that the machine lacks, or that it may not run on.
+    /// The cost of a query on each class, in this view. It is infinite on classes that the machine lacks or that the
+    /// query may not run on.
     fn shares(self, model: &MachineModel, costs: &PerClass<Cost>, sizes: BatchSizes) -> Shares {
         PerClass::from_fn(|class| {
             let lanes = model.machine.count(class) as f64;
@@ -89,7 +87,7 @@ impl View {
     }
 }
 
-/// Solves the capacity region for queries that are asked equally often, for schedulers that may make batches of these sizes.
+/// Solves the capacity region of equally frequent queries, for schedulers that may make batches of these sizes.
 ///
 /// `None` without queries, without processors, or if everything costs nothing.
 #[must_use]
@@ -110,7 +108,7 @@ pub fn region(
 /// optimum each query costs the machine a weight, and the rate is the inverse of their mean. Of a class's threads and its
 /// devices the one that is known less well counts: which of them a policy is short of is up to the policy.
 ///
-/// `None` of fewer than two queries, or where there is no region.
+/// `None` for fewer than two queries, or where there is no region.
 #[must_use]
 pub fn region_error(services: &[PerClass<Cost>], model: &MachineModel, sizes: BatchSizes) -> Option<f64> {
     let of_view = |view: &View| {
@@ -144,13 +142,12 @@ fn region_of(shares: Vec<Shares>, model: &MachineModel) -> Option<Region> {
     found.filter(|region| region.rate_qps.is_finite() && region.rate_qps > 0.0)
 }
 
-/// The optimum between two classes, exactly.
 fn of_two(mut shares: Vec<Shares>, first: Class, second: Class) -> Option<Region> {
     let n = shares.len() as f64;
     let all_on = |class: Class, work: f64| {
         Some(Region { rate_qps: n / work, price: PerClass::from_fn(|other| f64::from(other == class)) })
     };
-    // What may run on one of the two only is no part of the choice.
+    // Queries that may run on one of the two classes only are not part of the choice.
     let (mut on_first, mut on_second) = (0.0, 0.0);
     shares.retain(|share| match (share[first].is_finite(), share[second].is_finite()) {
         (true, false) => {
@@ -161,15 +158,15 @@ fn of_two(mut shares: Vec<Shares>, first: Class, second: Class) -> Option<Region
             on_second += share[second];
             false
         }
-        // One that runs nowhere makes every rate too high.
+        // A query that runs nowhere makes every rate too high.
         (false, false) => {
             on_first = f64::INFINITY;
             false
         }
         (true, true) => true,
     });
-    // By the first's part of both: a cost of nothing needs no special case, and keys that are numbers of their own are a
-    // total order, which products of two rounded shares are not.
+    // The sort key is the first class's part of both shares. It handles zero costs, and keys that are single numbers have
+    // a total order, which products of two rounded shares lack.
     let part = |share: &Shares| share[first] / (share[first] + share[second]);
     shares.sort_by(|a, b| part(a).total_cmp(&part(b)));
     on_second += shares.iter().map(|share| share[second]).sum::<f64>();
@@ -179,7 +176,7 @@ fn of_two(mut shares: Vec<Shares>, first: Class, second: Class) -> Option<Region
     for share in &shares {
         let (c, g) = (share[first], share[second]);
         if on_first + c >= on_second - g {
-            // Balance: on_first + f c = on_second − f g.
+            // Both sides balance where on_first + f c = on_second − f g.
             let fraction = ((on_second - on_first) / (c + g)).clamp(0.0, 1.0);
             let mut price = PerClass::default();
             (price[first], price[second]) = (g / (c + g), c / (c + g));
@@ -191,8 +188,8 @@ fn of_two(mut shares: Vec<Shares>, first: Class, second: Class) -> Option<Region
     all_on(second, on_second)
 }
 
-/// The best bound found among several classes by raising the prices of those that are used most (multiplicative
-/// weights). Every price gives a bound; the least of them is within a few permille of the optimum.
+/// The best bound found among several classes by raising the prices of the most used ones (multiplicative weights). Every
+/// price gives a bound; the least of them is within a few permille of the optimum.
 fn climb(shares: &[Shares], classes: &[Class]) -> Region {
     let mut price = PerClass::from_fn(|class| if classes.contains(&class) { 1.0 } else { 0.0 });
     let mut best = Region { rate_qps: f64::INFINITY, price };
@@ -220,11 +217,12 @@ fn climb(shares: &[Shares], classes: &[Class]) -> Region {
     best
 }
 
-/// The highest rate at which any schedule at all can meet every deadline, for `arrivals` that ask `queries`; the
-/// certificate above. It takes 16 bytes an arrival. No schedule of a longer run that begins with these exceeds it either.
+/// The highest rate at which any schedule can meet every deadline, for `arrivals` that ask `queries`: the clairvoyant
+/// bound of the [module](self). It takes 16 bytes an arrival. It also holds for longer runs that begin with these
+/// arrivals.
 ///
-/// `None` if rates up to `limit_qps` are not excluded. Zero if a query can't meet its deadline even when alone, or
-/// queries that arrive at one moment can't all meet theirs.
+/// `None` if rates up to `limit_qps` are not excluded. Zero if a query misses its deadline even when alone, or queries
+/// that arrive at one moment can't all meet theirs.
 ///
 /// # Panics
 /// If an arrival names a query that `queries` lacks.
@@ -238,9 +236,10 @@ pub fn clairvoyant_qps(
 ) -> Option<f64> {
     let services = || arrivals.queries().map(|query| queries[query as usize].service);
     let classes: Vec<Class> = model.machine.classes().collect();
-    // Played some hundred times: drawn once.
+    // Arrivals are played some hundred times, so they are drawn once.
     let drawn: Vec<(f64, u32)> = arrivals.iter().collect();
-    // The longest query holds up its batch, and what it needs may overlap: what it needs of one thing is a lower bound.
+    // The longest query holds up its batch, and a query's uses of several resources may overlap: its use of a single
+    // resource is a lower bound.
     let fastest = |service: PerClass<Cost>| {
         let needed = |&class: &Class| {
             let least = model.least_use(class, service[class], BatchSizes::Any);
@@ -251,7 +250,7 @@ pub fn clairvoyant_qps(
     if services().any(|service| fastest(service).is_none_or(|time| time > deadline)) {
         return Some(0.0);
     }
-    // Arrivals are rounded to a nanosecond in a run; two of slack keep the certificate strict.
+    // A run rounds arrivals to a nanosecond; two nanoseconds of slack keep the certificate strict.
     let deadline_s = deadline.as_secs() + 2e-9;
     let mut best = limit_qps;
     for &view in View::of(model) {
@@ -259,7 +258,6 @@ pub fn clairvoyant_qps(
             queries.iter().map(|query| view.shares(model, &query.service, BatchSizes::Any)).collect();
         let asked: Vec<Shares> = arrivals.queries().map(|query| shares[query as usize]).collect();
         let tight = region_of(asked, model).map(|region| region.price);
-        // By position in the workload.
         let mut weights = vec![0.0; queries.len()];
         for price in tight.into_iter().chain(prices(&classes)) {
             for (weight, share) in weights.iter_mut().zip(&shares) {
@@ -274,7 +272,7 @@ pub fn clairvoyant_qps(
     (best < limit_qps).then_some(best)
 }
 
-/// Prices to try: along the line between the first class and the others, taken alike.
+/// Prices to try, on the line between the first class and all others, which get equal prices.
 fn prices(classes: &[Class]) -> impl Iterator<Item = PerClass<f64>> + '_ {
     let steps = if classes.len() > 1 { PRICES } else { 1 };
     (0..steps).map(move |i| {
@@ -306,7 +304,7 @@ fn least_rate(arrivals: &[(f64, u32)], weights: &[f64], best: f64, deadline_s: f
     best
 }
 
-/// Whether any delay of a single FIFO server exceeds `deadline_s` at this rate.
+/// Whether a single FIFO server exceeds a delay of `deadline_s` at this rate.
 fn lindley_exceeds(arrivals: &[(f64, u32)], weights: &[f64], rate_qps: f64, deadline_s: f64) -> bool {
     let mut free_at = 0.0_f64;
     arrivals.iter().any(|&(unit, query)| {
@@ -328,7 +326,7 @@ mod tests {
         PerClass::from_fn(|class| match class {
             Class::CPU => Cost::alone(Nanos::from_ms(cpu_ms)),
             Class::GPU => Cost::alone(Nanos::from_ms(gpu_ms)),
-            // Twice as slow as the first sort.
+            // The second sort of CPU is half as fast as the first.
             Class::CPU2 => Cost::alone(Nanos::from_ms(2.0 * cpu_ms)),
             _ => Cost::NEVER,
         })
@@ -349,7 +347,7 @@ mod tests {
             .collect();
         let mean = rates.iter().sum::<f64>() / 200.0;
         let seen = (rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / 199.0).sqrt();
-        // The standard deviation of 200 samples is known to a twentieth; this is four times as much.
+        // The standard deviation of 200 samples is known to a twentieth; the tolerance is four times that.
         assert!((told / seen - 1.0).abs() < 0.2, "{told}, and over samples {seen}");
         assert_eq!(region_error(&services[..1], &model, BatchSizes::Any), None);
         assert_eq!(region_error(&services[..1].repeat(9), &model, BatchSizes::Any), Some(0.0));
@@ -367,7 +365,7 @@ mod tests {
 
     #[test]
     fn the_capacity_region_has_its_reference_values() {
-        // Solved with HiGHS; see the tolerance: the reference has four decimals.
+        // Values solved with HiGHS, rounded to four decimals.
         let cases = [
             (1, 1, 393.9394),
             (4, 1, 649.3506),
@@ -384,7 +382,7 @@ mod tests {
 
     #[test]
     fn queries_that_may_run_on_one_class_only_are_no_part_of_the_choice() {
-        // Milliseconds beside a class that takes for ever: sums of both would lose what is small.
+        // One class takes milliseconds, the other for ever: sums of both would lose the small ones.
         let only = |class: Class, ms: f64| {
             PerClass::from_fn(|other| if other == class { Cost::alone(Nanos::from_ms(ms)) } else { Cost::NEVER })
         };
@@ -394,12 +392,13 @@ mod tests {
         let masked =
             |cpus: usize, gpus: usize| [vec![only(Class::CPU, 4.0); cpus], vec![only(Class::GPU, 1.0); gpus]].concat();
         for (cpus, gpus) in [(50, 950), (900, 100), (0, 1000), (1000, 0)] {
-            // Two CPUs, one GPU: the slower side decides.
+            // The slower side decides between CPUs and GPUs.
             let expected = 1000.0 / (cpus as f64 * 4e-3 / 2.0).max(gpus as f64 * 1e-3);
             let found = rate(masked(cpus, gpus)).unwrap();
             assert!((found / expected - 1.0).abs() < 1e-9, "{cpus} and {gpus}: {found}, {expected}");
         }
-        // Others fill up the side that has less to do: 100 of (4, 1) ms go where 950 of 1 ms are not, but for what balances.
+        // Free queries fill the less loaded side: 100 of (4, 1) ms go to the side without the 950 of 1 ms, except for a
+        // balancing rest.
         let mixed = [masked(50, 950), vec![costs(4.0, 1.0); 100]].concat();
         let (on_cpus, on_gpu) = (0.1 + 100.0 * 2e-3, 0.95);
         assert!((rate(mixed).unwrap() / (1100.0 / f64::max(on_cpus, on_gpu)) - 1.0).abs() < 1e-9);
@@ -416,7 +415,7 @@ mod tests {
     #[test]
     fn a_third_class_of_half_the_speed_is_worth_half_a_processor() {
         let second = |class, stream| crate::base::machine::Processor { class, device: DeviceId(0), stream, depth: 1 };
-        // Two slow cores beside one CPU and one GPU are as good as one CPU more, and of that the solution is known.
+        // Two slow cores equal one CPU, and the solution for that machine is known.
         let machine = Machine::new(1, 1).with(second(Class::CPU2, 0)).with(second(Class::CPU2, 1));
         let climbed = region(three_classes(), &machine.into(), BatchSizes::Any).unwrap().rate_qps;
         let exact = rate(2, 1);
@@ -430,13 +429,13 @@ mod tests {
 
     #[test]
     fn ratios_that_differ_by_rounding_alone_are_sorted_all_the_same() {
-        // All ratios are 1/11 but for the rounding of shares and of their products: compared by products these queries have no
-        // order, and sorting by that panics. A third is nowhere exact.
+        // All ratios are 1/11 except for the rounding of shares and products. Compared by products these queries have no
+        // total order, and sorting by that panics. A third is nowhere exact.
         let services: Vec<(u64, u64)> = (1..=1000).map(|i| i * 7919 % 1009).map(|i| (i, 11 * i)).collect();
         let (on_cpus, on_gpu) =
             services.iter().fold((0.0, 0.0), |(c, g), &(cpu, gpu)| (c + cpu as f64 / 3.0, g + gpu as f64));
         let found = region(in_ns(&services), &Machine::new(3, 1).into(), BatchSizes::Any).unwrap();
-        // Equal ratios: whichever are moved, a share of all the work is.
+        // Ratios are equal: only the share of all work that moves counts, not the queries that are moved.
         let expected = 1000.0 / (on_cpus * on_gpu / (on_cpus + on_gpu)) * 1e9;
         assert!((found.rate_qps / expected - 1.0).abs() < 1e-9, "{} for {expected}", found.rate_qps);
         assert!((found.price[Class::CPU] / (33.0 / 34.0) - 1.0).abs() < 1e-9, "{:?}", found.price);
@@ -450,13 +449,14 @@ mod tests {
             gpus in 1..4_usize,
         ) {
             let share = |&(cpu, gpu): &(u64, u64)| (cpu as f64 / cpus as f64, gpu as f64 / gpus as f64);
-            // What the queries take at least at a price of y for the CPUs: greatest where a query costs the same on both sides.
+            // The least priced work of the queries at a price of y for the CPUs; it is greatest where a query costs both
+            // sides equally.
             let priced = |y: f64| services.iter().map(share).map(|(c, g)| (y * c).min((1.0 - y) * g)).sum::<f64>();
             let even = services.iter().map(share).filter(|(c, g)| c + g > 0.0).map(|(c, g)| g / (c + g));
             let most = even.map(priced).fold(0.0, f64::max);
             let found = region(in_ns(&services), &Machine::new(cpus, gpus).into(), BatchSizes::Any);
             if most == 0.0 {
-                // One side has what costs nothing there, the other the rest.
+                // One side has the queries that are free there, the other the rest.
                 prop_assert!(found.is_none_or(|region| region.rate_qps > 1e15), "{:?}", found);
             } else {
                 let expected = services.len() as f64 / most * 1e9;
@@ -478,7 +478,7 @@ mod tests {
             crowding: vec![(1, 4.0), (1000, 1.0)],
             most_queries: 1000,
         };
-        // Alone 4 ms; in a large batch 1 ms of the device, 0.1 of the host.
+        // A query takes 4 ms alone; in a large batch 1 ms of the device and 0.1 ms of the host.
         let cost = Cost { alone: Nanos::from_ms(4.0), added: Nanos::from_ms(1.0) };
         let costs = PerClass::from_fn(|class| if class == Class::GPU { cost } else { Cost::NEVER });
         let of_sizes = |machine: Machine, host_each_us: f64, sizes: BatchSizes| {
@@ -489,19 +489,19 @@ mod tests {
         let rate = |machine: Machine, host_each_us: f64| of_sizes(machine, host_each_us, BatchSizes::Any);
         assert!((rate(Machine::new(0, 1), 100.0) - 1000.0).abs() < 1e-6);
         assert!((rate(Machine::new(0, 2), 100.0) - 2000.0).abs() < 1e-6);
-        // Two streams share a device; a host slower than the device is what limits.
+        // Two streams share a device; a host slower than the device limits the rate.
         assert!((rate(Machine::default().with_gpus(1, 2, 1), 100.0) - 1000.0).abs() < 1e-6);
         assert!((rate(Machine::new(0, 1), 2000.0) - 500.0).abs() < 1e-6);
         assert!((rate(Machine::default().with_gpus(1, 2, 1), 2000.0) - 1000.0).abs() < 1e-6);
-        // One by one: 4 ms each, of which 0.11 are the thread's. A second stream, or a second batch in the lane, hides those, and
-        // the device is what limits.
+        // One by one, a query takes 4 ms, of which 0.11 ms are the thread's. A second stream or batch in the lane hides
+        // the thread's part, and the device limits the rate.
         let alone = |machine: Machine| of_sizes(machine, 100.0, BatchSizes::One);
         assert!((alone(Machine::new(0, 1)) - 250.0).abs() < 1e-6);
         assert!((alone(Machine::default().with_gpus(1, 2, 1)) - 1000.0 / 3.89).abs() < 1e-6);
         assert!((alone(Machine::default().with_gpus(1, 1, 2)) - 1000.0 / 3.89).abs() < 1e-6);
     }
 
-    /// The bound of one query that is asked at each of `unit`.
+    /// The bound of one query that is asked at each time of `unit`.
     fn bound_of(unit: &[f64], service: PerClass<Cost>, machine: &Machine, deadline: Nanos) -> Option<f64> {
         let queries = [SimQuery { id: QueryId(0), service, estimate: service }];
         let arrivals = Arrivals::given(0, unit.to_vec(), vec![0; unit.len()]);
@@ -516,7 +516,7 @@ mod tests {
         assert_eq!(bound(&[1.0], slow), Some(0.0));
         let quick = costs(6.0, 7.0);
         assert_eq!(bound(&[1.0], quick), None);
-        // Sixty at one moment miss at every rate.
+        // Sixty queries at one moment miss at every rate.
         let crowd = costs(30.0, 30.0);
         assert_eq!(bound(&[0.0; 60], crowd), Some(0.0));
         assert_eq!(region([], &machine.into(), BatchSizes::Any), None);
@@ -525,8 +525,7 @@ mod tests {
 
     #[test]
     fn the_bound_of_one_fifo_server_is_the_rate_at_which_its_delay_reaches_the_deadline() {
-        // Two arrivals a unit apart that cost 10 ms each: the second waits 10 ms − 1/rate and ends
-        // within 15 ms up to 200/s.
+        // Two arrivals a unit apart cost 10 ms each: the second waits 10 ms − 1/rate and ends within 15 ms up to 200/s.
         let service = costs(10.0, 1e9);
         let found = bound_of(&[1.0, 2.0], service, &Machine::new(1, 0), Nanos::from_ms(15.0)).unwrap();
         assert!((found / 200.0 - 1.0).abs() < 2.0 * PRECISION, "{found}");

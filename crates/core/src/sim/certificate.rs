@@ -1,21 +1,22 @@
-//! Rates at which no query can miss its deadline, told without playing them.
+//! Proofs that no query misses its deadline at a rate, without playing the run.
 //!
-//! Most policies never let the whole machine idle while a query waits, or for a bounded time only: their factories
-//! [promise](crate::sched::Promise) it. Count each query in flight as the most that it can still take: w_i, the dearest
-//! of its true service times alone on the classes that it may run on, with the hand-over, the dispatcher's time for its
-//! arrival and its completion, and the longest that the machine may idle before a batch starts. While any query is in
-//! flight, this backlog falls by a second a second or faster: a batch never takes longer than its queries one after
-//! another ([`BatchCost`](crate::cost::BatchCost)), and each idle moment is paid for by the batch that ends it. So the
-//! backlog never exceeds that of a *single* server with service times w_i, which falls by exactly a second a second:
+//! Most policies never let the whole machine idle while a query waits, or only for a bounded time; their factories
+//! [promise](crate::sched::Promise) it. Let w_i be the longest that query i can still take. It is the largest of its true
+//! service times alone on the classes that it may run on. To this come the hand-over, the dispatcher's time for its
+//! arrival and completion, and the longest idle time before a batch starts. While any query is in flight, this backlog
+//! falls by a second a second or faster. For a batch never takes longer than its queries one after another
+//! ([`BatchCost`](crate::cost::BatchCost)), and the batch that ends an idle time pays for it. The backlog therefore never
+//! exceeds that of a *single* server with service times w_i, which falls by exactly a second a second:
 //!
 //! ```text
 //!   w    ╲  ╲        backlog of the single server, from its first arrival s to its end f;
 //!   │  ╲  ╲╱  ╲      at f nothing is left in the machine either, whatever its order of service,
-//!   └──s────────f──  so nobody who arrived since s took longer than f − s
+//!   └──s────────f──  so no query that arrived since s took longer than f − s
 //! ```
 //!
-//! If no busy period of that server lasts longer than the deadline, nobody misses. That costs two nanoseconds a query,
-//! a hundredth of the run that it spares. The other way around it tells nothing: then the run is played.
+//! If no busy period of that server lasts longer than the deadline, no query misses it. This costs two nanoseconds a
+//! query, a hundredth of the run that it saves. The converse does not hold: a longer busy period proves nothing, and the
+//! run is played.
 //!
 //! Certificates stay because capacity searches without them take 1.15 times the CPU time, where 1.1 times was the limit.
 
@@ -24,12 +25,12 @@ use crate::base::time::Nanos;
 use crate::cost::MachineModel;
 use crate::sched::PolicyFactory;
 
-/// The most that each of `queries` can take of the machine under a policy; `None` if that promises nothing.
+/// The longest that each of `queries` can occupy the machine under a policy; `None` if the policy promises nothing.
 #[must_use]
 pub fn dearest(queries: &[SimQuery], policy: &dyn PolicyFactory, model: &MachineModel) -> Option<Vec<Nanos>> {
-    // What varies by chance has no upper limit.
+    // Random times have no upper limit.
     let promise = policy.promise().filter(|_| model.is_exact())?;
-    // An arrival and a completion.
+    // The dispatcher's time for an arrival and a completion.
     let around = promise.idle_wait + model.decision + model.decision;
     let dearest = |query: &SimQuery| {
         let may_run = |class| policy.may_run_on(class, &query.estimate);
@@ -40,11 +41,11 @@ pub fn dearest(queries: &[SimQuery], policy: &dyn PolicyFactory, model: &Machine
     Some(queries.iter().map(dearest).collect())
 }
 
-/// Whether the single server of service times `dearest` (by position in the workload) shows that no query of
-/// `arrivals`, at `rate_qps`, misses a deadline so far away. False says nothing.
+/// Whether the single server with these service times, by position in the workload, proves that no query of `arrivals` at
+/// `rate_qps` misses the deadline. `false` proves nothing.
 ///
 /// # Panics
-/// If an arrival names a query that `dearest` lacks, or the rate is not finite and above 0.
+/// If an arrival names a query that the service times lack, or the rate is not finite and above 0.
 #[must_use]
 pub fn nobody_misses(dearest: &[Nanos], arrivals: &Arrivals, rate_qps: f64, deadline: Nanos) -> bool {
     let mut began = Nanos::ZERO;
@@ -69,7 +70,7 @@ mod tests {
     use crate::sched::{PolicyKind, PolicyOptions};
     use crate::sim::{Experiment, NoMiss};
 
-    /// A hundred queries whose times, and how wrong estimates of them are, are drawn from `seed`; GPUs that batch.
+    /// A hundred queries on GPUs that batch, with times and errors of estimates drawn from `seed`.
     fn experiment(seed: u64) -> Experiment {
         let mut random = Random::new(seed, 77);
         let mut time = || Nanos((1e6 * (0.01 + random.unit()).powi(3)) as u64);
@@ -130,7 +131,7 @@ mod tests {
         let arrivals = Arrivals::given(0, vec![1.0, 2.0, 3.0], vec![0, 0, 0]);
         let after = |deadline| nobody_misses(&[Nanos(1_500_000_000)], &arrivals, 1.0, Nanos(deadline));
         assert!(after(4_500_000_000) && !after(4_499_999_999));
-        // At half the rate each finds the machine idle.
+        // At half the rate each query finds the machine idle.
         assert!(nobody_misses(&[Nanos(1_500_000_000)], &arrivals, 0.5, Nanos(1_500_000_000)));
     }
 }

@@ -1,4 +1,4 @@
-//! Clusters: an index in shards, each on several nodes; a query's answer is there when the slowest shard's is.
+//! Clusters: an index in shards, each on several nodes. A query is answered when its slowest shard has answered.
 //!
 //! ```text
 //!                       ┌─ shard 0: node 0 · node 1 · node 2 ─┐
@@ -7,14 +7,14 @@
 //!                            one replica of each, by the routing
 //! ```
 //!
-//! Every node is a machine as measured, with a policy of its own, and all nodes live in one simulated time. The workload
-//! says what a query costs a node, whose index is one shard; what another shard's node takes for the same query is, by
-//! [`ShardCosts`], about as much, or as much as for another query. The first is what shards of a shuffled collection do,
-//! the second the worst that they can.
+//! Every node is a machine as measured, with a policy of its own; all nodes share one simulated time. The workload holds
+//! a query's cost on a node, whose index is one shard. By [`ShardCosts`], another shard's node takes about as long for
+//! the query, or as long as for another query. The first models shards of a shuffled collection, the second is the worst
+//! case.
 //!
-//! With Poisson arrivals and exponential times there are closed forms to compare with (`tests/it/cluster.rs`): one shard of
-//! R nodes chosen at random is R queues M/M/1; two independent shards are Flatto and Hahn's fork and join (1984), more of
-//! them Nelson and Tantawi's approximation (1988).
+//! For Poisson arrivals and exponential service times there are closed forms to compare with (`tests/it/cluster.rs`). One
+//! shard of R nodes chosen at random is R queues M/M/1. Two independent shards are Flatto and Hahn's fork-join queue
+//! (1984); more of them follow Nelson and Tantawi's approximation (1988).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,26 +30,26 @@ use crate::base::time::Nanos;
 use crate::cost::{BatchSizes, Cost, DispatcherTime, MachineModel, MeasuredTimes, ServiceTimes};
 use crate::sched::{Dispatcher, Job, LawBroken, LogRow, Policy, ShedJob, Sink};
 
-/// The seed of shards' factors: they belong to the index, and are the same in all runs.
+/// Seed of the shards' factors, which belong to the index and are equal in all runs.
 const INDEX_SEED: u64 = 0;
 
-/// Which replica of a shard answers a query.
+/// The rule that chooses the replica of a shard for a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Routing {
-    /// That with the fewest queries to answer; of equals, the next in turn.
+    /// The replica with the fewest unanswered queries; ties go to the next in turn.
     #[default]
     LeastOutstanding,
-    /// Each in turn.
+    /// Each replica in turn.
     RoundRobin,
-    /// Any, all equally likely.
+    /// A random replica, all equally likely.
     Random,
 }
 
 impl Routing {
-    /// All of them.
+    /// All rules.
     pub const ALL: [Self; 3] = [Self::LeastOutstanding, Self::RoundRobin, Self::Random];
 
-    /// As in options and files.
+    /// The name in options and files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -60,38 +60,38 @@ impl Routing {
     }
 }
 
-/// What the same query costs on other shards.
+/// Costs of one query on different shards.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ShardCosts {
-    /// As much as measured, times a factor for each query and shard: lognormal of mean 1, whose logarithm deviates by so
-    /// much.
+    /// The measured cost, times a factor for each query and shard: lognormal with mean 1, whose logarithm has this
+    /// standard deviation.
     Alike(f64),
-    /// As much as another query, drawn anew for each shard.
+    /// The cost of another query, drawn for each shard.
     Independent,
 }
 
-/// How many nodes there are, and how they share the work.
+/// The number of nodes, and the division of work among them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClusterShape {
-    /// Parts of the index, at least 1. A query goes to all of them.
+    /// Parts of the index, at least 1. Each query goes to all of them.
     pub shards: usize,
-    /// Nodes for each, at least 1.
+    /// Nodes of each shard, at least 1.
     pub replicas: usize,
-    /// How one of them is chosen.
+    /// The choice among replicas.
     pub routing: Routing,
-    /// How costs differ between shards.
+    /// Differences of costs between shards.
     pub costs: ShardCosts,
 }
 
 impl ClusterShape {
-    /// How many machines that is.
+    /// The number of machines.
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.shards * self.replicas
     }
 }
 
-/// A cluster over a workload: what each shard's nodes take for each query.
+/// A cluster over a workload, with the cost of each query on each shard's nodes.
 #[derive(Clone, Debug)]
 pub struct Cluster {
     shape: ClusterShape,
@@ -99,8 +99,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Of this shape, over these queries. A shard's factors are drawn from its number alone: more shards are the same ones
-    /// and others beside.
+    /// Makes a cluster of this shape over these queries. A shard's factors depend on its number only, so a cluster of
+    /// more shards keeps those of a smaller one.
     ///
     /// # Panics
     /// If it has no shards or no replicas.
@@ -108,7 +108,7 @@ impl Cluster {
     pub fn new(shape: ClusterShape, queries: &[SimQuery]) -> Self {
         assert!(shape.nodes() > 0, "a cluster without nodes");
         let shards = (0..shape.shards).map(|shard| match shape.costs {
-            // One shard is the measured one.
+            // The measured costs are those of a single shard.
             ShardCosts::Alike(spread) if spread > 0.0 && shape.shards > 1 => {
                 let seed = NodeSeed { seed: INDEX_SEED, node: shard as u32 };
                 let mut random = seed.stream(Purpose::ShardFactors, 0);
@@ -120,26 +120,26 @@ impl Cluster {
         Self { shape, shards: shards.collect() }
     }
 
-    /// Its shape.
+    /// The cluster's shape.
     #[must_use]
     pub fn shape(&self) -> ClusterShape {
         self.shape
     }
 
-    /// The rate above which no cluster of this shape is stable when queries of these rows are asked, whatever the nodes'
-    /// schedulers, which make batches of these sizes; `None` if everything costs nothing.
+    /// The rate above which no cluster of this shape is stable, whatever the schedulers of its nodes, when queries of
+    /// these rows are asked and batches have these sizes. `None` if everything costs nothing.
     pub(super) fn region(&self, model: &MachineModel, rows: &[u32], sizes: BatchSizes) -> Option<bounds::Region> {
         let region = |queries: &Arc<[SimQuery]>| {
             bounds::region(rows.iter().map(|&row| queries[row as usize].service), model, sizes)
         };
-        // Where a shard costs what another query costs the first, one tells of all.
+        // Independent shards have equal distributions of costs, so one stands for all.
         let distinct = if self.shape.costs == ShardCosts::Independent { 1 } else { self.shards.len() };
         let slowest =
             self.shards[..distinct].iter().filter_map(region).min_by(|a, b| a.rate_qps.total_cmp(&b.rate_qps));
         slowest.map(|region| bounds::Region { rate_qps: region.rate_qps * self.shape.replicas as f64, ..region })
     }
 
-    /// The row of the workload whose cost a shard's node takes for the query of `row`.
+    /// The row of the workload whose cost is that of the query of `row` on a shard's node.
     #[inline]
     fn row(&self, shard: usize, chance: &mut ShardChance, row: u32) -> u32 {
         match self.shape.costs {
@@ -150,24 +150,23 @@ impl Cluster {
 }
 
 impl SimQuery {
-    /// The same, on a node that takes `factor` times as long.
+    /// These costs, with times multiplied by `factor`.
     fn times(&self, factor: f64) -> Self {
         let times = |cost: Cost| cost.scaled(factor);
         Self { id: self.id, service: self.service.map(times), estimate: self.estimate.map(times) }
     }
 }
 
-/// The streams of one shard of a run.
 struct ShardChance {
     rows: Random,
     routing: Random,
 }
 
-/// The nodes of a cluster beside the first, each with its policy.
+/// The nodes of a cluster besides the first, each with its policy.
 pub struct OtherNodes<'a> {
     /// The cluster.
     pub cluster: &'a Cluster,
-    /// A fresh policy for each of its nodes but the first.
+    /// A new policy for each node but the first.
     pub policies: Vec<Box<dyn Policy>>,
 }
 
@@ -177,7 +176,6 @@ impl std::fmt::Debug for OtherNodes<'_> {
     }
 }
 
-/// What a run on a cluster is made of.
 pub(super) struct ClusterRun<'a> {
     pub(super) model: &'a MachineModel,
     pub(super) first: Box<dyn Policy>,
@@ -187,7 +185,7 @@ pub(super) struct ClusterRun<'a> {
     pub(super) deadline: Nanos,
 }
 
-/// How a node's queries ended, until the broker has taken it.
+/// The ends of a node's queries, until the broker takes them.
 #[derive(Debug, Default)]
 struct Returned {
     rows: Vec<LogRow>,
@@ -209,7 +207,7 @@ impl Sink for Returned {
     }
 }
 
-/// A node, and what has been sent to it that it has not seen.
+/// A node, with queries sent to it that it has not seen.
 struct Member<T> {
     node: Node<Returned, T>,
     inbox: VecDeque<Job>,
@@ -217,11 +215,10 @@ struct Member<T> {
 }
 
 impl<T: ServiceTimes> Member<T> {
-    /// Plays all that is taken in before `until`.
     fn advance(&mut self, until: Nanos) -> Result<(), LawBroken> {
         while let Some(at) = self.node.next_group_at(self.inbox.front().map(|job| job.arrival)).filter(|&at| at < until)
         {
-            // What comes while the dispatcher is held up is taken in with it.
+            // Events that come while the dispatcher is held up are taken in after it.
             if self.node.held_until(at) >= until {
                 break;
             }
@@ -235,8 +232,8 @@ impl<T: ServiceTimes> Member<T> {
     }
 }
 
-/// Plays arrivals through the cluster. A query's row is that of the shard which answered it last, with the number and id
-/// that it has in the run; rows come in order of finish.
+/// Plays arrivals through the cluster. A query's row is that of the last shard to answer, with the query's number and id
+/// in the run; rows come in order of finish.
 ///
 /// # Errors
 /// If a policy breaks its contract, or arrivals go back in time.
@@ -287,7 +284,7 @@ pub(super) fn play_cluster<S: Sink>(
             };
             let row = cluster.row(shard, &mut chances[shard], row);
             let member = &mut nodes[chosen];
-            // On its way through a node a query goes by its number in the run.
+            // Inside a node, a query is identified by its number in the run.
             let (id, query) = (JobId(member.sent), QueryId(number));
             let predicted: PerClass<Cost> = *tables[shard].estimate(row);
             member.inbox.push_back(Job { id, query, row, arrival, deadline: arrival + deadline, predicted });
@@ -298,21 +295,18 @@ pub(super) fn play_cluster<S: Sink>(
     Ok(sink)
 }
 
-/// A query that not all shards have answered.
+/// A query that some shards have not answered.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     arrival: Nanos,
     query: QueryId,
     missing: usize,
-    /// The row of the shard that has taken longest so far.
     slowest: Option<LogRow>,
-    /// The last shard that has dropped it: then it has no answer.
+    /// The last shard that dropped the query, which then has no answer.
     shed: Option<ShedJob>,
-    /// Whether it ran twice on any shard.
     again: bool,
 }
 
-/// Puts the shards' answers together.
 #[derive(Debug, Default)]
 struct Broker {
     /// The queries from number `first` on.
@@ -327,7 +321,7 @@ impl Broker {
         self.open.push_back(Open { arrival, query, missing: shards, slowest: None, shed: None, again: false });
     }
 
-    /// Lets all nodes play until `until`, and passes on what is complete; `false` once that is enough.
+    /// Plays all nodes until `until` and passes complete queries on; returns `false` once these are enough.
     fn collect<S: Sink, T: ServiceTimes>(
         &mut self,
         shards: &mut [Vec<Member<T>>],
@@ -363,7 +357,6 @@ impl Broker {
         Ok(true)
     }
 
-    /// A shard has answered.
     fn join(&mut self, row: LogRow) {
         let number = row.query.0;
         let open = &mut self.open[(number - self.first) as usize];
@@ -375,7 +368,7 @@ impl Broker {
         self.complete_if_all_are_there(number);
     }
 
-    /// A shard has dropped its part: the whole has no answer.
+    /// Joins a query dropped by one shard, which leaves it without an answer.
     fn join_shed(&mut self, job: ShedJob) {
         let number = job.query.0;
         let open = &mut self.open[(number - self.first) as usize];

@@ -1,4 +1,4 @@
-//! Runs: a workload and its arrivals, played through a policy on a node or on a cluster of them.
+//! Runs: arrivals of a workload, played through a policy on a node or a cluster.
 
 use super::ahead::Ahead;
 use super::cluster::{ClusterRun, OtherNodes, play_cluster};
@@ -12,32 +12,32 @@ use crate::base::time::Nanos;
 use crate::cost::{Cost, DispatcherTime, MachineModel, MeasuredTimes, ServiceTimes};
 use crate::sched::{Dispatcher, Job, LawBroken, LogRow, Policy, RunLog, ShedJob, Sink};
 
-/// A query of the workload: what it costs in truth, and what the policy is told.
+/// A query of the workload, with its true costs and the policy's estimates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimQuery {
     /// Its number in the workload.
     pub id: QueryId,
-    /// What it truly costs on each class. On a class that the machine lacks it is never read.
+    /// Its true cost on each class. It is never read for a class that the machine lacks.
     pub service: PerClass<Cost>,
-    /// What it is expected to cost; [`Cost::NEVER`] on a class that the machine lacks.
+    /// Its estimated cost; [`Cost::NEVER`] on a class that the machine lacks.
     pub estimate: PerClass<Cost>,
 }
 
-/// One run: a machine, a policy and what arrives.
+/// One run: a machine, a policy and the arrivals.
 pub struct SimRun<'a, A> {
     /// The machine.
     pub model: &'a MachineModel,
-    /// The policy, fresh.
+    /// The policy, without state of earlier runs.
     pub policy: Box<dyn Policy>,
-    /// What service times, stalls, routing and policies draw from.
+    /// The seed of service times, stalls, routing and policies.
     pub seed: u64,
     /// The workload.
     pub queries: &'a [SimQuery],
-    /// Times of arrival, never descending, each with a position in `queries`.
+    /// Ascending times of arrival, each with a position in `queries`.
     pub arrivals: A,
     /// Time from a query's arrival to its deadline.
     pub deadline: Nanos,
-    /// The rest of the cluster that the machine is the first node of.
+    /// The nodes of the cluster besides the machine, which is its first node.
     pub others: Option<OtherNodes<'a>>,
 }
 
@@ -53,7 +53,7 @@ impl<A> std::fmt::Debug for SimRun<'_, A> {
 }
 
 impl<'a, A: Iterator<Item = (Nanos, u32)>> SimRun<'a, A> {
-    /// The same run, which calls `notice` with each time of arrival before it is played.
+    /// Copies the run with arrivals that pass each time to `notice` before it is played.
     pub(crate) fn noticing<N: FnMut(Nanos)>(
         self,
         mut notice: N,
@@ -78,8 +78,8 @@ pub fn simulate(run: SimRun<'_, impl Iterator<Item = (Nanos, u32)>>) -> Result<R
     Ok(log)
 }
 
-/// Like [`simulate`], but gives each query's end to `sink`, in order, and keeps nothing else; ends
-/// early, in the middle of the run, once `enough` says so of the sink.
+/// Plays a run like [`simulate`], but only gives each query's end to `sink`, in order. The run ends early once `enough`
+/// returns true.
 ///
 /// # Errors
 /// As for [`simulate`].
@@ -124,8 +124,8 @@ pub fn simulate_into<S: Sink>(
     Ok(drive(dispatcher, &mut times, (time, seed), arrivals, job, enough)?.into_sink())
 }
 
-/// Plays arrivals, each of which names a row of the workload and becomes the job that `job` makes of it, through a
-/// dispatcher whose batches take what `times` says, and which itself takes `time`, held up as its seed draws.
+/// Plays arrivals through a dispatcher. Each arrival names a row of the workload, from which `job` makes a job. `times`
+/// gives the service times of batches, `time` the dispatcher's own time and its random stalls.
 ///
 /// # Errors
 /// If the policy breaks its contract, or arrivals go back in time.
@@ -148,7 +148,7 @@ pub fn drive<S: Sink>(
     Ok(node.into_dispatcher())
 }
 
-/// Arrivals as they are drawn, each made a job when it is taken.
+/// Arrivals as they are drawn; each becomes a job when it is taken.
 struct Stream<A, F> {
     next: Option<(Nanos, u32)>,
     arrivals: A,
@@ -169,10 +169,10 @@ impl<A: Iterator<Item = (Nanos, u32)>, F: Fn(JobId, Nanos, u32) -> Job> Inbox fo
     }
 }
 
-/// Learns just whether any query missed its deadline: what a capacity search asks.
+/// Records only whether any query missed its deadline, which is all that a capacity search asks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoMiss {
-    /// Whether one did.
+    /// Whether a query missed its deadline.
     pub is_broken: bool,
 }
 
@@ -230,8 +230,8 @@ mod tests {
         let queries = [query(0, 25, 0)];
         let log = simulate(run_of(PolicyKind::CpuOnly, &model, &queries, &[(0, 0), (3, 0), (8, 0)])).unwrap();
         let times: Vec<_> = log.rows.iter().map(|r| (r.released.0, r.started.0, r.finished.0)).collect();
-        // The first is decided on at 10; the two that came meanwhile together, at 30, where one finds a worker. The
-        // first has finished at 35, is seen at once, and its worker starts the third at 45.
+        // The first query is decided on at 10, the two that came meanwhile at 30, when one worker is idle. The end of the
+        // first, at 35, is seen at once; its worker starts the third at 45.
         assert_eq!(times, [(0, 10, 35), (10, 30, 55), (10, 45, 70)]);
     }
 
@@ -248,7 +248,8 @@ mod tests {
         let from = (200..).find(|&at| stalls.begin_at(Nanos(at)) > Nanos(at)).unwrap();
         let until = from + 50_000;
         let queries = [query(0, 25, 0)];
-        // It arrives before the stall, ends in it, is decided on when it begins, comes in it, when it is over.
+        // The queries arrive before the stall and end in it, are decided on at its start, arrive in it, and arrive after
+        // it.
         for (arrival, [released, started, finished]) in [
             (from - 100, [from - 100, from - 90, from - 65]),
             (from - 20, [from - 20, from - 10, until]),

@@ -1,7 +1,7 @@
-//! One workload, one machine, and the runs of several seeds that all policies and all rates share.
+//! One workload and one machine, with the arrivals of several seeds that all policies and rates share.
 //!
-//! A run's arrivals are one unit-rate sequence, divided by the rate; its queries are drawn once. So two policies, or
-//! two rates, differ by what they are and not by luck (common random numbers).
+//! A seed's arrivals are one sequence of rate 1, divided by the rate; its queries are drawn once. Two policies or two
+//! rates therefore share all random draws (common random numbers).
 
 use rayon::prelude::*;
 
@@ -11,31 +11,31 @@ use crate::base::time::Nanos;
 use crate::cost::{BatchSizes, Cost, MachineModel};
 use crate::sched::{LawBroken, LogRow, PolicyError, PolicyFactory, ShedJob, Sink};
 
-/// What is simulated, whatever the policy and the rate.
+/// The settings of a simulation that depend neither on policy nor on rate.
 #[derive(Clone, Debug)]
 pub struct Experiment {
     /// The machine.
     pub model: MachineModel,
     /// The workload.
     pub queries: Vec<SimQuery>,
-    /// Time from arrival to deadline.
+    /// Time from a query's arrival to its deadline.
     pub deadline: Nanos,
-    /// The runs, one a seed.
+    /// The arrivals of each seed's run.
     pub arrivals: Vec<Arrivals>,
-    /// Where there is more than one such machine: how they share the work.
+    /// The cluster, if there is more than one such machine.
     pub cluster: Option<Cluster>,
 }
 
-/// Why a simulation could not be run.
+/// The reason why a simulation could not be run.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SimError {
-    /// The policy can't be made.
+    /// The policy cannot be made.
     #[error(transparent)]
     Policy(#[from] PolicyError),
     /// The policy has broken its contract.
     #[error(transparent)]
     Law(#[from] LawBroken),
-    /// Somebody ended it, from outside, before there was anything to tell.
+    /// The simulation was interrupted from outside before it had a result.
     #[error("interrupted before all was simulated")]
     Interrupted,
     /// The run would pass the end of simulated time.
@@ -50,12 +50,11 @@ pub enum SimError {
         queries: usize,
         /// Their rate, in queries per second.
         rate_qps: f64,
-        /// How long they take to arrive and to be served one after another.
+        /// Expected time until all have arrived and been served one after another.
         seconds: f64,
     },
 }
 
-/// Adds up delays.
 struct DelaySum(Nanos);
 
 impl Sink for DelaySum {
@@ -68,8 +67,8 @@ impl Sink for DelaySum {
 }
 
 impl Experiment {
-    /// Plays one seed's arrivals at `rate_qps` through `policy` and gives each finished query to
-    /// `sink`, until `enough`.
+    /// Plays one seed's arrivals at `rate_qps` through `policy`. Each finished query goes to `sink`, until `enough`
+    /// returns true.
     ///
     /// # Errors
     /// If the policy can't be made for this machine, or breaks its contract.
@@ -84,8 +83,8 @@ impl Experiment {
         Ok(simulate_into(self.run(policy, rate_qps, arrivals)?, sink, enough)?)
     }
 
-    /// Plays one seed's arrivals at `rate_qps` through `policy` and returns the sum of all delays: the least that a run can
-    /// record, for benchmarks.
+    /// Plays one seed's arrivals at `rate_qps` through `policy` and returns the sum of all delays. This is the least that
+    /// a run can record, for benchmarks.
     ///
     /// # Errors
     /// As for [`play`](Self::play).
@@ -121,7 +120,8 @@ impl Experiment {
         Ok(SimRun { model, policy, seed, queries, arrivals: times, deadline: *deadline, others })
     }
 
-    /// Refuses a run whose mean length is more than half of what simulated time can hold: the other half is for chance.
+    /// Refuses a run whose mean length exceeds half of the range of simulated time; the other half allows for random
+    /// variation.
     ///
     /// # Errors
     /// [`SimError::TooLong`].
@@ -137,13 +137,13 @@ impl Experiment {
         Ok(())
     }
 
-    /// The capacity region in the long run: of the queries as they are given, or of all that may be drawn.
+    /// The capacity region in the long run, of the queries as given or of all that may be drawn.
     #[must_use]
     pub fn region(&self) -> Option<bounds::Region> {
         self.region_in(BatchSizes::Any)
     }
 
-    /// The rows of the queries that are given, or of all that may be drawn.
+    /// The rows of the given queries, or of all that may be drawn.
     fn asked_rows(&self) -> Vec<u32> {
         if self.arrivals.iter().all(|arrivals| arrivals.available().is_none()) {
             (0..self.queries.len() as u32).collect()
@@ -152,7 +152,7 @@ impl Experiment {
         }
     }
 
-    /// The same for schedulers that make batches of these sizes.
+    /// The capacity region of schedulers that make batches of these sizes.
     fn region_in(&self, sizes: BatchSizes) -> Option<bounds::Region> {
         let rows = self.asked_rows();
         let model = self.model.with_fallbacks();
@@ -162,8 +162,9 @@ impl Experiment {
         }
     }
 
-    /// The same for a policy that may make no batches, or not run every query everywhere, and of a workload of which this share,
-    /// of the queries that cost most, is dropped: above this rate it is not stable.
+    /// The capacity region of a policy that may make no batches or run some queries on some classes only. The share
+    /// `dropped` of the workload, the queries of highest cost, is left out. Above the region's rate the policy is not
+    /// stable.
     #[must_use]
     pub fn region_of(&self, policy: &dyn PolicyFactory, dropped: f64) -> Option<bounds::Region> {
         let masked = |query: &SimQuery| SimQuery {
@@ -177,7 +178,7 @@ impl Experiment {
             let least = |query: &SimQuery| self.model.machine.classes().map(|class| query.service[class].alone).min();
             let mut dearest: Vec<usize> = (0..queries.len()).collect();
             dearest.sort_by_key(|&row| std::cmp::Reverse(least(&queries[row])));
-            // Of what is asked, which may be one row more often than another.
+            // A row counts as often as it is asked.
             let mut asked = vec![0_usize; queries.len()];
             self.asked_rows().into_iter().for_each(|row| asked[row as usize] += 1);
             let mut left = (asked.iter().sum::<usize>() as f64 * dropped).ceil() as usize;
@@ -194,8 +195,8 @@ impl Experiment {
             .region_in(if policy.makes_batches() { BatchSizes::Any } else { BatchSizes::One })
     }
 
-    /// The standard error of the logarithm of [that region's](Self::region_of) rate if the queries are a sample: of one
-    /// machine, since its shards sample the same queries. `None` of fewer than two queries.
+    /// The standard error of the logarithm of the [region's](Self::region_of) rate if the queries are a sample. It is
+    /// computed for one machine, since all shards sample the same queries. `None` for fewer than two queries.
     #[must_use]
     pub fn region_error(&self, policy: &dyn PolicyFactory) -> Option<f64> {
         let masked = |query: &SimQuery| {
@@ -208,12 +209,12 @@ impl Experiment {
         bounds::region_error(&services, &self.model.with_fallbacks(), sizes)
     }
 
-    /// By seed, the clairvoyant bound of the first `most` arrivals, up to `limit_qps`; `None` where they exclude no such
+    /// The clairvoyant bound of each seed's first `most` arrivals, up to `limit_qps`; `None` where it excludes no such
     /// rate.
     #[must_use]
     pub fn clairvoyant_qps(&self, most: usize, limit_qps: f64) -> Vec<Option<f64>> {
         let bound = |arrivals: &Arrivals| {
-            // What is certified is one machine.
+            // Certificates cover a single machine only.
             if !arrivals.stretch_evenly() || self.cluster.is_some() {
                 return None;
             }

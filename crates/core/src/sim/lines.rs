@@ -1,17 +1,16 @@
 //! Runs of policies that serve [lines](crate::sched::Lines), played without a dispatcher.
 //!
-//! What such a policy does next is known, so that nothing need be asked: a job goes to its line when it arrives, and to a
-//! lane when that has finished what came before. For one lane this is Lindley's recursion, for several lanes Kiefer and
-//! Wolfowitz's:
+//! The next step of such a policy is known: a job joins its line when it arrives, and starts on a lane when the jobs
+//! before it are finished. For one lane this is Lindley's recursion, for several lanes Kiefer and Wolfowitz's:
 //!
 //! ```text
 //!   start(j) = max(arrival(j), when the first of the line's lanes is free)      finish(j) = start(j) + service(j)
 //! ```
 //!
-//! It is kept event by event here, since rows are due in order of finish, the dispatcher's own time groups events, and what
-//! a batch takes may depend on what runs elsewhere ([`ServiceTimes`]). Rows are those of the
-//! [general loop](super::node), one by one (`tests/it/lines.rs`), which remains for everything else: batches of more than
-//! one query, lanes that fail, load that is shed, clusters, policies of any other form.
+//! It is evaluated event by event here: rows are due in order of finish, the dispatcher's own time groups events, and a
+//! service time may depend on what runs elsewhere ([`ServiceTimes`]). Rows equal those of the [general
+//! loop](super::node), one by one (`tests/it/lines.rs`), which remains for everything else: batches of more than one
+//! query, lanes that fail, load that is shed, clusters, policies of any other form.
 //!
 //! This loop stays because the general loop, compiled for the policy's type, takes 202 instead of 92 ns a query under
 //! `gpu-only` (2.2 times) and 253 instead of 127 ns under `mct` (2.0 times), where 1.3 times was the limit. Both were
@@ -27,7 +26,6 @@ use crate::base::time::Nanos;
 use crate::cost::{Decisions, DispatcherTime, ServiceTimes};
 use crate::sched::{EventQueue, Joining, LawBroken, Line, Lines, LogRow, Sink};
 
-/// A job in a line.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiting {
     arrival: Nanos,
@@ -35,11 +33,10 @@ struct Waiting {
     id: JobId,
     row: u32,
     line: u32,
-    /// What it is expected to take on the line's lanes.
+    /// Its estimated time on the line's lanes.
     alone: Nanos,
 }
 
-/// What a lane is at.
 #[derive(Clone, Copy, Debug, Default)]
 struct Serving {
     job: Waiting,
@@ -47,27 +44,22 @@ struct Serving {
     batch: u32,
 }
 
-/// A lane, and the line that it serves.
 #[derive(Clone, Copy, Debug)]
 struct Server {
     class: Class,
     line: Option<u32>,
-    /// Which of its line's lanes it is.
     place: u32,
     is_idle: bool,
     serving: Serving,
 }
 
-/// A line, and what stands in it.
 #[derive(Clone, Debug)]
 struct Queue {
     line: Line,
     jobs: VecDeque<Waiting>,
-    /// What costs on its lanes are a column of.
     class: Class,
-    /// Its lanes, in order,
     lanes: Vec<ProcessorId>,
-    /// and which of them are idle, 64 in a word.
+    /// Its idle lanes, as bits of 64-bit words.
     idle: Vec<u64>,
 }
 
@@ -85,41 +77,38 @@ impl Queue {
     }
 }
 
-/// What a run of lines needs to know besides its arrivals.
+/// The parameters of a run of lines, without its arrivals.
 pub(super) struct LinesRun<'a, T> {
     pub(super) machine: &'a Machine,
     pub(super) table: &'a QueryTable<Nanos>,
     pub(super) times: T,
-    /// What the run draws from.
     pub(super) seed: NodeSeed,
-    /// The dispatcher's own time, and what holds it up.
+    /// The dispatcher's own time, with its stalls.
     pub(super) time: DispatcherTime,
     pub(super) deadline: Nanos,
 }
 
-/// What has been put together of a run.
 struct State<'a, T, S> {
     run: LinesRun<'a, T>,
     servers: Vec<Server>,
     queues: Vec<Queue>,
-    /// Jobs in all lines together,
+    /// Jobs waiting in all lines.
     waiting: usize,
-    /// and on all lanes.
+    /// Jobs running on all lanes.
     running: usize,
     events: EventQueue,
     batches: u32,
     sink: S,
-    /// Lanes that are to be asked, in order, and how many of each class.
+    /// Lanes to be asked, in order, and the number of lanes to be asked by class.
     asked: Vec<ProcessorId>,
     asked_of: PerClass<u32>,
-    /// Bit c: class c is asked.
+    /// Bit c is set if class c is to be asked.
     asked_classes: u8,
-    /// By class: its line.
     line_of: PerClass<usize>,
 }
 
-/// Plays arrivals through a policy's lines until every query has been answered, or `enough`; what [`drive`](super::drive)
-/// does for any policy.
+/// Plays arrivals through a policy's lines until every query has been answered, or until `enough`.
+/// [`drive`](super::drive) does this for any policy.
 ///
 /// # Errors
 /// If arrivals go back in time.
@@ -146,7 +135,7 @@ pub(super) fn play_lines<S: Sink, T: ServiceTimes>(
         }
         let now = stalls.begin(due.max(free_at));
         free_at = now + round + if finish <= arrival { of_finish } else { of_arrival };
-        // Mostly one event comes alone: then what it leads to is known.
+        // Mostly an event comes alone, and its effect is known.
         if finish <= arrival {
             let processor = state.finish(now);
             if enough(&state.sink) {
@@ -175,7 +164,7 @@ pub(super) fn play_lines<S: Sink, T: ServiceTimes>(
             state.join(is_serial, job);
         }
         loop {
-            // At one time completions go first, as in `EventQueue`.
+            // Completions go before arrivals of the same time, as in `EventQueue`.
             let (finish, arrival) = (state.next_finish_at(), stream.next_at());
             if finish.min(arrival) > now {
                 break;
@@ -205,7 +194,6 @@ pub(super) fn play_lines<S: Sink, T: ServiceTimes>(
     }
 }
 
-/// Arrivals, as they are drawn.
 struct Stream<A> {
     next: Option<(Nanos, u32)>,
     next_id: JobId,
@@ -214,13 +202,13 @@ struct Stream<A> {
 }
 
 impl<A: Iterator<Item = (Nanos, u32)>> Stream<A> {
-    /// When the next one comes; later than anything if none does.
+    /// The time of the next arrival; [`Nanos::MAX`] without one.
     #[inline(always)]
     fn next_at(&self) -> Nanos {
         self.next.map_or(Nanos::MAX, |(arrival, _)| arrival)
     }
 
-    /// The next one, of which the dispatcher learns now, with the line that it joins.
+    /// The next arrival, which the dispatcher takes in now, with the line that it joins.
     #[inline(always)]
     fn take<T, S>(
         &mut self,
@@ -290,13 +278,13 @@ impl<'a, T: ServiceTimes, S: Sink> State<'a, T, S> {
         }
     }
 
-    /// When the next lane has finished; later than anything if none is at work.
+    /// The time of the next completion; [`Nanos::MAX`] if no lane works.
     #[inline(always)]
     fn next_finish_at(&self) -> Nanos {
         self.events.next_finish().map_or(Nanos::MAX, |(at, _)| at)
     }
 
-    /// Adds a job to its line, and notes who is to be asked.
+    /// Adds a job to its line and marks the lanes to be asked.
     #[inline]
     fn join(&mut self, is_serial: bool, job: Waiting) {
         self.waiting += 1;
@@ -315,7 +303,6 @@ impl<'a, T: ServiceTimes, S: Sink> State<'a, T, S> {
         }
     }
 
-    /// The next lane has finished its job.
     #[inline]
     fn finish(&mut self, now: Nanos) -> ProcessorId {
         let processor = self.events.next_finish().map_or(ProcessorId(0), |(_, processor)| processor);
@@ -345,7 +332,7 @@ impl<'a, T: ServiceTimes, S: Sink> State<'a, T, S> {
         processor
     }
 
-    /// A job that has come alone starts if one of its line's lanes is idle, and else waits.
+    /// Starts a job that has come alone if one of its line's lanes is idle; otherwise it waits.
     #[inline]
     fn start_or_join(&mut self, policy: &mut dyn Lines, job: Waiting, now: Nanos) {
         self.waiting += 1;
@@ -356,7 +343,7 @@ impl<'a, T: ServiceTimes, S: Sink> State<'a, T, S> {
         }
     }
 
-    /// A lane that has become idle, alone, starts what is first in its line.
+    /// Starts the first job of its line on a lane that has become idle alone.
     #[inline]
     fn start_next(&mut self, policy: &mut dyn Lines, processor: ProcessorId, now: Nanos) {
         let Some(line) = self.servers[processor.index()].line else { return };
@@ -369,8 +356,8 @@ impl<'a, T: ServiceTimes, S: Sink> State<'a, T, S> {
         self.start(policy, processor, job, now);
     }
 
-    /// Whoever is to be asked starts what it finds in its line: lanes by name, then those of a class, in the order in
-    /// which a dispatcher asks.
+    /// Starts jobs on the lanes to be asked, in a dispatcher's order: first lanes asked by name, then lanes asked by
+    /// class.
     #[inline]
     fn start_asked(&mut self, policy: &mut dyn Lines, now: Nanos) {
         for i in 0..self.asked.len() {
@@ -399,7 +386,7 @@ impl<'a, T: ServiceTimes, S: Sink> State<'a, T, S> {
         }
     }
 
-    /// Starts the job that came first if nothing runs; all stand in the first line, whichever they have joined.
+    /// Starts the oldest job if no job runs. All jobs wait in the first queue, whichever line they have joined.
     #[inline]
     fn start_oldest(&mut self, policy: &mut dyn Lines, now: Nanos) {
         if self.running > 0 {

@@ -1,12 +1,11 @@
 //! Discrete-event simulation of schedulers.
 //!
-//! [`simulate`] plays arrivals through the same [`Dispatcher`](crate::sched::Dispatcher) that drives real executors;
-//! only the clock and the processors are imagined. Policies that serve [lines](crate::sched::Lines) are played without it,
-//! row by row alike and several times as fast. [`bounds`] says what no scheduler at all could exceed, so that a
-//! capacity can be read as a share of what is possible, and [`certificate`] at which rates nobody can be late.
+//! [`simulate`] plays arrivals through the [`Dispatcher`](crate::sched::Dispatcher) that also drives real executors; only
+//! the clock and the processors are simulated. Policies that serve [lines](crate::sched::Lines) are played without it,
+//! with equal rows and several times as fast. [`bounds`] gives rates that no scheduler can exceed, so that a capacity can
+//! be read as a share of the possible. [`certificate`] proves that no query is late at a rate.
 //!
-//! Invariant: no clock is read here, and random numbers are drawn from seeds alone; equal inputs give equal logs, bit
-//! for bit.
+//! Invariant: no clock is read here, and random numbers depend on seeds alone; equal inputs give equal logs, bit for bit.
 
 mod ahead;
 mod arrivals;

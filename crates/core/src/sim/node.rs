@@ -1,11 +1,11 @@
 //! A node in simulated time: the loop around the dispatcher.
 //!
-//! Completions and the wake-up wait in an [`EventQueue`], which also holds the rule for events at one and the same
-//! nanosecond. What a batch takes is asked of [`ServiceTimes`].
+//! Completions and the wake-up wait in an [`EventQueue`], which also orders events of one nanosecond. [`ServiceTimes`]
+//! gives the service time of each batch.
 //!
-//! The dispatcher is a processor too, of sorts: each arrival, each batch that ends and each query of it costs it [a
-//! moment](crate::cost::Decisions), and what happens meanwhile waits and is then taken in together, as a round. So a machine
-//! whose lanes are quicker than its one dispatcher is simulated as slow as it is:
+//! The dispatcher is a server too: each arrival, each batch that ends and each of its queries costs it [a
+//! moment](crate::cost::Decisions). Events that come meanwhile wait and are then taken in together, as a round. A machine
+//! whose lanes are faster than its one dispatcher is therefore simulated at the dispatcher's speed:
 //!
 //! ```text
 //!   events      a   f a      a  a  f                all that is due is taken in as one round, which takes its time,
@@ -13,7 +13,7 @@
 //!   starts          ^        ^         ^
 //! ```
 //!
-//! What [holds its core up](crate::cost::machine_file::StallClock) makes a round begin, or end, later.
+//! [Stalls](crate::cost::machine_file::StallClock) of its core make a round begin or end later.
 
 use std::collections::VecDeque;
 
@@ -22,12 +22,11 @@ use crate::cost::machine_file::StallClock;
 use crate::cost::{Decisions, ServiceTimes};
 use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, LawBroken, Sink};
 
-/// What arrives at a node, in order of time.
+/// Arrivals at a node, in order of time.
 pub(super) trait Inbox {
-    /// When the next one arrives.
     fn next_at(&self) -> Option<Nanos>;
 
-    /// Hands it in, now, with what it is expected to cost now.
+    /// Passes the next arrival to the dispatcher now, with its present estimates.
     ///
     /// # Errors
     /// Those of [`Dispatcher::arrive`].
@@ -45,14 +44,13 @@ impl Inbox for VecDeque<Job> {
     }
 }
 
-/// One node of a run.
 pub(super) struct Node<S, T> {
     dispatcher: Dispatcher<S>,
     times: T,
-    /// The dispatcher's own time, what holds it up,
+    /// The dispatcher's own time for its events.
     decisions: Decisions,
     stalls: StallClock,
-    /// and when it has done what it was given.
+    /// The time at which the dispatcher has finished its last round.
     free_at: Nanos,
     events: EventQueue,
     actions: Vec<Action>,
@@ -76,8 +74,8 @@ impl<S: Sink, T: ServiceTimes> Node<S, T> {
         self.dispatcher
     }
 
-    /// When the next events could be taken in, were nothing to hold the dispatcher up, if the next query arrives at `arrival`; `None`
-    /// if nothing lies ahead.
+    /// The time at which the next events could be taken in without stalls, if the next query arrives at `arrival`; `None`
+    /// if no events are left.
     #[inline(always)]
     pub(super) fn next_group_at(&self, arrival: Option<Nanos>) -> Option<Nanos> {
         let due = match (self.events.peek(), arrival) {
@@ -87,14 +85,14 @@ impl<S: Sink, T: ServiceTimes> Node<S, T> {
         Some(due.max(self.free_at))
     }
 
-    /// When they are, if they could be at `at`: once nothing holds the dispatcher up.
+    /// The time at which events due at `at` are taken in: the end of the stall that holds the dispatcher up, if any.
     #[inline(always)]
     pub(super) fn held_until(&self, at: Nanos) -> Nanos {
         self.stalls.begin_at(at)
     }
 
-    /// Takes in all that is due at `at`, which [`next_group_at`](Self::next_group_at) gave, or by when the dispatcher is not held
-    /// up any more, and starts what it leads to. `false` if `enough` says of the sink that no more is wanted.
+    /// Takes in all events that are due at `at`, the result of [`next_group_at`](Self::next_group_at), or by the end of a
+    /// stall, and starts the resulting batches. Returns `false` if `enough` holds for the sink.
     #[inline(always)]
     pub(super) fn play_group(
         &mut self,

@@ -1,4 +1,4 @@
-//! The workload as a run reads it.
+//! The workload in the layout that a run reads.
 
 use super::SimQuery;
 use crate::base::ids::QueryId;
@@ -7,28 +7,28 @@ use crate::base::prefetch::prefetch;
 use crate::base::time::Nanos;
 use crate::cost::Cost;
 
-/// Queries by row: what they truly cost on the classes that the machine has, and what they are expected to: their costs, or for
-/// [lines](super::lines), which need no more, the time that they take alone.
+/// Queries by row: their true costs on the classes of the machine, and their estimates. An estimate is a cost or, for
+/// [lines](super::lines), only the time alone.
 ///
-/// A run reads rows at random, each of them twice, so that its speed is that of the memory that they lie in: a row is two or
-/// three cache lines, asked for before it is read.
+/// A run reads rows at random, each twice, so memory limits its speed. A row takes two or three cache lines, prefetched
+/// before they are read.
 #[derive(Clone, Debug)]
 pub(super) struct QueryTable<E> {
     service: ServiceTable,
-    /// By row, in one piece as jobs have them: what is put together and copied right away is read while it is still being
-    /// written, which takes a processor longer than all the rest.
+    /// Estimates by row, in the layout of jobs. A value put together from parts and copied at once would be read before
+    /// its writes have ended, which stalls the processor.
     estimates: Vec<PerClass<E>>,
 }
 
 impl QueryTable<Cost> {
-    /// With all that a query is expected to cost; [`Cost::NEVER`] on classes that the machine lacks.
+    /// Keeps all estimated costs; [`Cost::NEVER`] on classes that the machine lacks.
     pub(super) fn of(queries: &[SimQuery], machine: &Machine) -> Self {
         Self::with(queries, machine, Cost::NEVER, |cost| cost)
     }
 }
 
 impl QueryTable<Nanos> {
-    /// With what a query is expected to take alone; [`Nanos::MAX`] on classes that the machine lacks.
+    /// Keeps estimated times alone; [`Nanos::MAX`] on classes that the machine lacks.
     pub(super) fn of_alone(queries: &[SimQuery], machine: &Machine) -> Self {
         Self::with(queries, machine, Nanos::MAX, |cost| cost.alone)
     }
@@ -43,25 +43,22 @@ impl<E: Copy> QueryTable<E> {
         Self { service: ServiceTable::of(queries, machine), estimates: queries.iter().map(estimate).collect() }
     }
 
-    /// The query's number in the workload.
     #[inline]
     pub(super) fn id(&self, row: u32) -> QueryId {
         self.service.id(row)
     }
 
-    /// What it truly costs; never asked of a class that the machine lacks.
+    /// The true cost of a row; the class must be one of the machine's.
     #[inline]
     pub(super) fn service(&self, row: u32, class: Class) -> Cost {
         self.service.cost(row, class)
     }
 
-    /// What is expected of it, by class.
     #[inline]
     pub(super) fn estimate(&self, row: u32) -> &PerClass<E> {
         &self.estimates[row as usize]
     }
 
-    /// Asks for what is kept of a row, which must be one of the table's.
     #[inline]
     pub(super) fn prefetch(&self, row: u32) {
         prefetch(&self.estimates[row as usize..], size_of::<PerClass<E>>());
@@ -69,16 +66,15 @@ impl<E: Copy> QueryTable<E> {
     }
 }
 
-/// Numbers and true costs by row, of the classes that the machine has.
+/// Numbers and true costs by row, for the classes of the machine.
 ///
-/// In columns: on most machines a query's time alone is all that is read.
+/// They are stored in columns: on most machines a run reads only the time alone.
 #[derive(Clone, Debug)]
 struct ServiceTable {
     ids: Vec<QueryId>,
-    /// By class, by row: the two numbers of a [`Cost`].
+    /// The two numbers of a [`Cost`], by class, then by row.
     alone: Vec<Nanos>,
     added: Vec<Nanos>,
-    /// By class: where its column begins.
     columns: PerClass<usize>,
     classes: Vec<Class>,
 }
@@ -99,14 +95,14 @@ impl ServiceTable {
 
     #[inline]
     fn id(&self, row: u32) -> QueryId {
-        // Rows are in range; whoever has no use for the number need not look.
+        // Rows are in range; the load is removed where the number is not used.
         self.ids.get(row as usize).copied().unwrap_or_default()
     }
 
     #[inline]
     fn cost(&self, row: u32, class: Class) -> Cost {
         let at = self.columns[class] + row as usize;
-        // Likewise.
+        // The load is removed where `added` is not used.
         let added = self.added.get(at).copied().unwrap_or_default();
         Cost { alone: self.alone[at], added }
     }

@@ -1,4 +1,4 @@
-//! The messages, field by field.
+//! The messages of CIFF, field by field.
 
 use std::io::Read;
 
@@ -6,14 +6,13 @@ use super::wire::{WireReader, WireType};
 use crate::corpus::TermList;
 use crate::files::InputError;
 
-/// What the schema's int32 and int64 hold.
 const MAX_INT32: u64 = i32::MAX as u64;
 const MAX_INT64: u64 = i64::MAX as u64;
-/// Bytes of a term, name or description at most, as an index can hold. Memory grows with what is read, so a damaged length
-/// takes none.
+/// The longest term, name or description that an index can hold, in bytes. Memory grows only with bytes read, so a
+/// damaged length costs none.
 const MAX_TEXT: u64 = MAX_INT32;
 
-/// What a file says of itself.
+/// The header of a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CiffHeader {
     /// Version of the format: 1.
@@ -30,11 +29,10 @@ pub struct CiffHeader {
     pub total_tokens: u64,
     /// Mean tokens a document.
     pub average_length: f64,
-    /// For people.
+    /// A description for people.
     pub description: String,
 }
 
-/// A document and what the file says of it.
 #[derive(Debug, Default)]
 pub(super) struct DocRecord {
     pub(super) doc: u32,
@@ -107,7 +105,6 @@ impl DocRecord {
     }
 }
 
-/// Reads a list's term and passes over its postings.
 pub(super) fn read_term(reader: &mut WireReader<impl Read>) -> Result<String, InputError> {
     let outer = reader.enter()?;
     let mut term = String::new();
@@ -115,7 +112,7 @@ pub(super) fn read_term(reader: &mut WireReader<impl Read>) -> Result<String, In
         if key.field == 1 {
             reader.expect(key, WireType::Bytes, "a list's term")?;
             term = reader.text("a list's term", MAX_TEXT)?;
-            // Writers put it first: what follows need not be looked at.
+            // Writers put the term first: the rest need not be read.
             break;
         }
         reader.skip(key)?;
@@ -124,7 +121,7 @@ pub(super) fn read_term(reader: &mut WireReader<impl Read>) -> Result<String, In
     Ok(term)
 }
 
-/// Reads a list of documents below `num_docs` into `list`; returns its collection frequency as the file has it.
+/// Reads a list of documents below `num_docs` into `list`; returns the collection frequency recorded in the file.
 pub(super) fn read_list(
     reader: &mut WireReader<impl Read>,
     num_docs: u32,

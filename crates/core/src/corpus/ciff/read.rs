@@ -1,4 +1,4 @@
-//! Reading a CIFF file, twice: first the documents, which come last, then the lists.
+//! Reading a CIFF file twice: first the documents, which come last, then the lists.
 
 use std::fmt;
 use std::fs::File;
@@ -11,21 +11,21 @@ use super::wire::WireReader;
 use crate::corpus::{DocumentTable, ListSource, TermList};
 use crate::files::InputError;
 
-/// Bytes read at a time, where a file is read from end to end.
+/// Bytes read at a time from a file that is read from end to end.
 const STREAM_BYTES: usize = 1 << 16;
-/// Bytes read at a time, where lists are picked one by one: most are short.
+/// Bytes read at a time for lists picked one by one, most of which are short.
 const PICK_BYTES: usize = 1 << 12;
-/// What a gzip file begins with. No CIFF file does: its second byte is the key of the version, 8.
+/// The first bytes of a gzip file. No CIFF file begins so: its second byte is the key of the version, 8.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
-/// Precedes the tokenizer's name in the descriptions that this program writes.
+/// The text before the tokenizer's name in descriptions by this program.
 pub(super) const TOKENIZER_MARK: &str = "tokenizer: ";
 
 type Stream = Box<dyn Read + Send>;
 
 /// The lists and documents of a CIFF file, plain or in gzip.
 ///
-/// Memory: the documents, and one list. Where the lists are not in byte order of their terms also the terms, and, for
-/// gzip, the unpacked file in the temporary folder.
+/// Memory holds the documents and one list. If the lists are not in byte order of their terms, it also holds the terms,
+/// and a gzip file is unpacked into the temporary folder.
 pub struct CiffReader {
     header: CiffHeader,
     documents: DocumentTable,
@@ -33,15 +33,14 @@ pub struct CiffReader {
     num_read: u32,
     /// Lists whose collection frequency is not the sum of their frequencies.
     num_odd_sums: u64,
-    /// Sum of the documents' lengths.
     num_tokens: u64,
 }
 
-/// Where the lists come from, in byte order of the terms.
+/// The source of the lists, in byte order of the terms.
 enum Lists {
-    /// The file itself.
+    /// The lists of the file, one after another.
     InOrder(WireReader<Stream>),
-    /// The file's lists at these places.
+    /// The lists of the file at these offsets.
     Picked { reader: WireReader<File>, offsets: std::vec::IntoIter<u64> },
 }
 
@@ -55,11 +54,11 @@ impl fmt::Debug for CiffReader {
 }
 
 impl CiffReader {
-    /// Opens a file: reads its header and documents, and passes over its lists.
+    /// Opens a file: reads its header and documents, and skips its lists.
     ///
     /// # Errors
-    /// If it can't be read or isn't CIFF: the byte, counted in the unpacked stream for gzip, and
-    /// what was expected there.
+    /// If it can't be read or isn't CIFF: with the byte, counted in the unpacked stream for gzip, and what was expected
+    /// there.
     pub fn open(path: &Path) -> Result<Self, InputError> {
         let mut reader = WireReader::new(open_stream(path)?, path, STREAM_BYTES);
         let header = CiffHeader::read(&mut reader)?;
@@ -81,7 +80,7 @@ impl CiffReader {
         Ok(Self { header, documents, lists, num_read: 0, num_odd_sums: 0, num_tokens })
     }
 
-    /// What the file says of itself.
+    /// The header of the file.
     #[must_use]
     pub fn header(&self) -> &CiffHeader {
         &self.header
@@ -145,7 +144,6 @@ impl ListSource for CiffReader {
     }
 }
 
-/// Opens the file as a stream of plain CIFF.
 fn open_stream(path: &Path) -> Result<Stream, InputError> {
     let (file, is_gzip) = open_file(path)?;
     if is_gzip {
@@ -154,7 +152,7 @@ fn open_stream(path: &Path) -> Result<Stream, InputError> {
     Ok(Box::new(file))
 }
 
-/// Opens the file, and tells from its first bytes whether it is inside gzip.
+/// Opens the file and determines from its first bytes whether it is in gzip.
 fn open_file(path: &Path) -> Result<(File, bool), InputError> {
     let cannot = |e: io::Error| InputError::file(path, format!("cannot open: {e}"));
     let mut file = File::open(path).map_err(cannot)?;
@@ -202,14 +200,14 @@ fn read_documents(
     Ok(documents)
 }
 
-/// The lists of a file that is in byte order of its terms.
+/// The lists of a file in byte order of its terms.
 fn in_order(path: &Path) -> Result<Lists, InputError> {
     let mut reader = WireReader::new(open_stream(path)?, path, STREAM_BYTES);
     CiffHeader::read(&mut reader)?;
     Ok(Lists::InOrder(reader))
 }
 
-/// The lists of a file that is in any order.
+/// The lists of a file in any other order.
 fn picked(path: &Path, num_lists: u32) -> Result<Lists, InputError> {
     let mut reader = WireReader::new(open_stream(path)?, path, STREAM_BYTES);
     CiffHeader::read(&mut reader)?;
@@ -227,7 +225,7 @@ fn picked(path: &Path, num_lists: u32) -> Result<Lists, InputError> {
     Ok(Lists::Picked { reader: WireReader::new(seekable(path)?, path, PICK_BYTES), offsets: offsets.into_iter() })
 }
 
-/// The plain file; one in gzip is unpacked into the temporary folder, where no name leads to it.
+/// The plain file; a gzip file is unpacked into an unnamed file in the temporary folder.
 fn seekable(path: &Path) -> Result<File, InputError> {
     let (file, is_gzip) = open_file(path)?;
     if !is_gzip {

@@ -1,4 +1,4 @@
-//! Files that are read back as they were written, and files that are wrong in one place.
+//! Tests of written and read files, and of files with one error.
 
 use std::io::Write;
 
@@ -19,7 +19,7 @@ fn header(num_lists: u32, num_docs: u32) -> CiffHeader {
     }
 }
 
-/// Two lists over three documents of 4, 5 and 0 tokens.
+/// A file of two lists over three documents of 4, 5 and 0 tokens.
 fn sample() -> Vec<u8> {
     let mut writer = CiffWriter::new(Vec::new(), &header(2, 3)).unwrap();
     writer.list("apple", &[0, 1], &[4, 1]).unwrap();
@@ -113,7 +113,7 @@ fn no_byte_that_is_changed_makes_the_reader_panic() {
         for flip in [1, 2, 8, 0x7f, 0x80, 0xff] {
             let mut bytes = whole.clone();
             bytes[at] ^= flip;
-            // Some changes are legal ones: of a name, say.
+            // Some changes are legal, for example those of a name.
             let _ = read(&bytes);
         }
     }
@@ -157,7 +157,7 @@ fn refusals_name_the_byte() {
         (with(&[0x0a, 9, b'x']), "byte 9: a message of 9 bytes where 1 are left"),
         (with(&[0x0a, 1, b'x', 0x10]), "byte 12: a field goes on past the end of its message"),
         (file_of(&[head, &[0x0a, 1, b'x', 0x0b]]), "byte 12: the file ends after 0 of the 2 documents"),
-        // Sizes that no file has.
+        // These sizes are impossible for a file.
         ([file_of(&[head]), vec![0xff, 0xff, 0xff, 0xff, 0x7f, 0x0a, 1, b'x']].concat(), "byte 15: the file ends"),
         (
             [file_of(&[head]), vec![0xff, 0xff, 0xff, 0xff, 0x7f, 0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f]].concat(),

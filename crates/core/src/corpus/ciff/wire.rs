@@ -1,11 +1,10 @@
-//! Protobuf's wire format: varints, keys, lengths; streamed, with the place of every byte.
+//! Protobuf's wire format: varints, keys and lengths, read as a stream with the offset of every byte.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::files::InputError;
 
-/// How a field's value is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WireType {
     Varint,
@@ -25,29 +24,27 @@ impl WireType {
     }
 }
 
-/// What stands before a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key {
     pub(super) field: u64,
     pub(super) wire_type: WireType,
-    /// Where the key stands, in bytes from the start of the (unpacked) file.
+    /// The key's offset in bytes from the start of the (unpacked) file.
     pub(super) offset: u64,
 }
 
 /// Reads the wire format from `source`.
 ///
-/// Messages are bounds on what may be read: [`enter`](Self::enter) one, read fields while [`key`](Self::key) gives any,
-/// [`leave`](Self::leave) it.
+/// Messages bound the bytes that may be read: [`enter`](Self::enter) one, read fields while [`key`](Self::key) gives any,
+/// then [`leave`](Self::leave) it.
 pub(super) struct WireReader<R> {
     source: R,
     path: PathBuf,
     buffer: Box<[u8]>,
-    /// The part of `buffer` that is not read yet.
+    /// The unread part of `buffer` is `at..filled`.
     at: usize,
     filled: usize,
-    /// Of `buffer[filled]` in the file.
+    /// The offset in the file of `buffer[filled]`.
     filled_offset: u64,
-    /// Where the message at hand ends.
     end: u64,
 }
 
@@ -58,17 +55,15 @@ impl<R: Read> WireReader<R> {
         Self { source, path: path.to_owned(), buffer, at: 0, filled: 0, filled_offset: 0, end: u64::MAX }
     }
 
-    /// Bytes before the next one.
+    /// The offset of the next byte.
     pub(super) fn offset(&self) -> u64 {
         self.filled_offset - (self.filled - self.at) as u64
     }
 
-    /// An error at a byte.
     pub(super) fn error(&self, offset: u64, message: impl Into<String>) -> InputError {
         InputError::byte(&self.path, offset, message)
     }
 
-    /// Whether the file is at its end.
     pub(super) fn is_at_end(&mut self) -> Result<bool, InputError> {
         Ok(self.at == self.filled && !self.fill()?)
     }
@@ -106,7 +101,7 @@ impl<R: Read> WireReader<R> {
         Ok(byte)
     }
 
-    /// A number of 7 bits a byte, lowest first.
+    /// Reads a number of 7 bits a byte, lowest first.
     #[inline]
     pub(super) fn varint(&mut self) -> Result<u64, InputError> {
         let first = self.byte()?;
@@ -128,7 +123,7 @@ impl<R: Read> WireReader<R> {
         Err(self.error(self.offset() - 1, "a number has more than 64 bits"))
     }
 
-    /// A number that the schema calls int32 or int64 and that may not be negative, nor above `max`.
+    /// Reads a number that is int32 or int64 in the schema; it may not be negative or above `max`.
     #[inline]
     pub(super) fn count(&mut self, what: &str, max: u64) -> Result<u64, InputError> {
         let offset = self.offset();
@@ -140,7 +135,7 @@ impl<R: Read> WireReader<R> {
         Ok(value)
     }
 
-    /// The next field's key; `None` at the end of the message.
+    /// Reads the next field's key; `None` at the end of the message.
     #[inline]
     pub(super) fn key(&mut self) -> Result<Option<Key>, InputError> {
         let offset = self.offset();
@@ -165,7 +160,7 @@ impl<R: Read> WireReader<R> {
         Ok(Some(Key { field: key >> 3, wire_type, offset }))
     }
 
-    /// Refuses a field that isn't stored as the schema says.
+    /// Refuses a field whose storage differs from the schema.
     #[inline]
     pub(super) fn expect(&self, key: Key, expected: WireType, what: &str) -> Result<(), InputError> {
         if key.wire_type == expected {
@@ -179,7 +174,7 @@ impl<R: Read> WireReader<R> {
         Err(self.error(key.offset, message))
     }
 
-    /// Begins a message: its length is read, and the bound of the one around it returned.
+    /// Begins a message: reads its length and returns the end of the message around it.
     #[inline]
     pub(super) fn enter(&mut self) -> Result<u64, InputError> {
         let offset = self.offset();
@@ -192,7 +187,7 @@ impl<R: Read> WireReader<R> {
         Ok(std::mem::replace(&mut self.end, end))
     }
 
-    /// Ends the message at hand, of which all or some was read; `outer` is what [`enter`](Self::enter) returned.
+    /// Ends the present message, read completely or in part; `outer` is the result of [`enter`](Self::enter).
     #[inline]
     pub(super) fn leave(&mut self, outer: u64) -> Result<(), InputError> {
         let left = self.end - self.offset();
@@ -203,7 +198,6 @@ impl<R: Read> WireReader<R> {
         Ok(())
     }
 
-    /// Passes over a value that is of no interest.
     pub(super) fn skip(&mut self, key: Key) -> Result<(), InputError> {
         match key.wire_type {
             WireType::Varint => self.varint().map(drop),
@@ -231,7 +225,6 @@ impl<R: Read> WireReader<R> {
         Ok(())
     }
 
-    /// Eight bytes as a double.
     pub(super) fn double(&mut self) -> Result<f64, InputError> {
         let mut bytes = [0; 8];
         for byte in &mut bytes {
@@ -240,7 +233,7 @@ impl<R: Read> WireReader<R> {
         Ok(f64::from_le_bytes(bytes))
     }
 
-    /// UTF-8 text after its length; at most `max` bytes.
+    /// Reads UTF-8 text after its length, of at most `max` bytes.
     pub(super) fn text(&mut self, what: &str, max: u64) -> Result<String, InputError> {
         let outer = self.enter()?;
         let offset = self.offset();
@@ -258,7 +251,7 @@ impl<R: Read> WireReader<R> {
 }
 
 impl<R: Read + Seek> WireReader<R> {
-    /// Goes to byte `offset`, outside of all messages.
+    /// Moves to byte `offset`, outside of all messages.
     pub(super) fn seek(&mut self, offset: u64) -> Result<(), InputError> {
         self.end = u64::MAX;
         let first = self.filled_offset - self.filled as u64;
@@ -308,7 +301,6 @@ pub(super) fn put_text(out: &mut Vec<u8>, field: u8, text: &str) {
     }
 }
 
-/// Bytes that [`put_varint`] appends.
 pub(super) fn varint_len(value: u64) -> usize {
     (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
 }

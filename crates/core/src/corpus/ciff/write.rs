@@ -9,7 +9,7 @@ use super::wire::{put_double, put_number, put_text, put_varint, varint_len};
 /// Key and length of a posting's message, which is never longer than 12 bytes.
 const POSTING_KEY: u8 = 4 << 3 | 2;
 
-/// Writes messages to `out`: the header, then as many lists and documents as it names.
+/// Writes messages to `out`: the header, then the numbers of lists and documents that it gives.
 #[derive(Debug)]
 pub struct CiffWriter<W> {
     out: W,
@@ -18,8 +18,8 @@ pub struct CiffWriter<W> {
 }
 
 impl CiffHeader {
-    /// A description that [`ListSource::tokenizer_name`](crate::corpus::ListSource::tokenizer_name)
-    /// finds the tokenizer in.
+    /// A description in which [`ListSource::tokenizer_name`](crate::corpus::ListSource::tokenizer_name) finds the
+    /// tokenizer.
     #[must_use]
     pub fn describe(tokenizer: &str) -> String {
         format!("tandem {}; {TOKENIZER_MARK}{tokenizer}", env!("CARGO_PKG_VERSION"))
@@ -49,7 +49,7 @@ impl<W: Write> CiffWriter<W> {
         Ok(writer)
     }
 
-    /// Writes the next list: documents ascending, frequencies beside them.
+    /// Writes the next list: ascending documents with their frequencies.
     ///
     /// # Errors
     /// Those of `out`.
@@ -83,7 +83,7 @@ impl<W: Write> CiffWriter<W> {
         self.write_message()
     }
 
-    /// Hands back what it writes to.
+    /// Returns the output.
     pub fn into_inner(self) -> W {
         self.out
     }

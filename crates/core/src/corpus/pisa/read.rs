@@ -9,12 +9,12 @@ use super::sibling;
 use crate::corpus::{DocumentTable, ListSource, TermList};
 use crate::files::{InputError, open_bytes};
 
-/// Bytes of the sequence `1, N` that only `.docs` begins with: lists stand so much later in it than in `.freqs`.
+/// Bytes of the sequence `1, N` with which only `.docs` begins; its lists are later by this much than those of `.freqs`.
 const DOCS_HEAD_BYTES: u64 = 2 * NUMBER_BYTES;
 
 /// The lists and documents of a binary collection.
 ///
-/// Memory: the documents, and one list; where the terms are not in byte order also the terms.
+/// Memory holds the documents and one list; also the terms if they are not in byte order.
 pub struct PisaReader {
     docs: SequenceFile,
     freqs: SequenceFile,
@@ -24,11 +24,11 @@ pub struct PisaReader {
     terms: Terms,
 }
 
-/// Where the terms come from, in byte order.
+/// The source of the terms, in byte order.
 enum Terms {
-    /// The file itself.
+    /// The terms of the file, one after another.
     InOrder(Lines),
-    /// These, with the places of their lists in `.docs`.
+    /// The sorted terms, with the offsets of their lists in `.docs`.
     Picked(std::vec::IntoIter<(String, u64)>),
 }
 
@@ -42,10 +42,10 @@ impl fmt::Debug for PisaReader {
 }
 
 impl PisaReader {
-    /// Opens the collection of which `path` is the `.docs` file: reads its documents and looks at its terms.
+    /// Opens the collection whose `.docs` file is `path`: reads its documents and examines its terms.
     ///
     /// # Errors
-    /// If a file can't be read, or the files disagree: the byte or line, and what was expected there.
+    /// If a file can't be read, or the files disagree: with the byte or line, and what was expected there.
     pub fn open(path: &Path) -> Result<Self, InputError> {
         let mut docs = SequenceFile::open(path)?;
         let freqs = SequenceFile::open(&sibling(path, "freqs"))?;
@@ -131,7 +131,6 @@ impl ListSource for PisaReader {
     }
 }
 
-/// Reads the number of documents.
 fn read_head(docs: &mut SequenceFile) -> Result<u32, InputError> {
     let mut head = Vec::new();
     if docs.length()? != 1 {
@@ -156,7 +155,7 @@ fn read_lengths(path: &Path, num_docs: u32) -> Result<Vec<u32>, InputError> {
     Ok(lengths)
 }
 
-/// The documents' names; none where there is no such file.
+/// The documents' names; empty if there is no such file.
 fn read_names(path: &Path, num_docs: u32) -> Result<Vec<String>, InputError> {
     let Some(mut lines) = Lines::open(path)? else { return Ok(Vec::new()) };
     let mut names = Vec::new();
@@ -173,8 +172,7 @@ fn read_names(path: &Path, num_docs: u32) -> Result<Vec<String>, InputError> {
     Ok(names)
 }
 
-/// How the terms of the collection at `docs_path` are to be read, and how many there are; `docs` is at the first
-/// list and stays there.
+/// The source and number of the terms of the collection at `docs_path`; `docs` must be at the first list and stays there.
 fn find_terms(docs_path: &Path, docs: &mut SequenceFile) -> Result<(Terms, u64), InputError> {
     let path = sibling(docs_path, "terms");
     let Some(mut lines) = Lines::open(&path)? else {
@@ -208,7 +206,10 @@ fn find_terms(docs_path: &Path, docs: &mut SequenceFile) -> Result<(Terms, u64),
     picked(places).map_err(|(term, _)| InputError::file(&path, format!("term {term:?} stands on two lines")))
 }
 
-/// Sorts the places of lists by their terms; a term that occurs twice is the error.
+/// Sorts the offsets of lists by their terms.
+///
+/// # Errors
+/// A term that occurs twice.
 fn picked(mut places: Vec<(String, u64)>) -> Result<(Terms, u64), (String, u64)> {
     places.sort_unstable();
     if let Some(pair) = places.windows(2).find(|pair| pair[0].0 == pair[1].0) {
@@ -218,7 +219,6 @@ fn picked(mut places: Vec<(String, u64)>) -> Result<(Terms, u64), (String, u64)>
     Ok((Terms::Picked(places.into_iter()), count))
 }
 
-/// Where the lists of `docs` begin.
 fn list_offsets(docs: &mut SequenceFile) -> Result<Vec<u64>, InputError> {
     let first = docs.offset();
     let mut offsets = Vec::new();
@@ -230,7 +230,7 @@ fn list_offsets(docs: &mut SequenceFile) -> Result<Vec<u64>, InputError> {
     Ok(offsets)
 }
 
-/// Lines of text; only the line feed that ends a line is no part of it.
+/// Lines of text without the line feed at their end.
 struct Lines {
     reader: Box<dyn BufRead + Send>,
     path: PathBuf,
@@ -238,7 +238,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// `None` if there is no such file.
+    /// Opens the file; `None` if there is none.
     fn open(path: &Path) -> Result<Option<Self>, InputError> {
         match path.symlink_metadata() {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -246,7 +246,6 @@ impl Lines {
         }
     }
 
-    /// An error at the line that was read last.
     fn error(&self, message: impl Into<String>) -> InputError {
         InputError::line(&self.path, self.number, message)
     }

@@ -1,4 +1,4 @@
-//! Sequences of 32-bit numbers: a length, then as many numbers.
+//! Sequences of 32-bit numbers: a length, then that many numbers.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::files::InputError;
 
-/// Bytes of a number.
 pub(super) const NUMBER_BYTES: u64 = 4;
 
-/// A file of sequences that is being read.
 #[derive(Debug)]
 pub(super) struct SequenceFile {
     reader: BufReader<File>,
@@ -36,12 +34,10 @@ impl SequenceFile {
         Ok(Self { reader, path: path.to_owned(), offset: 0, len, bytes: Vec::new() })
     }
 
-    /// Bytes before the next number.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Bytes in the file.
     pub(super) fn len(&self) -> u64 {
         self.len
     }
@@ -54,7 +50,7 @@ impl SequenceFile {
         InputError::byte(&self.path, offset, message)
     }
 
-    /// Reads a sequence's length, which the rest of the file can hold.
+    /// Reads a sequence's length, and checks that the rest of the file can hold it.
     pub(super) fn length(&mut self) -> Result<u32, InputError> {
         let offset = self.offset;
         if self.is_at_end() {
@@ -72,7 +68,6 @@ impl SequenceFile {
         Ok(length)
     }
 
-    /// Reads a sequence into `numbers`.
     pub(super) fn read(&mut self, numbers: &mut Vec<u32>) -> Result<(), InputError> {
         let length = self.length()?;
         let bytes = length as usize * NUMBER_BYTES as usize;
@@ -86,7 +81,6 @@ impl SequenceFile {
         Ok(())
     }
 
-    /// Passes over a sequence.
     pub(super) fn skip(&mut self) -> Result<(), InputError> {
         let bytes = u64::from(self.length()?) * NUMBER_BYTES;
         self.reader
@@ -96,7 +90,6 @@ impl SequenceFile {
         Ok(())
     }
 
-    /// Goes to byte `offset`, where a sequence begins.
     pub(super) fn seek(&mut self, offset: u64) -> Result<(), InputError> {
         if offset != self.offset {
             self.reader.seek(SeekFrom::Start(offset)).map_err(|e| self.error(offset, format!("cannot read: {e}")))?;

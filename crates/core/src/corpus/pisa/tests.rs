@@ -1,4 +1,4 @@
-//! Collections that are read back as they were written, and files that are wrong in one place.
+//! Tests of written and read collections, and of files with one error.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,6 @@ fn numbers(values: &[u32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// Three documents, two lists.
 fn write_sample(path: &Path) {
     let mut writer = PisaWriter::create(path, &[4, 5, 0]).unwrap();
     writer.list("apple", &[0, 1], &[4, 1]).unwrap();

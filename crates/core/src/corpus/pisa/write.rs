@@ -7,7 +7,7 @@ use std::path::Path;
 use super::sibling;
 use crate::files::PendingFile;
 
-/// Writes the five files of a collection; none is in place before [`PisaWriter::finish`].
+/// Writes the five files of a collection, which appear only at [`PisaWriter::finish`].
 #[derive(Debug)]
 pub struct PisaWriter {
     docs: Pending,
@@ -17,7 +17,7 @@ pub struct PisaWriter {
     documents: Pending,
 }
 
-/// A file that is being written beside its place.
+/// A file that is being written under a temporary name.
 #[derive(Debug)]
 struct Pending {
     file: PendingFile,
@@ -25,7 +25,7 @@ struct Pending {
 }
 
 impl PisaWriter {
-    /// Starts the collection of which `path` is the `.docs` file, of documents with these lengths.
+    /// Starts the collection whose `.docs` file is `path`, of documents with these lengths.
     ///
     /// # Errors
     /// If the file system refuses.
@@ -43,7 +43,7 @@ impl PisaWriter {
         Ok(writer)
     }
 
-    /// Writes the next list, in byte order of the terms: documents ascending, frequencies beside them.
+    /// Writes the next list, in byte order of the terms: ascending documents with their frequencies.
     ///
     /// # Errors
     /// If the term has a line break, or the file system refuses.
@@ -67,7 +67,7 @@ impl PisaWriter {
     /// If the file system refuses.
     pub fn finish(self) -> io::Result<()> {
         let all = [self.docs, self.freqs, self.sizes, self.terms, self.documents];
-        // All are whole before the first is in place.
+        // All files are complete before the first one is renamed.
         let whole: Vec<PendingFile> = all.into_iter().map(Pending::flush).collect::<io::Result<_>>()?;
         whole.into_iter().try_for_each(PendingFile::commit)
     }

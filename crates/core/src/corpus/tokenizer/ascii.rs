@@ -1,7 +1,7 @@
 //! Words of ASCII text, 64 bytes at a time.
 //!
-//! Each group of 64 bytes is lower-cased and becomes a few masks, a bit a byte; words are the runs of ones in them, and a
-//! run begins or ends where a mask differs from itself, shifted by one:
+//! Each group of 64 bytes is lower-cased and turned into a few masks with a bit for each byte. Words are runs of ones in
+//! them; a run begins or ends where a mask differs from itself shifted by one:
 //!
 //! ```text
 //! text     T h e   f o x ' s   d e n
@@ -9,12 +9,11 @@
 //! edges    1     1 1         1 1     1
 //! ```
 //!
-//! On x86, whose every 64-bit processor has SSE2, sixteen bytes are looked at at once; elsewhere one.
+//! On x86-64, which always has SSE2, sixteen bytes are classified at once; elsewhere one.
 
-/// Bytes that are looked at together.
 const GROUP: usize = 64;
 
-/// What the bytes of a group are, a bit each.
+/// Classes of a group's bytes, as masks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Masks {
     letters: u64,
@@ -50,10 +49,11 @@ pub(super) fn for_each_run(text: &[u8], lower: &mut Vec<u8>, mut visit: impl FnM
     }
 }
 
-/// Calls `visit` for each word of ASCII text by the Unicode rules (UAX 29), lower-cased, its letters and digits only.
+/// Calls `visit` for each word of ASCII text by the Unicode rules (UAX 29), lower-cased and reduced to letters and
+/// digits.
 pub(super) fn for_each_word(text: &[u8], lower: &mut Vec<u8>, mut visit: impl FnMut(&[u8])) {
     let (mut start, mut carry) = (0, 0);
-    // The last byte of the group before, and what must be left out of words: one past the last such place so far.
+    // The last byte of the group before, and one past the last byte so far that must be left out of words.
     let (mut before, mut dirty_end) = (Masks::default(), 0);
     let mut kept: Vec<u8> = Vec::new();
     let mut take = |word: &[u8], is_dirty: bool| {
@@ -102,13 +102,12 @@ pub(super) fn for_each_word(text: &[u8], lower: &mut Vec<u8>, mut visit: impl Fn
     }
 }
 
-/// One past the highest set bit.
 fn end_of(mask: u64) -> usize {
     GROUP - mask.leading_zeros() as usize
 }
 
-/// Lower-cases `text` into `lower` and calls `visit` for each group with its first byte's place, what is lower-cased so
-/// far, its masks and the byte after it (0 at the end).
+/// Lower-cases `text` into `lower` and calls `visit` for each group: with the position of its first byte, the text
+/// lower-cased so far, its masks and the byte after it (0 at the end).
 #[inline(always)]
 fn for_each_group(text: &[u8], lower: &mut Vec<u8>, mut visit: impl FnMut(usize, &[u8], Masks, u8)) {
     let padded = text.len().next_multiple_of(GROUP);
@@ -150,7 +149,7 @@ fn classify_sse2(group: &[u8; GROUP], lower: &mut [u8; GROUP]) -> Masks {
     let mut masks = Masks::default();
     for (part, (bytes, lower)) in group.as_chunks::<16>().0.iter().zip(lower.as_chunks_mut::<16>().0).enumerate() {
         let bytes: __m128i = bytemuck::cast(*bytes);
-        // Unsigned: x - low is at most high - low only for those from low to high.
+        // The comparison is unsigned: x - low is at most high - low only for x from low to high.
         let is_from = |x: __m128i, low: u8, high: u8| {
             let distance = _mm_sub_epi8(x, splat(low));
             _mm_cmpeq_epi8(_mm_min_epu8(distance, splat(high - low)), distance)

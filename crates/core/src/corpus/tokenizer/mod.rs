@@ -1,7 +1,7 @@
-//! Cutting text into terms, the same way for documents and queries.
+//! Cutting text into terms, equally for documents and queries.
 //!
-//! An index stores the [`Tokenizer::name`] that it was built with, which says everything: `unicode+stem=english`, or
-//! `ascii+stop=of the`. [`Tokenizer::from_name`] makes the same tokenizer again, so that queries are cut alike.
+//! An index stores the [`Tokenizer::name`] that it was built with, which is complete: `unicode+stem=english`, or
+//! `ascii+stop=of the`. [`Tokenizer::from_name`] makes an equal tokenizer for queries.
 //!
 //! ```text
 //! "The Cats' tails"  ──words──▶  the cats tails  ──stop words──▶  cats tails  ──stem──▶  cat tail
@@ -19,17 +19,17 @@ use rust_stemmers::{Algorithm, Stemmer};
 use super::stop_words::ENGLISH;
 pub use words::Cutter;
 
-/// What a word is.
+/// The definition of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Words {
-    /// Words by the Unicode rules (UAX 29), lower-cased, of which letters and digits are kept.
+    /// Words by the Unicode rules (UAX 29), lower-cased, reduced to letters and digits.
     Unicode,
-    /// Longest runs of a-z and 0-9 after lower-casing; everything else separates.
+    /// Longest runs of a-z and 0-9 after lower-casing; all other characters separate.
     Ascii,
 }
 
 impl Words {
-    /// The name, as in options and in the names of tokenizers.
+    /// The name in options and in the names of tokenizers.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -39,15 +39,14 @@ impl Words {
     }
 }
 
-/// Words that are not indexed.
 enum StopWords {
-    /// A short list that is built in.
+    /// A short built-in list.
     English,
-    /// These, in byte order.
+    /// These words, in byte order.
     List(Vec<String>),
 }
 
-/// The languages that words can be stemmed in, with the names that options take.
+/// The languages with a stemmer, with their names in options.
 const STEM_LANGUAGES: [(&str, Algorithm); 18] = [
     ("arabic", Algorithm::Arabic),
     ("danish", Algorithm::Danish),
@@ -69,10 +68,9 @@ const STEM_LANGUAGES: [(&str, Algorithm); 18] = [
     ("turkish", Algorithm::Turkish),
 ];
 
-/// What `with_stem` calls Porter's stemmer.
+/// The name of Porter's stemmer for `with_stem`.
 const PORTER: &str = "porter";
 
-/// How words are stemmed.
 enum Stems {
     /// English words by Porter's algorithm of 1980.
     Porter,
@@ -80,7 +78,7 @@ enum Stems {
     Snowball(&'static str, Stemmer),
 }
 
-/// Cuts text into terms. Any number of threads may share one.
+/// Cuts text into terms. Any number of threads may share it.
 pub struct Tokenizer {
     words: Words,
     stem: Option<Stems>,
@@ -94,16 +92,17 @@ impl fmt::Debug for Tokenizer {
 }
 
 impl Tokenizer {
-    /// A tokenizer that neither stems nor drops words.
+    /// Makes a tokenizer that neither stems nor drops words.
     #[must_use]
     pub fn new(words: Words) -> Self {
         Self { words, stem: None, stop_words: None }
     }
 
-    /// Stems words of `language`: `english`, `german` and so on; or English ones by the original algorithm: `porter`.
+    /// Stems words of `language`: `english`, `german` and others, or `porter` for English words by the original
+    /// algorithm.
     ///
     /// # Errors
-    /// If there is no stemmer for it: the message lists those that there are.
+    /// If there is no such stemmer: the message lists the existing ones.
     pub fn with_stem(mut self, language: &str) -> Result<Self, String> {
         if language == PORTER {
             self.stem = Some(Stems::Porter);
@@ -124,7 +123,7 @@ impl Tokenizer {
         self
     }
 
-    /// Drops the words of `text`, which is cut as documents are.
+    /// Drops the words of `text`, which is cut like documents.
     #[must_use]
     pub fn with_stop_words(mut self, text: &str) -> Self {
         let mut list = Self::new(self.words).terms(text);
@@ -134,10 +133,10 @@ impl Tokenizer {
         self
     }
 
-    /// The tokenizer with this [`name`](Self::name).
+    /// Makes the tokenizer with this [`name`](Self::name).
     ///
     /// # Errors
-    /// If the name is not of a tokenizer that this program knows.
+    /// If the name is not that of a tokenizer of this program.
     pub fn from_name(name: &str) -> Result<Self, String> {
         let mut parts = name.split('+');
         let mut tokenizer = match parts.next() {
@@ -149,7 +148,7 @@ impl Tokenizer {
             tokenizer = match part.split_once('=') {
                 Some(("stem", language)) => tokenizer.with_stem(language)?,
                 Some(("stop", "english")) => tokenizer.with_english_stop_words(),
-                // The list begins with a space, so that the word "english" alone can be a list too.
+                // The list begins with a space, so that it may consist of the word "english" alone.
                 Some(("stop", list)) => tokenizer.with_stop_words(list),
                 _ => return Err(format!("tokenizer {name:?} has the unknown option {part:?}")),
             };
@@ -157,7 +156,7 @@ impl Tokenizer {
         Ok(tokenizer)
     }
 
-    /// Everything about it, as a line of text: what an index stores.
+    /// All settings in one line of text, which an index stores.
     #[must_use]
     pub fn name(&self) -> String {
         let mut name = self.words.name().to_owned();
@@ -182,31 +181,30 @@ impl Tokenizer {
         name
     }
 
-    /// Calls `visit` for each word of `text`, in order: lower-cased, as UTF-8. Words are what terms are made of, by
-    /// [`term_of`](Self::term_of).
+    /// Calls `visit` for each word of `text`, in order: lower-cased, as UTF-8. [`term_of`](Self::term_of) makes terms of
+    /// words.
     pub fn for_each_word(&self, text: &str, cutter: &mut Cutter, visit: impl FnMut(&[u8])) {
         words::for_each_word(self.words, text, cutter, visit);
     }
 
-    /// Writes `text`, in pieces that belong together, such that rules for ASCII find the same words in it, if they take bytes
-    /// above 127 for letters: what is to be cut by them, and by tables that they don't have, is cut on the way. What follows
-    /// the last piece must be no letter or digit.
+    /// Rewrites `text` so that rules for ASCII, which take bytes above 127 for letters, find its words. Words that need
+    /// the tables of Unicode are cut here. The text is passed to `write` in consecutive pieces; no letter or digit may
+    /// follow the last piece.
     pub(crate) fn simplify(&self, text: &str, cutter: &mut Cutter, write: impl FnMut(&[u8])) {
         words::simplify(self.words, text, cutter, write);
     }
 
-    /// Calls `visit` for each word of [simplified](Self::simplify) text, one byte after another.
+    /// Calls `visit` for each word of [simplified](Self::simplify) text, byte by byte.
     #[cfg(test)]
     pub(crate) fn for_each_simple_word(words: Words, text: &[u8], visit: impl FnMut(&[u8])) {
         words::for_each_simple_word(words, text, visit);
     }
 
-    /// Which rules cut text into words.
     pub(crate) fn words(&self) -> Words {
         self.words
     }
 
-    /// The term that stands for `word`; `None` for a stop word.
+    /// The term of `word`; `None` for a stop word.
     #[must_use]
     pub fn term_of<'a>(&self, word: &'a str) -> Option<Cow<'a, str>> {
         match &self.stem {
@@ -217,7 +215,7 @@ impl Tokenizer {
         }
     }
 
-    /// Whether every word is a term: no stop words, no stems.
+    /// Whether every word is a term, without stop words or stems.
     #[must_use]
     pub fn keeps_words(&self) -> bool {
         self.stem.is_none() && self.stop_words.is_none()

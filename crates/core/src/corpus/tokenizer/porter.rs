@@ -1,7 +1,7 @@
-//! The Porter stemmer of 1980, as published; what is called `english` today is its successor.
+//! The Porter stemmer of 1980, as published; the stemmer called `english` today is its successor.
 //!
-//! A word is a row of consonants and vowels, C (VC)^m V, and m, its measure, says how much of a stem is left when an ending is
-//! taken off:
+//! A word is a row of consonants and vowels, C (VC)^m V. Its measure m gives the size of the stem that remains when an
+//! ending is removed:
 //!
 //! ```text
 //! relational ──ational → ate, m > 0──▶ relate ──e, m > 1──▶ relat
@@ -10,7 +10,6 @@
 //!
 //! Source: Porter, "An algorithm for suffix stripping", Program 14(3), 1980.
 
-/// An ending, and what takes its place.
 type Rule = (&'static [u8], &'static [u8]);
 
 const STEP_2: [Rule; 20] = [
@@ -51,7 +50,7 @@ const STEP_4: [&[u8]; 19] = [
     b"ate", b"iti", b"ous", b"ive", b"ize",
 ];
 
-/// The stem of a lower-cased word. Words that are not ASCII, and those of one or two letters, are their own.
+/// The stem of a lower-cased word. Words that are not ASCII, and words of one or two letters, stay unchanged.
 pub(super) fn stem(word: &str) -> String {
     let mut bytes = word.as_bytes().to_vec();
     if bytes.len() > 2 && bytes.is_ascii() {
@@ -68,7 +67,7 @@ pub(super) fn stem(word: &str) -> String {
     String::from_utf8(bytes).unwrap_or_else(|_| word.to_owned())
 }
 
-/// Plurals.
+/// Replaces plural endings.
 fn step_1a(word: &mut Vec<u8>) {
     if word.ends_with(b"sses") || word.ends_with(b"ies") {
         replace(word, 2, b"");
@@ -77,7 +76,7 @@ fn step_1a(word: &mut Vec<u8>) {
     }
 }
 
-/// Past and progress.
+/// Replaces endings of past and progressive forms.
 fn step_1b(word: &mut Vec<u8>) {
     if word.ends_with(b"eed") {
         if measure(&word[..word.len() - 3]) > 0 {
@@ -99,7 +98,7 @@ fn step_1b(word: &mut Vec<u8>) {
     }
 }
 
-/// Takes the longest ending that a rule has, if what stays before it has a measure above 0.
+/// Replaces the longest ending that has a rule, if the rest has a measure above 0.
 fn by_rules(word: &mut Vec<u8>, rules: &[Rule]) {
     let longest = rules.iter().filter(|(ending, _)| word.ends_with(ending)).max_by_key(|(ending, _)| ending.len());
     if let Some((ending, instead)) = longest
@@ -109,7 +108,7 @@ fn by_rules(word: &mut Vec<u8>, rules: &[Rule]) {
     }
 }
 
-/// Endings that go without a trace.
+/// Removes endings without replacement.
 fn step_4(word: &mut Vec<u8>) {
     let longest = STEP_4.iter().filter(|ending| word.ends_with(ending)).max_by_key(|ending| ending.len());
     let Some(ending) = longest else { return };
@@ -120,7 +119,7 @@ fn step_4(word: &mut Vec<u8>) {
     }
 }
 
-/// A last e, and a last double l.
+/// Removes a final e, and one l of a final double l.
 fn step_5(word: &mut Vec<u8>) {
     if let Some((b'e', stem)) = word.split_last() {
         let measure = measure(stem);
@@ -138,7 +137,7 @@ fn replace(word: &mut Vec<u8>, len: usize, instead: &[u8]) {
     word.extend_from_slice(instead);
 }
 
-/// Whether the letter at a place is a consonant: none of a, e, i, o, u, nor a y behind a consonant.
+/// Whether the letter at a place is a consonant: not a, e, i, o or u, nor a y after a consonant.
 fn is_consonant(word: &[u8], place: usize) -> bool {
     match word[place] {
         b'a' | b'e' | b'i' | b'o' | b'u' => false,
@@ -147,7 +146,7 @@ fn is_consonant(word: &[u8], place: usize) -> bool {
     }
 }
 
-/// How often a consonant follows a vowel.
+/// The number of changes from a vowel to a consonant.
 fn measure(word: &[u8]) -> usize {
     (1..word.len()).filter(|&place| is_consonant(word, place) && !is_consonant(word, place - 1)).count()
 }
@@ -160,7 +159,7 @@ fn ends_in_double_consonant(word: &[u8]) -> bool {
     matches!(word, [.., a, b] if a == b) && is_consonant(word, word.len() - 1)
 }
 
-/// Whether it ends consonant, vowel, consonant, the last none of w, x, y.
+/// Whether a word ends in consonant, vowel, consonant, where the last is not w, x or y.
 fn ends_in_short_syllable(word: &[u8]) -> bool {
     let len = word.len();
     len >= 3
@@ -176,7 +175,7 @@ mod tests {
 
     #[test]
     fn the_papers_examples_come_out() {
-        // Each of the paper's, taken through all steps.
+        // These are the paper's examples, taken through all steps.
         for (word, expected) in [
             ("caresses", "caress"),
             ("ponies", "poni"),

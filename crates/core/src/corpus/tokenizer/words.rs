@@ -1,21 +1,21 @@
-//! Cutting text into words, most of it by [vectors](super::ascii).
+//! Cutting text into words, most of it with [vectors](super::ascii).
 //!
-//! Nearly all text is ASCII or nearly so. What is not goes the long way, by the tables of the Unicode standard, and only
-//! from the blank before it to the blank after:
+//! Nearly all text is ASCII. Other characters need the slower tables of the Unicode standard, which are used only from
+//! the blank before them to the blank after:
 //!
 //! ```text
 //! The first café| was opened in Paris around 1672.
 //! └─ASCII──┘└───┘└────────────ASCII──────────────┘
 //! ```
 //!
-//! A word never crosses a blank, and what is a word between two blanks depends on nothing outside.
+//! A word never crosses a blank, and the words between two blanks depend on no other text.
 
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::{Words, ascii};
 
-/// Memory that cutting needs; one a thread.
+/// Memory for cutting, one for each thread.
 #[derive(Debug, Default)]
 pub struct Cutter {
     lower: Vec<u8>,
@@ -40,10 +40,10 @@ pub(super) fn for_each_word(words: Words, text: &str, cutter: &mut Cutter, mut v
     }
 }
 
-/// Writes `text`, in pieces, such that rules for ASCII find the same words in it, if they take bytes above 127 for letters:
-/// words that are not ASCII, or were not before they were lower-cased, are cut here, and stand as they are between blanks.
+/// Rewrites `text` so that rules for ASCII, which take bytes above 127 for letters, find its words. Words that are not
+/// ASCII, or only after lower-casing, are cut here and written between blanks.
 ///
-/// Pieces belong together without anything between them; what follows the last must not be a letter or digit.
+/// The pieces passed to `write` are consecutive. No letter or digit may follow the last one.
 pub(super) fn simplify(words: Words, text: &str, cutter: &mut Cutter, mut write: impl FnMut(&[u8])) {
     let Cutter { lower, word } = cutter;
     match words {
@@ -73,7 +73,7 @@ pub(super) fn simplify(words: Words, text: &str, cutter: &mut Cutter, mut write:
     }
 }
 
-/// Where the first stretch between blanks is that is not all ASCII.
+/// The first stretch between blanks that is not all ASCII.
 fn next_stretch(text: &str) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     let bad = first_non_ascii(bytes)?;
@@ -86,7 +86,7 @@ fn is_blank(byte: &u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }
 
-/// Where the first byte stands that is not ASCII.
+/// The position of the first byte that is not ASCII.
 fn first_non_ascii(bytes: &[u8]) -> Option<usize> {
     const STRIDE: usize = 64;
     let (strides, _) = bytes.as_chunks::<STRIDE>();
@@ -94,8 +94,8 @@ fn first_non_ascii(bytes: &[u8]) -> Option<usize> {
     bytes[clean..].iter().position(|byte| !byte.is_ascii()).map(|place| clean + place)
 }
 
-/// Words by the Unicode rules. Spellings of one letter by several characters, as some systems write them, are composed
-/// first (NFC), so that they meet the others.
+/// Words by the Unicode rules. Letters spelt with several characters, as some systems write them, are composed first
+/// (NFC), so that all spellings match.
 fn for_each_unicode(text: &str, word: &mut String, mut visit: impl FnMut(&[u8])) {
     let composed: String;
     let text = if is_nfc_quick(text.chars()) == IsNormalized::Yes {
@@ -107,7 +107,7 @@ fn for_each_unicode(text: &str, word: &mut String, mut visit: impl FnMut(&[u8]))
     for piece in text.unicode_words() {
         word.clear();
         if piece.contains('Σ') {
-            // Which small sigma it becomes depends on its neighbours.
+            // The form of a small sigma depends on its neighbours.
             word.extend(piece.to_lowercase().chars().filter(|c| c.is_alphanumeric()));
         } else {
             word.extend(piece.chars().flat_map(char::to_lowercase).filter(|c| c.is_alphanumeric()));
@@ -118,14 +118,14 @@ fn for_each_unicode(text: &str, word: &mut String, mut visit: impl FnMut(&[u8]))
     }
 }
 
-/// Whether lower-casing makes ASCII letters of letters that are none: the Kelvin sign becomes k, and a dotted capital I
-/// an i and a combining dot. There are no others.
+/// Whether lower-casing turns a non-ASCII letter into ASCII: the Kelvin sign becomes k, a dotted capital I an i and a
+/// combining dot. There are no other such letters.
 fn has_letters_that_become_ascii(text: &str) -> bool {
     first_non_ascii(text.as_bytes())
         .is_some_and(|first| text.is_char_boundary(first) && text[first..].contains(['\u{130}', '\u{212a}']))
 }
 
-/// Runs of a-z and 0-9 after lower-casing, a character at a time.
+/// Runs of a-z and 0-9 after lower-casing, character by character.
 fn for_each_ascii_slowly(text: &str, word: &mut String, mut visit: impl FnMut(&[u8])) {
     word.clear();
     for c in text.chars().flat_map(char::to_lowercase).chain([' ']) {
@@ -138,7 +138,7 @@ fn for_each_ascii_slowly(text: &str, word: &mut String, mut visit: impl FnMut(&[
     }
 }
 
-/// Calls `visit` for each word of [simplified](simplify) text, lower-cased: what the kernel does, a byte after another.
+/// Calls `visit` for each word of [simplified](simplify) text, lower-cased: the kernel's result, computed byte by byte.
 #[cfg(test)]
 pub(super) fn for_each_simple_word(words: Words, text: &[u8], mut visit: impl FnMut(&[u8])) {
     let is_letter = |byte: u8| byte.is_ascii_alphabetic() || byte >= 0x80;
@@ -176,14 +176,13 @@ mod tests {
         found
     }
 
-    /// The words of simplified text.
     fn cut_simple(words: Words, text: &[u8]) -> Vec<String> {
         let mut found = Vec::new();
         for_each_simple_word(words, text, |word| found.push(String::from_utf8(word.to_vec()).unwrap()));
         found
     }
 
-    /// The definition, a word at a time.
+    /// The words by definition, one at a time.
     fn defined(words: Words, text: &str) -> Vec<String> {
         let keep = |text: &str, is: fn(char) -> bool| text.chars().filter(|c| is(*c)).collect::<String>();
         let words: Vec<String> = match words {
@@ -207,7 +206,7 @@ mod tests {
                     (0..len).map(|place| char::from(KINDS[number / KINDS.len().pow(place) % KINDS.len()])).collect();
                 for words in [Words::Ascii, Words::Unicode] {
                     assert_eq!(cut(words, &text), defined(words, &text), "{text:?}");
-                    // Once more across the border of two groups.
+                    // The text is tried once more across the border of two groups.
                     let later = format!("{}{text}", " ".repeat(62));
                     assert_eq!(cut(words, &later), defined(words, &text), "{later:?}");
                 }

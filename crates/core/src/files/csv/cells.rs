@@ -5,23 +5,22 @@ use std::path::Path;
 
 use crate::files::InputError;
 
-/// One line's values, each with its place.
 #[derive(Clone, Debug)]
 pub(super) struct Cells<'a> {
     path: &'a Path,
     line: u64,
     text: &'a str,
-    /// Without quotes and white space around, each with the byte of the line at which it begins.
+    /// Values without quotes and surrounding white space, each with the offset of its first byte in the line.
     values: Vec<(usize, Cow<'a, str>)>,
 }
 
 impl<'a> Cells<'a> {
-    /// Cuts line number `line`, from 1, of the file at `path`: its text without a line end.
+    /// Cuts line `line`, from 1, of the file at `path`; `text` has no line end.
     ///
-    /// A value in double quotes may hold commas, and quotes that are doubled; white space around values is passed over.
+    /// A value in double quotes may hold commas and doubled quotes; white space around values is ignored.
     ///
     /// # Errors
-    /// If a quote is not closed, or something stands behind a closed one.
+    /// If a quote is not closed, or text follows a closed one.
     pub(super) fn cut(path: &'a Path, line: u64, text: &'a str) -> Result<Self, InputError> {
         let mut cells = Self { path, line, text, values: Vec::new() };
         let mut begin = 0;
@@ -47,7 +46,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// The value that begins after a quote, and the bytes that it takes with the one that closes it.
+    /// The quoted value after an opening quote, and its length in bytes with the closing quote.
     fn quoted(&self, at: usize, text: &'a str) -> Result<(Cow<'a, str>, usize), InputError> {
         let mut from = 0;
         let end = loop {
@@ -67,27 +66,22 @@ impl<'a> Cells<'a> {
         Ok((value, end + 1))
     }
 
-    /// How many values there are, at least 1.
     pub(super) fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// The values, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
         self.values.iter().map(|(_, value)| &**value)
     }
 
-    /// Value number `field`.
     pub(super) fn value(&self, field: usize) -> &str {
         &self.values[field].1
     }
 
-    /// The line's number, from 1.
     pub(super) fn line(&self) -> u64 {
         self.line
     }
 
-    /// An error about value number `field`.
     pub(super) fn error_at(&self, field: usize, message: impl Into<String>) -> InputError {
         self.error_from(self.values[field].0, message)
     }
@@ -97,7 +91,6 @@ impl<'a> Cells<'a> {
         InputError::at(self.path, self.line, column, message)
     }
 
-    /// An error about the line.
     pub(super) fn error(&self, message: impl Into<String>) -> InputError {
         InputError::line(self.path, self.line, message)
     }

@@ -1,4 +1,4 @@
-//! CSV files, read and written through one layer: a row is a struct, its fields are the columns.
+//! CSV files: a row is a struct, its fields are the columns.
 //!
 //! ```text
 //! #[derive(Serialize, Deserialize)]                 # seed: 7            ◀── Provenance
@@ -8,12 +8,12 @@
 //! }
 //! ```
 //!
-//! Columns are known by name and stand in any order; unknown ones are refused, since a misspelt one would be passed over
-//! silently. Whatever is wrong with a value is reported with line and column, and with what was expected there, which
-//! the value's own type says. Lines that begin with `#` are [`Provenance`](super::Provenance), wherever they stand.
+//! Columns have names and any order. Unknown columns are refused, since misspelt ones would be ignored silently. Errors
+//! in a value give line, column and the expected form, which the value's type defines. All lines that begin with `#` are
+//! [`Provenance`](super::Provenance).
 //!
-//! Writing is the `csv` crate's. Reading cuts lines itself: places in errors are what that crate does not keep, and it
-//! takes a quote that is never closed for a value that goes on to the end of the file.
+//! The `csv` crate writes. It does not read, since it keeps no places for errors, and takes an unclosed quote for a value
+//! that continues to the end of the file.
 
 mod cells;
 mod read;

@@ -1,4 +1,4 @@
-//! Reading, a row at a time.
+//! Reading CSV files, one row at a time.
 
 use std::io::BufRead;
 use std::marker::PhantomData;
@@ -10,13 +10,13 @@ use super::cells::Cells;
 use super::row::{Fault, columns, row};
 use crate::files::{InputError, Provenance, read_line};
 
-/// A row of a CSV file: a struct whose fields are the columns, in the order in which they are written.
+/// A row of a CSV file: a struct whose fields are the columns, in the order of writing.
 pub trait Record: DeserializeOwned {
-    /// Columns that a file may lack; their fields are then what serde's defaults say.
+    /// Columns that a file may lack; their fields then take serde's defaults.
     const OPTIONAL: &'static [&'static str] = &[];
     /// Columns of earlier versions. A file that has one is refused.
     const REMOVED: &'static [&'static str] = &[];
-    /// How to make a file without [`REMOVED`](Self::REMOVED) columns, for the error.
+    /// The way to make a file without [`REMOVED`](Self::REMOVED) columns, for the error.
     const REMEDY: &'static str = "";
 }
 
@@ -28,24 +28,24 @@ pub struct CsvReader<'a, T, R> {
     line: u64,
     text: String,
     provenance: Provenance,
-    /// By column of the file, the field's name; `None` where the column is passed over. Empty without a header.
+    /// The field of each column of the file; `None` for a column to skip. Empty without a header.
     header: Vec<Option<&'static str>>,
     rows: PhantomData<T>,
 }
 
 impl<'a, T: Record, R: BufRead> CsvReader<'a, T, R> {
-    /// Reads up to the header; `path` stands for `reader` in errors.
+    /// Reads up to the header; `path` is the file's name in errors.
     ///
     /// # Errors
-    /// With line and column: columns that are unknown, given twice or missing; what can't be read, or is not UTF-8.
+    /// With line and column: unknown, repeated or missing columns, text that can't be read or is not UTF-8.
     pub fn new(path: &'a Path, reader: R) -> Result<Self, InputError> {
         Self::with_header(path, reader, false)
     }
 
-    /// As [`CsvReader::new`], for files of which some columns are meant: others are passed over.
+    /// As [`CsvReader::new`], for files that may have other columns, which are skipped.
     ///
     /// # Errors
-    /// As [`CsvReader::new`], save that no column is unknown.
+    /// As [`CsvReader::new`], except that no column is unknown.
     pub fn among_others(path: &'a Path, reader: R) -> Result<Self, InputError> {
         Self::with_header(path, reader, true)
     }
@@ -60,7 +60,7 @@ impl<'a, T: Record, R: BufRead> CsvReader<'a, T, R> {
         Ok(csv)
     }
 
-    /// Whether there was a header: not if the file holds nothing, or only comments.
+    /// Whether the file has a header; empty files and files of comments lack one.
     #[must_use]
     pub fn has_header(&self) -> bool {
         !self.header.is_empty()
@@ -72,23 +72,23 @@ impl<'a, T: Record, R: BufRead> CsvReader<'a, T, R> {
         self.header.contains(&Some(name))
     }
 
-    /// An error about the header, once it was read, or else the line that was read last.
+    /// An error at the line read last, which is the header's at first.
     #[must_use]
     pub fn error(&self, message: impl Into<String>) -> InputError {
         InputError::at(self.path, self.line, 1, message)
     }
 
-    /// The comment lines so far; all after the last row.
+    /// The comment lines read so far; after the last row, all of them.
     #[must_use]
     pub fn into_provenance(self) -> Provenance {
         self.provenance
     }
 
-    /// The next row, `None` after the last.
+    /// The next row; `None` after the last.
     ///
     /// # Errors
-    /// With line and column: more or fewer values than the header has, and values that are not what their column
-    /// holds; what can't be read, or is not UTF-8.
+    /// With line and column: numbers of values that differ from the header's, values of a wrong form, text that can't be
+    /// read or is not UTF-8.
     pub fn next_row(&mut self) -> Result<Option<Row<'_, T>>, InputError> {
         if !self.has_header() || !self.next_line()? {
             return Ok(None);
@@ -106,7 +106,7 @@ impl<'a, T: Record, R: BufRead> CsvReader<'a, T, R> {
         Ok(Some(Row { value, context }))
     }
 
-    /// Reads the next line that holds values; false after the last. Takes in the comment lines before it.
+    /// Reads the next line with values, and the comment lines before it; returns `false` after the last.
     fn next_line(&mut self) -> Result<bool, InputError> {
         loop {
             self.line += 1;
@@ -123,7 +123,7 @@ impl<'a, T: Record, R: BufRead> CsvReader<'a, T, R> {
     }
 }
 
-/// Which field each column of the header is.
+/// The field of each column in the header.
 fn header<T: Record>(cells: &Cells<'_>, passes_over_others: bool) -> Result<Vec<Option<&'static str>>, InputError> {
     let (known, optional) = (columns::<T>(), T::OPTIONAL);
     let mut header = Vec::with_capacity(cells.len());
@@ -149,15 +149,14 @@ fn header<T: Record>(cells: &Cells<'_>, passes_over_others: bool) -> Result<Vec<
     Ok(header)
 }
 
-/// A row, and where it stands.
+/// A row, with its place in the file.
 #[derive(Debug)]
 pub struct Row<'a, T> {
-    /// What it holds.
+    /// The row as a struct.
     pub value: T,
     context: Context<'a>,
 }
 
-/// Where a row stands.
 #[derive(Debug)]
 struct Context<'a> {
     cells: Cells<'a>,
@@ -166,14 +165,14 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The error that cell number `field` does not hold what it should.
+    /// The error for cell `field`, whose content is not as expected.
     fn unexpected_at(&self, field: usize, expected: &str) -> InputError {
         let name = self.header[field].unwrap_or_default();
         let message = format!("`{name}` is \"{}\", expected {expected}", self.cells.value(field));
         self.cells.error_at(field, message)
     }
 
-    /// Which cell holds a column; the first where the file has none of this name.
+    /// The cell of a column; the first cell if the file lacks the column.
     fn field(&self, column: &str) -> usize {
         self.header.iter().position(|&name| name == Some(column)).unwrap_or(0)
     }
@@ -192,20 +191,20 @@ impl<T> Row<'_, T> {
         self.context.provenance
     }
 
-    /// What stands under a column; nothing where the file has none of this name.
+    /// The text of a column's cell; empty if the file lacks the column.
     #[must_use]
     pub fn text(&self, column: &str) -> &str {
         let field = self.context.header.iter().position(|&name| name == Some(column));
         field.map_or("", |field| self.context.cells.value(field))
     }
 
-    /// The error that a column does not hold what it should.
+    /// The error for a column's cell, whose content is not as expected.
     #[must_use]
     pub fn unexpected(&self, column: &str, expected: &str) -> InputError {
         self.context.unexpected_at(self.context.field(column), expected)
     }
 
-    /// An error about what stands under a column.
+    /// An error at a column's cell.
     #[must_use]
     pub fn error_at(&self, column: &str, message: impl Into<String>) -> InputError {
         self.context.cells.error_at(self.context.field(column), message)

@@ -1,4 +1,4 @@
-//! From the cells of a line to a struct, by serde.
+//! Conversion of a line's cells to a struct, by serde.
 
 use std::fmt;
 
@@ -8,12 +8,9 @@ use serde::{Deserialize, forward_to_deserialize_any};
 
 use super::cells::Cells;
 
-/// What a cell should have held.
 #[derive(Debug)]
 pub(super) struct Fault {
-    /// Which cell, once it is known.
     pub(super) field: Option<usize>,
-    /// What was expected there, in words.
     pub(super) expected: String,
 }
 
@@ -31,10 +28,10 @@ impl Error for Fault {
     }
 }
 
-/// The names of a struct's fields: a file's columns, as they are written.
+/// The names of a struct's fields, which are the columns of its file in order.
 pub(super) fn columns<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
     let mut columns = &[][..];
-    // Asks for the fields and gives no value: that it fails is meant.
+    // The call only collects the names of the fields, and always fails.
     let _ = T::deserialize(Columns(&mut columns));
     columns
 }
@@ -64,7 +61,7 @@ impl<'de> Deserializer<'de> for Columns<'_> {
     }
 }
 
-/// A line, as the struct whose fields are named in `header`; where it is `None`, the value is passed over.
+/// Converts a line to the struct whose fields are named in `header`; cells under `None` are skipped.
 pub(super) fn row<'de, T: Deserialize<'de>>(header: &[Option<&'static str>], cells: &Cells<'_>) -> Result<T, Fault> {
     T::deserialize(Line { header, cells })
 }
@@ -111,10 +108,8 @@ impl<'de> MapAccess<'de> for Fields<'_> {
     }
 }
 
-/// One cell.
 struct Value<'a>(&'a str);
 
-/// Cells that are parsed as what is asked for.
 macro_rules! parsed {
     ($($ask:ident $visit:ident $expected:literal)+) => {
         $(fn $ask<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {

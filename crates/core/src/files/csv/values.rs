@@ -1,4 +1,4 @@
-//! Values as files hold them.
+//! Values in the notation of files.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use serde::ser::{Serialize, Serializer};
 
 use crate::base::time::Nanos;
 
-/// A number that is written with `DIGITS` significant digits and no exponent.
+/// A number written with `DIGITS` significant digits and no exponent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Digits<const DIGITS: usize>(pub f64);
 
-/// A number that is written with `PLACES` places behind the point.
+/// A number written with `PLACES` decimals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Decimals<const PLACES: usize>(pub f64);
 
-/// A time in microseconds with three decimals: every nanosecond survives the round trip.
+/// A time in microseconds with three decimals, so that every nanosecond survives the round trip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Us(pub Nanos);
 
@@ -84,10 +84,10 @@ fn parse_us(text: &str) -> Option<Nanos> {
     Some(Nanos(whole.parse::<u64>().ok()?.checked_mul(1000)?.checked_add(thousandths)?))
 }
 
-/// Reads a value of text with `parse`: for `Deserialize`, where a type says what a cell holds.
+/// Reads a value from text with `parse`, for `Deserialize` implementations of the types of cells.
 ///
 /// # Errors
-/// `expected`, in words, if `parse` gives nothing.
+/// `expected`, in words, if `parse` returns `None`.
 pub fn parsed<'de, D: Deserializer<'de>, T>(
     deserializer: D,
     expected: &'static str,

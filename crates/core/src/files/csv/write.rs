@@ -1,4 +1,4 @@
-//! Writing, a whole file or none.
+//! Atomic writing of CSV files.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -44,7 +44,7 @@ fn write_rows<T: Serialize + Record>(
     if rows.peek().is_none() {
         csv.write_record(columns::<T>())?;
     }
-    // The first row brings the header: its fields' names.
+    // The first row writes the header, from the names of its fields.
     rows.try_for_each(|row| csv.serialize(row))?;
     csv.flush()
 }

@@ -1,7 +1,7 @@
-//! What the index knows of a query before it runs, besides the lengths of its lists.
+//! Features of a query from the index before it runs, besides the lengths of its lists.
 //!
-//! How much of a disjunction can be skipped depends on scores: where the threshold starts, which lists can lift a
-//! document above it at all, and how many of their blocks. The index stores enough to tell, in less than a microsecond:
+//! How much of a disjunction can be skipped depends on scores: the initial threshold, the lists that can lift a document
+//! above it, and the number of their blocks. The index stores enough to estimate these in less than a microsecond:
 //!
 //! ```text
 //! terms       bound  10th best                        seed 3.0: ten documents reach it by "rare" alone
@@ -10,15 +10,15 @@
 //! the          0.4      0.3      ▂▃▂▃▂▃▂▃             looked up only
 //! ```
 //!
-//! What a conjunction does depends on how many documents lists share, and words do not occur independently of one
-//! another. So a sample of the shortest list's documents is looked up in a [`Sketch`] of the other lists.
+//! The work of a conjunction depends on the documents that lists share, and terms do not occur independently. A sample of
+//! the shortest list's documents is therefore looked up in a [`Sketch`] of the other lists.
 //!
-//! | file | what |
+//! | file | content |
 //! | --- | --- |
-//! | `list.rs` | the features: the one list of their names |
-//! | `scores.rs` | what bounds and seeds say |
-//! | `sketch.rs` | a small picture of the lists, in which membership is asked in a few nanoseconds |
-//! | `shared.rs` | what direct forms and the sketch say of documents that lists share |
+//! | `list.rs` | the list of all features |
+//! | `scores.rs` | features from bounds and seeds |
+//! | `sketch.rs` | a small summary of the lists, which tests membership in a few nanoseconds |
+//! | `shared.rs` | features of shared documents, from direct forms and the sketch |
 
 mod list;
 mod scores;
@@ -34,26 +34,26 @@ use crate::index::{Index, PostingList};
 
 macro_rules! define {
     ($($(#[$meaning:meta])* $name:ident,)*) => {
-        /// Features from the index's bounds, seeds and direct forms, and from its sketch. Scores are those of the
-        /// parameters that the index was built with. NaN stands for what a workload file does not tell.
+        /// Features from the index's bounds, seeds, direct forms and sketch. Scores use the parameters that the index was
+        /// built with. NaN stands for a feature that a workload file lacks.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
         pub struct IndexFeatures {
             $($(#[$meaning])* pub $name: f64,)*
         }
 
         impl IndexFeatures {
-            /// How many numbers [`IndexFeatures::vector`] gives.
+            /// The length of [`IndexFeatures::vector`].
             pub const COUNT: usize = Self::NAMES.len();
             /// Their column names, in order.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
 
-            /// As numbers, in the order of [`IndexFeatures::NAMES`].
+            /// The features as numbers, in the order of [`IndexFeatures::NAMES`].
             #[must_use]
             pub fn vector(&self) -> [f64; Self::COUNT] {
                 [$(self.$name),*]
             }
 
-            /// The features of these numbers, in the order of [`IndexFeatures::NAMES`].
+            /// The features from numbers in the order of [`IndexFeatures::NAMES`].
             #[must_use]
             pub fn from_vector(numbers: [f64; Self::COUNT]) -> Self {
                 let [$($name),*] = numbers;
@@ -64,25 +64,25 @@ macro_rules! define {
 }
 with_index_features!(define);
 
-/// A term with what its list says of its scores.
+/// A term with its list and the bounds of its scores.
 struct Bounded<'a> {
     list: PostingList<'a>,
     bound: f32,
-    /// What k documents reach by the term alone; 0 if unknown.
+    /// The score that k documents reach by the term alone; 0 if unknown.
     seed: f32,
     weight: f32,
-    /// The list's number among the long ones.
+    /// The list's number among the long lists.
     number: Option<u32>,
 }
 
 impl IndexFeatures {
-    /// The features of `query`, of at least one term, on its `index` when it asks for `k` documents. `sketch` is of the
-    /// same index.
+    /// The features of `query`, of at least one term, on its `index` when it asks for `k` documents. `sketch` must be of
+    /// that index.
     #[must_use]
     pub fn of(query: &Query, index: &Index, sketch: &Sketch, k: usize) -> Self {
         let bm25 = index.built_with();
-        // An index is larger than caches, and each step's place is told by the one before: what a step reads of any list is asked
-        // for before the first is looked at, so that the lists' lines come together.
+        // An index exceeds the caches, and each step needs the one before for its address. Each step therefore prefetches
+        // from all lists before it reads the first, so that the lists' cache misses overlap.
         query.terms.iter().for_each(|term| index.prefetch(term.term));
         query.terms.iter().for_each(|term| index.prefetch_row(term.term));
         let terms: Vec<Bounded<'_>> = (query.terms.iter())
@@ -117,7 +117,7 @@ impl IndexFeatures {
     }
 }
 
-/// Postings of some lists: whole numbers are summed, so that none is 0 and not -0.
+/// The sum of the postings of some lists, in whole numbers, so that no sum is -0.
 fn postings<'a>(terms: impl IntoIterator<Item = &'a Bounded<'a>>) -> f64 {
     terms.into_iter().map(|term| u64::from(term.list.doc_freq())).sum::<u64>() as f64
 }
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use crate::base::ids::QueryId;
 
-    /// Lists of every `step`-th of 200,000 documents; frequencies rise with the document in the first.
+    /// Lists of every `step`-th of 200,000 documents; the first list's frequencies rise with the document.
     fn index(steps: &[u32]) -> Index {
         let lists: Vec<(String, Vec<(u32, u32)>)> = (0..)
             .zip(steps)
@@ -153,12 +153,12 @@ mod tests {
         let index = index(&[50, 3, 2]);
         let of_ten = features(&index, 3, 10);
         assert!(of_ten.seed_score > 0.0 && of_ten.seed_score < of_ten.score_bound);
-        // Both other lists are so common that they can't reach what ten documents of the rare one do.
+        // Both other lists are so common that they can't reach the score of ten documents of the rare one.
         assert_eq!((of_ten.essential_terms, of_ten.essential_postings), (1.0, 4000.0));
         assert!(of_ten.live_postings >= of_ten.essential_postings / 16.0);
         assert_eq!(of_ten.third_shortest, 100_000.0);
         assert!(of_ten.first_bound > of_ten.third_bound && of_ten.seed_score > of_ten.second_seed);
-        // More documents wanted, a lower seed.
+        // The seed is lower where more documents are wanted.
         assert!(features(&index, 3, 1000).seed_score <= of_ten.seed_score);
         assert_eq!(features(&index, 3, 10_000).seed_score, 0.0);
     }
@@ -172,14 +172,14 @@ mod tests {
         assert!((1000.0..1700.0).contains(&features.sieved), "{}", features.sieved);
         assert!((1000.0..1700.0).contains(&features.expected_found), "{}", features.expected_found);
         assert_eq!(features.sieved_blocks, 0.0);
-        // A list alone has all its documents in itself.
+        // A list alone shares all its documents with itself.
         let alone = self::features(&index, 1, 10);
         assert_eq!((alone.sieved, alone.expected_found), (4000.0, 4000.0));
     }
 
     #[test]
     fn the_sketch_tells_what_lists_share_where_independence_is_wrong() {
-        // Every 7th and every 14th document share all of the latter; every 7th and the others none.
+        // Multiples of 7 and of 14 share all of the latter; the other pair shares none.
         let every = |step: usize, from: u32| (from..200_000).step_by(step).map(|doc| (doc, 1)).collect::<Vec<_>>();
         let index = Index::from_lists(&[("t0", every(14, 0)), ("t1", every(7, 0)), ("t2", every(14, 3))]).unwrap();
         let of = |names: &[&str]| {
@@ -206,7 +206,7 @@ mod tests {
         let is_sound = |number: &f64| number.is_finite() && *number >= 0.0 && number.is_sign_positive();
         assert!(features.vector().iter().all(is_sound), "{features:?}");
         assert_eq!((features.seed_score, features.essential_terms), (0.0, 2.0));
-        // The one document of the first list is in the second; of so few the sketch is not sure.
+        // The single document of the first list is in the second; for such a small sample the sketch is not sure.
         assert!((0.5..=1.0).contains(&features.expected_found), "{}", features.expected_found);
     }
 }

@@ -1,13 +1,12 @@
-//! What bounds and seeds say: how much of a disjunction can be skipped.
+//! Features from bounds and seeds: the part of a disjunction that can be skipped.
 
 use super::{Bounded, IndexFeatures, postings};
 use crate::index::PostingList;
 
-/// Blocks of a list whose bounds are looked at.
 const SAMPLED_BLOCKS: usize = 8;
 
 impl IndexFeatures {
-    /// Fills what bounds and seeds say of `terms`, rarest first.
+    /// Fills in the features from bounds and seeds of `terms`, rarest first.
     pub(super) fn fill_scores(&mut self, terms: &[Bounded<'_>]) {
         let bound: f32 = terms.iter().map(|term| term.bound).sum();
         let (mut seed, mut second_seed) = (0.0_f32, 0.0_f32);
@@ -15,7 +14,6 @@ impl IndexFeatures {
             second_seed = second_seed.max(seed.min(term.seed));
             seed = seed.max(term.seed);
         }
-        // Bounds of the terms after the one at hand.
         let mut after = 0.0;
         let mut essential_terms = 0;
         for (t, term) in terms.iter().enumerate().rev() {
@@ -28,7 +26,7 @@ impl IndexFeatures {
                 essential_terms = t + 1;
             }
         }
-        // The seed itself is a score: all bounds together reach it, but for rounding.
+        // The seed is a score: all bounds together reach it, except for rounding.
         let essential_terms = essential_terms.max(1);
         self.essential_terms = essential_terms as f64;
         self.essential_postings = postings(&terms[..essential_terms]);
@@ -39,8 +37,8 @@ impl IndexFeatures {
     }
 }
 
-/// Of some blocks, evenly spread, the share whose bounds exceed the seed with those of the `others`, and the share that
-/// exceeds it with those of the terms `after` it alone.
+/// Two shares of evenly spread blocks of a list: those whose bounds with the bounds of the `others` exceed the seed, and
+/// those that exceed it with the bounds of the terms `after` alone.
 fn live_blocks(term: &Bounded<'_>, seed: f32, others: f32, after: f32) -> (f64, f64) {
     let sampled = term.list.num_blocks().min(SAMPLED_BLOCKS);
     let (mut alive, mut leading) = (0_u32, 0_u32);
@@ -52,7 +50,6 @@ fn live_blocks(term: &Bounded<'_>, seed: f32, others: f32, after: f32) -> (f64, 
     (f64::from(alive) / sampled as f64, f64::from(leading) / sampled as f64)
 }
 
-/// The blocks whose bounds are looked at, evenly spread.
 #[inline]
 pub(super) fn sampled_blocks(list: &PostingList<'_>) -> impl Iterator<Item = usize> + use<> {
     let num_blocks = list.num_blocks();

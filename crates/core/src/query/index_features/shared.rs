@@ -1,7 +1,7 @@
-//! What documents lists share: what a conjunction finds and does.
+//! Documents shared by lists: the results and the work of a conjunction.
 //!
-//! One block from the middle of the shortest list is decoded, and its documents are asked for in the other lists: in a
-//! direct form by its bit, in a short list by going through it, else in the [`Sketch`]:
+//! One block from the middle of the shortest list is decoded. Its documents are looked up in each other list: by a bit in
+//! a direct form, by a scan of a short list, else in the [`Sketch`]:
 //!
 //! ```text
 //! rare                 7   90  412  413  983        of a list of 40 documents, 5 are sampled
@@ -9,8 +9,7 @@
 //! common (dense)            1         1    ·        two of these: about 40 · 2/5 documents are found
 //! ```
 //!
-//! A sketch errs on one side: it finds what isn't there in a share of cases that follows from how full it is, and this is
-//! taken off again.
+//! A sketch only has false positives, at a rate that follows from how full it is; the estimate subtracts them.
 
 use super::sketch::may_contain;
 use super::{Bounded, IndexFeatures, Sketch, postings};
@@ -18,19 +17,19 @@ use crate::index::{BLOCK_LEN, PostingList};
 
 /// Documents of the shortest list that are looked up in lists with a direct form, for [`IndexFeatures::sieved`].
 const SIEVED_DOCS: usize = 16;
-/// Lists after the first in which the sample is sought: of queries of more, the last ones are taken to be independent.
+/// Lists after the first in which the sample is sought; further lists of a query are assumed to be independent.
 const SOUGHT_LISTS: usize = 8;
-/// So many documents of the sample's size stand for what independence says of the share in all lists.
+/// Weight of the independence assumption in the shared documents, as a number of sampled documents.
 const PRIOR_DOCS: f64 = 0.5;
 
-/// Documents of the shortest list, of which those that a list lacks are dropped.
+/// Documents of the shortest list; those that a list lacks are dropped.
 struct Sample {
     docs: [u32; BLOCK_LEN],
     len: usize,
 }
 
 impl IndexFeatures {
-    /// Fills what direct forms and the sketch say of `terms`, rarest first, in a collection of `num_docs`.
+    /// Fills in the features from direct forms and the sketch of `terms`, rarest first, in a collection of `num_docs`.
     pub(super) fn fill_shared(&mut self, terms: &[Bounded<'_>], sketch: &Sketch, num_docs: u32) {
         let Some((shortest, others)) = terms.split_first() else { return };
         let share_of = |term: &Bounded<'_>| f64::from(term.list.doc_freq()) / f64::from(num_docs);
@@ -52,7 +51,7 @@ impl IndexFeatures {
 
         let mut sample = Sample::of(docs, len, sketch);
         let (sought, rest) = others.split_at(others.len().min(SOUGHT_LISTS));
-        // Of the documents that are in the lists so far, the share that is in the next, by what was found.
+        // The share of the documents in all lists so far that is in the next list too, by the sample.
         let mut kept = shortest_len;
         for term in sought {
             self.sought_blocks += if term.list.probe().is_some() { 0.0 } else { blocks_hit(term, kept) };
@@ -66,13 +65,12 @@ impl IndexFeatures {
     }
 }
 
-/// The block of the shortest list whose documents are the sample.
 pub(super) fn sampled_block(list: &PostingList<'_>) -> usize {
     list.num_blocks() / 2
 }
 
 impl Sample {
-    /// Those of `docs[..len]` that the sketch knows of.
+    /// The documents of `docs[..len]` within the sketch's range.
     fn of(docs: [u32; BLOCK_LEN], len: usize, sketch: &Sketch) -> Self {
         let known = sketch.docs();
         let mut sample = Self { docs, len };
@@ -80,15 +78,14 @@ impl Sample {
         sample
     }
 
-    /// Keeps the documents that are in the list of `term`. Gives the share of documents that are kept though they aren't in
-    /// it.
+    /// Keeps the documents that are in the list of `term`. Returns the rate of false positives among them.
     fn sift(&mut self, term: &Bounded<'_>, sketch: &Sketch) -> f64 {
         if let Some(probe) = term.list.probe() {
             self.keep(|doc| probe.contains(doc));
             return 0.0;
         }
         let Some(number) = term.number else {
-            // A short list: both ascend.
+            // The scan of a short list relies on the ascending order of both.
             let mut its_docs = [0; BLOCK_LEN];
             let its_len = term.list.decode_docs(0, &mut its_docs);
             let mut next = 0;
@@ -109,7 +106,7 @@ impl Sample {
         MISTAKES
     }
 
-    /// Keeps those of which `is_in` holds, in order, without a branch on any of them.
+    /// Keeps the documents for which `is_in` holds, in order, without a branch on any of them.
     #[inline(always)]
     fn keep(&mut self, mut is_in: impl FnMut(u32) -> bool) {
         let mut kept = 0;
@@ -122,18 +119,17 @@ impl Sample {
     }
 }
 
-/// Of documents that aren't in a list, the share that its filter finds nevertheless: at eight bits a posting, of which a
-/// document sets two in a word.
+/// False positive rate of a filter with eight bits a posting, where a document sets two bits of a word.
 const MISTAKES: f64 = 0.06;
 
-/// About how many blocks of a list so many documents fall into.
+/// Estimated blocks of a list that hold at least one of this many documents.
 fn blocks_hit(term: &Bounded<'_>, documents: f64) -> f64 {
     let blocks = term.list.num_blocks() as f64;
     blocks * (1.0 - (-documents / blocks).exp())
 }
 
-/// The share of a list's documents that are in all of the others that have a direct form: of a sample; one is counted as
-/// half in, so that the share is never 0.
+/// The share of a list's sampled documents that are in all other lists with a direct form. One document counts as half
+/// found, so that the share is never 0.
 fn share_in_dense(docs: &[u32], others: &[Bounded<'_>]) -> f64 {
     if !others.iter().any(|term| term.list.probe().is_some()) {
         return 1.0;

@@ -1,8 +1,8 @@
-//! A sketch of an index: a small picture of its lists in which membership of a document is asked in nanoseconds.
+//! A sketch of an index: a small summary of its lists that tests membership of a document in nanoseconds.
 //!
-//! Whether a document is in a list of packed blocks takes a search and a decoded block; a hundred documents take longer
-//! than many a query. The sketch holds, for each long list without a direct form, a filter of the documents of one range of
-//! the collection: a row of words, of which each document has one, and in it two bits:
+//! A membership test in a list of packed blocks takes a search and a decoded block; a hundred tests take longer than many
+//! a query. For each long list without a direct form, the sketch holds a filter of the documents of one range of the
+//! collection. A filter is a row of words; each document has one word, and two bits in it:
 //!
 //! ```text
 //! list "b"     7  90  412  413 ...      word 0              word 1
@@ -10,16 +10,15 @@
 //!              `------------------------------------------> bits 3 and 20 set
 //! ```
 //!
-//! A document of the list is always found in it; another one by mistake in about one of twenty cases, which averages
-//! reckon with. At eight bits a posting a sketch takes a fifth more than the index's lists for collections of up to
-//! [`SKETCHED_DOCS`] documents; of larger ones only so many documents, from the middle on, are sketched.
+//! A document of the list is always found; another one is found in about one of twenty cases, which averages correct for.
+//! At eight bits a posting, a sketch takes a fifth more memory than the index's lists for collections of up to
+//! [`SKETCHED_DOCS`] documents. Of larger collections only that many documents, from the middle on, are sketched.
 //!
 //! Source: Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", WEA 2007 (blocked filters).
 
 use crate::base::prefetch::prefetch;
 use crate::index::{BLOCK_LEN, Index};
 
-/// Documents of the range that is sketched.
 const SKETCHED_DOCS: u32 = 1 << 20;
 /// Bits of a filter for each of its documents.
 const BITS_A_POSTING: usize = 8;
@@ -28,13 +27,13 @@ const BITS_A_POSTING: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub struct Sketch {
     words: Vec<u64>,
-    /// By number of the long list: where its words begin; one more at the end.
+    /// The start of each long list's words, by the list's number, and the end of the last.
     starts: Vec<u32>,
     docs: std::ops::Range<u32>,
 }
 
 impl Sketch {
-    /// Sketches `index`: about a nanosecond a posting.
+    /// Makes a sketch of `index`, in about a nanosecond a posting.
     #[must_use]
     pub fn of(index: &Index) -> Self {
         let num_docs = index.num_docs();
@@ -67,7 +66,7 @@ impl Sketch {
         sketch
     }
 
-    /// The documents that it knows of.
+    /// The range of documents that it covers.
     #[must_use]
     pub fn docs(&self) -> std::ops::Range<u32> {
         self.docs.clone()
@@ -79,13 +78,13 @@ impl Sketch {
         size_of_val(&*self.words) + size_of_val(&*self.starts)
     }
 
-    /// Asks for what tells where the filter of the long list of this number is.
+    /// Prefetches the position of the filter of a long list.
     #[inline]
     pub(super) fn prefetch(&self, number: u32) {
         prefetch(self.starts.get(number as usize..).unwrap_or_default(), 2 * size_of::<u32>());
     }
 
-    /// The filter of the long list of this number; empty if it holds no document of the range, or has a direct form.
+    /// The filter of a long list; empty if the list has no document in the range, or a direct form.
     #[inline]
     pub(super) fn filter(&self, number: u32) -> &[u64] {
         match self.starts.get(number as usize..number as usize + 2) {
@@ -95,19 +94,19 @@ impl Sketch {
     }
 }
 
-/// Whether a document of the range may be in the list that `filter`, not empty, is of.
+/// Whether the list of `filter`, which must not be empty, may hold a document of the range.
 #[inline]
 pub(super) fn may_contain(filter: &[u64], doc: u32) -> bool {
     let (word, bits) = place(doc, filter.len());
     filter[word] & bits == bits
 }
 
-/// The word that a document has in a filter of so many, and its two bits there.
+/// The word and the two bits of a document, in a filter of this many words.
 #[inline]
 fn place(doc: u32, num_words: usize) -> (usize, u64) {
     let hash = u64::from(doc).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let word = ((hash >> 32) * num_words as u64) >> 32;
-    // The upper half says the word; the bits come from further down, mixed once more.
+    // The upper half determines the word; the bits come from lower digits, mixed once more.
     let low = hash ^ (hash >> 29);
     (word as usize, 1 << (low & 63) | 1 << (low >> 6 & 63))
 }

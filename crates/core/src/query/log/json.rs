@@ -1,4 +1,4 @@
-//! Queries in JSON: objects one after another or in an array, search requests as engines take them, engines' slow logs.
+//! Queries in JSON: objects one after another or in an array, engines' search requests, engines' slow logs.
 
 use std::path::Path;
 
@@ -8,26 +8,25 @@ use super::LogEntry;
 use super::names::{IDS, QUERIES, normal};
 use crate::files::{InputError, json_message};
 
-/// What was found in a file.
 pub(super) struct Found {
     pub(super) entries: Vec<LogEntry>,
-    /// Objects that hold no query, such as headers of requests.
+    /// Objects without a query, such as headers of requests.
     pub(super) skipped: usize,
 }
 
-/// Clauses of a request that narrow what is found and hold no words of the query.
+/// Clauses of a request that only filter and hold no words of the query.
 const NARROWING: [&str; 9] =
     ["filter", "must_not", "range", "exists", "ids", "aggs", "sort", "function_score_functions", "rescore"];
 /// Keys of a field's clause that hold the words.
 const WORDS: [&str; 3] = ["query", "value", "like"];
-/// Fields that say how a request is to be run: an object of these only heads the next one.
+/// Fields that say how a request is run; an object with only these is a header of the next one.
 const HEADERS: [&str; 7] =
     ["index", "preference", "routing", "search_type", "allow_partial_search_results", "type", "ccs"];
 
-/// Reads all values of `text`, whatever lines they stand on.
+/// Reads all values of `text`, independently of line breaks.
 ///
 /// # Errors
-/// With line and column: what is not JSON, objects without a query.
+/// With line and column: text that is not JSON, objects without a query.
 pub(super) fn parse(path: &Path, text: &str) -> Result<Found, InputError> {
     let mut found = Found { entries: Vec::new(), skipped: 0 };
     let mut values = Deserializer::from_str(text).into_iter::<Value>();
@@ -49,7 +48,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Found, InputError> {
             }
         }
     }
-    // One object may map ids to queries.
+    // A single object may map ids to queries.
     if let [(line, Value::Object(map))] = &whole[..]
         && field(map, QUERIES).is_none()
         && !map.is_empty()
@@ -108,7 +107,7 @@ fn take(path: &Path, line: u64, value: &Value, found: &mut Found) -> Result<(), 
     Ok(())
 }
 
-/// Whether an object is a request of an engine, which may ask for no words.
+/// Whether an object is an engine's request, which may ask for no words.
 fn is_request(map: &Map<String, Value>) -> bool {
     source(map).is_some()
         || map.get("query").is_some_and(Value::is_object)
@@ -122,7 +121,6 @@ fn source(map: &Map<String, Value>) -> Option<Value> {
     serde_json::from_str(named.or_else(nested)?.as_str()?).ok()
 }
 
-/// The words that an object asks for.
 fn query_of(map: &Map<String, Value>) -> Option<String> {
     if let Some(request) = source(map) {
         return request_words(&request);
@@ -134,21 +132,21 @@ fn query_of(map: &Map<String, Value>) -> Option<String> {
     }
 }
 
-/// The words of a request in the engines' own language.
+/// The words of a request in an engine's query language.
 pub(super) fn request_words(request: &Value) -> Option<String> {
     let mut words = Vec::new();
     gather(request.get("query").unwrap_or(request), "", &mut words);
     (!words.is_empty()).then(|| words.join(" "))
 }
 
-/// Gathers the texts below `clause`, each once; `key` is its name.
+/// Gathers the texts below `clause`, named `key`, each once.
 fn gather(clause: &Value, key: &str, words: &mut Vec<String>) {
     match clause {
         Value::Object(map) => {
             let is_leaf =
                 |map: &Map<String, Value>| WORDS.iter().any(|&word| map.get(word).is_some_and(Value::is_string));
             for (name, value) in map.iter().filter(|(name, _)| !NARROWING.contains(&&***name)) {
-                // Beside the words of a clause stand fields, operators and analysers.
+                // A clause also holds fields, operators and analysers, which are not words.
                 if !is_leaf(map) || WORDS.contains(&&**name) {
                     let is_field =
                         ["match", "match_phrase", "match_phrase_prefix", "match_bool_prefix", "term", "prefix"]
@@ -163,7 +161,6 @@ fn gather(clause: &Value, key: &str, words: &mut Vec<String>) {
     }
 }
 
-/// The first field of one of these names.
 fn field<'a>(map: &'a Map<String, Value>, names: &[&str]) -> Option<&'a Value> {
     let named = |wanted: &&str| map.iter().find(|(name, _)| normal(name) == *wanted).map(|(_, value)| value);
     names.iter().find_map(named)
@@ -174,7 +171,7 @@ fn entry(id: Option<String>, query: Option<&str>, number: usize, line: u64) -> L
     LogEntry { label, text: query.unwrap_or_default().trim().to_owned(), line }
 }
 
-/// Reads a slow log in lines, whose records hold `source[...]`: with how many hold no query.
+/// Reads a slow log in lines whose records hold `source[...]`; also counts records without a query.
 pub(super) fn parse_slow_lines(text: &str) -> Found {
     let mut found = Found { entries: Vec::new(), skipped: 0 };
     for (line, text) in (1..).zip(text.lines()) {

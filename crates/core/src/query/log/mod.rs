@@ -1,6 +1,6 @@
-//! Query logs: files of queries as people typed them, in whatever form.
+//! Query logs: files of queries as people typed them, in any of several forms.
 //!
-//! One recogniser decides by the content of all lines, never by the file's name:
+//! The form is recognised by the content of all lines, never by the file's name:
 //!
 //! | form | such as | known by |
 //! | --- | --- | --- |
@@ -12,9 +12,9 @@
 //! | colon-separated | `301:ocean tides`, `20001:1:ocean tides` (Million Query) | an id and a colon come first |
 //! | plain | `ocean tides` | otherwise |
 //!
-//! Of columns that hold numbers, times, addresses, answers and names none is the query; where several or none may be it, the file is
-//! refused, with the option that decides. Blank lines are passed over. An entry's number, which becomes its [`QueryId`], counts
-//! entries from 0; its label is its id, or that number where there is none.
+//! Columns of numbers, times, addresses, answers or names are not the query. A file with several possible query columns,
+//! or none, is refused with the option that decides. Blank lines are passed over. An entry's number, which becomes its
+//! [`QueryId`], counts entries from 0; its label is its id, or that number where there is none.
 
 mod json;
 mod names;
@@ -36,16 +36,16 @@ use crate::index::Index;
 pub struct LogEntry {
     /// Its name in the log, for TREC runs; its number where the log gives none.
     pub label: String,
-    /// What was typed.
+    /// The query as typed.
     pub text: String,
-    /// The line that it stands in, from 1.
+    /// Its line in the file, from 1.
     pub line: u64,
 }
 
-/// A log's entries, and what was found in its file.
+/// A log's entries, with a description of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
-    /// At least one.
+    /// The entries, at least one.
     pub entries: Vec<LogEntry>,
     /// Form, columns, encoding and size, in words.
     pub found: String,
@@ -54,13 +54,13 @@ pub struct Log {
 /// The form of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
-    /// A query a line, whatever it holds
+    /// One query on each line
     Plain,
     /// Columns between tabs
     Tsv,
     /// Columns between commas, semicolons or bars, perhaps in quotes
     Csv,
-    /// An id, a colon and a query a line
+    /// An id, a colon and a query on each line
     Colon,
     /// JSON objects, one after another or in arrays
     Json,
@@ -71,11 +71,11 @@ pub enum LogFormat {
 }
 
 impl LogFormat {
-    /// All of them.
+    /// All forms.
     pub const ALL: [Self; 7] =
         [Self::Plain, Self::Tsv, Self::Csv, Self::Colon, Self::Json, Self::Topics, Self::SlowLog];
 
-    /// The name, as in options.
+    /// The name in options.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -90,40 +90,40 @@ impl LogFormat {
     }
 }
 
-/// What the user says of a log, where it can be taken in more than one way.
+/// The user's choices for a log that can be read in several ways.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogOptions {
-    /// Its form.
+    /// The form of the file.
     pub format: Option<LogFormat>,
     /// The column of the query, from 1.
     pub column: Option<usize>,
 }
 
-/// A log's queries, looked up in an index, and what was lost on the way.
+/// A log's queries, looked up in an index, with counts of the losses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueryLog {
-    /// Queries that have a term in the index; ids are positions in the log, so they may have gaps.
+    /// Queries with a term in the index; ids are positions in the log and may have gaps.
     pub queries: Vec<Query>,
     /// Entries in the log.
     pub num_entries: usize,
-    /// Terms that are not in the index; over all entries.
+    /// Terms of all entries that are not in the index.
     pub dropped_terms: u64,
-    /// Entries that have no term in the index; they are not among the queries.
+    /// Entries without a term in the index; they are not among the queries.
     pub empty_queries: u64,
-    /// What was found in the file, as [`Log::found`] says it.
+    /// The description of the file, as in [`Log::found`].
     pub found: String,
 }
 
 /// Reads a query log.
 ///
 /// # Errors
-/// With the line and, where it helps, the column: JSON without queries, lines that lack the columns of most, topics without number or
-/// title. Of the whole file: it is no log of queries, may be read in several ways, or holds none.
+/// With the line and, where it helps, the column: JSON without queries, lines that lack the columns of most, topics
+/// without number or title. About the whole file: it is no log of queries, may be read in several ways, or holds none.
 pub fn read_log(path: &Path, options: &LogOptions) -> Result<Log, InputError> {
     understood(path, Text::read(path)?, options)
 }
 
-/// Reads a query log from bytes; `name` stands for its file in errors.
+/// Reads a query log from bytes; `name` is its file in errors.
 ///
 /// # Errors
 /// As [`read_log`].
@@ -149,7 +149,7 @@ fn understood(path: &Path, text: Text, options: &LogOptions) -> Result<Log, Inpu
     Ok(Log { entries, found })
 }
 
-/// Reads `text`, whose `lines` hold something, in its form.
+/// Reads `text`, with its non-blank `lines`, in the recognised form.
 fn recognised<'a>(
     path: &Path,
     text: &'a str,
@@ -163,7 +163,7 @@ fn recognised<'a>(
     if options.format.is_none() && lines[0].1.starts_with("# tandem:") {
         return Err(InputError::line(path, lines[0].0, "is a file of results of this program, expected queries"));
     }
-    // Remarks at the head of a file; but a log's first queries may begin with `#`, too.
+    // A file may begin with remarks; a log's first queries may also begin with `#`.
     let is_remark = |&(_, line): &(u64, &str)| line.starts_with("# ") || *line == *"#";
     let remarks = lines.iter().take_while(|line| is_remark(line)).count();
     let rest = &lines[remarks.min(lines.len() - 1)..];
@@ -177,7 +177,7 @@ fn recognised<'a>(
             }
         },
     };
-    // As many lines as before, so that places stay.
+    // The number of lines stays equal, so that line numbers in errors stay right.
     let behind_remarks =
         || "\n".repeat(lines[0].0 as usize - 1) + text.splitn(lines[0].0 as usize, '\n').last().unwrap_or_default();
     match format {
@@ -235,7 +235,6 @@ fn recognised<'a>(
     }
 }
 
-/// The form of these lines.
 fn format_of(path: &Path, lines: &[(u64, &str)]) -> Result<LogFormat, InputError> {
     let first = lines[0].1.trim_start();
     let share =
@@ -243,7 +242,7 @@ fn format_of(path: &Path, lines: &[(u64, &str)]) -> Result<LogFormat, InputError
     if share(&|line| line.contains("took[") && line.contains("source[")) > 0.5 {
         return Ok(LogFormat::SlowLog);
     }
-    // Sogou puts queries into brackets, but never first.
+    // Sogou puts queries into brackets, but never first on a line.
     if first.starts_with('{') || first.starts_with('[') && !first.contains('\t') {
         return Ok(LogFormat::Json);
     }
@@ -289,7 +288,8 @@ fn is_clock(line: &str) -> bool {
     line.split_whitespace().next().is_some_and(|word| word.len() >= 4 && Kind::of(word) == Kind::Time)
 }
 
-/// The id and the query of a line `id:query`. An id is no word of a query: `701`, `wt09-1`, but not `site` or `http`.
+/// The id and the query of a line `id:query`. An id is not a word of a query: `701` or `wt09-1`, but not `site` or
+/// `http`.
 fn colon(line: &str) -> Option<(&str, &str)> {
     let (id, query) = line.split_once(':')?;
     let (id, query) = (id.trim(), query.trim());
@@ -298,7 +298,6 @@ fn colon(line: &str) -> Option<(&str, &str)> {
     is_id.then_some((id, query))
 }
 
-/// What separates the cells of CSV.
 fn separator(lines: &[(u64, &str)]) -> u8 {
     let count = |separator: char| lines.iter().filter(|(_, line)| line.contains(separator)).count();
     [',', ';', '|']
@@ -308,7 +307,8 @@ fn separator(lines: &[(u64, &str)]) -> u8 {
         .map_or(b',', |separator| separator as u8)
 }
 
-/// Whether lines are CSV and not prose with commas: equally many cells in each, and a header, or columns that prose does not have.
+/// Whether lines are CSV and not prose with commas: equal numbers of cells, and a header or columns that prose does not
+/// have.
 fn is_csv(path: &Path, lines: &[(u64, &str)]) -> bool {
     let separator = separator(lines);
     let text: Vec<&str> = lines.iter().map(|(_, line)| *line).collect();
@@ -331,7 +331,7 @@ fn is_csv(path: &Path, lines: &[(u64, &str)]) -> bool {
 
 /// The records of CSV from line `first` on.
 fn csv_rows(path: &Path, text: &str, first: u64, separator: u8) -> Result<Vec<Row<'static>>, InputError> {
-    // The crate counts a line only behind the second character of a line's end.
+    // The crate counts a line only after the second character of a line end.
     let text = text.splitn(first as usize, '\n').last().unwrap_or_default().replace("\r\n", "\n");
     let mut reader = csv::ReaderBuilder::new();
     let reader = reader.has_headers(false).flexible(true).delimiter(separator).from_reader(text.as_bytes());
@@ -347,7 +347,7 @@ fn csv_rows(path: &Path, text: &str, first: u64, separator: u8) -> Result<Vec<Ro
     Ok(rows)
 }
 
-/// How many words at the head of each line are a number that counts lines, or a time.
+/// The number of leading words on each line that are a line count or a time.
 fn leading_columns(lines: &[(u64, &str)]) -> usize {
     let word = |line: &str, at: usize| line.split_whitespace().nth(at).map(str::to_owned);
     let is_time = |at: usize| {
@@ -366,11 +366,11 @@ fn leading_columns(lines: &[(u64, &str)]) -> usize {
     times + usize::from(counts && is_more)
 }
 
-/// Reads the log at `path` and looks its queries up in `index`; `terms_of` cuts text into terms as the index did.
+/// Reads the log at `path` and looks its queries up in `index`; `terms_of` tokenizes text as for the index.
 ///
 /// # Errors
-/// Those of [`read_log`], a query of more terms than [`Query::MAX_TERMS`], and a log of which no query has a term in the
-/// index.
+/// Those of [`read_log`], a query of more terms than [`Query::MAX_TERMS`], and a log without any query that has a term in
+/// the index.
 pub fn prepare_queries(
     path: &Path,
     options: &LogOptions,

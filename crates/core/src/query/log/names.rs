@@ -1,6 +1,6 @@
-//! What columns and fields of query logs are called.
+//! Names of columns and fields of query logs.
 
-/// Names of what was typed, the surest first.
+/// Names of the query text, the surest first.
 pub(super) const QUERIES: &[&str] = &[
     "query",
     "queries",
@@ -23,7 +23,6 @@ pub(super) const QUERIES: &[&str] = &[
     "topictitle",
     "contents",
 ];
-/// Names of what identifies a query.
 pub(super) const IDS: &[&str] = &[
     "id",
     "qid",
@@ -38,7 +37,6 @@ pub(super) const IDS: &[&str] = &[
     "anonid",
     "sessionid",
 ];
-/// Names of anything else.
 pub(super) const OTHERS: &[&str] = &[
     "querytime",
     "time",
@@ -85,7 +83,6 @@ pub(super) fn normal(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Whether columns or fields are called so.
 pub(super) fn is_known(name: &str) -> bool {
     let name = normal(name);
     [QUERIES, IDS, OTHERS].iter().any(|names| names.contains(&&*name))

@@ -1,4 +1,4 @@
-//! Queries in columns: which one holds what was typed, and which names it.
+//! Queries in columns: finding the column of the query text and that of its id.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -8,13 +8,13 @@ use super::names::{IDS, OTHERS, QUERIES, is_known, normal};
 use super::{LogEntry, LogOptions};
 use crate::files::InputError;
 
-/// A line, or a record of several, cut into its cells.
+/// A line, or a record of several lines, cut into its cells.
 pub(super) struct Row<'a> {
     pub(super) line: u64,
     pub(super) cells: Vec<Cow<'a, str>>,
 }
 
-/// What a cell holds, and a column for the most part.
+/// The kind of a cell's content, or of most cells of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Empty,
@@ -57,7 +57,6 @@ fn is_path(cell: &str) -> bool {
     !cell.contains(char::is_whitespace) && host.is_some_and(|host| host.contains('.') && host.is_ascii())
 }
 
-/// What is known of a column.
 struct Column {
     name: String,
     kind: Kind,
@@ -66,18 +65,18 @@ struct Column {
     has_blanks: bool,
 }
 
-/// A table as it was understood.
 pub(super) struct Table {
     pub(super) entries: Vec<LogEntry>,
-    /// Columns, and where the query stands, in words.
+    /// The columns and the position of the query, in words.
     pub(super) found: String,
 }
 
-/// Finds the queries of `rows`, at least one; `form` says how they are separated. `joins` puts what stands behind the last column,
-/// where that is the query, together again by this separator.
+/// Finds the queries of `rows`, at least one; `form` names the separator in words. If the query is the last column,
+/// `joins` is the separator that joins it with the cells after it.
 ///
 /// # Errors
-/// If no column or more than one may hold the query: which option decides. With the line: a row is too short or too long.
+/// If no column or more than one may hold the query: with the option that decides. With the line: a row is too short or
+/// too long.
 pub(super) fn read(
     path: &Path,
     mut rows: Vec<Row<'_>>,
@@ -147,12 +146,12 @@ pub(super) fn read(
     Ok(Table { entries, found })
 }
 
-/// Takes the first row away if it names the columns.
+/// Removes the first row if it names the columns.
 fn take_header(rows: &mut Vec<Row<'_>>) -> Option<Vec<String>> {
     let first: Vec<String> = rows.first()?.cells.iter().map(|cell| cell.trim().to_owned()).collect();
     let is_name = |name: &String| Kind::of(name) == Kind::Text && name.split_whitespace().count() <= 3;
     let known = first.iter().filter(|name| is_known(name)).count();
-    // One known name among words may be a query.
+    // A single known name among other words may be a query.
     let is_header = rows.len() > 1 && first.iter().all(is_name) && known > 0 && 2 * known >= first.len();
     is_header.then(|| {
         rows.remove(0);
@@ -160,7 +159,7 @@ fn take_header(rows: &mut Vec<Row<'_>>) -> Option<Vec<String>> {
     })
 }
 
-/// How many columns there are: as many as one row in twenty has.
+/// The number of columns: the most that at least one row in twenty has.
 fn width(rows: &[Row<'_>]) -> usize {
     let most = rows.iter().map(|row| row.cells.len()).max().unwrap_or(0);
     let has_many = |&width: &usize| 20 * rows.iter().filter(|row| row.cells.len() == width).count() >= rows.len();
@@ -177,7 +176,7 @@ fn column(rows: &[Row<'_>], header: Option<&[String]>, at: usize) -> Column {
         }
     }
     let all: usize = counts.iter().map(|(_, count)| count).sum();
-    // Some of what people type are numbers and addresses.
+    // Some typed queries are numbers and addresses.
     let is_text = counts.iter().any(|&(kind, count)| kind == Kind::Text && 5 * count >= all);
     let most = counts.iter().max_by_key(|(_, count)| *count).map_or(Kind::Empty, |(kind, _)| *kind);
     let mut seen = HashSet::new();
@@ -189,7 +188,6 @@ fn column(rows: &[Row<'_>], header: Option<&[String]>, at: usize) -> Column {
     }
 }
 
-/// The column that holds the query.
 fn query_column(path: &Path, columns: &[Column], rows: usize, options: &LogOptions) -> Result<usize, InputError> {
     if let Some(column) = options.column {
         let is_there = (1..=columns.len()).contains(&column);
@@ -198,20 +196,20 @@ fn query_column(path: &Path, columns: &[Column], rows: usize, options: &LogOptio
         return is_there.then(|| column - 1).ok_or_else(error);
     }
     let named = QUERIES.iter().find_map(|name| columns.iter().position(|column| column.name == *name));
-    // Columns of one name say what they are, whatever they hold.
+    // Column names decide, whatever the columns hold.
     if let Some(named) = named {
         return Ok(named);
     }
     let is_other = |name: &str| OTHERS.contains(&name) || IDS.contains(&name);
     let text = |at: &usize| columns[*at].kind == Kind::Text && !is_other(&columns[*at].name);
     let mut texts: Vec<usize> = (0..columns.len()).filter(text).collect();
-    // Names of users, say, are single words.
+    // Names of users, for example, are single words.
     if texts.len() > 1 && texts.iter().filter(|&&at| columns[at].has_blanks).count() == 1 {
         texts.retain(|&at| columns[at].has_blanks);
     }
     match texts[..] {
         [only] => Ok(only),
-        // Words with digits, such as names of articles, may be all that was typed.
+        // A log may consist of words with digits, such as names of articles.
         [] if matches!(columns, [Column { kind: Kind::Id, .. }]) => Ok(0),
         [] => {
             let numbers = columns.iter().all(|column| matches!(column.kind, Kind::Number | Kind::Empty));
@@ -230,7 +228,8 @@ fn query_column(path: &Path, columns: &[Column], rows: usize, options: &LogOptio
     }
 }
 
-/// The column that names queries: of two columns the first; of more one whose values do not repeat, since users do.
+/// The column that names queries: of two columns the first. Of more, a column without repeated values, since user names
+/// repeat.
 fn label_column(columns: &[Column], query: usize) -> Option<usize> {
     let is_id = |column: &Column| matches!(column.kind, Kind::Id | Kind::Number) || IDS.contains(&&*column.name);
     match (columns.len(), query) {

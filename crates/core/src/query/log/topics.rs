@@ -1,4 +1,4 @@
-//! TREC topics: queries with numbers, in SGML of which few tags are closed, or in XML.
+//! TREC topics: numbered queries, in XML or in SGML with mostly unclosed tags.
 //!
 //! ```text
 //! <top>                                       <topic number="1" type="faceted">
@@ -8,8 +8,8 @@
 //! </top>
 //! ```
 //!
-//! Both are read by a tokenizer of HTML, which knows entities, comments and attributes and finds fault with nothing. A field goes on
-//! to the next tag. The query is the first of: `query`, `title`, text of the topic itself, `summary`, `desc`.
+//! An HTML tokenizer reads both: it knows entities, comments and attributes, and accepts any input. A field goes on to
+//! the next tag. The query is the first of: `query`, `title`, text of the topic itself, `summary`, `desc`.
 
 use std::path::Path;
 
@@ -18,23 +18,20 @@ use html5gum::{DefaultEmitter, Token, Tokenizer};
 use super::LogEntry;
 use crate::files::InputError;
 
-/// Tags that begin a topic.
 const TOPICS: [&str; 4] = ["top", "topic", "inex_topic", "num_topic"];
-/// Tags and attributes that hold its number.
+/// Tags and attributes that hold the topic's number.
 const NUMBERS: [&str; 9] = ["num", "number", "id", "identifier", "qid", "qno", "topic_id", "topicid", "no"];
-/// Fields that may be the query, the best first; the empty one is the topic's own text. Other fields are passed over.
+/// Fields that may be the query, the best first; the empty name is the topic's own text. Other fields are ignored.
 const QUERIES: [&str; 9] = ["query", "title", "q", "question", "", "summary", "description", "desc", "disease"];
-/// Tags that change how text looks, and end no field.
+/// Tags that only change the look of text and end no field.
 const INLINE: [&str; 11] = ["b", "i", "em", "strong", "u", "br", "p", "sub", "sup", "span", "a"];
 
-/// A topic that is being read.
 #[derive(Default)]
 struct Topic {
     line: u64,
-    /// The tag that began it.
     tag: String,
     number: String,
-    /// By place in [`QUERIES`].
+    /// Texts of the fields, by position in [`QUERIES`].
     texts: [String; QUERIES.len()],
 }
 
@@ -48,7 +45,7 @@ pub(super) fn parse_topics(path: &Path, text: &str) -> Result<Vec<LogEntry>, Inp
     let mut entries = Vec::new();
     let mut topic: Option<Topic> = None;
     let mut field = String::new();
-    // Its states are not switched: an unclosed <title> would swallow all that follows.
+    // The tokenizer's states are not switched: an unclosed <title> would swallow the rest of the file.
     let Ok(tokens) = Tokenizer::new_with_emitter(&*text, DefaultEmitter::<usize>::new_with_span())
         .collect::<Result<Vec<Token<usize>>, std::convert::Infallible>>();
     for token in tokens {
@@ -108,7 +105,6 @@ pub(super) fn parse_topics(path: &Path, text: &str) -> Result<Vec<LogEntry>, Inp
     Ok(entries)
 }
 
-/// Adds a topic that has ended.
 fn finish(path: &Path, topic: Option<Topic>, entries: &mut Vec<LogEntry>) -> Result<(), InputError> {
     let Some(Topic { line, number, texts, .. }) = topic else { return Ok(()) };
     let missing = |what: &str| InputError::line(path, line, format!("the topic that begins here has no {what}"));
@@ -129,7 +125,7 @@ fn field_of(text: &str, labels: &[&str]) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// CDATA as the text that it is, which HTML does not know; as many lines as before.
+/// Replaces CDATA sections, which HTML does not know, by their text, with the number of lines unchanged.
 fn without_cdata(text: &str) -> String {
     let mut pieces = text.split("<![CDATA[");
     let mut plain = pieces.next().unwrap_or_default().to_owned();
@@ -190,7 +186,7 @@ mod tests {
                 "{text}"
             );
         }
-        // Neither closed.
+        // Neither field is closed.
         assert_eq!(parsed("<top><num>1<title>a\n<top><num>2<title>b").unwrap(), [row("1", "a", 1), row("2", "b", 2)]);
     }
 
