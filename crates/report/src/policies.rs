@@ -18,6 +18,7 @@ use tandem_core::base::stats::Interval;
 use tandem_core::base::stats::mean_interval;
 use tandem_core::files::Provenance;
 use tandem_core::lab::{Capacities, Capacity, Comparison, LabError, PolicyResults, Progress};
+#[cfg(feature = "plots")]
 use tandem_core::sched::PolicyFactory;
 use tandem_core::sim::Arrivals;
 
