@@ -140,7 +140,7 @@ fn a_memory_that_is_too_small_is_told_with_what_is_needed() {
     let dir = tempfile::tempdir().unwrap();
     write_lines(&dir.path().join("c.jsonl"), 100);
     for (memory, is_told) in [("20MiB", true), ("200MiB", false)] {
-        let arguments = ["index", "build", "c.jsonl", "-o", "out", "--memory", memory, "--cpus", "2"];
+        let arguments = ["index", "build", "c.jsonl", "-o", "out", "--force", "--memory", memory, "--cpus", "2"];
         let out = tandem(dir.path(), &arguments).output().unwrap();
         let message = String::from_utf8_lossy(&out.stderr).into_owned();
         assert!(out.status.success());

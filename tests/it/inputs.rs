@@ -161,7 +161,7 @@ fn collections_are_read_as_they_are_packed() {
         (String::from("[\"a\",\"Title\",\"text\"]\n"), "x:1:1: expected one JSON object a line"),
         (
             document("A1") + &document("A1"),
-            "x: byte 67: id \"A1\" is already that of byte 0, expected one document an id",
+            "x: byte 60: id \"A1\" is already that of byte 0, expected one document an id",
         ),
         (String::from("BZh91AY&SY"), "is compressed by bzip2, expected gzip, zstd or none"),
     ] {

@@ -81,7 +81,9 @@ impl<'s, 'a> LongRuns<'s, 'a> {
             let arrivals = arrivals.first(queries);
             // A run stops once it alone exceeds the late queries allowed for all seeds.
             let allowed = Aim::Objective.allowed(&criterion, self.seeds * arrivals.len());
-            probe(experiment, self.candidate.policy, criterion, (Aim::Objective, allowed), &arrivals, rate_qps)
+            let played =
+                probe(experiment, self.candidate.policy, criterion, (Aim::Objective, allowed), &arrivals, rate_qps);
+            Probe::or_lost(played, rate_qps, self.candidate.grid.top_qps, arrivals.len())
         });
         let runs: Vec<Result<Probe, SimError>> = runs.collect();
         Ok(Together { runs: runs.into_iter().collect::<Result<_, _>>()? })

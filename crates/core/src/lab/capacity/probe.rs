@@ -17,6 +17,9 @@ pub(super) enum Aim {
     NoMiss,
 }
 
+/// A rate below this share of the limit fails if simulated time ends before enough queries arrive.
+const NEGLIGIBLE: f64 = 1e-3;
+
 impl Aim {
     /// Number of the `queries` that may be late.
     pub(super) fn allowed(self, criterion: &Criterion, queries: usize) -> usize {
@@ -63,6 +66,26 @@ pub(super) struct Probe {
 }
 
 impl Probe {
+    /// The probe, or a lost one if `rate_qps` is so far below `top_qps` that simulated time ends before enough of `queries`
+    /// arrive.
+    pub(super) fn or_lost(
+        probe: Result<Self, SimError>,
+        rate_qps: f64,
+        top_qps: f64,
+        queries: usize,
+    ) -> Result<Self, SimError> {
+        match probe {
+            Err(SimError::TooLong { .. }) if rate_qps < NEGLIGIBLE * top_qps => Ok(Self {
+                queries,
+                late: queries,
+                is_lost: true,
+                grows: false,
+                result: ProbeResult { objective: Some(false), no_miss: Some(false) },
+            }),
+            probe => probe,
+        }
+    }
+
     /// The result for both aims, valid if `allowed` was the aim's own number.
     pub(super) fn result(&self) -> ProbeResult {
         self.result

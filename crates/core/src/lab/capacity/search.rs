@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::Found;
-use super::probe::{Aim, ProbeResult, probe};
+use super::probe::{Aim, Probe, ProbeResult, probe};
 use crate::base::time::Nanos;
 use crate::lab::Criterion;
 use crate::sched::PolicyFactory;
@@ -17,8 +17,6 @@ use crate::sim::{Arrivals, Experiment, SimError};
 const STEP: f64 = 1.005;
 /// Lowest rate of the grid, as a share of the top; lower rates count as 0.
 const LOWEST: f64 = 1e-6;
-/// A rate below this share of the limit fails if simulated time ends before enough queries arrive.
-const NEGLIGIBLE: f64 = 1e-3;
 
 /// The grid of rates, from the top down.
 #[derive(Clone, Copy, Debug)]
@@ -127,12 +125,8 @@ impl<'a> SeedSearch<'a> {
             ProbeResult { objective: Some(true), no_miss: Some(true) }
         } else {
             let allowed = aim.allowed(&criterion, arrivals.len());
-            match probe(experiment, policy, criterion, (aim, allowed), &arrivals, rate_qps) {
-                Err(SimError::TooLong { .. }) if rate_qps < NEGLIGIBLE * grid.top_qps => {
-                    ProbeResult { objective: Some(false), no_miss: Some(false) }
-                }
-                played => played?.result(),
-            }
+            let played = probe(experiment, policy, criterion, (aim, allowed), &arrivals, rate_qps);
+            Probe::or_lost(played, rate_qps, grid.top_qps, arrivals.len())?.result()
         };
         let result = known.and(result);
         self.tried.insert(step, result);
