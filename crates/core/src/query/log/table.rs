@@ -183,7 +183,10 @@ fn column(rows: &[Row<'_>], header: Option<&[String]>, at: usize) -> Column {
     Column {
         name: header.and_then(|header| header.get(at)).map(|name| normal(name)).unwrap_or_default(),
         kind: if is_text { Kind::Text } else { most },
-        is_distinct: cells().all(|cell| !cell.is_empty() && seen.insert(cell)),
+        is_distinct: rows.iter().all(|row| {
+            let cell = row.cells.get(at).map_or("", |cell| cell.trim());
+            !cell.is_empty() && seen.insert(cell)
+        }),
         has_blanks: cells().any(|cell| cell.contains(char::is_whitespace)),
     }
 }
