@@ -19,7 +19,7 @@ pub struct CapacityRow<'a> {
 }
 
 impl<'a> CapacityRow<'a> {
-    /// Of a policy that was not driven.
+    /// The row of a policy that was not driven.
     #[must_use]
     pub fn simulated(capacity: Capacity) -> Self {
         Self { capacity, driven: None }

@@ -1,4 +1,4 @@
-//! Predicted beside measured: `live_runs.csv`, `validation_capacity.csv`, `service.csv`, and their picture.
+//! Predictions and measurements: `live_runs.csv`, `validation_capacity.csv`, `service.csv`, and their figure.
 
 use std::borrow::Cow;
 use std::io;

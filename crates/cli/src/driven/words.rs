@@ -92,7 +92,7 @@ pub(crate) struct JsonAnswer {
 }
 
 impl JsonAnswer {
-    /// Of what came of the question.
+    /// The answer as JSON.
     pub(crate) fn of(found: &Answer) -> Self {
         let best = found.best();
         let digits = |qps: f64| significant(qps, 4);

@@ -69,7 +69,7 @@ impl Capacity {
         self.source != "simulated"
     }
 
-    /// Of a line of `capacity.csv`: what was driven live and held counts, and what was simulated was its prediction.
+    /// A capacity from a line of `capacity.csv`. A rate that held live is the capacity, and the simulated rate its prediction.
     fn of_capacity(line: SheetRow<'_>) -> Option<Self> {
         let simulated = Self::of_simulation(line)?;
         let Some(held_qps) = line.number("held_qps") else { return Some(simulated) };

@@ -71,7 +71,7 @@ const FACTS: [(&str, &str); 9] = [
     ("gpu", "GPU"),
 ];
 
-/// Of a sweep.
+/// The story of a sweep.
 fn of_sweep(folder: &Folder) -> Option<Story> {
     let (question, answer) = sweep::answer(folder)?;
     Some(Story { question, answer: escaped(&answer), ..Story::default() })
