@@ -1,4 +1,4 @@
-//! `--machine`: what serving costs on this machine beyond what queries take alone.
+//! `--machine`: the costs of serving beyond the queries' own service times.
 
 use std::path::{Path, PathBuf};
 
@@ -6,23 +6,23 @@ use crate::Failure;
 use tandem_core::cost::MachineFile;
 use tandem_core::files::this_machine;
 
-/// Where the machine file is looked for where none is named, and written.
+/// The default path of the machine file.
 pub(crate) const MACHINE_FILE: &str = "out/machine.json";
-/// What to name for none.
+/// The value of `--machine` for no machine file.
 const NONE: &str = "none";
 
-/// Which machine file is reckoned with.
+/// The machine file that predictions use.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct MachineFileArgument {
-    /// What serving costs beyond what queries take alone: the file that `profile --machine` wrote, or `none` [default:
-    /// out/machine.json, if it is there and of this machine]
+    /// Machine file, written by `profile --machine`: the costs of serving beyond the queries' own service times; or `none`
+    /// [default: out/machine.json, if it was measured on this machine]
     #[arg(long, value_name = "FILE")]
     machine: Option<PathBuf>,
 }
 
 impl MachineFileArgument {
-    /// The file and its name; `None` where none is to be had or wanted. `costs_are_of_here`: what queries cost was measured
-    /// on this machine, so that its own file holds of them.
+    /// The file and its name; `None` if there is none or none is wanted. `costs_are_of_here`: query costs were measured on
+    /// this machine, so that its own file applies to them.
     pub(crate) fn read(&self, costs_are_of_here: bool) -> Result<Option<(String, MachineFile)>, Failure> {
         match &self.machine {
             Some(path) if path.as_os_str() == NONE => Ok(None),
@@ -36,7 +36,7 @@ impl MachineFileArgument {
         }
     }
 
-    /// Whether the file that is named can be read, before work that would be lost.
+    /// Checks that the named file can be read, before work that would be lost.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         self.read(false).map(|_| ())
     }

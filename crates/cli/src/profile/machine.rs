@@ -1,4 +1,4 @@
-//! `tandem profile --machine`: what serving queries costs on this machine beyond what each takes alone.
+//! `tandem profile --machine`: the costs of serving on this machine beyond the queries' own service times.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,22 +22,22 @@ use tandem_core::search::cpu::Algorithm;
 use tandem_report::machine::MachineSampleRow;
 use tandem_report::table::Table;
 
-/// Queries that lanes are kept busy with: short ones (AND) and long ones (OR).
+/// Number of queries that keep lanes busy: short ones (AND) and long ones (OR).
 const QUERIES: usize = 300;
 
-/// How a machine is measured.
+/// The measurement of a machine.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct MachineArguments {
-    /// Measure the machine in place of the queries, once for all workloads and policies: what serving costs beyond what
-    /// queries take alone. `simulate`, `capacity` and `validate` reckon with it
+    /// Measure the machine instead of the queries: the costs of serving beyond the queries' own service times. One file serves
+    /// all workloads and policies of `simulate`, `capacity`, `validate` and others
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = MACHINE_FILE)]
     pub(super) machine: Option<PathBuf>,
-    /// Also write every sample of the machine's measurement
+    /// CSV file for the samples of --machine
     #[arg(long, value_name = "FILE", requires = "machine")]
     pub(super) samples: Option<PathBuf>,
 }
 
-/// Measures the machine, writes its file and tells what is in it.
+/// Measures the machine, writes its file and prints it.
 pub(super) fn run(
     arguments: &Arguments,
     path: &Path,
@@ -54,7 +54,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Whether what is asked for could be written.
+/// Checks that the files can be written.
 pub(crate) fn check(arguments: &MachineArguments) -> Result<(), Failure> {
     for path in arguments.machine.iter().chain(&arguments.samples) {
         check_writable(path)?;
