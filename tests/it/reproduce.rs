@@ -16,7 +16,9 @@ fn text(bytes: &[u8]) -> String {
 #[test]
 fn all_tables_and_figures_are_named() {
     let dir = tempfile::tempdir().unwrap();
-    let output = tandem(dir.path(), &["reproduce", "--list"]);
+    let short = text(&tandem(dir.path(), &["reproduce", "--list"]).stdout);
+    assert!(short.lines().count() <= 40 && short.lines().all(|line| line.chars().count() <= 80), "{short}");
+    let output = tandem(dir.path(), &["reproduce", "--list", "--verbose"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let list = text(&output.stdout);
     let papers = ["ding-", "wang-", "huang-", "wei-", "tatikonda-"];

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Arguments;
 use crate::Failure;
 use crate::defaults::Bars;
-use crate::options::MACHINE_FILE;
+use crate::options::machine::MACHINE_FILE;
 use crate::output::result;
 use tandem_core::base::machine::{Class, Idle};
 use tandem_core::cost::machine_file::{LaneFile, Quantile, RoundCost, Stalls};

@@ -9,11 +9,13 @@ use std::sync::Arc;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 
-use super::options::{GpuMemoryArguments, IndexAndLog, check_k};
-use super::output::result;
+use super::output::{is_verbose, result};
 use super::settings::SetArguments;
 use super::{Failure, defaults};
+use crate::options::input::IndexAndLog;
+use crate::options::machine::GpuMemoryArguments;
 use crate::options::names::choice;
+use crate::options::question::check_k;
 use tandem_core::base::machine::{Class, Idle};
 use tandem_core::base::quantile::{median, nearest_rank};
 use tandem_core::cost::batches::BatchModel;
@@ -109,8 +111,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     workload.write(&arguments.out)?;
     print_table(&workload, num_executors > 1);
     refused.iter().for_each(|line| outln!("{line}"));
-    print_batches(&workload);
-    print_contention(&workload);
+    if is_verbose() {
+        print_batches(&workload);
+        print_contention(&workload);
+    }
+    give_contention(&workload);
     result("workload", arguments.out.display().to_string());
     let batches = workload.batches.0.iter().filter_map(|(class, model)| Some((class.name(), model.as_ref()?)));
     result("batches", batches.collect::<BTreeMap<_, _>>());
@@ -255,7 +260,13 @@ fn print_contention(workload: &Workload) {
             outln!("{queries:7}  {host:6.2}  {device:6.2}  {spacing:10.2}  {prepared:8.2}  {host_lasts_us:11.1}");
         }
     }
-    result("contention", json!(found));
+}
+
+/// Adds the measured contention to the JSON document.
+fn give_contention(workload: &Workload) {
+    if let Some(found) = &workload.contention {
+        result("contention", json!(found));
+    }
 }
 
 /// Service times by class and mode, in microseconds.

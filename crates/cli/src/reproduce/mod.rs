@@ -12,14 +12,14 @@ use serde_json::json;
 
 use super::Failure;
 use super::defaults::Bars;
-use super::options::{LogForm, check_k, check_seconds};
-use super::output::{result, result_file, say};
+use super::output::{is_verbose, result, result_file, say, say_screen};
+use crate::options::input::LogForm;
 use crate::options::names::choice;
+use crate::options::question::{check_k, check_seconds};
 use tandem_core::files::{Provenance, check_writable, this_machine};
 use tandem_core::query::Mode;
 use tandem_papers::{Availability, Context, EXPERIMENTS, Experiment, ExperimentError, Findings, Run, SharedSetup};
 use tandem_report::table::Table;
-use tandem_report::table::fitted;
 
 /// Measure a table or figure of the papers, next to the published numbers.
 #[derive(Debug, clap::Args)]
@@ -78,6 +78,8 @@ pub(super) struct Arguments {
     out: PathBuf,
 }
 
+/// Characters of a line.
+const LINE: usize = 80;
 /// The longest measurement: an hour.
 const MAX_SECONDS: f64 = 3600.0;
 
@@ -143,16 +145,17 @@ fn named(name: &str) -> Result<(&'static Experiment, Run), Failure> {
 fn reproduce(arguments: &Arguments, experiment: &Experiment, run: Run, context: &Context<'_>) -> Result<(), Failure> {
     let name = experiment.name;
     let machine = format!("{} ({} used at most)", this_machine(), context.cores);
-    say(&fitted(&format!("{name}: {}\n{}\non {machine}\n\n", experiment.what, experiment.paper)))?;
+    say(&format!("{name}: {}\n{}\non {machine}\n\n", experiment.what, experiment.paper))?;
     let mut findings = Findings::default();
     let outcome = run(context, &mut findings);
     context.progress.end();
     outcome?;
-    say(&fitted(&findings.to_string()))?;
     let provenance = Provenance::new().with_command_and_machine().with("seed", arguments.seed);
     let written = findings.write(&arguments.out, name, &provenance)?;
-    result_file(name, &arguments.out.join(format!("{name}.csv")));
-    say(&fitted(&format!("\nwritten: {}\n", written.join(", "))))
+    let table = arguments.out.join(format!("{name}.csv"));
+    result_file(name, &table);
+    say_screen(&findings.to_string(), &table.display().to_string())?;
+    say(&format!("\nwritten: {}\n", written.join(", ")))
 }
 
 /// The number of cores of the machine, or a lower number that was asked for.
@@ -184,15 +187,24 @@ fn unknown(name: &str) -> Failure {
     Failure::input(format!("no table or figure is called {name:?}{hint}; see `tandem reproduce --list`"))
 }
 
-/// All experiments, as a table, and what its columns mean.
+/// A line per experiment or, with `--verbose`, all that is known of each.
 fn list() -> String {
-    let mut table = Table::new(["name", "here", "GPU", "runs on", "what the paper shows"]);
+    if !is_verbose() {
+        let width = EXPERIMENTS.iter().map(|experiment| experiment.name.len()).max().unwrap_or(0);
+        let line = |Experiment { name, what, .. }: &Experiment| {
+            let line = format!("{name:<width$}  {what}");
+            if line.chars().count() <= LINE { line } else { line.chars().take(LINE - 3).collect::<String>() + "..." }
+        };
+        let lines: Vec<String> = EXPERIMENTS.iter().map(line).collect();
+        return format!("{}\n\n--list --verbose prints inputs, GPU use and whole titles.\n", lines.join("\n"));
+    }
+    let mut table = Table::new(["name", "here", "GPU", "runs on", "contents"]);
     for Experiment { name, what, runs_on, gpu, availability, .. } in &EXPERIMENTS {
         let is_here = if matches!(availability, Availability::Measured(_)) { "yes" } else { "no" };
         table.row([*name, is_here, gpu.name(), runs_on, what]);
     }
-    let meanings = "GPU: adds, its columns stay empty without one; needed, nothing is measured without one. Runs on: what is made or \
-                    read unless INDEX and --queries, or --text, name something else; with fewer than eight cores an index has 2 \
+    let meanings = "GPU: adds, its columns stay empty without one; needed, nothing is measured without one. Runs on: the input that is \
+                    made or read unless INDEX and --queries, or --text, name another one; with fewer than eight cores an index has 2 \
                     M documents at most. It is made on first use, and kept in the output folder.";
-    format!("{table}\n{}\n", fitted(meanings))
+    format!("{table}\n{meanings}\n")
 }

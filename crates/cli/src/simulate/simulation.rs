@@ -2,7 +2,8 @@
 
 use super::inputs::{arrivals, counts, cpus_in_words, gpus_in_words, named_rates, processors, wants_gpu};
 use super::{Arguments, Part};
-use crate::options::{any_rate, check_processors, cluster_in_words, own_rate};
+use crate::options::arrivals::{any_rate, own_rate};
+use crate::options::machine::{check_processors, cluster_in_words};
 use crate::{Failure, origin};
 use tandem_core::base::machine::{Class, FaultPlan, Machine, PerClass};
 use tandem_core::cost::{Cost, MachineFile, MachineModel, RecordedGpu, Workload};
@@ -71,9 +72,11 @@ impl<'a> Simulation<'a> {
         let (arrivals, recorded_qps) = arrivals(arguments, &process, &workload, n)?;
         let experiment = Experiment { model, queries, deadline, arrivals, cluster };
         let policies = policies.into_iter().map(|policy| Box::new(policy) as Box<dyn PolicyFactory>).collect();
+        let at_least = arguments.arrivals.num_queries()?.unwrap_or(0);
         let comparison = Comparison {
             objective,
-            length: RunLength::Enough { at_least: arguments.arrivals.num_queries()?.unwrap_or(0) },
+            length: if arguments.proof { RunLength::Enough { at_least } } else { RunLength::Quick { at_least } },
+            has_no_miss: arguments.proof,
             has_capacities: arguments.what.contains(&Part::Capacity),
             has_delays: arguments.what.contains(&Part::Delays),
             // Runs of a given length have that, and logs of all that is played would be large.

@@ -33,6 +33,8 @@ pub struct Comparison {
     pub length: RunLength,
     /// Whether capacities are searched.
     pub has_capacities: bool,
+    /// Whether the highest rate without a miss is searched, too. This takes most of the time of a search.
+    pub has_no_miss: bool,
     /// Whether delays are simulated.
     pub has_delays: bool,
     /// Whether delay runs are prolonged to cover the slowest change in their arrivals.
@@ -78,6 +80,7 @@ impl Comparison {
             objective: Objective::default(),
             length: RunLength::default(),
             has_capacities: true,
+            has_no_miss: true,
             has_delays: true,
             covers_arrivals: true,
             rates_qps: None,
@@ -102,7 +105,8 @@ impl Comparison {
 
     fn search(&self, results: &mut PolicyResults, progress: &dyn Progress) -> Result<(), LabError> {
         let search = match CapacitySearch::new(&self.experiment, self.objective, self.length) {
-            Ok(search) => search.beside_no_miss().of_sampled_queries(),
+            Ok(search) if self.has_no_miss => search.beside_no_miss().of_sampled_queries(),
+            Ok(search) => search.of_sampled_queries(),
             // Delays do not need a capacity.
             Err(e @ LabError::TooFewArrivals { .. }) if self.has_delays => {
                 results.notes.push(format!("no capacity: {e}"));

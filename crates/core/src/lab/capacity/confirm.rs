@@ -37,11 +37,9 @@ use crate::sim::SimError;
 
 /// Long runs last at least this share of a run that tells all by itself, however many seeds share the work.
 const LEAST_SHARE: f64 = 0.2;
-/// At least so many queries are played at each rate, in runs of all seeds together.
-const LEAST_QUERIES: usize = 2_000_000;
 /// Shares of late queries whose logarithms deviate by more, from seed to seed, are not taken for lognormal.
 const MOST_LOGNORMAL: f64 = 1.5;
-/// At least so many seeds play long runs, if there are as many.
+/// Least number of seeds that play long runs, if there are as many.
 const LEAST_SEEDS: usize = 3;
 
 /// The length of the long runs, and their number of seeds.
@@ -59,7 +57,7 @@ impl<'s, 'a> LongRuns<'s, 'a> {
         let each = long.queries(rate_qps);
         // Runs that can be no longer than those of the search are played with all seeds.
         if each > search.length.searched(&search.criterion, rate_qps) || search.length.covers(rate_qps) {
-            long.seeds = LEAST_QUERIES.div_ceil(each).clamp(LEAST_SEEDS.min(all), all);
+            long.seeds = search.length.confirmed_together().div_ceil(each).clamp(LEAST_SEEDS.min(all), all);
         }
         long
     }

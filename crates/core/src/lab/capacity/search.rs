@@ -44,7 +44,7 @@ pub(super) struct SearchContext<'a> {
     pub(super) queries: &'a (dyn Fn(f64) -> usize + Sync),
     pub(super) grid: RateGrid,
     /// An upper bound on the cost of each query under this policy, if it guarantees one.
-    pub(super) dearest: Option<&'a [Nanos]>,
+    pub(super) max_costs: Option<&'a [Nanos]>,
 }
 
 /// The search with one seed's arrivals, and all its results.
@@ -116,12 +116,12 @@ impl<'a> SeedSearch<'a> {
         if let Some(met) = known.of(aim) {
             return Ok(met);
         }
-        let SearchContext { experiment, policy, criterion, queries, grid, dearest } = self.context;
+        let SearchContext { experiment, policy, criterion, queries, grid, max_costs } = self.context;
         let rate_qps = grid.rate_qps(step);
         let arrivals = self.arrivals.first(queries(rate_qps));
         let least = criterion.limit.min(criterion.deadline);
-        let is_certain = |dearest| certificate::nobody_misses(dearest, &arrivals, rate_qps, least);
-        let result = if dearest.is_some_and(is_certain) {
+        let is_certain = |max_costs| certificate::is_schedulable(max_costs, &arrivals, rate_qps, least);
+        let result = if max_costs.is_some_and(is_certain) {
             ProbeResult { objective: Some(true), no_miss: Some(true) }
         } else {
             let allowed = aim.allowed(&criterion, arrivals.len());
