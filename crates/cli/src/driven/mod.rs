@@ -126,7 +126,7 @@ impl DrivenArguments {
 
     /// Adds the limits of the answer that follow from its arrivals.
     pub(super) fn add_caveats(&self, question: &Question, found: &mut Answer) {
-        let simulated = found.capacities.iter().map(|found| &found.objective);
+        let simulated = found.capacities.iter();
         let rates: Vec<f64> = simulated.clone().map(|found| found.qps).collect();
         found.caveats.extend(self.process.caveat(&question.process, &rates));
         let shares = simulated.map(|found| found.covered_share);

@@ -159,7 +159,7 @@ impl<'a> Simulation<'a> {
 
 /// The rates of the results.
 fn rates(results: &PolicyResults) -> Vec<f64> {
-    let found = results.capacities.iter().map(|found| found.objective.qps);
+    let found = results.capacities.iter().map(|found| found.qps);
     found.chain(results.played.iter().map(|run| run.rate_qps)).filter(|&qps| qps > 0.0).collect()
 }
 

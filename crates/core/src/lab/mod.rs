@@ -44,9 +44,7 @@ mod workload;
 pub use answer::{Answer, Disagreement, Driven, DrivenRun, Effort, LiveCapacity, Question, Scope, Side, find_answer};
 pub use calibration::{Calibration, ServiceRow, ServiceRun};
 pub(crate) use capacity::COVERED_QUERIES;
-pub use capacity::{
-    Capacities, Capacity, CapacitySearch, ClosedForm, Coverage, Judge, Played, QueryError, RunLength, play_all,
-};
+pub use capacity::{Capacity, CapacitySearch, ClosedForm, Coverage, Judge, Played, QueryError, RunLength, play_all};
 pub use comparison::{Comparison, PolicyResults, short_runs};
 pub use draws::{draw_all, traced};
 pub use error::LabError;

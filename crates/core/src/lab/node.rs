@@ -12,7 +12,7 @@ use super::{
     Calibration, Criterion, Estimates, GpuChoice, LabError, Objective, Processors, QueryLengths, Summary, Verdict,
     sim_queries,
 };
-use crate::base::ids::QueryId;
+use crate::base::ids::{DeviceId, QueryId};
 use crate::base::machine::{Class, Idle, LaneFault, Machine, PerClass};
 use crate::base::time::Nanos;
 use crate::cost::{
@@ -22,6 +22,7 @@ use crate::index::Index;
 use crate::live::{self, Ending, LanePool, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet};
 use crate::query::{ArrivalProcess, Features, Query};
 use crate::sched::PolicyFactory;
+use crate::search::device::EnergyProbe;
 use crate::sim::{Arrivals, Experiment, SimQuery, bounds};
 
 /// The source of the times of GPU lanes.
@@ -67,6 +68,8 @@ pub struct LiveReport {
     pub verdict: Verdict,
     /// The load by other processes during the run.
     pub load: SystemLoad,
+    /// Energy that the GPUs used during the run, in joules; `None` without a real GPU that counts it.
+    pub gpu_energy_j: Option<f64>,
 }
 
 /// Default number of queries whose full log is kept: about 200 MB.
@@ -336,11 +339,21 @@ impl Node {
         let policy = policy.build(self.lane_pool.model())?;
         let mut record = LiveRecord::new(criterion, arrivals.len(), self.lane_pool.machine(), gives_up);
         let load = SystemLoadProbe::start();
+        let energy = self.start_energy();
         let run = LiveRun { policy, jobs, abandon_after, keep, record: &mut record };
         let outcome = live::run(&mut self.lane_pool, run)?;
-        let load = load.cores();
+        let (load, gpu_energy_j) = (load.cores(), energy.joules());
         let (summary, verdict) = record.into_results(rate_qps);
-        Ok(LiveReport { outcome, summary, verdict, load })
+        Ok(LiveReport { outcome, summary, verdict, load, gpu_energy_j })
+    }
+
+    /// Starts to measure the energy of the GPUs that serve.
+    fn start_energy(&self) -> EnergyProbe {
+        let machine = self.lane_pool.machine();
+        let all: usize =
+            Class::ALL.into_iter().filter(|class| class.is_gpu()).map(|class| machine.num_devices(class)).sum();
+        let real = if matches!(self.gpu, GpuSource::Real(_)) { all as u32 } else { 0 };
+        EnergyProbe::start((0..real).map(DeviceId))
     }
 
     /// Calls [`drive`](Self::drive) and treats every failure during the run as an error.
@@ -348,13 +361,13 @@ impl Node {
     /// # Errors
     /// The errors of [`drive`](Self::drive), and every lane fault, even if the run survived it.
     pub fn run_strict(&mut self, policy: &dyn PolicyFactory, run: LiveRunSpec<'_>) -> Result<LiveReport, LabError> {
-        let LiveReport { outcome, summary, verdict, load } = self.drive(policy, run)?;
-        if let Some(LaneFault { processor, what, .. }) = outcome.log.faults.first() {
+        let report = self.drive(policy, run)?;
+        if let Some(LaneFault { processor, what, .. }) = report.outcome.log.faults.first() {
             return Err(LiveError::LaneFailed { processor: *processor, what: what.clone() }.into());
         }
-        match outcome.ending {
+        match report.outcome.ending {
             Ending::Failed(e) => Err(e.into()),
-            ending => Ok(LiveReport { outcome: LiveOutcome { ending, ..outcome }, summary, verdict, load }),
+            ending => Ok(LiveReport { outcome: LiveOutcome { ending, ..report.outcome }, ..report }),
         }
     }
 }

@@ -99,8 +99,7 @@ pub fn regret(
             Ok::<_, LabError>(search.of_all(&of_sort, done)?)
         };
         let (with_exact, with_estimates) = (capacities(&exact)?, capacities(&estimated)?);
-        let pairs =
-            with_exact.into_iter().zip(with_estimates).map(|(exact, estimated)| (exact.objective, estimated.objective));
+        let pairs = with_exact.into_iter().zip(with_estimates);
         let with_p99 = |(&policy, (of_exact, of_estimates)): (&&dyn PolicyFactory, (Capacity, Capacity))| {
             let p99_ms = |experiment: &Experiment| {
                 let rate_qps = LOAD * of_exact.qps;

@@ -273,7 +273,7 @@ fn curve<'a>(question: &Question, candidate: &'a Candidate, deadline: Nanos) -> 
     for factor in FACTORS {
         let experiment = within(factor);
         let search = CapacitySearch::new(&experiment, objective(factor), RunLength::Enough { at_least: 0 })?;
-        let qps = search.of(policy)?.objective.qps / (scale * factor);
+        let qps = search.of(policy)?.qps / (scale * factor);
         if qps <= 0.0 {
             break;
         }

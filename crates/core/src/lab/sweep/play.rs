@@ -201,7 +201,7 @@ impl Sweep {
 
     fn capacity(&self, experiment: &Experiment, policy: &BuiltIn, asked: SweepRow) -> Result<SweepRow, LabError> {
         let search = CapacitySearch::new(experiment, self.options.objective, self.run_length())?;
-        let found = search.of_sampled_queries().of(policy)?.objective;
+        let found = search.of_sampled_queries().of(policy)?;
         let interval = found.known_interval();
         Ok(SweepRow {
             queries: found.queries,
