@@ -176,7 +176,7 @@ fn too_few_different_queries_for_a_model_are_played_with_exact_estimates_and_the
         "{said}"
     );
     let text = std::fs::read_to_string(dir.path().join("out/summary.csv")).unwrap();
-    for line in ["# estimates: oracle", "# gpu_lane_depth: 4", "# machine file: none", "# measured_cpus: 1"] {
+    for line in ["# estimates: oracle", "# gpu_lane_depth: 4", "# machine profile: none", "# measured_cpus: 1"] {
         assert!(text.contains(line), "{line}: {text}");
     }
 }

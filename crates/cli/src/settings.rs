@@ -98,7 +98,7 @@ pub(super) struct Settings {
     /// Drive more CPU workers than this machine has cores
     #[arg(long, help_heading = DRIVEN, value_name = "BOOL", action = ArgAction::Set, default_value_t = false)]
     pub(super) force: bool,
-    /// What lanes and the driver do between queries [default: as when the machine file was measured; without one, and for
+    /// What lanes and the driver do between queries [default: as when the machine profile was measured; without one, and for
     /// `profile --machine`, spin]
     #[arg(long, help_heading = IDLE, value_name = "HOW", value_parser = choice::<Idle>())]
     pub(super) idle: Option<Idle>,

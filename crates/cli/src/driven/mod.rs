@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use super::Failure;
 use super::options::{
-    DeadlineArgument, GpuMemoryArguments, MachineFileArgument, ObjectiveArguments, ProcessArguments, SearchArguments,
-    any_rate, check_k, check_seconds, parse_seeds,
+    DeadlineArgument, GpuMemoryArguments, MachineProfileArgument, ObjectiveArguments, ProcessArguments,
+    SearchArguments, any_rate, check_k, check_seconds, parse_seeds,
 };
 use super::settings::SetArguments;
 use crate::options::names::choice;
@@ -65,7 +65,7 @@ pub(super) struct DrivenArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     gpus: Option<u16>,
     #[command(flatten)]
-    machine: MachineFileArgument,
+    machine: MachineProfileArgument,
     #[command(flatten)]
     gpu_memory: GpuMemoryArguments,
     /// Print all tables: live runs, predictions, delays

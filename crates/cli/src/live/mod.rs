@@ -9,7 +9,7 @@ use std::time::Duration;
 use self::session::Session;
 use super::options::{
     ArrivalArguments, DeadlineArgument, FaultArguments, GpuArguments, GpuMemoryArguments, IndexAndLog,
-    MachineFileArgument, ObjectiveArguments, check_seconds, no_rates, not_in, own_rate, workers_here,
+    MachineProfileArgument, ObjectiveArguments, check_seconds, no_rates, not_in, own_rate, workers_here,
 };
 use super::output::say;
 use super::run_logs::LogArguments;
@@ -72,7 +72,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "WHAT", default_value = "model")]
     estimates: String,
     #[command(flatten)]
-    machine: MachineFileArgument,
+    machine: MachineProfileArgument,
     /// Where the results go
     #[arg(short, long, value_name = "DIR", default_value = "out/live")]
     out: PathBuf,

@@ -9,7 +9,7 @@ use self::simulation::Simulation;
 use super::defaults::Bars;
 use super::kept::Kept;
 use super::options::{
-    ArrivalArguments, ClusterArguments, DeadlineArgument, FaultArguments, MachineFileArgument, ObjectiveArguments,
+    ArrivalArguments, ClusterArguments, DeadlineArgument, FaultArguments, MachineProfileArgument, ObjectiveArguments,
 };
 use super::output::say;
 use super::run_logs::{KeptRuns, LogArguments};
@@ -82,7 +82,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "WHAT", default_value = "model")]
     estimates: String,
     #[command(flatten)]
-    machine: MachineFileArgument,
+    machine: MachineProfileArgument,
     #[command(flatten)]
     faults: FaultArguments,
     /// Where the results go

@@ -5,11 +5,11 @@ use super::{Arguments, Part};
 use crate::options::{any_rate, check_processors, cluster_in_words, own_rate};
 use crate::{Failure, origin};
 use tandem_core::base::machine::{Class, FaultPlan, Machine, PerClass};
-use tandem_core::cost::{Cost, MachineFile, MachineModel, RecordedGpu, Workload};
+use tandem_core::cost::{Cost, MachineModel, MachineProfile, RecordedGpu, Workload};
 use tandem_core::files::Provenance;
 use tandem_core::lab::{
     Comparison, DELAY_QUERIES, Estimates, NamedMachine, PolicyResults, QueryLengths, RunLength, SimulatedMachine,
-    in_stream, named_workload_in, settle_gpu_times, sim_queries,
+    named_workload_in, settle_gpu_times, sim_queries,
 };
 use tandem_core::query::ArrivalProcess;
 use tandem_core::sched::{PolicyFactory, PolicyKind, PolicyOptions};
@@ -22,8 +22,8 @@ pub(super) struct Simulation<'a> {
     pub(super) workload: Workload,
     /// Whose times stand in the GPU's place, where it was not measured.
     pub(super) replayed: Option<RecordedGpu>,
-    /// The machine file, and its name.
-    machine_file: Option<(String, MachineFile)>,
+    /// The machine profile, and the name of its file.
+    machine_profile: Option<(String, MachineProfile)>,
     /// What policies know of costs, and why that is not what was asked for.
     estimates: (Estimates, Option<String>),
     process: ArrivalProcess,
@@ -52,12 +52,12 @@ impl<'a> Simulation<'a> {
         let (workload_name, workload, replayed) = asked(arguments)?;
         let (estimates, instead) = named.suited_to(&workload);
         origin::warn_of_another(&estimates, &workload_name, &workload);
-        let machine_file = arguments.machine.read(origin::is_of_here(&workload))?;
+        let machine_profile = arguments.machine.read(origin::is_of_here(&workload))?;
         let (cpus, gpus) = processors(arguments, &workload)?;
-        let machine = simulated((cpus, gpus, arguments.streams), machine_file.as_ref(), replayed.is_some());
+        let machine = simulated((cpus, gpus, arguments.streams), machine_profile.as_ref(), replayed.is_some());
         let faults = faults(arguments, &machine.processors())?;
         let model = MachineModel { faults, ..machine.model(&workload, &estimates) };
-        let queries = in_stream(&sim_queries(&workload, &estimates, &model.machine)?, &model);
+        let queries = sim_queries(&workload, &estimates, &model.machine)?;
         let estimated: Vec<PerClass<Cost>> = queries.iter().map(|query| query.estimate).collect();
         let lengths = QueryLengths::of(&workload, &estimated, &model);
         let usual: Vec<PolicyKind> = USUAL.into_iter().filter(|kind| is_possible(*kind, &model)).collect();
@@ -86,7 +86,7 @@ impl<'a> Simulation<'a> {
         }
         let estimates = (estimates, instead);
         let simulation =
-            Self { arguments, workload_name, workload, replayed, machine_file, estimates, process, comparison };
+            Self { arguments, workload_name, workload, replayed, machine_profile, estimates, process, comparison };
         arguments.logs.check(simulation.log_rows())?;
         Ok(simulation)
     }
@@ -103,7 +103,7 @@ impl<'a> Simulation<'a> {
     fn machine(&self) -> SimulatedMachine<'_> {
         let machine = &self.comparison.experiment.model.machine;
         let (cpus, gpus) = (machine.count(Class::CPU), machine.num_devices(Class::GPU));
-        simulated((cpus, gpus, self.arguments.streams), self.machine_file.as_ref(), self.replayed.is_some())
+        simulated((cpus, gpus, self.arguments.streams), self.machine_profile.as_ref(), self.replayed.is_some())
     }
 
     /// The lines at the head of every file.
@@ -116,7 +116,7 @@ impl<'a> Simulation<'a> {
             .with("estimates", self.estimates.0.name())
             .with("arrivals", arguments.arrivals.named(&self.process))
             .with("objective", self.comparison.objective.within(self.comparison.experiment.deadline));
-        let provenance = self.machine().provenance(provenance, &self.workload);
+        let provenance = self.machine().provenance(provenance);
         let gpu = self.replayed.as_ref().map(|source| format!("replay of {source}"));
         gpu.into_iter().fold(provenance, |all, gpu| all.with("gpu", gpu))
     }
@@ -144,11 +144,11 @@ impl<'a> Simulation<'a> {
             title.insert_str(0, &format!("warning: {caveat}\n\n"));
         }
         title.extend(self.estimates.1.iter().map(|why| format!(" ({why})")));
-        title.push_str(&match &self.machine_file {
+        title.push_str(&match &self.machine_profile {
             Some((name, _)) => format!("; serving costs what {name} says"),
-            None => String::from("; handing over and the dispatcher take no time (no machine file)"),
+            None => String::from("; handing over and the dispatcher take no time (no machine profile)"),
         });
-        title.extend(self.machine().warning(workload).map(|warning| format!("\n{warning}.")));
+        title.extend(self.machine().warning().map(|warning| format!("\n{warning}.")));
         title.extend(self.replayed.iter().map(|source| format!("\nNo GPU was measured: its times are {source}.")));
         title.extend(experiment.cluster.iter().map(|cluster| format!("\n{}", cluster_in_words(&cluster.shape()))));
         let note = arguments.arrivals.process.note(&self.process, &rates(results));
@@ -183,11 +183,11 @@ fn asked(arguments: &Arguments) -> Result<(String, Workload, Option<RecordedGpu>
 /// A machine of so many CPU workers, GPUs and streams.
 fn simulated(
     (cpus, gpus, streams): (usize, usize, usize),
-    file: Option<&(String, MachineFile)>,
+    file: Option<&(String, MachineProfile)>,
     is_gpu_replayed: bool,
 ) -> SimulatedMachine<'_> {
-    let file = file.map(|(name, file)| NamedMachine { name, file });
-    SimulatedMachine { cpus, gpus, streams, file, is_gpu_replayed }
+    let profile = file.map(|(name, profile)| NamedMachine { name, profile });
+    SimulatedMachine { cpus, gpus, streams, profile, is_gpu_replayed }
 }
 
 /// The fault plan. A lane that fails goes on with a CPU in its place, so that there must be costs on one.

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::Failure;
 use crate::options::names::choice;
-use crate::options::{DeadlineArgument, MachineFileArgument};
+use crate::options::{DeadlineArgument, MachineProfileArgument};
 use crate::origin::check_same_machine;
 use crate::output::result;
 use tandem_core::cost::{Model, ModelFile, ModelKind, TrainError, TrainOptions, Workload, train};
@@ -45,7 +45,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     deadline: DeadlineArgument,
     #[command(flatten)]
-    machine: MachineFileArgument,
+    machine: MachineProfileArgument,
     /// Parts of the cross-validation
     #[arg(long, default_value_t = TrainOptions::default().folds)]
     folds: usize,

@@ -15,9 +15,7 @@ use super::{
 use crate::base::ids::{DeviceId, QueryId};
 use crate::base::machine::{Class, Idle, LaneFault, Machine, PerClass};
 use crate::base::time::Nanos;
-use crate::cost::{
-    BatchSizes, Contention, Cost, MachineFile, MachineModel, ProfileOptions, Workload, replay_gpu_times,
-};
+use crate::cost::{BatchSizes, Cost, MachineModel, MachineProfile, ProfileOptions, Workload, replay_gpu_times};
 use crate::index::Index;
 use crate::live::{self, Ending, LanePool, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet};
 use crate::query::{ArrivalProcess, Features, Query};
@@ -113,7 +111,7 @@ pub struct Node {
     lane_pool: LanePool,
     workload: Workload,
     queries: Vec<SimQuery>,
-    /// The machine as profiled, without a machine file.
+    /// The machine as predicted, without a machine profile.
     profiled: MachineModel,
     /// The cost estimates that policies see.
     estimates: Vec<(QueryId, PerClass<Cost>)>,
@@ -198,7 +196,7 @@ impl Node {
         &self.lane_pool
     }
 
-    /// The machine model: the profile, and the machine file if one was set.
+    /// The machine model: the workload's predictions, and the machine profile if one was set.
     #[must_use]
     pub fn model(&self) -> &MachineModel {
         self.lane_pool.model()
@@ -247,13 +245,13 @@ impl Node {
         Some(self.experiment(None, Vec::new(), Nanos::MAX).region_of(policy, 0.0)?.rate_qps)
     }
 
-    /// Applies a machine file to simulations and idle lanes. Lanes with recorded times keep these times.
-    pub fn set_machine(&mut self, file: &MachineFile) {
+    /// Applies a machine profile to simulations and idle lanes. Lanes with recorded times keep these times.
+    pub fn set_machine(&mut self, profile: &MachineProfile) {
         let is_recorded =
             |class| self.machine().processors().any(|(lane, on)| on.class == class && self.lane_pool.is_replayed(lane));
-        let model = file.model(&self.profiled, self.workload.contention.as_ref(), is_recorded);
+        let model = profile.model(&self.profiled, is_recorded);
         self.lane_pool.set_model(model);
-        self.lane_pool.set_idle(file.idle);
+        self.lane_pool.set_idle(profile.idle);
     }
 
     /// The queries for the simulator: true costs and estimates.
@@ -262,12 +260,7 @@ impl Node {
         &self.queries
     }
 
-    /// Stores the contention of the workload's queries. Only machine files that are applied later use it.
-    pub fn set_contention(&mut self, contention: Contention) {
-        self.workload.contention = Some(contention);
-    }
-
-    /// The node as an experiment. Costs come from `calibration`, else the machine file, else the profile.
+    /// The node as an experiment. Costs come from `calibration`, else the machine profile, else the workload.
     #[must_use]
     pub fn experiment(
         &self,
@@ -278,7 +271,7 @@ impl Node {
         let known = &self.queries[self.predicted_rows()];
         let (model, queries) = match calibration {
             Some(found) => (found.model(&self.profiled), known.iter().map(|query| found.query(query)).collect()),
-            None => (self.model().clone(), in_stream(known, self.model())),
+            None => (self.model().clone(), known.to_vec()),
         };
         Experiment { model, queries, deadline, arrivals, cluster: None }
     }
@@ -370,12 +363,6 @@ impl Node {
             ending => Ok(LiveReport { outcome: LiveOutcome { ending, ..report.outcome }, ..report }),
         }
     }
-}
-
-/// The queries with their costs in a stream of others on this machine; estimates stay unchanged.
-#[must_use]
-pub fn in_stream(queries: &[SimQuery], model: &MachineModel) -> Vec<SimQuery> {
-    queries.iter().map(|query| SimQuery { service: model.in_stream(&query.service), ..*query }).collect()
 }
 
 /// The GPU source without a real GPU: recorded times if requested.

@@ -34,7 +34,7 @@ pub struct Disagreement {
 
 pub(super) struct Predicted<'p> {
     pub(super) policy: &'p dyn PolicyFactory,
-    /// The costs behind the prediction; `None` if a machine file defines them.
+    /// The costs behind the prediction; `None` if a machine profile defines them.
     pub(super) calibration: Option<Calibration>,
     pub(super) capacities: Capacity,
 }
@@ -70,9 +70,10 @@ pub(super) fn predict<'p>(
     } else {
         backlogs.iter().map(|several| Calibration::median(several)).collect()
     };
-    // With a machine file, backlogs only check its costs.
-    let has_file = !node.model().is_exact();
-    let calibrations: Vec<Option<Calibration>> = calibrations.iter().map(|&one| (!has_file).then_some(one)).collect();
+    // With a machine profile, backlogs only check its costs.
+    let has_profile = !node.model().is_exact();
+    let calibrations: Vec<Option<Calibration>> =
+        calibrations.iter().map(|&one| (!has_profile).then_some(one)).collect();
     let found = simulate(node, &near, &calibrations, question, progress)?;
     let policies = near.into_iter().zip(calibrations).zip(found);
     let mut predicted: Vec<Predicted<'_>> =

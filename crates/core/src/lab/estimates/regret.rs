@@ -17,8 +17,8 @@ use crate::base::time::Nanos;
 use crate::cost::Workload;
 use crate::cost::batches::BatchModels;
 use crate::lab::{
-    Capacity, CapacitySearch, Estimates, LabError, Objective, RunLength, SimulatedMachine, draw_all, in_stream,
-    play_all, sim_queries,
+    Capacity, CapacitySearch, Estimates, LabError, Objective, RunLength, SimulatedMachine, draw_all, play_all,
+    sim_queries,
 };
 use crate::query::ArrivalProcess;
 use crate::sched::{BuiltIn, PolicyFactory};
@@ -148,7 +148,7 @@ pub fn experiment(
 ) -> Result<Experiment, LabError> {
     let model = machine.model(workload, estimates);
     Ok(Experiment {
-        queries: in_stream(&sim_queries(workload, estimates, &model.machine)?, &model),
+        queries: sim_queries(workload, estimates, &model.machine)?,
         model,
         deadline,
         arrivals: draw_all(&ArrivalProcess::Poisson, seeds, DELAY_QUERIES, workload.rows.len()),
