@@ -4,6 +4,7 @@
 //! that is a synthetic index, fitted to the statistics of the papers' collections; `INDEX` and `--queries` name a
 //! real one (`inputs.rs`).
 
+mod claims;
 mod inputs;
 
 use std::path::PathBuf;
@@ -17,7 +18,11 @@ use super::output::{result, result_file, say};
 use crate::options::names::choice;
 use tandem_core::files::{Provenance, check_writable, this_machine};
 use tandem_core::query::Mode;
-use tandem_papers::{Availability, Context, EXPERIMENTS, Experiment, ExperimentError, Findings, Run, SharedSetup};
+use tandem_core::search::device::list_gpus;
+use tandem_papers::{
+    Availability, Claim, Context, EXPERIMENTS, Experiment, ExperimentError, Findings, GpuUse, Run, SharedSetup,
+    foreign_rows, judge, write_claims,
+};
 use tandem_report::table::Table;
 use tandem_report::table::fitted;
 
@@ -27,12 +32,22 @@ use tandem_report::table::fitted;
 pub(super) struct Arguments {
     /// Tables and figures to re-run, between commas, such as tatikonda-fig4; those of Wang et al. one after another share the lists
     /// that they stand on
-    #[arg(required_unless_present = "list", value_name = "NAME,...")]
+    #[arg(required_unless_present_any = ["list", "claims"], value_name = "NAME,...")]
     names: Option<String>,
     /// Name all tables and figures of the papers, and which of them this version can re-run; asked for another, it says
     /// why not, and what comes nearest
     #[arg(long, conflicts_with = "names")]
     list: bool,
+    /// List every statement of the papers about their tables and figures, and whether recorded results confirm it; writes
+    /// claims.csv into the output folder
+    #[arg(long, conflicts_with_all = ["names", "list"])]
+    claims: bool,
+    /// With --claims: the folder of recorded results
+    #[arg(long, value_name = "DIR", requires = "claims", default_value = "docs/reproduced")]
+    results: PathBuf,
+    /// With --claims: fail unless claims.csv in the folder of results follows from its files, and all of them are of this version
+    #[arg(long, requires = "claims")]
+    check: bool,
     /// Folder of the index to run on, with --queries; left out, a synthetic one, made in the output folder
     #[arg(requires = "queries")]
     index: Option<PathBuf>,
@@ -84,6 +99,9 @@ pub(super) struct Arguments {
 const MAX_SECONDS: f64 = 3600.0;
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.claims {
+        return claims::list(&arguments.results, arguments.check, &arguments.out);
+    }
     let Some(names) = &arguments.names else {
         let known = |e: &Experiment| {
             json!({
@@ -121,14 +139,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         page_rank: arguments.page_rank.as_deref(),
         shared: SharedSetup::default(),
     };
-    let mut paper = None;
+    let (mut paper, mut claims) = (None, Vec::new());
     for (experiment, run) in experiments {
         if paper.replace(experiment.paper).is_some_and(|before| before != experiment.paper) {
             context.shared.clear();
         }
-        reproduce(arguments, experiment, run, &context)?;
+        claims.extend(reproduce(arguments, experiment, run, &context)?);
     }
-    Ok(())
+    Ok(write_claims(&arguments.out, &claims, &Provenance::new().with_command_and_machine())?)
 }
 
 /// The table or figure of this name, which this version can re-run.
@@ -142,8 +160,17 @@ fn named(name: &str) -> Result<(&'static Experiment, Run), Failure> {
     }
 }
 
-fn reproduce(arguments: &Arguments, experiment: &Experiment, run: Run, context: &Context<'_>) -> Result<(), Failure> {
+/// Runs an experiment; returns the statements about it.
+fn reproduce(
+    arguments: &Arguments,
+    experiment: &Experiment,
+    run: Run,
+    context: &Context<'_>,
+) -> Result<Vec<Claim>, Failure> {
     let name = experiment.name;
+    if experiment.gpu == GpuUse::Needed {
+        list_gpus()?;
+    }
     let machine = format!("{} ({} used at most)", this_machine(), context.cores);
     say(&fitted(&format!("{name}: {}\n{}\non {machine}\n\n", experiment.what, experiment.paper)))?;
     let mut findings = Findings::default();
@@ -154,7 +181,14 @@ fn reproduce(arguments: &Arguments, experiment: &Experiment, run: Run, context: 
     let provenance = Provenance::new().with_command_and_machine().with("seed", arguments.seed);
     let written = findings.write(&arguments.out, name, &provenance)?;
     result_file(name, &arguments.out.join(format!("{name}.csv")));
-    say(&fitted(&format!("\nwritten: {}\n", written.join(", "))))
+    let results = findings.results();
+    for row in foreign_rows(name, &results) {
+        errln!("warning: {name}: {row}: `--claims --check` would refuse this file");
+    }
+    let claims = judge(name, name, &results);
+    say(&format!("\n{}", claims::table(&claims)))?;
+    say(&fitted(&format!("\nwritten: {}\n", written.join(", "))))?;
+    Ok(claims)
 }
 
 /// Cores that the machine has, or fewer if the user wants it so.
