@@ -1,4 +1,4 @@
-//! `--machine`: what serving costs on this machine beyond what queries take alone.
+//! `--machine`: the costs of serving beyond the queries' own service times.
 
 use std::path::{Path, PathBuf};
 
@@ -6,16 +6,16 @@ use crate::Failure;
 use tandem_core::cost::MachineProfile;
 use tandem_core::files::this_machine;
 
-/// Where the machine profile is written, and looked for if no other is named.
+/// The default path of the machine profile.
 pub(crate) const MACHINE_PROFILE: &str = "out/machine.json";
-/// What to name for none.
+/// The value of `--machine` for no machine profile.
 const NONE: &str = "none";
 
-/// The machine profile to use.
+/// The machine profile that predictions use.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct MachineProfileArgument {
-    /// Costs of serving beyond the times of queries alone: the file that `profile --machine` wrote, or `none` [default:
-    /// out/machine.json, if it is there and of this machine]
+    /// Machine profile, written by `profile --machine`: the costs of serving beyond the queries' own service times; or `none`
+    /// [default: out/machine.json, if it was measured on this machine]
     #[arg(long, value_name = "FILE")]
     machine: Option<PathBuf>,
 }

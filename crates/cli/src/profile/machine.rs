@@ -1,4 +1,4 @@
-//! `tandem profile --machine`: costs of serving queries on this machine beyond their times alone.
+//! `tandem profile --machine`: the costs of serving on this machine beyond the queries' own service times.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,14 +19,14 @@ use tandem_core::query::{Mode, Query};
 use tandem_core::search::cpu::Algorithm;
 use tandem_report::table::Table;
 
-/// Queries that lanes are kept busy with: short ones (AND) and long ones (OR).
+/// Number of queries that keep lanes busy: short ones (AND) and long ones (OR).
 const QUERIES: usize = 300;
 
-/// The option that measures the machine.
+/// The measurement of a machine.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct MachineArguments {
-    /// Measure the machine with these queries, in a minute, instead of the queries: costs of serving beyond the times of
-    /// queries alone. `simulate`, `capacity` and `validate` use them
+    /// Measure the machine instead of the queries, in a minute: the costs of serving beyond the queries' own service times.
+    /// `simulate`, `capacity` and `validate` take the file
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = MACHINE_PROFILE)]
     pub(super) machine: Option<PathBuf>,
 }

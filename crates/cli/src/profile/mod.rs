@@ -1,4 +1,4 @@
-//! `tandem profile`: measures what every query costs on each processor present, and checks that they agree.
+//! `tandem profile`: measures the cost of every query on each processor, and checks that all return the same documents.
 
 pub(super) mod machine;
 
@@ -27,41 +27,44 @@ use tandem_core::search::device::GpuError;
 use tandem_core::search::gpu::UploadReport;
 use tandem_core::search::{ExecError, Executor};
 
-/// Measure what every query costs on each processor present.
+/// Measure the cost of every query on each processor of this machine.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tandem profile my-index --queries log.tsv -o mine.workload.csv\n  tandem profile --machine"
+)]
 pub(super) struct Arguments {
     #[command(flatten)]
     log: IndexAndLog,
-    /// Where the workload goes; .gz and .zst are packed
+    /// Workload file to write; names that end in .gz or .zst are compressed
     #[arg(short, long, value_name = "FILE", default_value = "out/profile.workload.csv")]
     out: PathBuf,
-    /// How terms combine
+    /// How the terms of a query combine, separated by commas
     #[arg(long, value_parser = choice::<Mode>(), value_delimiter = ',', default_values = Mode::ALL.map(Mode::name))]
     mode: Vec<Mode>,
-    /// How the CPU finds the best documents with any of the words; all give the same result
+    /// Algorithm by which the CPU finds the best documents with any of the terms; all give the same result
     #[arg(long, value_parser = choice::<Algorithm>(), default_value = Algorithm::Auto.name())]
     algorithm: Algorithm,
-    /// CPU cores that answer a query together, under --multicore fgqp
+    /// Number of CPU cores that answer a query together, with --multicore fgqp
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: u16,
     #[command(flatten)]
     gpu_memory: GpuMemoryArguments,
-    /// How CPU cores share queries; under `inter` and `adaptive` one core is measured
+    /// How CPU cores share queries; with `inter` and `adaptive` one core is measured
     #[arg(long, value_name = "METHOD", value_parser = choice::<Multicore>(), default_value = Multicore::Inter.name())]
     multicore: Multicore,
-    /// Processors to measure [default: each present]
+    /// Classes of processors to measure, separated by commas [default: all of this machine]
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kinds())]
     on: Vec<Class>,
-    /// How many documents a query gets, 1 to 10000; a GPU gives 1000
+    /// Number of documents that a query asks for, 1 to 10000; GPUs return at most 1000
     #[arg(short, value_name = "K", default_value_t = ProfileOptions::default().k)]
     k: usize,
-    /// Measured runs of each query, of which the median is kept
+    /// Number of measured runs per query; the median counts
     #[arg(long, value_name = "N", default_value_t = ProfileOptions::default().repeats)]
     repeats: usize,
-    /// Only the first N queries of the log that hold a word of the index
+    /// Number of queries, from the beginning of the log [default: all]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Draws the orders in which queries run
+    /// Seed of the random order of queries
     #[arg(long, default_value_t = ProfileOptions::default().seed)]
     seed: u64,
     #[command(flatten)]
@@ -111,7 +114,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where what was measured comes from.
+/// The origin of the measurements.
 fn provenance(workload: &Workload, queries_path: &Path) -> Provenance {
     let provenance = Provenance::new().with_command_and_machine().with("queries", queries_path.display());
     let keys = ["cpu", "gpu", "index", "docs", "k", "repeats", "seed"];
@@ -119,7 +122,7 @@ fn provenance(workload: &Workload, queries_path: &Path) -> Provenance {
     measured.fold(provenance, |all, (key, value)| all.with(key, value))
 }
 
-/// Checks what can be before anything is opened.
+/// Checks options before any file is opened.
 fn check(arguments: &Arguments) -> Result<ProfileOptions, Failure> {
     check_k(arguments.k)?;
     arguments.machine.machine.iter().try_for_each(|path| check_writable(path))?;
@@ -142,7 +145,7 @@ fn check(arguments: &Arguments) -> Result<ProfileOptions, Failure> {
     })
 }
 
-/// One executor for each kind that is asked for, or present.
+/// One executor per class that is asked for, or by default present.
 fn executors(arguments: &Arguments, index: &Arc<Index>, queries: &[Query]) -> Result<Vec<Box<dyn Executor>>, Failure> {
     let bm25 = index.built_with();
     let wanted = |kind| arguments.on.is_empty() || arguments.on.contains(&kind);
@@ -172,22 +175,18 @@ fn executors(arguments: &Arguments, index: &Arc<Index>, queries: &[Query]) -> Re
     Ok(executors)
 }
 
-/// How many rows a processor left empty, since it takes fewer terms or documents than others do.
+/// Notes on rows that a processor left empty because it has lower limits on terms or documents.
 fn refusals(workload: &Workload, executors: &[Box<dyn Executor>]) -> Vec<String> {
     let line = |class: Class| {
         let empty = workload.rows.iter().filter(|row| row.measured[class].is_none()).count();
         let rows = workload.rows.len();
-        (empty > 0).then(|| {
-            format!(
-                "{class} does not take {empty} of the {rows} rows (too many terms, or documents asked for): its times are \
-                 left empty there"
-            )
-        })
+        (empty > 0)
+            .then(|| format!("{class}: {empty} of {rows} queries have too many terms or results for it and no time"))
     };
     executors.iter().filter_map(|executor| line(executor.class())).collect()
 }
 
-/// What batches cost, and how wrong the fit is.
+/// The fitted costs of batches, with their error.
 fn print_batches(workload: &Workload) {
     for (class, model) in workload.batches.0.iter() {
         let Some(BatchModel { cost, samples, mean_relative_error, p95_relative_error, .. }) = model else { continue };
@@ -203,7 +202,7 @@ fn print_batches(workload: &Workload) {
     }
 }
 
-/// Service times by class and mode.
+/// Service times by class and mode, in microseconds.
 fn print_table(workload: &Workload, compared: bool) {
     let mut costs = Vec::new();
     outln!("mode    kind  queries   mean us  median us     p95 us     p99 us     max us  spread");
@@ -244,7 +243,7 @@ fn print_table(workload: &Workload, compared: bool) {
         }
     }
     result("costs", costs);
-    outln!("spread: half of the queries vary by less than this (interquartile range over repetitions)");
+    outln!("spread: median over queries of their interquartile range over repetitions");
     if compared {
         outln!("all processors returned the same documents with the same scores");
     }

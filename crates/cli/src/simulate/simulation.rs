@@ -1,4 +1,4 @@
-//! What is simulated, as the options say: all that is settled before the first run.
+//! A simulation as the options define it, before its first run.
 
 use super::inputs::{arrivals, counts, cpus_in_words, gpus_in_words, named_rates, processors, wants_gpu};
 use super::{Arguments, Part};
@@ -15,16 +15,16 @@ use tandem_core::query::ArrivalProcess;
 use tandem_core::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 use tandem_core::sim::{Arrivals, Experiment};
 
-/// What is simulated.
+/// A simulation, ready to run.
 pub(super) struct Simulation<'a> {
     pub(super) arguments: &'a Arguments,
     pub(super) workload_name: String,
     pub(super) workload: Workload,
-    /// Whose times stand in the GPU's place, where it was not measured.
+    /// The source of replayed GPU times.
     pub(super) replayed: Option<RecordedGpu>,
     /// The machine profile, and the name of its file.
     machine_profile: Option<(String, MachineProfile)>,
-    /// What policies know of costs, and why that is not what was asked for.
+    /// The estimates that policies see, and the reason if they are not those asked for.
     estimates: (Estimates, Option<String>),
     process: ArrivalProcess,
     pub(super) comparison: Comparison,
@@ -121,13 +121,13 @@ impl<'a> Simulation<'a> {
         gpu.into_iter().fold(provenance, |all, gpu| all.with("gpu", gpu))
     }
 
-    /// What is wrong with the results because a recording was compressed.
+    /// The warning about a compressed recording.
     pub(super) fn caveat(&self, results: &PolicyResults) -> Option<String> {
         let arrivals = &self.arguments.arrivals;
         arrivals.process.caveat(&self.process, &rates(results)).filter(|_| arrivals.trace.is_none())
     }
 
-    /// What is simulated, in words, and how a recording was changed for the rates of these results.
+    /// The simulation in words, with the replay of a recording at the rates of these results.
     pub(super) fn title(&self, results: &PolicyResults) -> String {
         let Self { arguments, workload_name, workload, .. } = self;
         let experiment = &self.comparison.experiment;
@@ -145,11 +145,12 @@ impl<'a> Simulation<'a> {
         }
         title.extend(self.estimates.1.iter().map(|why| format!(" ({why})")));
         title.push_str(&match &self.machine_profile {
-            Some((name, _)) => format!("; serving costs what {name} says"),
-            None => String::from("; handing over and the dispatcher take no time (no machine profile)"),
+            Some((name, _)) => format!("; machine profile {name}"),
+            None => String::from("; no machine profile, so that hand-offs and the dispatcher take no time"),
         });
         title.extend(self.machine().warning().map(|warning| format!("\n{warning}.")));
-        title.extend(self.replayed.iter().map(|source| format!("\nNo GPU was measured: its times are {source}.")));
+        title
+            .extend(self.replayed.iter().map(|source| format!("\nThe workload has no GPU times; replayed: {source}.")));
         title.extend(experiment.cluster.iter().map(|cluster| format!("\n{}", cluster_in_words(&cluster.shape()))));
         let note = arguments.arrivals.process.note(&self.process, &rates(results));
         title.extend(note.filter(|_| arguments.arrivals.trace.is_none()).map(|note| format!("\n\n{note}")));
@@ -163,7 +164,7 @@ fn rates(results: &PolicyResults) -> Vec<f64> {
     found.chain(results.played.iter().map(|run| run.rate_qps)).filter(|&qps| qps > 0.0).collect()
 }
 
-/// How queries arrive, read once, and whether that can be at the rates that are asked for.
+/// The arrival process, checked against the rates that are asked for.
 fn process(arguments: &Arguments) -> Result<ArrivalProcess, Failure> {
     let process = arguments.arrivals.process.process(&arguments.settings)?;
     own_rate(&process, arguments.arrivals.rates()?.as_deref())?;
@@ -173,14 +174,14 @@ fn process(arguments: &Arguments) -> Result<ArrivalProcess, Failure> {
     Ok(process)
 }
 
-/// The queries, their name, and whose times the GPU takes if not its own.
+/// The queries, their name, and the source of replayed GPU times.
 fn asked(arguments: &Arguments) -> Result<(String, Workload, Option<RecordedGpu>), Failure> {
     let (name, mut workload) = named_workload_in(arguments.workload.as_deref(), arguments.mode)?;
     let replayed = settle_gpu_times(&name, &mut workload, arguments.gpu, wants_gpu(arguments))?;
     Ok((name, workload, replayed))
 }
 
-/// A machine of so many CPU workers, GPUs and streams.
+/// The simulated machine of these numbers of CPU workers, GPUs and streams.
 fn simulated(
     (cpus, gpus, streams): (usize, usize, usize),
     file: Option<&(String, MachineProfile)>,
@@ -190,15 +191,15 @@ fn simulated(
     SimulatedMachine { cpus, gpus, streams, profile, is_gpu_replayed }
 }
 
-/// The fault plan. A lane that fails goes on with a CPU in its place, so that there must be costs on one.
+/// The fault plan. A CPU replaces a lane that fails, so that CPU costs must be known.
 fn faults(arguments: &Arguments, machine: &Machine) -> Result<FaultPlan, Failure> {
     if arguments.faults.faults.is_some() {
         if machine.count(Class::CPU) == 0 {
-            let message = "--faults: lanes that fail go on with a CPU in their place: give --cpus at least 1";
+            let message = "--faults: a CPU replaces a lane that fails: give --cpus at least 1";
             return Err(Failure::input(message));
         }
         if arguments.cluster.shape(&arguments.settings)?.is_some() {
-            return Err(Failure::input("--faults: a plan is of one machine: leave --shards and --replicas out"));
+            return Err(Failure::input("--faults: a plan applies to one machine: leave --shards and --replicas out"));
         }
     }
     arguments.faults.plan(&arguments.settings, machine.len())

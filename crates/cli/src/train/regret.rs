@@ -1,4 +1,4 @@
-//! What `train --report` tells of regret: what each policy loses by estimates, on a small machine and a large one.
+//! Regret in `train --report`: the loss of each policy by estimates, on a small and a large machine.
 
 use std::path::Path;
 
@@ -44,7 +44,7 @@ struct OnMachine<'a> {
     policies: Vec<BuiltIn>,
 }
 
-/// What a policy loses, and on which machine.
+/// The regret of a policy on a machine.
 struct Found {
     cpus: usize,
     gpus: usize,
@@ -61,7 +61,7 @@ pub(super) fn write(dir: &Path, names: &str, workload: &Workload, arguments: &Ar
     }
     let estimates = Estimates::Fitted(arguments.model);
     let deadline = arguments.deadline.checked()?;
-    let file_name = file.as_ref().map_or("none (handing over and the dispatcher take no time)", |(name, _)| name);
+    let file_name = file.as_ref().map_or("none (hand-offs and the dispatcher take no time)", |(name, _)| name);
     let extrapolated: Vec<String> = machines.iter().filter_map(|on| on.machine.warning()).collect();
     let found =
         simulate(machines, |on, done| regret(workload, &estimates, &on.machine, &on.policies, deadline, &SEEDS, done))?;
@@ -77,7 +77,7 @@ pub(super) fn write(dir: &Path, names: &str, workload: &Workload, arguments: &Ar
     write_csv(&path, &provenance, found.iter().map(line))?;
     result_file("regret", &path);
     outln!(
-        "\nwhat estimates cost policies: capacity at p99 within {} ms, {}, mode {}, {} seeds; GPU lanes {GPU_LANE_DEPTH} batches \
+        "\nregret of policies by estimates: capacity at p99 within {} ms, {}, mode {}, {} seeds; GPU lanes {GPU_LANE_DEPTH} batches \
          deep; machine profile: {file_name}\n\n{}",
         arguments.deadline.ms,
         names,
@@ -90,13 +90,13 @@ pub(super) fn write(dir: &Path, names: &str, workload: &Workload, arguments: &Ar
     Ok(())
 }
 
-/// Plays all machines by `play`, which tells each piece that is done; with what was found, how many CPUs and GPUs that was of.
+/// Simulates all machines by `play`, which reports each completed piece.
 fn simulate(
     machines: Vec<OnMachine<'_>>,
     play: impl Fn(&OnMachine<'_>, &(dyn Fn() + Sync)) -> Result<Vec<Regret>, LabError>,
 ) -> Result<Vec<Found>, Failure> {
     let pieces: usize = machines.iter().map(|on| regret_pieces(on.policies.len(), SEEDS.len())).sum();
-    let step = "simulating what estimates cost policies, with exact costs and with estimates (minutes)";
+    let step = "simulating the regret of policies, with exact costs and with estimates (minutes)";
     in_pieces(&Bars::default(), step, pieces, |done| {
         let mut found = Vec::new();
         for on in machines {
