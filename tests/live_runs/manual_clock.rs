@@ -1,18 +1,16 @@
 //! The law of the live driver: under a manual clock its log equals the simulator's, on any machine.
 
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
 use tandem::base::ids::QueryId;
-use tandem::base::machine::{Class, Idle, Machine, PerClass};
+use tandem::base::machine::{Class, Machine, PerClass};
 use tandem::base::time::Nanos;
-use tandem::cost::machine_profile::{
-    AfterIdle, Beside, DispatcherCosts, DispatcherProfile, LaneProfile, Observed, Ratios, RoundCost,
-};
-use tandem::cost::{BatchCost, Cost, MachineModel, MachineProfile};
+use tandem::cost::machine_profile::Ratios;
+use tandem::cost::{BatchCost, Cost, MachineModel};
 use tandem::live::{self, Ending, LanePool, LiveRun};
 use tandem::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 use tandem::sim::{SimQuery, SimRun, simulate};
+
+use crate::machines::on_profile;
 
 const DEADLINE: Nanos = Nanos(40_000);
 
@@ -50,42 +48,6 @@ fn arrivals() -> impl Strategy<Value = Vec<(Nanos, u32)>> {
             })
             .collect()
     })
-}
-
-/// The model on a machine whose lanes and rounds vary. Lanes take time to wake and slow each other down; a GPU's thread
-/// prepares one batch while others, which overlap on the device, end.
-fn on_profile(model: &MachineModel, rounds: &Ratios, spread: u32) -> MachineModel {
-    let ratios = |mean: u32, stalls_us: Vec<(u32, u32)>| {
-        let permille = (0..40).map(|i| mean - spread + i * 7 % 41 * spread / 20).collect();
-        Ratios { permille, stalls_us }
-    };
-    let observed = |queries, busy, spacing, work, device| {
-        let work = ratios(work, vec![(3, 5), (17, 30)]);
-        let device = if queries > 1 { ratios(device, Vec::new()) } else { Ratios::default() };
-        Observed { queries, busy, prepared: 0.7, spacing, work, device }
-    };
-    let lanes = |other, lanes| LaneProfile {
-        each_us: 0.25,
-        hand_back_us: 1.0,
-        after_idle: vec![
-            AfterIdle { idle_us: 1.0, hand_over_us: 0.5, times: 1.0 },
-            AfterIdle { idle_us: 50.0, hand_over_us: 3.0, times: 1.2 },
-        ],
-        beside: BTreeMap::from([(other, Beside { lanes, work: 1.3, device: 1.1 })]),
-        drift: 0.0,
-        observed: vec![
-            observed(1, 1, 0.6, 900, 0),
-            observed(1, 3, 0.6, 1200, 0),
-            observed(2, 1, 0.3, 1500, 1000),
-            observed(16, 1, 1.0, 1000, 1200),
-        ],
-    };
-    let classes = BTreeMap::from([(Class::CPU, lanes(Class::GPU, 1)), (Class::GPU, lanes(Class::CPU, 3))]);
-    let each_ns = model.decision.0 as f64;
-    let any = RoundCost { arrival_ns: each_ns, answer_ns: each_ns, ..RoundCost::default() };
-    let costs = vec![DispatcherCosts { lanes: 1, any, policies: BTreeMap::new() }];
-    let dispatcher = DispatcherProfile { costs, drift: 0.0, rounds: rounds.clone() };
-    MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, dispatcher).model(model, |_| false)
 }
 
 /// CPU workers and GPUs of one or two streams, up to four batches deep, with and without batch costs. Hand-over and

@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::document::{BATCH_BYTES, Document};
 use super::encoding;
-use crate::files::{InputError, json_message, read_exact_at};
+use crate::files::{File, InputError, json_message, read_exact_at};
 
 /// Longer lines are refused: they cannot be documents, and would have to fit into memory.
 const MAX_LINE_BYTES: usize = 1 << 30;

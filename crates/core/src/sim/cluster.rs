@@ -241,8 +241,7 @@ pub(super) fn play_cluster<S: Sink>(
 ) -> Result<S, LawBroken> {
     let ClusterRun { model, first, seed, others: OtherNodes { cluster, policies }, queries, deadline } = run;
     let ClusterShape { replicas, routing, .. } = cluster.shape;
-    let tables: Vec<QueryTable<Cost>> =
-        cluster.shards.iter().map(|shard| QueryTable::of(shard, &model.machine)).collect();
+    let tables: Vec<QueryTable<Cost>> = cluster.shards.iter().map(|shard| QueryTable::of(shard, model)).collect();
     let mut policies = std::iter::once(first).chain(policies);
     let mut seeds = (0..).map(|node| NodeSeed { seed, node });
     let mut shards: Vec<Vec<Member<_>>> = Vec::new();

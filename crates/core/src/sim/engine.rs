@@ -102,14 +102,14 @@ pub fn simulate_into<S: Sink>(
     if model.faults.faults.is_empty() {
         let name = policy.name().to_owned();
         if let Some(lines) = policy.as_lines() {
-            let table = QueryTable::of_alone(queries, &model.machine);
+            let table = QueryTable::of_alone(queries, model);
             let times = MeasuredTimes::new(model, seed, |row, class| table.service(row, class));
             let arrivals = Ahead::of(arrivals, |row| table.prefetch(row));
             let run = LinesRun { machine: &model.machine, table: &table, times, seed, time, deadline };
             return play_lines(run, &name, lines, arrivals, sink, enough);
         }
     }
-    let table = QueryTable::of(queries, &model.machine);
+    let table = QueryTable::of(queries, model);
     let mut times = MeasuredTimes::new(model, seed, |row, class| table.service(row, class));
     let arrivals = Ahead::of(arrivals, |row| table.prefetch(row));
     let dispatcher = Dispatcher::with_sink(&model.machine, policy, sink);
@@ -246,7 +246,7 @@ mod tests {
         let queries = [query(0, 25, 0)];
         let arrivals = [(0, 0), (500, 0)];
         let by_lines = simulate(run_of(PolicyKind::CpuOnly, &model, &queries, &arrivals)).unwrap();
-        let table = QueryTable::of(&queries, &model.machine);
+        let table = QueryTable::of(&queries, &model);
         let mut times = MeasuredTimes::new(&model, NodeSeed::default(), |row, class| table.service(row, class));
         let policy = PolicyKind::CpuOnly.with(PolicyOptions::default()).build(&model).unwrap();
         let dispatcher = Dispatcher::with_sink(&model.machine, policy, RunLog::default());
