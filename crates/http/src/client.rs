@@ -163,18 +163,18 @@ impl Client<'_> {
         Ok(Run { rate_qps: f64::NAN, planned, records, warm_up: Vec::new(), seconds, ending })
     }
 
-    /// Sends one query and returns its reply, with the status and the beginning of the body if it is no answer.
+    /// Sends one query and returns what became of it, with the status and the beginning of the body.
     ///
     /// # Errors
     /// If the system refuses a poller.
-    pub fn ask(&self, query: u32) -> Result<(Outcome, u32, String), HttpError> {
+    pub fn ask(&self, query: u32) -> Result<(Outcome, String), HttpError> {
         let (stop, start) = (AtomicBool::new(false), Instant::now());
         let mut worker = Worker::new(self, 1, start, &stop)?;
         worker.keeps_text = true;
         let queries = [query];
         let part = worker.run_once(Closed::new(&queries, 1, 0, Nanos(1)))?;
         let (record, text) = part.ok_or(HttpError::Interrupted)?;
-        Ok((record.outcome, record.hits, text))
+        Ok((record.outcome, text))
     }
 }
 

@@ -11,15 +11,25 @@
 //! hyper speaks HTTP/1.1 and rustls TLS. Both are driven by a small loop over `mio` ([`socket`](self)), without an
 //! asynchronous runtime, so that one thread can spin for its schedule.
 
+mod answer;
 mod client;
 mod dialect;
+mod files;
+mod naive;
+mod predict;
+mod profile;
 mod run;
 mod socket;
 mod source;
 mod target;
 
+pub use answer::{ServerAnswer, find_answer};
 pub use client::{Client, Limits};
 pub use dialect::{Dialect, Requests};
+pub use files::{RunReport, write_histograms, write_profile, write_requests, write_runs};
+pub use naive::{Naive, naive_answers};
+pub use predict::{Front, Simulated};
+pub use profile::{ProfilePlan, QueryTime, Rung, ServerProfile, measure_server};
 pub use run::{Ending, Outcome, PERCENTILES, Record, Run};
 pub use source::{Closed, Open};
 pub use target::{Credentials, Target};
