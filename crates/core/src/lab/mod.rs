@@ -41,7 +41,9 @@ mod summary;
 pub mod sweep;
 mod workload;
 
-pub use answer::{Answer, Disagreement, Driven, DrivenRun, Effort, LiveCapacity, Question, Scope, Side, find_answer};
+pub use answer::{
+    Answer, Disagreement, Driven, DrivenRun, Effort, LiveCapacity, LiveSearch, Question, Scope, Side, find_answer,
+};
 pub use calibration::{Calibration, ServiceRow, ServiceRun};
 pub(crate) use capacity::COVERED_QUERIES;
 pub use capacity::{Capacity, CapacitySearch, ClosedForm, Coverage, Judge, Played, QueryError, RunLength, play_all};

@@ -18,7 +18,7 @@ mod search;
 
 pub use drive::{Driven, DrivenRun, LiveCapacity};
 pub use predict::Disagreement;
-pub use search::Side;
+pub use search::{LiveSearch, Side};
 
 use std::time::{Duration, Instant};
 
