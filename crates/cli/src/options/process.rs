@@ -9,8 +9,8 @@ use tandem_report::number;
 /// How queries arrive.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ProcessArguments {
-    /// How queries arrive: poisson, bursty, uniform, or a CSV file of recorded arrivals with a column `arrival_us` or
-    /// `arrival_s`
+    /// How queries arrive: poisson, bursty, uniform, a CSV file of recorded arrivals with a column `arrival_us` or `arrival_s`,
+    /// or a trace that ships with Tandem: smooth-100qps, bursty-100qps
     #[arg(long, value_name = "PROCESS|FILE", default_value = "poisson")]
     pub(crate) arrivals: String,
     /// How recorded arrivals are played [default: intensify]

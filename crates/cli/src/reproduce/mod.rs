@@ -20,8 +20,8 @@ use tandem_core::files::{Provenance, check_writable, this_machine};
 use tandem_core::query::Mode;
 use tandem_core::search::device::list_gpus;
 use tandem_papers::{
-    Availability, Claim, Context, EXPERIMENTS, Experiment, ExperimentError, Findings, GpuUse, Run, SharedSetup,
-    foreign_rows, judge, write_claims,
+    Availability, Claim, Context, EXPERIMENTS, Experiment, ExperimentError, Findings, GpuUse, PageRank, Run,
+    SharedSetup, foreign_rows, judge, write_claims,
 };
 use tandem_report::table::Table;
 use tandem_report::table::fitted;
@@ -86,10 +86,10 @@ pub(super) struct Arguments {
     /// Draws the index, the queries and the arrivals
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    /// Figures of Wang et al.: PageRank, one number of at least 0 a line, in the order of the index's documents; drawn
-    /// from the seed unless given
-    #[arg(long, value_name = "FILE", requires = "index")]
-    page_rank: Option<PathBuf>,
+    /// Figures of Wang et al.: PageRanks, drawn from the law of the web (logarithms), uniform, or a file with one number of at least 0
+    /// a line, in the order of the documents of INDEX
+    #[arg(long, value_name = "drawn|uniform|FILE", default_value = "drawn")]
+    page_rank: PathBuf,
     /// Where results go, and the synthetic index
     #[arg(short, long, value_name = "DIR", default_value = "out/reproduce")]
     out: PathBuf,
@@ -136,7 +136,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         docs: arguments.docs,
         text: arguments.text.clone(),
         scratch: arguments.out.clone(),
-        page_rank: arguments.page_rank.as_deref(),
+        page_rank: page_rank(arguments)?,
         shared: SharedSetup::default(),
     };
     let (mut paper, mut claims) = (None, Vec::new());
@@ -147,6 +147,18 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         claims.extend(reproduce(arguments, experiment, run, &context)?);
     }
     Ok(write_claims(&arguments.out, &claims, &Provenance::new().with_command_and_machine())?)
+}
+
+/// The PageRanks that `--page-rank` names.
+fn page_rank(arguments: &Arguments) -> Result<PageRank<'_>, Failure> {
+    match arguments.page_rank.to_str() {
+        Some("drawn") => Ok(PageRank::Drawn),
+        Some("uniform") => Ok(PageRank::Uniform),
+        _ if arguments.index.is_none() => {
+            Err(Failure::input("--page-rank FILE needs the INDEX whose documents it numbers; or drawn, or uniform"))
+        }
+        _ => Ok(PageRank::File(&arguments.page_rank)),
+    }
 }
 
 /// The table or figure of this name, which this version can re-run.

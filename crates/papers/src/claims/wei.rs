@@ -7,7 +7,7 @@ use crate::results::{Found, Gap, Results, shown};
 pub(super) const ALL: &[Statements] = &[
     on_counts("wei-fig10", FIG10_ROWS, fig10),
     on_counts("wei-table4", TABLE4_ROWS, table4),
-    on_counts("wei-fig11", &["{} CPU{}: {}"], fig11),
+    on_counts("wei-fig11", &["{} CPU: {}", "?{} CPU + {} GPUs: {}"], fig11),
     on_counts("wei-table5", &["tokens, {}", "terms, {}", "characters, {}"], table5),
     on_counts(
         "wei-table6",
@@ -16,7 +16,12 @@ pub(super) const ALL: &[Statements] = &[
     ),
     on_counts(
         "wei-fig12",
-        &["one machine{}", "Ivory, 99 machines: cores", "single-pass MapReduce, 8 machines: cores"],
+        &[
+            "one machine, {}",
+            "one machine: cores",
+            "Ivory, 99 machines: cores",
+            "single-pass MapReduce, 8 machines: cores",
+        ],
         fig12,
     ),
     on_counts("wei-regrouping", REGROUPING_ROWS, regrouping),
