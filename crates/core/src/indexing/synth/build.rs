@@ -8,11 +8,11 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::Instant;
 
-use super::{TERM_STREAMS, topic_of};
 use super::cascade::ListSampler;
 use super::documents::Documents;
 use super::queries::{synthetic_queries, write_queries};
 use super::vocabulary::Vocabulary;
+use super::{TERM_STREAMS, topic_of};
 use crate::base::random::Random;
 use crate::files::{free_disk_bytes, free_memory_bytes};
 use crate::index::{Bm25, FILE_NAME, IndexError, IndexWriter, ListEncoder};
@@ -156,7 +156,10 @@ pub fn draw_queries(options: &SynthOptions, path: &Path) -> Result<(), IndexErro
     write_queries(path, &vocabulary, &queries).map_err(|source| IndexError::Io { path: path.to_owned(), source })
 }
 
-pub(super) fn synthetic_queries_of(options: &SynthOptions, vocabulary: &Vocabulary) -> Result<Vec<Vec<usize>>, IndexError> {
+pub(super) fn synthetic_queries_of(
+    options: &SynthOptions,
+    vocabulary: &Vocabulary,
+) -> Result<Vec<Vec<usize>>, IndexError> {
     match options.num_queries {
         0 => Ok(Vec::new()),
         n => synthetic_queries(vocabulary, options.num_docs, options.seed, n, options.correlation),

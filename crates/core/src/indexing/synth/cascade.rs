@@ -155,7 +155,8 @@ impl<'a> ListSampler<'a> {
         }
         let middle = from + (to - from) / 2;
         let dense = points * self.dense_share;
-        let (left, right) = if self.is_left_dense(from, to) { (dense, points - dense) } else { (points - dense, dense) };
+        let (left, right) =
+            if self.is_left_dense(from, to) { (dense, points - dense) } else { (points - dense, dense) };
         self.scatter(from, middle, left);
         self.scatter(middle, to, right);
     }

@@ -74,7 +74,8 @@ impl Likeness {
         let lists: BTreeMap<usize, Vec<u32>> = terms.par_iter().map(|&term| (term, docs(term))).collect();
         let saved: Vec<f64> = lists.values().filter_map(|docs| saved_bits(num_docs, docs)).collect();
         let queries: Vec<&Vec<usize>> = queries.iter().filter(|terms| terms.len() > 1).collect();
-        let is_full = |terms: &&&Vec<usize>| common(terms.iter().map(|term| lists[term].as_slice()).collect()) >= ENOUGH;
+        let is_full =
+            |terms: &&&Vec<usize>| common(terms.iter().map(|term| lists[term].as_slice()).collect()) >= ENOUGH;
         let full = queries.par_iter().filter(is_full).count();
         Self {
             gap_bits: saved.iter().sum::<f64>() / saved.len().max(1) as f64,
@@ -106,9 +107,8 @@ fn common(mut lists: Vec<&[u32]>) -> usize {
 /// Those of [`Likeness::of_synthetic`].
 pub fn fit(target: &Likeness, options: &SynthOptions) -> Result<(SynthOptions, Likeness), IndexError> {
     let with = |clustering, correlation| SynthOptions { clustering: Some(clustering), correlation, ..options.clone() };
-    let clustering = bisect(0.3, |clustering| {
-        Ok(Likeness::of_synthetic(&with(clustering, 0.0))?.gap_bits < target.gap_bits)
-    })?;
+    let clustering =
+        bisect(0.3, |clustering| Ok(Likeness::of_synthetic(&with(clustering, 0.0))?.gap_bits < target.gap_bits))?;
     let correlation = bisect(1.0, |correlation| {
         Ok(Likeness::of_synthetic(&with(clustering, correlation))?.full_ands < target.full_ands)
     })?;

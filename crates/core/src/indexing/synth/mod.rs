@@ -9,7 +9,7 @@
 //! | document frequencies fall as a power of the rank (Zipf, Mandelbrot) | [`Vocabulary`]: `df(r) = 0.9 N ((1 + q) / (r + q))^1.2` |
 //! | neighbours resemble each other: gaps are bursty | `cascade.rs`: topics at all scales, a random field for each term |
 //! | words of one topic occur together | `correlation`, if given: terms of a topic share a field |
-| long documents have more terms, and repeat them more | [`Documents`]: lognormal lengths, shared by all terms |
+//! | long documents have more terms, and repeat them more | [`Documents`]: lognormal lengths, shared by all terms |
 //!
 //! Every term has its own random stream, so terms are made in parallel and the index is the same, byte for byte, on any
 //! number of threads and any machine. A list of n postings takes at most O(n log n) time, independent of the

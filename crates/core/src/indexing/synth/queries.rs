@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::{QUERY_STREAM, topic_of};
 use super::vocabulary::Vocabulary;
+use super::{QUERY_STREAM, topic_of};
 use crate::base::random::{Random, pow};
 use crate::files::write_atomically;
 use crate::index::IndexError;

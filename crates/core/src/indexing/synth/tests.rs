@@ -141,6 +141,8 @@ fn a_fit_finds_the_options_of_a_synthetic_collection() {
 fn shapes_out_of_range_are_refused() {
     let base = SynthOptions::new(2000, 0);
     let refuse = |options: SynthOptions| options.check().unwrap_err().to_string();
-    assert!(refuse(SynthOptions { clustering: Some(0.4), ..base.clone() }).contains("clustering of 0.4, expected 0 to 0.3"));
+    assert!(
+        refuse(SynthOptions { clustering: Some(0.4), ..base.clone() }).contains("clustering of 0.4, expected 0 to 0.3")
+    );
     assert!(refuse(SynthOptions { correlation: f64::NAN, ..base }).contains("correlation of NaN, expected 0 to 1"));
 }
