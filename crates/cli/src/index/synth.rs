@@ -1,4 +1,4 @@
-//! `tandem index synth`: makes an index of any size without any text.
+//! `tandem index synth`: makes a synthetic index of any size.
 
 use std::io::ErrorKind;
 use std::num::NonZeroUsize;
@@ -25,50 +25,53 @@ const FIT_QUERIES: usize = 2000;
 const FITTED_CLUSTERING: &str = "0.2";
 const FITTED_CORRELATION: &str = "0.5";
 
-/// Make an index of a given size whose lists look like those of real text.
+/// Make a synthetic index, with the statistics of real text, or synthetic text.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tandem index synth --docs 1000000 --num-queries 1000 -o synthetic\n  tandem index synth --text --bytes 1GB -o text.jsonl"
+)]
 pub(super) struct Arguments {
-    /// Documents, 1000 or more; Ding et al. 2009 searched 25.2 million. With --text any number, without end unless given
+    /// Number of documents, at least 1000; Ding et al. 2009 used 25.2 million. With --text any number [default with --text: no
+    /// limit]
     #[arg(long, value_name = "N", required_unless_present = "text")]
     docs: Option<u64>,
-    /// Make text instead, as JSON lines; --out is then a file, or - for the standard output: `tandem index synth --text -o -
-    /// | tandem index build - -o DIR`
+    /// Make text instead, as JSON lines; --out is then a file, or - for the standard output
     #[arg(long, conflicts_with_all = ["num_queries", "vocabulary"])]
     text: bool,
-    /// With --text: end after so many bytes, such as 50GB
+    /// With --text: size of the text, such as 50GB
     #[arg(long, value_name = "BYTES", requires = "text", value_parser = super::parameters::bytes)]
     bytes: Option<u64>,
     #[command(flatten)]
     out: IndexOut,
-    /// Chooses everything that is random
+    /// Seed of everything that is random
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Mean tokens a document, 20 to 5000; postings a document are 0.46 times this
+    /// Mean number of tokens per document, 20 to 5000; postings per document are 0.46 times this
     #[arg(long, value_name = "L", default_value_t = SynthOptions::MEAN_LENGTH)]
     mean_length: f64,
-    /// Terms; 200 N^0.6 unless given
+    /// Number of terms [default: 200 N^0.6 for N documents]
     #[arg(long, value_name = "V")]
     vocabulary: Option<u32>,
-    /// How unevenly a term's documents are spread, 0 to 0.3; without a value, as in the English Wikipedia. Lists of the shipped
-    /// workloads have no fixed value, about 0.2
+    /// Unevenness of the places of a term's documents, 0 to 0.3 [without a value: as in the English Wikipedia; default: as in the shipped
+    /// workloads, about 0.2]
     #[arg(long, value_name = "C", num_args = 0..=1, default_missing_value = FITTED_CLUSTERING, conflicts_with = "text")]
     clustering: Option<f64>,
-    /// How much terms of one topic occur together, 0 to 1, in documents and in queries; without a value, as in the English Wikipedia
+    /// Correlation of the terms of a topic, in documents and in queries, 0 to 1 [without a value: as in the English Wikipedia]
     #[arg(long, value_name = "R", num_args = 0..=1, default_value_t = 0.0, default_missing_value = FITTED_CORRELATION, conflicts_with = "text")]
     correlation: f64,
-    /// Fit both to an index with the queries of --like-queries: its gaps, and its share of ANDs with ten results
+    /// Index to which clustering and correlation are fitted, by its gaps and its share of ANDs with ten results
     #[arg(long, value_name = "INDEX", requires = "like_queries", conflicts_with_all = ["text", "clustering", "correlation"])]
     like: Option<PathBuf>,
     /// Query log of --like
     #[arg(long, value_name = "FILE", requires = "like")]
     like_queries: Option<PathBuf>,
-    /// Queries to draw; their lists hold 0.148 N postings on average, as in Ding et al. 2009
+    /// Number of queries to draw; their lists have 0.148 N postings on average, as in Ding et al. 2009
     #[arg(long, value_name = "M", default_value_t = 0)]
     num_queries: usize,
-    /// File of the queries; queries.tsv in the index's folder unless given
+    /// File of the queries [default: queries.tsv in the folder of the index]
     #[arg(long, value_name = "FILE", requires = "num_queries")]
     queries_out: Option<PathBuf>,
-    /// CPU cores to use; all unless given. The index doesn't depend on it
+    /// Number of CPU cores to use; the index does not depend on it [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: Option<u16>,
 }
