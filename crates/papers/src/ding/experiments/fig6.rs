@@ -67,9 +67,7 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
     let title = "Intersection of 200 K docIDs with more";
     findings.chart(chart("uneven", title, "length of the longer list (1000 docIDs)", uneven, papers));
     findings.note(
-        "The paper: recursion is far better than a binary search in the whole list for long lists, two or three levels stay \
-         below 4 ns, and 200 K in longer lists take about 4 to 15 ns. A whole list fits into 50 MB of second-level cache \
-         today, so that a binary search is cheap. Times are the device's and include launches, which dominate for some \
+        "Times are the device's and include launches, which dominate for some \
          thousands of docIDs.",
     );
     Ok(())

@@ -37,7 +37,7 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
     let title = "Rate of indexing along the collection (Wei and JaJa, figure 11)";
     findings.chart(Chart::new("files", title, ["file", "indexing (MB/s, or M tokens/s)"], curves).log_y());
     findings.note(
-        "The paper draws this without numbers: a steep fall, then nearly flat, and a drop at file 1,200 of 1,492. Text without \
+        "Text without \
          tags has five times as many tokens per byte as pages, so that MB/s fall by that factor; M tokens/s show the rest.",
     );
     Ok(())

@@ -67,10 +67,6 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
         times(rates[3], alone),
     );
     findings.compare("2 GPUs: over the paper's", "x", 1.0, rates[0].map(|rate| rate / 75.41));
-    findings.note(
-        "The paper's split gives popular slots to CPUs. A GPU of today indexes faster with all slots (\"2 GPUs\") than with CPU \
-         indexers, for whose slots it waits.",
-    );
     findings.note(format!(
         "Parsers: {} with two CPU indexers (the paper: 6). GPUs: {} (the paper: {PAPERS_GPUS}). 1 MB is 2^20 bytes.",
         bench.parsers_for(2),
