@@ -9,8 +9,8 @@ use tandem_report::number;
 /// How queries arrive.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ProcessArguments {
-    /// Arrival process: poisson, bursty, uniform, or a CSV file of recorded arrivals with a column `arrival_us`
-    /// (microseconds) or `arrival_s` (seconds)
+    /// Arrival process: poisson, bursty, uniform, a shipped trace (smooth-100qps, bursty-100qps), or a CSV file of recorded
+    /// arrivals with a column `arrival_us` (microseconds) or `arrival_s` (seconds)
     #[arg(long, value_name = "PROCESS|FILE", default_value = "poisson")]
     pub(crate) arrivals: String,
     /// How recorded arrivals are played [default: intensify]

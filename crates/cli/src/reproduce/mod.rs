@@ -20,8 +20,8 @@ use tandem_core::files::{Provenance, check_writable, this_machine};
 use tandem_core::query::Mode;
 use tandem_core::search::device::list_gpus;
 use tandem_papers::{
-    Availability, Claim, Context, EXPERIMENTS, Experiment, ExperimentError, Findings, GpuUse, Run, SharedSetup,
-    foreign_rows, judge, write_claims,
+    Availability, Claim, Context, EXPERIMENTS, Experiment, ExperimentError, Findings, GpuUse, PageRank, Run,
+    SharedSetup, foreign_rows, judge, write_claims,
 };
 use tandem_report::table::Table;
 use tandem_report::table::fitted;
@@ -84,10 +84,10 @@ pub(super) struct Arguments {
     /// Seed of the synthetic index, queries and arrivals
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    /// PageRank of each document for the figures of Wang et al.: one number per line, at least 0, in the order of the index
-    /// [default: random]
-    #[arg(long, value_name = "FILE", requires = "index")]
-    page_rank: Option<PathBuf>,
+    /// PageRanks of the documents for the figures of Wang et al.: drawn (logarithms of the law of the web), uniform, or a file
+    /// with one number per line, at least 0, in the order of the index
+    #[arg(long, value_name = "drawn|uniform|FILE", default_value = "drawn")]
+    page_rank: PathBuf,
     /// Folder of the results and the synthetic index
     #[arg(short, long, value_name = "DIR", default_value = "out/reproduce")]
     out: PathBuf,
@@ -134,7 +134,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         docs: arguments.docs,
         text: arguments.text.clone(),
         scratch: arguments.out.clone(),
-        page_rank: arguments.page_rank.as_deref(),
+        page_rank: page_rank(arguments)?,
         shared: SharedSetup::default(),
     };
     let (mut paper, mut claims) = (None, Vec::new());
@@ -145,6 +145,18 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         claims.extend(reproduce(arguments, experiment, run, &context)?);
     }
     Ok(write_claims(&arguments.out, &claims, &Provenance::new().with_command_and_machine())?)
+}
+
+/// The PageRanks that `--page-rank` names.
+fn page_rank(arguments: &Arguments) -> Result<PageRank<'_>, Failure> {
+    match arguments.page_rank.to_str() {
+        Some("drawn") => Ok(PageRank::Drawn),
+        Some("uniform") => Ok(PageRank::Uniform),
+        _ if arguments.index.is_none() => {
+            Err(Failure::input("--page-rank FILE needs the INDEX whose documents it numbers; or drawn, or uniform"))
+        }
+        _ => Ok(PageRank::File(&arguments.page_rank)),
+    }
 }
 
 /// The experiment of this name.
