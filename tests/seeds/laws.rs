@@ -134,7 +134,7 @@ impl Case<'_> {
 
     /// Whether all times follow from costs.
     fn is_plain(&self) -> bool {
-        self.scenario.file.is_empty() && self.scenario.faults.is_empty()
+        self.scenario.profile.is_empty() && self.scenario.faults.is_empty()
     }
 
     /// The number in the system, summed over time, is the sum of the delays; the summary agrees.
@@ -213,7 +213,7 @@ impl Case<'_> {
             let is_certain = certificate::nobody_misses(&dearest, &arrivals, 1.0, deadline);
             law!(is_kept || !is_certain, "a certificate holds", "{:?}", log.rows);
         }
-        if !self.scenario.file.is_empty() || log.rows.is_empty() {
+        if !self.scenario.profile.is_empty() || log.rows.is_empty() {
             return Ok(());
         }
         let model = self.model.with_fallbacks();

@@ -128,7 +128,7 @@ fn a_printed_test_compiles() {
         options: PolicyOptions { steal_guard: None, shed: Nothing, ..PolicyOptions::default() },
         lanes: vec![(0, 0, 0, 1), (1, 0, 0, 2)],
         batches: vec![(1.0, 0.5, 0.5, 2.0, 16)],
-        file: vec![],
+        profile: vec![],
         handoff: 0,
         decision: 10,
         faults: vec![(5, 1, Stall, 100)],

@@ -62,7 +62,7 @@ fn simpler(scenario: &Scenario) -> Vec<Scenario> {
     };
     vec![
         with(&|s| (s.shards, s.replicas) = (1, 1)),
-        with(&|s| s.file.clear()),
+        with(&|s| s.profile.clear()),
         with(&|s| s.faults.clear()),
         with(&|s| s.batches.clear()),
         with(&|s| s.options = PolicyOptions::default()),

@@ -4,12 +4,13 @@ use tandem::base::ids::{DeviceId, ProcessorId, QueryId};
 use tandem::base::machine::{Class, FaultKind, FaultPlan, Machine, PerClass, PlannedFault, Processor};
 use tandem::base::random::Random;
 use tandem::base::time::Nanos;
+use tandem::cost::machine_profile::Ratios;
 use tandem::cost::{BatchCost, Cost, MachineModel};
 use tandem::query::{ArrivalProcess, Burstiness};
 use tandem::sched::{PolicyKind, PolicyOptions, Shed, StealGuard};
 use tandem::sim::{Arrivals, Cluster, ClusterShape, Routing, ShardCosts, SimQuery};
 
-use crate::machines::among_others;
+use crate::machines::on_profile;
 
 /// The classes of lanes, in the order of the costs.
 const CLASSES: [Class; 3] = [Class::CPU, Class::GPU, Class::CPU2];
@@ -26,8 +27,8 @@ pub struct Scenario {
     pub lanes: Vec<(usize, u32, u32, u32)>,
     /// Fixed host time, host time per query, longest share, crowding and most queries of a GPU's batches.
     pub batches: Vec<(f64, f64, f64, f64, u32)>,
-    /// Stalls per second and duration of slow batches of a machine file.
-    pub file: Vec<(f64, f64)>,
+    /// A machine profile: duration of the dispatcher's stalls in microseconds, and variation of the lanes in permille.
+    pub profile: Vec<(u32, u32)>,
     pub handoff: u64,
     pub decision: u64,
     /// Time, lane, kind and duration.
@@ -153,8 +154,8 @@ impl Scenario {
         let batches = (dice.real(0.0, 5.0), dice.real(0.0, 1.0), dice.real(0.0, 1.0), dice.real(1.0, 20.0), 0);
         let most_queries = dice.between(2, 40) as u32;
         let overhead = |dice: &mut Dice| if dice.is(0.5) { 0 } else { dice.between(0, mean as u64 / 5) };
-        let stalls = dice.one_of(&[0.0, 20_000.0, 200_000.0]);
-        let (has_file, lasts) = (dice.is(0.15), dice.real(0.0, 50.0));
+        let stall_us = dice.one_of(&[0, 5, 60]);
+        let (has_profile, spread) = (dice.is(0.15), dice.between(0, 500) as u32);
         Self {
             seed,
             policy,
@@ -165,7 +166,7 @@ impl Scenario {
             } else {
                 vec![]
             },
-            file: if has_file { vec![(stalls, lasts)] } else { vec![] },
+            profile: if has_profile { vec![(stall_us, spread)] } else { vec![] },
             handoff: overhead(&mut dice),
             decision: overhead(&mut dice),
             faults,
@@ -206,8 +207,11 @@ impl Scenario {
             faults: FaultPlan::new(self.faults.iter().map(fault).collect(), Nanos(self.watchdog)),
             ..machine.into()
         };
-        match self.file[..] {
-            [(stalls_per_s, lasts_us)] => among_others(&model, stalls_per_s, lasts_us),
+        match self.profile[..] {
+            [(stall_us, spread)] => {
+                let rounds = Ratios { permille: vec![1000, 1500, 1200, 700], stalls_us: vec![(2, stall_us)] };
+                on_profile(&model, &rounds, spread)
+            }
             _ => model,
         }
     }

@@ -1,4 +1,4 @@
-//! `tandem index build`: makes an index from text.
+//! `tandem index build`: makes an index of text.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -17,29 +17,32 @@ use tandem_core::files::{InputError, free_memory_bytes, read_lines};
 use tandem_core::index::{Index, IndexError};
 use tandem_core::indexing::{BuildError, BuildOptions, BuildSummary, Indexer, Progress, Stages, build_by};
 
-/// Text, and how it is cut.
+/// Text, and the way it is cut into terms.
 #[derive(Debug, clap::Args)]
 pub(super) struct TextArguments {
-    /// Files of JSON lines (`id`, `text`, optional `title`), WARC records or TREC documents, plain or compressed, or folders of
-    /// such files or of text files. A dash stands for the standard input. Several inputs are one collection, in this order. Hidden
-    /// files and those that .gitignore names are left out
+    /// Files of JSON lines (`id`, `text`, optional `title`), WARC records or TREC documents, plain or compressed; or folders of
+    /// such files or of text files. `-` is the standard input. Several inputs form one collection in their order. Hidden files
+    /// and those that a .gitignore excludes are left out
     #[arg(required = true, value_name = "INPUT")]
     pub(super) inputs: Vec<PathBuf>,
-    /// How text is cut into words
+    /// Rule that cuts text into words
     #[arg(long, value_parser = choice::<Words>(), default_value = Words::Unicode.name())]
     tokenizer: Words,
-    /// Stem words of this language (english, german, ...); porter is English by the original algorithm
+    /// Language of the stemmer (english, german, ...); porter is the original algorithm for English
     #[arg(long, value_name = "LANG")]
     stem: Option<String>,
-    /// Words to leave out: `english` for a built-in list, or a file of words
+    /// Words that are left out: `english` for a built-in list, or a file of words
     #[arg(long, value_name = "english|FILE")]
     stop_words: Option<String>,
     #[command(flatten)]
     bm25: Bm25Arguments,
 }
 
-/// Index a collection of text: JSON lines, WARC or TREC, plain or compressed, or folders of them or of text files.
+/// Index text: JSON lines, WARC, TREC or folders of files, compressed or not.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tandem index build articles.jsonl.zst -o my-index\n  tandem index build crawl.warc.gz -o my-index --stem english --memory 2GiB"
+)]
 pub(super) struct Arguments {
     #[command(flatten)]
     text: TextArguments,
@@ -49,13 +52,12 @@ pub(super) struct Arguments {
     duplicates: Duplicates,
     #[command(flatten)]
     method: MethodArguments,
-    /// Memory that the process may take, such as 2GiB: text, lists, documents' lengths and names, what waits to be written. What
-    /// has no room in it goes to disk, into the index's folder, where an interrupted build finds lists again. If it is not
-    /// enough, a note says how much is taken. With `--method trie` the dictionary lies in memory beyond it, and with `--gpus`
-    /// what the driver takes [default: half of what is free]
+    /// Memory limit of the process, such as 2GiB. Lists beyond it go to disk, into the folder of the index, where an interrupted
+    /// build continues. A note says if more memory is needed. The dictionary of `--method trie` and the GPU driver are not
+    /// included [default: half of the free memory]
     #[arg(long, value_name = "BYTES", value_parser = super::parameters::bytes)]
     memory: Option<u64>,
-    /// CPU cores to use; all unless given. The index doesn't depend on it, nor on the memory
+    /// Number of CPU cores to use; the index does not depend on it [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: Option<u16>,
 }
@@ -77,7 +79,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         })
     })?;
     let seconds = started.elapsed().as_secs_f64();
-    // Reading it back is the proof that the index is whole.
+    // Reading the index back checks that it is complete.
     let index = Index::read_back(&arguments.out.out)?;
     let reading_back_s = started.elapsed().as_secs_f64() - seconds;
     let Stages { inverting, reader_waited, checking, merging, finishing } = summary.stages;
@@ -126,7 +128,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Builds an index, and shows on standard error how far it is.
+/// Builds an index, with progress on standard error.
 pub(crate) fn build_showing(
     indexer: &mut dyn Indexer,
     collection: Collection,
@@ -161,7 +163,7 @@ pub(crate) fn build_showing(
 }
 
 impl TextArguments {
-    /// How to build, in so much memory and on so many cores: those of the machine unless given.
+    /// The options of a build; the defaults of memory and cores are those of the machine.
     pub(super) fn checked(&self, memory: Option<u64>, cpus: Option<u16>) -> Result<BuildOptions, Failure> {
         let bm25 = self.bm25.checked()?;
         let mut tokenizer = Tokenizer::new(self.tokenizer);

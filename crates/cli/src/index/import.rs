@@ -1,4 +1,4 @@
-//! `tandem index import`: makes an index from another engine's.
+//! `tandem index import`: makes an index of another engine's index.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -15,24 +15,25 @@ use tandem_core::corpus::{ListSource, Tokenizer};
 use tandem_core::index::Index;
 use tandem_core::indexing::exchange::{ImportOptions, import};
 
-/// What queries are cut with where neither the user nor the file says.
+/// The tokenizer of queries if neither the user nor the file names one.
 const ASSUMED_TOKENIZER: &str = "ascii";
 
-/// Take over another engine's index: a CIFF file, or a PISA or ds2i binary collection.
+/// Import the index of another engine: CIFF, or a PISA or ds2i collection.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  tandem index import other.ciff.gz -o my-index")]
 pub(super) struct Arguments {
-    /// A CIFF file (.ciff, .ciff.gz), or the .docs file of a PISA or ds2i binary collection, whose siblings .freqs and
-    /// .sizes (and .terms and .documents, if there are any) stand beside it
+    /// CIFF file (.ciff, .ciff.gz), or the .docs file of a PISA or ds2i binary collection, with its .freqs and .sizes (and
+    /// optional .terms and .documents) in the same folder
     file: PathBuf,
     #[command(flatten)]
     out: IndexOut,
     #[command(flatten)]
     duplicates: Duplicates,
-    /// What the file is [default: by its name]
+    /// Format of the file [default: by its name]
     #[arg(long, value_enum)]
     format: Option<ExchangeFormat>,
-    /// How the terms were made, so that queries are cut alike: `ascii`, `unicode`, `ascii+stem=english`, ..., as `index
-    /// info` names it [default: what the file says, if this program wrote it; `ascii` otherwise]
+    /// Tokenizer of the terms, for queries: `ascii`, `unicode`, `ascii+stem=english` or another one that `index info` prints
+    /// [default: as in the file, if this program wrote it; else `ascii`]
     #[arg(long, value_name = "NAME")]
     tokenizer: Option<String>,
     #[command(flatten)]
@@ -75,7 +76,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     for note in source.notes() {
         errln!("note: {}: {note}", arguments.file.display());
     }
-    // Reading it back is the proof that the index is whole.
+    // Reading the index back checks that it is complete.
     let index = Index::open(&arguments.out.out)?;
     outln!("documents  {:>15}", index.num_docs());
     outln!("tokens     {:>15}", index.num_tokens());

@@ -11,8 +11,9 @@ use tandem_core::base::ids::TermId;
 use tandem_core::base::quantile::nearest_rank;
 use tandem_core::index::{BLOCK_LEN, Index, PartSize, index_sizes};
 
-/// Describe an index: sizes, bits a posting, list lengths.
+/// Describe an index: counts, sizes, bits per posting, list lengths.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  tandem index info my-index")]
 pub(super) struct Arguments {
     /// Folder of the index
     index: PathBuf,
@@ -27,7 +28,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is printed, for programs.
+/// The facts of an index for programs.
 fn facts(index: &Index) -> Value {
     let bm25 = index.built_with();
     let bits_a_posting = |bits: u64| bits as f64 / index.num_postings() as f64;

@@ -24,28 +24,35 @@ use tandem_core::files::{check_writable, remove_dir_all};
 use tandem_core::index::{FILE_NAME, Index};
 use tandem_core::indexing::reorder::keep_last;
 
-/// Make, exchange, renumber and describe an index.
+/// Make, change, describe and exchange indexes.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  tandem index build articles.jsonl.zst -o my-index")]
 pub(super) struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
 
 commands! {
-    Build: build;
-    Import: import;
-    Export: export;
-    Reorder: reorder;
-    Quantise: quantise;
-    Synth: synth;
-    Info: info;
+    "Make an index" {
+        Build: build;
+        Synth: synth;
+        Import: import;
+    }
+    "Change an index" {
+        Reorder: reorder;
+        Quantise: quantise;
+    }
+    "Look at an index, or hand it on" {
+        Info: info;
+        Export: export;
+    }
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     arguments.command.run()
 }
 
-/// Gives what an index is to the document of `--format json`; `more` is what the command has found besides.
+/// Adds the facts of an index, and `more` facts, to the JSON document.
 fn give(index: &Index, dir: &Path, more: Value) {
     if !is_json() {
         return;
@@ -77,7 +84,7 @@ struct IndexOut {
 }
 
 impl IndexOut {
-    /// Whether an index could be written into the folder: asked before the work that it takes.
+    /// Checks that an index can be written into the folder, before the work.
     fn check(&self) -> Result<(), Failure> {
         let file = self.out.join(FILE_NAME);
         check_writable(&file)?;

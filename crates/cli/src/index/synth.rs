@@ -1,4 +1,4 @@
-//! `tandem index synth`: makes an index of any size without any text.
+//! `tandem index synth`: makes a synthetic index of any size.
 
 use std::io::ErrorKind;
 use std::num::NonZeroUsize;
@@ -16,37 +16,40 @@ use tandem_core::files::{check_writable, write_atomically};
 use tandem_core::indexing::BuildError;
 use tandem_core::indexing::synth::{SynthOptions, TextOptions, build_synthetic, write_text};
 
-/// Make an index of a given size whose lists look like those of real text.
+/// Make a synthetic index, with the statistics of real text, or synthetic text.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tandem index synth --docs 1000000 --num-queries 1000 -o synthetic\n  tandem index synth --text --bytes 1GB -o text.jsonl"
+)]
 pub(super) struct Arguments {
-    /// Documents, 1000 or more; Ding et al. 2009 searched 25.2 million. With --text any number, without end unless given
+    /// Number of documents, at least 1000; Ding et al. 2009 used 25.2 million. With --text any number [default with --text: no
+    /// limit]
     #[arg(long, value_name = "N", required_unless_present = "text")]
     docs: Option<u64>,
-    /// Make text instead, as JSON lines; --out is then a file, or - for the standard output: `tandem index synth --text -o -
-    /// | tandem index build - -o DIR`
+    /// Make text instead, as JSON lines; --out is then a file, or - for the standard output
     #[arg(long, conflicts_with_all = ["num_queries", "vocabulary"])]
     text: bool,
-    /// With --text: end after so many bytes, such as 50GB
+    /// With --text: size of the text, such as 50GB
     #[arg(long, value_name = "BYTES", requires = "text", value_parser = super::parameters::bytes)]
     bytes: Option<u64>,
     #[command(flatten)]
     out: IndexOut,
-    /// Chooses everything that is random
+    /// Seed of everything that is random
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Mean tokens a document, 20 to 5000; postings a document are 0.46 times this
+    /// Mean number of tokens per document, 20 to 5000; postings per document are 0.46 times this
     #[arg(long, value_name = "L", default_value_t = SynthOptions::MEAN_LENGTH)]
     mean_length: f64,
-    /// Terms; 200 N^0.6 unless given
+    /// Number of terms [default: 200 N^0.6 for N documents]
     #[arg(long, value_name = "V")]
     vocabulary: Option<u32>,
-    /// Queries to draw; their lists hold 0.148 N postings on average, as in Ding et al. 2009
+    /// Number of queries to draw; their lists have 0.148 N postings on average, as in Ding et al. 2009
     #[arg(long, value_name = "M", default_value_t = 0)]
     num_queries: usize,
-    /// File of the queries; queries.tsv in the index's folder unless given
+    /// File of the queries [default: queries.tsv in the folder of the index]
     #[arg(long, value_name = "FILE", requires = "num_queries")]
     queries_out: Option<PathBuf>,
-    /// CPU cores to use; all unless given. The index doesn't depend on it
+    /// Number of CPU cores to use; the index does not depend on it [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: Option<u16>,
 }

@@ -32,6 +32,6 @@ pub use input::{
 };
 pub use inputs::protect_input;
 pub use packing::{Frame, Packing, skip_padding};
-pub use provenance::{Provenance, set_commit, this_machine};
+pub use provenance::{Provenance, commit, set_commit, this_machine};
 pub use room::{free_disk_bytes, free_memory_bytes};
 pub use text::Text;

@@ -189,18 +189,22 @@ fn check_k(k: usize) -> Result<()> {
     Err(ExperimentError::Input(message))
 }
 
-/// Counts how far each query reads each of its lists when the GPU runs it.
-fn visits(ranker: &Ranker<'_>, lists: &SortedLists, queries: &[RankedQuery], k: usize) -> Visits {
+/// Returns how far each query reads each of its lists when the GPU runs it.
+pub(crate) fn depths(ranker: &Ranker<'_>, lists: &SortedLists, queries: &[RankedQuery], k: usize) -> Vec<Vec<u32>> {
     let depths_of = |query: &RankedQuery| {
         let mut depths = vec![0; query.lists.len()];
         let postings = query.postings(lists);
         ranker.rank(&postings, &query.weights, 0, ROUND, &mut Best::new(k), &mut depths);
         depths
     };
-    let depths: Vec<Vec<u32>> = queries.par_iter().map(depths_of).collect();
+    queries.par_iter().map(depths_of).collect()
+}
+
+/// Counts the visits of queries to each list.
+fn visits(ranker: &Ranker<'_>, lists: &SortedLists, queries: &[RankedQuery], k: usize) -> Visits {
     let mut visits = Visits::new(lists);
-    for (query, depths) in queries.iter().zip(&depths) {
-        for (&list, &depth) in query.lists.iter().zip(depths) {
+    for (query, depths) in queries.iter().zip(depths(ranker, lists, queries, k)) {
+        for (&list, depth) in query.lists.iter().zip(depths) {
             visits.record(list, depth);
         }
     }

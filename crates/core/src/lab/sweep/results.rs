@@ -76,7 +76,7 @@ pub struct SweepRow {
     pub query_error: Option<Digits<3>>,
     /// Number of measured queries.
     pub measured_queries: usize,
-    /// Most CPU workers that were busy at once when their contention was measured.
+    /// Most CPU workers that were busy at once when the machine was measured.
     pub measured_cpus: usize,
     /// Whether the point has more CPU workers than were measured.
     pub extrapolated: bool,
