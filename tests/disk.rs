@@ -211,8 +211,8 @@ fn every_operation_of_a_build_with_runs_on_disk_may_fail() {
 #[test]
 fn every_operation_of_a_sweep_may_fail() {
     let folder = tiny_lab();
-    let arguments =
-        "sweep --workload cpu.workload.csv --policy cpu-only --cpus 1,2 --seeds 1 --rate 1000 --num-queries 500 -o out";
+    let arguments = "sweep --workload cpu.workload.csv --policy cpu-only --estimates oracle --cpus 1,2 --seeds 1 \
+         --rate 1000 --num-queries 500 -o out";
     let (operations, runs) = Case { folder, arguments, output: "out", all_faults: true }.visit();
     println!("{operations} operations, {runs} runs");
     assert!(operations >= 40 && runs > operations, "{operations} operations, {runs} runs");

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use tandem::cost::{MachineFile, ModelFile, Workload};
+use tandem::cost::{MachineProfile, ModelFile, Workload};
 use tandem::files::{InputError, Text};
 use tandem::indexing::reorder::{Permutation, read_scores};
 use tandem::lab::{plan::read_catalogue, read_faults};
@@ -21,7 +21,7 @@ type Reader = fn(&Path) -> Result<(), InputError>;
 const READERS: [(Reader, &[u8]); 9] = [
     (|path| Recording::read(path, Replay::Compress).map(drop), b"arrival_s\n"),
     (|path| RunLog::read(path).map(drop), b""),
-    (|path| MachineFile::read(path).map(drop), b"{\"format\": "),
+    (|path| MachineProfile::read(path).map(drop), b"{\"format\": "),
     (|path| read_catalogue(path).map(drop), b"name,cores,gpus,memory_gb,price_per_hour\n"),
     (|path| read_faults(path, 3).map(drop), b"at_ms,processor,fault,lasts_ms\n"),
     (|path| Permutation::read(path, 3).map(drop), b"0\n"),

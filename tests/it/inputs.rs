@@ -264,8 +264,9 @@ fn a_build_needs_few_open_files_and_a_page_shows_each_result_once() {
     let command = format!("ulimit -n 24; {} index build text.jsonl -o ix --memory 1MiB", env!("CARGO_BIN_EXE_tandem"));
     let output = Command::new("sh").current_dir(dir.path()).args(["-c", &command]).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    let rows: String = (0..30).map(|id| format!("{id},100\n")).collect();
-    write(dir.path(), "w.csv", format!("query_id,cpu_us\n{rows}"));
+    let rows: String = (0..30).map(|id| format!("{id},or,2,10,20,30,100,,1\n")).collect();
+    let head = "# docs: 100000\nquery_id,mode,terms,shortest,second_shortest,postings,cpu_us,gpu_us,results\n";
+    write(dir.path(), "w.csv", format!("{head}{rows}"));
     refuses(
         dir.path(),
         "train w.csv --folds 2 -o m.json",

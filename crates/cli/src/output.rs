@@ -166,7 +166,7 @@ pub(super) fn finish() -> Result<(), Failure> {
         }
     }
     match FAILED.lock().ok().and_then(|mut first| first.take()) {
-        Some(message) => Err(Failure::input(message)),
+        Some(message) => Err(Failure::failed(message)),
         None => Ok(()),
     }
 }

@@ -368,7 +368,9 @@ fn has_ids(lines: &[(u64, &str)]) -> bool {
     let ids: Option<Vec<(String, String)>> = lines.iter().map(|(_, line)| id(line)).collect();
     ids.is_some_and(|ids| {
         let distinct: std::collections::HashSet<&str> = ids.iter().map(|(_, digits)| digits.as_str()).collect();
-        ids.len() > 1 && distinct.len() == ids.len() && ids.iter().all(|(letters, _)| *letters == ids[0].0)
+        // Two queries may begin with names such as `ps4` and `ps5`.
+        let is_telling = ids.len() > 2 || ids.len() == 2 && ids.iter().all(|(_, digits)| digits.len() > 1);
+        is_telling && distinct.len() == ids.len() && ids.iter().all(|(letters, _)| *letters == ids[0].0)
     })
 }
 
@@ -529,7 +531,7 @@ mod tests {
                 vec!["TEST01 portia", "TEST02 new moon"],
                 "an id and a query a line, 2 columns, query in column 2; 2 queries, 1.5 words",
             ),
-            ("mp3 player\nmp3 songs\n".into(), vec!["0 mp3 player", "1 mp3 songs"], "one query a line; 2"),
+            ("ps4 games\nps5 games\n".into(), vec!["0 ps4 games", "1 ps5 games"], "one query a line; 2"),
             ("#tides\n# moon\n".into(), vec!["0 #tides", "1 # moon"], "one query a line; 2"),
         ] {
             let log = read(&text).unwrap();
