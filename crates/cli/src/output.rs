@@ -140,7 +140,7 @@ pub(super) fn say_screen(text: &str, place: &str) -> Result<(), Failure> {
 pub(super) fn say_bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout();
     match out.write_all(bytes).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::input(format!("standard output: {e}"))),
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::failed(format!("standard output: {e}"))),
         _ => Ok(()),
     }
 }
@@ -166,7 +166,7 @@ pub(super) fn finish() -> Result<(), Failure> {
         }
     }
     match FAILED.lock().ok().and_then(|mut first| first.take()) {
-        Some(message) => Err(Failure::input(message)),
+        Some(message) => Err(Failure::failed(message)),
         None => Ok(()),
     }
 }

@@ -11,7 +11,7 @@ use super::result_writer::ResultWriter;
 use crate::options::names::choice;
 use crate::options::question::{DeadlineArgument, ObjectiveArguments};
 use tandem_core::base::machine::Class;
-use tandem_core::cost::MachineFile;
+use tandem_core::cost::MachineProfile;
 use tandem_core::files::{Digits, InputError, Provenance, Record, check_writable, write_csv};
 use tandem_core::lab::plan::{
     Candidate, Demand, HOURS_PER_MONTH, MachineType, NUM_DRAWS, Plan, Plans, Question, plan, read_catalogue,
@@ -191,7 +191,8 @@ fn candidates(arguments: &Arguments, types: Vec<MachineType>) -> Result<(String,
             Some(name) => named_workload_in(Some(name), arguments.mode)?.1,
             None => workload.clone(),
         };
-        let profile = machine.profile.as_ref().map(|path| Ok((path.display().to_string(), MachineFile::read(path)?)));
+        let profile =
+            machine.profile.as_ref().map(|path| Ok((path.display().to_string(), MachineProfile::read(path)?)));
         let profile = profile.transpose().map_err(|e: InputError| Failure::from(e))?;
         Ok(Candidate { machine, workload, profile })
     };

@@ -99,7 +99,7 @@ pub(super) struct Settings {
     /// Drive more CPU workers than this machine has cores
     #[arg(long, help_heading = DRIVEN, value_name = "BOOL", action = ArgAction::Set, default_value_t = false)]
     pub(super) force: bool,
-    /// Waiting of lanes and the driver between queries [default: as in the machine file; without one, and for
+    /// Waiting of lanes and the driver between queries [default: as in the machine profile; without one, and for
     /// `profile --machine`, spin]
     #[arg(long, help_heading = IDLE, value_name = "HOW", value_parser = choice::<Idle>())]
     pub(super) idle: Option<Idle>,

@@ -17,7 +17,7 @@ use tandem_core::base::stats::Interval;
 #[cfg(feature = "plots")]
 use tandem_core::base::stats::mean_interval;
 use tandem_core::files::Provenance;
-use tandem_core::lab::{Capacities, Capacity, Comparison, LabError, PolicyResults, Progress};
+use tandem_core::lab::{Capacity, Comparison, LabError, PolicyResults, Progress};
 #[cfg(feature = "plots")]
 use tandem_core::sched::PolicyFactory;
 use tandem_core::sim::Arrivals;
@@ -68,7 +68,7 @@ pub fn write(
         table("summary", &|path| write_summaries(path, provenance, &summaries));
     }
     if !results.capacities.is_empty() {
-        let rows = results.capacities.iter().flat_map(Capacities::iter).cloned().map(CapacityRow::simulated);
+        let rows = results.capacities.iter().cloned().map(CapacityRow::simulated);
         let rows: Vec<CapacityRow> = rows.collect();
         table("capacity", &|path| write_capacities(path, provenance, &rows));
     }
@@ -112,8 +112,8 @@ fn summaries(results: &PolicyResults) -> Vec<SummaryRow> {
 }
 
 /// Above this rate the policy is not stable, as far as that is known.
-fn stable_qps(comparison: &Comparison, capacities: &[Capacities], policy: &str) -> f64 {
-    let found = capacities.iter().map(|found| &found.objective).find(|found| found.policy == policy);
+fn stable_qps(comparison: &Comparison, capacities: &[Capacity], policy: &str) -> f64 {
+    let found = capacities.iter().find(|found| found.policy == policy);
     found.map_or(comparison.region_qps, |found| found.stable_qps)
 }
 
@@ -196,12 +196,11 @@ pub fn error_in_words(share: Option<f64>) -> String {
 }
 
 /// Capacities, one line per policy, and the meaning of the columns.
-fn capacity_table(capacities: &[Capacities], all: bool) -> String {
-    let Some(first) = capacities.first().map(|found| &found.objective) else { return String::new() };
+fn capacity_table(capacities: &[Capacity], all: bool) -> String {
+    let Some(first) = capacities.first() else { return String::new() };
     let mut text = format!("Capacity: the highest rate that keeps {}, in queries per second:\n", first.criterion);
-    let has_no_miss = all && capacities.iter().any(|found| found.no_miss.is_some());
-    let mut table = Table::new(["policy", "q/s", "interval", "fails at", "of limit", "seeds", "queries", "no miss"]);
-    for Capacities { objective: found, no_miss } in capacities {
+    let mut table = Table::new(["policy", "q/s", "interval", "fails at", "of limit", "seeds", "queries"]);
+    for found in capacities {
         let at_least = if found.is_cut_off { ">= " } else { "" };
         let if_all = |cell: String| if all { cell } else { String::new() };
         table.row([
@@ -212,11 +211,10 @@ fn capacity_table(capacities: &[Capacities], all: bool) -> String {
             format!("{:.1} %", 100.0 * found.share_of_bound()),
             if_all(error_in_words(found.seeds_error())),
             if_all(error_in_words(found.query_error.map(|error| error.share))),
-            if_all(no_miss.as_ref().map_or(String::new(), capacity_in_words)),
         ]);
     }
     let _ = write!(text, "{}", table.without_empty_columns());
-    text.push_str(&meanings(capacities, all, has_no_miss));
+    text.push_str(&meanings(capacities, all));
     if all {
         text.push_str(&own_limits(capacities));
         text.push_str(&lengths(capacities));
@@ -225,8 +223,8 @@ fn capacity_table(capacities: &[Capacities], all: bool) -> String {
 }
 
 /// The meaning of the columns, and notes on some rows.
-fn meanings(capacities: &[Capacities], all: bool, has_no_miss: bool) -> String {
-    let found = || capacities.iter().map(|found| &found.objective);
+fn meanings(capacities: &[Capacity], all: bool) -> String {
+    let found = || capacities.iter();
     let Some(first) = found().next() else { return String::new() };
     let mut text = match first.seeds {
         1 => String::from("interval: to the next rate of the search, because there is one seed (--seeds 1:10)\n"),
@@ -247,14 +245,6 @@ fn meanings(capacities: &[Capacities], all: bool, has_no_miss: bool) -> String {
     if found().any(|found| found.failing_qps.is_none()) {
         text.push_str("fails at: the next higher rate; none: all rates held up to the policy's stability limit\n");
     }
-    if let Some(no_miss) = capacities.iter().find_map(|found| found.no_miss.as_ref()).filter(|_| has_no_miss) {
-        let _ = writeln!(
-            text,
-            "no miss: the rate at which no query of a run of {} or more misses its deadline, the median over {}",
-            no_miss.queries,
-            number::counted(no_miss.seeds, "seed", "seeds")
-        );
-    }
     if found().any(|found| found.is_cut_off) {
         text.push_str(">=: there are too few arrivals for higher rates\n");
     }
@@ -266,9 +256,9 @@ fn meanings(capacities: &[Capacities], all: bool, has_no_miss: bool) -> String {
 }
 
 /// Limits of policies that can't use all of the machine, for example its batches.
-fn own_limits(capacities: &[Capacities]) -> String {
+fn own_limits(capacities: &[Capacity]) -> String {
     let mut limits: Vec<(f64, Vec<&str>)> = Vec::new();
-    for found in capacities.iter().map(|found| &found.objective).filter(|found| found.stable_qps < found.region_qps) {
+    for found in capacities.iter().filter(|found| found.stable_qps < found.region_qps) {
         match limits.iter_mut().find(|(limit, _)| *limit == found.stable_qps) {
             Some((_, policies)) => policies.push(&found.policy),
             None => limits.push((found.stable_qps, vec![&found.policy])),
@@ -285,9 +275,8 @@ fn own_limits(capacities: &[Capacities]) -> String {
     }
 }
 
-fn lengths(capacities: &[Capacities]) -> String {
-    let found: Vec<&Capacity> =
-        capacities.iter().map(|found| &found.objective).filter(|found| found.qps > 0.0).collect();
+fn lengths(capacities: &[Capacity]) -> String {
+    let found: Vec<&Capacity> = capacities.iter().filter(|found| found.qps > 0.0).collect();
     let Some(first) = found.first() else { return String::new() };
     let limit_ms = first.criterion.limit.as_ms();
     let (least, most) = (found.iter().map(|found| found.seeds).min(), found.iter().map(|found| found.seeds).max());

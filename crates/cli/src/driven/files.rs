@@ -63,7 +63,7 @@ pub(crate) fn write(
         );
     } else if found.driven.iter().any(|driven| driven.held.is_some()) {
         let rows: Vec<CapacityRow> =
-            found.capacities.iter().flat_map(|one| CapacityRow::all(one, &found.driven)).collect();
+            found.capacities.iter().cloned().map(|one| CapacityRow::compared(one, &found.driven)).collect();
         kept.rows("capacity", &path, write_capacities(&path, provenance, &rows));
     }
     kept

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::Failure;
 use super::settings::SetArguments;
 use crate::options::arrivals::{ProcessArguments, any_rate, parse_seeds};
-use crate::options::machine::{GpuMemoryArguments, MachineFileArgument};
+use crate::options::machine::{GpuMemoryArguments, MachineProfileArgument};
 use crate::options::names::choice;
 use crate::options::question::{DeadlineArgument, ObjectiveArguments, SearchArguments, check_k, check_seconds};
 use tandem_core::base::machine::Class;
@@ -64,7 +64,7 @@ pub(super) struct DrivenArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     gpus: Option<u16>,
     #[command(flatten)]
-    machine: MachineFileArgument,
+    machine: MachineProfileArgument,
     #[command(flatten)]
     gpu_memory: GpuMemoryArguments,
     #[command(flatten)]
@@ -122,7 +122,7 @@ impl DrivenArguments {
 
     /// Adds the limits of the answer that follow from its arrivals.
     pub(super) fn add_caveats(&self, question: &Question, found: &mut Answer) {
-        let simulated = found.capacities.iter().map(|found| &found.objective);
+        let simulated = found.capacities.iter();
         let rates: Vec<f64> = simulated.clone().map(|found| found.qps).collect();
         found.caveats.extend(self.process.caveat(&question.process, &rates));
         let shares = simulated.map(|found| found.covered_share);

@@ -12,8 +12,7 @@ use tandem_core::cost::{ProfileOptions, Workload};
 use tandem_core::files::Provenance;
 use tandem_core::index::Index;
 use tandem_core::lab::{
-    Estimates, GpuChoice, HostInfo, Multicore, Node, Processors, Wanted, adopt_machine, asked, kept_workload,
-    workload_of_index,
+    Estimates, GpuChoice, HostInfo, Multicore, Node, Processors, Wanted, asked, kept_workload, workload_of_index,
 };
 use tandem_core::query::{LogOptions, Query};
 
@@ -72,9 +71,9 @@ pub(super) fn start(
         node.hold_out(held_out);
     }
     node.set_idle(Idle::default());
-    if let Some((name, file)) = arguments.machine.read(true)? {
-        errln!("machine file: {name}");
-        adopt_machine(&mut node, &file, &Bars::default())?;
+    if let Some((name, profile)) = arguments.machine.read(true)? {
+        errln!("machine profile: {name}");
+        node.set_machine(&profile);
     }
     warn_of_few_cores(&node);
     Ok((node, log_queries))

@@ -57,7 +57,7 @@ pub(crate) fn answer(
         rate(missed_qps),
         missed.missed,
         missed.runs(),
-        rate(driven.predicted.objective.qps),
+        rate(driven.predicted.qps),
     )
 }
 
@@ -143,7 +143,7 @@ pub(crate) fn compared(found: &Answer) -> String {
         let signed = |share: f64| format!("{:+.0}", 100.0 * share);
         table.row([
             driven.policy.clone(),
-            rate(driven.predicted.objective.qps, 0.0),
+            rate(driven.predicted.qps, 0.0),
             side(driven.held),
             side(driven.missed),
             driven.capacity().map_or(String::from("-"), |one| format!("{:.0} %", (100.0 * one.half_width).ceil())),
@@ -191,8 +191,7 @@ pub(crate) fn live_runs(found: &Answer) -> String {
 /// The policies that came near by simulation, and those that did not.
 pub(crate) fn simulated(found: &Answer) -> String {
     let mut table = Table::new(["policy", "q/s", "interval", "of limit"]);
-    for capacities in &found.capacities {
-        let one = &capacities.objective;
+    for one in &found.capacities {
         table.row([
             one.policy.clone(),
             rate(one.qps, 0.0),

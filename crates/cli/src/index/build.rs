@@ -9,14 +9,13 @@ use serde_json::json;
 
 use super::method::MethodArguments;
 use super::parameters::Bm25Arguments;
-use super::{IndexOut, give};
+use super::{Duplicates, IndexOut, give, say_repeated};
 use crate::Failure;
 use crate::options::names::choice;
 use crate::output::is_verbose;
 use tandem_core::corpus::{Collection, Skipped, Tokenizer, Words};
 use tandem_core::files::{InputError, free_memory_bytes, read_lines};
 use tandem_core::index::{Index, IndexError};
-use tandem_core::indexing::reorder::keep_last;
 use tandem_core::indexing::{BuildError, BuildOptions, BuildSummary, Indexer, Progress, Stages, build_by};
 
 /// Text, and the way it is cut into terms.
@@ -50,9 +49,8 @@ pub(super) struct Arguments {
     text: TextArguments,
     #[command(flatten)]
     out: IndexOut,
-    /// Keep the last of several documents with one id [default: an error that names both places]
-    #[arg(long, value_name = "last", value_parser = ["last"])]
-    duplicates: Option<String>,
+    #[command(flatten)]
+    duplicates: Duplicates,
     #[command(flatten)]
     method: MethodArguments,
     /// Memory limit of the process, such as 2GiB. Lists beyond it go to disk, into the folder of the index, where an interrupted
@@ -65,31 +63,22 @@ pub(super) struct Arguments {
     cpus: Option<u16>,
 }
 
-/// Subfolder for the index with all documents of repeated ids.
-const WITH_ALL: &str = ".tandem-with-repeated";
-
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
     let options = arguments.text.checked(arguments.memory, arguments.cpus)?;
     arguments.out.check()?;
     let mut way = arguments.method.checked(options.threads)?;
     let mut collection = Collection::open_all(arguments.text.inputs.clone(), options.threads)?;
-    // The first index has all documents, in a folder where an interrupted build continues.
-    let with_all = arguments.duplicates.as_ref().map(|_| arguments.out.out.join(WITH_ALL));
-    if with_all.is_some() {
+    if arguments.duplicates.keeps_last() {
         collection.allow_repeated_ids();
     }
-    let folder = with_all.as_ref().unwrap_or(&arguments.out.out);
     errln!("{}", collection.found());
-    let summary = build_showing(way.indexer(), collection, folder, &options).map_err(|e| match e {
-        BuildError::Index(IndexError::Collection(what)) => InputError::file(&arguments.text.inputs[0], what).into(),
-        e => Failure::from(e),
+    let (summary, repeated) = arguments.duplicates.apply(&arguments.out.out, |folder| {
+        build_showing(way.indexer(), collection, folder, &options).map_err(|e| match e {
+            BuildError::Index(IndexError::Collection(what)) => InputError::file(&arguments.text.inputs[0], what).into(),
+            e => Failure::from(e),
+        })
     })?;
-    let mut repeated = 0;
-    if let Some(folder) = &with_all {
-        repeated = keep_last(&Index::open(folder)?, &arguments.out.out)?;
-        std::fs::remove_dir_all(folder)?;
-    }
     let seconds = started.elapsed().as_secs_f64();
     // Reading the index back checks that it is complete.
     let index = Index::read_back(&arguments.out.out)?;
@@ -117,9 +106,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if summary.skipped != Skipped::default() {
         outln!("skipped    {:>15}: {}", summary.skipped.total(), summary.skipped);
     }
-    if repeated > 0 {
-        outln!("repeated   {repeated:>15} documents left out, because a later one has the same id");
-    }
+    say_repeated(repeated);
     outln!("tokenizer  {}", index.tokenizer_name());
     outln!("index      {}", arguments.out.out.display());
     let method = way.describe();

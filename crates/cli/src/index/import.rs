@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 
-use super::IndexOut;
 use super::parameters::{Bm25Arguments, ExchangeFormat};
+use super::{Duplicates, IndexOut, say_repeated};
 use crate::Failure;
 use crate::defaults::progress;
 use tandem_core::corpus::ciff::CiffReader;
@@ -27,6 +27,8 @@ pub(super) struct Arguments {
     file: PathBuf,
     #[command(flatten)]
     out: IndexOut,
+    #[command(flatten)]
+    duplicates: Duplicates,
     /// Format of the file [default: by its name]
     #[arg(long, value_enum)]
     format: Option<ExchangeFormat>,
@@ -56,12 +58,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let of_file = source.tokenizer_name().filter(|name| Tokenizer::from_name(name).is_ok());
     let said = arguments.tokenizer.clone().or(of_file);
     let is_assumed = said.is_none();
-    let options = ImportOptions { bm25, tokenizer: said.unwrap_or_else(|| ASSUMED_TOKENIZER.to_owned()) };
+    let tokenizer = said.unwrap_or_else(|| ASSUMED_TOKENIZER.to_owned());
+    let options = ImportOptions { bm25, tokenizer, may_repeat: arguments.duplicates.keeps_last() };
 
     let bar = progress("lists", source.num_lists());
-    let imported = import(source.as_mut(), &arguments.out.out, &options, &|lists| bar.set_position(lists));
+    let imported = arguments.duplicates.apply(&arguments.out.out, |folder| {
+        Ok(import(source.as_mut(), folder, &options, &|lists| bar.set_position(lists))?)
+    });
     bar.finish_and_clear();
-    let (unreachable, all) = (imported?, source.num_lists());
+    let ((unreachable, repeated), all) = (imported?, source.num_lists());
     if unreachable > 0 {
         let name = &options.tokenizer;
         errln!(
@@ -77,6 +82,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     outln!("tokens     {:>15}", index.num_tokens());
     outln!("terms      {:>15}", index.num_terms());
     outln!("postings   {:>15}", index.num_postings());
+    say_repeated(repeated);
     outln!("time       {:>15.2} s", started.elapsed().as_secs_f64());
     let assumed = if is_assumed { " (assumed; --tokenizer NAME says otherwise)" } else { "" };
     outln!("tokenizer  {}{assumed}", index.tokenizer_name());

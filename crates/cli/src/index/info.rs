@@ -65,7 +65,10 @@ fn print_counts(index: &Index) {
     outln!("postings     {:>15}", index.num_postings());
     outln!("blocks       {:>15}   {full} full ones", index.blocks().len());
     outln!("tokenizer    {}", index.tokenizer_name());
-    outln!("bm25         k1 {}, b {}, idf {}", bm25.k1, bm25.b, bm25.idf);
+    match index.is_quantised() {
+        true => outln!("bm25         quantised: postings hold impacts"),
+        false => outln!("bm25         k1 {}, b {}, idf {}", bm25.k1, bm25.b, bm25.idf),
+    }
     outln!("fingerprint  {:016x}", index.fingerprint());
 }
 

@@ -13,7 +13,7 @@ use super::settings::SetArguments;
 use super::{Failure, interrupts};
 use crate::options::arrivals::{ArrivalArguments, no_rates, not_in, own_rate};
 use crate::options::input::IndexAndLog;
-use crate::options::machine::{FaultArguments, GpuArguments, GpuMemoryArguments, MachineFileArgument, workers_here};
+use crate::options::machine::{FaultArguments, GpuArguments, GpuMemoryArguments, MachineProfileArgument, workers_here};
 use crate::options::names::choice;
 use crate::options::question::{DeadlineArgument, ObjectiveArguments, check_seconds};
 use tandem_core::base::machine::{Class, PlannedFault};
@@ -69,7 +69,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "WHAT", default_value = "model")]
     estimates: String,
     #[command(flatten)]
-    machine: MachineFileArgument,
+    machine: MachineProfileArgument,
     /// Folder of the results
     #[arg(short, long, value_name = "DIR", default_value = "out/live")]
     out: PathBuf,

@@ -24,7 +24,7 @@ pub(crate) struct ArrivalArguments {
     #[arg(long, value_name = "N")]
     pub(crate) num_queries: Option<usize>,
     /// Random seeds of arrivals and queries, separated by commas, or FIRST:LAST; each seed is one run at every rate [default:
-    /// 1:10; live: 1; simulate without --proof: 1:5]
+    /// 1:10; live: 1]
     #[arg(long, value_name = "SEEDS")]
     seeds: Option<String>,
     #[command(flatten)]
@@ -105,8 +105,8 @@ pub(crate) fn parse_seeds(text: &str) -> Result<Vec<u64>, Failure> {
 /// How queries arrive.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ProcessArguments {
-    /// Arrival process: poisson, bursty, uniform, or a CSV file of recorded arrivals with a column `arrival_us`
-    /// (microseconds) or `arrival_s` (seconds)
+    /// Arrival process: poisson, bursty, uniform, a shipped trace (smooth-100qps, bursty-100qps), or a CSV file of recorded
+    /// arrivals with a column `arrival_us` (microseconds) or `arrival_s` (seconds)
     #[arg(long, value_name = "PROCESS|FILE", default_value = "poisson")]
     pub(crate) arrivals: String,
     /// How recorded arrivals are played [default: intensify]

@@ -16,13 +16,13 @@ use crate::options::input::IndexAndLog;
 use crate::options::machine::GpuMemoryArguments;
 use crate::options::names::choice;
 use crate::options::question::check_k;
-use tandem_core::base::machine::{Class, Idle};
+use tandem_core::base::machine::Class;
 use tandem_core::base::quantile::{median, nearest_rank};
 use tandem_core::cost::batches::BatchModel;
-use tandem_core::cost::{BatchContention, BatchStream, Contention, ProfileOptions, Workload, profile};
+use tandem_core::cost::{ProfileOptions, Workload, profile};
 use tandem_core::files::{Provenance, check_writable};
 use tandem_core::index::Index;
-use tandem_core::lab::{Estimates, GpuChoice, HostInfo, Multicore, Node, Processors, Wanted, measure_contention};
+use tandem_core::lab::Multicore;
 use tandem_core::query::{Mode, Query};
 use tandem_core::search::cpu::{Algorithm, CpuExecutor};
 use tandem_core::search::device::GpuError;
@@ -104,18 +104,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut workload = measured?;
     let num_executors = executors.len();
     let refused = refusals(&workload, &executors);
-    // Contention is measured with executors of its own, which upload the index again.
-    drop(executors);
-    workload.contention = contention(arguments, &index, &queries, &workload)?;
     workload.provenance = provenance(&workload, &queries_path);
     workload.write(&arguments.out)?;
     print_table(&workload, num_executors > 1);
     refused.iter().for_each(|line| outln!("{line}"));
     if is_verbose() {
         print_batches(&workload);
-        print_contention(&workload);
     }
-    give_contention(&workload);
     result("workload", arguments.out.display().to_string());
     let batches = workload.batches.0.iter().filter_map(|(class, model)| Some((class.name(), model.as_ref()?)));
     result("batches", batches.collect::<BTreeMap<_, _>>());
@@ -131,39 +126,10 @@ fn provenance(workload: &Workload, queries_path: &Path) -> Provenance {
     measured.fold(provenance, |all, (key, value)| all.with(key, value))
 }
 
-/// The contention of these queries on all cores and the GPU; `None` if no single CPU core was measured.
-fn contention(
-    arguments: &Arguments,
-    index: &Arc<Index>,
-    queries: &[Query],
-    workload: &Workload,
-) -> Result<Option<Contention>, Failure> {
-    let has = |class: Class| workload.rows.iter().all(|row| row.measured[class].is_some());
-    if !has(Class::CPU) || arguments.multicore != Multicore::Inter {
-        return Ok(None);
-    }
-    let gpus = usize::from(has(Class::GPU));
-    let wanted = Wanted {
-        algorithm: arguments.algorithm,
-        cpus: HostInfo::detect().workers(gpus),
-        multicore: Multicore::Inter,
-        gpu: if gpus > 0 { GpuChoice::Real } else { GpuChoice::None },
-        gpus,
-        streams: 1,
-    };
-    let bars = defaults::Bars::default();
-    let memory = arguments.gpu_memory.open(&arguments.settings, index, queries)?;
-    let processors = Processors::open(wanted, index, memory.as_ref().filter(|_| gpus > 0), &bars)?;
-    let mut node =
-        Node::start(processors, "this workload", workload.clone(), queries.to_vec(), index, &Estimates::Oracle)?;
-    node.set_idle(Idle::default());
-    Ok(Some(measure_contention(&mut node, &bars)?))
-}
-
 /// Checks options before any file is opened.
 fn check(arguments: &Arguments) -> Result<ProfileOptions, Failure> {
     check_k(arguments.k)?;
-    machine::check(&arguments.machine)?;
+    arguments.machine.machine.iter().try_for_each(|path| check_writable(path))?;
     if arguments.settings.idle.is_some() && arguments.machine.machine.is_none() {
         return Err(Failure::input("--set idle: needs --machine"));
     }
@@ -237,35 +203,6 @@ fn print_batches(workload: &Workload) {
             cost.host_fixed_us,
             cost.host_each_us,
         );
-    }
-}
-
-/// The measured contention.
-fn print_contention(workload: &Workload) {
-    let Some(found) = &workload.contention else { return };
-    let cpu: Vec<String> = found.cpu.iter().map(|point| format!("{} {:.2}", point.busy, point.times)).collect();
-    outln!("slowdown by number of busy CPU workers: {}", cpu.join(", "));
-    for BatchContention { busy_cpus, host, device } in &found.gpu_batches {
-        outln!(
-            "slowdown of back-to-back batches with {busy_cpus} busy CPU workers: thread {host:.2}, device {device:.2}"
-        );
-    }
-    if !found.gpu_streams.is_empty() {
-        outln!(
-            "back-to-back batches by number of queries: thread and device time over the fitted cost; total over the longer of both; \
-             share of the thread's time before the launch; duration of slow phases"
-        );
-        outln!("queries  thread  device       total  prepared   slow (us)");
-        for BatchStream { queries, host, prepared, device, spacing, host_lasts_us, .. } in &found.gpu_streams {
-            outln!("{queries:7}  {host:6.2}  {device:6.2}  {spacing:10.2}  {prepared:8.2}  {host_lasts_us:11.1}");
-        }
-    }
-}
-
-/// Adds the measured contention to the JSON document.
-fn give_contention(workload: &Workload) {
-    if let Some(found) = &workload.contention {
-        result("contention", json!(found));
     }
 }
 

@@ -4,6 +4,7 @@
 //! that is a synthetic index, fitted to the statistics of the papers' collections; `INDEX` and `--queries` name a
 //! real one (`inputs.rs`).
 
+mod claims;
 mod inputs;
 
 use std::path::PathBuf;
@@ -18,7 +19,11 @@ use crate::options::names::choice;
 use crate::options::question::{check_k, check_seconds};
 use tandem_core::files::{Provenance, check_writable, this_machine};
 use tandem_core::query::Mode;
-use tandem_papers::{Availability, Context, EXPERIMENTS, Experiment, ExperimentError, Findings, Run, SharedSetup};
+use tandem_core::search::device::list_gpus;
+use tandem_papers::{
+    Availability, Claim, Context, EXPERIMENTS, Experiment, ExperimentError, Findings, GpuUse, PageRank, Run,
+    SharedSetup, foreign_rows, judge, write_claims,
+};
 use tandem_report::table::Table;
 
 /// Measure a table or figure of the papers, next to the published numbers.
@@ -27,11 +32,21 @@ use tandem_report::table::Table;
 #[command(arg_required_else_help = true)]
 pub(super) struct Arguments {
     /// Names of tables and figures, separated by commas, such as tatikonda-fig4. Consecutive ones of a paper share their inputs
-    #[arg(required_unless_present = "list", value_name = "NAME,...")]
+    #[arg(required_unless_present_any = ["list", "claims"], value_name = "NAME,...")]
     names: Option<String>,
     /// List all tables and figures of the papers
     #[arg(long, conflicts_with = "names")]
     list: bool,
+    /// List every statement of the papers about their tables and figures, and whether recorded results confirm it; write
+    /// claims.csv into the output folder
+    #[arg(long, conflicts_with_all = ["names", "list"])]
+    claims: bool,
+    /// Folder of the recorded results of --claims
+    #[arg(long, value_name = "DIR", requires = "claims", default_value = "docs/reproduced")]
+    results: PathBuf,
+    /// Fail unless the claims.csv of --claims follows from the recorded results, and all of them are of this version
+    #[arg(long, requires = "claims")]
+    check: bool,
     /// Folder of the index, with --queries [default: a synthetic index, made in the output folder]
     #[arg(requires = "queries")]
     index: Option<PathBuf>,
@@ -69,10 +84,10 @@ pub(super) struct Arguments {
     /// Seed of the synthetic index, queries and arrivals
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    /// PageRank of each document for the figures of Wang et al.: one number per line, at least 0, in the order of the index
-    /// [default: random]
-    #[arg(long, value_name = "FILE", requires = "index")]
-    page_rank: Option<PathBuf>,
+    /// PageRanks of the documents for the figures of Wang et al.: drawn (logarithms of the law of the web), uniform, or a file
+    /// with one number per line, at least 0, in the order of the index
+    #[arg(long, value_name = "drawn|uniform|FILE", default_value = "drawn")]
+    page_rank: PathBuf,
     /// Folder of the results and the synthetic index
     #[arg(short, long, value_name = "DIR", default_value = "out/reproduce")]
     out: PathBuf,
@@ -84,6 +99,9 @@ const LINE: usize = 80;
 const MAX_SECONDS: f64 = 3600.0;
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.claims {
+        return claims::list(&arguments.results, arguments.check, &arguments.out);
+    }
     let Some(names) = &arguments.names else {
         let known = |e: &Experiment| {
             json!({
@@ -118,17 +136,29 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         docs: arguments.docs,
         text: arguments.text.clone(),
         scratch: arguments.out.clone(),
-        page_rank: arguments.page_rank.as_deref(),
+        page_rank: page_rank(arguments)?,
         shared: SharedSetup::default(),
     };
-    let mut paper = None;
+    let (mut paper, mut claims) = (None, Vec::new());
     for (experiment, run) in experiments {
         if paper.replace(experiment.paper).is_some_and(|before| before != experiment.paper) {
             context.shared.clear();
         }
-        reproduce(arguments, experiment, run, &context)?;
+        claims.extend(reproduce(arguments, experiment, run, &context)?);
     }
-    Ok(())
+    Ok(write_claims(&arguments.out, &claims, &Provenance::new().with_command_and_machine())?)
+}
+
+/// The PageRanks that `--page-rank` names.
+fn page_rank(arguments: &Arguments) -> Result<PageRank<'_>, Failure> {
+    match arguments.page_rank.to_str() {
+        Some("drawn") => Ok(PageRank::Drawn),
+        Some("uniform") => Ok(PageRank::Uniform),
+        _ if arguments.index.is_none() => {
+            Err(Failure::input("--page-rank FILE needs the INDEX whose documents it numbers; or drawn, or uniform"))
+        }
+        _ => Ok(PageRank::File(&arguments.page_rank)),
+    }
 }
 
 /// The experiment of this name.
@@ -142,8 +172,17 @@ fn named(name: &str) -> Result<(&'static Experiment, Run), Failure> {
     }
 }
 
-fn reproduce(arguments: &Arguments, experiment: &Experiment, run: Run, context: &Context<'_>) -> Result<(), Failure> {
+/// Runs an experiment; returns the statements about it.
+fn reproduce(
+    arguments: &Arguments,
+    experiment: &Experiment,
+    run: Run,
+    context: &Context<'_>,
+) -> Result<Vec<Claim>, Failure> {
     let name = experiment.name;
+    if experiment.gpu == GpuUse::Needed {
+        list_gpus()?;
+    }
     let machine = format!("{} ({} used at most)", this_machine(), context.cores);
     say(&format!("{name}: {}\n{}\non {machine}\n\n", experiment.what, experiment.paper))?;
     let mut findings = Findings::default();
@@ -154,8 +193,15 @@ fn reproduce(arguments: &Arguments, experiment: &Experiment, run: Run, context: 
     let written = findings.write(&arguments.out, name, &provenance)?;
     let table = arguments.out.join(format!("{name}.csv"));
     result_file(name, &table);
-    say_screen(&findings.to_string(), &table.display().to_string())?;
-    say(&format!("\nwritten: {}\n", written.join(", ")))
+    let results = findings.results();
+    for row in foreign_rows(name, &results) {
+        errln!("warning: {name}: {row}: `--claims --check` would refuse this file");
+    }
+    let claims = judge(name, name, &results);
+    let text = format!("{}\n{findings}", claims::table(&claims));
+    say_screen(&text, &table.display().to_string())?;
+    say(&format!("\nwritten: {}\n", written.join(", ")))?;
+    Ok(claims)
 }
 
 /// The number of cores of the machine, or a lower number that was asked for.

@@ -52,7 +52,7 @@ pub(super) fn write(
     match write_to(&mut out).and_then(|()| out.flush()) {
         // The reader (`head`, say) has seen enough.
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.map_err(|e| Failure::input(format!("standard output: {e}"))),
+        result => result.map_err(|e| Failure::failed(format!("standard output: {e}"))),
     }
 }
 

@@ -13,8 +13,8 @@ use tandem_report::number;
 
 /// The largest number of queries over all seeds, limited by memory.
 const MAX_QUERIES: usize = 100_000_000;
-/// The default seeds, without and with `--proof`.
-const SEEDS: [&str; 2] = ["1:5", "1:10"];
+/// The default seeds.
+const SEEDS: &str = "1:10";
 
 /// The numbers of processors, each with its option.
 pub(super) fn counts(arguments: &Arguments) -> [(&'static str, usize); 3] {
@@ -85,7 +85,7 @@ pub(super) fn arrivals(
         let (arrivals, rate_qps) = traced(path, workload, not_in(arguments.mode))?;
         return Ok((vec![arrivals], Some(rate_qps)));
     }
-    let seeds = arguments.arrivals.seeds(SEEDS[usize::from(arguments.proof)])?;
+    let seeds = arguments.arrivals.seeds(SEEDS)?;
     if n.saturating_mul(seeds.len()) > MAX_QUERIES {
         let message =
             format!("--num-queries {n} with {} seed(s) is too much: at most {MAX_QUERIES} in all", seeds.len());

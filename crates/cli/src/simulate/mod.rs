@@ -13,7 +13,7 @@ use super::run_logs::{KeptRuns, LogArguments};
 use super::settings::SetArguments;
 use super::{Failure, interrupts, origin};
 use crate::options::arrivals::ArrivalArguments;
-use crate::options::machine::{ClusterArguments, FaultArguments, MachineFileArgument};
+use crate::options::machine::{ClusterArguments, FaultArguments, MachineProfileArgument};
 use crate::options::names::choice;
 use crate::options::question::{DeadlineArgument, ObjectiveArguments};
 use tandem_core::files::{Provenance, check_writable};
@@ -58,9 +58,6 @@ pub(super) struct Arguments {
     /// Results to compute
     #[arg(long, value_name = "WHAT", value_enum, value_delimiter = ',', default_values_t = [Part::Capacity, Part::Delays, Part::Plot])]
     what: Vec<Part>,
-    /// Simulate ten seeds with ten times longer runs, and search the highest rate without a miss, too
-    #[arg(long)]
-    proof: bool,
     /// Number of CPU workers [default: if the workload was measured on this machine, its cores less those of the driver and
     /// the GPUs; else 1]
     #[arg(long, value_name = "N")]
@@ -86,7 +83,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "WHAT", default_value = "model")]
     estimates: String,
     #[command(flatten)]
-    machine: MachineFileArgument,
+    machine: MachineProfileArgument,
     #[command(flatten)]
     faults: FaultArguments,
     /// Folder of the results

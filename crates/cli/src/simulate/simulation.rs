@@ -6,11 +6,11 @@ use crate::options::arrivals::{any_rate, own_rate};
 use crate::options::machine::{check_processors, cluster_in_words};
 use crate::{Failure, origin};
 use tandem_core::base::machine::{Class, FaultPlan, Machine, PerClass};
-use tandem_core::cost::{Cost, MachineFile, MachineModel, RecordedGpu, Workload};
+use tandem_core::cost::{Cost, MachineModel, MachineProfile, RecordedGpu, Workload};
 use tandem_core::files::Provenance;
 use tandem_core::lab::{
     Comparison, DELAY_QUERIES, Estimates, NamedMachine, PolicyResults, QueryLengths, RunLength, SimulatedMachine,
-    in_stream, named_workload_in, settle_gpu_times, sim_queries,
+    named_workload_in, settle_gpu_times, sim_queries,
 };
 use tandem_core::query::ArrivalProcess;
 use tandem_core::sched::{PolicyFactory, PolicyKind, PolicyOptions};
@@ -23,8 +23,8 @@ pub(super) struct Simulation<'a> {
     pub(super) workload: Workload,
     /// The source of replayed GPU times.
     pub(super) replayed: Option<RecordedGpu>,
-    /// The machine file, and its name.
-    machine_file: Option<(String, MachineFile)>,
+    /// The machine profile, and the name of its file.
+    machine_profile: Option<(String, MachineProfile)>,
     /// The estimates that policies see, and the reason if they are not those asked for.
     estimates: (Estimates, Option<String>),
     process: ArrivalProcess,
@@ -53,12 +53,12 @@ impl<'a> Simulation<'a> {
         let (workload_name, workload, replayed) = asked(arguments)?;
         let (estimates, instead) = named.suited_to(&workload);
         origin::warn_of_another(&estimates, &workload_name, &workload);
-        let machine_file = arguments.machine.read(origin::is_of_here(&workload))?;
+        let machine_profile = arguments.machine.read(origin::is_of_here(&workload))?;
         let (cpus, gpus) = processors(arguments, &workload)?;
-        let machine = simulated((cpus, gpus, arguments.streams), machine_file.as_ref(), replayed.is_some());
+        let machine = simulated((cpus, gpus, arguments.streams), machine_profile.as_ref(), replayed.is_some());
         let faults = faults(arguments, &machine.processors())?;
         let model = MachineModel { faults, ..machine.model(&workload, &estimates) };
-        let queries = in_stream(&sim_queries(&workload, &estimates, &model.machine)?, &model);
+        let queries = sim_queries(&workload, &estimates, &model.machine)?;
         let estimated: Vec<PerClass<Cost>> = queries.iter().map(|query| query.estimate).collect();
         let lengths = QueryLengths::of(&workload, &estimated, &model);
         let usual: Vec<PolicyKind> = USUAL.into_iter().filter(|kind| is_possible(*kind, &model)).collect();
@@ -72,11 +72,9 @@ impl<'a> Simulation<'a> {
         let (arrivals, recorded_qps) = arrivals(arguments, &process, &workload, n)?;
         let experiment = Experiment { model, queries, deadline, arrivals, cluster };
         let policies = policies.into_iter().map(|policy| Box::new(policy) as Box<dyn PolicyFactory>).collect();
-        let at_least = arguments.arrivals.num_queries()?.unwrap_or(0);
         let comparison = Comparison {
             objective,
-            length: if arguments.proof { RunLength::Enough { at_least } } else { RunLength::Quick { at_least } },
-            has_no_miss: arguments.proof,
+            length: RunLength::Enough { at_least: arguments.arrivals.num_queries()?.unwrap_or(0) },
             has_capacities: arguments.what.contains(&Part::Capacity),
             has_delays: arguments.what.contains(&Part::Delays),
             // Runs of a given length have that, and logs of all that is played would be large.
@@ -89,7 +87,7 @@ impl<'a> Simulation<'a> {
         }
         let estimates = (estimates, instead);
         let simulation =
-            Self { arguments, workload_name, workload, replayed, machine_file, estimates, process, comparison };
+            Self { arguments, workload_name, workload, replayed, machine_profile, estimates, process, comparison };
         arguments.logs.check(simulation.log_rows())?;
         Ok(simulation)
     }
@@ -106,7 +104,7 @@ impl<'a> Simulation<'a> {
     fn machine(&self) -> SimulatedMachine<'_> {
         let machine = &self.comparison.experiment.model.machine;
         let (cpus, gpus) = (machine.count(Class::CPU), machine.num_devices(Class::GPU));
-        simulated((cpus, gpus, self.arguments.streams), self.machine_file.as_ref(), self.replayed.is_some())
+        simulated((cpus, gpus, self.arguments.streams), self.machine_profile.as_ref(), self.replayed.is_some())
     }
 
     /// The lines at the head of every file.
@@ -119,7 +117,7 @@ impl<'a> Simulation<'a> {
             .with("estimates", self.estimates.0.name())
             .with("arrivals", arguments.arrivals.named(&self.process))
             .with("objective", self.comparison.objective.within(self.comparison.experiment.deadline));
-        let provenance = self.machine().provenance(provenance, &self.workload);
+        let provenance = self.machine().provenance(provenance);
         let gpu = self.replayed.as_ref().map(|source| format!("replay of {source}"));
         gpu.into_iter().fold(provenance, |all, gpu| all.with("gpu", gpu))
     }
@@ -147,11 +145,11 @@ impl<'a> Simulation<'a> {
             title.insert_str(0, &format!("warning: {caveat}\n\n"));
         }
         title.extend(self.estimates.1.iter().map(|why| format!(" ({why})")));
-        title.push_str(&match &self.machine_file {
-            Some((name, _)) => format!("; machine file {name}"),
-            None => String::from("; no machine file, so that hand-offs and the dispatcher take no time"),
+        title.push_str(&match &self.machine_profile {
+            Some((name, _)) => format!("; machine profile {name}"),
+            None => String::from("; no machine profile, so that hand-offs and the dispatcher take no time"),
         });
-        title.extend(self.machine().warning(workload).map(|warning| format!("\n{warning}.")));
+        title.extend(self.machine().warning().map(|warning| format!("\n{warning}.")));
         title
             .extend(self.replayed.iter().map(|source| format!("\nThe workload has no GPU times; replayed: {source}.")));
         title.extend(experiment.cluster.iter().map(|cluster| format!("\n{}", cluster_in_words(&cluster.shape()))));
@@ -163,7 +161,7 @@ impl<'a> Simulation<'a> {
 
 /// The rates of the results.
 fn rates(results: &PolicyResults) -> Vec<f64> {
-    let found = results.capacities.iter().map(|found| found.objective.qps);
+    let found = results.capacities.iter().map(|found| found.qps);
     found.chain(results.played.iter().map(|run| run.rate_qps)).filter(|&qps| qps > 0.0).collect()
 }
 
@@ -187,11 +185,11 @@ fn asked(arguments: &Arguments) -> Result<(String, Workload, Option<RecordedGpu>
 /// The simulated machine of these numbers of CPU workers, GPUs and streams.
 fn simulated(
     (cpus, gpus, streams): (usize, usize, usize),
-    file: Option<&(String, MachineFile)>,
+    file: Option<&(String, MachineProfile)>,
     is_gpu_replayed: bool,
 ) -> SimulatedMachine<'_> {
-    let file = file.map(|(name, file)| NamedMachine { name, file });
-    SimulatedMachine { cpus, gpus, streams, file, is_gpu_replayed }
+    let profile = file.map(|(name, profile)| NamedMachine { name, profile });
+    SimulatedMachine { cpus, gpus, streams, profile, is_gpu_replayed }
 }
 
 /// The fault plan. A CPU replaces a lane that fails, so that CPU costs must be known.

@@ -18,7 +18,7 @@ use super::settings::{SetArguments, Settings};
 use super::{Failure, interrupts, origin};
 use crate::options::arrivals::{ArrivalArguments, any_rate, own_rate};
 use crate::options::lists::{counts, numbers};
-use crate::options::machine::{MAX_PROCESSORS, MachineFileArgument, check_nodes};
+use crate::options::machine::{MAX_PROCESSORS, MachineProfileArgument, check_nodes};
 use crate::options::names::choice;
 use crate::options::question::{DEFAULT_MS, ObjectiveArguments};
 use tandem_core::base::machine::Class;
@@ -88,7 +88,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "WHAT", default_value = "model")]
     estimates: String,
     #[command(flatten)]
-    machine: MachineFileArgument,
+    machine: MachineProfileArgument,
     /// Folder of the sweep; points that it holds already are not simulated again
     #[arg(short, long, value_name = "DIR", default_value = "out/sweep")]
     out: PathBuf,
@@ -118,7 +118,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (digest, options, instead) = options(arguments, &axes)?;
     let process = options.process.clone();
     let estimates = options.estimates.name().to_owned();
-    let machine_file = options.machine_file.as_ref().map(|(name, _)| name.clone());
+    let machine_profile = options.profile.as_ref().map(|(name, _)| name.clone());
     let sweep = Sweep::new(&axes, options)?;
     let (points, impossible): (Vec<Point>, Vec<Point>) =
         axes.points().into_iter().partition(|point| sweep.is_possible(point));
@@ -163,12 +163,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let shares = there.iter().filter_map(|row| row.covered_share.map(|share| share.0));
     let short = short_runs("answers are likely too good", process.time_scale(), shares);
     let warnings: Vec<String> = caveat.into_iter().chain(short).collect();
-    let file = machine_file.as_deref().unwrap_or("none (hand-offs and the dispatcher take no time)");
+    let file = machine_profile.as_deref().unwrap_or("none (hand-offs and the dispatcher take no time)");
     let provenance = Provenance::new()
         .with("command", command())
         .with("estimates", &estimates)
         .with("gpu_lane_depth", GPU_LANE_DEPTH)
-        .with("machine file", file);
+        .with("machine profile", file);
     let provenance = warnings.iter().fold(provenance, |all, warning| all.with("warning", warning));
     folder.merge(&provenance, &there)?;
     result_file("sweep", &folder.merged());
@@ -178,7 +178,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let instead = instead.map_or(String::new(), |why| format!(" ({why})"));
     let setting =
-        format!("estimates: {estimates}{instead}; GPU lanes {GPU_LANE_DEPTH} batches deep; machine file: {file}\n");
+        format!("estimates: {estimates}{instead}; GPU lanes {GPU_LANE_DEPTH} batches deep; machine profile: {file}\n");
     let answer = warnings.iter().map(|warning| format!("warning: {warning}\n\n")).collect::<String>() + &table(&there);
     say_screen(&answer, &folder.merged().display().to_string())?;
     say(&format!("\n{setting}{text}written: {}\n", written.join(", ")))
@@ -286,8 +286,8 @@ fn options(arguments: &Arguments, axes: &Axes) -> Result<(String, SweepOptions, 
         digest.push_str(&format!(" {name} {:?}", workload.rows));
         workloads.insert(mode, SweepWorkload { name, workload });
     }
-    let machine_file = arguments.machine.read(is_of_here)?;
-    digest.push_str(&format!(" {estimates:?} {GPU_LANE_DEPTH} {machine_file:?}"));
+    let profile = arguments.machine.read(is_of_here)?;
+    digest.push_str(&format!(" {estimates:?} {GPU_LANE_DEPTH} {profile:?}"));
     let digest = format!("{:016x}", xxh3_64(digest.as_bytes()));
     let options = SweepOptions {
         workloads,
@@ -299,7 +299,7 @@ fn options(arguments: &Arguments, axes: &Axes) -> Result<(String, SweepOptions, 
         routing,
         shard_costs,
         length_threshold,
-        machine_file,
+        profile,
         is_gpu_replayed,
     };
     Ok((digest, options, instead))

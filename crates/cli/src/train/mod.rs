@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use crate::Failure;
-use crate::options::machine::MachineFileArgument;
+use crate::options::machine::MachineProfileArgument;
 use crate::options::names::choice;
 use crate::options::question::DeadlineArgument;
 use crate::origin::check_same_machine;
@@ -50,7 +50,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     deadline: DeadlineArgument,
     #[command(flatten)]
-    machine: MachineFileArgument,
+    machine: MachineProfileArgument,
     /// Number of folds of the cross-validation
     #[arg(long, default_value_t = TrainOptions::default().folds)]
     folds: usize,

@@ -34,7 +34,7 @@ impl Side {
 
 /// The state of the search: all driven rates.
 #[derive(Clone, Debug)]
-pub(super) struct LiveSearch {
+pub struct LiveSearch {
     start_qps: f64,
     effort: Effort,
     /// Largest relative distance between the sides: the requested one, or the drift of the machine.
@@ -44,16 +44,19 @@ pub(super) struct LiveSearch {
 }
 
 impl LiveSearch {
-    pub(super) fn new(start_qps: f64, effort: Effort) -> Self {
+    /// A search from this rate.
+    #[must_use]
+    pub fn new(start_qps: f64, effort: Effort) -> Self {
         Self { start_qps, effort, apart: effort.apart, rates: Vec::new() }
     }
 
     /// Sets the drift of the machine's speed; the sides need not be closer than this share.
-    pub(super) fn drifts(&mut self, share: f64) {
+    pub fn drifts(&mut self, share: f64) {
         self.apart = share.max(self.effort.apart);
     }
 
-    pub(super) fn note(&mut self, qps: f64, holds: bool) {
+    /// Notes whether a run at a rate held.
+    pub fn note(&mut self, qps: f64, holds: bool) {
         let at = self.rates.partition_point(|rate| rate.qps < qps);
         if self.rates.get(at).is_none_or(|rate| rate.qps != qps) {
             self.rates.insert(at, Side { qps, ..Side::default() });
@@ -79,13 +82,15 @@ impl LiveSearch {
     }
 
     /// The settled sides: a rate that held, and a higher rate that failed.
-    pub(super) fn sides(&self) -> (Option<Side>, Option<Side>) {
+    #[must_use]
+    pub fn sides(&self) -> (Option<Side>, Option<Side>) {
         let settled = |side: Option<Side>| side.filter(|side| self.is_settled(side));
         (settled(self.held()), settled(self.missed()))
     }
 
     /// The next rate to drive with `left` runs to go; `None` if both sides are settled, or no rate is low enough.
-    pub(super) fn next(&self, left: u32) -> Option<f64> {
+    #[must_use]
+    pub fn next(&self, left: u32) -> Option<f64> {
         if left == 0 {
             return None;
         }

@@ -28,7 +28,7 @@ use std::collections::btree_map::Entry;
 
 use rayon::prelude::*;
 
-use super::probe::{Aim, Probe, probe};
+use super::probe::{Probe, probe};
 use super::search::{RateGrid, limit_from};
 use super::{CONFIDENCE, Candidate, CapacitySearch};
 use crate::base::stats::{Interval, students_t};
@@ -37,6 +37,8 @@ use crate::sim::SimError;
 
 /// Long runs last at least this share of a run that tells all by itself, however many seeds share the work.
 const LEAST_SHARE: f64 = 0.2;
+/// Least number of queries at each rate, in runs of all seeds together.
+const LEAST_QUERIES: usize = 2_000_000;
 /// Shares of late queries whose logarithms deviate by more, from seed to seed, are not taken for lognormal.
 const MOST_LOGNORMAL: f64 = 1.5;
 /// Least number of seeds that play long runs, if there are as many.
@@ -57,7 +59,7 @@ impl<'s, 'a> LongRuns<'s, 'a> {
         let each = long.queries(rate_qps);
         // Runs that can be no longer than those of the search are played with all seeds.
         if each > search.length.searched(&search.criterion, rate_qps) || search.length.covers(rate_qps) {
-            long.seeds = search.length.confirmed_together().div_ceil(each).clamp(LEAST_SEEDS.min(all), all);
+            long.seeds = LEAST_QUERIES.div_ceil(each).clamp(LEAST_SEEDS.min(all), all);
         }
         long
     }
@@ -78,9 +80,8 @@ impl<'s, 'a> LongRuns<'s, 'a> {
         let runs = experiment.arrivals[..self.seeds].par_iter().map(|arrivals| {
             let arrivals = arrivals.first(queries);
             // A run stops once it alone exceeds the late queries allowed for all seeds.
-            let allowed = Aim::Objective.allowed(&criterion, self.seeds * arrivals.len());
-            let played =
-                probe(experiment, self.candidate.policy, criterion, (Aim::Objective, allowed), &arrivals, rate_qps);
+            let allowed = criterion.allowed(self.seeds * arrivals.len());
+            let played = probe(experiment, self.candidate.policy, criterion, allowed, &arrivals, rate_qps);
             Probe::or_lost(played, rate_qps, self.candidate.grid.top_qps, arrivals.len())
         });
         let runs: Vec<Result<Probe, SimError>> = runs.collect();
@@ -139,7 +140,7 @@ impl Together {
 
     fn holds(&self, criterion: &Criterion) -> bool {
         let growing = self.runs.iter().filter(|run| run.grows).count();
-        self.late() <= Aim::Objective.allowed(criterion, self.queries()) && 2 * growing <= self.runs.len()
+        self.late() <= criterion.allowed(self.queries()) && 2 * growing <= self.runs.len()
     }
 
     /// The share of late queries; it is above 0 even if none was late.
@@ -196,7 +197,7 @@ impl Confirmed {
         let (below, held, above, failed) = self.around()?;
         let (p, q) = (held.share(), failed.share());
         let n = held.runs.len() as f64;
-        let is_told_by_late = failed.late() > Aim::Objective.allowed(&self.criterion, failed.queries());
+        let is_told_by_late = failed.late() > self.criterion.allowed(failed.queries());
         if n < 2.0 || q <= p || !is_told_by_late {
             return None;
         }

@@ -10,7 +10,7 @@
 //! | tab-separated | MS MARCO, AOL, ORCAS, Sogou, Excite | half of the lines or more have a tab |
 //! | CSV | `id,query`, values perhaps in quotes | equal numbers of cells, and a header, numbers, times or quotes among them |
 //! | colon-separated | `301:ocean tides`, `20001:1:ocean tides` (Million Query) | an id and a colon come first |
-//! | plain | `ocean tides` | otherwise |
+//! | plain | `ocean tides`, `TEST01 ocean tides` | otherwise |
 //!
 //! Columns of numbers, times, addresses, answers or names are not the query. A file with several possible query columns,
 //! or none, is refused with the option that decides. Blank lines are passed over. An entry's number, which becomes its
@@ -282,6 +282,12 @@ mod tests {
                 vec!["0 ocean tides", "1 moon"],
                 "one query a line behind",
             ),
+            (
+                "TEST01 portia\nTEST02 new moon\n".into(),
+                vec!["TEST01 portia", "TEST02 new moon"],
+                "an id and a query a line, 2 columns, query in column 2; 2 queries, 1.5 words",
+            ),
+            ("ps4 games\nps5 games\n".into(), vec!["0 ps4 games", "1 ps5 games"], "one query a line; 2"),
             ("#tides\n# moon\n".into(), vec!["0 #tides", "1 # moon"], "one query a line; 2"),
         ] {
             let log = read(&text).unwrap();
@@ -320,8 +326,14 @@ mod tests {
             ("1\t17 22\n2\t9\n", "q: holds numbers only, of terms perhaps"),
             ("1:17 22\n2:9\n", "q: holds numbers only"),
             ("17 22\n9\n", "q: holds numbers only"),
+            ("17\t22\n9\n3\t4\t5\n", "q: holds numbers only"),
+            (
+                "enwiki:A\nenwiki:A/Of%20a\nenwiki:A/Of%20b\nenwiki:B/On%20c\nenwiki:B/On%20d\nenwiki:B/On%20e\n",
+                "q: has no column of words (url",
+            ),
             ("query-id\tcorpus-id\tscore\nq1\td7\t1\n", "q: has no column of words"),
             ("301 0 FT911-3 1\n301 0 FT911-4 0\n", "q: holds relevance judgements"),
+            ("1 0 1239 1\n1 0 1502 0\n", "q: holds relevance judgements"),
             ("301 Q0 FT911-3 1 2.5 run\n", "q: holds a TREC run"),
             (
                 "1\td1\tocean tides\tthe tides of the ocean\n",

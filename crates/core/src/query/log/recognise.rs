@@ -80,6 +80,14 @@ pub(super) fn recognised<'a>(
             table::read(path, rows, "colon-separated", None, &options)
         }
         LogFormat::Plain => {
+            if options.format.is_none() && has_ids(&lines) {
+                let row = |&(line, text): &(u64, &'a str)| {
+                    let (id, query) = text.trim().split_once(char::is_whitespace).unwrap_or_default();
+                    Row { line, cells: vec![Cow::Borrowed(id), Cow::Borrowed(query)] }
+                };
+                let options = LogOptions { column: Some(options.column.unwrap_or(2)), ..*options };
+                return table::read(path, lines.iter().map(row).collect(), "an id and a query a line", None, &options);
+            }
             let drop = if options.format.is_none() { leading_columns(&lines) } else { 0 };
             let row = |&(line, text): &(u64, &'a str)| {
                 let text = (0..drop).fold(text.trim(), |text, _| {
@@ -109,10 +117,12 @@ fn format_of(path: &Path, lines: &[(u64, &str)]) -> Result<LogFormat, InputError
         return Ok(LogFormat::Topics);
     }
     let tabs = share(&|line| line.contains('\t'));
-    if tabs >= 0.5 {
+    // Rows of term numbers differ in length; as plain lines they are refused with that reason.
+    let is_numbers = share(&|line| Kind::of(line) == Kind::Number) == 1.0;
+    if tabs >= 0.5 && !is_numbers {
         return Ok(LogFormat::Tsv);
     }
-    if tabs > 0.05 {
+    if tabs > 0.05 && !is_numbers {
         let message = format!("{:.0} % of its lines have tabs (--log-format tsv or plain decides)", 100.0 * tabs);
         return Err(InputError::file(path, message));
     }
@@ -204,6 +214,23 @@ fn csv_rows(path: &Path, text: &str, first: u64, separator: u8) -> Result<Vec<Ro
         rows.push(Row { line, cells: record.iter().map(|cell| Cow::Owned(cell.to_owned())).collect() });
     }
     Ok(rows)
+}
+
+/// Whether each line begins with an id of its own: letters that all ids share, and a number, as in `TEST01 portia`.
+fn has_ids(lines: &[(u64, &str)]) -> bool {
+    let id = |line: &str| -> Option<(String, String)> {
+        let (id, _) = line.trim().split_once(char::is_whitespace)?;
+        let (letters, digits) = id.split_at(id.find(|c: char| c.is_ascii_digit())?);
+        let is_id = letters.chars().all(char::is_alphabetic) && digits.chars().all(|c| c.is_ascii_digit());
+        (is_id && !letters.is_empty()).then(|| (letters.to_owned(), digits.to_owned()))
+    };
+    let ids: Option<Vec<(String, String)>> = lines.iter().map(|(_, line)| id(line)).collect();
+    ids.is_some_and(|ids| {
+        let distinct: std::collections::HashSet<&str> = ids.iter().map(|(_, digits)| digits.as_str()).collect();
+        // Two queries may begin with names such as `ps4` and `ps5`.
+        let is_telling = ids.len() > 2 || ids.len() == 2 && ids.iter().all(|(_, digits)| digits.len() > 1);
+        is_telling && distinct.len() == ids.len() && ids.iter().all(|(letters, _)| *letters == ids[0].0)
+    })
 }
 
 /// The number of leading words on each line that are a line count or a time.

@@ -1,0 +1,195 @@
+//! The capacity of a server: open-loop runs between a rate that holds and a higher rate that misses.
+//!
+//! The search starts at the prediction. It is the same as for the lab's own executors, with the same objective, verdicts
+//! and interval. A run in which the client was late does not count, and is repeated.
+
+use std::time::{Duration, Instant};
+
+use tandem_core::base::machine::PerClass;
+use tandem_core::base::time::Nanos;
+use tandem_core::lab::{
+    Calibration, Capacities, Driven, DrivenRun, LiveSearch, Progress, Question, RunLength, SystemLoad,
+};
+use tandem_core::live;
+use tandem_core::sim::Arrivals;
+
+use crate::files::RunReport;
+use crate::predict::Simulated;
+use crate::run::{Ending, Run};
+use crate::{Client, HttpError, ServerProfile};
+
+/// Warm-up before each run, as a share of it and at most, in seconds.
+const WARM_UP_SHARE: f64 = 0.1;
+const WARM_UP_S: f64 = 1.0;
+/// Runs with a late client after which the search ends.
+const MOST_REJECTED: usize = 3;
+/// Longest run as a multiple of the requested time, if queries are few.
+const MOST_TIMES: f64 = 3.0;
+/// Shortest run, in limits.
+const LEAST_LIMITS: f64 = 5.0;
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct ServerAnswer {
+    /// Predictions and live runs.
+    pub driven: Driven,
+    /// Statistics of the runs in order; rejected ones included.
+    pub runs: Vec<RunReport>,
+    /// The last run.
+    pub last: Option<Run>,
+    /// Number of runs that were rejected because the client was late.
+    pub rejected: usize,
+    /// Limits of the answer, in words.
+    pub caveats: Vec<String>,
+}
+
+impl ServerAnswer {
+    /// No runs yet.
+    #[must_use]
+    pub fn new(dialect: &str, predicted: Capacities, profile: &ServerProfile, log_queries: usize) -> Self {
+        let driven = Driven {
+            policy: dialect.to_owned(),
+            predicted,
+            hindsight_qps: None,
+            runs: Vec::new(),
+            held: None,
+            missed: None,
+            sampled: sampled(profile, log_queries),
+            gpu: "none",
+        };
+        Self { driven, runs: Vec::new(), last: None, rejected: 0, caveats: Vec::new() }
+    }
+}
+
+/// The relative standard error of the mean service time, if runs draw from more queries than were profiled.
+fn sampled(profile: &ServerProfile, log_queries: usize) -> f64 {
+    let us: Vec<f64> = profile.queries.iter().map(|query| query.median_us).collect();
+    let count = us.len() as f64;
+    let mean = us.iter().sum::<f64>() / count;
+    let variance = us.iter().map(|us| (us - mean).powi(2)).sum::<f64>() / (count - 1.0).max(1.0);
+    let rest = (1.0 - count / log_queries.max(us.len()).max(1) as f64).max(0.0);
+    if mean > 0.0 { (rest * variance / count).sqrt() / mean } else { 0.0 }
+}
+
+/// Drives `shares` of the predicted capacity, then searches around it. `answer` keeps all runs in any case.
+///
+/// # Errors
+/// If a socket or the simulation fails, or an interrupt came.
+pub fn find_answer(
+    client: &Client<'_>,
+    simulated: &Simulated,
+    question: &Question,
+    shares: &[f64],
+    progress: &dyn Progress,
+    answer: &mut ServerAnswer,
+) -> Result<(), HttpError> {
+    let predicted_qps = answer.driven.predicted.objective.qps;
+    if predicted_qps <= 0.0 {
+        answer.caveats.push(String::from("no rate is low enough in simulation"));
+        return Ok(());
+    }
+    let until = Instant::now() + question.effort.budget;
+    let mut search = LiveSearch::new(predicted_qps, question.effort);
+    let mut shares = shares.iter();
+    let mut seed = question.seeds.last().map_or(0, |seed| seed.wrapping_add(1));
+    let mut again = None;
+    loop {
+        let share = if again.is_some() { None } else { shares.next() };
+        let left = until.saturating_duration_since(Instant::now());
+        let runs_left = (left.as_secs_f64() / seconds(question, predicted_qps)) as u32;
+        let next = again.take().or_else(|| share.map(|share| share * predicted_qps));
+        let Some(qps) = next.or_else(|| search.next(runs_left)) else { break };
+        let run = drive(client, question, qps, seed, progress)?;
+        seed = seed.wrapping_add(1);
+        let is_rejected = run.is_rejected(question.deadline);
+        let ending = run.ending;
+        let done = driven_run(&run, simulated, question, qps, seed)?;
+        let verdict = done.verdict;
+        answer.runs.push(RunReport::of(&run, &question.objective.within(question.deadline)));
+        answer.last = Some(run);
+        if ending == Ending::Interrupted {
+            return Err(HttpError::Interrupted);
+        }
+        if is_rejected {
+            answer.rejected += 1;
+            progress.told(&format!("{qps:.0} q/s: rejected, the client was late by {} us (p99)", done.lag_p99.as_us()));
+            if answer.rejected >= MOST_REJECTED {
+                let what = "the client was late in three runs: its processor is too busy, or the rate too high for it";
+                answer.caveats.push(what.to_owned());
+                break;
+            }
+            again = Some(qps);
+            continue;
+        }
+        progress.told(&format!("{qps:.0} q/s: {}", verdict.words()));
+        answer.driven.runs.push(done);
+        if ending == Ending::ServerGone {
+            answer.caveats.push(format!("the server was gone in the run at {qps:.0} q/s"));
+            break;
+        }
+        if share.is_none() {
+            search.note(qps, verdict.holds());
+            (answer.driven.held, answer.driven.missed) = search.sides();
+        }
+    }
+    progress.end();
+    Ok(())
+}
+
+/// The seconds of a run at a rate.
+fn seconds(question: &Question, qps: f64) -> f64 {
+    let criterion = question.objective.within(question.deadline);
+    let effort = &question.effort;
+    let told_s = (RunLength::told_by(&criterion) as f64 / qps).min(MOST_TIMES * effort.run_s);
+    effort.run_s.max(LEAST_LIMITS * criterion.limit.as_secs()).max(told_s)
+}
+
+/// Drives one run, with a warm-up before it.
+fn drive(
+    client: &Client<'_>,
+    question: &Question,
+    qps: f64,
+    seed: u64,
+    progress: &dyn Progress,
+) -> Result<Run, HttpError> {
+    let seconds = seconds(question, qps);
+    let warm_up = (WARM_UP_SHARE * seconds).min(WARM_UP_S);
+    progress.lasts(&format!("open loop at {qps:.0} q/s"), Duration::from_secs_f64(seconds + warm_up));
+    let count = ((seconds + warm_up) * qps).ceil() as usize;
+    let arrivals = Arrivals::drawn(&question.process, seed, count.max(1), client.requests.len());
+    let run = client.drive(&arrivals, qps, warm_up)?;
+    if live::interrupted() {
+        return Ok(Run { ending: Ending::Interrupted, ..run });
+    }
+    Ok(run)
+}
+
+fn driven_run(
+    run: &Run,
+    simulated: &Simulated,
+    question: &Question,
+    qps: f64,
+    seed: u64,
+) -> Result<DrivenRun, HttpError> {
+    let verdict = run.verdict(&question.objective.within(question.deadline));
+    let one = PerClass::from_fn(|_| 1.0);
+    Ok(DrivenRun {
+        qps,
+        seed,
+        seconds: run.planned as f64 / qps,
+        verdict,
+        summary: run.summary(&verdict),
+        predicted: simulated.run(question, qps, run.planned)?,
+        // The server is one of the other processes.
+        load: SystemLoad::default(),
+        fixed_loop: Nanos::ZERO,
+        lag_p99: run.lateness_p99(),
+        service: Calibration {
+            slowdown: one,
+            device: one,
+            host: one,
+            handoff: PerClass::default(),
+            decision: Nanos::ZERO,
+        },
+    })
+}

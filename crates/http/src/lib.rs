@@ -1,0 +1,61 @@
+//! Search servers behind HTTP as the system under test, and Tandem's own server.
+//!
+//! ```text
+//!  engines/*.json ─▶ Dialect ─┐                          ┌─ closed loop: profile ─▶ model ─▶ predicted capacity
+//!  URL, credentials ▶ Target ─┴─▶ Requests ─▶ Client ────┤                                       │
+//!                                                        └─ open loop:   runs between a rate that held and a higher
+//!                                                                        rate that missed ─▶ Answer
+//!  Index ─▶ serve ─▶ the executors and the scheduler of the lab behind OpenSearch's dialect
+//! ```
+//!
+//! hyper speaks HTTP/1.1 and rustls TLS. Both are driven by a small loop over `mio` ([`socket`](self)), without an
+//! asynchronous runtime, so that one thread can spin for its schedule.
+
+mod answer;
+mod client;
+mod dialect;
+mod files;
+mod naive;
+mod predict;
+mod profile;
+mod run;
+mod socket;
+mod source;
+mod target;
+
+pub use answer::{ServerAnswer, find_answer};
+pub use client::{Client, Limits};
+pub use dialect::{Dialect, Requests};
+pub use files::{RunReport, write_histograms, write_profile, write_requests, write_runs};
+pub use naive::{Naive, naive_answers};
+pub use predict::{Front, Simulated};
+pub use profile::{ProfilePlan, QueryTime, Rung, ServerProfile, measure_server};
+pub use run::{Ending, Outcome, PERCENTILES, Record, Run};
+pub use source::{Closed, Open};
+pub use target::{Credentials, Target};
+
+/// Why a server could not be driven.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpError {
+    /// A dialect or another file cannot be used.
+    #[error(transparent)]
+    Input(#[from] tandem_core::files::InputError),
+    /// The URL, the host or the credentials are not allowed.
+    #[error("{0}")]
+    Target(String),
+    /// The server gave no usable answer to the first queries.
+    #[error("{0}")]
+    NoAnswer(String),
+    /// A limit of the program would be exceeded.
+    #[error("{0}")]
+    Limit(String),
+    /// The system refused a socket, a thread or a file.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    /// The simulation failed.
+    #[error(transparent)]
+    Lab(#[from] tandem_core::lab::LabError),
+    /// Interrupted by a signal.
+    #[error("interrupted")]
+    Interrupted,
+}

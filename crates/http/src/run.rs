@@ -1,0 +1,311 @@
+//! A run: what became of each query, and its statistics.
+//!
+//! ```text
+//!   intended ──── late ────▶ sent ──── service time ────▶ answered
+//!   └──────────────────── latency ─────────────────────┘
+//! ```
+//!
+//! Latency counts from the intended start, so that a slow server does not slow down its own measurement. A query without
+//! an answer has no latency: percentiles are over the answered queries, and objectives count the others as late.
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use tandem_core::base::ids::{JobId, ProcessorId, QueryId};
+use tandem_core::base::machine::{Class, PerClass};
+use tandem_core::base::quantile::select_nearest_rank;
+use tandem_core::base::time::Nanos;
+use tandem_core::lab::{Criterion, Judge, Summary, Verdict};
+use tandem_core::sched::{LogRow, ShedJob, Sink};
+
+/// The percentiles of tables and files.
+pub const PERCENTILES: [f64; 7] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99];
+/// The share of the deadline that the 99th percentile of the lateness may reach.
+const MOST_LATENESS: f64 = 0.01;
+/// Longest latency of histograms, in nanoseconds: an hour.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+/// Significant digits of histograms.
+const DIGITS: u8 = 3;
+
+/// What became of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// A valid answer.
+    Answered,
+    /// Status 429.
+    Rejected,
+    /// Status 500 to 599.
+    ServerError,
+    /// Another status. Redirects are not followed.
+    OtherStatus,
+    /// An answer that the server itself calls incomplete.
+    Partial,
+    /// No complete answer within the time limit.
+    Timeout,
+    /// The connection was refused, reset or closed before the answer was complete.
+    Reset,
+    /// The response is not HTTP, not JSON, or has no hits.
+    Malformed,
+    /// The response is larger than allowed.
+    TooLarge,
+}
+
+impl Outcome {
+    /// All outcomes, in the order of files.
+    pub const ALL: [Self; 9] = [
+        Self::Answered,
+        Self::Rejected,
+        Self::ServerError,
+        Self::OtherStatus,
+        Self::Partial,
+        Self::Timeout,
+        Self::Reset,
+        Self::Malformed,
+        Self::TooLarge,
+    ];
+
+    /// The name in tables and files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Rejected => "rejected",
+            Self::ServerError => "server-error",
+            Self::OtherStatus => "other-status",
+            Self::Partial => "partial",
+            Self::Timeout => "timeout",
+            Self::Reset => "reset",
+            Self::Malformed => "malformed",
+            Self::TooLarge => "too-large",
+        }
+    }
+
+    /// The outcome of a response with this status; only 200 can be an answer.
+    pub(crate) fn of_status(status: u16) -> Self {
+        match status {
+            200 => Self::Answered,
+            429 => Self::Rejected,
+            500..=599 => Self::ServerError,
+            _ => Self::OtherStatus,
+        }
+    }
+}
+
+/// One query of a run. Times are nanoseconds since its start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Record {
+    /// Number of the arrival.
+    pub job: u32,
+    /// Position of the query in the log.
+    pub query: u32,
+    /// Intended start.
+    pub intended: u64,
+    /// When the request was written.
+    pub sent: u64,
+    /// When the response was complete, or the query given up.
+    pub finished: u64,
+    /// The client's own delay: `sent` after the intended start, less any wait for a free connection.
+    pub lateness: u32,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Number of hits.
+    pub hits: u32,
+    /// The server's own time in milliseconds; NaN if unknown.
+    pub server_ms: f32,
+}
+
+impl Record {
+    /// Time from the intended start.
+    #[must_use]
+    pub fn latency(&self) -> Nanos {
+        Nanos(self.finished.saturating_sub(self.intended))
+    }
+
+    /// Time from the request to the response.
+    #[must_use]
+    pub fn service(&self) -> Nanos {
+        Nanos(self.finished.saturating_sub(self.sent))
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ending {
+    /// All queries were sent.
+    Complete,
+    /// For some seconds no query was answered and many failed; the rest was not sent.
+    ServerGone,
+    /// A signal came.
+    Interrupted,
+}
+
+/// All queries of a run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Intended rate; NaN in a closed loop.
+    pub rate_qps: f64,
+    /// Number of planned queries, without warm-up.
+    pub planned: usize,
+    /// Queries in order of their numbers, without warm-up.
+    pub records: Vec<Record>,
+    /// Queries of the warm-up, which count nowhere else.
+    pub warm_up: Vec<Record>,
+    /// Seconds from the start of the run to its end.
+    pub seconds: f64,
+    /// How it ended.
+    pub ending: Ending,
+}
+
+impl Run {
+    /// Number of queries with this outcome.
+    #[must_use]
+    pub fn count(&self, outcome: Outcome) -> usize {
+        self.records.iter().filter(|record| record.outcome == outcome).count()
+    }
+
+    /// Number of queries that were planned but not sent.
+    #[must_use]
+    pub fn not_sent(&self) -> usize {
+        self.planned - self.records.len()
+    }
+
+    /// The answered queries.
+    pub fn answered(&self) -> impl Iterator<Item = &Record> {
+        self.records.iter().filter(|record| record.outcome == Outcome::Answered)
+    }
+
+    /// Answers per second from the first intended start to the last answer.
+    #[must_use]
+    pub fn throughput_qps(&self) -> f64 {
+        let first = self.records.iter().map(|record| record.intended).min();
+        let last = self.answered().map(|record| record.finished).max();
+        match (first, last) {
+            (Some(first), Some(last)) if last > first => self.answered().count() as f64 * 1e9 / (last - first) as f64,
+            _ => 0.0,
+        }
+    }
+
+    /// The distribution of `time` over the answered queries, to three digits.
+    #[must_use]
+    pub fn histogram(&self, time: impl Fn(&Record) -> Nanos) -> Histogram<u64> {
+        let mut histogram = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).expect("constant bounds are valid");
+        self.answered().for_each(|record| histogram.saturating_record(time(record).0));
+        histogram
+    }
+
+    /// The 99th percentile of the client's own delay.
+    #[must_use]
+    pub fn lateness_p99(&self) -> Nanos {
+        let mut all: Vec<u32> = self.records.iter().map(|record| record.lateness).collect();
+        Nanos(select_nearest_rank(&mut all, 0.99).unwrap_or(0).into())
+    }
+
+    /// Whether the client was too late for its measurement to be trusted.
+    #[must_use]
+    pub fn is_rejected(&self, deadline: Nanos) -> bool {
+        self.lateness_p99().0 as f64 > MOST_LATENESS * deadline.0 as f64
+    }
+
+    /// The verdict; every query without an answer is late.
+    #[must_use]
+    pub fn verdict(&self, criterion: &Criterion) -> Verdict {
+        let mut judge = Judge::new(*criterion, self.planned);
+        let first = self.records.first().map_or(0, |record| record.job);
+        for record in &self.records {
+            let (job, query) = (JobId(record.job - first), QueryId(record.query));
+            let (arrival, finished) = (Nanos(record.intended), Nanos(record.finished));
+            let (processor, class, deadline) = (ProcessorId(0), Class::CPU, arrival + criterion.deadline);
+            let predicted = PerClass::default();
+            if record.outcome == Outcome::Answered {
+                judge.record(&LogRow {
+                    job,
+                    query,
+                    arrival,
+                    released: Nanos(record.sent),
+                    started: Nanos(record.sent),
+                    finished,
+                    processor,
+                    class,
+                    batch: record.job,
+                    deadline,
+                    predicted,
+                    stolen: false,
+                    again: false,
+                });
+            } else {
+                let (released, dropped) = (arrival, finished);
+                judge.shed(&ShedJob { job, query, arrival, released, dropped, processor, class, deadline, predicted });
+            }
+        }
+        judge.verdict(self.rate_qps)
+    }
+
+    /// Its statistics in the form of live runs; `None` if nothing was answered.
+    #[must_use]
+    pub fn summary(&self, verdict: &Verdict) -> Option<Summary> {
+        let latency = self.histogram(Record::latency);
+        let queries = self.answered().count();
+        let ms = |percentile| latency.value_at_percentile(percentile) as f64 / 1e6;
+        (queries > 0).then(|| Summary {
+            queries,
+            mean_ms: latency.mean() / 1e6,
+            p50_ms: ms(50.0),
+            p95_ms: ms(95.0),
+            p99_ms: ms(99.0),
+            p999_ms: ms(99.9),
+            max_ms: latency.max() as f64 / 1e6,
+            missed: verdict.missed,
+            utilisation: PerClass::default(),
+            stolen: 0,
+            throughput_qps: self.throughput_qps(),
+            lag_max_ms: self.records.iter().map(|record| record.lateness).max().unwrap_or(0) as f64 / 1e6,
+            shed: self.records.len() - queries,
+            again: 0,
+            lane_faults: 0,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tandem_core::lab::Objective;
+
+    fn run(outcomes: &[(Outcome, u64)]) -> Run {
+        let record = |(job, &(outcome, latency)): (u32, &(Outcome, u64))| {
+            let intended = u64::from(job) * 1_000_000;
+            let (sent, finished) = (intended + 1000, intended + latency);
+            Record { job, query: 0, intended, sent, finished, lateness: 1000, outcome, hits: 0, server_ms: f32::NAN }
+        };
+        Run {
+            rate_qps: 1000.0,
+            planned: 100,
+            records: (0..).zip(outcomes).map(record).collect(),
+            warm_up: Vec::new(),
+            seconds: 0.1,
+            ending: Ending::Complete,
+        }
+    }
+
+    #[test]
+    fn failures_are_misses_and_each_query_is_counted_once() {
+        let mut outcomes = vec![(Outcome::Answered, 2_000_000); 98];
+        outcomes.extend([(Outcome::Rejected, 1), (Outcome::Reset, 1)]);
+        let all = run(&outcomes);
+        let criterion = Objective::default().within(Nanos::from_ms(5.0));
+        let verdict = all.verdict(&criterion);
+        assert_eq!((verdict.late, verdict.missed, verdict.holds()), (2, 2, false));
+        assert_eq!(Outcome::ALL.map(|outcome| all.count(outcome)).iter().sum::<usize>() + all.not_sent(), 100);
+        assert!((all.summary(&verdict).unwrap().p99_ms - 2.0).abs() < 0.01);
+        let half = run(&outcomes[..50]);
+        assert_eq!((half.not_sent(), half.verdict(&criterion).is_undecided()), (50, true));
+    }
+
+    #[test]
+    fn a_run_is_rejected_if_its_client_was_late_by_more_than_a_hundredth_of_the_deadline() {
+        let all = run(&[(Outcome::Answered, 2000); 100]);
+        assert_eq!(all.lateness_p99(), Nanos(1000));
+        assert!(all.is_rejected(Nanos(99_999)) && !all.is_rejected(Nanos(100_000)));
+    }
+}

@@ -1,0 +1,249 @@
+//! Servers that misbehave: every query is accounted for, and the client neither crashes nor hangs.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tandem_core::base::time::Nanos;
+use tandem_core::query::ArrivalProcess;
+use tandem_core::sim::Arrivals;
+use tandem_http::{Client, Dialect, Ending, Limits, Outcome, Requests, Run, Target};
+
+const ANSWER: &str = r#"{"took":1,"timed_out":false,"hits":{"hits":[{"_id":"7"}]}}"#;
+
+/// A server with a thread per connection. `respond` gets the number of the request and its head; `None` closes.
+struct Server {
+    address: SocketAddr,
+    is_dead: Arc<AtomicBool>,
+}
+
+impl Server {
+    fn start(respond: impl Fn(u32, &str, &mut TcpStream) -> Option<Vec<u8>> + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (respond, count, is_dead) =
+            (Arc::new(respond), Arc::new(AtomicU32::new(0)), Arc::new(AtomicBool::new(false)));
+        let dead = Arc::clone(&is_dead);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                if dead.load(Ordering::Relaxed) {
+                    return;
+                }
+                let (respond, count, dead) = (Arc::clone(&respond), Arc::clone(&count), Arc::clone(&dead));
+                thread::spawn(move || serve(stream.unwrap(), &*respond, &count, &dead));
+            }
+        });
+        Self { address, is_dead }
+    }
+}
+
+fn serve(
+    mut stream: TcpStream,
+    respond: &dyn Fn(u32, &str, &mut TcpStream) -> Option<Vec<u8>>,
+    count: &AtomicU32,
+    is_dead: &AtomicBool,
+) {
+    stream.set_nodelay(true).unwrap();
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    loop {
+        let (mut head, mut length) = (String::new(), 0);
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line).unwrap_or(0) == 0 || is_dead.load(Ordering::Relaxed) {
+                return;
+            }
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+            head += &line;
+            if line == "\r\n" {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        if reader.read_exact(&mut body).is_err() {
+            return;
+        }
+        let number = count.fetch_add(1, Ordering::Relaxed);
+        match respond(number, &head, &mut stream) {
+            Some(bytes) if stream.write_all(&bytes).is_ok() => {}
+            _ => return,
+        }
+    }
+}
+
+fn response(status: u16, body: &str) -> Vec<u8> {
+    format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+}
+
+fn good() -> Option<Vec<u8>> {
+    Some(response(200, ANSWER))
+}
+
+/// Drives the server at 500 queries per second for a second; a query has 300 ms.
+fn drive(server: &Server) -> Run {
+    drive_for(server, 500, Duration::from_millis(300))
+}
+
+fn drive_for(server: &Server, queries: usize, timeout: Duration) -> Run {
+    let dialect = Dialect::named("opensearch").unwrap();
+    let target = Target::new(&format!("http://{}/x", server.address), &dialect, &[], None).unwrap();
+    let texts: Vec<String> = (0..10).map(|i| format!("query {i}")).collect();
+    let requests = Requests::new(&dialect, target.path(), 10, 50.0, &texts).unwrap();
+    let limits = Limits { timeout, body_bytes: 1 << 20, connections: 64, threads: 1 };
+    let client = Client { target: &target, requests: &requests, limits };
+    let arrivals = Arrivals::drawn(&ArrivalProcess::Poisson, 1, queries, texts.len());
+    let run = client.drive(&arrivals, 500.0, 0.0).unwrap();
+    let counted: usize = Outcome::ALL.iter().map(|&outcome| run.count(outcome)).sum();
+    assert_eq!(counted + run.not_sent(), queries);
+    let mut jobs: Vec<u32> = run.records.iter().map(|record| record.job).collect();
+    jobs.dedup();
+    assert_eq!(jobs.len(), run.records.len());
+    run
+}
+
+#[test]
+fn a_good_server_answers_all_and_connections_are_reused() {
+    let run = drive(&Server::start(|_, _, _| good()));
+    assert_eq!((run.count(Outcome::Answered), run.ending), (500, Ending::Complete));
+    assert!(run.records.iter().all(|record| record.hits == 1 && record.server_ms == 1.0));
+    assert!(run.throughput_qps() > 250.0, "{}", run.throughput_qps());
+}
+
+#[test]
+fn statuses_are_misses_of_their_own_kind_and_redirects_are_not_followed() {
+    let run = drive(&Server::start(|number, _, _| match number % 5 {
+        0 => Some(response(429, "busy")),
+        1 => Some(response(503, "down")),
+        2 => Some(b"HTTP/1.1 302 X\r\nlocation: http://192.0.2.1/\r\ncontent-length: 0\r\n\r\n".to_vec()),
+        3 => Some(response(200, "{\"timed_out\":true,\"hits\":{\"hits\":[]}}")),
+        _ => good(),
+    }));
+    let kinds = [Outcome::Rejected, Outcome::ServerError, Outcome::OtherStatus, Outcome::Partial, Outcome::Answered];
+    assert_eq!(kinds.map(|kind| run.count(kind)), [100; 5]);
+}
+
+#[test]
+fn garbage_of_every_shape_is_malformed_or_reset() {
+    let run = drive(&Server::start(|number, _, stream| match number % 8 {
+        0 => Some(b"\x16\x03\x01 not http at all\r\n\r\n".to_vec()),
+        1 => Some(response(200, "no json")),
+        2 => Some(response(200, &"[".repeat(200_000))),
+        3 => Some(b"HTTP/1.1 200 X\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n".to_vec()),
+        4 => Some(b"HTTP/1.1 200 X\r\ncontent-length: 99999999999999999999\r\n\r\n".to_vec()),
+        5 => {
+            // Headers without an end.
+            for _ in 0..200 {
+                stream.write_all(&[b'a'; 4096]).ok()?;
+            }
+            None
+        }
+        6 => Some(b"HTTP/1.1 200 X\r\ncontent-length: 500\r\n\r\nshort".to_vec()).filter(|bytes| {
+            stream.write_all(bytes).unwrap();
+            false
+        }),
+        _ => good(),
+    }));
+    let failed = run.count(Outcome::Malformed) + run.count(Outcome::Reset) + run.count(Outcome::Timeout);
+    assert_eq!(failed + run.count(Outcome::Answered), 500);
+    assert!(run.count(Outcome::Malformed) >= 200, "{}", run.count(Outcome::Malformed));
+    assert!(run.count(Outcome::Answered) >= 50, "{}", run.count(Outcome::Answered));
+}
+
+#[test]
+fn a_response_without_end_is_given_up_at_the_limit() {
+    let run = drive_for(
+        &Server::start(|number, _, stream| {
+            if number % 10 > 0 {
+                return good();
+            }
+            stream.write_all(b"HTTP/1.1 200 X\r\ntransfer-encoding: chunked\r\n\r\n").ok()?;
+            let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
+            while stream.write_all(chunk.as_bytes()).is_ok() {}
+            None
+        }),
+        100,
+        Duration::from_secs(5),
+    );
+    assert_eq!((run.count(Outcome::TooLarge), run.count(Outcome::Answered)), (10, 90));
+}
+
+#[test]
+fn a_tenth_of_all_connections_is_reset() {
+    let run = drive(&Server::start(|number, _, _| if number % 10 == 0 { None } else { good() }));
+    assert_eq!((run.count(Outcome::Reset), run.count(Outcome::Answered)), (50, 450));
+}
+
+#[test]
+fn a_hanging_server_times_out_and_a_long_hang_ends_the_run() {
+    let run = drive(&Server::start(|number, _, _| {
+        if number % 10 == 0 {
+            thread::sleep(Duration::from_millis(600));
+        }
+        good()
+    }));
+    assert_eq!((run.count(Outcome::Timeout), run.count(Outcome::Answered)), (50, 450));
+    let began = Instant::now();
+    let run = drive_for(
+        &Server::start(|number, _, _| {
+            if number > 100 {
+                thread::sleep(Duration::from_secs(60));
+            }
+            good()
+        }),
+        10_000,
+        Duration::from_millis(300),
+    );
+    assert_eq!(run.ending, Ending::ServerGone);
+    assert!(run.not_sent() > 0 && began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_server_that_writes_byte_by_byte_is_slow_but_answers() {
+    let run = drive_for(
+        &Server::start(|number, _, stream| {
+            if number % 20 > 0 {
+                return good();
+            }
+            for byte in response(200, ANSWER) {
+                stream.write_all(&[byte]).ok()?;
+                thread::sleep(Duration::from_micros(200));
+            }
+            Some(Vec::new())
+        }),
+        200,
+        Duration::from_secs(5),
+    );
+    assert_eq!(run.count(Outcome::Answered), 200);
+}
+
+#[test]
+fn a_server_that_dies_in_mid_run_ends_the_run_by_its_rule() {
+    let server = Server::start(|_, _, _| good());
+    let (address, is_dead) = (server.address, Arc::clone(&server.is_dead));
+    let killer = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(500));
+        is_dead.store(true, Ordering::Relaxed);
+        // The listener notices with its next connection.
+        TcpStream::connect(address).ok();
+    });
+    let run = drive_for(&server, 20_000, Duration::from_millis(300));
+    killer.join().unwrap();
+    assert_eq!(run.ending, Ending::ServerGone);
+    assert!(run.count(Outcome::Answered) > 100 && run.count(Outcome::Reset) > 100 && run.not_sent() > 0);
+    let verdict = run.verdict(&tandem_core::lab::Objective::default().within(Nanos::from_ms(50.0)));
+    assert!(!verdict.holds());
+}
+
+#[test]
+fn connections_closed_after_each_answer_cost_no_query() {
+    let run = drive(&Server::start(|_, _, stream| {
+        let body = format!("HTTP/1.1 200 X\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{ANSWER}", ANSWER.len());
+        stream.write_all(body.as_bytes()).ok();
+        None
+    }));
+    assert_eq!(run.count(Outcome::Answered), 500);
+}
