@@ -9,11 +9,11 @@ mod effectiveness;
 mod equality;
 mod exchange;
 mod faults;
+mod fifo_queues;
 mod index_build;
 mod ingest;
 mod inputs;
 mod json;
-mod lines;
 #[cfg(unix)]
 mod output;
 mod policies;

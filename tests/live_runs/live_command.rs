@@ -45,7 +45,7 @@ fn cores_share_queries_by_every_method() {
     for method in ["inter", "adaptive", "fgqp"] {
         let run =
             "--gpu none --estimates oracle --policy cpu-only --cpus 2 --set force=true --rate 300 --num-queries 30";
-        tandem(lab.path(), &format!("{LIVE} {run} --multicore {method}"), 0);
+        tandem(lab.path(), &format!("{LIVE} {run} --set multicore={method}"), 0);
         // Answers were compared with the profile's during the run.
         let (log, _) = RunLog::read(&lab.path().join("results/log.csv")).unwrap();
         assert_eq!(log.rows.len(), 30, "{method}");
