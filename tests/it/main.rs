@@ -9,16 +9,17 @@ mod effectiveness;
 mod equality;
 mod exchange;
 mod faults;
+mod fifo_queues;
 mod index_build;
 mod ingest;
 mod inputs;
 mod json;
-mod lines;
 #[cfg(unix)]
 mod output;
 mod policies;
 mod profile;
 mod queueing;
+mod real_files;
 mod refusals;
 mod reorder;
 mod report;

@@ -99,7 +99,7 @@ fn a_policy_without_batches_is_not_said_to_sustain_what_only_batches_do() {
         std::fs::write(dir.path().join("gov2.csv"), shipped("synthetic-gov2-h200", batches)).unwrap();
         let output = simulate(
             dir.path(),
-            "--workload gov2.csv --policy stealing-adaptive,greedy --deadline-ms 10 --what capacity --seeds 1 --estimates oracle",
+            "--workload gov2.csv --policy stealing-adaptive,greedy --deadline-ms 10 --what capacity --seeds 1 --estimates oracle --verbose",
         );
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         (rows(&dir.path().join("out/capacity.csv")), String::from_utf8_lossy(&output.stdout).into_owned())
@@ -184,8 +184,7 @@ fn too_few_different_queries_for_a_model_are_played_with_exact_estimates_and_the
 #[test]
 fn the_library_compares_policies_as_the_command_does() {
     let dir = tempfile::tempdir().unwrap();
-    let arguments =
-        "--workload w.csv --policy cpu-only,mct --seeds 1,2 --deadline-ms 100 --estimates oracle --cpus 1 --gpus 1";
+    let arguments = "--workload w.csv --policy cpu-only,mct --seeds 1,2 --deadline-ms 100 --estimates oracle --cpus 1 --gpus 1 --verbose";
     let output = simulate(dir.path(), arguments);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let workload = Workload::read(&dir.path().join("w.csv")).unwrap().only(Mode::Or);
@@ -272,7 +271,7 @@ fn a_machine_of_one_kind_needs_no_times_of_the_other() {
     let source =
         "times that a model of an NVIDIA H200 predicts for these queries (traces/enwiki-tb05-h200.workload.csv.zst)";
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains(&format!("No GPU was measured: its times are {source}.")), "{said}");
+    assert!(said.contains(&format!("The workload has no GPU times; replayed: {source}.")), "{said}");
     assert_eq!(rows(&dir.path().join("out/summary.csv")).len(), 6 * 10);
     let delays = std::fs::read_to_string(dir.path().join("out/summary.csv")).unwrap();
     assert!(delays.contains(&format!("# gpu: replay of {source}\n")), "{delays}");

@@ -28,7 +28,7 @@ fn parts_threads_and_a_sweep_that_goes_on_write_the_same_bytes() {
     let dir = tempfile::tempdir().unwrap();
     let [whole, one_thread, parts, resumed] = ["whole", "one", "parts", "resumed"].map(|name| dir.path().join(name));
     let text = stdout(&sweep(&whole, &[]));
-    assert!(text.contains("8 of 8 points are played, 0 of them before"), "{text}");
+    assert!(text.contains("8 of 8 points are simulated, 0 of them by earlier runs"), "{text}");
     assert_eq!(results(&whole).lines().filter(|line| !line.starts_with('#')).count(), 9);
 
     let mut command = Command::new(TANDEM);
@@ -37,12 +37,12 @@ fn parts_threads_and_a_sweep_that_goes_on_write_the_same_bytes() {
     assert_eq!(results(&one_thread), results(&whole));
 
     for part in ["2/3", "1/3"] {
-        assert!(stdout(&sweep(&parts, &["--part", part])).contains("nothing is merged yet"));
+        assert!(stdout(&sweep(&parts, &["--part", part])).contains("the parts are not joined yet"));
     }
     let early = sweep(&parts, &["--merge"]);
     assert_eq!(early.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&early.stderr).contains("6 of 8 points are played"), "{early:?}");
-    assert!(stdout(&sweep(&parts, &["--part=3/3"])).contains("--merge in the place of --part"));
+    assert!(String::from_utf8_lossy(&early.stderr).contains("6 of 8 points are simulated"), "{early:?}");
+    assert!(stdout(&sweep(&parts, &["--part=3/3"])).contains("--merge in place of --part"));
     stdout(&sweep(&parts, &["--merge"]));
     assert_eq!(results(&parts), results(&whole));
     let command = |out: &Path| {
@@ -55,7 +55,7 @@ fn parts_threads_and_a_sweep_that_goes_on_write_the_same_bytes() {
     for lost in ["000003.csv", "000007.csv"] {
         std::fs::remove_file(resumed.join("points").join(lost)).unwrap();
     }
-    assert!(stdout(&sweep(&resumed, &[])).contains("8 of 8 points are played, 6 of them before"));
+    assert!(stdout(&sweep(&resumed, &[])).contains("8 of 8 points are simulated, 6 of them by earlier runs"));
     assert_eq!(results(&resumed), results(&whole));
 }
 

@@ -323,7 +323,7 @@ pub fn even_queue(seed: u64) -> Result<(), Broken> {
     let policy = PolicyKind::CpuOnly.with(Default::default());
     let found =
         CapacitySearch::new(&experiment, objective, RunLength::Exactly(RUN)).and_then(|search| Ok(search.of(&policy)?));
-    let found = found.map_err(|e| Broken { law: "a search ends", evidence: e.to_string() })?.objective;
+    let found = found.map_err(|e| Broken { law: "a search ends", evidence: e.to_string() })?;
     let expected = lanes as f64 / service.as_secs();
     let error = found.qps / expected - 1.0;
     law!(

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use super::driven::{DrivenArguments, files, words};
-use super::options::IndexAndLog;
 use super::{Failure, interrupts, output};
 use crate::defaults::Bars;
+use crate::options::input::IndexAndLog;
 use tandem_core::lab::{Answer, Effort, GpuChoice, LabError, Scope, find_answer};
 use tandem_core::live;
 use tandem_core::sched::PolicyFactory;

@@ -15,7 +15,7 @@ const HEADINGS: [(&str, &[&str]); 9] = [
     ]),
     ("Input", &[
         "queries", "log_format", "column", "workload", "docs", "data", "text", "page_rank", "ingest", "qrels", "catalogue",
-        "index_gb",
+        "index_gb", "results",
     ]),
     ("Text", &["tokenizer", "stem", "stop_words", "duplicates", "bytes", "mean_length", "vocabulary"]),
     ("Ranking", &["k1", "b", "idf"]),
@@ -28,7 +28,7 @@ const HEADINGS: [(&str, &[&str]); 9] = [
     ("Parts of the work", &["part", "merge", "slurm", "dry_run"]),
     ("Output", &[
         "out", "log", "perfetto", "format", "verbose", "force", "list", "tag", "samples", "report", "queries_out",
-        "permutation_out", "check",
+        "permutation_out", "check", "claims",
     ]),
 ];
 

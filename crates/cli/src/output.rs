@@ -1,18 +1,18 @@
-//! What commands print.
+//! Output of commands.
 //!
 //! The standard library's `println!` panics where the reader has gone away, as `tandem index info X | head`
-//! makes it. Here that is no failure; anything else that goes wrong, such as a full disk behind `>`, is one, and
-//! ends the command with 2.
+//! makes it. Here that is no failure. Other errors, such as a full disk behind `>`, are, with exit code 2.
 //!
-//! Under `--format json` what is for people goes to standard error, and at the end one document goes to standard output:
+//! Results fit one screen of 40 lines of 80 characters, with the answer first. `--verbose` prints all of them. With
+//! `--format json`, text goes to standard error, and one document at the end to standard output:
 //!
 //! ```text
 //! {"command": "tandem simulate ...", "machine": "...", "tandem": "0.1.0", "files": ["out/summary.csv", ...],
 //!  "results": {"summary": [{"policy": "stealing", "rate_qps": 500, "p99_ms": 1.2, ...}, ...], "capacity": [...]}}
 //! ```
 //!
-//! Results are what the files hold, under their columns' names; commands [name](result_file) the files, or
-//! [give](result) what is in none.
+//! Results are the rows of files, under the names of their columns. Commands [name](result_file) the files, or
+//! [add](result) values that are in no file.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -30,14 +30,14 @@ use tandem_report::table::fitted;
 
 /// The first failure to print a line.
 static FAILED: Mutex<Option<String>> = Mutex::new(None);
-/// What goes into the document; `None` where people read.
+/// The document; `None` for text output.
 static DOCUMENT: Mutex<Option<Document>> = Mutex::new(None);
 /// Whether all results are to be printed.
 static VERBOSE: AtomicBool = AtomicBool::new(false);
 /// Lines of results on one screen. Four more are left for files and warnings.
-const SCREEN_LINES: usize = 36;
+pub(super) const SCREEN_LINES: usize = 36;
 
-/// What a command has found, in the order in which it said so.
+/// The results of a command in order.
 #[derive(Debug, Default)]
 struct Document {
     into: Option<PathBuf>,
@@ -57,7 +57,7 @@ macro_rules! errln {
     ($($part:tt)*) => { $crate::output::err_line(format_args!($($part)*)) };
 }
 
-/// From now on standard output is for the document alone; or it goes to a file.
+/// Reserves standard output for the document, or writes that to a file.
 pub(super) fn begin_json(into: Option<&Path>) {
     let into = into.map(Path::to_owned);
     with_document(|document| *document = Some(Document { into, ..Document::default() }));
@@ -78,7 +78,7 @@ pub(super) fn is_json() -> bool {
     with_document(|document| document.is_some())
 }
 
-/// A CSV file that holds results, under a name for them; read at the end.
+/// Adds the rows of a CSV file under a name. The file is read at the end.
 pub(super) fn result_file(name: &str, path: &Path) {
     with_document(|document| {
         if let Some(document) = document {
@@ -87,7 +87,7 @@ pub(super) fn result_file(name: &str, path: &Path) {
     });
 }
 
-/// Results that are in no CSV file.
+/// Adds a result that is in no CSV file.
 pub(super) fn result(name: &str, value: impl Serialize) {
     with_document(|document| {
         if let Some(document) = document {
@@ -114,9 +114,10 @@ pub(super) fn err_line(line: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// Prints to standard output, or where that is for the document, to standard error; a reader that has gone away
-/// (`| head`) is no failure.
+/// Prints text, with lines broken to 80 characters, to standard output; or, if that is for the document, to standard error. A
+/// closed reader (`| head`) is no failure.
 pub(super) fn say(text: &str) -> Result<(), Failure> {
+    let text = fitted(text);
     if is_json() {
         let _ = io::stderr().write_all(text.as_bytes());
         return Ok(());
@@ -132,15 +133,14 @@ pub(super) fn say_screen(text: &str, place: &str) -> Result<(), Failure> {
         return say(&format!("{}\n", lines.join("\n")));
     }
     let (shown, left_out) = lines.split_at(SCREEN_LINES - 1);
-    let more = format!("{} more lines: --verbose prints them, and {place} has all results", left_out.len());
-    say(&format!("{}\n{}\n", shown.join("\n"), fitted(&more)))
+    say(&format!("{}\n({} more lines: --verbose; {place} has all results)\n", shown.join("\n"), left_out.len()))
 }
 
-/// Prints to standard output what is its own, text or not.
+/// Prints bytes to standard output as they are.
 pub(super) fn say_bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout();
     match out.write_all(bytes).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::input(format!("standard output: {e}"))),
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::failed(format!("standard output: {e}"))),
         _ => Ok(()),
     }
 }
@@ -166,7 +166,7 @@ pub(super) fn finish() -> Result<(), Failure> {
         }
     }
     match FAILED.lock().ok().and_then(|mut first| first.take()) {
-        Some(message) => Err(Failure::input(message)),
+        Some(message) => Err(Failure::failed(message)),
         None => Ok(()),
     }
 }

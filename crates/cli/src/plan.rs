@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Failure;
 use super::defaults::Bars;
-use super::kept::Kept;
-use super::options::{DeadlineArgument, ObjectiveArguments};
-use super::output::{result, say};
+use super::output::{result, say, say_screen};
+use super::result_writer::ResultWriter;
 use crate::options::names::choice;
+use crate::options::question::{DeadlineArgument, ObjectiveArguments};
 use tandem_core::base::machine::Class;
 use tandem_core::cost::MachineProfile;
 use tandem_core::files::{Digits, InputError, Provenance, Record, check_writable, write_csv};
@@ -22,7 +22,7 @@ use tandem_core::query::{Mode, Recording, Replay};
 use tandem_core::sched::{PolicyKind, PolicyOptions};
 use tandem_report::number::{counted, text};
 use tandem_report::plot::{LineChart, Point, Series, looks_of};
-use tandem_report::table::{Table, fitted};
+use tandem_report::table::Table;
 
 /// Policies that are compared where none is named: the best ones with and without batches.
 const POLICIES: [PolicyKind; 4] =
@@ -129,7 +129,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let rows: Vec<PlanRow> = plans.ranking.iter().map(|of| row(&question, &plans, of)).collect();
     result("gpu_pays_from_qps", plans.gpu_pays_from_qps);
     let provenance = Provenance::new().with_command_and_machine().with("workload", &workload_name);
-    let mut kept = Kept::new();
+    let mut kept = ResultWriter::new();
     let file = arguments.out.join("plan.csv");
     result("answer", &rows[0]);
     kept.rows("plan", &file, write_csv(&file, &provenance, rows));
@@ -137,9 +137,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut answer = headline(&question, &plans, best);
     answer.push_str(&format!("\n{}\n", table(&question, &plans)));
     answer.push_str(&reasons(&question, &plans));
-    answer.push_str(&format!("\nService times: {workload_name} ({}). {}\n", arguments.mode, kept.in_words()));
-    let printed = say(&fitted(&answer));
-    kept.finish().and(printed)
+    answer.push_str(&format!("\nService times: {workload_name} ({}).\n", arguments.mode));
+    let printed = say_screen(&answer, &file.display().to_string());
+    let named = say(&format!("\n{}\n", kept.in_words()));
+    kept.finish().and(printed).and(named)
 }
 
 fn question(arguments: &Arguments) -> Result<Question, Failure> {

@@ -11,8 +11,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser};
 
 use super::Failure;
-use super::options::{shard_costs, watchdog_ms};
 use super::output::say;
+use crate::options::machine::{shard_costs, watchdog_ms};
 use crate::options::names::choice;
 use tandem_core::base::machine::{FaultPlan, Idle};
 use tandem_core::lab::Multicore;
@@ -256,7 +256,7 @@ pub(super) fn run(_: &Arguments) -> Result<(), Failure> {
 
 /// All settings by the commands that read them.
 fn listing() -> StyledStr {
-    let options = table().render_long_help().to_string();
+    let options = table().term_width(78).render_long_help().to_string();
     options.replace("      --", "  --set ").into()
 }
 

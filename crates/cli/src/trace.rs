@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::Failure;
-use super::options::{ProcessArguments, own_rate, parse_rate};
 use super::output::result;
 use super::settings::SetArguments;
+use crate::options::arrivals::{ProcessArguments, own_rate};
+use crate::options::lists::parse_rate;
 use crate::options::names::choice;
 use tandem_core::base::ids::QueryId;
 use tandem_core::files::{Provenance, check_writable};

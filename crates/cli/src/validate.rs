@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use super::defaults::{Bars, synthetic_index};
 use super::driven::{DrivenArguments, files, words};
-use super::options::LogForm;
 use super::{Failure, interrupts, output};
+use crate::options::input::LogForm;
 use tandem_core::base::machine::Class;
 use tandem_core::cost::MachineModel;
 use tandem_core::index::Index;
@@ -69,10 +69,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let criterion = question.objective.within(question.deadline);
     let chart = delay_chart(&found.driven, &criterion, &format!("{index_name}, {}", words::machine(&node)));
     kept.files(chart.write(&out.join("validation")).map(|_| Vec::new()));
-    outln!("{}", words::compared(&found));
+    let mut text = words::compared(&found);
     if output::is_verbose() {
-        outln!("{}", words::live_runs(&found));
+        text = format!("{text}\n{}", words::live_runs(&found));
     }
+    output::say_screen(&text, "validation_capacity.csv")?;
     words::warnings(&found).iter().for_each(|warning| errln!("warning: {warning}"));
     errln!("{}; took {:.0} s", kept.in_words(), started.elapsed().as_secs_f64());
     kept.finish()?;

@@ -40,7 +40,7 @@ pub mod wang;
 pub mod wei;
 
 pub use claims::{Claim, Verdict, check, foreign_rows, judge, judge_folder, read_claims, write_claims};
-pub use context::{Context, Input, InputSource, RealLog, RealSource, SharedSetup};
+pub use context::{Context, Input, InputSource, PageRank, RealLog, RealSource, SharedSetup};
 pub use error::ExperimentError;
 use error::Result;
 pub use findings::Findings;

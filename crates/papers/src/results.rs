@@ -111,11 +111,6 @@ impl Results {
         self.row(name)?.ours.ok_or_else(|| self.not_measured(name))
     }
 
-    /// The paper's number of a row.
-    pub(crate) fn papers(&self, name: &str) -> Found<f64> {
-        self.row(name)?.paper.ok_or_else(|| Gap(format!("the paper gives no number for `{name}`")))
-    }
-
     /// Our numbers of all rows whose names have the form of `pattern`, with the text in place of its holes.
     pub(crate) fn like(&self, pattern: &str) -> Found<Vec<(String, f64)>> {
         let named = self.rows.iter().filter_map(|row| Some((captured(pattern, &row.name)?.join(", "), row)));
@@ -234,7 +229,7 @@ mod tests {
         );
         write("a-fig1-delay.csv", "source,series,x,y\npaper,s,1,9\nours,s,1,2\nours,s,2,3\n");
         let results = Results::read(&dir.path().join("a-fig1.csv")).unwrap().unwrap();
-        assert_eq!((results.ours("b, c"), results.papers("b, c")), (Ok(2.0), Ok(1.0)));
+        assert_eq!((results.ours("b, c"), results.rows[0].paper), (Ok(2.0), Some(1.0)));
         assert_eq!(results.ours("d"), Err(Gap("`d` was not measured".into())));
         assert_eq!(results.ours("e"), Err(Gap("no row `e`".into())));
         assert_eq!(results.curve("delay", "s"), Ok(&[(1.0, 2.0), (2.0, 3.0)][..]));

@@ -42,7 +42,7 @@ pub fn compare(
     for (_, written) in write(comparison, &results, folder, &provenance, Some(subject)) {
         files.extend(written?.into_iter().map(|file| file.display().to_string()));
     }
-    let tables = tables(comparison, &results);
+    let tables = tables(comparison, &results, true);
     Ok(fitted(&format!("{subject}\n\n{tables}\nwritten: {}\n", files.join(", "))))
 }
 
@@ -91,17 +91,17 @@ pub fn write(
     written
 }
 
-/// All tables, with notes on missing results.
-pub fn tables(comparison: &Comparison, results: &PolicyResults) -> String {
+/// The tables, with notes on missing results. Without `all`, they are short: capacities, and delays at one rate per policy.
+pub fn tables(comparison: &Comparison, results: &PolicyResults, all: bool) -> String {
     let summaries = summaries(results);
     let mut text: String =
         comparison.warnings(results).iter().map(|warning| format!("warning: {warning}\n\n")).collect();
     if !results.capacities.is_empty() {
-        text.push_str(&capacity_table(&results.capacities));
+        text.push_str(&capacity_table(&results.capacities, all));
     }
     text.extend(results.notes.iter().map(|note| format!("{note}\n")));
     if !summaries.is_empty() {
-        text.push_str(&delay_table(&summaries, comparison, results));
+        text.push_str(&delay_tables(&summaries, comparison, results, all));
         text.push_str(&loss_table(&summaries, !comparison.experiment.model.faults.faults.is_empty()));
     }
     text
@@ -195,67 +195,62 @@ pub fn error_in_words(share: Option<f64>) -> String {
     share.map_or(String::from("-"), |share| format!("+-{} %", number::text(100.0 * share, 2)))
 }
 
-/// Capacities, one line a policy, and what the columns mean.
-fn capacity_table(capacities: &[Capacity]) -> String {
+/// Capacities, one line per policy, and the meaning of the columns.
+fn capacity_table(capacities: &[Capacity], all: bool) -> String {
     let Some(first) = capacities.first() else { return String::new() };
     let mut text = format!("Capacity: the highest rate that keeps {}, in queries per second:\n", first.criterion);
-    let columns = ["policy", "q/s", "interval", "seeds", "queries", "fails at", "of limit"];
-    let mut table = Table::new(columns);
+    let mut table = Table::new(["policy", "q/s", "interval", "fails at", "of limit", "seeds", "queries"]);
     for found in capacities {
         let at_least = if found.is_cut_off { ">= " } else { "" };
-        let row = [
+        let if_all = |cell: String| if all { cell } else { String::new() };
+        table.row([
             found.policy.clone(),
             format!("{at_least}{}", capacity_in_words(found)),
             interval_in_words(found),
-            error_in_words(found.seeds_error()),
-            error_in_words(found.query_error.map(|error| error.share)),
             found.failing_qps.map_or(String::from("none"), |qps| number::text(qps, 4)),
             format!("{:.1} %", 100.0 * found.share_of_bound()),
-        ];
-        table.row(row);
+            if_all(error_in_words(found.seeds_error())),
+            if_all(error_in_words(found.query_error.map(|error| error.share))),
+        ]);
     }
-    let _ = write!(text, "{table}");
-    text.push_str(&meanings(capacities));
-    text.push_str(&own_limits(capacities));
-    text.push_str(&lengths(capacities));
+    let _ = write!(text, "{}", table.without_empty_columns());
+    text.push_str(&meanings(capacities, all));
+    if all {
+        text.push_str(&own_limits(capacities));
+        text.push_str(&lengths(capacities));
+    }
     text
 }
 
-/// What the columns mean, and what is special about some rows.
-fn meanings(capacities: &[Capacity]) -> String {
+/// The meaning of the columns, and notes on some rows.
+fn meanings(capacities: &[Capacity], all: bool) -> String {
     let found = || capacities.iter();
     let Some(first) = found().next() else { return String::new() };
     let mut text = match first.seeds {
-        1 => String::from("interval: to the next rate of the search; one seed tells no more (--seeds 1:10 does)\n"),
+        1 => String::from("interval: to the next rate of the search, because there is one seed (--seeds 1:10)\n"),
         _ => format!(
-            "interval: {} %, over other seeds of arrivals (seeds) and other samples of queries (queries)\n",
+            "interval: {} %, from the seeds of arrivals and the sample of queries\n",
             number::text(100.0 * first.interval.confidence, 3)
         ),
     };
-    if let Some(error) = found().find_map(|found| found.query_error) {
+    if let Some(error) = found().find_map(|found| found.query_error).filter(|_| all) {
         let measured = number::counted(error.queries, "measured query", "measured queries");
-        let _ = writeln!(text, "queries: half the width of the 95 % interval from {measured} alone");
+        let _ = writeln!(text, "seeds, queries: half the width of the 95 % interval from each of them; {measured}");
     }
     let _ = writeln!(
         text,
-        "of limit: of {} q/s, above which no scheduler is stable with these costs",
+        "of limit: share of {} q/s; above it, no scheduler is stable with these costs",
         number::text(first.region_qps, 4)
     );
     if found().any(|found| found.failing_qps.is_none()) {
-        text.push_str(
-            "fails at none: every rate held, up to the policy's limit of stability; the capacity is at most that\n",
-        );
+        text.push_str("fails at: the next higher rate; none: all rates held up to the policy's stability limit\n");
     }
     if found().any(|found| found.is_cut_off) {
-        text.push_str(">=: the arrivals end before they could tell of higher rates\n");
+        text.push_str(">=: there are too few arrivals for higher rates\n");
     }
     let flipped: Vec<&str> = found().filter(|found| found.flips > 0).map(|found| found.policy.as_str()).collect();
     if !flipped.is_empty() {
-        let _ = writeln!(
-            text,
-            "a rate held though a lower one had failed, so that the limit is not sharp: {}",
-            flipped.join(", ")
-        );
+        let _ = writeln!(text, "not sharp, because a rate held although a lower one failed: {}", flipped.join(", "));
     }
     text
 }
@@ -315,7 +310,7 @@ fn from_to(queries: impl Iterator<Item = usize> + Clone) -> String {
 fn percentiles(summaries: &[SummaryRow], comparison: &Comparison, results: &PolicyResults) -> Table {
     let mut ascending = results.rates_qps.clone();
     ascending.sort_by(f64::total_cmp);
-    let mut table = Table::new(["policy", "qps", "mean", "p50", "p95", "p99", "max"]);
+    let mut table = Table::new(["policy", "q/s", "mean", "p50", "p95", "p99", "max"]);
     for policy in &comparison.policies {
         let stable_qps = stable_qps(comparison, &results.capacities, policy.name());
         let is_kept = |rate_qps: f64| {
@@ -341,16 +336,29 @@ fn percentiles(summaries: &[SummaryRow], comparison: &Comparison, results: &Poli
     table
 }
 
-/// Average delays, one line a rate, one column a policy.
-fn delay_table(summaries: &[SummaryRow], comparison: &Comparison, results: &PolicyResults) -> String {
+/// Delays of each policy at one rate and, if `all`, average delays by rate.
+fn delay_tables(summaries: &[SummaryRow], comparison: &Comparison, results: &PolicyResults, all: bool) -> String {
+    let mut text = String::new();
+    let table = percentiles(summaries, comparison, results);
+    if !table.is_empty() {
+        let _ = write!(text, "\nDelays in ms at the highest simulated rate that is stable and has no miss:\n{table}");
+    }
+    if all || table.is_empty() {
+        text.push_str(&delays_by_rate(summaries, comparison, results));
+    }
+    text
+}
+
+/// Average delays, one line per rate, one column per policy.
+fn delays_by_rate(summaries: &[SummaryRow], comparison: &Comparison, results: &PolicyResults) -> String {
     let Comparison { experiment, policies, .. } = comparison;
     let queries = experiment.arrivals.first().map_or(0, Arrivals::len);
     let runs = number::counted(experiment.arrivals.len(), "run", "runs");
     let mut text = format!(
-        "\nAverage delay in ms; {runs} of {queries} queries (*: a query missed its deadline; !: none did, and the rate is not \
-         stable: delays grow with the run):\n"
+        "\nAverage delay in ms; {runs} of {queries} queries (*: a query missed its deadline; !: none did, but the rate is not \
+         stable, so that delays grow with the run):\n"
     );
-    let mut table = Table::new(std::iter::once("qps").chain(policies.iter().map(|policy| policy.name())));
+    let mut table = Table::new(std::iter::once("q/s").chain(policies.iter().map(|policy| policy.name())));
     for &rate_qps in &results.rates_qps {
         let delays = policies.iter().map(|policy| match delay_at(summaries, policy.name(), rate_qps) {
             Some((delay_ms, is_missed)) => {
@@ -367,13 +375,6 @@ fn delay_table(summaries: &[SummaryRow], comparison: &Comparison, results: &Poli
         table.row(std::iter::once(number::text(rate_qps, 6)).chain(delays));
     }
     let _ = write!(text, "{table}");
-    let table = percentiles(summaries, comparison, results);
-    if !table.is_empty() {
-        let _ = write!(
-            text,
-            "\nDelays in ms at the highest of these rates that is stable and below a policy's first miss:\n{table}"
-        );
-    }
     text
 }
 
@@ -392,7 +393,7 @@ fn loss_table(summaries: &[SummaryRow], to_fail: bool) -> String {
     if sums.is_empty() {
         return String::from(if to_fail { "\nNo lane failed during a query.\n" } else { "" });
     }
-    let mut table = Table::new(["policy", "qps", "lanes failed", "queries ran again", "queries dropped"]);
+    let mut table = Table::new(["policy", "q/s", "lanes failed", "queries ran again", "queries dropped"]);
     for (policy, rate_qps, counts) in sums {
         let [failed, again, shed] = counts.map(|count| count.to_string());
         table.row([policy.to_owned(), number::text(rate_qps, 6), failed, again, shed]);

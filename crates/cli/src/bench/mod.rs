@@ -26,9 +26,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::Failure;
-use super::options::{IndexAndLog, check_k};
-use super::output::{result_file, say};
+use super::output::{result_file, say, say_screen};
+use crate::options::input::IndexAndLog;
 use crate::options::names::choice;
+use crate::options::question::check_k;
 use tandem_core::files::{Digits, Provenance, Record, check_writable, write_csv};
 use tandem_core::index::Index;
 use tandem_core::query::Query;
@@ -136,8 +137,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     result_file("bench", &path);
     let table = summary::table(&measurements);
     // The GPU's parts have tables of their own.
-    let table = if table.is_empty() { String::new() } else { format!("\n{table}") };
-    say(&format!("{notes}{table}\nwritten: {}\n", path.display()))
+    let table = if table.is_empty() { String::new() } else { format!("{table}\n") };
+    say_screen(&format!("{table}{notes}"), &path.display().to_string())?;
+    say(&format!("\nwritten: {}\n", path.display()))
 }
 
 /// A line of `bench.csv`, as it is written.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::Measurement;
 use crate::Failure;
-use crate::options::numbers;
+use crate::options::lists::numbers;
 use tandem_core::base::machine::Machine;
 use tandem_core::base::time::Nanos;
 use tandem_core::cost::{MachineModel, Workload};

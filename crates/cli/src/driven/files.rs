@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{DrivenArguments, words};
-use crate::kept::Kept;
+use crate::result_writer::ResultWriter;
 use tandem_core::base::machine::Class;
 use tandem_core::files::Provenance;
 use tandem_core::lab::{Answer, GpuSource, Node, Question};
@@ -47,8 +47,8 @@ pub(crate) fn write(
     provenance: &Provenance,
     out: &Path,
     is_validation: bool,
-) -> Kept {
-    let mut kept = Kept::new();
+) -> ResultWriter {
+    let mut kept = ResultWriter::new();
     let criterion = question.objective.within(question.deadline);
     let path = out.join("live_runs.csv");
     kept.rows("live_runs", &path, write_live_runs(&path, provenance, &criterion, &found.driven));

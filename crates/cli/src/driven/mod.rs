@@ -9,12 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Failure;
-use super::options::{
-    DeadlineArgument, GpuMemoryArguments, MachineProfileArgument, ObjectiveArguments, ProcessArguments,
-    SearchArguments, any_rate, check_k, check_seconds, parse_seeds,
-};
 use super::settings::SetArguments;
+use crate::options::arrivals::{ProcessArguments, any_rate, parse_seeds};
+use crate::options::machine::{GpuMemoryArguments, MachineProfileArgument};
 use crate::options::names::choice;
+use crate::options::question::{DeadlineArgument, ObjectiveArguments, SearchArguments, check_k, check_seconds};
 use tandem_core::base::machine::Class;
 use tandem_core::files::check_writable;
 use tandem_core::index::Index;

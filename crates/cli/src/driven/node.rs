@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::DrivenArguments;
 use crate::Failure;
 use crate::defaults::{self, Bars, warn_of_few_cores};
-use crate::options::workers_here;
+use crate::options::machine::workers_here;
 use tandem_core::base::machine::Idle;
 use tandem_core::cost::{ProfileOptions, Workload};
 use tandem_core::files::Provenance;
@@ -90,7 +90,7 @@ fn costs(
 ) -> Result<(String, Workload), Failure> {
     let path: PathBuf = out.join("here.workload.csv");
     let name = path.display().to_string();
-    // Kept costs are valid if all of these agree.
+    // ResultWriter costs are valid if all of these agree.
     let same = Provenance::new()
         .with("machine", tandem_core::files::this_machine())
         .with("index", format!("{:016x}", index.fingerprint()))
@@ -104,7 +104,7 @@ fn costs(
     let memory = || arguments.gpu_memory.named(&arguments.settings).unwrap_or_else(|| String::from("all of the index"));
     let same = if processors.gpu_name().is_some() { same.with("gpu memory", memory()) } else { same };
     if let Some(kept) = kept_workload(&path, &same) {
-        errln!("costs: {name}, measured by an earlier run (delete the file to measure again)");
+        errln!("costs: {name}, kept by an earlier run (delete it to measure again)");
         return Ok((name, kept));
     }
     errln!("measuring {} queries {REPEATS} times", queries.len());

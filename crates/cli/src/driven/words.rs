@@ -136,7 +136,7 @@ pub(crate) fn warnings(found: &Answer) -> Vec<String> {
 
 /// Predicted and measured capacities, one line per policy.
 pub(crate) fn compared(found: &Answer) -> String {
-    let columns = ["policy", "predicted q/s", "held", "missed", "+-", "error", "in hindsight", "gpu"];
+    let columns = ["policy", "predicted", "held", "missed", "+-", "error", "hindsight", "gpu"];
     let mut table = Table::new(columns);
     for driven in &found.driven {
         let side = |side: Option<Side>| side.map_or(String::from("-"), |side| rate(side.qps, 0.0));
@@ -152,7 +152,10 @@ pub(crate) fn compared(found: &Answer) -> String {
             driven.gpu.to_owned(),
         ]);
     }
-    table.to_string()
+    format!(
+        "Capacities in queries per second:\n{table}held, missed: the rates between which the measured capacity lies; error: of the \
+         prediction; hindsight: the prediction with the costs of the live runs\n"
+    )
 }
 
 /// The live runs, in order: rates, verdicts, delays, and what else kept the machine busy.

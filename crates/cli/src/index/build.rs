@@ -12,6 +12,7 @@ use super::parameters::Bm25Arguments;
 use super::{Duplicates, IndexOut, give, say_repeated};
 use crate::Failure;
 use crate::options::names::choice;
+use crate::output::is_verbose;
 use tandem_core::corpus::{Collection, Skipped, Tokenizer, Words};
 use tandem_core::files::{InputError, free_memory_bytes, read_lines};
 use tandem_core::index::{Index, IndexError};
@@ -92,14 +93,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let megabytes = summary.bytes as f64 / 1e6;
     outln!("text       {megabytes:>15.1} MB");
     outln!("time       {seconds:>15.2} s, {:.1} MB/s on {} threads", megabytes / seconds, options.threads);
-    outln!(
-        "stages     {inverting_s:>15.2} s inverting ({reader_waited_s:.2} s of it the reader waited), {checking_s:.2} s checking, \
-         {merging_s:.2} s merging, {finishing_s:.2} s finishing, {reading_back_s:.2} s reading back"
-    );
+    if is_verbose() {
+        outln!("inverting  {inverting_s:>15.2} s, of which the reader waited {reader_waited_s:.2} s");
+        outln!("checking   {checking_s:>15.2} s, merging {merging_s:.2} s, finishing {finishing_s:.2} s");
+        outln!("read back  {reading_back_s:>15.2} s");
+    }
     if summary.runs_on_disk > 0 {
         let resumed_mb = summary.resumed_bytes as f64 / 1e6;
         let resumed = if resumed_mb > 0.0 { format!(", {resumed_mb:.1} MB done before") } else { String::new() };
-        outln!("runs       {:>15} on disk meanwhile{resumed}", summary.runs_on_disk);
+        outln!("runs       {:>15} temporary files{resumed}", summary.runs_on_disk);
     }
     if summary.skipped != Skipped::default() {
         outln!("skipped    {:>15}: {}", summary.skipped.total(), summary.skipped);

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::give;
 use crate::Failure;
+use crate::output::is_verbose;
 use tandem_core::base::ids::TermId;
 use tandem_core::base::quantile::nearest_rank;
 use tandem_core::index::{BLOCK_LEN, Index, PartSize, index_sizes};
@@ -55,7 +56,7 @@ fn print_counts(index: &Index) {
     let full: u64 = index.long_lists().iter().map(|list| u64::from(list.doc_freq) / BLOCK_LEN as u64).sum();
     let probes = index.long_lists().iter().filter(|list| list.probe_row != 0).count();
     outln!("documents    {:>15}", index.num_docs());
-    outln!("tokens       {:>15}   {:.1} a document", index.num_tokens(), index.average_length());
+    outln!("tokens       {:>15}   {:.1} per document", index.num_tokens(), index.average_length());
     outln!(
         "terms        {:>15}   {} long lists, {probes} with a probe form",
         index.num_terms(),
@@ -64,12 +65,15 @@ fn print_counts(index: &Index) {
     outln!("postings     {:>15}", index.num_postings());
     outln!("blocks       {:>15}   {full} full ones", index.blocks().len());
     outln!("tokenizer    {}", index.tokenizer_name());
-    outln!("bm25         k1 {}, b {}, idf {}", bm25.k1, bm25.b, bm25.idf);
+    match index.is_quantised() {
+        true => outln!("bm25         quantised: postings hold impacts"),
+        false => outln!("bm25         k1 {}, b {}, idf {}", bm25.k1, bm25.b, bm25.idf),
+    }
     outln!("fingerprint  {:016x}", index.fingerprint());
 }
 
 fn print_sizes(index: &Index) {
-    outln!("\n{:<24} {:>15} {:>18}", "part", "bytes", "bits a posting");
+    outln!("\n{:<24} {:>15} {:>18}", "part", "bytes", "bits per posting");
     for PartSize { name, bits } in index_sizes(index) {
         outln!("{name:<24} {:>15} {:>18.3}", bits.div_ceil(8), bits as f64 / index.num_postings() as f64);
     }
@@ -113,6 +117,9 @@ fn print_lengths(index: &Index) {
         at(0.999),
         at(1.0)
     );
+    if !is_verbose() {
+        return;
+    }
     outln!("{:<24} {:>15} {:>18} {:>10}", "length", "lists", "postings", "share");
     for LengthGroup { first, lists, postings } in groups {
         let range = if first == 1 { "1".to_owned() } else { format!("{first} to {}", first * 2 - 1) };

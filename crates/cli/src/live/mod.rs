@@ -7,15 +7,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use self::session::Session;
-use super::options::{
-    ArrivalArguments, DeadlineArgument, FaultArguments, GpuArguments, GpuMemoryArguments, IndexAndLog,
-    MachineProfileArgument, ObjectiveArguments, check_seconds, no_rates, not_in, own_rate, workers_here,
-};
 use super::output::say;
 use super::run_logs::LogArguments;
 use super::settings::SetArguments;
 use super::{Failure, interrupts};
+use crate::options::arrivals::{ArrivalArguments, no_rates, not_in, own_rate};
+use crate::options::input::IndexAndLog;
+use crate::options::machine::{FaultArguments, GpuArguments, GpuMemoryArguments, MachineProfileArgument, workers_here};
 use crate::options::names::choice;
+use crate::options::question::{DeadlineArgument, ObjectiveArguments, check_seconds};
 use tandem_core::base::machine::{Class, PlannedFault};
 use tandem_core::files::check_writable;
 use tandem_core::lab::{Estimates, GpuChoice, Node, traced};

@@ -73,7 +73,7 @@ pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Nod
 pub(super) fn gpu_in_words(node: &Node) -> String {
     match node.gpu() {
         GpuSource::Real(device) => device.clone(),
-        GpuSource::Replay(source) => format!("REPLAYED, no GPU is used; times: {source}"),
+        GpuSource::Replay(source) => format!("REPLAY, no GPU is used: its lane takes {source}"),
         GpuSource::Declined => String::from("none"),
         GpuSource::Missing => String::from("none found (--gpu replay takes recorded times)"),
     }

@@ -3,8 +3,8 @@
 use super::node::gpu_in_words;
 use super::{Arguments, Plan};
 use crate::Failure;
-use crate::kept::Kept;
-use crate::output::say;
+use crate::output::{is_verbose, say, say_screen};
+use crate::result_writer::ResultWriter;
 use crate::run_logs::KeptRuns;
 use tandem_core::base::ids::ProcessorId;
 use tandem_core::base::machine::{Class, LaneFault};
@@ -92,7 +92,7 @@ impl<'a> Session<'a> {
         let run = format!("{} at {} q/s", policy.name(), number::text(plan.rate_qps, 6));
         for LaneFault { processor, at, kind, queries, is_retired, what } in &outcome.log.faults {
             let lost = number::counted(*queries, "query", "queries");
-            let then = if *is_retired { "a CPU replaces it" } else { "it is tried again" };
+            let then = if *is_retired { "a CPU goes on in its place" } else { "it is tried again" };
             let at_ms = at.as_ms();
             self.notes.push(format!(
                 "{run}: {kind} on lane {processor} after {at_ms:.1} ms: {lost} ran again on a CPU, {then} ({what})"
@@ -105,7 +105,7 @@ impl<'a> Session<'a> {
         let dropped = summary.map_or(0, |summary| summary.shed);
         if dropped > 0 {
             let dropped = number::counted(dropped, "query", "queries");
-            self.notes.push(format!("{run}: {dropped} dropped, which would have been late"));
+            self.notes.push(format!("{run}: {dropped} dropped, late when a processor took them up"));
         }
         let LiveOutcome { unreleased, unfinished, .. } = *outcome;
         if unreleased + unfinished > 0 {
@@ -114,7 +114,8 @@ impl<'a> Session<'a> {
                 _ => "",
             };
             self.notes.push(format!(
-                "{run}: {why}{unfinished} unanswered queries count with their age, {unreleased} unreleased ones do not count"
+                "{run}: {why}{unfinished} queries had no answer and count with their age, {unreleased} were not released and do \
+                 not count"
             ));
         }
         self.notes.extend(
@@ -154,9 +155,9 @@ impl<'a> Session<'a> {
 
     /// Writes `summary.csv`, the completed runs; `faults.csv`, their failed lanes, if any failed or were planned to; and the
     /// trace of their logs. An error with one file does not keep the others from being written.
-    fn write(&mut self) -> Kept {
+    fn write(&mut self) -> ResultWriter {
         let provenance = self.provenance();
-        let mut kept = Kept::new();
+        let mut kept = ResultWriter::new();
         let summary = self.arguments.out.join("summary.csv");
         kept.rows("summary", &summary, write_live_summaries(&summary, &provenance, &self.rows));
         if self.arguments.faults.faults.is_some() || !self.faults.is_empty() {
@@ -197,17 +198,41 @@ impl<'a> Session<'a> {
         self.kept.keep(run, &provenance, log, |path, of_run| log.write_with_lanes(path, of_run, lane))
     }
 
-    fn print(&self, kept: &Kept) -> Result<(), Failure> {
+    /// Prints a line per run.
+    fn print_short(&self, kept: &ResultWriter) -> Result<(), Failure> {
+        let mut table = Table::new(["policy", "q/s", "mean ms", "p99 ms", "late", "gpu", "objective"]);
+        for LiveSummaryRow { row, gpu, verdict, .. } in &self.rows {
+            let s = &row.summary;
+            table.row([
+                row.policy.clone(),
+                number::text(row.rate_qps, 6),
+                number::text(s.mean_ms, 3),
+                number::text(s.p99_ms, 3),
+                s.missed.to_string(),
+                if *gpu == GpuLane::Replay.name() { (*gpu).to_owned() } else { String::new() },
+                verdict.words(),
+            ]);
+        }
+        let notes: String = self.notes.iter().map(|note| format!("{note}\n")).collect();
+        let table = table.without_empty_columns();
+        say_screen(&format!("\n{table}objective: {}\n{notes}", self.criterion), "the folder of results")?;
+        say(&format!("{}\n", kept.in_words()))
+    }
+
+    fn print(&self, kept: &ResultWriter) -> Result<(), Failure> {
+        if !is_verbose() {
+            return self.print_short(kept);
+        }
         let headings = [
             "policy",
-            "qps",
+            "q/s",
             "finished",
             "mean ms",
             "p50 ms",
             "p95 ms",
             "p99 ms",
             "max ms",
-            "missed",
+            "late",
             "cpu busy",
             "gpu busy",
             "lag p99 ms",

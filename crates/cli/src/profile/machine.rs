@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Arguments;
 use crate::Failure;
 use crate::defaults::Bars;
-use crate::options::MACHINE_PROFILE;
+use crate::options::machine::MACHINE_PROFILE;
 use crate::output::result;
 use tandem_core::base::machine::{Class, Idle};
 use tandem_core::cost::machine_profile::{DispatcherProfile, LaneProfile, Observed, RoundCost};
@@ -19,8 +19,8 @@ use tandem_core::query::{Mode, Query};
 use tandem_core::search::cpu::Algorithm;
 use tandem_report::table::Table;
 
-/// Number of queries that keep lanes busy: short ones (AND) and long ones (OR).
-const QUERIES: usize = 300;
+/// Number of queries that keep lanes busy. Fewer would stay in the caches of cores.
+const QUERIES: usize = 1000;
 
 /// The measurement of a machine.
 #[derive(Clone, Debug, clap::Args)]
@@ -62,7 +62,7 @@ fn measured(index: &Arc<Index>, queries: Vec<Query>, modes: &[Mode], idle: Idle)
     let bars = Bars::default();
     let mut processors = Processors::open(wanted, index, None, &bars)?;
     let modes = Mode::ALL.into_iter().filter(|mode| modes.contains(mode)).collect();
-    let options = ProfileOptions { modes, repeats: 5, ..ProfileOptions::default() };
+    let options = ProfileOptions { modes, repeats: 3, ..ProfileOptions::default() };
     let workload = processors.profile(&queries, index, &options, &bars)?;
     let gpu = processors.gpu_name();
     let mut node = Node::start(processors, "the machine's", workload, queries, index, &Estimates::Oracle)?;

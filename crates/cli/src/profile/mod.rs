@@ -9,11 +9,13 @@ use std::sync::Arc;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 
-use super::options::{GpuMemoryArguments, IndexAndLog, check_k};
-use super::output::result;
+use super::output::{is_verbose, result};
 use super::settings::SetArguments;
 use super::{Failure, defaults};
+use crate::options::input::IndexAndLog;
+use crate::options::machine::GpuMemoryArguments;
 use crate::options::names::choice;
+use crate::options::question::check_k;
 use tandem_core::base::machine::Class;
 use tandem_core::base::quantile::{median, nearest_rank};
 use tandem_core::cost::batches::BatchModel;
@@ -106,7 +108,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     workload.write(&arguments.out)?;
     print_table(&workload, num_executors > 1);
     refused.iter().for_each(|line| outln!("{line}"));
-    print_batches(&workload);
+    if is_verbose() {
+        print_batches(&workload);
+    }
     result("workload", arguments.out.display().to_string());
     let batches = workload.batches.0.iter().filter_map(|(class, model)| Some((class.name(), model.as_ref()?)));
     result("batches", batches.collect::<BTreeMap<_, _>>());

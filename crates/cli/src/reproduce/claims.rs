@@ -5,10 +5,10 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::Failure;
-use crate::output::{result, result_file, say};
+use crate::output::{result, result_file, say, say_screen};
 use tandem_core::files::{Provenance, check_writable};
 use tandem_papers::{Claim, Verdict, check, judge_folder, write_claims};
-use tandem_report::table::{Table, fitted};
+use tandem_report::table::Table;
 
 /// Verdicts in the order of tables.
 const VERDICTS: [Verdict; 3] = [Verdict::Confirmed, Verdict::NotConfirmed, Verdict::NotTestable];
@@ -26,11 +26,12 @@ pub(super) fn list(results: &Path, is_check: bool, out: &Path) -> Result<(), Fai
     check_writable(&out.join("claims.csv"))?;
     let (claims, faults) = judge_folder(results).map_err(Failure::input)?;
     faults.iter().for_each(|fault| errln!("warning: {fault}"));
+    let mut text = format!("{}\n", counts(&claims));
     for claims in claims.chunk_by(|a, b| (&a.experiment, &a.file) == (&b.experiment, &b.file)) {
         let name = if claims[0].file.is_empty() { &claims[0].experiment } else { &claims[0].file };
-        say(&format!("{name}\n{}\n", table(claims)))?;
+        text.push_str(&format!("{name}\n{}\n", table(claims)));
     }
-    say(&counts(&claims))?;
+    say_screen(&text, "claims.csv")?;
     write_claims(out, &claims, &Provenance::new().with_command_and_machine())?;
     result_file("claims_file", &out.join("claims.csv"));
     let rows = claims.iter().map(|claim| {
@@ -40,7 +41,7 @@ pub(super) fn list(results: &Path, is_check: bool, out: &Path) -> Result<(), Fai
         })
     });
     result("claims", rows.collect::<Vec<_>>());
-    say(&fitted(&format!("\nwritten: {}\n", out.join("claims.csv").display())))
+    say(&format!("\nwritten: {}\n", out.join("claims.csv").display()))
 }
 
 /// Statements with verdicts, numbers and reasons.

@@ -13,18 +13,18 @@ use serde_json::json;
 
 use super::Failure;
 use super::defaults::Bars;
-use super::options::{LogForm, check_k, check_seconds};
-use super::output::{result, result_file, say};
+use super::output::{is_verbose, result, result_file, say, say_screen};
+use crate::options::input::LogForm;
 use crate::options::names::choice;
+use crate::options::question::{check_k, check_seconds};
 use tandem_core::files::{Provenance, check_writable, this_machine};
 use tandem_core::query::Mode;
 use tandem_core::search::device::list_gpus;
 use tandem_papers::{
-    Availability, Claim, Context, EXPERIMENTS, Experiment, ExperimentError, Findings, GpuUse, Run, SharedSetup,
-    foreign_rows, judge, write_claims,
+    Availability, Claim, Context, EXPERIMENTS, Experiment, ExperimentError, Findings, GpuUse, PageRank, Run,
+    SharedSetup, foreign_rows, judge, write_claims,
 };
 use tandem_report::table::Table;
-use tandem_report::table::fitted;
 
 /// Measure a table or figure of the papers, next to the published numbers.
 #[derive(Debug, clap::Args)]
@@ -84,15 +84,17 @@ pub(super) struct Arguments {
     /// Seed of the synthetic index, queries and arrivals
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    /// PageRank of each document for the figures of Wang et al.: one number per line, at least 0, in the order of the index
-    /// [default: random]
-    #[arg(long, value_name = "FILE", requires = "index")]
-    page_rank: Option<PathBuf>,
+    /// PageRanks of the documents for the figures of Wang et al.: drawn (logarithms of the law of the web), uniform, or a file
+    /// with one number per line, at least 0, in the order of the index
+    #[arg(long, value_name = "drawn|uniform|FILE", default_value = "drawn")]
+    page_rank: PathBuf,
     /// Folder of the results and the synthetic index
     #[arg(short, long, value_name = "DIR", default_value = "out/reproduce")]
     out: PathBuf,
 }
 
+/// Characters of a line.
+const LINE: usize = 80;
 /// The longest measurement: an hour.
 const MAX_SECONDS: f64 = 3600.0;
 
@@ -134,7 +136,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         docs: arguments.docs,
         text: arguments.text.clone(),
         scratch: arguments.out.clone(),
-        page_rank: arguments.page_rank.as_deref(),
+        page_rank: page_rank(arguments)?,
         shared: SharedSetup::default(),
     };
     let (mut paper, mut claims) = (None, Vec::new());
@@ -145,6 +147,18 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         claims.extend(reproduce(arguments, experiment, run, &context)?);
     }
     Ok(write_claims(&arguments.out, &claims, &Provenance::new().with_command_and_machine())?)
+}
+
+/// The PageRanks that `--page-rank` names.
+fn page_rank(arguments: &Arguments) -> Result<PageRank<'_>, Failure> {
+    match arguments.page_rank.to_str() {
+        Some("drawn") => Ok(PageRank::Drawn),
+        Some("uniform") => Ok(PageRank::Uniform),
+        _ if arguments.index.is_none() => {
+            Err(Failure::input("--page-rank FILE needs the INDEX whose documents it numbers; or drawn, or uniform"))
+        }
+        _ => Ok(PageRank::File(&arguments.page_rank)),
+    }
 }
 
 /// The experiment of this name.
@@ -170,22 +184,23 @@ fn reproduce(
         list_gpus()?;
     }
     let machine = format!("{} ({} used at most)", this_machine(), context.cores);
-    say(&fitted(&format!("{name}: {}\n{}\non {machine}\n\n", experiment.what, experiment.paper)))?;
+    say(&format!("{name}: {}\n{}\non {machine}\n\n", experiment.what, experiment.paper))?;
     let mut findings = Findings::default();
     let outcome = run(context, &mut findings);
     context.progress.end();
     outcome?;
-    say(&fitted(&findings.to_string()))?;
     let provenance = Provenance::new().with_command_and_machine().with("seed", arguments.seed);
     let written = findings.write(&arguments.out, name, &provenance)?;
-    result_file(name, &arguments.out.join(format!("{name}.csv")));
+    let table = arguments.out.join(format!("{name}.csv"));
+    result_file(name, &table);
     let results = findings.results();
     for row in foreign_rows(name, &results) {
         errln!("warning: {name}: {row}: `--claims --check` would refuse this file");
     }
     let claims = judge(name, name, &results);
-    say(&format!("\n{}", claims::table(&claims)))?;
-    say(&fitted(&format!("\nwritten: {}\n", written.join(", "))))?;
+    let text = format!("{}\n{findings}", claims::table(&claims));
+    say_screen(&text, &table.display().to_string())?;
+    say(&format!("\nwritten: {}\n", written.join(", ")))?;
     Ok(claims)
 }
 
@@ -218,15 +233,24 @@ fn unknown(name: &str) -> Failure {
     Failure::input(format!("no table or figure is called {name:?}{hint}; see `tandem reproduce --list`"))
 }
 
-/// All experiments, as a table, and what its columns mean.
+/// A line per experiment or, with `--verbose`, all that is known of each.
 fn list() -> String {
-    let mut table = Table::new(["name", "here", "GPU", "runs on", "what the paper shows"]);
+    if !is_verbose() {
+        let width = EXPERIMENTS.iter().map(|experiment| experiment.name.len()).max().unwrap_or(0);
+        let line = |Experiment { name, what, .. }: &Experiment| {
+            let line = format!("{name:<width$}  {what}");
+            if line.chars().count() <= LINE { line } else { line.chars().take(LINE - 3).collect::<String>() + "..." }
+        };
+        let lines: Vec<String> = EXPERIMENTS.iter().map(line).collect();
+        return format!("{}\n\n--list --verbose prints inputs, GPU use and whole titles.\n", lines.join("\n"));
+    }
+    let mut table = Table::new(["name", "here", "GPU", "runs on", "contents"]);
     for Experiment { name, what, runs_on, gpu, availability, .. } in &EXPERIMENTS {
         let is_here = if matches!(availability, Availability::Measured(_)) { "yes" } else { "no" };
         table.row([*name, is_here, gpu.name(), runs_on, what]);
     }
-    let meanings = "GPU: adds, its columns stay empty without one; needed, nothing is measured without one. Runs on: what is made or \
-                    read unless INDEX and --queries, or --text, name something else; with fewer than eight cores an index has 2 \
+    let meanings = "GPU: adds, its columns stay empty without one; needed, nothing is measured without one. Runs on: the input that is \
+                    made or read unless INDEX and --queries, or --text, name another one; with fewer than eight cores an index has 2 \
                     M documents at most. It is made on first use, and kept in the output folder.";
-    format!("{table}\n{}\n", fitted(meanings))
+    format!("{table}\n{meanings}\n")
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::answers::Answers;
 use super::{Arguments, Format};
 use crate::Failure;
-use crate::output::result;
+use crate::output::{SCREEN_LINES, is_verbose, result};
 use tandem_core::base::quantile::Times;
 use tandem_core::files::{Provenance, write_atomically};
 use tandem_core::index::{Bm25, Index};
@@ -30,7 +30,10 @@ pub(super) fn write(
         return Ok(());
     }
     let write_to = |out: &mut dyn Write| match arguments.format {
-        Format::Table | Format::Json => write_table(out, index, rankings),
+        Format::Table | Format::Json => {
+            let is_whole = arguments.out.is_some() || is_verbose();
+            write_table(out, index, rankings, if is_whole { usize::MAX } else { SCREEN_LINES })
+        }
         Format::Trec => write_run_trec(out, index, rankings, &arguments.tag),
         Format::Csv => {
             let Bm25 { k1, b, idf } = bm25;
@@ -49,7 +52,7 @@ pub(super) fn write(
     match write_to(&mut out).and_then(|()| out.flush()) {
         // The reader (`head`, say) has seen enough.
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.map_err(|e| Failure::input(format!("standard output: {e}"))),
+        result => result.map_err(|e| Failure::failed(format!("standard output: {e}"))),
     }
 }
 
@@ -64,8 +67,20 @@ fn give(index: &Index, rankings: &[Ranking]) {
     result("queries", rankings.iter().map(query).collect::<Vec<_>>());
 }
 
-fn write_table(out: &mut dyn Write, index: &Index, rankings: &[Ranking]) -> io::Result<()> {
+fn write_table(out: &mut dyn Write, index: &Index, rankings: &[Ranking], lines: usize) -> io::Result<()> {
+    let mut written = 0;
     for (position, ranking) in rankings.iter().enumerate() {
+        // A title, a heading and an empty line surround the documents of a query.
+        let needed = 3 + ranking.hits.len();
+        if written > 0 && written + needed > lines {
+            return writeln!(out, "\n({} more queries: --verbose, or --out FILE)", rankings.len() - position);
+        }
+        written += needed;
+        let left_out = (needed > lines).then(|| needed - lines);
+        let ranking = &Ranking {
+            label: ranking.label.clone(),
+            hits: ranking.hits[..ranking.hits.len() - left_out.unwrap_or(0)].to_vec(),
+        };
         if rankings.len() > 1 {
             let gap = if position > 0 { "\n" } else { "" };
             writeln!(out, "{gap}query {}", printable(Cow::Borrowed(&ranking.label)))?;
@@ -77,6 +92,9 @@ fn write_table(out: &mut dyn Write, index: &Index, rankings: &[Ranking]) -> io::
         writeln!(out, "rank      score  document")?;
         for (rank, hit) in (1..).zip(&ranking.hits) {
             writeln!(out, "{rank:>4} {:>10.4}  {}", hit.score, printable(index.external_id(hit.doc)))?;
+        }
+        if let Some(left_out) = left_out {
+            writeln!(out, "({left_out} more documents: --verbose, or --out FILE)")?;
         }
     }
     Ok(())

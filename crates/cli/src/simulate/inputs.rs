@@ -2,7 +2,7 @@
 
 use super::Arguments;
 use crate::Failure;
-use crate::options::{not_in, own_rate};
+use crate::options::arrivals::{not_in, own_rate};
 use crate::origin;
 use tandem_core::base::machine::{Class, Machine};
 use tandem_core::cost::Workload;

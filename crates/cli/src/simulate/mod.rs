@@ -7,15 +7,15 @@ use std::path::PathBuf;
 
 use self::simulation::Simulation;
 use super::defaults::Bars;
-use super::kept::Kept;
-use super::options::{
-    ArrivalArguments, ClusterArguments, DeadlineArgument, FaultArguments, MachineProfileArgument, ObjectiveArguments,
-};
-use super::output::say;
+use super::output::{is_verbose, say, say_screen};
+use super::result_writer::ResultWriter;
 use super::run_logs::{KeptRuns, LogArguments};
 use super::settings::SetArguments;
 use super::{Failure, interrupts, origin};
+use crate::options::arrivals::ArrivalArguments;
+use crate::options::machine::{ClusterArguments, FaultArguments, MachineProfileArgument};
 use crate::options::names::choice;
+use crate::options::question::{DeadlineArgument, ObjectiveArguments};
 use tandem_core::files::{Provenance, check_writable};
 use tandem_core::lab::{GpuChoice, PolicyResults};
 use tandem_core::live;
@@ -23,7 +23,6 @@ use tandem_core::query::Mode;
 use tandem_core::sched::PolicyKind;
 use tandem_core::sim::simulate;
 use tandem_report::policies::{tables, write};
-use tandem_report::table::fitted;
 
 /// A part of the results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -108,19 +107,20 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     // Results found before a failure are kept.
     let kept = keep(&simulation, &mut results);
-    let (title, tables) = (simulation.title(&results), tables(&simulation.comparison, &results));
-    let printed = say(&fitted(&format!("{title}\n\n{tables}\n{}\n", kept.in_words())));
-    played.and(kept.finish()).and(printed)
+    let (title, tables) = (simulation.title(&results), tables(&simulation.comparison, &results, is_verbose()));
+    let printed = say_screen(&format!("{title}\n\n{tables}"), "the folder of results");
+    let named = say(&format!("\n{}\n", kept.in_words()));
+    played.and(kept.finish()).and(printed).and(named)
 }
 
 /// Writes the results. If a file can't be written, the others still are.
-fn keep(simulation: &Simulation<'_>, results: &mut PolicyResults) -> Kept {
+fn keep(simulation: &Simulation<'_>, results: &mut PolicyResults) -> ResultWriter {
     let Simulation { arguments, workload_name, workload, replayed, comparison, .. } = simulation;
     let caveat = simulation.caveat(results).map(|caveat| ("warning", caveat));
     let provenance = caveat.into_iter().fold(simulation.provenance(), |all, (key, value)| all.with(key, value));
     let subtitle = origin::in_words(workload_name, &workload.provenance, arguments.mode, replayed.is_some());
     let subtitle = arguments.what.contains(&Part::Plot).then_some(subtitle.as_str());
-    let mut kept = Kept::new();
+    let mut kept = ResultWriter::new();
     for (name, files) in write(comparison, results, &arguments.out, &provenance, subtitle) {
         kept.named(name, files);
     }

@@ -2,7 +2,8 @@
 
 use super::inputs::{arrivals, counts, cpus_in_words, gpus_in_words, named_rates, processors, wants_gpu};
 use super::{Arguments, Part};
-use crate::options::{any_rate, check_processors, cluster_in_words, own_rate};
+use crate::options::arrivals::{any_rate, own_rate};
+use crate::options::machine::{check_processors, cluster_in_words};
 use crate::{Failure, origin};
 use tandem_core::base::machine::{Class, FaultPlan, Machine, PerClass};
 use tandem_core::cost::{Cost, MachineModel, MachineProfile, RecordedGpu, Workload};

@@ -13,14 +13,14 @@ use xxhash_rust::xxh3::xxh3_64;
 use self::report::{chart, table};
 use self::slurm::Job;
 use super::defaults::progress;
-use super::options::{
-    ArrivalArguments, DEFAULT_MS, MAX_PROCESSORS, MachineProfileArgument, ObjectiveArguments, any_rate, check_nodes,
-    counts, numbers, own_rate,
-};
-use super::output::{result_file, say};
+use super::output::{result_file, say, say_screen};
 use super::settings::{SetArguments, Settings};
 use super::{Failure, interrupts, origin};
+use crate::options::arrivals::{ArrivalArguments, any_rate, own_rate};
+use crate::options::lists::{counts, numbers};
+use crate::options::machine::{MAX_PROCESSORS, MachineProfileArgument, check_nodes};
 use crate::options::names::choice;
+use crate::options::question::{DEFAULT_MS, ObjectiveArguments};
 use tandem_core::base::machine::Class;
 use tandem_core::files::{Provenance, check_writable};
 use tandem_core::lab::sweep::{Axes, Point, Sweep, SweepFolder, SweepOptions, SweepRow, SweepWorkload};
@@ -30,7 +30,6 @@ use tandem_core::lab::{
 use tandem_core::live::interrupt_flag;
 use tandem_core::query::Mode;
 use tandem_core::sched::PolicyKind;
-use tandem_report::table::fitted;
 
 /// The largest accepted number of points.
 const MAX_POINTS: usize = 100_000;
@@ -152,11 +151,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         if merges {
             return Err(Failure::failed(format!("{text}: parts are joined once all points are simulated")));
         }
-        return say(&fitted(&format!("{text}; the parts are not joined yet\n")));
+        return say(&format!("{text}; the parts are not joined yet\n"));
     }
     if part.is_some() {
         text.push_str("all points are simulated: --merge in place of --part joins the parts\n");
-        return say(&fitted(&text));
+        return say(&text);
     }
     let rates: Vec<f64> =
         there.iter().filter_map(|row| row.rate_qps.map(|rate| rate.0).or(row.capacity_qps.map(|qps| qps.0))).collect();
@@ -181,7 +180,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let setting =
         format!("estimates: {estimates}{instead}; GPU lanes {GPU_LANE_DEPTH} batches deep; machine profile: {file}\n");
     let answer = warnings.iter().map(|warning| format!("warning: {warning}\n\n")).collect::<String>() + &table(&there);
-    say(&fitted(&format!("{answer}\n{setting}{text}written: {}\n", written.join(", "))))
+    say_screen(&answer, &folder.merged().display().to_string())?;
+    say(&format!("\n{setting}{text}written: {}\n", written.join(", ")))
 }
 
 /// The command without its part, so that all parts and the joined file name the same one.

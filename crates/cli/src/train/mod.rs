@@ -8,14 +8,16 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use crate::Failure;
+use crate::options::machine::MachineProfileArgument;
 use crate::options::names::choice;
-use crate::options::{DeadlineArgument, MachineProfileArgument};
+use crate::options::question::DeadlineArgument;
 use crate::origin::check_same_machine;
-use crate::output::result;
+use crate::output::{is_verbose, result};
 use tandem_core::cost::{Model, ModelFile, ModelKind, TrainError, TrainOptions, Workload, train};
 use tandem_core::files::{Provenance, check_writable};
 use tandem_core::lab::named_workload;
 use tandem_core::query::Mode;
+use tandem_report::table::Table;
 
 /// Fit cost models to a workload and report their error.
 #[derive(Debug, clap::Args)]
@@ -143,35 +145,39 @@ fn give(models: &ModelFile) {
 }
 
 fn print_table(names: &str, models: &ModelFile) {
-    outln!("{names}: relative error on queries held back, in percent\n");
-    outln!("kind  mode    samples    mean  median     p95  bias of tenths     always the mean  rank  model");
+    outln!("{names}: relative error on held-out queries, in percent\n");
+    let mut table =
+        Table::new(["kind", "mode", "samples", "mean", "median", "p95", "bias", "constant", "rank", "model"]);
     for model in models.models() {
         let Some(evaluation) = &model.evaluation else { continue };
         let biases = || evaluation.decile_bias.iter().map(|bias| 100.0 * (bias - 1.0));
         let (low, high) = (biases().fold(f64::INFINITY, f64::min), biases().fold(f64::NEG_INFINITY, f64::max));
         let (size, of) = model.size();
-        outln!(
-            "{:<4}  {:<6}  {:>7}  {:>6.1}  {:>6.1}  {:>6.1}  {:>+6.1} to {:>+5.1}  {:>15.1}  {:.2}  {size} {of}",
-            model.kind.name(),
-            model.mode.name(),
-            evaluation.samples,
-            evaluation.mean_relative_error * 100.0,
-            evaluation.median * 100.0,
-            evaluation.p95 * 100.0,
-            low,
-            high,
-            evaluation.baseline_mean_relative_error * 100.0,
-            evaluation.rank_correlation,
-        );
+        let percent = |share: f64| format!("{:.1}", share * 100.0);
+        let if_all = |cell: String| if is_verbose() { cell } else { String::new() };
+        table.row([
+            model.kind.name().to_owned(),
+            model.mode.name().to_owned(),
+            evaluation.samples.to_string(),
+            percent(evaluation.mean_relative_error),
+            percent(evaluation.median),
+            percent(evaluation.p95),
+            if_all(format!("{low:+.1} to {high:+.1}")),
+            percent(evaluation.baseline_mean_relative_error),
+            if_all(format!("{:.2}", evaluation.rank_correlation)),
+            if_all(format!("{size} {of}")),
+        ]);
+    }
+    outln!("{}constant: the error if every query is estimated by the mean", table.without_empty_columns());
+    if !is_verbose() {
+        return;
     }
     outln!(
-        "\nbias of tenths: estimated over true time of each tenth of the queries, from the lowest estimates to the highest, less 1;\n\
-         always the mean: the error of estimating every query by the mean; rank: Spearman's correlation"
+        "bias: estimated over true time, less 1, of the lowest and highest tenth of the queries; rank: Spearman's correlation"
     );
     for model in models.models() {
         if let Some(words) = model.words() {
             outln!("\n{}, {}:\n{words}", model.kind, model.mode);
         }
     }
-    outln!();
 }

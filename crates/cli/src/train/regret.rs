@@ -8,7 +8,7 @@ use super::Arguments;
 use crate::Failure;
 use crate::defaults::Bars;
 use crate::origin::is_of_here;
-use crate::output::result_file;
+use crate::output::{is_verbose, result_file};
 use tandem_core::base::machine::Class;
 use tandem_core::cost::{MachineProfile, Workload};
 use tandem_core::files::{Digits, Provenance, Record, write_csv};
@@ -76,6 +76,10 @@ pub(super) fn write(dir: &Path, names: &str, workload: &Workload, arguments: &Ar
         .with("machine profile", file_name);
     write_csv(&path, &provenance, found.iter().map(line))?;
     result_file("regret", &path);
+    if !is_verbose() {
+        outln!("written: {}", path.display());
+        return Ok(());
+    }
     outln!(
         "\nregret of policies by estimates: capacity at p99 within {} ms, {}, mode {}, {} seeds; GPU lanes {GPU_LANE_DEPTH} batches \
          deep; machine profile: {file_name}\n\n{}",

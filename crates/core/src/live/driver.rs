@@ -13,15 +13,17 @@
 //! Memory does not grow with the run: times go into [`Histogram`]s, and long runs keep a [sample](Sampled) of batches,
 //! rounds and log rows.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+mod limits;
+
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::clock::{Clock, thread_time};
 use super::ending::{Ending, LiveError};
-use super::lane_pool::Lane;
 use super::record::{Record, Sample, Sampled};
 use super::ring::{Completion, Sleeper, Survived};
 use super::served::{Round, ServedBatch};
+use super::worker_lane::Lane;
 use crate::base::histogram::Histogram;
 use crate::base::ids::ProcessorId;
 use crate::base::machine::{LaneFault, Machine, PerClass};
@@ -59,12 +61,6 @@ pub(super) struct Limits<'a> {
     /// The age of the oldest unfinished job at which the run ends.
     pub(super) abandon_after: Option<Nanos>,
 }
-
-/// Time between two checks of whether the run is lost.
-const LOOK: Nanos = Nanos(500_000_000);
-/// A backlog grows if each of this many looks found it longer than the one before. A pause of the whole machine leaves
-/// a long backlog that shrinks.
-const GROWN_LOOKS: u32 = 6;
 
 /// Drives `jobs`, in order of arrival, through the dispatcher to the lanes.
 #[expect(clippy::too_many_arguments, reason = "called once, by what has just made all of these")]
@@ -121,7 +117,7 @@ pub(super) fn drive<C: Clock, R: Record>(
             if has_threads { kept } else { 0 },
             ServedBatch { number: u32::MAX, started: Nanos::MAX, ..ServedBatch::default() },
         ),
-        look_at: LOOK,
+        look_at: limits::LOOK,
         backlog: 0,
         grown: 0,
         worked: PerClass::default(),
@@ -233,77 +229,6 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
             self.rounds.push(round);
         }
         self.num_rounds = self.num_rounds.wrapping_add(1);
-    }
-
-    /// Ends the run early if a limit is reached. Nothing is released or started afterwards; running batches are
-    /// awaited.
-    fn look_at_limits(&mut self, limits: Limits<'_>, now: Nanos) {
-        if !self.goes_on() {
-            return;
-        }
-        if limits.stop.load(Ordering::Relaxed) {
-            self.ending = Ending::Interrupted;
-        } else if let (Some(limit), Some(oldest)) = (limits.abandon_after, self.dispatcher.oldest_arrival())
-            && now.since(oldest) > limit
-        {
-            self.ending = Ending::Overloaded;
-        } else if now >= self.look_at {
-            self.look_at = now + LOOK;
-            if self.is_hopeless(now) {
-                self.ending = Ending::Overloaded;
-            }
-        }
-    }
-
-    /// Whether the run is certain to fail and its backlog only grows.
-    #[cold]
-    fn is_hopeless(&mut self, now: Nanos) -> bool {
-        let backlog = self.dispatcher.in_flight();
-        self.grown = if backlog > self.backlog { self.grown + 1 } else { 0 };
-        self.backlog = backlog;
-        let Some(late_after) = self.dispatcher.sink().1.late_after() else { return false };
-        if self.grown < GROWN_LOOKS || self.next_job.is_none() {
-            return false;
-        }
-        let overdue = self.dispatcher.unfinished().filter(|job| now.since(job.arrival) > late_after).count();
-        self.dispatcher.sink().1.is_lost(overdue)
-    }
-
-    /// Lets another thread take over each lane that has been at one batch for longer than the watchdog waits.
-    #[cold]
-    fn watch(&mut self, now: Nanos) {
-        let each = Nanos((self.watchdog.0 / WATCHES).max(1));
-        if now.since(self.watch_at) > Nanos(each.0 * LATE_WATCHES) {
-            self.awake_since = now;
-        }
-        self.watch_at = now + each;
-        for word in 0..self.working.len() {
-            for lane in members(word, self.working[word]) {
-                let Lane::Worker(worker) = &mut self.lanes[lane] else { continue };
-                let begun = self.starts[lane][worker.oldest_slot()];
-                let began = begun.started.max(self.clock.at(self.last_done[lane])).max(self.awake_since);
-                if now.since(began) <= self.watchdog || worker.has_completion() {
-                    continue;
-                }
-                let queries = self.dispatcher.rows(begun.processor, begun.number).len();
-                match worker.take_over(queries, self.watchdog) {
-                    // A lane without fallback is given up after a longer wait; a lane that only passes the time always
-                    // ends.
-                    None if now.since(began) > self.lost_after && !worker.pretends() => {
-                        self.batches_working -= worker.give_up() as usize;
-                        self.working[word] &= !(1 << (lane % 64));
-                        let (processor, waited) = (begun.processor, self.lost_after);
-                        fail(&mut self.ending, LiveError::LaneHangs { processor, waited });
-                    }
-                    None => {}
-                    Some(Ok(survived)) => {
-                        let fault = lane_fault(begun.processor, self.clock.at(survived.at), survived);
-                        self.dispatcher.rerun(begun.processor, begun.number, &Rerun { fault: Some(fault) });
-                    }
-                    Some(Err(error)) => fail(&mut self.ending, error),
-                }
-            }
-        }
     }
 
     fn goes_on(&self) -> bool {
@@ -481,11 +406,6 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
         fail(&mut self.ending, error);
     }
 }
-
-/// Number of looks at a lane during the time that the watchdog waits for it.
-const WATCHES: u64 = 100;
-/// A look that is late by this many intervals comes from a driver that was held up itself.
-const LATE_WATCHES: u64 = 10;
 
 /// A survived fault of a lane, with its time in the run.
 fn lane_fault(processor: ProcessorId, at: Nanos, survived: Survived) -> LaneFault {

@@ -49,6 +49,7 @@ mod ring;
 mod run;
 mod served;
 mod worker;
+mod worker_lane;
 
 pub use ending::{Ending, LiveError};
 pub use faults::{Faulty, RunClock};

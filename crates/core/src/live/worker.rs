@@ -97,7 +97,7 @@ impl Worker {
             while since(self.epoch) < self.rings.until(self.taken) {
                 self.pause();
             }
-            self.complete(picked_up, Halves::default(), Ok(()), false);
+            self.complete(picked_up, BatchTimes::default(), Ok(()), false);
             self.rings.set_checked(self.completed);
         }
     }
@@ -123,7 +123,7 @@ impl Worker {
                 Err(Storm::Broken(fallback)) => return Served::Broken(fallback),
             };
             let again = result.as_ref().is_ok_and(|&again| again);
-            if !self.complete(picked_up, Halves::default(), result.map(|_| ()), again) {
+            if !self.complete(picked_up, BatchTimes::default(), result.map(|_| ()), again) {
                 return Served::Lost;
             }
             self.rings.set_checked(self.completed);
@@ -229,13 +229,13 @@ impl Worker {
         belt: &mut Belt<'q>,
     ) -> Option<Served> {
         let Submitted { rows, picked_up, prepared, .. } = belt.under_way.pop_front()?;
-        let mut halves = Halves::default();
+        let mut halves = BatchTimes::default();
         let result = match polled {
             Ok(execution) => {
                 self.without_memory = 0;
                 let ns = |us: Option<f64>| us.map_or(0, |us| (us * 1e3) as u64);
                 let (host, device) = (belt.host + ns(execution.host_us), ns(execution.device_us));
-                halves = Halves { host, prepared, device };
+                halves = BatchTimes { host, prepared, device };
                 Ok(false)
             }
             Err(fault) => match self.weather(fault, &rows, queries, &mut belt.desk) {
@@ -269,7 +269,7 @@ impl Worker {
     fn complete(
         &mut self,
         picked_up: u64,
-        Halves { host, prepared, device }: Halves,
+        BatchTimes { host, prepared, device }: BatchTimes,
         result: Result<(), LiveError>,
         again: bool,
     ) -> bool {
@@ -430,7 +430,7 @@ struct Submitted {
 
 /// Times of a batch on a lane that overlaps its batches, in nanoseconds; see [`Completion`].
 #[derive(Clone, Copy, Debug, Default)]
-struct Halves {
+struct BatchTimes {
     host: u64,
     prepared: u64,
     device: u64,

@@ -6,7 +6,7 @@
 
 use super::job::{preferred_class, soonest_class};
 use super::registry::PolicyEntry;
-use super::{Job, Jobs, Joining, Lane, LanesToPoll, Line, Lines, Next, Policy, PolicyError};
+use super::{FifoQueues, Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyError, QueueServers, QueuedJob};
 use crate::base::ids::JobId;
 use crate::base::machine::{Class, Machine};
 use crate::base::time::Nanos;
@@ -68,21 +68,21 @@ impl Policy for BestOf {
         self.lanes_to_poll(jobs)
     }
 
-    fn as_lines(&mut self) -> Option<&mut dyn Lines> {
+    fn as_fifo_queues(&mut self) -> Option<&mut dyn FifoQueues> {
         Some(self)
     }
 }
 
-impl Lines for BestOf {
-    fn lines(&self) -> Vec<Line> {
-        Class::ALL.map(Line::Class).to_vec()
+impl FifoQueues for BestOf {
+    fn queues(&self) -> Vec<QueueServers> {
+        Class::ALL.map(QueueServers::Class).to_vec()
     }
 
     fn is_serial(&self) -> bool {
         true
     }
 
-    fn join(&mut self, job: Joining<'_>, _now: Nanos) -> usize {
+    fn join(&mut self, job: QueuedJob<'_>, _now: Nanos) -> usize {
         soonest_class(job.alone).index()
     }
 }

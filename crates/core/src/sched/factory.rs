@@ -7,7 +7,7 @@ use crate::cost::{Cost, MachineModel};
 
 /// A guarantee of every policy of a factory. With it rates can be certified without simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Promise {
+pub struct WorkConservation {
     /// The longest time for which the machine is idle while jobs wait. It is zero for work-conserving policies.
     pub idle_wait: Nanos,
 }
@@ -24,7 +24,7 @@ pub trait PolicyFactory: Send + Sync {
     fn build(&self, model: &MachineModel) -> Result<Box<dyn Policy>, PolicyError>;
 
     /// The guarantee of its policies; with `None` every rate is simulated.
-    fn promise(&self) -> Option<Promise> {
+    fn promise(&self) -> Option<WorkConservation> {
         None
     }
 
@@ -39,7 +39,7 @@ pub trait PolicyFactory: Send + Sync {
         Shed::Nothing
     }
 
-    /// Whether a query with these predicted costs may run on `class`. It matters only with a [`Promise`].
+    /// Whether a query with these predicted costs may run on `class`. It matters only with a [`WorkConservation`].
     fn may_run_on(&self, class: Class, predicted: &PerClass<Cost>) -> bool {
         let _ = (class, predicted);
         true

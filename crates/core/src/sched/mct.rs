@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use super::registry::PolicyEntry;
-use super::{Job, Jobs, Joining, Lane, LanesToPoll, Line, Lines, Next, Policy, PolicyError};
+use super::{FifoQueues, Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyError, QueueServers, QueuedJob};
 use crate::base::ids::{JobId, ProcessorId};
 use crate::base::machine::{Class, Machine};
 use crate::base::time::Nanos;
@@ -134,7 +134,7 @@ impl Policy for EarliestCompletion {
 
     fn arrive(&mut self, job: &Job, _jobs: &Jobs, now: Nanos) -> LanesToPoll {
         let alone = job.predicted.map(|cost| cost.alone);
-        let at = self.join(Joining { id: job.id, row: job.row, alone: &alone }, now);
+        let at = self.join(QueuedJob { id: job.id, row: job.row, alone: &alone }, now);
         let processor = ProcessorId(at as u32);
         let (of, _) = self.places[at];
         self.queues[at].push_back((job.id, alone[self.classes[of].class]));
@@ -146,28 +146,28 @@ impl Policy for EarliestCompletion {
             return Next::Wait;
         }
         let Some((job, alone)) = self.queues[lane.processor.index()].pop_front() else { return Next::Wait };
-        Lines::started(self, lane.processor, alone, now);
+        FifoQueues::started(self, lane.processor, alone, now);
         batch.push(job);
         Next::Run
     }
 
     fn finished(&mut self, lane: Lane, _batch: &[JobId], _jobs: &Jobs, _service: Nanos, now: Nanos) -> LanesToPoll {
-        Lines::finished(self, lane.processor, now);
+        FifoQueues::finished(self, lane.processor, now);
         LanesToPoll::Nobody
     }
 
-    fn as_lines(&mut self) -> Option<&mut dyn Lines> {
+    fn as_fifo_queues(&mut self) -> Option<&mut dyn FifoQueues> {
         Some(self)
     }
 }
 
-impl Lines for EarliestCompletion {
-    fn lines(&self) -> Vec<Line> {
-        (0..self.places.len() as u32).map(|processor| Line::Lane(ProcessorId(processor))).collect()
+impl FifoQueues for EarliestCompletion {
+    fn queues(&self) -> Vec<QueueServers> {
+        (0..self.places.len() as u32).map(|processor| QueueServers::Lane(ProcessorId(processor))).collect()
     }
 
     #[inline]
-    fn join(&mut self, job: Joining<'_>, now: Nanos) -> usize {
+    fn join(&mut self, job: QueuedJob<'_>, now: Nanos) -> usize {
         let completion = |lanes: &mut Lanes| {
             let (free, at) = lanes.first_free(now);
             (free + job.alone[lanes.class], lanes.processors[at])

@@ -16,9 +16,9 @@
 mod batching;
 mod dispatch;
 mod factory;
+mod fifo_queues;
 mod forecast;
 mod job;
-mod lines;
 mod log;
 mod options;
 mod order;
@@ -60,9 +60,9 @@ registry::policies! {
 
 pub use cached_first::CachedFirst;
 pub use dispatch::{Action, Dispatcher, Due, EventQueue, Jobs, LawBroken, Sink};
-pub use factory::{PolicyFactory, Promise};
+pub use factory::{PolicyFactory, WorkConservation};
+pub use fifo_queues::{FifoQueues, QueueServers, QueuedJob};
 pub use job::{Job, preferred_class};
-pub use lines::{Joining, Line, Lines};
 pub use log::{LogRow, RunLog, ShedJob};
 pub use options::{PolicyOptions, StealGuard};
 pub use policy::{Lane, LanesToPoll, Next, Policy, PolicyError};

@@ -4,7 +4,7 @@
 //! queue with c servers.
 
 use super::registry::PolicyEntry;
-use super::{Job, Jobs, Joining, Lane, LanesToPoll, Line, Lines, Next, Policy, PolicyError};
+use super::{FifoQueues, Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyError, QueueServers, QueuedJob};
 use crate::base::ids::JobId;
 use crate::base::machine::{Class, Machine};
 use crate::base::time::Nanos;
@@ -60,17 +60,17 @@ impl Policy for OnlyOn {
         if batch.is_empty() { Next::Wait } else { Next::Run }
     }
 
-    fn as_lines(&mut self) -> Option<&mut dyn Lines> {
+    fn as_fifo_queues(&mut self) -> Option<&mut dyn FifoQueues> {
         Some(self)
     }
 }
 
-impl Lines for OnlyOn {
-    fn lines(&self) -> Vec<Line> {
-        vec![Line::Class(self.class)]
+impl FifoQueues for OnlyOn {
+    fn queues(&self) -> Vec<QueueServers> {
+        vec![QueueServers::Class(self.class)]
     }
 
-    fn join(&mut self, _job: Joining<'_>, _now: Nanos) -> usize {
+    fn join(&mut self, _job: QueuedJob<'_>, _now: Nanos) -> usize {
         0
     }
 }

@@ -1,6 +1,6 @@
 //! The interface of a policy, and the errors of building one.
 
-use super::{Job, Jobs, Lines, Shed};
+use super::{FifoQueues, Job, Jobs, Shed};
 use crate::base::ids::{JobId, ProcessorId};
 use crate::base::machine::{Class, Machine};
 use crate::base::random::Random;
@@ -85,8 +85,8 @@ pub trait Policy: Send {
         Shed::Nothing
     }
 
-    /// The policy as lines that jobs join for good, if it is no more than that. Simulations are then several times as fast.
-    fn as_lines(&mut self) -> Option<&mut dyn Lines> {
+    /// The policy as queues that jobs join for good, if it is no more than that. Simulations are then several times as fast.
+    fn as_fifo_queues(&mut self) -> Option<&mut dyn FifoQueues> {
         None
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::PolicyKind;
-use super::factory::{PolicyFactory, Promise};
+use super::factory::{PolicyFactory, WorkConservation};
 use super::options::PolicyOptions;
 use super::policy::{Policy, PolicyError};
 use super::shedding::{Shed, Shedding};
@@ -175,13 +175,13 @@ impl PolicyFactory for BuiltIn {
         self.options.shed
     }
 
-    fn promise(&self) -> Option<Promise> {
+    fn promise(&self) -> Option<WorkConservation> {
         // Dropping uses estimates, but the promise is about true costs.
         if self.options.shed != Shed::Nothing {
             return None;
         }
         let idle_wait = (self.kind.entry().idle_wait)(&self.options);
-        Some(Promise { idle_wait })
+        Some(WorkConservation { idle_wait })
     }
 
     fn may_run_on(&self, class: Class, predicted: &PerClass<Cost>) -> bool {

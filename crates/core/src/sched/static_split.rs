@@ -28,7 +28,9 @@ use std::sync::Arc;
 use super::batching::{BatchLimits, poll_batching};
 use super::forecast::Forecast;
 use super::registry::{PolicyEntry, PolicySetup};
-use super::{Job, Jobs, Joining, Lane, LanesToPoll, Line, Lines, Next, Policy, PolicyError, PolicyOptions};
+use super::{
+    FifoQueues, Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyError, PolicyOptions, QueueServers, QueuedJob,
+};
 use crate::base::ids::JobId;
 use crate::base::machine::Class;
 use crate::base::random::{Purpose, Random};
@@ -81,7 +83,7 @@ struct StaticSplit<R> {
     gpus: Vec<Class>,
     for_cpus: VecDeque<JobId>,
     for_gpus: VecDeque<JobId>,
-    /// Whether the sides are just two lines: one class each, and lanes that take one query at a time.
+    /// Whether the sides are just two queues: one class each, and lanes that take one query at a time.
     is_lines: bool,
 }
 
@@ -157,18 +159,18 @@ impl<R: SplitRule> Policy for StaticSplit<R> {
         LanesToPoll::Nobody
     }
 
-    fn as_lines(&mut self) -> Option<&mut dyn Lines> {
+    fn as_fifo_queues(&mut self) -> Option<&mut dyn FifoQueues> {
         if self.is_lines { Some(self) } else { None }
     }
 }
 
-impl<R: SplitRule> Lines for StaticSplit<R> {
-    fn lines(&self) -> Vec<Line> {
+impl<R: SplitRule> FifoQueues for StaticSplit<R> {
+    fn queues(&self) -> Vec<QueueServers> {
         // The index is the `Side`.
-        vec![Line::Class(self.cpus[0]), Line::Class(self.gpus[0])]
+        vec![QueueServers::Class(self.cpus[0]), QueueServers::Class(self.gpus[0])]
     }
 
-    fn join(&mut self, job: Joining<'_>, _now: Nanos) -> usize {
+    fn join(&mut self, job: QueuedJob<'_>, _now: Nanos) -> usize {
         self.rule.side(job.row) as usize
     }
 }

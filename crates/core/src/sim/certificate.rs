@@ -1,7 +1,7 @@
 //! Proofs that no query misses its deadline at a rate, without playing the run.
 //!
 //! Most policies never let the whole machine idle while a query waits, or only for a bounded time; their factories
-//! [promise](crate::sched::Promise) it. Let w_i be the longest that query i can still take. It is the largest of its true
+//! [promise](crate::sched::WorkConservation) it. Let w_i be the longest that query i can still take. It is the largest of its true
 //! service times alone on the classes that it may run on. To this come the hand-over, the dispatcher's time for its
 //! arrival and completion, and the longest idle time before a batch starts. While any query is in flight, this backlog
 //! falls by a second a second or faster. For a batch never takes longer than its queries one after another
@@ -27,18 +27,18 @@ use crate::sched::PolicyFactory;
 
 /// The longest that each of `queries` can occupy the machine under a policy; `None` if the policy promises nothing.
 #[must_use]
-pub fn dearest(queries: &[SimQuery], policy: &dyn PolicyFactory, model: &MachineModel) -> Option<Vec<Nanos>> {
+pub fn max_costs(queries: &[SimQuery], policy: &dyn PolicyFactory, model: &MachineModel) -> Option<Vec<Nanos>> {
     // Random times have no upper limit.
     let promise = policy.promise().filter(|_| model.is_exact())?;
     // The dispatcher's time for an arrival and a completion.
     let around = promise.idle_wait + model.decision + model.decision;
-    let dearest = |query: &SimQuery| {
+    let max_costs = |query: &SimQuery| {
         let may_run = |class| policy.may_run_on(class, &query.estimate);
         let times = model.machine.classes().filter(|&class| may_run(class));
         let times = times.map(|class| query.service[class].alone + model.handoff[class]);
         times.max().map_or(Nanos::MAX, |time| time + around)
     };
-    Some(queries.iter().map(dearest).collect())
+    Some(queries.iter().map(max_costs).collect())
 }
 
 /// Whether the single server with these service times, by position in the workload, proves that no query of `arrivals` at
@@ -47,14 +47,14 @@ pub fn dearest(queries: &[SimQuery], policy: &dyn PolicyFactory, model: &Machine
 /// # Panics
 /// If an arrival names a query that the service times lack, or the rate is not finite and above 0.
 #[must_use]
-pub fn nobody_misses(dearest: &[Nanos], arrivals: &Arrivals, rate_qps: f64, deadline: Nanos) -> bool {
+pub fn is_schedulable(max_costs: &[Nanos], arrivals: &Arrivals, rate_qps: f64, deadline: Nanos) -> bool {
     let mut began = Nanos::ZERO;
     let mut free_at = Nanos::ZERO;
     arrivals.at_rate(rate_qps).all(|(arrival, query)| {
         if arrival >= free_at {
             (began, free_at) = (arrival, arrival);
         }
-        free_at += dearest[query as usize];
+        free_at += max_costs[query as usize];
         free_at.since(began) <= deadline
     })
 }
@@ -112,10 +112,10 @@ mod tests {
             let experiment = experiment(seed);
             for (kind, certified) in PolicyKind::ALL.into_iter().zip(&mut certified) {
                 let policy = kind.with(PolicyOptions::default());
-                let dearest = dearest(&experiment.queries, &policy, &experiment.model).unwrap();
+                let max_costs = max_costs(&experiment.queries, &policy, &experiment.model).unwrap();
                 for rate_qps in (0..45).map(|i| 20.0 * 1.15_f64.powi(i)) {
                     let arrivals = &experiment.arrivals[0];
-                    if nobody_misses(&dearest, arrivals, rate_qps, experiment.deadline) {
+                    if is_schedulable(&max_costs, arrivals, rate_qps, experiment.deadline) {
                         let found = experiment.play(&policy, rate_qps, arrivals, NoMiss::default(), |_| false);
                         assert!(!found.unwrap().is_broken, "{kind} at {rate_qps}, seed {seed}");
                         *certified += 1;
@@ -129,9 +129,9 @@ mod tests {
     #[test]
     fn a_busy_period_as_long_as_the_deadline_is_certified_and_one_longer_is_not() {
         let arrivals = Arrivals::given(0, vec![1.0, 2.0, 3.0], vec![0, 0, 0]);
-        let after = |deadline| nobody_misses(&[Nanos(1_500_000_000)], &arrivals, 1.0, Nanos(deadline));
+        let after = |deadline| is_schedulable(&[Nanos(1_500_000_000)], &arrivals, 1.0, Nanos(deadline));
         assert!(after(4_500_000_000) && !after(4_499_999_999));
         // At half the rate each query finds the machine idle.
-        assert!(nobody_misses(&[Nanos(1_500_000_000)], &arrivals, 0.5, Nanos(1_500_000_000)));
+        assert!(is_schedulable(&[Nanos(1_500_000_000)], &arrivals, 0.5, Nanos(1_500_000_000)));
     }
 }

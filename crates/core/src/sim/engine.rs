@@ -2,7 +2,7 @@
 
 use super::ahead::Ahead;
 use super::cluster::{ClusterRun, OtherNodes, play_cluster};
-use super::lines::{LinesRun, play_lines};
+use super::fifo_queues::{QueuesRun, play_queues};
 use super::node::{Inbox, Node};
 use super::table::QueryTable;
 use crate::base::ids::{JobId, QueryId};
@@ -101,12 +101,12 @@ pub fn simulate_into<S: Sink>(
     let time = model.dispatcher_time(policy.name());
     if model.faults.faults.is_empty() {
         let name = policy.name().to_owned();
-        if let Some(lines) = policy.as_lines() {
+        if let Some(lines) = policy.as_fifo_queues() {
             let table = QueryTable::of_alone(queries, model);
             let times = MeasuredTimes::new(model, seed, |row, class| table.service(row, class));
             let arrivals = Ahead::of(arrivals, |row| table.prefetch(row));
-            let run = LinesRun { machine: &model.machine, table: &table, times, seed, time, deadline };
-            return play_lines(run, &name, lines, arrivals, sink, enough);
+            let run = QueuesRun { machine: &model.machine, table: &table, times, seed, time, deadline };
+            return play_queues(run, &name, lines, arrivals, sink, enough);
         }
     }
     let table = QueryTable::of(queries, model);

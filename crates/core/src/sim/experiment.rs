@@ -5,6 +5,7 @@
 
 use rayon::prelude::*;
 
+use super::clairvoyant::clairvoyant_qps;
 use super::{Arrivals, Cluster, OtherNodes, SimQuery, SimRun, bounds, simulate_into};
 use crate::base::machine::{Class, PerClass};
 use crate::base::time::Nanos;
@@ -219,7 +220,7 @@ impl Experiment {
                 return None;
             }
             let arrivals = arrivals.first(most);
-            bounds::clairvoyant_qps(&arrivals, &self.queries, &self.model.with_fallbacks(), self.deadline, limit_qps)
+            clairvoyant_qps(&arrivals, &self.queries, &self.model.with_fallbacks(), self.deadline, limit_qps)
         };
         self.arrivals.par_iter().map(bound).collect()
     }

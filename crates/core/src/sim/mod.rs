@@ -1,7 +1,7 @@
 //! Discrete-event simulation of schedulers.
 //!
 //! [`simulate`] plays arrivals through the [`Dispatcher`](crate::sched::Dispatcher) that also drives real executors; only
-//! the clock and the processors are simulated. Policies that serve [lines](crate::sched::Lines) are played without it,
+//! the clock and the processors are simulated. Policies that serve [queues](crate::sched::FifoQueues) are played without it,
 //! with equal rows and several times as fast. [`bounds`] gives rates that no scheduler can exceed, so that a capacity can
 //! be read as a share of the possible. [`certificate`] proves that no query is late at a rate.
 //!
@@ -11,10 +11,11 @@ mod ahead;
 mod arrivals;
 pub mod bounds;
 pub mod certificate;
+mod clairvoyant;
 mod cluster;
 mod engine;
 mod experiment;
-mod lines;
+mod fifo_queues;
 mod node;
 mod table;
 

@@ -301,7 +301,6 @@ const FIG7_ROWS: &[&str] = &[
     "{}: deadline",
     "{}: no scheduler is stable above",
     "{} sustains",
-    "?{}: M5 trained on {} other queries: error, {}",
 ];
 
 fn fig7(judge: &mut Judge<'_>) {
@@ -330,7 +329,7 @@ fn fig7(judge: &mut Judge<'_>) {
         let statement =
             format!("M5 rules from 3,000 queries predict {class} costs with an error of {error} % (10 points)");
         judge.claim(statement, |r| {
-            let form = format!("{{}}: M5 trained on 3000 other queries: error, {class}");
+            let form = format!("{{}}: estimates' error, {class}, m5");
             every(against(r, &form, error)?, "near", |ours, papers| (ours - papers).abs() <= 10.0)
         });
     }

@@ -13,9 +13,9 @@ pub(super) const ALL: &[Statements] = &[
 ];
 
 const FIG4_ROWS: &[&str] = &[
-    "{}INTER, 1 worker: throughput",
+    "Tandem, INTER, 1 worker: throughput",
     "INTER, 1 worker: throughput",
-    "{}INTER, 1 worker: latency",
+    "Tandem, INTER, 1 worker: latency",
     "INTER, 1 worker: latency",
     "?{}, {} workers: throughput",
     "?{}, {} workers: latency, {}",
@@ -24,6 +24,7 @@ const FIG4_ROWS: &[&str] = &[
     "?{}, {} workers: latency that γ leaves",
     "INTER, 1 worker, passing over blocks by their skips: latency",
     "?γ = {}, {} workers: throughput lost",
+    "?γ = {}, {} workers: latency",
     "?few tasks a query: {}",
     "?throughput lost, γ 5 less γ 150",
     "?FGQP on 1 worker: throughput lost to INTER",
@@ -119,7 +120,7 @@ fn thresholds(judge: &mut Judge<'_>, section: &str, name: &str) {
 
 const FIG5_ROWS: &[&str] = &[
     "?{}, {} workers: saturates at",
-    "{}INTER, {} workers: sustains",
+    "Tandem, INTER, {} workers: sustains",
     "INTER, {} workers: sustains",
     "postings of 10 terms over 2",
     "{}: latency of 10 terms over 2",
@@ -193,7 +194,7 @@ fn between(cases: Vec<super::cases::Case>) -> Found<super::Outcome> {
 }
 
 const FIG6_ROWS: &[&str] = &[
-    "{} terms, {} workers: {}INTER sustains",
+    "{} terms, {} workers: Tandem, INTER sustains",
     "{} terms, {} workers: INTER sustains",
     "{} terms, {} workers: {}: delay at an eighth of that rate",
     "{} terms, {} workers: {}: below INTER's",

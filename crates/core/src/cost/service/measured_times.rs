@@ -150,17 +150,15 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
         let on_device = &mut self.devices[class][device.index()];
         let batches = self.model.batches[class].as_ref();
         let several = batches.filter(|_| load.queries > 1);
-        let times = several.and_then(|_| costs.batch(&lane.place, &load, time, class, &busy));
-        if let (Some(batches), Some(times)) = (several, times) {
+        if let Some(times) = several.and_then(|_| costs.batch(&lane.place, &load, time, class, &busy)) {
             let time = BatchTime {
                 host: time.host.scaled(times.host),
                 exposed: time.exposed.scaled(times.host),
                 device: time.device.scaled(times.device),
             };
-            // The time is no less than bounds assume for its queries.
-            let alone = time.device.scaled(times.spacing).max(batches.least_device(&load).scaled(costs.least().device));
+            let alone = time.device.scaled(times.spacing);
             self.preparing = lane.prepare(time.host.scaled(times.prepared), begin, costs.hand_back());
-            lane.done = lane.run_among_others(time, alone.min(time.device), begin, on_device);
+            lane.done = lane.run_among_others(time, alone, begin, on_device);
         } else {
             let (taken, spacing) = costs.one_by_one(&lane.place, &load, idle, class, &busy);
             lane.done = if batches.is_some() {

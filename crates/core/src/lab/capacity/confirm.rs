@@ -37,11 +37,11 @@ use crate::sim::SimError;
 
 /// Long runs last at least this share of a run that tells all by itself, however many seeds share the work.
 const LEAST_SHARE: f64 = 0.2;
-/// At least so many queries are played at each rate, in runs of all seeds together.
+/// Least number of queries at each rate, in runs of all seeds together.
 const LEAST_QUERIES: usize = 2_000_000;
 /// Shares of late queries whose logarithms deviate by more, from seed to seed, are not taken for lognormal.
 const MOST_LOGNORMAL: f64 = 1.5;
-/// At least so many seeds play long runs, if there are as many.
+/// Least number of seeds that play long runs, if there are as many.
 const LEAST_SEEDS: usize = 3;
 
 /// The length of the long runs, and their number of seeds.

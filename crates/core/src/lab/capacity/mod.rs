@@ -154,7 +154,7 @@ struct Candidate<'p> {
     grid: RateGrid,
     /// Above this rate the policy is unstable.
     stable_qps: f64,
-    dearest: Option<Vec<Nanos>>,
+    max_costs: Option<Vec<Nanos>>,
 }
 
 /// The limit of one seed.
@@ -273,9 +273,9 @@ impl<'a> CapacitySearch<'a> {
             grid: RateGrid { top_qps: stable_qps.min(self.known_qps) },
             stable_qps,
             // Certificates cover single machines only.
-            dearest: match experiment.cluster {
+            max_costs: match experiment.cluster {
                 Some(_) => None,
-                None => certificate::dearest(&experiment.queries, policy, &experiment.model),
+                None => certificate::max_costs(&experiment.queries, policy, &experiment.model),
             },
         }
     }
@@ -293,8 +293,8 @@ impl<'a> CapacitySearch<'a> {
         queries: &'s (dyn Fn(f64) -> usize + Sync),
     ) -> SeedSearch<'s> {
         let Self { experiment, criterion, .. } = *self;
-        let &Candidate { policy, grid, ref dearest, .. } = candidate;
-        let context = SearchContext { experiment, policy, criterion, queries, grid, dearest: dearest.as_deref() };
+        let &Candidate { policy, grid, ref max_costs, .. } = candidate;
+        let context = SearchContext { experiment, policy, criterion, queries, grid, max_costs: max_costs.as_deref() };
         SeedSearch::new(context, &experiment.arrivals[seed])
     }
 

@@ -73,8 +73,8 @@ pub(super) fn probe(
     let run = experiment.run(policy, rate_qps, arrivals)?;
     let run = run.noticing(move |at| arriving.borrow_mut().arrive(at));
     let judge = Judge::new(criterion, arrivals.len());
-    let watch = Watch { judge, limit, allowed, overdue, late: 0, is_lost: false };
-    let Watch { judge, late, is_lost, .. } = simulate_into(run, watch, |watch| watch.is_lost)?;
+    let sink = ProbeSink { judge, limit, allowed, overdue, late: 0, is_lost: false };
+    let ProbeSink { judge, late, is_lost, .. } = simulate_into(run, sink, |sink| sink.is_lost)?;
     let verdict = judge.verdict(rate_qps);
     Ok(Probe {
         queries: arrivals.len(),
@@ -86,7 +86,7 @@ pub(super) fn probe(
 }
 
 /// Judges a run and detects its failure.
-struct Watch {
+struct ProbeSink {
     judge: Judge,
     limit: Nanos,
     allowed: usize,
@@ -95,7 +95,7 @@ struct Watch {
     is_lost: bool,
 }
 
-impl Sink for Watch {
+impl Sink for ProbeSink {
     // Inlining lets the compiler skip unused fields of the row.
     #[inline(always)]
     fn record(&mut self, row: &LogRow) {
@@ -109,7 +109,7 @@ impl Sink for Watch {
     }
 }
 
-impl Watch {
+impl ProbeSink {
     /// Updates whether the run has failed by now.
     #[inline]
     fn look(&mut self, now: Nanos) {

@@ -44,7 +44,7 @@ pub(super) struct SearchContext<'a> {
     pub(super) queries: &'a (dyn Fn(f64) -> usize + Sync),
     pub(super) grid: RateGrid,
     /// An upper bound on the cost of each query under this policy, if it guarantees one.
-    pub(super) dearest: Option<&'a [Nanos]>,
+    pub(super) max_costs: Option<&'a [Nanos]>,
 }
 
 /// The search with one seed's arrivals, and all its results.
@@ -115,11 +115,11 @@ impl<'a> SeedSearch<'a> {
         if let Some(&known) = self.tried.get(&step) {
             return Ok(known);
         }
-        let SearchContext { experiment, policy, criterion, queries, grid, dearest } = self.context;
+        let SearchContext { experiment, policy, criterion, queries, grid, max_costs } = self.context;
         let rate_qps = grid.rate_qps(step);
         let arrivals = self.arrivals.first(queries(rate_qps));
-        let is_certain = |dearest| certificate::nobody_misses(dearest, &arrivals, rate_qps, criterion.limit);
-        let holds = dearest.is_some_and(is_certain) || {
+        let is_certain = |max_costs| certificate::is_schedulable(max_costs, &arrivals, rate_qps, criterion.limit);
+        let holds = max_costs.is_some_and(is_certain) || {
             let allowed = criterion.allowed(arrivals.len());
             let played = probe(experiment, policy, criterion, allowed, &arrivals, rate_qps);
             Probe::or_lost(played, rate_qps, grid.top_qps, arrivals.len())?.holds()

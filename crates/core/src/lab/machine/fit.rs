@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::{BATCHES, BESIDE};
 use crate::base::machine::Class;
-use crate::base::quantile::median;
+use crate::base::quantile::{median, nearest_rank};
 use crate::cost::batches::least_squares;
 use crate::cost::machine_profile::blocks::BLOCK;
 use crate::cost::machine_profile::{
@@ -24,12 +24,12 @@ const SHORTEST: usize = 8;
 /// length of its query.
 const STALLED: f64 = 3.0;
 const STALL_US: f64 = 5.0;
+/// Share of queries that count as the shortest.
+const SHORT: f64 = 0.01;
 /// Bin edges for idle times, in microseconds.
 const IDLE_US: [f32; 6] = [0.0, 1.0, 15.0, 100.0, 1000.0, f32::INFINITY];
 /// Smaller groups of samples are skipped.
 const ENOUGH: usize = 30;
-/// Hand-over times beyond this quantile are stalls.
-const USUAL: f64 = 0.99;
 
 /// What lanes do in a part of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,7 +97,7 @@ pub(super) fn lanes(class: Class, stages: &Stages, (cpus, gpus): (usize, usize))
     let first = of_stage(stages, Stage::Stream(class, if class.is_gpu() { all } else { 1 }), class);
     LaneProfile {
         each_us: rounded(each_us),
-        hand_back_us: rounded(usual_mean(used.iter().flatten().map(|batch| batch.back))),
+        hand_back_us: rounded(middle(used.iter().flatten().map(|batch| batch.back))),
         after_idle: after_idle(&first, &used, each_us),
         beside: beside(class, stages, (cpus, gpus)).into_iter().collect(),
         drift: rounded(drift(class, stages, all)),
@@ -224,14 +224,17 @@ fn segments(sequences: &[Vec<(f64, f64)>], each_us: f64) -> Vec<(f64, f64)> {
     (0..count).flat_map(|i| all[(2 * i + 1) * all.len() / (2 * count)].1.iter().copied()).collect()
 }
 
-/// Time of a query that does not depend on its length: the intercept over all that were not stalled.
+/// Time of a query that does not depend on its length: the intercept over all that were not stalled, and no more than the
+/// shortest take.
 fn each_us(lanes: &[Vec<Batch>]) -> f64 {
     let pairs = pairs(lanes, |batch| (batch.worked, batch.predicted));
     let all = || pairs.iter().flatten();
     let usual = median(all().map(|(worked, predicted)| worked / predicted).collect());
     let calm = all().filter(|(worked, predicted)| *worked < STALLED * usual * predicted);
     let rows: Vec<([f64; 2], f64)> = calm.map(|&(worked, predicted)| ([1.0, predicted], worked)).collect();
-    least_squares(&rows)[0]
+    let mut taken: Vec<f64> = rows.iter().map(|&(_, worked)| worked).collect();
+    taken.sort_by(f64::total_cmp);
+    least_squares(&rows)[0].min(nearest_rank(&taken, SHORT).unwrap_or(0.0))
 }
 
 /// The effect of a pause on the next query, by duration of the pause, relative to queries without pauses.
@@ -253,7 +256,7 @@ fn after_idle(stream: &[Vec<Batch>], used: &[Vec<Batch>], each_us: f64) -> Vec<A
     };
     let mut points = vec![AfterIdle {
         idle_us: 0.1,
-        hand_over_us: rounded(usual_mean(stream.iter().map(|batch| batch.out))),
+        hand_over_us: rounded(middle(stream.iter().map(|batch| batch.out))),
         times: 1.0,
     }];
     points.extend(IDLE_US.windows(2).skip(1).filter_map(|edges| {
@@ -262,7 +265,7 @@ fn after_idle(stream: &[Vec<Batch>], used: &[Vec<Batch>], each_us: f64) -> Vec<A
             return None;
         }
         let idle_us = some.iter().map(|batch| f64::from(batch.idle).ln()).sum::<f64>() / some.len() as f64;
-        let hand_over_us = rounded(usual_mean(some.iter().map(|batch| batch.out)));
+        let hand_over_us = rounded(middle(some.iter().map(|batch| batch.out)));
         Some(AfterIdle { idle_us: rounded(idle_us.exp()), hand_over_us, times: rounded(calm(&some) / base) })
     }));
     points
@@ -312,12 +315,10 @@ fn quotient(both: impl Iterator<Item = (f64, f64)>) -> f64 {
     if measured > 0.0 && predicted > 0.0 { measured / predicted } else { 1.0 }
 }
 
-/// The mean of the values up to a high quantile; the others are stalls.
-fn usual_mean(values: impl Iterator<Item = f32>) -> f64 {
-    let mut values: Vec<f32> = values.collect();
-    values.sort_by(f32::total_cmp);
-    values.truncate((values.len() as f64 * USUAL).ceil() as usize);
-    values.iter().map(|&value| f64::from(value)).sum::<f64>() / values.len().max(1) as f64
+/// The median; hand-over times include those during which the machine took a core away.
+fn middle(values: impl Iterator<Item = f32>) -> f64 {
+    let median = median(values.map(f64::from).collect());
+    if median.is_finite() { median } else { 0.0 }
 }
 
 /// Standard deviation over mean.

@@ -10,7 +10,7 @@
 //! | tab-separated | MS MARCO, AOL, ORCAS, Sogou, Excite | half of the lines or more have a tab |
 //! | CSV | `id,query`, values perhaps in quotes | equal numbers of cells, and a header, numbers, times or quotes among them |
 //! | colon-separated | `301:ocean tides`, `20001:1:ocean tides` (Million Query) | an id and a colon come first |
-//! | plain | `ocean tides` | otherwise |
+//! | plain | `ocean tides`, `TEST01 ocean tides` | otherwise |
 //!
 //! Columns of numbers, times, addresses, answers or names are not the query. A file with several possible query columns,
 //! or none, is refused with the option that decides. Blank lines are passed over. An entry's number, which becomes its
@@ -18,14 +18,14 @@
 
 mod json;
 mod names;
+mod recognise;
 mod table;
 mod topics;
 
-use std::borrow::Cow;
 use std::path::Path;
 
-use self::table::{Kind, Row, Table};
-use self::topics::parse_topics;
+use self::recognise::recognised;
+use self::table::Table;
 use super::Query;
 use crate::base::ids::QueryId;
 use crate::files::{InputError, Text};
@@ -147,223 +147,6 @@ fn understood(path: &Path, text: Text, options: &LogOptions) -> Result<Log, Inpu
     let queries = if entries.len() == 1 { "query" } else { "queries" };
     found += &format!("; {} {queries}, {:.1} words on average", entries.len(), words as f64 / entries.len() as f64);
     Ok(Log { entries, found })
-}
-
-/// Reads `text`, with its non-blank `lines`, in the recognised form.
-fn recognised<'a>(
-    path: &Path,
-    text: &'a str,
-    mut lines: Vec<(u64, &'a str)>,
-    options: &LogOptions,
-) -> Result<Table, InputError> {
-    let of_json = |json::Found { entries, skipped }, form: &str| {
-        let skipped = if skipped > 0 { format!(", {skipped} records without words left out") } else { String::new() };
-        Table { entries, found: format!("{form}{skipped}") }
-    };
-    if options.format.is_none() && lines[0].1.starts_with("# tandem:") {
-        return Err(InputError::line(path, lines[0].0, "is a file of results of this program, expected queries"));
-    }
-    // A file may begin with remarks; a log's first queries may also begin with `#`.
-    let is_remark = |&(_, line): &(u64, &str)| line.starts_with("# ") || *line == *"#";
-    let remarks = lines.iter().take_while(|line| is_remark(line)).count();
-    let rest = &lines[remarks.min(lines.len() - 1)..];
-    let format = match options.format {
-        Some(format) => format,
-        None => match format_of(path, rest)? {
-            LogFormat::Plain => LogFormat::Plain,
-            other => {
-                lines.drain(..remarks.min(lines.len() - 1));
-                other
-            }
-        },
-    };
-    // The number of lines stays equal, so that line numbers in errors stay right.
-    let behind_remarks =
-        || "\n".repeat(lines[0].0 as usize - 1) + text.splitn(lines[0].0 as usize, '\n').last().unwrap_or_default();
-    match format {
-        LogFormat::Json => Ok(of_json(json::parse(path, &behind_remarks())?, "JSON")),
-        LogFormat::SlowLog => Ok(of_json(json::parse_slow_lines(text), "slow log")),
-        LogFormat::Topics => {
-            Ok(Table { entries: parse_topics(path, &behind_remarks())?, found: "TREC topics".to_owned() })
-        }
-        LogFormat::Tsv => {
-            let row = |&(line, text): &(u64, &'a str)| match text.contains('\t') || options.column == Some(1) {
-                true => Ok(Row { line, cells: text.split('\t').map(Cow::Borrowed).collect() }),
-                false => Err(InputError::line(path, line, "no tab, expected columns between tabs as in most lines")),
-            };
-            table::read(path, lines.iter().map(row).collect::<Result<_, _>>()?, "tab-separated", Some('\t'), options)
-        }
-        LogFormat::Csv => {
-            let separator = separator(&lines);
-            let rows = csv_rows(path, text, lines[0].0, separator)?;
-            let form = match separator {
-                b',' => "comma-separated",
-                b';' => "semicolon-separated",
-                _ => "bar-separated",
-            };
-            table::read(path, rows, form, None, options)
-        }
-        LogFormat::Colon => {
-            let is_priority =
-                |line: &str| colon(line).is_some_and(|(_, text)| colon(text).is_some_and(|(id, _)| id.len() <= 2));
-            let has_priorities = lines.iter().all(|(_, line)| is_priority(line));
-            let row = |&(line, text): &(u64, &'a str)| {
-                let (id, query) = colon(text)
-                    .ok_or_else(|| InputError::line(path, line, "no colon, expected `id:query` as in most lines"))?;
-                let query = if has_priorities { colon(query).map_or(query, |(_, query)| query) } else { query };
-                Ok(Row { line, cells: vec![Cow::Borrowed(id), Cow::Borrowed(query)] })
-            };
-            let rows = lines.iter().map(row).collect::<Result<_, InputError>>()?;
-            let column = Some(options.column.unwrap_or(2));
-            let as_numbers =
-                lines.iter().all(|(_, line)| colon(line).is_some_and(|(_, query)| Kind::of(query) == Kind::Number));
-            let options = LogOptions { column: if as_numbers { options.column } else { column }, ..*options };
-            table::read(path, rows, "colon-separated", None, &options)
-        }
-        LogFormat::Plain => {
-            let drop = if options.format.is_none() { leading_columns(&lines) } else { 0 };
-            let row = |&(line, text): &(u64, &'a str)| {
-                let text = (0..drop).fold(text.trim(), |text, _| {
-                    text.split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim())
-                });
-                Row { line, cells: vec![Cow::Borrowed(text)] }
-            };
-            let form = if drop > 0 { "one query a line behind numbers or times" } else { "one query a line" };
-            let column = options.format.map(|_| 1);
-            table::read(path, lines.iter().map(row).collect(), form, None, &LogOptions { column, ..*options })
-        }
-    }
-}
-
-fn format_of(path: &Path, lines: &[(u64, &str)]) -> Result<LogFormat, InputError> {
-    let first = lines[0].1.trim_start();
-    let share =
-        |is_so: &dyn Fn(&str) -> bool| lines.iter().filter(|(_, line)| is_so(line)).count() as f64 / lines.len() as f64;
-    if share(&|line| line.contains("took[") && line.contains("source[")) > 0.5 {
-        return Ok(LogFormat::SlowLog);
-    }
-    // Sogou puts queries into brackets, but never first on a line.
-    if first.starts_with('{') || first.starts_with('[') && !first.contains('\t') {
-        return Ok(LogFormat::Json);
-    }
-    if first.starts_with('<') {
-        return Ok(LogFormat::Topics);
-    }
-    let tabs = share(&|line| line.contains('\t'));
-    if tabs >= 0.5 {
-        return Ok(LogFormat::Tsv);
-    }
-    if tabs > 0.05 {
-        let message = format!("{:.0} % of its lines have tabs (--log-format tsv or plain decides)", 100.0 * tabs);
-        return Err(InputError::file(path, message));
-    }
-    let words = |line: &str| -> Vec<String> { line.split_whitespace().map(str::to_owned).collect() };
-    let is_judgement =
-        |line: &str| matches!(&words(line)[..], [_, iter, _, grade] if is_number(iter) && is_number(grade));
-    let is_run = |line: &str| matches!(&words(line)[..], [_, q0, _, rank, score, _] if q0 == "Q0" && is_number(rank) && is_number(score));
-    for (what, is_so) in [("relevance judgements", &is_judgement as &dyn Fn(&str) -> bool), ("a TREC run", &is_run)] {
-        if share(is_so) == 1.0 && (lines.len() > 1 || what != "relevance judgements") {
-            return Err(InputError::file(
-                path,
-                format!("holds {what}, expected queries (--log-format plain reads it nevertheless)"),
-            ));
-        }
-    }
-    if is_csv(path, lines) {
-        return Ok(LogFormat::Csv);
-    }
-    // A time of day is no id.
-    if colon(lines[0].1).is_some() && share(&|line| colon(line).is_some()) >= 0.5 && share(&is_clock) < 1.0 {
-        return Ok(LogFormat::Colon);
-    }
-    Ok(LogFormat::Plain)
-}
-
-fn is_number(word: &str) -> bool {
-    word.parse::<f64>().is_ok()
-}
-
-/// Whether a line begins with hours and minutes.
-fn is_clock(line: &str) -> bool {
-    line.split_whitespace().next().is_some_and(|word| word.len() >= 4 && Kind::of(word) == Kind::Time)
-}
-
-/// The id and the query of a line `id:query`. An id is not a word of a query: `701` or `wt09-1`, but not `site` or
-/// `http`.
-fn colon(line: &str) -> Option<(&str, &str)> {
-    let (id, query) = line.split_once(':')?;
-    let (id, query) = (id.trim(), query.trim());
-    let is_id = id.ends_with(|last: char| last.is_ascii_digit())
-        && id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
-    is_id.then_some((id, query))
-}
-
-fn separator(lines: &[(u64, &str)]) -> u8 {
-    let count = |separator: char| lines.iter().filter(|(_, line)| line.contains(separator)).count();
-    [',', ';', '|']
-        .into_iter()
-        .rev()
-        .max_by_key(|&separator| count(separator))
-        .map_or(b',', |separator| separator as u8)
-}
-
-/// Whether lines are CSV and not prose with commas: equal numbers of cells, and a header or columns that prose does not
-/// have.
-fn is_csv(path: &Path, lines: &[(u64, &str)]) -> bool {
-    let separator = separator(lines);
-    let text: Vec<&str> = lines.iter().map(|(_, line)| *line).collect();
-    let text = text.join("\n");
-    let Ok(rows) = csv_rows(path, &text, 1, separator) else { return false };
-    let width = rows.first().map_or(0, |row| row.cells.len());
-    if width < 2 || rows.iter().any(|row| row.cells.len() != width) {
-        return false;
-    }
-    let known = rows[0].cells.iter().filter(|name| names::is_known(name)).count();
-    let is_quoted = |&(_, line): &(u64, &str)| {
-        line.trim_start().starts_with('"') || line.contains(&format!("{}\"", separator as char))
-    };
-    let is_strange = |at: usize| {
-        let kinds = rows.iter().map(|row| Kind::of(&row.cells[at]));
-        kinds.clone().all(|kind| kind != Kind::Text) && kinds.clone().any(|kind| kind != Kind::Empty)
-    };
-    rows.len() > 1 && 2 * known >= width || lines.iter().all(is_quoted) || (0..width).any(is_strange)
-}
-
-/// The records of CSV from line `first` on.
-fn csv_rows(path: &Path, text: &str, first: u64, separator: u8) -> Result<Vec<Row<'static>>, InputError> {
-    // The crate counts a line only after the second character of a line end.
-    let text = text.splitn(first as usize, '\n').last().unwrap_or_default().replace("\r\n", "\n");
-    let mut reader = csv::ReaderBuilder::new();
-    let reader = reader.has_headers(false).flexible(true).delimiter(separator).from_reader(text.as_bytes());
-    let mut rows = Vec::new();
-    for record in reader.into_records() {
-        let record = record.map_err(|e| {
-            let line = e.position().map_or(first, |position| first - 1 + position.line());
-            InputError::line(path, line, format!("is not CSV: {e}"))
-        })?;
-        let line = record.position().map_or(first, |position| first - 1 + position.line());
-        rows.push(Row { line, cells: record.iter().map(|cell| Cow::Owned(cell.to_owned())).collect() });
-    }
-    Ok(rows)
-}
-
-/// The number of leading words on each line that are a line count or a time.
-fn leading_columns(lines: &[(u64, &str)]) -> usize {
-    let word = |line: &str, at: usize| line.split_whitespace().nth(at).map(str::to_owned);
-    let is_time = |at: usize| {
-        lines
-            .iter()
-            .all(|(_, line)| word(line, at).is_some_and(|word| word.len() >= 4 && Kind::of(&word) == Kind::Time))
-    };
-    let mut times = 0;
-    while is_time(times) {
-        times += 1;
-    }
-    let numbers: Option<Vec<f64>> = lines.iter().map(|(_, line)| word(line, times)?.parse().ok()).collect();
-    let counts =
-        numbers.is_some_and(|numbers| numbers.len() > 2 && numbers.windows(2).all(|pair| pair[1] == pair[0] + 1.0));
-    let is_more = lines.iter().all(|(_, line)| word(line, times + 1).is_some());
-    times + usize::from(counts && is_more)
 }
 
 /// Reads the log at `path` and looks its queries up in `index`; `terms_of` tokenizes text as for the index.
@@ -499,6 +282,12 @@ mod tests {
                 vec!["0 ocean tides", "1 moon"],
                 "one query a line behind",
             ),
+            (
+                "TEST01 portia\nTEST02 new moon\n".into(),
+                vec!["TEST01 portia", "TEST02 new moon"],
+                "an id and a query a line, 2 columns, query in column 2; 2 queries, 1.5 words",
+            ),
+            ("ps4 games\nps5 games\n".into(), vec!["0 ps4 games", "1 ps5 games"], "one query a line; 2"),
             ("#tides\n# moon\n".into(), vec!["0 #tides", "1 # moon"], "one query a line; 2"),
         ] {
             let log = read(&text).unwrap();
@@ -537,8 +326,14 @@ mod tests {
             ("1\t17 22\n2\t9\n", "q: holds numbers only, of terms perhaps"),
             ("1:17 22\n2:9\n", "q: holds numbers only"),
             ("17 22\n9\n", "q: holds numbers only"),
+            ("17\t22\n9\n3\t4\t5\n", "q: holds numbers only"),
+            (
+                "enwiki:A\nenwiki:A/Of%20a\nenwiki:A/Of%20b\nenwiki:B/On%20c\nenwiki:B/On%20d\nenwiki:B/On%20e\n",
+                "q: has no column of words (url",
+            ),
             ("query-id\tcorpus-id\tscore\nq1\td7\t1\n", "q: has no column of words"),
             ("301 0 FT911-3 1\n301 0 FT911-4 0\n", "q: holds relevance judgements"),
+            ("1 0 1239 1\n1 0 1502 0\n", "q: holds relevance judgements"),
             ("301 Q0 FT911-3 1 2.5 run\n", "q: holds a TREC run"),
             (
                 "1\td1\tocean tides\tthe tides of the ocean\n",

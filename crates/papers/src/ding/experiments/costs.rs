@@ -2,6 +2,7 @@
 //!
 //! "While query processing costs grow with the number of terms in the query, the relative performance of GPU and CPU remain about
 //! the same"; for OR, "the CPU is faster for small queries and the GPU for large queries". Both sides run the methods of table 2.
+//! With a GPU, the times are written as workloads, on which `ding-fig7` plays the paper's schedulers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,12 +16,16 @@ use crate::ding::gpu::PublishedGpu;
 use crate::ding::gpu::lists::HostLists;
 use crate::ding::gpu::search::PublishedSearch;
 use crate::measure::fastest_us;
-use crate::{Context, Findings, Input, RealLog, Result};
-use tandem_core::query::{Mode, Query};
+use crate::{Context, ExperimentError, Findings, Input, RealLog, Result};
+use tandem_core::base::ids::QueryId;
+use tandem_core::base::machine::PerClass;
+use tandem_core::cost::{Measured, Workload, WorkloadRow};
+use tandem_core::files::Provenance;
+use tandem_core::query::{Features, Mode, Query};
 use tandem_core::search::Executor;
 
 const DOCS: u32 = 2_000_000;
-const QUERIES: usize = 400;
+const QUERIES: usize = 4000;
 const REAL_QUERIES: usize = 4000;
 /// Queries with more terms count as this many.
 const MOST_TERMS: usize = 5;
@@ -58,7 +63,7 @@ fn compare(
     let lists = gpu.map(|_| HostLists::encode(index, &terms, index.built_with(), PForDelta::new(1))).transpose()?;
     let mut published =
         gpu.zip(lists).map(|(gpu, lists)| PublishedSearch::upload(gpu, &Arc::new(lists))).transpose()?;
-    let mut hits = Vec::new();
+    let (mut hits, mut rows) = (Vec::new(), Vec::new());
     for mode in [Mode::And, Mode::Or] {
         let mut timed = Vec::new();
         for query in &input.queries {
@@ -69,13 +74,37 @@ fn compare(
                     fastest_us(REPEATS, || Ok(gpu.search(query, mode, context.k, false, &mut hits).map(drop)?))
                 })
                 .transpose()?;
+            rows.push(row(input, query, mode, rows.len(), [Some(cpu_us), gpu_us], hits.len()));
             timed.push(Timed { query, cpu_ms: cpu_us / 1e3, gpu_ms: gpu_us.map(|us| us / 1e3) });
         }
         add_means(mode, "terms", &timed, |query| query.terms.len().min(MOST_TERMS) as u64, findings);
         add_means(mode, "postings", &timed, power_of_four, findings);
     }
     findings.section("");
+    if let Some(gpu) = gpu {
+        let lists = if section.is_empty() { "synthetic" } else { "real" };
+        let path = context.scratch.join(format!("ding-published-{lists}.workload.csv"));
+        let provenance = Provenance::new().with_command_and_machine().with("gpu", gpu.name());
+        let workload = Workload { provenance: provenance.with("docs", index.num_docs()), rows, ..Workload::default() };
+        workload.write(&path).map_err(|e| ExperimentError::Input(format!("{}: {e}", path.display())))?;
+        findings.note(format!("Costs of the published methods, for ding-fig7: {}.", path.display()));
+    }
     Ok(())
+}
+
+/// A row of a workload of the published methods; times are those of CPU and GPU in microseconds.
+fn row(input: &Input, query: &Query, mode: Mode, id: usize, us: [Option<f64>; 2], results: usize) -> WorkloadRow {
+    let time = |us: f64| Measured { median_us: us, spread_us: 0.0, device_us: None };
+    let [cpu, gpu] = us.map(|us| us.map(time));
+    WorkloadRow {
+        query_id: QueryId(id as u32),
+        log_id: query.id.0,
+        mode,
+        features: Features::of(query, &input.index),
+        index_features: None,
+        measured: PerClass::two(cpu, gpu),
+        results: results as u32,
+    }
 }
 
 /// Returns the largest power of four that the postings of all lists reach.

@@ -123,8 +123,10 @@ mod tests {
         assert_eq!(moved(1, 25), 25);
         assert_eq!(moved(0, 20), 0);
         assert_eq!(moved(0, 40), 20);
-        assert_eq!(moved(1, 5), 10);
-        assert_eq!((counts.requests, counts.hits, counts.moved_bytes), (6, 2, 95));
+        // List 1 kept its first block.
+        assert_eq!(moved(1, 5), 0);
+        assert_eq!(moved(1, 25), 15);
+        assert_eq!((counts.requests, counts.hits, counts.moved_bytes), (7, 3, 100));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Runs of policies that serve [lines](crate::sched::Lines), played without a dispatcher.
+//! Runs of policies that serve [queues](crate::sched::FifoQueues), played without a dispatcher.
 //!
 //! The next step of such a policy is known: a job joins its line when it arrives, and starts on a lane when the jobs
 //! before it are finished. For one lane this is Lindley's recursion, for several lanes Kiefer and Wolfowitz's:
@@ -9,7 +9,7 @@
 //!
 //! It is evaluated event by event here: rows are due in order of finish, the dispatcher's own time groups events, and a
 //! service time may depend on what runs elsewhere ([`ServiceTimes`]). Rows equal those of the [general
-//! loop](super::node), one by one (`tests/it/lines.rs`), which remains for everything else: batches of more than one
+//! loop](super::node), one by one (`tests/it/fifo_queues.rs`), which remains for everything else: batches of more than one
 //! query, lanes that fail, load that is shed, clusters, policies of any other form.
 //!
 //! This loop stays because the general loop, compiled for the policy's type, takes 202 instead of 92 ns a query under
@@ -24,7 +24,7 @@ use crate::base::machine::{Class, Machine, PerClass};
 use crate::base::random::NodeSeed;
 use crate::base::time::Nanos;
 use crate::cost::{DispatcherTime, ServiceTimes};
-use crate::sched::{EventQueue, Joining, LawBroken, Line, Lines, LogRow, Sink};
+use crate::sched::{EventQueue, FifoQueues, LawBroken, LogRow, QueueServers, QueuedJob, Sink};
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiting {
@@ -55,7 +55,7 @@ struct Server {
 
 #[derive(Clone, Debug)]
 struct Queue {
-    line: Line,
+    line: QueueServers,
     jobs: VecDeque<Waiting>,
     class: Class,
     lanes: Vec<ProcessorId>,
@@ -77,8 +77,8 @@ impl Queue {
     }
 }
 
-/// The parameters of a run of lines, without its arrivals.
-pub(super) struct LinesRun<'a, T> {
+/// The parameters of a run of queues, without its arrivals.
+pub(super) struct QueuesRun<'a, T> {
     pub(super) machine: &'a Machine,
     pub(super) table: &'a QueryTable<Nanos>,
     pub(super) times: T,
@@ -89,10 +89,10 @@ pub(super) struct LinesRun<'a, T> {
 }
 
 struct State<'a, T, S> {
-    run: LinesRun<'a, T>,
+    run: QueuesRun<'a, T>,
     servers: Vec<Server>,
     queues: Vec<Queue>,
-    /// Jobs waiting in all lines.
+    /// Jobs waiting in all queues.
     waiting: usize,
     /// Jobs running on all lanes.
     running: usize,
@@ -107,22 +107,22 @@ struct State<'a, T, S> {
     line_of: PerClass<usize>,
 }
 
-/// Plays arrivals through a policy's lines until every query has been answered, or until `enough`.
+/// Plays arrivals through the queues of a policy until every query has been answered, or until `enough`.
 /// [`drive`](super::drive) does this for any policy.
 ///
 /// # Errors
 /// If arrivals go back in time.
-pub(super) fn play_lines<S: Sink, T: ServiceTimes>(
-    run: LinesRun<'_, T>,
+pub(super) fn play_queues<S: Sink, T: ServiceTimes>(
+    run: QueuesRun<'_, T>,
     name: &str,
-    policy: &mut dyn Lines,
+    policy: &mut dyn FifoQueues,
     mut arrivals: impl Iterator<Item = (Nanos, u32)>,
     sink: S,
     enough: impl Fn(&S) -> bool,
 ) -> Result<S, LawBroken> {
     let mut clock = run.time.clock(run.seed);
     let is_serial = policy.is_serial();
-    let mut state = State::new(run, policy.lines(), sink);
+    let mut state = State::new(run, policy.queues(), sink);
     let mut stream = Stream { next: arrivals.next(), next_id: JobId(0), last: Nanos::ZERO, arrivals };
     let mut free_at = Nanos::ZERO;
     loop {
@@ -214,7 +214,7 @@ impl<A: Iterator<Item = (Nanos, u32)>> Stream<A> {
         &mut self,
         name: &str,
         state: &State<'_, T, S>,
-        policy: &mut dyn Lines,
+        policy: &mut dyn FifoQueues,
         now: Nanos,
     ) -> Result<Waiting, LawBroken> {
         let (arrival, row) = self.next.unwrap_or_default();
@@ -226,18 +226,18 @@ impl<A: Iterator<Item = (Nanos, u32)>> Stream<A> {
         self.next_id.0 += 1;
         self.next = self.arrivals.next();
         let alone = state.run.table.estimate(row);
-        let line = policy.join(Joining { id, row, alone }, now);
+        let line = policy.join(QueuedJob { id, row, alone }, now);
         let alone = alone[state.queues[line].class];
         Ok(Waiting { arrival, released: now, id, row, line: line as u32, alone })
     }
 }
 
 impl<'a, T: ServiceTimes, S: Sink> State<'a, T, S> {
-    fn new(run: LinesRun<'a, T>, lines: Vec<Line>, sink: S) -> Self {
+    fn new(run: QueuesRun<'a, T>, lines: Vec<QueueServers>, sink: S) -> Self {
         let machine = run.machine;
-        let serves = |line: &Line, processor: ProcessorId, class: Class| match *line {
-            Line::Class(of) => of == class,
-            Line::Lane(lane) => lane == processor,
+        let serves = |line: &QueueServers, processor: ProcessorId, class: Class| match *line {
+            QueueServers::Class(of) => of == class,
+            QueueServers::Lane(lane) => lane == processor,
         };
         let servers = machine.processors().map(|(id, processor)| {
             let line = lines.iter().position(|line| serves(line, id, processor.class));
@@ -247,8 +247,8 @@ impl<'a, T: ServiceTimes, S: Sink> State<'a, T, S> {
         let mut servers: Vec<Server> = servers.collect();
         let queues = lines.iter().enumerate().map(|(i, &line)| {
             let class = match line {
-                Line::Class(class) => class,
-                Line::Lane(lane) => machine.class(lane),
+                QueueServers::Class(class) => class,
+                QueueServers::Lane(lane) => machine.class(lane),
             };
             let lanes = servers.iter().enumerate().filter(|(_, server)| server.line == Some(i as u32));
             let lanes: Vec<ProcessorId> = lanes.map(|(lane, _)| ProcessorId(lane as u32)).collect();
@@ -261,7 +261,7 @@ impl<'a, T: ServiceTimes, S: Sink> State<'a, T, S> {
         for lanes in queues.iter().map(|queue| &queue.lanes) {
             (0..).zip(lanes).for_each(|(place, lane)| servers[lane.index()].place = place);
         }
-        let of_class = |class| lines.iter().position(|&line| line == Line::Class(class)).unwrap_or_default();
+        let of_class = |class| lines.iter().position(|&line| line == QueueServers::Class(class)).unwrap_or_default();
         Self {
             line_of: PerClass::from_fn(of_class),
             queues,
@@ -295,11 +295,11 @@ impl<'a, T: ServiceTimes, S: Sink> State<'a, T, S> {
         let queue = &mut self.queues[job.line as usize];
         queue.jobs.push_back(job);
         match queue.line {
-            Line::Class(class) => {
+            QueueServers::Class(class) => {
                 self.asked_of[class] += 1;
                 self.asked_classes |= 1 << class.index();
             }
-            Line::Lane(lane) => self.asked.push(lane),
+            QueueServers::Lane(lane) => self.asked.push(lane),
         }
     }
 
@@ -334,7 +334,7 @@ impl<'a, T: ServiceTimes, S: Sink> State<'a, T, S> {
 
     /// Starts a job that has come alone if one of its line's lanes is idle; otherwise it waits.
     #[inline]
-    fn start_or_join(&mut self, policy: &mut dyn Lines, job: Waiting, now: Nanos) {
+    fn start_or_join(&mut self, policy: &mut dyn FifoQueues, job: Waiting, now: Nanos) {
         self.waiting += 1;
         let queue = &mut self.queues[job.line as usize];
         match queue.first_idle() {
@@ -345,7 +345,7 @@ impl<'a, T: ServiceTimes, S: Sink> State<'a, T, S> {
 
     /// Starts the first job of its line on a lane that has become idle alone.
     #[inline]
-    fn start_next(&mut self, policy: &mut dyn Lines, processor: ProcessorId, now: Nanos) {
+    fn start_next(&mut self, policy: &mut dyn FifoQueues, processor: ProcessorId, now: Nanos) {
         let Some(line) = self.servers[processor.index()].line else { return };
         let jobs = &mut self.queues[line as usize].jobs;
         let Some(job) = jobs.pop_front() else { return };
@@ -359,7 +359,7 @@ impl<'a, T: ServiceTimes, S: Sink> State<'a, T, S> {
     /// Starts jobs on the lanes to be asked, in a dispatcher's order: first lanes asked by name, then lanes asked by
     /// class.
     #[inline]
-    fn start_asked(&mut self, policy: &mut dyn Lines, now: Nanos) {
+    fn start_asked(&mut self, policy: &mut dyn FifoQueues, now: Nanos) {
         for i in 0..self.asked.len() {
             let processor = self.asked[i];
             let Server { line, is_idle, .. } = self.servers[processor.index()];
@@ -388,7 +388,7 @@ impl<'a, T: ServiceTimes, S: Sink> State<'a, T, S> {
 
     /// Starts the oldest job if no job runs. All jobs wait in the first queue, whichever line they have joined.
     #[inline]
-    fn start_oldest(&mut self, policy: &mut dyn Lines, now: Nanos) {
+    fn start_oldest(&mut self, policy: &mut dyn FifoQueues, now: Nanos) {
         if self.running > 0 {
             return;
         }
@@ -400,7 +400,7 @@ impl<'a, T: ServiceTimes, S: Sink> State<'a, T, S> {
     }
 
     #[inline(always)]
-    fn start(&mut self, policy: &mut dyn Lines, processor: ProcessorId, job: Waiting, now: Nanos) {
+    fn start(&mut self, policy: &mut dyn FifoQueues, processor: ProcessorId, job: Waiting, now: Nanos) {
         let server = &mut self.servers[processor.index()];
         server.is_idle = false;
         server.serving = Serving { job, started: now, batch: self.batches };

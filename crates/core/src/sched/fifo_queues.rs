@@ -1,31 +1,31 @@
-//! Policies that serve lines: each job joins one as it arrives and stays there, first come, first served.
+//! Policies that serve queues: each job joins one as it arrives and stays there, first come, first served.
 //!
 //! ```text
-//!              ┌─ line 0 ──▶ lanes of a class, the first idle one        gpu-only, cpu-only, the sides of a split
+//!              ┌─ queue 0 ──▶ lanes of a class, the first idle one        gpu-only, cpu-only, the sides of a split
 //!   arrival ───┤
-//!              └─ line 1 ──▶ one lane                                    mct
+//!              └─ queue 1 ──▶ one lane                                    mct
 //! ```
 //!
 //! The next step of a lane is always known, so such a policy needs no table of jobs and no polling. The simulator [plays
-//! lines](crate::sim) directly, several times as fast. It uses the same code as the policy's other methods, so decisions
+//! queues](crate::sim) directly, several times as fast. It uses the same code as the policy's other methods, so decisions
 //! agree.
 
 use crate::base::ids::{JobId, ProcessorId};
 use crate::base::machine::{Class, PerClass};
 use crate::base::time::Nanos;
 
-/// The servers of a line; each lane runs one job at a time.
+/// The servers of a queue; each lane runs one job at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum QueueServers {
     /// All lanes of a class; the first idle one takes the next job.
     Class(Class),
     /// One lane.
     Lane(ProcessorId),
 }
 
-/// A job that joins a line.
+/// A job that joins a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Joining<'a> {
+pub struct QueuedJob<'a> {
     /// The number of the arrival.
     pub id: JobId,
     /// The query's row in the workload.
@@ -34,20 +34,20 @@ pub struct Joining<'a> {
     pub alone: &'a PerClass<Nanos>,
 }
 
-/// A policy as lines and the rule by which jobs join them.
+/// A policy as queues and the rule by which jobs join them.
 ///
-/// Lines and rule determine what a lane does, exactly as [`Policy::next`](super::Policy::next) would answer.
-pub trait Lines {
-    /// The lines; each lane serves at most one.
-    fn lines(&self) -> Vec<Line>;
+/// FifoQueues and rule determine what a lane does, exactly as [`Policy::next`](super::Policy::next) would answer.
+pub trait FifoQueues {
+    /// The queues; each lane serves at most one.
+    fn queues(&self) -> Vec<QueueServers>;
 
-    /// Whether the whole machine runs one job at a time, in order of arrival over all lines.
+    /// Whether the whole machine runs one job at a time, in order of arrival over all queues.
     fn is_serial(&self) -> bool {
         false
     }
 
-    /// The line of a job that arrives now, as a position in [`lines`](Self::lines).
-    fn join(&mut self, job: Joining<'_>, now: Nanos) -> usize;
+    /// The queue of a job that arrives now, as a position in [`queues`](Self::queues).
+    fn join(&mut self, job: QueuedJob<'_>, now: Nanos) -> usize;
 
     /// Notes that a lane starts a job with expected service time `alone`.
     fn started(&mut self, processor: ProcessorId, alone: Nanos, now: Nanos) {

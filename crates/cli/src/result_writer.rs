@@ -7,13 +7,13 @@ use super::output::result_file;
 
 /// The files that were written, and the first failure.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct ResultWriter {
     /// Files, in the order in which they were written.
     pub(super) files: Vec<PathBuf>,
     first: Result<(), Failure>,
 }
 
-impl Kept {
+impl ResultWriter {
     /// Nothing yet.
     pub(super) fn new() -> Self {
         Self { files: Vec::new(), first: Ok(()) }

@@ -1,4 +1,4 @@
-//! Policies that serve lines are simulated without a dispatcher, with rows equal to the dispatcher's.
+//! Policies that serve queues are simulated without a dispatcher, with rows equal to the dispatcher's.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use tandem::cost::{BatchCost, Cost, MachineModel, MachineProfile};
 use tandem::sched::{Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions, RunLog};
 use tandem::sim::{SimQuery, SimRun, simulate_into};
 
-/// A policy that hides that it serves lines.
+/// A policy that hides that it serves queues.
 struct Unsaid(Box<dyn Policy>);
 
 impl Policy for Unsaid {
@@ -160,18 +160,18 @@ proptest! {
 #[test]
 fn policies_that_commit_say_so_and_others_do_not() {
     let model = MachineModel::from(Machine::new(3, 2));
-    let lines: Vec<PolicyKind> = PolicyKind::ALL
+    let queues: Vec<PolicyKind> = PolicyKind::ALL
         .into_iter()
-        .filter(|kind| kind.with(PolicyOptions::default()).build(&model).unwrap().as_lines().is_some())
+        .filter(|kind| kind.with(PolicyOptions::default()).build(&model).unwrap().as_fifo_queues().is_some())
         .collect();
     let mut expected = LINES.to_vec();
     expected.sort();
-    let mut found = lines;
+    let mut found = queues;
     found.sort();
     assert_eq!(found, expected);
-    // With batches of more than one query, two of the policies serve no lines any more.
+    // With batches of more than one query, two of the policies serve no queues any more.
     let model = MachineModel { batches: PerClass::two(None, Some(batch_cost())), ..model };
     for kind in [PolicyKind::RandomSplit, PolicyKind::LengthBased] {
-        assert!(kind.with(PolicyOptions::default()).build(&model).unwrap().as_lines().is_none());
+        assert!(kind.with(PolicyOptions::default()).build(&model).unwrap().as_fifo_queues().is_none());
     }
 }

@@ -1,0 +1,86 @@
+//! Options of the question: deadline, objective, and the way queries are answered.
+
+use super::names::choice;
+use crate::Failure;
+use tandem_core::base::time::Nanos;
+use tandem_core::lab::Objective;
+use tandem_core::query::Mode;
+use tandem_core::search::cpu::Algorithm;
+
+/// Half of the tenth of a second within which an answer feels immediate (Miller, "Response time in man-computer
+/// conversational transactions", 1968): a search node answers one part of what a person waits for, and the other half
+/// is for the network, for merging the nodes' answers and for drawing the page.
+pub(crate) const DEFAULT_MS: f64 = 50.0;
+/// A deadline of a day.
+const MAX_MS: f64 = 86_400_000.0;
+
+/// The deadline.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct DeadlineArgument {
+    /// Time from a query's arrival to its deadline, in milliseconds
+    #[arg(long = "deadline-ms", value_name = "MS", default_value_t = DEFAULT_MS)]
+    pub(crate) ms: f64,
+}
+
+impl Default for DeadlineArgument {
+    fn default() -> Self {
+        Self { ms: DEFAULT_MS }
+    }
+}
+
+impl DeadlineArgument {
+    /// The deadline, checked.
+    pub(crate) fn checked(self) -> Result<Nanos, Failure> {
+        let deadline = Nanos::from_ms(self.ms);
+        // Below a nanosecond there is no deadline to speak of; NaN fails both comparisons.
+        if !(self.ms <= MAX_MS && deadline > Nanos::ZERO) {
+            return Err(Failure::input(format!("--deadline-ms is {}, expected above 0 and at most {MAX_MS}", self.ms)));
+        }
+        Ok(deadline)
+    }
+}
+
+/// The condition that a sustained rate meets.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct ObjectiveArguments {
+    /// Condition that a sustained rate meets: `p99` (99 % of queries are answered within the deadline), `p99=20` (within
+    /// 20 ms), other percentiles likewise, `miss-share=0.001` (at most this share is late), `no-miss` [default: p99]
+    #[arg(long, value_name = "WHAT")]
+    objective: Option<String>,
+}
+
+impl ObjectiveArguments {
+    /// The objective, checked.
+    pub(crate) fn checked(&self) -> Result<Objective, Failure> {
+        let named = self.objective.as_deref().map_or(Ok(Objective::default()), Objective::from_text);
+        named.map_err(|why| Failure::input(format!("--objective: {why}")))
+    }
+}
+
+/// What every query of a run is asked for, and how.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct SearchArguments {
+    /// How the terms of a query combine
+    #[arg(long, value_parser = choice::<Mode>(), default_value = Mode::Or.name())]
+    pub(crate) mode: Mode,
+    /// Algorithm by which the CPU finds the best documents with any of the terms; all give the same result
+    #[arg(long, value_parser = choice::<Algorithm>(), default_value = Algorithm::Auto.name())]
+    pub(crate) algorithm: Algorithm,
+    /// Number of documents that a query asks for
+    #[arg(short, value_name = "K", default_value_t = 10)]
+    pub(crate) k: usize,
+}
+
+/// `-k`, checked.
+pub(crate) fn check_k(k: usize) -> Result<(), Failure> {
+    Ok(tandem_core::search::check_k(k)?)
+}
+
+/// `--seconds`, how long a measurement lasts, checked: above 0 and at most `most`.
+pub(crate) fn check_seconds(seconds: f64, most: f64) -> Result<(), Failure> {
+    // NaN fails both comparisons.
+    if seconds > 0.0 && seconds <= most {
+        return Ok(());
+    }
+    Err(Failure::input(format!("--seconds is {seconds}, expected above 0 and at most {most}")))
+}
