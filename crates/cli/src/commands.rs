@@ -2,16 +2,16 @@
 
 /// Makes `Command` of a list of commands, each with the module that has its `Arguments` and its `run`.
 macro_rules! commands {
-    ($($command:ident: $($module:ident)::+;)+) => {
+    ($($(#[$attribute:meta])* $command:ident: $($module:ident)::+;)+) => {
         #[derive(Debug, clap::Subcommand)]
         enum Command {
-            $($command($($module)::+::Arguments),)+
+            $($(#[$attribute])* $command($($module)::+::Arguments),)+
         }
 
         impl Command {
             fn run(&self) -> Result<(), Failure> {
                 match self {
-                    $(Self::$command(arguments) => $($module)::+::run(arguments),)+
+                    $($(#[$attribute])* Self::$command(arguments) => $($module)::+::run(arguments),)+
                 }
             }
         }

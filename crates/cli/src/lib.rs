@@ -33,6 +33,8 @@ mod search;
 mod settings;
 mod simulate;
 mod sweep;
+#[cfg(feature = "http")]
+mod target;
 mod trace;
 mod train;
 mod validate;
@@ -67,6 +69,7 @@ commands! {
     Live: live;
     Bench: bench;
     Validate: validate;
+    #[cfg(feature = "http")] Target: target;
     Report: report;
     Reproduce: reproduce;
     Settings: settings;
@@ -90,7 +93,10 @@ fn command() -> clap::Command {
 
 /// Runs the command line and gives the exit code.
 pub fn run() -> ExitCode {
-    let matches = command().try_get_matches().unwrap_or_else(|e| settings::explained(e).exit());
+    let arguments: Vec<_> = std::env::args_os().collect();
+    #[cfg(feature = "http")]
+    let arguments = target::expanded(arguments);
+    let matches = command().try_get_matches_from(arguments).unwrap_or_else(|e| settings::explained(e).exit());
     format::begin(&matches);
     inputs::protect(&command(), &matches);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
