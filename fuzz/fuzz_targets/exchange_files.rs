@@ -14,7 +14,7 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let dir = tempfile::tempdir().expect("a temporary folder");
     let out = dir.path().join("index");
-    let options = ImportOptions { bm25: Bm25::default(), tokenizer: "ascii".into() };
+    let options = ImportOptions { bm25: Bm25::default(), tokenizer: "ascii".into(), may_repeat: false };
     if mode & 1 == 0 {
         let path = dir.path().join("x.ciff");
         std::fs::write(&path, bytes).expect("a temporary file");

@@ -5,7 +5,7 @@ use tandem::base::machine::{Class, Machine};
 use tandem::base::random::Random;
 use tandem::base::time::Nanos;
 use tandem::cost::{BatchCost, Cost};
-use tandem::lab::{Capacities, CapacitySearch, ClosedForm, Objective, RunLength, Tally};
+use tandem::lab::{Capacity, CapacitySearch, ClosedForm, Objective, RunLength, Tally};
 use tandem::query::{ArrivalProcess, unit_arrivals};
 use tandem::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 use tandem::sim::{Arrivals, Experiment, SimQuery};
@@ -29,9 +29,9 @@ fn experiment(queries: Vec<SimQuery>, machine: Machine, deadline_ms: f64, seeds:
     Experiment { model: machine.into(), queries, deadline: Nanos::from_ms(deadline_ms), arrivals, cluster: None }
 }
 
-fn capacity(experiment: &Experiment, policy: PolicyKind, objective: &str) -> Capacities {
+fn capacity(experiment: &Experiment, policy: PolicyKind, objective: &str) -> Capacity {
     let objective = Objective::from_text(objective).unwrap();
-    let search = CapacitySearch::new(experiment, objective, RunLength::default()).unwrap().beside_no_miss();
+    let search = CapacitySearch::new(experiment, objective, RunLength::default()).unwrap();
     search.of(&policy.with(PolicyOptions::default())).unwrap()
 }
 
@@ -73,7 +73,7 @@ fn a_single_servers_capacity_is_what_queueing_theory_says() {
         ("M/M/1", &m_m_1, "miss-share=0.05", m_m_1_qps(0.05)),
         ("M/D/1", &m_d_1, "p99", m_d_1_qps(0.01)),
     ] {
-        let found = capacity(experiment, PolicyKind::CpuOnly, objective).objective;
+        let found = capacity(experiment, PolicyKind::CpuOnly, objective);
         // Runs of a hundred deadlines distinguish rates that differ by a hundredth.
         assert!((found.qps / expected - 1.0).abs() < 0.015, "{name}, {objective}: {found:?}, theory {expected}");
         assert!(found.interval.low <= found.qps && found.qps <= found.interval.high, "{found:?}");
@@ -120,7 +120,7 @@ fn few_measured_queries_widen_the_interval_and_many_do_not() {
         let experiment = experiment(queries(costs), Machine::new(1, 0), DEADLINE_MS, 8);
         let search = CapacitySearch::new(&experiment, Objective::default(), RunLength::Exactly(80_000)).unwrap();
         let policy = PolicyKind::CpuOnly.with(PolicyOptions::default());
-        let found = search.of_sampled_queries().of(&policy).unwrap().objective;
+        let found = search.of_sampled_queries().of(&policy).unwrap();
         let error = found.query_error.unwrap();
         let total = found.total_interval();
         assert_eq!(error.queries, n as usize);
@@ -145,8 +145,8 @@ fn no_capacity_is_above_what_is_stable_and_no_miss_is_rarer_than_the_objective()
         let experiment = experiment(queries(costs), Machine::new(1, 1), 2000.0, 3);
         let region_qps = experiment.region().unwrap().rate_qps;
         for policy in [PolicyKind::Stealing, PolicyKind::Mct, PolicyKind::BestOf] {
-            let Capacities { objective, no_miss } = capacity(&experiment, policy, "p99");
-            let no_miss = no_miss.unwrap();
+            let objective = capacity(&experiment, policy, "p99");
+            let no_miss = capacity(&experiment, policy, "no-miss");
             assert!(objective.qps > 0.0 && objective.qps <= region_qps, "{objective:?}");
             assert!(no_miss.qps <= objective.qps && no_miss.qps <= no_miss.bound_qps, "{no_miss:?}, {objective:?}");
             assert!(objective.interval.high <= region_qps, "{objective:?}");
@@ -218,12 +218,12 @@ fn policies_without_batches_are_not_tried_where_only_batches_are_stable() {
     let region_qps = batching.region().unwrap().rate_qps;
     assert!(region_qps > 2.0 * limit_qps, "{region_qps} q/s with batches, {limit_qps} without");
     for kind in PolicyKind::ALL.into_iter().filter(|kind| !kind.batches()) {
-        let found = capacity(&batching, kind, "p99").objective;
+        let found = capacity(&batching, kind, "p99");
         assert!(found.stable_qps <= limit_qps && found.region_qps == region_qps, "{found:?}");
         assert!(found.qps <= found.stable_qps && found.interval.high <= found.stable_qps, "{found:?}");
     }
     // A policy with batches is tried beyond that, and so is a user's own policy.
-    assert!(capacity(&batching, PolicyKind::Greedy, "p99").objective.qps > limit_qps);
+    assert!(capacity(&batching, PolicyKind::Greedy, "p99").qps > limit_qps);
     assert!(plain.region_of(&PolicyKind::Greedy.with(PolicyOptions::default()), 0.0).unwrap().rate_qps < limit_qps);
 }
 
@@ -233,7 +233,7 @@ fn a_capacity_does_not_depend_on_how_many_queries_somebody_thought_of() {
     let experiment = experiment(queries(costs), Machine::new(1, 1), 500.0, 5);
     let found = |at_least| {
         let search = CapacitySearch::new(&experiment, Objective::default(), RunLength::Enough { at_least }).unwrap();
-        search.of(&PolicyKind::Mct.with(PolicyOptions::default())).unwrap().objective.qps
+        search.of(&PolicyKind::Mct.with(PolicyOptions::default())).unwrap().qps
     };
     assert_eq!(found(0), found(1000));
     let longer = found(300_000);
@@ -249,7 +249,7 @@ fn a_trace_tells_of_rates_up_to_its_length_only() {
         Experiment { arrivals, ..experiment(self::queries(costs), Machine::new(1, 1), 500.0, 0) }
     };
     // The policy is stable up to 2000 q/s; ten thousand arrivals are a hundred deadlines at 200 q/s.
-    let found = capacity(&trace(10_000), PolicyKind::Mct, "p99").objective;
+    let found = capacity(&trace(10_000), PolicyKind::Mct, "p99");
     assert!(found.is_cut_off && found.qps == 200.0 && !found.is_short(), "{found:?}");
     let refused = CapacitySearch::new(&trace(9_000), Objective::default(), RunLength::default()).unwrap_err();
     assert!(refused.to_string().starts_with("9000 arrivals are too few to tell"), "{refused}");
@@ -260,11 +260,11 @@ fn a_query_that_is_late_by_itself_leaves_no_rate_without_a_miss() {
     // One query in two hundred exceeds the deadline: p99 may ignore it, a limit of no misses may not.
     let costs = (0..200).map(|i| (if i == 0 { 60.0 } else { 1.0 }, 1e3));
     let experiment = experiment(queries(costs), Machine::new(1, 0), 50.0, 3);
-    let Capacities { objective, no_miss } = capacity(&experiment, PolicyKind::CpuOnly, "p99");
-    let no_miss = no_miss.unwrap();
+    let objective = capacity(&experiment, PolicyKind::CpuOnly, "p99");
+    let no_miss = capacity(&experiment, PolicyKind::CpuOnly, "no-miss");
     assert!(objective.qps > 0.0 && no_miss.qps == 0.0 && no_miss.bound_qps == 0.0, "{objective:?}, {no_miss:?}");
     let all_late = self::experiment(queries([(60.0, 1e3)]), Machine::new(1, 0), 50.0, 3);
-    assert_eq!(capacity(&all_late, PolicyKind::CpuOnly, "p99").objective.qps, 0.0);
+    assert_eq!(capacity(&all_late, PolicyKind::CpuOnly, "p99").qps, 0.0);
 }
 
 #[test]
@@ -275,7 +275,7 @@ fn a_policy_that_leaves_most_of_the_machine_idle_has_a_capacity_too() {
     let factories: Vec<&dyn PolicyFactory> = policies.iter().map(|policy| policy as &dyn PolicyFactory).collect();
     let search = CapacitySearch::new(&experiment, Objective::default(), RunLength::default()).unwrap();
     let found = search.of_all(&factories, &|| ()).unwrap();
-    let qps: Vec<f64> = found.iter().map(|found| found.objective.qps).collect();
+    let qps: Vec<f64> = found.iter().map(|found| found.qps).collect();
     assert!((1.0..2.0).contains(&qps[0]) && (900.0..1000.001).contains(&qps[1]), "{qps:?}");
-    assert_eq!(found[0].objective, search.of(factories[0]).unwrap().objective);
+    assert_eq!(found[0], search.of(factories[0]).unwrap());
 }

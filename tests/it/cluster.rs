@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 
 use tandem::base::ids::QueryId;
 use tandem::base::machine::{Class, Idle, Machine};
+use tandem::base::random::Random;
 use tandem::base::time::Nanos;
-use tandem::cost::machine_file::{DispatcherFile, LaneFile, Quantile, Stalls};
-use tandem::cost::{Cost, MachineFile, MachineModel};
+use tandem::cost::machine_profile::{DispatcherCosts, DispatcherProfile, LaneProfile, Observed, Ratios, RoundCost};
+use tandem::cost::{Cost, MachineModel, MachineProfile};
 use tandem::query::{ArrivalProcess, unit_arrivals};
 use tandem::sched::{PolicyKind, PolicyOptions, RunLog};
 use tandem::sim::{Arrivals, Cluster, ClusterShape, Experiment, Routing, ShardCosts, SimQuery, simulate};
@@ -85,26 +86,13 @@ fn a_cluster_of_one_node_is_that_node() {
 
 /// A CPU worker that takes 1 ms for 99 % of queries, and 30 ms for the others.
 fn noisy() -> MachineModel {
-    let noise = [(0.0, 1.0), (0.99, 1.0), (0.99, 30.0), (1.0, 30.0)];
-    let lanes = LaneFile {
-        stream: 1.0,
-        spacing: 1.0,
-        in_use: Vec::new(),
-        memory_ms: 1.0,
-        after_idle: Vec::new(),
-        hand_back_us: 0.0,
-        crowding: Vec::new(),
-        beside: BTreeMap::new(),
-        batch_host: 1.0,
-        batch_device: 1.0,
-        speeds: Vec::new(),
-        speed_lasts_ms: 0.0,
-        noise: noise.map(|(share, value)| Quantile { share, value }).to_vec(),
-        stalls: Stalls::default(),
-    };
-    let classes = BTreeMap::from([(Class::CPU, lanes)]);
-    let file = MachineFile::new(BTreeMap::new(), Idle::Spin, classes, DispatcherFile::default());
-    file.model(&Machine::new(1, 0).into(), None, |_| false)
+    let mut random = Random::new(1, 0);
+    let permille = (0..300_000).map(|_| if random.below(100) == 0 { 30_000 } else { 1000 }).collect();
+    let work = Ratios { permille, stalls_us: Vec::new() };
+    let observed = vec![Observed { queries: 1, busy: 1, prepared: 0.0, spacing: 1.0, work, device: Ratios::default() }];
+    let classes = BTreeMap::from([(Class::CPU, LaneProfile { observed, ..LaneProfile::default() })]);
+    let profile = MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, DispatcherProfile::default());
+    profile.model(&Machine::new(1, 0).into(), |_| false)
 }
 
 /// Mean delay in milliseconds of queries of 1 ms at 300 q/s on noisy nodes.
@@ -147,10 +135,12 @@ fn seeds_differ_by_noise_alone() {
 
 #[test]
 fn nodes_are_held_up_each_by_itself() {
-    let stalls = Stalls { per_s: 20.0, us: vec![Quantile { share: 1.0, value: 10_000.0 }] };
-    let dispatcher = DispatcherFile { stalls, ..DispatcherFile::default() };
-    let file = MachineFile::new(BTreeMap::new(), Idle::Spin, BTreeMap::new(), dispatcher);
-    let model = file.model(&Machine::new(1, 0).into(), None, |_| false);
+    // A round takes no time, but one of ten is held up for 10 ms.
+    let costs = vec![DispatcherCosts { lanes: 1, any: RoundCost::default(), policies: BTreeMap::new() }];
+    let rounds = Ratios { permille: vec![1000; 1000], stalls_us: (0..100).map(|i| (i * 10, 10_000)).collect() };
+    let dispatcher = DispatcherProfile { costs, drift: 0.0, rounds };
+    let profile = MachineProfile::new(BTreeMap::new(), Idle::Spin, BTreeMap::new(), dispatcher);
+    let model = profile.model(&Machine::new(1, 0).into(), |_| false);
     let alone = play_on(&model, None, 3, 0.5);
     for routing in Routing::ALL {
         let one = Some(shape(1, 1, routing, ShardCosts::Alike(0.0)));

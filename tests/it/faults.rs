@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use tandem::base::ids::{DocId, JobId, ProcessorId, QueryId};
 use tandem::base::machine::{Class, FaultKind, FaultPlan, Idle, LaneFault, Machine, PerClass, PlannedFault};
 use tandem::base::time::Nanos;
-use tandem::cost::machine_file::{DispatcherFile, DispatcherRounds, Quantile, RoundCost, Stalls};
-use tandem::cost::{BatchCost, Cost, MachineFile, MachineModel};
+use tandem::cost::machine_profile::{DispatcherCosts, DispatcherProfile, Ratios, RoundCost};
+use tandem::cost::{BatchCost, Cost, MachineModel, MachineProfile};
 use tandem::live::{self, Ending, Faulty, LanePool, LaneWork, LiveOutcome, LiveQuery, LiveRun, QuerySet, RunClock};
 use tandem::query::{Mode, Query};
 use tandem::sched::{
@@ -421,10 +421,10 @@ fn with_dispatcher(model: &MachineModel, each: Nanos) -> MachineModel {
     let ns = each.0 as f64;
     let any = RoundCost { round_ns: 3.0 * ns, arrival_ns: ns, batch_ns: 2.0 * ns, answer_ns: 0.5 * ns };
     let policies = BTreeMap::from([(String::from("stealing"), RoundCost { arrival_ns: 4.0 * ns, ..any })]);
-    let stalls =
-        Stalls { per_s: 10_000.0, us: vec![Quantile { share: 0.0, value: 2.0 }, Quantile { share: 1.0, value: 40.0 }] };
-    let dispatcher = DispatcherFile { rounds: vec![DispatcherRounds { lanes: 1, any, policies }], stalls };
-    MachineFile::new(BTreeMap::new(), Idle::Spin, BTreeMap::new(), dispatcher).model(model, None, |_| false)
+    let rounds = Ratios { permille: vec![1000, 1500, 800], stalls_us: vec![(2, 20)] };
+    let costs = vec![DispatcherCosts { lanes: 1, any, policies }];
+    let dispatcher = DispatcherProfile { costs, drift: 0.0, rounds };
+    MachineProfile::new(BTreeMap::new(), Idle::Spin, BTreeMap::new(), dispatcher).model(model, |_| false)
 }
 
 fn models() -> impl Strategy<Value = MachineModel> {

@@ -5,6 +5,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use tandem::corpus::ciff::{CiffHeader, CiffWriter};
+
 fn tandem(dir: &Path, arguments: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));
     command.current_dir(dir).args(arguments.split_whitespace()).output().unwrap()
@@ -209,6 +211,83 @@ fn what_one_command_writes_another_reads() {
     assert!(!dir.path().join("u.csv").exists());
     refuses(dir.path(), "simulate --rate 0.000001 --num-queries 30000 -o out", "simulated time ends at 1.845e10 s");
     refuses(dir.path(), "sweep --policy cpu-only --rate 0.000001 --num-queries 30000 -o out", "simulated time ends");
+}
+
+/// A CIFF file of these terms, each once in each of the named documents.
+fn ciff(terms: &[&str], names: &[&str]) -> Vec<u8> {
+    let (num_lists, num_docs) = (terms.len() as u32, names.len() as u32);
+    let header = CiffHeader {
+        version: 1,
+        num_lists,
+        num_docs,
+        total_lists: num_lists,
+        total_docs: num_docs,
+        total_tokens: u64::from(num_lists * num_docs),
+        average_length: f64::from(num_lists),
+        description: String::new(),
+    };
+    let mut writer = CiffWriter::new(Vec::new(), &header).unwrap();
+    let docs: Vec<u32> = (0..num_docs).collect();
+    terms.iter().try_for_each(|term| writer.list(term, &docs, &vec![1; docs.len()])).unwrap();
+    names.iter().try_for_each(|name| writer.document(name, num_lists)).unwrap();
+    writer.into_inner()
+}
+
+#[test]
+fn imports_check_names_and_terms() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), "twice.ciff", ciff(&["moon", "tides"], &["A", "B", "A"]));
+    refuses(dir.path(), "index import twice.ciff -o ix", "document 2: id \"A\" is already that of document 0");
+    let (said, _) = succeeds(dir.path(), "index import twice.ciff -o ix --duplicates last");
+    assert!(said.contains("repeated                 1 documents"), "{said}");
+    let (rows, _) = succeeds(dir.path(), "search ix moon --format csv");
+    assert_eq!(found(&rows), ["1 B", "1 A"]);
+    assert_eq!(fs::read_dir(dir.path().join("ix")).unwrap().count(), 1);
+    write(dir.path(), "words.ciff", ciff(&["New York", "\u{1}alpha", "tides"], &["A"]));
+    let (_, notes) = succeeds(dir.path(), "index import words.ciff -o words");
+    assert!(notes.contains("2 of 3 terms cannot be asked for with tokenizer ascii (--tokenizer NAME"), "{notes}");
+    // Lists that are not in order are unpacked first.
+    write(dir.path(), "order.ciff.gz", gzip(&ciff(&["tides", "moon"], &["A"])));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));
+    command.current_dir(dir.path()).env("TMPDIR", "/nonexistent").args(["index", "import", "order.ciff.gz", "-o", "o"]);
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("the temporary folder /nonexistent") && errors.contains("TMPDIR"), "{errors}");
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_build_needs_few_open_files_and_a_page_shows_each_result_once() {
+    let dir = tempfile::tempdir().unwrap();
+    succeeds(dir.path(), "index synth --text --docs 3000 -o text.jsonl");
+    let command = format!("ulimit -n 24; {} index build text.jsonl -o ix --memory 1MiB", env!("CARGO_BIN_EXE_tandem"));
+    let output = Command::new("sh").current_dir(dir.path()).args(["-c", &command]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let rows: String = (0..30).map(|id| format!("{id},or,2,10,20,30,100,,1\n")).collect();
+    let head = "# docs: 100000\nquery_id,mode,terms,shortest,second_shortest,postings,cpu_us,gpu_us,results\n";
+    write(dir.path(), "w.csv", format!("{head}{rows}"));
+    refuses(
+        dir.path(),
+        "train w.csv --folds 2 -o m.json",
+        "1 distinct of 30 measured queries, too few for 2 folds (measure more",
+    );
+    let run = "simulate --workload w.csv --policy cpu-only --estimates oracle --rate 10 --num-queries 100 --seeds 1 -o out/a/b";
+    succeeds(dir.path(), run);
+    std::os::unix::fs::symlink("a/b", dir.path().join("out/latest")).unwrap();
+    let (said, _) = succeeds(dir.path(), "report out");
+    assert!(said.contains("out/report.html") && !said.contains("latest"), "{said}");
+    assert_eq!(
+        fs::read_to_string(dir.path().join("out/report.html")).unwrap().matches("<h2").count(),
+        page_of(&dir, "out/a/b")
+    );
+}
+
+/// The sections of the page of one folder.
+#[cfg(unix)]
+fn page_of(dir: &tempfile::TempDir, folder: &str) -> usize {
+    succeeds(dir.path(), &format!("report {folder} -o one.html"));
+    fs::read_to_string(dir.path().join("one.html")).unwrap().matches("<h2").count()
 }
 
 #[test]

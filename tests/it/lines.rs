@@ -6,10 +6,10 @@ use proptest::prelude::*;
 use tandem::base::ids::{DeviceId, JobId, QueryId};
 use tandem::base::machine::{Class, Idle, Machine, PerClass, Processor};
 use tandem::base::time::Nanos;
-use tandem::cost::machine_file::{
-    AfterIdle, Crowding, DispatcherFile, DispatcherRounds, InUse, LaneFile, MachineFile, Quantile, RoundCost, Stalls,
+use tandem::cost::machine_profile::{
+    AfterIdle, Beside, DispatcherCosts, DispatcherProfile, LaneProfile, Observed, Ratios, RoundCost,
 };
-use tandem::cost::{BatchCost, Cost, MachineModel};
+use tandem::cost::{BatchCost, Cost, MachineModel, MachineProfile};
 use tandem::sched::{Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions, RunLog};
 use tandem::sim::{SimQuery, SimRun, simulate_into};
 
@@ -35,22 +35,18 @@ impl Policy for Unsaid {
 }
 
 /// A lane whose service times depend on the rest of its machine.
-fn lane_file() -> LaneFile {
-    LaneFile {
-        stream: 0.9,
-        spacing: 1.0,
-        in_use: vec![InUse { share: 0.0, times: 1.5, plus_us: 0.02 }, InUse { share: 1.0, times: 1.0, plus_us: 0.0 }],
-        memory_ms: 0.01,
-        after_idle: vec![AfterIdle { idle_us: 0.1, hand_over_us: 0.01, times: 1.3 }],
+fn lane_profile() -> LaneProfile {
+    let observed = |busy, permille: Vec<u32>| {
+        let work = Ratios { permille, stalls_us: vec![(1, 1)] };
+        Observed { queries: 1, busy, prepared: 0.0, spacing: 1.0, work, device: Ratios::default() }
+    };
+    LaneProfile {
+        each_us: 0.002,
         hand_back_us: 0.005,
-        crowding: vec![Crowding { busy: 1, times: 1.0 }, Crowding { busy: 3, times: 1.4 }],
-        beside: BTreeMap::from([(Class::GPU, 1.2)]),
-        batch_host: 1.0,
-        batch_device: 1.0,
-        speeds: vec![Quantile { share: 0.5, value: 0.8 }, Quantile { share: 1.0, value: 1.2 }],
-        speed_lasts_ms: 0.001,
-        noise: vec![Quantile { share: 0.5, value: 0.9 }, Quantile { share: 1.0, value: 1.3 }],
-        stalls: Stalls::default(),
+        after_idle: vec![AfterIdle { idle_us: 0.1, hand_over_us: 0.01, times: 1.3 }],
+        beside: BTreeMap::from([(Class::GPU, Beside { lanes: 1, work: 1.2, device: 1.0 })]),
+        drift: 0.0,
+        observed: vec![observed(1, vec![800, 1200, 900]), observed(3, vec![1500, 700])],
     }
 }
 
@@ -71,9 +67,8 @@ prop_compose! {
         (cpus, gpus, streams, depth) in (1..5_usize, 1..3_usize, 1..3_usize, 1..3_u32),
         second_sorts in 0..4_u32,
         (decision, handoff) in (0..9_u64, 0..9_u64),
-        (has_batches, has_file) in (any::<bool>(), any::<bool>()),
-        // The rate fits costs of nanoseconds.
-        stalls_per_us in prop_oneof![Just(0_u32), 1..100_u32],
+        (has_batches, has_profile) in (any::<bool>(), any::<bool>()),
+        varies in any::<bool>(),
     ) -> MachineModel {
         let mut machine = Machine::new(cpus, 0).with_gpus(gpus, streams, depth);
         for (bit, class) in [Class::CPU2, Class::GPU2].into_iter().enumerate() {
@@ -87,17 +82,17 @@ prop_compose! {
             batches: PerClass::two(None, has_batches.then(batch_cost)),
             ..MachineModel::from(machine)
         };
-        if !has_file {
+        if !has_profile {
             return model;
         }
         let ns = decision as f64;
         let any = RoundCost { round_ns: 3.0 * ns, arrival_ns: ns, batch_ns: ns, answer_ns: 0.0 };
         let policies = BTreeMap::from([(String::from("mct"), RoundCost { arrival_ns: 2.0 * ns, answer_ns: ns, ..any })]);
-        let us = vec![Quantile { share: 0.0, value: 0.001 }, Quantile { share: 1.0, value: 0.03 }];
-        let stalls = Stalls { per_s: stalls_per_us as f64 * 1e6, us };
-        let dispatcher = DispatcherFile { rounds: vec![DispatcherRounds { lanes: 1, any, policies }], stalls };
-        let classes = BTreeMap::from([(Class::CPU, lane_file()), (Class::GPU, lane_file())]);
-        MachineFile::new(BTreeMap::new(), Idle::Spin, classes, dispatcher).model(&model, None, |_| false)
+        let rounds = if varies { Ratios { permille: vec![500, 2000, 3000], stalls_us: vec![(1, 1)] } } else { Ratios::default() };
+        let costs = vec![DispatcherCosts { lanes: 1, any, policies }];
+        let dispatcher = DispatcherProfile { costs, drift: 0.0, rounds };
+        let classes = BTreeMap::from([(Class::CPU, lane_profile()), (Class::GPU, lane_profile())]);
+        MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, dispatcher).model(&model, |_| false)
     }
 }
 

@@ -19,6 +19,7 @@ mod output;
 mod policies;
 mod profile;
 mod queueing;
+mod real_files;
 mod refusals;
 mod reorder;
 mod report;

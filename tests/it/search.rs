@@ -194,7 +194,7 @@ fn an_output_that_takes_nothing_is_named() {
     let dir = world();
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let (code, errors) = search_into(dir.path(), full);
-    assert_eq!(code, Some(2), "{errors}");
+    assert_eq!(code, Some(1), "{errors}");
     assert!(errors.contains("error: standard output: "), "{errors}");
 }
 

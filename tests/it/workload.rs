@@ -176,6 +176,17 @@ fn batch_costs_that_make_no_sense_are_refused() {
 }
 
 #[test]
+fn a_file_with_contention_is_refused_with_the_way_to_a_machine_profile() {
+    let message =
+        parse(&format!("# docs: 100\n# contention: {{}}\n{HEADER}\n0,and,2,5,10,15,1.5,2.5,3\n")).unwrap_err();
+    assert_eq!(
+        message.to_string(),
+        "x.csv:2: `contention` belongs to machine profiles now (delete this line, and measure the machine with these \
+         queries: `tandem profile INDEX --queries FILE --machine`)"
+    );
+}
+
+#[test]
 fn columns_come_in_any_order_and_missing_features_are_derived() {
     let text = "# docs: 1000\r\n\"results\",gpu_us,cpu_us,postings,second_shortest,shortest,terms,mode,query_id\r\n\
                 10,,12.5,1500,300,200,3,and-or,4\r\n";

@@ -329,7 +329,7 @@ fn a_full_disk_and_a_vanished_folder_keep_what_was_measured() {
     std::fs::create_dir(&results).unwrap();
     std::os::unix::fs::symlink("/dev/full", results.join("summary.csv")).unwrap();
     let run = "--gpu none --estimates oracle --policy cpu-only --cpus 1 --set force=true --deadline-ms 5000 --rate 500";
-    let (out, err) = tandem(lab.path(), &format!("{LIVE} {run} --num-queries 50"), 2);
+    let (out, err) = tandem(lab.path(), &format!("{LIVE} {run} --num-queries 50"), 1);
     assert!(err.contains("error: cannot write results/summary.csv: No space left on device"), "{err}");
     assert!(out.contains("cpu-only  500") && out.contains("written: results/log.csv"), "{out}");
     assert_eq!(RunLog::read(&results.join("log.csv")).unwrap().0.rows.len(), 50);
@@ -337,7 +337,7 @@ fn a_full_disk_and_a_vanished_folder_keep_what_was_measured() {
     std::fs::remove_dir_all(&results).unwrap();
     std::fs::create_dir_all(results.join("log")).unwrap();
     std::os::unix::fs::symlink("/dev/full", results.join("log/cpu-only-500qps-seed1.csv")).unwrap();
-    let (out, err) = tandem(lab.path(), &format!("{LIVE} {run},600 --num-queries 50"), 2);
+    let (out, err) = tandem(lab.path(), &format!("{LIVE} {run},600 --num-queries 50"), 1);
     assert!(err.contains("log/cpu-only-500qps-seed1.csv: No space left on device"), "{err}");
     assert!(out.contains("cpu-only  500") && !out.contains("cpu-only  600"), "{out}");
     assert_eq!(rows(&results.join("summary.csv")).len(), 1);

@@ -9,6 +9,8 @@ mod cooperation;
 mod interrupts;
 mod live;
 mod live_command;
+#[path = "../machines/mod.rs"]
+mod machines;
 mod manual_clock;
 #[path = "../skipped/mod.rs"]
 mod skipped;

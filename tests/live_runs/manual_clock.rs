@@ -1,21 +1,16 @@
 //! The law of the live driver: under a manual clock its log equals the simulator's, on any machine.
 
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
 use tandem::base::ids::QueryId;
-use tandem::base::machine::{Class, Idle, Machine, PerClass};
+use tandem::base::machine::{Class, Machine, PerClass};
 use tandem::base::time::Nanos;
-use tandem::cost::machine_file::{
-    AfterIdle, Crowding, DispatcherFile, DispatcherRounds, DispatcherStalls, InUse, LaneFile, Quantile, RoundCost,
-    Stalls,
-};
-use tandem::cost::{
-    BatchContention, BatchCost, BatchStream, Contention, Cost, CpuContention, MachineFile, MachineModel,
-};
+use tandem::cost::machine_profile::Ratios;
+use tandem::cost::{BatchCost, Cost, MachineModel};
 use tandem::live::{self, Ending, LanePool, LiveRun};
 use tandem::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 use tandem::sim::{SimQuery, SimRun, simulate};
+
+use crate::machines::on_profile;
 
 const DEADLINE: Nanos = Nanos(40_000);
 
@@ -55,63 +50,8 @@ fn arrivals() -> impl Strategy<Value = Vec<(Nanos, u32)>> {
     })
 }
 
-/// Effects of a machine file and of a workload's contention data: wake-up times of lanes, speeds, noise, and stalls of
-/// the driver. A GPU's thread prepares one batch while others, which overlap on the device, end; its slow batches follow
-/// each other.
-fn among_others(model: &MachineModel, stalls_per_s: f64, lasts_us: f64) -> MachineModel {
-    let quantiles = |points: &[(f64, f64)]| points.iter().map(|&(share, value)| Quantile { share, value }).collect();
-    let lanes = LaneFile {
-        stream: 0.8,
-        spacing: 0.6,
-        in_use: vec![InUse { share: 0.0, times: 1.5, plus_us: 1.0 }, InUse { share: 1.0, times: 1.0, plus_us: 0.0 }],
-        memory_ms: 0.1,
-        after_idle: vec![
-            AfterIdle { idle_us: 1.0, hand_over_us: 0.5, times: 1.0 },
-            AfterIdle { idle_us: 50.0, hand_over_us: 3.0, times: 1.2 },
-        ],
-        hand_back_us: 1.0,
-        crowding: vec![Crowding { busy: 1, times: 1.0 }, Crowding { busy: 3, times: 1.3 }],
-        beside: BTreeMap::new(),
-        batch_host: 1.2,
-        batch_device: 0.9,
-        speeds: quantiles(&[(0.0, 0.8), (1.0, 1.4)]),
-        speed_lasts_ms: 0.05,
-        noise: quantiles(&[(0.0, 0.9), (1.0, 1.2)]),
-        stalls: Stalls { per_s: 20_000.0, us: quantiles(&[(0.0, 5.0), (1.0, 30.0)]) },
-    };
-    let stream = |queries, host, device, spacing| BatchStream {
-        queries,
-        host,
-        prepared: 0.7,
-        device,
-        spacing,
-        noise: quantiles(&[(0.0, 0.8), (1.0, 1.2)]),
-        host_noise: quantiles(&[(0.0, 0.9), (0.9, 1.0), (1.0, 8.0)]),
-        host_lasts_us: if queries > 2 { lasts_us } else { lasts_us / 4.0 },
-    };
-    let company = Contention {
-        cpu: vec![CpuContention { busy: 1, times: 0.9 }, CpuContention { busy: 3, times: 1.2 }],
-        cpu_beside_gpu: 1.1,
-        gpu_batches: vec![
-            BatchContention { busy_cpus: 0, host: 1.0, device: 1.0 },
-            BatchContention { busy_cpus: 3, host: 1.4, device: 1.1 },
-        ],
-        gpu_streams: vec![stream(2, 3.0, 1.0, 0.3), stream(16, 2.0, 1.2, 1.0)],
-        ..Contention::default()
-    };
-    let classes = [Class::CPU, Class::GPU].map(|class| (class, lanes.clone()));
-    let each_ns = model.decision.0 as f64;
-    let any = RoundCost { round_ns: 0.0, arrival_ns: each_ns, batch_ns: 0.0, answer_ns: each_ns };
-    let dispatcher = DispatcherFile {
-        rounds: vec![DispatcherRounds { lanes: 1, any, policies: BTreeMap::new() }],
-        stalls: Stalls { per_s: stalls_per_s, us: quantiles(&[(0.0, 1.0), (0.8, 8.0), (1.0, 60.0)]) },
-    };
-    let file = MachineFile::new(BTreeMap::new(), Idle::Spin, classes.into(), dispatcher);
-    file.model(model, Some(&company), |_| false)
-}
-
 /// CPU workers and GPUs of one or two streams, up to four batches deep, with and without batch costs. Hand-over and
-/// decisions take some time or none, or service times come from a machine file.
+/// decisions take some time or none, or service times come from a machine profile.
 fn models() -> impl Strategy<Value = MachineModel> {
     let machine = (1usize..4, 1usize..3, 1usize..3, 1u32..5)
         .prop_map(|(cpus, gpus, streams, depth)| Machine::new(cpus, 0).with_gpus(gpus, streams, depth));
@@ -126,17 +66,20 @@ fn models() -> impl Strategy<Value = MachineModel> {
     };
     let batches = prop_oneof![Just(None), Just(Some(batches))];
     let overhead = || prop_oneof![Just(0u64), 0u64..3000].prop_map(Nanos);
-    let stalls_per_s = prop_oneof![Just(None), Just(Some(0.0)), Just(Some(20_000.0)), Just(Some(200_000.0))];
-    let lasts_us = prop_oneof![Just(0.0), 1.0..50.0];
-    (machine, batches, overhead(), overhead(), stalls_per_s, lasts_us).prop_map(
-        |(machine, batches, handoff, decision, stalls_per_s, lasts_us)| {
+    let varied = (1u32..3000, 0u32..20).prop_map(|(ratio, stall_us)| Ratios {
+        permille: vec![1000, ratio, 1200, 700],
+        stalls_us: vec![(2, stall_us)],
+    });
+    let rounds = prop_oneof![Just(None), Just(Some(Ratios::default())), varied.prop_map(Some)];
+    (machine, batches, overhead(), overhead(), rounds, 0u32..500).prop_map(
+        |(machine, batches, handoff, decision, rounds, spread)| {
             let model = MachineModel {
                 batches: PerClass::two(None, batches),
                 handoff: PerClass::two(handoff, handoff),
                 decision,
                 ..machine.into()
             };
-            stalls_per_s.map_or(model.clone(), |per_s| among_others(&model, per_s, lasts_us))
+            rounds.map_or(model.clone(), |rounds| on_profile(&model, &rounds, spread))
         },
     )
 }
@@ -172,17 +115,16 @@ proptest! {
             prop_assert_eq!(&driven.log, &simulated, "{}", kind);
             prop_assert!(matches!(driven.ending, Ending::Complete));
             prop_assert_eq!(driven.log.rows.len(), jobs.len());
-            let has_stalls = model.dispatcher_time(kind.name()).stalls != DispatcherStalls::default();
-            prop_assert!(model.decision > Nanos::ZERO || has_stalls || driven.lag.max == Nanos::ZERO);
-            // Every event took its time, and the only other delays were the driver's stalls.
-            let decision = driven.decision.max;
-            prop_assert!(jobs.is_empty() || decision == model.decision || (has_stalls && decision > model.decision));
+            let is_constant = model.dispatcher_time(kind.name()).is_constant();
+            prop_assert!(model.decision > Nanos::ZERO || !is_constant || driven.lag.max == Nanos::ZERO);
+            // Every event took its time, and the only other delays were those of varying rounds.
+            prop_assert!(jobs.is_empty() || driven.decision.max == model.decision || !is_constant);
         }
     }
 }
 
 #[test]
-fn what_holds_the_driver_up_and_how_long_slow_batches_last_is_felt_by_both_loops() {
+fn variation_of_rounds_and_of_lanes_is_felt_by_both_loops() {
     let batches = BatchCost {
         host_fixed_us: 4.0,
         host_each_us: 1.0,
@@ -218,14 +160,13 @@ fn what_holds_the_driver_up_and_how_long_slow_batches_last_is_felt_by_both_loops
             let run = LiveRun::new(policy, &jobs);
             live::run_under_manual_clock(&mut lane_pool, run, 0).unwrap().log
         };
-        let both = among_others(&plain, 5000.0, 100.0);
-        let (calm, forgetful) = (among_others(&plain, 0.0, 100.0), among_others(&plain, 5000.0, 0.0));
+        let rounds = Ratios { permille: vec![900, 1500, 3000], stalls_us: vec![(1, 8)] };
+        let both = on_profile(&plain, &rounds, 400);
+        let (calm, steady) = (on_profile(&plain, &Ratios::default(), 400), on_profile(&plain, &rounds, 0));
         assert_eq!(simulated(&both), driven(&both), "{kind}");
-        assert_ne!(simulated(&both), driven(&calm), "{kind}");
-        assert_ne!(simulated(&calm), driven(&both), "{kind}");
-        if kind != PolicyKind::BestOf {
-            assert_ne!(simulated(&both), driven(&forgetful), "{kind}");
-            assert_ne!(simulated(&forgetful), driven(&both), "{kind}");
+        for other in [calm, steady] {
+            assert_ne!(simulated(&both), driven(&other), "{kind}");
+            assert_ne!(simulated(&other), driven(&both), "{kind}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `tandem capacity`: what this machine sustains, in one number that was driven live.
+//! `tandem capacity`: the rate that this machine sustains, confirmed by live runs.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -11,19 +11,22 @@ use tandem_core::lab::{Answer, Effort, GpuChoice, LabError, Scope, find_answer};
 use tandem_core::live;
 use tandem_core::sched::PolicyFactory;
 
-/// The rate that this machine sustains on an index within a deadline, driven live: a rate that held, and how sure it is.
+/// Find the rate that this machine sustains within a deadline, by live runs.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tandem capacity my-index --queries log.tsv --deadline-ms 100 -o results\n  tandem capacity my-index --queries log.tsv --objective no-miss --proof"
+)]
 pub(super) struct Arguments {
     #[command(flatten)]
     log: IndexAndLog,
     #[command(flatten)]
     driven: DrivenArguments,
-    /// Where the results go
+    /// Folder of the results
     #[arg(short, long, value_name = "DIR", default_value = "out/capacity")]
     out: PathBuf,
 }
 
-/// Policies that are driven at most, for an estimate of the time.
+/// Number of policies that are driven, for the estimate of the time.
 const DRIVEN: usize = 1;
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -31,8 +34,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Arguments { log, driven, out } = arguments;
     if driven.gpu == GpuChoice::Replay {
         return Err(Failure::input(
-            "--gpu replay: recorded times say nothing of this machine; `tandem simulate --gpu replay` plays them, and `tandem \
-             validate --gpu replay` drives them beside the CPU",
+            "--gpu replay: recorded times are not of this machine; `tandem simulate --gpu replay` simulates with them, and `tandem \
+             validate --gpu replay` drives a replayed GPU together with the CPU",
         ));
     }
     let mut question = driven.check(Effort::usual(), out)?;
@@ -57,10 +60,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         if let Some(note) = driven.process.note(&question.process, &[capacity.qps]) {
             outln!("{note}");
         }
-        if driven.verbose {
+        if output::is_verbose() {
             outln!("\n{}\n{}", words::live_runs(&found), words::simulated(&found));
         }
-    } else if driven.verbose {
+    } else if output::is_verbose() {
         outln!("{}", words::live_runs(&found));
     }
     words::warnings(&found).iter().for_each(|warning| errln!("warning: {warning}"));

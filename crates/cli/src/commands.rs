@@ -1,17 +1,21 @@
 //! Lists of commands.
 
-/// Makes `Command` of a list of commands, each with the module that has its `Arguments` and its `run`.
+/// Makes `Command` and `PURPOSES` of a list of commands by purpose, each with the module that has its `Arguments` and its
+/// `run`.
 macro_rules! commands {
-    ($($(#[$attribute:meta])* $command:ident: $($module:ident)::+;)+) => {
+    ($($purpose:literal { $($(#[$attribute:meta])* $command:ident: $($module:ident)::+;)+ })+) => {
         #[derive(Debug, clap::Subcommand)]
         enum Command {
-            $($(#[$attribute])* $command($($module)::+::Arguments),)+
+            $($($(#[$attribute])* $command($($module)::+::Arguments),)+)+
         }
+
+        /// The modules of the commands by purpose. The last part of a path is the command's name.
+        pub(crate) const PURPOSES: $crate::help::Purposes = &[$(($purpose, &[$(stringify!($($module)::+)),+])),+];
 
         impl Command {
             fn run(&self) -> Result<(), Failure> {
                 match self {
-                    $($(#[$attribute])* Self::$command(arguments) => $($module)::+::run(arguments),)+
+                    $($($(#[$attribute])* Self::$command(arguments) => $($module)::+::run(arguments),)+)+
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! What commands work on where nothing is named: a synthetic index and its queries.
+//! Default inputs, a synthetic index and its queries, and progress bars.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,11 +18,11 @@ use tandem_core::search::ExecError;
 use tandem_core::search::gpu::{GpuExecutor, GpuMemory};
 use tandem_report::number::counted;
 
-/// Documents of the default index: queries cost hundreds of microseconds, and it is made in seconds.
+/// Number of documents of the default index: it is made in seconds, and queries take hundreds of microseconds.
 pub(super) const DEFAULT_DOCS: u32 = 1_000_000;
-/// Queries drawn with a synthetic index.
+/// Number of queries drawn with a synthetic index.
 const QUERIES: usize = 1000;
-/// Where the default index is kept.
+/// Folder of the default index.
 const DEFAULT_FOLDER: &str = "out/validate/index";
 
 /// The default synthetic index and the path of its queries, made on first use.
@@ -59,8 +59,8 @@ pub(super) fn synthetic_index(folder: &Path, docs: u32, seed: u64) -> Result<(Ar
     Ok((Arc::new(Index::open(&folder)?), queries))
 }
 
-/// The log of a synthetic index, of at least `limit` queries: the one that came with it if that is long enough, else one
-/// drawn for it, beside it.
+/// The log of a synthetic index with at least `limit` queries: its own log if that is long enough, else a longer one in the
+/// same folder.
 pub(super) fn synthetic_log(log: &Path, docs: u32, seed: u64, limit: usize) -> Result<PathBuf, Failure> {
     if limit <= QUERIES {
         return Ok(log.to_owned());
@@ -74,7 +74,7 @@ pub(super) fn synthetic_log(log: &Path, docs: u32, seed: u64, limit: usize) -> R
     Ok(longer)
 }
 
-/// The queries of a log, cut into terms as the index was; says on standard error how the log was understood, and what was dropped.
+/// The queries of a log, tokenized like the index. Prints the recognised form and the dropped terms to standard error.
 pub(super) fn read_queries(path: &Path, form: &LogOptions, index: &Index) -> Result<Vec<Query>, Failure> {
     let tokenizer = Tokenizer::from_name(index.tokenizer_name()).map_err(Failure::input)?;
     let log = prepare_queries(path, form, index, |text| tokenizer.terms(text))?;
@@ -91,7 +91,7 @@ pub(super) fn read_queries(path: &Path, form: &LogOptions, index: &Index) -> Res
     Ok(log.queries)
 }
 
-/// A progress bar on standard error; nothing where that is no terminal.
+/// A progress bar on standard error; hidden if that is no terminal.
 pub(super) fn progress(what: &'static str, length: u64) -> ProgressBar {
     let bar = ProgressBar::new(length).with_message(what);
     // The template is ours and fixed: if it did not parse, the plain bar would do.
@@ -102,11 +102,11 @@ pub(super) fn progress(what: &'static str, length: u64) -> ProgressBar {
     bar
 }
 
-/// Draws how far the lab is on standard error, where that is a terminal; elsewhere it says what begins.
+/// Shows progress on standard error: bars on a terminal, else a line per step.
 #[derive(Default)]
 pub(super) struct Bars {
     bar: Mutex<Option<ProgressBar>>,
-    /// Whether nothing is said where standard error is no terminal.
+    /// Whether nothing is printed if standard error is no terminal.
     is_quiet: bool,
 }
 
@@ -177,7 +177,7 @@ impl Bars {
     }
 }
 
-/// A GPU executor; the way of the index to the device is shown on standard error, where that is a terminal.
+/// A GPU executor, with the progress of the upload on standard error.
 ///
 /// # Errors
 /// As [`GpuExecutor::new`].
@@ -189,7 +189,7 @@ pub(super) fn gpu_executor(
     lab::gpu_executor(DeviceId(0), index, bm25, memory, &Bars::default())
 }
 
-/// Says so where workers and driver have too few cores to be punctual.
+/// Warns if workers and driver share cores.
 pub(super) fn warn_of_few_cores(node: &lab::Node) {
     if node.lane_pool().has_cores_enough() {
         return;

@@ -1,6 +1,7 @@
 //! Why a command ended without its result, and with which exit code.
 
 use std::fmt;
+use std::io;
 use std::process::ExitCode;
 
 use super::inputs::has_option;
@@ -77,8 +78,7 @@ macro_rules! input {
     };
 }
 
-// A full disk or an unreadable path is the user's to mend, like any bad input.
-input!(InputError, IndexError, std::io::Error, TrainError);
+input!(InputError, TrainError);
 
 /// Errors that never are: the work itself failed.
 macro_rules! failed {
@@ -92,6 +92,31 @@ macro_rules! failed {
 }
 
 failed!(CodecError, LawBroken, LiveError);
+
+/// Another path may help against some errors of the system, which are bad input then. A full or broken disk is a failure.
+impl From<io::Error> for Failure {
+    fn from(e: io::Error) -> Self {
+        use io::ErrorKind::{
+            AlreadyExists, InvalidData, InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound, Other,
+            PermissionDenied, ReadOnlyFilesystem,
+        };
+        match e.kind() {
+            AlreadyExists | InvalidData | InvalidFilename | InvalidInput | IsADirectory | NotADirectory | NotFound
+            | Other | PermissionDenied | ReadOnlyFilesystem => Self::input(e.to_string()),
+            _ => Self::failed(e.to_string()),
+        }
+    }
+}
+
+impl From<IndexError> for Failure {
+    fn from(e: IndexError) -> Self {
+        let message = e.to_string();
+        match e {
+            IndexError::Io { source, .. } => Self { message, ..Self::from(source) },
+            IndexError::Damaged { .. } | IndexError::Collection(_) => Self::input(message),
+        }
+    }
+}
 
 /// The library speaks of values; here it is known which option gives each.
 impl From<PolicyError> for Failure {
@@ -134,8 +159,9 @@ impl From<GpuError> for Failure {
 impl From<BuildError> for Failure {
     fn from(e: BuildError) -> Self {
         match e {
-            BuildError::Threads(_) | BuildError::Panicked => Self::failed(e.to_string()),
-            BuildError::Input(_) | BuildError::Index(_) | BuildError::Run { .. } => Self::input(e.to_string()),
+            BuildError::Threads(_) | BuildError::Panicked | BuildError::Run { .. } => Self::failed(e.to_string()),
+            BuildError::Index(e) => e.into(),
+            BuildError::Input(_) => Self::input(e.to_string()),
         }
     }
 }

@@ -1,38 +1,46 @@
-//! `--format`: whether results are for people or for programs. Every command that prints results takes it.
+//! `--format` and `--verbose`: for whom results are printed, and how many of them. Commands that print results take both.
 
 use clap::builder::{PossibleValuesParser, ValueParser};
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use super::output::begin_json;
+use super::output::{begin_json, begin_verbose};
 
-/// The option's name.
 const FORMAT: &str = "format";
-/// The value that asks for JSON.
 const JSON: &str = "json";
+const VERBOSE: &str = "verbose";
 /// Commands whose output is a file's own form.
 const WITHOUT: [&str; 4] = ["report", "settings", "completions", "man"];
+/// Commands that print all of their results on one screen.
+const SHORT: [&str; 8] = ["plan", "trace", "recalibrate", "export", "import", "quantise", "reorder", "synth"];
 
-/// The command, each of those below it that prints results with the option.
+/// The command, in which each command below it that prints results has these options.
 pub(super) fn with_format(command: Command) -> Command {
     if command.has_subcommands() {
         return command.mut_subcommands(with_format);
     }
-    // `search` has more forms than these, and of `index import` and `export` the format is that of the other engine.
-    let has_its_own = command.get_arguments().any(|argument| argument.get_id() == FORMAT);
-    if has_its_own || WITHOUT.contains(&command.get_name()) {
+    let name = command.get_name().to_owned();
+    if WITHOUT.contains(&name.as_str()) {
         return command;
     }
-    command.arg(
-        Arg::new(FORMAT)
-            .long(FORMAT)
-            .value_name("FORMAT")
-            .value_parser(ValueParser::from(PossibleValuesParser::new(["table", JSON])))
-            .default_value("table")
-            .help("How results are printed: as tables for people, or all of them as one JSON document"),
-    )
+    let format = Arg::new(FORMAT)
+        .long(FORMAT)
+        .value_name("FORMAT")
+        .value_parser(ValueParser::from(PossibleValuesParser::new(["table", JSON])))
+        .default_value("table")
+        .help("How results are printed: as tables for people, or all of them as one JSON document");
+    let verbose = Arg::new(VERBOSE)
+        .short('v')
+        .long(VERBOSE)
+        .action(ArgAction::SetTrue)
+        .help("Print all results; without it, those that fit one screen");
+    // `search` has more formats than these. The format of `index import` and `export` is that of the other engine.
+    let has_its_own = command.get_arguments().any(|argument| argument.get_id() == FORMAT);
+    let options = [(format, !has_its_own), (verbose, !SHORT.contains(&name.as_str()))];
+    command.args(options.into_iter().filter(|(_, is_taken)| *is_taken).map(|(option, _)| option))
 }
 
-/// Sends what is for people to standard error if the command that was called is asked for JSON.
+/// Sends text for people to standard error if the command that was called is asked for JSON, and prints all of it if that is
+/// asked for.
 pub(super) fn begin(matches: &ArgMatches) {
     let mut called = matches;
     while let Some((_, below)) = called.subcommand() {
@@ -41,5 +49,8 @@ pub(super) fn begin(matches: &ArgMatches) {
     let asked = called.try_get_one::<String>(FORMAT).ok().flatten();
     if asked.is_some_and(|format| format == JSON) {
         begin_json(None);
+    }
+    if called.try_get_one::<bool>(VERBOSE).ok().flatten() == Some(&true) {
+        begin_verbose();
     }
 }

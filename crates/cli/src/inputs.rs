@@ -1,4 +1,4 @@
-//! Which of a command's arguments are files that it reads, and which options it has.
+//! Protection of input files, and the options of the called command.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -8,7 +8,7 @@ use clap::{ArgMatches, Command};
 use tandem_core::files::protect_input;
 use tandem_core::index::FILE_NAME;
 
-/// Arguments that name what is written, of all commands.
+/// Arguments of all commands that name outputs.
 const OUTPUTS: [&str; 7] = ["out", "perfetto", "samples", "report", "folder", "permutation_out", "queries_out"];
 /// Arguments whose folders are collections: every file in them is read.
 const COLLECTIONS: [&str; 3] = ["inputs", "text", "ingest"];

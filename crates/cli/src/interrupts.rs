@@ -1,7 +1,7 @@
-//! Ctrl-C, `kill` and the end of the terminal: the first ends the runs, live or simulated, and keeps what was found, the second ends the process.
+//! Ctrl-C, `kill` and the end of the terminal: the first signal ends the runs and keeps their results, the second ends the
+//! process.
 //!
-//! Either way the process says so by its exit code, as a shell does of a program that a signal ended: 128 and the
-//! signal's number. Of a signal that nobody catches, before anything is measured, the shell says the same.
+//! The exit code is 128 plus the number of the signal, as a shell reports a program that a signal ended.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Once};
@@ -13,7 +13,7 @@ use signal_hook::flag;
 
 use tandem_core::live::interrupt_flag;
 
-/// What a signal adds to, in an exit code.
+/// The base of exit codes after signals.
 const SIGNALLED: i32 = 128;
 
 /// The exit code of the signal that came last; 0 for none.
@@ -23,21 +23,20 @@ static CAUGHT: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
 pub(super) fn catch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // Without a handler Ctrl-C ends the process at once: a loss of comfort, no reason not to run.
+        // Without a handler, Ctrl-C ends the process at once, which is acceptable.
         if let Err(e) = [SIGINT, SIGTERM].into_iter().try_for_each(catch_signal) {
-            errln!("warning: Ctrl-C will not keep what was found: {e}");
+            errln!("warning: Ctrl-C will not keep results: {e}");
         }
         #[cfg(unix)]
         if !ignores_hangup()
             && let Err(e) = catch_signal(SIGHUP)
         {
-            errln!("warning: the end of the terminal will not keep what was found: {e}");
+            errln!("warning: the end of the terminal will not keep results: {e}");
         }
     });
 }
 
-/// Whether whoever started the process lets it outlive its terminal, as `nohup` does; where the system does not say (it does on
-/// Linux), it does not.
+/// Whether the process ignores the end of its terminal, as under `nohup`; known on Linux only.
 #[cfg(unix)]
 fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -55,7 +54,7 @@ fn catch_signal(signal: i32) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What the process is to end with if a signal has ended its runs; `None` if none came.
+/// The exit code after a signal; `None` if none came.
 pub(super) fn code() -> Option<u8> {
     u8::try_from(CAUGHT.load(Ordering::Relaxed)).ok().filter(|&code| code > 0)
 }

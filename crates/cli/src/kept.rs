@@ -1,11 +1,11 @@
-//! Results that are written one after the other: what can't be written loses neither the others nor what is printed.
+//! Result files, of which some may fail without the loss of others.
 
 use std::path::{Path, PathBuf};
 
 use super::Failure;
 use super::output::result_file;
 
-/// What was written, and the first of what could not be: the command's failure, once it has told all it has found.
+/// The files that were written, and the first failure.
 #[derive(Debug)]
 pub(super) struct Kept {
     /// Files, in the order in which they were written.
@@ -19,7 +19,7 @@ impl Kept {
         Self { files: Vec::new(), first: Ok(()) }
     }
 
-    /// A file of rows, under a name for them in the document of `--format json`.
+    /// Adds a CSV file, with the name of its rows in the JSON document.
     pub(super) fn rows<E: Into<Failure>>(&mut self, name: &str, path: &Path, written: Result<(), E>) {
         if written.is_ok() {
             result_file(name, path);
@@ -27,7 +27,7 @@ impl Kept {
         self.files(written.map(|()| vec![path.to_owned()]));
     }
 
-    /// A result's files: those of rows go under its name into the document of `--format json`, too.
+    /// Adds files of a result; CSV files also go under its name into the JSON document.
     pub(super) fn named<E: Into<Failure>>(&mut self, name: &str, written: Result<Vec<PathBuf>, E>) {
         for rows in written.iter().flatten().filter(|file| file.extension().is_some_and(|extension| extension == "csv"))
         {
@@ -36,7 +36,7 @@ impl Kept {
         self.files(written);
     }
 
-    /// Files that hold no rows.
+    /// Adds files without rows.
     pub(super) fn files<E: Into<Failure>>(&mut self, written: Result<Vec<PathBuf>, E>) {
         match written {
             Ok(files) => self.files.extend(files),
@@ -45,13 +45,13 @@ impl Kept {
         }
     }
 
-    /// The files, as commands end by telling.
+    /// The sentence that names the files.
     pub(super) fn in_words(&self) -> String {
         let files: Vec<String> = self.files.iter().map(|file| file.display().to_string()).collect();
         format!("written: {}", if files.is_empty() { String::from("nothing") } else { files.join(", ") })
     }
 
-    /// Whether all could be written.
+    /// The first failure, if any.
     pub(super) fn finish(self) -> Result<(), Failure> {
         self.first
     }

@@ -15,6 +15,7 @@ mod defaults;
 mod driven;
 mod failure;
 mod format;
+mod help;
 mod index;
 mod inputs;
 mod interrupts;
@@ -30,6 +31,8 @@ mod report;
 mod reproduce;
 mod run_logs;
 mod search;
+#[cfg(feature = "http")]
+mod serve;
 mod settings;
 mod simulate;
 mod sweep;
@@ -40,41 +43,63 @@ mod train;
 mod validate;
 
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
 
 pub use failure::Failure;
+use tandem_core::files::commit;
 
-/// A scheduling lab for search nodes with CPUs and GPUs.
+/// A scheduling lab for search nodes with CPUs and GPUs: which query rate does a machine sustain within a deadline?
 #[derive(Debug, Parser)]
-#[command(name = "tandem", version, about, infer_subcommands = false, arg_required_else_help = true)]
+#[command(name = "tandem", arg_required_else_help = true, after_help = EXAMPLES)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
 
-// The commands, in the order of `tandem help`. A new one is a module with its `Arguments`, whose comment is its help, and a
-// function `run`, and a line here.
+const EXAMPLES: &str = "Examples:
+  tandem simulate                                  policies on recorded costs
+  tandem index build articles.jsonl -o my-index    an index of your text
+  tandem capacity my-index --queries log.tsv       the rate that it sustains
+
+`tandem COMMAND --help` explains a command, `tandem help settings` rare tuning.";
+
+// The commands by purpose. A new one is a module with its `Arguments`, whose comment is its help, and a function `run`, and
+// a line here.
 commands! {
-    Capacity: capacity;
-    Plan: plan;
-    Index: index;
-    Search: search;
-    Trace: trace;
-    Profile: profile;
-    Train: train;
-    Recalibrate: recalibrate;
-    Simulate: simulate;
-    Sweep: sweep;
-    Live: live;
-    Bench: bench;
-    Validate: validate;
-    #[cfg(feature = "http")] Target: target;
-    Report: report;
-    Reproduce: reproduce;
-    Settings: settings;
-    Completions: manual::completions;
-    Man: manual::man;
+    "Answer a question" {
+        Simulate: simulate;
+        Capacity: capacity;
+        Validate: validate;
+        Plan: plan;
+        Sweep: sweep;
+    }
+    "Index and search" {
+        Index: index;
+        Search: search;
+    }
+    "Measure and learn costs" {
+        Profile: profile;
+        Train: train;
+        Recalibrate: recalibrate;
+    }
+    "Drive and examine" {
+        Live: live;
+        #[cfg(feature = "http")]
+        Target: target;
+        #[cfg(feature = "http")]
+        Serve: serve;
+        Trace: trace;
+        Bench: bench;
+        Reproduce: reproduce;
+    }
+    "Show and set up" {
+        Report: report;
+        Settings: settings;
+        Completions: manual::completions;
+        Man: manual::man;
+    }
 }
 
 /// Lets options take `-1`, so that their own checks can say what they expected: it would be "unexpected" otherwise.
@@ -86,9 +111,18 @@ fn with_negative_numbers(command: clap::Command) -> clap::Command {
     command.mut_subcommands(with_negative_numbers)
 }
 
+/// The version with its commit, if that is known.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let commit = commit().map_or(String::new(), |commit| format!(" (commit {commit})"));
+    format!("{}{commit}", env!("CARGO_PKG_VERSION"))
+});
+
 /// All commands with all their options.
 fn command() -> clap::Command {
-    format::with_format(with_negative_numbers(Arguments::command()))
+    let command = help::with_headings(format::with_format(with_negative_numbers(Arguments::command())));
+    let command =
+        command.version(VERSION.as_str()).mut_subcommand("index", |index| help::by_purpose(index, index::PURPOSES));
+    help::by_purpose(command, PURPOSES)
 }
 
 /// Runs the command line and gives the exit code.
@@ -116,18 +150,23 @@ pub fn run() -> ExitCode {
 mod tests {
     use super::command;
 
-    /// What `--help` lists of the command and of those below it, without `--help` itself and `--version`.
-    fn check_options(command: &clap::Command, path: &str) {
+    fn check_help(command: &clap::Command, path: &str) {
         let path = format!("{path}{} ", command.get_name());
-        let options = command.get_arguments().filter(|argument| !argument.is_positional());
-        let count = options.filter(|option| !["help", "version"].contains(&option.get_id().as_str())).count();
-        assert!(count <= 30, "{path}has {count} options");
-        command.get_subcommands().for_each(|below| check_options(below, &path));
+        let options: Vec<_> = command.get_arguments().filter(|argument| !argument.is_positional()).collect();
+        assert!(options.len() <= 30, "{path}has {} options", options.len());
+        for option in &options {
+            assert!(option.get_help_heading().is_some(), "{path}--{} has no heading", option.get_id());
+        }
+        let examples = command.get_after_help().map_or(String::new(), ToString::to_string);
+        let is_listing = path.contains("settings");
+        assert!(is_listing || examples.starts_with("Example"), "{path}has no example");
+        assert!(is_listing || examples.lines().all(|line| line.len() <= 80), "{path}{examples}");
+        command.get_subcommands().for_each(|below| check_help(below, &path));
     }
 
     #[test]
-    fn no_command_has_more_than_thirty_options() {
-        check_options(&command(), "");
+    fn every_command_has_headings_and_an_example_and_at_most_thirty_options() {
+        check_help(&command(), "");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where costs come from: an index and a machine. What was measured elsewhere says little here.
+//! The origin of costs, an index and a machine: costs do not apply to others.
 
 use super::Failure;
 use tandem_core::cost::Workload;
@@ -6,10 +6,10 @@ use tandem_core::files::{Provenance, this_machine};
 use tandem_core::lab::Estimates;
 use tandem_core::query::Mode;
 
-/// What a workload's file says of the machine that it was measured on.
+/// Keys of a workload file that describe its machine.
 const MACHINE: [&str; 3] = ["machine", "cpu", "gpu"];
 
-/// Warns where policies are told costs by a model that was fitted on another index or machine than the workload's.
+/// Warns if the model of estimates was fitted on another index or machine than the workload's.
 pub(super) fn warn_of_another(estimates: &Estimates, name: &str, workload: &Workload) {
     let Estimates::Model(model_name, model) = estimates else { return };
     for key in ["index", "cpu", "gpu"] {
@@ -31,7 +31,7 @@ pub(super) fn is_of_here(workload: &Workload) -> bool {
     workload.provenance.get("machine").is_some_and(|machine| machine == this_machine())
 }
 
-/// Refuses workloads that were measured on different machines: their costs cannot be learnt as one.
+/// Refuses workloads of different machines, which one model cannot learn.
 pub(super) fn check_same_machine(workloads: &[(String, Workload)]) -> Result<(), Failure> {
     let Some(((first_name, first), others)) = workloads.split_first() else { return Ok(()) };
     for (name, workload) in others {
@@ -51,7 +51,7 @@ pub(super) fn check_same_machine(workloads: &[(String, Workload)]) -> Result<(),
     Ok(())
 }
 
-/// Of what a plot's numbers are: workload, mode, k, machine, and whether the GPU's are replayed.
+/// The subtitle of a figure: workload, mode, k, machine, and whether GPU times are replayed.
 pub(super) fn in_words(name: &str, provenance: &Provenance, mode: Mode, is_replayed: bool) -> String {
     let last = name.rsplit('/').next().unwrap_or(name);
     let mut words = vec![last.split(".workload.csv").next().unwrap_or(last).to_owned(), format!("mode {mode}")];

@@ -18,6 +18,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -25,11 +26,16 @@ use serde_json::{Map, Value, json};
 use super::Failure;
 use tandem_core::files::{Provenance, write_atomically};
 use tandem_report::json::rows_of_csv;
+use tandem_report::table::fitted;
 
 /// The first failure to print a line.
 static FAILED: Mutex<Option<String>> = Mutex::new(None);
 /// What goes into the document; `None` where people read.
 static DOCUMENT: Mutex<Option<Document>> = Mutex::new(None);
+/// Whether all results are to be printed.
+static VERBOSE: AtomicBool = AtomicBool::new(false);
+/// Lines of results on one screen. Four more are left for files and warnings.
+const SCREEN_LINES: usize = 36;
 
 /// What a command has found, in the order in which it said so.
 #[derive(Debug, Default)]
@@ -55,6 +61,16 @@ macro_rules! errln {
 pub(super) fn begin_json(into: Option<&Path>) {
     let into = into.map(Path::to_owned);
     with_document(|document| *document = Some(Document { into, ..Document::default() }));
+}
+
+/// From now on all results are printed, however many lines they take.
+pub(super) fn begin_verbose() {
+    VERBOSE.store(true, Ordering::Relaxed);
+}
+
+/// Whether all results are to be printed.
+pub(super) fn is_verbose() -> bool {
+    VERBOSE.load(Ordering::Relaxed)
 }
 
 /// Whether the document is asked for.
@@ -108,11 +124,23 @@ pub(super) fn say(text: &str) -> Result<(), Failure> {
     say_bytes(text.as_bytes())
 }
 
+/// Prints results, whose first lines answer: as many as fit one screen, or all with `--verbose`. `place` has all of them, too.
+pub(super) fn say_screen(text: &str, place: &str) -> Result<(), Failure> {
+    let text = fitted(text);
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    if is_verbose() || lines.len() <= SCREEN_LINES {
+        return say(&format!("{}\n", lines.join("\n")));
+    }
+    let (shown, left_out) = lines.split_at(SCREEN_LINES - 1);
+    let more = format!("{} more lines: --verbose prints them, and {place} has all results", left_out.len());
+    say(&format!("{}\n{}\n", shown.join("\n"), fitted(&more)))
+}
+
 /// Prints to standard output what is its own, text or not.
 pub(super) fn say_bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout();
     match out.write_all(bytes).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::input(format!("standard output: {e}"))),
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::failed(format!("standard output: {e}"))),
         _ => Ok(()),
     }
 }
@@ -138,7 +166,7 @@ pub(super) fn finish() -> Result<(), Failure> {
         }
     }
     match FAILED.lock().ok().and_then(|mut first| first.take()) {
-        Some(message) => Err(Failure::input(message)),
+        Some(message) => Err(Failure::failed(message)),
         None => Ok(()),
     }
 }

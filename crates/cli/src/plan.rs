@@ -1,4 +1,4 @@
-//! `tandem plan`: which machines, how many, at what cost.
+//! `tandem plan`: the machines that serve a demand at the least cost.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use super::options::{DeadlineArgument, ObjectiveArguments};
 use super::output::{result, say};
 use crate::options::names::choice;
 use tandem_core::base::machine::Class;
-use tandem_core::cost::MachineFile;
+use tandem_core::cost::MachineProfile;
 use tandem_core::files::{Digits, InputError, Provenance, Record, check_writable, write_csv};
 use tandem_core::lab::plan::{
     Candidate, Demand, HOURS_PER_MONTH, MachineType, NUM_DRAWS, Plan, Plans, Question, plan, read_catalogue,
@@ -32,9 +32,7 @@ const WINDOW_SECONDS: f64 = 60.0;
 
 /// Find the machines that serve a rate within a deadline at the least cost.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Example:\n  tandem plan --rate 2000:8000 --deadline-ms 100 --workload mine.workload.csv --catalogue machines.csv"
-)]
+#[command(after_help = "Example:\n  tandem plan --rate 2000:8000 --deadline-ms 100 --workload mine.csv")]
 pub(super) struct Arguments {
     /// Queries per second at the busiest time: a number, or LOW:HIGH if it lies between these with 90 % probability
     #[arg(
@@ -58,32 +56,33 @@ pub(super) struct Arguments {
     /// Machines (groups of shards) that may be lost while the objective still holds
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Question")]
     spare: usize,
-    /// Measured queries: a workload file, own service times (query_id,cpu_us), or the name of a shipped workload
-    #[arg(long, value_name = "FILE", help_heading = "Input")]
+    /// Measured queries: a workload file, a CSV file of service times in microseconds (`query_id,cpu_us`), or the name of a
+    /// shipped workload [default: the shipped Wikipedia slice]
+    #[arg(long, value_name = "FILE")]
     workload: Option<String>,
-    /// The rows of the workload that are asked
-    #[arg(long, value_parser = choice::<Mode>(), default_value = Mode::Or.name(), help_heading = "Input")]
+    /// How the terms of a query combine; selects rows of the workload
+    #[arg(long, value_parser = choice::<Mode>(), default_value = Mode::Or.name())]
     mode: Mode,
     /// Machine types: a CSV file [default: the catalogue that ships, with example prices]
-    #[arg(long, value_name = "FILE", help_heading = "Input")]
+    #[arg(long, value_name = "FILE")]
     catalogue: Option<PathBuf>,
     /// Size of the index in gigabytes; an index that exceeds a machine's memory is sharded
-    #[arg(long, value_name = "GB", help_heading = "Input")]
+    #[arg(long, value_name = "GB")]
     index_gb: Option<f64>,
     /// Policies to choose from, separated by commas
-    #[arg(long, value_name = "NAME", value_parser = choice::<PolicyKind>(), value_delimiter = ',', default_values = POLICIES.map(PolicyKind::name), help_heading = "Machine")]
+    #[arg(long, value_name = "NAME", value_parser = choice::<PolicyKind>(), value_delimiter = ',', default_values = POLICIES.map(PolicyKind::name))]
     policy: Vec<PolicyKind>,
-    /// What policies know of costs, as in `simulate`
-    #[arg(long, value_name = "WHAT", default_value = "model", help_heading = "Machine")]
+    /// Cost estimates that policies see, as in `simulate`
+    #[arg(long, value_name = "WHAT", default_value = "model")]
     estimates: String,
     /// Deviation of the logarithm of machine speed between machines and days
-    #[arg(long, value_name = "SHARE", default_value_t = 0.07, help_heading = "Machine")]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.07)]
     speed_spread: f64,
     /// Charge for a draw that a plan does not serve, as a multiple of the lowest price that serves it
     #[arg(long, value_name = "FACTOR", default_value_t = 10.0, help_heading = "Question")]
     shortage: f64,
-    /// The folder for results
-    #[arg(short, long, value_name = "DIR", default_value = "out/plan", help_heading = "Output")]
+    /// Folder of the results
+    #[arg(short, long, value_name = "DIR", default_value = "out/plan")]
     out: PathBuf,
 }
 
@@ -191,7 +190,8 @@ fn candidates(arguments: &Arguments, types: Vec<MachineType>) -> Result<(String,
             Some(name) => named_workload_in(Some(name), arguments.mode)?.1,
             None => workload.clone(),
         };
-        let profile = machine.profile.as_ref().map(|path| Ok((path.display().to_string(), MachineFile::read(path)?)));
+        let profile =
+            machine.profile.as_ref().map(|path| Ok((path.display().to_string(), MachineProfile::read(path)?)));
         let profile = profile.transpose().map_err(|e: InputError| Failure::from(e))?;
         Ok(Candidate { machine, workload, profile })
     };

@@ -1,4 +1,4 @@
-//! `tandem recalibrate`: brings a model up to date with what queries took while they were served.
+//! `tandem recalibrate`: scales a model by the service times of live runs.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -15,23 +15,24 @@ use tandem_core::query::Mode;
 use tandem_core::sched::{LogRow, RunLog};
 use tandem_report::table::Table;
 
-/// Bring a model up to date with what queries took in a live run's log.
+/// Scale a model by the service times in the log of a live run.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  tandem recalibrate mine.json out/live/log.csv --workload mine.workload.csv")]
 pub(super) struct Arguments {
-    /// The model file
+    /// Model file to scale
     model: PathBuf,
     /// Logs of live runs: `log.csv` of `tandem live --log` or `validate --log`
     #[arg(required = true)]
     logs: Vec<PathBuf>,
-    /// The workload that was driven: a file, or the name of one that ships
+    /// Workload that was driven: a file, or the name of a shipped workload
     #[arg(long, value_name = "FILE")]
     workload: Option<String>,
-    /// Where the model goes that is up to date
+    /// Model file to write
     #[arg(short, long, value_name = "FILE", default_value = "out/model.json")]
     out: PathBuf,
 }
 
-/// An error that is left above so many times the one of cross-validation asks for a new profile.
+/// Multiple of the cross-validation error above which a new profile is advised.
 const WORSE: f64 = 1.5;
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -51,7 +52,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 unknown += 1;
                 continue;
             };
-            // Ids are a workload's own: those of one that was measured for the run alone are other queries in another.
+            // Ids identify queries within one workload only.
             if let Some(asked) = asked.filter(|&asked| asked != query.mode) {
                 let message = format!(
                     "{}: its queries were asked in mode {asked}, and query {} of {name} in mode {}: name the workload that was \

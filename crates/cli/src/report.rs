@@ -1,4 +1,4 @@
-//! `tandem report`: one HTML page from folders of results, or the tables and figures of the documentation.
+//! `tandem report`: one HTML page of result folders, or the tables and figures of the documentation.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,20 +9,20 @@ use tandem_report::docs::{pages, render};
 use tandem_report::number::counted;
 use tandem_report::page::{Folder, page};
 
-/// Make one HTML page from folders of results: the story in words, figures, tables.
+/// Make an HTML page of result folders, or render the documentation.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  tandem report results -o results.html\n  tandem report --docs --check")]
 pub(super) struct Arguments {
-    /// Folders of results, of whatever commands; those below them are looked into, too
+    /// Folders of results of any commands; subfolders are included
     #[arg(value_name = "DIR", default_value = "out")]
     folders: Vec<PathBuf>,
-    /// The page; one file, which needs no network [default: report.html in the first folder]
+    /// Page to write: one file that needs no network [default: report.html in the first folder]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Render the tables and figures of the documentation from result files instead: of all Markdown pages in the current
-    /// directory, `docs/` and `models/`
+    /// Render the tables and figures in Markdown pages of the current directory, `docs/` and `models/` from result files
     #[arg(long, conflicts_with_all = ["folders", "out"])]
     docs: bool,
-    /// With --docs: write nothing; list the pages and figures that differ from their result files, and exit with 2
+    /// With --docs: write nothing, list pages and figures that differ from their result files, and exit with code 2
     #[arg(long, requires = "docs")]
     check: bool,
 }

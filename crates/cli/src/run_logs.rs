@@ -1,4 +1,4 @@
-//! `--log` and `--perfetto`: where the logs of runs go.
+//! `--log` and `--perfetto`: the logs of runs.
 
 use std::path::{Path, PathBuf};
 
@@ -8,23 +8,23 @@ use tandem_core::sched::RunLog;
 use tandem_report::number;
 use tandem_report::perfetto::PerfettoTrace;
 
-/// Which logs are kept.
+/// The logs to write.
 #[derive(Debug, clap::Args)]
 pub(super) struct LogArguments {
-    /// Write every run's log as well: log.csv, or the folder `log` for several runs
+    /// Write the log of every run, one line per query: log.csv, or the folder `log` for several runs
     #[arg(long)]
     pub(super) log: bool,
-    /// Write every run as a trace for <https://ui.perfetto.dev>: lanes, batches, queues
+    /// Trace file of all runs for <https://ui.perfetto.dev>: lanes, batches, queues
     #[arg(long, value_name = "FILE")]
     pub(super) perfetto: Option<PathBuf>,
 }
 
-/// More log rows than this would fill an ordinary disk.
+/// The largest number of log rows, limited by disk space.
 const MAX_LOG_ROWS: usize = 50_000_000;
-/// The same of live runs, whose logs are kept in memory while they last: of all runs, and of one.
+/// The largest numbers of log rows of live runs in memory: of all runs together, and of one run.
 const SAMPLED_LOG_ROWS: usize = MAX_LOG_ROWS;
 const SAMPLED_RUN_ROWS: usize = 2_000_000;
-/// More queries than this no viewer of traces opens well.
+/// The largest number of queries in a trace, limited by its viewer.
 const MAX_TRACE_ROWS: usize = 2_000_000;
 
 impl LogArguments {
@@ -33,14 +33,13 @@ impl LogArguments {
         self.log || self.perfetto.is_some()
     }
 
-    /// How many queries each of so many runs keeps the log of, where logs are sampled.
+    /// Number of queries whose log each of `runs` live runs keeps.
     pub(crate) fn rows_of_each(&self, runs: usize) -> usize {
         let most = if self.perfetto.is_some() { MAX_TRACE_ROWS } else { SAMPLED_LOG_ROWS };
         if self.any() { (most / runs.max(1)).min(SAMPLED_RUN_ROWS) } else { 0 }
     }
 
-    /// Refuses, before anything is run, logs of so many `rows` that nobody could use them, and a trace that could not be
-    /// written.
+    /// Refuses logs of too many `rows`, and a trace file that can't be written, before any run.
     pub(crate) fn check(&self, rows: usize) -> Result<(), Failure> {
         let limits = [("--log", self.log, MAX_LOG_ROWS), ("--perfetto", self.perfetto.is_some(), MAX_TRACE_ROWS)];
         if let Some((option, _, most)) = limits.into_iter().find(|&(_, is_wanted, most)| is_wanted && rows > most) {
@@ -63,12 +62,12 @@ pub(super) struct KeptRuns<'a> {
 }
 
 impl<'a> KeptRuns<'a> {
-    /// Of one run or several, in the folder `out`.
+    /// No logs yet, for one run or several, in the folder `out`.
     pub(super) fn new(arguments: &'a LogArguments, out: &'a Path, is_single: bool) -> Self {
         Self { arguments, out, is_single, has_log: false, trace: PerfettoTrace::default() }
     }
 
-    /// Keeps a run as it was asked for; `write` writes its log.
+    /// Keeps the log of a run; `write` writes it.
     pub(super) fn keep(
         &mut self,
         (policy, rate_qps, seed): (&str, f64, u64),

@@ -1,7 +1,7 @@
-//! `--set KEY=VALUE`: tuning that few runs need. `tandem help settings` prints all keys.
+//! `--set KEY=VALUE`: rare tuning. `tandem help settings` prints all keys.
 //!
 //! [`Settings`] is the table of keys: one field each, with its meaning, the type that it parses to, its default, and as its
-//! heading the commands that read it. An option is for what most users of a command say; all else is a setting.
+//! heading the commands that read it. What most users of a command need is an option; the rest are settings.
 
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -15,6 +15,7 @@ use super::options::{shard_costs, watchdog_ms};
 use super::output::say;
 use crate::options::names::choice;
 use tandem_core::base::machine::{FaultPlan, Idle};
+use tandem_core::lab::Multicore;
 use tandem_core::query::Burstiness;
 use tandem_core::sched::{PolicyOptions, Shed, StealGuard};
 use tandem_core::sim::{Routing, ShardCosts};
@@ -33,77 +34,79 @@ const LIVE: &str = "Settings of live";
 #[derive(Clone, Debug, Parser)]
 #[command(no_binary_name = true, disable_help_flag = true, help_template = "{all-args}")]
 pub(super) struct Settings {
-    /// stealing: a query waits for one kind of processor if it is predicted to be this many times as fast there
+    /// stealing: a query waits for one class of processors if its predicted cost there is lower by this factor
     #[arg(long, help_heading = POLICIES, value_name = "RATIO", default_value_t = PolicyOptions::default().threshold_ratio)]
     pub(super) threshold_ratio: f64,
-    /// stealing: a query past this share of the time to its deadline runs next on its preferred kind
+    /// stealing: a query that has waited this share of the time to its deadline runs next on its preferred class
     #[arg(long, help_heading = POLICIES, value_name = "SHARE", default_value_t = PolicyOptions::default().urgent_share)]
     pub(super) urgent_share: f64,
-    /// stealing: weight of the predicted cost in the order of a queue (0: cost does not count)
+    /// stealing: weight of the predicted cost in the order of a queue; 0 ignores it
     #[arg(long, help_heading = POLICIES, value_name = "WEIGHT", default_value_t = PolicyOptions::default().cost_weight)]
     pub(super) cost_weight: f64,
     /// stealing: weight of the deadline in the order of a queue
     #[arg(long, help_heading = POLICIES, value_name = "WEIGHT", default_value_t = PolicyOptions::default().deadline_weight)]
     pub(super) deadline_weight: f64,
-    /// stealing: weight of the time that a query gains by running on this kind and not on the other
+    /// stealing: weight of the time that a query gains on this class against the other one
     #[arg(long, help_heading = POLICIES, value_name = "WEIGHT", default_value_t = PolicyOptions::default().affinity_weight)]
     pub(super) affinity_weight: f64,
-    /// stealing: what an idle processor heeds before it steals
+    /// stealing: condition under which an idle processor steals
     #[arg(long, help_heading = POLICIES, value_name = "GUARD", value_parser = choice::<StealGuard>(), default_value = PolicyOptions::default().steal_guard.name())]
     pub(super) steal_guard: StealGuard,
-    /// Policies that batch: the most queries of a batch
+    /// Policies with batches: the largest number of queries in a batch
     #[arg(long, help_heading = POLICIES, value_name = "N", default_value_t = PolicyOptions::default().batch_limit)]
     pub(super) batch_limit: u32,
-    /// Policies that batch: a batch takes at most this share of the time to its queries' deadlines
+    /// Policies with batches: the longest duration of a batch, as a share of the time to its queries' deadlines
     #[arg(long, help_heading = POLICIES, value_name = "SHARE", default_value_t = PolicyOptions::default().batch_share)]
     pub(super) batch_share: f64,
     /// window: a batch closes when its oldest query has waited this long, in microseconds
     #[arg(long, help_heading = POLICIES, value_name = "US", default_value_t = PolicyOptions::default().window_us)]
     pub(super) window_us: f64,
-    /// window: or when it holds so many queries
+    /// window: a batch closes when it holds this many queries
     #[arg(long, help_heading = POLICIES, value_name = "N", default_value_t = PolicyOptions::default().window_queries)]
     pub(super) window_queries: u32,
-    /// length-based: queries whose lists have fewer blocks of 128 postings go to GPUs [default: where, by estimates, neither
-    /// side waits for the other]
+    /// length-based: queries whose lists have fewer blocks of 128 postings go to GPUs [default: estimated so that both sides
+    /// are equally loaded]
     #[arg(long, help_heading = POLICIES, value_name = "BLOCKS")]
     pub(super) length_threshold: Option<u32>,
-    /// cached-first: queries that may wait for each CPU worker before the other side helps
+    /// cached-first: queries that may wait per CPU worker before GPUs take some of them
     #[arg(long, help_heading = POLICIES, value_name = "N", default_value_t = PolicyOptions::default().patience)]
     pub(super) patience: u32,
-    /// Which queries are dropped when a processor takes them up; objectives count them as late
+    /// Queries that are dropped when a processor would start them; objectives count them as late
     #[arg(long, help_heading = POLICIES, value_name = "WHICH", value_parser = choice::<Shed>(), default_value = PolicyOptions::default().shed.name())]
     pub(super) shed: Shed,
-    /// --arrivals bursty: how long a burst lasts on average, in seconds
+    /// --arrivals bursty: mean length of a burst in seconds
     #[arg(long, help_heading = ARRIVALS, value_name = "S", default_value_t = Burstiness::default().seconds())]
     pub(super) burst_s: f64,
-    /// --arrivals bursty: the rate in a burst over that between bursts
+    /// --arrivals bursty: the rate in bursts divided by the rate between bursts
     #[arg(long, help_heading = ARRIVALS, value_name = "RATIO", default_value_t = Burstiness::default().ratio())]
     pub(super) burst_ratio: f64,
-    /// --arrivals bursty: the share of the time that bursts take
+    /// --arrivals bursty: the share of the time within bursts
     #[arg(long, help_heading = ARRIVALS, value_name = "SHARE", default_value_t = Burstiness::default().share())]
     pub(super) burst_share: f64,
-    /// Which of a shard's replicas answers a query
+    /// Choice of the replica that answers a query
     #[arg(long, help_heading = CLUSTERS, value_name = "HOW", value_parser = choice::<Routing>(), default_value = Routing::default().name())]
     pub(super) routing: Routing,
-    /// What a query costs on other shards: `alike=S`, as measured times a lognormal factor whose logarithm deviates by S; or
-    /// `independent`, as much as another query
+    /// Cost of a query on other shards: `alike=S`, the measured cost times a lognormal factor with a standard deviation of S
+    /// in its logarithm; or `independent`, the cost of another query
     #[arg(long, help_heading = CLUSTERS, value_name = "WHAT", default_value = "alike=0.1", value_parser = shard_costs)]
     pub(super) shard_costs: ShardCosts,
-    /// How long a lane may be at one batch before a spare CPU takes its place, in milliseconds
+    /// Longest time of a batch in milliseconds; after it a spare CPU replaces the lane
     #[arg(long, help_heading = FAULTS, value_name = "MS", default_value_t = FaultPlan::WATCHDOG.as_ms(), value_parser = watchdog_ms)]
     pub(super) watchdog_ms: f64,
-    /// Query log that tells what queries read most, for --gpu-memory [default: the queries themselves]
+    /// --gpu-memory: query log that determines the most read parts of lists [default: the queries themselves]
     #[arg(long, help_heading = GPU_MEMORY, value_name = "FILE")]
     pub(super) gpu_memory_log: Option<PathBuf>,
     /// Drive more CPU workers than this machine has cores
     #[arg(long, help_heading = DRIVEN, value_name = "BOOL", action = ArgAction::Set, default_value_t = false)]
     pub(super) force: bool,
-    /// What lanes and the driver do between queries [default: as when the machine file was measured; without one, and for
+    /// Waiting of lanes and the driver between queries [default: as in the machine profile; without one, and for
     /// `profile --machine`, spin]
     #[arg(long, help_heading = IDLE, value_name = "HOW", value_parser = choice::<Idle>())]
     pub(super) idle: Option<Idle>,
-    /// The lanes' threads only pass the time that each batch is predicted to take: what scheduling costs is real, what
-    /// queries cost is known
+    /// How CPU workers share queries
+    #[arg(long, help_heading = LIVE, value_name = "METHOD", value_parser = choice::<Multicore>(), default_value = Multicore::Inter.name())]
+    pub(super) multicore: Multicore,
+    /// Lanes wait for the predicted time of each batch instead of searching: scheduling is real, query costs are known
     #[arg(long, help_heading = LIVE, value_name = "BOOL", action = ArgAction::Set, default_value_t = false)]
     pub(super) time_warp: bool,
 }
@@ -123,12 +126,12 @@ impl Settings {
     }
 }
 
-/// A burst of a day.
+/// The longest mean length of bursts: a day.
 const MAX_BURST_S: f64 = 86_400.0;
-/// A burst of more times the calm rate leaves no calm.
+/// The largest ratio of rates in and between bursts.
 const MAX_BURST_RATIO: f64 = 1e6;
 
-/// Options that went, with what is said in their place. A setting's key is its old option, too.
+/// Removed options with their replacements. The key of a setting is its former option, too.
 const GONE: [(&str, &str); 2] = [("--p99", "--objective p99"), ("--miss-share", "--objective miss-share=X")];
 
 /// The settings of one command: `--set`, once for each key.
@@ -152,7 +155,7 @@ impl Args for SetArguments {
                 .value_name("KEY=VALUE")
                 .action(ArgAction::Append)
                 .value_parser(move |text: &str| checked(&name, text))
-                .help("Tuning, once for each key; `tandem help settings` lists keys, meanings and defaults"),
+                .help("Rare tuning, once per key; `tandem help settings` lists keys, meanings and defaults"),
         )
     }
 
@@ -165,7 +168,7 @@ impl FromArgMatches for SetArguments {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let given = matches.get_many::<String>("set").into_iter().flatten();
         let fault = |what: String| clap::Error::raw(ErrorKind::ArgumentConflict, format!("{what}\n"));
-        // Each has been checked by itself: together they can only repeat a key.
+        // Each was checked alone, so that only repeated keys are left to find.
         let settings = Settings::try_parse_from(given).map_err(|e| fault(format!("--set: {}", reason(&e))))?;
         if settings.gpu_memory_log.is_some() && !matches.contains_id("gpu_memory") {
             return Err(fault(String::from("--set gpu-memory-log: needs --gpu-memory BYTES")));
@@ -208,7 +211,7 @@ fn checked(command: &str, text: &str) -> Result<String, String> {
     table.try_get_matches_from([&argument]).map(|_| argument.clone()).map_err(fault)
 }
 
-/// What is wrong with a value, without the words of options around it.
+/// The fault of a value, without clap's words about options.
 fn reason(e: &clap::Error) -> String {
     match (e.get(ContextKind::ValidValue), std::error::Error::source(e)) {
         (Some(ContextValue::Strings(values)), _) if !values.is_empty() => format!("expected {}", values.join(" or ")),
@@ -218,12 +221,12 @@ fn reason(e: &clap::Error) -> String {
     }
 }
 
-/// A value that does not suit the others.
+/// The error for a value outside its range.
 pub(super) fn bad_setting(key: &str, value: impl std::fmt::Display, expected: &str) -> Failure {
     Failure::input(format!("--set {key}={value}: expected {expected} (see `tandem help settings`)"))
 }
 
-/// The error, or for an option that has become a setting one that says how it is given now.
+/// The error, or for a former option the way to write it now.
 pub(super) fn explained(e: clap::Error) -> clap::Error {
     let Some(ContextValue::String(option)) = e.get(ContextKind::InvalidArg) else { return e };
     if e.kind() != ErrorKind::UnknownArgument {

@@ -6,7 +6,6 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::defaults::Bars;
@@ -39,6 +38,9 @@ const SHARES: [f64; 2] = [0.5, 0.8];
 
 /// Commands against a search server behind HTTP; `tandem capacity --target URL` is short for `tandem target capacity URL`
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  tandem capacity --target http://127.0.0.1:9200/wiki --dialect opensearch \\\n    --queries log.tsv"
+)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     what: What,
@@ -47,12 +49,24 @@ pub(super) struct Arguments {
 #[derive(Debug, clap::Subcommand)]
 enum What {
     /// The rate that the server sustains within a deadline: profile, prediction, and open-loop runs around the answer
+    #[command(
+        after_help = "Example:\n  tandem capacity --target http://127.0.0.1:9200/wiki --dialect opensearch \\\n    --queries log.tsv --deadline-ms 100"
+    )]
     Capacity(Searched),
     /// Service times per query, number of servers, slowdown, queue limit, and pauses of the server
+    #[command(
+        after_help = "Example:\n  tandem profile --target http://127.0.0.1:9200/wiki --dialect opensearch \\\n    --queries log.tsv"
+    )]
     Profile(Profiled),
     /// One open-loop run at a rate
+    #[command(
+        after_help = "Example:\n  tandem live --target http://127.0.0.1:9200/wiki --dialect opensearch \\\n    --queries log.tsv --rate 200"
+    )]
     Live(Driven),
     /// Predictions compared with open-loop runs, also at half and at four fifths of the predicted capacity
+    #[command(
+        after_help = "Example:\n  tandem validate --target http://127.0.0.1:9200/wiki --dialect opensearch \\\n    --queries log.tsv"
+    )]
     Validate(Searched),
 }
 
@@ -61,14 +75,14 @@ enum What {
 struct Server {
     /// URL of the server, with the path of the index if the dialect needs one. Only this machine is driven unless
     /// --allow-host names the host
-    #[arg(long = "target", value_name = "URL", required_unless_present = "url")]
+    #[arg(long = "target", value_name = "URL", required_unless_present = "url", help_heading = "Server")]
     target: Option<String>,
     /// The same as --target
     #[arg(value_name = "URL", conflicts_with = "target")]
     url: Option<String>,
     /// Dialect of the server: opensearch, elasticsearch, msearch, anserini, seekstorm, tantivy, tandem, or a JSON file. It
     /// may be followed by variables, such as opensearch,field=body
-    #[arg(long, value_name = "NAME|FILE")]
+    #[arg(long, value_name = "NAME|FILE", help_heading = "Server")]
     dialect: String,
     /// Query log in any usual form
     #[arg(long, value_name = "FILE")]
@@ -79,19 +93,19 @@ struct Server {
     #[arg(short, value_name = "K", default_value_t = 10)]
     k: usize,
     /// Host that may be driven although it is not this machine
-    #[arg(long, value_name = "HOST")]
+    #[arg(long, value_name = "HOST", help_heading = "Server")]
     allow_host: Vec<String>,
     /// File with the value of the dialect's credentials header [default: the variable TANDEM_CREDENTIALS, if it is set]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Server")]
     credentials: Option<PathBuf>,
     /// Most connections
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Server")]
     connections: u16,
     /// Threads of the client
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64), help_heading = "Server")]
     threads: u8,
     /// Time limit of a query in milliseconds [default: ten deadlines, at least 1000]
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Server")]
     timeout_ms: Option<u32>,
     #[command(flatten)]
     deadline: DeadlineArgument,
@@ -107,7 +121,7 @@ struct Searched {
     profile: ProfileArguments,
     /// What stands in front of the server, in the simulation: fcfs, limit=N (queries at once), or shed (late queries are
     /// rejected)
-    #[arg(long, value_name = "FRONT", default_value = "fcfs", value_parser = Front::from_text)]
+    #[arg(long, value_name = "FRONT", default_value = "fcfs", value_parser = Front::from_text, help_heading = "Server")]
     front: Front,
     /// How queries arrive: poisson, bursty, uniform, or a CSV file of recorded arrivals
     #[arg(long, value_name = "PROCESS|FILE", default_value = "poisson")]
@@ -129,10 +143,10 @@ struct Searched {
 #[derive(Debug, clap::Args)]
 struct ProfileArguments {
     /// Seconds for the profile: half for service times with one client, half for the ladder of clients
-    #[arg(long, value_name = "S", default_value_t = 60.0)]
+    #[arg(long, value_name = "S", default_value_t = 60.0, help_heading = "Server")]
     profile_seconds: f64,
     /// Cores of the server; the ladder goes up to twice as many clients [default: those of this machine]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Server")]
     cores: Option<u16>,
     /// Queries to measure at most, a random sample of the log
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(20..))]
@@ -146,7 +160,7 @@ struct Profiled {
     #[command(flatten)]
     profile: ProfileArguments,
     /// Folder of a Tandem index of the same collection: its features go into a workload file, for `tandem train`
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "Input")]
     index: Option<PathBuf>,
     /// Folder of the results
     #[arg(short, long, value_name = "DIR", default_value = "out/target")]
@@ -164,7 +178,7 @@ struct Driven {
     #[arg(long, value_name = "S", default_value_t = 10.0)]
     seconds: f64,
     /// Seconds before the run whose queries are reported apart
-    #[arg(long, value_name = "S", default_value_t = 1.0)]
+    #[arg(long, value_name = "S", default_value_t = 1.0, help_heading = "Arrivals")]
     warm_up: f64,
     #[command(flatten)]
     objective: ObjectiveArguments,
@@ -303,7 +317,7 @@ fn search(searched: &Searched, is_validation: bool) -> Result<(), Failure> {
     errln!("{}", profile_words(&measured));
     let simulated = measured.simulated(searched.front);
     let predicted = simulated.capacity(&question)?;
-    errln!("predicted: {} q/s", grouped(significant(predicted.objective.qps, 3)));
+    errln!("predicted: {} q/s", grouped(significant(predicted.qps, 3)));
     let mut answer = ServerAnswer::new(opened.name(), predicted, &measured, log_queries);
     let shares: &[f64] = if is_validation { &SHARES } else { &[] };
     let done = find_answer(&client, &simulated, &question, shares, &bars, &mut answer);
@@ -354,7 +368,7 @@ fn write_found(
     } else {
         let path = out.join("capacity.csv");
         let rows: Vec<CapacityRow<'_>> =
-            found.capacities.iter().flat_map(|one| CapacityRow::all(one, &found.driven)).collect();
+            found.capacities.iter().map(|one| CapacityRow::compared(one.clone(), &found.driven)).collect();
         kept.rows("capacity", &path, write_capacities(&path, provenance, &rows));
     }
 }
@@ -400,7 +414,7 @@ fn answer_words(
         rate(missed_qps),
         missed.missed,
         missed.runs(),
-        rate(driven.predicted.objective.qps),
+        rate(driven.predicted.qps),
     )
 }
 
@@ -409,7 +423,7 @@ fn profile_words(profile: &ServerProfile) -> String {
     let servers = profile.servers();
     let slowdown = profile.slowdown().last().map_or(1.0, |&(_, times)| times);
     let limit = profile.queue_limit().map_or(String::from("none found"), |limit| limit.to_string());
-    let pauses = 1e3 * profile.pauses_us.len() as f64 / profile.observed.max(1) as f64;
+    let pauses = 1e3 * profile.pauses_per_query();
     format!(
         "{} queries of {} ms on average; {}, slowdown {} if all are busy; queue limit: {limit}; {} pauses per 1000 queries",
         profile.queries.len(),
@@ -445,7 +459,7 @@ fn profile(profiled: &Profiled) -> Result<(), Failure> {
     kept.files(write_profile(out, &opened.provenance, &measured));
     if let Some(index) = index {
         let path = out.join("server.workload.csv");
-        let workload = workload(&opened, &measured, &Arc::new(index))?;
+        let workload = workload(&opened, &measured, &index)?;
         kept.files(workload.write(&path).map(|()| vec![path]));
     }
     let mut table = Table::new(["clients", "q/s", "p50 ms", "p99 ms", "rejected", "failed"]);

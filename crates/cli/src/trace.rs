@@ -1,4 +1,4 @@
-//! `tandem trace`: draws arrivals over the queries of a workload.
+//! `tandem trace`: draws arrivals of the queries of a workload.
 
 use std::path::PathBuf;
 
@@ -14,22 +14,25 @@ use tandem_core::files::{Provenance, check_writable};
 use tandem_core::lab::named_workload_in;
 use tandem_core::query::{Mode, Trace, TraceSummary};
 
-/// Draw arrivals over a query log or workload.
+/// Draw random arrivals of queries, and write them to a trace file.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tandem trace --arrivals bursty --rate 500 -o bursts.trace.csv\n  tandem simulate --trace bursts.trace.csv"
+)]
 pub(super) struct Arguments {
-    /// Workload whose queries arrive: a file, or the name of one that ships with Tandem; left out, the first of those
+    /// Workload whose queries arrive: a file, or the name of a shipped workload [default: the shipped Wikipedia slice]
     #[arg(long, value_name = "FILE", conflicts_with = "ids")]
     workload: Option<String>,
-    /// Which of the workload's queries arrive: those that were measured in this mode, as `simulate` and `live` take them
+    /// How the terms of a query combine; selects rows of the workload
     #[arg(long, value_parser = choice::<Mode>(), default_value = Mode::Or.name(), conflicts_with = "ids")]
     mode: Mode,
-    /// Draw from query ids 0 to M - 1 instead of a workload's
+    /// Draw from the query ids 0 to M - 1 instead of a workload
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..))]
     ids: Option<u32>,
-    /// Mean rate, in queries a second [default: 100, or that of a recording that is played in real time]
+    /// Mean rate in queries per second [default: 100, or the rate of a recording that is played in real time]
     #[arg(long, value_name = "R")]
     rate: Option<String>,
-    /// Queries that arrive
+    /// Number of arrivals
     #[arg(
         long,
         value_name = "N",
@@ -37,7 +40,7 @@ pub(super) struct Arguments {
         value_parser = clap::value_parser!(u32).range(1..=100_000_000)
     )]
     num_queries: u32,
-    /// Chooses arrivals and queries
+    /// Seed of arrivals and queries
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
@@ -49,7 +52,7 @@ pub(super) struct Arguments {
     out: PathBuf,
 }
 
-/// The mean rate where none is named.
+/// The default mean rate.
 const DEFAULT_RATE_QPS: f64 = 100.0;
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -81,12 +84,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     outln!("queries           {:>12}  of {source}", ids.len());
     outln!("span              {:>12.3}  s", summary.span.as_secs());
     let is_far = (summary.rate_qps / rate_qps - 1.0).abs() > 0.05;
-    let reason = if is_far { " (few bursts or arrivals: another --seed, or more of them, come nearer)" } else { "" };
+    let reason = if is_far { " (few bursts or arrivals; more of them come closer)" } else { "" };
     outln!("mean rate         {:>12.3}  q/s, {rate_qps} asked{reason}", summary.rate_qps);
     let gaps = "squared coefficient of variation (Poisson: 1)";
     outln!("gaps              {:>12}  {gaps}", decimals(summary.gap_variation));
     let counts = "variance over mean (Poisson: 1)";
-    outln!("counts a second   {:>12}  {counts}", decimals(summary.count_dispersion));
+    outln!("arrivals per s    {:>12}  {counts}", decimals(summary.count_dispersion));
     outln!("busiest second    {:>12}  arrivals", summary.busiest_second);
     outln!("trace             {}", arguments.out.display());
     let found = json!({
@@ -105,7 +108,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The ids that are drawn from, and what they are called.
+/// The source of query ids, and the ids.
 fn queries(arguments: &Arguments) -> Result<(String, Vec<QueryId>), Failure> {
     if let Some(count) = arguments.ids {
         return Ok((format!("ids 0 to {}", count - 1), (0..count).map(QueryId).collect()));
@@ -114,7 +117,7 @@ fn queries(arguments: &Arguments) -> Result<(String, Vec<QueryId>), Failure> {
     Ok((format!("{name}, mode {}", arguments.mode), workload.rows.iter().map(|row| row.query_id).collect()))
 }
 
-/// Three decimals, or a dash for what too few arrivals don't tell.
+/// Three decimals, or a dash if there are too few arrivals.
 fn decimals(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"))
 }

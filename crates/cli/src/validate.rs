@@ -1,4 +1,4 @@
-//! `tandem validate`: what is predicted beside what is measured, for several policies.
+//! `tandem validate`: predicted and measured capacities of several policies.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::defaults::{Bars, synthetic_index};
 use super::driven::{DrivenArguments, files, words};
 use super::options::LogForm;
-use super::{Failure, interrupts};
+use super::{Failure, interrupts, output};
 use tandem_core::base::machine::Class;
 use tandem_core::cost::MachineModel;
 use tandem_core::index::Index;
@@ -16,13 +16,16 @@ use tandem_core::live;
 use tandem_core::sched::{PolicyFactory, PolicyKind};
 use tandem_report::validation::delay_chart;
 
-/// Predictions beside live runs: the capacity of each policy, and delays at half and at four fifths of it.
+/// Compare predictions with live runs: the capacity and delays of each policy.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tandem validate --gpu replay\n  tandem validate my-index --queries log.tsv --policy mct,stealing -o results"
+)]
 pub(super) struct Arguments {
-    /// Folder of the index to validate on, with --queries; left out, a synthetic one, made in the output folder
+    /// Folder of the index, with --queries [default: a synthetic index, made in the output folder]
     #[arg(requires = "queries")]
     index: Option<PathBuf>,
-    /// Query log in any usual form, which its lines tell; plain or compressed
+    /// Query log in any common form, plain or compressed
     #[arg(long, value_name = "FILE", requires = "index")]
     queries: Option<PathBuf>,
     #[command(flatten)]
@@ -30,12 +33,12 @@ pub(super) struct Arguments {
     /// Documents of the synthetic index
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1000..))]
     docs: u32,
-    /// Draws the synthetic index and its queries
+    /// Seed of the synthetic index and its queries
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
     driven: DrivenArguments,
-    /// Where the results go
+    /// Folder of the results
     #[arg(short, long, value_name = "DIR", default_value = "out/validate")]
     out: PathBuf,
 }
@@ -50,14 +53,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let policies = driven.policies(&node, &usual_policies(node.model()))?;
     let factories: Vec<&dyn PolicyFactory> = policies.iter().map(|policy| policy as &dyn PolicyFactory).collect();
     driven.announce(&node, &question, policies.len());
-    // Until here nothing was measured that an interrupt should keep.
+    // Before this line, an interrupt has no results to keep.
     interrupts::catch();
     let mut found = Answer::default();
     let done = find_answer(&mut node, &factories, &question, Scope::All, &Bars::default(), &mut found);
     driven.add_caveats(&question, &mut found);
     if live::interrupted() && found.driven.is_empty() {
         return Err(Failure::interrupted(format!(
-            "interrupted before any live run had ended: {} has what queries cost alone, no more",
+            "interrupted before any live run ended: {} has only the costs of single queries",
             out.display()
         )));
     }
@@ -67,7 +70,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let chart = delay_chart(&found.driven, &criterion, &format!("{index_name}, {}", words::machine(&node)));
     kept.files(chart.write(&out.join("validation")).map(|_| Vec::new()));
     outln!("{}", words::compared(&found));
-    if driven.verbose {
+    if output::is_verbose() {
         outln!("{}", words::live_runs(&found));
     }
     words::warnings(&found).iter().for_each(|warning| errln!("warning: {warning}"));
@@ -82,7 +85,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-/// What is compared where no policy is named: two that this machine can run.
+/// The default policies: two that this machine can run.
 fn usual_policies(model: &MachineModel) -> Vec<PolicyKind> {
     let has_gpu = model.machine.count(Class::GPU) > 0;
     match (has_gpu, model.batches[Class::GPU].is_some()) {
@@ -92,7 +95,7 @@ fn usual_policies(model: &MachineModel) -> Vec<PolicyKind> {
     }
 }
 
-/// The index, the path of its queries, and what to call it.
+/// The index, the path of its queries, and the name of the index.
 fn open(arguments: &Arguments) -> Result<(Arc<Index>, PathBuf, String), Failure> {
     let named = |path: &Path| path.display().to_string();
     match (&arguments.index, &arguments.queries) {

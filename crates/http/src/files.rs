@@ -208,7 +208,7 @@ pub fn write_profile(out: &Path, provenance: &Provenance, profile: &ServerProfil
         failed: rung.failed,
     };
     write_csv(&paths[1], provenance, profile.ladder.iter().map(ladder))?;
-    let mut file = profile.machine_file();
+    let mut file = profile.machine_profile();
     file.provenance = provenance.lines().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     file.write(&paths[2])?;
     Ok(paths.into())

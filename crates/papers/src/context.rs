@@ -44,6 +44,17 @@ pub enum RealLog {
 /// Gives a real collection with a limited number of queries of a log; `None` if this machine has none.
 pub type RealSource<'a> = dyn Fn(RealLog, usize) -> Result<Option<Input>> + 'a;
 
+/// PageRanks of documents, of which the paper only says that they are normalised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageRank<'a> {
+    /// Logarithms of the power law of the web, drawn from the seed.
+    Drawn,
+    /// Evenly distributed from 0 to 1, as ranks are, drawn from the seed.
+    Uniform,
+    /// Numbers of a file, one per line in document order.
+    File(&'a Path),
+}
+
 /// Settings of the user and resources of the machine for experiments.
 pub struct Context<'a> {
     /// Source of index and queries.
@@ -70,8 +81,8 @@ pub struct Context<'a> {
     pub text: Vec<PathBuf>,
     /// Folder for intermediate files.
     pub scratch: PathBuf,
-    /// File of PageRanks, one number per line in document order; `None` draws them from the seed.
-    pub page_rank: Option<&'a Path>,
+    /// PageRanks of Wang et al.
+    pub page_rank: PageRank<'a>,
     /// Setup that one experiment leaves to the next one of its paper.
     pub shared: SharedSetup,
 }

@@ -4,16 +4,19 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 
+use crate::results::{POINT_COLUMNS, ROW_COLUMNS, Results, Row, Series as CurveNumbers};
 use crate::{ExperimentError, Result};
 use tandem_core::files::{Provenance, write_atomically};
 use tandem_core::search::device::GpuError;
 use tandem_report::number::{optional, text};
 use tandem_report::plot::{LineChart, Point, Series, Stroke};
-use tandem_report::table::Table;
+use tandem_report::table::{Table, wrapped};
 
 /// Significant digits in files.
 const FILE_DIGITS: usize = 9;
 const SHOWN_DIGITS: usize = 4;
+/// Width of names in tables, which leaves room for the unit and both numbers.
+const NAME_WIDTH: usize = 36;
 
 /// Results of one experiment.
 #[derive(Debug, Default)]
@@ -33,6 +36,14 @@ struct Comparison {
     unit: &'static str,
     paper: Option<f64>,
     ours: Option<f64>,
+}
+
+impl Comparison {
+    /// The name in files, with the section.
+    fn name(&self) -> String {
+        let Self { section, quantity, .. } = self;
+        if section.is_empty() { quantity.clone() } else { format!("{section}: {quantity}") }
+    }
 }
 
 /// A figure, or one panel of it.
@@ -107,6 +118,30 @@ impl Findings {
         self.provenance.push((key, value.into()));
     }
 
+    /// Returns the numbers for claims.
+    #[must_use]
+    pub fn results(&self) -> Results {
+        let row =
+            |row: &Comparison| Row { name: row.name(), unit: row.unit.to_owned(), paper: row.paper, ours: row.ours };
+        let series = self.charts.iter().flat_map(|chart| {
+            chart.curves.iter().filter(|curve| !curve.is_papers).map(|curve| CurveNumbers {
+                chart: chart.stem.clone(),
+                name: curve.name.clone(),
+                points: curve.points.clone(),
+            })
+        });
+        let provenance = self.described(Provenance::default());
+        Results { rows: self.rows.iter().map(row).collect(), series: series.collect(), provenance, is_missing: false }
+    }
+
+    /// Adds the origin and the notes of the experiment to the origin of the program.
+    fn described(&self, mut provenance: Provenance) -> Provenance {
+        for (key, value) in &self.provenance {
+            provenance = provenance.with(key, value);
+        }
+        self.notes.iter().fold(provenance, |provenance, note| provenance.with("note", note))
+    }
+
     /// Returns an opened GPU; on a machine without one, notes the reason and returns `None`.
     pub(crate) fn gpu_if_any<T>(&mut self, opened: Result<T, impl Into<ExperimentError>>) -> Result<Option<T>> {
         match opened.map_err(Into::into) {
@@ -124,13 +159,7 @@ impl Findings {
     /// # Errors
     /// Those of the file system.
     pub fn write(&self, out: &Path, name: &str, provenance: &Provenance) -> io::Result<Vec<String>> {
-        let mut provenance = provenance.clone().with("experiment", name);
-        for (key, value) in &self.provenance {
-            provenance = provenance.with(key, value);
-        }
-        for note in &self.notes {
-            provenance = provenance.with("note", note);
-        }
+        let provenance = self.described(provenance.clone().with("experiment", name));
         let path = out.join(format!("{name}.csv"));
         write_atomically(&path, |file| self.write_rows(file, &provenance))?;
         let mut written = vec![path.display().to_string()];
@@ -147,10 +176,10 @@ impl Findings {
     fn write_rows(&self, out: &mut impl Write, provenance: &Provenance) -> io::Result<()> {
         provenance.write_to(out)?;
         let mut csv = csv::Writer::from_writer(out);
-        csv.write_record(["quantity", "unit", "paper", "ours"])?;
-        for Comparison { section, quantity, unit, paper, ours } in &self.rows {
-            let name = if section.is_empty() { quantity.clone() } else { format!("{section}: {quantity}") };
-            csv.write_record([&name, *unit, &optional(*paper, FILE_DIGITS), &optional(*ours, FILE_DIGITS)])?;
+        csv.write_record(ROW_COLUMNS)?;
+        for row in &self.rows {
+            let (paper, ours) = (optional(row.paper, FILE_DIGITS), optional(row.ours, FILE_DIGITS));
+            csv.write_record([&row.name(), row.unit, &paper, &ours])?;
         }
         csv.flush()
     }
@@ -168,7 +197,11 @@ impl fmt::Display for Findings {
             }
             let mut table = Table::new(["quantity", "unit", "paper", "ours"]);
             for Comparison { quantity, unit, paper, ours, .. } in rows {
-                table.row([quantity.clone(), (*unit).to_owned(), shown(*paper), shown(*ours)]);
+                // Names are broken, so that both numbers stay in one line of 80 characters.
+                let mut lines = wrapped(quantity, NAME_WIDTH).into_iter();
+                let first = lines.next().unwrap_or_default();
+                table.row([first, (*unit).to_owned(), shown(*paper), shown(*ours)]);
+                lines.for_each(|line| table.row([format!("  {line}")]));
             }
             write!(f, "{table}")?;
         }
@@ -203,7 +236,7 @@ impl Chart {
     fn write_points(&self, out: &mut impl Write, provenance: &Provenance) -> io::Result<()> {
         provenance.clone().with("x", &self.x_label).with("y", &self.y_label).write_to(out)?;
         let mut csv = csv::Writer::from_writer(out);
-        csv.write_record(["source", "series", "x", "y"])?;
+        csv.write_record(POINT_COLUMNS)?;
         for curve in &self.curves {
             let source = if curve.is_papers { "paper" } else { "ours" };
             for &(x, y) in &curve.points {

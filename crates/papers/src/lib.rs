@@ -24,6 +24,7 @@
 //! The papers' collections and machines are not available. Ratios between methods can be compared; absolute times show
 //! the progress of hardware since then.
 
+mod claims;
 pub mod codec;
 mod context;
 pub mod ding;
@@ -31,18 +32,20 @@ mod error;
 mod findings;
 #[cfg(feature = "gpu")]
 mod huang;
-#[cfg(feature = "gpu")]
 mod measure;
 mod registry;
+mod results;
 pub mod tatikonda;
 pub mod wang;
 pub mod wei;
 
-pub use context::{Context, Input, InputSource, RealLog, RealSource, SharedSetup};
+pub use claims::{Claim, Verdict, check, foreign_rows, judge, judge_folder, read_claims, write_claims};
+pub use context::{Context, Input, InputSource, PageRank, RealLog, RealSource, SharedSetup};
 pub use error::ExperimentError;
 use error::Result;
 pub use findings::Findings;
 pub use registry::{Availability, EXPERIMENTS, Experiment, GpuUse, Run};
+pub use results::Results;
 
 #[cfg(test)]
 #[path = "../../../tests/skipped/mod.rs"]

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use crate::Result;
+#[cfg(feature = "gpu")]
 use tandem_core::search::Hit;
 
 /// Returns the shortest of `repeats` durations of `work`, in microseconds.
@@ -17,6 +18,7 @@ pub(crate) fn fastest_us(repeats: usize, mut work: impl FnMut() -> Result<()>) -
 }
 
 /// Returns whether documents and the bits of scores are equal.
+#[cfg(feature = "gpu")]
 pub(crate) fn are_equal(a: &[Hit], b: &[Hit]) -> bool {
     let same = |(a, b): (&Hit, &Hit)| a.doc == b.doc && a.score.to_bits() == b.score.to_bits();
     a.len() == b.len() && a.iter().zip(b).all(same)

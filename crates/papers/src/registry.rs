@@ -1,13 +1,13 @@
-//! All tables and figures of the five papers, in the papers' order.
+//! All tables and figures of the five papers, in the papers' order, and statements in their texts.
 
 use crate::context::Context;
 use crate::error::ExperimentError;
 use crate::findings::Findings;
 
-/// A table or figure of a paper.
+/// A table or figure of a paper, or statements in its text.
 #[derive(Clone, Copy, Debug)]
 pub struct Experiment {
-    /// Name on the command line: the first author, and the number of the table or figure.
+    /// Name on the command line: the first author, and the table, the figure, or the subject of a statement in the text.
     pub name: &'static str,
     /// The paper.
     pub paper: &'static str,
@@ -105,7 +105,7 @@ macro_rules! experiments {
 }
 
 /// All experiments. A new one is a file with a function `run`, and a line here.
-pub const EXPERIMENTS: [Experiment; 33] = experiments! {
+pub const EXPERIMENTS: [Experiment; 43] = experiments! {
     DING {
         always ding::fig3 GOV2_INDEX No "bytes per docID of each codec: Rice best, PForDelta with one width per list close";
         on_gpu ding::table1 GOV2_INDEX Adds "decode rate of Rice and PForDelta, on CPU and GPU";
@@ -114,16 +114,20 @@ pub const EXPERIMENTS: [Experiment; 33] = experiments! {
         on_gpu ding::table2 GOV2_INDEX Adds "time per query of AND, OR and AND+OR, on CPU and GPU";
         on_gpu ding::table3 GOV2_INDEX Needed "GPU time by stage";
         always ding::fig7 COSTS No "delay against arrival rate for CPU, GPU, the better of both, and both at once";
+        always ding::skipping SMALL_INDEX No "text: blocks skipped step by step, and document at a time";
+        on_gpu ding::costs SMALL_INDEX Adds "text: time per query by number of terms and by size";
+        always ding::quantised SMALL_INDEX No "text: cost of scores in OR, and quantised scores";
     }
     WANG {
         always wang::fig3 SMALL_INDEX No "visiting frequency along the most queried list";
         always wang::fig4 SMALL_INDEX Adds "the three parts of the throughput model, measured";
-        always wang::fig5 SMALL_INDEX Adds "modelled and measured throughput against cache size";
+        always wang::fig5 SMALL_INDEX Needed "modelled and measured throughput against cache size";
         always wang::fig6 SMALL_INDEX Adds "time on the GPU and for post-processing against cache size";
         always wang::fig7 SMALL_INDEX No "megabytes moved under each cache policy";
-        always wang::fig8 SMALL_INDEX Adds "throughput under each cache policy";
-        always wang::fig9 SMALL_INDEX Adds "throughput and response time under a response limit";
+        always wang::fig8 SMALL_INDEX Needed "throughput under each cache policy";
+        always wang::fig9 SMALL_INDEX Needed "throughput and response time under a response limit";
         always wang::fig10 SMALL_INDEX Adds "GPU and combined mode against eight CPU threads";
+        always wang::dynamic SMALL_INDEX No "text: a dynamic cache against VFB and Qtf, counted";
     }
     HUANG {
         on_gpu huang::fig3 GOV2_INDEX Adds "time by query length on CPU and GPU, for each algorithm";
@@ -134,20 +138,26 @@ pub const EXPERIMENTS: [Experiment; 33] = experiments! {
         on_gpu huang::table2 GOV2_INDEX Needed "random halves against distribution by length";
         on_gpu huang::table3 GOV2_INDEX Needed "one GPU against four";
         on_gpu huang::fig7 GOV2_INDEX Adds "all five configurations side by side";
+        on_gpu huang::dynamic SMALL_INDEX No "text: a dynamic cache for distribution by length, counted";
     }
     WEI {
         always wei::fig10 TEXT Adds "indexing rate by number of parsers, with and without GPUs";
         always wei::table4 TEXT Adds "indexing rate by indexers";
         always wei::fig11 TEXT Adds "indexing rate along the collection";
-        always wei::table5 TEXT Adds "tokens, terms and characters by indexer";
+        always wei::table5 TEXT Needed "tokens, terms and characters by indexer";
         always wei::table6 TEXT Adds "indexing rate end to end, three collections";
         always wei::fig12 TEXT Adds "against two indexers on clusters";
+        always wei::regrouping TEXT No "text: gain and cost of regrouping terms";
+        always wei::height TEXT No "text: height of the trie";
+        always wei::caches TEXT No "text: worth of the caches in nodes";
+        always wei::trials TEXT No "text: spread of three trials";
     }
     TATIKONDA {
         always tatikonda::fig4 LARGE_INDEX No "throughput and latency of four ways to share queries among cores; FGQP's pool threshold";
         always tatikonda::fig5 LARGE_INDEX No "delay against arrival rate; latency and throughput by query length";
         always tatikonda::fig6 LARGE_INDEX No "delay against arrival rate for queries of 4 and 6 terms";
         always tatikonda::fig7 LARGE_INDEX No "cost of cutting queries into tasks, by skip block size";
+        always tatikonda::hybrid LARGE_INDEX No "text: sharing among cores by load";
     }
 };
 

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use tandem_core::files::{Digits, Provenance, Record, write_csv};
-use tandem_core::lab::{Capacities, Capacity, Driven, Side};
+use tandem_core::lab::{Capacity, Driven, Side};
 
 use crate::row::{Text, row};
 use crate::summary::Source;
@@ -25,11 +25,11 @@ impl<'a> CapacityRow<'a> {
         Self { capacity, driven: None }
     }
 
-    /// The rows of a policy: the objective's has its live runs.
-    pub fn all(capacities: &Capacities, driven: &'a [Driven]) -> impl Iterator<Item = Self> {
-        let of_policy = driven.iter().find(|driven| driven.policy == capacities.objective.policy);
-        let rows: Vec<Self> = capacities.iter().cloned().map(Self::simulated).collect();
-        rows.into_iter().enumerate().map(move |(at, row)| Self { driven: of_policy.filter(|_| at == 0), ..row })
+    /// The row of a policy, with its live runs if it is among `driven`.
+    #[must_use]
+    pub fn compared(capacity: Capacity, driven: &'a [Driven]) -> Self {
+        let driven = driven.iter().find(|driven| driven.policy == capacity.policy);
+        Self { capacity, driven }
     }
 }
 

@@ -6,7 +6,6 @@ pub mod docs;
 pub mod effectiveness;
 pub mod faults;
 pub mod json;
-pub mod machine;
 pub mod number;
 #[cfg(feature = "plots")]
 pub mod page;

@@ -17,7 +17,7 @@ use tandem_core::base::stats::Interval;
 #[cfg(feature = "plots")]
 use tandem_core::base::stats::mean_interval;
 use tandem_core::files::Provenance;
-use tandem_core::lab::{Capacities, Capacity, Comparison, LabError, PolicyResults, Progress};
+use tandem_core::lab::{Capacity, Comparison, LabError, PolicyResults, Progress};
 #[cfg(feature = "plots")]
 use tandem_core::sched::PolicyFactory;
 use tandem_core::sim::Arrivals;
@@ -68,7 +68,7 @@ pub fn write(
         table("summary", &|path| write_summaries(path, provenance, &summaries));
     }
     if !results.capacities.is_empty() {
-        let rows = results.capacities.iter().flat_map(Capacities::iter).cloned().map(CapacityRow::simulated);
+        let rows = results.capacities.iter().cloned().map(CapacityRow::simulated);
         let rows: Vec<CapacityRow> = rows.collect();
         table("capacity", &|path| write_capacities(path, provenance, &rows));
     }
@@ -112,8 +112,8 @@ fn summaries(results: &PolicyResults) -> Vec<SummaryRow> {
 }
 
 /// Above this rate the policy is not stable, as far as that is known.
-fn stable_qps(comparison: &Comparison, capacities: &[Capacities], policy: &str) -> f64 {
-    let found = capacities.iter().map(|found| &found.objective).find(|found| found.policy == policy);
+fn stable_qps(comparison: &Comparison, capacities: &[Capacity], policy: &str) -> f64 {
+    let found = capacities.iter().find(|found| found.policy == policy);
     found.map_or(comparison.region_qps, |found| found.stable_qps)
 }
 
@@ -196,14 +196,12 @@ pub fn error_in_words(share: Option<f64>) -> String {
 }
 
 /// Capacities, one line a policy, and what the columns mean.
-fn capacity_table(capacities: &[Capacities]) -> String {
-    let Some(first) = capacities.first().map(|found| &found.objective) else { return String::new() };
+fn capacity_table(capacities: &[Capacity]) -> String {
+    let Some(first) = capacities.first() else { return String::new() };
     let mut text = format!("Capacity: the highest rate that keeps {}, in queries per second:\n", first.criterion);
-    let has_no_miss = capacities.iter().any(|found| found.no_miss.is_some());
-    let beside = has_no_miss.then_some("no miss");
     let columns = ["policy", "q/s", "interval", "seeds", "queries", "fails at", "of limit"];
-    let mut table = Table::new(columns.into_iter().chain(beside));
-    for Capacities { objective: found, no_miss } in capacities {
+    let mut table = Table::new(columns);
+    for found in capacities {
         let at_least = if found.is_cut_off { ">= " } else { "" };
         let row = [
             found.policy.clone(),
@@ -214,18 +212,18 @@ fn capacity_table(capacities: &[Capacities]) -> String {
             found.failing_qps.map_or(String::from("none"), |qps| number::text(qps, 4)),
             format!("{:.1} %", 100.0 * found.share_of_bound()),
         ];
-        table.row(row.into_iter().chain(no_miss.as_ref().map(capacity_in_words)));
+        table.row(row);
     }
     let _ = write!(text, "{table}");
-    text.push_str(&meanings(capacities, has_no_miss));
+    text.push_str(&meanings(capacities));
     text.push_str(&own_limits(capacities));
     text.push_str(&lengths(capacities));
     text
 }
 
 /// What the columns mean, and what is special about some rows.
-fn meanings(capacities: &[Capacities], has_no_miss: bool) -> String {
-    let found = || capacities.iter().map(|found| &found.objective);
+fn meanings(capacities: &[Capacity]) -> String {
+    let found = || capacities.iter();
     let Some(first) = found().next() else { return String::new() };
     let mut text = match first.seeds {
         1 => String::from("interval: to the next rate of the search; one seed tells no more (--seeds 1:10 does)\n"),
@@ -248,14 +246,6 @@ fn meanings(capacities: &[Capacities], has_no_miss: bool) -> String {
             "fails at none: every rate held, up to the policy's limit of stability; the capacity is at most that\n",
         );
     }
-    if let Some(no_miss) = capacities.iter().find_map(|found| found.no_miss.as_ref()).filter(|_| has_no_miss) {
-        let _ = writeln!(
-            text,
-            "no miss: the rate at which no query of a run of {} or more misses its deadline, the median over {}",
-            no_miss.queries,
-            number::counted(no_miss.seeds, "seed", "seeds")
-        );
-    }
     if found().any(|found| found.is_cut_off) {
         text.push_str(">=: the arrivals end before they could tell of higher rates\n");
     }
@@ -271,9 +261,9 @@ fn meanings(capacities: &[Capacities], has_no_miss: bool) -> String {
 }
 
 /// Limits of policies that can't use all of the machine, for example its batches.
-fn own_limits(capacities: &[Capacities]) -> String {
+fn own_limits(capacities: &[Capacity]) -> String {
     let mut limits: Vec<(f64, Vec<&str>)> = Vec::new();
-    for found in capacities.iter().map(|found| &found.objective).filter(|found| found.stable_qps < found.region_qps) {
+    for found in capacities.iter().filter(|found| found.stable_qps < found.region_qps) {
         match limits.iter_mut().find(|(limit, _)| *limit == found.stable_qps) {
             Some((_, policies)) => policies.push(&found.policy),
             None => limits.push((found.stable_qps, vec![&found.policy])),
@@ -290,9 +280,8 @@ fn own_limits(capacities: &[Capacities]) -> String {
     }
 }
 
-fn lengths(capacities: &[Capacities]) -> String {
-    let found: Vec<&Capacity> =
-        capacities.iter().map(|found| &found.objective).filter(|found| found.qps > 0.0).collect();
+fn lengths(capacities: &[Capacity]) -> String {
+    let found: Vec<&Capacity> = capacities.iter().filter(|found| found.qps > 0.0).collect();
     let Some(first) = found.first() else { return String::new() };
     let limit_ms = first.criterion.limit.as_ms();
     let (least, most) = (found.iter().map(|found| found.seeds).min(), found.iter().map(|found| found.seeds).max());

@@ -86,6 +86,8 @@ pub struct LiveSummaryRow {
     pub others_cores: Option<f64>,
     /// Cores that the hypervisor withheld during the run; `None` if the system does not report it.
     pub steal_cores: Option<f64>,
+    /// Energy that the GPUs used during the run, in joules; `None` without a real GPU that counts it.
+    pub gpu_energy_j: Option<f64>,
 }
 
 row! {
@@ -139,6 +141,11 @@ row! {
         others_cores: Option<Option<Decimals<3>>> = live.map(|live| live.others_cores.map(Decimals)),
         #[serde(skip_serializing_if = "Option::is_none")]
         steal_cores: Option<Option<Decimals<3>>> = live.map(|live| live.steal_cores.map(Decimals)),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        gpu_energy_j: Option<Option<Digits<5>>> = live.map(|live| live.gpu_energy_j.map(Digits)),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        gpu_mj_per_query: Option<Option<Digits<5>>> =
+            live.map(|live| live.gpu_energy_j.map(|joules| Digits(1e3 * joules / s.queries as f64))),
     }
 }
 
@@ -147,6 +154,7 @@ impl Record for SummaryLine {
     const OPTIONAL: &'static [&'static str] = &[
         "lag_p50_ms", "lag_p99_ms", "handoff_p50_us", "unfinished", "unreleased", "overloaded", "gpu", "late",
         "late_allowed", "held", "others_cores", "steal_cores", "covered_share",
+        "gpu_energy_j", "gpu_mj_per_query",
     ];
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::text::wrapped;
+pub use super::text::wrapped;
 
 const GAP: usize = 2;
 /// Minimum width to which text in the last column is broken.

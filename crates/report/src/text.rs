@@ -2,7 +2,7 @@
 
 /// Breaks text between words into lines of at most `width` characters, except for longer words. There is at least one
 /// line.
-pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let last = lines.len() - 1;

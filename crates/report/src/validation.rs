@@ -133,7 +133,7 @@ pub fn write_validation_capacity(
     let line = |driven: &Driven| CapacityLine {
         policy: driven.policy.clone(),
         deadline_ms: Digits(criterion.deadline.as_ms()),
-        predicted_qps: Digits(driven.predicted.objective.qps),
+        predicted_qps: Digits(driven.predicted.qps),
         measured_qps: driven.held.map(|held| Digits(held.qps)),
         measured_high_qps: driven.missed.map(|missed| Digits(missed.qps)),
         half_width: driven.capacity().map(|capacity| Digits(capacity.half_width)),

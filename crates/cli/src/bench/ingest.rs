@@ -114,7 +114,7 @@ fn index_until(arguments: &Arguments, scratch: &Path, threads: usize, end: Insta
     Ok(bytes)
 }
 
-/// The splits, and the share of the full rates that so many threads would have: all cores indexing, all cores answering.
+/// The splits of cores, with their shares of the rates of all cores indexing and all cores answering.
 fn table(splits: &[Split]) -> Table {
     let full = |threads: fn(&Split) -> usize, rate: fn(&Split) -> f64| {
         let all = splits.iter().max_by_key(|split| threads(split));

@@ -9,7 +9,7 @@ use tandem_report::table::Table;
 /// Seeds of each search, as by default.
 const SEEDS: u64 = 10;
 
-/// Searches so many times for the capacity of each queue.
+/// Searches the capacity of each queue `cases` times.
 pub(super) fn measure(cases: u16) -> Result<(String, Vec<Measurement>), Failure> {
     let mut table =
         Table::new(["queue and deadline", "capacity q/s", "contained", "ends below", "mean error", "mean width"]);

@@ -1,4 +1,4 @@
-//! `tandem bench`: what the parts of the lab take on this machine, one table last.
+//! `tandem bench`: measures parts of the program on this machine.
 //!
 //! Other work on a shared machine slows it by a factor of two for tens of seconds. So whatever is compared takes turns in
 //! short rounds, and of each piece of work the least time over the rounds counts: a disturbance must hit a piece in every
@@ -34,71 +34,74 @@ use tandem_core::index::Index;
 use tandem_core::query::Query;
 use tandem_core::sched::PolicyKind;
 
-/// Measure the parts of the lab: index, codecs, operators, estimates, simulator, dispatcher, GPU.
+/// Measure parts of the program: codecs, operators, simulator, dispatcher, GPU and others.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tandem bench --what operators,simulator\n  tandem bench my-index --queries log.tsv --what operators --rounds 20"
+)]
 pub(super) struct Arguments {
     #[command(flatten)]
     log: IndexAndLog,
-    /// Queries taken, from the beginning of the log
+    /// Number of queries, from the beginning of the log
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
-    /// Rounds, in which all that is compared takes turns; each query's least time counts
+    /// Number of rounds, in which compared parts take turns; the least time of each query counts
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// Documents that a query asks for, one or several between commas
+    /// Numbers of documents that a query asks for, separated by commas
     #[arg(short, value_name = "K", value_delimiter = ',', default_values_t = [10, 1000])]
     k: Vec<usize>,
-    /// What to measure
+    /// Parts to measure, separated by commas
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = DEFAULT_PARTS)]
     what: Vec<Part>,
-    /// Of the simulator: queries of a run, one or several numbers between commas; runs of over 200000 have fewer rounds
+    /// Simulator: numbers of queries per run, separated by commas; runs of over 200000 have fewer rounds
     #[arg(long, value_name = "LIST", default_value = "2e5")]
     num_queries: String,
-    /// Of the simulator: policies, between commas; left out, all
+    /// Simulator: policies, separated by commas [default: all]
     #[arg(long, value_name = "NAME", value_parser = choice::<PolicyKind>(), value_delimiter = ',')]
     policy: Vec<PolicyKind>,
-    /// Of intervals: searches for each queue, with other seeds
+    /// Intervals: number of searches per queue, with different seeds
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     cases: u16,
-    /// CPU lanes of the dispatcher's machine
+    /// Dispatcher: number of CPU lanes of its machine
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
     lanes: u16,
-    /// Text that `ingest` indexes, again and again: as `index build` takes it; several files are one collection
+    /// Ingest: files of text that are indexed repeatedly, as in `index build`
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     ingest: Vec<PathBuf>,
-    /// Where bench.csv goes
+    /// Folder of bench.csv
     #[arg(short, long, value_name = "DIR", default_value = "out/bench")]
     out: PathBuf,
 }
 
-/// What can be measured.
+/// A part that can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
-    /// What a posting takes, by part of the index
+    /// Size per posting, by part of the index
     Index,
-    /// How small codecs make lists, and how fast they give them back
+    /// Compression and decoding rates of codecs
     Codecs,
-    /// What queries cost, by operator and processor
+    /// Times of queries, by operator and processor
     Operators,
-    /// What an estimate of a query's cost takes
+    /// Time of a cost estimate
     Estimates,
-    /// What a simulated query costs, by policy
+    /// Time of a simulated query, by policy
     Simulator,
-    /// How often the intervals of capacities contain the truth, on queues with a closed form (not by default; minutes)
+    /// Coverage of capacity intervals, on queues with a closed form (not by default; minutes)
     Intervals,
-    /// What a job costs the dispatcher, by policy, and how many it carries with a thread for each lane (not by default)
+    /// Time of the dispatcher per job, by policy, and its highest rate with a thread per lane (not by default)
     Dispatcher,
-    /// How many queries cores answer while others index (not by default)
+    /// Query rate while other cores index (not by default)
     Ingest,
-    /// The GPU's kernels against its limits
+    /// GPU kernels against the limits of the device
     Gpu,
-    /// Of that, only what queries cost on the GPU
+    /// Only the times of queries on the GPU
     GpuQueries,
 }
 
 const DEFAULT_PARTS: [Part; 5] = [Part::Index, Part::Codecs, Part::Operators, Part::Estimates, Part::Simulator];
 
-/// A line of bench.csv: what was measured, of what, in what unit.
+/// A measurement: part, name, metric with its unit, and value.
 struct Measurement {
     part: &'static str,
     name: String,
@@ -158,7 +161,7 @@ fn write(path: &Path, measurements: &[Measurement]) -> Result<(), Failure> {
     Ok(write_csv(path, &Provenance::new().with_command_and_machine(), measurements.iter().map(line))?)
 }
 
-/// The index, and where the log lies.
+/// The index, and the path of the log.
 fn index(arguments: &Arguments) -> Result<(Arc<Index>, PathBuf), Failure> {
     arguments.log.open("what to ask of this index")
 }

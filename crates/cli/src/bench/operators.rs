@@ -1,4 +1,4 @@
-//! What queries cost, by operator and processor.
+//! Times of queries, by operator and processor.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ struct Operator {
     executor: Box<dyn Executor>,
 }
 
-/// AND and AND+OR, then OR by every algorithm on the CPU; all modes on the GPU, if there is one.
+/// The CPU's operators: AND, AND+OR, and OR by every algorithm; and all modes on the GPU, if there is one.
 fn operators(index: &Arc<Index>) -> Result<Vec<Operator>, Failure> {
     let cpu = CpuExecutor::new(Arc::clone(index), index.built_with());
     let on_cpu = |name: String, mode, algorithm| {

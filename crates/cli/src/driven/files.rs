@@ -39,8 +39,8 @@ pub(crate) fn provenance(
     words::warnings(found).into_iter().fold(provenance, |all, warning| all.with("warning", warning))
 }
 
-/// Writes `live_runs.csv` and `service.csv`, what was measured, and `capacity.csv` or, where all policies were driven beside
-/// their predictions, `validation_capacity.csv`. Where no rate held, no capacities are written.
+/// Writes the measurements, `live_runs.csv` and `service.csv`, and the result: `validation_capacity.csv` for a validation,
+/// else `capacity.csv` if any rate held.
 pub(crate) fn write(
     found: &Answer,
     question: &Question,
@@ -63,7 +63,7 @@ pub(crate) fn write(
         );
     } else if found.driven.iter().any(|driven| driven.held.is_some()) {
         let rows: Vec<CapacityRow> =
-            found.capacities.iter().flat_map(|one| CapacityRow::all(one, &found.driven)).collect();
+            found.capacities.iter().cloned().map(|one| CapacityRow::compared(one, &found.driven)).collect();
         kept.rows("capacity", &path, write_capacities(&path, provenance, &rows));
     }
     kept

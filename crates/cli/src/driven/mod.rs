@@ -1,4 +1,4 @@
-//! What `capacity` and `validate` share: the node that is driven, how much is driven, and the files.
+//! The common parts of `capacity` and `validate`: options, the driven node, and the result files.
 
 pub(super) mod files;
 mod node;
@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use super::Failure;
 use super::options::{
-    DeadlineArgument, GpuMemoryArguments, MachineFileArgument, ObjectiveArguments, ProcessArguments, SearchArguments,
-    any_rate, check_k, check_seconds, parse_seeds,
+    DeadlineArgument, GpuMemoryArguments, MachineProfileArgument, ObjectiveArguments, ProcessArguments,
+    SearchArguments, any_rate, check_k, check_seconds, parse_seeds,
 };
 use super::settings::SetArguments;
 use crate::options::names::choice;
@@ -22,17 +22,17 @@ use tandem_core::lab::{Answer, Effort, GpuChoice, Node, Question, short_runs};
 use tandem_core::query::LogOptions;
 use tandem_core::sched::{BuiltIn, PolicyKind};
 
-/// A live run of a day is as much as anybody asks for.
+/// The longest live run: a day.
 const LIVE_SECONDS_MOST: f64 = 86_400.0;
 
-/// What is driven, and how much of it.
+/// The options of commands that drive policies live.
 #[derive(Debug, clap::Args)]
 pub(super) struct DrivenArguments {
-    /// What `profile` measured of these queries on this index; left out, what an earlier run kept in the output folder, or
-    /// else they are measured now
+    /// Workload that `profile` measured with these queries on this index [default: measured now, or by an earlier run into the
+    /// same output folder]
     #[arg(long, value_name = "FILE")]
     pub(super) workload: Option<PathBuf>,
-    /// Queries to measure for predictions, from the beginning of the log. As many that follow are measured too, and driven
+    /// Number of queries to measure for predictions, from the beginning of the log. The same number that follows is driven
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(20..))]
     limit: u32,
     #[command(flatten)]
@@ -41,42 +41,39 @@ pub(super) struct DrivenArguments {
     objective: ObjectiveArguments,
     #[command(flatten)]
     pub(super) search: SearchArguments,
-    /// Policies, between commas
+    /// Policies, separated by commas [default: chosen by the command]
     #[arg(long, value_name = "NAME", value_parser = choice::<PolicyKind>(), value_delimiter = ',')]
     pub(super) policy: Vec<PolicyKind>,
     #[command(flatten)]
     pub(super) process: ProcessArguments,
-    /// Seeds of the simulated arrivals, between commas, or FIRST:LAST; live runs have others
+    /// Random seeds of simulated arrivals, separated by commas, or FIRST:LAST; live runs have other seeds
     #[arg(long, value_name = "SEEDS", default_value = "1:10")]
     seeds: String,
-    /// The length of a live run [default: 10, 30 with --proof, 3 for validate]
+    /// Length of a live run in seconds [default: 10; 30 with --proof; 3 for validate]
     #[arg(long, value_name = "S")]
     live_seconds: Option<f64>,
-    /// Drive five runs of 30 s at a rate that holds and at one that does not, at most 2.5 % apart
+    /// Drive five runs of 30 s at each of two rates at most 2.5 % apart, of which only the lower one holds
     #[arg(long)]
     proof: bool,
-    /// CPU cores that work [default: all that are left beside the driver and the GPUs' lanes]
+    /// Number of CPU workers [default: the cores less those of the driver and the GPUs]
     #[arg(long, value_name = "N")]
     cpus: Option<usize>,
-    /// Whether GPUs take part
+    /// Processor of the GPU lanes
     #[arg(long, value_parser = choice::<GpuChoice>(), default_value = GpuChoice::Auto.name())]
     pub(super) gpu: GpuChoice,
-    /// GPUs [default: all of this machine's]
+    /// Number of GPUs [default: all of this machine]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     gpus: Option<u16>,
     #[command(flatten)]
-    machine: MachineFileArgument,
+    machine: MachineProfileArgument,
     #[command(flatten)]
     gpu_memory: GpuMemoryArguments,
-    /// Print all tables: live runs, predictions, delays
-    #[arg(short, long)]
-    pub(super) verbose: bool,
     #[command(flatten)]
     pub(super) settings: SetArguments,
 }
 
 impl DrivenArguments {
-    /// Checks what can be before anything is opened, and gives the question, whose log is not read yet.
+    /// Checks options before any file is opened, and returns the question without the size of its log.
     pub(super) fn check(&self, usual: Effort, out: &Path) -> Result<Question, Failure> {
         check_k(self.search.k)?;
         self.settings.checked()?;
@@ -114,7 +111,7 @@ impl DrivenArguments {
         Ok(question)
     }
 
-    /// The node at work, and how many queries the log has.
+    /// The started node, and the number of queries in the log.
     pub(super) fn start(
         &self,
         index: &Arc<Index>,
@@ -126,20 +123,20 @@ impl DrivenArguments {
 
     /// Adds the limits of the answer that follow from its arrivals.
     pub(super) fn add_caveats(&self, question: &Question, found: &mut Answer) {
-        let simulated = found.capacities.iter().map(|found| &found.objective);
+        let simulated = found.capacities.iter();
         let rates: Vec<f64> = simulated.clone().map(|found| found.qps).collect();
         found.caveats.extend(self.process.caveat(&question.process, &rates));
         let shares = simulated.map(|found| found.covered_share);
         found.caveats.extend(short_runs("capacities are likely too high", question.process.time_scale(), shares));
     }
 
-    /// The policies that are asked for, or all that the machine can run.
+    /// The named policies, or the `usual` ones, or all that the machine can run.
     pub(super) fn policies(&self, node: &Node, usual: &[PolicyKind]) -> Result<Vec<BuiltIn>, Failure> {
         let chosen = if self.policy.is_empty() { usual } else { self.policy.as_slice() };
         self.settings.policies(chosen, node.model(), &node.lengths())
     }
 
-    /// Says what the answer is of, and how long it takes at most.
+    /// Prints the machine and the longest time that the answer takes.
     pub(super) fn announce(&self, node: &Node, question: &Question, policies: usize) {
         let effort = &question.effort;
         let most = Duration::from_secs(20) + effort.budget * policies as u32;
@@ -150,7 +147,7 @@ impl DrivenArguments {
             most.as_secs_f64()
         );
         if node.driven_rows() == node.predicted_rows() {
-            errln!("live runs draw from the same queries as predictions: the log has no others that were measured");
+            errln!("predictions and live runs use the same queries, because no others were measured");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! This machine at work: its processors opened, its queries' costs measured or taken from an earlier run.
+//! Starts this machine: opens its processors, and measures query costs or reads those of an earlier run.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,12 +12,11 @@ use tandem_core::cost::{ProfileOptions, Workload};
 use tandem_core::files::Provenance;
 use tandem_core::index::Index;
 use tandem_core::lab::{
-    Estimates, GpuChoice, HostInfo, Multicore, Node, Processors, Wanted, adopt_machine, asked, kept_workload,
-    workload_of_index,
+    Estimates, GpuChoice, HostInfo, Multicore, Node, Processors, Wanted, asked, kept_workload, workload_of_index,
 };
 use tandem_core::query::{LogOptions, Query};
 
-/// Measured runs of each query.
+/// Number of measured runs per query.
 const REPEATS: usize = 3;
 
 /// The processors of this machine that are asked for, or all.
@@ -41,7 +40,8 @@ pub(super) fn wanted(arguments: &DrivenArguments) -> Result<Wanted, Failure> {
     Ok(Wanted { algorithm, cpus, multicore, gpu, gpus, streams: 1 })
 }
 
-/// Opens the processors, measures what is missing, and starts the workers. Gives how many queries the log has, too.
+/// Opens the processors, measures missing costs, and starts the workers. Returns the node and the number of queries in the
+/// log.
 pub(super) fn start(
     arguments: &DrivenArguments,
     index: &Arc<Index>,
@@ -66,20 +66,20 @@ pub(super) fn start(
         }
     };
     let mut node = Node::start(processors, &name, workload, queries, index, &Estimates::default())?;
-    // A handful of queries is no sample.
+    // Fewer queries are not a sample.
     if held_out >= limit / 4 {
         node.hold_out(held_out);
     }
     node.set_idle(Idle::default());
-    if let Some((name, file)) = arguments.machine.read(true)? {
-        errln!("what serving costs beyond: {name}");
-        adopt_machine(&mut node, &file, &Bars::default())?;
+    if let Some((name, profile)) = arguments.machine.read(true)? {
+        errln!("machine profile: {name}");
+        node.set_machine(&profile);
     }
     warn_of_few_cores(&node);
     Ok((node, log_queries))
 }
 
-/// What these queries cost here: kept by an earlier run, or measured now and kept for the next.
+/// The costs of these queries on this machine: kept by an earlier run, or measured now and kept.
 fn costs(
     arguments: &DrivenArguments,
     processors: &mut Processors,
@@ -90,7 +90,7 @@ fn costs(
 ) -> Result<(String, Workload), Failure> {
     let path: PathBuf = out.join("here.workload.csv");
     let name = path.display().to_string();
-    // Whatever what is kept must agree in.
+    // Kept costs are valid if all of these agree.
     let same = Provenance::new()
         .with("machine", tandem_core::files::this_machine())
         .with("index", format!("{:016x}", index.fingerprint()))
@@ -104,7 +104,7 @@ fn costs(
     let memory = || arguments.gpu_memory.named(&arguments.settings).unwrap_or_else(|| String::from("all of the index"));
     let same = if processors.gpu_name().is_some() { same.with("gpu memory", memory()) } else { same };
     if let Some(kept) = kept_workload(&path, &same) {
-        errln!("costs: {name}, kept by an earlier run (delete it to measure anew)");
+        errln!("costs: {name}, measured by an earlier run (delete the file to measure again)");
         return Ok((name, kept));
     }
     errln!("measuring {} queries {REPEATS} times", queries.len());

@@ -1,4 +1,4 @@
-//! The answer in words: three lines, and tables for those who ask.
+//! The answer as three lines, and as tables for `--verbose`.
 
 use serde::Serialize;
 use tandem_core::base::machine::Class;
@@ -6,7 +6,7 @@ use tandem_core::lab::{Answer, Criterion, Disagreement, Driven, GpuSource, LiveC
 use tandem_report::number::{counted, grouped, significant, text};
 use tandem_report::table::Table;
 
-/// Other processes that take more cores than this are said to.
+/// Other processes that take more cores than this cause a warning.
 const BUSY_CORES: f64 = 0.1;
 
 /// What is asked: `1 CPU worker on AMD EPYC, 2 cores; no GPU; 2000 queries`.
@@ -25,12 +25,12 @@ fn workers(node: &Node) -> String {
     counted(node.machine().count(Class::CPU), "CPU worker", "CPU workers")
 }
 
-/// A rate with the digits that are known, if it is known to so large a share.
+/// A rate with its significant digits, given its relative uncertainty.
 fn rate(qps: f64, half_width: f64) -> String {
     grouped(significant(qps, if half_width >= 0.1 { 2 } else { 3 }))
 }
 
-/// The answer of a policy: the number first, then how sure it is.
+/// The answer of a policy, with its uncertainty.
 pub(crate) fn answer(
     driven: &Driven,
     capacity: LiveCapacity,
@@ -57,11 +57,11 @@ pub(crate) fn answer(
         rate(missed_qps),
         missed.missed,
         missed.runs(),
-        rate(driven.predicted.objective.qps),
+        rate(driven.predicted.qps),
     )
 }
 
-/// Why there is no answer, in words.
+/// The reason for the lack of an answer.
 pub(crate) fn no_answer(found: &Answer) -> String {
     let runs = || found.driven.iter().flat_map(|driven| &driven.runs);
     let lowest = runs().map(|run| run.qps).reduce(f64::min);
@@ -111,7 +111,7 @@ impl JsonAnswer {
     }
 }
 
-/// What the answer is no surer than: for people, and for the files that are read later.
+/// Warnings that limit the answer, for the terminal and for result files.
 pub(crate) fn warnings(found: &Answer) -> Vec<String> {
     let disagree = |(policy, Disagreement { class, least, most }): &(String, Disagreement)| {
         let (least, most) = (text(*least, 3), text(*most, 3));
@@ -134,7 +134,7 @@ pub(crate) fn warnings(found: &Answer) -> Vec<String> {
     all
 }
 
-/// Capacities, one line a policy: predicted beside measured.
+/// Predicted and measured capacities, one line per policy.
 pub(crate) fn compared(found: &Answer) -> String {
     let columns = ["policy", "predicted q/s", "held", "missed", "+-", "error", "in hindsight", "gpu"];
     let mut table = Table::new(columns);
@@ -143,7 +143,7 @@ pub(crate) fn compared(found: &Answer) -> String {
         let signed = |share: f64| format!("{:+.0}", 100.0 * share);
         table.row([
             driven.policy.clone(),
-            rate(driven.predicted.objective.qps, 0.0),
+            rate(driven.predicted.qps, 0.0),
             side(driven.held),
             side(driven.missed),
             driven.capacity().map_or(String::from("-"), |one| format!("{:.0} %", (100.0 * one.half_width).ceil())),
@@ -188,8 +188,7 @@ pub(crate) fn live_runs(found: &Answer) -> String {
 /// The policies that came near by simulation, and those that did not.
 pub(crate) fn simulated(found: &Answer) -> String {
     let mut table = Table::new(["policy", "q/s", "interval", "of limit"]);
-    for capacities in &found.capacities {
-        let one = &capacities.objective;
+    for one in &found.capacities {
         table.row([
             one.policy.clone(),
             rate(one.qps, 0.0),

@@ -1,4 +1,4 @@
-//! `tandem index build`: makes an index from text.
+//! `tandem index build`: makes an index of text.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -9,61 +9,58 @@ use serde_json::json;
 
 use super::method::MethodArguments;
 use super::parameters::Bm25Arguments;
-use super::{IndexOut, give};
+use super::{Duplicates, IndexOut, give, say_repeated};
 use crate::Failure;
 use crate::options::names::choice;
 use tandem_core::corpus::{Collection, Skipped, Tokenizer, Words};
 use tandem_core::files::{InputError, free_memory_bytes, read_lines};
 use tandem_core::index::{Index, IndexError};
-use tandem_core::indexing::reorder::keep_last;
 use tandem_core::indexing::{BuildError, BuildOptions, BuildSummary, Indexer, Progress, Stages, build_by};
 
-/// Text, and how it is cut.
+/// Text, and the way it is cut into terms.
 #[derive(Debug, clap::Args)]
 pub(super) struct TextArguments {
-    /// Files of JSON lines (`id`, `text`, optional `title`), WARC records or TREC documents, plain or compressed, or folders of
-    /// such files or of text files. A dash stands for the standard input. Several inputs are one collection, in this order. Hidden
-    /// files and those that .gitignore names are left out
+    /// Files of JSON lines (`id`, `text`, optional `title`), WARC records or TREC documents, plain or compressed; or folders of
+    /// such files or of text files. `-` is the standard input. Several inputs form one collection in their order. Hidden files
+    /// and those that a .gitignore excludes are left out
     #[arg(required = true, value_name = "INPUT")]
     pub(super) inputs: Vec<PathBuf>,
-    /// How text is cut into words
+    /// Rule that cuts text into words
     #[arg(long, value_parser = choice::<Words>(), default_value = Words::Unicode.name())]
     tokenizer: Words,
-    /// Stem words of this language (english, german, ...); porter is English by the original algorithm
+    /// Language of the stemmer (english, german, ...); porter is the original algorithm for English
     #[arg(long, value_name = "LANG")]
     stem: Option<String>,
-    /// Words to leave out: `english` for a built-in list, or a file of words
+    /// Words that are left out: `english` for a built-in list, or a file of words
     #[arg(long, value_name = "english|FILE")]
     stop_words: Option<String>,
     #[command(flatten)]
     bm25: Bm25Arguments,
 }
 
-/// Index a collection of text: JSON lines, WARC or TREC, plain or compressed, or folders of them or of text files.
+/// Index text: JSON lines, WARC, TREC or folders of files, compressed or not.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tandem index build articles.jsonl.zst -o my-index\n  tandem index build crawl.warc.gz -o my-index --stem english --memory 2GiB"
+)]
 pub(super) struct Arguments {
     #[command(flatten)]
     text: TextArguments,
     #[command(flatten)]
     out: IndexOut,
-    /// Of several documents with one id, take the last [default: refuse the collection, with both places]
-    #[arg(long, value_name = "last", value_parser = ["last"])]
-    duplicates: Option<String>,
+    #[command(flatten)]
+    duplicates: Duplicates,
     #[command(flatten)]
     method: MethodArguments,
-    /// Memory that the process may take, such as 2GiB: text, lists, documents' lengths and names, what waits to be written. What
-    /// has no room in it goes to disk, into the index's folder, where an interrupted build finds lists again. If it is not
-    /// enough, a note says how much is taken. With `--method trie` the dictionary lies in memory beyond it, and with `--gpus`
-    /// what the driver takes [default: half of what is free]
+    /// Memory limit of the process, such as 2GiB. Lists beyond it go to disk, into the folder of the index, where an interrupted
+    /// build continues. A note says if more memory is needed. The dictionary of `--method trie` and the GPU driver are not
+    /// included [default: half of the free memory]
     #[arg(long, value_name = "BYTES", value_parser = super::parameters::bytes)]
     memory: Option<u64>,
-    /// CPU cores to use; all unless given. The index doesn't depend on it, nor on the memory
+    /// Number of CPU cores to use; the index does not depend on it [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: Option<u16>,
 }
-
-/// Folder beside the index for one that holds documents of repeated ids, too.
-const WITH_ALL: &str = ".tandem-with-repeated";
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
@@ -71,24 +68,18 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     arguments.out.check()?;
     let mut way = arguments.method.checked(options.threads)?;
     let mut collection = Collection::open_all(arguments.text.inputs.clone(), options.threads)?;
-    // With all documents first, in a folder that a build which was interrupted finds again.
-    let with_all = arguments.duplicates.as_ref().map(|_| arguments.out.out.join(WITH_ALL));
-    if with_all.is_some() {
+    if arguments.duplicates.keeps_last() {
         collection.allow_repeated_ids();
     }
-    let folder = with_all.as_ref().unwrap_or(&arguments.out.out);
     errln!("{}", collection.found());
-    let summary = build_showing(way.indexer(), collection, folder, &options).map_err(|e| match e {
-        BuildError::Index(IndexError::Collection(what)) => InputError::file(&arguments.text.inputs[0], what).into(),
-        e => Failure::from(e),
+    let (summary, repeated) = arguments.duplicates.apply(&arguments.out.out, |folder| {
+        build_showing(way.indexer(), collection, folder, &options).map_err(|e| match e {
+            BuildError::Index(IndexError::Collection(what)) => InputError::file(&arguments.text.inputs[0], what).into(),
+            e => Failure::from(e),
+        })
     })?;
-    let mut repeated = 0;
-    if let Some(folder) = &with_all {
-        repeated = keep_last(&Index::open(folder)?, &arguments.out.out)?;
-        std::fs::remove_dir_all(folder)?;
-    }
     let seconds = started.elapsed().as_secs_f64();
-    // Reading it back is the proof that the index is whole.
+    // Reading the index back checks that it is complete.
     let index = Index::read_back(&arguments.out.out)?;
     let reading_back_s = started.elapsed().as_secs_f64() - seconds;
     let Stages { inverting, reader_waited, checking, merging, finishing } = summary.stages;
@@ -113,9 +104,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if summary.skipped != Skipped::default() {
         outln!("skipped    {:>15}: {}", summary.skipped.total(), summary.skipped);
     }
-    if repeated > 0 {
-        outln!("repeated   {repeated:>15} documents whose id came again, left out");
-    }
+    say_repeated(repeated);
     outln!("tokenizer  {}", index.tokenizer_name());
     outln!("index      {}", arguments.out.out.display());
     let method = way.describe();
@@ -139,7 +128,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Builds an index, and shows on standard error how far it is.
+/// Builds an index, with progress on standard error.
 pub(crate) fn build_showing(
     indexer: &mut dyn Indexer,
     collection: Collection,
@@ -174,7 +163,7 @@ pub(crate) fn build_showing(
 }
 
 impl TextArguments {
-    /// How to build, in so much memory and on so many cores: those of the machine unless given.
+    /// The options of a build; the defaults of memory and cores are those of the machine.
     pub(super) fn checked(&self, memory: Option<u64>, cpus: Option<u16>) -> Result<BuildOptions, Failure> {
         let bm25 = self.bm25.checked()?;
         let mut tokenizer = Tokenizer::new(self.tokenizer);

@@ -10,16 +10,17 @@ use crate::defaults::progress;
 use tandem_core::index::Index;
 use tandem_core::indexing::exchange::{export_ciff, export_pisa};
 
-/// Write an index as a CIFF file or a PISA binary collection, for other engines.
+/// Export an index to other engines: CIFF, or a PISA binary collection.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  tandem index export my-index -o mine.ciff.gz")]
 pub(super) struct Arguments {
     /// Folder of the index
     index: PathBuf,
-    /// A CIFF file (x.ciff, or x.ciff.gz inside gzip), or the .docs file of a PISA binary collection (x.docs), beside
-    /// which x.freqs, x.sizes, x.terms and x.documents are written
+    /// CIFF file to write (x.ciff, or x.ciff.gz compressed), or the .docs file of a PISA binary collection (x.docs), with
+    /// x.freqs, x.sizes, x.terms and x.documents in the same folder
     #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
-    /// What to write [default: by the file's name]
+    /// Format of the file [default: by its name]
     #[arg(long, value_enum)]
     format: Option<ExchangeFormat>,
 }

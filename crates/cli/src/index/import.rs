@@ -1,12 +1,12 @@
-//! `tandem index import`: makes an index from another engine's.
+//! `tandem index import`: makes an index of another engine's index.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 
-use super::IndexOut;
 use super::parameters::{Bm25Arguments, ExchangeFormat};
+use super::{Duplicates, IndexOut, say_repeated};
 use crate::Failure;
 use crate::defaults::progress;
 use tandem_core::corpus::ciff::CiffReader;
@@ -15,22 +15,25 @@ use tandem_core::corpus::{ListSource, Tokenizer};
 use tandem_core::index::Index;
 use tandem_core::indexing::exchange::{ImportOptions, import};
 
-/// What queries are cut with where neither the user nor the file says.
+/// The tokenizer of queries if neither the user nor the file names one.
 const ASSUMED_TOKENIZER: &str = "ascii";
 
-/// Take over another engine's index: a CIFF file, or a PISA or ds2i binary collection.
+/// Import the index of another engine: CIFF, or a PISA or ds2i collection.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  tandem index import other.ciff.gz -o my-index")]
 pub(super) struct Arguments {
-    /// A CIFF file (.ciff, .ciff.gz), or the .docs file of a PISA or ds2i binary collection, whose siblings .freqs and
-    /// .sizes (and .terms and .documents, if there are any) stand beside it
+    /// CIFF file (.ciff, .ciff.gz), or the .docs file of a PISA or ds2i binary collection, with its .freqs and .sizes (and
+    /// optional .terms and .documents) in the same folder
     file: PathBuf,
     #[command(flatten)]
     out: IndexOut,
-    /// What the file is [default: by its name]
+    #[command(flatten)]
+    duplicates: Duplicates,
+    /// Format of the file [default: by its name]
     #[arg(long, value_enum)]
     format: Option<ExchangeFormat>,
-    /// How the terms were made, so that queries are cut alike: `ascii`, `unicode`, `ascii+stem=english`, ..., as `index
-    /// info` names it [default: what the file says, if this program wrote it; `ascii` otherwise]
+    /// Tokenizer of the terms, for queries: `ascii`, `unicode`, `ascii+stem=english` or another one that `index info` prints
+    /// [default: as in the file, if this program wrote it; else `ascii`]
     #[arg(long, value_name = "NAME")]
     tokenizer: Option<String>,
     #[command(flatten)]
@@ -55,12 +58,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let of_file = source.tokenizer_name().filter(|name| Tokenizer::from_name(name).is_ok());
     let said = arguments.tokenizer.clone().or(of_file);
     let is_assumed = said.is_none();
-    let options = ImportOptions { bm25, tokenizer: said.unwrap_or_else(|| ASSUMED_TOKENIZER.to_owned()) };
+    let tokenizer = said.unwrap_or_else(|| ASSUMED_TOKENIZER.to_owned());
+    let options = ImportOptions { bm25, tokenizer, may_repeat: arguments.duplicates.keeps_last() };
 
     let bar = progress("lists", source.num_lists());
-    let imported = import(source.as_mut(), &arguments.out.out, &options, &|lists| bar.set_position(lists));
+    let imported = arguments.duplicates.apply(&arguments.out.out, |folder| {
+        Ok(import(source.as_mut(), folder, &options, &|lists| bar.set_position(lists))?)
+    });
     bar.finish_and_clear();
-    let (unreachable, all) = (imported?, source.num_lists());
+    let ((unreachable, repeated), all) = (imported?, source.num_lists());
     if unreachable > 0 {
         let name = &options.tokenizer;
         errln!(
@@ -70,12 +76,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     for note in source.notes() {
         errln!("note: {}: {note}", arguments.file.display());
     }
-    // Reading it back is the proof that the index is whole.
+    // Reading the index back checks that it is complete.
     let index = Index::open(&arguments.out.out)?;
     outln!("documents  {:>15}", index.num_docs());
     outln!("tokens     {:>15}", index.num_tokens());
     outln!("terms      {:>15}", index.num_terms());
     outln!("postings   {:>15}", index.num_postings());
+    say_repeated(repeated);
     outln!("time       {:>15.2} s", started.elapsed().as_secs_f64());
     let assumed = if is_assumed { " (assumed; --tokenizer NAME says otherwise)" } else { "" };
     outln!("tokenizer  {}{assumed}", index.tokenizer_name());

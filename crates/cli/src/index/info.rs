@@ -11,8 +11,9 @@ use tandem_core::base::ids::TermId;
 use tandem_core::base::quantile::nearest_rank;
 use tandem_core::index::{BLOCK_LEN, Index, PartSize, index_sizes};
 
-/// Describe an index: sizes, bits a posting, list lengths.
+/// Describe an index: counts, sizes, bits per posting, list lengths.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  tandem index info my-index")]
 pub(super) struct Arguments {
     /// Folder of the index
     index: PathBuf,
@@ -27,7 +28,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is printed, for programs.
+/// The facts of an index for programs.
 fn facts(index: &Index) -> Value {
     let bm25 = index.built_with();
     let bits_a_posting = |bits: u64| bits as f64 / index.num_postings() as f64;
@@ -63,7 +64,10 @@ fn print_counts(index: &Index) {
     outln!("postings     {:>15}", index.num_postings());
     outln!("blocks       {:>15}   {full} full ones", index.blocks().len());
     outln!("tokenizer    {}", index.tokenizer_name());
-    outln!("bm25         k1 {}, b {}, idf {}", bm25.k1, bm25.b, bm25.idf);
+    match index.is_quantised() {
+        true => outln!("bm25         quantised: postings hold impacts"),
+        false => outln!("bm25         k1 {}, b {}, idf {}", bm25.k1, bm25.b, bm25.idf),
+    }
     outln!("fingerprint  {:016x}", index.fingerprint());
 }
 

@@ -1,4 +1,4 @@
-//! `--method`: by which way text becomes lists, and who works at it.
+//! `--method`: the indexing method and its threads.
 
 use serde_json::{Value, json};
 
@@ -8,28 +8,28 @@ use tandem_papers::wei::trie::{TrieIndexer, TrieOptions, TrieReport};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct MethodArguments {
-    /// By which way text becomes lists; the index is the same
+    /// Indexing method; the index is the same
     #[arg(long, value_enum, default_value_t = Method::Hash)]
     method: Method,
-    /// With `--method trie`: threads that read and parse; five of eight cores unless given, six where GPUs index
+    /// With `--method trie`: number of threads that read and parse [default: five eighths of the cores, six with GPUs]
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u16).range(1..=1024))]
     parsers: Option<u16>,
-    /// With `--method trie`: threads that index; what the parsers leave of the cores unless given
+    /// With `--method trie`: number of threads that index [default: the remaining cores]
     #[arg(long, value_name = "C", value_parser = clap::value_parser!(u16).range(..=1024))]
     indexers: Option<u16>,
-    /// GPUs that index beside the CPU's cores
+    /// Number of GPUs that index together with the CPU cores
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=64))]
     gpus: u16,
-    /// With `--gpus` and `--method hash`: streams of each GPU, each fed by one of the threads; as many as there are threads, and
-    /// room in the GPUs' memory, unless given
+    /// With `--gpus` and `--method hash`: number of streams of each GPU, each fed by a thread [default: as many as threads and
+    /// GPU memory allow]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     streams: Option<u16>,
 }
 
-/// The ways.
+/// An indexing method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Method {
-    /// Tandem's own: words hashed on all cores, in any memory
+    /// Hash tables of words on all cores, in any memory
     Hash,
     /// Wei and JaJa 2011: parsers, a trie of B-trees, indexers on CPUs and GPUs
     Trie,
@@ -43,7 +43,7 @@ pub(super) enum Way {
 }
 
 impl MethodArguments {
-    /// The way, on so many cores.
+    /// The checked method for this number of cores.
     pub(super) fn checked(&self, cores: usize) -> Result<Way, Failure> {
         if self.method == Method::Hash {
             let given = [("--parsers", self.parsers.is_some()), ("--indexers", self.indexers.is_some())];
@@ -91,7 +91,7 @@ impl Way {
         }
     }
 
-    /// Says what there is to say of a build that is done, and gives it for programs.
+    /// Prints the facts of a completed build and returns them for programs.
     pub(super) fn describe(&self) -> Value {
         let (options, trie) = match self {
             Self::Hash(hash) => return describe_gpus(&hash.gpu_report()),

@@ -20,31 +20,39 @@ use serde_json::{Value, json};
 pub(super) use self::parameters::bytes;
 use super::Failure;
 use super::output::{is_json, result};
-use tandem_core::files::check_writable;
+use tandem_core::files::{check_writable, remove_dir_all};
 use tandem_core::index::{FILE_NAME, Index};
+use tandem_core::indexing::reorder::keep_last;
 
-/// Make, exchange, renumber and describe an index.
+/// Make, change, describe and exchange indexes.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  tandem index build articles.jsonl.zst -o my-index")]
 pub(super) struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
 
 commands! {
-    Build: build;
-    Import: import;
-    Export: export;
-    Reorder: reorder;
-    Quantise: quantise;
-    Synth: synth;
-    Info: info;
+    "Make an index" {
+        Build: build;
+        Synth: synth;
+        Import: import;
+    }
+    "Change an index" {
+        Reorder: reorder;
+        Quantise: quantise;
+    }
+    "Look at an index, or hand it on" {
+        Info: info;
+        Export: export;
+    }
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     arguments.command.run()
 }
 
-/// Gives what an index is to the document of `--format json`; `more` is what the command has found besides.
+/// Adds the facts of an index, and `more` facts, to the JSON document.
 fn give(index: &Index, dir: &Path, more: Value) {
     if !is_json() {
         return;
@@ -76,7 +84,7 @@ struct IndexOut {
 }
 
 impl IndexOut {
-    /// Whether an index could be written into the folder: asked before the work that it takes.
+    /// Checks that an index can be written into the folder, before the work.
     fn check(&self) -> Result<(), Failure> {
         let file = self.out.join(FILE_NAME);
         check_writable(&file)?;
@@ -84,5 +92,40 @@ impl IndexOut {
             return Err(Failure::input(format!("{} holds an index already (--force replaces it)", self.out.display())));
         }
         Ok(())
+    }
+}
+
+/// The rule for documents of one id.
+#[derive(Debug, clap::Args)]
+struct Duplicates {
+    /// Of several documents with one id, take the last [default: refuse the collection, with both places]
+    #[arg(long, value_name = "last", value_parser = ["last"])]
+    duplicates: Option<String>,
+}
+
+/// Folder beside the index for one that also holds documents of repeated ids. An interrupted build finds it again.
+const WITH_ALL: &str = ".tandem-with-repeated";
+
+impl Duplicates {
+    fn keeps_last(&self) -> bool {
+        self.duplicates.is_some()
+    }
+
+    /// Makes an index in `out` by `make`, which gets its folder. Also returns the number of documents left out.
+    fn apply<T>(&self, out: &Path, make: impl FnOnce(&Path) -> Result<T, Failure>) -> Result<(T, u32), Failure> {
+        if !self.keeps_last() {
+            return Ok((make(out)?, 0));
+        }
+        let folder = out.join(WITH_ALL);
+        let made = make(&folder)?;
+        let repeated = keep_last(&Index::open(&folder)?, out)?;
+        remove_dir_all(&folder)?;
+        Ok((made, repeated))
+    }
+}
+
+fn say_repeated(repeated: u32) {
+    if repeated > 0 {
+        outln!("repeated   {repeated:>15} documents whose id came again, left out");
     }
 }

@@ -1,4 +1,4 @@
-//! Options that several ways of making an index share.
+//! Common options of commands that make an index.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use crate::Failure;
 use crate::options::names::choice;
 use tandem_core::index::{Bm25, Idf};
 
-/// BM25's parameters, for the impacts that the index stores.
+/// The parameters of BM25, for the score bounds that the index stores.
 #[derive(Debug, clap::Args)]
 pub(super) struct Bm25Arguments {
-    /// BM25: saturation of the frequency, 0 to 1000
+    /// BM25: saturation of the term frequency, 0 to 1000
     #[arg(long, default_value_t = Bm25::default().k1)]
     k1: f32,
     /// BM25: share of the length normalisation, 0 to 1
@@ -28,7 +28,7 @@ impl Bm25Arguments {
     }
 }
 
-/// A number of bytes, as people write it: `2GiB`, `500MB`, `1073741824`.
+/// Reads a number of bytes: `2GiB`, `500MB`, `1073741824`.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit: u64 = match text[digits.len()..].to_ascii_lowercase().as_str() {
@@ -59,7 +59,7 @@ pub(super) enum ExchangeFormat {
 }
 
 impl ExchangeFormat {
-    /// What the user says, or else what the file's name does.
+    /// The `given` format, or the format by the file's name.
     pub(super) fn of(path: &Path, given: Option<Self>) -> Result<Self, Failure> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let format = match given {

@@ -9,8 +9,9 @@ use crate::Failure;
 use tandem_core::index::Index;
 use tandem_core::indexing::quantise;
 
-/// Replace an index's frequencies by impacts of eight bits: faster searches, another ranking.
+/// Replace frequencies by 8-bit impacts: faster searches, another ranking.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  tandem index quantise my-index -o faster")]
 pub(super) struct Arguments {
     /// Folder of the index
     index: PathBuf,
@@ -26,7 +27,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::input(format!("{dir}: holds impacts already, expected an index of frequencies")));
     }
     quantise(&index, &arguments.out.out)?;
-    // Reading it back is the proof that the index is whole.
+    // Reading the index back checks that it is complete.
     let quantised = Index::open(&arguments.out.out)?;
     outln!("documents  {:>15}", quantised.num_docs());
     outln!("postings   {:>15}", quantised.num_postings());

@@ -1,4 +1,4 @@
-//! `tandem index reorder`: renumbers an index's documents.
+//! `tandem index reorder`: renumbers the documents of an index.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -14,39 +14,39 @@ use tandem_core::index::Index;
 use tandem_core::indexing::BuildError;
 use tandem_core::indexing::reorder::{BisectionOptions, Permutation, apply, bisect, log_gap_bits, read_scores};
 
-/// Renumber an index's documents: like ones together (smaller, faster), or in a given order.
+/// Renumber documents: similar ones together (smaller, faster), or by a given order.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  tandem index reorder my-index -o smaller")]
 pub(super) struct Arguments {
     /// Folder of the index
     index: PathBuf,
     #[command(flatten)]
     out: IndexOut,
-    /// The new order
+    /// New order of the documents
     #[arg(long, value_enum, default_value_t = By::Bisection)]
     by: By,
-    /// With --by permutation: the new number of each document, as 32-bit little-endian numbers (PISA's) or text, one a
-    /// line. With --by score: a number for each document, one a line. Both in the order of the index
+    /// File of the order. With --by permutation: the new number of each document, as 32-bit little-endian numbers (as PISA
+    /// writes them) or one per line. With --by score: the score of each document, one per line. Both in the order of the index
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// With --by bisection: leave out terms in a larger share of the documents; they cost time and change little
-    /// [default: 0.1]
+    /// With --by bisection: ignore terms in a larger share of the documents, which change little [default: 0.1]
     #[arg(long, value_name = "SHARE")]
     max_share: Option<f64>,
-    /// Also write the new number of each document to this file, in PISA's form
+    /// File for the new number of each document, in the format of PISA
     #[arg(long, value_name = "FILE")]
     permutation_out: Option<PathBuf>,
-    /// CPU cores to use; all unless given. The order doesn't depend on it
+    /// Number of CPU cores to use; the order does not depend on it [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: Option<u16>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum By {
-    /// Like documents together, found from the lists alone: smaller index, faster searches
+    /// Similar documents together, by recursive graph bisection: a smaller index, faster searches
     Bisection,
     /// An order from --file
     Permutation,
-    /// Highest score first, scores from --file: a static rank such as PageRank
+    /// Highest score of --file first, for example PageRank
     Score,
     /// Longest document first
     Length,
@@ -104,7 +104,7 @@ fn reorder(arguments: &Arguments) -> Result<(), Failure> {
     }
     let write_s = began.elapsed().as_secs_f64();
 
-    // Reading it back is the proof that the index is whole.
+    // Reading the index back checks that it is complete.
     let reordered = Index::open(&arguments.out.out)?;
     outln!("documents  {:>15}", reordered.num_docs());
     outln!("postings   {:>15}", reordered.num_postings());

@@ -1,4 +1,4 @@
-//! `tandem index synth`: makes an index of any size without any text.
+//! `tandem index synth`: makes a synthetic index of any size.
 
 use std::io::ErrorKind;
 use std::num::NonZeroUsize;
@@ -10,43 +10,68 @@ use serde_json::json;
 
 use super::IndexOut;
 use crate::Failure;
-use crate::defaults::progress;
+use crate::defaults::{progress, read_queries};
 use crate::output::{is_json, result};
+use tandem_core::base::ids::TermId;
 use tandem_core::files::{check_writable, write_atomically};
+use tandem_core::index::Index;
 use tandem_core::indexing::BuildError;
-use tandem_core::indexing::synth::{SynthOptions, TextOptions, build_synthetic, write_text};
+use tandem_core::indexing::synth::{Likeness, SynthOptions, TextOptions, build_synthetic, fit, write_text};
+use tandem_core::query::LogOptions;
 
-/// Make an index of a given size whose lists look like those of real text.
+/// Queries that a fit draws.
+const FIT_QUERIES: usize = 2000;
+/// `SynthOptions::FITTED_CLUSTERING` and `FITTED_CORRELATION` as options.
+const FITTED_CLUSTERING: &str = "0.2";
+const FITTED_CORRELATION: &str = "0.5";
+
+/// Make a synthetic index, with the statistics of real text, or synthetic text.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tandem index synth --docs 1000000 --num-queries 1000 -o synthetic\n  tandem index synth --text --bytes 1GB -o text.jsonl"
+)]
 pub(super) struct Arguments {
-    /// Documents, 1000 or more; Ding et al. 2009 searched 25.2 million. With --text any number, without end unless given
+    /// Number of documents, at least 1000; Ding et al. 2009 used 25.2 million. With --text any number [default with --text: no
+    /// limit]
     #[arg(long, value_name = "N", required_unless_present = "text")]
     docs: Option<u64>,
-    /// Make text instead, as JSON lines; --out is then a file, or - for the standard output: `tandem index synth --text -o -
-    /// | tandem index build - -o DIR`
+    /// Make text instead, as JSON lines; --out is then a file, or - for the standard output
     #[arg(long, conflicts_with_all = ["num_queries", "vocabulary"])]
     text: bool,
-    /// With --text: end after so many bytes, such as 50GB
+    /// With --text: size of the text, such as 50GB
     #[arg(long, value_name = "BYTES", requires = "text", value_parser = super::parameters::bytes)]
     bytes: Option<u64>,
     #[command(flatten)]
     out: IndexOut,
-    /// Chooses everything that is random
+    /// Seed of everything that is random
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Mean tokens a document, 20 to 5000; postings a document are 0.46 times this
+    /// Mean number of tokens per document, 20 to 5000; postings per document are 0.46 times this
     #[arg(long, value_name = "L", default_value_t = SynthOptions::MEAN_LENGTH)]
     mean_length: f64,
-    /// Terms; 200 N^0.6 unless given
+    /// Number of terms [default: 200 N^0.6 for N documents]
     #[arg(long, value_name = "V")]
     vocabulary: Option<u32>,
-    /// Queries to draw; their lists hold 0.148 N postings on average, as in Ding et al. 2009
+    /// Unevenness of the places of a term's documents, 0 to 0.3 [without a value: as in the English Wikipedia; default: as in the shipped
+    /// workloads, about 0.2]
+    #[arg(long, value_name = "C", num_args = 0..=1, default_missing_value = FITTED_CLUSTERING, conflicts_with = "text")]
+    clustering: Option<f64>,
+    /// Correlation of the terms of a topic, in documents and in queries, 0 to 1 [without a value: as in the English Wikipedia]
+    #[arg(long, value_name = "R", num_args = 0..=1, default_value_t = 0.0, default_missing_value = FITTED_CORRELATION, conflicts_with = "text")]
+    correlation: f64,
+    /// Index to which clustering and correlation are fitted, by its gaps and its share of ANDs with ten results
+    #[arg(long, value_name = "INDEX", requires = "like_queries", conflicts_with_all = ["text", "clustering", "correlation"])]
+    like: Option<PathBuf>,
+    /// Query log of --like
+    #[arg(long, value_name = "FILE", requires = "like")]
+    like_queries: Option<PathBuf>,
+    /// Number of queries to draw; their lists have 0.148 N postings on average, as in Ding et al. 2009
     #[arg(long, value_name = "M", default_value_t = 0)]
     num_queries: usize,
-    /// File of the queries; queries.tsv in the index's folder unless given
+    /// File of the queries [default: queries.tsv in the folder of the index]
     #[arg(long, value_name = "FILE", requires = "num_queries")]
     queries_out: Option<PathBuf>,
-    /// CPU cores to use; all unless given. The index doesn't depend on it
+    /// Number of CPU cores to use; the index does not depend on it [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: Option<u16>,
 }
@@ -62,15 +87,20 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(path) = &arguments.queries_out {
         check_writable(path)?;
     }
-    let options = SynthOptions {
+    let mut options = SynthOptions {
         num_docs: num_docs(arguments)?,
         seed: arguments.seed,
         mean_length: arguments.mean_length,
         num_terms: arguments.vocabulary,
         num_queries: arguments.num_queries,
         queries_path: arguments.queries_out.clone(),
+        clustering: arguments.clustering,
+        correlation: arguments.correlation,
         threads: arguments.cpus.and_then(|threads| NonZeroUsize::new(threads.into())),
     };
+    if let (Some(index), Some(queries)) = (&arguments.like, &arguments.like_queries) {
+        options = fitted(index, queries, &options)?;
+    }
     let style = ProgressStyle::with_template("{wide_bar} {human_pos} of about {human_len} postings, {eta} left");
     let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     let made = build_synthetic(&options, &arguments.out.out, &|done, expected| {
@@ -108,6 +138,28 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     });
     result("index", made);
     Ok(())
+}
+
+/// The options with the shape of an index's lists.
+fn fitted(index: &Path, queries: &Path, options: &SynthOptions) -> Result<SynthOptions, Failure> {
+    let index = Index::open(index)?;
+    let queries = read_queries(queries, &LogOptions::default(), &index)?;
+    let terms: Vec<Vec<TermId>> =
+        queries.iter().map(|query| query.terms.iter().map(|term| term.term).collect()).collect();
+    let target = Likeness::of_index(&index, &terms);
+    // The share of ANDs with ten results grows with the collection, so that a collection of equal size is fitted.
+    let like = SynthOptions { num_docs: index.num_docs(), num_queries: FIT_QUERIES, ..options.clone() };
+    let (found, likeness) = fit(&target, &like)?;
+    let clustering = found.clustering.unwrap_or_default();
+    outln!(
+        "clustering  {clustering:>15.4}, {:.3} bits saved a gap (the index: {:.3})",
+        likeness.gap_bits,
+        target.gap_bits
+    );
+    let [ours, theirs] = [likeness, target].map(|likeness| 100.0 * likeness.full_ands);
+    outln!("correlation {:>15.4}, {ours:.1} % of ANDs with ten results (the index: {theirs:.1} %)", found.correlation);
+    result("fit", json!({"clustering": clustering, "correlation": found.correlation, "full_ands": likeness.full_ands}));
+    Ok(SynthOptions { clustering: found.clustering, correlation: found.correlation, ..options.clone() })
 }
 
 /// Documents of an index.

@@ -1,4 +1,4 @@
-//! `tandem live`: drives the real executors with the same scheduler code that `simulate` plays.
+//! `tandem live`: drives the real executors with the policies that `simulate` simulates.
 
 mod node;
 mod session;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use self::session::Session;
 use super::options::{
     ArrivalArguments, DeadlineArgument, FaultArguments, GpuArguments, GpuMemoryArguments, IndexAndLog,
-    MachineFileArgument, ObjectiveArguments, check_seconds, no_rates, not_in, own_rate, workers_here,
+    MachineProfileArgument, ObjectiveArguments, check_seconds, no_rates, not_in, own_rate, workers_here,
 };
 use super::output::say;
 use super::run_logs::LogArguments;
@@ -18,7 +18,7 @@ use super::{Failure, interrupts};
 use crate::options::names::choice;
 use tandem_core::base::machine::{Class, PlannedFault};
 use tandem_core::files::check_writable;
-use tandem_core::lab::{Estimates, GpuChoice, Multicore, Node, traced};
+use tandem_core::lab::{Estimates, GpuChoice, Node, traced};
 use tandem_core::query::{Mode, Trace};
 use tandem_core::sched::PolicyKind;
 use tandem_core::search::cpu::Algorithm;
@@ -26,54 +26,51 @@ use tandem_core::search::device::list_gpus;
 use tandem_core::sim::Arrivals;
 use tandem_report::number;
 
-/// Drive the real executors with the same scheduler code.
+/// Drive policies on this machine's cores and GPUs, and measure delays.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tandem live my-index --queries log.tsv --policy stealing --rate 500\n  tandem live my-index --queries log.tsv --rate 90000 --set shed=late"
+)]
 pub(super) struct Arguments {
     #[command(flatten)]
     log_of_queries: IndexAndLog,
-    /// What `profile` measured of these queries on this index; left out, some of them are measured now
+    /// Workload that `profile` measured with these queries on this index [default: some of them are measured now]
     #[arg(long, value_name = "FILE")]
     workload: Option<PathBuf>,
-    /// Policies, between commas; left out, all that the machine can run
+    /// Policies, separated by commas [default: all that the machine can run]
     #[arg(long, value_name = "NAME", value_parser = choice::<PolicyKind>(), value_delimiter = ',')]
     policy: Vec<PolicyKind>,
     #[command(flatten)]
     arrivals: ArrivalArguments,
-    /// How long queries arrive in each run
+    /// Length of each run in seconds
     #[arg(long, value_name = "S", default_value_t = 2.0, conflicts_with_all = ["num_queries", "trace"])]
     seconds: f64,
     #[command(flatten)]
     deadline: DeadlineArgument,
     #[command(flatten)]
     objective: ObjectiveArguments,
-    /// CPU cores that work; the driver needs one of its own besides [default: all that are left beside the driver and the
-    /// GPUs' lanes]
+    /// Number of CPU workers; the driver needs another core [default: the cores less those of the driver and the GPUs]
     #[arg(long, value_name = "N")]
     cpus: Option<usize>,
-    /// How these cores share queries
-    #[arg(long, value_name = "METHOD", value_parser = choice::<Multicore>(), default_value = Multicore::Inter.name())]
-    multicore: Multicore,
-    /// What stands in the GPU's place
+    /// Processor of the GPU lanes
     #[arg(long, value_parser = choice::<GpuChoice>(), default_value = GpuChoice::Auto.name())]
     gpu: GpuChoice,
     #[command(flatten)]
     gpus: GpuArguments,
     #[command(flatten)]
     gpu_memory: GpuMemoryArguments,
-    /// How the terms of queries combine
+    /// How the terms of a query combine
     #[arg(long, value_parser = choice::<Mode>(), default_value = Mode::Or.name())]
     mode: Mode,
-    /// How the CPU finds the best documents with any of the words; all give the same result
+    /// Algorithm by which the CPU finds the best documents with any of the terms; all give the same result
     #[arg(long, value_parser = choice::<Algorithm>(), default_value = Algorithm::Auto.name())]
     algorithm: Algorithm,
-    /// What policies know of costs: `model` (boosted trees fitted to the workload, each query
-    /// estimated by some that have not seen it), `cart`, `m5`, `forest`, `work` (other kinds, likewise), `oracle` (the measured times), a model file, or the name of a
-    /// model that ships with Tandem
+    /// Cost estimates that policies see, as in `simulate`
     #[arg(long, value_name = "WHAT", default_value = "model")]
     estimates: String,
     #[command(flatten)]
-    machine: MachineFileArgument,
-    /// Where the results go
+    machine: MachineProfileArgument,
+    /// Folder of the results
     #[arg(short, long, value_name = "DIR", default_value = "out/live")]
     out: PathBuf,
     #[command(flatten)]
@@ -84,15 +81,15 @@ pub(super) struct Arguments {
     settings: SetArguments,
 }
 
-/// Jobs of a run are numbered in 32 bits.
+/// The largest number of queries in a run: jobs have 32-bit numbers.
 const MAX_ARRIVALS: usize = u32::MAX as usize;
-/// Arrivals of a live run where no seeds are named.
+/// The default seeds.
 const SEEDS: &str = "1";
 /// The longest run, a day.
 const MAX_SECONDS: f64 = 86_400.0;
-/// Rates that are tried where none are named, as shares of the rate above which no scheduler is stable.
+/// The default rates, as shares of the highest stable rate.
 const DEFAULT_SHARES: [f64; 3] = [0.3, 0.6, 0.9];
-/// Workers run queries for this long before the first run: caches fill, clocks rise.
+/// Length of the warm-up before the first run, which fills caches and raises clock rates.
 const WARM_UP: Duration = Duration::from_millis(500);
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -116,7 +113,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let keep = arguments.logs.rows_of_each(runs);
     arguments.logs.check(0)?;
     if arguments.logs.any() && longest > keep {
-        errln!("logs are samples: of a run of {longest} queries about {keep} are kept, whole batches each");
+        errln!("logs are samples of whole batches: about {keep} of {longest} queries per run");
     }
     let seconds: f64 = plans.iter().map(|plan| plan.arrivals.len() as f64 / plan.rate_qps).sum();
     interrupts::catch();
@@ -124,7 +121,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let criterion = arguments.objective.checked()?.within(arguments.deadline.checked()?);
     let mut session = Session::new(arguments, criterion, node, workload_name, (runs, keep));
     say(&format!(
-        "driving {}, some {:.0} s in all; Ctrl-C ends them and keeps what was measured\n",
+        "driving {}, about {:.0} s in all; Ctrl-C ends them and keeps the results so far\n",
         number::counted(runs, "run", "runs"),
         seconds * policies.len() as f64
     ))?;
@@ -134,7 +131,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     driven.and(kept)
 }
 
-/// Checks what can be before anything is opened, and reads what policies are to know.
+/// Checks options before any file is opened, and reads the estimates.
 fn check(arguments: &Arguments) -> Result<Estimates, Failure> {
     let cpus = workers(arguments)?;
     if cpus == 0 && matches!(arguments.gpu, GpuChoice::None | GpuChoice::Replay) {
@@ -168,7 +165,7 @@ fn check(arguments: &Arguments) -> Result<Estimates, Failure> {
     Ok(estimates)
 }
 
-/// An executor that a plan has retired stays so: of the runs after the first nobody could say what they measure.
+/// Refuses faults that retire an executor if there are several runs: later runs would lack it.
 fn check_faults(node: &Node, runs: usize) -> Result<(), Failure> {
     let stays = |fault: &PlannedFault| !fault.kind.passes() && !node.lane_pool().is_recorded(fault.processor);
     if runs > 1
@@ -182,12 +179,12 @@ fn check_faults(node: &Node, runs: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// CPU workers.
+/// The number of CPU workers.
 fn workers(arguments: &Arguments) -> Result<usize, Failure> {
     workers_here(arguments.cpus, arguments.settings.force, arguments.gpu, arguments.gpus.counts())
 }
 
-/// How many queries a run at this rate has.
+/// The number of queries in a run at this rate.
 fn count(arguments: &Arguments, rate_qps: f64) -> Result<usize, Failure> {
     // A float too large saturates, and is refused.
     let count = arguments.arrivals.num_queries.unwrap_or((rate_qps * arguments.seconds).ceil() as usize).max(1);

@@ -1,4 +1,4 @@
-//! What a live run needs before it starts: index, queries, their costs, and the lanes.
+//! Prepares a live run: index, queries, their costs, and lanes.
 
 use super::{Arguments, workers};
 use crate::Failure;
@@ -10,12 +10,12 @@ use tandem_core::cost::ProfileOptions;
 use tandem_core::lab::{Estimates, GpuSource, Node, Processors, Wanted, workload_of_index};
 use tandem_core::query::{Query, Trace};
 
-/// So many queries are measured where no workload is named: a few seconds' work.
+/// Number of queries that are measured without a workload: a few seconds of work.
 const QUICK_QUERIES: usize = 200;
-/// And so often each.
+/// Number of measurements of each of these queries.
 const QUICK_REPEATS: usize = 3;
 
-/// Opens, measures and starts what the arguments ask for, and says what it is: the node, and its workload's name.
+/// Opens, measures and starts the processors, and prints them. Returns the node and the name of its workload.
 pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Node, String), Failure> {
     let (index, log) = arguments.log_of_queries.open("what to ask of this index")?;
     let queries = defaults::read_queries(&log, &arguments.log_of_queries.form(), &index)?;
@@ -24,7 +24,7 @@ pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Nod
     let wanted = Wanted {
         algorithm: arguments.algorithm,
         cpus,
-        multicore: arguments.multicore,
+        multicore: arguments.settings.multicore,
         gpu: arguments.gpu,
         gpus,
         streams,
@@ -51,7 +51,7 @@ pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Nod
         processors.pretend();
     }
     let mut node = Node::start(processors, &name, workload, queries, &index, estimates)?;
-    // Of the lanes that are wanted, some may not be there.
+    // Some of the wanted lanes may be missing.
     arguments.faults.plan(&arguments.settings, node.machine().len())?;
     node.set_idle(Idle::default());
     if let Some((_, file)) = arguments.machine.read(true)? {
@@ -69,17 +69,17 @@ pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Nod
     Ok((node, name))
 }
 
-/// What stands in the GPU's place, in words.
+/// The processor of the GPU lanes, in words.
 pub(super) fn gpu_in_words(node: &Node) -> String {
     match node.gpu() {
         GpuSource::Real(device) => device.clone(),
-        GpuSource::Replay(source) => format!("REPLAY, no GPU is used: its lane takes {source}"),
+        GpuSource::Replay(source) => format!("REPLAYED, no GPU is used; times: {source}"),
         GpuSource::Declined => String::from("none"),
-        GpuSource::Missing => String::from("none here (--gpu replay plays recorded times in its place)"),
+        GpuSource::Missing => String::from("none found (--gpu replay takes recorded times)"),
     }
 }
 
-/// The workload's queries will be numbered from 0: which ones it won't have is known before they are measured.
+/// Checks the queries of a trace against the workload that will be measured, whose queries are numbered from 0.
 fn check_trace(arguments: &Arguments, queries: &[Query]) -> Result<(), Failure> {
     let Some(path) = &arguments.arrivals.trace else { return Ok(()) };
     let count = queries.len();

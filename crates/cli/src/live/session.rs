@@ -1,4 +1,4 @@
-//! The runs of one command: driving them, and what is kept of each.
+//! The live runs of a command, and their results.
 
 use super::node::gpu_in_words;
 use super::{Arguments, Plan};
@@ -28,7 +28,7 @@ pub(super) struct Session<'a> {
     keep: usize,
     rows: Vec<LiveSummaryRow>,
     faults: Vec<FaultRow>,
-    /// What the user has to know beyond the table.
+    /// Notes below the table.
     notes: Vec<String>,
     kept: KeptRuns<'a>,
 }
@@ -60,7 +60,7 @@ impl<'a> Session<'a> {
                 );
                 let mut drive = LiveRunSpec::new(plan.rate_qps, &plan.arrivals, self.criterion);
                 drive.keep = self.keep;
-                // What a planned fault holds up is to be seen to its end, and what is dropped is no backlog.
+                // Delays after a planned fault are measured to their end, and dropped queries are no backlog.
                 drive.gives_up = self.arguments.faults.faults.is_none() && policy.sheds() == Shed::Nothing;
                 let report = self.node.drive(policy, drive)?;
                 done += 1;
@@ -92,7 +92,7 @@ impl<'a> Session<'a> {
         let run = format!("{} at {} q/s", policy.name(), number::text(plan.rate_qps, 6));
         for LaneFault { processor, at, kind, queries, is_retired, what } in &outcome.log.faults {
             let lost = number::counted(*queries, "query", "queries");
-            let then = if *is_retired { "a CPU goes on in its place" } else { "it is tried again" };
+            let then = if *is_retired { "a CPU replaces it" } else { "it is tried again" };
             let at_ms = at.as_ms();
             self.notes.push(format!(
                 "{run}: {kind} on lane {processor} after {at_ms:.1} ms: {lost} ran again on a CPU, {then} ({what})"
@@ -100,22 +100,21 @@ impl<'a> Session<'a> {
         }
         let before = |lane: &ProcessorId| !outcome.log.faults.iter().any(|fault| fault.processor == *lane);
         for lane in self.node.lane_pool().retired().into_iter().filter(before) {
-            self.notes.push(format!("{run}: in lane {lane}'s place a CPU worked, since it had failed before"));
+            self.notes.push(format!("{run}: a CPU replaced lane {lane}, which had failed before"));
         }
         let dropped = summary.map_or(0, |summary| summary.shed);
         if dropped > 0 {
             let dropped = number::counted(dropped, "query", "queries");
-            self.notes.push(format!("{run}: {dropped} dropped, late when a processor took them up"));
+            self.notes.push(format!("{run}: {dropped} dropped, which would have been late"));
         }
         let LiveOutcome { unreleased, unfinished, .. } = *outcome;
         if unreleased + unfinished > 0 {
             let why = match outcome.ending {
-                Ending::Overloaded => "given up: it had missed the objective, and its backlog grew; ",
+                Ending::Overloaded => "stopped, because it had missed the objective and its backlog grew; ",
                 _ => "",
             };
             self.notes.push(format!(
-                "{run}: {why}{unfinished} queries had no answer and count with their age, {unreleased} were not released and do \
-                 not count"
+                "{run}: {why}{unfinished} unanswered queries count with their age, {unreleased} unreleased ones do not count"
             ));
         }
         self.notes.extend(
@@ -127,7 +126,7 @@ impl<'a> Session<'a> {
 
     /// The run's line; `None` if nothing has finished.
     fn row(&self, policy: &BuiltIn, plan: &Plan, report: &LiveReport) -> Option<LiveSummaryRow> {
-        let LiveReport { outcome, summary, verdict, load } = report;
+        let LiveReport { outcome, summary, verdict, load, gpu_energy_j } = report;
         let summary = (*summary)?;
         let (rate_qps, seed) = (plan.rate_qps, plan.arrivals.seed);
         Some(LiveSummaryRow {
@@ -149,11 +148,12 @@ impl<'a> Session<'a> {
             verdict: *verdict,
             others_cores: load.others,
             steal_cores: load.steal,
+            gpu_energy_j: *gpu_energy_j,
         })
     }
 
-    /// Writes `summary.csv`, the runs that have finished; `faults.csv`, the lanes that have failed in them, if any were to or
-    /// have; and the trace of their logs. What can be written is, whatever else can't.
+    /// Writes `summary.csv`, the completed runs; `faults.csv`, their failed lanes, if any failed or were planned to; and the
+    /// trace of their logs. An error with one file does not keep the others from being written.
     fn write(&mut self) -> Kept {
         let provenance = self.provenance();
         let mut kept = Kept::new();

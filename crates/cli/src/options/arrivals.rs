@@ -8,26 +8,26 @@ use crate::Failure;
 use tandem_core::base::ids::QueryId;
 use tandem_core::query::{ArrivalProcess, Mode};
 
-/// More seeds than this are surely a slip.
+/// The largest accepted number of seeds.
 const MAX_SEEDS: u64 = 1000;
 
 /// How many queries arrive in each run, and when.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ArrivalArguments {
-    /// Rates in queries per second: numbers and FROM:TO:COUNT, between commas; left out, some between little load and
-    /// what no scheduler sustains, or with --trace the rate of the trace
+    /// Arrival rates in queries per second: numbers and FROM:TO:COUNT, separated by commas [default: from light load to the
+    /// highest stable rate, or the rate of --trace]
     #[arg(long, value_name = "QPS")]
     rate: Option<String>,
-    /// Queries in a run whose delays are told; a capacity is searched with at least so many
+    /// Queries in each run; the runs of a capacity search have at least this many
     #[arg(long, value_name = "N")]
     pub(crate) num_queries: Option<usize>,
-    /// Seeds of arrivals and queries, between commas, or FIRST:LAST; one run each at every rate [default: simulated 1:10,
-    /// live 1]
+    /// Random seeds of arrivals and queries, separated by commas, or FIRST:LAST; each seed is one run at every rate [default:
+    /// 1:10; live: 1]
     #[arg(long, value_name = "SEEDS")]
     seeds: Option<String>,
     #[command(flatten)]
     pub(crate) process: ProcessArguments,
-    /// Play the arrivals and queries of this trace file
+    /// Trace file, written by `trace`, whose arrivals and queries are played
     #[arg(long, value_name = "FILE", conflicts_with_all = ["num_queries", "arrivals", "replay", "seeds"])]
     pub(crate) trace: Option<PathBuf>,
 }
@@ -39,7 +39,7 @@ impl ArrivalArguments {
         rates.map_err(|why| Failure::input(format!("--rate: {why}")))
     }
 
-    /// Queries in a run, where their number is given.
+    /// The number of queries in a run, if it is given.
     pub(crate) fn num_queries(&self) -> Result<Option<usize>, Failure> {
         match self.num_queries {
             Some(0) => Err(Failure::input("--num-queries is 0, expected at least 1")),
@@ -47,7 +47,7 @@ impl ArrivalArguments {
         }
     }
 
-    /// As files name them, where they come by this process if not by a trace.
+    /// The trace or this process, as result files name it.
     pub(crate) fn named(&self, process: &ArrivalProcess) -> String {
         match &self.trace {
             Some(trace) => format!("trace {}", trace.display()),
@@ -55,13 +55,13 @@ impl ArrivalArguments {
         }
     }
 
-    /// The seeds, each once; `usual` where none are named.
+    /// The seeds, each once; `usual` by default.
     pub(crate) fn seeds(&self, usual: &str) -> Result<Vec<u64>, Failure> {
         parse_seeds(self.seeds.as_deref().unwrap_or(usual))
     }
 }
 
-/// Says of a trace's query that the workload lacks it.
+/// The error for a query of a trace that the workload lacks.
 pub(crate) fn not_in(mode: Mode) -> impl Fn(QueryId) -> String {
     move |query| {
         let what = format!("`query_id` is {query}, and the workload has no such query in mode {mode}");
@@ -69,7 +69,7 @@ pub(crate) fn not_in(mode: Mode) -> impl Fn(QueryId) -> String {
     }
 }
 
-/// Where no rate is named, and none can be thought of.
+/// The error if no rate is named and there is no default.
 pub(crate) fn no_rates() -> Failure {
     Failure::input("all queries of the workload cost nothing: name rates with --rate")
 }

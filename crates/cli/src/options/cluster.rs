@@ -5,10 +5,10 @@ use crate::Failure;
 use crate::settings::Settings;
 use tandem_core::sim::{Cluster, ClusterShape, ShardCosts, SimQuery};
 
-/// A lognormal factor of more spread than this is no index in shards.
+/// The largest accepted spread of costs between shards.
 const MAX_SPREAD: f64 = 3.0;
 
-/// What a query costs on other shards: `independent`, or `alike=S`.
+/// Reads the costs of a query on other shards: `independent`, or `alike=S`.
 ///
 /// By default S is 0.1: what four quarters of 261,409 articles of English Wikipedia, in order of their pages, differed by in
 /// 1,346 of the TREC 2005 efficiency queries (OR, top 10), after the noise of repeats was taken out. Dealt out one by one they
@@ -26,10 +26,10 @@ pub(crate) fn shard_costs(text: &str) -> Result<ShardCosts, String> {
 /// A cluster of the machine that is simulated.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ClusterArguments {
-    /// Shards, on machines of their own, each of which costs what the workload says: a query waits for the slowest of them
+    /// Shards, each on its own machine with the costs of the workload; a query waits for the slowest shard
     #[arg(long, value_name = "N", default_value_t = 1)]
     shards: usize,
-    /// Machines for each shard: a query goes to one of them
+    /// Machines per shard; a query goes to one of them
     #[arg(long, value_name = "N", default_value_t = 1)]
     replicas: usize,
 }
@@ -43,13 +43,13 @@ impl ClusterArguments {
         Ok((shape.nodes() > 1).then_some(shape))
     }
 
-    /// The same over a workload.
+    /// The cluster over the queries of a workload; `None` for a single machine.
     pub(crate) fn cluster(&self, settings: &Settings, queries: &[SimQuery]) -> Result<Option<Cluster>, Failure> {
         Ok(self.shape(settings)?.map(|shape| Cluster::new(shape, queries)))
     }
 }
 
-/// Refuses numbers of machines that are surely slips.
+/// Refuses more machines than [`MAX_PROCESSORS`], and none.
 pub(crate) fn check_nodes(shards: usize, replicas: usize) -> Result<(), Failure> {
     for (option, count) in [("--shards", shards), ("--replicas", replicas)] {
         if count == 0 {

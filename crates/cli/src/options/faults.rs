@@ -8,26 +8,26 @@ use tandem_core::base::machine::FaultPlan;
 use tandem_core::base::time::Nanos;
 use tandem_core::lab::read_faults;
 
-/// A watchdog that waits for less takes the longest queries for dead; for more, nobody waits.
+/// Limits of the watchdog: a shorter one mistakes long queries for dead lanes, a longer one never acts.
 const WATCHDOG_MS: std::ops::RangeInclusive<f64> = 1.0..=600_000.0;
 
-/// What goes wrong.
+/// The lanes that fail.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct FaultArguments {
-    /// Let lanes fail as a plan says: lines of `at_ms,processor,fault,lasts_ms`, where a fault is `error`, `panic`, `hang`,
-    /// `stall` or `memory`, the last two with how long they last; lanes are numbered from 0, CPU workers first
+    /// Fault plan: a CSV file with the columns `at_ms,processor,fault,lasts_ms`. A fault is `error`, `panic`, `hang`, `stall`
+    /// or `memory`; the last two have a duration. Lanes are numbered from 0, CPU workers first
     #[arg(long, value_name = "FILE")]
     pub(crate) faults: Option<PathBuf>,
 }
 
-/// What the watchdog waits, in milliseconds.
+/// Reads the watchdog's limit, in milliseconds.
 pub(crate) fn watchdog_ms(text: &str) -> Result<f64, String> {
     let ms = text.parse().ok().filter(|ms| WATCHDOG_MS.contains(ms));
     ms.ok_or_else(|| format!("expected {} to {}", WATCHDOG_MS.start(), WATCHDOG_MS.end()))
 }
 
 impl FaultArguments {
-    /// The plan for a machine of so many lanes; without a file nothing goes wrong.
+    /// The plan for a machine of `lanes` lanes. Without a file no lane fails.
     pub(crate) fn plan(&self, settings: &Settings, lanes: usize) -> Result<FaultPlan, Failure> {
         let faults = self.faults.as_deref().map(|path| read_faults(path, lanes)).transpose()?;
         Ok(FaultPlan::new(faults.unwrap_or_default(), Nanos::from_ms(settings.watchdog_ms)))

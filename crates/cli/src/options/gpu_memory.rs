@@ -12,24 +12,24 @@ use tandem_core::search::gpu::GpuMemory;
 /// The budget of GPU memory for an index.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct GpuMemoryArguments {
-    /// GPU memory for the index, such as 2GiB: it holds what queries read most, and the GPU reads all else from the host's memory
-    /// [default: all of the index]
+    /// Budget of GPU memory for the index, such as 2GiB. It holds the most read parts of lists; the GPU reads the others from
+    /// host memory [default: room for the whole index]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     gpu_memory: Option<u64>,
 }
 
 impl GpuMemoryArguments {
-    /// Refuses a budget where recorded times stand in a GPU's place. These are of an index that was wholly in the GPU's memory.
+    /// Refuses a budget for a replayed GPU, whose times were measured with the whole index in GPU memory.
     pub(crate) fn needs_gpu(&self, has_gpu: bool) -> Result<(), Failure> {
         if self.gpu_memory.is_none() || has_gpu {
             return Ok(());
         }
         Err(Failure::input(
-            "--gpu-memory: no GPU is driven, and recorded times are of an index that is wholly in the GPU's memory: leave the option out",
+            "--gpu-memory: no GPU is driven, and recorded times were measured with the whole index in GPU memory: leave the option out",
         ))
     }
 
-    /// The budget as files name it; `None` without one.
+    /// The budget as result files name it; `None` without one.
     pub(crate) fn named(&self, settings: &Settings) -> Option<String> {
         let bytes = self.gpu_memory?;
         let log = settings.gpu_memory_log.as_ref();
@@ -37,7 +37,7 @@ impl GpuMemoryArguments {
         Some(format!("{bytes} bytes{log}"))
     }
 
-    /// The budget, with what the log teaches; `None` without one.
+    /// The budget, with the expected reads of the log's queries; `None` without one.
     pub(crate) fn open(
         &self,
         settings: &Settings,

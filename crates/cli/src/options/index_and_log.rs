@@ -11,23 +11,22 @@ use tandem_core::query::{LogFormat, LogOptions};
 /// An index and a query log: those that the user names, or a synthetic index with queries of its own.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct IndexAndLog {
-    /// Folder of the index; left out, a synthetic one, made in `out/` on first use
+    /// Folder of the index [default: a synthetic index, made in `out/` on first use]
     pub(crate) index: Option<PathBuf>,
-    /// Query log in any usual form, which its lines tell: a query a line, columns, JSON, TREC topics, slow logs; plain or
-    /// compressed
+    /// Query log in any common form, plain or compressed: one query per line, columns, JSON, TREC topics, slow logs
     #[arg(long, value_name = "FILE")]
     pub(crate) queries: Option<PathBuf>,
     #[command(flatten)]
     form: LogForm,
 }
 
-/// What a query log is, where its lines don't tell.
+/// The form of a query log whose lines are ambiguous.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct LogForm {
-    /// Form of the query log [default: what its lines tell]
+    /// Form of the query log [default: recognised from its lines]
     #[arg(long, value_name = "FORM", requires = "queries", value_parser = choice::<LogFormat>())]
     log_format: Option<LogFormat>,
-    /// Column of the query log that holds the query, from 1 [default: what its lines tell]
+    /// Column of the query log that holds the query, counted from 1 [default: recognised from its lines]
     #[arg(long, value_name = "N", requires = "queries", value_parser = clap::value_parser!(u16).range(1..))]
     column: Option<u16>,
 }

@@ -3,10 +3,10 @@
 use crate::Failure;
 use tandem_core::lab::{GpuChoice, HostInfo};
 
-/// More processors of a class than this are surely a slip.
+/// The largest accepted number of processors of a class.
 pub(crate) const MAX_PROCESSORS: usize = 1024;
 
-/// Refuses numbers of processors that are surely slips; each with the option that gives it.
+/// Refuses numbers of processors beyond [`MAX_PROCESSORS`]; each number comes with the option that gives it.
 pub(crate) fn check_processors(counts: &[(&str, usize)]) -> Result<(), Failure> {
     match counts.iter().find(|(_, count)| *count > MAX_PROCESSORS) {
         Some((option, count)) => Err(Failure::input(format!("{option} is {count}, expected at most {MAX_PROCESSORS}"))),
@@ -14,8 +14,8 @@ pub(crate) fn check_processors(counts: &[(&str, usize)]) -> Result<(), Failure> 
     }
 }
 
-/// The CPU workers of a command that drives this machine: those asked for, or all for which there is a core beside the
-/// driver and the lanes of its GPUs. More than there are cores is refused unless `is_forced`.
+/// The number of CPU workers of a command that drives this machine: as asked for, or one per core that the driver and GPU
+/// lanes leave. More workers than cores are refused unless `is_forced`.
 pub(crate) fn workers_here(
     asked: Option<usize>,
     is_forced: bool,
@@ -27,8 +27,8 @@ pub(crate) fn workers_here(
     check_processors(&[("--cpus", workers)])?;
     if workers > host.cores && !is_forced {
         return Err(Failure::input(format!(
-            "--cpus is {workers}, and this machine has {} cores: workers would wait for each other, and delays tell of that \
-             (--set force=true drives them all the same; `tandem simulate --cpus {workers}` asks what a larger machine would do)",
+            "--cpus is {workers}, and this machine has {} cores: workers would wait for each other, which lengthens delays \
+             (--set force=true drives them nevertheless; `tandem simulate --cpus {workers}` predicts a larger machine)",
             host.cores
         )));
     }
@@ -38,10 +38,10 @@ pub(crate) fn workers_here(
 /// The GPUs that are driven.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct GpuArguments {
-    /// GPUs, by their numbers from 0
+    /// Number of GPUs, from device 0 on
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     gpus: u16,
-    /// Streams of each GPU, which answer queries side by side
+    /// Streams of each GPU, which answer queries concurrently
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     streams: u16,
 }

@@ -1,21 +1,21 @@
-//! The vocabulary of options: what several commands take, under one name and with one meaning each.
+//! Options that several commands take, under one name and with one meaning each.
 //!
 //! | option | is |
 //! | --- | --- |
-//! | `INDEX`, `--queries FILE`, `--limit N` | an index's folder, a query log, how many of its queries are taken ([`IndexAndLog`]) |
+//! | `INDEX`, `--queries FILE`, `--limit N` | an index's folder, a query log, the number of its queries that are used ([`IndexAndLog`]) |
 //! | `--num-queries N`, `--rate`, `--arrivals`, `--seeds`, `--trace FILE` | how many queries arrive and when ([`ArrivalArguments`]) |
 //! | `--cpus N`, `--gpus N`, `--streams N`, `--gpu WHAT` | the machine ([`GpuArguments`], [`check_processors`], [`GpuChoice`](tandem_core::lab::GpuChoice)) |
 //! | `--gpu-memory BYTES` | the budget of GPU memory for an index ([`GpuMemoryArguments`]) |
-//! | `--shards N`, `--replicas N` | how many such machines, and how they share the work ([`ClusterArguments`]) |
+//! | `--shards N`, `--replicas N` | a cluster of such machines ([`ClusterArguments`]) |
 //! | `--mode`, `--algorithm`, `-k` | how a query is answered ([`SearchArguments`]) |
-//! | `--policy`, `--set KEY=VALUE` | who schedules, and rare tuning ([`Settings`](super::settings::Settings)) |
+//! | `--policy`, `--set KEY=VALUE` | scheduling policies, and rare tuning ([`Settings`](super::settings::Settings)) |
 //! | `--deadline-ms MS` | when an answer is late ([`DeadlineArgument`]) |
-//! | `--objective WHAT` | what a rate must come up to ([`ObjectiveArguments`]) |
-//! | `--estimates WHAT` | what policies know of costs ([`Estimates`](tandem_core::lab::Estimates)) |
+//! | `--objective WHAT` | the condition that a sustained rate meets ([`ObjectiveArguments`]) |
+//! | `--estimates WHAT` | the costs that policies see ([`Estimates`](tandem_core::lab::Estimates)) |
 //! | `--faults` | lanes that fail ([`FaultArguments`]) |
-//! | `-o`, `--out` | where the result goes: a file, or a folder where there are several |
+//! | `-o`, `--out` | the file or folder of the results |
 //!
-//! Every option is checked before the work that would be lost, and what is wrong with one names it.
+//! Options are checked before any work that an error would waste, and errors name the option.
 
 mod arrivals;
 mod cluster;
@@ -25,7 +25,7 @@ mod gpu_memory;
 mod index_and_log;
 mod list;
 mod machine;
-mod machine_file;
+mod machine_profile;
 pub(crate) mod names;
 mod objective;
 mod policies;
@@ -41,7 +41,7 @@ pub(super) use gpu_memory::GpuMemoryArguments;
 pub(super) use index_and_log::{IndexAndLog, LogForm};
 pub(super) use list::{counts, numbers};
 pub(super) use machine::{GpuArguments, MAX_PROCESSORS, check_processors, workers_here};
-pub(super) use machine_file::{MACHINE_FILE, MachineFileArgument};
+pub(super) use machine_profile::{MACHINE_PROFILE, MachineProfileArgument};
 pub(super) use objective::ObjectiveArguments;
 pub(super) use process::{ProcessArguments, any_rate, own_rate};
 pub(super) use rates::parse_rate;

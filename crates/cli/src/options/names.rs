@@ -1,4 +1,4 @@
-//! Options whose values are a named list of the library's: the names are the library's, the help is here.
+//! Options whose values are a list of the library's: names come from the library, help texts from here.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
@@ -49,32 +49,32 @@ macro_rules! options_take {
 options_take!(Mode {
     And: "Documents with all terms (conjunctive)",
     Or: "Documents with any term (disjunctive)",
-    AndOr: "As `and`; as `or` when that finds fewer than k",
+    AndOr: "`and`; if it finds fewer than k documents, `or`",
 });
 
 options_take!(Replay {
-    Repeat: "In real time, end to end, at its own rate",
-    Windows: "In real time, stretches of a twentieth of it that the seed draws, at its own rate",
-    Intensify: "At any rate: its course of the rate second by second, raised or lowered; within it, arrivals as Poisson's",
-    Compress: "At any rate: all gaps divided by one factor, bursts with them",
+    Repeat: "In real time at its own rate, from its beginning, repeated if necessary",
+    Windows: "In real time at its own rate: random stretches of a twentieth of its length",
+    Intensify: "At any rate: its rate second by second is scaled, so that bursts keep their duration; Poisson within",
+    Compress: "At any rate: all gaps are divided by one factor, so that bursts become shorter",
 });
 
 options_take!(Algorithm {
-    Auto: "Whichever should be the quickest for the query",
-    Exhaustive: "Every posting is scored: the reference",
-    Wand: "WAND: document at a time, skipping by the terms' bounds",
-    Bmw: "Block-Max WAND: skipping by the bounds of blocks, too",
-    Maxscore: "MaxScore: terms that cannot lift a document into the result by themselves are only looked up",
+    Auto: "The algorithm that is predicted to be the fastest for the query",
+    Exhaustive: "Every posting is scored; the reference",
+    Wand: "WAND: document at a time, skips by the terms' score bounds",
+    Bmw: "Block-Max WAND: skips by the score bounds of blocks, too",
+    Maxscore: "MaxScore: postings of terms with low score bounds are only looked up",
 });
 
 options_take!(LogFormat {
-    Plain: "A query a line, whatever it holds",
-    Tsv: "Columns between tabs",
-    Csv: "Columns between commas, semicolons or bars, perhaps in quotes",
-    Colon: "An id, a colon and a query a line",
-    Json: "JSON objects, one after another or in arrays",
+    Plain: "One query per line, with any content",
+    Tsv: "Columns separated by tabs",
+    Csv: "Columns separated by commas, semicolons or bars, quoted or not",
+    Colon: "An id, a colon and a query per line",
+    Json: "JSON objects, in sequence or in arrays",
     Topics: "TREC topics, in SGML or XML",
-    SlowLog: "An engine's slow log in lines",
+    SlowLog: "The slow log of a search engine, in lines",
 });
 
 options_take!(ModelKind);
@@ -85,43 +85,43 @@ options_take!(Idf {
 });
 
 options_take!(Words {
-    Unicode: "Words by the Unicode rules (UAX 29), lower-cased, of which letters and digits are kept",
+    Unicode: "Words by the Unicode rules (UAX 29), lower-cased; only letters and digits are kept",
     Ascii: "Longest runs of a-z and 0-9 after lower-casing; everything else separates",
 });
 
 options_take!(StealGuard {
-    None: "Nothing: an idle processor always steals",
+    None: "An idle processor always steals",
     Deadline: "Steals only jobs that it is predicted to finish within their deadline",
-    Gain: "Steals only jobs that it is predicted to finish before their own processors would have worked off their queue",
+    Gain: "Steals only jobs that it is predicted to finish before their own processors would finish their queue",
 });
 
 options_take!(Shed {
-    Nothing: "Every query runs, however late",
+    Nothing: "Every query runs, even if it is late",
     Late: "Queries that are predicted to finish after their deadline are dropped",
 });
 
 options_take!(GpuChoice {
-    Auto: "The GPU if there is one, else `replay` where there are recorded times, else `none`",
-    Real: "The GPU; an error without one",
-    Replay: "A lane that takes the recorded time of each query",
+    Auto: "The GPU if the machine has one, else none",
+    Real: "The GPU; an error if the machine has none",
+    Replay: "A simulated GPU lane that takes the recorded time of each query",
     None: "No GPU lane",
 });
 
 options_take!(Multicore {
-    Inter: "Each core answers whole queries: a processor each",
-    Adaptive: "As `inter`, and cores without a query help with long ones",
-    Fgqp: "All cores answer one query, cut into small tasks: one processor",
+    Inter: "Each core answers whole queries and is one processor",
+    Adaptive: "Like `inter`, but idle cores help with long queries",
+    Fgqp: "All cores answer one query, cut into small tasks, and are one processor",
 });
 
 options_take!(Idle {
-    Spin: "Threads with a core of their own spin as long as a run lasts",
+    Spin: "Threads with a core of their own spin during a run",
     Sleep: "Threads sleep after a fifth of a millisecond without work",
 });
 
 options_take!(Routing {
-    LeastOutstanding: "That with the fewest queries to answer",
-    RoundRobin: "Each in turn",
-    Random: "Any, all equally likely",
+    LeastOutstanding: "The replica with the fewest unanswered queries",
+    RoundRobin: "Each replica in turn",
+    Random: "A random replica, all equally likely",
 });
 
 options_take!(PolicyKind);

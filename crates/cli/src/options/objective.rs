@@ -1,13 +1,13 @@
-//! `--objective`: what a rate must come up to.
+//! `--objective`: the condition that a sustained rate meets.
 
 use crate::Failure;
 use tandem_core::lab::Objective;
 
-/// What a rate must come up to, to be sustained.
+/// The condition that a sustained rate meets.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct ObjectiveArguments {
-    /// What runs must come up to: `p99` (99 of 100 queries within the deadline), `p99=20` (within 20 ms), any other
-    /// percentile likewise, `miss-share=0.001` (so many miss the deadline at most), `no-miss` [default: p99]
+    /// Condition that a sustained rate meets: `p99` (99 % of queries are answered within the deadline), `p99=20` (within
+    /// 20 ms), other percentiles likewise, `miss-share=0.001` (at most this share is late), `no-miss` [default: p99]
     #[arg(long, value_name = "WHAT")]
     objective: Option<String>,
 }

@@ -28,13 +28,13 @@ impl Settings {
         Ok(options)
     }
 
-    /// As [`checked`](Self::checked), for a workload of queries of these lengths: what was left open is what suits them.
+    /// The [`checked`](Self::checked) options, with defaults that suit queries of these lengths.
     pub(crate) fn suited_to(&self, lengths: &QueryLengths) -> Result<PolicyOptions, Failure> {
         let length_threshold = self.length_threshold.unwrap_or(lengths.best_threshold);
         Ok(PolicyOptions { length_threshold, ..self.checked()? })
     }
 
-    /// The policies that are named, each once, or all that make sense on this machine, for queries of these lengths.
+    /// The named policies, each once, or all that the machine can run, for queries of these lengths.
     pub(crate) fn policies(
         &self,
         named: &[PolicyKind],
@@ -62,13 +62,13 @@ impl Settings {
     }
 }
 
-/// Whether a policy that goes by the length of queries can know it.
+/// Checks that the lengths of all queries are known if the policy needs them.
 fn check_lengths(kind: PolicyKind, lengths: &QueryLengths) -> Result<(), Failure> {
     if kind != PolicyKind::LengthBased || lengths.unknown == 0 {
         return Ok(());
     }
     Err(Failure::input(format!(
-        "--policy {kind} goes by the blocks of a query's lists, and the workload has {} queries of unknown `blocks`: profile it \
+        "--policy {kind} needs the blocks of a query's lists, and the workload has {} queries of unknown `blocks`: profile it \
          again",
         lengths.unknown
     )))

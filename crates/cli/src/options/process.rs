@@ -9,8 +9,8 @@ use tandem_report::number;
 /// How queries arrive.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ProcessArguments {
-    /// How queries arrive: poisson, bursty, uniform, or a CSV file of recorded arrivals with a column `arrival_us` or
-    /// `arrival_s`
+    /// Arrival process: poisson, bursty, uniform, a shipped trace (smooth-100qps, bursty-100qps), or a CSV file of recorded
+    /// arrivals with a column `arrival_us` (microseconds) or `arrival_s` (seconds)
     #[arg(long, value_name = "PROCESS|FILE", default_value = "poisson")]
     pub(crate) arrivals: String,
     /// How recorded arrivals are played [default: intensify]
@@ -19,7 +19,7 @@ pub(crate) struct ProcessArguments {
 }
 
 impl ProcessArguments {
-    /// The process; reads the file where one is named.
+    /// The process; reads the file if one is named.
     pub(crate) fn process(&self, settings: &Settings) -> Result<ArrivalProcess, Failure> {
         let burstiness = settings.burstiness()?;
         let process = match ArrivalProcess::named(&self.arrivals, self.replay.unwrap_or_default())? {
@@ -36,7 +36,7 @@ impl ProcessArguments {
         }
     }
 
-    /// As files name it: `poisson`, bursts and how long they last, or a file and how it is played.
+    /// The process as result files name it: `poisson`, bursts with their duration, or a file and its replay.
     pub(crate) fn named(&self, process: &ArrivalProcess) -> String {
         match process {
             ArrivalProcess::Recorded(recording) => format!("{}, {}", self.arrivals, recording.replay().name()),
@@ -48,19 +48,19 @@ impl ProcessArguments {
         }
     }
 
-    /// What is wrong with answers for a recording that is compressed to these rates.
+    /// The warning about results for a recording that is compressed to these rates.
     pub(crate) fn caveat(&self, process: &ArrivalProcess, rates: &[f64]) -> Option<String> {
         let recording = process.recording().filter(|recording| recording.replay() == Replay::Compress)?;
         let least = rates.iter().copied().min_by(f64::total_cmp)? / recording.rate_qps();
         Some(format!(
-            "the recorded arrivals were COMPRESSED {} times: what lasted a second lasts {} ms, so that bursts pass unnoticed \
-             (--replay intensify keeps how long they last)",
+            "the recorded arrivals were COMPRESSED {} times: a second becomes {} ms, so that bursts are too short to matter \
+             (--replay intensify keeps their duration)",
             number::text(least, 3),
             number::text(1e3 / least, 3)
         ))
     }
 
-    /// What becomes of a recording at these rates, in words; of other arrivals nothing.
+    /// How a recording is played at these rates; `None` for other arrivals.
     pub(crate) fn note(&self, process: &ArrivalProcess, rates: &[f64]) -> Option<String> {
         let recording = process.recording()?;
         let least = rates.iter().copied().min_by(f64::total_cmp)? / recording.rate_qps();
@@ -79,7 +79,7 @@ impl ProcessArguments {
     }
 }
 
-/// The rate at which arrivals come, where they have one of their own; those that are asked for must be it.
+/// The arrivals' own rate, if they have one. Rates that are asked for must equal it.
 pub(crate) fn own_rate(process: &ArrivalProcess, asked: Option<&[f64]>) -> Result<Option<f64>, Failure> {
     let Some(recording) = process.recording().filter(|recording| recording.replay().has_own_rate()) else {
         return Ok(None);
@@ -95,7 +95,7 @@ pub(crate) fn own_rate(process: &ArrivalProcess, asked: Option<&[f64]>) -> Resul
     }
 }
 
-/// Refuses arrivals that come at one rate only where a capacity is searched.
+/// Refuses arrivals with a rate of their own if a capacity is searched.
 pub(crate) fn any_rate(process: &ArrivalProcess) -> Result<(), Failure> {
     match process.recording().map(tandem_core::query::Recording::replay).filter(|replay| replay.has_own_rate()) {
         Some(replay) => Err(Failure::input(format!(

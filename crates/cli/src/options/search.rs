@@ -10,10 +10,10 @@ pub(crate) struct SearchArguments {
     /// How the terms of a query combine
     #[arg(long, value_parser = choice::<Mode>(), default_value = Mode::Or.name())]
     pub(crate) mode: Mode,
-    /// How the CPU finds the best documents with any of the words; all give the same result
+    /// Algorithm by which the CPU finds the best documents with any of the terms; all give the same result
     #[arg(long, value_parser = choice::<Algorithm>(), default_value = Algorithm::Auto.name())]
     pub(crate) algorithm: Algorithm,
-    /// Documents that a query asks for
+    /// Number of documents that a query asks for
     #[arg(short, value_name = "K", default_value_t = 10)]
     pub(crate) k: usize,
 }

@@ -1,4 +1,4 @@
-//! `tandem profile --machine`: what serving queries costs on this machine beyond what each takes alone.
+//! `tandem profile --machine`: the costs of serving on this machine beyond the queries' own service times.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,37 +7,31 @@ use std::sync::Arc;
 use super::Arguments;
 use crate::Failure;
 use crate::defaults::Bars;
-use crate::options::MACHINE_FILE;
+use crate::options::MACHINE_PROFILE;
 use crate::output::result;
 use tandem_core::base::machine::{Class, Idle};
-use tandem_core::cost::machine_file::{LaneFile, Quantile, RoundCost, Stalls};
-use tandem_core::cost::{MachineFile, ProfileOptions};
-use tandem_core::files::{Provenance, check_writable, this_machine, write_csv};
+use tandem_core::cost::machine_profile::{DispatcherProfile, LaneProfile, Observed, RoundCost};
+use tandem_core::cost::{MachineProfile, ProfileOptions};
+use tandem_core::files::{Provenance, this_machine};
 use tandem_core::index::Index;
-use tandem_core::lab::{
-    Estimates, GpuChoice, HostInfo, MachineSample, Multicore, Node, Processors, Wanted, measure_machine,
-};
+use tandem_core::lab::{Estimates, GpuChoice, HostInfo, Multicore, Node, Processors, Wanted, measure_machine};
 use tandem_core::query::{Mode, Query};
 use tandem_core::search::cpu::Algorithm;
-use tandem_report::machine::MachineSampleRow;
 use tandem_report::table::Table;
 
-/// Queries that lanes are kept busy with: short ones (AND) and long ones (OR).
-const QUERIES: usize = 300;
+/// Number of queries that keep lanes busy. Fewer would stay in the caches of cores.
+const QUERIES: usize = 1000;
 
-/// How a machine is measured.
+/// The measurement of a machine.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct MachineArguments {
-    /// Measure the machine in place of the queries, once for all workloads and policies: what serving costs beyond what
-    /// queries take alone. `simulate`, `capacity` and `validate` reckon with it
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = MACHINE_FILE)]
+    /// Measure the machine instead of the queries, in a minute: the costs of serving beyond the queries' own service times.
+    /// `simulate`, `capacity` and `validate` take the file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = MACHINE_PROFILE)]
     pub(super) machine: Option<PathBuf>,
-    /// Also write every sample of the machine's measurement
-    #[arg(long, value_name = "FILE", requires = "machine")]
-    pub(super) samples: Option<PathBuf>,
 }
 
-/// Measures the machine, writes its file and tells what is in it.
+/// Measures the machine, writes its profile and prints a summary.
 pub(super) fn run(
     arguments: &Arguments,
     path: &Path,
@@ -45,30 +39,16 @@ pub(super) fn run(
     mut queries: Vec<Query>,
 ) -> Result<(), Failure> {
     queries.truncate(QUERIES);
-    let file =
-        measured(index, queries, arguments.settings.idle.unwrap_or_default(), arguments.machine.samples.as_deref())?;
-    file.write(path)?;
-    print(&file);
+    let profile = measured(index, queries, &arguments.mode, arguments.settings.idle.unwrap_or_default())?;
+    profile.write(path)?;
+    print(&profile);
     result("machine", path.display().to_string());
     outln!("machine: {}", path.display());
     Ok(())
 }
 
-/// Whether what is asked for could be written.
-pub(crate) fn check(arguments: &MachineArguments) -> Result<(), Failure> {
-    for path in arguments.machine.iter().chain(&arguments.samples) {
-        check_writable(path)?;
-    }
-    Ok(())
-}
-
-/// The file of this machine, whose lanes are kept busy with these queries.
-fn measured(
-    index: &Arc<Index>,
-    queries: Vec<Query>,
-    idle: Idle,
-    samples: Option<&Path>,
-) -> Result<MachineFile, Failure> {
+/// The profile of this machine, whose lanes are kept busy with these queries.
+fn measured(index: &Arc<Index>, queries: Vec<Query>, modes: &[Mode], idle: Idle) -> Result<MachineProfile, Failure> {
     let host = HostInfo::detect();
     let gpus = host.gpus.min(1);
     let wanted = Wanted {
@@ -81,7 +61,8 @@ fn measured(
     };
     let bars = Bars::default();
     let mut processors = Processors::open(wanted, index, None, &bars)?;
-    let options = ProfileOptions { modes: vec![Mode::And, Mode::Or], repeats: 5, ..ProfileOptions::default() };
+    let modes = Mode::ALL.into_iter().filter(|mode| modes.contains(mode)).collect();
+    let options = ProfileOptions { modes, repeats: 3, ..ProfileOptions::default() };
     let workload = processors.profile(&queries, index, &options, &bars)?;
     let gpu = processors.gpu_name();
     let mut node = Node::start(processors, "the machine's", workload, queries, index, &Estimates::Oracle)?;
@@ -90,24 +71,17 @@ fn measured(
         provenance.lines().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     about.insert(String::from("gpu"), gpu.unwrap_or_else(|| String::from("none")));
     about.insert(String::from("machine"), this_machine());
-    let found = measure_machine(&mut node, idle, about, &bars)?;
-    if let Some(path) = samples {
-        write_csv(path, &provenance, found.samples.iter().map(row))?;
-    }
-    Ok(found.file)
+    Ok(measure_machine(&mut node, idle, about, &bars)?)
 }
 
-fn row(sample: &MachineSample) -> MachineSampleRow {
-    MachineSampleRow::of(sample)
-}
-
-/// The file in words and tables.
-fn print(file: &MachineFile) {
-    for (class, lanes) in &file.classes {
+/// A summary of the profile in tables.
+fn print(profile: &MachineProfile) {
+    for (class, lanes) in &profile.classes {
         print_lanes(*class, lanes);
     }
+    let DispatcherProfile { costs, drift, rounds } = &profile.dispatcher;
     let mut table = Table::new(["lanes", "dispatcher under", "round ns", "arrival ns", "batch ns", "answer ns"]);
-    for point in &file.dispatcher.rounds {
+    for point in costs {
         let named = point.policies.iter().map(|(name, cost)| (name.as_str(), cost));
         for (name, RoundCost { round_ns, arrival_ns, batch_ns, answer_ns }) in
             [("any", &point.any)].into_iter().chain(named)
@@ -117,25 +91,33 @@ fn print(file: &MachineFile) {
         }
     }
     outln!("{table}");
-    let Stalls { per_s, us } = &file.dispatcher.stalls;
-    if *per_s > 0.0 {
-        outln!("its core is taken away {per_s:.1} times a second; {}\n", stalls(us));
-    }
+    outln!(
+        "rounds beside busy lanes: {:.3} times as long, drift {:.1} %, {} stalls\n",
+        rounds.mean(),
+        100.0 * drift,
+        rounds.stalls_us.len()
+    );
 }
 
-fn print_lanes(class: Class, lanes: &LaneFile) {
-    outln!(
-        "{class}: in a stream {:.3} of what queries take alone; from one to the next {:.3}",
-        lanes.stream,
-        lanes.spacing
-    );
-    let mut table = Table::new(["in use", "times", "plus us"]);
-    for point in &lanes.in_use {
-        table.row([format!("{:.2}", point.share), format!("{:.3}", point.times), format!("{:.2}", point.plus_us)]);
+fn print_lanes(class: Class, lanes: &LaneProfile) {
+    let LaneProfile { each_us, hand_back_us, after_idle, beside, drift, observed } = lanes;
+    outln!("{class}: {each_us:.2} us per query, hand-back {hand_back_us:.2} us, drift {:.1} %", 100.0 * drift);
+    let mut table = Table::new(["queries", "busy lanes", "time", "device time", "spacing", "stalls", "mean stall us"]);
+    for Observed { queries, busy, spacing, work, device, .. } in observed {
+        let on_device = if *queries > 1 { format!("{:.3}", device.mean()) } else { String::from("-") };
+        table.row([
+            queries.to_string(),
+            busy.to_string(),
+            format!("{:.3}", work.mean()),
+            on_device,
+            format!("{spacing:.3}"),
+            work.stalls_us.len().to_string(),
+            format!("{:.2}", work.mean_stall().as_us()),
+        ]);
     }
     outln!("{table}");
-    let mut table = Table::new(["idle us", "hand over us", "times"]);
-    for after in &lanes.after_idle {
+    let mut table = Table::new(["idle us", "hand-over us", "time"]);
+    for after in after_idle {
         table.row([
             format!("{:.1}", after.idle_us),
             format!("{:.2}", after.hand_over_us),
@@ -143,23 +125,7 @@ fn print_lanes(class: Class, lanes: &LaneFile) {
         ]);
     }
     outln!("{table}");
-    let crowding: Vec<String> =
-        lanes.crowding.iter().map(|point| format!("{} {:.3}", point.busy, point.times)).collect();
-    outln!("hand back {:.2} us; by busy lanes, times that of one: {}", lanes.hand_back_us, crowding.join(", "));
-    for (other, times) in &lanes.beside {
-        outln!("while {other} lanes work: {times:.3} times");
+    for (other, beside) in beside {
+        outln!("beside {} busy {other} lanes: {:.3} times, device {:.3}\n", beside.lanes, beside.work, beside.device);
     }
-    let shares = |points: &[Quantile]| -> String {
-        let points = points.iter().map(|point| format!("{:.0} % {:.2}", 100.0 * point.share, point.value));
-        points.collect::<Vec<_>>().join(", ")
-    };
-    outln!("speed of a core, for {:.1} ms at a time: {}", lanes.speed_lasts_ms, shares(&lanes.speeds));
-    outln!("one and the same query varies: {}", shares(&lanes.noise));
-    outln!("stalls: {:.0} a second; {}\n", lanes.stalls.per_s, stalls(&lanes.stalls.us));
-}
-
-/// How long stalls last, in words.
-fn stalls(us: &[Quantile]) -> String {
-    let points = us.iter().map(|point| format!("{:.1} % {:.0} us", 100.0 * point.share, point.value));
-    points.collect::<Vec<_>>().join(", ")
 }

@@ -1,4 +1,4 @@
-//! `tandem profile`: measures what every query costs on each processor present, and checks that they agree.
+//! `tandem profile`: measures the cost of every query on each processor, and checks that all return the same documents.
 
 pub(super) mod machine;
 
@@ -14,54 +14,57 @@ use super::output::result;
 use super::settings::SetArguments;
 use super::{Failure, defaults};
 use crate::options::names::choice;
-use tandem_core::base::machine::{Class, Idle};
+use tandem_core::base::machine::Class;
 use tandem_core::base::quantile::{median, nearest_rank};
 use tandem_core::cost::batches::BatchModel;
-use tandem_core::cost::{BatchContention, BatchStream, Contention, ProfileOptions, Workload, profile};
+use tandem_core::cost::{ProfileOptions, Workload, profile};
 use tandem_core::files::{Provenance, check_writable};
 use tandem_core::index::Index;
-use tandem_core::lab::{Estimates, GpuChoice, HostInfo, Multicore, Node, Processors, Wanted, measure_contention};
+use tandem_core::lab::Multicore;
 use tandem_core::query::{Mode, Query};
 use tandem_core::search::cpu::{Algorithm, CpuExecutor};
 use tandem_core::search::device::GpuError;
 use tandem_core::search::gpu::UploadReport;
 use tandem_core::search::{ExecError, Executor};
 
-/// Measure what every query costs on each processor present.
+/// Measure the cost of every query on each processor of this machine.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tandem profile my-index --queries log.tsv -o mine.workload.csv\n  tandem profile --machine"
+)]
 pub(super) struct Arguments {
     #[command(flatten)]
     log: IndexAndLog,
-    /// Where the workload goes; .gz and .zst are packed
+    /// Workload file to write; names that end in .gz or .zst are compressed
     #[arg(short, long, value_name = "FILE", default_value = "out/profile.workload.csv")]
     out: PathBuf,
-    /// How terms combine
+    /// How the terms of a query combine, separated by commas
     #[arg(long, value_parser = choice::<Mode>(), value_delimiter = ',', default_values = Mode::ALL.map(Mode::name))]
     mode: Vec<Mode>,
-    /// How the CPU finds the best documents with any of the words; all give the same result
+    /// Algorithm by which the CPU finds the best documents with any of the terms; all give the same result
     #[arg(long, value_parser = choice::<Algorithm>(), default_value = Algorithm::Auto.name())]
     algorithm: Algorithm,
-    /// CPU cores that answer a query together, under --multicore fgqp
+    /// Number of CPU cores that answer a query together, with --multicore fgqp
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: u16,
     #[command(flatten)]
     gpu_memory: GpuMemoryArguments,
-    /// How CPU cores share queries; under `inter` and `adaptive` one core is measured
+    /// How CPU cores share queries; with `inter` and `adaptive` one core is measured
     #[arg(long, value_name = "METHOD", value_parser = choice::<Multicore>(), default_value = Multicore::Inter.name())]
     multicore: Multicore,
-    /// Processors to measure [default: each present]
+    /// Classes of processors to measure, separated by commas [default: all of this machine]
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kinds())]
     on: Vec<Class>,
-    /// How many documents a query gets, 1 to 10000; a GPU gives 1000
+    /// Number of documents that a query asks for, 1 to 10000; GPUs return at most 1000
     #[arg(short, value_name = "K", default_value_t = ProfileOptions::default().k)]
     k: usize,
-    /// Measured runs of each query, of which the median is kept
+    /// Number of measured runs per query; the median counts
     #[arg(long, value_name = "N", default_value_t = ProfileOptions::default().repeats)]
     repeats: usize,
-    /// Only the first N queries of the log that hold a word of the index
+    /// Number of queries, from the beginning of the log [default: all]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Draws the orders in which queries run
+    /// Seed of the random order of queries
     #[arg(long, default_value_t = ProfileOptions::default().seed)]
     seed: u64,
     #[command(flatten)]
@@ -99,15 +102,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut workload = measured?;
     let num_executors = executors.len();
     let refused = refusals(&workload, &executors);
-    // Contention is measured with executors of its own, which upload the index again.
-    drop(executors);
-    workload.contention = contention(arguments, &index, &queries, &workload)?;
     workload.provenance = provenance(&workload, &queries_path);
     workload.write(&arguments.out)?;
     print_table(&workload, num_executors > 1);
     refused.iter().for_each(|line| outln!("{line}"));
     print_batches(&workload);
-    print_contention(&workload);
     result("workload", arguments.out.display().to_string());
     let batches = workload.batches.0.iter().filter_map(|(class, model)| Some((class.name(), model.as_ref()?)));
     result("batches", batches.collect::<BTreeMap<_, _>>());
@@ -115,7 +114,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where what was measured comes from.
+/// The origin of the measurements.
 fn provenance(workload: &Workload, queries_path: &Path) -> Provenance {
     let provenance = Provenance::new().with_command_and_machine().with("queries", queries_path.display());
     let keys = ["cpu", "gpu", "index", "docs", "k", "repeats", "seed"];
@@ -123,39 +122,10 @@ fn provenance(workload: &Workload, queries_path: &Path) -> Provenance {
     measured.fold(provenance, |all, (key, value)| all.with(key, value))
 }
 
-/// What these queries take in company, on all cores and the GPU; `None` where a CPU core by itself was not measured.
-fn contention(
-    arguments: &Arguments,
-    index: &Arc<Index>,
-    queries: &[Query],
-    workload: &Workload,
-) -> Result<Option<Contention>, Failure> {
-    let has = |class: Class| workload.rows.iter().all(|row| row.measured[class].is_some());
-    if !has(Class::CPU) || arguments.multicore != Multicore::Inter {
-        return Ok(None);
-    }
-    let gpus = usize::from(has(Class::GPU));
-    let wanted = Wanted {
-        algorithm: arguments.algorithm,
-        cpus: HostInfo::detect().workers(gpus),
-        multicore: Multicore::Inter,
-        gpu: if gpus > 0 { GpuChoice::Real } else { GpuChoice::None },
-        gpus,
-        streams: 1,
-    };
-    let bars = defaults::Bars::default();
-    let memory = arguments.gpu_memory.open(&arguments.settings, index, queries)?;
-    let processors = Processors::open(wanted, index, memory.as_ref().filter(|_| gpus > 0), &bars)?;
-    let mut node =
-        Node::start(processors, "this workload", workload.clone(), queries.to_vec(), index, &Estimates::Oracle)?;
-    node.set_idle(Idle::default());
-    Ok(Some(measure_contention(&mut node, &bars)?))
-}
-
-/// Checks what can be before anything is opened.
+/// Checks options before any file is opened.
 fn check(arguments: &Arguments) -> Result<ProfileOptions, Failure> {
     check_k(arguments.k)?;
-    machine::check(&arguments.machine)?;
+    arguments.machine.machine.iter().try_for_each(|path| check_writable(path))?;
     if arguments.settings.idle.is_some() && arguments.machine.machine.is_none() {
         return Err(Failure::input("--set idle: needs --machine"));
     }
@@ -175,7 +145,7 @@ fn check(arguments: &Arguments) -> Result<ProfileOptions, Failure> {
     })
 }
 
-/// One executor for each kind that is asked for, or present.
+/// One executor per class that is asked for, or by default present.
 fn executors(arguments: &Arguments, index: &Arc<Index>, queries: &[Query]) -> Result<Vec<Box<dyn Executor>>, Failure> {
     let bm25 = index.built_with();
     let wanted = |kind| arguments.on.is_empty() || arguments.on.contains(&kind);
@@ -205,22 +175,18 @@ fn executors(arguments: &Arguments, index: &Arc<Index>, queries: &[Query]) -> Re
     Ok(executors)
 }
 
-/// How many rows a processor left empty, since it takes fewer terms or documents than others do.
+/// Notes on rows that a processor left empty because it has lower limits on terms or documents.
 fn refusals(workload: &Workload, executors: &[Box<dyn Executor>]) -> Vec<String> {
     let line = |class: Class| {
         let empty = workload.rows.iter().filter(|row| row.measured[class].is_none()).count();
         let rows = workload.rows.len();
-        (empty > 0).then(|| {
-            format!(
-                "{class} does not take {empty} of the {rows} rows (too many terms, or documents asked for): its times are \
-                 left empty there"
-            )
-        })
+        (empty > 0)
+            .then(|| format!("{class}: {empty} of {rows} queries have too many terms or results for it and no time"))
     };
     executors.iter().filter_map(|executor| line(executor.class())).collect()
 }
 
-/// What batches cost, and how wrong the fit is.
+/// The fitted costs of batches, with their error.
 fn print_batches(workload: &Workload) {
     for (class, model) in workload.batches.0.iter() {
         let Some(BatchModel { cost, samples, mean_relative_error, p95_relative_error, .. }) = model else { continue };
@@ -236,27 +202,7 @@ fn print_batches(workload: &Workload) {
     }
 }
 
-/// What queries take in company.
-fn print_contention(workload: &Workload) {
-    let Some(found) = &workload.contention else { return };
-    let cpu: Vec<String> = found.cpu.iter().map(|point| format!("{} {:.2}", point.busy, point.times)).collect();
-    outln!("in company, times that alone, by busy CPU workers: {}", cpu.join(", "));
-    for BatchContention { busy_cpus, host, device } in &found.gpu_batches {
-        outln!("batches one after another beside {busy_cpus} CPU workers: thread {host:.2}, device {device:.2} times");
-    }
-    if !found.gpu_streams.is_empty() {
-        outln!(
-            "batches one after another, by queries: thread and device, times that by the formula; end to end, over the longer; the thread's share before the launch; how long slow ones follow each other"
-        );
-        outln!("queries  thread  device  end to end  prepared  slow for us");
-        for BatchStream { queries, host, prepared, device, spacing, host_lasts_us, .. } in &found.gpu_streams {
-            outln!("{queries:7}  {host:6.2}  {device:6.2}  {spacing:10.2}  {prepared:8.2}  {host_lasts_us:11.1}");
-        }
-    }
-    result("contention", json!(found));
-}
-
-/// Service times by class and mode.
+/// Service times by class and mode, in microseconds.
 fn print_table(workload: &Workload, compared: bool) {
     let mut costs = Vec::new();
     outln!("mode    kind  queries   mean us  median us     p95 us     p99 us     max us  spread");
@@ -297,7 +243,7 @@ fn print_table(workload: &Workload, compared: bool) {
         }
     }
     result("costs", costs);
-    outln!("spread: half of the queries vary by less than this (interquartile range over repetitions)");
+    outln!("spread: median over queries of their interquartile range over repetitions");
     if compared {
         outln!("all processors returned the same documents with the same scores");
     }

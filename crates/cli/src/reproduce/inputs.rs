@@ -1,4 +1,4 @@
-//! What experiments run on: the user's index, a synthetic one, a real collection.
+//! Inputs of experiments: the user's index, a synthetic one, or a real collection.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use tandem_core::indexing::{BuildOptions, HashIndexer};
 use tandem_core::query::{LogOptions, Query};
 use tandem_papers::{Input, RealLog};
 
-/// With fewer cores than this, synthetic indexes are smaller: every table and figure is then there in minutes.
+/// With fewer cores than this, synthetic indexes are smaller, so that each experiment takes minutes.
 const FEW_CORES: usize = 8;
-/// So many documents at most.
+/// The largest number of documents on few cores.
 const DOCS_ON_FEW_CORES: u32 = 2_000_000;
-/// The collection and logs that are looked for in a folder of real ones.
+/// Paths in a folder of real collections.
 const REAL_CORPUS: &str = "corpus/enwiki-2014-261k.jsonl.zst";
 const REAL_WEB_LOG: &str = "queries/trec-tb05-efficiency-50k.tsv";
 const REAL_QUESTIONS: &str = "queries/natural-questions-12k.tsv";
@@ -32,7 +32,7 @@ pub(super) fn chosen(arguments: &Arguments, docs: u32, limit: usize) -> Result<I
     let docs = arguments.docs.unwrap_or_else(|| {
         let fewer = if cores < FEW_CORES { docs.min(DOCS_ON_FEW_CORES) } else { docs };
         if fewer < docs {
-            errln!("{cores} cores: an index of {fewer} documents in place of {docs}; --docs {docs} takes all");
+            errln!("{cores} cores: the index has {fewer} documents instead of {docs} (--docs {docs} makes it larger)");
         }
         fewer
     });

@@ -1,9 +1,10 @@
-//! `tandem reproduce`: the papers' tables and figures, measured again on today's machine.
+//! `tandem reproduce`: tables and figures of five papers, measured on this machine.
 //!
 //! The experiments are the library's, in [`papers`](tandem_papers); here options become what one runs on. By default
 //! that is a synthetic index, fitted to the statistics of the papers' collections; `INDEX` and `--queries` name a
 //! real one (`inputs.rs`).
 
+mod claims;
 mod inputs;
 
 use std::path::PathBuf;
@@ -17,73 +18,88 @@ use super::output::{result, result_file, say};
 use crate::options::names::choice;
 use tandem_core::files::{Provenance, check_writable, this_machine};
 use tandem_core::query::Mode;
-use tandem_papers::{Availability, Context, EXPERIMENTS, Experiment, ExperimentError, Findings, Run, SharedSetup};
+use tandem_core::search::device::list_gpus;
+use tandem_papers::{
+    Availability, Claim, Context, EXPERIMENTS, Experiment, ExperimentError, Findings, GpuUse, PageRank, Run,
+    SharedSetup, foreign_rows, judge, write_claims,
+};
 use tandem_report::table::Table;
 use tandem_report::table::fitted;
 
-/// Re-run a table or figure of the papers here: their numbers beside ours.
+/// Measure a table or figure of the papers, next to the published numbers.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  tandem reproduce --list\n  tandem reproduce ding-fig7")]
 #[command(arg_required_else_help = true)]
 pub(super) struct Arguments {
-    /// Tables and figures to re-run, between commas, such as tatikonda-fig4; those of Wang et al. one after another share the lists
-    /// that they stand on
-    #[arg(required_unless_present = "list", value_name = "NAME,...")]
+    /// Names of tables and figures, separated by commas, such as tatikonda-fig4. Consecutive ones of a paper share their inputs
+    #[arg(required_unless_present_any = ["list", "claims"], value_name = "NAME,...")]
     names: Option<String>,
-    /// Name all tables and figures of the papers, and which of them this version can re-run; asked for another, it says
-    /// why not, and what comes nearest
+    /// List all tables and figures of the papers
     #[arg(long, conflicts_with = "names")]
     list: bool,
-    /// Folder of the index to run on, with --queries; left out, a synthetic one, made in the output folder
+    /// List every statement of the papers about their tables and figures, and whether recorded results confirm it; write
+    /// claims.csv into the output folder
+    #[arg(long, conflicts_with_all = ["names", "list"])]
+    claims: bool,
+    /// Folder of the recorded results of --claims
+    #[arg(long, value_name = "DIR", requires = "claims", default_value = "docs/reproduced")]
+    results: PathBuf,
+    /// Fail unless the claims.csv of --claims follows from the recorded results, and all of them are of this version
+    #[arg(long, requires = "claims")]
+    check: bool,
+    /// Folder of the index, with --queries [default: a synthetic index, made in the output folder]
     #[arg(requires = "queries")]
     index: Option<PathBuf>,
-    /// Query log in any usual form, which its lines tell; plain or compressed
+    /// Query log in any common form, plain or compressed
     #[arg(long, value_name = "FILE", requires = "index")]
     queries: Option<PathBuf>,
     #[command(flatten)]
     form: LogForm,
-    /// Folder of real collections (corpus/, queries/), for lines about real lists beside the synthetic ones; left out,
-    /// what TANDEM_DATA names
+    /// Folder of real collections (corpus/, queries/), which add results on real lists [default: the folder that TANDEM_DATA
+    /// names]
     #[arg(long, value_name = "DIR", conflicts_with = "index")]
     data: Option<PathBuf>,
-    /// Documents of the synthetic index or text; each experiment has a default of its own, at most 2,000,000 on fewer than eight
-    /// cores
+    /// Number of documents of the synthetic index or text [default: set by each experiment, at most 2,000,000 on fewer than
+    /// eight cores]
     #[arg(long, value_name = "N", conflicts_with = "index", value_parser = clap::value_parser!(u32).range(1000..))]
     docs: Option<u32>,
-    /// Files of text for tables and figures about indexing, as `tandem index build` takes them; left out, synthetic ones,
-    /// made in the output folder
+    /// Files of text for tables and figures on indexing, as in `index build` [default: synthetic text]
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "docs")]
     text: Vec<PathBuf>,
-    /// Queries to use, from the beginning of the log; each experiment has a default of its own
+    /// Number of queries, from the beginning of the log [default: set by each experiment]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
-    /// CPU cores to use at most; all of the machine unless given
+    /// Largest number of CPU cores to use [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: Option<u16>,
-    /// How the terms of a query combine; as in the paper unless given
+    /// How the terms of a query combine [default: as in the paper]
     #[arg(long, value_parser = choice::<Mode>())]
     mode: Option<Mode>,
-    /// Documents that a query asks for
+    /// Number of documents that a query asks for
     #[arg(short, value_name = "K", default_value_t = 10)]
     k: usize,
-    /// How long one measurement lasts, of the many that a figure is made of
+    /// Length of each measurement of a figure, in seconds
     #[arg(long, value_name = "S", default_value_t = 0.3)]
     seconds: f64,
-    /// Draws the index, the queries and the arrivals
+    /// Seed of the synthetic index, queries and arrivals
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    /// Figures of Wang et al.: PageRank, one number of at least 0 a line, in the order of the index's documents; drawn
-    /// from the seed unless given
-    #[arg(long, value_name = "FILE", requires = "index")]
-    page_rank: Option<PathBuf>,
-    /// Where results go, and the synthetic index
+    /// PageRanks of the documents for the figures of Wang et al.: drawn (logarithms of the law of the web), uniform, or a file
+    /// with one number per line, at least 0, in the order of the index
+    #[arg(long, value_name = "drawn|uniform|FILE", default_value = "drawn")]
+    page_rank: PathBuf,
+    /// Folder of the results and the synthetic index
     #[arg(short, long, value_name = "DIR", default_value = "out/reproduce")]
     out: PathBuf,
 }
 
-/// The longest measurement, an hour.
+/// The longest measurement: an hour.
 const MAX_SECONDS: f64 = 3600.0;
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.claims {
+        return claims::list(&arguments.results, arguments.check, &arguments.out);
+    }
     let Some(names) = &arguments.names else {
         let known = |e: &Experiment| {
             json!({
@@ -118,20 +134,32 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         docs: arguments.docs,
         text: arguments.text.clone(),
         scratch: arguments.out.clone(),
-        page_rank: arguments.page_rank.as_deref(),
+        page_rank: page_rank(arguments)?,
         shared: SharedSetup::default(),
     };
-    let mut paper = None;
+    let (mut paper, mut claims) = (None, Vec::new());
     for (experiment, run) in experiments {
         if paper.replace(experiment.paper).is_some_and(|before| before != experiment.paper) {
             context.shared.clear();
         }
-        reproduce(arguments, experiment, run, &context)?;
+        claims.extend(reproduce(arguments, experiment, run, &context)?);
     }
-    Ok(())
+    Ok(write_claims(&arguments.out, &claims, &Provenance::new().with_command_and_machine())?)
 }
 
-/// The table or figure of this name, which this version can re-run.
+/// The PageRanks that `--page-rank` names.
+fn page_rank(arguments: &Arguments) -> Result<PageRank<'_>, Failure> {
+    match arguments.page_rank.to_str() {
+        Some("drawn") => Ok(PageRank::Drawn),
+        Some("uniform") => Ok(PageRank::Uniform),
+        _ if arguments.index.is_none() => {
+            Err(Failure::input("--page-rank FILE needs the INDEX whose documents it numbers; or drawn, or uniform"))
+        }
+        _ => Ok(PageRank::File(&arguments.page_rank)),
+    }
+}
+
+/// The experiment of this name.
 fn named(name: &str) -> Result<(&'static Experiment, Run), Failure> {
     let experiment = EXPERIMENTS.iter().find(|experiment| experiment.name == name).ok_or_else(|| unknown(name))?;
     match experiment.availability {
@@ -142,8 +170,17 @@ fn named(name: &str) -> Result<(&'static Experiment, Run), Failure> {
     }
 }
 
-fn reproduce(arguments: &Arguments, experiment: &Experiment, run: Run, context: &Context<'_>) -> Result<(), Failure> {
+/// Runs an experiment; returns the statements about it.
+fn reproduce(
+    arguments: &Arguments,
+    experiment: &Experiment,
+    run: Run,
+    context: &Context<'_>,
+) -> Result<Vec<Claim>, Failure> {
     let name = experiment.name;
+    if experiment.gpu == GpuUse::Needed {
+        list_gpus()?;
+    }
     let machine = format!("{} ({} used at most)", this_machine(), context.cores);
     say(&fitted(&format!("{name}: {}\n{}\non {machine}\n\n", experiment.what, experiment.paper)))?;
     let mut findings = Findings::default();
@@ -154,10 +191,17 @@ fn reproduce(arguments: &Arguments, experiment: &Experiment, run: Run, context: 
     let provenance = Provenance::new().with_command_and_machine().with("seed", arguments.seed);
     let written = findings.write(&arguments.out, name, &provenance)?;
     result_file(name, &arguments.out.join(format!("{name}.csv")));
-    say(&fitted(&format!("\nwritten: {}\n", written.join(", "))))
+    let results = findings.results();
+    for row in foreign_rows(name, &results) {
+        errln!("warning: {name}: {row}: `--claims --check` would refuse this file");
+    }
+    let claims = judge(name, name, &results);
+    say(&format!("\n{}", claims::table(&claims)))?;
+    say(&fitted(&format!("\nwritten: {}\n", written.join(", "))))?;
+    Ok(claims)
 }
 
-/// Cores that the machine has, or fewer if the user wants it so.
+/// The number of cores of the machine, or a lower number that was asked for.
 fn cores(arguments: &Arguments) -> usize {
     let here = std::thread::available_parallelism().map_or(1, usize::from);
     arguments.cpus.map_or(here, |cores| usize::from(cores).min(here))

@@ -13,7 +13,7 @@ use tandem_core::index::Index;
 use tandem_core::query::{LogOptions, Mode, Query};
 use tandem_report::number::counted;
 
-/// Queries of the default log that are answered where none are given: a screenful.
+/// Number of queries of the default log that are answered if none are given.
 const SHOWN_QUERIES: usize = 3;
 
 /// What is searched, and for what.

@@ -1,4 +1,4 @@
-//! `tandem search`: answers queries and says how long it took.
+//! `tandem search`: answers queries and reports their times.
 
 mod answers;
 mod input;
@@ -29,57 +29,59 @@ use tandem_report::effectiveness::{Effectiveness, Qrels};
 use tandem_report::number::counted;
 use tandem_report::trec::Ranking;
 
-/// Answer queries: print the best documents.
+/// Answer queries, and print the best documents.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tandem search my-index work stealing --mode and-or\n  tandem search my-index --queries topics.tsv -k 1000 --format trec > run.txt"
+)]
 pub(super) struct Arguments {
-    /// Folder of the index; without one, the index of the last `validate`, or a small synthetic one made in `out/`
+    /// Folder of the index [default: a synthetic index, made in `out/` on first use]
     index: Option<PathBuf>,
-    /// Words to look for
+    /// Words of the query
     words: Vec<String>,
-    /// Query log in any usual form, which its lines tell: a query a line, columns, JSON, TREC topics, slow logs; plain or
-    /// compressed
+    /// Query log in any common form, plain or compressed: one query per line, columns, JSON, TREC topics, slow logs
     #[arg(long, value_name = "FILE", conflicts_with = "words")]
     queries: Option<PathBuf>,
     #[command(flatten)]
     form: LogForm,
-    /// Which documents match: with all words, with any, or with any where too few have all
+    /// How the terms of a query combine
     #[arg(long, value_parser = choice::<Mode>(), default_value = Mode::AndOr.name())]
     mode: Mode,
-    /// How the CPU finds the best documents with any of the words; all give the same result
+    /// Algorithm by which the CPU finds the best documents with any of the terms; all give the same result
     #[arg(long, value_parser = choice::<Algorithm>(), default_value = Algorithm::Auto.name())]
     algorithm: Algorithm,
-    /// The processor that searches
+    /// Processor that searches
     #[arg(long, value_enum, default_value_t = On::Cpu)]
     on: On,
-    /// How many documents a query gets, 1 to 10000; a GPU gives 1000
+    /// Number of documents that a query asks for, 1 to 10000; GPUs return at most 1000
     #[arg(short, value_name = "K", default_value_t = 10)]
     k: usize,
-    /// BM25's saturation of the frequency [default: that of the index]
+    /// BM25: saturation of the term frequency [default: as in the index]
     #[arg(long)]
     k1: Option<f32>,
-    /// BM25's share of the length normalisation, 0 to 1 [default: that of the index]
+    /// BM25: share of the length normalisation, 0 to 1 [default: as in the index]
     #[arg(long)]
     b: Option<f32>,
-    /// BM25's form of the inverse document frequency [default: that of the index]
+    /// BM25: form of the inverse document frequency [default: as in the index]
     #[arg(long, value_parser = choice::<Idf>())]
     idf: Option<Idf>,
-    /// How results are written
+    /// Format of the results
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-    /// Name of the run in TREC's form, one word
+    /// Name of the run in the TREC format, one word
     #[arg(long, default_value = "tandem")]
     tag: String,
-    /// CPU workers, each answering whole queries
+    /// Number of CPU workers, each of which answers whole queries
     #[arg(long, value_name = "N", default_value_t = 1)]
     cpus: usize,
     #[command(flatten)]
     gpu_memory: GpuMemoryArguments,
     #[command(flatten)]
     settings: SetArguments,
-    /// Queries that go to the GPU together
+    /// Number of queries that a GPU gets at once
     #[arg(long, value_name = "N", default_value_t = 1)]
     batch: usize,
-    /// Judgements in TREC's form: also print MAP, reciprocal rank and recall (to depth k) and nDCG@10
+    /// Relevance judgements in the TREC format: also print MAP, reciprocal rank and recall (to depth k) and nDCG@10
     #[arg(long, value_name = "FILE", requires = "queries")]
     qrels: Option<PathBuf>,
     /// File for the results instead of the terminal
@@ -104,13 +106,13 @@ impl On {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// For people
+    /// Text for people
     Table,
     /// `query Q0 doc rank score tag`
     Trec,
     /// `query_id,rank,doc_id,score`
     Csv,
-    /// One document: queries with their documents, times, effectiveness
+    /// One JSON document: queries with their documents, times, effectiveness
     Json,
 }
 

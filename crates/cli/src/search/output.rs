@@ -1,4 +1,4 @@
-//! Results, and how long they took.
+//! Results of a search, and their times.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -49,7 +49,7 @@ pub(super) fn write(
     match write_to(&mut out).and_then(|()| out.flush()) {
         // The reader (`head`, say) has seen enough.
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.map_err(|e| Failure::input(format!("standard output: {e}"))),
+        result => result.map_err(|e| Failure::failed(format!("standard output: {e}"))),
     }
 }
 
@@ -82,7 +82,7 @@ fn write_table(out: &mut dyn Write, index: &Index, rankings: &[Ranking]) -> io::
     Ok(())
 }
 
-/// Says on the error stream how long queries took: results alone go to the output.
+/// Prints the times of queries to standard error, because standard output is for results only.
 pub(super) fn summarise(arguments: &Arguments, answers: &Answers, wall_s: f64) {
     let Answers { rankings, us, device } = answers;
     let times = Times::of(us.clone());

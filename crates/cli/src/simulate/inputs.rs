@@ -1,4 +1,4 @@
-//! What is simulated: the machine, the queries, their arrivals, the rates.
+//! The inputs of a simulation: machine, queries, arrivals, rates.
 
 use super::Arguments;
 use crate::Failure;
@@ -11,9 +11,9 @@ use tandem_core::query::ArrivalProcess;
 use tandem_core::sim::Arrivals;
 use tandem_report::number;
 
-/// More queries than this, over all seeds, would not fit an ordinary memory.
+/// The largest number of queries over all seeds, limited by memory.
 const MAX_QUERIES: usize = 100_000_000;
-/// Arrivals of a simulation where no seeds are named.
+/// The default seeds.
 const SEEDS: &str = "1:10";
 
 /// The numbers of processors, each with its option.
@@ -21,7 +21,7 @@ pub(super) fn counts(arguments: &Arguments) -> [(&'static str, usize); 3] {
     [("--cpus", arguments.cpus.unwrap_or(1)), ("--gpus", arguments.gpus.unwrap_or(1)), ("--streams", arguments.streams)]
 }
 
-/// CPU workers and GPUs: a GPU if one is asked for, or unasked where its times are known.
+/// CPU workers and GPUs: a GPU if one is asked for or, by default, if its times are known.
 pub(super) fn processors(arguments: &Arguments, workload: &Workload) -> Result<(usize, usize), Failure> {
     let has_times = workload.rows.iter().any(|row| row.measured[Class::GPU].is_some());
     let gpus = match (arguments.gpu, arguments.gpus) {
@@ -41,13 +41,13 @@ pub(super) fn processors(arguments: &Arguments, workload: &Workload) -> Result<(
     Ok((cpus, gpus))
 }
 
-/// Cores that work where this machine is simulated, beside the driver and GPUs that it may have.
+/// CPU workers if this machine is simulated: its cores less those of the driver and GPU lanes.
 fn workers_of_here(gpus: usize, arguments: &Arguments) -> usize {
     let host = HostInfo::detect();
     host.workers(host.gpu_lanes(arguments.gpu, gpus, arguments.streams))
 }
 
-/// `3 CPU workers`, and why so many where that was left open.
+/// `3 CPU workers`, with the reason for a default.
 pub(super) fn cpus_in_words(arguments: &Arguments, workload: &Workload, machine: &Machine) -> String {
     let words = number::counted(machine.count(Class::CPU), "CPU worker", "CPU workers");
     match arguments.cpus {
@@ -69,7 +69,7 @@ pub(super) fn gpus_in_words(machine: &Machine) -> String {
     }
 }
 
-/// Whether a GPU is asked for, in whatever words.
+/// Whether a GPU is asked for.
 pub(super) fn wants_gpu(arguments: &Arguments) -> bool {
     arguments.gpus.is_some_and(|gpus| gpus > 0)
 }
@@ -95,7 +95,7 @@ pub(super) fn arrivals(
     Ok((draw_all(process, &seeds, n, workload.rows.len()), own_qps))
 }
 
-/// The rates asked for, or the trace's; `None` where neither says.
+/// The rates asked for, or the trace's; `None` if there are neither.
 pub(super) fn named_rates(arguments: &Arguments, recorded_qps: Option<f64>) -> Result<Option<Vec<f64>>, Failure> {
     Ok(arguments.arrivals.rates()?.or(recorded_qps.map(|rate_qps| vec![rate_qps])))
 }

@@ -9,7 +9,7 @@ use self::simulation::Simulation;
 use super::defaults::Bars;
 use super::kept::Kept;
 use super::options::{
-    ArrivalArguments, ClusterArguments, DeadlineArgument, FaultArguments, MachineFileArgument, ObjectiveArguments,
+    ArrivalArguments, ClusterArguments, DeadlineArgument, FaultArguments, MachineProfileArgument, ObjectiveArguments,
 };
 use super::output::say;
 use super::run_logs::{KeptRuns, LogArguments};
@@ -25,26 +25,29 @@ use tandem_core::sim::simulate;
 use tandem_report::policies::{tables, write};
 use tandem_report::table::fitted;
 
-/// What there is to find out.
+/// A part of the results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Part {
     /// The highest rate that each policy sustains
     Capacity,
-    /// What queries wait at each rate
+    /// The delays of queries at each rate
     Delays,
-    /// A figure of these delays
+    /// A figure of these delays, delay.svg
     Plot,
 }
 
-/// Play arrivals through policies: delay against rate, and the capacity within a deadline.
+/// Simulate policies: the highest rate within a deadline, and delay by rate.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tandem simulate\n  tandem simulate --workload mine.csv --gpus 0 --cpus 16 --deadline-ms 200\n  tandem simulate --policy stealing,mct --rate 10000:90000:9 --what delays"
+)]
 pub(super) struct Arguments {
-    /// Measured queries: a workload file, a CSV file of service times (`query_id,cpu_us`, and `gpu_us` or `mode`), or the name
-    /// of a workload that ships with Tandem; left out, the first of those
+    /// Measured queries: a workload file, a CSV file of service times in microseconds (`query_id,cpu_us`, and `gpu_us` or
+    /// `mode`), or the name of a shipped workload [default: the shipped Wikipedia slice]
     #[arg(long, value_name = "FILE")]
     workload: Option<String>,
-    /// Policies, separated by commas [default: gpu-only, cpu-only, best-of, stealing and combined; all that the machine can run
-    /// if it cannot run these five]
+    /// Policies, separated by commas [default: gpu-only, cpu-only, best-of, stealing and combined; if the machine cannot run
+    /// all five, those that it can run]
     #[arg(long, value_name = "NAME", value_parser = choice::<PolicyKind>(), value_delimiter = ',')]
     policy: Vec<PolicyKind>,
     #[command(flatten)]
@@ -53,39 +56,38 @@ pub(super) struct Arguments {
     deadline: DeadlineArgument,
     #[command(flatten)]
     objective: ObjectiveArguments,
-    /// What to find out
+    /// Results to compute
     #[arg(long, value_name = "WHAT", value_enum, value_delimiter = ',', default_values_t = [Part::Capacity, Part::Delays, Part::Plot])]
     what: Vec<Part>,
-    /// CPU workers [default: for a workload measured on this machine all its cores but the driver's and the GPUs', for
-    /// others 1]
+    /// Number of CPU workers [default: if the workload was measured on this machine, its cores less those of the driver and
+    /// the GPUs; else 1]
     #[arg(long, value_name = "N")]
     cpus: Option<usize>,
-    /// GPUs [default: 1 where the workload has GPU times, or takes them with --gpu replay]
+    /// Number of GPUs [default: 1 if the workload has GPU times or --gpu is replay]
     #[arg(long, value_name = "N")]
     gpus: Option<usize>,
-    /// Streams of each GPU, which answer queries side by side
+    /// Streams of each GPU, which answer queries concurrently
     #[arg(long, value_name = "N", default_value_t = 1)]
     streams: usize,
     #[command(flatten)]
     cluster: ClusterArguments,
-    /// Whose times the GPU takes: `real`, those that were measured with the workload; `replay`, for a workload that was
-    /// measured without a GPU, those of an NVIDIA H200, of these very queries where it answered them, else as a model that
-    /// ships predicts them from the lists; `auto`, measured times where there are any, else no GPU
+    /// Source of GPU times. `real`: measured with the workload. `replay`, for a workload without GPU times: recorded on an
+    /// NVIDIA H200 for the same queries, else predicted by a shipped model. `auto`: measured times if there are any, else no GPU
     #[arg(long, value_parser = choice::<GpuChoice>(), default_value = GpuChoice::Auto.name(), hide_possible_values = true, value_name = "auto|real|replay|none")]
     gpu: GpuChoice,
-    /// Which of the workload's rows are asked
+    /// How the terms of a query combine; selects rows of the workload
     #[arg(long, value_parser = choice::<Mode>(), default_value = Mode::Or.name())]
     mode: Mode,
-    /// What policies know of costs: `model` (boosted trees fitted to the workload, each query
-    /// estimated by some that have not seen it), `cart`, `lengths`, `m5`, `forest`, `work` (other kinds, likewise), `oracle` (the measured times), a model file, or the name of a
-    /// model that ships with Tandem; for a file of service times only always `oracle`
+    /// Cost estimates that policies see: `model` (boosted trees fitted to the workload; each query is estimated by a model that
+    /// was fitted without it), other kinds of model likewise (`cart`, `lengths`, `m5`, `forest`, `work`), `oracle` (the
+    /// measured times), a model file, or the name of a shipped model. A file of service times always uses `oracle`
     #[arg(long, value_name = "WHAT", default_value = "model")]
     estimates: String,
     #[command(flatten)]
-    machine: MachineFileArgument,
+    machine: MachineProfileArgument,
     #[command(flatten)]
     faults: FaultArguments,
-    /// Where the results go
+    /// Folder of the results
     #[arg(short, long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
     #[command(flatten)]
@@ -97,21 +99,21 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check_writable(&arguments.out.join("summary.csv"))?;
     let simulation = Simulation::new(arguments)?;
-    // Until here nothing was found that an interrupt should keep.
+    // Before this line, an interrupt has no results to keep.
     interrupts::catch();
     let mut results = PolicyResults::default();
     let played = simulation.comparison.play(&mut results, &Bars::quiet()).map_err(Failure::from);
     if results.is_empty() {
         return played;
     }
-    // Whatever has failed, what was found before is kept.
+    // Results found before a failure are kept.
     let kept = keep(&simulation, &mut results);
     let (title, tables) = (simulation.title(&results), tables(&simulation.comparison, &results));
     let printed = say(&fitted(&format!("{title}\n\n{tables}\n{}\n", kept.in_words())));
     played.and(kept.finish()).and(printed)
 }
 
-/// Writes the results. A file that can't be written keeps no other from being written.
+/// Writes the results. If a file can't be written, the others still are.
 fn keep(simulation: &Simulation<'_>, results: &mut PolicyResults) -> Kept {
     let Simulation { arguments, workload_name, workload, replayed, comparison, .. } = simulation;
     let caveat = simulation.caveat(results).map(|caveat| ("warning", caveat));
@@ -128,7 +130,7 @@ fn keep(simulation: &Simulation<'_>, results: &mut PolicyResults) -> Kept {
     kept
 }
 
-/// Plays every run once more for its log, up to an interrupt, and returns the files.
+/// Simulates every run again for its log, up to an interrupt, and returns the files.
 fn keep_logs(
     simulation: &Simulation<'_>,
     results: &mut PolicyResults,

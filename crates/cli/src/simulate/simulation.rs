@@ -1,30 +1,30 @@
-//! What is simulated, as the options say: all that is settled before the first run.
+//! A simulation as the options define it, before its first run.
 
 use super::inputs::{arrivals, counts, cpus_in_words, gpus_in_words, named_rates, processors, wants_gpu};
 use super::{Arguments, Part};
 use crate::options::{any_rate, check_processors, cluster_in_words, own_rate};
 use crate::{Failure, origin};
 use tandem_core::base::machine::{Class, FaultPlan, Machine, PerClass};
-use tandem_core::cost::{Cost, MachineFile, MachineModel, RecordedGpu, Workload};
+use tandem_core::cost::{Cost, MachineModel, MachineProfile, RecordedGpu, Workload};
 use tandem_core::files::Provenance;
 use tandem_core::lab::{
     Comparison, DELAY_QUERIES, Estimates, NamedMachine, PolicyResults, QueryLengths, RunLength, SimulatedMachine,
-    in_stream, named_workload_in, settle_gpu_times, sim_queries,
+    named_workload_in, settle_gpu_times, sim_queries,
 };
 use tandem_core::query::ArrivalProcess;
 use tandem_core::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 use tandem_core::sim::{Arrivals, Experiment};
 
-/// What is simulated.
+/// A simulation, ready to run.
 pub(super) struct Simulation<'a> {
     pub(super) arguments: &'a Arguments,
     pub(super) workload_name: String,
     pub(super) workload: Workload,
-    /// Whose times stand in the GPU's place, where it was not measured.
+    /// The source of replayed GPU times.
     pub(super) replayed: Option<RecordedGpu>,
-    /// The machine file, and its name.
-    machine_file: Option<(String, MachineFile)>,
-    /// What policies know of costs, and why that is not what was asked for.
+    /// The machine profile, and the name of its file.
+    machine_profile: Option<(String, MachineProfile)>,
+    /// The estimates that policies see, and the reason if they are not those asked for.
     estimates: (Estimates, Option<String>),
     process: ArrivalProcess,
     pub(super) comparison: Comparison,
@@ -52,12 +52,12 @@ impl<'a> Simulation<'a> {
         let (workload_name, workload, replayed) = asked(arguments)?;
         let (estimates, instead) = named.suited_to(&workload);
         origin::warn_of_another(&estimates, &workload_name, &workload);
-        let machine_file = arguments.machine.read(origin::is_of_here(&workload))?;
+        let machine_profile = arguments.machine.read(origin::is_of_here(&workload))?;
         let (cpus, gpus) = processors(arguments, &workload)?;
-        let machine = simulated((cpus, gpus, arguments.streams), machine_file.as_ref(), replayed.is_some());
+        let machine = simulated((cpus, gpus, arguments.streams), machine_profile.as_ref(), replayed.is_some());
         let faults = faults(arguments, &machine.processors())?;
         let model = MachineModel { faults, ..machine.model(&workload, &estimates) };
-        let queries = in_stream(&sim_queries(&workload, &estimates, &model.machine)?, &model);
+        let queries = sim_queries(&workload, &estimates, &model.machine)?;
         let estimated: Vec<PerClass<Cost>> = queries.iter().map(|query| query.estimate).collect();
         let lengths = QueryLengths::of(&workload, &estimated, &model);
         let usual: Vec<PolicyKind> = USUAL.into_iter().filter(|kind| is_possible(*kind, &model)).collect();
@@ -86,7 +86,7 @@ impl<'a> Simulation<'a> {
         }
         let estimates = (estimates, instead);
         let simulation =
-            Self { arguments, workload_name, workload, replayed, machine_file, estimates, process, comparison };
+            Self { arguments, workload_name, workload, replayed, machine_profile, estimates, process, comparison };
         arguments.logs.check(simulation.log_rows())?;
         Ok(simulation)
     }
@@ -103,7 +103,7 @@ impl<'a> Simulation<'a> {
     fn machine(&self) -> SimulatedMachine<'_> {
         let machine = &self.comparison.experiment.model.machine;
         let (cpus, gpus) = (machine.count(Class::CPU), machine.num_devices(Class::GPU));
-        simulated((cpus, gpus, self.arguments.streams), self.machine_file.as_ref(), self.replayed.is_some())
+        simulated((cpus, gpus, self.arguments.streams), self.machine_profile.as_ref(), self.replayed.is_some())
     }
 
     /// The lines at the head of every file.
@@ -116,18 +116,18 @@ impl<'a> Simulation<'a> {
             .with("estimates", self.estimates.0.name())
             .with("arrivals", arguments.arrivals.named(&self.process))
             .with("objective", self.comparison.objective.within(self.comparison.experiment.deadline));
-        let provenance = self.machine().provenance(provenance, &self.workload);
+        let provenance = self.machine().provenance(provenance);
         let gpu = self.replayed.as_ref().map(|source| format!("replay of {source}"));
         gpu.into_iter().fold(provenance, |all, gpu| all.with("gpu", gpu))
     }
 
-    /// What is wrong with the results because a recording was compressed.
+    /// The warning about a compressed recording.
     pub(super) fn caveat(&self, results: &PolicyResults) -> Option<String> {
         let arrivals = &self.arguments.arrivals;
         arrivals.process.caveat(&self.process, &rates(results)).filter(|_| arrivals.trace.is_none())
     }
 
-    /// What is simulated, in words, and how a recording was changed for the rates of these results.
+    /// The simulation in words, with the replay of a recording at the rates of these results.
     pub(super) fn title(&self, results: &PolicyResults) -> String {
         let Self { arguments, workload_name, workload, .. } = self;
         let experiment = &self.comparison.experiment;
@@ -144,12 +144,13 @@ impl<'a> Simulation<'a> {
             title.insert_str(0, &format!("warning: {caveat}\n\n"));
         }
         title.extend(self.estimates.1.iter().map(|why| format!(" ({why})")));
-        title.push_str(&match &self.machine_file {
-            Some((name, _)) => format!("; serving costs what {name} says"),
-            None => String::from("; handing over and the dispatcher take no time (no machine file)"),
+        title.push_str(&match &self.machine_profile {
+            Some((name, _)) => format!("; machine profile {name}"),
+            None => String::from("; no machine profile, so that hand-offs and the dispatcher take no time"),
         });
-        title.extend(self.machine().warning(workload).map(|warning| format!("\n{warning}.")));
-        title.extend(self.replayed.iter().map(|source| format!("\nNo GPU was measured: its times are {source}.")));
+        title.extend(self.machine().warning().map(|warning| format!("\n{warning}.")));
+        title
+            .extend(self.replayed.iter().map(|source| format!("\nThe workload has no GPU times; replayed: {source}.")));
         title.extend(experiment.cluster.iter().map(|cluster| format!("\n{}", cluster_in_words(&cluster.shape()))));
         let note = arguments.arrivals.process.note(&self.process, &rates(results));
         title.extend(note.filter(|_| arguments.arrivals.trace.is_none()).map(|note| format!("\n\n{note}")));
@@ -159,11 +160,11 @@ impl<'a> Simulation<'a> {
 
 /// The rates of the results.
 fn rates(results: &PolicyResults) -> Vec<f64> {
-    let found = results.capacities.iter().map(|found| found.objective.qps);
+    let found = results.capacities.iter().map(|found| found.qps);
     found.chain(results.played.iter().map(|run| run.rate_qps)).filter(|&qps| qps > 0.0).collect()
 }
 
-/// How queries arrive, read once, and whether that can be at the rates that are asked for.
+/// The arrival process, checked against the rates that are asked for.
 fn process(arguments: &Arguments) -> Result<ArrivalProcess, Failure> {
     let process = arguments.arrivals.process.process(&arguments.settings)?;
     own_rate(&process, arguments.arrivals.rates()?.as_deref())?;
@@ -173,32 +174,32 @@ fn process(arguments: &Arguments) -> Result<ArrivalProcess, Failure> {
     Ok(process)
 }
 
-/// The queries, their name, and whose times the GPU takes if not its own.
+/// The queries, their name, and the source of replayed GPU times.
 fn asked(arguments: &Arguments) -> Result<(String, Workload, Option<RecordedGpu>), Failure> {
     let (name, mut workload) = named_workload_in(arguments.workload.as_deref(), arguments.mode)?;
     let replayed = settle_gpu_times(&name, &mut workload, arguments.gpu, wants_gpu(arguments))?;
     Ok((name, workload, replayed))
 }
 
-/// A machine of so many CPU workers, GPUs and streams.
+/// The simulated machine of these numbers of CPU workers, GPUs and streams.
 fn simulated(
     (cpus, gpus, streams): (usize, usize, usize),
-    file: Option<&(String, MachineFile)>,
+    file: Option<&(String, MachineProfile)>,
     is_gpu_replayed: bool,
 ) -> SimulatedMachine<'_> {
-    let file = file.map(|(name, file)| NamedMachine { name, file });
-    SimulatedMachine { cpus, gpus, streams, file, is_gpu_replayed }
+    let profile = file.map(|(name, profile)| NamedMachine { name, profile });
+    SimulatedMachine { cpus, gpus, streams, profile, is_gpu_replayed }
 }
 
-/// The fault plan. A lane that fails goes on with a CPU in its place, so that there must be costs on one.
+/// The fault plan. A CPU replaces a lane that fails, so that CPU costs must be known.
 fn faults(arguments: &Arguments, machine: &Machine) -> Result<FaultPlan, Failure> {
     if arguments.faults.faults.is_some() {
         if machine.count(Class::CPU) == 0 {
-            let message = "--faults: lanes that fail go on with a CPU in their place: give --cpus at least 1";
+            let message = "--faults: a CPU replaces a lane that fails: give --cpus at least 1";
             return Err(Failure::input(message));
         }
         if arguments.cluster.shape(&arguments.settings)?.is_some() {
-            return Err(Failure::input("--faults: a plan is of one machine: leave --shards and --replicas out"));
+            return Err(Failure::input("--faults: a plan applies to one machine: leave --shards and --replicas out"));
         }
     }
     arguments.faults.plan(&arguments.settings, machine.len())

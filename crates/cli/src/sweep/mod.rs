@@ -1,4 +1,4 @@
-//! `tandem sweep`: many simulations over a product of parameters, in parts that any machine can play.
+//! `tandem sweep`: simulations over a product of parameters, in parts for any number of machines.
 
 mod report;
 mod slurm;
@@ -14,7 +14,7 @@ use self::report::{chart, table};
 use self::slurm::Job;
 use super::defaults::progress;
 use super::options::{
-    ArrivalArguments, DEFAULT_MS, MAX_PROCESSORS, MachineFileArgument, ObjectiveArguments, any_rate, check_nodes,
+    ArrivalArguments, DEFAULT_MS, MAX_PROCESSORS, MachineProfileArgument, ObjectiveArguments, any_rate, check_nodes,
     counts, numbers, own_rate,
 };
 use super::output::{result_file, say};
@@ -32,76 +32,77 @@ use tandem_core::query::Mode;
 use tandem_core::sched::PolicyKind;
 use tandem_report::table::fitted;
 
-/// More points than this are surely a slip.
+/// The largest accepted number of points.
 const MAX_POINTS: usize = 100_000;
 /// A deadline of a day.
 const MAX_DEADLINE_MS: f64 = 86_400_000.0;
-/// Estimates that deviate more than this know nothing.
+/// The largest accepted error of estimates.
 const MAX_NOISE: f64 = 3.0;
-/// Arrivals of each point where no seeds are named.
+/// The default seeds.
 const SEEDS: &str = "1:10";
 
-/// Simulate a product of parameters (machines, policies, deadlines, errors, clusters), in parts that any machine plays.
+/// Simulate a product of machines, policies, deadlines, errors and clusters.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tandem sweep --policy mct,stealing,combined --cpus 1,2,4,8,16 -o sweep\n  tandem sweep --workload mine.csv --rate 2000 --replicas 1:16 -o machines"
+)]
 pub(super) struct Arguments {
-    /// Measured queries: a workload file, a CSV file of service times (`query_id,cpu_us`, and `gpu_us` or `mode`), or the name
-    /// of a workload that ships with Tandem; left out, the first of those
+    /// Measured queries: a workload file, a CSV file of service times in microseconds (`query_id,cpu_us`, and `gpu_us` or
+    /// `mode`), or the name of a shipped workload [default: the shipped Wikipedia slice]
     #[arg(long, value_name = "FILE")]
     workload: Option<String>,
-    /// Which of the workload's rows are asked, between commas
+    /// How the terms of a query combine, separated by commas; selects rows of the workload
     #[arg(long, value_parser = choice::<Mode>(), value_delimiter = ',', default_values = [Mode::Or.name()])]
     mode: Vec<Mode>,
-    /// Policies, between commas; left out, all that a machine of the sweep can run
+    /// Policies, separated by commas [default: all that a machine of the sweep can run]
     #[arg(long, value_name = "NAME", value_parser = choice::<PolicyKind>(), value_delimiter = ',')]
     policy: Vec<PolicyKind>,
-    /// CPU workers: numbers and FIRST:LAST, between commas
+    /// Numbers of CPU workers: numbers and FIRST:LAST, separated by commas
     #[arg(long, value_name = "LIST", default_value = "1")]
     cpus: String,
-    /// GPUs, likewise [default: 1 where the workload has GPU times, or takes them with --gpu replay]
+    /// Numbers of GPUs, likewise [default: 1 if the workload has GPU times or --gpu is replay]
     #[arg(long, value_name = "LIST")]
     gpus: Option<String>,
-    /// Streams of each GPU, likewise
+    /// Numbers of streams of each GPU, likewise
     #[arg(long, value_name = "LIST", default_value = "1")]
     streams: String,
-    /// Times from a query's arrival to its deadline, in milliseconds, between commas
+    /// Times from a query's arrival to its deadline, in milliseconds, separated by commas
     #[arg(long, value_name = "LIST", default_value_t = DEFAULT_MS.to_string())]
     deadline_ms: String,
-    /// By how much the logarithms of estimates deviate from what --estimates says, between commas: what a worse model costs
+    /// Additional errors of estimates, as the standard deviation of their logarithm, separated by commas
     #[arg(long, value_name = "LIST", default_value = "0")]
     noise: String,
-    /// Shards, on machines of their own, each of which costs what the workload says: numbers and FIRST:LAST, between commas
+    /// Numbers of shards, each on its own machine with the costs of the workload: numbers and FIRST:LAST, separated by commas
     #[arg(long, value_name = "LIST", default_value = "1")]
     shards: String,
-    /// Machines for each shard, likewise; with --rate, the fewest that keep it are told
+    /// Numbers of machines per shard, likewise; with --rate, the result names the fewest that sustain it
     #[arg(long, value_name = "LIST", default_value = "1")]
     replicas: String,
     #[command(flatten)]
     arrivals: ArrivalArguments,
     #[command(flatten)]
     objective: ObjectiveArguments,
-    /// Whose times the GPU takes, as of `simulate`
+    /// Source of GPU times, as in `simulate`
     #[arg(long, value_parser = choice::<GpuChoice>(), default_value = GpuChoice::Auto.name(), hide_possible_values = true, value_name = "auto|real|replay|none")]
     gpu: GpuChoice,
-    /// What policies know of costs, before --noise, as of `simulate`: `model` (boosted trees fitted to the workload, each
-    /// query estimated by some that have not seen it), another kind of model, `oracle` (the measured times), a model file, or
-    /// the name of a model that ships
+    /// Cost estimates that policies see, before --noise is added, as in `simulate`
     #[arg(long, value_name = "WHAT", default_value = "model")]
     estimates: String,
     #[command(flatten)]
-    machine: MachineFileArgument,
-    /// The folder of the sweep: what is there of it already is not played again
+    machine: MachineProfileArgument,
+    /// Folder of the sweep; points that it holds already are not simulated again
     #[arg(short, long, value_name = "DIR", default_value = "out/sweep")]
     out: PathBuf,
-    /// Play only part I of N, from 1, and merge nothing
+    /// Simulate only part I of N, counted from 1, and do not merge
     #[arg(long, value_name = "I/N", conflicts_with_all = ["merge", "slurm"])]
     part: Option<String>,
-    /// Play nothing: put the parts together
+    /// Only join the parts
     #[arg(long, conflicts_with = "slurm")]
     merge: bool,
-    /// Hand the sweep to Slurm: an array of N jobs, and one after them that merges
+    /// Submit the sweep to Slurm: an array of N jobs, and one job that joins their parts
     #[arg(long, value_name = "N")]
     slurm: Option<usize>,
-    /// With --slurm: write the scripts, submit nothing
+    /// With --slurm: write the scripts without submitting them
     #[arg(long, requires = "slurm")]
     dry_run: bool,
     #[command(flatten)]
@@ -118,7 +119,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (digest, options, instead) = options(arguments, &axes)?;
     let process = options.process.clone();
     let estimates = options.estimates.name().to_owned();
-    let machine_file = options.machine_file.as_ref().map(|(name, _)| name.clone());
+    let machine_profile = options.profile.as_ref().map(|(name, _)| name.clone());
     let sweep = Sweep::new(&axes, options)?;
     let (points, impossible): (Vec<Point>, Vec<Point>) =
         axes.points().into_iter().partition(|point| sweep.is_possible(point));
@@ -140,21 +141,21 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let there: Vec<SweepRow> = rows.into_iter().flatten().collect();
     let missing = points.len() - there.len();
-    let mut text = format!("{} of {} points are played, {kept} of them before", there.len(), points.len());
+    let mut text = format!("{} of {} points are simulated, {kept} of them by earlier runs", there.len(), points.len());
     if !impossible.is_empty() {
-        text.push_str(&format!("; {} more have a policy that their machine cannot run", impossible.len()));
+        text.push_str(&format!("; at {} more the machine cannot run the policy", impossible.len()));
     }
     text.push('\n');
     if missing > 0 {
         let merges = arguments.merge;
-        text.push_str("the same command goes on where this one ended");
+        text.push_str("the same command continues here");
         if merges {
-            return Err(Failure::failed(format!("{text}: nothing is merged before all are there")));
+            return Err(Failure::failed(format!("{text}: parts are joined once all points are simulated")));
         }
-        return say(&fitted(&format!("{text}; nothing is merged yet\n")));
+        return say(&fitted(&format!("{text}; the parts are not joined yet\n")));
     }
     if part.is_some() {
-        text.push_str("all parts are there: --merge in the place of --part puts them together\n");
+        text.push_str("all points are simulated: --merge in place of --part joins the parts\n");
         return say(&fitted(&text));
     }
     let rates: Vec<f64> =
@@ -163,12 +164,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let shares = there.iter().filter_map(|row| row.covered_share.map(|share| share.0));
     let short = short_runs("answers are likely too good", process.time_scale(), shares);
     let warnings: Vec<String> = caveat.into_iter().chain(short).collect();
-    let file = machine_file.as_deref().unwrap_or("none (handing over and the dispatcher take no time)");
+    let file = machine_profile.as_deref().unwrap_or("none (hand-offs and the dispatcher take no time)");
     let provenance = Provenance::new()
         .with("command", command())
         .with("estimates", &estimates)
         .with("gpu_lane_depth", GPU_LANE_DEPTH)
-        .with("machine file", file);
+        .with("machine profile", file);
     let provenance = warnings.iter().fold(provenance, |all, warning| all.with("warning", warning));
     folder.merge(&provenance, &there)?;
     result_file("sweep", &folder.merged());
@@ -178,12 +179,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let instead = instead.map_or(String::new(), |why| format!(" ({why})"));
     let setting =
-        format!("estimates: {estimates}{instead}; GPU lanes {GPU_LANE_DEPTH} batches deep; machine file: {file}\n");
+        format!("estimates: {estimates}{instead}; GPU lanes {GPU_LANE_DEPTH} batches deep; machine profile: {file}\n");
     let answer = warnings.iter().map(|warning| format!("warning: {warning}\n\n")).collect::<String>() + &table(&there);
     say(&fitted(&format!("{answer}\n{setting}{text}written: {}\n", written.join(", "))))
 }
 
-/// The command that any part of the sweep could be given as, so that whoever merges writes the same bytes.
+/// The command without its part, so that all parts and the joined file name the same one.
 fn command() -> String {
     Provenance::new().with_command_and_machine().get("command").map_or(String::new(), |command| {
         let mut words = Vec::new();
@@ -203,7 +204,7 @@ fn command() -> String {
 
 fn axes(arguments: &Arguments) -> Result<Axes, Failure> {
     if arguments.arrivals.trace.is_some() {
-        return Err(Failure::input("--trace is one run, with its own rate: `tandem simulate --trace` plays it"));
+        return Err(Failure::input("--trace is one run at its own rate: `tandem simulate --trace` simulates it"));
     }
     let policies = arguments.settings.checked()?;
     let kinds = if arguments.policy.is_empty() { PolicyKind::ALL.to_vec() } else { arguments.policy.clone() };
@@ -240,7 +241,7 @@ fn axes(arguments: &Arguments) -> Result<Axes, Failure> {
     }
 }
 
-/// The numbers of GPUs: as `simulate` takes them where none are named.
+/// The numbers of GPUs, with the default of `simulate`.
 fn gpus(arguments: &Arguments) -> Result<Vec<usize>, Failure> {
     if let Some(list) = &arguments.gpus {
         return counts("--gpus", list, 0, MAX_PROCESSORS);
@@ -255,7 +256,7 @@ fn gpus(arguments: &Arguments) -> Result<Vec<usize>, Failure> {
     }])
 }
 
-/// What does not vary, a digest of all that the numbers depend on, and why the estimates are others than those asked for.
+/// The constant options, a digest of everything that results depend on, and the reason if estimates are not those asked for.
 fn options(arguments: &Arguments, axes: &Axes) -> Result<(String, SweepOptions, Option<String>), Failure> {
     let objective = arguments.objective.checked()?;
     let Settings { routing, shard_costs, length_threshold, .. } = *arguments.settings;
@@ -285,8 +286,8 @@ fn options(arguments: &Arguments, axes: &Axes) -> Result<(String, SweepOptions, 
         digest.push_str(&format!(" {name} {:?}", workload.rows));
         workloads.insert(mode, SweepWorkload { name, workload });
     }
-    let machine_file = arguments.machine.read(is_of_here)?;
-    digest.push_str(&format!(" {estimates:?} {GPU_LANE_DEPTH} {machine_file:?}"));
+    let profile = arguments.machine.read(is_of_here)?;
+    digest.push_str(&format!(" {estimates:?} {GPU_LANE_DEPTH} {profile:?}"));
     let digest = format!("{:016x}", xxh3_64(digest.as_bytes()));
     let options = SweepOptions {
         workloads,
@@ -298,13 +299,13 @@ fn options(arguments: &Arguments, axes: &Axes) -> Result<(String, SweepOptions, 
         routing,
         shard_costs,
         length_threshold,
-        machine_file,
+        profile,
         is_gpu_replayed,
     };
     Ok((digest, options, instead))
 }
 
-/// Plays what is missing, in any order, until it is done or interrupted.
+/// Simulates the missing points in any order, until all are done or an interrupt comes.
 fn play(
     sweep: &Sweep,
     folder: &SweepFolder,
@@ -314,14 +315,14 @@ fn play(
     interrupts::catch();
     let stop = interrupt_flag();
     let progress = progress("sweep points", missing.len() as u64);
-    // Taken one at a time, the first first: what an interrupted sweep has done is its beginning.
+    // Points are taken in order, so that an interrupted sweep has done its beginning.
     let next = AtomicUsize::new(0);
     let worker = |_| {
         let mut done = Vec::new();
         while !stop.load(Ordering::Relaxed) {
             let Some(&at) = missing.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
             let row = match sweep.play(&points[at]) {
-                // In the middle of a point: it will be played again.
+                // The point is incomplete and will be simulated again.
                 Err(LabError::Interrupted) => break,
                 row => row?,
             };

@@ -1,4 +1,4 @@
-//! What a sweep prints and draws.
+//! The tables and the figure of a sweep.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ struct Column {
     value: fn(&SweepRow) -> f64,
 }
 
-/// The axes that have numbers, the likeliest to be drawn along first.
+/// The numeric axes. The first that varies becomes the x axis of the figure.
 const COLUMNS: [Column; 8] = [
     Column { name: "q/s", label: "arrival rate (queries/s)", value: |row| row.rate_qps.map_or(0.0, |rate| rate.0) },
     Column { name: "replicas", label: "replicas of each shard", value: |row| row.replicas as f64 },
@@ -32,7 +32,7 @@ fn varies(rows: &[SweepRow], column: &Column) -> bool {
     rows.iter().any(|row| (column.value)(row) != (column.value)(&rows[0]))
 }
 
-/// One line a point: what varies, and the answer.
+/// One line per point: the varying parameters and the result.
 pub(super) fn table(rows: &[SweepRow]) -> String {
     let Some(first) = rows.first() else { return String::new() };
     let modes = rows.iter().any(|row| row.mode != first.mode);
@@ -75,10 +75,7 @@ pub(super) fn table(rows: &[SweepRow]) -> String {
     let mut text = format!("{}{}; {}\n\n{table}", fewest(rows), first.workload, objective_in_words(rows));
     if tells_capacity {
         let measured = number::counted(first.measured_queries, "measured query", "measured queries");
-        let _ = writeln!(
-            text,
-            "interval: 95 %, over other seeds of arrivals (seeds) and other samples of as many queries (queries, from {measured})"
-        );
+        let _ = writeln!(text, "interval: 95 %, from the seeds of arrivals and the sample of queries ({measured})");
     }
     if let Some(most) = rows.iter().filter(|row| row.extrapolated).max_by_key(|row| row.cpus) {
         let _ = writeln!(text, "*: {}", extrapolated(most.cpus, most.measured_cpus));
@@ -95,13 +92,13 @@ fn objective_in_words(rows: &[SweepRow]) -> String {
     format!("objective: {objective}; {}", number::counted(seeds, "run a point", "runs a point, with different seeds"))
 }
 
-/// Where replicas vary and rates are given: the fewest machines that keep each rate, and in a sentence those of one rate.
+/// The fewest machines that sustain each rate, if replicas vary and rates are given.
 fn fewest(rows: &[SweepRow]) -> String {
     let replicas = &COLUMNS[1];
     if rows[0].rate_qps.is_none() || !varies(rows, replicas) {
         return String::new();
     }
-    // All but the replicas.
+    // The values of all axes except replicas.
     let group = |row: &SweepRow| {
         let others = COLUMNS.iter().filter(|column| column.name != replicas.name);
         (row.mode.clone(), row.policy.clone(), others.map(|column| (column.value)(row).to_bits()).collect::<Vec<_>>())
@@ -113,7 +110,7 @@ fn fewest(rows: &[SweepRow]) -> String {
             None => groups.push(vec![row]),
         }
     }
-    // At the limit of what is stable, to the digits that files have, a run may hold, since it ends.
+    // A finite run may hold at the stability limit.
     let is_stable = |row: &SweepRow| row.rate_qps.is_some_and(|rate| rate.0 < 0.99999 * row.region_qps.0);
     let keeps = |row: &&&SweepRow| is_stable(row) && row.held.is_some_and(|held| 2 * held > row.seeds);
     let mut table = Table::new(["policy", "q/s", "shards", "replicas", "machines"]);
@@ -130,20 +127,20 @@ fn fewest(rows: &[SweepRow]) -> String {
         let head = [first.policy.clone(), number::text(COLUMNS[0].value_of(first), 6), first.shards.to_string()];
         table.row(head.into_iter().chain(counts));
     }
-    // One question has one answer; where deadlines, machines or rates vary, too, the table has them.
+    // A single question gets a sentence; several get a table.
     let others = || COLUMNS.iter().filter(|column| column.name != replicas.name);
     let is_one_question =
         others().all(|column| !varies(rows, column)) && rows.iter().all(|row| row.mode == rows[0].mode);
     let rate = number::text(COLUMNS[0].value_of(&rows[0]), 6);
     let objective = &rows[0].objective;
     let mut text = match best {
-        _ if !is_one_question => String::from("The fewest machines that keep the objective in most runs:\n"),
+        _ if !is_one_question => String::from("The fewest machines that meet the objective in most runs:\n"),
         Some(row) => format!(
-            "The fewest machines that keep {objective} at {rate} q/s: {}, under {}\n\nBy policy:\n",
+            "The fewest machines that meet {objective} at {rate} q/s: {}, under {}\n\nBy policy:\n",
             row.replicas * row.shards,
             row.policy
         ),
-        None => format!("None of these numbers of machines keeps {objective} at {rate} q/s.\n\nBy policy:\n"),
+        None => format!("None of these numbers of machines meets {objective} at {rate} q/s.\n\nBy policy:\n"),
     };
     let _ = writeln!(text, "{table}");
     text
@@ -155,8 +152,8 @@ impl Column {
     }
 }
 
-/// The answer along the first axis that varies, a line for each policy and each combination of the others; `None` if
-/// nothing varies.
+/// The result along the first axis that varies, with a line per policy and combination of the other axes; `None` if no axis
+/// varies.
 pub(super) fn chart(rows: &[SweepRow]) -> Option<LineChart> {
     let first = rows.first()?;
     let along = COLUMNS.iter().find(|column| varies(rows, column))?;
@@ -189,7 +186,7 @@ pub(super) fn chart(rows: &[SweepRow]) -> Option<LineChart> {
     }
     let tells_capacity = first.capacity_qps.is_some();
     let chart = LineChart {
-        title: String::from(if tells_capacity { "What is sustained" } else { "99th percentile of delay" }),
+        title: String::from(if tells_capacity { "Sustained rate" } else { "99th percentile of delay" }),
         subtitle: format!("{}, {}", first.workload, objective_in_words(rows)),
         x_label: along.label.to_owned(),
         y_label: String::from(if tells_capacity { "capacity (queries/s)" } else { "p99 delay (ms)" }),
@@ -199,14 +196,14 @@ pub(super) fn chart(rows: &[SweepRow]) -> Option<LineChart> {
         note: Some(String::from(if tells_capacity {
             "bars: 95 % intervals"
         } else {
-            "hollow: the objective is not kept"
+            "hollow: the objective is not met"
         })),
         ..LineChart::default()
     };
     let chart = chart.with_ticks_at_points();
     Some(if tells_capacity {
-        chart.with_best("those of the highest rates", Series::highest)
+        chart.with_best("those with the highest rates", Series::highest)
     } else {
-        chart.with_best("those that keep the objective furthest", Series::highest_kept)
+        chart.with_best("those that meet the objective longest", Series::highest_kept)
     })
 }

@@ -1,13 +1,13 @@
-//! Slurm: a sweep as an array of jobs, and one after them that merges.
+//! Slurm: a sweep as an array of jobs, and a job that joins their parts.
 //!
-//! Two scripts are written beside the results, so that what was submitted can be read, changed and submitted again:
+//! Two scripts are written to the folder of the results. They can be read, changed and submitted again:
 //!
 //! ```text
 //!   sweep.sbatch   tandem sweep ... --part $((SLURM_ARRAY_TASK_ID + 1))/N      --array=0-(N - 1)
 //!   merge.sbatch   tandem sweep ... --merge                                    --dependency=afterok:(the array)
 //! ```
 //!
-//! A job that was killed is simply submitted again: points that it had done are not played twice.
+//! A job that was killed can be submitted again: its completed points are not simulated twice.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,7 +16,7 @@ use crate::Failure;
 use crate::output::say;
 use tandem_core::files::write_atomically;
 
-/// More jobs of an array than this no Slurm takes by itself.
+/// The largest array of jobs that Slurm accepts by default.
 const MAX_JOBS: usize = 1000;
 
 /// A sweep for Slurm.
@@ -29,7 +29,7 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// In so many jobs, with its results in `out`.
+    /// A sweep of `jobs` jobs with its results in `out`.
     pub(super) fn new(jobs: usize, out: &Path) -> Result<Self, Failure> {
         if !(1..=MAX_JOBS).contains(&jobs) {
             return Err(Failure::input(format!("--slurm is {jobs}, expected 1 to {MAX_JOBS}")));

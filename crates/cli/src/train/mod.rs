@@ -1,4 +1,4 @@
-//! `tandem train`: fits cost models to measured workloads and says how wrong they are.
+//! `tandem train`: fits cost models to measured workloads and reports their error.
 
 mod regret;
 mod report;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::Failure;
 use crate::options::names::choice;
-use crate::options::{DeadlineArgument, MachineFileArgument};
+use crate::options::{DeadlineArgument, MachineProfileArgument};
 use crate::origin::check_same_machine;
 use crate::output::result;
 use tandem_core::cost::{Model, ModelFile, ModelKind, TrainError, TrainOptions, Workload, train};
@@ -19,43 +19,46 @@ use tandem_core::query::Mode;
 
 /// Fit cost models to a workload and report their error.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  tandem train mine.workload.csv -o mine.json\n  tandem train mine.workload.csv --report errors"
+)]
 pub(super) struct Arguments {
-    /// Workloads that `profile` wrote on one machine, read as one: files, or names of those that ship with Tandem; left
-    /// out, the first of those
+    /// Workloads that `profile` measured on one machine, read as one: files, or names of shipped workloads [default: the
+    /// shipped Wikipedia slice]
     workloads: Vec<String>,
-    /// Where the models go
+    /// Model file to write
     #[arg(short, long, value_name = "FILE", default_value = "out/model.json")]
     out: PathBuf,
-    /// The kind of model
+    /// Kind of model
     #[arg(long, value_parser = choice::<ModelKind>(), default_value = ModelKind::default().name())]
     model: ModelKind,
-    /// Also writes how models err to this folder: every kind side by side, by tenth and level, what each feature is
-    /// worth, what more queries would gain
+    /// Folder for a study of the errors: by kind of model and by tenth of the queries, the worth of each feature, the gain of
+    /// more queries, and the regret of policies
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
-    /// Of the report: CPU workers of the machines on which policies' regret is simulated; none with 0
+    /// Regret in --report: numbers of CPU workers of the simulated machines; 0 leaves regret out
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [1, 16])]
     regret_cpus: Vec<usize>,
-    /// Of the report: GPUs of those machines, each number with each of CPUs [default: 1, or 0 where none was measured]
+    /// Regret in --report: numbers of GPUs of the simulated machines [default: 1 if GPU times were measured, else 0]
     #[arg(long, value_name = "N", value_delimiter = ',')]
     regret_gpus: Vec<usize>,
-    /// Of the report: which of the workload's rows regret is simulated with
+    /// Regret in --report: how the terms of a query combine; selects rows of the workload
     #[arg(long, value_parser = choice::<Mode>(), default_value = Mode::Or.name())]
     mode: Mode,
     #[command(flatten)]
     deadline: DeadlineArgument,
     #[command(flatten)]
-    machine: MachineFileArgument,
-    /// Parts of the cross-validation
+    machine: MachineProfileArgument,
+    /// Number of folds of the cross-validation
     #[arg(long, default_value_t = TrainOptions::default().folds)]
     folds: usize,
-    /// Of --model cart and lengths: most questions before an answer
+    /// Largest depth of a tree, for the models cart and lengths
     #[arg(long, default_value_t = TrainOptions::default().max_depth)]
     max_depth: u16,
-    /// Of --model cart and lengths: fewest queries behind an answer
+    /// Least number of queries in a leaf, for the models cart and lengths
     #[arg(long, default_value_t = TrainOptions::default().min_leaf)]
     min_leaf: usize,
-    /// Draws the folds, and what a fit draws
+    /// Seed of the folds and of random fits
     #[arg(long, default_value_t = TrainOptions::default().seed)]
     seed: u64,
 }
@@ -107,8 +110,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-/// Reads the workloads as one, and their names. Rows are told apart by position, so ids of
-/// different files may be equal.
+/// Reads the workloads as one, with their names. Rows are identified by position, so that ids of different files may be
+/// equal.
 fn read(names: &[String]) -> Result<(String, Workload), Failure> {
     let Some((first, others)) = names.split_first() else { return Ok(named_workload(None)?) };
     let mut all = vec![named_workload(Some(first))?];
@@ -122,7 +125,7 @@ fn read(names: &[String]) -> Result<(String, Workload), Failure> {
     Ok((names.join(", "), whole))
 }
 
-/// The errors of all models, for programs.
+/// Adds the errors of all models to the JSON document.
 fn give(models: &ModelFile) {
     let model = |model: &Model| {
         let evaluation = model.evaluation.as_ref();

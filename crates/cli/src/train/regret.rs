@@ -1,4 +1,4 @@
-//! What `train --report` tells of regret: what each policy loses by estimates, on a small machine and a large one.
+//! Regret in `train --report`: the loss of each policy by estimates, on a small and a large machine.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::defaults::Bars;
 use crate::origin::is_of_here;
 use crate::output::result_file;
 use tandem_core::base::machine::Class;
-use tandem_core::cost::{MachineFile, Workload};
+use tandem_core::cost::{MachineProfile, Workload};
 use tandem_core::files::{Digits, Provenance, Record, write_csv};
 use tandem_core::lab::{
     Estimates, GPU_LANE_DEPTH, LabError, NamedMachine, Regret, SimulatedMachine, in_pieces, regret, regret_pieces,
@@ -44,7 +44,7 @@ struct OnMachine<'a> {
     policies: Vec<BuiltIn>,
 }
 
-/// What a policy loses, and on which machine.
+/// The regret of a policy on a machine.
 struct Found {
     cpus: usize,
     gpus: usize,
@@ -61,11 +61,10 @@ pub(super) fn write(dir: &Path, names: &str, workload: &Workload, arguments: &Ar
     }
     let estimates = Estimates::Fitted(arguments.model);
     let deadline = arguments.deadline.checked()?;
-    let file_name = file.as_ref().map_or("none (handing over and the dispatcher take no time)", |(name, _)| name);
-    let extrapolated: Vec<String> = machines.iter().filter_map(|on| on.machine.warning(workload)).collect();
-    let found = simulate(workload, machines, |on, done| {
-        regret(workload, &estimates, &on.machine, &on.policies, deadline, &SEEDS, done)
-    })?;
+    let file_name = file.as_ref().map_or("none (hand-offs and the dispatcher take no time)", |(name, _)| name);
+    let extrapolated: Vec<String> = machines.iter().filter_map(|on| on.machine.warning()).collect();
+    let found =
+        simulate(machines, |on, done| regret(workload, &estimates, &on.machine, &on.policies, deadline, &SEEDS, done))?;
     let path = dir.join("regret.csv");
     let provenance = Provenance::new()
         .with_command_and_machine()
@@ -74,12 +73,12 @@ pub(super) fn write(dir: &Path, names: &str, workload: &Workload, arguments: &Ar
         .with("mode", arguments.mode)
         .with("deadline_ms", arguments.deadline.ms)
         .with("gpu_lane_depth", GPU_LANE_DEPTH)
-        .with("machine file", file_name);
+        .with("machine profile", file_name);
     write_csv(&path, &provenance, found.iter().map(line))?;
     result_file("regret", &path);
     outln!(
-        "\nwhat estimates cost policies: capacity at p99 within {} ms, {}, mode {}, {} seeds; GPU lanes {GPU_LANE_DEPTH} batches \
-         deep; machine file: {file_name}\n\n{}",
+        "\nregret of policies by estimates: capacity at p99 within {} ms, {}, mode {}, {} seeds; GPU lanes {GPU_LANE_DEPTH} batches \
+         deep; machine profile: {file_name}\n\n{}",
         arguments.deadline.ms,
         names,
         arguments.mode,
@@ -91,20 +90,19 @@ pub(super) fn write(dir: &Path, names: &str, workload: &Workload, arguments: &Ar
     Ok(())
 }
 
-/// Plays all machines by `play`, which tells each piece that is done; with what was found, how many CPUs and GPUs that was of.
+/// Simulates all machines by `play`, which reports each completed piece.
 fn simulate(
-    workload: &Workload,
     machines: Vec<OnMachine<'_>>,
     play: impl Fn(&OnMachine<'_>, &(dyn Fn() + Sync)) -> Result<Vec<Regret>, LabError>,
 ) -> Result<Vec<Found>, Failure> {
     let pieces: usize = machines.iter().map(|on| regret_pieces(on.policies.len(), SEEDS.len())).sum();
-    let step = "simulating what estimates cost policies, with exact costs and with estimates (minutes)";
+    let step = "simulating the regret of policies, with exact costs and with estimates (minutes)";
     in_pieces(&Bars::default(), step, pieces, |done| {
         let mut found = Vec::new();
         for on in machines {
             let of_machine = play(&on, done)?;
             let SimulatedMachine { cpus, gpus, .. } = on.machine;
-            let is_extrapolated = on.machine.is_extrapolated(workload);
+            let is_extrapolated = on.machine.is_extrapolated();
             found.extend(of_machine.into_iter().map(|regret| Found { cpus, gpus, is_extrapolated, regret }));
         }
         Ok(found)
@@ -162,15 +160,15 @@ pub(super) fn has_gpu_times(workload: &Workload) -> bool {
 fn machines<'a>(
     workload: &Workload,
     arguments: &Arguments,
-    file: Option<&'a (String, MachineFile)>,
+    file: Option<&'a (String, MachineProfile)>,
 ) -> Vec<OnMachine<'a>> {
     let measured = usize::from(has_gpu_times(workload));
     let all_gpus = if arguments.regret_gpus.is_empty() { &[measured][..] } else { &arguments.regret_gpus };
     let mut machines = Vec::new();
     for &cpus in arguments.regret_cpus.iter().filter(|&&cpus| cpus > 0) {
         for &gpus in all_gpus {
-            let file = file.map(|(name, file)| NamedMachine { name, file });
-            let machine = SimulatedMachine { file, ..SimulatedMachine::new(cpus, gpus) };
+            let profile = file.map(|(name, profile)| NamedMachine { name, profile });
+            let machine = SimulatedMachine { profile, ..SimulatedMachine::new(cpus, gpus) };
             let model = machine.model(workload, &Estimates::Oracle);
             let has_batches = gpus > 0 && model.batches.iter().any(|(_, batches)| batches.is_some());
             let usual = |kind: &PolicyKind| !kind.is_for_comparison() && (has_batches || !kind.batches());

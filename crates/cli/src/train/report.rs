@@ -1,4 +1,4 @@
-//! What `train --report` writes: how models err, seen from several sides, each a file.
+//! The files of `train --report` on the errors of models.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -147,7 +147,7 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// Each query's estimate beside what it cost.
+    /// The estimate and the measured cost of each query.
     fn scatter(&self) -> Result<(), Failure> {
         self.bars.doing("estimating each query by a model that has not seen it");
         let scattered = self.found(study::scatter(self.workload, self.options))?;

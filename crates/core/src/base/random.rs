@@ -96,8 +96,8 @@ pub enum Purpose {
     Routing = 8,
     /// How service times of a lane vary.
     Service = 9,
-    /// When the dispatcher's core is taken away.
-    DispatcherStalls = 10,
+    /// How the rounds of the dispatcher vary.
+    Rounds = 10,
     /// Errors that are added to estimates.
     EstimateErrors = 12,
     /// Decisions of a policy that draws.
@@ -120,7 +120,7 @@ impl Purpose {
         Self::ShardRows,
         Self::Routing,
         Self::Service,
-        Self::DispatcherStalls,
+        Self::Rounds,
         Self::EstimateErrors,
         Self::Policy,
         Self::BatchErrors,
@@ -199,95 +199,6 @@ pub fn pow(base: f64, exponent: f64) -> f64 {
     exp(exponent * ln(base))
 }
 
-/// The share of a standard normal distribution below `z`, within 1e-14.
-///
-/// Source: West, "Better Approximations to Cumulative Normal Functions", Wilmott Magazine, 2005, after Hart, 1968.
-pub fn normal_cdf(z: f64) -> f64 {
-    #[rustfmt::skip]
-    const ABOVE: [f64; 7] = [
-        3.526_249_659_989_11e-2, 0.700_383_064_443_688, 6.373_962_203_531_65, 33.912_866_078_383,
-        112.079_291_497_871, 221.213_596_169_931, 220.206_867_912_376,
-    ];
-    #[rustfmt::skip]
-    const BELOW: [f64; 8] = [
-        8.838_834_764_831_84e-2, 1.755_667_163_182_64, 16.064_177_579_207, 86.780_732_202_946_1,
-        296.564_248_779_674, 637.333_633_378_831, 793.826_512_519_948, 440.413_735_824_752,
-    ];
-    let x = z.abs();
-    let density = exp(-x * x / 2.0);
-    let tail = if x < 7.071_067_811_865_47 {
-        density * polynomial(&ABOVE, x) / polynomial(&BELOW, x)
-    } else {
-        let fraction = [4.0, 3.0, 2.0, 1.0].into_iter().fold(x + 0.65, |below, above| x + above / below);
-        density / fraction / 2.506_628_274_631
-    };
-    if z > 0.0 { 1.0 - tail } else { tail }
-}
-
-/// The value below which `share` of a standard normal distribution lies, within 1e-13. It is infinite if `share` is not
-/// between 0 and 1.
-///
-/// Source: Wichura, "Algorithm AS 241: The Percentage Points of the Normal Distribution", Applied Statistics 37, 1988.
-pub fn normal_quantile(share: f64) -> f64 {
-    let from_middle = share - 0.5;
-    if from_middle.abs() <= 0.425 {
-        let r = 0.180_625 - from_middle * from_middle;
-        return from_middle * polynomial(&MIDDLE.0, r) / polynomial(&MIDDLE.1, r);
-    }
-    let tail = if from_middle < 0.0 { share } else { 1.0 - share };
-    if tail <= 0.0 {
-        return f64::INFINITY.copysign(from_middle);
-    }
-    let r = (-ln(tail)).sqrt();
-    let distance = if r <= 5.0 {
-        polynomial(&TAIL.0, r - 1.6) / polynomial(&TAIL.1, r - 1.6)
-    } else {
-        polynomial(&FAR_TAIL.0, r - 5.0) / polynomial(&FAR_TAIL.1, r - 5.0)
-    };
-    distance.copysign(from_middle)
-}
-
-/// A polynomial with its highest coefficient first.
-#[inline]
-fn polynomial(coefficients: &[f64], x: f64) -> f64 {
-    coefficients.iter().fold(0.0, |sum, coefficient| sum * x + coefficient)
-}
-
-/// Numerators and denominators of AS 241's three fractions, highest coefficient first.
-#[rustfmt::skip]
-const MIDDLE: ([f64; 8], [f64; 8]) = (
-    [
-        2.509_080_928_730_122_7e3, 3.343_057_558_358_813e4, 6.726_577_092_700_87e4, 4.592_195_393_154_987e4,
-        1.373_169_376_550_946e4, 1.971_590_950_306_551_3e3, 1.331_416_678_917_843_8e2, 3.387_132_872_796_366_5,
-    ],
-    [
-        5.226_495_278_852_854e3, 2.872_908_573_572_194_3e4, 3.930_789_580_009_271e4, 2.121_379_430_158_659_7e4,
-        5.394_196_021_424_751e3, 6.871_870_074_920_579e2, 4.231_333_070_160_091e1, 1.0,
-    ],
-);
-#[rustfmt::skip]
-const TAIL: ([f64; 8], [f64; 8]) = (
-    [
-        7.745_450_142_783_414e-4, 2.272_384_498_926_918_4e-2, 2.417_807_251_774_506e-1, 1.270_458_252_452_368_4,
-        3.647_848_324_763_204_5, 5.769_497_221_460_691, 4.630_337_846_156_546, 1.423_437_110_749_683_5,
-    ],
-    [
-        1.050_750_071_644_416_9e-9, 5.475_938_084_995_345e-4, 1.519_866_656_361_645_7e-2, 1.481_039_764_274_800_8e-1,
-        6.897_673_349_851e-1, 1.676_384_830_183_803_8, 2.053_191_626_637_759, 1.0,
-    ],
-);
-#[rustfmt::skip]
-const FAR_TAIL: ([f64; 8], [f64; 8]) = (
-    [
-        2.010_334_399_292_288_1e-7, 2.711_555_568_743_487_6e-5, 1.242_660_947_388_078_4e-3, 2.653_218_952_657_612_4e-2,
-        2.965_605_718_285_048_7e-1, 1.784_826_539_917_291_3, 5.463_784_911_164_114, 6.657_904_643_501_103,
-    ],
-    [
-        2.044_263_103_389_939_8e-15, 1.421_511_758_316_446e-7, 1.846_318_317_510_054_7e-5, 7.868_691_311_456_133e-4,
-        1.487_536_129_085_061_5e-2, 1.369_298_809_227_358e-1, 5.998_322_065_558_88e-1, 1.0,
-    ],
-);
-
 #[cfg(test)]
 mod tests {
     use rand_distr::Exp1;
@@ -305,27 +216,6 @@ mod tests {
         }
         assert_eq!(ln(1.0), 0.0);
         assert_eq!(exp(-1e9), 0.0);
-    }
-
-    #[test]
-    fn normal_shares_and_quantiles_are_those_of_the_tables_and_each_others_inverse() {
-        for (z, below) in [
-            (0.0, 0.5),
-            (1.0, 0.841_344_746_068_543),
-            (-1.96, 0.024_997_895_148_220_4),
-            (-8.0, 6.220_960_574_271_8e-16),
-        ] {
-            assert!((normal_cdf(z) / below - 1.0).abs() < 1e-8, "{z}: {}", normal_cdf(z));
-            assert!((normal_quantile(below) - z).abs() < 1e-8, "{below}: {}", normal_quantile(below));
-        }
-        for i in 1..4000 {
-            let share = f64::from(i) / 4000.0;
-            let back = normal_cdf(normal_quantile(share));
-            assert!((back - share).abs() < 1e-13, "{share}: {back}");
-            assert!(normal_quantile(share) < normal_quantile(share + 1e-5));
-        }
-        assert_eq!((normal_quantile(0.0), normal_quantile(1.0)), (f64::NEG_INFINITY, f64::INFINITY));
-        assert!((normal_quantile(1e-20) + 9.262_340_089_798_408).abs() < 1e-9);
     }
 
     #[test]

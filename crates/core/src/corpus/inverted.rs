@@ -30,7 +30,7 @@ impl DocumentTable {
     ///
     /// # Errors
     /// With both places.
-    pub(crate) fn check_names(&self, path: &Path, place: impl Fn(usize) -> String) -> Result<(), InputError> {
+    pub(super) fn check_names(&self, path: &Path, place: impl Fn(usize) -> String) -> Result<(), InputError> {
         let mut first: HashMap<&str, usize> = HashMap::with_capacity(self.external_ids.len());
         for (number, name) in self.external_ids.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
             if let Some(before) = first.insert(name, number) {
@@ -47,6 +47,12 @@ impl DocumentTable {
 pub trait ListSource {
     /// The number of lists.
     fn num_lists(&self) -> u64;
+
+    /// Refuses names that several documents have.
+    ///
+    /// # Errors
+    /// With both places.
+    fn check_names(&self) -> Result<(), InputError>;
 
     /// Hands over the documents and keeps an empty table.
     fn take_documents(&mut self) -> DocumentTable;

@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::document::{BATCH_BYTES, Document};
 use super::encoding;
-use crate::files::{InputError, json_message, read_exact_at};
+use crate::files::{File, InputError, json_message, read_exact_at};
 
 /// Longer lines are refused: they cannot be documents, and would have to fit into memory.
 const MAX_LINE_BYTES: usize = 1 << 30;
@@ -254,10 +253,17 @@ impl LineBatch {
                 return Err(self.error(line, 1, "expected one JSON object a line, with `id` and `text`"));
             }
             let record: Record<'_> = serde_json::from_slice(bytes).map_err(|e| self.at(line, &e))?;
-            let Some(id) = record.id.or(record.other_id) else {
-                return Err(self.error(line, bytes.len() as u64, "the object lacks `id`"));
-            };
-            visit(Document { id: id.0, title: record.title.unwrap_or_default(), text: record.text, line: Some(line) });
+            let (mut id, mut text) = (record.id.or(record.other_id), record.text);
+            if id.is_none() || text.is_none() {
+                // Names in other collections are looked up only where they are needed.
+                let names: OtherNames<'_> = serde_json::from_slice(bytes).unwrap_or_default();
+                id = id.or(names.docid).or(names.docno).or(names.pid);
+                text = text.or(names.contents).or(names.body).or(names.passage).or(names.segment);
+            }
+            let lacks = |name: &str| self.error(line, bytes.len() as u64, &format!("the object lacks `{name}`"));
+            let id = id.ok_or_else(|| lacks("id"))?;
+            let text = text.ok_or_else(|| lacks("text"))?;
+            visit(Document { id: id.0, title: record.title.unwrap_or_default(), text, line: Some(line) });
         }
         Ok(())
     }
@@ -284,8 +290,27 @@ struct Record<'a> {
     other_id: Option<Id<'a>>,
     #[serde(borrow, default)]
     title: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    text: Cow<'a, str>,
+    #[serde(borrow, default)]
+    text: Option<Cow<'a, str>>,
+}
+
+/// Names of the id and the text in collections of Anserini, MS MARCO, Mr.TyDi and others.
+#[derive(Default, Deserialize)]
+struct OtherNames<'a> {
+    #[serde(borrow, default)]
+    docid: Option<Id<'a>>,
+    #[serde(borrow, default)]
+    docno: Option<Id<'a>>,
+    #[serde(borrow, default)]
+    pid: Option<Id<'a>>,
+    #[serde(borrow, default)]
+    contents: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    body: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    passage: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    segment: Option<Cow<'a, str>>,
 }
 
 /// A text, or the digits of a number.
@@ -342,6 +367,9 @@ mod tests {
         let expected = vec![("a".into(), "T".into(), "x ä".into()), ("7".into(), String::new(), "y".into())];
         assert_eq!(read(text.as_bytes(), "c.jsonl").unwrap(), expected);
         assert_eq!(read(&zstd::encode_all(text.as_bytes(), 3).unwrap(), "c.jsonl.zst").unwrap(), expected);
+        for text in ["{\"docid\":\"a\",\"contents\":\"x\"}", "{\"pid\":\"a\",\"passage\":\"x\",\"spans\":[]}"] {
+            assert_eq!(read(text.as_bytes(), "c.jsonl").unwrap(), [("a".into(), String::new(), "x".into())]);
+        }
         let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         gz.write_all(text.as_bytes()).unwrap();
         assert_eq!(read(&gz.finish().unwrap(), "c.jsonl.gz").unwrap(), expected);

@@ -1,7 +1,7 @@
 //! TREC collections: `<DOC>` after `<DOC>`, each with its `<DOCNO>`, the format of GOV2, WT10g and the newswire disks.
 //!
 //! ```text
-//! <DOC>
+//! <DOC>                                       or <DOC id="GX000-00-0000000"> without a <DOCNO>
 //! <DOCNO>GX000-00-0000000</DOCNO>
 //! <DOCHDR> the server's reply   </DOCHDR>     left out
 //! <html>...</html>                            tags are left out
@@ -25,7 +25,8 @@ const END: &[u8] = b"</DOC>";
 pub(super) struct Trec(Splitter);
 
 pub(super) fn is_trec(start: &[u8]) -> bool {
-    start.trim_ascii_start().starts_with(BEGIN)
+    let start = start.trim_ascii_start();
+    start.starts_with(BEGIN) || start.starts_with(b"<DOC ")
 }
 
 pub(super) fn open(path: &Path, reader: Box<dyn std::io::Read + Send>) -> Trec {
@@ -47,23 +48,32 @@ pub(super) fn for_each(records: &Records, mut visit: impl FnMut(Document<'_>)) -
         if at == bytes.len() {
             return Ok(());
         }
-        if !bytes[at..].starts_with(BEGIN) {
-            return Err(at_byte(at, "expected <DOC>"));
+        let rest = &bytes[at..];
+        if rest.starts_with(b"<!--") {
+            let end = memmem::find(rest, b"-->").ok_or_else(|| at_byte(at, "the comment does not end"))?;
+            at += end + 3;
+            continue;
         }
-        let inside = &bytes[at + BEGIN.len()..];
+        let tag = match memchr::memchr(b'>', rest).map(|end| &rest[..=end]) {
+            Some(tag) if tag == BEGIN || tag.starts_with(b"<DOC ") => tag,
+            _ => return Err(at_byte(at, "expected <DOC>")),
+        };
+        let inside = &rest[tag.len()..];
         let end = memmem::find(inside, END).ok_or_else(|| at_byte(at, "the document has no </DOC>"))?;
         let inside = &inside[..end];
         if memmem::find(inside, BEGIN).is_some() {
             return Err(at_byte(at, "the document has no </DOC> before the next <DOC>"));
         }
+        let of_tag = || element(tag, b"id=\"", b"\"").map(|(id, _)| (id, inside));
         let (id, page) = element(inside, b"<DOCNO>", b"</DOCNO>")
+            .or_else(of_tag)
             .ok_or_else(|| at_byte(at, "the document has no <DOCNO>, expected its id there"))?;
         let page = element(page, b"<DOCHDR>", b"</DOCHDR>").map_or(page, |(_, after)| after);
         let text = encoding::decode(page, html::charset(page));
         let (title, text) = html::text_of(&text);
         let id = String::from_utf8_lossy(id.trim_ascii());
         visit(Document { id, title: Cow::Owned(title), text: Cow::Owned(text), line: Some(records.byte(at)) });
-        at += BEGIN.len() + end + END.len();
+        at += tag.len() + end + END.len();
     }
 }
 
@@ -97,6 +107,11 @@ mod tests {
         let found: Vec<(&str, &str, &str)> =
             found.iter().map(|(a, b, c)| (a.as_str(), b.as_str(), c.as_str())).collect();
         assert_eq!(found, [("G-1", "A", "red"), ("G-2", "", "blue fish")]);
+        let ntcir =
+            "<DOC id=\"G-3\">\nred\n</DOC>\n<!-- <DOC> -->\n<DOC>\n<DOCNO>G-4</DOCNO>blue</DOC>\n<!-- end -->\n";
+        let found = read(ntcir.as_bytes()).unwrap();
+        let ids: Vec<(&str, &str)> = found.iter().map(|(id, _, text)| (id.as_str(), text.as_str())).collect();
+        assert_eq!(ids, [("G-3", "red"), ("G-4", "blue")]);
         assert_eq!(read(TWO.repeat(20_000).as_bytes()).unwrap().len(), 40_000);
     }
 
@@ -107,6 +122,7 @@ mod tests {
             (TWO.replace("<DOCNO>G-2</DOCNO>", ""), format!("x.trec: byte {second}: the document has no <DOCNO>")),
             (TWO[..TWO.len() - 3].to_owned(), format!("x.trec: byte {second}: the document has no </DOC>")),
             (TWO.replacen("</DOC>", "", 1), "x.trec: byte 0: the document has no </DOC> before".to_owned()),
+            (format!("{TWO}<!-- x"), format!("x.trec: byte {}: the comment does not end", TWO.len())),
             (format!("{TWO}stray"), format!("x.trec: byte {}: expected <DOC>", TWO.len())),
         ] {
             let message = read(text.as_bytes()).unwrap_err();

@@ -18,7 +18,6 @@
 //! so that the pieces needed first can always grow.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,7 +25,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use memchr::memmem;
 
-use crate::files::{Frame, InputError, Packing, packing_of, read_exact_at, skip_padding};
+use crate::files::{File, Frame, InputError, Packing, packing_of, read_exact_at, skip_padding};
 
 const STRIPE_BYTES: u64 = 2 << 20;
 /// Bytes handed from a thread to the reader at once.

@@ -6,10 +6,9 @@
 
 pub mod batches;
 pub(crate) mod comment_line;
-mod contention;
 mod evaluate;
 mod inputs;
-pub mod machine_file;
+pub mod machine_profile;
 mod model;
 mod model_file;
 mod models;
@@ -23,10 +22,9 @@ mod train;
 mod workload;
 mod workload_csv;
 
-pub use contention::{BatchContention, BatchStream, Contention, CpuContention};
 pub use evaluate::Evaluation;
 pub use inputs::Inputs;
-pub use machine_file::MachineFile;
+pub use machine_profile::{DispatcherTime, MachineProfile};
 pub use model::CostModel;
 pub use model_file::{Model, ModelFile};
 pub use models::ModelKind;
@@ -34,8 +32,8 @@ pub use profile::{ProfileError, ProfileOptions, profile};
 pub use recalibrate::{Recalibration, Served, recalibrate};
 pub use recorded::{RecordedGpu, replay_gpu_times};
 pub use service::{
-    BatchCost, BatchLoad, BatchSizes, BatchTime, Cost, Decisions, DispatcherTime, Exposed, LeastUse, MachineModel,
-    MeasuredTimes, Preparing, Rerun, ServiceTimes,
+    BatchCost, BatchLoad, BatchSizes, BatchTime, Cost, Decisions, Exposed, LeastUse, MachineModel, MeasuredTimes,
+    Preparing, Rerun, ServiceTimes,
 };
 pub use train::{TrainError, TrainOptions, cross_validated_estimates, train};
 pub use workload::{Measured, Workload, WorkloadRow};

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::batches::BatchModels;
-use super::{Contention, Cost, Inputs};
+use super::{Cost, Inputs};
 use crate::base::ids::QueryId;
 use crate::base::machine::PerClass;
 use crate::files::Provenance;
@@ -61,8 +61,6 @@ pub struct Workload {
     pub rows: Vec<WorkloadRow>,
     /// Costs of batches, where measured.
     pub batches: BatchModels,
-    /// Contention of these queries on a busy machine, where measured.
-    pub contention: Option<Contention>,
 }
 
 impl Workload {
@@ -93,11 +91,6 @@ impl Workload {
     #[must_use]
     pub fn only(&self, mode: Mode) -> Self {
         let rows = self.rows.iter().filter(|row| row.mode == mode).cloned().collect();
-        Self {
-            provenance: self.provenance.clone(),
-            rows,
-            batches: self.batches.clone(),
-            contention: self.contention.clone(),
-        }
+        Self { provenance: self.provenance.clone(), rows, batches: self.batches.clone() }
     }
 }

@@ -25,7 +25,7 @@ use std::path::Path;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::batches::BatchModels;
-use super::{Contention, Measured, Workload, WorkloadRow};
+use super::{Measured, Workload, WorkloadRow};
 use crate::base::ids::QueryId;
 use crate::base::machine::{Class, PerClass};
 use crate::files::{CsvReader, Decimals, InputError, Provenance, Record, Row, open_text, parsed, write_csv};
@@ -112,6 +112,9 @@ impl Record for OwnTimes {
 }
 
 /// Columns that all files of `profile` have, and that files of service times lack.
+/// The message for a file that names what machine profiles replaced.
+const OLD_CONTENTION: &str = "`contention` belongs to machine profiles now (delete this line, and measure the machine with \
+                              these queries: `tandem profile INDEX --queries FILE --machine`)";
 const OF_PROFILES: [&str; 5] = ["terms", "shortest", "second_shortest", "postings", "results"];
 
 /// A count; 0 becomes an empty cell, for unknown.
@@ -211,6 +214,9 @@ impl Workload {
                 break;
             }
         }
+        if let Some(before) = head.split(|&byte| byte == b'\n').position(|line| line.starts_with(b"# contention:")) {
+            return Err(InputError::line(path, before as u64 + 1, OLD_CONTENTION));
+        }
         let columns = String::from_utf8_lossy(&head[header]).into_owned();
         let has_column = |name: &str| columns.split(',').any(|column| column.trim().trim_matches('"') == name);
         let is_own = ["cpu_us", "gpu_us"].into_iter().any(has_column) && !OF_PROFILES.into_iter().any(has_column);
@@ -222,8 +228,7 @@ impl Workload {
         }
         let unusable = |fault| InputError::file(path, format!("a comment line cannot be used: {fault}"));
         let batches = BatchModels::take_from(&mut provenance).map_err(unusable)?;
-        let contention = Contention::take_from(&mut provenance).map_err(unusable)?;
-        Ok(Self { provenance, rows, batches, contention })
+        Ok(Self { provenance, rows, batches })
     }
 
     /// Writes a workload file, whole or not at all. Names that end in `.gz` or `.zst` are compressed.
@@ -235,7 +240,6 @@ impl Workload {
     /// Those of the file system.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let provenance = self.batches.in_provenance(&self.provenance);
-        let provenance = Contention::in_provenance(self.contention.as_ref(), &provenance);
         write_csv(path, &provenance, self.rows.iter().map(Line::of))
     }
 }

@@ -1,9 +1,10 @@
 //! Atomic writing of files: a file is written completely or not at all.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
+use super::disk::{File, create_dir_all, read_dir, remove_file, rename_by};
 use super::inputs::check_no_input;
 
 /// Writes a file through `write`: under a temporary name in its folder, synced, then renamed over the old file.
@@ -21,7 +22,7 @@ pub fn write_atomically<T>(path: &Path, write: impl FnOnce(&mut BufWriter<File>)
             return Err(io::ErrorKind::IsADirectory.into());
         }
         if is_device(path) {
-            let mut out = BufWriter::with_capacity(1 << 20, File::options().write(true).open(path)?);
+            let mut out = BufWriter::with_capacity(1 << 20, File::open_with(path, fs::File::options().write(true))?);
             let value = write(&mut out)?;
             out.into_inner().map_err(io::IntoInnerError::into_error)?;
             return Ok(value);
@@ -64,7 +65,7 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
 /// A file being written under a temporary name; it is removed if dropped before [`commit`](Self::commit).
 #[derive(Debug)]
 pub struct PendingFile {
-    beside: tempfile::NamedTempFile,
+    beside: tempfile::NamedTempFile<File>,
     path: PathBuf,
     // This field follows the file, which must be removed first.
     _folder: MadeFolder,
@@ -96,7 +97,7 @@ impl PendingFile {
         let path = behind_links(path);
         let folder = folder_of(&path);
         let made = MadeFolder((!folder.exists()).then(|| folder.to_owned()));
-        fs::create_dir_all(folder)?;
+        create_dir_all(folder)?;
         let name = format!(".tandem-{}-", path.file_name().unwrap_or_default().to_string_lossy());
         // A second try is needed if another process took the new file for a dead one before it was locked.
         let mut beside = file_beside(folder, &name)?;
@@ -119,9 +120,10 @@ impl PendingFile {
     /// If the file system refuses; the old file then stays.
     pub fn commit(self) -> io::Result<()> {
         self.beside.as_file().sync_all()?;
-        self.beside.persist(&self.path).map_err(|e| e.error)?;
+        let Self { beside, path, _folder } = self;
+        rename_by(&path, || beside.persist(&path).map_err(|e| e.error))?;
         // The rename itself must survive a crash: the folder is synced where the system allows it.
-        if let Ok(folder) = File::open(folder_of(&self.path)) {
+        if let Ok(folder) = File::open(folder_of(&path)) {
             let _ = folder.sync_all();
         }
         Ok(())
@@ -134,23 +136,23 @@ const PART: &str = ".part";
 ///
 /// It is not opened by the `tempfile` crate, whose files are private, while the user's umask decides who may read a
 /// result. The crate's errors would also name temporary files, which the user never asked for.
-fn file_beside(folder: &Path, prefix: &str) -> io::Result<tempfile::NamedTempFile> {
-    let open = |path: &Path| File::options().write(true).create_new(true).open(path);
+fn file_beside(folder: &Path, prefix: &str) -> io::Result<tempfile::NamedTempFile<File>> {
+    let open = |path: &Path| File::open_with(path, fs::File::options().write(true).create_new(true));
     tempfile::Builder::new().prefix(prefix).suffix(PART).make_in(folder, open)
 }
 
 /// Removes files in `folder` that begin with `prefix` and were left by killed processes; `own` stays. A live writer holds
 /// a lock on its file.
 fn remove_dead(folder: &Path, prefix: &str, own: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(folder)?.filter_map(Result::ok) {
+    for entry in read_dir(folder)?.filter_map(Result::ok) {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         if !name.starts_with(prefix) || !name.ends_with(PART) || Some(name.as_ref()) == name_of(own).as_deref() {
             continue;
         }
-        let Ok(part) = File::open(entry.path()) else { continue };
+        let Ok(part) = File::open(&entry.path()) else { continue };
         match part.try_lock() {
-            Ok(()) => drop(fs::remove_file(entry.path())),
+            Ok(()) => drop(remove_file(&entry.path())),
             Err(fs::TryLockError::WouldBlock) => {
                 return Err(io::Error::other("another process is writing it (wait for it, or choose another place)"));
             }
@@ -167,6 +169,7 @@ fn keep_access(old: &Path, new: &File) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
     let Ok(old) = fs::metadata(old) else { return Ok(()) };
     let made = new.metadata()?;
+    let new = new.system();
     let (owner, group) = (old.uid() != made.uid(), old.gid() != made.gid());
     if owner || group {
         let kept = fchown(new, owner.then(|| old.uid()), group.then(|| old.gid()));

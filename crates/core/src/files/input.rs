@@ -1,10 +1,10 @@
 //! Text input and its errors.
 
 use std::fmt;
-use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
+use super::disk::File;
 use super::packing::{Frames, MAGIC_BYTES, Packing};
 
 /// An error in an input file, with its place. Lines and columns count from 1.
@@ -113,7 +113,7 @@ pub fn open_bytes(path: &Path) -> Result<Box<dyn BufRead + Send>, InputError> {
     if file.metadata().map_err(cannot)?.is_dir() {
         return Err(InputError::file(path, "is a folder, expected a file"));
     }
-    widen_pipe(&file);
+    widen_pipe(file.system());
     unpacked(path, file)
 }
 
@@ -124,7 +124,7 @@ pub fn open_bytes(path: &Path) -> Result<Box<dyn BufRead + Send>, InputError> {
 pub fn open_stdin() -> std::io::Result<Box<dyn BufRead + Send>> {
     // The only buffer besides the system's is this one: `std::io::stdin` would read eight kilobytes at a time.
     #[cfg(unix)]
-    let input = File::from(std::os::fd::AsFd::as_fd(&std::io::stdin()).try_clone_to_owned()?);
+    let input = std::fs::File::from(std::os::fd::AsFd::as_fd(&std::io::stdin()).try_clone_to_owned()?);
     #[cfg(not(unix))]
     let input = std::io::stdin();
     #[cfg(unix)]
@@ -134,7 +134,7 @@ pub fn open_stdin() -> std::io::Result<Box<dyn BufRead + Send>> {
 
 /// Enlarges a pipe's buffer from 64 kilobytes to a megabyte where the system permits, so that reader and writer seldom
 /// wait for each other. Other files stay as they are.
-fn widen_pipe(file: &File) {
+fn widen_pipe(file: &std::fs::File) {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     let _ = rustix::pipe::fcntl_setpipe_size(file, 1 << 20);
     #[cfg(not(any(target_os = "linux", target_os = "android")))]

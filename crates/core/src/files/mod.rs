@@ -8,14 +8,15 @@
 //! - [`free_disk_bytes`], [`free_memory_bytes`]: the free space, where the system reports it.
 //! - [`open_text`], [`open_bytes`], [`read_line`], [`read_lines`]: streams of plain, gzip or zstd files. [`Text`]: whole
 //!   files in any encoding.
-//! - [`read_exact_at`], [`write_all_at`]: access at an offset of a file that threads share.
+//! - [`File`] and the functions that are named like those of `std::fs`: all operations on files, which tests make fail.
+//!   [`read_exact_at`], [`write_all_at`]: access at an offset of a file that threads share.
 //! - [`CsvReader`], [`write_csv`]: CSV files whose rows are structs ([`Record`]), with the place of each value in errors.
 //! - [`Provenance`]: the `#` lines that open every CSV file we write. [`this_machine`] describes the machine,
 //!   [`set_commit`] sets the program's commit.
 
-mod at;
 mod atomic;
 mod csv;
+mod disk;
 mod input;
 mod inputs;
 mod packing;
@@ -23,14 +24,14 @@ mod provenance;
 mod room;
 mod text;
 
-pub use at::{read_exact_at, write_all_at};
 pub use atomic::{PendingFile, check_writable, write_atomically};
 pub use csv::{CsvReader, Decimals, Digits, Record, Row, Us, parsed, write_csv};
+pub use disk::{File, create_dir_all, read_dir, read_exact_at, remove_dir_all, remove_file, rename, write_all_at};
 pub use input::{
     InputError, json_message, open_bytes, open_stdin, open_text, packing_of, read_line, read_lines, unpacked,
 };
 pub use inputs::protect_input;
 pub use packing::{Frame, Packing, skip_padding};
-pub use provenance::{Provenance, set_commit, this_machine};
+pub use provenance::{Provenance, commit, set_commit, this_machine};
 pub use room::{free_disk_bytes, free_memory_bytes};
 pub use text::Text;

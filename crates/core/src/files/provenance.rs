@@ -13,6 +13,11 @@ pub fn set_commit(commit: &'static str) {
     let _ = COMMIT.set(commit);
 }
 
+/// The commit that this program was built from, if it is known.
+pub fn commit() -> Option<&'static str> {
+    COMMIT.get().copied()
+}
+
 /// The `# key: value` lines that open every CSV file: version, command, commit, date, machine, seed.
 ///
 /// They hold no time of day, so that a run repeated on one day writes equal bytes.
@@ -40,7 +45,7 @@ impl Provenance {
     pub fn with_command_and_machine(self) -> Self {
         let command: Vec<String> = std::env::args_os().skip(1).map(|text| quoted(&text.to_string_lossy())).collect();
         let with_command = self.with("command", format!("tandem {}", command.join(" ")));
-        let with_commit = COMMIT.get().map_or(with_command.clone(), |commit| with_command.with("commit", commit));
+        let with_commit = commit().into_iter().fold(with_command, |all, commit| all.with("commit", commit));
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         with_commit.with("date", date(seconds / 86_400)).with("machine", this_machine())
     }

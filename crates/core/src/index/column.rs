@@ -3,13 +3,12 @@
 //!
 //! The files have no names, so the system removes them however the process ends.
 
-use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use bytemuck::Pod;
 
-use crate::files::read_exact_at;
+use crate::files::{File, read_exact_at};
 
 const READ_BYTES: usize = 1 << 20;
 
@@ -69,7 +68,7 @@ impl SpillingColumn {
     fn spill(&mut self) -> io::Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
-            None => self.file.insert(tempfile::tempfile_in(&self.folder)?),
+            None => self.file.insert(File::unnamed_in(&self.folder)?),
         };
         file.seek(SeekFrom::Start(self.file_bytes))?;
         file.write_all(&self.memory)?;

@@ -1,7 +1,6 @@
 //! The memory-mapped index file.
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -25,6 +24,7 @@ use super::packed::run::Run;
 use super::writer::IndexBuilder;
 use crate::base::ids::{DocId, TermId};
 use crate::base::prefetch::prefetch;
+use crate::files::File;
 
 /// Interval between releases of pages. Sixteen cores check 16 GB per second, so some tens of megabytes stay.
 const LET_GO_EVERY: Duration = Duration::from_millis(4);
@@ -347,7 +347,7 @@ pub(crate) fn map_file(path: &Path) -> Result<Arc<Mmap>, IndexError> {
     // SAFETY: the mapping is read-only, and this program never changes an index in place: it renames a new
     // file over the old one, whose pages live on. Another program that truncates or edits the file while it
     // is mapped breaks this.
-    unsafe { Mmap::map(&file) }.map(Arc::new).map_err(cannot)
+    unsafe { Mmap::map(file.system()) }.map(Arc::new).map_err(cannot)
 }
 
 /// Releases the pages of a mapped file from this process. The system keeps them in its cache while there is room.

@@ -3,14 +3,13 @@
 //! One core copies one or two gigabytes per second into the system's cache, less than sixteen cores merge and pack.
 //! Another thread makes the system write to disk meanwhile, instead of all at the end.
 
-use std::fs::File;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-use crate::files::write_all_at;
+use crate::files::{File, write_all_at};
 
 const THREADS: usize = 2;
 

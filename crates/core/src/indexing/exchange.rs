@@ -36,6 +36,8 @@ pub struct ImportOptions {
     pub bm25: Bm25,
     /// Tokenizer of queries: a [`Tokenizer::name`](crate::corpus::Tokenizer::name).
     pub tokenizer: String,
+    /// Whether several documents may have one name.
+    pub may_repeat: bool,
 }
 
 /// Writes an index of all lists and documents of `source` into folder `dir`, on all of rayon's threads. `progress`
@@ -43,7 +45,7 @@ pub struct ImportOptions {
 /// not produce them.
 ///
 /// # Errors
-/// If the source can't be read, has no list or no document, or the index can't be written. A previous index stays then.
+/// If the source can't be read, has no list or no document, or repeats a name, or if the index can't be written. A previous index stays then.
 pub fn import(
     source: &mut dyn ListSource,
     dir: &Path,
@@ -55,6 +57,9 @@ pub fn import(
     let tokenizer = Tokenizer::from_name(words).ok();
     let is_reachable = |term: &str| tokenizer.as_ref().is_none_or(|tokenizer| tokenizer.terms(term) == [term]);
     let mut unreachable = 0;
+    if !options.may_repeat {
+        source.check_names()?;
+    }
     let DocumentTable { lengths, external_ids } = source.take_documents();
     let mut writer = IndexWriter::create(dir, lengths, external_ids, options.bm25, &options.tokenizer)?;
     let norms = writer.norms();

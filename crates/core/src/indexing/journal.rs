@@ -10,11 +10,12 @@
 //!
 //! A run is named once it is on disk. Unnamed, torn and foreign files are removed.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
+
+use crate::files::{File, create_dir_all, read_dir, remove_dir_all, remove_file, rename};
 
 /// The folder next to the index.
 const FOLDER: &str = ".tandem-build";
@@ -39,10 +40,14 @@ impl Journal {
     pub fn open(dir: &Path, key: &str, mut take: impl FnMut(&Path) -> bool) -> io::Result<Self> {
         let key = format!("key {:016x}", xxh3_64(key.as_bytes()));
         let mut journal = Self { folder: dir.join(FOLDER), key, file: None, next_run: 0 };
-        let Ok(text) = fs::read_to_string(journal.folder.join(JOURNAL)) else {
-            journal.remove()?;
-            return Ok(journal);
-        };
+        let mut text = String::new();
+        let read = File::open(&journal.folder.join(JOURNAL)).and_then(|mut file| file.read_to_string(&mut text));
+        match read {
+            // A torn or foreign journal has no runs to keep, but a disk that fails once may have all of them.
+            Err(e) if !matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => return Err(e),
+            Err(_) => text.clear(),
+            Ok(_) => {}
+        }
         let mut lines = text.split_inclusive('\n').map_while(checked);
         if lines.next() != Some(&journal.key) {
             journal.remove()?;
@@ -58,10 +63,10 @@ impl Journal {
                 names.push(name.to_owned());
             }
         }
-        for entry in fs::read_dir(&journal.folder)? {
+        for entry in read_dir(&journal.folder)? {
             let entry = entry?;
             if !names.iter().any(|name| entry.file_name() == name.as_str()) {
-                fs::remove_file(entry.path())?;
+                remove_file(&entry.path())?;
             }
         }
         // The journal is written anew, since its end may be torn, and then renamed, since this may be interrupted, too.
@@ -75,7 +80,7 @@ impl Journal {
     /// If the folder can't be made.
     pub fn next_path(&mut self) -> io::Result<PathBuf> {
         if self.file.is_none() {
-            fs::create_dir_all(&self.folder)?;
+            create_dir_all(&self.folder)?;
             self.start(&[])?;
         }
         let path = self.folder.join(format!("run-{}", self.next_run));
@@ -104,7 +109,7 @@ impl Journal {
         let key = self.key.clone();
         self.line(&key)?;
         names.iter().try_for_each(|name| self.line(name))?;
-        fs::rename(new, self.folder.join(JOURNAL))
+        rename(&new, &self.folder.join(JOURNAL))
     }
 
     fn line(&mut self, text: &str) -> io::Result<()> {
@@ -123,7 +128,7 @@ pub(crate) fn remove(dir: &Path) -> io::Result<()> {
 }
 
 fn remove_folder(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
+    match remove_dir_all(folder) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
         _ => Ok(()),
     }
@@ -137,6 +142,8 @@ fn checked(line: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn leave_runs(dir: &Path, runs: usize) {

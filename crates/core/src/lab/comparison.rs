@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::capacity::{Capacities, CapacitySearch, Played, RunLength, play_all};
+use super::capacity::{Capacity, CapacitySearch, Played, RunLength, play_all};
 use super::error::LabError;
 use super::objective::Objective;
 use super::progress::{Progress, in_pieces};
@@ -47,7 +47,7 @@ pub struct Comparison {
 #[derive(Debug, Default)]
 pub struct PolicyResults {
     /// The capacities of each policy.
-    pub capacities: Vec<Capacities>,
+    pub capacities: Vec<Capacity>,
     /// The rates at which delays were simulated.
     pub rates_qps: Vec<f64>,
     /// One entry per policy, rate and seed.
@@ -102,7 +102,7 @@ impl Comparison {
 
     fn search(&self, results: &mut PolicyResults, progress: &dyn Progress) -> Result<(), LabError> {
         let search = match CapacitySearch::new(&self.experiment, self.objective, self.length) {
-            Ok(search) => search.beside_no_miss().of_sampled_queries(),
+            Ok(search) => search.of_sampled_queries(),
             // Delays do not need a capacity.
             Err(e @ LabError::TooFewArrivals { .. }) if self.has_delays => {
                 results.notes.push(format!("no capacity: {e}"));
@@ -133,7 +133,7 @@ impl Comparison {
         }
         results.rates_qps = self.rates_qps.clone().unwrap_or_else(|| self.rates_around(&results.capacities));
         let is_hopeless = |policy: &str, rate_qps: f64| {
-            let mut found = results.capacities.iter().map(|found| &found.objective);
+            let mut found = results.capacities.iter();
             found.any(|found| found.policy == policy && rate_qps > found.qps * HOPELESS)
         };
         let wanted = |policy: &str, rate_qps| self.rates_qps.is_some() || !is_hopeless(policy, rate_qps);
@@ -167,7 +167,7 @@ impl Comparison {
     #[must_use]
     pub fn warnings(&self, results: &PolicyResults) -> Vec<String> {
         let time_scale = self.experiment.arrivals.first().and_then(Arrivals::time_scale);
-        let capacities = results.capacities.iter().map(|found| found.objective.covered_share);
+        let capacities = results.capacities.iter().map(|found| found.covered_share);
         let delays = results.played.iter().map(|run| run.covered_share);
         let warnings = [
             short_runs("capacities are likely too high", time_scale, capacities),
@@ -177,8 +177,8 @@ impl Comparison {
     }
 
     /// Geometrically spaced rates, from well below the lowest capacity to slightly above the highest.
-    fn rates_around(&self, capacities: &[Capacities]) -> Vec<f64> {
-        let found = || capacities.iter().map(|found| found.objective.qps).filter(|&qps| qps > 0.0);
+    fn rates_around(&self, capacities: &[Capacity]) -> Vec<f64> {
+        let found = || capacities.iter().map(|found| found.qps).filter(|&qps| qps > 0.0);
         let least = found().min_by(f64::total_cmp).map(|qps| qps * SHARES_OF_CAPACITY.0);
         let most = found().max_by(f64::total_cmp).map(|qps| qps * SHARES_OF_CAPACITY.1);
         let from = least.unwrap_or(self.region_qps * SHARES_OF_REGION.0);

@@ -46,9 +46,7 @@ pub use answer::{
 };
 pub use calibration::{Calibration, ServiceRow, ServiceRun};
 pub(crate) use capacity::COVERED_QUERIES;
-pub use capacity::{
-    Capacities, Capacity, CapacitySearch, ClosedForm, Coverage, Judge, Played, QueryError, RunLength, play_all,
-};
+pub use capacity::{Capacity, CapacitySearch, ClosedForm, Coverage, Judge, Played, QueryError, RunLength, play_all};
 pub use comparison::{Comparison, PolicyResults, short_runs};
 pub use draws::{draw_all, traced};
 pub use error::LabError;
@@ -58,11 +56,11 @@ pub use estimates::{Estimates, sim_queries};
 pub use faults::read_faults;
 pub use machine::host_info::HostInfo;
 
+pub use machine::measure_machine;
 pub use machine::processors::{GPU_LANE_DEPTH, GpuChoice, Multicore, Processors, Wanted, gpu_executor};
 pub use machine::simulated::{NamedMachine, SimulatedMachine, extrapolated};
 pub use machine::system_load::SystemLoad;
-pub use machine::{MachineSample, MeasuredMachine, Stage, adopt_machine, measure_contention, measure_machine};
-pub use node::{GpuSource, LiveReport, LiveRunSpec, Node, in_stream};
+pub use node::{GpuSource, LiveReport, LiveRunSpec, Node};
 pub use objective::{Criterion, Objective, Verdict};
 pub use progress::{Progress, Silent, in_pieces};
 pub use summary::{Summary, Tally};

@@ -12,16 +12,15 @@ use super::{
     Calibration, Criterion, Estimates, GpuChoice, LabError, Objective, Processors, QueryLengths, Summary, Verdict,
     sim_queries,
 };
-use crate::base::ids::QueryId;
+use crate::base::ids::{DeviceId, QueryId};
 use crate::base::machine::{Class, Idle, LaneFault, Machine, PerClass};
 use crate::base::time::Nanos;
-use crate::cost::{
-    BatchSizes, Contention, Cost, MachineFile, MachineModel, ProfileOptions, Workload, replay_gpu_times,
-};
+use crate::cost::{BatchSizes, Cost, MachineModel, MachineProfile, ProfileOptions, Workload, replay_gpu_times};
 use crate::index::Index;
 use crate::live::{self, Ending, LanePool, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet};
 use crate::query::{ArrivalProcess, Features, Query};
 use crate::sched::PolicyFactory;
+use crate::search::device::EnergyProbe;
 use crate::sim::{Arrivals, Experiment, SimQuery, bounds};
 
 /// The source of the times of GPU lanes.
@@ -67,6 +66,8 @@ pub struct LiveReport {
     pub verdict: Verdict,
     /// The load by other processes during the run.
     pub load: SystemLoad,
+    /// Energy that the GPUs used during the run, in joules; `None` without a real GPU that counts it.
+    pub gpu_energy_j: Option<f64>,
 }
 
 /// Default number of queries whose full log is kept: about 200 MB.
@@ -110,7 +111,7 @@ pub struct Node {
     lane_pool: LanePool,
     workload: Workload,
     queries: Vec<SimQuery>,
-    /// The machine as profiled, without a machine file.
+    /// The machine as predicted, without a machine profile.
     profiled: MachineModel,
     /// The cost estimates that policies see.
     estimates: Vec<(QueryId, PerClass<Cost>)>,
@@ -195,7 +196,7 @@ impl Node {
         &self.lane_pool
     }
 
-    /// The machine model: the profile, and the machine file if one was set.
+    /// The machine model: the workload's predictions, and the machine profile if one was set.
     #[must_use]
     pub fn model(&self) -> &MachineModel {
         self.lane_pool.model()
@@ -244,13 +245,13 @@ impl Node {
         Some(self.experiment(None, Vec::new(), Nanos::MAX).region_of(policy, 0.0)?.rate_qps)
     }
 
-    /// Applies a machine file to simulations and idle lanes. Lanes with recorded times keep these times.
-    pub fn set_machine(&mut self, file: &MachineFile) {
+    /// Applies a machine profile to simulations and idle lanes. Lanes with recorded times keep these times.
+    pub fn set_machine(&mut self, profile: &MachineProfile) {
         let is_recorded =
             |class| self.machine().processors().any(|(lane, on)| on.class == class && self.lane_pool.is_replayed(lane));
-        let model = file.model(&self.profiled, self.workload.contention.as_ref(), is_recorded);
+        let model = profile.model(&self.profiled, is_recorded);
         self.lane_pool.set_model(model);
-        self.lane_pool.set_idle(file.idle);
+        self.lane_pool.set_idle(profile.idle);
     }
 
     /// The queries for the simulator: true costs and estimates.
@@ -259,12 +260,7 @@ impl Node {
         &self.queries
     }
 
-    /// Stores the contention of the workload's queries. Only machine files that are applied later use it.
-    pub fn set_contention(&mut self, contention: Contention) {
-        self.workload.contention = Some(contention);
-    }
-
-    /// The node as an experiment. Costs come from `calibration`, else the machine file, else the profile.
+    /// The node as an experiment. Costs come from `calibration`, else the machine profile, else the workload.
     #[must_use]
     pub fn experiment(
         &self,
@@ -275,7 +271,7 @@ impl Node {
         let known = &self.queries[self.predicted_rows()];
         let (model, queries) = match calibration {
             Some(found) => (found.model(&self.profiled), known.iter().map(|query| found.query(query)).collect()),
-            None => (self.model().clone(), in_stream(known, self.model())),
+            None => (self.model().clone(), known.to_vec()),
         };
         Experiment { model, queries, deadline, arrivals, cluster: None }
     }
@@ -336,11 +332,21 @@ impl Node {
         let policy = policy.build(self.lane_pool.model())?;
         let mut record = LiveRecord::new(criterion, arrivals.len(), self.lane_pool.machine(), gives_up);
         let load = SystemLoadProbe::start();
+        let energy = self.start_energy();
         let run = LiveRun { policy, jobs, abandon_after, keep, record: &mut record };
         let outcome = live::run(&mut self.lane_pool, run)?;
-        let load = load.cores();
+        let (load, gpu_energy_j) = (load.cores(), energy.joules());
         let (summary, verdict) = record.into_results(rate_qps);
-        Ok(LiveReport { outcome, summary, verdict, load })
+        Ok(LiveReport { outcome, summary, verdict, load, gpu_energy_j })
+    }
+
+    /// Starts to measure the energy of the GPUs that serve.
+    fn start_energy(&self) -> EnergyProbe {
+        let machine = self.lane_pool.machine();
+        let all: usize =
+            Class::ALL.into_iter().filter(|class| class.is_gpu()).map(|class| machine.num_devices(class)).sum();
+        let real = if matches!(self.gpu, GpuSource::Real(_)) { all as u32 } else { 0 };
+        EnergyProbe::start((0..real).map(DeviceId))
     }
 
     /// Calls [`drive`](Self::drive) and treats every failure during the run as an error.
@@ -348,21 +354,15 @@ impl Node {
     /// # Errors
     /// The errors of [`drive`](Self::drive), and every lane fault, even if the run survived it.
     pub fn run_strict(&mut self, policy: &dyn PolicyFactory, run: LiveRunSpec<'_>) -> Result<LiveReport, LabError> {
-        let LiveReport { outcome, summary, verdict, load } = self.drive(policy, run)?;
-        if let Some(LaneFault { processor, what, .. }) = outcome.log.faults.first() {
+        let report = self.drive(policy, run)?;
+        if let Some(LaneFault { processor, what, .. }) = report.outcome.log.faults.first() {
             return Err(LiveError::LaneFailed { processor: *processor, what: what.clone() }.into());
         }
-        match outcome.ending {
+        match report.outcome.ending {
             Ending::Failed(e) => Err(e.into()),
-            ending => Ok(LiveReport { outcome: LiveOutcome { ending, ..outcome }, summary, verdict, load }),
+            ending => Ok(LiveReport { outcome: LiveOutcome { ending, ..report.outcome }, ..report }),
         }
     }
-}
-
-/// The queries with their costs in a stream of others on this machine; estimates stay unchanged.
-#[must_use]
-pub fn in_stream(queries: &[SimQuery], model: &MachineModel) -> Vec<SimQuery> {
-    queries.iter().map(|query| SimQuery { service: model.in_stream(&query.service), ..*query }).collect()
 }
 
 /// The GPU source without a real GPU: recorded times if requested.

@@ -27,8 +27,8 @@ use crate::base::ids::ProcessorId;
 use crate::base::machine::{LaneFault, Machine, PerClass};
 use crate::base::random::NodeSeed;
 use crate::base::time::Nanos;
-use crate::cost::machine_file::{DispatcherStalls, StallClock};
-use crate::cost::{Decisions, DispatcherTime, MachineModel, Rerun, ServiceTimes};
+use crate::cost::machine_profile::DispatcherClock;
+use crate::cost::{MachineModel, Rerun, ServiceTimes};
 use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, LawBroken, RunLog};
 
 #[derive(Debug)]
@@ -84,9 +84,6 @@ pub(super) fn drive<C: Clock, R: Record>(
         Lane::Worker(lane) => vec![ServedBatch::default(); lane.slots()],
         Lane::Recorded => Vec::new(),
     });
-    let DispatcherTime { decisions, stalls } = model.dispatcher_time(dispatcher.policy_name());
-    // A real core has stalls of its own.
-    let stalls = if C::JUMPS { stalls } else { DispatcherStalls::default() };
     let has_threads = lanes.iter().any(|lane| matches!(lane, Lane::Worker(_)));
     let mut driver = Driver {
         starts: starts.collect(),
@@ -94,8 +91,7 @@ pub(super) fn drive<C: Clock, R: Record>(
         working: vec![0; lanes.len().div_ceil(64)],
         batches_working: 0,
         machine: &model.machine,
-        decisions,
-        stalls: stalls.of_run(seed),
+        dispatcher_clock: model.dispatcher_time(dispatcher.policy_name()).clock(seed),
         watchdog: model.faults.watchdog,
         lost_after: model.faults.lost_after,
         watch_at: Nanos::ZERO,
@@ -147,8 +143,8 @@ pub(super) fn drive<C: Clock, R: Record>(
 struct Driver<'a, C, T, J, R> {
     clock: C,
     machine: &'a Machine,
-    decisions: Decisions,
-    stalls: StallClock,
+    /// The driver's own time for its events, where it does not pass by itself.
+    dispatcher_clock: DispatcherClock,
     /// Time that a lane may spend on a batch; the next check of it is due at `watch_at`.
     watchdog: Nanos,
     /// Time after which a lane without a fallback is given up.
@@ -195,16 +191,15 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
     fn run(&mut self, limits: Limits<'_>) {
         let mut now = self.clock.now();
         loop {
-            let begin = self.stalls.begin(now);
-            now = self.pass_until(now, begin);
             self.look_at_limits(limits, now);
             if now >= self.watch_at {
                 self.watch(now);
             }
             let taken = self.take_events(now);
             if taken != Round::default() {
-                let end = self.stalls.end(now + self.decisions.of(taken.arrivals, taken.batches, taken.answers));
-                self.pass_until(now, end);
+                if C::JUMPS {
+                    self.clock.pass(self.dispatcher_clock.round(taken.arrivals, taken.batches, taken.answers));
+                }
                 self.decide();
                 let end = self.clock.now();
                 self.note_round(Round { time: end.since(now), ..taken });
@@ -238,15 +233,6 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
             self.rounds.push(round);
         }
         self.num_rounds = self.num_rounds.wrapping_add(1);
-    }
-
-    /// Passes the time from `now` to `until` where it does not pass by itself; returns the time after it.
-    fn pass_until(&mut self, now: Nanos, until: Nanos) -> Nanos {
-        if !C::JUMPS || until <= now {
-            return now;
-        }
-        self.clock.pass(until.since(now));
-        self.clock.now()
     }
 
     /// Ends the run early if a limit is reached. Nothing is released or started afterwards; running batches are

@@ -16,7 +16,6 @@ use super::worker::Worker;
 use crate::base::ids::ProcessorId;
 use crate::base::machine::{Class, FaultKind, Idle, Machine, PerClass, Processor};
 use crate::base::time::Nanos;
-use crate::cost::machine_file::LaneCosts;
 use crate::cost::{Cost, MachineModel};
 use crate::search::Executor;
 
@@ -443,7 +442,8 @@ impl LanePool {
         for (processor, Processor { class, .. }) in model.machine.processors() {
             if matches!(&self.lanes[processor.index()], Lane::Worker(lane) if lane.pretends) {
                 self.played.handoff[class] = Nanos::ZERO;
-                self.played.lanes[class] = self.played.lanes[class].take().map(LaneCosts::without_hand_over);
+                self.played.lanes[class] =
+                    self.played.lanes[class].take().map(|lanes| Arc::new(lanes.without_hand_over()));
             }
         }
         self.model = model;

@@ -26,7 +26,9 @@ use std::path::Path;
 use rand_distr::Exp1;
 
 use super::course::Course;
+
 use super::recording::{Recording, Replay, Windows};
+use super::shipped;
 use crate::base::random::{Purpose, Random};
 use crate::base::stats::significant;
 use crate::base::time::Nanos;
@@ -46,7 +48,7 @@ pub enum ArrivalProcess {
 }
 
 impl ArrivalProcess {
-    /// The process that an option names: `poisson`, `bursty`, `uniform`, or else a file of recorded arrivals.
+    /// The process that an option names: `poisson`, `bursty`, `uniform`, or else recorded arrivals: a file, or a shipped trace.
     ///
     /// `replay` chooses how recordings are played.
     ///
@@ -58,10 +60,14 @@ impl ArrivalProcess {
             "bursty" => Self::Bursty(Burstiness::default()),
             "uniform" => Self::Uniform,
             file if Path::new(file).exists() => Self::Recorded(Recording::read(Path::new(file), replay)?),
-            other => {
-                let message = "no such file, and none of poisson, bursty, uniform";
-                return Err(InputError::file(Path::new(other), message));
-            }
+            other => match shipped::trace(other) {
+                Some(trace) => Self::Recorded(Recording::parse(Path::new(other), trace?, replay)?),
+                None => {
+                    let traces = shipped::trace_names().collect::<Vec<_>>().join(", ");
+                    let message = format!("no such file, and none of poisson, bursty, uniform, {traces}");
+                    return Err(InputError::file(Path::new(other), message));
+                }
+            },
         })
     }
 

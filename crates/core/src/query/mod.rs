@@ -9,6 +9,7 @@ mod log;
 mod mode;
 mod prepared;
 mod recording;
+mod shipped;
 mod trace;
 mod trace_summary;
 
@@ -22,5 +23,6 @@ pub use log::{Log, LogEntry, LogFormat, LogOptions, QueryLog, look_up, parse_log
 pub use mode::Mode;
 pub use prepared::{Query, QueryTerm};
 pub use recording::{Recording, Replay};
+pub use shipped::trace_names;
 pub use trace::Trace;
 pub use trace_summary::TraceSummary;

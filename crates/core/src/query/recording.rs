@@ -21,6 +21,7 @@
 //! Source: Scargle, Norris, Jackson, Chiang, "Studies in Astronomical Time Series Analysis. VI. Bayesian Block
 //! Representations", Astrophysical Journal 764, 2013.
 
+use std::io::BufRead;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -99,7 +100,12 @@ impl Recording {
     /// With line and column: no such column, times that are not numbers, negative, or go backwards; fewer than two
     /// arrivals, or all at one time.
     pub fn read(path: &Path, replay: Replay) -> Result<Self, InputError> {
-        let rows = read_arrivals(path, open_text(path)?)?;
+        Self::parse(path, open_text(path)?, replay)
+    }
+
+    /// Reads a recording from text; `path` is its name in errors, which are those of [`read`](Self::read).
+    pub(super) fn parse(path: &Path, text: impl BufRead, replay: Replay) -> Result<Self, InputError> {
+        let rows = read_arrivals(path, text)?;
         let (Some(&(first_line, first)), Some(&(last_line, last))) = (rows.first(), rows.last()) else {
             return Err(InputError::file(path, "holds no arrivals"));
         };

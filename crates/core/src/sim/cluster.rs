@@ -27,7 +27,7 @@ use crate::base::machine::LaneFault;
 use crate::base::machine::PerClass;
 use crate::base::random::{NodeSeed, Purpose, Random, exp};
 use crate::base::time::Nanos;
-use crate::cost::{BatchSizes, Cost, DispatcherTime, MachineModel, MeasuredTimes, ServiceTimes};
+use crate::cost::{BatchSizes, Cost, MachineModel, MeasuredTimes, ServiceTimes};
 use crate::sched::{Dispatcher, Job, LawBroken, LogRow, Policy, ShedJob, Sink};
 
 /// Seed of the shards' factors, which belong to the index and are equal in all runs.
@@ -218,10 +218,6 @@ impl<T: ServiceTimes> Member<T> {
     fn advance(&mut self, until: Nanos) -> Result<(), LawBroken> {
         while let Some(at) = self.node.next_group_at(self.inbox.front().map(|job| job.arrival)).filter(|&at| at < until)
         {
-            // Events that come while the dispatcher is held up are taken in after it.
-            if self.node.held_until(at) >= until {
-                break;
-            }
             self.node.play_group(at, &mut self.inbox, |_| false)?;
         }
         Ok(())
@@ -245,19 +241,17 @@ pub(super) fn play_cluster<S: Sink>(
 ) -> Result<S, LawBroken> {
     let ClusterRun { model, first, seed, others: OtherNodes { cluster, policies }, queries, deadline } = run;
     let ClusterShape { replicas, routing, .. } = cluster.shape;
-    let tables: Vec<QueryTable<Cost>> =
-        cluster.shards.iter().map(|shard| QueryTable::of(shard, &model.machine)).collect();
+    let tables: Vec<QueryTable<Cost>> = cluster.shards.iter().map(|shard| QueryTable::of(shard, model)).collect();
     let mut policies = std::iter::once(first).chain(policies);
     let mut seeds = (0..).map(|node| NodeSeed { seed, node });
     let mut shards: Vec<Vec<Member<_>>> = Vec::new();
     for table in &tables {
         let member = |(mut policy, seed): (Box<dyn Policy>, NodeSeed)| {
             policy.set_chance(seed.stream(Purpose::Policy, 0));
-            let DispatcherTime { decisions, stalls } = model.dispatcher_time(policy.name());
-            let stalls = stalls.of_run(seed);
+            let clock = model.dispatcher_time(policy.name()).clock(seed);
             let dispatcher = Dispatcher::with_sink(&model.machine, policy, Returned::default());
             let times = MeasuredTimes::new(model, seed, |row, class| table.service(row, class));
-            Member { node: Node::new(dispatcher, times, decisions, stalls), inbox: VecDeque::new(), sent: 0 }
+            Member { node: Node::new(dispatcher, times, clock), inbox: VecDeque::new(), sent: 0 }
         };
         shards.push(policies.by_ref().take(replicas).zip(seeds.by_ref()).map(member).collect());
     }

@@ -102,14 +102,14 @@ pub fn simulate_into<S: Sink>(
     if model.faults.faults.is_empty() {
         let name = policy.name().to_owned();
         if let Some(lines) = policy.as_lines() {
-            let table = QueryTable::of_alone(queries, &model.machine);
+            let table = QueryTable::of_alone(queries, model);
             let times = MeasuredTimes::new(model, seed, |row, class| table.service(row, class));
             let arrivals = Ahead::of(arrivals, |row| table.prefetch(row));
             let run = LinesRun { machine: &model.machine, table: &table, times, seed, time, deadline };
             return play_lines(run, &name, lines, arrivals, sink, enough);
         }
     }
-    let table = QueryTable::of(queries, &model.machine);
+    let table = QueryTable::of(queries, model);
     let mut times = MeasuredTimes::new(model, seed, |row, class| table.service(row, class));
     let arrivals = Ahead::of(arrivals, |row| table.prefetch(row));
     let dispatcher = Dispatcher::with_sink(&model.machine, policy, sink);
@@ -125,7 +125,7 @@ pub fn simulate_into<S: Sink>(
 }
 
 /// Plays arrivals through a dispatcher. Each arrival names a row of the workload, from which `job` makes a job. `times`
-/// gives the service times of batches, `time` the dispatcher's own time and its random stalls.
+/// gives the service times of batches, `time` the dispatcher's own time with its variation.
 ///
 /// # Errors
 /// If the policy breaks its contract, or arrivals go back in time.
@@ -138,8 +138,7 @@ pub fn drive<S: Sink>(
     enough: impl Fn(&S) -> bool,
 ) -> Result<Dispatcher<S>, LawBroken> {
     let mut inbox = Stream { next: arrivals.next(), arrivals, job };
-    let DispatcherTime { decisions, stalls } = time;
-    let mut node = Node::new(dispatcher, times, decisions, stalls.of_run(seed));
+    let mut node = Node::new(dispatcher, times, time.clock(seed));
     while let Some(at) = node.next_group_at(inbox.next_at()) {
         if !node.play_group(at, &mut inbox, &enough)? {
             break;
@@ -189,11 +188,11 @@ impl Sink for NoMiss {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::sync::Arc;
 
     use super::*;
-    use crate::base::machine::{Idle, Machine};
-    use crate::cost::MachineFile;
-    use crate::cost::machine_file::{DispatcherFile, DispatcherRounds, Quantile, RoundCost, Stalls};
+    use crate::base::machine::Machine;
+    use crate::cost::machine_profile::{DispatcherCosts, DispatcherProfile, Ratios, RoundCost};
     use crate::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 
     fn query(id: u32, cpu_ns: u64, gpu_ns: u64) -> SimQuery {
@@ -236,50 +235,33 @@ mod tests {
     }
 
     #[test]
-    fn a_dispatcher_that_is_held_up_sees_late_and_ends_late_and_an_idle_one_notices_nothing() {
+    fn a_round_that_is_held_up_delays_what_comes_meanwhile_in_both_loops() {
         let any = RoundCost { arrival_ns: 10.0, answer_ns: 10.0, ..RoundCost::default() };
-        let dispatcher = DispatcherFile {
-            rounds: vec![DispatcherRounds { lanes: 1, any, policies: BTreeMap::new() }],
-            stalls: Stalls { per_s: 1000.0, us: vec![Quantile { share: 1.0, value: 50.0 }] },
+        let dispatcher = DispatcherProfile {
+            costs: vec![DispatcherCosts { lanes: 1, any, policies: BTreeMap::new() }],
+            drift: 0.0,
+            rounds: Ratios { permille: vec![1500], stalls_us: vec![(0, 1)] },
         };
-        let file = MachineFile::new(BTreeMap::new(), Idle::Spin, BTreeMap::new(), dispatcher);
-        let model = file.model(&Machine::new(1, 0).into(), None, |_| false);
-        let stalls = model.dispatcher_time("cpu-only").stalls.of_run(NodeSeed::default());
-        let from = (200..).find(|&at| stalls.begin_at(Nanos(at)) > Nanos(at)).unwrap();
-        let until = from + 50_000;
+        let model = MachineModel { dispatcher: Some(Arc::new(dispatcher)), ..Machine::new(1, 0).into() };
         let queries = [query(0, 25, 0)];
-        // The queries arrive before the stall and end in it, are decided on at its start, arrive in it, and arrive after
-        // it.
-        for (arrival, [released, started, finished]) in [
-            (from - 100, [from - 100, from - 90, from - 65]),
-            (from - 20, [from - 20, from - 10, until]),
-            (from - 5, [from - 5, until + 5, until + 30]),
-            (from + 5, [until, until + 10, until + 35]),
-            (until, [until, until + 10, until + 35]),
-        ] {
-            let arrivals = [(arrival, 0)];
-            let by_lines = simulate(run_of(PolicyKind::CpuOnly, &model, &queries, &arrivals)).unwrap();
-            let table = QueryTable::of(&queries, &model.machine);
-            let mut times = MeasuredTimes::new(&model, NodeSeed::default(), |row, class| table.service(row, class));
-            let policy = PolicyKind::CpuOnly.with(PolicyOptions::default()).build(&model).unwrap();
-            let dispatcher = Dispatcher::with_sink(&model.machine, policy, RunLog::default());
-            let job = |id, arrival, row| {
-                let (query, predicted) = (queries[row as usize].id, queries[row as usize].estimate);
-                Job { id, query, row, arrival, deadline: arrival + Nanos(100), predicted }
-            };
-            let arrivals = arrivals.map(|(at, row)| (Nanos(at), row)).into_iter();
-            let time = model.dispatcher_time("cpu-only");
-            let driven = drive(dispatcher, &mut times, (time, NodeSeed::default()), arrivals, job, |_| false)
-                .unwrap()
-                .into_sink();
-            for log in [by_lines, driven] {
-                let row = &log.rows[0];
-                assert_eq!(
-                    [row.released.0, row.started.0, row.finished.0],
-                    [released, started, finished],
-                    "at {arrival}"
-                );
-            }
+        let arrivals = [(0, 0), (500, 0)];
+        let by_lines = simulate(run_of(PolicyKind::CpuOnly, &model, &queries, &arrivals)).unwrap();
+        let table = QueryTable::of(&queries, &model);
+        let mut times = MeasuredTimes::new(&model, NodeSeed::default(), |row, class| table.service(row, class));
+        let policy = PolicyKind::CpuOnly.with(PolicyOptions::default()).build(&model).unwrap();
+        let dispatcher = Dispatcher::with_sink(&model.machine, policy, RunLog::default());
+        let job = |id, arrival, row| {
+            let (query, predicted) = (queries[row as usize].id, queries[row as usize].estimate);
+            Job { id, query, row, arrival, deadline: arrival + Nanos(100), predicted }
+        };
+        let arrivals = arrivals.map(|(at, row)| (Nanos(at), row)).into_iter();
+        let time = (model.dispatcher_time("cpu-only"), NodeSeed::default());
+        let driven = drive(dispatcher, &mut times, time, arrivals, job, |_| false).unwrap().into_sink();
+        for log in [by_lines, driven] {
+            let rows: Vec<_> = log.rows.iter().map(|r| (r.released.0, r.started.0, r.finished.0)).collect();
+            // Each round of one event takes 15 ns and 1 us. The second query arrives during the first round and is decided on
+            // at 2030; the end of the first query, at 1040, comes during that round and is taken in after it.
+            assert_eq!(rows, [(0, 1015, 2030), (1015, 3045, 3070)]);
         }
     }
 

@@ -23,7 +23,7 @@ use crate::base::ids::{JobId, ProcessorId};
 use crate::base::machine::{Class, Machine, PerClass};
 use crate::base::random::NodeSeed;
 use crate::base::time::Nanos;
-use crate::cost::{Decisions, DispatcherTime, ServiceTimes};
+use crate::cost::{DispatcherTime, ServiceTimes};
 use crate::sched::{EventQueue, Joining, LawBroken, Line, Lines, LogRow, Sink};
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -83,7 +83,7 @@ pub(super) struct LinesRun<'a, T> {
     pub(super) table: &'a QueryTable<Nanos>,
     pub(super) times: T,
     pub(super) seed: NodeSeed,
-    /// The dispatcher's own time, with its stalls.
+    /// The dispatcher's own time, with its variation.
     pub(super) time: DispatcherTime,
     pub(super) deadline: Nanos,
 }
@@ -120,9 +120,7 @@ pub(super) fn play_lines<S: Sink, T: ServiceTimes>(
     sink: S,
     enough: impl Fn(&S) -> bool,
 ) -> Result<S, LawBroken> {
-    let Decisions { round, arrival: of_arrival, .. } = run.time.decisions;
-    let of_finish = run.time.decisions.finish(1);
-    let mut stalls = run.time.stalls.of_run(run.seed);
+    let mut clock = run.time.clock(run.seed);
     let is_serial = policy.is_serial();
     let mut state = State::new(run, policy.lines(), sink);
     let mut stream = Stream { next: arrivals.next(), next_id: JobId(0), last: Nanos::ZERO, arrivals };
@@ -133,8 +131,9 @@ pub(super) fn play_lines<S: Sink, T: ServiceTimes>(
         if due == Nanos::MAX && state.running == 0 && stream.next.is_none() {
             return Ok(state.sink);
         }
-        let now = stalls.begin(due.max(free_at));
-        free_at = now + round + if finish <= arrival { of_finish } else { of_arrival };
+        let now = due.max(free_at);
+        let mut finishes = u32::from(finish <= arrival);
+        let mut arrived = 1 - finishes;
         // Mostly an event comes alone, and its effect is known.
         if finish <= arrival {
             let processor = state.finish(now);
@@ -143,7 +142,7 @@ pub(super) fn play_lines<S: Sink, T: ServiceTimes>(
             }
             policy.finished(processor, now);
             if state.next_finish_at().min(arrival) > now {
-                free_at = stalls.end(free_at);
+                free_at = now + clock.round(0, 1, 1);
                 match state.waiting {
                     0 => {}
                     _ if is_serial => state.start_oldest(policy, free_at),
@@ -157,7 +156,7 @@ pub(super) fn play_lines<S: Sink, T: ServiceTimes>(
         } else {
             let job = stream.take(name, &state, policy, now)?;
             if !is_serial && finish.min(stream.next_at()) > now {
-                free_at = stalls.end(free_at);
+                free_at = now + clock.round(1, 0, 0);
                 state.start_or_join(policy, job, free_at);
                 continue;
             }
@@ -169,8 +168,8 @@ pub(super) fn play_lines<S: Sink, T: ServiceTimes>(
             if finish.min(arrival) > now {
                 break;
             }
-            free_at += if finish <= arrival { of_finish } else { of_arrival };
             if finish <= arrival {
+                finishes += 1;
                 let processor = state.finish(now);
                 if enough(&state.sink) {
                     return Ok(state.sink);
@@ -180,11 +179,12 @@ pub(super) fn play_lines<S: Sink, T: ServiceTimes>(
                     state.asked.push(processor);
                 }
             } else {
+                arrived += 1;
                 let job = stream.take(name, &state, policy, now)?;
                 state.join(is_serial, job);
             }
         }
-        free_at = stalls.end(free_at);
+        free_at = now + clock.round(arrived, finishes, finishes);
         if is_serial {
             state.asked.clear();
             state.start_oldest(policy, free_at);

@@ -4,22 +4,20 @@
 //! gives the service time of each batch.
 //!
 //! The dispatcher is a server too: each arrival, each batch that ends and each of its queries costs it [a
-//! moment](crate::cost::Decisions). Events that come meanwhile wait and are then taken in together, as a round. A machine
-//! whose lanes are faster than its one dispatcher is therefore simulated at the dispatcher's speed:
+//! moment](crate::cost::machine_profile::DispatcherClock). Events that come meanwhile wait and are then taken in together, as
+//! a round. A machine whose lanes are faster than its one dispatcher is therefore simulated at the dispatcher's speed:
 //!
 //! ```text
 //!   events      a   f a      a  a  f                all that is due is taken in as one round, which takes its time,
 //!   dispatcher  [a ][f a    ][a  a  f  ]            then what it leads to starts
 //!   starts          ^        ^         ^
 //! ```
-//!
-//! [Stalls](crate::cost::machine_file::StallClock) of its core make a round begin or end later.
 
 use std::collections::VecDeque;
 
 use crate::base::time::Nanos;
-use crate::cost::machine_file::StallClock;
-use crate::cost::{Decisions, ServiceTimes};
+use crate::cost::ServiceTimes;
+use crate::cost::machine_profile::DispatcherClock;
 use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, LawBroken, Sink};
 
 /// Arrivals at a node, in order of time.
@@ -48,8 +46,7 @@ pub(super) struct Node<S, T> {
     dispatcher: Dispatcher<S>,
     times: T,
     /// The dispatcher's own time for its events.
-    decisions: Decisions,
-    stalls: StallClock,
+    clock: DispatcherClock,
     /// The time at which the dispatcher has finished its last round.
     free_at: Nanos,
     events: EventQueue,
@@ -57,9 +54,9 @@ pub(super) struct Node<S, T> {
 }
 
 impl<S: Sink, T: ServiceTimes> Node<S, T> {
-    pub(super) fn new(dispatcher: Dispatcher<S>, times: T, decisions: Decisions, stalls: StallClock) -> Self {
+    pub(super) fn new(dispatcher: Dispatcher<S>, times: T, clock: DispatcherClock) -> Self {
         let (events, actions) = (EventQueue::new(), Vec::new());
-        Self { dispatcher, times, decisions, stalls, free_at: Nanos::ZERO, events, actions }
+        Self { dispatcher, times, clock, free_at: Nanos::ZERO, events, actions }
     }
 
     pub(super) fn dispatcher(&self) -> &Dispatcher<S> {
@@ -74,8 +71,8 @@ impl<S: Sink, T: ServiceTimes> Node<S, T> {
         self.dispatcher
     }
 
-    /// The time at which the next events could be taken in without stalls, if the next query arrives at `arrival`; `None`
-    /// if no events are left.
+    /// The time at which the next events can be taken in, if the next query arrives at `arrival`; `None` if no events are
+    /// left.
     #[inline(always)]
     pub(super) fn next_group_at(&self, arrival: Option<Nanos>) -> Option<Nanos> {
         let due = match (self.events.peek(), arrival) {
@@ -85,44 +82,36 @@ impl<S: Sink, T: ServiceTimes> Node<S, T> {
         Some(due.max(self.free_at))
     }
 
-    /// The time at which events due at `at` are taken in: the end of the stall that holds the dispatcher up, if any.
-    #[inline(always)]
-    pub(super) fn held_until(&self, at: Nanos) -> Nanos {
-        self.stalls.begin_at(at)
-    }
-
-    /// Takes in all events that are due at `at`, the result of [`next_group_at`](Self::next_group_at), or by the end of a
-    /// stall, and starts the resulting batches. Returns `false` if `enough` holds for the sink.
+    /// Takes in all events that are due at `now`, the result of [`next_group_at`](Self::next_group_at), and starts the
+    /// resulting batches. Returns `false` if `enough` holds for the sink.
     #[inline(always)]
     pub(super) fn play_group(
         &mut self,
-        at: Nanos,
+        now: Nanos,
         inbox: &mut impl Inbox,
         enough: impl Fn(&S) -> bool,
     ) -> Result<bool, LawBroken> {
-        let decisions = self.decisions;
-        let now = self.stalls.begin(at);
-        self.free_at = now + decisions.round;
+        let (mut arrivals, mut batches, mut answers) = (0, 0, 0);
         while let Some(due) = self.events.pop(inbox.next_at(), now) {
             match due {
                 Due::Finish(_, processor) => {
-                    let ended = self.dispatcher.finish(now, processor)?;
-                    self.free_at += decisions.finish(ended);
+                    batches += 1;
+                    answers += self.dispatcher.finish(now, processor)? as u32;
                     if enough(self.dispatcher.sink()) {
                         return Ok(false);
                     }
                 }
                 Due::Wake(_) => {
-                    self.free_at += decisions.arrival;
+                    arrivals += 1;
                     self.dispatcher.wake(now)?;
                 }
                 Due::Arrival => {
-                    self.free_at += decisions.arrival;
+                    arrivals += 1;
                     inbox.hand_in(&mut self.dispatcher, now)?;
                 }
             }
         }
-        self.free_at = self.stalls.end(self.free_at);
+        self.free_at = now + self.clock.round(arrivals, batches, answers);
         self.dispatcher.decide(self.free_at, &mut self.actions)?;
         for &action in &self.actions {
             match action {

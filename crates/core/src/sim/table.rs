@@ -5,7 +5,7 @@ use crate::base::ids::QueryId;
 use crate::base::machine::{Class, Machine, PerClass};
 use crate::base::prefetch::prefetch;
 use crate::base::time::Nanos;
-use crate::cost::Cost;
+use crate::cost::{Cost, MachineModel};
 
 /// Queries by row: their true costs on the classes of the machine, and their estimates. An estimate is a cost or, for
 /// [lines](super::lines), only the time alone.
@@ -22,25 +22,27 @@ pub(super) struct QueryTable<E> {
 
 impl QueryTable<Cost> {
     /// Keeps all estimated costs; [`Cost::NEVER`] on classes that the machine lacks.
-    pub(super) fn of(queries: &[SimQuery], machine: &Machine) -> Self {
-        Self::with(queries, machine, Cost::NEVER, |cost| cost)
+    pub(super) fn of(queries: &[SimQuery], model: &MachineModel) -> Self {
+        Self::with(queries, model, Cost::NEVER, |cost| cost)
     }
 }
 
 impl QueryTable<Nanos> {
     /// Keeps estimated times alone; [`Nanos::MAX`] on classes that the machine lacks.
-    pub(super) fn of_alone(queries: &[SimQuery], machine: &Machine) -> Self {
-        Self::with(queries, machine, Nanos::MAX, |cost| cost.alone)
+    pub(super) fn of_alone(queries: &[SimQuery], model: &MachineModel) -> Self {
+        Self::with(queries, model, Nanos::MAX, |cost| cost.alone)
     }
 }
 
 impl<E: Copy> QueryTable<E> {
-    fn with(queries: &[SimQuery], machine: &Machine, lacking: E, part: impl Fn(Cost) -> E) -> Self {
-        let has = |class| machine.count(class) > 0;
+    fn with(queries: &[SimQuery], model: &MachineModel, lacking: E, part: impl Fn(Cost) -> E) -> Self {
+        let has = |class| model.machine.count(class) > 0;
         let estimate = |query: &SimQuery| {
             PerClass::from_fn(|class| if has(class) { part(query.estimate[class]) } else { lacking })
         };
-        Self { service: ServiceTable::of(queries, machine), estimates: queries.iter().map(estimate).collect() }
+        // Failed lanes run on a CPU, which the machine may otherwise lack.
+        let service = ServiceTable::of(queries, &model.with_fallbacks().machine);
+        Self { service, estimates: queries.iter().map(estimate).collect() }
     }
 
     #[inline]
@@ -48,7 +50,7 @@ impl<E: Copy> QueryTable<E> {
         self.service.id(row)
     }
 
-    /// The true cost of a row; the class must be one of the machine's.
+    /// The true cost of a row; the class must be one of the machine's or that of fallbacks.
     #[inline]
     pub(super) fn service(&self, row: u32, class: Class) -> Cost {
         self.service.cost(row, class)

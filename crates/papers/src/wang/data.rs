@@ -15,7 +15,7 @@ use crate::wang::page_rank;
 use crate::wang::ranker::{Best, MAX_K, Ranker};
 use crate::wang::ranking::Ranking;
 use crate::wang::train_test_split::{RankedQuery, TrainTestSplit};
-use crate::{Context, ExperimentError, Findings, Result};
+use crate::{Context, ExperimentError, Findings, PageRank, Result};
 use tandem_core::query::Query;
 
 /// Documents of a synthetic collection: the most with which every experiment takes less than three minutes on two
@@ -87,13 +87,19 @@ impl ExperimentData {
         Ok(data)
     }
 
+    /// Makes data with the user's PageRanks.
     fn make(context: &Context<'_>) -> Result<Self> {
+        Self::make_with(context, context.page_rank)
+    }
+
+    pub(crate) fn make_with(context: &Context<'_>, page_rank: PageRank<'_>) -> Result<Self> {
         check_k(context.k)?;
         let input = (context.source)(DOCS, QUERIES)?;
         let num_docs = input.index.num_docs();
-        let page_rank = match context.page_rank {
-            Some(path) => page_rank::read(path, num_docs)?,
-            None => page_rank::draw(num_docs, context.seed),
+        let page_rank = match page_rank {
+            PageRank::File(path) => page_rank::read(path, num_docs)?,
+            PageRank::Drawn => page_rank::draw(num_docs, context.seed),
+            PageRank::Uniform => page_rank::draw_uniform(num_docs, context.seed),
         };
         let index_bytes = SortedLists::bytes_of_all_terms(&input.index);
         let ranking = Ranking::default();
@@ -106,7 +112,11 @@ impl ExperimentData {
     fn tell(&self, context: &Context<'_>, findings: &mut Findings) {
         findings.provenance("input", &self.name);
         let (num_empty, num_long) = self.left_out;
-        let origin = if context.page_rank.is_some() { "read" } else { "drawn" };
+        let origin = match context.page_rank {
+            PageRank::File(_) => "read",
+            PageRank::Drawn => "drawn",
+            PageRank::Uniform => "uniform",
+        };
         findings.note(format!(
             "{} queries train, {} are measured; {num_empty} that no document answers and {num_long} of too many terms are \
              left out. The lists of all terms take {:.1} MB on the device, those of the log's {:.1} MB; PageRank is \
@@ -189,18 +199,22 @@ fn check_k(k: usize) -> Result<()> {
     Err(ExperimentError::Input(message))
 }
 
-/// Counts how far each query reads each of its lists when the GPU runs it.
-fn visits(ranker: &Ranker<'_>, lists: &SortedLists, queries: &[RankedQuery], k: usize) -> Visits {
+/// Returns how far each query reads each of its lists when the GPU runs it.
+pub(crate) fn depths(ranker: &Ranker<'_>, lists: &SortedLists, queries: &[RankedQuery], k: usize) -> Vec<Vec<u32>> {
     let depths_of = |query: &RankedQuery| {
         let mut depths = vec![0; query.lists.len()];
         let postings = query.postings(lists);
         ranker.rank(&postings, &query.weights, 0, ROUND, &mut Best::new(k), &mut depths);
         depths
     };
-    let depths: Vec<Vec<u32>> = queries.par_iter().map(depths_of).collect();
+    queries.par_iter().map(depths_of).collect()
+}
+
+/// Counts the visits of queries to each list.
+fn visits(ranker: &Ranker<'_>, lists: &SortedLists, queries: &[RankedQuery], k: usize) -> Visits {
     let mut visits = Visits::new(lists);
-    for (query, depths) in queries.iter().zip(&depths) {
-        for (&list, &depth) in query.lists.iter().zip(depths) {
+    for (query, depths) in queries.iter().zip(depths(ranker, lists, queries, k)) {
+        for (&list, depth) in query.lists.iter().zip(depths) {
             visits.record(list, depth);
         }
     }

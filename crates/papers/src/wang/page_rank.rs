@@ -13,6 +13,12 @@ const PAGE_RANK_STREAM: u64 = 11;
 /// Upfal 2002).
 const TAIL: f64 = 1.1;
 
+/// Draws a number from 0 to 1 per document, each equally likely, as PageRanks normalised by rank are.
+pub(crate) fn draw_uniform(num_docs: u32, seed: u64) -> Vec<f32> {
+    let mut random = Random::new(seed, PAGE_RANK_STREAM);
+    (0..num_docs).map(|_| random.unit() as f32).collect()
+}
+
 /// Draws a number from 0 to 1 per document; the largest is 1.
 ///
 /// Drawn numbers are logarithms of the web's power law. Scaling the power law itself linearly would leave almost all

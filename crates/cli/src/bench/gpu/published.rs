@@ -14,7 +14,7 @@ use tandem_core::search::device::DeviceLimits;
 use tandem_papers::codec::{Codec, Column, PForDelta, Rice};
 use tandem_papers::ding::gpu::{PforBatch, PublishedGpu, RiceBatch};
 
-/// Postings that are decoded in one launch; lists are taken until there are so many.
+/// Number of postings that are decoded in one launch.
 const POSTINGS: usize = 100_000_000;
 
 fn encode(codec: &(dyn Codec + Sync), lists: &[Vec<u32>]) -> Result<Vec<Vec<u32>>, Failure> {

@@ -1,15 +1,14 @@
 //! Reading a CIFF file twice: first the documents, which come last, then the lists.
 
 use std::fmt;
-use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::CiffHeader;
 use super::message::{DocRecord, read_list, read_term};
 use super::wire::WireReader;
 use crate::corpus::{DocumentTable, ListSource, TermList};
-use crate::files::InputError;
+use crate::files::{File, InputError};
 
 /// Bytes read at a time from a file that is read from end to end.
 const STREAM_BYTES: usize = 1 << 16;
@@ -27,6 +26,7 @@ type Stream = Box<dyn Read + Send>;
 /// Memory holds the documents and one list. If the lists are not in byte order of their terms, it also holds the terms,
 /// and a gzip file is unpacked into the temporary folder.
 pub struct CiffReader {
+    path: PathBuf,
     header: CiffHeader,
     documents: DocumentTable,
     lists: Lists,
@@ -70,14 +70,14 @@ impl CiffReader {
             is_sorted &= number == 0 || before < term;
             before = term;
         }
-        let documents = read_documents(path, &mut reader, &header)?;
+        let documents = read_documents(&mut reader, &header)?;
         if !reader.is_at_end()? {
             let message = format!("the file goes on after the last of its {} documents", header.num_docs);
             return Err(reader.error(reader.offset(), message));
         }
         let lists = if is_sorted { in_order(path)? } else { picked(path, header.num_lists)? };
         let num_tokens = documents.lengths.iter().map(|&length| u64::from(length)).sum();
-        Ok(Self { header, documents, lists, num_read: 0, num_odd_sums: 0, num_tokens })
+        Ok(Self { path: path.to_owned(), header, documents, lists, num_read: 0, num_odd_sums: 0, num_tokens })
     }
 
     /// The header of the file.
@@ -90,6 +90,10 @@ impl CiffReader {
 impl ListSource for CiffReader {
     fn num_lists(&self) -> u64 {
         u64::from(self.header.num_lists)
+    }
+
+    fn check_names(&self) -> Result<(), InputError> {
+        self.documents.check_names(&self.path, |number| format!("document {number}"))
     }
 
     fn take_documents(&mut self) -> DocumentTable {
@@ -173,11 +177,7 @@ fn check_more(reader: &mut WireReader<Stream>, number: u32, of: u32, what: &str)
     Ok(())
 }
 
-fn read_documents(
-    path: &Path,
-    reader: &mut WireReader<Stream>,
-    header: &CiffHeader,
-) -> Result<DocumentTable, InputError> {
+fn read_documents(reader: &mut WireReader<Stream>, header: &CiffHeader) -> Result<DocumentTable, InputError> {
     let mut documents = DocumentTable::default();
     let mut is_named = false;
     for number in 0..header.num_docs {
@@ -196,7 +196,6 @@ fn read_documents(
     if !is_named {
         documents.external_ids.clear();
     }
-    documents.check_names(path, |number| format!("document {number}"))?;
     Ok(documents)
 }
 
@@ -231,7 +230,7 @@ fn seekable(path: &Path) -> Result<File, InputError> {
     if !is_gzip {
         return Ok(file);
     }
-    let mut unpacked = tempfile::tempfile().map_err(|e| {
+    let mut unpacked = File::unnamed_in(&std::env::temp_dir()).map_err(|e| {
         let folder = std::env::temp_dir();
         let message =
             format!("cannot make a file in the temporary folder {}: {e} (TMPDIR names another)", folder.display());

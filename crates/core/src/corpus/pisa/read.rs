@@ -16,6 +16,7 @@ const DOCS_HEAD_BYTES: u64 = 2 * NUMBER_BYTES;
 ///
 /// Memory holds the documents and one list; also the terms if they are not in byte order.
 pub struct PisaReader {
+    path: PathBuf,
     docs: SequenceFile,
     freqs: SequenceFile,
     num_docs: u32,
@@ -62,9 +63,8 @@ impl PisaReader {
         let lengths = read_lengths(&sibling(path, "sizes"), num_docs)?;
         let external_ids = read_names(&sibling(path, "documents"), num_docs)?;
         let documents = DocumentTable { lengths, external_ids };
-        documents.check_names(&sibling(path, "documents"), |number| format!("line {}", number + 1))?;
         let (terms, num_lists) = find_terms(path, &mut docs)?;
-        Ok(Self { docs, freqs, num_docs, num_lists, documents, terms })
+        Ok(Self { path: path.to_owned(), docs, freqs, num_docs, num_lists, documents, terms })
     }
 
     fn check(&self, list: &TermList, start: u64) -> Result<(), InputError> {
@@ -100,6 +100,10 @@ impl PisaReader {
 impl ListSource for PisaReader {
     fn num_lists(&self) -> u64 {
         self.num_lists
+    }
+
+    fn check_names(&self) -> Result<(), InputError> {
+        self.documents.check_names(&sibling(&self.path, "documents"), |number| format!("line {}", number + 1))
     }
 
     fn take_documents(&mut self) -> DocumentTable {

@@ -1,10 +1,9 @@
 //! Sequences of 32-bit numbers: a length, then that many numbers.
 
-use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use crate::files::InputError;
+use crate::files::{File, InputError};
 
 pub(super) const NUMBER_BYTES: u64 = 4;
 

@@ -1,11 +1,10 @@
 //! Writing a binary collection.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use super::sibling;
-use crate::files::PendingFile;
+use crate::files::{File, PendingFile};
 
 /// Writes the five files of a collection, which appear only at [`PisaWriter::finish`].
 #[derive(Debug)]

@@ -237,11 +237,6 @@ impl BatchCost {
         BatchTime { host: of_all(self.host(1)), exposed, device: load.alone.since(exposed) }
     }
 
-    /// The least device time of these queries, in batches of any size.
-    pub(super) fn least_device(&self, load: &BatchLoad) -> Nanos {
-        load.added.scaled(least(&self.crowding)).min(load.alone)
-    }
-
     /// The least host and device times of a query, in a batch of any size.
     pub(super) fn least(&self, cost: Cost) -> BatchTime {
         let alone = self.singly(&BatchLoad::default().with(cost));

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::{BatchCost, BatchLoad, BatchTime, Cost};
 use crate::base::ids::ProcessorId;
 use crate::base::machine::{Class, FaultPlan, Machine, PerClass};
 use crate::base::random::{NodeSeed, Purpose, exp};
 use crate::base::time::Nanos;
-use crate::cost::machine_file::{DispatcherCosts, DispatcherStalls, LaneCosts};
+use crate::cost::machine_profile::{DispatcherProfile, DispatcherTime, LaneCosts, Least};
 
 /// The costs of a machine that a scheduler may know before a run, and that the simulator uses.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,10 +23,10 @@ pub struct MachineModel {
     pub handoff: PerClass<Nanos>,
     /// The dispatcher's time per event: an arrival or an answered query, alone or in a batch.
     pub decision: Nanos,
-    /// Further service costs by class, from a [machine file](crate::cost::MachineFile). They replace `handoff`.
-    pub lanes: PerClass<Option<LaneCosts>>,
-    /// The dispatcher's costs from a machine file. They replace `decision`.
-    pub dispatcher: Option<DispatcherCosts>,
+    /// Further service costs by class, from a [machine profile](crate::cost::MachineProfile). They replace `handoff`.
+    pub lanes: PerClass<Option<Arc<LaneCosts>>>,
+    /// The dispatcher's costs from a machine profile. They replace `decision`.
+    pub dispatcher: Option<Arc<DispatcherProfile>>,
     /// Planned faults of a run, unknown to policies.
     pub faults: FaultPlan,
     /// By class, the standard deviation of the logarithm of the batch time that policies [see](Self::as_told) over the true
@@ -55,32 +56,10 @@ impl Decisions {
 
     /// The time of a round with these numbers of arrivals or wake-ups, ended batches, and answered queries.
     #[must_use]
+    #[inline(always)]
     pub fn of(&self, arrivals: u32, batches: u32, answers: u32) -> Nanos {
         let parts = [(self.arrival, arrivals), (self.batch, batches), (self.answer, answers)];
         parts.into_iter().fold(self.round, |sum, (each, count)| sum + Nanos(each.0.saturating_mul(count.into())))
-    }
-
-    /// The time of the end of a batch of `queries` queries.
-    #[must_use]
-    #[inline(always)]
-    pub fn finish(&self, queries: usize) -> Nanos {
-        self.batch + Nanos(self.answer.0.saturating_mul(queries as u64))
-    }
-}
-
-/// All costs of the dispatcher in a run.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct DispatcherTime {
-    /// Costs of its rounds.
-    pub decisions: Decisions,
-    /// Stalls of its core.
-    pub stalls: DispatcherStalls,
-}
-
-impl From<Decisions> for DispatcherTime {
-    /// Costs without stalls.
-    fn from(decisions: Decisions) -> Self {
-        Self { decisions, stalls: DispatcherStalls::default() }
     }
 }
 
@@ -114,14 +93,12 @@ impl MachineModel {
     #[must_use]
     pub fn dispatcher_time(&self, policy: &str) -> DispatcherTime {
         match &self.dispatcher {
-            Some(dispatcher) => {
-                DispatcherTime { decisions: dispatcher.of(policy), stalls: dispatcher.stalls().clone() }
-            }
+            Some(dispatcher) => dispatcher.time(self.machine.len(), policy),
             None => Decisions::each(self.decision).into(),
         }
     }
 
-    /// Whether times are exact: no machine file adds variation, and nothing fails.
+    /// Whether times are exact: no machine profile adds variation, and nothing fails.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.dispatcher.is_none()
@@ -131,7 +108,7 @@ impl MachineModel {
 
     /// The machine as policies are told of it: what batches take is off by a factor of its own at each size of the formula,
     /// lognormal of mean 1. The error belongs to the formula, as those of single queries belong to their model: it is the same
-    /// in all runs. Where a machine file says how batches differ from the formula, that is played, and policies know the
+    /// in all runs. Where a machine profile says how batches differ from the formula, that is played, and policies know the
     /// formula.
     #[must_use]
     pub fn as_told(&self) -> Cow<'_, Self> {
@@ -186,24 +163,24 @@ impl MachineModel {
     /// The least resources of `class` for a query of this cost, in batches of these sizes.
     #[must_use]
     pub fn least_use(&self, class: Class, cost: Cost, sizes: BatchSizes) -> LeastUse {
+        let least = self.lanes[class].as_ref().map_or(Least::default(), |lanes| lanes.least());
+        let single = cost.scaled(least.single);
         let Some(batches) = &self.batches[class] else {
-            return LeastUse { lane: cost.alone, ..LeastUse::default() };
+            return LeastUse { lane: single.alone, ..LeastUse::default() };
         };
+        let single_device = cost.scaled(least.single_device).alone;
         match sizes {
             BatchSizes::Any => {
                 let BatchTime { host, device, .. } = batches.least(cost);
-                LeastUse { lane: host, device }
+                let device = device.scaled(least.device);
+                LeastUse { lane: host.scaled(least.host.min(least.single)), device: device.min(single_device) }
             }
             BatchSizes::One => {
-                let time = batches.time(&BatchLoad::default().with(cost));
-                // A lane that holds several batches prepares one while its device runs another. A machine file gives their
-                // overlap.
-                let spacing = self.lanes[class].as_ref().map_or(1.0, LaneCosts::spacing);
+                let time = batches.time(&BatchLoad::default().with(single));
+                // A lane that holds several batches prepares one while its device runs another.
                 let is_deep = self.machine.processors().any(|(_, on)| on.class == class && on.depth > 1);
-                LeastUse {
-                    lane: if is_deep { time.host } else { time.total() },
-                    device: time.device.min(cost.alone.scaled(spacing)),
-                }
+                let lane = if is_deep { time.host } else { time.total() };
+                LeastUse { lane, device: time.device.min(single_device) }
             }
         }
     }

@@ -5,7 +5,8 @@ use crate::base::ids::ProcessorId;
 use crate::base::machine::{Class, FaultKind, LaneFault, PATIENCE, PerClass, PlannedFault, Processor};
 use crate::base::random::{NodeSeed, Purpose, Random};
 use crate::base::time::Nanos;
-use crate::cost::machine_file::{AskedBatch, LaneCosts, LaneState};
+use crate::cost::machine_profile::LaneCosts;
+use crate::cost::machine_profile::blocks::Place;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct LaneClock {
@@ -15,8 +16,8 @@ struct LaneClock {
     finish: Nanos,
     /// When its thread will be idle, before the dispatcher notices it.
     done: Nanos,
-    /// The lane's state by the machine file.
-    state: LaneState,
+    /// Its place in the observed times of a machine profile.
+    place: Place,
     /// When its permanent failure was noticed. From then on a CPU replaces it.
     retired_at: Option<Nanos>,
     /// Consecutive batches for which it found no memory.
@@ -79,14 +80,14 @@ pub struct MeasuredTimes<'a, F> {
     lanes: Vec<LaneClock>,
     /// By class and device: when it will be free.
     devices: PerClass<Vec<DeviceClock>>,
-    /// By lane: the stream for variations of service times; empty if no machine file has variations.
+    /// By lane: the stream for variations of service times; empty without a machine profile.
     chance: Vec<Random>,
     /// Planned faults that may still come, in order of time.
     faults: Vec<PlannedFault>,
     /// Whether the last started batch is rerun; `preparing` says how long its thread prepares it.
     rerun: Option<Rerun>,
     preparing: Option<Preparing>,
-    /// Whether nothing can fail and there is no machine file. Most runs are so, and this case is fastest.
+    /// Whether nothing can fail and there is no machine profile. Most runs are so, and this case is fastest.
     is_exact: bool,
 }
 
@@ -129,8 +130,8 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
         busy
     }
 
-    /// Starts a batch as [`ServiceTimes::start`], with the costs of a machine file.
-    fn start_among_others(
+    /// Starts a batch as [`ServiceTimes::start`], with the costs of a machine profile.
+    fn start_on_profile(
         &mut self,
         costs: &LaneCosts,
         (processor, class): (ProcessorId, Class),
@@ -140,38 +141,34 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
         let device = self.model.machine.processor(processor).device;
         let idle = now.since(self.lanes[processor.index()].done);
         let busy = self.busy(class, processor, now);
-        let crowded = costs.crowded(class, &busy);
         self.preparing = None;
         let load = self.load(class, rows);
         let time = self.model.batch_time(class, &load);
         let (lane, random) = (&mut self.lanes[processor.index()], &mut self.chance[processor.index()]);
+        lane.place.advance(random);
         let begin = now + costs.hand_over(idle);
-        if let Some(batches) = self.model.batches[class].as_ref().filter(|_| load.queries > 1) {
-            let asked = AskedBatch { queries: load.queries, busy_cpus: busy[Class::CPU], host: time.host, begin };
-            let times = costs.batch(&mut lane.state, &asked, now, random);
+        let on_device = &mut self.devices[class][device.index()];
+        let batches = self.model.batches[class].as_ref();
+        let several = batches.filter(|_| load.queries > 1);
+        if let Some(times) = several.and_then(|_| costs.batch(&lane.place, &load, time, class, &busy)) {
             let time = BatchTime {
                 host: time.host.scaled(times.host),
                 exposed: time.exposed.scaled(times.host),
                 device: time.device.scaled(times.device),
             };
-            costs.note_work(&mut lane.state, idle, time.total());
-            // The time is no less than bounds assume for its queries.
-            let alone = time.device.scaled(times.spacing).max(batches.least_device(&load));
-            let on_device = &mut self.devices[class][device.index()];
+            let alone = time.device.scaled(times.spacing);
             self.preparing = lane.prepare(time.host.scaled(times.prepared), begin, costs.hand_back());
-            lane.done = lane.run_among_others(time, alone.min(time.device), begin, on_device);
-            lane.finish = lane.done + costs.hand_back();
-            return lane.finish;
-        }
-        let taken = costs.work(&mut lane.state, time.total(), idle, crowded, now, random);
-        if self.model.batches[class].is_some() {
-            // A single query spends most of its time off the device, where the next one may be too.
-            let device_time = load.alone.scaled(costs.spacing()).min(taken);
-            let exposed = taken.since(device_time);
-            let time = BatchTime { host: exposed, exposed, device: device_time };
-            lane.done = lane.run(time, begin, &mut self.devices[class][device.index()]);
+            lane.done = lane.run_among_others(time, alone, begin, on_device);
         } else {
-            lane.done = begin.max(lane.done) + taken;
+            let (taken, spacing) = costs.one_by_one(&lane.place, &load, idle, class, &busy);
+            lane.done = if batches.is_some() {
+                // A single query spends most of its time off the device, where the next one may be too.
+                let device = load.alone.scaled(spacing).min(taken);
+                let exposed = taken.since(device);
+                lane.run(BatchTime { host: exposed, exposed, device }, begin, on_device)
+            } else {
+                begin.max(lane.done) + taken
+            };
         }
         lane.finish = lane.done + costs.hand_back();
         lane.finish
@@ -310,7 +307,7 @@ impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
         let model = self.model;
         let device = model.machine.processor(processor).device;
         if let Some(costs) = &model.lanes[class] {
-            return self.start_among_others(costs, (processor, class), rows, now);
+            return self.start_on_profile(costs, (processor, class), rows, now);
         }
         let Some(batches) = &model.batches[class] else { return self.start_one_by_one(processor, class, rows, now) };
         let begin = now + model.handoff[class];

@@ -18,7 +18,7 @@ mod machine_model;
 mod measured_times;
 
 pub use batch_cost::{BatchCost, BatchLoad, BatchTime, Cost, Exposed};
-pub use machine_model::{BatchSizes, Decisions, DispatcherTime, LeastUse, MachineModel};
+pub use machine_model::{BatchSizes, Decisions, LeastUse, MachineModel};
 pub use measured_times::MeasuredTimes;
 
 use crate::base::ids::ProcessorId;

@@ -39,7 +39,8 @@ fn round_trip(index: &Index) {
         };
         let tokenizer = source.tokenizer_name();
         assert_eq!(tokenizer.as_deref(), (!is_pisa).then(|| index.tokenizer_name()));
-        let options = ImportOptions { bm25: index.built_with(), tokenizer: index.tokenizer_name().to_owned() };
+        let options =
+            ImportOptions { bm25: index.built_with(), tokenizer: index.tokenizer_name().to_owned(), may_repeat: false };
         let out = dir.path().join("index");
         import(source.as_mut(), &out, &options, &none).unwrap();
         assert!(source.notes().is_empty(), "{:?}", source.notes());

@@ -17,7 +17,6 @@
 //! | 24 | 8 | magic, `TandemR3` |
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,7 +24,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::corpus::Skipped;
-use crate::files::read_exact_at;
+use crate::files::{File, read_exact_at};
 use crate::indexing::documents::SegmentDocuments;
 use crate::indexing::error::BuildError;
 use crate::indexing::postings::put;
@@ -152,7 +151,7 @@ impl Run {
 
     /// Takes the lists of `source` into a new file at `path`, which is on disk when this returns.
     pub(crate) fn on_disk(source: &mut dyn RunSource, path: &Path) -> io::Result<Self> {
-        let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
+        let file = File::create(path)?;
         let mut sealer = Sealer::new(BufWriter::with_capacity(1 << 20, file));
         sealer.seal(source)?;
         let Sealer { mut out, offset, contents, .. } = sealer;

@@ -30,19 +30,23 @@ pub fn apply(index: &Index, permutation: &Permutation, dir: &Path, progress: &dy
 /// The number of a document that is left out.
 const LEFT_OUT: u32 = u32::MAX;
 
-/// Writes `index` into another folder `dir` with the last document of each name only. Returns the number of documents
-/// that are left out.
+/// Writes `index` into another folder `dir` with the last document of each name only, and with all documents that have
+/// none. Returns the number of documents that are left out.
 ///
 /// # Errors
 /// If the file system fails. A previous index stays then.
 pub fn keep_last(index: &Index, dir: &Path) -> Result<u32, BuildError> {
     let mut last: HashMap<Cow<'_, str>, u32> = HashMap::with_capacity(index.num_docs() as usize);
+    let mut new_of_old = vec![0; index.num_docs() as usize];
     for doc in 0..index.num_docs() {
-        last.insert(index.external_id(DocId(doc)), doc);
+        let id = index.external_id(DocId(doc));
+        if !id.is_empty()
+            && let Some(earlier) = last.insert(id, doc)
+        {
+            new_of_old[earlier as usize] = LEFT_OUT;
+        }
     }
-    let mut old_of_new: Vec<u32> = last.into_values().collect();
-    old_of_new.sort_unstable();
-    let mut new_of_old = vec![LEFT_OUT; index.num_docs() as usize];
+    let old_of_new: Vec<u32> = (0..index.num_docs()).filter(|&doc| new_of_old[doc as usize] != LEFT_OUT).collect();
     (0..).zip(&old_of_new).for_each(|(new, &old)| new_of_old[old as usize] = new);
     write(index, &old_of_new, &new_of_old, dir, &|_| {})?;
     Ok(index.num_docs() - old_of_new.len() as u32)

@@ -8,11 +8,11 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::Instant;
 
-use super::TERM_STREAMS;
 use super::cascade::ListSampler;
 use super::documents::Documents;
 use super::queries::{synthetic_queries, write_queries};
 use super::vocabulary::Vocabulary;
+use super::{TERM_STREAMS, topic_of};
 use crate::base::random::Random;
 use crate::files::{free_disk_bytes, free_memory_bytes};
 use crate::index::{Bm25, FILE_NAME, IndexError, IndexWriter, ListEncoder};
@@ -39,6 +39,12 @@ pub struct SynthOptions {
     pub num_queries: usize,
     /// Path of the queries, or `queries.tsv` in the index's folder if `None`.
     pub queries_path: Option<PathBuf>,
+    /// Mean excess of the denser half's share over a half in any neighbourhood, from 0 to 0.3; `None` for the law of the shipped
+    /// workloads, about 0.2.
+    pub clustering: Option<f64>,
+    /// Correlation of terms of one topic, from 0 (independent lists) to 1; also the chance that further terms of a query are of its first
+    /// term's topic.
+    pub correlation: f64,
     /// Threads, or all cores if `None`. The result does not depend on them.
     pub threads: Option<NonZeroUsize>,
 }
@@ -49,6 +55,11 @@ impl SynthOptions {
     /// Default mean document length.
     pub const MEAN_LENGTH: f64 = 240.0;
 
+    /// The clustering that [`fit`](super::fit) finds for the slice of the English Wikipedia with the TREC 2005 efficiency log.
+    pub const FITTED_CLUSTERING: f64 = 0.2;
+    /// The correlation that it finds.
+    pub const FITTED_CORRELATION: f64 = 0.5;
+
     /// Options of `num_docs` documents without queries, with defaults otherwise.
     pub fn new(num_docs: u32, seed: u64) -> Self {
         Self {
@@ -58,6 +69,8 @@ impl SynthOptions {
             num_terms: None,
             num_queries: 0,
             queries_path: None,
+            clustering: None,
+            correlation: 0.0,
             threads: None,
         }
     }
@@ -143,10 +156,13 @@ pub fn draw_queries(options: &SynthOptions, path: &Path) -> Result<(), IndexErro
     write_queries(path, &vocabulary, &queries).map_err(|source| IndexError::Io { path: path.to_owned(), source })
 }
 
-fn synthetic_queries_of(options: &SynthOptions, vocabulary: &Vocabulary) -> Result<Vec<Vec<usize>>, IndexError> {
+pub(super) fn synthetic_queries_of(
+    options: &SynthOptions,
+    vocabulary: &Vocabulary,
+) -> Result<Vec<Vec<usize>>, IndexError> {
     match options.num_queries {
         0 => Ok(Vec::new()),
-        n => synthetic_queries(vocabulary, options.num_docs, options.seed, n),
+        n => synthetic_queries(vocabulary, options.num_docs, options.seed, n, options.correlation),
     }
 }
 
@@ -169,12 +185,12 @@ fn make_lists(
     let (histogram, norms) = (documents.histogram(), writer.norms());
     let made: Vec<OnceLock<Made>> = batches.iter().map(|_| OnceLock::new()).collect();
     let pack = |number: usize| {
-        let mut sampler = ListSampler::new(documents, &histogram);
+        let mut sampler = ListSampler::new(documents, &histogram, options.clustering, options.correlation);
         let mut encoder = ListEncoder::new(norms.clone());
         let mut batch = Made::default();
         for term in batches[number].clone() {
             let random = Random::new(options.seed, TERM_STREAMS + term as u64);
-            let (docs, freqs) = sampler.draw(vocabulary.doc_freqs()[term], random);
+            let (docs, freqs) = sampler.draw(vocabulary.doc_freqs()[term], topic_of(options.seed, term), random);
             encoder.add_columns(&vocabulary.text(term), docs, freqs)?;
             batch.doc_freqs.push(docs.len() as u32);
             batch.num_postings += docs.len() as u64;

@@ -16,16 +16,19 @@
 //! are expected, their number is drawn, and halving continues only for two points or more, because a single point lies
 //! anywhere with equal chance. A list of n postings therefore costs O(n log n), not O(documents).
 //!
+//! Terms of one topic share a field: with a chance, the correlation, the denser half of a neighbourhood is the one of the topic. Their lists
+//! then have more documents in common than independent ones.
+//!
 //! Source: Meneveau and Sreenivasan, "Simple multifractal cascade model for fully developed turbulence", PRL 1987.
 
 use super::documents::{AppetiteHistogram, Documents, repeat_chances};
-use crate::base::random::{Random, exp};
+use crate::base::random::{Random, exp, mix};
 
 /// Documents in the smallest neighbourhood, inside which density is even.
 const LEAF_DOCS: u32 = 32;
 /// Expected points below which their number is drawn before halving continues.
 const FEW_POINTS: f64 = 4.0;
-/// The denser half's share is 0.5 plus a number in this range, drawn for each term.
+/// The denser half's share is 0.5 plus a number in this range, drawn for each term, unless the clustering is given.
 const TOPICALITY: std::ops::Range<f64> = 0.1..0.3;
 /// Maximum density, at which all documents of a neighbourhood contain the term many times.
 const MOST_POINTS_A_DOCUMENT: f64 = 16.0;
@@ -46,12 +49,23 @@ pub(crate) struct ListSampler<'a> {
     /// Share of the denser half, also in 65536ths.
     dense_share: f64,
     dense_bits: u64,
+    /// Chance of following the topic's field, in 2^32ths, and the number of that field.
+    topic_bits: u64,
+    topic: u64,
+    clustering: std::ops::Range<f64>,
     docs: Vec<u32>,
     freqs: Vec<u32>,
 }
 
 impl<'a> ListSampler<'a> {
-    pub(crate) fn new(documents: &'a Documents, histogram: &'a AppetiteHistogram) -> Self {
+    /// Draws lists of these documents. `clustering` is the mean excess of the denser half's share over a half, `correlation` the chance
+    /// that a neighbourhood's denser half is the one of the term's topic.
+    pub(crate) fn new(
+        documents: &'a Documents,
+        histogram: &'a AppetiteHistogram,
+        clustering: Option<f64>,
+        correlation: f64,
+    ) -> Self {
         Self {
             appetites: documents.appetites(),
             histogram,
@@ -60,22 +74,27 @@ impl<'a> ListSampler<'a> {
             random: Random::new(0, 0),
             dense_share: 0.5,
             dense_bits: 1 << 15,
+            topic_bits: (correlation * 4_294_967_296.0) as u64,
+            topic: 0,
+            clustering: clustering.map_or(TOPICALITY, |mean| 0.5 * mean..1.5 * mean),
             docs: Vec::new(),
             freqs: Vec::new(),
         }
     }
 
-    /// Draws the list of a term that is expected in `doc_freq` documents, from its own stream.
+    /// Draws the list of a term of a topic that is expected in `doc_freq` documents, from its own stream.
     ///
     /// Documents ascend, there is at least one, and frequencies are at least 1.
-    pub(crate) fn draw(&mut self, doc_freq: f64, random: Random) -> (&[u32], &[u32]) {
+    pub(crate) fn draw(&mut self, doc_freq: f64, topic: u64, random: Random) -> (&[u32], &[u32]) {
         self.random = random;
+        self.topic = topic;
         self.docs.clear();
         self.freqs.clear();
         let num_docs = self.appetites.len() as u32;
         let share = doc_freq / f64::from(num_docs);
         // Words that occur everywhere have no topic.
-        let topicality = TOPICALITY.start + (TOPICALITY.end - TOPICALITY.start) * self.random.unit();
+        let range = &self.clustering;
+        let topicality = range.start + (range.end - range.start) * self.random.unit();
         self.dense_share = 0.5 + topicality * (1.0 - share) * (1.0 - share);
         self.dense_bits = (self.dense_share * 65536.0) as u64;
         let points = self.points_a_document(share) * f64::from(num_docs);
@@ -137,7 +156,7 @@ impl<'a> ListSampler<'a> {
         let middle = from + (to - from) / 2;
         let dense = points * self.dense_share;
         let (left, right) =
-            if self.random.bits() >> 63 == 0 { (dense, points - dense) } else { (points - dense, dense) };
+            if self.is_left_dense(from, to) { (dense, points - dense) } else { (points - dense, dense) };
         self.scatter(from, middle, left);
         self.scatter(middle, to, right);
     }
@@ -168,11 +187,19 @@ impl<'a> ListSampler<'a> {
                     dense += u32::from(self.random.bits() >> 48 < self.dense_bits);
                 }
                 let middle = from + (to - from) / 2;
-                let left = if self.random.bits() >> 63 == 0 { dense } else { points - dense };
+                let left = if self.is_left_dense(from, to) { dense } else { points - dense };
                 self.place(from, middle, left);
                 self.place(middle, to, points - left);
             }
         }
+    }
+
+    /// Whether the left half of documents `from..to` is the denser one: by the term's own field, or by that of its topic.
+    #[inline]
+    fn is_left_dense(&mut self, from: u32, to: u32) -> bool {
+        let own = self.random.bits();
+        let place = u64::from(to) << 32 | u64::from(from);
+        if (own & 0xFFFF_FFFF) < self.topic_bits { mix(self.topic ^ place) >> 63 == 0 } else { own >> 63 == 0 }
     }
 
     /// Places a point on `doc`, which is at least the previous document. The low byte of `word` decides whether it

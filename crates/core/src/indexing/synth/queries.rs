@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::QUERY_STREAM;
 use super::vocabulary::Vocabulary;
+use super::{QUERY_STREAM, topic_of};
 use crate::base::random::{Random, pow};
 use crate::files::write_atomically;
 use crate::index::IndexError;
@@ -25,7 +25,7 @@ const MOST_TERMS: usize = 5;
 /// Query terms occur in at least one document in this many.
 const RAREST: f64 = 5000.0;
 
-/// Draws `n` queries of distinct terms. A query is a set of ranks.
+/// Draws `n` queries of distinct terms. A query is a set of ranks. With chance `correlation`, a further term is of the first one's topic.
 ///
 /// # Errors
 /// If the vocabulary is too small or too rare for queries of that many postings.
@@ -34,6 +34,7 @@ pub fn synthetic_queries(
     num_docs: u32,
     seed: u64,
     n: usize,
+    correlation: f64,
 ) -> Result<Vec<Vec<usize>>, IndexError> {
     let all = vocabulary.doc_freqs();
     let asked = all.partition_point(|&doc_freq| doc_freq * RAREST >= f64::from(num_docs));
@@ -75,8 +76,13 @@ pub fn synthetic_queries(
     let mut queries = Vec::with_capacity(n);
     for num_terms in lengths {
         let mut terms = BTreeSet::new();
+        let mut topic = None;
         for stratum in strata.by_ref().take(num_terms) {
             let mut term = term_at((f64::from(stratum) + random.unit()) / num_strata);
+            let topic = *topic.get_or_insert(topic_of(seed, term));
+            if correlation > 0.0 && topic_of(seed, term) != topic && random.unit() < correlation {
+                term = of_topic(topic, || term_at(random.unit()), seed);
+            }
             while !terms.insert(term) {
                 term = term_at(random.unit());
             }
@@ -84,6 +90,19 @@ pub fn synthetic_queries(
         queries.push(terms.into_iter().collect());
     }
     Ok(queries)
+}
+
+/// Draws terms until one is of a topic; gives up where a topic has hardly any terms.
+fn of_topic(topic: u64, mut draw: impl FnMut() -> usize, seed: u64) -> usize {
+    const MOST_DRAWS: usize = 1000;
+    let mut term = draw();
+    for _ in 1..MOST_DRAWS {
+        if topic_of(seed, term) == topic {
+            break;
+        }
+        term = draw();
+    }
+    term
 }
 
 /// Number of terms of the query that drew `choice` from (0, 1].

@@ -40,6 +40,12 @@ impl SynthOptions {
         if let Some(terms) = self.num_terms.filter(|terms| !(100..=1 << 30).contains(terms)) {
             return refuse(format!("a vocabulary of {terms} terms, expected 100 to 1073741824"));
         }
+        if let Some(clustering) = self.clustering.filter(|clustering| !(0.0..=0.3).contains(clustering)) {
+            return refuse(format!("a clustering of {clustering}, expected 0 to 0.3"));
+        }
+        if !(0.0..=1.0).contains(&self.correlation) {
+            return refuse(format!("a correlation of {}, expected 0 to 1", self.correlation));
+        }
         if self.num_queries > MAX_QUERIES {
             return refuse(format!("{} queries, expected at most {MAX_QUERIES}", self.num_queries));
         }

@@ -78,7 +78,7 @@ fn lists_are_clustered() {
 #[test]
 fn queries_have_the_papers_mean_postings() {
     let vocabulary = Vocabulary::fit(1_000_000, 240.0, Vocabulary::heaps_size(1_000_000)).unwrap();
-    let queries = synthetic_queries(&vocabulary, 1_000_000, 1, 20_000).unwrap();
+    let queries = synthetic_queries(&vocabulary, 1_000_000, 1, 20_000, 0.0).unwrap();
     let postings: Vec<f64> =
         queries.iter().map(|terms| terms.iter().map(|&term| vocabulary.doc_freqs()[term]).sum()).collect();
     let mean = postings.iter().sum::<f64>() / 20_000.0 / 1e6;
@@ -101,4 +101,48 @@ fn options_out_of_range_are_refused() {
     assert!(refuse(SynthOptions { num_terms: Some(99), ..base.clone() }).contains("99 terms, expected 100"));
     assert!(refuse(SynthOptions { num_terms: Some(100), ..base.clone() }).contains("too few"));
     assert!(refuse(SynthOptions { num_terms: Some(1 << 20), ..base }).contains("too many"));
+}
+
+#[test]
+fn terms_of_a_topic_occur_together_and_lists_keep_their_lengths() {
+    let base = SynthOptions { num_queries: 500, ..SynthOptions::new(NUM_DOCS, 3) };
+    let likeness = |correlation| Likeness::of_synthetic(&SynthOptions { correlation, ..base.clone() }).unwrap();
+    let [none, some, most] = [0.0, 0.5, 1.0].map(likeness);
+    assert!(none.full_ands < some.full_ands && some.full_ands < most.full_ands, "{none:?} {some:?} {most:?}");
+    assert!((none.gap_bits - most.gap_bits).abs() < 0.1, "{none:?} {most:?}");
+
+    let dir = tempfile::tempdir().unwrap();
+    let options = SynthOptions { correlation: 0.8, ..base };
+    let report = build_synthetic(&options, dir.path(), &|_, _| ()).unwrap();
+    let distinct = report.num_postings as f64 / f64::from(NUM_DOCS);
+    assert!((distinct / (0.46 * SynthOptions::MEAN_LENGTH) - 1.0).abs() < 0.05, "{distinct} distinct terms a document");
+}
+
+#[test]
+fn a_fit_finds_the_options_of_a_synthetic_collection() {
+    let base = SynthOptions { num_queries: 500, ..SynthOptions::new(NUM_DOCS, 7) };
+    let asked = SynthOptions { clustering: Some(0.15), correlation: 0.6, seed: 3, ..base.clone() };
+    let target = Likeness::of_synthetic(&asked).unwrap();
+    let (found, likeness) = fit(&target, &base).unwrap();
+    assert!((found.clustering.unwrap() - 0.15).abs() < 0.02, "{found:?}");
+    assert!((likeness.gap_bits - target.gap_bits).abs() < 0.05, "{likeness:?} {target:?}");
+    assert!((likeness.full_ands - target.full_ands).abs() < 0.03, "{likeness:?} {target:?}");
+    // The same properties are measured on an index.
+    let dir = tempfile::tempdir().unwrap();
+    build_synthetic(&asked, dir.path(), &|_, _| ()).unwrap();
+    let index = Index::open(dir.path()).unwrap();
+    let lines = std::fs::read_to_string(dir.path().join("queries.tsv")).unwrap();
+    let term = |word: &str| index.term(word).unwrap();
+    let queries = lines.lines().map(|line| line.split_once('\t').unwrap().1.split(' ').map(term).collect());
+    assert_eq!(Likeness::of_index(&index, &queries.collect::<Vec<_>>()), target);
+}
+
+#[test]
+fn shapes_out_of_range_are_refused() {
+    let base = SynthOptions::new(2000, 0);
+    let refuse = |options: SynthOptions| options.check().unwrap_err().to_string();
+    assert!(
+        refuse(SynthOptions { clustering: Some(0.4), ..base.clone() }).contains("clustering of 0.4, expected 0 to 0.3")
+    );
+    assert!(refuse(SynthOptions { correlation: f64::NAN, ..base }).contains("correlation of NaN, expected 0 to 1"));
 }

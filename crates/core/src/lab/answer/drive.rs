@@ -7,7 +7,7 @@ use super::search::{LiveSearch, Side};
 use super::{Effort, Question};
 use crate::base::time::Nanos;
 use crate::lab::{
-    Calibration, Capacities, Criterion, LabError, LiveReport, LiveRunSpec, Node, Progress, RunLength, ServiceRow,
+    Calibration, Capacity, Criterion, LabError, LiveReport, LiveRunSpec, Node, Progress, RunLength, ServiceRow,
     ServiceRun, Summary, SystemLoad, Verdict,
 };
 use crate::live;
@@ -51,7 +51,7 @@ pub struct Driven {
     /// The policy's name.
     pub policy: String,
     /// The prediction before the first run.
-    pub predicted: Capacities,
+    pub predicted: Capacity,
     /// The prediction with query costs of the last run that held at the answer; its error belongs to the simulator.
     pub hindsight_qps: Option<f64>,
     /// The live runs, in order.
@@ -98,7 +98,7 @@ impl Driven {
     #[must_use]
     pub fn error(&self) -> Option<(f64, f64)> {
         let (held, missed) = (self.held?, self.missed?);
-        let predicted = self.predicted.objective.qps;
+        let predicted = self.predicted.qps;
         Some((predicted / missed.qps - 1.0, predicted / held.qps - 1.0))
     }
 
@@ -150,7 +150,7 @@ pub(super) struct LiveRuns<'a> {
 impl LiveRuns<'_> {
     /// Drives runs at `shares` of the predicted capacity, then searches around it. `driven` keeps all runs in any case.
     pub(super) fn search(&mut self, driven: &mut Driven, shares: &[f64]) -> Result<(), LabError> {
-        let predicted_qps = driven.predicted.objective.qps;
+        let predicted_qps = driven.predicted.qps;
         for share in shares {
             self.drive(share * predicted_qps, driven)?;
         }
@@ -190,7 +190,7 @@ impl LiveRuns<'_> {
         let before = self.node.lane_pool().fixed_loop();
         let run = LiveRunSpec::new(qps, &arrivals, criterion).of_driven_rows(self.node);
         let report = self.node.run_strict(self.policy, run)?;
-        let LiveReport { outcome, summary, verdict, load } = report;
+        let LiveReport { outcome, summary, verdict, load, .. } = report;
         if outcome.interrupted() || live::interrupted() {
             return Err(LabError::Interrupted);
         }

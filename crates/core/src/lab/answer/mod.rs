@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use self::drive::{LiveRuns, sampled_queries};
 use self::predict::{predict, simulated_runs};
-use super::{Capacities, LabError, Node, Objective, Progress, ServiceRow};
+use super::{Capacity, LabError, Node, Objective, Progress, ServiceRow};
 use crate::base::time::Nanos;
 use crate::live;
 use crate::query::ArrivalProcess;
@@ -103,7 +103,7 @@ pub enum Scope {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     /// Predicted capacities, the best first: of the policies near the best, or of all.
-    pub capacities: Vec<Capacities>,
+    pub capacities: Vec<Capacity>,
     /// The other policies with their coarse capacities, based on query costs alone.
     pub out_of_reach: Vec<(String, f64)>,
     /// The results of live runs by policy, in order of the runs.
@@ -167,9 +167,9 @@ fn find(
         let best_qps = answer.best().map_or(0.0, |(_, best)| best.qps);
         let goes_on = match scope {
             Scope::All => true,
-            Scope::Best => at < MOST_DRIVEN && one.capacities.objective.qps > best_qps,
+            Scope::Best => at < MOST_DRIVEN && one.capacities.qps > best_qps,
         };
-        if !goes_on || one.capacities.objective.qps <= 0.0 {
+        if !goes_on || one.capacities.qps <= 0.0 {
             continue;
         }
         go_on()?;

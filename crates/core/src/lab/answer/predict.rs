@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::{Answer, Driven, Question, Scope, Steps, go_on};
 use crate::base::machine::{Class, Machine};
 use crate::lab::{
-    Calibration, Capacities, CapacitySearch, Judge, LabError, Node, Progress, RunLength, ServiceRow, ServiceRun, Tally,
+    Calibration, Capacity, CapacitySearch, Judge, LabError, Node, Progress, RunLength, ServiceRow, ServiceRun, Tally,
     draw_all,
 };
 use crate::sched::PolicyFactory;
@@ -34,9 +34,9 @@ pub struct Disagreement {
 
 pub(super) struct Predicted<'p> {
     pub(super) policy: &'p dyn PolicyFactory,
-    /// The costs behind the prediction; `None` if a machine file defines them.
+    /// The costs behind the prediction; `None` if a machine profile defines them.
     pub(super) calibration: Option<Calibration>,
-    pub(super) capacities: Capacities,
+    pub(super) capacities: Capacity,
 }
 
 /// The policies to drive, the best first.
@@ -70,15 +70,16 @@ pub(super) fn predict<'p>(
     } else {
         backlogs.iter().map(|several| Calibration::median(several)).collect()
     };
-    // With a machine file, backlogs only check its costs.
-    let has_file = !node.model().is_exact();
-    let calibrations: Vec<Option<Calibration>> = calibrations.iter().map(|&one| (!has_file).then_some(one)).collect();
+    // With a machine profile, backlogs only check its costs.
+    let has_profile = !node.model().is_exact();
+    let calibrations: Vec<Option<Calibration>> =
+        calibrations.iter().map(|&one| (!has_profile).then_some(one)).collect();
     let found = simulate(node, &near, &calibrations, question, progress)?;
     let policies = near.into_iter().zip(calibrations).zip(found);
     let mut predicted: Vec<Predicted<'_>> =
         policies.map(|((policy, calibration), capacities)| Predicted { policy, calibration, capacities }).collect();
     if scope == Scope::Best {
-        predicted.sort_by(|a, b| b.capacities.objective.qps.total_cmp(&a.capacities.objective.qps));
+        predicted.sort_by(|a, b| b.capacities.qps.total_cmp(&a.capacities.qps));
     }
     answer.capacities = predicted.iter().map(|one| one.capacities.clone()).collect();
     Ok(predicted)
@@ -196,19 +197,17 @@ fn simulate(
     calibrations: &[Option<Calibration>],
     question: &Question,
     progress: &dyn Progress,
-) -> Result<Vec<Capacities>, LabError> {
+) -> Result<Vec<Capacity>, LabError> {
     let calibrated = |one: &Option<Calibration>| experiment(node, one.as_ref(), question, &question.seeds, 0);
     let experiments: Vec<Experiment> = calibrations.iter().map(calibrated).collect();
     let steps = Steps::new(progress, "simulating policies", policies.len() * (question.seeds.len() + 1));
     let of = |(experiment, &policy): (&Experiment, &&dyn PolicyFactory)| {
-        let search = CapacitySearch::new(experiment, question.objective, RunLength::default())?
-            .beside_no_miss()
-            .of_sampled_queries();
+        let search = CapacitySearch::new(experiment, question.objective, RunLength::default())?.of_sampled_queries();
         let mut found = search.of_all(&[policy], &|| steps.done())?;
         steps.done();
         Ok(found.remove(0))
     };
-    let found: Vec<Result<Capacities, LabError>> = experiments.par_iter().zip(policies).map(of).collect();
+    let found: Vec<Result<Capacity, LabError>> = experiments.par_iter().zip(policies).map(of).collect();
     progress.end();
     found.into_iter().collect()
 }
@@ -242,7 +241,7 @@ pub(super) fn simulated_runs(
     if let Some(cost) = driven.runs.iter().rev().find(at_answer).map(|run| run.service) {
         let experiment = experiment(node, Some(&cost), question, first, 0);
         let search = CapacitySearch::new(&experiment, question.objective, RunLength::default())?;
-        driven.hindsight_qps = Some(search.of(predicted.policy)?.objective.qps);
+        driven.hindsight_qps = Some(search.of(predicted.policy)?.qps);
     }
     Ok(())
 }

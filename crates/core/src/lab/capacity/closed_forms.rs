@@ -101,7 +101,7 @@ impl ClosedForm {
         };
         let policy = PolicyKind::CpuOnly.with(PolicyOptions::default());
         let search = CapacitySearch::new(&experiment, Objective::default(), length)?;
-        Ok(search.of(&policy as &dyn PolicyFactory)?.objective)
+        Ok(search.of(&policy as &dyn PolicyFactory)?)
     }
 
     /// Searches `cases` times, each with `seeds` other seeds.

@@ -28,7 +28,7 @@ use std::collections::btree_map::Entry;
 
 use rayon::prelude::*;
 
-use super::probe::{Aim, Probe, probe};
+use super::probe::{Probe, probe};
 use super::search::{RateGrid, limit_from};
 use super::{CONFIDENCE, Candidate, CapacitySearch};
 use crate::base::stats::{Interval, students_t};
@@ -80,9 +80,8 @@ impl<'s, 'a> LongRuns<'s, 'a> {
         let runs = experiment.arrivals[..self.seeds].par_iter().map(|arrivals| {
             let arrivals = arrivals.first(queries);
             // A run stops once it alone exceeds the late queries allowed for all seeds.
-            let allowed = Aim::Objective.allowed(&criterion, self.seeds * arrivals.len());
-            let played =
-                probe(experiment, self.candidate.policy, criterion, (Aim::Objective, allowed), &arrivals, rate_qps);
+            let allowed = criterion.allowed(self.seeds * arrivals.len());
+            let played = probe(experiment, self.candidate.policy, criterion, allowed, &arrivals, rate_qps);
             Probe::or_lost(played, rate_qps, self.candidate.grid.top_qps, arrivals.len())
         });
         let runs: Vec<Result<Probe, SimError>> = runs.collect();
@@ -141,7 +140,7 @@ impl Together {
 
     fn holds(&self, criterion: &Criterion) -> bool {
         let growing = self.runs.iter().filter(|run| run.grows).count();
-        self.late() <= Aim::Objective.allowed(criterion, self.queries()) && 2 * growing <= self.runs.len()
+        self.late() <= criterion.allowed(self.queries()) && 2 * growing <= self.runs.len()
     }
 
     /// The share of late queries; it is above 0 even if none was late.
@@ -198,7 +197,7 @@ impl Confirmed {
         let (below, held, above, failed) = self.around()?;
         let (p, q) = (held.share(), failed.share());
         let n = held.runs.len() as f64;
-        let is_told_by_late = failed.late() > Aim::Objective.allowed(&self.criterion, failed.queries());
+        let is_told_by_late = failed.late() > self.criterion.allowed(failed.queries());
         if n < 2.0 || q <= p || !is_told_by_late {
             return None;
         }

@@ -73,11 +73,6 @@ impl Judge {
         (self.late, self.ended - self.late)
     }
 
-    /// Numbers of queries that missed and that met their deadline so far.
-    pub(super) fn missed_and_not(&self) -> (usize, usize) {
-        (self.missed, self.ended - self.missed)
-    }
-
     fn grows(&self, rate_qps: f64) -> bool {
         if self.stretches.iter().any(|&(_, count)| count == 0) {
             return false;

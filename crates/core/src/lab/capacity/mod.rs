@@ -5,14 +5,14 @@
 //!
 //! ```text
 //!   1  short runs of the first seed     from the top of the grid down: roughly where the limit is
-//!   2  a short run of each other seed   at a lower rate each: should it fail there, verdicts are not monotone
+//!   2  a short run of some other seeds  at a lower rate each: should it fail there, verdicts are not monotone
 //!   3  long runs of several seeds       the limit of all of them together, and the interval (see `confirm`)
 //! ```
 //!
-//! Policies that learn may settle only in long runs. "No miss at all" is not a share of many queries: its limit is
-//! searched for each seed, and the answer is the median with an interval by order statistics. [`QueryError`] is the
-//! error from the sample of measured queries. Simulated capacities and the predictions of a validation both come from
-//! this search.
+//! Policies that learn may settle only in long runs. The objective "no miss at all" is not a share of many queries: its
+//! limit is searched for each seed, and the answer is the median with an interval by order statistics. [`QueryError`] is
+//! the error from the sample of measured queries. Simulated capacities and the predictions of a validation both come
+//! from this search.
 
 mod closed_forms;
 mod confirm;
@@ -35,7 +35,6 @@ use rayon::prelude::*;
 use self::confirm::LongRuns;
 use self::judge::LIMITS_AHEAD;
 use self::length::Covering;
-use self::probe::Aim;
 use self::search::{RateGrid, SearchContext, SeedSearch};
 use super::{Criterion, LabError, Objective};
 use crate::base::quantile::nearest_rank;
@@ -46,8 +45,8 @@ use crate::sim::{Arrivals, Experiment, SimError, certificate};
 
 /// Confidence of intervals, if there are enough seeds.
 const CONFIDENCE: f64 = 0.95;
-/// Distances in steps below the first seed's limit at which the other seeds are tried: 1 to 40 %.
-const LOOKS_BELOW: [u32; 9] = [2, 4, 6, 10, 15, 22, 35, 60, 100];
+/// Distances in steps below the first seed's limit at which other seeds are tried: 1.5 to 40 %.
+const LOOKS_BELOW: [u32; 5] = [3, 8, 20, 45, 100];
 /// Number of first arrivals that the clairvoyant bound for no miss uses.
 const BOUND_QUERIES: usize = 50_000;
 
@@ -61,8 +60,6 @@ pub struct CapacitySearch<'a> {
     known_qps: f64,
     /// Above this rate no scheduler is stable.
     pub region_qps: f64,
-    /// The bound on all schedulers without a miss, as the median over seeds; `None` if no miss is not searched.
-    no_miss_bound_qps: Option<f64>,
     /// Whether the queries are a sample whose error is estimated.
     is_sampled: bool,
 }
@@ -151,22 +148,6 @@ impl Capacity {
     }
 }
 
-/// The capacities of a policy under the objective and under no miss.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Capacities {
-    /// The capacity under the objective.
-    pub objective: Capacity,
-    /// The capacity under no miss, if [requested](CapacitySearch::beside_no_miss) and different from the objective.
-    pub no_miss: Option<Capacity>,
-}
-
-impl Capacities {
-    /// One or both capacities, with the objective's first.
-    pub fn iter(&self) -> impl Iterator<Item = &Capacity> {
-        std::iter::once(&self.objective).chain(&self.no_miss)
-    }
-}
-
 /// A policy with its rate grid and, if it guarantees them, upper bounds on its query costs.
 struct Candidate<'p> {
     policy: &'p dyn PolicyFactory,
@@ -176,21 +157,10 @@ struct Candidate<'p> {
     dearest: Option<Vec<Nanos>>,
 }
 
-/// The limit of one seed for one aim.
+/// The limit of one seed.
 struct Found {
     step: Option<u32>,
     flips: usize,
-}
-
-/// The results of one seed's short runs.
-#[derive(Default)]
-struct Short {
-    /// The highest step that meets the objective; only for the first seed.
-    step: Option<u32>,
-    /// A step below the limit of the first seed at which this seed fails.
-    suspect: Option<u32>,
-    /// The limit without a miss, if requested.
-    no_miss: Option<Found>,
 }
 
 impl<'a> CapacitySearch<'a> {
@@ -210,22 +180,13 @@ impl<'a> CapacitySearch<'a> {
         };
         let time_scale = experiment.arrivals.first().and_then(Arrivals::time_scale);
         let length = Covering::new(length, time_scale);
-        Ok(Self { experiment, criterion, length, known_qps, region_qps, no_miss_bound_qps: None, is_sampled: false })
+        Ok(Self { experiment, criterion, length, known_qps, region_qps, is_sampled: false })
     }
 
     /// Number of runs at each rate.
     #[must_use]
     pub fn seeds(&self) -> usize {
         self.experiment.arrivals.len()
-    }
-
-    /// This search, extended to the highest rate without a miss and its bound.
-    #[must_use]
-    pub fn beside_no_miss(self) -> Self {
-        let bounds = self.experiment.clairvoyant_qps(BOUND_QUERIES, self.region_qps);
-        let mut bounds: Vec<f64> = bounds.into_iter().map(|bound| bound.unwrap_or(self.region_qps)).collect();
-        bounds.sort_by(f64::total_cmp);
-        Self { no_miss_bound_qps: Some(nearest_rank(&bounds, 0.5).unwrap_or(self.region_qps)), ..self }
     }
 
     /// This search, extended to the error from the sample of queries.
@@ -238,7 +199,7 @@ impl<'a> CapacitySearch<'a> {
     ///
     /// # Errors
     /// If the policy does not fit the machine or breaks its contract.
-    pub fn of(&self, policy: &dyn PolicyFactory) -> Result<Capacities, SimError> {
+    pub fn of(&self, policy: &dyn PolicyFactory) -> Result<Capacity, SimError> {
         let mut found = self.of_all(&[policy], &|| ())?;
         Ok(found.remove(0))
     }
@@ -247,11 +208,7 @@ impl<'a> CapacitySearch<'a> {
     ///
     /// # Errors
     /// If a policy does not fit the machine or breaks its contract, or an [interrupt](crate::live::interrupt) came.
-    pub fn of_all(
-        &self,
-        policies: &[&dyn PolicyFactory],
-        done: &(dyn Fn() + Sync),
-    ) -> Result<Vec<Capacities>, SimError> {
+    pub fn of_all(&self, policies: &[&dyn PolicyFactory], done: &(dyn Fn() + Sync)) -> Result<Vec<Capacity>, SimError> {
         self.of_each(policies, done).into_iter().collect()
     }
 
@@ -260,42 +217,28 @@ impl<'a> CapacitySearch<'a> {
         &self,
         policies: &[&dyn PolicyFactory],
         done: &(dyn Fn() + Sync),
-    ) -> Vec<Result<Capacities, SimError>> {
+    ) -> Vec<Result<Capacity, SimError>> {
         policies.par_iter().map(|&policy| self.over_all_seeds(policy, done)).collect()
     }
 
     /// The capacities of a policy: first seed, other seeds in parallel, then long runs.
-    fn over_all_seeds(&self, policy: &dyn PolicyFactory, done: &(dyn Fn() + Sync)) -> Result<Capacities, SimError> {
+    fn over_all_seeds(&self, policy: &dyn PolicyFactory, done: &(dyn Fn() + Sync)) -> Result<Capacity, SimError> {
         let candidate = self.candidate(policy);
         if self.criterion.late_share() == 0.0 {
             return self.without_a_miss(&candidate, done);
         }
-        let first = self.first(&candidate)?;
+        let first = self.seed_search(&candidate, 0, &self.short_runs()).highest(0, None)?;
         done();
-        let beside = |number: usize| {
-            let found = self.beside(&candidate, number, &first)?;
+        let suspect = |seed: usize| {
+            let found = self.suspect(&candidate, seed, first);
             done();
-            Ok::<_, SimError>(found)
+            found
         };
-        let others: Vec<Result<Short, SimError>> = (1..self.seeds()).into_par_iter().map(beside).collect();
-        let others = others.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let mut capacity = self.confirmed(&candidate, &first, &others)?;
-        if !self.asks_no_miss_beside() {
-            return Ok(Capacities { objective: capacity, no_miss: None });
-        }
-        let found: Vec<Found> = std::iter::once(first).chain(others).filter_map(|short| short.no_miss).collect();
-        let queries = self.length.searched(&self.criterion, capacity.qps);
-        let criterion = Objective::NoMiss.within(self.criterion.deadline);
-        let mut no_miss = self.median(&candidate, criterion, &found, queries);
-        // If the objective is weaker than no miss, a rate that fails it in longer runs has misses there.
-        if self.criterion.limit >= self.criterion.deadline && no_miss.qps > capacity.qps {
-            no_miss.qps = capacity.qps;
-            no_miss.interval.low = no_miss.interval.low.min(capacity.interval.low);
-            no_miss.interval.high = no_miss.interval.high.min(capacity.interval.high);
-            no_miss.failing_qps = capacity.failing_qps;
-        }
-        capacity.flips += found.iter().map(|found| found.flips).sum::<usize>();
-        Ok(Capacities { objective: capacity, no_miss: Some(no_miss) })
+        let looking = self.seeds().min(1 + LOOKS_BELOW.len());
+        let suspects: Vec<Result<Option<u32>, SimError>> = (1..looking).into_par_iter().map(suspect).collect();
+        (looking..self.seeds()).for_each(|_| done());
+        let suspects = suspects.into_iter().collect::<Result<Vec<_>, _>>()?;
+        self.confirmed(&candidate, first, &suspects.into_iter().flatten().collect::<Vec<_>>())
     }
 
     /// The capacity of each policy for the first seed in short runs, to exclude weak policies. `done` is called for
@@ -310,7 +253,7 @@ impl<'a> CapacitySearch<'a> {
     ) -> Result<Vec<f64>, SimError> {
         let coarse = |&policy: &&dyn PolicyFactory| {
             let candidate = self.candidate(policy);
-            let step = self.seed_search(&candidate, 0, &self.short_runs()).highest(Aim::Objective, 0, None)?;
+            let step = self.seed_search(&candidate, 0, &self.short_runs()).highest(0, None)?;
             done();
             Ok(candidate.qps(step))
         };
@@ -355,42 +298,19 @@ impl<'a> CapacitySearch<'a> {
         SeedSearch::new(context, &experiment.arrivals[seed])
     }
 
-    /// The first seed's short runs.
-    fn first(&self, candidate: &Candidate<'_>) -> Result<Short, SimError> {
-        let queries = self.short_runs();
-        let mut search = self.seed_search(candidate, 0, &queries);
-        let step = search.highest(Aim::Objective, 0, None)?;
-        let no_miss =
-            self.asks_no_miss_beside().then(|| search.found(Aim::NoMiss, step.unwrap_or(0), None)).transpose()?;
-        Ok(Short { step, suspect: None, no_miss })
-    }
-
-    /// Short runs of another seed: one below the limit of the first seed, and its own limit without a miss.
-    fn beside(&self, candidate: &Candidate<'_>, seed: usize, first: &Short) -> Result<Short, SimError> {
-        let queries = self.short_runs();
-        let mut search = self.seed_search(candidate, seed, &queries);
-        let look_below = LOOKS_BELOW[(seed - 1) % LOOKS_BELOW.len()];
-        let below = first.step.map(|step| step + look_below).filter(|&below| below <= candidate.grid.lowest());
-        let suspect = match below {
-            Some(below) if !search.meets(Aim::Objective, below)? => Some(below),
-            _ => None,
-        };
-        let begin = first.no_miss.as_ref().and_then(|no_miss| no_miss.step).or(first.step).unwrap_or(0);
-        let no_miss =
-            self.asks_no_miss_beside().then(|| search.found(Aim::NoMiss, begin, Some(look_below))).transpose()?;
-        Ok(Short { step: None, suspect, no_miss })
-    }
-
-    fn asks_no_miss_beside(&self) -> bool {
-        self.no_miss_bound_qps.is_some() && self.criterion.objective != Objective::NoMiss
+    /// A step below the limit of the first seed at which a short run of this seed fails.
+    fn suspect(&self, candidate: &Candidate<'_>, seed: usize, first: Option<u32>) -> Result<Option<u32>, SimError> {
+        let below = first.map(|step| step + LOOKS_BELOW[seed - 1]);
+        let Some(below) = below.filter(|&below| below <= candidate.grid.lowest()) else { return Ok(None) };
+        let holds = self.seed_search(candidate, seed, &self.short_runs()).meets(below)?;
+        Ok((!holds).then_some(below))
     }
 
     /// The limit of long runs of several seeds.
-    fn confirmed(&self, candidate: &Candidate<'_>, first: &Short, others: &[Short]) -> Result<Capacity, SimError> {
-        let begin = first.step.unwrap_or(candidate.grid.lowest());
+    fn confirmed(&self, candidate: &Candidate<'_>, first: Option<u32>, suspects: &[u32]) -> Result<Capacity, SimError> {
+        let begin = first.unwrap_or(candidate.grid.lowest());
         let long = LongRuns::around(self, candidate, candidate.grid.rate_qps(begin));
-        let suspects: Vec<u32> = others.iter().filter_map(|short| short.suspect).collect();
-        let confirmed = long.limit(begin, &suspects)?;
+        let confirmed = long.limit(begin, suspects)?;
         let (qps, confirmed_queries) = confirmed.held();
         let query_error = if self.is_sampled && qps > 0.0 {
             sampled::query_error(self, candidate, qps, confirmed.sensitivity())?
@@ -405,7 +325,7 @@ impl<'a> CapacitySearch<'a> {
             failing_qps: confirmed.failing_qps(),
             flips: confirmed.flips + suspects.iter().filter(|&&step| candidate.grid.rate_qps(step) < qps).count(),
             query_error,
-            bound_qps: self.bound_qps(self.criterion.objective),
+            bound_qps: self.region_qps,
             region_qps: self.region_qps,
             stable_qps: candidate.stable_qps,
             queries: self.length.searched(&self.criterion, qps),
@@ -417,35 +337,39 @@ impl<'a> CapacitySearch<'a> {
     }
 
     /// The capacity under no miss: the median of each seed's limit in long runs.
-    fn without_a_miss(&self, candidate: &Candidate<'_>, done: &(dyn Fn() + Sync)) -> Result<Capacities, SimError> {
+    fn without_a_miss(&self, candidate: &Candidate<'_>, done: &(dyn Fn() + Sync)) -> Result<Capacity, SimError> {
         let queries = self.short_runs();
-        let begin = self.seed_search(candidate, 0, &queries).highest(Aim::Objective, 0, None)?.unwrap_or(0);
+        let begin = self.seed_search(candidate, 0, &queries).highest(0, None)?.unwrap_or(0);
         let long = LongRuns::around(self, candidate, candidate.grid.rate_qps(begin));
         let queries = |rate_qps| long.queries(rate_qps);
         let of_seed = |seed: usize| {
             let look_below = seed.checked_sub(1).map(|other| LOOKS_BELOW[other % LOOKS_BELOW.len()]);
-            let found = self.seed_search(candidate, seed, &queries).found(Aim::Objective, begin, look_below);
+            let found = self.seed_search(candidate, seed, &queries).found(begin, look_below);
             done();
             found
         };
         let found: Vec<Result<Found, SimError>> = (0..long.seeds).into_par_iter().map(of_seed).collect();
         (long.seeds..self.seeds()).for_each(|_| done());
         let found = found.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let mut capacity = self.median(candidate, self.criterion, &found, 0);
+        let mut capacity = self.median(candidate, &found);
         capacity.queries = self.length.searched(&self.criterion, capacity.qps);
         capacity.confirmed_queries = self.experiment.arrivals[0].first(long.queries(capacity.qps)).len();
         if self.is_sampled && capacity.qps > 0.0 {
             capacity.query_error = sampled::query_error(self, candidate, capacity.qps, None)?;
         }
-        Ok(Capacities { objective: capacity, no_miss: None })
+        Ok(capacity)
     }
 
-    fn bound_qps(&self, objective: Objective) -> f64 {
-        self.no_miss_bound_qps.filter(|_| objective == Objective::NoMiss).unwrap_or(self.region_qps)
+    /// The median over the clairvoyant bounds of seeds, above which every scheduler has a miss.
+    fn no_miss_bound_qps(&self) -> f64 {
+        let bounds = self.experiment.clairvoyant_qps(BOUND_QUERIES, self.region_qps);
+        let mut bounds: Vec<f64> = bounds.into_iter().map(|bound| bound.unwrap_or(self.region_qps)).collect();
+        bounds.sort_by(f64::total_cmp);
+        nearest_rank(&bounds, 0.5).unwrap_or(self.region_qps)
     }
 
-    /// The median over the limits of seeds, each from runs of `queries` queries.
-    fn median(&self, candidate: &Candidate<'_>, criterion: Criterion, found: &[Found], queries: usize) -> Capacity {
+    /// The median over the limits of seeds.
+    fn median(&self, candidate: &Candidate<'_>, found: &[Found]) -> Capacity {
         let grid = candidate.grid;
         // Rates ascend as steps descend; no step at all is the lowest rate.
         let mut ascending: Vec<Option<u32>> = found.iter().map(|found| found.step).collect();
@@ -463,17 +387,17 @@ impl<'a> CapacitySearch<'a> {
         });
         Capacity {
             policy: candidate.policy.name().to_owned(),
-            criterion,
+            criterion: self.criterion,
             qps: candidate.qps(step),
             interval: interval.unwrap_or(Interval { low: 0.0, high: 0.0, confidence: 0.0 }),
             failing_qps: step.is_none_or(|step| step > 0).then(|| above(step)),
             flips: found.iter().map(|found| found.flips).sum(),
             query_error: None,
-            bound_qps: self.bound_qps(criterion.objective),
+            bound_qps: self.no_miss_bound_qps(),
             region_qps: self.region_qps,
             stable_qps: candidate.stable_qps,
-            queries,
-            confirmed_queries: queries,
+            queries: 0,
+            confirmed_queries: 0,
             seeds: found.len(),
             is_cut_off: candidate.qps(step) >= self.known_qps,
             covered_share: self.length.covered_share(&self.criterion, candidate.qps(step)),

@@ -17,7 +17,7 @@
 use rayon::prelude::*;
 
 use super::confirm::Sensitivity;
-use super::probe::{Aim, probe};
+use super::probe::probe;
 use super::{Candidate, CapacitySearch};
 use crate::base::random::Purpose;
 use crate::sim::{Cluster, Experiment, SimError, SimQuery};
@@ -81,7 +81,7 @@ fn rest(
         let rate_qps = qps * other / base;
         let arrivals = experiment.arrivals[number as usize % search.seeds()].first(count);
         let most = (MOST_LATE * arrivals.len() as f64) as usize;
-        let run = probe(&sample, candidate.policy, criterion, (Aim::Objective, most), &arrivals, rate_qps)?;
+        let run = probe(&sample, candidate.policy, criterion, most, &arrivals, rate_qps)?;
         let late_share = (run.late as f64 + 0.5) / (run.queries as f64 + 1.0);
         Ok(Some((deviation, (held_share / late_share).ln() / slope)))
     });

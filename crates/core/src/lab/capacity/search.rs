@@ -1,12 +1,12 @@
 //! The highest rate of a grid that one seed's arrivals sustain.
 //!
 //! The top of the grid is the policy's stability limit; each rate is 0.5 % below the previous one. The search climbs or
-//! descends by 1, 2, 4... steps until the verdict changes, then bisects. It stores all results, also for the other aim.
+//! descends by 1, 2, 4... steps until the verdict changes, then bisects. It stores all results.
 
 use std::collections::BTreeMap;
 
 use super::Found;
-use super::probe::{Aim, Probe, ProbeResult, probe};
+use super::probe::{Probe, probe};
 use crate::base::time::Nanos;
 use crate::lab::Criterion;
 use crate::sched::PolicyFactory;
@@ -51,7 +51,7 @@ pub(super) struct SearchContext<'a> {
 pub(super) struct SeedSearch<'a> {
     context: SearchContext<'a>,
     arrivals: &'a Arrivals,
-    tried: BTreeMap<u32, ProbeResult>,
+    tried: BTreeMap<u32, bool>,
 }
 
 impl<'a> SeedSearch<'a> {
@@ -59,21 +59,21 @@ impl<'a> SeedSearch<'a> {
         Self { context, arrivals, tried: BTreeMap::new() }
     }
 
-    /// The lowest step, and thus highest rate, that meets `aim`; `None` if none does.
+    /// The lowest step, and thus highest rate, that meets the objective; `None` if none does.
     ///
-    /// All tried rates below it meet `aim`, and the next rate above does not. The search starts at `begin`.
+    /// All tried rates below it meet the objective, and the next rate above does not. The search starts at `begin`.
     /// `look_below` adds a check at this number of steps below the result.
     ///
     /// # Errors
     /// If the policy does not fit the machine or breaks its contract.
-    pub(super) fn highest(&mut self, aim: Aim, begin: u32, look_below: Option<u32>) -> Result<Option<u32>, SimError> {
+    pub(super) fn highest(&mut self, begin: u32, look_below: Option<u32>) -> Result<Option<u32>, SimError> {
         let mut begin = begin;
         loop {
-            let Some(found) = self.descend_or_climb(aim, begin)? else { return Ok(None) };
+            let Some(found) = self.descend_or_climb(begin)? else { return Ok(None) };
             let below = found + look_below.unwrap_or(0);
-            if below > self.context.grid.lowest() || self.meets(aim, below)? {
+            if below > self.context.grid.lowest() || self.meets(below)? {
                 // Runs from another starting point may have failed at a lower rate.
-                match self.lowest_failure(aim).filter(|&failed| failed > found) {
+                match self.lowest_failure().filter(|&failed| failed > found) {
                     Some(failed) => begin = failed + 1,
                     None => return Ok(Some(found)),
                 }
@@ -87,54 +87,49 @@ impl<'a> SeedSearch<'a> {
     ///
     /// # Errors
     /// The errors of [`highest`](Self::highest).
-    pub(super) fn found(&mut self, aim: Aim, begin: u32, look_below: Option<u32>) -> Result<Found, SimError> {
-        let step = self.highest(aim, begin, look_below)?;
-        Ok(Found { step, flips: self.flips(aim) })
+    pub(super) fn found(&mut self, begin: u32, look_below: Option<u32>) -> Result<Found, SimError> {
+        let step = self.highest(begin, look_below)?;
+        Ok(Found { step, flips: self.flips() })
     }
 
-    /// Number of rates that meet `aim` although a lower rate does not.
-    fn flips(&self, aim: Aim) -> usize {
-        let result: Vec<bool> = self.tried.values().filter_map(|result| result.of(aim)).collect();
+    /// Number of rates that meet the objective although a lower rate does not.
+    fn flips(&self) -> usize {
+        let result: Vec<bool> = self.tried.values().copied().collect();
         result.windows(2).filter(|pair| pair[0] && !pair[1]).count()
     }
 
-    fn lowest_failure(&self, aim: Aim) -> Option<u32> {
-        self.tried.iter().rev().find(|(_, result)| result.of(aim) == Some(false)).map(|(&step, _)| step)
+    fn lowest_failure(&self) -> Option<u32> {
+        self.tried.iter().rev().find(|&(_, &holds)| !holds).map(|(&step, _)| step)
     }
 
-    fn descend_or_climb(&mut self, aim: Aim, begin: u32) -> Result<Option<u32>, SimError> {
+    fn descend_or_climb(&mut self, begin: u32) -> Result<Option<u32>, SimError> {
         let lowest = self.context.grid.lowest();
-        limit_from(begin, lowest, |step| self.meets(aim, step))
+        limit_from(begin, lowest, |step| self.meets(step))
     }
 
-    /// Whether the run at `step` meets `aim`; each step is simulated once.
+    /// Whether the run at `step` meets the objective; each step is simulated once.
     ///
     /// # Errors
     /// The errors of [`highest`](Self::highest).
-    pub(super) fn meets(&mut self, aim: Aim, step: u32) -> Result<bool, SimError> {
-        let known = self.tried.get(&step).copied().unwrap_or_default();
-        if let Some(met) = known.of(aim) {
-            return Ok(met);
+    pub(super) fn meets(&mut self, step: u32) -> Result<bool, SimError> {
+        if let Some(&known) = self.tried.get(&step) {
+            return Ok(known);
         }
         let SearchContext { experiment, policy, criterion, queries, grid, dearest } = self.context;
         let rate_qps = grid.rate_qps(step);
         let arrivals = self.arrivals.first(queries(rate_qps));
-        let least = criterion.limit.min(criterion.deadline);
-        let is_certain = |dearest| certificate::nobody_misses(dearest, &arrivals, rate_qps, least);
-        let result = if dearest.is_some_and(is_certain) {
-            ProbeResult { objective: Some(true), no_miss: Some(true) }
-        } else {
-            let allowed = aim.allowed(&criterion, arrivals.len());
-            let played = probe(experiment, policy, criterion, (aim, allowed), &arrivals, rate_qps);
-            Probe::or_lost(played, rate_qps, grid.top_qps, arrivals.len())?.result()
+        let is_certain = |dearest| certificate::nobody_misses(dearest, &arrivals, rate_qps, criterion.limit);
+        let holds = dearest.is_some_and(is_certain) || {
+            let allowed = criterion.allowed(arrivals.len());
+            let played = probe(experiment, policy, criterion, allowed, &arrivals, rate_qps);
+            Probe::or_lost(played, rate_qps, grid.top_qps, arrivals.len())?.holds()
         };
-        let result = known.and(result);
-        self.tried.insert(step, result);
-        Ok(result.of(aim) == Some(true))
+        self.tried.insert(step, holds);
+        Ok(holds)
     }
 }
 
-/// The step that meets the aim while the next higher rate does not, or the top; `None` if no step down to `lowest`
+/// The step that meets the objective while the next higher rate does not, or the top; `None` if no step down to `lowest`
 /// meets it.
 ///
 /// From `begin` on the search doubles its stride, upwards after a success and downwards after a failure. It then

@@ -17,8 +17,8 @@ use crate::base::time::Nanos;
 use crate::cost::Workload;
 use crate::cost::batches::BatchModels;
 use crate::lab::{
-    Capacity, CapacitySearch, Estimates, LabError, Objective, RunLength, SimulatedMachine, draw_all, in_stream,
-    play_all, sim_queries,
+    Capacity, CapacitySearch, Estimates, LabError, Objective, RunLength, SimulatedMachine, draw_all, play_all,
+    sim_queries,
 };
 use crate::query::ArrivalProcess;
 use crate::sched::{BuiltIn, PolicyFactory};
@@ -99,8 +99,7 @@ pub fn regret(
             Ok::<_, LabError>(search.of_all(&of_sort, done)?)
         };
         let (with_exact, with_estimates) = (capacities(&exact)?, capacities(&estimated)?);
-        let pairs =
-            with_exact.into_iter().zip(with_estimates).map(|(exact, estimated)| (exact.objective, estimated.objective));
+        let pairs = with_exact.into_iter().zip(with_estimates);
         let with_p99 = |(&policy, (of_exact, of_estimates)): (&&dyn PolicyFactory, (Capacity, Capacity))| {
             let p99_ms = |experiment: &Experiment| {
                 let rate_qps = LOAD * of_exact.qps;
@@ -149,7 +148,7 @@ pub fn experiment(
 ) -> Result<Experiment, LabError> {
     let model = machine.model(workload, estimates);
     Ok(Experiment {
-        queries: in_stream(&sim_queries(workload, estimates, &model.machine)?, &model),
+        queries: sim_queries(workload, estimates, &model.machine)?,
         model,
         deadline,
         arrivals: draw_all(&ArrivalProcess::Poisson, seeds, DELAY_QUERIES, workload.rows.len()),

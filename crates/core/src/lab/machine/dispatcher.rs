@@ -5,63 +5,75 @@
 //! than its log row. Rounds grow under load. Least squares over rounds of all sizes separates the four costs for each
 //! policy. Policies without batches have as many batches as answers, so that both costs merge.
 //!
-//! Rounds with a long interruption of the driver are left out; [`stalls`](super::stalls) measures these.
+//! Interrupted rounds are left out: the rounds beside busy lanes show them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::fit::{predicted_us, rounded};
+use super::probe::{Busy, Probe};
 use crate::base::ids::QueryId;
 use crate::base::machine::{Class, Idle, Machine, PerClass};
 use crate::base::random::Random;
 use crate::base::time::Nanos;
 use crate::cost::batches::least_squares;
-use crate::cost::machine_file::{DispatcherFile, DispatcherRounds, RoundCost, Stalls};
+use crate::cost::machine_profile::{DispatcherCosts, RoundCost};
 use crate::cost::{BatchCost, Cost, MachineModel};
 use crate::lab::LabError;
 use crate::live::{self, LanePool, LaneWork, LiveQuery, LiveRun, QuerySet, Round};
 use crate::query::{Mode, Query};
-use crate::sched::{Job, PolicyFactory, PolicyKind, PolicyOptions};
+use crate::sched::{BuiltIn, Job, PolicyFactory, PolicyKind, PolicyOptions};
 
+/// The name of the policy that keeps lanes busy in the measurement.
+pub(super) const PROBE: &str = "probe";
 /// Time of a query on a CPU lane.
 const CPU_US: f64 = 2.0;
 const QUERIES: u32 = 512;
+/// Queries of a batch of the probe.
+const BATCH: usize = 64;
 /// Duration and arrival rates of runs. The rates exceed every dispatcher, so that it never waits.
 const SECONDS: f64 = 0.03;
 const RATES_QPS: [f64; 2] = [400_000.0, 4_000_000.0];
+/// All policies play in turns, so that drift of the machine affects all of them.
+const TURNS: u64 = 3;
 
-/// Measures the dispatcher of this machine with `cpus` CPU lanes and `gpus` GPU lanes. `stalls` are those of the
-/// driver.
+/// Measures the dispatcher of this machine with one and with `cpus` CPU lanes, and `gpus` GPU lanes.
 ///
 /// # Errors
 /// If a thread cannot start, or a run fails.
-pub(super) fn measure(cpus: usize, gpus: usize, idle: Idle, stalls: Stalls) -> Result<DispatcherFile, LabError> {
+pub(super) fn measure(cpus: usize, gpus: usize, idle: Idle) -> Result<Vec<DispatcherCosts>, LabError> {
     let mut found = Vec::new();
     let counts: Vec<usize> = if cpus > 2 { vec![1, cpus] } else { vec![cpus] };
     for cpus in counts {
         let mut lane_pool = lane_pool(cpus, gpus)?;
         lane_pool.set_idle(idle);
-        let any = cost(&played(&mut lane_pool, &PolicyKind::CpuOnly.with(PolicyOptions::default()))?);
-        let mut policies = BTreeMap::new();
-        for kind in PolicyKind::ALL {
-            if kind.required_classes().iter().any(|&class| lane_pool.machine().count(class) == 0) {
-                continue;
-            }
-            let policy = kind.with(PolicyOptions::default());
-            let rounds = played(&mut lane_pool, &policy)?;
-            if !rounds.is_empty() {
-                policies.insert(policy.name().to_owned(), cost(&rounds));
+        let has_lanes =
+            |kind: &PolicyKind| kind.required_classes().iter().all(|&class| lane_pool.machine().count(class) > 0);
+        let kinds = PolicyKind::ALL.into_iter().filter(has_lanes);
+        let policies: Vec<BuiltIn> = kinds.map(|kind| kind.with(PolicyOptions::default())).collect();
+        let probe = Probe { busy: Busy { cpus, gpus, batch: BATCH }, gain: 10.0 };
+        let all = policies.iter().map(|policy| policy as &dyn PolicyFactory).chain([&probe as &dyn PolicyFactory]);
+        let all: Vec<&dyn PolicyFactory> = all.collect();
+        let mut rounds: BTreeMap<String, Vec<Round>> = BTreeMap::new();
+        for turn in 0..TURNS {
+            for policy in &all {
+                rounds.entry(policy.name().to_owned()).or_default().extend(played(&mut lane_pool, *policy, turn)?);
             }
         }
-        found.push(DispatcherRounds { lanes: (cpus + gpus) as u32, any, policies });
+        let first = if cpus > 0 { PolicyKind::CpuOnly } else { PolicyKind::GpuOnly };
+        let any = rounds.get(first.name()).map_or(RoundCost::default(), |rounds| cost(rounds));
+        let policies = rounds.iter().filter(|(_, rounds)| !rounds.is_empty());
+        let policies = policies.map(|(name, rounds)| (name.clone(), cost(rounds))).collect();
+        found.push(DispatcherCosts { lanes: (cpus + gpus) as u32, any, policies });
     }
-    Ok(DispatcherFile { rounds: found, stalls })
+    Ok(found)
 }
 
 /// The undisturbed rounds of runs under a policy.
-fn played(lane_pool: &mut LanePool, policy: &dyn PolicyFactory) -> Result<Vec<Round>, LabError> {
+fn played(lane_pool: &mut LanePool, policy: &dyn PolicyFactory, turn: u64) -> Result<Vec<Round>, LabError> {
     let mut rounds = Vec::new();
     for rate_qps in RATES_QPS {
-        let jobs = plan(rate_qps);
+        let jobs = plan(rate_qps, turn);
         let policy = policy.build(lane_pool.model())?;
         let abandon_after = Some(Nanos::from_secs(2.0 * SECONDS));
         let outcome = live::run(lane_pool, LiveRun { abandon_after, ..LiveRun::new(policy, &jobs) })?;
@@ -73,7 +85,8 @@ fn played(lane_pool: &mut LanePool, policy: &dyn PolicyFactory) -> Result<Vec<Ro
     Ok(rounds)
 }
 
-/// Least-squares costs of a round by its events.
+/// Least-squares costs of a round by its events. Relative errors are fitted, which favours short rounds, so that the costs
+/// are then scaled to the time of all rounds.
 fn cost(rounds: &[Round]) -> RoundCost {
     let rows: Vec<([f64; 4], f64)> = rounds
         .iter()
@@ -83,12 +96,15 @@ fn cost(rounds: &[Round]) -> RoundCost {
         })
         .collect();
     let [round_ns, arrival_ns, batch_ns, answer_ns] = least_squares(&rows);
-    let tenths = |ns: f64| (ns * 10.0).round() / 10.0;
+    let fitted = RoundCost { round_ns, arrival_ns, batch_ns, answer_ns };
+    let predicted: f64 = rounds.iter().map(|round| predicted_us(&fitted, round)).sum();
+    let measured: f64 = rounds.iter().map(|round| round.time.as_us()).sum();
+    let scale = if predicted > 0.0 { measured / predicted } else { 1.0 };
     RoundCost {
-        round_ns: tenths(round_ns),
-        arrival_ns: tenths(arrival_ns),
-        batch_ns: tenths(batch_ns),
-        answer_ns: tenths(answer_ns),
+        round_ns: rounded(round_ns * scale),
+        arrival_ns: rounded(arrival_ns * scale),
+        batch_ns: rounded(batch_ns * scale),
+        answer_ns: rounded(answer_ns * scale),
     }
 }
 
@@ -126,8 +142,8 @@ fn of_row(row: u32) -> PerClass<Cost> {
     })
 }
 
-fn plan(rate_qps: f64) -> Vec<Job> {
-    let mut random = Random::new(1, 1);
+fn plan(rate_qps: f64, turn: u64) -> Vec<Job> {
+    let mut random = Random::new(1, turn);
     let estimates: Vec<_> = (0..QUERIES).map(|row| (QueryId(row), of_row(row))).collect();
     let count = (rate_qps * SECONDS) as usize;
     let arrivals = (0..count).map(|i| (Nanos::from_secs(i as f64 / rate_qps), random.below(QUERIES)));

@@ -5,25 +5,25 @@
 //! | CPU workers | the question; one query each |
 //! | GPU lanes | the question; [as deep](super::processors::GPU_LANE_DEPTH) as real ones |
 //! | batches | the formula fitted to the workload's measured batches |
-//! | hand-over, dispatcher, slowdown, noise | the machine file; without one these cost nothing |
+//! | hand-over, dispatcher, slowdown, variation | the machine profile; without one these cost nothing |
 //! | estimates of batches | the formula with its own error, unless estimates are exact |
 
 use super::processors::GPU_LANE_DEPTH;
 use crate::base::machine::{Class, Machine, PerClass};
-use crate::cost::{MachineFile, MachineModel, Workload};
+use crate::cost::{MachineModel, MachineProfile, Workload};
 use crate::files::Provenance;
 use crate::lab::Estimates;
 
 /// The mean of |z| for a standard normal z. It turns a mean relative error into a standard deviation.
 const MEAN_OF_ABSOLUTE_NORMAL: f64 = 0.797_884_560_802_865_4;
 
-/// A machine file with its name.
+/// A machine profile with the name of its file.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedMachine<'a> {
     /// The file's name.
     pub name: &'a str,
-    /// The content of the file.
-    pub file: &'a MachineFile,
+    /// The profile.
+    pub profile: &'a MachineProfile,
 }
 
 /// The simulated processors, and the source of serving costs.
@@ -36,16 +36,16 @@ pub struct SimulatedMachine<'a> {
     /// Number of streams per GPU.
     pub streams: usize,
     /// The measured costs of serving, if there are any.
-    pub file: Option<NamedMachine<'a>>,
+    pub profile: Option<NamedMachine<'a>>,
     /// Whether recorded times replace the GPUs; these are simulated without changes.
     pub is_gpu_replayed: bool,
 }
 
 impl SimulatedMachine<'static> {
-    /// A machine of `cpus` CPU workers and `gpus` GPUs with one stream, without a machine file.
+    /// A machine of `cpus` CPU workers and `gpus` GPUs with one stream, without a machine profile.
     #[must_use]
     pub fn new(cpus: usize, gpus: usize) -> Self {
-        Self { cpus, gpus, streams: 1, file: None, is_gpu_replayed: false }
+        Self { cpus, gpus, streams: 1, profile: None, is_gpu_replayed: false }
     }
 }
 
@@ -61,49 +61,47 @@ impl SimulatedMachine<'_> {
     pub fn model(&self, workload: &Workload, estimates: &Estimates) -> MachineModel {
         let model = profiled_machine(self.processors(), workload, Some(estimates));
         let is_played = |class: Class| class.is_gpu() && self.is_gpu_replayed;
-        match self.file {
-            Some(NamedMachine { file, .. }) => file.model(&model, workload.contention.as_ref(), is_played),
+        match self.profile {
+            Some(NamedMachine { profile, .. }) => profile.model(&model, is_played),
             None => model,
         }
     }
 
-    /// Most CPU workers that were busy at once when their contention was measured.
+    /// Most CPU workers that were busy at once when the machine was measured.
     #[must_use]
-    pub fn measured_cpus(&self, workload: &Workload) -> usize {
-        let by_workload = workload.contention.iter().flat_map(|company| company.cpu.iter().map(|point| point.busy));
-        let of_cpus = self.file.and_then(|NamedMachine { file, .. }| file.classes.get(&Class::CPU));
-        let by_file = of_cpus.into_iter().flat_map(|lanes| lanes.crowding.iter().map(|point| point.busy));
-        // The workload's measurements replace the slowdown of the file.
-        let counts: Vec<u32> = if self.file.is_some() { by_workload.chain(by_file).collect() } else { Vec::new() };
-        // Without measurements, each query was profiled alone on one worker.
-        counts.into_iter().max().unwrap_or(1) as usize
+    pub fn measured_cpus(&self) -> usize {
+        // Without a profile, each query was measured alone on one worker.
+        self.profile.map_or(1, |NamedMachine { profile, .. }| profile.measured_lanes(Class::CPU).max(1) as usize)
     }
 
     /// Whether it has more CPU workers than [were measured](Self::measured_cpus); their added contention is neglected.
     #[must_use]
-    pub fn is_extrapolated(&self, workload: &Workload) -> bool {
-        self.cpus > self.measured_cpus(workload)
+    pub fn is_extrapolated(&self) -> bool {
+        self.cpus > self.measured_cpus()
     }
 
     /// The warning for an extrapolated result, else `None`.
     #[must_use]
-    pub fn warning(&self, workload: &Workload) -> Option<String> {
-        self.is_extrapolated(workload).then(|| extrapolated(self.cpus, self.measured_cpus(workload)))
+    pub fn warning(&self) -> Option<String> {
+        self.is_extrapolated().then(|| extrapolated(self.cpus, self.measured_cpus()))
     }
 
     /// Adds lines about the simulated machine to the head of a file.
     #[must_use]
-    pub fn provenance(&self, provenance: Provenance, workload: &Workload) -> Provenance {
-        let file = self.file.map_or(NO_FILE, |NamedMachine { name, .. }| name);
-        let provenance = provenance
+    pub fn provenance(&self, provenance: Provenance) -> Provenance {
+        let file = self.profile.map_or(NO_FILE, |NamedMachine { name, .. }| name);
+        let mut provenance = provenance
             .with("gpu_lane_depth", GPU_LANE_DEPTH)
-            .with("machine file", file)
-            .with("measured_cpus", self.measured_cpus(workload));
-        self.warning(workload).into_iter().fold(provenance, |all, warning| all.with("extrapolated", warning))
+            .with("machine profile", file)
+            .with("measured_cpus", self.measured_cpus());
+        if let Some(NamedMachine { profile, .. }) = self.profile {
+            provenance = provenance.with("machine_drift", format!("{:.3}", profile.drift()));
+        }
+        self.warning().into_iter().fold(provenance, |all, warning| all.with("extrapolated", warning))
     }
 }
 
-/// The text that replaces the name of a machine file.
+/// The text that replaces the name of a machine profile.
 const NO_FILE: &str = "none (handing over and the dispatcher take no time)";
 
 /// The warning that a result exceeds the measurements.

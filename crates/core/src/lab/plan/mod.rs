@@ -34,7 +34,7 @@ use crate::base::machine::{Class, PerClass};
 use crate::base::random::{Random, exp};
 use crate::base::stats::{Interval, mean_interval};
 use crate::base::time::Nanos;
-use crate::cost::{MachineFile, Workload};
+use crate::cost::{MachineProfile, Workload};
 use crate::sched::{BuiltIn, PolicyFactory};
 use crate::sim::{Cluster, ClusterShape, Experiment, Routing, ShardCosts};
 
@@ -142,7 +142,7 @@ pub struct Candidate {
     /// Its measured service times, before [`MachineType::scale`].
     pub workload: Workload,
     /// The name and content of its machine profile, if it has one.
-    pub profile: Option<(String, MachineFile)>,
+    pub profile: Option<(String, MachineProfile)>,
 }
 
 /// The capacity of one group by factor on service times, under its best policy.
@@ -242,8 +242,8 @@ fn shards(question: &Question, machine: &MachineType) -> usize {
 /// The curve of the policy with the highest capacity at the measured costs; `None` if all capacities are 0.
 fn curve<'a>(question: &Question, candidate: &'a Candidate, deadline: Nanos) -> Result<Option<Curve<'a>>, LabError> {
     let of = &candidate.machine;
-    let file = candidate.profile.as_ref().map(|(name, file)| NamedMachine { name, file });
-    let machine = SimulatedMachine { file, ..SimulatedMachine::new(of.workers(), of.gpus) };
+    let profile = candidate.profile.as_ref().map(|(name, profile)| NamedMachine { name, profile });
+    let machine = SimulatedMachine { profile, ..SimulatedMachine::new(of.workers(), of.gpus) };
     let shards = shards(question, of);
     // A shard holds an equal part of every list, so that service times shrink in proportion.
     let scale = of.scale / shards as f64;
@@ -273,7 +273,7 @@ fn curve<'a>(question: &Question, candidate: &'a Candidate, deadline: Nanos) -> 
     for factor in FACTORS {
         let experiment = within(factor);
         let search = CapacitySearch::new(&experiment, objective(factor), RunLength::Enough { at_least: 0 })?;
-        let qps = search.of(policy)?.objective.qps / (scale * factor);
+        let qps = search.of(policy)?.qps / (scale * factor);
         if qps <= 0.0 {
             break;
         }

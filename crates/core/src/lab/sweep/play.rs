@@ -8,11 +8,11 @@ use crate::base::quantile::nearest_rank;
 use crate::base::random::{Purpose, exp};
 use crate::base::stats::mean_interval;
 use crate::base::time::Nanos;
-use crate::cost::{Cost, MachineFile, MachineModel, Workload};
+use crate::cost::{Cost, MachineModel, MachineProfile, Workload};
 use crate::files::Digits;
 use crate::lab::{
     COVERED_QUERIES, CapacitySearch, Estimates, Judge, LabError, NamedMachine, Objective, QueryLengths, RunLength,
-    SimulatedMachine, Summary, Tally, draw_all, in_stream, sim_queries,
+    SimulatedMachine, Summary, Tally, draw_all, sim_queries,
 };
 use crate::query::{ArrivalProcess, Mode};
 use crate::sched::{BuiltIn, PolicyFactory};
@@ -53,8 +53,8 @@ pub struct SweepOptions {
     pub shard_costs: ShardCosts,
     /// Number of blocks from which a query is long for length-based policies; `None` for the best of each machine.
     pub length_threshold: Option<u32>,
-    /// The name and content of a machine file with measured serving costs.
-    pub machine_file: Option<(String, MachineFile)>,
+    /// The name and content of a machine profile.
+    pub profile: Option<(String, MachineProfile)>,
     /// Whether recorded times replace the GPUs.
     pub is_gpu_replayed: bool,
 }
@@ -63,8 +63,8 @@ impl SweepOptions {
     /// The simulated machine with these processors.
     #[must_use]
     pub fn machine(&self, (cpus, gpus, streams): (usize, usize, usize)) -> SimulatedMachine<'_> {
-        let file = self.machine_file.as_ref().map(|(name, file)| NamedMachine { name, file });
-        SimulatedMachine { cpus, gpus, streams, file, is_gpu_replayed: self.is_gpu_replayed }
+        let profile = self.profile.as_ref().map(|(name, profile)| NamedMachine { name, profile });
+        SimulatedMachine { cpus, gpus, streams, profile, is_gpu_replayed: self.is_gpu_replayed }
     }
 }
 
@@ -138,7 +138,7 @@ impl Sweep {
         let (Some(model), Some(queries)) = (self.model(point), self.queries.get(&kinds(point))) else {
             return Err(LabError::NothingToSchedule);
         };
-        let mut queries = in_stream(queries, &model);
+        let mut queries = queries.to_vec();
         blur(&mut queries, point.noise);
         let policy = self.policy(point, &queries, &model);
         let shape = ClusterShape {
@@ -159,8 +159,7 @@ impl Sweep {
 
     /// The row of a point without its results.
     fn asked(&self, point: &Point, region_qps: f64) -> SweepRow {
-        let of_mode = self.options.workloads.get(&point.mode);
-        let measured = of_mode.map_or(1, |of| self.options.machine(counts(point)).measured_cpus(&of.workload));
+        let measured = self.options.machine(counts(point)).measured_cpus();
         SweepRow {
             point: point.number,
             workload: self.options.workloads.get(&point.mode).map(|of| of.name.clone()).unwrap_or_default(),
@@ -201,7 +200,7 @@ impl Sweep {
 
     fn capacity(&self, experiment: &Experiment, policy: &BuiltIn, asked: SweepRow) -> Result<SweepRow, LabError> {
         let search = CapacitySearch::new(experiment, self.options.objective, self.run_length())?;
-        let found = search.of_sampled_queries().of(policy)?.objective;
+        let found = search.of_sampled_queries().of(policy)?;
         let interval = found.known_interval();
         Ok(SweepRow {
             queries: found.queries,

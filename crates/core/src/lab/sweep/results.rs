@@ -1,13 +1,12 @@
 //! Sweep results on disk: a file per point, and `sweep.csv` with all of them.
 
-use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::Point;
-use crate::files::{CsvReader, Digits, InputError, Provenance, Record, write_csv};
+use crate::files::{CsvReader, Digits, File, InputError, Provenance, Record, write_csv};
 
 /// The provenance key of the sweep's digest.
 const DIGEST: &str = "sweep";
@@ -77,7 +76,7 @@ pub struct SweepRow {
     pub query_error: Option<Digits<3>>,
     /// Number of measured queries.
     pub measured_queries: usize,
-    /// Most CPU workers that were busy at once when their contention was measured.
+    /// Most CPU workers that were busy at once when the machine was measured.
     pub measured_cpus: usize,
     /// Whether the point has more CPU workers than were measured.
     pub extrapolated: bool,
@@ -144,9 +143,6 @@ impl SweepFolder {
     /// Those of the file system.
     pub fn write(&self, row: SweepRow) -> io::Result<()> {
         let path = self.of_point(row.point);
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
         write_csv(&path, &Provenance::new().with(DIGEST, &self.digest), std::iter::once(row))
     }
 

@@ -10,7 +10,7 @@
 //! | tab-separated | MS MARCO, AOL, ORCAS, Sogou, Excite | half of the lines or more have a tab |
 //! | CSV | `id,query`, values perhaps in quotes | equal numbers of cells, and a header, numbers, times or quotes among them |
 //! | colon-separated | `301:ocean tides`, `20001:1:ocean tides` (Million Query) | an id and a colon come first |
-//! | plain | `ocean tides` | otherwise |
+//! | plain | `ocean tides`, `TEST01 ocean tides` | otherwise |
 //!
 //! Columns of numbers, times, addresses, answers or names are not the query. A file with several possible query columns,
 //! or none, is refused with the option that decides. Blank lines are passed over. An entry's number, which becomes its
@@ -221,6 +221,14 @@ fn recognised<'a>(
             table::read(path, rows, "colon-separated", None, &options)
         }
         LogFormat::Plain => {
+            if options.format.is_none() && has_ids(&lines) {
+                let row = |&(line, text): &(u64, &'a str)| {
+                    let (id, query) = text.trim().split_once(char::is_whitespace).unwrap_or_default();
+                    Row { line, cells: vec![Cow::Borrowed(id), Cow::Borrowed(query)] }
+                };
+                let options = LogOptions { column: Some(options.column.unwrap_or(2)), ..*options };
+                return table::read(path, lines.iter().map(row).collect(), "an id and a query a line", None, &options);
+            }
             let drop = if options.format.is_none() { leading_columns(&lines) } else { 0 };
             let row = |&(line, text): &(u64, &'a str)| {
                 let text = (0..drop).fold(text.trim(), |text, _| {
@@ -250,10 +258,12 @@ fn format_of(path: &Path, lines: &[(u64, &str)]) -> Result<LogFormat, InputError
         return Ok(LogFormat::Topics);
     }
     let tabs = share(&|line| line.contains('\t'));
-    if tabs >= 0.5 {
+    // Rows of term numbers differ in length; as plain lines they are refused with that reason.
+    let is_numbers = share(&|line| Kind::of(line) == Kind::Number) == 1.0;
+    if tabs >= 0.5 && !is_numbers {
         return Ok(LogFormat::Tsv);
     }
-    if tabs > 0.05 {
+    if tabs > 0.05 && !is_numbers {
         let message = format!("{:.0} % of its lines have tabs (--log-format tsv or plain decides)", 100.0 * tabs);
         return Err(InputError::file(path, message));
     }
@@ -345,6 +355,23 @@ fn csv_rows(path: &Path, text: &str, first: u64, separator: u8) -> Result<Vec<Ro
         rows.push(Row { line, cells: record.iter().map(|cell| Cow::Owned(cell.to_owned())).collect() });
     }
     Ok(rows)
+}
+
+/// Whether each line begins with an id of its own: letters that all ids share, and a number, as in `TEST01 portia`.
+fn has_ids(lines: &[(u64, &str)]) -> bool {
+    let id = |line: &str| -> Option<(String, String)> {
+        let (id, _) = line.trim().split_once(char::is_whitespace)?;
+        let (letters, digits) = id.split_at(id.find(|c: char| c.is_ascii_digit())?);
+        let is_id = letters.chars().all(char::is_alphabetic) && digits.chars().all(|c| c.is_ascii_digit());
+        (is_id && !letters.is_empty()).then(|| (letters.to_owned(), digits.to_owned()))
+    };
+    let ids: Option<Vec<(String, String)>> = lines.iter().map(|(_, line)| id(line)).collect();
+    ids.is_some_and(|ids| {
+        let distinct: std::collections::HashSet<&str> = ids.iter().map(|(_, digits)| digits.as_str()).collect();
+        // Two queries may begin with names such as `ps4` and `ps5`.
+        let is_telling = ids.len() > 2 || ids.len() == 2 && ids.iter().all(|(_, digits)| digits.len() > 1);
+        is_telling && distinct.len() == ids.len() && ids.iter().all(|(letters, _)| *letters == ids[0].0)
+    })
 }
 
 /// The number of leading words on each line that are a line count or a time.
@@ -499,6 +526,12 @@ mod tests {
                 vec!["0 ocean tides", "1 moon"],
                 "one query a line behind",
             ),
+            (
+                "TEST01 portia\nTEST02 new moon\n".into(),
+                vec!["TEST01 portia", "TEST02 new moon"],
+                "an id and a query a line, 2 columns, query in column 2; 2 queries, 1.5 words",
+            ),
+            ("ps4 games\nps5 games\n".into(), vec!["0 ps4 games", "1 ps5 games"], "one query a line; 2"),
             ("#tides\n# moon\n".into(), vec!["0 #tides", "1 # moon"], "one query a line; 2"),
         ] {
             let log = read(&text).unwrap();
@@ -537,8 +570,14 @@ mod tests {
             ("1\t17 22\n2\t9\n", "q: holds numbers only, of terms perhaps"),
             ("1:17 22\n2:9\n", "q: holds numbers only"),
             ("17 22\n9\n", "q: holds numbers only"),
+            ("17\t22\n9\n3\t4\t5\n", "q: holds numbers only"),
+            (
+                "enwiki:A\nenwiki:A/Of%20a\nenwiki:A/Of%20b\nenwiki:B/On%20c\nenwiki:B/On%20d\nenwiki:B/On%20e\n",
+                "q: has no column of words (url",
+            ),
             ("query-id\tcorpus-id\tscore\nq1\td7\t1\n", "q: has no column of words"),
             ("301 0 FT911-3 1\n301 0 FT911-4 0\n", "q: holds relevance judgements"),
+            ("1 0 1239 1\n1 0 1502 0\n", "q: holds relevance judgements"),
             ("301 Q0 FT911-3 1 2.5 run\n", "q: holds a TREC run"),
             (
                 "1\td1\tocean tides\tthe tides of the ocean\n",

@@ -6,6 +6,7 @@ pub(super) const QUERIES: &[&str] = &[
     "queries",
     "querytext",
     "querystring",
+    "querytxt",
     "rawquery",
     "searchquery",
     "searchterm",

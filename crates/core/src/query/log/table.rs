@@ -39,7 +39,7 @@ impl Kind {
             Self::Number
         } else if has_digit && is_of(":-/.,TZ+ []") && (cell.contains(':') || cell.matches(['-', '/']).count() == 2) {
             Self::Time
-        } else if cell.contains("://") || cell.starts_with("www.") || is_path(cell) {
+        } else if cell.contains("://") || cell.starts_with("www.") || is_path(cell) || is_encoded(cell) {
             Self::Url
         } else if ["['", "[\"", "{\"", "{'", "[]"].iter().any(|start| cell.starts_with(start)) {
             Self::Answers
@@ -55,6 +55,12 @@ impl Kind {
 fn is_path(cell: &str) -> bool {
     let host = cell.split_once('/').map(|(host, _)| host);
     !cell.contains(char::is_whitespace) && host.is_some_and(|host| host.contains('.') && host.is_ascii())
+}
+
+/// A word with characters in percent encoding, as in addresses and in the identifiers of CAR.
+fn is_encoded(cell: &str) -> bool {
+    let code = |part: &str| part.len() >= 2 && part.is_char_boundary(2) && u8::from_str_radix(&part[..2], 16).is_ok();
+    !cell.contains(char::is_whitespace) && cell.split('%').skip(1).any(code)
 }
 
 struct Column {

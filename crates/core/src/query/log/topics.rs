@@ -9,7 +9,8 @@
 //! ```
 //!
 //! An HTML tokenizer reads both: it knows entities, comments and attributes, and accepts any input. A field goes on to
-//! the next tag. The query is the first of: `query`, `title`, text of the topic itself, `summary`, `desc`.
+//! the next tag. The query is the first of: `query`, `title`, text of the topic itself, `summary`, `desc`. Topics may
+//! also be queries of their own, `<query><qid>1</qid><content>moon</content></query>`, or `<DOC>`s of a number and text.
 
 use std::path::Path;
 
@@ -18,11 +19,13 @@ use html5gum::{DefaultEmitter, Token, Tokenizer};
 use super::LogEntry;
 use crate::files::InputError;
 
-const TOPICS: [&str; 4] = ["top", "topic", "inex_topic", "num_topic"];
+const TOPICS: [&str; 5] = ["top", "topic", "inex_topic", "num_topic", DOCUMENT];
+const DOCUMENT: &str = "doc";
 /// Tags and attributes that hold the topic's number.
-const NUMBERS: [&str; 9] = ["num", "number", "id", "identifier", "qid", "qno", "topic_id", "topicid", "no"];
+const NUMBERS: [&str; 10] = ["num", "number", "id", "identifier", "qid", "qno", "topic_id", "topicid", "no", "docno"];
 /// Fields that may be the query, the best first; the empty name is the topic's own text. Other fields are ignored.
-const QUERIES: [&str; 9] = ["query", "title", "q", "question", "", "summary", "description", "desc", "disease"];
+const QUERIES: [&str; 10] =
+    ["query", "title", "q", "question", "content", "", "summary", "description", "desc", "disease"];
 /// Tags that only change the look of text and end no field.
 const INLINE: [&str; 11] = ["b", "i", "em", "strong", "u", "br", "p", "sub", "sup", "span", "a"];
 
@@ -56,13 +59,17 @@ pub(super) fn parse_topics(path: &Path, text: &str) -> Result<Vec<LogEntry>, Inp
                 let name = String::from_utf8_lossy(&tag.name).into_owned();
                 let of_attribute = NUMBERS.iter().find_map(|&name| tag.attributes.get(name.as_bytes()));
                 let number = of_attribute.map(|value| String::from_utf8_lossy(&value.value).trim().to_owned());
-                let is_alone = topic.is_none() && ["query", "q"].contains(&&*name) && number.is_some();
+                let is_alone = topic.is_none() && ["query", "q"].contains(&&*name);
                 if TOPICS.contains(&&*name) || is_alone {
                     finish(path, topic.take(), &mut entries)?;
                     topic =
                         Some(Topic { line, tag: name.clone(), number: number.unwrap_or_default(), ..Topic::default() });
                     field = if is_alone { name } else { String::new() };
                 } else if let Some(topic) = &mut topic {
+                    // The parts of a document have names; those of a topic that looks like one have none.
+                    if topic.tag == DOCUMENT && name != "docno" {
+                        return Err(collection(path, topic.line));
+                    }
                     if topic.number.is_empty() && QUERIES.contains(&&*name) {
                         topic.number = number.unwrap_or_default();
                     }
@@ -72,8 +79,6 @@ pub(super) fn parse_topics(path: &Path, text: &str) -> Result<Vec<LogEntry>, Inp
                 } else if ["num", "title"].contains(&&*name) {
                     let message = format!("<{name}> outside of a topic, expected <top> before it");
                     return Err(InputError::line(path, line, message));
-                } else if name == "doc" {
-                    return Err(InputError::line(path, line, "is a collection of documents, expected topics"));
                 }
             }
             Token::EndTag(tag) => {
@@ -106,16 +111,23 @@ pub(super) fn parse_topics(path: &Path, text: &str) -> Result<Vec<LogEntry>, Inp
 }
 
 fn finish(path: &Path, topic: Option<Topic>, entries: &mut Vec<LogEntry>) -> Result<(), InputError> {
-    let Some(Topic { line, number, texts, .. }) = topic else { return Ok(()) };
+    let Some(Topic { line, tag, number, texts }) = topic else { return Ok(()) };
     let missing = |what: &str| InputError::line(path, line, format!("the topic that begins here has no {what}"));
     let label = field_of(&number, &["Topic Number:", "Number:"]);
     if label.is_empty() {
         return Err(missing("number: expected <num>"));
     }
+    if tag == DOCUMENT && !label.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(collection(path, line));
+    }
     let text = texts.iter().map(|text| field_of(text, &["Topic:", "Description:"])).find(|text| !text.is_empty());
     let text = text.ok_or_else(|| missing("query: expected <title> or <query>"))?;
     entries.push(LogEntry { label, text, line });
     Ok(())
+}
+
+fn collection(path: &Path, line: u64) -> InputError {
+    InputError::line(path, line, "is a collection of documents, expected topics")
 }
 
 /// A field's words on one line, without its label.
@@ -178,6 +190,12 @@ mod tests {
             ),
             ("<queries><query id='q1'>ocean tides</query></queries>", "q1", "ocean tides"),
             ("<target id='1' text='x'><qa><q id=\"1.1\" type='FACTOID'> Who? </q></qa></target>", "1.1", "Who?"),
+            (
+                "<queries>\n<query>\n<qid>0001</qid>\n<content>ascii code</content>\n</query></queries>",
+                "0001",
+                "ascii code",
+            ),
+            ("<DOC>\n<DOCNO> 1 </DOCNO>\n Which tides?\n</DOC>", "1", "Which tides?"),
             ("<topics><topic number='3'><description>long</description><summary>short</summary></topic>", "3", "short"),
         ] {
             assert_eq!(
@@ -197,7 +215,9 @@ mod tests {
             ("<top>\n<num> 1\n</top>", "t:1: the topic that begins here has no query"),
             ("<top><num>1<title>a</top>\n<top>\n<title>b", "t:2: the topic that begins here has no number"),
             ("<a>\n<num> 1", "t:2: <num> outside of a topic"),
-            ("\n<DOC>\n<DOCNO>1</DOCNO>", "t:2: is a collection of documents"),
+            ("\n<DOC>\n<DOCNO>FT911-3</DOCNO>\nmoon</DOC>", "t:2: is a collection of documents"),
+            ("\n<DOC>\n<DOCNO>1</DOCNO>\n<TEXT>moon", "t:2: is a collection of documents"),
+            ("<queries>\n<query>moon</query>", "t:2: the topic that begins here has no number"),
         ] {
             let message = parsed(text).unwrap_err();
             assert!(message.starts_with(expected), "{message:?}, expected {expected:?}");

@@ -6,6 +6,7 @@
 //!   pinned.rs       host memory that both sides read and write
 //!   host_memory.rs  host memory for scattered reads by the GPU
 //!   staging.rs      large copies to the device
+//!   energy.rs       joules of a run
 //!   limits.rs       limits of the GPU: copies, launches
 //!   host_reads.rs   the rate of scattered reads of host memory
 //! ```
@@ -15,6 +16,7 @@
 
 use crate::base::ids::DeviceId;
 
+mod energy;
 mod error;
 
 #[cfg(feature = "gpu")]
@@ -32,6 +34,7 @@ mod pinned;
 #[cfg(feature = "gpu")]
 pub(crate) mod staging;
 
+pub use energy::EnergyProbe;
 pub use error::GpuError;
 #[cfg(feature = "gpu")]
 pub use handle::{Device, list_gpus};

@@ -28,6 +28,8 @@ pub(crate) struct Cursor<'a> {
     block_docs: [u32; MAX_BLOCK_LEN],
     freq_block: usize,
     block_freqs: [u32; MAX_BLOCK_LEN],
+    /// Number of decoded blocks of documents.
+    decoded: usize,
 }
 
 const END: u32 = DocId::END.0;
@@ -48,7 +50,13 @@ impl<'a> Cursor<'a> {
             block_docs: [0; MAX_BLOCK_LEN],
             freq_block: NO_BLOCK,
             block_freqs: [0; MAX_BLOCK_LEN],
+            decoded: 0,
         }
+    }
+
+    /// Returns how many blocks of documents were decoded so far.
+    pub(crate) fn decoded(&self) -> usize {
+        self.decoded
     }
 
     pub(crate) fn num_blocks(&self) -> usize {
@@ -150,6 +158,7 @@ impl<'a> Cursor<'a> {
         self.block = block;
         self.place = 0;
         self.len = if block < self.num_blocks() {
+            self.decoded += 1;
             self.docs.decode_block(block, &mut self.block_docs).expect(CODED_HERE)
         } else {
             0

@@ -42,7 +42,7 @@ impl Executor for DaatExecutor {
         }
         if mode == Mode::Or || (mode == Mode::AndOr && hits.len() < k) {
             self.best.reset(k);
-            unite(&self.lists, &query.terms, &mut self.best);
+            unite(&self.lists, &query.terms, &mut self.best, share);
             self.best.drain_into(hits);
         }
         Ok(Execution::default())
@@ -75,8 +75,14 @@ fn intersect(lists: &CodedLists, terms: &[QueryTerm], best: &mut TopK) {
     }
 }
 
-/// Offers all documents that any list has. Terms are in the query's order.
-fn unite(lists: &CodedLists, terms: &[QueryTerm], best: &mut TopK) {
+/// Offers all documents that any list has. Terms are in the query's order. `share` returns the part of the score that a posting adds, by
+/// cursor, weight and norm.
+pub(crate) fn unite(
+    lists: &CodedLists,
+    terms: &[QueryTerm],
+    best: &mut TopK,
+    mut share: impl FnMut(&mut Cursor<'_>, f32, f32) -> f32,
+) {
     let mut cursors: Vec<(Cursor<'_>, f32)> =
         terms.iter().map(|term| (lists.cursor(term.term), lists.weight(term))).collect();
     let mut docs: Vec<u32> = cursors.iter_mut().map(|(cursor, _)| cursor.seek(0, Advance::BlockByBlock)).collect();
@@ -98,6 +104,7 @@ fn unite(lists: &CodedLists, terms: &[QueryTerm], best: &mut TopK) {
     }
 }
 
+/// The BM25 score of a posting.
 fn share(cursor: &mut Cursor<'_>, weight: f32, norm: f32) -> f32 {
     let place = cursor.place();
     Bm25::score(weight, cursor.freq(place), norm)

@@ -38,6 +38,17 @@ impl CodedLists {
         codec: Box<dyn Codec>,
         range: Range<u32>,
     ) -> Result<Self, CodecError> {
+        Self::encode_values(index, terms, codec, range, |_, freqs| freqs.to_vec())
+    }
+
+    /// Codes documents as [`encode`](Self::encode) does, with `values(documents, frequencies)` in place of frequencies.
+    pub(crate) fn encode_values(
+        index: &Index,
+        terms: &[TermId],
+        codec: Box<dyn Codec>,
+        range: Range<u32>,
+        values: impl Fn(&[u32], &[u32]) -> Vec<u32> + Sync,
+    ) -> Result<Self, CodecError> {
         let bm25 = index.built_with();
         let norms = bm25.norms(index.doc_lengths(), index.average_length()).into();
         let lists: Result<HashMap<_, _>, CodecError> = terms
@@ -45,6 +56,7 @@ impl CodedLists {
             .map(|&term| {
                 let (docs, freqs) = postings(index, term, &range);
                 let last_doc = docs.last().copied().unwrap_or(0);
+                let freqs = values(&docs, &freqs);
                 let [docs, freqs] = [(Column::Docs, docs), (Column::Freqs, freqs)]
                     .map(|(column, values)| codec.encode_list(column, &values));
                 Ok((term, CodedList { docs: docs?, freqs: freqs?, last_doc }))
@@ -55,6 +67,11 @@ impl CodedLists {
 
     pub(crate) fn codec(&self) -> &'static str {
         self.codec.name()
+    }
+
+    /// Returns the words of all lists in the column of frequencies.
+    pub(crate) fn freq_words(&self) -> usize {
+        self.lists.values().map(|list| list.freqs.len()).sum()
     }
 
     /// Returns the number of documents of the collection.

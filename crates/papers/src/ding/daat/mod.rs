@@ -20,7 +20,6 @@
 //! executors, because shares are added in the query's order.
 
 pub(crate) mod cursor;
-#[cfg(feature = "gpu")]
 pub(crate) mod executor;
 pub(crate) mod lists;
 pub(crate) mod small_adaptive;

@@ -27,10 +27,6 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
     if let Some(input) = context.real_input(RealLog::Web, REAL_QUERIES, findings)? {
         compare(&input, "real lists", findings)?;
     }
-    findings.note(
-        "The paper gives no numbers in its text: Rice is best, one level of recursion is needed, and PForDelta with one \
-         level is slightly smaller than PForDelta with a width per block (`pfor` here).",
-    );
     Ok(())
 }
 

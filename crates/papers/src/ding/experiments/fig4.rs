@@ -73,8 +73,7 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
     let labels = ["length of a list (1024 docIDs)", "million integers a second"];
     findings.chart(Chart::new("speed", "Decoding PForDelta (Ding et al., figure 4)", labels, curves).log_x().log_y());
     findings.note(
-        "The paper: the GPU without prefix sum reaches 2500 M ints/s on long lists, and the CPU wins on short ones. Lists \
-         are decoded one after another except in the last curve. GPU times are the device's own unless the launch is \
+        "Lists are decoded one after another except in the last curve. GPU times are the device's own unless the launch is \
          included. The prefix sum runs between the registers of a warp.",
     );
     Ok(())

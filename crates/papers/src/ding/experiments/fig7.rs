@@ -4,12 +4,14 @@
 //! its deadline. The paper does not give the length of its runs; here a run has ten thousand queries. The sustained rate is
 //! the last one before the first failure on the way up, in the median over seeds, and at most the stability bound, because a
 //! short run can hide a growing backlog. The paper's M5 rules on its four features estimate queries; they are fitted to
-//! other queries, and their errors are compared with the paper's. Tandem's stealing also runs with boosted trees.
+//! 3000 other queries, and their errors are compared with the paper's. Tandem's stealing also runs with boosted trees.
 //!
-//! Costs are measurements that ship with the program. They are used twice. As measured, the deadline is as many mean CPU
+//! Costs are measurements that ship with the program: those of Tandem's executors, and, if `ding-costs` ran on a GPU before, of the
+//! published methods. They are used twice. As measured, the deadline is as many mean CPU
 //! costs as in the paper. Scaled by one factor per processor, the mean costs equal the paper's. The gain of a combination
 //! depends on how differently two processors rank queries, so that the bound of any scheduler is given as well.
 
+use std::fmt::Display;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -19,7 +21,7 @@ use crate::{Context, ExperimentError, Findings, Result};
 use tandem_core::base::machine::{Class, Machine};
 use tandem_core::base::quantile::median;
 use tandem_core::base::time::Nanos;
-use tandem_core::cost::{ModelKind, Workload};
+use tandem_core::cost::{ModelKind, TrainOptions, Workload, WorkloadRow, train};
 use tandem_core::lab::{Estimates, Tally, named_workload_in, sim_queries};
 use tandem_core::query::{ArrivalProcess, Mode};
 use tandem_core::sched::{PolicyFactory, PolicyKind, PolicyOptions};
@@ -29,6 +31,8 @@ use tandem_core::sim::{Arrivals, Experiment, SimQuery};
 const DEADLINE_MS: f64 = 500.0;
 /// Queries of the workload, as many as the paper measured. Among more, one would exceed the deadline on a CPU at any rate.
 const QUERIES: usize = 1000;
+/// Queries that M5 is trained on, as in the paper.
+const TRAINING: usize = 3000;
 const RUN: usize = 10_000;
 /// Runs with different arrivals.
 const SEEDS: u64 = 9;
@@ -61,23 +65,22 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
     let mode = context.mode(Mode::And);
     findings.provenance("mode", mode.name());
     findings.provenance("input", "workloads that ship, measured on an H200 and a core of its host; simulated");
-    let mut steps = context.steps("workloads", 2 * SHIPPED.len());
+    findings.provenance("M5 trained on", format!("the next {TRAINING} queries, where the workload has as many"));
+    let mut steps = context.steps("workloads", SHIPPED.len());
     for (name, what) in SHIPPED {
         let (_, mut workload) =
             named_workload_in(Some(name), mode).map_err(|e| ExperimentError::Input(e.to_string()))?;
-        workload.rows.truncate(QUERIES);
-        let scaled = with_means(&workload, PAPERS_MS)?;
-        for (workload, costs, is_papers) in [(&scaled, "the paper's means", true), (&workload, "as measured", false)] {
-            let section = format!("{what}, {costs}");
-            findings.section(&section);
-            let stem = format!("{name}-{}", if is_papers { "papers" } else { "measured" });
-            compare(context, workload, (stem, section), is_papers, findings)?;
-            steps.done();
-        }
+        workload.rows.truncate(QUERIES + TRAINING);
+        both_scales(context, &workload, (name, what), findings)?;
+        steps.done();
+    }
+    for (name, what, workload) in published(context, mode)? {
+        both_scales(context, &workload, (&name, &what), findings)?;
+        steps.done();
     }
     drop(steps);
     findings.note(
-        "The paper's figure: the CPU alone sustains less than 100 queries per second, both together more than 300. A workload \
+        "A workload \
          scaled to the paper's means keeps the measured spread and correlation of costs. Long queries are slow on the CPU and \
          hardly slower on the GPU, so that a pair can exceed the sum of its parts. \"No scheduler\" is the rate above which \
          the pair is unstable under any assignment.",
@@ -85,17 +88,50 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
     Ok(())
 }
 
-/// Scales the costs of a workload to these means, in milliseconds.
+/// Adds sections with a workload's costs scaled to the paper's means, and as measured.
+fn both_scales(
+    context: &Context<'_>,
+    workload: &Workload,
+    (name, what): (&str, &str),
+    findings: &mut Findings,
+) -> Result<()> {
+    let scaled = with_means(workload, PAPERS_MS)?;
+    for (workload, costs, is_papers) in [(&scaled, "the paper's means", true), (workload, "as measured", false)] {
+        let section = format!("{what}, {costs}");
+        findings.section(&section);
+        let stem = format!("{name}-{}", if is_papers { "papers" } else { "measured" });
+        compare(context, workload, (stem, section), is_papers, findings)?;
+    }
+    findings.section("");
+    Ok(())
+}
+
+/// Costs of the published methods that `ding-costs` left in the output folder, with a name and a description each.
+fn published(context: &Context<'_>, mode: Mode) -> Result<Vec<(String, String, Workload)>> {
+    let mut found = Vec::new();
+    for lists in ["synthetic", "real"] {
+        let path = context.scratch.join(format!("ding-published-{lists}.workload.csv"));
+        if path.exists() {
+            let (_, workload) =
+                named_workload_in(path.to_str(), mode).map_err(|e| ExperimentError::Input(e.to_string()))?;
+            found.push((format!("published-{lists}"), format!("published methods, {lists} lists"), workload));
+        }
+    }
+    Ok(found)
+}
+
+/// Scales the costs of a workload, so that those of the measured queries have these means, in milliseconds.
 fn with_means(workload: &Workload, means_ms: [f64; 2]) -> Result<Workload> {
     let mut scaled = workload.clone();
     for (class, mean_ms) in [Class::CPU, Class::GPU].into_iter().zip(means_ms) {
-        let times = || workload.rows.iter().filter_map(|row| row.measured[class]).map(|time| time.median_us);
-        if times().count() < workload.rows.len() {
+        let rows = &workload.rows[..workload.rows.len().min(QUERIES)];
+        let times = || rows.iter().filter_map(|row| row.measured[class]).map(|time| time.median_us);
+        if times().count() < rows.len() {
             return Err(ExperimentError::Input(format!(
                 "the workload has queries that were not measured on a {class}"
             )));
         }
-        let factor = 1e3 * mean_ms * workload.rows.len() as f64 / times().sum::<f64>();
+        let factor = 1e3 * mean_ms * rows.len() as f64 / times().sum::<f64>();
         for measured in scaled.rows.iter_mut().filter_map(|row| row.measured[class].as_mut()) {
             measured.median_us *= factor;
             measured.spread_us *= factor;
@@ -113,9 +149,22 @@ fn compare(
     findings: &mut Findings,
 ) -> Result<()> {
     let machine = Machine::new(1, 1);
-    let [papers, own] = MODELS.map(|kind| {
-        sim_queries(workload, &Estimates::Fitted(kind), &machine).map_err(|e| ExperimentError::Input(e.to_string()))
-    });
+    let input = |e: &dyn Display| ExperimentError::Input(e.to_string());
+    let part = |rows: &[WorkloadRow]| Workload { rows: rows.to_vec(), ..workload.clone() };
+    let (measured, training) = workload.rows.split_at(workload.rows.len().min(QUERIES));
+    let measured = part(measured);
+    let estimates = |kind: ModelKind| -> Result<Estimates> {
+        match training.len() {
+            // The paper trains on other queries of the log.
+            TRAINING if kind == MODELS[0] => {
+                let options = TrainOptions { model: kind, ..TrainOptions::default() };
+                let model = train(&part(training), &options).map_err(|e| input(&e))?;
+                Ok(Estimates::Model(kind.name().to_owned(), Box::new(model)))
+            }
+            _ => Ok(Estimates::Fitted(kind)),
+        }
+    };
+    let [papers, own] = MODELS.map(|kind| sim_queries(&measured, &estimates(kind)?, &machine).map_err(|e| input(&e)));
     let queries = [papers?, own?];
     add_costs(&queries, is_papers, findings);
     let deadline_ms = DEADLINE_MS / PAPERS_MS[0] * mean_ms(&queries[0], Class::CPU);

@@ -39,11 +39,7 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
     let copy = gpu.as_ref().map(|gpu| gpu.copy_rate(GPU_REPEATS)).transpose()?;
     findings.add("device copy, read and written", "GB/s", copy.map(|rate| rate / 1e9));
     if gpu.is_some() {
-        findings.note(
-            "List by list, both codecs need as many launches, and a GPU of today waits for them; the time of a launch \
-             stands above. The first launch of PForDelta decodes exceptions only, and its second launch waits for it. All \
-             lists at once, PForDelta is ahead, as in the paper.",
-        );
+        findings.note("The first launch of PForDelta decodes exceptions only, and its second launch waits for it.");
     }
     Ok(())
 }

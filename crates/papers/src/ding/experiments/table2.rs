@@ -87,7 +87,11 @@ fn table(context: &Context<'_>, input: &Input, gpu: Option<&Arc<PublishedGpu>>, 
         searches.push(Box::new(|query, mode, k, hits| own.search(query, mode, k, hits).map(drop)));
     }
     for (mode, papers_cpu, papers_gpu) in PAPERS.into_iter().filter(|&(mode, ..)| context.mode(mode) == mode) {
-        let times_ms = measure(context, queries, mode, &mut searches)?;
+        let (times_ms, full) = measure(context, queries, mode, &mut searches)?;
+        if mode == Mode::And {
+            // AND+OR goes on with OR for the others.
+            findings.add("and: queries with k results", "%", 100.0 * full as f64 / queries.len() as f64);
+        }
         let columns = ["CPU", "CPU, Tandem's own", "GPU", "GPU, Tandem's own"];
         let papers = [Some(papers_cpu), None, Some(papers_gpu), None];
         for (place, (name, papers)) in columns.into_iter().zip(papers).enumerate() {
@@ -107,11 +111,16 @@ fn table(context: &Context<'_>, input: &Input, gpu: Option<&Arc<PublishedGpu>>, 
     Ok(())
 }
 
-/// Returns mean milliseconds per query of each of `searches`, which must give equal answers.
-fn measure(context: &Context<'_>, queries: &[Query], mode: Mode, searches: &mut [Search<'_>]) -> Result<Vec<f64>> {
+/// Returns mean milliseconds per query of each of `searches`, which must give equal answers, and the number of queries with k results.
+fn measure(
+    context: &Context<'_>,
+    queries: &[Query],
+    mode: Mode,
+    searches: &mut [Search<'_>],
+) -> Result<(Vec<f64>, usize)> {
     let mut steps = context.steps(mode.name(), queries.len());
     let mut sums_ms = vec![0.0; searches.len()];
-    let (mut expected, mut found) = (Vec::new(), Vec::new());
+    let (mut expected, mut found, mut full) = (Vec::new(), Vec::new(), 0);
     for query in queries {
         for (place, search) in searches.iter_mut().enumerate() {
             let hits = if place == 0 { &mut expected } else { &mut found };
@@ -129,7 +138,8 @@ fn measure(context: &Context<'_>, queries: &[Query], mode: Mode, searches: &mut 
                 )));
             }
         }
+        full += usize::from(expected.len() >= context.k);
         steps.done();
     }
-    Ok(sums_ms.into_iter().map(|sum| sum / queries.len() as f64).collect())
+    Ok((sums_ms.into_iter().map(|sum| sum / queries.len() as f64).collect(), full))
 }

@@ -68,7 +68,7 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
     findings.add("accumulators read or written once at the copy's rate", "us", least_us);
     findings.note(format!(
         "{} queries, k {}; device time. Taking out is the way of one thread block through the heap, k times. Its steps depend \
-         on each other and are hardly faster than then, while wider devices have made all other stages faster.",
+         on each other.",
         input.queries.len(),
         context.k
     ));

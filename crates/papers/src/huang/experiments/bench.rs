@@ -26,7 +26,9 @@ pub(crate) const QUERIES: usize = 1000;
 /// Maximum number of terms of the kernels.
 const MOST_TERMS: usize = 64;
 /// Minimum number of queries that one thread of the CPU answers.
-const FEW: usize = 16;
+const FEW: usize = 64;
+/// Minimum number of queries that are measured together on a GPU.
+const BATCH: usize = 1024;
 /// A first run of this many measurements is not repeated, because its overhead is negligible.
 const LONG: f64 = 10.0;
 
@@ -90,10 +92,10 @@ impl Bench {
         Ok(done)
     }
 
-    /// Answers the first queries for a limited time, but at least a few.
-    pub(crate) fn on_cpu_for(&self, seconds: f64, strategy: Strategy, k: usize) -> Result<OnCpu> {
+    /// Answers at most this many first queries for a limited time, but at least a few.
+    pub(crate) fn on_cpu_for(&self, most: usize, seconds: f64, strategy: Strategy, k: usize) -> Result<OnCpu> {
         let began = Instant::now();
-        let numbers = self.all();
+        let numbers = 0..most;
         let in_time = numbers.take_while(|&number| number < FEW || began.elapsed().as_secs_f64() < seconds);
         self.on_cpu(in_time, strategy, k)
     }
@@ -104,6 +106,13 @@ impl Bench {
 
     pub(crate) fn queries(&self, numbers: &[usize]) -> Vec<Query> {
         numbers.iter().map(|&number| self.queries[number].clone()).collect()
+    }
+
+    /// Returns the numbers of some queries, repeated in turn until they fill a batch: a query is one thread block, and a few blocks leave
+    /// most multiprocessors idle.
+    pub(crate) fn filled(&self, numbers: &[usize]) -> Vec<usize> {
+        let passes = BATCH.div_ceil(numbers.len().max(1));
+        numbers.iter().copied().cycle().take(passes * numbers.len()).collect()
     }
 
     /// Repeats `work`, which returns milliseconds, for the duration of a measurement; returns the median. A first run warms

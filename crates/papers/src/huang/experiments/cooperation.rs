@@ -11,6 +11,8 @@ use crate::{ExperimentError, Result};
 use tandem_core::base::random::Random;
 use tandem_core::search::Hit;
 
+/// The paper's threshold S in blocks.
+pub(crate) const LBD_BLOCKS: u64 = 30_000;
 /// Random stream of SD's coin.
 const COIN_STREAM: u64 = 16;
 
@@ -48,7 +50,7 @@ pub(crate) fn thresholds(bench: &Bench) -> Vec<u64> {
     let mut thresholds: Vec<u64> = (0..=STEPS).map(|step| blocks[last * step / STEPS]).collect();
     // The choice matters for the few long queries, which get closer steps.
     thresholds.extend([0.97, 0.98, 0.99, 0.995].map(|share| blocks[(last as f64 * share) as usize]));
-    thresholds.extend([30_000, blocks[last] + 1]);
+    thresholds.extend([LBD_BLOCKS, blocks[last] + 1]);
     thresholds.sort_unstable();
     thresholds.dedup();
     thresholds

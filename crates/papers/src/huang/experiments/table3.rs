@@ -1,6 +1,6 @@
 //! Huang et al., table 3: one GPU against four, by threads per query.
 //!
-//! The queries are cut into sixteen batches, which are dealt to the GPUs. All GPUs of the machine are measured. If these are
+//! One GPU answers the queries in batches as large as it takes. For several GPUs they are cut into one batch per GPU of the paper. All GPUs of the machine are measured. If these are
 //! fewer than four, the time of four is computed by dealing the batches with their durations on one GPU.
 
 use std::time::Instant;
@@ -16,7 +16,6 @@ use tandem_core::search::device::{GpuError, list_gpus};
 
 const THREADS: [u32; 3] = [64, 128, 256];
 const PAPERS_GPUS: usize = 4;
-const BATCHES: usize = 16;
 /// The paper's milliseconds by strategy: one GPU and four for each number of threads.
 const PAPERS: [(Strategy, [(f64, f64); 3]); 4] = [
     (Strategy::And, [(5.81, 1.51), (6.08, 1.38), (7.56, 1.65)]),
@@ -28,6 +27,7 @@ const PAPERS: [(Strategy, [(f64, f64); 3]); 4] = [
 pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let bench = Bench::open_for_gpu(context, findings)?;
     let mut gpus = open_all(&bench, findings)?;
+    findings.provenance("batches of four GPUs", "as large as one GPU takes");
     for (strategy, papers) in PAPERS {
         let expected = bench.on_cpu(bench.all(), strategy, context.k)?;
         for (threads, (papers_one, papers_four)) in THREADS.into_iter().zip(papers) {
@@ -53,7 +53,7 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
         }
     }
     findings.note(format!(
-        "{} queries in {BATCHES} batches, k {}; GPUs here: {}. Four GPUs gain more than fourfold in the paper's OR (5.3 times \
+        "{} queries in {PAPERS_GPUS} batches, one GPU in batches as large as it takes, k {}; GPUs here: {}. Four GPUs gain more than fourfold in the paper's OR (5.3 times \
          at P 64), which dealing batches alone cannot explain.",
         bench.queries.len(),
         context.k,
@@ -93,7 +93,7 @@ impl DealtTimes {
     /// Deals all queries to `gpus`, and to the first GPU alone.
     pub(crate) fn measure(bench: &Bench, gpus: &mut [RangesGpu], expected: &OnCpu, settings: Settings) -> Result<Self> {
         let queries = &bench.queries;
-        let limits = Limits { queries: queries.len().div_ceil(BATCHES), ..Limits::default() };
+        let limits = Limits { queries: queries.len().div_ceil(PAPERS_GPUS), ..Limits::default() };
         let batches = gpus[0].cut(queries, limits);
         let run = |gpus: &mut [RangesGpu], batch_ms: &mut Vec<f64>| -> Result<f64> {
             let began = Instant::now();
@@ -118,7 +118,10 @@ impl DealtTimes {
         let each = queries.len() as f64;
         let mut batch_ms = Vec::new();
         let all_ms = if gpus.len() > 1 { Some(bench.median_ms(|| run(gpus, &mut batch_ms))? / each) } else { None };
-        let one_ms = bench.median_ms(|| run(&mut gpus[..1], &mut batch_ms))? / each;
+        let dealt_ms = bench.median_ms(|| run(&mut gpus[..1], &mut batch_ms))? / each;
+        // The best run of one GPU counts: smaller batches leave multiprocessors idle.
+        let whole_ms = bench.median_ms(|| bench.on_gpu(&mut gpus[0], queries, &expected.hits, settings))? / each;
+        let one_ms = dealt_ms.min(whole_ms);
         Ok(Self {
             one_ms,
             all_ms,

@@ -181,6 +181,10 @@ impl Load {
         self.queries.iter().take(200)
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.queries.len()
+    }
+
     pub(crate) fn alone(&self, engine: Engine) -> Measured {
         self.alone[engine as usize]
     }
@@ -328,6 +332,13 @@ impl Bench {
         let rarest = load.queries.iter().filter_map(|query| query.terms.first());
         let tasks: usize = rarest.map(|term| lists.cursor(term.term).num_blocks()).sum();
         Some(tasks as f64 / load.queries.len() as f64)
+    }
+
+    /// Returns the queries with at most this many of FGQP's tasks.
+    pub(crate) fn queries_of_few_tasks(&self, most: usize) -> Vec<Query> {
+        let Some(lists) = &self.lists else { return Vec::new() };
+        let is_few = |query: &&Query| lists.cursor(query.terms[0].term).num_blocks() <= most;
+        self.input.queries.iter().filter(is_few).cloned().collect()
     }
 
     /// Returns microseconds of some queries on one core that skips blocks, and on one that decodes all blocks.

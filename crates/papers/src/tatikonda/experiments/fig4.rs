@@ -13,6 +13,9 @@ const WORKERS: [usize; 6] = [1, 2, 4, 6, 8, 15];
 const THRESHOLDS: [usize; 7] = [5, 10, 20, 50, 75, 100, 150];
 /// Rounds of each measurement, of which the best counts.
 const ROUNDS: usize = 2;
+/// Maximum number of tasks per query in the second part of figure 4 (c), and its smallest number of queries.
+const FEW_TASKS: usize = 8;
+const LEAST_QUERIES: usize = 20;
 
 const METHODS: [Method; 5] =
     [Method::Inter, Method::DocpUi, Method::DocpPi, Method::Fgqp(150), Method::Fgqp(PAPERS_THRESHOLD)];
@@ -46,6 +49,16 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
     if let Some(one) = figure.baseline(Engine::Published) {
         explain(&bench, &load, findings);
         thresholds(context, &bench, &load, one, findings)?;
+        overhead(&bench, &load, findings)?;
+        // With many tasks per query the pool never runs dry, so that γ has nothing to gain.
+        let few = bench.queries_of_few_tasks(FEW_TASKS);
+        if few.len() >= LEAST_QUERIES {
+            let load = bench.load(few)?;
+            findings.section("few tasks a query");
+            findings.add("FGQP: tasks a query", "", bench.tasks_per_query(&load));
+            thresholds(context, &bench, &load, load.alone(Engine::Published), findings)?;
+            findings.section("");
+        }
     }
     findings.note(
         "Latency counts from the start of a query. With all queries waiting, FGQP works on several at once. One at a time is \
@@ -188,6 +201,19 @@ fn explain(bench: &Bench, load: &Load, findings: &mut Findings) {
     }
 }
 
+/// Adds the throughput that FGQP loses on one worker, where nothing is parallel: the overhead of tasks and pools.
+fn overhead(bench: &Bench, load: &Load, findings: &mut Findings) -> Result<()> {
+    let (mut inter_qps, mut fgqp_qps) = (0.0_f64, 0.0_f64);
+    for _ in 0..ROUNDS {
+        let qps =
+            |method| Ok::<_, crate::ExperimentError>(bench.saturate(Way::published(method), 1, load)?.throughput_qps);
+        inter_qps = inter_qps.max(qps(Method::Inter)?);
+        fgqp_qps = fgqp_qps.max(qps(Method::Fgqp(150))?);
+    }
+    findings.add("FGQP on 1 worker: throughput lost to INTER", "%", 100.0 * (1.0 - fgqp_qps / inter_qps));
+    Ok(())
+}
+
 /// Adds figure 4 (c): throughput lost and latency gained by the pool threshold.
 fn thresholds(context: &Context<'_>, bench: &Bench, load: &Load, one: Measured, findings: &mut Findings) -> Result<()> {
     let workers = bench.eight();
@@ -217,6 +243,13 @@ fn thresholds(context: &Context<'_>, bench: &Bench, load: &Load, one: Measured, 
         findings.compare(format!("γ = {threshold}, {workers} workers: latency"), "x less", papers.1, gain);
         lost.push((threshold as f64, loss));
         won.push((threshold as f64, gain));
+    }
+    if let (Some((_, few)), Some((_, many))) = (lost.first(), lost.last()) {
+        let papers = (workers == PAPERS_CORES).then_some(16.0 - 3.3);
+        findings.compare("throughput lost, γ 5 less γ 150", "points", papers, few - many);
+    }
+    if load.len() < bench.input.queries.len() {
+        return Ok(());
     }
     let panels = [
         ("threshold-throughput", "throughput lost (%)", lost, [(5.0, 16.0), (150.0, 3.3)]),

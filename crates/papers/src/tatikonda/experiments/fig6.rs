@@ -45,9 +45,5 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
             findings.chart(delay_chart(suffix, title, curves));
         }
     }
-    findings.note(
-        "The text of the paper gives no numbers for its figure: unsaturated, FGQP is below INTER and DOCP-UI between; all \
-         saturate earlier with six terms; DOCP-UI before the others.",
-    );
     Ok(())
 }

@@ -48,8 +48,7 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
         findings.chart(chart("tasks-real", ", real lists", &costs));
     }
     findings.note(
-        "Skips per task depend on the ratio of the other lists to the rarest, so on the query log. The paper's point is that \
-         they do not depend on the block size, which holds if the rarest list fills its blocks. All lists of a query count, \
+        "Skips per task depend on the ratio of the other lists to the rarest, so on the query log. All lists of a query count, \
          the rarest with one. Time is of the paper's own search: lists in pfor-512, one core.",
     );
     Ok(())

@@ -4,13 +4,32 @@ use crate::findings::{Chart, Curve};
 use crate::wang::cache::sizes::Sizes;
 use crate::wang::cache::visits::CACHE_BLOCK_LEN;
 use crate::wang::data::ExperimentData;
-use crate::{Context, ExperimentError, Findings, Result};
+use crate::{Context, ExperimentError, Findings, PageRank, Result};
 
 /// Offsets in the list with a row each.
 const OFFSETS: [f64; 6] = [0.0, 0.25, 0.5, 0.75, 0.9, 1.0];
 
 pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let data = ExperimentData::of(context, findings)?;
+    let mut curves = vec![Curve::ours("queries that visit", 0, visits_along(&data, findings)?)];
+    if context.page_rank == PageRank::Drawn {
+        // The law of PageRank decides where queries end, and the paper does not give it.
+        findings.section("uniform PageRank");
+        let uniform = ExperimentData::make_with(context, PageRank::Uniform)?;
+        curves.push(Curve::ours("uniform PageRank", 1, visits_along(&uniform, findings)?));
+        findings.section("");
+    }
+    let title = "Visits along the most queried list (Wang et al., figure 3)";
+    findings.chart(Chart::new("visits", title, ["offset proportion in the list", "queries that visit"], curves));
+    findings.note(format!(
+        "Blocks of {CACHE_BLOCK_LEN} postings. A query visits a block of a list if it reaches a document behind the block's first \
+         that is in this list and in all of its shorter ones."
+    ));
+    Ok(())
+}
+
+/// Adds rows about the most queried list; returns the visits of each block by its offset.
+fn visits_along(data: &ExperimentData, findings: &mut Findings) -> Result<Vec<(f64, f64)>> {
     let Some(list) = data.visits.most_named() else {
         return Err(ExperimentError::Input("no query of the training half names a list".into()));
     };
@@ -34,13 +53,5 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
         let offset = if counts.len() > 1 { block as f64 / (counts.len() - 1) as f64 } else { 0.0 };
         (offset, f64::from(counts[block]))
     });
-    let curves = [Curve::ours("queries that visit", 0, points.collect())];
-    let title = "Visits along the most queried list (Wang et al., figure 3)";
-    findings.chart(Chart::new("visits", title, ["offset proportion in the list", "queries that visit"], curves));
-    findings.note(format!(
-        "Blocks of {CACHE_BLOCK_LEN} postings. The paper's text gives no numbers for this figure: a sharp drop towards the \
-         end of the list, due to early termination. A query visits a block of a list if it reaches a document behind the \
-         block's first that is in this list and in all of its shorter ones."
-    ));
-    Ok(())
+    Ok(points.collect())
 }

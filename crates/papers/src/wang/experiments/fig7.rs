@@ -35,8 +35,7 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
     let title = "Lists found in the cache (Wang et al., figure 7)";
     findings.chart(Chart::new("hits", title, [x, "hit rate (%)"], rates));
     findings.note(format!(
-        "M is {:.1} MB, {:.0} % of all lists. A list is a hit if the cache holds a beginning of it; a CPU looks up the rest. \
-         The paper's text gives an order: VFB moves least at a hit rate like Qtf's, QtfDf has most hits and moves much.",
+        "M is {:.1} MB, {:.0} % of all lists. A list is a hit if the cache holds a beginning of it; a CPU looks up the rest.",
         memory as f64 / 1e6,
         100.0 * MEMORY_SHARE
     ));

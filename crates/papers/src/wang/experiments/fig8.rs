@@ -77,8 +77,7 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
     }
     findings.note(
         "Each policy runs with the fastest of the three divisions that the model rates best, VFB with the fastest λ of 0.75 to \
-         1; the fastest of up to three runs within half a second counts. Every answer is compared with the CPU's. A second \
-         thread that is always busy limits a run. The paper's was hidden behind a slower GPU and bus.",
+         1; the fastest of up to three runs within half a second counts. Every answer is compared with the CPU's.",
     );
     Ok(())
 }

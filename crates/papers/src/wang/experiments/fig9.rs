@@ -57,8 +57,7 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
     findings.note(format!(
         "M is {:.1} MB. The response time of a query is that of its whole batch: made, moved, computed; post-processing follows \
          for queries that need it. Divisions are those that the model rates best within θ, measured; their buffers shrink if \
-         batches take longer. λ is the best of 0.75 to 1. As in the paper, one thread post-processes. If that thread is always \
-         busy, it limits VFB, the only policy whose queries need it, rather than the GPU. Rows with {MORE_THREADS} threads use \
+         batches take longer. λ is the best of 0.75 to 1. As in the paper, one thread post-processes. Rows with {MORE_THREADS} threads use \
          the same division.",
         memory as f64 / 1e6
     ));

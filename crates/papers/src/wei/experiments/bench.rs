@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use super::collections::{CollectionPart, Kind, files};
 use crate::wei::trie::{TrieIndexer, TrieOptions, TrieReport};
 use crate::{Context, ExperimentError, Findings, Result};
-use tandem_core::corpus::{Collection, Tokenizer, Words};
+use tandem_core::corpus::{Batch, Collection, Tokenizer, Words};
+use tandem_core::files::InputError;
 use tandem_core::index::Bm25;
-use tandem_core::indexing::{BuildOptions, Indexer};
+use tandem_core::indexing::{BuildError, BuildOptions, Indexer};
 use tandem_core::search::device::list_gpus;
 
 pub(crate) const DOCS: u32 = 20_000;
@@ -105,8 +106,21 @@ impl<'a> Bench<'a> {
         Ok(TrieIndexer::new(TrieOptions { parsers, cpu_indexers, gpus, buffer_bytes: None })?)
     }
 
+    /// Calls `visit` with every batch of the collection.
+    pub(crate) fn for_each_batch(
+        &self,
+        mut visit: impl FnMut(&Batch, &Tokenizer) -> Result<(), InputError>,
+    ) -> Result<()> {
+        let of = |e: InputError| ExperimentError::from(BuildError::from(e));
+        let mut collection = self.collection()?;
+        while let Some(batch) = collection.next_batch().map_err(of)? {
+            visit(&batch, &self.options.tokenizer).map_err(of)?;
+        }
+        Ok(())
+    }
+
     fn collection(&self) -> Result<Collection> {
-        Ok(Collection::open_all(self.files.clone(), 1).map_err(tandem_core::indexing::BuildError::from)?)
+        Ok(Collection::open_all(self.files.clone(), 1).map_err(BuildError::from)?)
     }
 
     fn folder(&self) -> Result<tempfile::TempDir> {

@@ -65,7 +65,7 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
     findings.chart(Chart::new("parsers", title, ["parsers M", "MB/s (2^20 bytes)"], curves));
     findings.note(format!(
         "Points are measured if each thread has a core. This machine has {} cores for the paper's eight, and {} GPUs for the \
-         paper's two. The paper draws the curves without numbers: it calls them nearly linear up to M = 5.",
+         paper's two.",
         bench.cores(),
         bench.gpus
     ));

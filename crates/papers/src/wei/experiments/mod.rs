@@ -4,10 +4,15 @@
 //! collections, and `bench.rs` builds indexes from it.
 
 mod bench;
+pub(crate) mod caches;
 mod collections;
 pub(crate) mod fig10;
 pub(crate) mod fig11;
 pub(crate) mod fig12;
+pub(crate) mod height;
+pub(crate) mod regrouping;
 pub(crate) mod table4;
 pub(crate) mod table5;
 pub(crate) mod table6;
+mod tokens;
+pub(crate) mod trials;

@@ -59,6 +59,13 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
     let times = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a / b);
     findings.compare("2 CPU over 1", "x", 1.77, times(rates[2], rates[1]));
     findings.compare("2 CPU + 2 GPUs over 2 CPU", "x", 1.377, times(rates[3], rates[2]));
+    let alone = rates[0].zip(rates[2]).map(|(gpus, cpus)| gpus + cpus);
+    findings.compare(
+        "2 CPU + 2 GPUs over the sum of each alone",
+        "x",
+        315.46 / (229.08 + 75.41),
+        times(rates[3], alone),
+    );
     findings.compare("2 GPUs: over the paper's", "x", 1.0, rates[0].map(|rate| rate / 75.41));
     findings.note(format!(
         "Parsers: {} with two CPU indexers (the paper: 6). GPUs: {} (the paper: {PAPERS_GPUS}). 1 MB is 2^20 bytes.",

@@ -24,6 +24,20 @@ impl Default for Buffer {
     }
 }
 
+/// Calls `push` with the bytes of each term of a text.
+pub(crate) fn for_each_term(tokenizer: &Tokenizer, text: &str, cutter: &mut Cutter, mut push: impl FnMut(&[u8])) {
+    let keeps_words = tokenizer.keeps_words();
+    tokenizer.for_each_word(text, cutter, |word| {
+        if keeps_words {
+            return push(word);
+        }
+        let word = String::from_utf8_lossy(word);
+        if let Some(term) = tokenizer.term_of(&word) {
+            push(term.as_bytes());
+        }
+    });
+}
+
 impl Buffer {
     /// Parses a batch: cuts it into words, stems each of them as the paper does, omits stop words, and appends the
     /// bytes behind the slot's letters to the slot's stream. Fails if a document cannot be read; the buffer is unusable
@@ -36,7 +50,6 @@ impl Buffer {
     ) -> Result<(), InputError> {
         let mut documents = SegmentDocuments::new(batch.file(), batch.line_base());
         let Self { streams, num_docs, .. } = self;
-        let keeps_words = tokenizer.keeps_words();
         let skipped = batch.for_each(|document| {
             let mut length = 0;
             let mut push = |term: &[u8]| {
@@ -45,15 +58,7 @@ impl Buffer {
                 length += 1;
             };
             for text in [&document.title, &document.text] {
-                tokenizer.for_each_word(text, cutter, |word| {
-                    if keeps_words {
-                        return push(word);
-                    }
-                    let word = String::from_utf8_lossy(word);
-                    if let Some(term) = tokenizer.term_of(&word) {
-                        push(term.as_bytes());
-                    }
-                });
+                for_each_term(tokenizer, text, cutter, &mut push);
             }
             documents.push(&document.id, document.line, length);
             *num_docs += 1;

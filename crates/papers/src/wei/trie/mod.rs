@@ -25,22 +25,22 @@
 //!   (`run_file`).
 //! - A CPU replaces a lost GPU (`indexer`).
 
-mod buffer;
+pub(crate) mod buffer;
 mod combine;
 mod cpu_indexer;
-mod dictionary;
+pub(crate) mod dictionary;
 mod gpu;
 mod grants;
 mod indexer;
-mod node;
+pub(crate) mod node;
 mod parsers;
 mod pipeline;
 mod report;
 mod run_file;
 mod sections;
-mod slots;
+pub(crate) mod slots;
 mod split;
-mod stream;
+pub(crate) mod stream;
 #[cfg(test)]
 mod tests;
 

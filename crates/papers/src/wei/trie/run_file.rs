@@ -17,14 +17,13 @@
 //! The paper's location table has a place for every term of the dictionary. This one has the terms of the run only, so
 //! that it grows with the run rather than with the dictionary.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::sections::{Entry, Section, Sections};
-use tandem_core::files::read_exact_at;
+use tandem_core::files::{File, read_exact_at};
 use tandem_core::indexing::{BuildError, SegmentDocuments};
 
 const MAGIC: [u8; 8] = *b"TandemT1";

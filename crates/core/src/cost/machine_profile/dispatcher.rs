@@ -1,0 +1,113 @@
+//! The dispatcher's time in a run.
+
+use std::sync::Arc;
+
+use super::blocks::{Place, Stretch};
+use super::lanes::interpolated;
+use super::{DispatcherProfile, RoundCost};
+use crate::base::random::{NodeSeed, Purpose, Random};
+use crate::base::time::Nanos;
+use crate::cost::Decisions;
+
+/// All costs of the dispatcher under a policy.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DispatcherTime {
+    /// Costs of its rounds.
+    pub decisions: Decisions,
+    /// Observed times of consecutive rounds over these costs.
+    rounds: Arc<Stretch>,
+}
+
+impl From<Decisions> for DispatcherTime {
+    /// Costs without variation.
+    fn from(decisions: Decisions) -> Self {
+        Self { decisions, rounds: Arc::default() }
+    }
+}
+
+impl DispatcherTime {
+    /// Whether rounds with equal events take equal times.
+    #[must_use]
+    pub fn is_constant(&self) -> bool {
+        self.rounds.is_empty()
+    }
+
+    /// The times of the rounds of a node in a run.
+    #[must_use]
+    pub fn clock(&self, seed: NodeSeed) -> DispatcherClock {
+        let (decisions, rounds) = (self.decisions, Arc::clone(&self.rounds));
+        DispatcherClock { decisions, rounds, place: Place::default(), random: seed.stream(Purpose::Rounds, 0) }
+    }
+}
+
+/// The times of consecutive rounds.
+#[derive(Clone, Debug)]
+pub struct DispatcherClock {
+    decisions: Decisions,
+    rounds: Arc<Stretch>,
+    place: Place,
+    random: Random,
+}
+
+impl DispatcherClock {
+    /// The time of the next round, with these numbers of arrivals or wake-ups, ended batches, and answered queries.
+    #[inline(always)]
+    pub fn round(&mut self, arrivals: u32, batches: u32, answers: u32) -> Nanos {
+        let time = self.decisions.of(arrivals, batches, answers);
+        if self.rounds.is_empty() { time } else { self.varied(time) }
+    }
+
+    #[inline]
+    fn varied(&mut self, time: Nanos) -> Nanos {
+        self.place.advance(&mut self.random);
+        let (ratio, stall) = self.rounds.at(&self.place);
+        time.scaled(ratio) + stall
+    }
+}
+
+impl DispatcherProfile {
+    /// The costs on a machine with this number of lanes, under a policy of this name.
+    #[must_use]
+    pub fn time(&self, lanes: usize, policy: &str) -> DispatcherTime {
+        let at = |value: fn(&RoundCost) -> f64| {
+            let cost = |point: &super::DispatcherCosts| value(point.policies.get(policy).unwrap_or(&point.any));
+            let points = self.costs.iter().map(|point| (f64::from(point.lanes), cost(point)));
+            Nanos(interpolated(points, lanes as f64).unwrap_or(0.0).round() as u64)
+        };
+        let decisions = Decisions {
+            round: at(|cost| cost.round_ns),
+            arrival: at(|cost| cost.arrival_ns),
+            batch: at(|cost| cost.batch_ns),
+            answer: at(|cost| cost.answer_ns),
+        };
+        DispatcherTime { decisions, rounds: Arc::new((&self.rounds).into()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::{DispatcherCosts, Ratios};
+    use super::*;
+
+    #[test]
+    fn costs_are_interpolated_by_lanes_and_rounds_vary_as_observed() {
+        let cost = |ns| RoundCost { round_ns: ns, arrival_ns: ns / 2.0, batch_ns: ns, answer_ns: ns / 4.0 };
+        let at = |lanes, any, slow| DispatcherCosts {
+            lanes,
+            any: cost(any),
+            policies: BTreeMap::from([(String::from("slow"), cost(slow))]),
+        };
+        let costs = vec![at(1, 100.0, 400.0), at(3, 200.0, 800.0)];
+        let mut profile = DispatcherProfile { costs, ..DispatcherProfile::default() };
+        let decisions =
+            |ns| Decisions { round: Nanos(ns), arrival: Nanos(ns / 2), batch: Nanos(ns), answer: Nanos(ns / 4) };
+        assert_eq!(profile.time(2, "any").decisions, Decisions { answer: Nanos(38), ..decisions(150) });
+        assert_eq!(profile.time(2, "slow").decisions, decisions(600));
+        let seed = NodeSeed::default();
+        assert_eq!(profile.time(2, "slow").clock(seed).round(2, 1, 3), Nanos(600 + 600 + 600 + 450));
+        profile.rounds = Ratios { permille: vec![1500], stalls_us: vec![(0, 3)] };
+        assert_eq!(profile.time(2, "slow").clock(seed).round(2, 1, 3), Nanos(3 * 2250 / 2 + 3000));
+    }
+}

@@ -1,0 +1,47 @@
+//! Wei and JaJa, section III.C: gain and cost of regrouping terms by slot, for one CPU thread.
+//!
+//! "The overhead of this regrouping step is relatively small, about 5% of the total running time of the whole parser", and "even in the
+//! case when indexing is carried out by a serial CPU thread, regrouping results in approximately 15-fold speedup". Three serial indexers
+//! insert the same tokens: slot after slot, in the order of the text, and into one tree without slots.
+
+use super::bench::Bench;
+use super::tokens::{Parsed, SerialIndexer, ns_per_token};
+use crate::wei::trie::slots::{NUM_SLOTS, slot_of};
+use crate::wei::trie::stream::Item;
+use crate::{Context, Findings, Result};
+
+pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
+    let bench = Bench::new(context, findings)?;
+    let Parsed { buffer, tokens, seconds: [regrouping_s, plain_s] } = Parsed::of(&bench)?;
+    let regrouped_ns = ns_per_token(tokens.len(), || {
+        let mut indexer = SerialIndexer::default();
+        for slot in 0..NUM_SLOTS as u16 {
+            let mut doc = 0;
+            for item in buffer.stream(slot).items() {
+                match item {
+                    Item::Document(next) => doc = next,
+                    Item::Term(bytes) => indexer.add(slot, bytes, doc),
+                }
+            }
+        }
+    });
+    let in_order_ns = ns_per_token(tokens.len(), || {
+        let mut indexer = SerialIndexer::default();
+        tokens.for_each(|doc, term| {
+            let (slot, cut) = slot_of(term);
+            indexer.add(slot, &term[cut..], doc);
+        });
+    });
+    let one_tree_ns = ns_per_token(tokens.len(), || {
+        let mut indexer = SerialIndexer::default();
+        tokens.for_each(|doc, term| indexer.add(0, term, doc));
+    });
+    findings.add("regrouped: indexing", "ns a token", regrouped_ns);
+    findings.add("not regrouped: indexing", "ns a token", in_order_ns);
+    findings.add("one tree: indexing", "ns a token", one_tree_ns);
+    findings.compare("regrouping: gain", "x", 15.0, in_order_ns / regrouped_ns);
+    findings.add("one tree: gain of slots", "x", one_tree_ns / in_order_ns);
+    let share = 100.0 * (regrouping_s - plain_s) / regrouping_s;
+    findings.compare("regrouping: share of parsing", "%", 5.0, share);
+    Ok(())
+}
