@@ -55,9 +55,12 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Found, InputError> {
         && map.values().all(|value| value.is_string() && !map.contains_key("source"))
     {
         found.entries = map.iter().map(|(id, query)| entry(Some(id.clone()), query.as_str(), 0, *line)).collect();
-        return Ok(found);
+    } else {
+        whole.into_iter().try_for_each(|(line, value)| take(path, line, &value, &mut found))?;
     }
-    whole.into_iter().try_for_each(|(line, value)| take(path, line, &value, &mut found))?;
+    let all = found.entries.len();
+    found.entries.retain(|entry| !entry.text.is_empty());
+    found.skipped += all - found.entries.len();
     Ok(found)
 }
 
@@ -89,16 +92,13 @@ fn take(path: &Path, line: u64, value: &Value, found: &mut Found) -> Result<(), 
         ));
     }
     match query_of(map) {
-        Some(query) if !query.trim().is_empty() => {
-            found.entries.push(entry(id, Some(&query), found.entries.len(), line));
-        }
+        Some(query) => found.entries.push(entry(id, Some(&query), found.entries.len(), line)),
         None if map.keys().all(|key| HEADERS.contains(&&**key))
             || map.contains_key("operation-type")
             || is_request(map) =>
         {
             found.skipped += 1;
         }
-        Some(_) => found.skipped += 1,
         None => {
             let wrong = field(map, &["query"]).map(|query| format!("`query` is `{query}`, expected text or a request"));
             return Err(InputError::line(path, line, wrong.unwrap_or_else(|| "no field `query`".to_owned())));
@@ -227,6 +227,7 @@ mod tests {
             let found = parsed(text);
             assert_eq!(found.iter().map(|e| (&*e.0, &*e.1)).collect::<Vec<_>>(), [expected], "{text}");
         }
+        assert_eq!(parsed(r#"["", "ocean", {"query": " "}]"#), [("1".into(), "ocean".into(), 1)]);
         let slow = "[2026-01-02T03:04:05,6][WARN ][index.search.slowlog.query] [n] [i][0] took[5ms], took_millis[5], \
                     source[{\"query\":{\"match\":{\"t\":{\"query\":\"ocean [tides]\"}}}}], id[7], \n";
         let found = parse_slow_lines(&format!("{slow}{}", slow.replace("match", "range")));
