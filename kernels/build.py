@@ -9,7 +9,8 @@ It also writes results/gpu/kernels.csv: the registers, shared memory and occupan
 
 What it writes is committed and embedded in the binary, so that building Tandem needs no compiler but Rust's. PTX for
 compute_75 runs on every GPU since Turing (drivers of CUDA 12.4 and later compile it when they load it); GPUs of
-compute capability 9.0 load the native image and skip that. Warnings are errors, and so are registers spilled to memory.
+compute capability 9.0 load the native image and skip that. Warnings are errors, and so are registers spilled to memory,
+and comments that name a file which does not exist.
 """
 
 import argparse
@@ -105,6 +106,19 @@ def complaints(log):
             if "warning" in line.lower() or re.search(r"\b[1-9]\d* bytes (spill|stack)", line)]
 
 
+def missing_files():
+    """Files that comments of kernels name, and kernels that the host's comments name, which do not exist."""
+    root = KERNELS.parent
+    kernels = [path for path in KERNELS.rglob("*") if path.suffix in (".cu", ".cuh", ".py")]
+    others = [path for folder in ("crates", "tests", "results") for path in (root / folder).rglob("*") if path.is_file()]
+    known = [f"/{path.relative_to(root).as_posix()}" for path in kernels + others]
+    for path in kernels + [path for path in others if path.suffix == ".rs"]:
+        suffixes = "cuh?" if path.suffix == ".rs" else "cuh?|rs|py|csv"
+        for name in sorted(set(re.findall(rf"(?<![\w./-])([\w-]+(?:/[\w-]+)*\.(?:{suffixes}))\b", path.read_text()))):
+            if not any(file.endswith(f"/{name}") for file in known):
+                yield path.relative_to(root), name
+
+
 def threads_of(sources):
     """Returns {kernel: threads of a block}, from the launch bounds in the sources."""
     constants = {name: int(value) for name, value in re.findall(r"constexpr u32 (\w+) = (\d+);", sources)}
@@ -146,6 +160,9 @@ def main():
 
     nvrtc = load_nvrtc()
     failed = False
+    for path, name in missing_files():
+        print(f"error: {path}: there is no {name}", file=sys.stderr)
+        failed = True
     rows = []
     for unit, stem in UNITS:
         compiler = Compiler(nvrtc, unit)

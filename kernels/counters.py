@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Reads the hardware counters of all kernels while Tandem runs, on a machine with a GPU and Nsight Compute (`ncu`):
 
-    kernels/counters.py TANDEM INDEX [--out results/gpu/kernel-counters.csv]
+    kernels/counters.py TANDEM INDEX
+    kernels/counters.py --check      # CI: every kernel has a row in one of the two tables, and every row a kernel
 
 TANDEM is the binary, INDEX a folder made by `tandem index synth` (its queries.tsv is used); the documents of the table are
-those of GOV2's size: `--docs 25200000 --seed 1`. Each kernel's longest of a few launches goes into a row; docs/results/gpu.md
-shows the rows. Clocks are left alone. About a minute, most of it not the GPU's.
+those of GOV2's size: `--docs 25200000 --seed 1`. Each kernel's longest of a few launches goes into a row of
+results/gpu/kernel-counters.csv, which docs/results/gpu.md shows. Kernels that no command launched go to
+results/gpu/kernels-not-measured.csv with the reason. Clocks are left alone.
 """
 
 import argparse
 import csv
 import io
+import json
 import pathlib
 import re
 import subprocess
@@ -20,7 +23,10 @@ import time
 
 from sanitize import kernels_of_sources
 
-DOCUMENT = pathlib.Path(__file__).resolve().parent.parent / "results" / "gpu" / "kernel-counters.csv"
+RESULTS = pathlib.Path(__file__).resolve().parent.parent / "results" / "gpu"
+MEASURED = RESULTS / "kernel-counters.csv"
+NOT_MEASURED = RESULTS / "kernels-not-measured.csv"
+STALLED = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 # Column: counter, and what to divide it by.
 COUNTERS = {
     "time_us": ("gpu__time_duration.sum", 1e3),
@@ -32,6 +38,14 @@ COUNTERS = {
     "alu_percent": ("sm__inst_executed_pipe_alu.avg.pct_of_peak_sustained_active", 1),
     "shared_percent": ("l1tex__data_pipe_lsu_wavefronts_mem_shared.avg.pct_of_peak_sustained_elapsed", 1),
     "occupancy_percent": ("sm__warps_active.avg.pct_of_peak_sustained_active", 1),
+    "l1_hit_percent": ("l1tex__t_sector_hit_rate.pct", 1),
+    "l1_sectors_m": ("l1tex__t_sectors.sum", 1e6),
+    "l2_sectors_m": ("lts__t_sectors.sum", 1e6),
+    "instructions_m": ("smsp__inst_executed.sum", 1e6),
+    "threads_per_instruction": ("smsp__thread_inst_executed_per_inst_executed.ratio", 1),
+    # Warps that wait for this reason, per instruction issued.
+    **{f"stalled_{reason}": (STALLED.format(reason), 1)
+       for reason in ["long_scoreboard", "short_scoreboard", "wait", "barrier", "membar", "no_instruction"]},
 }
 # Words of this many queries make one that goes through all lists: what score_tiles is for.
 JOINED_QUERIES = 12
@@ -55,17 +69,34 @@ def runs(tandem, index, scratch):
     def reproduce(name, limit):
         return [tandem, "reproduce", name, index, "--queries", queries, "--limit", limit, "--out", scratch]
 
-    search = [tandem, "search", index, "--queries", joined, "--on", "gpu", "--mode", "or", "-k", "1000",
-              "-o", scratch / "results"]
+    def search(mode, k):
+        return [tandem, "search", index, "--queries", joined, "--on", "gpu", "--mode", mode, "-k", k,
+                "-o", scratch / f"results-{mode}"]
+
+    text = scratch / "text.jsonl"
+    with text.open("w") as file:
+        for i in range(100_000):
+            body = " ".join(words[(i * step) % len(words)] for step in range(1, 40))
+            file.write(json.dumps({"id": str(i), "text": body}) + "\n")
+
+    def build(method):
+        return [tandem, "index", "build", text, "--method", method, "--gpus", "1", "-o", scratch / method]
+
     return [
         # The upload, by parts; queries alone, and in batches of up to 4096.
-        (bench("gpu-queries", 300), "measure_blocks|scan_rows|scan_tiles|write_blocks|score_lone|score_batch|merge_topk",
+        (bench("gpu-queries", 300), "measure_blocks|scan_rows|scan_tiles|write_blocks|score_lone|score_.*batch|merge_topk",
          "1|2|3|30|160|170|190|360|370|390", 40),
-        (search, "score_tiles", "2|4|6|8", 4),
+        (search("or", "1000"), "score_tiles", "2|4|6|8", 4),
+        (search("and", "10"), "score_lone_long", "2|4|6|8", 4),
+        (bench("gpu", 10), "read_scattered", "2|4|6", 3),
         (reproduce("ding-table1", 10), "rice_.*|pfor_decode", "2|3|4", 9),
         (reproduce("ding-table3", 10), ".*_blocks|match_in_.*|.*_counts|count_flags|gather_.*|score_candidates|clear_.*"
          "|accumulate|heap_.*|pfor_decode_needed|merge_find", "2|9|20|44", 60),
         (reproduce("ding-fig6", 10), "merge_.*|count_flags|gather_matches", "2|9|20|44", 20),
+        (reproduce("huang-table1", 10), "ranges_.*", "1|2|4", 12),
+        (reproduce("wang-fig6", 1000), "rank_cached", "2|9|20", 3),
+        (build("hash"), "count_.*|scan_.*|number_words|list_words|set_terms|map_tokens|scatter|.*_postings", "1|2|3", 40),
+        (build("trie"), "index_slots", "2|4", 2),
     ]
 
 
@@ -90,12 +121,33 @@ def profile(command, kernels, launches, count):
         yield row["Kernel Name"].split("(")[0], values, row.get("Grid Size", "")
 
 
+def kernels_of(table):
+    """The kernels in a table's first column."""
+    lines = (line for line in table.read_text().splitlines() if not line.startswith("#"))
+    return [row["kernel"] for row in csv.DictReader(lines)]
+
+
+def check():
+    """Ends with an error unless each kernel is in exactly one table, once, and nothing else is."""
+    kernels, measured, others = set(kernels_of_sources()), kernels_of(MEASURED), kernels_of(NOT_MEASURED)
+    rows = measured + others
+    faults = [f"kernel {name} is in neither table" for name in sorted(kernels - set(rows))]
+    faults += [f"there is no kernel {name} in kernels/" for name in sorted(set(rows) - kernels)]
+    faults += [f"kernel {name} has {rows.count(name)} rows" for name in sorted(set(rows)) if rows.count(name) > 1]
+    if faults:
+        sys.exit("".join(f"error: {fault} ({MEASURED.name}, {NOT_MEASURED.name})\n" for fault in faults).rstrip())
+
+
 def main():
     parser = argparse.ArgumentParser(description="Reads the hardware counters of all kernels.")
-    parser.add_argument("tandem")
-    parser.add_argument("index", type=pathlib.Path)
-    parser.add_argument("--out", type=pathlib.Path, default=DOCUMENT)
+    parser.add_argument("tandem", nargs="?")
+    parser.add_argument("index", type=pathlib.Path, nargs="?")
+    parser.add_argument("--check", action="store_true", help="measure nothing; fail if the tables do not name all kernels")
     arguments = parser.parse_args()
+    if arguments.check:
+        return check()
+    if arguments.index is None:
+        parser.error("TANDEM and INDEX are needed without --check")
     began = time.time()
     longest = {}
     with tempfile.TemporaryDirectory() as scratch:
@@ -109,15 +161,20 @@ def main():
             print(f"{took:4.0f} s: {' '.join(map(str, command[1:3]))}: {len(found)} launches of {names}", flush=True)
     query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
     device = subprocess.run(query, capture_output=True, text=True)
-    with arguments.out.open("w", newline="") as file:
-        file.write(f"# device: {device.stdout.strip()}\n# index: {arguments.index.name}\n")
+    with MEASURED.open("w", newline="") as file:
+        file.write(f"# command: kernels/counters.py TANDEM {arguments.index.name}\n# date: {time.strftime('%Y-%m-%d')}\n"
+                   f"# device: {device.stdout.strip()}\n# index: {arguments.index.name}\n")
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["kernel", *COUNTERS, "grid"])
-        for kernel, (values, grid) in sorted(longest.items()):
+        sources = kernels_of_sources()
+        for kernel, (values, grid) in sorted(item for item in longest.items() if item[0] in sources):
             texts = ["" if value is None else f"{value:.4g}" for value in values.values()]
             writer.writerow([kernel, *texts, re.sub(r"[(), ]+", " ", grid).strip().replace(" 1 1", "")])
-    print(arguments.out)
-    if missing := sorted(kernels_of_sources().keys() - longest.keys()):
+    missing = sorted(sources.keys() - longest.keys())
+    reason = "no command of kernels/counters.py launched it"
+    NOT_MEASURED.write_text("kernel,reason\n" + "".join(f"{kernel},{reason}\n" for kernel in missing))
+    print(MEASURED, NOT_MEASURED, sep="\n")
+    if missing:
         sys.exit(f"not seen: {', '.join(missing)}")
 
 

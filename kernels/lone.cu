@@ -9,7 +9,7 @@
 // score_lone_long is for queries of more than FEW_TERMS terms, because smaller parameters arrive sooner.
 //
 // Limits: those of drive.cuh; k up to LONE_THREADS. Shared memory: 17 KiB.
-// Launch bounds: 128 threads, 8 blocks per multiprocessor: 64 registers; 10 blocks would spill some.
+// Launch bounds: 128 threads, at least 8 blocks per multiprocessor; 10 would spill registers.
 // Bound by latency. Submitting it as a captured graph gained nothing.
 
 #include "drive.cuh"

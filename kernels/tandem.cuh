@@ -1,11 +1,11 @@
 // tandem.cuh: sizes, argument structures, scoring and keys of the search kernels.
 //
-// The host's copies are in crates/core/src/search/gpu/arguments.rs (structures) and kernels.rs (sizes). `tandem_layout` below
-// exports all values and sizes that must agree. The host compares them at load, so a change on one side only never reaches a
-// query.
-// one side only never reaches a query.
+// The host's copies are in crates/core/src/search/gpu/arguments.rs (structures) and kernels.rs (sizes). `tandem_layout` and
+// `tandem_offsets` below export all values, sizes and offsets of fields that must agree. The host compares them at load, so a
+// change on one side only never reaches a query.
 #pragma once
 
+#include "layout.cuh"
 #include "primitives.cuh"
 
 constexpr u32 BLOCK_LEN = 128;        // postings in a full block: 4 per lane
@@ -193,6 +193,31 @@ extern "C" __constant__ const u32 tandem_layout[28] = {
     SCORE_BINS, DIRECTORY_STRIDE, sizeof(Lists), sizeof(Block), sizeof(QueryTerm), sizeof(LoneQuery<MAX_TERMS>),
     sizeof(LoneQuery<FEW_TERMS>), sizeof(BatchQuery), sizeof(TileQuery), sizeof(Batch), SMALL_INPUT_WORDS, sizeof(Run),
     sizeof(State), sizeof(Driver), NO_DIRECTORY, NO_GATE, static_cast<u32>(TOO_MANY), SLACK_PARTS,
+};
+extern "C" __constant__ const u32 tandem_offsets[73] = {
+    OFFSET(Lists, blocks), OFFSET(Lists, rows), OFFSET(Lists, directory), OFFSET(Lists, norms), OFFSET(Lists, host_rows),
+    OFFSET(Lists, num_docs), OFFSET(Lists, num_resident),
+    OFFSET(Block, row), OFFSET(Block, first_doc), OFFSET(Block, packing), OFFSET(Block, max_impact),
+    OFFSET(QueryTerm, first_block), OFFSET(QueryTerm, doc_freq), OFFSET(QueryTerm, shift), OFFSET(QueryTerm, weight),
+    OFFSET(QueryTerm, rest),
+    OFFSET(Query, first_term), OFFSET(Query, num_terms), OFFSET(Query, k), OFFSET(Query, seed), OFFSET(Query, bins_per_score),
+    OFFSET(Query, bins_per_bound),
+    OFFSET(Driver, query), OFFSET(Driver, term), OFFSET(Driver, first_item), OFFSET(Driver, blocks_an_item),
+    OFFSET(LoneStage, num_drivers), OFFSET(LoneStage, num_items), OFFSET(LoneStage, needs_all), OFFSET(LoneStage, capacity),
+    OFFSET(LoneStage, is_last),
+    OFFSET(LoneQuery<MAX_TERMS>, query), OFFSET(LoneQuery<MAX_TERMS>, stage), OFFSET(LoneQuery<MAX_TERMS>, terms),
+    OFFSET(LoneQuery<MAX_TERMS>, reserved), OFFSET(LoneQuery<MAX_TERMS>, drivers),
+    OFFSET(LoneQuery<FEW_TERMS>, query), OFFSET(LoneQuery<FEW_TERMS>, stage), OFFSET(LoneQuery<FEW_TERMS>, terms),
+    OFFSET(LoneQuery<FEW_TERMS>, reserved), OFFSET(LoneQuery<FEW_TERMS>, drivers),
+    OFFSET(BatchQuery, query), OFFSET(BatchQuery, num_items), OFFSET(BatchQuery, result), OFFSET(BatchQuery, candidates),
+    OFFSET(BatchQuery, capacity), OFFSET(BatchQuery, gate), OFFSET(BatchQuery, flags),
+    OFFSET(TileQuery, query), OFFSET(TileQuery, first_item), OFFSET(TileQuery, sample_stride),
+    OFFSET(Batch, input), OFFSET(Batch, queries_at), OFFSET(Batch, terms_at), OFFSET(Batch, drivers_at), OFFSET(Batch, hints_at),
+    OFFSET(Batch, tiles_at), OFFSET(Batch, later_at), OFFSET(Batch, num_drivers), OFFSET(Batch, num_tiled),
+    OFFSET(Batch, num_items), OFFSET(Batch, num_queries), OFFSET(Batch, end_at), OFFSET(Batch, is_first),
+    OFFSET(Batch, num_first_items), OFFSET(Batch, item_rows),
+    OFFSET(Run, started_ns), OFFSET(Run, finished),
+    OFFSET(State, threshold), OFFSET(State, progress), OFFSET(State, started_ns), OFFSET(State, done), OFFSET(State, bins),
 };
 
 // BM25 score of one posting, bit for bit like Bm25::score on the host: each operation is rounded once and none is fused.

@@ -9,8 +9,7 @@
 //
 // Limits: MAX_TERMS terms; documents below 2^31; room for all candidates, which is not checked: the host provides it. Shared
 // memory: 36 KiB. Twin on the host: search/cpu/or/exhaustive.rs.
-// Launch bounds: 256 threads, at least 5 blocks per multiprocessor: 40 registers, with which 6 fit, as they do by shared
-// memory.
+// Launch bounds: 256 threads, at least 5 blocks per multiprocessor of compute capability 9.0 (results/gpu/kernels.csv).
 // Bound by latency of a list's rows and norms, once per eight blocks that meet the tile, with a barrier after it.
 // Twice the threads per tile were no faster on dense lists and slower on sparse ones.
 
@@ -18,8 +17,7 @@
 #include "lists.cuh"
 #include "work.cuh"
 
-// Thread blocks per multiprocessor that registers must suffice for. Turing's hold 1,024 threads, 4 blocks. On Ampere and Ada
-// the compiler takes 43 to 45 registers, and 5 blocks are still resident.
+// Thread blocks per multiprocessor that registers must suffice for. Turing's hold 1,024 threads, 4 blocks.
 #if __CUDA_ARCH__ >= 900
 constexpr u32 TILE_RESIDENT = 5;
 #else

@@ -2,7 +2,7 @@
 // per query.
 // In:   candidates, their histogram by score, and the threshold of earlier launches.
 // Out:  the number of results and their keys, best first, of each query, written straight to pinned host memory; clear states.
-// Limits: k up to MAX_K. Shared memory: 17 KiB. Launch bounds: 512 threads, 2 blocks per multiprocessor: 50 registers.
+// Limits: k up to MAX_K. Shared memory: 17 KiB. Launch bounds: 512 threads, at least 2 blocks per multiprocessor.
 // Twin on the host: search/topk.rs.
 
 #include "batch.cuh"

@@ -7,7 +7,7 @@
 // search, so they hold for any BM25 parameters.
 //
 // Limits: documents below 2^31; fewer than 2^32 blocks (checked by the host before) and rows (after scan_tiles).
-// Shared memory: 2 KiB. Launch bounds: 128 threads, at most 48 registers; 1024 threads for the scans. Bound by instructions.
+// Shared memory: 2 KiB. Launch bounds: 128 threads; 1024 threads for the scans. Bound by instructions.
 // Twin on the host: the reader in the tests of search/gpu/lists.rs.
 
 #include "block_codec.cuh"

@@ -1,7 +1,7 @@
 //! A real GPU that fails in the middle of a run: a kernel that writes to an invalid address, kernels that never end.
 //!
-//! A fault destroys its CUDA context. Each test therefore breaks one in a process of its own, during a run whose GPU lane
-//! has a CPU as its fallback. Without a GPU these tests print a note and pass; with `TANDEM_REQUIRE_GPU` set they fail.
+//! A fault destroys its CUDA context, and a GPU that hangs is lost for its process. Each test therefore breaks one in a process
+//! of its own. The GPU lane of a live run has a CPU as its fallback. Without a GPU these tests print a note and pass; with `TANDEM_REQUIRE_GPU` set they fail.
 #![cfg(feature = "gpu")]
 
 mod skipped;
@@ -10,7 +10,7 @@ use std::ffi::c_void;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cudarc::driver::sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT as MULTIPROCESSORS;
 use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg, result};
@@ -18,14 +18,17 @@ use cudarc::nvrtc::Ptx;
 use tandem::base::ids::{JobId, QueryId};
 use tandem::base::machine::{FaultKind, FaultPlan, Machine, PerClass};
 use tandem::base::time::Nanos;
+use tandem::corpus::{Collection, Tokenizer};
 use tandem::cost::{Cost, MachineModel};
 use tandem::index::{Bm25, Index, IndexBuilder};
+use tandem::indexing::{BuildOptions, HashIndexer, build_by};
 use tandem::live::{self, Ending, LanePool, LaneWork, LiveOutcome, LiveQuery, LiveRun, QuerySet};
 use tandem::query::{Mode, Query};
 use tandem::sched::{Job, Jobs, Lane, LanesToPoll, Next, Policy};
 use tandem::search::cpu::CpuExecutor;
 use tandem::search::device::list_gpus;
 use tandem::search::gpu::GpuExecutor;
+use tandem::search::{Answers, Executor, Pipeline, Request};
 
 /// Two kernels: `wild` writes to an invalid address; `spin` runs until the word at its argument is not 0.
 const KERNELS: &str = "
@@ -67,6 +70,8 @@ const GAP: Nanos = Nanos(100_000);
 /// Watchdogs for a GPU that hangs, and for one whose driver reports an error, which may take long on several GPUs.
 const WATCHDOG: Nanos = Nanos(200_000_000);
 const PATIENT: Nanos = Nanos(20_000_000_000);
+/// The limit of waits for a GPU in the test of other uses than live runs, in seconds.
+const WAIT_S: f64 = 3.0;
 
 /// First come, first served, in batches of up to 64.
 struct Fifo;
@@ -88,6 +93,11 @@ impl Policy for Fifo {
 
 /// Runs the test of this `name` in a process of its own, if there is a GPU.
 fn in_its_own_process(name: &str, test: impl FnOnce()) {
+    in_a_process_that_waits(name, 120.0, test);
+}
+
+/// Like [`in_its_own_process`], with a limit of waits for the GPU.
+fn in_a_process_that_waits(name: &str, wait_s: f64, test: impl FnOnce()) {
     if std::env::var_os(BREAKS).is_some() {
         return test();
     }
@@ -98,6 +108,7 @@ fn in_its_own_process(name: &str, test: impl FnOnce()) {
     let test = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture"])
         .env(BREAKS, "1")
+        .env("TANDEM_GPU_WAIT_S", wait_s.to_string())
         .output()
         .unwrap();
     let (out, err) = (String::from_utf8_lossy(&test.stdout), String::from_utf8_lossy(&test.stderr));
@@ -105,8 +116,33 @@ fn in_its_own_process(name: &str, test: impl FnOnce()) {
     assert!(test.status.success() && out.contains("1 passed"), "{out}\n{err}");
 }
 
-/// A run on a GPU's lane, which `break_it` breaks from another thread.
-fn run_on_gpu(watchdog: Nanos, break_it: impl FnOnce(&Arc<CudaContext>) + Send) -> LiveOutcome {
+/// A word that [`occupy`]'s kernels wait for.
+fn flag() -> &'static AtomicU32 {
+    let context = CudaContext::new(0).unwrap();
+    context.bind_to_thread().unwrap();
+    // SAFETY: these are four bytes of the host, which both sides may read and write as a word; they are never freed.
+    let flag = unsafe { result::malloc_host(4, 0) }.unwrap().cast::<AtomicU32>();
+    // SAFETY: the word is aligned to a page, and lives as long as the process.
+    let flag: &'static AtomicU32 = unsafe { &*flag };
+    flag.store(0, Ordering::SeqCst);
+    flag
+}
+
+/// Fills the device with kernels that run until `flag` is not 0.
+fn occupy(context: &Arc<CudaContext>, flag: &'static AtomicU32) {
+    let module = context.load_module(Ptx::from_src(KERNELS)).unwrap();
+    let spin = module.load_function("spin").unwrap();
+    let stream = context.new_stream().unwrap();
+    // Twice as many threads as the device has room for keep all others out.
+    let blocks = 4 * context.attribute(MULTIPROCESSORS).unwrap().unsigned_abs();
+    let shape = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (1024, 1, 1), shared_mem_bytes: 0 };
+    let address = std::ptr::from_ref(flag).cast::<c_void>() as u64;
+    // SAFETY: the argument is the address of a word that the device can read, as the kernel expects.
+    unsafe { stream.launch_builder(&spin).arg(&address).launch(shape) }.unwrap();
+    std::mem::forget((spin, module, stream));
+}
+
+fn write_index() -> Arc<Index> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
     let num_docs = 50_000;
@@ -116,7 +152,12 @@ fn run_on_gpu(watchdog: Nanos, break_it: impl FnOnce(&Arc<CudaContext>) + Send) 
         builder.add(&format!("t{term:03}"), &list).unwrap();
     }
     builder.write(&path).unwrap();
-    let index = Arc::new(Index::open(&path).unwrap());
+    Arc::new(Index::open(&path).unwrap())
+}
+
+/// A run on a GPU's lane, which `break_it` breaks from another thread.
+fn run_on_gpu(watchdog: Nanos, break_it: impl FnOnce(&Arc<CudaContext>) + Send) -> LiveOutcome {
+    let index = write_index();
     let queries = (0..100_u32).map(|id| {
         let terms = [id % 20, (id / 5 + 7) % 20].map(|term| format!("t{term:03}"));
         let query = Query::prepare(QueryId(id), "q", &terms, &index).unwrap();
@@ -184,28 +225,63 @@ fn a_kernel_that_writes_where_it_may_not_costs_the_lane_its_gpu_and_no_query_its
 #[test]
 fn a_gpu_that_never_answers_is_left_by_the_watchdog_and_no_query_is_lost() {
     in_its_own_process("a_gpu_that_never_answers_is_left_by_the_watchdog_and_no_query_is_lost", || {
-        let context = CudaContext::new(0).unwrap();
-        context.bind_to_thread().unwrap();
-        // SAFETY: these are four bytes of the host, which both sides may read and write as a word; they are never freed.
-        let flag = unsafe { result::malloc_host(4, 0) }.unwrap().cast::<AtomicU32>();
-        // SAFETY: the word is aligned to a page, and lives as long as the process.
-        let flag: &'static AtomicU32 = unsafe { &*flag };
-        flag.store(0, Ordering::SeqCst);
-        let outcome = run_on_gpu(WATCHDOG, |context| {
-            let module = context.load_module(Ptx::from_src(KERNELS)).unwrap();
-            let spin = module.load_function("spin").unwrap();
-            let stream = context.new_stream().unwrap();
-            // Twice as many threads as the device has room for keep all others out.
-            let blocks = 4 * context.attribute(MULTIPROCESSORS).unwrap().unsigned_abs();
-            let shape = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (1024, 1, 1), shared_mem_bytes: 0 };
-            let address = std::ptr::from_ref(flag).cast::<c_void>() as u64;
-            // SAFETY: the argument is the address of a word that the device can read, as the kernel expects.
-            unsafe { stream.launch_builder(&spin).arg(&address).launch(shape) }.unwrap();
-            std::mem::forget((spin, module, stream));
-        });
+        let flag = flag();
+        let outcome = run_on_gpu(WATCHDOG, |context| occupy(context, flag));
         flag.store(1, Ordering::SeqCst);
         assert_survived(&outcome, FaultKind::Hang);
         let waited = outcome.log.faults[0].at;
         assert!(waited >= WATCHDOG, "{waited:?}");
+    });
+}
+
+#[test]
+fn a_gpu_that_never_answers_ends_every_use_in_an_error_and_all_can_be_dropped() {
+    let name = "a_gpu_that_never_answers_ends_every_use_in_an_error_and_all_can_be_dropped";
+    in_a_process_that_waits(name, WAIT_S, || {
+        let index = write_index();
+        let executor = || GpuExecutor::new(&index, Bm25::default()).unwrap();
+        let (mut alone, mut together, mut piped) = (executor(), executor(), executor());
+        let mut indexer = HashIndexer::on_gpu(Some(1), 1).unwrap();
+        let query = Query::prepare(QueryId(0), "lost", &["t001", "t002"], &index).unwrap();
+        let batch = [Request { query: &query, mode: Mode::Or, k: 10 }; 300];
+        let mut answers = Answers::default();
+        together.search_batch(&batch, &mut answers).unwrap();
+        piped.submit(&batch).unwrap();
+        while piped.poll(&mut answers).is_none() {}
+
+        let flag = flag();
+        occupy(&CudaContext::new(0).unwrap(), flag);
+        piped.submit(&batch).unwrap();
+        let began = Instant::now();
+        let error = alone.search(&query, Mode::Or, 10, &mut Vec::new()).unwrap_err().to_string();
+        assert!(error.contains("query lost") && error.contains("CUDA_ERROR_TIMEOUT"), "{error}");
+        assert!(began.elapsed().as_secs_f64() >= WAIT_S);
+        let error = together.search_batch(&batch, &mut answers).unwrap_err().to_string();
+        assert!(error.contains("a batch of 300") && error.contains("CUDA_ERROR_TIMEOUT"), "{error}");
+        let polled = loop {
+            if let Some(polled) = piped.poll(&mut answers) {
+                break polled;
+            }
+        };
+        let error = polled.unwrap_err().to_string();
+        assert!(error.contains("a batch of 300") && error.contains("CUDA_ERROR_TIMEOUT"), "{error}");
+        let error = alone.search(&query, Mode::Or, 10, &mut Vec::new()).unwrap_err().to_string();
+        assert!(error.contains("stopped at an earlier error"), "{error}");
+        drop((alone, together, piped));
+
+        let dir = tempfile::tempdir().unwrap();
+        let text = dir.path().join("text.jsonl");
+        std::fs::write(&text, "{\"id\": \"1\", \"text\": \"lost and found\"}\n").unwrap();
+        let tokenizer = Tokenizer::from_name("ascii").unwrap();
+        let options = BuildOptions { tokenizer, bm25: Bm25::default(), threads: 1, memory_bytes: None };
+        let collection = Collection::open(&text, 1).unwrap();
+        build_by(&mut indexer, collection, &dir.path().join("built"), &options, &|_| ()).unwrap();
+        let lost = indexer.gpu_report().lost;
+        assert!(lost.len() == 1 && lost[0].contains("CUDA_ERROR_TIMEOUT"), "{lost:?}");
+
+        let error = GpuExecutor::new(&index, Bm25::default()).unwrap_err().to_string();
+        assert!(error.contains("did not answer"), "{error}");
+        assert!(began.elapsed().as_secs_f64() < 3.0 * WAIT_S, "only the first wait takes its time");
+        flag.store(1, Ordering::SeqCst);
     });
 }

@@ -27,7 +27,7 @@ struct Count {
     __device__ __forceinline__ u32 get() const { return counted == nullptr ? at_most : min(*counted, at_most); }
 };
 
-// One array packed by PForDelta at one width, as in papers/codec/pfor_delta.rs: every value minus one. Ascending arrays hold
+// One array packed by PForDelta at one width, as in crates/papers/src/codec/pfor_delta.rs: every value minus one. Ascending arrays hold
 // gaps, with the value before each block in `bases`. The exceptions are decoded in `positions` (ascending) and `overflows` (the
 // excess over the width).
 struct PforArray {
@@ -91,7 +91,7 @@ extern "C" __constant__ const u32 published_layout[10] = {
 constexpr u32 NO_SCORE = 0x80000000u;
 
 // Slots are packed in groups of 128: full ones in four lanes of 32 (value i in lane i % 4), the last one consecutively, as in
-// papers/codec/packed.rs. Lane t's four values of a group of `len`, 0 past its end.
+// crates/papers/src/codec/packed.rs. Lane t's four values of a group of `len`, 0 past its end.
 __device__ __forceinline__ void unpack_group(const u32* group, u32 width, u32 len, u32 lane, u32 (&values)[4]) {
 #pragma unroll
     for (u32 i = 0; i < 4; ++i) values[i] = 0;

@@ -6,7 +6,7 @@
 // In:   scores, from which extracted ones are removed. Out: results[0] their number, results[1 ...] their keys, best first.
 // Shared memory: 132 bytes. Launch bounds: 256 threads for leaves, else 512, one per child. Leaves are bound by memory
 // bandwidth, extraction by latency: a single thread block descends and ascends k times, with some barriers per level.
-// Twin on the host: papers/ding/gpu/twin.rs.
+// Twin on the host: crates/papers/src/ding/gpu/twin.rs.
 
 #include "ding/ding.cuh"
 

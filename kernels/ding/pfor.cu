@@ -10,9 +10,9 @@
 //
 // A warp takes a block of 512: it scatters exceptions into its 2 KiB of shared memory, then unpacks slots 128 at a time, adds
 // the overflows, and sums by a scan per 128.
-// Shared memory: 16 KiB. Launch bounds: 256 threads, 32 registers. Bound by dependencies within a warp: a scatter, then four
+// Shared memory: 16 KiB. Launch bounds: 256 threads. Bound by dependencies within a warp: a scatter, then four
 // scans.
-// Twin on the host: the decoder in papers/codec/pfor_delta.rs.
+// Twin on the host: the decoder in crates/papers/src/codec/pfor_delta.rs.
 
 #include "ding/ding.cuh"
 

@@ -5,7 +5,7 @@
 //     Simple16    of 2 e numbers: the gaps between the exceptions' places, minus 1, and then their overflows, minus 1
 //
 // Opening a column turns its exceptions into a mask of places and an array of overflows. A value is its slot, plus the overflow
-// above it if the mask is set. Twin on the host: papers/codec/patched.rs.
+// above it if the mask is set. Twin on the host: crates/papers/src/codec/patched.rs.
 #pragma once
 
 #include "huang/huang.cuh"

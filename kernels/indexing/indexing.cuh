@@ -10,9 +10,10 @@
 //   measure_postings, scan_counts, encode_postings
 //
 // The kernels are a compile unit of their own (indexing.cu). The host's side is crates/core/src/indexing/invert/gpu/device.rs,
-// which compares sizes at load. Twin on the host: crates/core/src/indexing/invert/gpu/twin.rs.
+// which compares sizes and offsets at load. Twin on the host: crates/core/src/indexing/invert/gpu/twin.rs.
 #pragma once
 
+#include "layout.cuh"
 #include "primitives.cuh"
 
 typedef unsigned char u8;
@@ -67,6 +68,15 @@ struct Arrays {
 
 extern "C" __constant__ const u32 indexing_layout[10] = {
     INDEXING_THREADS, TEXT_TILE, SORT_TILE, LIST_TILE, DIGITS, SCAN_THREADS, ROW, sizeof(Totals), sizeof(WordPlace), sizeof(Arrays),
+};
+extern "C" __constant__ const u32 indexing_offsets[22] = {
+    OFFSET(Totals, tokens), OFFSET(Totals, words), OFFSET(Totals, listed_words), OFFSET(Totals, listed_bytes),
+    OFFSET(Totals, posting_bytes),
+    OFFSET(WordPlace, start), OFFSET(WordPlace, len),
+    OFFSET(Arrays, text), OFFSET(Arrays, doc_ends), OFFSET(Arrays, slots), OFFSET(Arrays, tokens), OFFSET(Arrays, others),
+    OFFSET(Arrays, tile_counts), OFFSET(Arrays, digit_totals), OFFSET(Arrays, word_slots), OFFSET(Arrays, word_places),
+    OFFSET(Arrays, word_terms), OFFSET(Arrays, list_starts), OFFSET(Arrays, doc_lengths), OFFSET(Arrays, totals),
+    OFFSET(Arrays, slot_mask), OFFSET(Arrays, is_unicode),
 };
 
 // Prefix sums over a thread block of INDEXING_THREADS: the sum before this thread, and the total. All threads call it.

@@ -7,7 +7,7 @@
 // continues behind them, from K.
 // In:   queries, terms, lists, priors, norms, GS. Out: for each query k keys and whether they are the answer.
 // Launch bounds: 256 threads, 4 blocks per multiprocessor, without spilled registers. Bound by latency of dependent reads.
-// Twin on the host: papers/wang/ranker.rs, which takes the same steps with the same roundings.
+// Twin on the host: crates/papers/src/wang/ranker.rs, which takes the same steps with the same roundings.
 
 #include "wang/wang.cuh"
 

@@ -11,7 +11,7 @@ constexpr u32 CACHED_THREADS = 256;   // threads per block, and documents per ro
 constexpr u32 CACHED_MAX_K = 16;      // the most documents of a query; a warp's 32 at least halve when they are cut to k
 constexpr u32 CACHED_MAX_TERMS = 32;
 
-// A list or a prefix of it, in the layout of papers/wang/lists.rs.
+// A list or a prefix of it, in the layout of crates/papers/src/wang/lists.rs.
 struct CachedTerm {
     const u32* docs;       // ascending
     const u32* freqs;

@@ -132,3 +132,19 @@ fn a_pipeline_gives_batches_in_order_while_later_ones_run() {
     }
     assert!(world.gpu.poll(&mut answers).is_none());
 }
+
+#[test]
+fn an_executor_that_is_dropped_in_the_middle_of_its_batches_leaves_others_as_they_were() {
+    let Some(mut world) = mixed_world(Bm25::default()) else { return };
+    let queries = mixed_queries(&world, 88, sized(2000, 200));
+    let batch = mixed_requests(&queries, 3);
+    for round in 0..sized(6, 2) {
+        // Its index is freed with it, and its kernels are still reading it.
+        let mut dropped = GpuExecutor::new(&world.index, Bm25::default()).unwrap();
+        for _ in 0..dropped.depth() {
+            dropped.submit(&batch).unwrap();
+        }
+        drop(dropped);
+        world.check_requests(&batch[..sized(200, 20)], &format!("after drop {round}"));
+    }
+}

@@ -267,7 +267,8 @@ fn every_method_makes_the_same_index_of_several_packed_files() {
     assert_eq!(fs::read_dir(dir.path().join("trie")).unwrap().count(), 1, "nothing but the index stays");
     for (more, said) in [
         (&["--parsers", "2"][..], "--parsers is for --method trie"),
-        (&["--streams", "2"], "--streams is for --gpus N"),
+        (&["--streams", "2"], "--streams is for --gpus 1"),
+        (&["--gpus", "2"], "--method hash indexes on one GPU, because two are slower than one (--gpus 1, not 2)"),
         (&["--gpus", "1", "--streams", "2", "--cpus", "1"], "2 streams of GPUs take a thread each, and there are 1"),
         (&["--method", "trie", "--gpus", "1", "--streams", "2"], "--streams is for --method hash"),
         (&["--method", "trie", "--indexers", "0"], "nobody would index"),

@@ -17,11 +17,11 @@ pub(super) struct MethodArguments {
     /// With `--method trie`: number of threads that index [default: the remaining cores]
     #[arg(long, value_name = "C", value_parser = clap::value_parser!(u16).range(..=1024))]
     indexers: Option<u16>,
-    /// Number of GPUs that index together with the CPU cores
+    /// Number of GPUs that index together with the CPU cores: at most one with `--method hash`
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=64))]
     gpus: u16,
-    /// With `--gpus` and `--method hash`: number of streams of each GPU, each fed by a thread [default: as many as threads and
-    /// GPU memory allow]
+    /// With `--gpus 1` and `--method hash`: number of streams of the GPU, each fed by a thread [default: as many as threads
+    /// and GPU memory allow]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     streams: Option<u16>,
 }
@@ -52,17 +52,19 @@ impl MethodArguments {
             }
             return match (self.gpus, self.streams) {
                 (0, None) => Ok(Way::Hash(HashIndexer::default())),
-                (0, Some(_)) => Err(Failure::input("--streams is for --gpus N: there is no GPU to have them")),
-                (gpus, streams) => {
-                    let (gpus, streams) = (usize::from(gpus), streams.map(usize::from));
-                    let feeders = gpus * streams.unwrap_or(1);
-                    if feeders > cores {
+                (0, Some(_)) => Err(Failure::input("--streams is for --gpus 1: there is no GPU to have them")),
+                (1, streams) => {
+                    let streams = streams.map(usize::from);
+                    if let Some(feeders) = streams.filter(|&feeders| feeders > cores) {
                         return Err(Failure::input(format!(
-                            "{feeders} streams of GPUs take a thread each, and there are {cores} (--streams, --gpus, --cpus)"
+                            "{feeders} streams of GPUs take a thread each, and there are {cores} (--streams, --cpus)"
                         )));
                     }
-                    Ok(Way::Hash(HashIndexer::on_gpus(gpus, streams, cores)?))
+                    Ok(Way::Hash(HashIndexer::on_gpu(streams, cores)?))
                 }
+                (gpus, _) => Err(Failure::input(format!(
+                    "--method hash indexes on one GPU, because two are slower than one (--gpus 1, not {gpus})"
+                ))),
             };
         }
         if self.streams.is_some() {

@@ -43,7 +43,9 @@ pub enum ExecError {
     #[error(transparent)]
     Gpu(#[from] GpuError),
     /// The index exceeds the number range of its device form.
-    #[error("the index takes {count} {what} on the GPU, which counts up to 4294967295 of them")]
+    #[error(
+        "the index takes {count} {what} on the GPU, which counts up to 4294967295 of them; CPU executors have no such limit"
+    )]
     TooLarge {
         /// The unit that is counted.
         what: &'static str,

@@ -39,13 +39,13 @@ struct Played {
 /// The least mean ratios of a class, on which bounds of rates rest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Least {
-    /// Of a single query's time to its prediction.
+    /// Ratio of a single query's time to its prediction.
     pub single: f64,
-    /// Of the time in which a single query occupies its device to its time alone.
+    /// Ratio of the time in which a single query occupies its device to its time alone.
     pub single_device: f64,
-    /// Of a thread's time for a batch.
+    /// Ratio of a thread's time for a batch to its prediction.
     pub host: f64,
-    /// Of the time in which a batch occupies its device.
+    /// Ratio of the time in which a batch occupies its device to its prediction.
     pub device: f64,
 }
 

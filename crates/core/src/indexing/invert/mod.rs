@@ -52,7 +52,7 @@ use gpu::{Backend, Lane, SharedReport};
 use store::Store;
 use worker::{CpuWorker, Worker};
 
-/// Tandem's own indexer, which hashes words on all threads. Some threads may feed GPUs.
+/// Tandem's own indexer, which hashes words on all threads. Some threads may feed a GPU.
 #[derive(Debug, Default)]
 pub struct HashIndexer {
     streams: Vec<Box<dyn Backend>>,
@@ -60,14 +60,14 @@ pub struct HashIndexer {
 }
 
 impl HashIndexer {
-    /// An indexer with `streams` streams on each of the first `gpus` GPUs. Each stream takes one of the threads. By
-    /// default there are as many streams as `threads` threads feed and GPUs have room for. One build uses up the
-    /// streams; the next one has none.
+    /// An indexer with `streams` streams on the first GPU. Each stream takes one of the threads. By default there are as
+    /// many streams as `threads` threads feed and the GPU has room for. One build uses up the streams; the next one has
+    /// none.
     ///
     /// # Errors
-    /// If there are fewer usable GPUs, or one has too little memory.
-    pub fn on_gpus(gpus: usize, streams: Option<usize>, threads: usize) -> Result<Self, GpuError> {
-        Ok(Self { streams: gpu::open(gpus, streams, threads)?, report: SharedReport::default() })
+    /// If there is no usable GPU, or it has too little memory.
+    pub fn on_gpu(streams: Option<usize>, threads: usize) -> Result<Self, GpuError> {
+        Ok(Self { streams: gpu::open(streams, threads)?, report: SharedReport::default() })
     }
 
     /// What the GPUs did.

@@ -20,9 +20,9 @@ use crate::live::Round;
 const KEPT: usize = 12 * BLOCK as usize;
 /// Shorter sequences of batches are not kept.
 const SHORTEST: usize = 8;
-/// Times beyond this multiple of the usual ratio are stalls of at least so many microseconds; a stall does not depend on the
-/// length of its query.
+/// Times beyond this multiple of the usual ratio are stalls. A stall does not depend on the length of its query.
 const STALLED: f64 = 3.0;
+/// Shortest stall, in microseconds.
 const STALL_US: f64 = 5.0;
 /// Share of queries that count as the shortest.
 const SHORT: f64 = 0.01;
@@ -105,7 +105,7 @@ pub(super) fn lanes(class: Class, stages: &Stages, (cpus, gpus): (usize, usize))
     }
 }
 
-/// The dispatcher's costs, as they are on lanes that only let time pass, with the rounds beside busy lanes. The costs of
+/// The dispatcher's costs, as they are on lanes that only let time pass, with the rounds during which other lanes are busy. The costs of
 /// [`PROBE`](super::dispatcher::PROBE) predict these rounds.
 pub(super) fn dispatcher(mut costs: Vec<DispatcherCosts>, stages: &Stages, cpus: usize) -> DispatcherProfile {
     let probe = costs.iter_mut().filter_map(|at| at.policies.remove(super::dispatcher::PROBE)).last();

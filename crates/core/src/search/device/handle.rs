@@ -8,6 +8,7 @@ use cudarc::driver::{CudaContext, CudaStream, sys};
 
 use super::GpuInfo;
 use super::error::GpuError;
+use super::wait;
 use crate::base::ids::DeviceId;
 
 /// The oldest driver that reads the kernels, in CUDA's encoding of versions: 12.4.
@@ -29,7 +30,8 @@ const FUNCTIONS: [&CStr; 14] = [
     c"cuModuleLoadData",
     c"cuLaunchKernel",
 ];
-/// The L2 cache's fetch size from memory, as a hint. Neighbours of read data are often read next.
+/// The L2 cache's fetch size from memory, as a hint. Neighbours of read data are often read next. It stays set after the last
+/// [`Device`], because the driver's context belongs to the process.
 const L2_FETCH_BYTES: usize = 128;
 /// The oldest compute capability of the compiled kernels: Turing.
 const MIN_CAPABILITY: (i32, i32) = (7, 5);
@@ -56,6 +58,8 @@ pub struct Device {
 impl Device {
     /// Opens the GPU with this ordinal.
     ///
+    /// It also sets the L2 cache's fetch size to 128 bytes, a hint that holds for all of the process's work on this GPU.
+    ///
     /// # Errors
     /// [`GpuError::NoGpu`], with the reason.
     pub fn open(ordinal: DeviceId) -> Result<Self, GpuError> {
@@ -64,6 +68,10 @@ impl Device {
             return Err(GpuError::NoGpu(format!(
                 "there is no GPU {ordinal}: the driver sees {count}, numbered from 0"
             )));
+        }
+        wait::read_limit()?;
+        if wait::has_gpu_hung(ordinal.index()) {
+            return Err(GpuError::NoGpu(format!("GPU {ordinal} did not answer this process before (restart it)")));
         }
         let device = Self::open_any(ordinal)?;
         let capability = device.info.capability;

@@ -6,15 +6,17 @@
 
 use std::mem::MaybeUninit;
 
+use cudarc::driver::DriverError;
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
-use cudarc::driver::{DriverError, PinnedHostSlice};
 
 use super::handle::Device;
+use super::pinned::Pinned;
+use super::wait::has_hung;
 
 #[derive(Debug)]
 pub(crate) enum HostMemory {
     Large(LargePages),
-    Small { address: u64, _pages: PinnedHostSlice<u32> },
+    Small(Pinned<u32>),
 }
 
 /// An address range backed by large host pages.
@@ -32,16 +34,13 @@ impl HostMemory {
         if let Ok(pages) = LargePages::new(device, 4 * words) {
             return Ok(Self::Large(pages));
         }
-        let flags = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
-        // SAFETY: the GPU writes every word before it reads it; the host reads none.
-        let mut pages = unsafe { device.context.alloc_pinned_with_flags::<u32>(words, flags) }?;
-        Ok(Self::Small { address: pages.as_mut_ptr()? as u64, _pages: pages })
+        Ok(Self::Small(Pinned::uninitialised(&device.context, words, 0)?))
     }
 
     pub(crate) fn address(&self) -> u64 {
         match self {
             Self::Large(pages) => pages.address,
-            Self::Small { address, .. } => *address,
+            Self::Small(pages) => pages.address(),
         }
     }
 
@@ -92,7 +91,7 @@ impl LargePages {
 
 impl Drop for LargePages {
     fn drop(&mut self) {
-        if self.device.context.bind_to_thread().is_err() {
+        if has_hung(&self.device.context) || self.device.context.bind_to_thread().is_err() {
             return;
         }
         // SAFETY: they were created and mapped together, or mapping failed and unmapping reports that. Users have

@@ -6,6 +6,7 @@ use super::error::GpuError;
 use super::handle::Device;
 use super::host_memory::HostMemory;
 use super::module::{Images, Module, shape};
+use super::wait::wait_for;
 
 const IMAGES: Images = Images {
     what: "the kernel that reads the host's memory",
@@ -59,7 +60,7 @@ impl HostReads {
                 // pieces.
                 unsafe { launch.launch(shape(blocks, THREADS)) }.map_err(doing)?;
                 finished.record(&stream).map_err(doing)?;
-                finished.synchronize().map_err(doing)?;
+                wait_for(&finished).map_err(doing)?;
                 if run > 0 {
                     fastest_ms = fastest_ms.min(f64::from(started.elapsed_ms(&finished).map_err(doing)?));
                 }

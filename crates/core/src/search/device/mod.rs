@@ -6,6 +6,7 @@
 //!   pinned.rs       host memory that both sides read and write
 //!   host_memory.rs  host memory for scattered reads by the GPU
 //!   staging.rs      large copies to the device
+//!   wait.rs         waits that end in an error if a GPU hangs
 //!   energy.rs       joules of a run
 //!   limits.rs       limits of the GPU: copies, launches
 //!   host_reads.rs   the rate of scattered reads of host memory
@@ -33,6 +34,8 @@ mod module;
 mod pinned;
 #[cfg(feature = "gpu")]
 pub(crate) mod staging;
+#[cfg(feature = "gpu")]
+pub(crate) mod wait;
 
 pub use energy::EnergyProbe;
 pub use error::GpuError;
@@ -40,6 +43,10 @@ pub use error::GpuError;
 pub use handle::{Device, list_gpus};
 #[cfg(feature = "gpu")]
 pub use limits::DeviceLimits;
+#[cfg(all(test, feature = "gpu"))]
+pub(crate) use module::layout_in_ptx;
+#[cfg(feature = "gpu")]
+pub(crate) use module::offsets;
 #[cfg(feature = "gpu")]
 pub use module::{Images, Module, shape};
 #[cfg(feature = "gpu")]

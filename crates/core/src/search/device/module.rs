@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaFunction, CudaModule, CudaStream, LaunchConfig};
+use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, LaunchConfig};
 use cudarc::nvrtc::Ptx;
 
 use super::error::GpuError;
 use super::handle::Device;
+use super::wait::{has_hung, wait};
 
 /// The output of `kernels/build.py` for one compile unit.
 #[derive(Clone, Copy, Debug)]
@@ -19,9 +20,11 @@ pub struct Images {
     pub cubin_sm_90: &'static [u8],
 }
 
-/// The kernels of one compile unit, loaded on one device.
+/// The kernels of one compile unit, loaded on one device. Its owner keeps it as long as its kernels, so that dropping them never
+/// waits for one that hangs.
 #[derive(Debug)]
 pub struct Module {
+    context: Arc<CudaContext>,
     module: Arc<CudaModule>,
     what: &'static str,
 }
@@ -37,7 +40,7 @@ impl Module {
         let image = if is_native { Ptx::from_binary(images.cubin_sm_90.to_vec()) } else { Ptx::from_src(images.ptx) };
         let module = device.context.load_module(image);
         let module = module.map_err(|e| GpuError::of(format!("loading {}", images.what), &e))?;
-        Ok(Self { module, what: images.what })
+        Ok(Self { context: Arc::clone(&device.context), module, what: images.what })
     }
 
     /// A kernel by its name.
@@ -49,14 +52,14 @@ impl Module {
         function.map_err(|e| GpuError::of(format!("loading {}, kernel `{name}`", self.what), &e))
     }
 
-    /// Compares the kernels' compiled sizes, in the device array `name`, with the host's.
+    /// Compares the kernels' compiled sizes and offsets of fields, in the device array `name`, with the host's.
     ///
     /// # Errors
     /// If they differ, which means that the kernels were compiled from another version of the sources.
     pub fn check_layout(&self, stream: &Arc<CudaStream>, name: &str, expected: &[usize]) -> Result<(), GpuError> {
         let doing = || format!("loading {}", self.what);
         let layout = self.module.get_global(name, stream).and_then(|array| stream.clone_dtoh(&array));
-        let layout = layout.and_then(|bytes| stream.synchronize().map(|()| bytes));
+        let layout = layout.and_then(|bytes| wait(stream).map(|()| bytes));
         let layout = layout.map_err(|e| GpuError::of(doing(), &e))?;
         let found: Vec<usize> = layout.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word) as usize).collect();
         // Markers of 64 bits are compared by their lower half.
@@ -67,6 +70,33 @@ impl Module {
         }
         Ok(())
     }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        // Unloading would wait for running kernels.
+        if has_hung(&self.context) {
+            std::mem::forget(Arc::clone(&self.module));
+        }
+    }
+}
+
+/// The offsets of all fields of a kernel argument, in the order of the kernels' layout arrays.
+macro_rules! offsets {
+    ($type:ty: $($field:ident),*) => {{
+        const OFFSETS: &[usize] = &[$(std::mem::offset_of!($type, $field)),*];
+        OFFSETS
+    }};
+}
+pub(crate) use offsets;
+
+/// A layout array in a unit's PTX, for tests without a GPU.
+#[cfg(test)]
+pub(crate) fn layout_in_ptx(ptx: &str, name: &str) -> Vec<usize> {
+    let (_, array) = ptx.split_once(&format!(" {name}[")).unwrap();
+    let bytes = &array[array.find('{').unwrap() + 1..array.find('}').unwrap()];
+    let bytes: Vec<u8> = bytes.split(',').map(|byte| byte.trim().parse().unwrap()).collect();
+    bytes.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word) as usize).collect()
 }
 
 /// A launch of `blocks` thread blocks of `threads` threads.

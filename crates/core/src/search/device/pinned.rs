@@ -1,12 +1,16 @@
 //! Page-locked host memory, which the GPU accesses directly.
 
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+
 use bytemuck::Pod;
 use cudarc::driver::sys::{
     CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_WRITECOMBINED as WRITE_COMBINED,
 };
-use cudarc::driver::{DeviceRepr, DriverError, PinnedHostSlice, ValidAsZeroBits};
+use cudarc::driver::{CudaContext, DeviceRepr, DriverError, PinnedHostSlice, ValidAsZeroBits};
 
 use super::handle::Device;
+use super::wait::has_hung;
 
 /// Numbers in page-locked memory.
 ///
@@ -14,28 +18,35 @@ use super::handle::Device;
 /// copy has ended.
 #[derive(Debug)]
 pub struct Pinned<T> {
-    memory: PinnedHostSlice<T>,
+    context: Arc<CudaContext>,
+    memory: ManuallyDrop<PinnedHostSlice<T>>,
     address: u64,
 }
 
 impl<T: Pod + DeviceRepr + ValidAsZeroBits> Pinned<T> {
     /// Memory of `len` times `value`, which the GPU writes and the host reads.
     pub fn for_results(device: &Device, len: usize, value: T) -> Result<Self, DriverError> {
-        Self::new(device, len, value, 0)
+        Self::filled(&device.context, len, value, 0)
     }
 
     /// Memory of `len` zeros, which the host writes in order and the GPU reads.
     pub fn for_input(device: &Device, len: usize) -> Result<Self, DriverError> {
-        Self::new(device, len, T::zeroed(), WRITE_COMBINED)
+        Self::filled(&device.context, len, T::zeroed(), WRITE_COMBINED)
     }
 
-    fn new(device: &Device, len: usize, value: T, flags: u32) -> Result<Self, DriverError> {
+    fn filled(context: &Arc<CudaContext>, len: usize, value: T, flags: u32) -> Result<Self, DriverError> {
+        let mut pinned = Self::uninitialised(context, len, flags)?;
+        pinned.memory.as_mut_slice()?.fill(value);
+        Ok(pinned)
+    }
+
+    /// Memory of `len` undefined numbers, whose user writes each before it is read.
+    pub(crate) fn uninitialised(context: &Arc<CudaContext>, len: usize, flags: u32) -> Result<Self, DriverError> {
         let flags = flags | CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
-        // SAFETY: every word is written before it is read.
-        let mut memory = unsafe { device.context.alloc_pinned_with_flags::<T>(len, flags) }?;
-        memory.as_mut_slice()?.fill(value);
+        // SAFETY: every bit pattern is a number, and users write each before it is read.
+        let mut memory = unsafe { context.alloc_pinned_with_flags::<T>(len, flags) }?;
         let address = memory.as_mut_ptr()? as u64;
-        Ok(Self { memory, address })
+        Ok(Self { context: Arc::clone(context), memory: ManuallyDrop::new(memory), address })
     }
 
     /// The address for host and GPU.
@@ -72,5 +83,15 @@ impl<T: Pod + DeviceRepr + ValidAsZeroBits> Pinned<T> {
             unsafe { (self.address as *mut T).add(place).write_volatile(value) };
         }
         found
+    }
+}
+
+impl<T> Drop for Pinned<T> {
+    fn drop(&mut self) {
+        // Freeing would wait for running kernels.
+        if !has_hung(&self.context) {
+            // SAFETY: the memory is not used after this.
+            unsafe { ManuallyDrop::drop(&mut self.memory) };
+        }
     }
 }

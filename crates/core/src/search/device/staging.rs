@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DriverError, PinnedHostSlice};
+use cudarc::driver::sys::CU_MEMHOSTALLOC_WRITECOMBINED as WRITE_COMBINED;
+use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DriverError};
 use rayon::prelude::*;
+
+use super::pinned::Pinned;
+use super::wait::{wait, wait_for};
 
 /// Words of a staging buffer: 32 MiB keep the bus busy while the other buffer is filled.
 pub(crate) const STAGING_WORDS: usize = 8 << 20;
@@ -15,7 +19,8 @@ const COPY_WORDS: usize = 64 << 10;
 pub(crate) struct Staging<'a> {
     stream: &'a Arc<CudaStream>,
     /// Each buffer has an event that marks the end of its last copy.
-    buffers: [(PinnedHostSlice<u32>, CudaEvent); 2],
+    buffers: [(Pinned<u32>, CudaEvent); 2],
+    buffer_words: usize,
     next: usize,
     copied_bytes: u64,
 }
@@ -23,11 +28,10 @@ pub(crate) struct Staging<'a> {
 impl<'a> Staging<'a> {
     pub(crate) fn new(stream: &'a Arc<CudaStream>, words: usize) -> Result<Self, DriverError> {
         let buffer = || {
-            // SAFETY: `fill` writes words before a copy reads them, and every bit pattern is a `u32`.
-            let pinned = unsafe { stream.context().alloc_pinned(words) }?;
+            let pinned = Pinned::uninitialised(stream.context(), words, WRITE_COMBINED)?;
             Ok((pinned, stream.context().new_event(None)?))
         };
-        Ok(Self { stream, buffers: [buffer()?, buffer()?], next: 0, copied_bytes: 0 })
+        Ok(Self { stream, buffers: [buffer()?, buffer()?], buffer_words: words, next: 0, copied_bytes: 0 })
     }
 
     /// Bytes copied or about to be copied.
@@ -75,9 +79,10 @@ impl<'a> Staging<'a> {
         while position < words {
             let (pinned, copied) = &mut self.buffers[self.next];
             self.next = 1 - self.next;
-            copied.synchronize()?;
-            let len = pinned.len().min(words - position);
-            let staged = &mut pinned.as_mut_slice()?[..len];
+            wait_for(copied)?;
+            let len = self.buffer_words.min(words - position);
+            // SAFETY: the last copy from this buffer has ended.
+            let staged = &mut unsafe { pinned.as_mut_slice() }[..len];
             write(position, staged);
             self.stream.memcpy_htod(staged, &mut d_target.slice_mut(position..position + len))?;
             copied.record(self.stream)?;
@@ -91,6 +96,6 @@ impl<'a> Staging<'a> {
 impl Drop for Staging<'_> {
     fn drop(&mut self) {
         // A buffer must outlive its copy. An error was or will be reported by another call.
-        self.stream.context().record_err(self.stream.synchronize());
+        self.stream.context().record_err(wait(self.stream));
     }
 }

@@ -1,10 +1,13 @@
 //! Arguments of kernels: the structures of `kernels/tandem.cuh` and `kernels/transcode.cu`, field by field.
 //!
-//! [`Kernels::load`](super::kernels::Kernels::load) compares their sizes with those of the compiled kernels. It cannot
-//! check the order of fields or the meaning of flags.
+//! [`Kernels::load`](super::kernels::Kernels::load) compares their sizes and the offsets of all fields with those of the
+//! compiled kernels. It cannot check the types of fields or the meaning of flags.
 
 use bytemuck::{Pod, Zeroable};
 use cudarc::driver::DeviceRepr;
+
+use crate::index::LongList;
+use crate::search::device::offsets;
 
 /// The most terms of a query, `MAX_TERMS` in tandem.cuh.
 pub const MAX_TERMS: usize = 64;
@@ -214,6 +217,40 @@ pub(crate) struct StateArgument {
     started_ns: u64,
     done: u64,
     bins: [u32; SCORE_BINS],
+}
+
+/// Offsets of all fields, `tandem_offsets` in tandem.cuh.
+pub(crate) fn field_offsets() -> Vec<usize> {
+    let lone_query = offsets!(LoneArgument: query, stage, terms, reserved, drivers);
+    let short_lone_query = offsets!(LoneArgument<FEW_TERMS>: query, stage, terms, reserved, drivers);
+    [
+        offsets!(ListsArgument: blocks, rows, directory, norms, host_rows, num_docs, num_resident),
+        offsets!(BlockArgument: row, first_doc, packing, max_impact),
+        offsets!(TermEntry: first_block, doc_freq, shift, weight, rest),
+        offsets!(QueryEntry: first_term, num_terms, k, seed, bins_per_score, bins_per_bound),
+        offsets!(DriverEntry: query, term, first_item, blocks_an_item),
+        offsets!(LoneStage: num_drivers, num_items, needs_all, capacity, is_last),
+        lone_query,
+        short_lone_query,
+        offsets!(BatchEntry: query, num_items, result, candidates, capacity, gate, flags),
+        offsets!(TileEntry: query, first_item, sample_stride),
+        offsets!(BatchArgument: input, queries_at, terms_at, drivers_at, hints_at, tiles_at, later_at),
+        offsets!(BatchArgument: num_drivers, num_tiled, num_items, num_queries, end_at, is_first),
+        offsets!(BatchArgument: num_first_items, item_rows),
+        offsets!(RunArgument: started_ns, finished),
+        offsets!(StateArgument: threshold, progress, started_ns, done, bins),
+    ]
+    .concat()
+}
+
+/// Offsets of all fields, `transcode_offsets` in tandem.cu.
+pub(crate) fn transcode_field_offsets() -> Vec<usize> {
+    [
+        offsets!(PartArgument: lists, last_docs, entries, payload, slots, short_lists, norms),
+        offsets!(PartArgument: num_lists, num_blocks, first_block, num_terms, num_long_blocks, num_docs),
+        offsets!(LongList: payload_word, first_block, doc_freq, max_impact, kth_impacts, probe_row, rows),
+    ]
+    .concat()
 }
 
 /// Passes plain words in C layout, with the sizes of the kernels' types, to kernels.

@@ -54,8 +54,9 @@ const READ_AT_ONCE: usize = 64;
 /// One stream of a GPU for single queries, and some for batches.
 #[derive(Debug)]
 pub struct GpuExecutor {
-    pub(crate) lone: LoneRunner,
+    /// They wait for their kernels when they are dropped, so they must precede `lone`, which has the kernels and the index.
     slots: Vec<BatchSlot>,
+    pub(crate) lone: LoneRunner,
     next_slot: usize,
     slots_in_use: usize,
     flights: VecDeque<BatchInFlight>,
@@ -134,7 +135,7 @@ impl GpuExecutor {
         };
         let slots = (0..SLOTS).map(slot).collect::<Result<Vec<_>, _>>()?;
         let (flights, spare) = (VecDeque::new(), Vec::new());
-        Ok(Self { lone, slots, next_slot: 0, slots_in_use: 0, flights, spare, postings_scored: 0 })
+        Ok(Self { slots, lone, next_slot: 0, slots_in_use: 0, flights, spare, postings_scored: 0 })
     }
 
     /// Sizes and time of the index upload.

@@ -10,10 +10,11 @@ use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DriverError, LaunchCon
 use super::arguments::{
     BatchArgument, BatchEntry, BlockArgument, DIRECTORY_STRIDE, DriverEntry, FEW_TERMS, ListsArgument, LoneArgument,
     MAX_K, MAX_TERMS, NO_DIRECTORY, NO_GATE, PartArgument, RunArgument, SCORE_BINS, SLACK_PARTS, SMALL_INPUT_WORDS,
-    SmallInput, StateArgument, TOO_MANY, TermEntry, TileEntry, WARP_K,
+    SmallInput, StateArgument, TOO_MANY, TermEntry, TileEntry, WARP_K, field_offsets, transcode_field_offsets,
 };
 use super::tiered::Rows;
 use crate::index::{BLOCK_LEN, LongList};
+use crate::search::device::wait::wait;
 use crate::search::device::{Device, GpuError, Images, Module, shape};
 
 const IMAGES: Images = Images {
@@ -30,8 +31,49 @@ const MERGE_THREADS: u32 = 512;
 const TRANSCODE_THREADS: u32 = 128;
 const SCAN_THREADS: u32 = 1024;
 const WARP: u32 = 32;
+
+/// Sizes that the kernels share with the host, `tandem_layout` in tandem.cuh.
+fn sizes() -> Vec<usize> {
+    vec![
+        BLOCK_LEN,
+        MAX_TERMS,
+        FEW_TERMS,
+        MAX_K,
+        WARP_K,
+        TILE_DOCS as usize,
+        TILE_THREADS as usize,
+        LONE_THREADS as usize,
+        BATCH_THREADS as usize,
+        MERGE_THREADS as usize,
+        SCORE_BINS,
+        DIRECTORY_STRIDE as usize,
+        size_of::<ListsArgument>(),
+        size_of::<BlockArgument>(),
+        size_of::<TermEntry>(),
+        size_of::<LoneArgument>(),
+        size_of::<LoneArgument<FEW_TERMS>>(),
+        size_of::<BatchEntry>(),
+        size_of::<TileEntry>(),
+        size_of::<BatchArgument>(),
+        SMALL_INPUT_WORDS,
+        size_of::<RunArgument>(),
+        size_of::<StateArgument>(),
+        size_of::<DriverEntry>(),
+        NO_DIRECTORY as usize,
+        NO_GATE as usize,
+        TOO_MANY as usize,
+        SLACK_PARTS as usize,
+    ]
+}
+
+/// Sizes that the kernels of uploads share with the host, `transcode_layout` in tandem.cu.
+fn transcode_sizes() -> Vec<usize> {
+    vec![TRANSCODE_THREADS as usize, SCAN_THREADS as usize, size_of::<LongList>(), size_of::<PartArgument>()]
+}
+
 #[derive(Debug)]
 pub(crate) struct Kernels {
+    _module: Module,
     score_lone: CudaFunction,
     score_lone_long: CudaFunction,
     score_batch: CudaFunction,
@@ -49,39 +91,10 @@ impl Kernels {
     /// compiled from another version of the sources.
     pub(crate) fn load(device: &Device, stream: &Arc<CudaStream>) -> Result<Self, GpuError> {
         let module = Module::load(device, IMAGES)?;
-        let layout = [
-            BLOCK_LEN,
-            MAX_TERMS,
-            FEW_TERMS,
-            MAX_K,
-            WARP_K,
-            TILE_DOCS as usize,
-            TILE_THREADS as usize,
-            LONE_THREADS as usize,
-            BATCH_THREADS as usize,
-            MERGE_THREADS as usize,
-            SCORE_BINS,
-            DIRECTORY_STRIDE as usize,
-            size_of::<ListsArgument>(),
-            size_of::<BlockArgument>(),
-            size_of::<TermEntry>(),
-            size_of::<LoneArgument>(),
-            size_of::<LoneArgument<FEW_TERMS>>(),
-            size_of::<BatchEntry>(),
-            size_of::<TileEntry>(),
-            size_of::<BatchArgument>(),
-            SMALL_INPUT_WORDS,
-            size_of::<RunArgument>(),
-            size_of::<StateArgument>(),
-            size_of::<DriverEntry>(),
-            NO_DIRECTORY as usize,
-            NO_GATE as usize,
-            TOO_MANY as usize,
-            SLACK_PARTS as usize,
-        ];
-        module.check_layout(stream, "tandem_layout", &layout)?;
-        let layout = [TRANSCODE_THREADS, SCAN_THREADS, size_of::<LongList>() as u32, size_of::<PartArgument>() as u32];
-        module.check_layout(stream, "transcode_layout", &layout.map(|size| size as usize))?;
+        module.check_layout(stream, "tandem_layout", &sizes())?;
+        module.check_layout(stream, "tandem_offsets", &field_offsets())?;
+        module.check_layout(stream, "transcode_layout", &transcode_sizes())?;
+        module.check_layout(stream, "transcode_offsets", &transcode_field_offsets())?;
         Ok(Self {
             score_lone: module.function("score_lone")?,
             score_lone_long: module.function("score_lone_long")?,
@@ -93,6 +106,7 @@ impl Kernels {
             scan_rows: module.function("scan_rows")?,
             scan_tiles: module.function("scan_tiles")?,
             write_blocks: module.function("write_blocks")?,
+            _module: module,
         })
     }
 
@@ -126,9 +140,9 @@ impl Kernels {
         launch.arg(&mut counts.d_of_tiles).arg(&num_tiles).arg(&mut d_total);
         // SAFETY: the arguments match `scan_tiles` in kernels/transcode.cu.
         unsafe { launch.launch(shape(1, SCAN_THREADS)) }?;
-        let total = stream.clone_dtoh(&d_total)?;
-        stream.synchronize()?;
-        Ok(total[0])
+        // A copy to pageable memory waits for the stream in the driver, without a limit.
+        wait(stream)?;
+        Ok(stream.clone_dtoh(&d_total)?[0])
     }
 
     /// Launches `write_blocks`, which writes the blocks, rows and directory of a part at the scanned `counts`.
@@ -284,16 +298,15 @@ impl RowCounts {
 
     /// The rows of each block, before a scan.
     pub(crate) fn rows(&self, stream: &Arc<CudaStream>) -> Result<Vec<u32>, DriverError> {
-        let rows = stream.clone_dtoh(&self.d_of_blocks)?;
-        stream.synchronize()?;
-        Ok(rows)
+        wait(stream)?;
+        stream.clone_dtoh(&self.d_of_blocks)
     }
 
     /// Sets each block's first row in place of a scan.
     pub(crate) fn place(&mut self, stream: &Arc<CudaStream>, first_rows: &[u32]) -> Result<(), DriverError> {
         stream.memcpy_htod(first_rows, &mut self.d_of_blocks)?;
         stream.memset_zeros(&mut self.d_of_tiles)?;
-        stream.synchronize()
+        wait(stream)
     }
 
     /// The rows before each block, after a scan.
@@ -328,13 +341,24 @@ pub(crate) struct QueryMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::search::device::layout_in_ptx;
 
     #[test]
-    fn ptx_has_every_kernel_and_runs_on_turing() {
+    fn ptx_has_every_kernel_and_the_hosts_structures_and_runs_on_turing() {
         let kernels = "score_lone score_lone_long score_batch score_small_batch score_tiles merge_topk \
                        measure_blocks scan_rows scan_tiles write_blocks";
         for kernel in kernels.split(' ') {
             assert!(IMAGES.ptx.contains(&format!(".entry {kernel}(")), "{kernel} is missing: run kernels/build.py");
+        }
+        let arrays = [
+            ("tandem_layout", sizes()),
+            ("tandem_offsets", field_offsets()),
+            ("transcode_layout", transcode_sizes()),
+            ("transcode_offsets", transcode_field_offsets()),
+        ];
+        for (name, expected) in arrays {
+            let expected: Vec<usize> = expected.iter().map(|&value| value as u32 as usize).collect();
+            assert_eq!(layout_in_ptx(IMAGES.ptx, name), expected, "{name}");
         }
         assert!(IMAGES.ptx.contains(".target sm_75"));
         assert!(IMAGES.cubin_sm_90.starts_with(b"\x7fELF"));

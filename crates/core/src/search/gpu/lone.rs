@@ -16,6 +16,7 @@ use super::share::{DriverShares, lone};
 use super::slot::{BatchSlot, QueryOutcome};
 use crate::index::Index;
 use crate::query::{Mode, Query};
+use crate::search::device::wait::{has_hung, wait};
 use crate::search::device::{Device, GpuError};
 use crate::search::{ExecError, Hit};
 
@@ -26,11 +27,12 @@ const INPUT_WORDS: usize = 4096;
 
 #[derive(Debug)]
 pub(crate) struct LoneRunner {
+    /// It waits for its kernels when it is dropped, so it must precede what they access.
+    pub(crate) slot: BatchSlot,
     pub(crate) device: Device,
     pub(crate) kernels: Arc<Kernels>,
     pub(crate) lists: Arc<DeviceLists>,
     pub(crate) machine: Parallelism,
-    pub(crate) slot: BatchSlot,
     /// Microseconds after scoring of the last query.
     pub(crate) topk_us: f64,
     pub(crate) pruning: Pruning,
@@ -71,15 +73,15 @@ impl LoneRunner {
         let search = Search { kernels: &kernels, stream: &slot.stream, lists: lists.argument(&slot.stream), memory };
         // SAFETY: the buffers live as long as the stream.
         let loaded = unsafe { search.load_all() };
-        let loaded = loaded.and_then(|()| slot.stream.synchronize());
+        let loaded = loaded.and_then(|()| wait(&slot.stream));
         loaded.map_err(|e| GpuError::of("loading the kernels", &e))?;
         let (hits, terms) = (Vec::new(), Vec::new());
         Ok(Self {
+            slot,
             device,
             kernels,
             lists,
             machine,
-            slot,
             topk_us: 0.0,
             pruning: Pruning::default(),
             broken: None,
@@ -203,6 +205,16 @@ impl LoneRunner {
         match &self.broken {
             Some(message) => Err(GpuError::Failed { doing: doing(), message: message.clone() }.into()),
             None => Ok(()),
+        }
+    }
+}
+
+impl Drop for LoneRunner {
+    fn drop(&mut self) {
+        self.device.context.record_err(wait(&self.slot.stream));
+        // Kernels that hang may access the index until the process ends.
+        if has_hung(&self.device.context) {
+            std::mem::forget((Arc::clone(&self.kernels), Arc::clone(&self.lists)));
         }
     }
 }

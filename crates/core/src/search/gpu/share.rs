@@ -28,6 +28,8 @@ const FEW_ROWS: u32 = 256;
 /// Rows by which the items of a large, mostly conjunctive batch are interleaved. In other large batches consecutive
 /// items gain more by looking up the same lists.
 const MANY_ROWS: u32 = 1024;
+/// The most items of a batch's entry: kernels count its finished items in 24 bits (`DONE_BIT` in tandem.cuh).
+const MAX_ITEMS: u64 = (1 << 24) - 1;
 /// Items per hint: a warp inspects this number of drivers at once.
 const HINTED_ITEMS: u32 = 32;
 
@@ -118,6 +120,12 @@ fn num_items_of(num_blocks: u32, blocks_an_item: u32) -> u32 {
     }
 }
 
+/// The least blocks per item of an entry with `blocks` blocks in all its driving lists, so that its items do not exceed
+/// [`MAX_ITEMS`]; 0 if four items may share a block.
+fn least_blocks_an_item(blocks: u64) -> u32 {
+    if 4 * blocks <= MAX_ITEMS { 0 } else { blocks.div_ceil(MAX_ITEMS - MAX_TERMS as u64) as u32 }
+}
+
 /// The arguments of a single query of at most `TERMS` terms, for `warps` resident warps.
 pub(crate) fn lone<const TERMS: usize>(
     plan: &Plan,
@@ -174,6 +182,7 @@ struct AddedDriver {
     num_blocks: u32,
     is_dense: bool,
     rounds: f32,
+    least_blocks_an_item: u32,
 }
 
 impl DriverShares {
@@ -198,13 +207,17 @@ impl DriverShares {
     /// Adds the driving lists of entry `query` of the batch.
     #[inline]
     pub(crate) fn add(&mut self, query: u32, plan: &Plan, terms: &[TermEntry], needs_all: bool) {
-        for t in 0..plan.num_drivers(needs_all) {
+        let drivers = 0..plan.num_drivers(needs_all);
+        let blocks: u64 = terms[drivers.clone()].iter().map(|term| u64::from(num_blocks(term))).sum();
+        let least_blocks_an_item = least_blocks_an_item(blocks);
+        self.blocks_all_and_any[usize::from(!needs_all)] += blocks;
+        for t in drivers {
             let (num_blocks, is_dense) = (num_blocks(&terms[t]), plan.all_enter(terms, t, needs_all));
             self.counts.add(t, is_dense, num_blocks);
             let rounds = rounds_of(plan.share(terms, t, needs_all));
             self.rounds += rounds * num_blocks as f32;
-            self.blocks_all_and_any[usize::from(!needs_all)] += u64::from(num_blocks);
-            self.added.push(AddedDriver { query, term: t as u32, num_blocks, is_dense, rounds });
+            let added = AddedDriver { query, term: t as u32, num_blocks, is_dense, rounds, least_blocks_an_item };
+            self.added.push(added);
         }
     }
 
@@ -250,6 +263,7 @@ impl DriverShares {
             } else {
                 sizes.of(added.term as usize, added.is_dense)
             };
+            let blocks_an_item = blocks_an_item.max(added.least_blocks_an_item);
             // The item count is stored in `first_item` until the order is complete.
             let items = num_items_of(added.num_blocks, blocks_an_item);
             self.drivers[*at] = DriverEntry { query: added.query, term: added.term, first_item: items, blocks_an_item };
@@ -351,6 +365,24 @@ mod tests {
             shares.share_out(&mut entries, warps, true);
             assert!(shares.drivers.is_sorted_by_key(|driver| driver.first_item));
             assert!(u64::from(shares.num_items) <= (1 << 30) + u64::from(warps), "{}", shares.num_items);
+        }
+    }
+
+    #[test]
+    fn gpu_items_of_an_entry_fit_24_bits() {
+        // Few blocks keep their four items each.
+        assert_eq!([1, MAX_ITEMS / 4].map(least_blocks_an_item), [0, 0]);
+        let longest = [((1 << 31) - 1, 1.0); MAX_TERMS];
+        for (lists, num_queries) in [(&longest[..1], 1), (&longest[..3], 1), (&longest[..], 1), (&longest[..1], 200)] {
+            let (plan, terms) = plan(lists, 0.0, Mode::Or);
+            for warps in [1, 4000, 1_000_000] {
+                let mut shares = DriverShares::default();
+                let mut entries = [BatchEntry::default(); 200];
+                (0..num_queries).for_each(|query| shares.add(query, &plan, &terms, false));
+                shares.share_out(&mut entries[..num_queries as usize], warps, false);
+                let most = entries.iter().map(|entry| entry.num_items).max().unwrap();
+                assert!(most > 0 && u64::from(most) <= MAX_ITEMS, "{most} items of {} lists", lists.len());
+            }
         }
     }
 }

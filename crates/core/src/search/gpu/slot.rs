@@ -5,6 +5,7 @@
 //! of this one.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtrMut, DriverError, sys};
 
@@ -12,6 +13,7 @@ use super::arguments::{BatchArgument, RunArgument, StateArgument, TOO_MANY, UNWR
 use super::batch::{Batch, BatchCapacity, Launches, Parallelism};
 use super::kernels::{Kernels, QueryMemory, Search};
 use super::lists::DeviceLists;
+use crate::search::device::wait::{self, is_idle, wait};
 use crate::search::device::{Device, Pinned};
 use crate::search::{Hit, TopK};
 
@@ -28,6 +30,8 @@ pub(crate) struct BatchSlot {
     end_at: Option<usize>,
     /// Polls since the last driver query.
     looks: u32,
+    /// When a driver query first found the batch unfinished.
+    waited_since: Option<Instant>,
     input: Pinned<u32>,
     d_input: CudaSlice<u32>,
     d_run: CudaSlice<RunArgument>,
@@ -52,6 +56,7 @@ impl BatchSlot {
             results: Pinned::for_results(device, room.result_words, UNWRITTEN)?,
             end_at: None,
             looks: 0,
+            waited_since: None,
             input: Pinned::for_input(device, room.input_words)?,
             d_input,
             d_run: stream.alloc_zeros(1)?,
@@ -83,6 +88,7 @@ impl BatchSlot {
         lists: &DeviceLists,
         machine: Parallelism,
     ) -> Result<(), DriverError> {
+        self.waited_since = None;
         if self.batch.is_empty() {
             return Ok(());
         }
@@ -132,17 +138,13 @@ impl BatchSlot {
         self.end_at.is_none_or(|at| self.results.read_now(at + 2) != UNWRITTEN)
     }
 
-    /// Whether the stream has ended, so that no more words arrive. Fails if the driver reports a fault.
-    pub(crate) fn is_idle(&self) -> Result<bool, DriverError> {
-        // SAFETY: the stream is this slot's.
-        match unsafe { sys::cuStreamQuery(self.stream.cu_stream()) } {
-            sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
-            sys::CUresult::CUDA_SUCCESS => Ok(true),
-            error => Err(DriverError(error)),
-        }
+    /// Fails if the batch has been waited for longer than the limit.
+    fn check_wait(&mut self) -> Result<(), DriverError> {
+        let began = *self.waited_since.get_or_insert_with(Instant::now);
+        wait::check(self.stream.context(), began)
     }
 
-    /// Polls the end of the batch and queries the driver for errors now and then.
+    /// Polls the end of the batch. Now and then queries the driver for errors, and fails if the GPU hangs.
     pub(crate) fn look(&mut self) -> Result<bool, DriverError> {
         if self.has_ended() {
             return Ok(true);
@@ -153,10 +155,14 @@ impl BatchSlot {
         }
         self.looks = 0;
         // All words that were written before the stream's end have arrived.
-        Ok(self.is_idle()? || self.has_ended())
+        if is_idle(&self.stream)? || self.has_ended() {
+            return Ok(true);
+        }
+        self.check_wait()?;
+        Ok(false)
     }
 
-    /// Waits a short time for the batch.
+    /// Waits a short time for the batch. Fails if the GPU hangs.
     pub(crate) fn spin(&mut self) -> Result<(), DriverError> {
         for _ in 0..SPINS {
             if self.has_ended() {
@@ -164,15 +170,16 @@ impl BatchSlot {
             }
             std::hint::spin_loop();
         }
-        if self.is_idle()? && !self.has_ended() {
-            // The word will never arrive, which is a bug in a kernel.
-            return Err(DriverError(sys::CUresult::CUDA_ERROR_UNKNOWN));
+        if !is_idle(&self.stream)? {
+            return self.check_wait();
         }
-        Ok(())
+        // Otherwise the word will never arrive, which is a bug in a kernel.
+        if self.has_ended() { Ok(()) } else { Err(DriverError(sys::CUresult::CUDA_ERROR_UNKNOWN)) }
     }
 
-    /// Waits for a word of the results and takes it.
+    /// Waits for a word of the results and takes it. Fails if the GPU hangs.
     pub(crate) fn take(&mut self, word: usize) -> Result<u64, DriverError> {
+        let mut waited_since = None;
         loop {
             for _ in 0..SPINS {
                 let value = self.results.replace_now(word, UNWRITTEN);
@@ -182,10 +189,11 @@ impl BatchSlot {
                 std::hint::spin_loop();
             }
             // After an error or a bug in a kernel the word would stay unwritten.
-            if self.is_idle()? {
+            if is_idle(&self.stream)? {
                 // It may have been written after the last poll.
                 return Ok(self.results.replace_now(word, UNWRITTEN));
             }
+            wait::check(self.stream.context(), *waited_since.get_or_insert_with(Instant::now))?;
         }
     }
 
@@ -212,10 +220,10 @@ impl BatchSlot {
     }
 
     pub(crate) fn reset(&mut self) -> Result<(), DriverError> {
-        self.stream.synchronize()?;
+        wait(&self.stream)?;
         self.stream.memset_zeros(&mut self.d_states)?;
         self.stream.memset_zeros(&mut self.d_run)?;
-        self.stream.synchronize()?;
+        wait(&self.stream)?;
         // SAFETY: all kernels have ended.
         unsafe { self.results.as_mut_slice() }.fill(UNWRITTEN);
         self.batch.clear();
@@ -235,7 +243,7 @@ impl BatchSlot {
 impl Drop for BatchSlot {
     fn drop(&mut self) {
         // Kernels may still write results. An error is only recorded.
-        self.stream.context().record_err(self.stream.synchronize());
+        self.stream.context().record_err(wait(&self.stream));
     }
 }
 

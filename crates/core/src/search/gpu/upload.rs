@@ -24,6 +24,7 @@ use super::kernels::{Kernels, RowCounts};
 use super::tiered::{GpuMemory, Rows};
 use crate::index::{BLOCK_LEN, Bm25, Index, ListSections, LongList};
 use crate::search::device::staging::{STAGING_WORDS, Staging};
+use crate::search::device::wait::wait;
 use crate::search::device::{Device, GpuError};
 use crate::search::placement::list_rows::ROW_BYTES;
 use crate::search::{ExecError, UploadReport};
@@ -90,7 +91,7 @@ pub(crate) fn upload(
     };
     measured.make_room(&job.parts, spare_bytes);
     // Memory is freed in stream order.
-    stream.synchronize().map_err(failed)?;
+    wait(stream).map_err(failed)?;
     let total_bytes = once_bytes + all_parts_bytes - measured.kept_bytes;
     let mut uploaded = job.write(&mut staging, measured, &placed, total_bytes).map_err(failed)?;
     let Uploaded { d_blocks, rows, d_directory, d_norms, .. } = &uploaded;
@@ -213,12 +214,12 @@ impl UploadJob<'_> {
             (self.progress)(staging.copied_bytes(), total_bytes);
         }
         drop(counts);
-        stream.synchronize()?;
+        wait(stream)?;
         Ok(Uploaded { d_blocks, rows, d_directory, d_norms, report: UploadReport::default() })
     }
 }
 
-/// Checks a number of blocks or rows, which kernels count in 32 bits.
+/// Checks a number of blocks or rows, which kernels count in 32 bits: rows of 16 bytes limit an index to 64 GiB of them.
 fn numbered(what: &'static str, count: u64) -> Result<u32, ExecError> {
     u32::try_from(count).map_err(|_| ExecError::TooLarge { what, count })
 }

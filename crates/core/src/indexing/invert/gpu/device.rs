@@ -13,7 +13,8 @@ use super::accumulator::ROW_BYTES;
 use super::backend::{Backend, Counts, DistinctWords, InvertedRun, Room, WordPlace, most_tokens, most_words};
 use crate::base::ids::DeviceId;
 use crate::corpus::Words;
-use crate::search::device::{Device, GpuError, Images, Module, Pinned, shape};
+use crate::search::device::wait::{wait, wait_for};
+use crate::search::device::{Device, GpuError, Images, Module, Pinned, offsets, shape};
 
 const IMAGES: Images = Images {
     what: "the kernels that invert text",
@@ -56,7 +57,7 @@ const _: () = assert!(2 * most_words(PIECE_BYTES) <= WORDS && 2 * most_tokens(PI
 
 /// Thread blocks of a pass over the table.
 const BLOCKS_PER_MULTIPROCESSOR: u32 = 8;
-/// Sixteenths of a GPU's free memory that streams may take if their number is not given.
+/// Sixteenths of the GPU's free memory that streams may take if their number is not given.
 const MOST_SIXTEENTHS: u64 = 14;
 
 /// Words of `Totals` in indexing.cuh.
@@ -72,12 +73,13 @@ macro_rules! define_kernels {
     ($($name:ident),*) => {
         #[derive(Clone, Debug)]
         struct Kernels {
+            _module: Arc<Module>,
             $($name: CudaFunction,)*
         }
 
         impl Kernels {
-            fn load(module: &Module) -> Result<Self, GpuError> {
-                Ok(Self { $($name: module.function(stringify!($name))?,)* })
+            fn load(module: Module) -> Result<Self, GpuError> {
+                Ok(Self { $($name: module.function(stringify!($name))?,)* _module: Arc::new(module) })
             }
         }
     };
@@ -112,6 +114,10 @@ macro_rules! define_arrays {
         }
 
         impl Arrays {
+            fn field_offsets() -> &'static [usize] {
+                offsets!(ArraysArgument: $($name,)* slot_mask, is_unicode)
+            }
+
             fn bytes() -> u64 {
                 [$(size_of::<$item>() * $len),*].into_iter().sum::<usize>() as u64
             }
@@ -181,38 +187,40 @@ impl fmt::Debug for DeviceBackend {
     }
 }
 
-pub(crate) fn open(gpus: usize, streams: Option<usize>, threads: usize) -> Result<Vec<Box<dyn Backend>>, GpuError> {
-    let devices: Vec<(Device, Kernels)> =
-        (0..gpus as u32).map(|ordinal| open_device(DeviceId(ordinal))).collect::<Result<_, _>>()?;
-    let mut backends: Vec<Box<dyn Backend>> = Vec::new();
-    for (number, (device, kernels)) in devices.iter().enumerate() {
-        let needed_bytes = Arrays::bytes();
-        let streams = match streams {
-            Some(streams) => streams,
-            // GPUs take threads in turn.
-            None => {
-                let fed = (threads + gpus - 1 - number) / gpus;
-                let fit = device.free_bytes()? / 16 * MOST_SIXTEENTHS / needed_bytes;
-                fed.min(fit as usize).max(1)
-            }
-        };
-        device.check_room(streams as u64 * needed_bytes)?;
-        // Locking pages is slow, and works for several streams at once.
-        let opened = (0..streams).into_par_iter().map(|_| DeviceBackend::new(device, kernels));
-        let opened: Vec<DeviceBackend> = opened.collect::<Result<_, _>>()?;
-        backends.extend(opened.into_iter().map(|backend| Box::new(backend) as Box<dyn Backend>));
-    }
-    Ok(backends)
+pub(crate) fn open(streams: Option<usize>, threads: usize) -> Result<Vec<Box<dyn Backend>>, GpuError> {
+    let device = Device::open(DeviceId(0))?;
+    let module = Module::load(&device, IMAGES)?;
+    let stream = device.new_stream()?;
+    module.check_layout(&stream, "indexing_layout", &sizes())?;
+    module.check_layout(&stream, "indexing_offsets", &field_offsets())?;
+    let kernels = Kernels::load(module)?;
+    let needed_bytes = Arrays::bytes();
+    let fit = device.free_bytes()? / 16 * MOST_SIXTEENTHS / needed_bytes;
+    let streams = streams.unwrap_or(threads.min(fit as usize).max(1));
+    device.check_room(streams as u64 * needed_bytes)?;
+    // Locking pages is slow, and works for several streams at once.
+    let opened = (0..streams).into_par_iter().map(|_| DeviceBackend::new(&device, &kernels));
+    let opened: Vec<DeviceBackend> = opened.collect::<Result<_, _>>()?;
+    Ok(opened.into_iter().map(|backend| Box::new(backend) as Box<dyn Backend>).collect())
 }
 
-fn open_device(ordinal: DeviceId) -> Result<(Device, Kernels), GpuError> {
-    let device = Device::open(ordinal)?;
-    let module = Module::load(&device, IMAGES)?;
+/// Sizes that the kernels share with the host, `indexing_layout` in indexing.cuh.
+fn sizes() -> Vec<usize> {
     let sizes = [THREADS, TEXT_TILE, SORT_TILE, LIST_TILE, DIGITS, SCAN_THREADS].map(|size| size as usize);
-    let structures = [ROW, 4 * TOTALS, size_of::<WordPlace>(), size_of::<ArraysArgument>()];
-    module.check_layout(&device.new_stream()?, "indexing_layout", &[&sizes[..], &structures].concat())?;
-    let kernels = Kernels::load(&module)?;
-    Ok((device, kernels))
+    [&sizes[..], &[ROW, 4 * TOTALS, size_of::<WordPlace>(), size_of::<ArraysArgument>()]].concat()
+}
+
+/// Offsets of all fields, `indexing_offsets` in indexing.cuh.
+fn field_offsets() -> Vec<usize> {
+    let totals = [TOTAL_TOKENS, TOTAL_WORDS, TOTAL_LISTED_WORDS, TOTAL_LISTED_BYTES, TOTAL_POSTING_BYTES];
+    [&totals.map(|word| 4 * word)[..], offsets!(WordPlace: start, len), Arrays::field_offsets()].concat()
+}
+
+impl Drop for DeviceBackend {
+    fn drop(&mut self) {
+        // Kernels may still read its pieces. An error is only recorded.
+        self.stream.context().record_err(wait(&self.stream));
+    }
 }
 
 impl DeviceBackend {
@@ -240,7 +248,7 @@ impl DeviceBackend {
                 words: Words::Unicode,
             };
             backend.begin_run()?;
-            stream.synchronize()?;
+            wait(&stream)?;
             Ok(backend)
         };
         make().map_err(|e: DriverError| GpuError::of("allocating memory for runs", &e))
@@ -295,8 +303,10 @@ impl DeviceBackend {
 
     fn totals(&self) -> Result<[usize; TOTALS], DriverError> {
         let mut totals = [0_u32; TOTALS];
+        // A copy to pageable memory waits for the stream in the driver, without a limit.
+        wait(&self.stream)?;
         self.stream.memcpy_dtoh(&self.arrays.totals, &mut totals)?;
-        self.stream.synchronize()?;
+        wait(&self.stream)?;
         Ok(totals.map(|total| total as usize))
     }
 
@@ -316,7 +326,7 @@ impl DeviceBackend {
             let places = arrays.word_places.slice(..words.places.len());
             stream.memcpy_dtoh(&places, &mut words.places)?;
         }
-        stream.synchronize()
+        wait(stream)
     }
 
     fn invert_run(&mut self, terms: &[u32], num_terms: u32, run: &mut InvertedRun) -> Result<(), DriverError> {
@@ -368,7 +378,7 @@ impl DeviceBackend {
             stream.memcpy_dtoh(&arrays.list_starts.slice(..num_terms as usize), &mut run.starts)?;
         }
         stream.memcpy_dtoh(&arrays.doc_lengths.slice(..self.num_docs), &mut run.doc_lengths)?;
-        stream.synchronize()?;
+        wait(stream)?;
         self.begin_run()
     }
 }
@@ -436,7 +446,7 @@ impl Backend for DeviceBackend {
 
     fn piece(&mut self) -> Result<&mut [u8], GpuError> {
         let piece = &mut self.pieces[self.next];
-        piece.done.synchronize().map_err(|e| GpuError::of("numbering words", &e))?;
+        wait_for(&piece.done).map_err(|e| GpuError::of("numbering words", &e))?;
         // SAFETY: the copies of the previous contents have ended, and the next one begins when the piece is sent.
         Ok(unsafe { piece.text.as_mut_slice() })
     }
@@ -451,7 +461,7 @@ impl Backend for DeviceBackend {
         }
         // The other half was sent last.
         let piece = &self.pieces[self.next];
-        piece.done.synchronize().map_err(|e| GpuError::of("numbering words", &e))?;
+        wait_for(&piece.done).map_err(|e| GpuError::of("numbering words", &e))?;
         let total = |place: usize| piece.totals.read_now(place) as usize;
         Ok(Counts { tokens: total(TOTAL_TOKENS), words: total(TOTAL_WORDS) })
     }
@@ -462,5 +472,17 @@ impl Backend for DeviceBackend {
 
     fn invert(&mut self, terms: &[u32], num_terms: u32, run: &mut InvertedRun) -> Result<(), GpuError> {
         self.invert_run(terms, num_terms, run).map_err(|e| GpuError::of("inverting a run", &e))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::device::layout_in_ptx;
+
+    #[test]
+    fn ptx_has_the_hosts_structures() {
+        assert_eq!(layout_in_ptx(IMAGES.ptx, "indexing_layout"), sizes());
+        assert_eq!(layout_in_ptx(IMAGES.ptx, "indexing_offsets"), field_offsets());
     }
 }

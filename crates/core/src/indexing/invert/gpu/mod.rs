@@ -1,4 +1,4 @@
-//! Inverting on GPUs, one stream per thread, together with CPU cores.
+//! Inverting on a GPU, one stream per thread, together with CPU cores.
 //!
 //! ```text
 //!  host    parse, simplify │ parse, simplify │ ...      │ stem, sort terms │        │ run
@@ -40,18 +40,17 @@ pub(crate) use lane::{Lane, SharedReport};
 
 use crate::search::device::GpuError;
 
-/// Opens `streams` streams on each of the first `gpus` GPUs, by default as many as `threads` threads feed and GPUs have
-/// room for.
+/// Opens `streams` streams on the first GPU, by default as many as `threads` threads feed and the GPU has room for.
 ///
 /// # Errors
-/// [`GpuError::NoGpu`] if there are fewer usable GPUs, [`GpuError::DoesNotFit`] if one has too little memory.
+/// [`GpuError::NoGpu`] if there is no usable GPU, [`GpuError::DoesNotFit`] if it has too little memory.
 #[cfg(feature = "gpu")]
-pub(crate) fn open(gpus: usize, streams: Option<usize>, threads: usize) -> Result<Vec<Box<dyn Backend>>, GpuError> {
-    device::open(gpus, streams, threads)
+pub(crate) fn open(streams: Option<usize>, threads: usize) -> Result<Vec<Box<dyn Backend>>, GpuError> {
+    device::open(streams, threads)
 }
 
 /// Refuses, because this build has no support for GPUs.
 #[cfg(not(feature = "gpu"))]
-pub(crate) fn open(_: usize, _: Option<usize>, _: usize) -> Result<Vec<Box<dyn Backend>>, GpuError> {
+pub(crate) fn open(_: Option<usize>, _: usize) -> Result<Vec<Box<dyn Backend>>, GpuError> {
     Err(GpuError::NoGpu(crate::search::device::NOT_BUILT.to_owned()))
 }

@@ -30,7 +30,7 @@ fn gpu(streams: usize) -> Option<HashIndexer> {
         crate::skipped::skipped("no GPU");
         return None;
     }
-    Some(HashIndexer::on_gpus(1, Some(streams), streams).unwrap())
+    Some(HashIndexer::on_gpu(Some(streams), streams).unwrap())
 }
 
 /// Builds an index. Returns its bytes and the reports of the build.

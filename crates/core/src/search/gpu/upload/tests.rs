@@ -145,6 +145,14 @@ fn gpu_refuses_what_does_not_fit() {
 }
 
 #[test]
+fn more_rows_than_32_bits_count_are_refused() {
+    let most = u64::from(u32::MAX);
+    assert_eq!(numbered("rows of 16 bytes", most).unwrap(), u32::MAX);
+    let text = numbered("rows of 16 bytes", most + 1).unwrap_err().to_string();
+    assert!(text.contains("4294967296 rows of 16 bytes") && text.contains("up to 4294967295"), "{text}");
+}
+
+#[test]
 fn parts_hold_all_long_lists_in_order() {
     let mut owned = OwnedSections::default();
     for list in lists() {
