@@ -10,6 +10,7 @@ mod interrupts;
 mod live;
 mod live_command;
 mod manual_clock;
+mod recorded;
 #[path = "../skipped/mod.rs"]
 mod skipped;
 #[path = "../tiny_lab/mod.rs"]

@@ -14,6 +14,7 @@ pub mod perfetto;
 #[cfg(feature = "plots")]
 pub mod plot;
 pub mod policies;
+pub mod recorded;
 mod row;
 pub mod sheet;
 pub mod summary;
