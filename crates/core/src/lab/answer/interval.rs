@@ -28,7 +28,7 @@ pub(super) fn half_width(held_qps: f64, missed_qps: f64, machine: f64, queries: 
 /// Half-width of the 90 % interval of a predicted capacity: its error over seeds and queries, the machine's speed, and
 /// the model's error. As for delays, the interval reaches from the capacity divided by 1 plus this number to the capacity
 /// times it.
-pub(in crate::lab) fn predicted_half_width(predicted: &Capacity, speed_sd: f64) -> f64 {
+pub(super) fn predicted_half_width(predicted: &Capacity, speed_sd: f64) -> f64 {
     let interval = predicted.total_interval();
     let sides = if predicted.qps > 0.0 { 0.5 * (interval.high - interval.low) / predicted.qps } else { 1.0 };
     let errors = sides / normal_quantile(0.5 + 0.5 * interval.confidence.clamp(0.5, 0.999));

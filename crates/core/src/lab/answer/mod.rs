@@ -20,7 +20,6 @@ mod search;
 pub use drive::{Driven, DrivenRun, LiveCapacity};
 pub use forecast::Forecast;
 pub(super) use forecast::{Planned, forecast};
-pub(super) use interval::predicted_half_width;
 pub use predict::{Disagreement, Prediction};
 pub use search::Side;
 
