@@ -359,7 +359,7 @@ mod tests {
         // of a thousand is held up for 2 ms.
         let mut random = Random::new(3, 0);
         let query = |i: usize| {
-            let ratio = if i / BLOCK as usize % 10 == 0 { 2.4 } else { 1.2 };
+            let ratio = if (i / BLOCK as usize).is_multiple_of(10) { 2.4 } else { 1.2 };
             let noise = 0.9 + 0.2 * random.unit();
             (1.0 + ratio * noise * 20.0 + if i % 1000 == 999 { 2000.0 } else { 0.0 }, 20.0)
         };
