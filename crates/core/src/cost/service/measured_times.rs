@@ -153,7 +153,7 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
         let several = batches.filter(|_| load.queries > 1);
         if let Some(times) = several.and_then(|_| costs.batch(&lane.place, &load, time, class, &busy)) {
             let time = BatchTime {
-                host: time.host.scaled(times.host),
+                host: time.host.scaled(times.host) + times.stall,
                 exposed: time.exposed.scaled(times.host),
                 device: time.device.scaled(times.device),
             };
