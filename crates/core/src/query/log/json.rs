@@ -56,7 +56,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Found, InputError> {
     {
         map.iter().for_each(|(id, query)| found.add(Some(id.clone()), query.as_str().unwrap_or_default(), *line));
     } else {
-        whole.into_iter().try_for_each(|(line, value)| take(path, line, &value, &mut found))?;
+        whole.iter().try_for_each(|(line, value)| take(path, *line, value, &mut found))?;
     }
     Ok(found)
 }
