@@ -108,6 +108,9 @@ pub fn serve(
 ) -> Result<Served, HttpError> {
     let tokenizer = Tokenizer::from_name(index.tokenizer_name()).map_err(HttpError::Target)?;
     let mut listener = TcpListener::bind(options.address)?;
+    // With the usual backlog of 128, a burst of new connections waits a second for the next attempt.
+    #[cfg(unix)]
+    rustix::net::listen(&listener, MOST_CONNECTIONS as i32).map_err(std::io::Error::from)?;
     let poll = mio::Poll::new()?;
     poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
     let waker = Arc::new(mio::Waker::new(poll.registry(), WORKERS)?);

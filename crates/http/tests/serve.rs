@@ -85,7 +85,8 @@ fn a_server_answers_like_its_executor_rejects_overload_and_ends_gracefully() {
     let target = Target::new(&format!("http://{address}/"), &dialect, &[], None).unwrap();
     let queries: Vec<String> = ["term2 term3 term5 term7", "term3"].map(String::from).into();
     let requests = Requests::new(&dialect, target.path(), 10, 50.0, &queries).unwrap();
-    let client = Client { target: &target, requests: &requests, limits: Limits::for_deadline(Nanos::from_ms(50.0)) };
+    let limits = Limits { connections: 64, ..Limits::for_deadline(Nanos::from_ms(50.0)) };
+    let client = Client { target: &target, requests: &requests, limits };
     let arrivals = Arrivals::drawn(&ArrivalProcess::Poisson, 1, 5000, queries.len());
     let run = client.drive(&arrivals, 20_000.0, 0.0).unwrap();
     assert_eq!(run.count(Outcome::Answered) + run.count(Outcome::Rejected), 5000);
