@@ -23,7 +23,9 @@ use crate::query::ArrivalProcess;
 use crate::sched::PolicyFactory;
 use crate::sim::{Arrivals, Experiment, SimError};
 
-/// Most queries of the long simulation, and of each short one.
+/// Least and most queries of the long simulation, and most of each short one. The long one gives expectations, also of a
+/// run with few queries, whose chance is in the short ones.
+const LEAST_LONG: usize = 30_000;
 const LONG: usize = 600_000;
 const SHORT: usize = 120_000;
 /// Number of short simulations.
@@ -65,7 +67,7 @@ pub(in crate::lab) fn simulated(
     policy: &dyn PolicyFactory,
     run: Planned<'_>,
 ) -> Result<Option<Summary>, SimError> {
-    played(experiment, policy, run, (run.queries.min(LONG), 0, 1.0))
+    played(experiment, policy, run, (run.queries.clamp(LEAST_LONG, LONG), 0, 1.0))
 }
 
 /// The forecast of a planned run; `None` without queries.

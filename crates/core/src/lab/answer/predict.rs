@@ -113,23 +113,22 @@ pub(super) fn predict<'p>(
         true => simulate(node, &near, &vec![None; near.len()], question, progress)?,
         false => rehearsed.clone(),
     };
-    let parts = near.into_iter().zip(calibrations).zip(backlogs).zip(found.into_iter().zip(rehearsed));
-    let one = |(((policy, calibration), several), (capacity, rehearsal)): (
-        ((&'p dyn PolicyFactory, Calibration), Vec<Calibration>),
-        (Capacity, Capacity),
-    )| {
+    let speed_sds = backlogs.iter().map(|several| {
         let speeds: Vec<f64> = several.iter().map(Calibration::slowest_of_all).collect();
-        let prediction = Prediction {
-            capacity,
-            backlogs: calibration,
-            has_machine_profile,
-            speed_sd: scatter(&speeds),
-            rehearsal_qps: rehearsal.qps,
-            linear_qps: node.simulated().linear_qps(policy),
-        };
-        Predicted { policy, prediction }
-    };
-    let mut predicted: Vec<Predicted<'_>> = parts.map(one).collect();
+        scatter(&speeds)
+    });
+    let costs = calibrations.iter().zip(speed_sds);
+    let mut predicted: Vec<Predicted<'_>> = near
+        .into_iter()
+        .zip(costs)
+        .zip(found.into_iter().zip(&rehearsed))
+        .map(|((policy, (&backlogs, speed_sd)), (capacity, rehearsal))| {
+            let (rehearsal_qps, linear_qps) = (rehearsal.qps, node.simulated().linear_qps(policy));
+            let prediction =
+                Prediction { capacity, backlogs, has_machine_profile, speed_sd, rehearsal_qps, linear_qps };
+            Predicted { policy, prediction }
+        })
+        .collect();
     if scope == Scope::Best {
         predicted.sort_by(|a, b| b.prediction.qps().total_cmp(&a.prediction.qps()));
     }
@@ -264,6 +263,9 @@ fn simulate(
     found.into_iter().collect()
 }
 
+/// The forecast of a run, and its rehearsal.
+type Simulated = (Option<Forecast>, Option<Summary>);
+
 /// Forecasts each live run with the prediction's costs, other arrivals and the queries that predictions may use.
 pub(super) fn forecast_runs(
     node: &Node,
@@ -283,7 +285,7 @@ pub(super) fn forecast_runs(
         };
         Ok((found, rehearsed))
     };
-    let found: Vec<Result<(Option<Forecast>, Option<Summary>), LabError>> = driven.runs.par_iter().map(of).collect();
+    let found: Vec<Result<Simulated, LabError>> = driven.runs.par_iter().map(of).collect();
     for (run, found) in driven.runs.iter_mut().zip(found) {
         (run.predicted, run.rehearsed) = found?;
     }

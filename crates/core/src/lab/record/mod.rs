@@ -14,8 +14,12 @@
 
 mod cell;
 mod compare;
+mod read;
 mod replay;
+mod write;
 
-pub use cell::{Cell, DRAWN, RecordedCell, Recording, read_record, write_record};
+pub use cell::{Cell, DRAWN, RecordedCell};
 pub use compare::{BASELINE, Compared, Quantity, median, read_baseline, worsened, write_baseline};
+pub use read::read_record;
 pub use replay::replay;
+pub use write::{Recording, write_record};
