@@ -322,8 +322,12 @@ fn search(searched: &Searched, is_validation: bool) -> Result<(), Failure> {
     let shares: &[f64] = if is_validation { &SHARES } else { &[] };
     let done = find_answer(&client, &simulated, &question, shares, &bars, &mut answer);
     let ServerAnswer { driven, runs, last, rejected, caveats } = answer;
-    let found =
-        Answer { capacities: vec![driven.predicted.clone()], driven: vec![driven], caveats, ..Answer::default() };
+    let found = Answer {
+        capacities: vec![driven.predicted.capacity.clone()],
+        driven: vec![driven],
+        caveats,
+        ..Answer::default()
+    };
     let naive = naive_answers(&measured, searched.profile.cores(), opened.deadline);
     let provenance = opened.provenance.clone().with("objective", criterion).with("arrivals", &searched.arrivals);
     let mut kept = Kept::new();
@@ -414,7 +418,7 @@ fn answer_words(
         rate(missed_qps),
         missed.missed,
         missed.runs(),
-        rate(driven.predicted.qps),
+        rate(driven.predicted.qps()),
     )
 }
 

@@ -5,10 +5,9 @@
 
 use std::time::{Duration, Instant};
 
-use tandem_core::base::machine::PerClass;
 use tandem_core::base::time::Nanos;
 use tandem_core::lab::{
-    Calibration, Capacity, Driven, DrivenRun, LiveSearch, Progress, Question, RunLength, SystemLoad,
+    Calibration, Capacity, Driven, DrivenRun, LiveSearch, Prediction, Progress, Question, RunLength, SystemLoad,
 };
 use tandem_core::live;
 use tandem_core::sim::Arrivals;
@@ -49,7 +48,7 @@ impl ServerAnswer {
     pub fn new(dialect: &str, predicted: Capacity, profile: &ServerProfile, log_queries: usize) -> Self {
         let driven = Driven {
             policy: dialect.to_owned(),
-            predicted,
+            predicted: Prediction::by_profile(predicted, profile.machine_profile().drift()),
             hindsight_qps: None,
             runs: Vec::new(),
             held: None,
@@ -83,7 +82,7 @@ pub fn find_answer(
     progress: &dyn Progress,
     answer: &mut ServerAnswer,
 ) -> Result<(), HttpError> {
-    let predicted_qps = answer.driven.predicted.qps;
+    let predicted_qps = answer.driven.predicted.qps();
     if predicted_qps <= 0.0 {
         answer.caveats.push(String::from("no rate is low enough in simulation"));
         return Ok(());
@@ -103,7 +102,7 @@ pub fn find_answer(
         seed = seed.wrapping_add(1);
         let is_rejected = run.is_rejected(question.deadline);
         let ending = run.ending;
-        let done = driven_run(&run, simulated, question, qps, seed)?;
+        let done = driven_run(&run, simulated, &answer.driven.predicted, question, (qps, seed))?;
         let verdict = done.verdict;
         answer.runs.push(RunReport::of(&run, &question.objective.within(question.deadline)));
         answer.last = Some(run);
@@ -167,29 +166,24 @@ fn drive(
 fn driven_run(
     run: &Run,
     simulated: &Simulated,
+    predicted: &Prediction,
     question: &Question,
-    qps: f64,
-    seed: u64,
+    (qps, seed): (f64, u64),
 ) -> Result<DrivenRun, HttpError> {
     let verdict = run.verdict(&question.objective.within(question.deadline));
-    let one = PerClass::from_fn(|_| 1.0);
     Ok(DrivenRun {
         qps,
         seed,
         seconds: run.planned as f64 / qps,
         verdict,
         summary: run.summary(&verdict),
-        predicted: simulated.run(question, qps, run.planned)?,
+        covered_share: Arrivals::drawn(&question.process, seed, run.planned, 1).covered_share(qps),
+        predicted: simulated.run(question, (qps, run.planned), (seed, predicted.speed_sd))?,
+        rehearsed: None,
         // The server is one of the other processes.
         load: SystemLoad::default(),
-        fixed_loop: Nanos::ZERO,
+        fixed_loop: [Nanos::ZERO; 2],
         lag_p99: run.lateness_p99(),
-        service: Calibration {
-            slowdown: one,
-            device: one,
-            host: one,
-            handoff: PerClass::default(),
-            decision: Nanos::ZERO,
-        },
+        service: Calibration::default(),
     })
 }

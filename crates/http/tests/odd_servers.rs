@@ -45,12 +45,10 @@ impl Server {
     }
 }
 
-fn serve(
-    mut stream: TcpStream,
-    respond: &dyn Fn(u32, &str, &mut TcpStream) -> Option<Vec<u8>>,
-    count: &AtomicU32,
-    is_dead: &AtomicBool,
-) {
+/// The answer to a connection's request by its number and text; `None` ends the connection.
+type Respond<'a> = dyn Fn(u32, &str, &mut TcpStream) -> Option<Vec<u8>> + 'a;
+
+fn serve(mut stream: TcpStream, respond: &Respond<'_>, count: &AtomicU32, is_dead: &AtomicBool) {
     stream.set_nodelay(true).unwrap();
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     loop {

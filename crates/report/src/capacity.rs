@@ -80,7 +80,7 @@ row! {
         others_cores: Option<Digits<3>> = driven.and_then(|driven| driven.load().others).map(Digits),
         gpu: Option<Text> = driven.map(|driven| driven.gpu.into()),
         predicted_half_width: Option<Digits<3>> = driven.map(|driven| Digits(driven.predicted.half_width())),
-        rehearsal_qps: Option<Digits<6>> = driven.map(|driven| Digits(driven.predicted.rehearsal_qps)),
+        rehearsal_qps: Option<Digits<6>> = driven.and_then(|driven| driven.predicted.rehearsal_qps).map(Digits),
         linear_qps: Option<Digits<6>> = driven.and_then(|driven| driven.predicted.linear_qps).map(Digits),
     }
 }

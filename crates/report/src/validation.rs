@@ -60,7 +60,7 @@ struct CapacityLine {
     queries: usize,
     gpu: Cow<'static, str>,
     hindsight_qps: Option<Digits<6>>,
-    rehearsal_qps: Digits<6>,
+    rehearsal_qps: Option<Digits<6>>,
     linear_qps: Option<Digits<6>>,
     objective: String,
 }
@@ -155,7 +155,7 @@ pub fn write_validation_capacity(
         queries: driven.held.map_or(0, |held| driven.totals(&held).0),
         gpu: driven.gpu.into(),
         hindsight_qps: driven.hindsight_qps.map(Digits),
-        rehearsal_qps: Digits(driven.predicted.rehearsal_qps),
+        rehearsal_qps: driven.predicted.rehearsal_qps.map(Digits),
         linear_qps: driven.predicted.linear_qps.map(Digits),
         objective: criterion.to_string(),
     };

@@ -38,6 +38,14 @@ pub struct Calibration {
     pub decision: Nanos,
 }
 
+impl Default for Calibration {
+    /// Queries that cost what was predicted, and a dispatcher that takes no time.
+    fn default() -> Self {
+        let one = PerClass::from_fn(|_| 1.0);
+        Self { slowdown: one, device: one, host: one, handoff: PerClass::default(), decision: Nanos::ZERO }
+    }
+}
+
 impl Calibration {
     /// The calibration from a run without idle times. `model` predicts batch times from the `costs` of each log row.
     #[must_use]

@@ -46,6 +46,23 @@ pub struct Forecast {
     pub p99_half_width: f64,
 }
 
+impl Forecast {
+    /// The forecast of a run of `queries` queries at `qps`, whose live arrivals have another seed. The machine's speed varies
+    /// by the relative standard deviation `speed_sd`. `None` without queries.
+    ///
+    /// # Errors
+    /// If the run cannot be simulated.
+    pub fn of(
+        experiment: &Experiment,
+        policy: &dyn PolicyFactory,
+        process: &ArrivalProcess,
+        (qps, queries): (f64, usize),
+        (live_seed, speed_sd): (u64, f64),
+    ) -> Result<Option<Self>, SimError> {
+        forecast(experiment, policy, Planned { process, qps, queries, live_seed, speed_sd })
+    }
+}
+
 /// The live run to forecast.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::lab) struct Planned<'a> {

@@ -45,13 +45,20 @@ pub struct Prediction {
     pub has_machine_profile: bool,
     /// The relative standard deviation of the machine's speed over the backlogs.
     pub speed_sd: f64,
-    /// A rehearsal: the capacity with costs of the backlogs.
-    pub rehearsal_qps: f64,
+    /// A rehearsal: the capacity with costs of the backlogs; `None` without backlogs.
+    pub rehearsal_qps: Option<f64>,
     /// Linear scaling: the capacity if all processors were always busy with queries that cost what they do alone.
     pub linear_qps: Option<f64>,
 }
 
 impl Prediction {
+    /// A prediction from a machine profile alone, whose speed varies by the relative standard deviation `speed_sd`.
+    #[must_use]
+    pub fn by_profile(capacity: Capacity, speed_sd: f64) -> Self {
+        let backlogs = Calibration::default();
+        Self { capacity, backlogs, has_machine_profile: true, speed_sd, rehearsal_qps: None, linear_qps: None }
+    }
+
     /// The capacity under the objective.
     #[must_use]
     pub fn qps(&self) -> f64 {
@@ -123,7 +130,7 @@ pub(super) fn predict<'p>(
         .zip(costs)
         .zip(found.into_iter().zip(&rehearsed))
         .map(|((policy, (&backlogs, speed_sd)), (capacity, rehearsal))| {
-            let (rehearsal_qps, linear_qps) = (rehearsal.qps, node.simulated().linear_qps(policy));
+            let (rehearsal_qps, linear_qps) = (Some(rehearsal.qps), node.simulated().linear_qps(policy));
             let prediction =
                 Prediction { capacity, backlogs, has_machine_profile, speed_sd, rehearsal_qps, linear_qps };
             Predicted { policy, prediction }
