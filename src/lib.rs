@@ -15,6 +15,7 @@
 //! | [`sched`] | policies, the dispatcher, the run log |
 //! | [`sim`], [`live`] | two loops around the dispatcher: simulated time, real time |
 //! | [`lab`] | the parts that commands share: processors, workloads, calibration, capacity, validation |
+//! | `http` | search servers behind HTTP, and Tandem's own (feature `http`) |
 //! | [`report`] | summaries, CSV files, plots |
 //! | [`papers`] | methods and experiments of the five papers (feature `papers`) |
 //! | `cli` | the commands (feature `cli`) |
@@ -23,6 +24,8 @@
 pub use tandem_cli as cli;
 #[doc(inline)]
 pub use tandem_core::{base, corpus, cost, files, index, indexing, lab, live, query, sched, search, sim};
+#[cfg(feature = "http")]
+pub use tandem_http as http;
 #[cfg(feature = "papers")]
 pub use tandem_papers as papers;
 pub use tandem_report as report;

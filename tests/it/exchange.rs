@@ -130,7 +130,7 @@ fn refusals_say_what_is_wrong_where() {
         ),
         ("index import none.ciff -o out", "none.ciff: cannot open: No such file or directory (os error 2)".into()),
         ("index import none.docs -o out", "none.docs: cannot open: No such file or directory (os error 2)".into()),
-        ("index import folder.ciff -o out", "folder.ciff: is a folder, expected a CIFF file".into()),
+        ("index import folder.ciff -o out", "folder.ciff: is a folder, expected a file".into()),
         (
             "index import short.ciff -o out",
             format!("short.ciff: byte {short}: the file ends inside a message (truncated?)"),

@@ -44,7 +44,7 @@ fn a_reader_that_has_gone_away_is_no_failure_and_a_full_disk_is_one() {
 }
 
 /// Every command on small data, in an order in which each finds its inputs.
-const ALL_COMMANDS: [&str; 27] = [
+const ALL_COMMANDS: [&str; 26] = [
     "index synth --docs 2000 --num-queries 200 -o i",
     "index build d.jsonl -o j",
     "index info i",
@@ -61,7 +61,6 @@ const ALL_COMMANDS: [&str; 27] = [
     "simulate --what delays --num-queries 200 --seeds 1 --policy gpu-only,cpu-only,best-of,stealing,mct,greedy,window,adaptive,combined \
      --estimates oracle -o s2",
     "sweep --workload p.workload.csv --cpus 1:20 --policy cpu-only,mct --rate 1000,2000 --num-queries 200 --seeds 1:2 -o w",
-    "plan --rate 2000 --workload p.workload.csv --estimates oracle -o n",
     "live i --queries i/queries.tsv --workload p.workload.csv --gpu none --policy cpu-only --rate 100:500:20 --seconds 0.02 --log \
      --cpus 1 --set force=true -o l",
     "recalibrate m.json l/log/cpu-only-100qps-seed1.csv --workload p.workload.csv -o m2.json",

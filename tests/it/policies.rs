@@ -6,7 +6,8 @@ use tandem::base::machine::{Class, Machine, PerClass, Processor};
 use tandem::base::time::Nanos;
 use tandem::cost::{BatchCost, BatchLoad, Cost, MachineModel};
 use tandem::sched::{PolicyFactory, PolicyKind, PolicyOptions, RunLog, StealGuard};
-use tandem::sim::{Arrivals, Experiment, SimQuery, bounds, simulate};
+use tandem::sim::clairvoyant::clairvoyant_qps;
+use tandem::sim::{Arrivals, Experiment, SimQuery, simulate};
 
 /// A machine with one or two classes of CPUs, GPUs of several streams and depths, with or without batch costs, hand-over
 /// time and decision time.
@@ -174,7 +175,7 @@ proptest! {
     #[test]
     fn no_policy_exceeds_the_clairvoyant_bound((experiment, options) in experiments(), rate_qps in 0.5..200.0_f64) {
         let arrivals = &experiment.arrivals[0];
-        let bound = bounds::clairvoyant_qps(arrivals, &experiment.queries, &experiment.model, experiment.deadline, 1e6);
+        let bound = clairvoyant_qps(arrivals, &experiment.queries, &experiment.model, experiment.deadline, 1e6);
         for kind in PolicyKind::ALL {
             let has_miss = play(&experiment, &kind.with(options), rate_qps).rows.iter().any(|row| row.missed());
             let is_above = bound.is_some_and(|bound| rate_qps > bound);

@@ -163,6 +163,36 @@ fn what_was_driven_live_and_held_is_told_as_the_answer() {
 }
 
 #[test]
+fn several_answers_are_compared_in_one_table_with_their_machines() {
+    let dir = tempfile::tempdir().unwrap();
+    for (folder, machine, deadline_ms, held_qps) in
+        [("a", "box, 2 cores", 10, 5400), ("b", "box, 16 cores", 50, 81_000)]
+    {
+        std::fs::create_dir(dir.path().join(folder)).unwrap();
+        let table = format!(
+            "# machine: {machine}\n# cpu_workers: 1\n# index_name: x/gov2\n# k: 10\n# arrivals: poisson\n\
+             policy,deadline_ms,max_rate_qps,objective,beyond_qps,held_qps,answer_low_qps,answer_high_qps,\
+             predicted_half_width\n\
+             mct,{deadline_ms},6000,p99 <= {deadline_ms} ms,{held_qps},{held_qps},{held_qps},90000,0.2\n\
+             mct,{deadline_ms},6100,no miss of {deadline_ms} ms,,,,,\n"
+        );
+        std::fs::write(dir.path().join(folder).join("capacity.csv"), table).unwrap();
+    }
+    let html = page(dir.path(), "a b");
+    let answers = html.split("<section id=\"answers\">").nth(1).unwrap().split("</section>").next().unwrap();
+    for there in
+        ["box, 2 cores", "box, 16 cores", "p99 &lt;= 10 ms", "p99 &lt;= 50 ms", "5,400", "81,000", ">gov2<", "poisson"]
+    {
+        assert!(answers.contains(there), "{there}: {answers}");
+    }
+    assert_eq!(answers.matches("<tr>").count(), 3, "{answers}");
+    assert!(!answers.contains("no miss") && answers.contains("live"), "{answers}");
+    assert!(html.contains("with a 90 % interval of 5,000 to 7,200"), "{html}");
+    // One answer needs no comparison.
+    assert!(!page(dir.path(), "a").contains("id=\"answers\""));
+}
+
+#[test]
 fn several_folders_stand_below_each_other_and_a_folder_without_results_is_refused() {
     let dir = results();
     std::fs::create_dir(dir.path().join("empty")).unwrap();

@@ -28,7 +28,7 @@ fn recorded_claims_follow_from_recorded_numbers() {
     let listed = text(&output.stdout);
     assert!(listed.contains("not testable here") && listed.lines().all(|line| line.chars().count() <= 80), "{listed}");
     let csv = std::fs::read_to_string(dir.path().join("out/claims.csv")).unwrap();
-    assert!(csv.contains("paper,experiment,file,statement,verdict,evidence,reason\n"), "{csv}");
+    assert!(csv.contains("paper,experiment,recorded_in,statement,verdict,evidence,reason\n"), "{csv}");
     let output = tandem(dir.path(), &["reproduce", "--claims"]);
     assert_eq!(output.status.code(), Some(2), "a folder without results: {}", text(&output.stderr));
 }

@@ -12,6 +12,7 @@ mod live_command;
 #[path = "../machines/mod.rs"]
 mod machines;
 mod manual_clock;
+mod recorded;
 #[path = "../skipped/mod.rs"]
 mod skipped;
 #[path = "../tiny_lab/mod.rs"]

@@ -57,7 +57,7 @@ fn laws_hold_for_every_seed() {
 fn every_planted_error_is_found_and_reduced() {
     type Plant = (&'static str, fn(&Scenario, &mut RunLog));
     let plants: [Plant; 8] = [
-        ("every query is answered once", |_, log| drop(log.rows.pop())),
+        ("every query is answered once", |_, log| log.rows.truncate(log.rows.len().saturating_sub(1))),
         ("every query is answered once", |_, log| log.rows.extend(log.rows.first().copied())),
         ("a row is of its query, in order of time", |_, log| {
             log.rows.iter_mut().for_each(|row| row.finished = row.arrival)
@@ -115,30 +115,30 @@ fn every_planted_error_is_found_and_reduced() {
     }
 }
 
-/// A scenario may be spelt out as the printed tests do.
+/// A GPU lane on a machine profile failed at a device number that no CPU has; the simulator panicked.
 #[test]
-fn a_printed_test_compiles() {
+fn seed_50049() {
     use tandem::base::machine::FaultKind::*;
     use tandem::sched::PolicyKind::*;
     use tandem::sched::{PolicyOptions, Shed::*, StealGuard::*};
     use tandem::sim::Routing::*;
     let scenario = Scenario {
-        seed: 7,
-        policy: Stealing,
+        seed: 50049,
+        policy: GpuOnly,
         options: PolicyOptions { steal_guard: None, shed: Nothing, ..PolicyOptions::default() },
-        lanes: vec![(0, 0, 0, 1), (1, 0, 0, 2)],
-        batches: vec![(1.0, 0.5, 0.5, 2.0, 16)],
-        profile: vec![],
+        lanes: vec![(1, 1, 1, 2)],
+        batches: vec![],
+        profile: vec![(0, 280)],
         handoff: 0,
-        decision: 10,
-        faults: vec![(5, 1, Stall, 100)],
-        watchdog: 1_000_000,
-        costs: vec![vec![(1000, 500), (700, 300), (900, 900), (1000, 500), (700, 300), (900, 900)]],
-        arrivals: vec![(0, 0), (10, 0), (10, 0)],
-        deadline: 5000,
-        objective: 99.0,
-        shards: 2,
-        replicas: 2,
+        decision: 0,
+        faults: vec![(13_987, 0, Panic, 0)],
+        watchdog: 218_592,
+        costs: vec![vec![(20_000, 0), (26_000, 0), (26_000, 0), (20_000, 0), (26_000, 0), (26_000, 0)]],
+        arrivals: vec![(63_000, 0)],
+        deadline: 101_716,
+        objective: 100.0,
+        shards: 1,
+        replicas: 3,
         routing: LeastOutstanding,
     };
     assert_eq!(check(&scenario), Ok(()));

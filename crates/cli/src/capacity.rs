@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use super::driven::{DrivenArguments, files, words};
+use super::driven::{DrivenArguments, files, record, words};
 use super::{Failure, interrupts, output};
 use crate::defaults::Bars;
 use crate::options::input::IndexAndLog;
@@ -51,7 +51,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     driven.add_caveats(&question, &mut found);
     let index_name = log.index.as_ref().map_or(String::from("synthetic"), |index| index.display().to_string());
     let provenance = files::provenance(driven, &node, &question, &index_name, &found);
-    let kept = files::write(&found, &question, &provenance, out, false);
+    let mut kept = files::write(&found, &question, &provenance, out, false);
+    kept.files(record::keep(driven, &node, &question, &index_name, &found, &provenance));
     output::result("answer", words::JsonAnswer::of(&found));
     let criterion = question.objective.within(question.deadline);
     let arrivals = driven.process.named(&question.process);

@@ -3,10 +3,10 @@
 /// Makes `Command` and `PURPOSES` of a list of commands by purpose, each with the module that has its `Arguments` and its
 /// `run`.
 macro_rules! commands {
-    ($($purpose:literal { $($command:ident: $($module:ident)::+;)+ })+) => {
+    ($($purpose:literal { $($(#[$attribute:meta])* $command:ident: $($module:ident)::+;)+ })+) => {
         #[derive(Debug, clap::Subcommand)]
         enum Command {
-            $($($command($($module)::+::Arguments),)+)+
+            $($($(#[$attribute])* $command($($module)::+::Arguments),)+)+
         }
 
         /// The modules of the commands by purpose. The last part of a path is the command's name.
@@ -15,7 +15,7 @@ macro_rules! commands {
         impl Command {
             fn run(&self) -> Result<(), Failure> {
                 match self {
-                    $($(Self::$command(arguments) => $($module)::+::run(arguments),)+)+
+                    $($($(#[$attribute])* Self::$command(arguments) => $($module)::+::run(arguments),)+)+
                 }
             }
         }

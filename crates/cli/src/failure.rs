@@ -213,12 +213,9 @@ impl From<LabError> for Failure {
             LabError::NothingReal => " (--cpus is 0)".to_owned(),
             LabError::TooManyQueries { .. } => " (shorten it: --live-seconds)".to_owned(),
             LabError::TooFewArrivals { .. } => " (give a longer trace)".to_owned(),
-            LabError::Input(_)
-            | LabError::NotInLog { .. }
-            | LabError::Index(_)
-            | LabError::Io(_)
-            | LabError::NoQueries { .. }
-            | LabError::NoRate { .. } => String::new(),
+            LabError::Input(_) | LabError::NotInLog { .. } | LabError::NoQueries { .. } | LabError::NoRate { .. } => {
+                String::new()
+            }
             _ => return Self::of_work(e),
         };
         Self::input(format!("{e}{way_out}"))
@@ -234,6 +231,8 @@ impl Failure {
             LabError::Live(e) => e.into(),
             LabError::Sim(e) => e.into(),
             LabError::Policy(e) => e.into(),
+            LabError::Index(e) => e.into(),
+            LabError::Io(e) => e.into(),
             LabError::Interrupted => Self::interrupted(e.to_string()),
             e => Self::failed(e.to_string()),
         }

@@ -54,7 +54,8 @@ pub(super) fn by_purpose(command: Command, purposes: Purposes) -> Command {
         list.push_str(&format!("\n\n{header}{purpose}:{header:#}"));
         for path in *names {
             let name = path.rsplit(':').next().unwrap_or(path).trim();
-            let about = command.find_subcommand(name).and_then(Command::get_about);
+            // A command may be missing, with the feature that it needs.
+            let Some(about) = command.find_subcommand(name).map(Command::get_about) else { continue };
             let about = about.map_or(String::new(), ToString::to_string);
             list.push_str(&format!("\n  {literal}{name:<12}{literal:#} {about}"));
         }

@@ -31,9 +31,13 @@ mod reproduce;
 mod result_writer;
 mod run_logs;
 mod search;
+#[cfg(feature = "http")]
+mod serve;
 mod settings;
 mod simulate;
 mod sweep;
+#[cfg(feature = "http")]
+mod target;
 mod trace;
 mod train;
 mod validate;
@@ -82,6 +86,10 @@ commands! {
     }
     "Drive and examine" {
         Live: live;
+        #[cfg(feature = "http")]
+        Target: target;
+        #[cfg(feature = "http")]
+        Serve: serve;
         Trace: trace;
         Bench: bench;
         Reproduce: reproduce;
@@ -119,7 +127,10 @@ fn command() -> clap::Command {
 
 /// Runs the command line and gives the exit code.
 pub fn run() -> ExitCode {
-    let matches = command().try_get_matches().unwrap_or_else(|e| settings::explained(e).exit());
+    let arguments: Vec<_> = std::env::args_os().collect();
+    #[cfg(feature = "http")]
+    let arguments = target::expanded(arguments);
+    let matches = command().try_get_matches_from(arguments).unwrap_or_else(|e| settings::explained(e).exit());
     format::begin(&matches);
     inputs::protect(&command(), &matches);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());

@@ -79,7 +79,7 @@ pub(super) mod man {
         man.render_options_section(&mut head)?;
         for (purpose, paths) in purposes {
             let is_of = |below: &Command| paths.iter().any(|path| path.ends_with(below.get_name()));
-            let group = command.clone().subcommand_help_heading(*purpose);
+            let group = command.clone().subcommand_help_heading(purpose.to_uppercase());
             let group = group.mut_subcommands(|below| if is_of(&below) { below } else { below.hide(true) });
             Man::new(group).render_subcommands_section(&mut head)?;
         }

@@ -34,8 +34,8 @@ static FAILED: Mutex<Option<String>> = Mutex::new(None);
 static DOCUMENT: Mutex<Option<Document>> = Mutex::new(None);
 /// Whether all results are to be printed.
 static VERBOSE: AtomicBool = AtomicBool::new(false);
-/// Lines of results on one screen. Four more are left for files and warnings.
-pub(super) const SCREEN_LINES: usize = 36;
+/// Lines of results on one screen. Eight more are left for titles, files and warnings.
+pub(super) const SCREEN_LINES: usize = 32;
 
 /// The results of a command in order.
 #[derive(Debug, Default)]

@@ -29,6 +29,8 @@ const GPU_MEMORY: &str = "Settings of capacity, search, profile, live, validate"
 const IDLE: &str = "Settings of profile, live";
 const DRIVEN: &str = "Settings of capacity, live, validate";
 const LIVE: &str = "Settings of live";
+const RECORD: &str = "Settings of capacity, validate";
+const RECORDED: &str = "Settings of validate";
 
 /// The values of all settings. Each command reads its own.
 #[derive(Clone, Debug, Parser)]
@@ -99,6 +101,12 @@ pub(super) struct Settings {
     /// Drive more CPU workers than this machine has cores
     #[arg(long, help_heading = DRIVEN, value_name = "BOOL", action = ArgAction::Set, default_value_t = false)]
     pub(super) force: bool,
+    /// --record: whether a constant of this program is fitted to these runs
+    #[arg(long, help_heading = RECORD, value_name = "BOOL", action = ArgAction::Set, default_value_t = false)]
+    pub(super) fitted: bool,
+    /// --recorded: accept the errors of today, so that later ones are compared with them
+    #[arg(long, help_heading = RECORDED, value_name = "BOOL", action = ArgAction::Set, default_value_t = false)]
+    pub(super) accept: bool,
     /// Waiting of lanes and the driver between queries [default: as in the machine profile; without one, and for
     /// `profile --machine`, spin]
     #[arg(long, help_heading = IDLE, value_name = "HOW", value_parser = choice::<Idle>())]

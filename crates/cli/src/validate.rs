@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::defaults::{Bars, synthetic_index};
-use super::driven::{DrivenArguments, files, words};
+use super::driven::{DrivenArguments, files, record, words};
+use super::settings::bad_setting;
 use super::{Failure, interrupts, output};
 use crate::options::input::LogForm;
 use tandem_core::base::machine::Class;
@@ -36,6 +37,10 @@ pub(super) struct Arguments {
     /// Seed of the synthetic index and its queries
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
+    /// Drive nothing: replay the live runs of this record, compare with what was measured, and fail if errors exceed the
+    /// accepted ones (exit code 1)
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "recorded", conflicts_with_all = ["index", "record"])]
+    recorded: Option<PathBuf>,
     #[command(flatten)]
     driven: DrivenArguments,
     /// Folder of the results
@@ -46,6 +51,12 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
     let Arguments { driven, out, .. } = arguments;
+    if let Some(folder) = &arguments.recorded {
+        return record::judge(folder, out, output::is_verbose(), driven.settings.accept);
+    }
+    if driven.settings.accept {
+        return Err(bad_setting("accept", true, "--recorded, whose errors it accepts"));
+    }
     let mut question = driven.check(Effort::quick(), out)?;
     let (index, log, index_name) = open(arguments)?;
     let (mut node, log_queries) = driven.start(&index, (&log, &arguments.form.options()), out)?;
@@ -66,6 +77,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let provenance = files::provenance(driven, &node, &question, &index_name, &found);
     let mut kept = files::write(&found, &question, &provenance, out, true);
+    kept.files(record::keep(driven, &node, &question, &index_name, &found, &provenance));
     let criterion = question.objective.within(question.deadline);
     let chart = delay_chart(&found.driven, &criterion, &format!("{index_name}, {}", words::machine(&node)));
     kept.files(chart.write(&out.join("validation")).map(|_| Vec::new()));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tandem_core::base::machine::PerClass;
 use tandem_core::base::time::Nanos;
 use tandem_core::lab::{
-    Calibration, Capacities, Driven, DrivenRun, LiveSearch, Progress, Question, RunLength, SystemLoad,
+    Calibration, Capacity, Driven, DrivenRun, LiveSearch, Progress, Question, RunLength, SystemLoad,
 };
 use tandem_core::live;
 use tandem_core::sim::Arrivals;
@@ -46,7 +46,7 @@ pub struct ServerAnswer {
 impl ServerAnswer {
     /// No runs yet.
     #[must_use]
-    pub fn new(dialect: &str, predicted: Capacities, profile: &ServerProfile, log_queries: usize) -> Self {
+    pub fn new(dialect: &str, predicted: Capacity, profile: &ServerProfile, log_queries: usize) -> Self {
         let driven = Driven {
             policy: dialect.to_owned(),
             predicted,
@@ -83,7 +83,7 @@ pub fn find_answer(
     progress: &dyn Progress,
     answer: &mut ServerAnswer,
 ) -> Result<(), HttpError> {
-    let predicted_qps = answer.driven.predicted.objective.qps;
+    let predicted_qps = answer.driven.predicted.qps;
     if predicted_qps <= 0.0 {
         answer.caveats.push(String::from("no rate is low enough in simulation"));
         return Ok(());

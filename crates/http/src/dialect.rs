@@ -410,6 +410,12 @@ impl Requests {
         Ok(Self { method, headers, queries, dialect: dialect.clone() })
     }
 
+    /// The name of the dialect.
+    #[must_use]
+    pub fn dialect_name(&self) -> &str {
+        &self.dialect.name
+    }
+
     /// Number of queries.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -169,12 +169,11 @@ pub fn write_histograms(path: &Path, provenance: &Provenance, runs: &[RunReport]
     })
 }
 
-/// A line of `service_times.csv`, which `--service-times` options read.
+/// A line of `service_times.csv`, own service times, which `simulate`, `sweep` and `plan` read with `--workload`.
 #[derive(Serialize, serde::Deserialize)]
 struct ServiceLine {
     query_id: u32,
     cpu_us: Digits<6>,
-    results: u32,
 }
 
 impl tandem_core::files::Record for ServiceLine {}
@@ -198,8 +197,7 @@ impl tandem_core::files::Record for LadderLine {}
 /// Those of the file system.
 pub fn write_profile(out: &Path, provenance: &Provenance, profile: &ServerProfile) -> io::Result<Vec<PathBuf>> {
     let paths = ["service_times.csv", "ladder.csv", "machine.json"].map(|name| out.join(name));
-    let service =
-        |time: &QueryTime| ServiceLine { query_id: time.query, cpu_us: Digits(time.median_us), results: time.hits };
+    let service = |time: &QueryTime| ServiceLine { query_id: time.query, cpu_us: Digits(time.median_us) };
     write_csv(&paths[0], provenance, profile.queries.iter().map(service))?;
     let ladder = |rung: &Rung| LadderLine {
         clients: rung.clients,
@@ -210,7 +208,7 @@ pub fn write_profile(out: &Path, provenance: &Provenance, profile: &ServerProfil
         failed: rung.failed,
     };
     write_csv(&paths[1], provenance, profile.ladder.iter().map(ladder))?;
-    let mut file = profile.machine_file();
+    let mut file = profile.machine_profile();
     file.provenance = provenance.lines().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     file.write(&paths[2])?;
     Ok(paths.into())

@@ -19,6 +19,7 @@ mod naive;
 mod predict;
 mod profile;
 mod run;
+mod serve;
 mod socket;
 mod source;
 mod target;
@@ -30,7 +31,8 @@ pub use files::{RunReport, write_histograms, write_profile, write_requests, writ
 pub use naive::{Naive, naive_answers};
 pub use predict::{Front, Simulated};
 pub use profile::{ProfilePlan, QueryTime, Rung, ServerProfile, measure_server};
-pub use run::{Ending, Outcome, PERCENTILES, Record, Run};
+pub use run::{Ending, Outcome, PERCENTILES, Record, Run, Times};
+pub use serve::{ServeOptions, Served, serve};
 pub use source::{Closed, Open};
 pub use target::{Credentials, Target};
 

@@ -1,26 +1,24 @@
-//! The model of a foreign server, in the form of a machine file, and the capacity that the simulator finds with it.
+//! The model of a foreign server, in the form of a machine profile, and the capacity that the simulator finds with it.
 //!
 //! ```text
-//!   service times ── one query each ─▶ c servers with the ladder's slowdown        the front decides how many, and
-//!   noise, moments ─▶ variation         pauses stop all of them at once             what happens to late queries
+//!   service times ── one query each ─▶ c servers, each of which resamples the times       the front decides how many, and
+//!   ladder ── by busy servers ─▶ blocks of observed times over their medians, with pauses  what happens to late queries
 //! ```
+//!
+//! Pauses that stop all servers at once are played for each server by itself.
 
 use std::collections::BTreeMap;
 
 use tandem_core::base::ids::QueryId;
 use tandem_core::base::machine::{Class, Idle, Machine, PerClass};
-use tandem_core::base::quantile::interpolated;
 use tandem_core::base::time::Nanos;
-use tandem_core::cost::machine_file::{AfterIdle, Crowding, DispatcherFile, InUse, LaneFile, Quantile, Stalls};
-use tandem_core::cost::{Cost, MachineFile, MachineModel};
-use tandem_core::lab::{Capacities, CapacitySearch, Judge, Question, RunLength, Summary, Tally, Verdict, draw_all};
+use tandem_core::cost::machine_profile::{DispatcherProfile, LaneProfile, Observed, Ratios};
+use tandem_core::cost::{Cost, MachineModel, MachineProfile};
+use tandem_core::lab::{Capacity, CapacitySearch, Judge, Question, RunLength, Summary, Tally, Verdict, draw_all};
 use tandem_core::sched::{BuiltIn, PolicyKind, PolicyOptions, Shed};
 use tandem_core::sim::{Experiment, SimQuery};
 
 use crate::{HttpError, ServerProfile};
-
-/// Points of a distribution in a machine file.
-const POINTS: usize = 64;
 
 /// What stands in front of the servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,50 +56,22 @@ pub struct Simulated {
 }
 
 impl ServerProfile {
-    /// The server as a machine file, with its pauses at full load.
+    /// The server as a machine profile. Its queries take the medians of the service times, times what was observed.
     #[must_use]
-    pub fn machine_file(&self) -> MachineFile {
-        let neutral = |idle_us| AfterIdle { idle_us, hand_over_us: 0.0, times: 1.0 };
-        let lanes = LaneFile {
-            stream: 1.0,
+    pub fn machine_profile(&self) -> MachineProfile {
+        let servers = self.servers();
+        let rungs = self.ladder.iter().filter(|rung| rung.clients <= servers && !rung.times.permille.is_empty());
+        let observed = rungs.map(|rung| Observed {
+            queries: 1,
+            busy: rung.clients as u32,
+            prepared: 0.0,
             spacing: 1.0,
-            in_use: vec![InUse { share: 0.0, times: 1.0, plus_us: 0.0 }],
-            memory_ms: 10.0,
-            after_idle: vec![neutral(1.0)],
-            hand_back_us: 0.0,
-            crowding: self.slowdown().into_iter().map(|(busy, times)| Crowding { busy, times }).collect(),
-            beside: BTreeMap::new(),
-            batch_host: 1.0,
-            batch_device: 1.0,
-            speeds: distribution(&self.moments),
-            speed_lasts_ms: 100.0,
-            noise: distribution(&self.noise_within_moments()),
-            stalls: Stalls::default(),
-        };
-        // Garbage is made per query: pauses come with the throughput.
-        let per_query = self.pauses_us.len() as f64 / self.observed.max(1) as f64;
-        let stalls = Stalls { per_s: per_query * self.highest_qps(), us: distribution(&self.pauses_us) };
-        let dispatcher = DispatcherFile { stalls, ..DispatcherFile::default() };
-        MachineFile::new(BTreeMap::new(), Idle::default(), BTreeMap::from([(Class::CPU, lanes)]), dispatcher)
-    }
-
-    /// The noise without the variation of the moments, which is played by itself.
-    fn noise_within_moments(&self) -> Vec<f64> {
-        let variance = |values: &[f64]| {
-            let count = values.len().max(1) as f64;
-            let mean = values.iter().sum::<f64>() / count;
-            (mean, values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count)
-        };
-        let ((mean, all), (_, moments)) = (variance(&self.noise), variance(&self.moments));
-        let share = if all > 0.0 { (1.0 - moments / all).max(0.0).sqrt() } else { 1.0 };
-        self.noise.iter().map(|value| (mean + share * (value - mean)).max(0.01)).collect()
-    }
-
-    /// The service time of the ladder's single client over the mean of the profile, which saw each query several times.
-    fn stream(&self) -> f64 {
-        let alone = self.ladder.first().map_or(0.0, |rung| rung.qps);
-        let pauses = self.pauses_us.iter().sum::<f64>() / self.observed.max(1) as f64;
-        if alone > 0.0 { ((1e6 / alone - pauses) / self.mean_us()).max(0.1) } else { 1.0 }
+            work: rung.times.clone(),
+            device: Ratios::default(),
+        });
+        let lanes = LaneProfile { observed: observed.collect(), ..LaneProfile::default() };
+        let classes = BTreeMap::from([(Class::CPU, lanes)]);
+        MachineProfile::new(BTreeMap::new(), Idle::default(), classes, DispatcherProfile::default())
     }
 
     /// The server behind a front, for the simulator.
@@ -111,10 +81,9 @@ impl ServerProfile {
             Front::Limit(limit) => self.servers().min(limit),
             Front::Fcfs | Front::Shed => self.servers(),
         };
-        let model = self.machine_file().model(&Machine::new(servers, 0).into(), None, |_| false);
-        let stream = self.stream();
+        let model = self.machine_profile().model(&Machine::new(servers, 0).into(), |_| false);
         let query = |query: &crate::profile::QueryTime| {
-            let cost = Cost::alone(Nanos::from_us(query.median_us * stream));
+            let cost = Cost::alone(Nanos::from_us(query.median_us));
             let costs = PerClass::from_fn(|class| if class == Class::CPU { cost } else { Cost::NEVER });
             SimQuery { id: QueryId(query.query), service: costs, estimate: costs }
         };
@@ -136,7 +105,7 @@ impl Simulated {
     ///
     /// # Errors
     /// If no rate can be simulated.
-    pub fn capacity(&self, question: &Question) -> Result<Capacities, HttpError> {
+    pub fn capacity(&self, question: &Question) -> Result<Capacity, HttpError> {
         let experiment = self.experiment(question, &question.seeds, 0);
         let search = CapacitySearch::new(&experiment, question.objective, RunLength::default())?.of_sampled_queries();
         Ok(search.of(&self.policy).map_err(tandem_core::lab::LabError::from)?)
@@ -162,18 +131,6 @@ impl Simulated {
     }
 }
 
-/// The quantiles of ascending values.
-fn distribution(ascending: &[f64]) -> Vec<Quantile> {
-    if ascending.is_empty() {
-        return Vec::new();
-    }
-    let point = |at: usize| {
-        let share = at as f64 / (POINTS - 1) as f64;
-        Quantile { share, value: interpolated(ascending, share) }
-    };
-    (0..POINTS).map(point).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,7 +153,7 @@ mod tests {
     fn a_steady_server_has_the_capacity_of_a_queue_with_fixed_service_times() {
         // M/D/2 with 1.25 ms each: 1600 q/s at most, and nearly all of it with a long deadline.
         let profile = ladder(&[(1, 1000.0, 0), (2, 1600.0, 0), (4, 1600.0, 0)]);
-        let capacity = |front| profile.simulated(front).capacity(&question(100.0)).unwrap().objective.qps;
+        let capacity = |front| profile.simulated(front).capacity(&question(100.0)).unwrap().qps;
         let fcfs = capacity(Front::Fcfs);
         assert!((1480.0..1600.0).contains(&fcfs), "{fcfs}");
         // One server of 1 ms each.
@@ -207,7 +164,8 @@ mod tests {
     #[test]
     fn pauses_make_queries_late() {
         let steady = ladder(&[(1, 1000.0, 0)]);
-        let paused = ServerProfile { pauses_us: vec![20_000.0; 8], ..steady.clone() };
+        let mut paused = steady.clone();
+        paused.ladder[0].times.stalls_us = vec![(3, 20_000), (50, 20_000)];
         let missed = |profile: &ServerProfile| {
             let run = profile.simulated(Front::Fcfs).run(&question(15.0), 500.0, 20_000).unwrap();
             run.map_or(0, |(summary, _)| summary.missed)

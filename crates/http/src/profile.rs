@@ -3,10 +3,9 @@
 //! | measured | how |
 //! | --- | --- |
 //! | service time per query | one client, several rounds over the same queries; the median of each query |
-//! | noise | the times of a query over its median, by their quantiles |
-//! | moments | mean noise of blocks of 100 ms, resampled as the speed of the server |
-//! | pauses | times above four medians and a millisecond, such as garbage collection |
 //! | servers, slowdown | a ladder of closed-loop clients: 1, 2, 4 to twice the cores |
+//! | variation | on each rung, consecutive times over the medians of their queries, which the simulator resamples in blocks |
+//! | pauses | times above four medians and a millisecond, such as garbage collection, as extra times within these blocks |
 //! | queue limit | the first rung of the ladder in which the server rejects |
 
 use std::time::Duration;
@@ -14,6 +13,7 @@ use std::time::Duration;
 use tandem_core::base::quantile::median;
 use tandem_core::base::random::{Purpose, Random};
 use tandem_core::base::time::Nanos;
+use tandem_core::cost::machine_profile::Ratios;
 use tandem_core::lab::Progress;
 use tandem_core::live;
 
@@ -26,10 +26,8 @@ const ROUNDS: usize = 3;
 /// A time is a pause if it exceeds this many medians of its query, by at least a millisecond.
 const PAUSE_MEDIANS: f64 = 4.0;
 const PAUSE_LEAST_US: f64 = 1000.0;
-/// Length of a moment.
-const MOMENT_NS: u64 = 100_000_000;
-/// Fewer moments tell nothing about the variation of the speed.
-const LEAST_MOMENTS: usize = 20;
+/// Consecutive times that a rung keeps.
+const MOST_TIMES: usize = 4096;
 /// Another client must raise the throughput by this share for another server to be assumed.
 const GAIN: f64 = 1.05;
 /// Queries that are asked before anything is measured.
@@ -71,7 +69,7 @@ pub struct QueryTime {
 }
 
 /// A rung of the ladder.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Rung {
     /// Clients in a closed loop.
     pub clients: usize,
@@ -85,6 +83,8 @@ pub struct Rung {
     pub rejected: usize,
     /// Other queries without an answer.
     pub failed: usize,
+    /// Consecutive times over the medians of their queries, with pauses apart.
+    pub times: Ratios,
 }
 
 /// What was measured of a server.
@@ -92,25 +92,23 @@ pub struct Rung {
 pub struct ServerProfile {
     /// Service times.
     pub queries: Vec<QueryTime>,
-    /// Time of a run over the median of its query, ascending, without pauses.
-    pub noise: Vec<f64>,
-    /// Mean noise of the moments over the mean of all, ascending; empty if there were too few.
-    pub moments: Vec<f64>,
-    /// Excess of each pause, in microseconds, ascending.
-    pub pauses_us: Vec<f64>,
-    /// Number of queries among which the pauses were.
-    pub observed: usize,
     /// The ladder.
     pub ladder: Vec<Rung>,
 }
 
 impl ServerProfile {
-    /// The mean service time in microseconds, with noise.
+    /// The mean service time in microseconds with one client, without pauses.
     #[must_use]
     pub fn mean_us(&self) -> f64 {
-        let mean = |values: &mut dyn Iterator<Item = f64>, count: usize| values.sum::<f64>() / count.max(1) as f64;
-        let medians = mean(&mut self.queries.iter().map(|query| query.median_us), self.queries.len());
-        medians * if self.noise.is_empty() { 1.0 } else { mean(&mut self.noise.iter().copied(), self.noise.len()) }
+        let medians: f64 = self.queries.iter().map(|query| query.median_us).sum();
+        medians / self.queries.len().max(1) as f64 * self.ladder.first().map_or(1.0, |rung| rung.times.mean())
+    }
+
+    /// Pauses per query over the whole ladder.
+    #[must_use]
+    pub fn pauses_per_query(&self) -> f64 {
+        let count = |of: fn(&Ratios) -> usize| self.ladder.iter().map(|rung| of(&rung.times)).sum::<usize>();
+        count(|times| times.stalls_us.len()) as f64 / count(|times| times.permille.len()).max(1) as f64
     }
 
     /// The number of servers: the clients after which more clients gain less than a twentieth per doubling.
@@ -134,12 +132,6 @@ impl ServerProfile {
         rungs.map(|rung| (rung.clients as u32, rung.clients as f64 * alone.qps / rung.qps)).collect()
     }
 
-    /// The highest throughput of the ladder.
-    #[must_use]
-    pub fn highest_qps(&self) -> f64 {
-        self.ladder.iter().map(|rung| rung.qps).fold(0.0, f64::max)
-    }
-
     /// Queries that waited when the server began to reject; `None` if it rejected none.
     #[must_use]
     pub fn queue_limit(&self) -> Option<usize> {
@@ -161,18 +153,18 @@ pub fn measure_server(
     let queries = sample(client.requests.len(), plan);
     progress.lasts("service times with one client", plan.service);
     let rounds = rounds(client, &queries, plan.service)?;
-    let mut profile = ServerProfile::default();
-    add_service_times(&mut profile, &queries, &rounds, client.requests.len());
+    let (times, medians) = service_times(&queries, &rounds, client.requests.len());
+    let mut profile = ServerProfile { queries: times, ladder: Vec::new() };
     if profile.queries.is_empty() {
         return Err(HttpError::NoAnswer(String::from("no query was answered twice within the time for service times")));
     }
     let mut clients = 1;
     while clients <= plan.clients.max(1) {
         progress.lasts(&format!("{clients} clients in a closed loop"), plan.rung);
-        // Another part of the sample each time, so that no rung finds warmer caches than the others.
-        let run = client.closed(Closed::new(&queries, clients, 0, nanos(plan.rung)))?;
+        let known: Vec<u32> = profile.queries.iter().map(|query| query.query).collect();
+        let run = client.closed(Closed::new(&known, clients, 0, nanos(plan.rung)))?;
         go_on()?;
-        profile.ladder.push(rung(clients, &run));
+        profile.ladder.push(rung(clients, &run, &medians));
         clients *= 2;
     }
     progress.end();
@@ -232,54 +224,37 @@ fn rounds(client: &Client<'_>, queries: &[u32], time: Duration) -> Result<Vec<Ru
     Ok(rounds)
 }
 
-fn add_service_times(profile: &mut ServerProfile, queries: &[u32], rounds: &[Run], log: usize) {
+/// The service times of the queries that were answered at least twice, and the median of each query of the log.
+fn service_times(queries: &[u32], rounds: &[Run], log: usize) -> (Vec<QueryTime>, Vec<f64>) {
     let mut by_query: Vec<Vec<f64>> = vec![Vec::new(); log];
     let mut hits = vec![0; log];
-    let answered = || rounds.iter().flat_map(|run| run.answered());
-    for record in answered() {
+    for record in rounds.iter().flat_map(Run::answered) {
         by_query[record.query as usize].push(record.service().as_us());
         hits[record.query as usize] = record.hits;
     }
     let medians: Vec<f64> =
-        by_query.iter().map(|times| if times.len() > 1 { median(times.clone()) } else { f64::NAN }).collect();
-    let known = |query: &u32| medians[*query as usize] > 0.0;
-    profile.queries = (queries.iter().filter(|query| known(query)))
-        .map(|&query| QueryTime { query, median_us: medians[query as usize], hits: hits[query as usize] })
-        .collect();
-    let mut moments: Vec<f64> = Vec::new();
-    for run in rounds {
-        let mut moment: (u64, f64, u32) = (0, 0.0, 0);
-        for record in run.answered() {
-            let (us, usual) = (record.service().as_us(), medians[record.query as usize]);
-            if usual.is_nan() {
-                continue;
-            }
-            profile.observed += 1;
-            if us > PAUSE_MEDIANS * usual && us > usual + PAUSE_LEAST_US {
-                profile.pauses_us.push(us - usual);
-                continue;
-            }
-            profile.noise.push(us / usual);
-            let number = record.finished / MOMENT_NS;
-            if number != moment.0 && moment.2 > 0 {
-                moments.push(moment.1 / f64::from(moment.2));
-                moment = (number, 0.0, 0);
-            }
-            moment = (number, moment.1 + us / usual, moment.2 + 1);
-        }
-    }
-    if moments.len() >= LEAST_MOMENTS {
-        let mean = moments.iter().sum::<f64>() / moments.len() as f64;
-        profile.moments = moments.into_iter().map(|moment| moment / mean).collect();
-    }
-    for values in [&mut profile.noise, &mut profile.moments, &mut profile.pauses_us] {
-        values.sort_by(f64::total_cmp);
-    }
+        by_query.into_iter().map(|times| if times.len() > 1 { median(times) } else { f64::NAN }).collect();
+    let known = queries.iter().filter(|&&query| medians[query as usize] > 0.0);
+    let time = |&query: &u32| {
+        let at = query as usize;
+        QueryTime { query, median_us: medians[at], hits: hits[at] }
+    };
+    (known.map(time).collect(), medians)
 }
 
-fn rung(clients: usize, run: &Run) -> Rung {
+fn rung(clients: usize, run: &Run, medians: &[f64]) -> Rung {
     let latency = run.histogram(Record::latency);
     let rejected = run.count(Outcome::Rejected);
+    let mut times = Ratios::default();
+    for record in run.answered().take(MOST_TIMES) {
+        let (us, usual) = (record.service().as_us(), medians[record.query as usize]);
+        if us > PAUSE_MEDIANS * usual && us > usual + PAUSE_LEAST_US {
+            times.stalls_us.push((times.permille.len() as u32, (us - usual) as u32));
+            times.permille.push(1000);
+        } else {
+            times.permille.push((1e3 * us / usual).round().max(1.0) as u32);
+        }
+    }
     Rung {
         clients,
         qps: run.throughput_qps(),
@@ -287,6 +262,7 @@ fn rung(clients: usize, run: &Run) -> Rung {
         p99_ms: latency.value_at_percentile(99.0) as f64 / 1e6,
         rejected,
         failed: run.records.len() - run.answered().count() - rejected,
+        times,
     }
 }
 
@@ -294,13 +270,15 @@ fn rung(clients: usize, run: &Run) -> Rung {
 pub(crate) mod tests {
     use super::*;
 
+    /// A server of 100 queries of a millisecond: clients, answers per second, and rejected queries by rung.
     pub(crate) fn ladder(rungs: &[(usize, f64, usize)]) -> ServerProfile {
         let rung = |&(clients, qps, rejected): &(usize, f64, usize)| {
             let ms = clients as f64 / qps * 1e3;
-            Rung { clients, qps, p50_ms: ms, p99_ms: ms, rejected, failed: 0 }
+            let times = Ratios { permille: vec![(1e3 * ms) as u32; 100], stalls_us: Vec::new() };
+            Rung { clients, qps, p50_ms: ms, p99_ms: ms, rejected, failed: 0, times }
         };
         let queries = (0..100).map(|query| QueryTime { query, median_us: 1000.0, hits: 10 }).collect();
-        ServerProfile { queries, observed: 400, ladder: rungs.iter().map(rung).collect(), ..ServerProfile::default() }
+        ServerProfile { queries, ladder: rungs.iter().map(rung).collect() }
     }
 
     #[test]
@@ -334,10 +312,12 @@ pub(crate) mod tests {
             seconds: 3.0,
             ending: crate::Ending::Complete,
         };
-        let mut profile = ServerProfile::default();
-        add_service_times(&mut profile, &(0..10).collect::<Vec<_>>(), &[run], 10);
-        assert_eq!((profile.queries.len(), profile.observed, profile.pauses_us.len()), (10, 3000, 30));
-        assert_eq!((profile.pauses_us[0], profile.noise.len(), profile.moments.len()), (8800.0, 2970, 29));
+        let queries: Vec<u32> = (0..10).collect();
+        let (times, medians) = service_times(&queries, std::slice::from_ref(&run), 10);
+        let Ratios { permille, stalls_us } = rung(1, &run, &medians).times;
+        assert_eq!((times.len(), times[3].median_us, permille.len()), (10, 200.0, 3000));
+        assert_eq!((stalls_us.len(), stalls_us[1]), (30, (107, 8800)));
+        assert!(permille.iter().all(|&permille| permille == 1000));
         let mut drawn = sample(50, &ProfilePlan { queries: 20, ..ProfilePlan::usual(2) });
         drawn.sort_unstable();
         drawn.dedup();

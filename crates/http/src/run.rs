@@ -140,6 +140,9 @@ pub enum Ending {
     Interrupted,
 }
 
+/// A distribution of times, in nanoseconds.
+pub type Times = Histogram<u64>;
+
 /// All queries of a run.
 #[derive(Clone, Debug)]
 pub struct Run {

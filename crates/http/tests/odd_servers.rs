@@ -8,9 +8,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tandem_core::base::time::Nanos;
+use tandem_core::files::Provenance;
+use tandem_core::lab::Silent;
 use tandem_core::query::ArrivalProcess;
 use tandem_core::sim::Arrivals;
-use tandem_http::{Client, Dialect, Ending, Limits, Outcome, Requests, Run, Target};
+use tandem_http::{
+    Client, Credentials, Dialect, Ending, Limits, Outcome, ProfilePlan, Requests, Run, RunReport, Target,
+    measure_server, write_histograms, write_profile, write_requests, write_runs,
+};
 
 const ANSWER: &str = r#"{"took":1,"timed_out":false,"hits":{"hits":[{"_id":"7"}]}}"#;
 
@@ -246,4 +251,58 @@ fn connections_closed_after_each_answer_cost_no_query() {
         None
     }));
     assert_eq!(run.count(Outcome::Answered), 500);
+}
+
+/// A server that answers one query at a time, in 10 ms, and rejects a query if three others are there.
+fn single() -> Server {
+    let (turn, present) = (std::sync::Mutex::new(()), AtomicU32::new(0));
+    Server::start(move |_, head, _| {
+        assert!(head.contains("authorization: Basic c2VjcmV0"), "{head}");
+        let reply = if present.fetch_add(1, Ordering::SeqCst) < 3 {
+            let _turn = turn.lock().unwrap();
+            thread::sleep(Duration::from_millis(10));
+            good()
+        } else {
+            Some(response(429, "{}"))
+        };
+        present.fetch_sub(1, Ordering::SeqCst);
+        reply
+    })
+}
+
+#[test]
+fn a_profile_finds_servers_and_queue_limit_and_no_file_has_the_credentials() {
+    let server = single();
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("secret");
+    std::fs::write(&secret, "Basic c2VjcmV0").unwrap();
+    let credentials = Credentials::load(Some(&secret)).unwrap();
+    let dialect = Dialect::named("opensearch").unwrap();
+    let target = Target::new(&format!("http://{}/x", server.address), &dialect, &[], credentials).unwrap();
+    let texts: Vec<String> = (0..30).map(|i| format!("query {i}")).collect();
+    let requests = Requests::new(&dialect, target.path(), 10, 50.0, &texts).unwrap();
+    let limits = Limits::for_deadline(Nanos::from_ms(50.0));
+    let client = Client { target: &target, requests: &requests, limits };
+    let (service, rung) = (Duration::from_millis(3000), Duration::from_millis(700));
+    let plan = ProfilePlan { service, rung, clients: 8, queries: 30, seed: 1 };
+    let profile = measure_server(&client, &plan, &Silent).unwrap();
+    assert_eq!((profile.servers(), profile.queries.len(), profile.ladder.len()), (1, 30, 4));
+    assert_eq!(profile.queue_limit(), Some(3));
+    assert!(profile.queries.iter().all(|query| (9_900.0..20_000.0).contains(&query.median_us) && query.hits == 1));
+    let arrivals = Arrivals::drawn(&ArrivalProcess::Poisson, 1, 100, texts.len());
+    let run = client.drive(&arrivals, 200.0, 0.1).unwrap();
+    assert!(!run.warm_up.is_empty() && run.planned + run.warm_up.len() == 100);
+    let criterion = tandem_core::lab::Objective::default().within(Nanos::from_ms(50.0));
+    let (report, provenance) =
+        (RunReport::of(&run, &criterion), Provenance::new().with("dialect", dialect.provenance()));
+    let out = folder.path().join("out");
+    std::fs::create_dir(&out).unwrap();
+    write_profile(&out, &provenance, &profile).unwrap();
+    write_runs(&out.join("runs.csv"), &provenance, std::slice::from_ref(&report)).unwrap();
+    write_histograms(&out.join("runs.hlog"), &provenance, &[report]).unwrap();
+    write_requests(&out.join("requests.csv"), &provenance, &run).unwrap();
+    let files: Vec<String> =
+        std::fs::read_dir(&out).unwrap().map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap()).collect();
+    assert_eq!(files.len(), 6);
+    assert!(files.iter().all(|text| !text.contains("c2VjcmV0") && !text.contains("authorization")));
 }

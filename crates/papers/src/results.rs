@@ -113,7 +113,10 @@ impl Results {
 
     /// Our numbers of all rows whose names have the form of `pattern`, with the text in place of its holes.
     pub(crate) fn like(&self, pattern: &str) -> Found<Vec<(String, f64)>> {
-        let named = self.rows.iter().filter_map(|row| Some((captured(pattern, &row.name)?.join(", "), row)));
+        let named = self.rows.iter().filter_map(|row| {
+            let holes = captured(pattern, &row.name)?;
+            Some((if holes.is_empty() { row.name.clone() } else { holes.join(", ") }, row))
+        });
         let named: Vec<(String, &Row)> = named.collect();
         if named.is_empty() {
             return Err(self.no_row(pattern));
@@ -145,7 +148,8 @@ impl Results {
         let measured = notes().find_map(|note| before(note, " are measured;"));
         let first = notes().find_map(|note| before(note.split_once("mean of the first ")?.1, " queries"));
         let all = || before(self.provenance.get("input")?, " queries, ");
-        stated.or(measured).or(first).or_else(all)
+        let noted = || notes().find_map(|note| note.split_once(" queries")?.0.parse().ok());
+        stated.or(measured).or(first).or_else(all).or_else(noted)
     }
 
     /// The duration of a measurement that the command names.

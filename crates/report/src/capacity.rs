@@ -40,7 +40,7 @@ row! {
         at = side(driven, |driven| driven.held);
         beyond = side(driven, |driven| driven.missed);
         known = found.known_interval();
-        interval = driven.and_then(Driven::capacity).map(|capacity| capacity.interval());
+        interval = driven.and_then(Driven::capacity).and_then(|capacity| capacity.interval());
     } {
         source: Text = Source::Simulated.name().into(),
         policy: String = found.policy.clone(),
@@ -79,6 +79,9 @@ row! {
         live_run_s: Option<Digits<4>> = driven.and_then(|driven| driven.runs.last()).map(|run| Digits(run.seconds)),
         others_cores: Option<Digits<3>> = driven.and_then(|driven| driven.load().others).map(Digits),
         gpu: Option<Text> = driven.map(|driven| driven.gpu.into()),
+        predicted_half_width: Option<Digits<3>> = driven.map(|driven| Digits(driven.predicted.half_width())),
+        rehearsal_qps: Option<Digits<6>> = driven.map(|driven| Digits(driven.predicted.rehearsal_qps)),
+        linear_qps: Option<Digits<6>> = driven.and_then(|driven| driven.predicted.linear_qps).map(Digits),
     }
 }
 

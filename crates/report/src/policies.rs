@@ -11,19 +11,35 @@ use super::faults::{FaultRow, write_faults};
 use super::number;
 #[cfg(feature = "plots")]
 use super::plot::{LineChart, Point, Series, look_of};
+use super::row::row;
 use super::summary::{Source, Summary, SummaryRow, write_summaries};
 use super::table::{Table, fitted};
 use tandem_core::base::stats::Interval;
 #[cfg(feature = "plots")]
 use tandem_core::base::stats::mean_interval;
-use tandem_core::files::Provenance;
-use tandem_core::lab::{Capacity, Comparison, LabError, PolicyResults, Progress};
+use tandem_core::files::{Digits, Provenance, Record, write_csv};
+use tandem_core::lab::{Capacity, Comparison, LabError, PolicyForecast, PolicyResults, Progress};
 #[cfg(feature = "plots")]
 use tandem_core::sched::PolicyFactory;
 use tandem_core::sim::Arrivals;
 
 #[cfg(feature = "plots")]
 const CONFIDENCE: f64 = 0.95;
+
+row! {
+    struct ForecastLine of (row: &PolicyForecast) with {
+        forecast = &row.forecast;
+    } {
+        policy: String = row.policy.clone(),
+        rate_qps: Digits<6> = Digits(row.rate_qps),
+        predicted_mean_ms: Digits<6> = Digits(forecast.summary.mean_ms),
+        predicted_mean_half_width: Digits<3> = Digits(forecast.mean_half_width),
+        predicted_p99_ms: Digits<6> = Digits(forecast.summary.p99_ms),
+        predicted_p99_half_width: Digits<3> = Digits(forecast.p99_half_width),
+    }
+}
+
+impl Record for ForecastLine {}
 
 /// Plays `comparison`, writes its files into `folder` and returns its tables, like `tandem simulate`. `subject`
 /// describes the comparison.
@@ -46,7 +62,7 @@ pub fn compare(
     Ok(fitted(&format!("{subject}\n\n{tables}\nwritten: {}\n", files.join(", "))))
 }
 
-/// Writes summary.csv, capacity.csv, faults.csv and the figure delay.svg into `folder`, as far as there are such
+/// Writes summary.csv, forecast.csv, capacity.csv, faults.csv and the figure delay.svg into `folder`, as far as there are such
 /// results. The figure needs a `subtitle` and the feature `plots`. Returns each result's name with its files. A failed
 /// file does not prevent the others.
 pub fn write(
@@ -66,6 +82,9 @@ pub fn write(
     };
     if !summaries.is_empty() {
         table("summary", &|path| write_summaries(path, provenance, &summaries));
+    }
+    if !results.forecasts.is_empty() {
+        table("forecast", &|path| write_csv(path, provenance, results.forecasts.iter().map(ForecastLine::of)));
     }
     if !results.capacities.is_empty() {
         let rows = results.capacities.iter().cloned().map(CapacityRow::simulated);
@@ -111,12 +130,6 @@ fn summaries(results: &PolicyResults) -> Vec<SummaryRow> {
     results.played.iter().map(|run| SummaryRow::of(Source::Simulated, run.clone())).collect()
 }
 
-/// Above this rate the policy is not stable, as far as that is known.
-fn stable_qps(comparison: &Comparison, capacities: &[Capacity], policy: &str) -> f64 {
-    let found = capacities.iter().find(|found| found.policy == policy);
-    found.map_or(comparison.region_qps, |found| found.stable_qps)
-}
-
 /// Mean delay over the seeds and whether any query missed, for a policy at a rate, or `None` if it was not played.
 fn delay_at(summaries: &[SummaryRow], policy: &str, rate_qps: f64) -> Option<(f64, bool)> {
     let rows = summaries.iter().filter(|row| row.policy == policy && row.rate_qps == rate_qps);
@@ -136,7 +149,7 @@ fn delay_chart(
 ) -> LineChart {
     let deadline_ms = comparison.experiment.deadline.as_ms();
     let line = |policy: &dyn PolicyFactory| {
-        let stable_qps = stable_qps(comparison, &results.capacities, policy.name());
+        let stable_qps = comparison.stable_qps(results, policy.name());
         let point = |&rate_qps: &f64| {
             let (y, is_missed) = delay_at(summaries, policy.name(), rate_qps)?;
             let is_hollow = is_missed || rate_qps > stable_qps;
@@ -305,32 +318,28 @@ fn from_to(queries: impl Iterator<Item = usize> + Clone) -> String {
     if least == most { format!("{least} queries") } else { format!("{least} to {most} queries") }
 }
 
-/// Percentiles of each policy's delays, at the highest of the rates that are stable and below its first miss; means over the
-/// seeds.
-fn percentiles(summaries: &[SummaryRow], comparison: &Comparison, results: &PolicyResults) -> Table {
-    let mut ascending = results.rates_qps.clone();
-    ascending.sort_by(f64::total_cmp);
-    let mut table = Table::new(["policy", "q/s", "mean", "p50", "p95", "p99", "max"]);
-    for policy in &comparison.policies {
-        let stable_qps = stable_qps(comparison, &results.capacities, policy.name());
-        let is_kept = |rate_qps: f64| {
-            let is_missed = delay_at(summaries, policy.name(), rate_qps).is_none_or(|(_, missed)| missed);
-            !is_missed && rate_qps <= stable_qps
+/// Each policy's delays with 90 % intervals, at its highest rate that is stable and has no miss; percentiles are means
+/// over the seeds.
+fn percentiles(summaries: &[SummaryRow], results: &PolicyResults) -> Table {
+    let mut table = Table::new(["policy", "q/s", "mean", "+-", "p50", "p95", "p99", "+-", "max"]);
+    for PolicyForecast { policy, rate_qps, forecast } in &results.forecasts {
+        let rows = || summaries.iter().filter(|row| row.policy == *policy && row.rate_qps == *rate_qps);
+        let mean = |of: fn(&Summary) -> f64, half_width: f64| {
+            let mean = rows().map(|row| of(&row.summary)).sum::<f64>() / rows().count() as f64;
+            number::known(mean, 0.1 * half_width * mean)
         };
-        let Some(&rate_qps) = ascending.iter().take_while(|&&rate_qps| is_kept(rate_qps)).last() else { continue };
-        let rows = || summaries.iter().filter(|row| row.policy == policy.name() && row.rate_qps == rate_qps);
-        let mean = |of: fn(&Summary) -> f64| {
-            let sum: f64 = rows().map(|row| of(&row.summary)).sum();
-            number::text(sum / rows().count() as f64, 4)
-        };
+        let percent = |half_width: f64| format!("{:.0} %", (100.0 * half_width).ceil());
+        let (mean_width, p99_width) = (forecast.mean_half_width, forecast.p99_half_width);
         table.row([
-            policy.name().to_owned(),
-            number::text(rate_qps, 6),
-            mean(|s| s.mean_ms),
-            mean(|s| s.p50_ms),
-            mean(|s| s.p95_ms),
-            mean(|s| s.p99_ms),
-            mean(|s| s.max_ms),
+            policy.clone(),
+            number::text(*rate_qps, 6),
+            mean(|s| s.mean_ms, mean_width),
+            percent(mean_width),
+            mean(|s| s.p50_ms, mean_width),
+            mean(|s| s.p95_ms, p99_width),
+            mean(|s| s.p99_ms, p99_width),
+            percent(p99_width),
+            mean(|s| s.max_ms, p99_width),
         ]);
     }
     table
@@ -339,9 +348,12 @@ fn percentiles(summaries: &[SummaryRow], comparison: &Comparison, results: &Poli
 /// Delays of each policy at one rate and, if `all`, average delays by rate.
 fn delay_tables(summaries: &[SummaryRow], comparison: &Comparison, results: &PolicyResults, all: bool) -> String {
     let mut text = String::new();
-    let table = percentiles(summaries, comparison, results);
+    let table = percentiles(summaries, results);
     if !table.is_empty() {
-        let _ = write!(text, "\nDelays in ms at the highest simulated rate that is stable and has no miss:\n{table}");
+        let _ = write!(
+            text,
+            "\nDelays in ms at the highest simulated rate that is stable and has no miss, with 90 % intervals:\n{table}"
+        );
     }
     if all || table.is_empty() {
         text.push_str(&delays_by_rate(summaries, comparison, results));
@@ -362,7 +374,7 @@ fn delays_by_rate(summaries: &[SummaryRow], comparison: &Comparison, results: &P
     for &rate_qps in &results.rates_qps {
         let delays = policies.iter().map(|policy| match delay_at(summaries, policy.name(), rate_qps) {
             Some((delay_ms, is_missed)) => {
-                let is_stable = rate_qps <= stable_qps(comparison, &results.capacities, policy.name());
+                let is_stable = rate_qps <= comparison.stable_qps(results, policy.name());
                 let mark = match (is_missed, is_stable) {
                     (true, _) => '*',
                     (false, false) => '!',

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::plot::{LineChart, Point, Series, Stroke, look_of};
 use tandem_core::base::machine::Class;
 use tandem_core::files::{Digits, Provenance, Record, write_csv};
+#[cfg(feature = "plots")]
+use tandem_core::lab::Forecast;
 use tandem_core::lab::{Criterion, Driven, DrivenRun, ServiceRow, Summary};
 
 /// A line of `live_runs.csv`, as it is written.
@@ -27,15 +29,18 @@ struct Line {
     predicted_held: Option<bool>,
     predicted_mean_ms: Option<Digits<6>>,
     measured_mean_ms: Option<Digits<6>>,
+    predicted_mean_half_width: Option<Digits<3>>,
     predicted_p50_ms: Option<Digits<6>>,
     measured_p50_ms: Option<Digits<6>>,
     predicted_p99_ms: Option<Digits<6>>,
     measured_p99_ms: Option<Digits<6>>,
+    predicted_p99_half_width: Option<Digits<3>>,
     measured_missed: usize,
     lag_p99_ms: Digits<4>,
     others_cores: Option<Digits<3>>,
     steal_cores: Option<Digits<3>>,
     fixed_loop_us: Digits<5>,
+    covered_share: Digits<3>,
     gpu: Cow<'static, str>,
     objective: String,
 }
@@ -46,6 +51,7 @@ struct CapacityLine {
     policy: String,
     deadline_ms: Digits<6>,
     predicted_qps: Digits<6>,
+    predicted_half_width: Digits<3>,
     measured_qps: Option<Digits<6>>,
     measured_high_qps: Option<Digits<6>>,
     half_width: Option<Digits<3>>,
@@ -54,6 +60,8 @@ struct CapacityLine {
     queries: usize,
     gpu: Cow<'static, str>,
     hindsight_qps: Option<Digits<6>>,
+    rehearsal_qps: Digits<6>,
+    linear_qps: Option<Digits<6>>,
     objective: String,
 }
 
@@ -90,7 +98,8 @@ pub fn write_live_runs(
 ) -> io::Result<()> {
     let line = |driven: &Driven, run: &DrivenRun| {
         let digits = |summary: Option<Summary>, of: fn(&Summary) -> f64| summary.as_ref().map(of).map(Digits);
-        let predicted = run.predicted.map(|(summary, _)| summary);
+        let forecast = run.predicted.as_ref();
+        let predicted = forecast.map(|forecast| forecast.summary);
         Line {
             policy: driven.policy.clone(),
             rate_qps: Digits(run.qps),
@@ -101,18 +110,21 @@ pub fn write_live_runs(
             late: run.verdict.late,
             late_allowed: run.verdict.allowed,
             verdict: run.verdict.words(),
-            predicted_held: run.predicted.map(|(_, verdict)| verdict.holds()),
+            predicted_held: Some(run.qps <= driven.predicted.qps()),
             predicted_mean_ms: digits(predicted, |summary| summary.mean_ms),
             measured_mean_ms: digits(run.summary, |summary| summary.mean_ms),
+            predicted_mean_half_width: forecast.map(|forecast| Digits(forecast.mean_half_width)),
             predicted_p50_ms: digits(predicted, |summary| summary.p50_ms),
             measured_p50_ms: digits(run.summary, |summary| summary.p50_ms),
             predicted_p99_ms: digits(predicted, |summary| summary.p99_ms),
             measured_p99_ms: digits(run.summary, |summary| summary.p99_ms),
+            predicted_p99_half_width: forecast.map(|forecast| Digits(forecast.p99_half_width)),
             measured_missed: run.verdict.missed,
             lag_p99_ms: Digits(run.lag_p99.as_ms()),
             others_cores: run.load.others.map(Digits),
             steal_cores: run.load.steal.map(Digits),
-            fixed_loop_us: Digits(run.fixed_loop.as_us()),
+            fixed_loop_us: Digits(run.fixed_loop_us()),
+            covered_share: Digits(run.covered_share),
             gpu: driven.gpu.into(),
             objective: criterion.to_string(),
         }
@@ -133,15 +145,18 @@ pub fn write_validation_capacity(
     let line = |driven: &Driven| CapacityLine {
         policy: driven.policy.clone(),
         deadline_ms: Digits(criterion.deadline.as_ms()),
-        predicted_qps: Digits(driven.predicted.qps),
+        predicted_qps: Digits(driven.predicted.qps()),
+        predicted_half_width: Digits(driven.predicted.half_width()),
         measured_qps: driven.held.map(|held| Digits(held.qps)),
         measured_high_qps: driven.missed.map(|missed| Digits(missed.qps)),
-        half_width: driven.capacity().map(|capacity| Digits(capacity.half_width)),
+        half_width: driven.capacity().and_then(|capacity| capacity.half_width).map(Digits),
         error_low: driven.error().map(|(low, _)| Digits(low)),
         error_high: driven.error().map(|(_, high)| Digits(high)),
         queries: driven.held.map_or(0, |held| driven.totals(&held).0),
         gpu: driven.gpu.into(),
         hindsight_qps: driven.hindsight_qps.map(Digits),
+        rehearsal_qps: Digits(driven.predicted.rehearsal_qps),
+        linear_qps: driven.predicted.linear_qps.map(Digits),
         objective: criterion.to_string(),
     };
     write_csv(path, provenance, driven.iter().map(line))
@@ -173,11 +188,12 @@ pub fn write_service(path: &Path, provenance: &Provenance, rows: &[ServiceRow]) 
 /// Mean delay against rate: predicted as dashes, measured as markers on a line, a colour a policy.
 #[must_use]
 pub fn delay_chart(driven: &[Driven], criterion: &Criterion, what: &str) -> LineChart {
-    type Of<'a> = &'a dyn Fn(&DrivenRun) -> Option<(f64, bool)>;
-    let line = |driven: &Driven, what: &str, stroke, of: Of<'_>| {
+    // A mean with its interval, and whether the objective is met.
+    type Mean = (f64, Option<(f64, f64)>, bool);
+    let line = |driven: &Driven, what: &str, stroke, of: &dyn Fn(&DrivenRun) -> Option<Mean>| {
         let point = |run: &DrivenRun| {
-            let (y, holds) = of(run)?;
-            Some(Point { x: run.qps, y, is_hollow: !holds, interval: None })
+            let (y, interval, holds) = of(run)?;
+            Some(Point { x: run.qps, y, is_hollow: !holds, interval })
         };
         let mut points: Vec<Point> = driven.runs.iter().filter_map(point).collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
@@ -187,9 +203,11 @@ pub fn delay_chart(driven: &[Driven], criterion: &Criterion, what: &str) -> Line
     let pair = |driven: &Driven| {
         [
             line(driven, "predicted", Stroke::Dashed, &|run| {
-                run.predicted.map(|(summary, verdict)| (summary.mean_ms, verdict.holds()))
+                let Forecast { summary, mean_half_width, .. } = run.predicted.as_ref()?;
+                let (mean_ms, most) = (summary.mean_ms, 1.0 + mean_half_width);
+                Some((mean_ms, Some((mean_ms / most, mean_ms * most)), run.qps <= driven.predicted.qps()))
             }),
-            line(driven, "measured", Stroke::Solid, &|run| Some((run.summary?.mean_ms, run.verdict.holds()))),
+            line(driven, "measured", Stroke::Solid, &|run| Some((run.summary?.mean_ms, None, run.verdict.holds()))),
         ]
     };
     let chart = LineChart {
@@ -201,7 +219,7 @@ pub fn delay_chart(driven: &[Driven], criterion: &Criterion, what: &str) -> Line
         is_y_log: true,
         series: driven.iter().flat_map(pair).collect(),
         horizontal: Some((criterion.deadline.as_ms(), String::from("deadline"))),
-        note: Some(String::from("hollow: the objective was not held")),
+        note: Some(String::from("hollow: the objective was not held; bars: 90 % intervals of predictions")),
         ..LineChart::default()
     };
     chart.with_best("those without a miss up to the highest rates", Series::highest_kept)

@@ -2,6 +2,7 @@
 
 pub(super) mod files;
 mod node;
+pub(super) mod record;
 pub(super) mod words;
 
 use std::path::{Path, PathBuf};
@@ -23,6 +24,10 @@ use tandem_core::sched::{BuiltIn, PolicyKind};
 
 /// The longest live run: a day.
 const LIVE_SECONDS_MOST: f64 = 86_400.0;
+
+/// Loads that a validation drives for delays, and those of a record, as shares of the predicted capacity.
+const LOADS: [f64; 2] = [0.5, 0.8];
+const RECORDED_LOADS: [f64; 3] = [0.2, 0.5, 0.8];
 
 /// The options of commands that drive policies live.
 #[derive(Debug, clap::Args)]
@@ -65,6 +70,9 @@ pub(super) struct DrivenArguments {
     gpus: Option<u16>,
     #[command(flatten)]
     machine: MachineProfileArgument,
+    /// Record to which the live runs are added, each with its prediction; `validate --recorded` judges by them
+    #[arg(long, value_name = "DIR")]
+    record: Option<PathBuf>,
     #[command(flatten)]
     gpu_memory: GpuMemoryArguments,
     #[command(flatten)]
@@ -78,6 +86,7 @@ impl DrivenArguments {
         self.settings.checked()?;
         self.gpu.check()?;
         self.machine.check()?;
+        record::check(self)?;
         node::wanted(self)?;
         let needs_gpu = |policy: &&PolicyKind| policy.required_classes().contains(&Class::GPU);
         if self.gpu == GpuChoice::None
@@ -104,6 +113,7 @@ impl DrivenArguments {
             process,
             seeds: parse_seeds(&self.seeds)?,
             effort,
+            loads: if self.record.is_some() { RECORDED_LOADS.to_vec() } else { LOADS.to_vec() },
             log_queries: 0,
         };
         check_writable(&out.join("live_runs.csv"))?;
@@ -126,7 +136,11 @@ impl DrivenArguments {
         let rates: Vec<f64> = simulated.clone().map(|found| found.qps).collect();
         found.caveats.extend(self.process.caveat(&question.process, &rates));
         let shares = simulated.map(|found| found.covered_share);
-        found.caveats.extend(short_runs("capacities are likely too high", question.process.time_scale(), shares));
+        let time_scale = question.process.time_scale();
+        let predicted = short_runs("predicted capacities are likely too high", time_scale, shares);
+        let driven = found.driven.iter().flat_map(|driven| driven.runs.iter().map(|run| run.covered_share));
+        let live = short_runs("rates that held live are likely too high", time_scale, driven);
+        found.caveats.extend([live, predicted].into_iter().flatten());
     }
 
     /// The named policies, or the `usual` ones, or all that the machine can run.

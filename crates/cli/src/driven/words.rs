@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use tandem_core::base::machine::Class;
-use tandem_core::lab::{Answer, Criterion, Disagreement, Driven, GpuSource, LiveCapacity, Node, Side};
+use tandem_core::lab::{Answer, Criterion, Disagreement, Driven, Forecast, GpuSource, LiveCapacity, Node, Side};
 use tandem_report::number::{counted, grouped, significant, text};
 use tandem_report::table::Table;
 
@@ -30,6 +30,11 @@ fn rate(qps: f64, half_width: f64) -> String {
     grouped(significant(qps, if half_width >= 0.1 { 2 } else { 3 }))
 }
 
+/// The half-width of an interval, in whole per cent and never 0.
+fn percent(half_width: f64) -> String {
+    format!("{:.0} %", (100.0 * half_width).ceil())
+}
+
 /// The answer of a policy, with its uncertainty.
 pub(crate) fn answer(
     driven: &Driven,
@@ -39,14 +44,15 @@ pub(crate) fn answer(
     arrivals: &str,
 ) -> String {
     let LiveCapacity { qps, missed_qps, half_width } = capacity;
-    let rate = |qps| rate(qps, half_width);
+    let rate = |qps| rate(qps, half_width.unwrap_or(0.0));
+    let sure =
+        half_width.map_or(String::from("(interval not known)"), |half_width| format!("+- {}", percent(half_width)));
     let runs_of = |side: Option<Side>| side.map_or(0, |side| side.runs());
     let seconds = driven.runs.last().map_or(0.0, |run| run.seconds);
     let (held, missed) = (driven.held.unwrap_or_default(), driven.missed.unwrap_or_default());
     format!(
-        "{} q/s +- {:.0} %, {} runs of {} s, {}\n{}, {}, {criterion}, {arrivals}\nheld in {} of {}; {} missed in {} of {}; predicted {}\n",
+        "{} q/s {sure}, {} runs of {} s, {}\n{}, {}, {criterion}, {arrivals}\nheld in {} of {}; {} missed in {} of {}; predicted {} +- {}\n",
         rate(qps),
-        (100.0 * half_width).ceil(),
         runs_of(driven.held) + runs_of(driven.missed),
         text(seconds, 3),
         driven.load().words(),
@@ -57,7 +63,8 @@ pub(crate) fn answer(
         rate(missed_qps),
         missed.missed,
         missed.runs(),
-        rate(driven.predicted.qps),
+        rate(driven.predicted.qps()),
+        percent(driven.predicted.half_width()),
     )
 }
 
@@ -88,6 +95,8 @@ pub(crate) struct JsonAnswer {
     how: &'static str,
     policy: Option<String>,
     missed_at: Option<f64>,
+    /// The predicted capacity, mean delay and 99th percentile at the rate, each with its 90 % interval.
+    predicted: Option<JsonPrediction>,
     warnings: Vec<String>,
 }
 
@@ -98,7 +107,7 @@ impl JsonAnswer {
         let digits = |qps: f64| significant(qps, 4);
         Self {
             rate: best.map(|(_, capacity)| digits(capacity.qps)),
-            interval: best.map(|(_, capacity)| capacity.interval()).map(|(low, high)| [digits(low), digits(high)]),
+            interval: best.and_then(|(_, capacity)| capacity.interval()).map(|(low, high)| [digits(low), digits(high)]),
             confidence: 0.9,
             how: match best {
                 Some(_) => "live",
@@ -106,7 +115,42 @@ impl JsonAnswer {
             },
             policy: best.map(|(driven, _)| driven.policy.clone()),
             missed_at: best.map(|(_, capacity)| digits(capacity.missed_qps)),
+            predicted: best.map(|(driven, capacity)| JsonPrediction::of(driven, capacity.qps)),
             warnings: warnings(found),
+        }
+    }
+}
+
+/// A predicted value.
+#[derive(Debug, Serialize)]
+struct JsonValue {
+    value: f64,
+    interval: [f64; 2],
+}
+
+impl JsonValue {
+    fn of(value: f64, half_width: f64) -> Self {
+        let interval = [value / (1.0 + half_width), value * (1.0 + half_width)];
+        Self { value: significant(value, 4), interval: interval.map(|end| significant(end, 4)) }
+    }
+}
+
+/// The prediction for a policy before it was driven.
+#[derive(Debug, Serialize)]
+struct JsonPrediction {
+    rate: JsonValue,
+    mean_ms: Option<JsonValue>,
+    p99_ms: Option<JsonValue>,
+}
+
+impl JsonPrediction {
+    /// The predictions for a rate that was driven.
+    fn of(driven: &Driven, qps: f64) -> Self {
+        let at_rate = driven.runs.iter().find(|run| run.qps == qps).and_then(|run| run.predicted.as_ref());
+        Self {
+            rate: JsonValue::of(driven.predicted.qps(), driven.predicted.half_width()),
+            mean_ms: at_rate.map(|one| JsonValue::of(one.summary.mean_ms, one.mean_half_width)),
+            p99_ms: at_rate.map(|one| JsonValue::of(one.summary.p99_ms, one.p99_half_width)),
         }
     }
 }
@@ -136,17 +180,18 @@ pub(crate) fn warnings(found: &Answer) -> Vec<String> {
 
 /// Predicted and measured capacities, one line per policy.
 pub(crate) fn compared(found: &Answer) -> String {
-    let columns = ["policy", "predicted", "held", "missed", "+-", "error", "hindsight", "gpu"];
+    let columns = ["policy", "predicted", "+-", "held", "missed", "+-", "error", "hindsight", "gpu"];
     let mut table = Table::new(columns);
     for driven in &found.driven {
         let side = |side: Option<Side>| side.map_or(String::from("-"), |side| rate(side.qps, 0.0));
         let signed = |share: f64| format!("{:+.0}", 100.0 * share);
         table.row([
             driven.policy.clone(),
-            rate(driven.predicted.qps, 0.0),
+            rate(driven.predicted.qps(), driven.predicted.half_width()),
+            percent(driven.predicted.half_width()),
             side(driven.held),
             side(driven.missed),
-            driven.capacity().map_or(String::from("-"), |one| format!("{:.0} %", (100.0 * one.half_width).ceil())),
+            driven.capacity().and_then(|one| one.half_width).map_or(String::from("-"), percent),
             driven.error().map_or(String::from("-"), |(low, high)| format!("{} to {} %", signed(low), signed(high))),
             driven.hindsight_qps.map_or(String::from("-"), |qps| rate(qps, 0.0)),
             driven.gpu.to_owned(),
@@ -160,7 +205,7 @@ pub(crate) fn compared(found: &Answer) -> String {
 
 /// The live runs, in order: rates, verdicts, delays, and what else kept the machine busy.
 pub(crate) fn live_runs(found: &Answer) -> String {
-    let both = &["sim", "live"][..];
+    let both = &["sim", "+-", "live"][..];
     let mut table = Table::grouped([
         ("", &["policy", "q/s", "live"][..]),
         ("mean ms", both),
@@ -171,14 +216,22 @@ pub(crate) fn live_runs(found: &Answer) -> String {
     let or_dash = |value: Option<f64>, digits| value.map_or(String::from("-"), |value| text(value, digits));
     for driven in &found.driven {
         for run in &driven.runs {
-            let predicted = run.predicted.map(|(summary, _)| summary);
+            let predicted = run.predicted.as_ref();
+            let known = |of: fn(&Forecast) -> (f64, f64)| {
+                let words = |(ms, half_width)| [text(ms, if half_width >= 0.1 { 2 } else { 3 }), percent(half_width)];
+                predicted.map(of).map_or([String::from("-"), String::from("-")], words)
+            };
+            let [mean, mean_width] = known(|one| (one.summary.mean_ms, one.mean_half_width));
+            let [p99, p99_width] = known(|one| (one.summary.p99_ms, one.p99_half_width));
             table.row([
                 driven.policy.clone(),
                 rate(run.qps, 0.0),
                 run.verdict.words(),
-                or_dash(predicted.map(|summary| summary.mean_ms), 3),
+                mean,
+                mean_width,
                 or_dash(run.summary.map(|summary| summary.mean_ms), 3),
-                or_dash(predicted.map(|summary| summary.p99_ms), 3),
+                p99,
+                p99_width,
                 or_dash(run.summary.map(|summary| summary.p99_ms), 3),
                 run.load.others.map_or(String::from("-"), |cores| format!("{cores:.1}")),
                 run.load.steal.map_or(String::from("-"), |cores| format!("{cores:.1}")),

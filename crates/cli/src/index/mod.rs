@@ -98,12 +98,12 @@ impl IndexOut {
 /// The rule for documents of one id.
 #[derive(Debug, clap::Args)]
 struct Duplicates {
-    /// Of several documents with one id, take the last [default: refuse the collection, with both places]
+    /// Keep the last of several documents with one id [default: an error that names both places]
     #[arg(long, value_name = "last", value_parser = ["last"])]
     duplicates: Option<String>,
 }
 
-/// Folder beside the index for one that also holds documents of repeated ids. An interrupted build finds it again.
+/// Subfolder for an index that also holds documents of repeated ids. An interrupted build finds it again.
 const WITH_ALL: &str = ".tandem-with-repeated";
 
 impl Duplicates {

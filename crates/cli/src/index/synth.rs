@@ -22,8 +22,8 @@ use tandem_core::query::LogOptions;
 /// Queries that a fit draws.
 const FIT_QUERIES: usize = 2000;
 /// `SynthOptions::FITTED_CLUSTERING` and `FITTED_CORRELATION` as options.
-const FITTED_CLUSTERING: &str = "0.2";
-const FITTED_CORRELATION: &str = "0.5";
+const FITTED_CLUSTERING: &str = "0.1";
+const FITTED_CORRELATION: &str = "1";
 
 /// Make a synthetic index, with the statistics of real text, or synthetic text.
 #[derive(Debug, clap::Args)]
@@ -210,4 +210,15 @@ fn text(arguments: &Arguments) -> Result<(), Failure> {
     let path = arguments.out.out.display().to_string();
     result("text", json!({"path": path, "documents": docs, "text_bytes": bytes}));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_without_a_value_have_the_fitted_ones() {
+        assert_eq!(FITTED_CLUSTERING.parse(), Ok(SynthOptions::FITTED_CLUSTERING));
+        assert_eq!(FITTED_CORRELATION.parse(), Ok(SynthOptions::FITTED_CORRELATION));
+    }
 }

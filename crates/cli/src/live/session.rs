@@ -10,8 +10,9 @@ use tandem_core::base::ids::ProcessorId;
 use tandem_core::base::machine::{Class, LaneFault};
 use tandem_core::base::time::Nanos;
 use tandem_core::files::Provenance;
-use tandem_core::lab::{Criterion, LiveReport, LiveRunSpec, Node};
+use tandem_core::lab::{Criterion, LiveReport, LiveRunSpec, Node, short_runs};
 use tandem_core::live::{Ending, GpuLane, LiveOutcome};
+use tandem_core::query::TimeScale;
 use tandem_core::sched::{BuiltIn, PolicyFactory, Shed};
 use tandem_report::faults::{FaultRow, write_faults};
 use tandem_report::number;
@@ -28,6 +29,8 @@ pub(super) struct Session<'a> {
     keep: usize,
     rows: Vec<LiveSummaryRow>,
     faults: Vec<FaultRow>,
+    /// The slowest change in the arrivals.
+    time_scale: Option<TimeScale>,
     /// Notes below the table.
     notes: Vec<String>,
     kept: KeptRuns<'a>,
@@ -43,13 +46,14 @@ impl<'a> Session<'a> {
     ) -> Self {
         let kept = KeptRuns::new(&arguments.logs, &arguments.out, runs == 1);
         let (rows, faults, notes) = (Vec::new(), Vec::new(), Vec::new());
-        Self { arguments, criterion, node, workload_name, keep, rows, faults, notes, kept }
+        Self { arguments, criterion, node, workload_name, keep, rows, faults, time_scale: None, notes, kept }
     }
 
     /// Drives every plan through every policy, up to the end or to the first run that is interrupted or fails.
     pub(super) fn drive_all(&mut self, policies: &[BuiltIn], plans: &[Plan]) -> Result<(), Failure> {
         let runs = policies.len() * plans.len();
         let mut done = 0;
+        self.time_scale = plans.first().and_then(|plan| plan.arrivals.time_scale());
         for policy in policies {
             for plan in plans {
                 errln!(
@@ -137,7 +141,7 @@ impl<'a> Session<'a> {
                 rate_qps,
                 seed,
                 summary,
-                covered_share: None,
+                covered_share: Some(plan.arrivals.covered_share(rate_qps)),
             },
             lag_p50_ms: outcome.lag.p50.as_ms(),
             lag_p99_ms: outcome.lag.p99.as_ms(),
@@ -262,7 +266,10 @@ impl<'a> Session<'a> {
                 verdict.words(),
             ]);
         }
-        let notes: String = self.notes.iter().map(|note| format!("{note}\n")).collect();
+        let shares = self.rows.iter().filter_map(|line| line.row.covered_share);
+        let short = short_runs("delays are likely too low", self.time_scale, shares);
+        let short = short.map(|short| format!("warning: {short}\n"));
+        let notes: String = self.notes.iter().map(|note| format!("{note}\n")).chain(short).collect();
         say(&format!("\n{table}objective: {}\n{notes}{}\n", self.criterion, kept.in_words()))
     }
 }

@@ -91,12 +91,7 @@ fn print(profile: &MachineProfile) {
         }
     }
     outln!("{table}");
-    outln!(
-        "rounds beside busy lanes: {:.3} times as long, drift {:.1} %, {} stalls\n",
-        rounds.mean(),
-        100.0 * drift,
-        rounds.stalls_us.len()
-    );
+    outln!("rounds beside busy lanes: drift {:.1} %, {} stalls\n", 100.0 * drift, rounds.stalls_us.len());
 }
 
 fn print_lanes(class: Class, lanes: &LaneProfile) {

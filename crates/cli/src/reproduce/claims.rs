@@ -36,7 +36,7 @@ pub(super) fn list(results: &Path, is_check: bool, out: &Path) -> Result<(), Fai
     result_file("claims_file", &out.join("claims.csv"));
     let rows = claims.iter().map(|claim| {
         json!({
-            "paper": claim.paper(), "experiment": claim.experiment, "file": claim.file, "statement": claim.statement,
+            "paper": claim.paper(), "experiment": claim.experiment, "recorded_in": claim.file, "statement": claim.statement,
             "verdict": claim.verdict.name(), "evidence": claim.evidence, "reason": claim.reason,
         })
     });

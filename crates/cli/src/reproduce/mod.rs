@@ -93,8 +93,6 @@ pub(super) struct Arguments {
     out: PathBuf,
 }
 
-/// Characters of a line.
-const LINE: usize = 80;
 /// The longest measurement: an hour.
 const MAX_SECONDS: f64 = 3600.0;
 
@@ -233,16 +231,15 @@ fn unknown(name: &str) -> Failure {
     Failure::input(format!("no table or figure is called {name:?}{hint}; see `tandem reproduce --list`"))
 }
 
-/// A line per experiment or, with `--verbose`, all that is known of each.
+/// The names by paper or, with `--verbose`, all that is known of each experiment.
 fn list() -> String {
     if !is_verbose() {
-        let width = EXPERIMENTS.iter().map(|experiment| experiment.name.len()).max().unwrap_or(0);
-        let line = |Experiment { name, what, .. }: &Experiment| {
-            let line = format!("{name:<width$}  {what}");
-            if line.chars().count() <= LINE { line } else { line.chars().take(LINE - 3).collect::<String>() + "..." }
+        let of_paper = |experiments: &[Experiment]| {
+            let names: Vec<&str> = experiments.iter().map(|experiment| experiment.name).collect();
+            format!("{}\n{}\n\n", experiments[0].paper, names.join(", "))
         };
-        let lines: Vec<String> = EXPERIMENTS.iter().map(line).collect();
-        return format!("{}\n\n--list --verbose prints inputs, GPU use and whole titles.\n", lines.join("\n"));
+        let papers: String = EXPERIMENTS.chunk_by(|a, b| a.paper == b.paper).map(of_paper).collect();
+        return format!("{papers}--list --verbose also prints contents, inputs and GPU use.\n");
     }
     let mut table = Table::new(["name", "here", "GPU", "runs on", "contents"]);
     for Experiment { name, what, runs_on, gpu, availability, .. } in &EXPERIMENTS {

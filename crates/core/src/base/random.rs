@@ -102,7 +102,7 @@ pub enum Purpose {
     EstimateErrors = 12,
     /// Decisions of a policy that draws.
     Policy = 13,
-    /// Errors of what policies are told of batches, by class in the place of lanes.
+    /// Errors of batch estimates, with a class in place of a lane.
     BatchErrors = 14,
     /// Other samples of the measured queries, by number in the place of seeds.
     QuerySamples = 15,

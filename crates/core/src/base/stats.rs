@@ -30,7 +30,7 @@
 //!        └──┴──┴──┴──┴──┴──┘ stretches                  └──┴──┴──┴──┴──┘
 //! ```
 
-use statrs::distribution::{Beta, Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
+use statrs::distribution::{Beta, Binomial, ContinuousCDF, DiscreteCDF, Normal, StudentsT};
 
 /// Rounds to `digits` significant decimal digits. Infinite values and NaN stay unchanged.
 pub fn significant(value: f64, digits: usize) -> f64 {
@@ -111,6 +111,12 @@ pub fn mean_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
     let half = students_t(values.len() - 1, confidence) * (variance / n).sqrt();
     Some(Interval { low: mean - half, high: mean + half, confidence })
+}
+
+/// The value below which `share` of a standard normal distribution lies. It is infinite at 0 and 1.
+#[must_use]
+pub fn normal_quantile(share: f64) -> f64 {
+    Normal::standard().inverse_cdf(share)
 }
 
 /// The half-width of an interval of this confidence, in standard errors that were estimated with `freedom` degrees of

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::answer::{Forecast, Planned, forecast};
 use super::capacity::{Capacity, CapacitySearch, Played, RunLength, play_all};
 use super::error::LabError;
 use super::objective::Objective;
@@ -52,11 +53,38 @@ pub struct PolicyResults {
     pub rates_qps: Vec<f64>,
     /// One entry per policy, rate and seed.
     pub played: Vec<Played>,
+    /// For each policy the forecast at its highest rate that is stable and has no miss.
+    pub forecasts: Vec<PolicyForecast>,
     /// Reasons for missing results.
     pub notes: Vec<String>,
 }
 
+/// Delays of a policy with their 90 % intervals.
+#[derive(Clone, Debug)]
+pub struct PolicyForecast {
+    /// The policy's name.
+    pub policy: String,
+    /// Arrival rate, in queries per second.
+    pub rate_qps: f64,
+    /// The delays, over other seeds, other samples of the queries and the model's errors.
+    pub forecast: Forecast,
+}
+
 impl PolicyResults {
+    /// The highest rate of a policy up to `stable_qps` at which, as at all lower ones, no query missed.
+    fn kept_qps(&self, policy: &str, stable_qps: f64) -> Option<f64> {
+        let mut ascending = self.rates_qps.clone();
+        ascending.sort_by(f64::total_cmp);
+        let at = |rate_qps: f64| {
+            let of_rate = move |run: &&Played| run.policy == policy && run.rate_qps == rate_qps;
+            self.played.iter().filter(of_rate)
+        };
+        let is_kept = |&&rate_qps: &&f64| {
+            rate_qps <= stable_qps && at(rate_qps).next().is_some() && at(rate_qps).all(|run| run.summary.missed == 0)
+        };
+        ascending.iter().take_while(is_kept).last().copied()
+    }
+
     /// Whether there is nothing to report.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -150,7 +178,34 @@ impl Comparison {
             results.notes.push(format!("interrupted: {} of {runs} runs are played", played.len()));
         }
         results.played = played;
+        results.forecasts = self.forecasts(results)?;
         Ok(())
+    }
+
+    /// Above this rate the policy is not stable, as far as that is known.
+    #[must_use]
+    pub fn stable_qps(&self, results: &PolicyResults, policy: &str) -> f64 {
+        let mut found = results.capacities.iter();
+        found.find(|found| found.policy == policy).map_or(self.region_qps, |found| found.stable_qps)
+    }
+
+    /// Intervals of delays need other seeds, so that given arrivals have none, and runs that cover their arrivals.
+    fn forecasts(&self, results: &PolicyResults) -> Result<Vec<PolicyForecast>, LabError> {
+        let Some(process) = self.experiment.arrivals.first().and_then(Arrivals::process) else { return Ok(Vec::new()) };
+        let mut forecasts = Vec::new();
+        for policy in &self.policies {
+            let stable_qps = self.stable_qps(results, policy.name());
+            let Some(qps) = results.kept_qps(policy.name(), stable_qps) else { continue };
+            let arrivals = self.arrivals_at(&self.experiment.arrivals[0], qps);
+            if arrivals.covered_share(qps) < 1.0 {
+                continue;
+            }
+            let run = Planned { process, qps, queries: arrivals.len(), live_seed: arrivals.seed, speed_sd: 0.0 };
+            if let Some(forecast) = forecast(&self.experiment, policy.as_ref(), run)? {
+                forecasts.push(PolicyForecast { policy: policy.name().to_owned(), rate_qps: qps, forecast });
+            }
+        }
+        Ok(forecasts)
     }
 
     /// The arrivals of a delay run at this rate.

@@ -37,17 +37,20 @@ mod node;
 mod objective;
 pub mod plan;
 mod progress;
+pub mod record;
+mod simulated_node;
 mod summary;
 pub mod sweep;
 mod workload;
 
 pub use answer::{
-    Answer, Disagreement, Driven, DrivenRun, Effort, LiveCapacity, LiveSearch, Question, Scope, Side, find_answer,
+    Answer, Disagreement, Driven, DrivenRun, Effort, Forecast, LiveCapacity, LiveSearch, Prediction, Question, Scope,
+    Side, find_answer,
 };
 pub use calibration::{Calibration, ServiceRow, ServiceRun};
 pub(crate) use capacity::COVERED_QUERIES;
 pub use capacity::{Capacity, CapacitySearch, ClosedForm, Coverage, Judge, Played, QueryError, RunLength, play_all};
-pub use comparison::{Comparison, PolicyResults, short_runs};
+pub use comparison::{Comparison, PolicyForecast, PolicyResults, short_runs};
 pub use draws::{draw_all, traced};
 pub use error::LabError;
 pub use estimates::length_threshold::{QueryLengths, best_length_threshold};

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::live_record::LiveRecord;
 use super::machine::simulated::profiled_machine;
 use super::machine::{SystemLoad, SystemLoadProbe};
+use super::simulated_node::SimulatedNode;
 use super::{
     Calibration, Criterion, Estimates, GpuChoice, LabError, Objective, Processors, QueryLengths, Summary, Verdict,
     sim_queries,
@@ -260,6 +261,12 @@ impl Node {
         &self.queries
     }
 
+    /// The node in the simulator, with the queries that predictions may use.
+    pub(super) fn simulated(&self) -> SimulatedNode<'_> {
+        let queries = &self.queries[self.predicted_rows()];
+        SimulatedNode { profiled: &self.profiled, model: self.model(), queries }
+    }
+
     /// The node as an experiment. Costs come from `calibration`, else the machine profile, else the workload.
     #[must_use]
     pub fn experiment(
@@ -268,12 +275,7 @@ impl Node {
         arrivals: Vec<Arrivals>,
         deadline: Nanos,
     ) -> Experiment {
-        let known = &self.queries[self.predicted_rows()];
-        let (model, queries) = match calibration {
-            Some(found) => (found.model(&self.profiled), known.iter().map(|query| found.query(query)).collect()),
-            None => (self.model().clone(), known.to_vec()),
-        };
-        Experiment { model, queries, deadline, arrivals, cluster: None }
+        self.simulated().experiment(calibration, arrivals, deadline)
     }
 
     /// Sets what lanes do between the queries of a run.

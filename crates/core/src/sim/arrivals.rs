@@ -66,13 +66,19 @@ impl Arrivals {
         }
     }
 
+    /// The process from which they are drawn; `None` if they are given.
+    #[must_use]
+    pub fn process(&self) -> Option<&ArrivalProcess> {
+        match &self.source {
+            Source::Given { .. } => None,
+            Source::Drawn { process, .. } => Some(process),
+        }
+    }
+
     /// The time after which arrivals are typical; `None` if any run is typical, or the arrivals are given.
     #[must_use]
     pub fn time_scale(&self) -> Option<TimeScale> {
-        match &self.source {
-            Source::Given { .. } => None,
-            Source::Drawn { process, .. } => process.time_scale(),
-        }
+        self.process().and_then(ArrivalProcess::time_scale)
     }
 
     /// These arrivals, extended to a typical length at this rate if that is at most `most`.

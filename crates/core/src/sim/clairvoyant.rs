@@ -35,7 +35,7 @@ const NO_RATE: f64 = 1e-12;
 /// # Panics
 /// If an arrival names a query that `queries` lacks.
 #[must_use]
-pub(super) fn clairvoyant_qps(
+pub fn clairvoyant_qps(
     arrivals: &Arrivals,
     queries: &[SimQuery],
     model: &MachineModel,

@@ -11,7 +11,7 @@ mod ahead;
 mod arrivals;
 pub mod bounds;
 pub mod certificate;
-mod clairvoyant;
+pub mod clairvoyant;
 mod cluster;
 mod engine;
 mod experiment;

@@ -10,7 +10,7 @@ use tandem_core::files::{Provenance, write_atomically};
 
 /// The file of claims in a folder of results.
 const FILE: &str = "claims.csv";
-const COLUMNS: [&str; 7] = ["paper", "experiment", "file", "statement", "verdict", "evidence", "reason"];
+const COLUMNS: [&str; 7] = ["paper", "experiment", "recorded_in", "statement", "verdict", "evidence", "reason"];
 /// Origin that every file of results names.
 const ORIGIN: [&str; 4] = ["command", "commit", "date", "machine"];
 

@@ -186,7 +186,7 @@ impl Rows {
     pub(super) fn origins(&self, up: &str) -> String {
         let one = |(file, provenance): &(String, Provenance)| {
             let name = file.rsplit('/').next().unwrap_or(file);
-            let of = |key: &str| provenance.get(key).map(str::to_owned);
+            let of = |key: &str| provenance.get(key).filter(|value| *value != "not recorded").map(str::to_owned);
             let or_not = |key: &str| of(key).unwrap_or_else(|| format!("{key} not recorded"));
             let command = of("command").map_or_else(|| or_not("command"), |command| format!("`{command}`"));
             let commit = of("commit").map_or_else(|| or_not("commit"), |commit| format!("commit {commit}"));

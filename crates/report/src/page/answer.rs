@@ -68,7 +68,10 @@ fn prediction(best: &Capacity) -> String {
     let predicted = best.predicted_qps.filter(|_| best.qps > 0.0);
     predicted.map_or_else(String::new, |predicted| {
         let error = percent(best.error().unwrap_or(0.0), true);
-        format!(" The simulator predicted {} ({error}).", rounded(predicted, 4))
+        let interval = best.predicted.map_or_else(String::new, |(low, high)| {
+            format!(", with a 90 % interval of {} to {}", rounded(low, 3), rounded(high, 3))
+        });
+        format!(" The simulator predicted {} ({error}){interval}.", rounded(predicted, 4))
     })
 }
 

@@ -22,6 +22,8 @@ pub(crate) struct Capacity {
     pub(crate) region_qps: Option<f64>,
     /// What was predicted of it, where this was measured.
     pub(crate) predicted_qps: Option<f64>,
+    /// The 90 % interval of that.
+    pub(crate) predicted: Option<(f64, f64)>,
     pub(crate) queries: Option<f64>,
     pub(crate) seeds: Option<f64>,
     pub(crate) flips: Option<f64>,
@@ -78,10 +80,11 @@ impl Capacity {
         Some(Self {
             source: live(line).to_owned(),
             qps: held_qps,
-            interval: interval.or_else(|| failing_qps.map(|failing| (held_qps, failing))),
+            interval,
             bound_qps: None,
             region_qps: None,
             predicted_qps: Some(simulated.qps),
+            predicted: predicted_interval(line, simulated.qps),
             queries: line.number("live_queries"),
             seeds: None,
             flips: None,
@@ -132,11 +135,9 @@ impl Capacity {
             source: live(line).to_owned(),
             deadline_ms: line.number("deadline_ms"),
             qps: measured,
-            interval: match line.number("half_width") {
-                Some(half) => Some((measured * (1.0 - half), measured * (1.0 + half))),
-                None => line.number("measured_high_qps").map(|high| (measured, high)),
-            },
+            interval: line.number("half_width").map(|half| (measured * (1.0 - half), measured * (1.0 + half))),
             predicted_qps: line.number("predicted_qps"),
+            predicted: line.number("predicted_qps").and_then(|qps| predicted_interval(line, qps)),
             queries: line.number("queries"),
             objective: line.text("objective").to_owned(),
             confidence: line.number("half_width").map(|_| 0.9),
@@ -146,20 +147,36 @@ impl Capacity {
     }
 }
 
+/// The 90 % interval of a predicted capacity, where the file has it.
+fn predicted_interval(line: SheetRow<'_>, qps: f64) -> Option<(f64, f64)> {
+    line.number("predicted_half_width").map(|half| (qps / (1.0 + half), qps * (1.0 + half)))
+}
+
 /// How a rate was driven: with a GPU's recorded times in its place or not.
 fn live(line: SheetRow<'_>) -> &'static str {
     if line.text("gpu") == "replay" { "live, GPU replayed" } else { "live" }
 }
 
-/// All capacities of a folder, the highest first.
-pub(crate) fn capacities(folder: &Folder) -> Vec<Capacity> {
-    let simulated = folder.of(Kind::Capacity).flat_map(Sheet::lines).filter_map(Capacity::of_capacity);
-    let validated = folder.of(Kind::ValidationCapacity).flat_map(Sheet::lines).filter_map(Capacity::of_validation);
-    let mut all: Vec<Capacity> = simulated.chain(validated).collect();
-    // A file may have several objectives per policy. The first is the question, and the table has all.
-    if let Some(asked) = all.first().map(|capacity| capacity.objective.clone()) {
+/// The capacities of each file of a folder under the file's first objective, which is the question. Its other objectives
+/// are in the table.
+pub(crate) fn by_file(folder: &Folder) -> Vec<(&Sheet, Vec<Capacity>)> {
+    let of = |sheet: &Sheet, of_line: fn(SheetRow<'_>) -> Option<Capacity>| {
+        let mut all: Vec<Capacity> = sheet.lines().filter_map(of_line).collect();
+        let asked = all.first().map(|capacity| capacity.objective.clone()).unwrap_or_default();
         all.retain(|capacity| capacity.objective == asked);
-    }
+        all.sort_by(|a, b| b.qps.total_cmp(&a.qps));
+        all
+    };
+    let simulated = folder.of(Kind::Capacity).map(|sheet| (sheet, of(sheet, Capacity::of_capacity)));
+    let validated = folder.of(Kind::ValidationCapacity).map(|sheet| (sheet, of(sheet, Capacity::of_validation)));
+    simulated.chain(validated).filter(|(_, all)| !all.is_empty()).collect()
+}
+
+/// All capacities of a folder under the objective of its first file, the highest first.
+pub(crate) fn capacities(folder: &Folder) -> Vec<Capacity> {
+    let mut all: Vec<Capacity> = by_file(folder).into_iter().flat_map(|(_, all)| all).collect();
+    let asked = by_file(folder).first().and_then(|(_, all)| all.first()).map(|first| first.objective.clone());
+    all.retain(|capacity| Some(&capacity.objective) == asked.as_ref());
     all.sort_by(|a, b| b.qps.total_cmp(&a.qps));
     all
 }

@@ -14,6 +14,7 @@
 //! Columns of later versions appear in the tables. Files of other programs appear as tables or in the list of files.
 
 mod answer;
+mod answers;
 mod bench;
 mod capacity;
 mod costs;
@@ -57,6 +58,7 @@ pub fn page(folders: &[Folder]) -> String {
     );
     html += &contents(&parts);
     html += "<main id=\"main\">\n";
+    html += &answers::table(folders);
     for part in &parts {
         html += &part.html(parts.len() > 1);
     }

@@ -31,14 +31,16 @@ pub(crate) fn section(id: &str, folder: &Folder) -> String {
 
 fn scatter(folder: &Folder, metric: &str, name: &str) -> LineChart {
     let (predicted, measured) = (format!("predicted_{metric}_ms"), format!("measured_{metric}_ms"));
+    let half_width = format!("predicted_{metric}_half_width");
     let mut series: Vec<Series> = Vec::new();
     let (mut within, mut count) = (0, 0);
     for line in folder.of(Kind::Validation).flat_map(Sheet::lines) {
-        let (Some(x), Some(y)) = (line.number(&predicted), line.number(&measured)) else { continue };
+        let (Some(y), Some(x)) = (line.number(&predicted), line.number(&measured)) else { continue };
         let policy = line.text("policy");
         within += usize::from((x / y).max(y / x) <= 1.25);
         count += 1;
-        let point = Point { x, y, is_hollow: line.text("verdict") != "held", interval: None };
+        let interval = line.number(&half_width).map(|half| (y / (1.0 + half), y * (1.0 + half)));
+        let point = Point { x, y, is_hollow: line.text("verdict") != "held", interval };
         match series.iter_mut().find(|series| series.name == policy) {
             Some(series) => series.points.push(point),
             None => series.push(Series {
@@ -54,10 +56,12 @@ fn scatter(folder: &Folder, metric: &str, name: &str) -> LineChart {
         format!("{within} of {count} predictions of the {name} delay are within a quarter of what was measured.");
     LineChart {
         title: format!("Predicted and measured delay: {name}"),
-        note: Some(format!("On the dashed line both are equal. {description} Hollow: the objective was not held live")),
+        note: Some(format!(
+            "On the dashed line both are equal. {description} Hollow: the objective was not held live. Bars: 90 % intervals of predictions"
+        )),
         description,
-        x_label: format!("predicted {name} delay (ms)"),
-        y_label: format!("measured {name} delay (ms)"),
+        x_label: format!("measured {name} delay (ms)"),
+        y_label: format!("predicted {name} delay (ms)"),
         is_x_log: true,
         is_y_log: true,
         series,

@@ -1,30 +1,29 @@
 //! Reading a CIFF file twice: first the documents, which come last, then the lists.
 
 use std::fmt;
-use std::io::{self, BufReader, Read, Seek};
+use std::io::{self, BufRead, Seek};
 use std::path::{Path, PathBuf};
 
 use super::CiffHeader;
 use super::message::{DocRecord, read_list, read_term};
 use super::wire::WireReader;
 use crate::corpus::{DocumentTable, ListSource, TermList};
-use crate::files::{File, InputError};
+use crate::files::{File, InputError, open_bytes, packing_of};
 
 /// Bytes read at a time from a file that is read from end to end.
 const STREAM_BYTES: usize = 1 << 16;
 /// Bytes read at a time for lists picked one by one, most of which are short.
 const PICK_BYTES: usize = 1 << 12;
-/// The first bytes of a gzip file. No CIFF file begins so: its second byte is the key of the version, 8.
-const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// The text before the tokenizer's name in descriptions by this program.
 pub(super) const TOKENIZER_MARK: &str = "tokenizer: ";
 
-type Stream = Box<dyn Read + Send>;
+/// A file, unpacked. No plain CIFF file looks compressed: its second byte is the key of the version, 8.
+type Stream = Box<dyn BufRead + Send>;
 
-/// The lists and documents of a CIFF file, plain or in gzip.
+/// The lists and documents of a CIFF file, plain, in gzip or in zstd.
 ///
 /// Memory holds the documents and one list. If the lists are not in byte order of their terms, it also holds the terms,
-/// and a gzip file is unpacked into the temporary folder.
+/// and a compressed file is unpacked into the temporary folder.
 pub struct CiffReader {
     path: PathBuf,
     header: CiffHeader,
@@ -60,7 +59,7 @@ impl CiffReader {
     /// If it can't be read or isn't CIFF: with the byte, counted in the unpacked stream for gzip, and what was expected
     /// there.
     pub fn open(path: &Path) -> Result<Self, InputError> {
-        let mut reader = WireReader::new(open_stream(path)?, path, STREAM_BYTES);
+        let mut reader = WireReader::new(open_bytes(path)?, path, STREAM_BYTES);
         let header = CiffHeader::read(&mut reader)?;
         let mut is_sorted = true;
         let mut before = String::new();
@@ -148,27 +147,6 @@ impl ListSource for CiffReader {
     }
 }
 
-fn open_stream(path: &Path) -> Result<Stream, InputError> {
-    let (file, is_gzip) = open_file(path)?;
-    if is_gzip {
-        return Ok(Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(STREAM_BYTES, file))));
-    }
-    Ok(Box::new(file))
-}
-
-/// Opens the file and determines from its first bytes whether it is in gzip.
-fn open_file(path: &Path) -> Result<(File, bool), InputError> {
-    let cannot = |e: io::Error| InputError::file(path, format!("cannot open: {e}"));
-    let mut file = File::open(path).map_err(cannot)?;
-    if file.metadata().map_err(cannot)?.is_dir() {
-        return Err(InputError::file(path, "is a folder, expected a CIFF file"));
-    }
-    let mut magic = [0; 2];
-    let is_gzip = file.read_exact(&mut magic).is_ok() && magic == GZIP_MAGIC;
-    file.rewind().map_err(cannot)?;
-    Ok((file, is_gzip))
-}
-
 fn check_more(reader: &mut WireReader<Stream>, number: u32, of: u32, what: &str) -> Result<(), InputError> {
     if reader.is_at_end()? {
         let message = format!("the file ends after {number} of the {of} {what} that its header names (truncated?)");
@@ -201,14 +179,14 @@ fn read_documents(reader: &mut WireReader<Stream>, header: &CiffHeader) -> Resul
 
 /// The lists of a file in byte order of its terms.
 fn in_order(path: &Path) -> Result<Lists, InputError> {
-    let mut reader = WireReader::new(open_stream(path)?, path, STREAM_BYTES);
+    let mut reader = WireReader::new(open_bytes(path)?, path, STREAM_BYTES);
     CiffHeader::read(&mut reader)?;
     Ok(Lists::InOrder(reader))
 }
 
 /// The lists of a file in any other order.
 fn picked(path: &Path, num_lists: u32) -> Result<Lists, InputError> {
-    let mut reader = WireReader::new(open_stream(path)?, path, STREAM_BYTES);
+    let mut reader = WireReader::new(open_bytes(path)?, path, STREAM_BYTES);
     CiffHeader::read(&mut reader)?;
     let mut places: Vec<(String, u64)> = Vec::new();
     for _ in 0..num_lists {
@@ -224,11 +202,10 @@ fn picked(path: &Path, num_lists: u32) -> Result<Lists, InputError> {
     Ok(Lists::Picked { reader: WireReader::new(seekable(path)?, path, PICK_BYTES), offsets: offsets.into_iter() })
 }
 
-/// The plain file; a gzip file is unpacked into an unnamed file in the temporary folder.
+/// The plain file; a compressed file is unpacked into an unnamed file in the temporary folder.
 fn seekable(path: &Path) -> Result<File, InputError> {
-    let (file, is_gzip) = open_file(path)?;
-    if !is_gzip {
-        return Ok(file);
+    if packing_of(path).is_none() {
+        return File::open(path).map_err(|e| InputError::file(path, format!("cannot open: {e}")));
     }
     let mut unpacked = File::unnamed_in(&std::env::temp_dir()).map_err(|e| {
         let folder = std::env::temp_dir();
@@ -236,10 +213,7 @@ fn seekable(path: &Path) -> Result<File, InputError> {
             format!("cannot make a file in the temporary folder {}: {e} (TMPDIR names another)", folder.display());
         InputError::file(path, message)
     })?;
-    let unpack = || -> io::Result<File> {
-        io::copy(&mut flate2::bufread::MultiGzDecoder::new(BufReader::new(file)), &mut unpacked)?;
-        unpacked.rewind()?;
-        Ok(unpacked)
-    };
-    unpack().map_err(|e| InputError::file(path, format!("cannot unpack: {e}")))
+    let copied = io::copy(&mut open_bytes(path)?, &mut unpacked).and_then(|_| unpacked.rewind());
+    copied.map_err(|e| InputError::file(path, format!("cannot unpack: {e}")))?;
+    Ok(unpacked)
 }

@@ -34,7 +34,7 @@ impl Place {
     /// Goes on to the next batch, in a new block after [`BLOCK`] of them.
     #[inline]
     pub fn advance(&mut self, random: &mut Random) {
-        if self.step % BLOCK == 0 {
+        if self.step.is_multiple_of(BLOCK) {
             (self.start, self.pick, self.step) = (1.0 - random.unit(), 1.0 - random.unit(), 0);
         }
         self.step += 1;

@@ -39,13 +39,13 @@ struct Played {
 /// The least mean ratios of a class, on which bounds of rates rest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Least {
-    /// Of a single query's time to its prediction.
+    /// Ratio of a single query's time to its prediction.
     pub single: f64,
-    /// Of the time in which a single query occupies its device to its time alone.
+    /// Ratio of the time in which a single query occupies its device to its time alone.
     pub single_device: f64,
-    /// Of a thread's time for a batch.
+    /// Ratio of a thread's time for a batch to its prediction.
     pub host: f64,
-    /// Of the time in which a batch occupies its device.
+    /// Ratio of the time in which a batch occupies its device to its prediction.
     pub device: f64,
 }
 
@@ -61,6 +61,8 @@ impl Default for Least {
 pub struct BatchTimes {
     /// Factor on the thread's time.
     pub host: f64,
+    /// Additional time of the thread.
+    pub stall: Nanos,
     /// Share of the thread's time before the launch.
     pub prepared: f64,
     /// Factor on the device's time.
@@ -164,7 +166,7 @@ impl LaneCosts {
     ) -> Option<BatchTimes> {
         let (work, on_device) = self.beside(class, busy);
         let Some(played) = place.choose(&self.batches, ln(f64::from(load.queries.max(1)))) else {
-            return Some(BatchTimes { host: work, prepared: 0.0, device: on_device, spacing: 1.0 });
+            return Some(BatchTimes { host: work, stall: Nanos::ZERO, prepared: 0.0, device: on_device, spacing: 1.0 });
         };
         let BatchTime { host, exposed, device } = predicted;
         let host_mean = played.work.mean();
@@ -177,9 +179,9 @@ impl LaneCosts {
         if together.total() > load.alone.scaled(single) {
             return None;
         }
-        let ((host, _), (device, _)) = (played.work.at(place), played.device.at(place));
+        let ((host, stall), (device, _)) = (played.work.at(place), played.device.at(place));
         let Played { prepared, spacing, .. } = *played;
-        Some(BatchTimes { host: host * work, prepared, device: device * on_device, spacing })
+        Some(BatchTimes { host: host * work, stall, prepared, device: device * on_device, spacing })
     }
 
     /// Factors on work and on device times by busy lanes of other classes.
@@ -294,7 +296,7 @@ mod tests {
             let predicted = BatchTime { host: Nanos(host), exposed: Nanos(host), device: Nanos(100) };
             costs.batch(&place, &load, predicted, Class::CPU, &busy)
         };
-        let expected = BatchTimes { host: 2.0, prepared: 0.5, device: 1.25, spacing: 0.8 };
+        let expected = BatchTimes { host: 2.0, stall: Nanos::ZERO, prepared: 0.5, device: 1.25, spacing: 0.8 };
         assert_eq!(batch(100), Some(expected));
         assert_eq!(batch(350), Some(expected));
         assert_eq!(batch(500), None);

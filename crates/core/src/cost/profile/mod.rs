@@ -107,7 +107,7 @@ pub fn profile(
             }
         })
         .collect();
-    Ok(Workload { provenance, rows, batches, ..Workload::default() })
+    Ok(Workload { provenance, rows, batches })
 }
 
 #[derive(Debug)]

@@ -106,10 +106,9 @@ impl MachineModel {
             && self.lanes.iter().all(|(_, lanes)| lanes.is_none())
     }
 
-    /// The machine as policies are told of it: what batches take is off by a factor of its own at each size of the formula,
-    /// lognormal of mean 1. The error belongs to the formula, as those of single queries belong to their model: it is the same
-    /// in all runs. Where a machine profile says how batches differ from the formula, that is played, and policies know the
-    /// formula.
+    /// The machine as policies see it. The batch cost has an error factor per size of the formula, lognormal with mean 1. It
+    /// belongs to the formula, so that it is equal in all runs. If a machine profile describes how batches differ from the
+    /// formula, policies see the formula.
     #[must_use]
     pub fn as_told(&self) -> Cow<'_, Self> {
         let is_off = |class: Class| {

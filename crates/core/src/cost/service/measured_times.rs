@@ -147,25 +147,27 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
         let (lane, random) = (&mut self.lanes[processor.index()], &mut self.chance[processor.index()]);
         lane.place.advance(random);
         let begin = now + costs.hand_over(idle);
-        let on_device = &mut self.devices[class][device.index()];
+        // A failed lane runs on a CPU, which is on no device of its class.
+        let devices = &mut self.devices[class];
         let batches = self.model.batches[class].as_ref();
         let several = batches.filter(|_| load.queries > 1);
         if let Some(times) = several.and_then(|_| costs.batch(&lane.place, &load, time, class, &busy)) {
             let time = BatchTime {
-                host: time.host.scaled(times.host),
+                host: time.host.scaled(times.host) + times.stall,
                 exposed: time.exposed.scaled(times.host),
                 device: time.device.scaled(times.device),
             };
             let alone = time.device.scaled(times.spacing);
             self.preparing = lane.prepare(time.host.scaled(times.prepared), begin, costs.hand_back());
-            lane.done = lane.run_among_others(time, alone, begin, on_device);
+            lane.done = lane.run_among_others(time, alone, begin, &mut devices[device.index()]);
         } else {
             let (taken, spacing) = costs.one_by_one(&lane.place, &load, idle, class, &busy);
             lane.done = if batches.is_some() {
                 // A single query spends most of its time off the device, where the next one may be too.
-                let device = load.alone.scaled(spacing).min(taken);
-                let exposed = taken.since(device);
-                lane.run(BatchTime { host: exposed, exposed, device }, begin, on_device)
+                let on_device = load.alone.scaled(spacing).min(taken);
+                let exposed = taken.since(on_device);
+                let time = BatchTime { host: exposed, exposed, device: on_device };
+                lane.run(time, begin, &mut devices[device.index()])
             } else {
                 begin.max(lane.done) + taken
             };

@@ -2,15 +2,18 @@
 
 use std::time::{Duration, Instant};
 
+use super::forecast::{Forecast, Planned};
 use super::interval::{half_width, sampled, scatter};
+use super::predict::Prediction;
 use super::search::{LiveSearch, Side};
 use super::{Effort, Question};
 use crate::base::time::Nanos;
 use crate::lab::{
-    Calibration, Capacity, Criterion, LabError, LiveReport, LiveRunSpec, Node, Progress, RunLength, ServiceRow,
-    ServiceRun, Summary, SystemLoad, Verdict,
+    Calibration, Criterion, LabError, LiveReport, LiveRunSpec, Node, Progress, RunLength, ServiceRow, ServiceRun,
+    Summary, SystemLoad, Verdict,
 };
 use crate::live;
+use crate::query::ArrivalProcess;
 use crate::sched::PolicyFactory;
 use crate::sim::Arrivals;
 
@@ -29,20 +32,37 @@ pub struct DrivenRun {
     pub seed: u64,
     /// Duration of the arrivals, in seconds.
     pub seconds: f64,
+    /// The share of a recording of arrivals that the run played; 1 for drawn arrivals.
+    pub covered_share: f64,
     /// The verdict under the objective.
     pub verdict: Verdict,
     /// Its delays; `None` if no query finished.
     pub summary: Option<Summary>,
-    /// The simulated summary and verdict; `None` if it was not simulated.
-    pub predicted: Option<(Summary, Verdict)>,
+    /// The forecast of the run with the prediction's costs; `None` if it was not simulated.
+    pub predicted: Option<Forecast>,
+    /// The simulated run with the costs of the backlogs; `None` if it was not simulated.
+    pub rehearsed: Option<Summary>,
     /// The load by other processes.
     pub load: SystemLoad,
-    /// Mean time of a fixed loop on the workers' cores before and after the run.
-    pub fixed_loop: Nanos,
+    /// Time of a fixed loop on the workers' cores before and after the run; 0 without workers.
+    pub fixed_loop: [Nanos; 2],
     /// The 99th percentile of the driver's delay in releasing queries.
     pub lag_p99: Nanos,
     /// The query costs of the run.
     pub service: Calibration,
+}
+
+impl DrivenRun {
+    /// The run as a forecast takes it.
+    pub(super) fn planned<'a>(&self, process: &'a ArrivalProcess, speed_sd: f64) -> Planned<'a> {
+        Planned { process, qps: self.qps, queries: self.verdict.planned, live_seed: self.seed, speed_sd }
+    }
+
+    /// The mean time of the fixed loop, in microseconds.
+    #[must_use]
+    pub fn fixed_loop_us(&self) -> f64 {
+        self.fixed_loop.map(Nanos::as_us).iter().sum::<f64>() / 2.0
+    }
 }
 
 /// The results of a policy's live runs.
@@ -51,7 +71,7 @@ pub struct Driven {
     /// The policy's name.
     pub policy: String,
     /// The prediction before the first run.
-    pub predicted: Capacity,
+    pub predicted: Prediction,
     /// The prediction with query costs of the last run that held at the answer; its error belongs to the simulator.
     pub hindsight_qps: Option<f64>,
     /// The live runs, in order.
@@ -73,15 +93,15 @@ pub struct LiveCapacity {
     pub qps: f64,
     /// The lowest rate that failed.
     pub missed_qps: f64,
-    /// Half-width of the 90 % interval, as a share of the rate.
-    pub half_width: f64,
+    /// Half-width of the 90 % interval, as a share of the rate; `None` if runs were shorter than their recording.
+    pub half_width: Option<f64>,
 }
 
 impl LiveCapacity {
-    /// The 90 % interval.
+    /// The 90 % interval; `None` if it is not known.
     #[must_use]
-    pub fn interval(&self) -> (f64, f64) {
-        (self.qps * (1.0 - self.half_width), self.qps * (1.0 + self.half_width))
+    pub fn interval(&self) -> Option<(f64, f64)> {
+        self.half_width.map(|half_width| (self.qps * (1.0 - half_width), self.qps * (1.0 + half_width)))
     }
 }
 
@@ -91,6 +111,7 @@ impl Driven {
     pub fn capacity(&self) -> Option<LiveCapacity> {
         let (held, missed) = (self.held?, self.missed?);
         let half_width = half_width(held.qps, missed.qps, self.machine_scatter(), self.sampled);
+        let half_width = Some(half_width).filter(|_| self.runs.iter().all(|run| run.covered_share >= 1.0));
         Some(LiveCapacity { qps: held.qps, missed_qps: missed.qps, half_width })
     }
 
@@ -98,7 +119,7 @@ impl Driven {
     #[must_use]
     pub fn error(&self) -> Option<(f64, f64)> {
         let (held, missed) = (self.held?, self.missed?);
-        let predicted = self.predicted.qps;
+        let predicted = self.predicted.qps();
         Some((predicted / missed.qps - 1.0, predicted / held.qps - 1.0))
     }
 
@@ -118,7 +139,7 @@ impl Driven {
     }
 
     fn fixed_loops(&self) -> Vec<f64> {
-        self.runs.iter().map(|run| run.fixed_loop.as_us()).filter(|&us| us > 0.0).collect()
+        self.runs.iter().map(DrivenRun::fixed_loop_us).filter(|&us| us > 0.0).collect()
     }
 
     /// The queries and the late queries of all runs at a rate.
@@ -148,11 +169,12 @@ pub(super) struct LiveRuns<'a> {
 }
 
 impl LiveRuns<'_> {
-    /// Drives runs at `shares` of the predicted capacity, then searches around it. `driven` keeps all runs in any case.
-    pub(super) fn search(&mut self, driven: &mut Driven, shares: &[f64]) -> Result<(), LabError> {
-        let predicted_qps = driven.predicted.qps;
-        for share in shares {
-            self.drive(share * predicted_qps, driven)?;
+    /// Drives runs at `loads`, shares of the predicted capacity, then searches around it. `driven` keeps all runs in any
+    /// case.
+    pub(super) fn search(&mut self, driven: &mut Driven, loads: &[f64]) -> Result<(), LabError> {
+        let predicted_qps = driven.predicted.qps();
+        for load in loads {
+            self.drive(load * predicted_qps, driven)?;
         }
         let mut search = LiveSearch::new(predicted_qps, self.question.effort);
         while let Some(qps) = search.next(self.runs_left(predicted_qps)) {
@@ -207,11 +229,13 @@ impl LiveRuns<'_> {
             qps,
             seed: self.seed,
             seconds,
+            covered_share: if process.recording().is_some() { arrivals.covered_share(qps) } else { 1.0 },
             verdict,
             summary,
             predicted: None,
+            rehearsed: None,
             load,
-            fixed_loop: Nanos(before.0.midpoint(after.0)),
+            fixed_loop: [before, after],
             lag_p99: outcome.lag.p99,
             service,
         });

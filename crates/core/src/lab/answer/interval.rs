@@ -8,10 +8,14 @@
 //! | seeds | each live run draws its own arrivals and queries |
 
 use crate::base::machine::PerClass;
+use crate::base::stats::normal_quantile;
 use crate::cost::Cost;
+use crate::lab::Capacity;
 
 /// The standard normal quantile of a two-sided 90 % interval.
-const Z: f64 = 1.645;
+pub(super) const Z: f64 = 1.645;
+/// The model's error of costs, as a standard deviation: query costs under load, beyond what backlogs show.
+pub(super) const MODEL: f64 = 0.03;
 /// Least half-width of an interval.
 const LEAST: f64 = 0.01;
 
@@ -21,14 +25,29 @@ pub(super) fn half_width(held_qps: f64, missed_qps: f64, machine: f64, queries: 
     (sides.powi(2) + (Z * machine).powi(2) + (Z * queries).powi(2)).sqrt().max(LEAST)
 }
 
+/// Half-width of the 90 % interval of a predicted capacity: its error over seeds and queries, the machine's speed, and
+/// the model's error. As for delays, the interval reaches from the capacity divided by 1 plus this number to the capacity
+/// times it.
+pub(super) fn predicted_half_width(predicted: &Capacity, speed_sd: f64) -> f64 {
+    let interval = predicted.total_interval();
+    let sides = if predicted.qps > 0.0 { 0.5 * (interval.high - interval.low) / predicted.qps } else { 1.0 };
+    let errors = sides / normal_quantile(0.5 + 0.5 * interval.confidence.clamp(0.5, 0.999));
+    (Z * errors.hypot(speed_sd).hypot(MODEL)).exp_m1()
+}
+
 /// The standard deviation of positive values divided by their mean; 0 for fewer than two values.
 pub(super) fn scatter(values: &[f64]) -> f64 {
     if values.len() < 2 {
         return 0.0;
     }
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    deviation(values) / (values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// The standard deviation of values; 0 for fewer than two.
+pub(super) fn deviation(values: &[f64]) -> f64 {
+    let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (squares / (values.len() - 1) as f64).sqrt() / mean
+    (squares / values.len().saturating_sub(1).max(1) as f64).sqrt()
 }
 
 /// The relative standard error of the mean cost of a sample of `of` queries, on the class where it is largest.

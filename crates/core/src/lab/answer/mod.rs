@@ -8,22 +8,25 @@
 //! ```
 //!
 //! For an answer, the best policy is driven live. The second one follows if its prediction exceeds the live capacity of
-//! the first. For a validation, all policies are driven, and each live run is simulated, too. Predictions do not see
+//! the first. For a validation, all policies are driven. Each live run has a forecast. Predictions do not see
 //! the driven data: live runs have other seeds. If the log is large enough, they also have other queries.
 
 mod drive;
+mod forecast;
 mod interval;
 mod predict;
 mod search;
 
 pub use drive::{Driven, DrivenRun, LiveCapacity};
-pub use predict::Disagreement;
+pub use forecast::Forecast;
+pub(super) use forecast::{Planned, forecast};
+pub use predict::{Disagreement, Prediction};
 pub use search::{LiveSearch, Side};
 
 use std::time::{Duration, Instant};
 
 use self::drive::{LiveRuns, sampled_queries};
-use self::predict::{predict, simulated_runs};
+use self::predict::{forecast_runs, hindsight_qps, predict};
 use super::{Capacity, LabError, Node, Objective, Progress, ServiceRow};
 use crate::base::time::Nanos;
 use crate::live;
@@ -43,6 +46,8 @@ pub struct Question {
     pub seeds: Vec<u64>,
     /// The effort for live runs.
     pub effort: Effort,
+    /// Shares of the predicted capacity that a validation drives first, for delays.
+    pub loads: Vec<f64>,
     /// Number of queries in the log, of which the driven ones are a sample.
     pub log_queries: usize,
 }
@@ -95,7 +100,7 @@ impl Effort {
 pub enum Scope {
     /// The best policy, for an answer.
     Best,
-    /// Every policy, with a simulation of each run.
+    /// Every policy.
     All,
 }
 
@@ -125,8 +130,6 @@ impl Answer {
     }
 }
 
-/// Shares of the predicted capacity that a validation drives first, for delays.
-const SHARES: [f64; 2] = [0.5, 0.8];
 /// Duration of the warm-up, in which clocks rise from idle.
 const WARM_UP: Duration = Duration::from_millis(200);
 /// Most policies that are driven for an answer.
@@ -167,15 +170,15 @@ fn find(
         let best_qps = answer.best().map_or(0.0, |(_, best)| best.qps);
         let goes_on = match scope {
             Scope::All => true,
-            Scope::Best => at < MOST_DRIVEN && one.capacities.qps > best_qps,
+            Scope::Best => at < MOST_DRIVEN && one.prediction.qps() > best_qps,
         };
-        if !goes_on || one.capacities.qps <= 0.0 {
+        if !goes_on || one.prediction.qps() <= 0.0 {
             continue;
         }
         go_on()?;
         let mut driven = Driven {
             policy: one.policy.name().to_owned(),
-            predicted: one.capacities.clone(),
+            predicted: one.prediction.clone(),
             hindsight_qps: None,
             runs: Vec::new(),
             held: None,
@@ -183,16 +186,18 @@ fn find(
             sampled: sampled_queries(node, question.log_queries),
             gpu: node.lane_pool().gpu().name(),
         };
-        let shares: &[f64] = if scope == Scope::All { &SHARES } else { &[] };
+        let loads: &[f64] = if scope == Scope::All { &question.loads } else { &[] };
         let service = &mut answer.service;
         if scope == Scope::All {
             until = Instant::now() + budget;
         }
         let (policy, seed) = (one.policy, first_seed);
         let done =
-            LiveRuns { node, policy, question, progress, seed, began, until, service }.search(&mut driven, shares);
+            LiveRuns { node, policy, question, progress, seed, began, until, service }.search(&mut driven, loads);
+        // Short simulations, so that runs before an interrupt have their forecasts, too.
+        forecast_runs(node, one, question, &mut driven)?;
         if scope == Scope::All && !live::interrupted() {
-            simulated_runs(node, one, question, &mut driven)?;
+            driven.hindsight_qps = hindsight_qps(node, policy, question, &driven)?;
         }
         if !driven.runs.is_empty() {
             answer.driven.push(driven);

@@ -2,10 +2,12 @@
 
 use rayon::prelude::*;
 
-use super::{Answer, Driven, Question, Scope, Steps, go_on};
+use super::forecast::{forecast, simulated};
+use super::interval::{predicted_half_width, scatter};
+use super::{Answer, Driven, DrivenRun, Forecast, Question, Scope, Steps, go_on};
 use crate::base::machine::{Class, Machine};
 use crate::lab::{
-    Calibration, Capacity, CapacitySearch, Judge, LabError, Node, Progress, RunLength, ServiceRow, ServiceRun, Tally,
+    Calibration, Capacity, CapacitySearch, LabError, Node, Progress, RunLength, ServiceRow, ServiceRun, Summary,
     draw_all,
 };
 use crate::sched::PolicyFactory;
@@ -32,11 +34,45 @@ pub struct Disagreement {
     pub most: f64,
 }
 
+/// The prediction for a policy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// The capacity, with costs of the machine profile, else of the backlogs.
+    pub capacity: Capacity,
+    /// The query costs of the backlogs.
+    pub backlogs: Calibration,
+    /// Whether a machine profile defines the costs, so that backlogs only check them.
+    pub has_machine_profile: bool,
+    /// The relative standard deviation of the machine's speed over the backlogs.
+    pub speed_sd: f64,
+    /// A rehearsal: the capacity with costs of the backlogs.
+    pub rehearsal_qps: f64,
+    /// Linear scaling: the capacity if all processors were always busy with queries that cost what they do alone.
+    pub linear_qps: Option<f64>,
+}
+
+impl Prediction {
+    /// The capacity under the objective.
+    #[must_use]
+    pub fn qps(&self) -> f64 {
+        self.capacity.qps
+    }
+
+    /// Half-width of its 90 % interval: from the capacity divided by 1 plus this number to the capacity times it.
+    #[must_use]
+    pub fn half_width(&self) -> f64 {
+        predicted_half_width(&self.capacity, self.speed_sd)
+    }
+
+    /// The costs of simulations, unless a machine profile defines them.
+    fn calibration(&self) -> Option<&Calibration> {
+        (!self.has_machine_profile).then_some(&self.backlogs)
+    }
+}
+
 pub(super) struct Predicted<'p> {
     pub(super) policy: &'p dyn PolicyFactory,
-    /// The costs behind the prediction; `None` if a machine profile defines them.
-    pub(super) calibration: Option<Calibration>,
-    pub(super) capacities: Capacity,
+    pub(super) prediction: Prediction,
 }
 
 /// The policies to drive, the best first.
@@ -70,18 +106,33 @@ pub(super) fn predict<'p>(
     } else {
         backlogs.iter().map(|several| Calibration::median(several)).collect()
     };
-    // With a machine profile, backlogs only check its costs.
-    let has_profile = !node.model().is_exact();
-    let calibrations: Vec<Option<Calibration>> =
-        calibrations.iter().map(|&one| (!has_profile).then_some(one)).collect();
-    let found = simulate(node, &near, &calibrations, question, progress)?;
-    let policies = near.into_iter().zip(calibrations).zip(found);
-    let mut predicted: Vec<Predicted<'_>> =
-        policies.map(|((policy, calibration), capacities)| Predicted { policy, calibration, capacities }).collect();
+    let has_machine_profile = !node.model().is_exact();
+    let by_backlogs: Vec<Option<&Calibration>> = calibrations.iter().map(Some).collect();
+    let rehearsed = simulate(node, &near, &by_backlogs, question, progress)?;
+    let found = match has_machine_profile {
+        true => simulate(node, &near, &vec![None; near.len()], question, progress)?,
+        false => rehearsed.clone(),
+    };
+    let speed_sds = backlogs.iter().map(|several| {
+        let speeds: Vec<f64> = several.iter().map(Calibration::slowest_of_all).collect();
+        scatter(&speeds)
+    });
+    let costs = calibrations.iter().zip(speed_sds);
+    let mut predicted: Vec<Predicted<'_>> = near
+        .into_iter()
+        .zip(costs)
+        .zip(found.into_iter().zip(&rehearsed))
+        .map(|((policy, (&backlogs, speed_sd)), (capacity, rehearsal))| {
+            let (rehearsal_qps, linear_qps) = (rehearsal.qps, node.simulated().linear_qps(policy));
+            let prediction =
+                Prediction { capacity, backlogs, has_machine_profile, speed_sd, rehearsal_qps, linear_qps };
+            Predicted { policy, prediction }
+        })
+        .collect();
     if scope == Scope::Best {
-        predicted.sort_by(|a, b| b.capacities.qps.total_cmp(&a.capacities.qps));
+        predicted.sort_by(|a, b| b.prediction.qps().total_cmp(&a.prediction.qps()));
     }
-    answer.capacities = predicted.iter().map(|one| one.capacities.clone()).collect();
+    answer.capacities = predicted.iter().map(|one| one.prediction.capacity.clone()).collect();
     Ok(predicted)
 }
 
@@ -194,11 +245,11 @@ fn one_service(node: &Node) -> bool {
 fn simulate(
     node: &Node,
     policies: &[&dyn PolicyFactory],
-    calibrations: &[Option<Calibration>],
+    calibrations: &[Option<&Calibration>],
     question: &Question,
     progress: &dyn Progress,
 ) -> Result<Vec<Capacity>, LabError> {
-    let calibrated = |one: &Option<Calibration>| experiment(node, one.as_ref(), question, &question.seeds, 0);
+    let calibrated = |one: &Option<&Calibration>| experiment(node, *one, question, &question.seeds, 0);
     let experiments: Vec<Experiment> = calibrations.iter().map(calibrated).collect();
     let steps = Steps::new(progress, "simulating policies", policies.len() * (question.seeds.len() + 1));
     let of = |(experiment, &policy): (&Experiment, &&dyn PolicyFactory)| {
@@ -212,38 +263,48 @@ fn simulate(
     found.into_iter().collect()
 }
 
-/// Simulates each live run at its rate and length, with the prediction's costs and another seed. It also finds the
-/// capacity with the query costs of the last run that held at the answer.
-pub(super) fn simulated_runs(
+/// The forecast of a run, and its rehearsal.
+type Simulated = (Option<Forecast>, Option<Summary>);
+
+/// Forecasts each live run with the prediction's costs, other arrivals and the queries that predictions may use.
+pub(super) fn forecast_runs(
     node: &Node,
     predicted: &Predicted<'_>,
     question: &Question,
     driven: &mut Driven,
 ) -> Result<(), LabError> {
-    let Some(first) = question.seeds.get(..1) else { return Ok(()) };
-    let criterion = question.objective.within(question.deadline);
-    let simulated: Vec<_> = driven
-        .runs
-        .par_iter()
-        .map(|run| {
-            let count = run.verdict.planned;
-            let experiment = experiment(node, predicted.calibration.as_ref(), question, first, count);
-            let sinks = (Tally::new(&experiment.model.machine, count), Judge::new(criterion, count));
-            let play = experiment.play(predicted.policy, run.qps, &experiment.arrivals[0], sinks, |_| false);
-            play.map(|(tally, judge)| tally.summary().map(|summary| (summary, judge.verdict(run.qps))))
-        })
-        .collect();
-    for (run, simulated) in driven.runs.iter_mut().zip(simulated) {
-        run.predicted = simulated?;
-    }
-    let at_answer =
-        |run: &&super::DrivenRun| driven.held.is_some_and(|held| held.qps == run.qps) && run.verdict.holds();
-    if let Some(cost) = driven.runs.iter().rev().find(at_answer).map(|run| run.service) {
-        let experiment = experiment(node, Some(&cost), question, first, 0);
-        let search = CapacitySearch::new(&experiment, question.objective, RunLength::default())?;
-        driven.hindsight_qps = Some(search.of(predicted.policy)?.qps);
+    let Predicted { policy, prediction } = predicted;
+    let known = experiment(node, prediction.calibration(), question, &[], 0);
+    let rehearsal = experiment(node, Some(&prediction.backlogs), question, &[], 0);
+    let of = |run: &DrivenRun| {
+        let planned = run.planned(&question.process, prediction.speed_sd);
+        let found = forecast(&known, *policy, planned)?;
+        let rehearsed = match (prediction.has_machine_profile, &found) {
+            (true, _) => simulated(&rehearsal, *policy, planned)?,
+            (false, found) => found.as_ref().map(|found| found.summary),
+        };
+        Ok((found, rehearsed))
+    };
+    let found: Vec<Result<Simulated, LabError>> = driven.runs.par_iter().map(of).collect();
+    for (run, found) in driven.runs.iter_mut().zip(found) {
+        (run.predicted, run.rehearsed) = found?;
     }
     Ok(())
+}
+
+/// The capacity with the query costs of the last run that held at the answer: its error belongs to the simulator.
+pub(super) fn hindsight_qps(
+    node: &Node,
+    policy: &dyn PolicyFactory,
+    question: &Question,
+    driven: &Driven,
+) -> Result<Option<f64>, LabError> {
+    let at_answer = |run: &&DrivenRun| driven.held.is_some_and(|held| held.qps == run.qps) && run.verdict.holds();
+    let run = driven.runs.iter().rev().find(at_answer);
+    let Some((run, first)) = run.zip(question.seeds.get(..1)) else { return Ok(None) };
+    let experiment = experiment(node, Some(&run.service), question, first, 0);
+    let search = CapacitySearch::new(&experiment, question.objective, RunLength::default())?;
+    Ok(Some(search.of(policy)?.qps))
 }
 
 #[cfg(test)]

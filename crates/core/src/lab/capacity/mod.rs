@@ -29,6 +29,7 @@ pub(crate) use length::COVERED_QUERIES;
 pub use length::RunLength;
 pub use played::{Played, play_all};
 pub use sampled::QueryError;
+pub(in crate::lab) use sampled::resampled;
 
 use rayon::prelude::*;
 

@@ -105,7 +105,7 @@ fn rest(
 }
 
 /// The experiment with a bootstrap sample of its queries.
-fn resampled(experiment: &Experiment, number: u64) -> Experiment {
+pub(in crate::lab) fn resampled(experiment: &Experiment, number: u64) -> Experiment {
     let mut random = Purpose::QuerySamples.stream(number);
     let rows = experiment.queries.len() as u32;
     let queries: Vec<SimQuery> = (0..rows).map(|_| experiment.queries[random.below(rows) as usize]).collect();

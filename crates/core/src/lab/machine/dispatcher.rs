@@ -5,7 +5,7 @@
 //! than its log row. Rounds grow under load. Least squares over rounds of all sizes separates the four costs for each
 //! policy. Policies without batches have as many batches as answers, so that both costs merge.
 //!
-//! Interrupted rounds are left out: the rounds beside busy lanes show them.
+//! Interrupted rounds are left out: the rounds with busy lanes show them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

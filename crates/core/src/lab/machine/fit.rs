@@ -1,8 +1,8 @@
 //! From the samples of a measurement to a machine profile: means, and stretches of consecutive batches as they were seen.
 //!
-//! No curve is fitted and no sample is left out, so that the means include stalls. A profile keeps a few thousand of a
-//! stage's batches. These are whole segments, chosen evenly by the rank of their slowness: rare slow segments are neither
-//! missed nor too frequent. Their ratios are then scaled so that their mean time is that of all batches of the stage.
+//! No curve is fitted. A profile keeps a few thousand of a stage's batches. These are whole segments, chosen evenly by the
+//! rank of their slowness: rare slow segments are neither missed nor too frequent. Their ratios are then scaled so that their
+//! mean time without stalls is that of all batches of the stage.
 
 use std::collections::BTreeMap;
 
@@ -20,9 +20,9 @@ use crate::live::Round;
 const KEPT: usize = 12 * BLOCK as usize;
 /// Shorter sequences of batches are not kept.
 const SHORTEST: usize = 8;
-/// Times beyond this multiple of the usual ratio are stalls of at least so many microseconds; a stall does not depend on the
-/// length of its query.
+/// Times beyond this multiple of the usual ratio are stalls. A stall does not depend on the length of its query.
 const STALLED: f64 = 3.0;
+/// Shortest stall, in microseconds.
 const STALL_US: f64 = 5.0;
 /// Share of queries that count as the shortest.
 const SHORT: f64 = 0.01;
@@ -105,8 +105,9 @@ pub(super) fn lanes(class: Class, stages: &Stages, (cpus, gpus): (usize, usize))
     }
 }
 
-/// The dispatcher's costs, as they are on lanes that only let time pass, with the rounds beside busy lanes. The costs of
-/// [`PROBE`](super::dispatcher::PROBE) predict these rounds.
+/// The dispatcher's costs on lanes that only let time pass, and the variation of rounds beside busy lanes over the costs of
+/// [`PROBE`](super::dispatcher::PROBE). The mean ratio of these rounds is left out: with it, the predicted capacity of
+/// `combined` was 26 % too low (docs/tried.md).
 pub(super) fn dispatcher(mut costs: Vec<DispatcherCosts>, stages: &Stages, cpus: usize) -> DispatcherProfile {
     let probe = costs.iter_mut().filter_map(|at| at.policies.remove(super::dispatcher::PROBE)).last();
     let (Some(cost), Some(seen)) =
@@ -117,7 +118,11 @@ pub(super) fn dispatcher(mut costs: Vec<DispatcherCosts>, stages: &Stages, cpus:
     let of_round = |round: &Round| (round.time.as_us(), predicted_us(&cost, round));
     let runs: Vec<Vec<(f64, f64)>> = seen.iter().map(|run| run.rounds.iter().map(of_round).collect()).collect();
     let means: Vec<f64> = runs.iter().map(|run| quotient(run.iter().copied())).collect();
-    DispatcherProfile { costs, drift: rounded(scatter(&means)), rounds: stretch(&runs, 0.0) }
+    let mut rounds = stretch(&runs, 0.0);
+    let mean = rounds.mean();
+    let relative = |permille: u32| (f64::from(permille) / mean).round().max(1.0) as u32;
+    rounds.permille.iter_mut().for_each(|permille| *permille = relative(*permille));
+    DispatcherProfile { costs, drift: rounded(scatter(&means)), rounds }
 }
 
 /// The predicted time of a round.
@@ -180,30 +185,33 @@ fn pairs(lanes: &[Vec<Batch>], times: impl Fn(&Batch) -> (f32, f32)) -> Vec<Vec<
 }
 
 /// Consecutive ratios out of sequences of measured and predicted times in microseconds. `each_us` of a measured time does not
-/// depend on the prediction. The mean time is that of all sequences.
+/// depend on the prediction. The mean time without stalls is that of all sequences.
 fn stretch(sequences: &[Vec<(f64, f64)>], each_us: f64) -> Ratios {
     let chosen = segments(sequences, each_us);
     let count = chosen.len().max(1) as f64;
     let ratios: Vec<f64> =
         chosen.iter().map(|(measured, predicted)| (measured - each_us).max(0.0) / predicted).collect();
     let usual = median(ratios.clone());
+    let stall_of = |ratio: f64, predicted: f64| {
+        let stall_us = (ratio - usual) * predicted;
+        (ratio > STALLED * usual && stall_us > STALL_US).then_some(stall_us)
+    };
     let mut stalls_us = Vec::new();
     let mut left = Vec::with_capacity(ratios.len());
     for (i, (&ratio, (_, predicted))) in ratios.iter().zip(&chosen).enumerate() {
-        let stall_us = (ratio - usual) * predicted;
-        let is_stalled = ratio > STALLED * usual && stall_us > STALL_US;
-        if is_stalled {
-            stalls_us.push((i as u32, stall_us.round() as u32));
-        }
-        left.push(if is_stalled { usual } else { ratio });
+        let stall_us = stall_of(ratio, *predicted);
+        stalls_us.extend(stall_us.map(|us| (i as u32, us.round() as u32)));
+        left.push(if stall_us.is_some() { usual } else { ratio });
     }
-    // What the chosen ones and stalls leave of the mean time is the ratios'.
-    let all = || sequences.iter().flatten();
-    let (measured, predicted) = all().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    let number = all().count().max(1) as f64;
-    let stall_us = stalls_us.iter().map(|&(_, us)| f64::from(us)).sum::<f64>() / count;
+    // A stall of 50 ms, one in a second, must not make all others slower.
+    let calm_us = |&(measured, predicted): &(f64, f64)| {
+        let is_stalled = stall_of((measured - each_us).max(0.0) / predicted, predicted).is_some();
+        (if is_stalled { usual * predicted } else { measured - each_us }, predicted)
+    };
+    let all = sequences.iter().flatten().map(calm_us);
+    let (measured, predicted) = all.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     let mean = left.iter().sum::<f64>() / count;
-    let wanted = (measured / number - each_us - stall_us) / (predicted / number);
+    let wanted = measured / predicted;
     let scale = (wanted / mean.max(1e-9)).clamp(0.5, 2.0);
     let permille = left.iter().map(|ratio| (ratio * scale * 1e3).round().clamp(1.0, 1e9) as u32).collect();
     Ratios { permille, stalls_us }
@@ -351,7 +359,7 @@ mod tests {
         // of a thousand is held up for 2 ms.
         let mut random = Random::new(3, 0);
         let query = |i: usize| {
-            let ratio = if i / BLOCK as usize % 10 == 0 { 2.4 } else { 1.2 };
+            let ratio = if (i / BLOCK as usize).is_multiple_of(10) { 2.4 } else { 1.2 };
             let noise = 0.9 + 0.2 * random.unit();
             (1.0 + ratio * noise * 20.0 + if i % 1000 == 999 { 2000.0 } else { 0.0 }, 20.0)
         };
@@ -359,7 +367,7 @@ mod tests {
         let mean = all.iter().map(|one| one.0).sum::<f64>() / all.len() as f64;
         let found = stretch(&[all], 1.0);
         assert_eq!(found.permille.len(), KEPT);
-        assert!((mean_us(&found, 1.0, 20.0) / mean - 1.0).abs() < 1e-3, "{}, {mean}", mean_us(&found, 1.0, 20.0));
+        assert!((mean_us(&found, 1.0, 20.0) / mean - 1.0).abs() < 0.03, "{}, {mean}", mean_us(&found, 1.0, 20.0));
         assert!(found.stalls_us.iter().all(|&(_, us)| (1900..2100).contains(&us)), "{:?}", found.stalls_us);
         assert!((1..=8).contains(&found.stalls_us.len()), "{:?}", found.stalls_us);
         let slow = found.permille.iter().filter(|&&permille| permille > 1800).count() as f64 / KEPT as f64;
@@ -389,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_beside_busy_lanes_are_told_over_the_costs_of_the_probe() {
+    fn rounds_beside_busy_lanes_vary_around_a_mean_ratio_of_1() {
         let cost = RoundCost { round_ns: 100.0, arrival_ns: 50.0, batch_ns: 0.0, answer_ns: 0.0 };
         let policies = BTreeMap::from([(super::super::dispatcher::PROBE.to_owned(), cost)]);
         let costs = vec![DispatcherCosts { lanes: 1, any: cost, policies }];
@@ -397,7 +405,7 @@ mod tests {
         let seen = |time| Seen { round: 0, lanes: Vec::new(), rounds: vec![Round { time, ..round }; 20] };
         let runs = vec![seen(round.time), seen(round.time.scaled(2.0))];
         let found = dispatcher(costs, &BTreeMap::from([(Stage::Stream(Class::CPU, 3), runs)]), 3);
-        assert_eq!(found.rounds.permille, [[1500; 20], [3000; 20]].concat());
+        assert_eq!(found.rounds.permille, [[667; 20], [1333; 20]].concat());
         assert!(found.costs[0].policies.is_empty() && (found.drift - 0.4714).abs() < 1e-9, "{found:?}");
     }
 }

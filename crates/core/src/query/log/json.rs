@@ -54,10 +54,10 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Found, InputError> {
         && !map.is_empty()
         && map.values().all(|value| value.is_string() && !map.contains_key("source"))
     {
-        found.entries = map.iter().map(|(id, query)| entry(Some(id.clone()), query.as_str(), 0, *line)).collect();
-        return Ok(found);
+        map.iter().for_each(|(id, query)| found.add(Some(id.clone()), query.as_str().unwrap_or_default(), *line));
+    } else {
+        whole.iter().try_for_each(|(line, value)| take(path, *line, value, &mut found))?;
     }
-    whole.into_iter().try_for_each(|(line, value)| take(path, line, &value, &mut found))?;
     Ok(found)
 }
 
@@ -65,7 +65,7 @@ fn take(path: &Path, line: u64, value: &Value, found: &mut Found) -> Result<(), 
     let map = match value {
         Value::Array(values) => return values.iter().try_for_each(|value| take(path, line, value, found)),
         Value::String(query) => {
-            found.entries.push(entry(None, Some(query), found.entries.len(), line));
+            found.add(None, query, line);
             return Ok(());
         }
         Value::Object(map) => map,
@@ -89,16 +89,13 @@ fn take(path: &Path, line: u64, value: &Value, found: &mut Found) -> Result<(), 
         ));
     }
     match query_of(map) {
-        Some(query) if !query.trim().is_empty() => {
-            found.entries.push(entry(id, Some(&query), found.entries.len(), line));
-        }
+        Some(query) => found.add(id, &query, line),
         None if map.keys().all(|key| HEADERS.contains(&&**key))
             || map.contains_key("operation-type")
             || is_request(map) =>
         {
             found.skipped += 1;
         }
-        Some(_) => found.skipped += 1,
         None => {
             let wrong = field(map, &["query"]).map(|query| format!("`query` is `{query}`, expected text or a request"));
             return Err(InputError::line(path, line, wrong.unwrap_or_else(|| "no field `query`".to_owned())));
@@ -166,9 +163,17 @@ fn field<'a>(map: &'a Map<String, Value>, names: &[&str]) -> Option<&'a Value> {
     names.iter().find_map(named)
 }
 
-fn entry(id: Option<String>, query: Option<&str>, number: usize, line: u64) -> LogEntry {
-    let label = id.filter(|id| !id.is_empty()).unwrap_or_else(|| number.to_string());
-    LogEntry { label, text: query.unwrap_or_default().trim().to_owned(), line }
+impl Found {
+    /// Adds a query, unless it has no words. Its label is its id, or its number.
+    fn add(&mut self, id: Option<String>, query: &str, line: u64) {
+        let text = query.trim().to_owned();
+        if text.is_empty() {
+            self.skipped += 1;
+        } else {
+            let label = id.filter(|id| !id.is_empty()).unwrap_or_else(|| self.entries.len().to_string());
+            self.entries.push(LogEntry { label, text, line });
+        }
+    }
 }
 
 /// Reads a slow log in lines whose records hold `source[...]`; also counts records without a query.
@@ -182,7 +187,7 @@ pub(super) fn parse_slow_lines(text: &str) -> Found {
             Deserializer::from_str(source).into_iter::<Value>().next()?.ok().as_ref().and_then(request_words)
         });
         match request {
-            Some(words) => found.entries.push(entry(None, Some(&words), found.entries.len(), line)),
+            Some(words) => found.add(None, &words, line),
             None => found.skipped += 1,
         }
     }
@@ -227,6 +232,7 @@ mod tests {
             let found = parsed(text);
             assert_eq!(found.iter().map(|e| (&*e.0, &*e.1)).collect::<Vec<_>>(), [expected], "{text}");
         }
+        assert_eq!(parsed(r#"["", "ocean", {"query": " "}]"#), [("0".into(), "ocean".into(), 1)]);
         let slow = "[2026-01-02T03:04:05,6][WARN ][index.search.slowlog.query] [n] [i][0] took[5ms], took_millis[5], \
                     source[{\"query\":{\"match\":{\"t\":{\"query\":\"ocean [tides]\"}}}}], id[7], \n";
         let found = parse_slow_lines(&format!("{slow}{}", slow.replace("match", "range")));

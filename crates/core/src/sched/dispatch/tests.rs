@@ -5,6 +5,7 @@ use crate::base::ids::QueryId;
 use crate::base::machine::PerClass;
 use crate::cost::Cost;
 use crate::sched::Lane;
+use crate::sched::Next;
 
 /// A policy that follows a script, right or wrong.
 struct Scripted(Vec<(Next, Vec<u32>)>);

@@ -117,7 +117,7 @@ fn fixed(lists: &Lists, order: &[u32], budget_bytes: u64, requests: &[u32]) -> R
 }
 
 fn dynamic(lists: &Lists, budget_bytes: u64, warm_up: &[u32], requests: &[u32]) -> Replayed {
-    let mut cache = DynamicCache::new(lists, budget_bytes, u32::MAX);
+    let mut cache = DynamicCache::new(lists, budget_bytes, 0, u32::MAX);
     let mut counts = Replayed::default();
     warm_up.iter().for_each(|&list| cache.read(list, 1, &mut counts));
     counts = Replayed::default();

@@ -31,12 +31,25 @@ pub(crate) struct DynamicCache<'a> {
     visits: Vec<Vec<u64>>,
     /// Last blocks of all lists by the time of the last visit.
     ends: BTreeSet<(u64, u32)>,
+    batch: Moves,
+}
+
+/// What the current batch moves: a list is moved once, however many of its queries miss it.
+#[derive(Debug)]
+struct Moves {
+    buffer_bytes: u64,
+    bytes: u64,
+    number: u32,
+    /// Last batch that moved blocks of each list, and the number of its first blocks that were there then.
+    brought: Vec<(u32, usize)>,
 }
 
 impl<'a> DynamicCache<'a> {
-    pub(crate) fn new(sizes: &'a dyn Sizes, budget_bytes: u64, block_len: u32) -> Self {
+    /// Makes an empty cache. A batch moves at most `buffer_bytes`; with 0 every read is a batch of its own.
+    pub(crate) fn new(sizes: &'a dyn Sizes, budget_bytes: u64, buffer_bytes: u64, block_len: u32) -> Self {
         let visits = vec![Vec::new(); sizes.num_lists()];
-        Self { sizes, budget_bytes, block_len, bytes: 0, now: 0, visits, ends: BTreeSet::new() }
+        let batch = Moves { buffer_bytes, bytes: 0, number: 1, brought: vec![(0, 0); sizes.num_lists()] };
+        Self { sizes, budget_bytes, block_len, bytes: 0, now: 0, visits, ends: BTreeSet::new(), batch }
     }
 
     /// Reads the first `postings` of a list for a query; moves and admits what the cache lacks.
@@ -48,12 +61,32 @@ impl<'a> DynamicCache<'a> {
         self.forget_end(list);
         self.visits[list as usize].resize(held.max(wanted), 0);
         self.visits[list as usize][..wanted].fill(self.now);
-        let moved = self.bytes_of(list, wanted.max(held)) - self.bytes_of(list, held);
+        let end = wanted.max(held);
         counts.hits += u64::from(wanted <= held);
-        counts.moved_bytes += moved;
-        self.bytes += moved;
+        counts.moved_bytes += self.moved_by_batch(list, held, end);
+        self.bytes += self.bytes_of(list, end) - self.bytes_of(list, held);
         self.note_end(list);
         self.evict();
+    }
+
+    /// Returns the bytes of blocks `held..end` that the batch has not moved before, and moves them.
+    fn moved_by_batch(&mut self, list: u32, held: usize, end: usize) -> u64 {
+        self.batch.number += u32::from(self.batch.buffer_bytes == 0);
+        let there = |batch: &Moves| match batch.brought[list as usize] {
+            (number, blocks) if number == batch.number => blocks.max(held),
+            _ => held,
+        };
+        let bytes_from = |cache: &Self, from: usize| cache.bytes_of(list, end.max(from)) - cache.bytes_of(list, from);
+        let mut moved = bytes_from(&*self, there(&self.batch));
+        if moved > 0 && self.batch.bytes + moved > self.batch.buffer_bytes {
+            // The buffer is full: the next batch begins.
+            self.batch.number += 1;
+            self.batch.bytes = 0;
+            moved = bytes_from(&*self, held);
+        }
+        self.batch.bytes += moved;
+        self.batch.brought[list as usize] = (self.batch.number, end.max(there(&self.batch)));
+        moved
     }
 
     /// Bytes of the first blocks of a list.
@@ -110,7 +143,7 @@ mod tests {
     #[test]
     fn what_was_read_last_stays_and_ends_of_lists_go_first() {
         let sizes = Bytes(vec![40, 25, 30]);
-        let mut cache = DynamicCache::new(&sizes, 50, 10);
+        let mut cache = DynamicCache::new(&sizes, 50, 0, 10);
         let mut counts = Replayed::default();
         let mut moved = |list, postings| {
             let before = counts.moved_bytes;
@@ -130,9 +163,21 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_moves_a_list_once() {
+        let sizes = Bytes(vec![40, 40]);
+        let mut cache = DynamicCache::new(&sizes, 40, 100, u32::MAX);
+        let mut counts = Replayed::default();
+        // Each list evicts the other, and both are in the buffer of 100 bytes.
+        for list in [0, 1, 0, 1] {
+            cache.read(list, 1, &mut counts);
+        }
+        assert_eq!((counts.hits, counts.moved_bytes), (0, 80));
+    }
+
+    #[test]
     fn a_list_larger_than_the_cache_leaves_nothing_behind() {
         let sizes = Bytes(vec![100]);
-        let mut cache = DynamicCache::new(&sizes, 60, u32::MAX);
+        let mut cache = DynamicCache::new(&sizes, 60, 0, u32::MAX);
         let mut counts = Replayed::default();
         cache.read(0, 1, &mut counts);
         cache.read(0, 1, &mut counts);

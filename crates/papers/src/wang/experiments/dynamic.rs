@@ -1,7 +1,8 @@
 //! Wang et al., section 5: a dynamic cache against the static ones of figure 7, counted without a GPU.
 //!
 //! Both halves of the log pass through the dynamic caches; the second half counts, as for the static ones. A dynamic cache of blocks moves
-//! the blocks that a query visits, which VFB, whose batches move whole lists, cannot know; a cache of whole lists is given as well.
+//! the blocks that a query visits, which VFB, whose batches move whole lists, cannot know; a cache of whole lists is given as well. As in
+//! figure 7, a batch moves a list once.
 
 use super::bench::usual_policies;
 use crate::findings::{Chart, Curve};
@@ -35,7 +36,7 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
         let mut points = Vec::new();
         for share in CACHE_SHARES {
             let cache_bytes = (memory as f64 * share) as u64;
-            let counts = replay(&data, &halves, cache_bytes, block_len);
+            let counts = replay(&data, &halves, (cache_bytes, memory - cache_bytes), block_len);
             let rate = counts.hits as f64 / counts.requests.max(1) as f64;
             points.push(add(name, share, (counts.moved_bytes, rate), findings));
         }
@@ -55,8 +56,13 @@ fn add(name: &str, share: f64, (bytes, hit_rate): (u64, f64), findings: &mut Fin
 }
 
 /// Counts the second half of a log, after the first has filled the cache.
-fn replay(data: &ExperimentData, halves: &[Vec<Vec<u32>>; 2], cache_bytes: u64, block_len: u32) -> Replayed {
-    let mut cache = DynamicCache::new(&data.lists, cache_bytes, block_len);
+fn replay(
+    data: &ExperimentData,
+    halves: &[Vec<Vec<u32>>; 2],
+    (cache_bytes, buffer_bytes): (u64, u64),
+    block_len: u32,
+) -> Replayed {
+    let mut cache = DynamicCache::new(&data.lists, cache_bytes, buffer_bytes, block_len);
     let mut counts = Replayed::default();
     let logs: [&[RankedQuery]; 2] = [&data.train, &data.test];
     for (log, depths) in logs.into_iter().zip(halves) {

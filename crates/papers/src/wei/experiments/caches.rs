@@ -31,11 +31,11 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
     if cached != plain {
         return Err(ExperimentError::Wrong(String::from("both searches find different terms")));
     }
-    let time = |mut compare: Box<dyn FnMut(&Node, usize, &[u8]) -> Ordering + '_>| {
-        ns_per_token(tokens.len(), || drop(black_box(look_up(&dictionary, &tokens, &mut compare))))
+    let time = |compare: &mut dyn FnMut(&Node, usize, &[u8]) -> Ordering| {
+        ns_per_token(tokens.len(), || drop(black_box(look_up(&dictionary, &tokens, &mut *compare))))
     };
-    let with_ns = time(Box::new(|node, place, bytes| by_cache(&dictionary, node, place, bytes, &mut not_needed)));
-    let without_ns = time(Box::new(|node, place, bytes| by_string(&dictionary, node, place, bytes)));
+    let with_ns = time(&mut |node, place, bytes| by_cache(&dictionary, node, place, bytes, &mut not_needed));
+    let without_ns = time(&mut |node, place, bytes| by_string(&dictionary, node, place, bytes));
     findings.add("caches: a look-up", "ns", with_ns);
     findings.add("no caches: a look-up", "ns", without_ns);
     findings.add("caches: gain", "x", without_ns / with_ns);

@@ -1,0 +1,150 @@
+//! Forecast of a live run: simulated delays with their 90 % intervals.
+//!
+//! One long simulation gives the values. Short ones, each with other arrivals, another bootstrap sample of the queries
+//! and another speed of the machine, give the intervals. The errors of the model add to them:
+//!
+//! | part | from |
+//! | --- | --- |
+//! | seeds | other arrivals in each short simulation |
+//! | queries | a bootstrap sample of the measured queries in each |
+//! | machine | a speed in each, as far apart as backlogs are, and the model's error of costs |
+//! | model | known errors of simulated delays beyond those of costs |
+//!
+//! The machine's speed moves delays little at low load and much near the capacity, and intervals follow. On a machine
+//! that is slower by a factor, all times are longer by it: the rate is multiplied instead, and the delays afterwards.
+
+use rayon::prelude::*;
+
+use super::interval::{MODEL, Z, deviation};
+use crate::base::stats::normal_quantile;
+use crate::lab::capacity::resampled;
+use crate::lab::{Summary, Tally};
+use crate::query::ArrivalProcess;
+use crate::sched::PolicyFactory;
+use crate::sim::{Arrivals, Experiment, SimError};
+
+/// Least and most queries of the long simulation, and most of each short one. The long one gives expectations, also of a
+/// run with few queries, whose chance is in the short ones.
+const LEAST_LONG: usize = 30_000;
+const LONG: usize = 600_000;
+const SHORT: usize = 120_000;
+/// Number of short simulations.
+const SHORT_RUNS: u64 = 8;
+/// Errors of simulated mean delays and 99th percentiles with known costs, as standard deviations of their logarithms.
+/// `docs/results/accuracy.md` shows how often the intervals contain the measurement.
+const MODEL_OF_MEAN: f64 = 0.04;
+const MODEL_OF_P99: f64 = 0.08;
+
+/// The forecast of a live run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Forecast {
+    /// The simulated delays.
+    pub summary: Summary,
+    /// The 90 % interval of the mean reaches from the mean divided by 1 plus this number to the mean times it.
+    pub mean_half_width: f64,
+    /// The same for the 99th percentile.
+    pub p99_half_width: f64,
+}
+
+/// The live run to forecast.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::lab) struct Planned<'a> {
+    /// The arrival process.
+    pub(in crate::lab) process: &'a ArrivalProcess,
+    /// Arrival rate, in queries per second.
+    pub(in crate::lab) qps: f64,
+    /// Number of queries.
+    pub(in crate::lab) queries: usize,
+    /// The seed of the live arrivals. The forecast uses others.
+    pub(in crate::lab) live_seed: u64,
+    /// The relative standard deviation of the machine's speed.
+    pub(in crate::lab) speed_sd: f64,
+}
+
+/// The simulated delays of a planned run; `None` without queries.
+pub(in crate::lab) fn simulated(
+    experiment: &Experiment,
+    policy: &dyn PolicyFactory,
+    run: Planned<'_>,
+) -> Result<Option<Summary>, SimError> {
+    played(experiment, policy, run, (run.queries.clamp(LEAST_LONG, LONG), 0, 1.0))
+}
+
+/// The forecast of a planned run; `None` without queries.
+pub(in crate::lab) fn forecast(
+    experiment: &Experiment,
+    policy: &dyn PolicyFactory,
+    run: Planned<'_>,
+) -> Result<Option<Forecast>, SimError> {
+    let Some(summary) = simulated(experiment, policy, run)? else { return Ok(None) };
+    let sd = run.speed_sd.hypot(MODEL);
+    let short = (0..SHORT_RUNS).into_par_iter().map(|number| {
+        let sample = resampled(experiment, number);
+        // Speeds at equal steps of probability vary less than drawn ones.
+        let slower = (sd * normal_quantile((number as f64 + 0.5) / SHORT_RUNS as f64)).exp();
+        played(&sample, policy, run, (run.queries.min(SHORT), 1 + number, slower))
+    });
+    let short: Vec<Summary> = short.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
+    let half_width = |of: fn(&Summary) -> f64, model: f64| {
+        let logs: Vec<f64> = short.iter().map(|summary| of(summary).ln()).collect();
+        (Z * deviation(&logs).hypot(model)).exp_m1()
+    };
+    Ok(Some(Forecast {
+        summary,
+        mean_half_width: half_width(|summary| summary.mean_ms, MODEL_OF_MEAN),
+        p99_half_width: half_width(|summary| summary.p99_ms, MODEL_OF_P99),
+    }))
+}
+
+/// Plays so many queries with another seed, on a machine that is slower by a factor.
+fn played(
+    experiment: &Experiment,
+    policy: &dyn PolicyFactory,
+    run: Planned<'_>,
+    (queries, number, slower): (usize, u64, f64),
+) -> Result<Option<Summary>, SimError> {
+    // Far from the live seeds, which are small numbers in a row.
+    let seed = !run.live_seed.wrapping_mul(SHORT_RUNS + 1).wrapping_add(number);
+    let arrivals = Arrivals::drawn(run.process, seed, queries, experiment.queries.len());
+    let tally = Tally::new(&experiment.model.machine, queries);
+    let summary = experiment.play(policy, run.qps * slower, &arrivals, tally, |_| false)?.summary();
+    Ok(summary.map(|found| Summary { mean_ms: found.mean_ms * slower, p99_ms: found.p99_ms * slower, ..found }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::ids::QueryId;
+    use crate::base::machine::{Machine, PerClass};
+    use crate::base::time::Nanos;
+    use crate::cost::Cost;
+    use crate::sched::{PolicyKind, PolicyOptions};
+    use crate::sim::SimQuery;
+
+    fn forecast_at(load: f64, speed_sd: f64) -> Forecast {
+        // 200 exponential costs around 1 ms on one worker.
+        let cost = |at: u32| {
+            let share = (f64::from(at) + 0.5) / 200.0;
+            PerClass::two(Cost::alone(Nanos((-(1.0 - share).ln() * 1e6) as u64)), Cost::NEVER)
+        };
+        let queries = (0..200).map(|at| SimQuery { id: QueryId(at), service: cost(at), estimate: cost(at) }).collect();
+        let model = Machine::new(1, 0).into();
+        let experiment =
+            Experiment { model, queries, deadline: Nanos::from_ms(100.0), arrivals: Vec::new(), cluster: None };
+        let process = &ArrivalProcess::Poisson;
+        let run = Planned { process, qps: 1000.0 * load, queries: 200_000, live_seed: 1, speed_sd };
+        forecast(&experiment, &PolicyKind::CpuOnly.with(PolicyOptions::default()), run).unwrap().unwrap()
+    }
+
+    #[test]
+    fn forecasts_are_those_of_theory_and_less_sure_near_the_capacity() {
+        let (half, near) = (forecast_at(0.5, 0.0), forecast_at(0.9, 0.0));
+        // M/M/1 with a mean service time of 1 ms: 2 and 10 ms.
+        assert!((half.summary.mean_ms / 2.0 - 1.0).abs() < 0.04, "{half:?}");
+        assert!((near.summary.mean_ms / 10.0 - 1.0).abs() < 0.15, "{near:?}");
+        assert!(half.mean_half_width > 0.05 && near.mean_half_width > 2.0 * half.mean_half_width);
+        assert!(half.p99_half_width > half.mean_half_width);
+        assert!(forecast_at(0.5, 0.1).mean_half_width > 1.5 * half.mean_half_width);
+        assert_eq!(half, forecast_at(0.5, 0.0));
+    }
+}

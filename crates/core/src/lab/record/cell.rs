@@ -1,0 +1,134 @@
+//! Cells: the rows of a record.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::machine::PerClass;
+use crate::base::time::Nanos;
+use crate::files::{Digits, Record};
+use crate::lab::Calibration;
+use crate::query::{ArrivalProcess, Replay};
+
+type Number = Digits<6>;
+
+/// The arrival processes that a name and a seed define.
+pub const DRAWN: [&str; 3] = ["poisson", "bursty", "uniform"];
+/// A live run with its prediction. Times end with their unit; shares are between 0 and 1.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the columns of the file, named as in `live_runs.csv`")]
+pub struct Cell {
+    // The question.
+    pub policy: String,
+    pub rate_qps: Number,
+    pub seed: u64,
+    pub seconds: Number,
+    pub queries: usize,
+    pub arrivals: String,
+    pub objective: String,
+    pub deadline_ms: Digits<12>,
+    pub index: String,
+    pub index_name: String,
+    pub mode: String,
+    pub k: usize,
+    /// The workload's digest, and the number of rows at its end that only live runs use.
+    pub workload: String,
+    pub held_out: usize,
+    // The machine. The digest of the machine file is empty if backlogs gave the costs.
+    pub machine: String,
+    pub machine_file: String,
+    pub cpus: usize,
+    pub gpus: usize,
+    pub gpu_lane_depth: u32,
+    pub gpu: String,
+    pub driver: String,
+    // The prediction at the time.
+    pub predicted_qps: Number,
+    pub predicted_half_width: Digits<3>,
+    pub predicted_mean_ms: Option<Number>,
+    pub predicted_mean_half_width: Option<Digits<3>>,
+    pub predicted_p50_ms: Option<Number>,
+    pub predicted_p99_ms: Option<Number>,
+    pub predicted_p99_half_width: Option<Digits<3>>,
+    pub predicted_missed_share: Option<Number>,
+    pub speed_sd: Digits<4>,
+    pub rehearsal_qps: Number,
+    pub rehearsal_mean_ms: Option<Number>,
+    pub rehearsal_p99_ms: Option<Number>,
+    pub linear_qps: Option<Number>,
+    // The costs of the backlogs, which are those of the prediction without a machine file.
+    pub cpu_slowdown: Number,
+    pub cpu_handoff_us: Number,
+    pub gpu_slowdown: Number,
+    pub gpu_device_slowdown: Number,
+    pub gpu_host_slowdown: Number,
+    pub gpu_handoff_us: Number,
+    pub decision_us: Number,
+    // The measurement.
+    pub sent: usize,
+    pub late: usize,
+    pub late_allowed: usize,
+    pub held: bool,
+    pub mean_ms: Option<Number>,
+    pub p50_ms: Option<Number>,
+    pub p95_ms: Option<Number>,
+    pub p99_ms: Option<Number>,
+    pub p999_ms: Option<Number>,
+    pub max_ms: Option<Number>,
+    pub missed: usize,
+    pub throughput_qps: Option<Number>,
+    pub others_cores: Option<Digits<3>>,
+    pub steal_cores: Option<Digits<3>>,
+    pub loop_before_us: Number,
+    pub loop_after_us: Number,
+    /// The policy's highest rate that held and lowest rate that failed, by all its runs.
+    pub held_qps: Option<Number>,
+    pub missed_qps: Option<Number>,
+    /// `yes` if a constant of the program was fitted to it, else `no`.
+    pub fitted: String,
+}
+
+impl Record for Cell {}
+
+/// A cell with its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordedCell {
+    /// The folder of the record, and the file in it.
+    pub folder: PathBuf,
+    /// The file's name.
+    pub file: String,
+    /// Its line.
+    pub line: u64,
+    /// The cell.
+    pub cell: Cell,
+}
+
+impl Cell {
+    /// The query costs of the backlogs.
+    pub(super) fn backlogs(&self) -> Calibration {
+        let us = |us: Number| Nanos::from_us(us.0);
+        Calibration {
+            slowdown: PerClass::two(self.cpu_slowdown.0, self.gpu_slowdown.0),
+            device: PerClass::two(1.0, self.gpu_device_slowdown.0),
+            host: PerClass::two(1.0, self.gpu_host_slowdown.0),
+            handoff: PerClass::two(us(self.cpu_handoff_us), us(self.gpu_handoff_us)),
+            decision: us(self.decision_us),
+        }
+    }
+
+    /// The measured capacity: the geometric mean of both sides, or one side alone.
+    #[must_use]
+    pub fn measured_qps(&self) -> Option<f64> {
+        let (held, missed) = (self.held_qps.map(|qps| qps.0), self.missed_qps.map(|qps| qps.0));
+        Some((held.or(missed)? * missed.or(held)?).sqrt())
+    }
+
+    pub(super) fn process(&self) -> Option<ArrivalProcess> {
+        let is_drawn = DRAWN.contains(&self.arrivals.as_str());
+        ArrivalProcess::named(&self.arrivals, Replay::default()).ok().filter(|_| is_drawn)
+    }
+
+    pub(super) fn is_gpu_replayed(&self) -> bool {
+        self.gpu == "replay"
+    }
+}

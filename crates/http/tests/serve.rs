@@ -1,0 +1,100 @@
+//! The server answers like the executor, in OpenSearch's form, and rejects what is too much.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread;
+
+use tandem_core::base::ids::QueryId;
+use tandem_core::base::time::Nanos;
+use tandem_core::index::Index;
+use tandem_core::live;
+use tandem_core::query::{ArrivalProcess, Mode, Query};
+use tandem_core::sched::{PolicyKind, PolicyOptions};
+use tandem_core::search::Executor;
+use tandem_core::search::cpu::CpuExecutor;
+use tandem_core::sim::Arrivals;
+use tandem_http::{Client, Dialect, Limits, Outcome, Requests, ServeOptions, Served, Target, serve};
+
+fn index() -> Arc<Index> {
+    let postings = |step: usize| (0..3000).step_by(step).map(|doc| (doc as u32, 1 + doc as u32 % 3)).collect();
+    let lists: Vec<(String, Vec<(u32, u32)>)> = [2, 3, 5, 7].map(|step| (format!("term{step}"), postings(step))).into();
+    Arc::new(Index::from_lists(&lists).unwrap())
+}
+
+/// Sends a request and reads until the server closes.
+fn ask(address: SocketAddr, head: &str, body: &str) -> String {
+    ask_within(address, head, "50", body)
+}
+
+fn ask_within(address: SocketAddr, head: &str, deadline: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let length = body.len();
+    let headers = format!("host: x\r\nconnection: close\r\nx-deadline-ms: {deadline}\r\ncontent-length: {length}");
+    write!(stream, "{head} HTTP/1.1\r\n{headers}\r\n\r\n{body}").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn a_server_answers_like_its_executor_rejects_overload_and_ends_gracefully() {
+    let index = index();
+    let (told, listening) = channel();
+    let served = {
+        let index = Arc::clone(&index);
+        thread::spawn(move || {
+            let policy = PolicyKind::CpuOnly.with(PolicyOptions::default());
+            let options = ServeOptions {
+                address: "127.0.0.1:0".parse().unwrap(),
+                workers: 1,
+                policy: &policy,
+                deadline: Nanos::from_ms(50.0),
+                most_queries: 8,
+                mode: Mode::Or,
+            };
+            serve(&index, &options, |address| told.send(address).unwrap()).unwrap()
+        })
+    };
+    let address = listening.recv().unwrap();
+    // The same hits as the executor, in the same order.
+    let body = r#"{"query":{"match":{"text":"term3 term5"}},"size":4,"_source":false}"#;
+    let answer = ask(address, "POST /any/_search", body);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let value: serde_json::Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    let query = Query::prepare(QueryId(0), "", &["term3", "term5"], &index).unwrap();
+    let mut hits = Vec::new();
+    CpuExecutor::new(Arc::clone(&index), index.built_with()).search(&query, Mode::Or, 4, &mut hits).unwrap();
+    let ids: Vec<String> = hits.iter().map(|hit| index.external_id(hit.doc).into_owned()).collect();
+    let served_ids: Vec<&str> =
+        value["hits"]["hits"].as_array().unwrap().iter().map(|hit| hit["_id"].as_str().unwrap()).collect();
+    assert_eq!(served_ids, ids);
+    // Several queries; one without a known term has no hits.
+    let lines =
+        "{}\n{\"query\":{\"match\":{\"a\":\"term2\"}},\"size\":1}\n{}\n{\"query\":{\"match\":{\"a\":\"nothing\"}}}\n";
+    let many = ask(address, "POST /_msearch", lines);
+    assert!(many.contains("\"status\":200") && many.contains("\"hits\":[]"), "{many}");
+    assert!(ask(address, "GET /_search?q=term2&size=1", "").starts_with("HTTP/1.1 200"));
+    // Errors.
+    assert!(ask(address, "POST /_search", "{").starts_with("HTTP/1.1 400"));
+    assert!(ask(address, "GET /nothing", "").starts_with("HTTP/1.1 404"));
+    assert!(ask_within(address, "GET /_search?q=term2", "soon", "").starts_with("HTTP/1.1 400"));
+    // The client of this crate, at a rate that one worker cannot serve at opt-level 0: nothing is lost.
+    let dialect = Dialect::named("tandem").unwrap();
+    let target = Target::new(&format!("http://{address}/"), &dialect, &[], None).unwrap();
+    let queries: Vec<String> = ["term2 term3 term5 term7", "term3"].map(String::from).into();
+    let requests = Requests::new(&dialect, target.path(), 10, 50.0, &queries).unwrap();
+    let limits = Limits { connections: 64, ..Limits::for_deadline(Nanos::from_ms(50.0)) };
+    let client = Client { target: &target, requests: &requests, limits };
+    let arrivals = Arrivals::drawn(&ArrivalProcess::Poisson, 1, 5000, queries.len());
+    let run = client.drive(&arrivals, 20_000.0, 0.0).unwrap();
+    assert_eq!(run.count(Outcome::Answered) + run.count(Outcome::Rejected), 5000);
+    assert!(run.answered().all(|record| record.hits == 10));
+    let metrics = ask(address, "GET /metrics", "");
+    assert!(metrics.contains("tandem_queries_answered_total") && metrics.contains("quantile=\"0.99\""), "{metrics}");
+    live::interrupt();
+    let Served { answered, rejected, refused } = served.join().unwrap();
+    assert_eq!((answered + rejected, refused), (5000 + 4, 3));
+    assert!(TcpStream::connect(address).is_err());
+}
