@@ -125,6 +125,8 @@ fn flag() -> &'static AtomicU32 {
     // SAFETY: the word is aligned to a page, and lives as long as the process.
     let flag: &'static AtomicU32 = unsafe { &*flag };
     flag.store(0, Ordering::SeqCst);
+    // The memory ends with the last use of its context.
+    std::mem::forget(context);
     flag
 }
 
