@@ -1,10 +1,10 @@
 //! Published rules of thumb for the capacity of a server, to compare with.
 //!
-//! | rule | capacity | source |
-//! | --- | --- | --- |
-//! | Elastic's sizing formula | the highest rate for which one node suffices | "Search and indexing thread pools", sizing webinar: nodes = `floor((floor(rate mean) + 1) / pool) + 1`, pool = `floor(1.5 processors) + 1` |
-//! | Couchbase's division | 200 queries per second per core | sizing guide of the search service |
-//! | red line | the throughput of the most closed-loop clients that meet the objective | OpenSearch Benchmark's red-line testing |
+//! | rule | capacity |
+//! | --- | --- |
+//! | Elastic's formula: nodes = `floor((floor(rate mean) + 1) / pool) + 1`, pool = `floor(1.5 processors) + 1` | the highest rate for which one node suffices |
+//! | Couchbase's division | 200 queries per second per core |
+//! | red line, as in OpenSearch Benchmark | the throughput of the most closed-loop clients that meet the objective |
 
 use tandem_core::base::time::Nanos;
 
