@@ -4,9 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::options::DeadlineArgument;
 use super::{Failure, interrupts};
 use crate::options::names::choice;
+use crate::options::question::DeadlineArgument;
 use tandem_core::index::Index;
 use tandem_core::lab::HostInfo;
 use tandem_core::query::Mode;

@@ -10,9 +10,11 @@ use std::time::{Duration, Instant};
 
 use super::defaults::Bars;
 use super::driven::words;
-use super::kept::Kept;
-use super::options::{DeadlineArgument, LogForm, ObjectiveArguments, check_k, parse_seeds};
+use super::result_writer::ResultWriter;
 use super::{Failure, interrupts, output};
+use crate::options::arrivals::parse_seeds;
+use crate::options::input::LogForm;
+use crate::options::question::{DeadlineArgument, ObjectiveArguments, check_k};
 use tandem_core::base::ids::QueryId;
 use tandem_core::base::machine::{Class, PerClass};
 use tandem_core::base::time::Nanos;
@@ -309,7 +311,8 @@ fn search(searched: &Searched, is_validation: bool) -> Result<(), Failure> {
         (ArrivalProcess::named(&searched.arrivals, Default::default())?, parse_seeds(&searched.seeds)?);
     let opened = server.open(out)?;
     let log_queries = opened.queries.len();
-    let question = Question { deadline: opened.deadline, objective, process, seeds, effort, log_queries };
+    let question =
+        Question { deadline: opened.deadline, objective, process, seeds, effort, log_queries, loads: SHARES.to_vec() };
     let criterion = objective.within(opened.deadline);
     interrupts::catch();
     let (client, bars) = (opened.client(), Bars::default());
@@ -330,7 +333,7 @@ fn search(searched: &Searched, is_validation: bool) -> Result<(), Failure> {
     };
     let naive = naive_answers(&measured, searched.profile.cores(), opened.deadline);
     let provenance = opened.provenance.clone().with("objective", criterion).with("arrivals", &searched.arrivals);
-    let mut kept = Kept::new();
+    let mut kept = ResultWriter::new();
     write_found(&mut kept, &found, &criterion, &provenance, out, is_validation);
     kept.files(write_profile(out, &provenance, &measured));
     write_driven(&mut kept, &runs, last.as_ref(), &provenance, out);
@@ -357,7 +360,7 @@ fn search(searched: &Searched, is_validation: bool) -> Result<(), Failure> {
 }
 
 fn write_found(
-    kept: &mut Kept,
+    kept: &mut ResultWriter,
     found: &Answer,
     criterion: &Criterion,
     provenance: &Provenance,
@@ -378,7 +381,7 @@ fn write_found(
 }
 
 /// Writes `runs.csv`, `runs.hlog`, and `requests.csv` of the last run.
-fn write_driven(kept: &mut Kept, runs: &[RunReport], last: Option<&Run>, provenance: &Provenance, out: &Path) {
+fn write_driven(kept: &mut ResultWriter, runs: &[RunReport], last: Option<&Run>, provenance: &Provenance, out: &Path) {
     let path = out.join("runs.csv");
     kept.files(write_runs(&path, provenance, runs).map(|()| vec![path]));
     let path = out.join("runs.hlog");
@@ -399,14 +402,15 @@ fn answer_words(
     arrivals: &str,
 ) -> String {
     let LiveCapacity { qps, missed_qps, half_width } = capacity;
-    let digits = if half_width >= 0.1 { 2 } else { 3 };
+    let digits = if half_width.is_some_and(|half_width| half_width >= 0.1) { 2 } else { 3 };
+    let sure = half_width
+        .map_or(String::from("(interval not known)"), |half_width| format!("+- {:.0} %", (100.0 * half_width).ceil()));
     let rate = |qps| grouped(significant(qps, digits));
     let (held, missed) = (driven.held.unwrap_or_default(), driven.missed.unwrap_or_default());
     let lateness = driven.runs.iter().map(|run| run.lag_p99).max().unwrap_or_default();
     format!(
-        "{} q/s +- {:.0} %, {} runs of {} s, client late by {} us (p99)\n{} at {}, {}, {criterion}, {arrivals}\nheld in {} of {}; {} missed in {} of {}; predicted {}\n",
+        "{} q/s {sure}, {} runs of {} s, client late by {} us (p99)\n{} at {}, {}, {criterion}, {arrivals}\nheld in {} of {}; {} missed in {} of {}; predicted {}\n",
         rate(qps),
-        (100.0 * half_width).ceil(),
         held.runs() + missed.runs(),
         text(driven.runs.last().map_or(0.0, |run| run.seconds), 3),
         text(lateness.as_us(), 3),
@@ -459,7 +463,7 @@ fn profile(profiled: &Profiled) -> Result<(), Failure> {
     let opened = server.open(out)?;
     interrupts::catch();
     let measured = measure_server(&opened.client(), &plan, &Bars::default())?;
-    let mut kept = Kept::new();
+    let mut kept = ResultWriter::new();
     kept.files(write_profile(out, &opened.provenance, &measured));
     if let Some(index) = index {
         let path = out.join("server.workload.csv");
@@ -541,7 +545,7 @@ fn drive(driven: &Driven) -> Result<(), Failure> {
     );
     let provenance = opened.provenance.clone().with("objective", criterion).with("arrivals", &driven.arrivals);
     output::result("run", report.json());
-    let mut kept = Kept::new();
+    let mut kept = ResultWriter::new();
     write_driven(&mut kept, &[report], Some(&run), &provenance, out);
     errln!("{}", kept.in_words());
     kept.finish()?;
