@@ -83,7 +83,7 @@ proptest! {
         let mut batches = BatchModels::default();
         batches.0[Class::GPU] = Some(batch_model());
         let provenance = Provenance::new().with("docs", 1_000_000);
-        let workload = Workload { provenance, rows, batches, ..Workload::default() };
+        let workload = Workload { provenance, rows, batches };
         workload.write(&path).unwrap();
         prop_assert_eq!(Workload::read(&path).unwrap(), workload);
     }

@@ -9,7 +9,7 @@ use tandem::lab::{Judge, Objective, Tally};
 use tandem::live::{self, Ending, LanePool, LiveRun};
 use tandem::query::{ArrivalProcess, unit_arrivals};
 use tandem::sched::{LogRow, PolicyFactory, PolicyKind, RunLog, Sink};
-use tandem::sim::{Experiment, OtherNodes, SimQuery, SimRun, bounds, certificate, simulate};
+use tandem::sim::{Experiment, OtherNodes, SimQuery, SimRun, bounds, certificate, clairvoyant, simulate};
 
 use crate::scenario::Scenario;
 
@@ -39,7 +39,8 @@ pub fn check_spoilt(scenario: &Scenario, spoil: &Spoil) -> Result<(), Broken> {
 
 macro_rules! law {
     ($holds:expr, $law:literal, $($evidence:tt)+) => {
-        if !$holds {
+        let holds: bool = $holds;
+        if !holds {
             return Err(Broken { law: $law, evidence: format!($($evidence)+) });
         }
     };
@@ -209,15 +210,15 @@ impl Case<'_> {
         let arrivals = self.scenario.given();
         let is_kept = log.shed.is_empty() && !log.rows.iter().any(LogRow::missed);
         let deadline = Nanos(self.scenario.deadline);
-        if let Some(dearest) = certificate::dearest(&self.queries, &*self.factory, &self.model) {
-            let is_certain = certificate::nobody_misses(&dearest, &arrivals, 1.0, deadline);
+        if let Some(max_costs) = certificate::max_costs(&self.queries, &*self.factory, &self.model) {
+            let is_certain = certificate::is_schedulable(&max_costs, &arrivals, 1.0, deadline);
             law!(is_kept || !is_certain, "a certificate holds", "{:?}", log.rows);
         }
         if !self.scenario.profile.is_empty() || log.rows.is_empty() {
             return Ok(());
         }
         let model = self.model.with_fallbacks();
-        let bound = bounds::clairvoyant_qps(&arrivals, &self.queries, &model, deadline, 1e6);
+        let bound = clairvoyant::clairvoyant_qps(&arrivals, &self.queries, &model, deadline, 1e6);
         let is_possible = bound.is_none_or(|bound| bound >= 1.0 - 1e-6);
         law!(!is_kept || is_possible, "no policy keeps deadlines above the clairvoyant bound", "bound {bound:?}");
         let asked = log.rows.iter().map(|row| self.queries[row.query.index()].service);
