@@ -143,6 +143,7 @@ mod tests {
             seeds: vec![1, 2, 3],
             effort: Effort::quick(),
             log_queries: 100,
+            loads: Vec::new(),
         }
     }
 
