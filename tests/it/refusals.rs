@@ -137,7 +137,7 @@ fn what_is_missing_is_said_before_the_work() {
         (format!("{live} --estimates none.json {rest}"), "none.json: cannot open: "),
         (
             String::from("capacity i --queries i/queries.tsv --gpu replay --out o"),
-            "--gpu replay: recorded times say nothing",
+            "--gpu replay: recorded times are not of this machine",
         ),
         (String::from("capacity i --queries i/queries.tsv --seeds 1,1 --out o"), "--seeds 1,1: 1 is given twice"),
         (

@@ -106,7 +106,7 @@ fn how_many_machines_serve_own_times_is_one_line() {
     command.args(arguments).args(["--policy", "cpu-only", "--seeds", "1:2", "-o"]).arg(dir.path().join("out"));
     let text = stdout(&command.output().unwrap());
     // Two machines have exactly the capacity of the work: no queue is stable.
-    let first = "The fewest machines that keep p99 <= 200 ms at 200 q/s: 3, under cpu-only\n";
+    let first = "The fewest machines that meet p99 <= 200 ms at 200 q/s: 3, under cpu-only\n";
     assert!(text.starts_with(first), "{text}");
     let model = ["sweep", "--workload", &mine, "--rate", "200", "--estimates", "gpu", "-o"];
     let output = Command::new(TANDEM).args(model).arg(dir.path().join("other")).output().unwrap();

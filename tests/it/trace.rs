@@ -47,7 +47,10 @@ fn bad_options_and_recordings_end_with_code_2_and_the_place() {
             "error: --rate: rate 0 is out of range: expected 0.000001 to 1000000000 queries per second",
         ),
         (&["--arrivals", "r.csv"], "error: r.csv:3:1: arrivals go backwards: 0.5 s after 1 s (sort by arrival_s)"),
-        (&["--arrivals", "sometimes"], "error: sometimes: no such file, and none of poisson, bursty, uniform"),
+        (
+            &["--arrivals", "sometimes"],
+            "error: sometimes: no such file, and none of poisson, bursty, uniform, smooth-100qps, bursty-100qps",
+        ),
     ] {
         let output = tandem(dir.path(), &[&["trace", "--ids", "5"], arguments].concat());
         assert_eq!(output.status.code(), Some(2));

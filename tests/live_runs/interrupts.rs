@@ -49,7 +49,7 @@ fn simulate_keeps_the_runs_that_it_has_played() {
             continue;
         }
         assert!(told.ends_with("of 1000 runs are played") && (1..1000).contains(&played), "{told}");
-        assert!(out.contains("Average delay in ms") && out.contains("results/summary.csv"), "{out}");
+        assert!(out.contains("Delays in ms") && out.contains("results/summary.csv"), "{out}");
         let summary = std::fs::read_to_string(lab.path().join("results/summary.csv")).unwrap();
         assert_eq!(summary.lines().filter(|line| line.starts_with("simulated,window,")).count(), played);
         std::fs::remove_dir_all(lab.path().join("results")).unwrap();

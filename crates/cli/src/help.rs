@@ -15,9 +15,9 @@ const HEADINGS: [(&str, &[&str]); 9] = [
     ]),
     ("Input", &[
         "queries", "log_format", "column", "workload", "docs", "data", "text", "page_rank", "ingest", "qrels", "catalogue",
-        "index_gb", "results",
+        "index_gb", "results", "recorded", "like", "like_queries",
     ]),
-    ("Text", &["tokenizer", "stem", "stop_words", "duplicates", "bytes", "mean_length", "vocabulary"]),
+    ("Text", &["tokenizer", "stem", "stop_words", "duplicates", "bytes", "mean_length", "vocabulary", "clustering", "correlation"]),
     ("Ranking", &["k1", "b", "idf"]),
     ("Policies", &["policy", "estimates", "noise", "set"]),
     ("Arrivals", &["rate", "num_queries", "seeds", "arrivals", "replay", "trace", "seconds", "live_seconds", "ids"]),
@@ -28,7 +28,7 @@ const HEADINGS: [(&str, &[&str]); 9] = [
     ("Parts of the work", &["part", "merge", "slurm", "dry_run"]),
     ("Output", &[
         "out", "log", "perfetto", "format", "verbose", "force", "list", "tag", "samples", "report", "queries_out",
-        "permutation_out", "check", "claims",
+        "permutation_out", "check", "claims", "record",
     ]),
 ];
 

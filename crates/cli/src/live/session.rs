@@ -217,10 +217,18 @@ impl<'a> Session<'a> {
                 verdict.words(),
             ]);
         }
-        let notes: String = self.notes.iter().map(|note| format!("{note}\n")).collect();
         let table = table.without_empty_columns();
+        let notes = self.notes_in_words();
         say_screen(&format!("\n{table}objective: {}\n{notes}", self.criterion), "the folder of results")?;
         say(&format!("{}\n", kept.in_words()))
+    }
+
+    /// The notes, with a warning if runs did not cover their arrivals.
+    fn notes_in_words(&self) -> String {
+        let shares = self.rows.iter().filter_map(|line| line.row.covered_share);
+        let short = short_runs("delays are likely too low", self.time_scale, shares);
+        let short = short.map(|short| format!("warning: {short}\n"));
+        self.notes.iter().map(|note| format!("{note}\n")).chain(short).collect()
     }
 
     fn print(&self, kept: &ResultWriter) -> Result<(), Failure> {
@@ -266,10 +274,7 @@ impl<'a> Session<'a> {
                 verdict.words(),
             ]);
         }
-        let shares = self.rows.iter().filter_map(|line| line.row.covered_share);
-        let short = short_runs("delays are likely too low", self.time_scale, shares);
-        let short = short.map(|short| format!("warning: {short}\n"));
-        let notes: String = self.notes.iter().map(|note| format!("{note}\n")).chain(short).collect();
+        let notes = self.notes_in_words();
         say(&format!("\n{table}objective: {}\n{notes}{}\n", self.criterion, kept.in_words()))
     }
 }

@@ -105,10 +105,11 @@ fn options_out_of_range_are_refused() {
 
 #[test]
 fn terms_of_a_topic_occur_together_and_lists_keep_their_lengths() {
-    let base = SynthOptions { num_queries: 500, ..SynthOptions::new(NUM_DOCS, 3) };
+    let base = SynthOptions { num_queries: 8000, ..SynthOptions::new(NUM_DOCS, 3) };
     let likeness = |correlation| Likeness::of_synthetic(&SynthOptions { correlation, ..base.clone() }).unwrap();
-    let [none, some, most] = [0.0, 0.5, 1.0].map(likeness);
-    assert!(none.full_ands < some.full_ands && some.full_ands < most.full_ands, "{none:?} {some:?} {most:?}");
+    // The standard error of a share of 8,000 queries is 0.004.
+    let [none, most] = [0.0, 1.0].map(likeness);
+    assert!(none.full_ands + 0.01 < most.full_ands, "{none:?} {most:?}");
     assert!((none.gap_bits - most.gap_bits).abs() < 0.1, "{none:?} {most:?}");
 
     let dir = tempfile::tempdir().unwrap();

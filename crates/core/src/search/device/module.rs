@@ -94,8 +94,11 @@ pub(crate) use offsets;
 #[cfg(test)]
 pub(crate) fn layout_in_ptx(ptx: &str, name: &str) -> Vec<usize> {
     let (_, array) = ptx.split_once(&format!(" {name}[")).unwrap();
+    let (size, array) = array.split_once(']').unwrap();
     let bytes = &array[array.find('{').unwrap() + 1..array.find('}').unwrap()];
-    let bytes: Vec<u8> = bytes.split(',').map(|byte| byte.trim().parse().unwrap()).collect();
+    let mut bytes: Vec<u8> = bytes.split(',').map(|byte| byte.trim().parse().unwrap()).collect();
+    // The compiler leaves out zeros at the end.
+    bytes.resize(size.parse().unwrap(), 0);
     bytes.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word) as usize).collect()
 }
 
