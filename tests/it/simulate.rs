@@ -412,7 +412,7 @@ fn a_fault_plan_that_cannot_be_played_is_refused() {
         ("--faults kind.csv", "kind.csv:2:5: `fault` is \"fire\", expected error, panic, hang, stall or memory"),
         ("--faults stall.csv", "stall.csv:2:11: `lasts_ms` is \"-3\", expected above 0: how long the fault lasts"),
         ("--faults good.csv --cpus 0", "--faults: a CPU replaces a lane that fails: give --cpus at least 1"),
-        ("--faults good.csv --shards 2", "--faults: a plan is of one machine: leave --shards and --replicas out"),
+        ("--faults good.csv --shards 2", "--faults: a plan applies to one machine: leave --shards and --replicas out"),
         ("--faults good.csv --set watchdog-ms=0", "watchdog-ms: expected 1 to 600000"),
         ("--set shed=early", "shed: expected nothing or late"),
     ] {

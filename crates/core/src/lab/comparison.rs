@@ -194,8 +194,10 @@ impl Comparison {
         let Some(process) = self.experiment.arrivals.first().and_then(Arrivals::process) else { return Ok(Vec::new()) };
         let mut forecasts = Vec::new();
         for policy in &self.policies {
-            let stable_qps = self.stable_qps(results, policy.name());
-            let Some(qps) = results.kept_qps(policy.name(), stable_qps) else { continue };
+            // Delays grow above the capacity, although the policy may be stable with other arrivals.
+            let found = results.capacities.iter().find(|found| found.policy == policy.name()).map(|found| found.qps);
+            let most_qps = self.stable_qps(results, policy.name()).min(found.unwrap_or(f64::INFINITY));
+            let Some(qps) = results.kept_qps(policy.name(), most_qps) else { continue };
             let arrivals = self.arrivals_at(&self.experiment.arrivals[0], qps);
             if arrivals.covered_share(qps) < 1.0 {
                 continue;
