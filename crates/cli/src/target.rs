@@ -79,7 +79,7 @@ struct Server {
     /// --allow-host names the host
     #[arg(long = "target", value_name = "URL", required_unless_present = "url", help_heading = "Server")]
     target: Option<String>,
-    /// The same as --target
+    /// URL of the server, in place of --target
     #[arg(value_name = "URL", conflicts_with = "target")]
     url: Option<String>,
     /// Dialect of the server: opensearch, elasticsearch, msearch, anserini, seekstorm, tantivy, tandem, or a JSON file. It

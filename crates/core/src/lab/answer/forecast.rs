@@ -42,7 +42,7 @@ pub struct Forecast {
     pub summary: Summary,
     /// The 90 % interval of the mean reaches from the mean divided by 1 plus this number to the mean times it.
     pub mean_half_width: f64,
-    /// The same for the 99th percentile.
+    /// The 90 % interval of the 99th percentile, likewise as a factor minus 1.
     pub p99_half_width: f64,
 }
 
@@ -113,7 +113,7 @@ pub(in crate::lab) fn forecast(
     }))
 }
 
-/// Plays so many queries with another seed, on a machine that is slower by a factor.
+/// Plays this number of queries with another seed, on a machine that is slower by a factor.
 fn played(
     experiment: &Experiment,
     policy: &dyn PolicyFactory,
