@@ -99,15 +99,15 @@ impl Case {
     /// Lets every operation fail, and returns the number of operations and of runs.
     fn visit(&self) -> (usize, usize) {
         let (operations, whole) = self.whole();
-        let points: Vec<(usize, &str, &str)> = operations
-            .iter()
-            .enumerate()
-            .flat_map(|(at, name)| {
-                let all = faults(name);
-                let chosen = if self.all_faults { all } else { std::slice::from_ref(&all[at % all.len()]) };
-                chosen.iter().map(move |fault| (at + 1, name.as_str(), *fault))
-            })
-            .collect();
+        let mut numbers = BTreeMap::<&str, usize>::new();
+        let mut points: Vec<(usize, &str, &str)> = Vec::new();
+        for (at, name) in operations.iter().enumerate() {
+            let number = numbers.entry(name).or_default();
+            *number += 1;
+            let all = faults(name);
+            let chosen = if self.all_faults { all } else { std::slice::from_ref(&all[at % all.len()]) };
+            points.extend(chosen.iter().map(|fault| (*number, name.as_str(), *fault)));
+        }
         points.par_iter().for_each(|&(number, name, fault)| self.fail(number, name, fault, &whole));
         (operations.len(), points.len())
     }
@@ -116,10 +116,12 @@ impl Case {
         let before = files(self.folder.path());
         let (dir, log) = (tempfile::tempdir().unwrap(), tempfile::NamedTempFile::new().unwrap());
         copy(self.folder.path(), dir.path());
-        let output = self.run(dir.path(), &format!("{number}:{fault}"), log.path());
+        let output = self.run(dir.path(), &format!("{name}:{number}:{fault}"), log.path());
         let said = String::from_utf8_lossy(&output.stderr);
-        let case = format!("{}: operation {number}, {name}, {fault}: {:?}: {said}", self.arguments, output.status);
-        assert!(fs::read_to_string(log.path()).unwrap().lines().count() >= number, "not visited: {case}");
+        let case = format!("{}: {name} {number}, {fault}: {:?}: {said}", self.arguments, output.status);
+        let logged = fs::read_to_string(log.path()).unwrap();
+        let visits = logged.lines().filter(|line| line.split(' ').next() == Some(name)).count();
+        assert!(visits >= number, "not visited: {case}");
 
         let is_killed = fault.starts_with("kill");
         assert_eq!(output.status.signal().is_some(), is_killed, "{case}");

@@ -1,8 +1,9 @@
 //! Every operation on files, so that a test can make each of them fail once.
 //!
-//! Builds with debug assertions count the operations of the process and read two variables. `TANDEM_DISK_FAULT` is
-//! `NUMBER:FAULT`: the operation of this number, from 1, fails once. `TANDEM_DISK_LOG` names a file that gets a line for
-//! each operation. Release builds contain neither.
+//! Builds with debug assertions count the operations of the process by name and read two variables. `TANDEM_DISK_FAULT`
+//! is `NAME:NUMBER:FAULT`: the operation of this name and number, from 1, fails once. Numbers are per name, since threads
+//! may do their operations in any order. `TANDEM_DISK_LOG` names a file that gets a line for each operation. Release
+//! builds contain neither.
 
 use std::fs::{self, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -274,17 +275,31 @@ mod faults {
         KillAfter,
     }
 
+    struct Plan {
+        operation: String,
+        number: u64,
+        fault: String,
+    }
+
+    impl Plan {
+        /// The plan of `TANDEM_DISK_FAULT`.
+        fn read() -> Option<Self> {
+            let plan = env::var("TANDEM_DISK_FAULT").ok()?;
+            let [operation, number, fault] = plan.split(':').collect::<Vec<_>>()[..] else {
+                panic!("TANDEM_DISK_FAULT is NAME:NUMBER:FAULT");
+            };
+            let number = number.parse().expect("TANDEM_DISK_FAULT names the number of an operation");
+            Some(Self { operation: operation.to_owned(), number, fault: fault.to_owned() })
+        }
+    }
+
+    /// The operations so far that have the plan's name.
     static COUNT: AtomicU64 = AtomicU64::new(0);
 
     /// Counts an operation, and returns its fault if it has one.
     pub(super) fn next(name: &str, path: &Path) -> Option<Fault> {
-        static PLAN: OnceLock<Option<(u64, String)>> = OnceLock::new();
+        static PLAN: OnceLock<Option<Plan>> = OnceLock::new();
         static LOG: OnceLock<Option<File>> = OnceLock::new();
-        let plan = PLAN.get_or_init(|| {
-            let plan = env::var("TANDEM_DISK_FAULT").ok()?;
-            let (number, fault) = plan.split_once(':').expect("TANDEM_DISK_FAULT is NUMBER:FAULT");
-            Some((number.parse().expect("TANDEM_DISK_FAULT begins with a number"), fault.to_owned()))
-        });
         let log = LOG.get_or_init(|| {
             let path = env::var_os("TANDEM_DISK_LOG")?;
             File::options().append(true).create(true).open(path).ok()
@@ -292,8 +307,11 @@ mod faults {
         if let Some(mut log) = log.as_ref() {
             let _ = log.write_all(format!("{name} {}\n", path.display()).as_bytes());
         }
-        let number = COUNT.fetch_add(1, Ordering::Relaxed) + 1;
-        let fault = plan.as_ref().filter(|(at, _)| *at == number).map(|(_, fault)| fault.as_str())?;
+        let plan = PLAN.get_or_init(Plan::read).as_ref().filter(|plan| plan.operation == name)?;
+        if COUNT.fetch_add(1, Ordering::Relaxed) + 1 != plan.number {
+            return None;
+        }
+        let fault = plan.fault.as_str();
         Some(match fault {
             "short" => Fault::Short,
             "interrupted" => Fault::Error(INTERRUPTED),
