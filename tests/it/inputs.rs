@@ -137,12 +137,12 @@ fn collections_are_read_as_they_are_packed() {
     write(dir.path(), "lines.txt", zstd::encode_all(&b"{\"id\":1,\"text\":\"tides\"}\n"[..], 1).unwrap());
     write(dir.path(), "texts/a.txt", "ocean");
     write(dir.path(), "texts/b.log", "tides");
-    write(dir.path(), "texts/.ignore", "*.log");
+    write(dir.path(), "texts/.gitignore", "*.log");
     for (input, documents, told) in [
         ("trec", 4, "trec: 1 other files left out"),
         ("c.jsonl.gz", 1, "c.jsonl.gz: JSON lines"),
         ("lines.txt", 1, "lines.txt: JSON lines"),
-        ("texts", 1, "texts: 1 text files; texts: 1 left out that .gitignore or .ignore names"),
+        ("texts", 2, "texts: 2 text files; texts: 1 hidden file or folder left out"),
     ] {
         let (said, notes) = succeeds(dir.path(), &format!("index build {input} -o out --force"));
         let counted = said.lines().find_map(|line| line.strip_prefix("documents")).unwrap().trim();

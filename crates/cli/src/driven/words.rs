@@ -75,6 +75,9 @@ pub(crate) fn no_answer(found: &Answer) -> String {
     let held = found.driven.iter().filter_map(|driven| driven.held).map(|held| held.qps).reduce(f64::max);
     let why = match (held, lowest) {
         (Some(held), _) => format!("{} q/s held, and no higher rate is known to miss", rate(held, 0.0)),
+        (None, None) if found.driven.iter().any(|driven| driven.predicted.qps() > 0.0) => {
+            String::from("there was no time for a live run")
+        }
         (None, None) => String::from("no rate is low enough in simulation"),
         (None, Some(lowest)) if !runs().any(|run| run.verdict.holds()) => {
             format!("no rate held, down to {} q/s", rate(lowest, 0.0))

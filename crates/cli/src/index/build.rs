@@ -23,7 +23,7 @@ use tandem_core::indexing::{BuildError, BuildOptions, BuildSummary, Indexer, Pro
 pub(super) struct TextArguments {
     /// Files of JSON lines (`id`, `text`, optional `title`), WARC records or TREC documents, plain or compressed; or folders of
     /// such files or of text files. `-` is the standard input. Several inputs form one collection in their order. Hidden files
-    /// and those that a .gitignore excludes are left out
+    /// are left out
     #[arg(required = true, value_name = "INPUT")]
     pub(super) inputs: Vec<PathBuf>,
     /// Rule that cuts text into words

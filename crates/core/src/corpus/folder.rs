@@ -1,8 +1,8 @@
 //! Folders of text files, each a document whose id is its path inside the folder, or of files that are collections.
 //!
-//! Hidden files, and files that `.gitignore` or `.ignore` name, are left out; binary files (a zero byte in their first 8
-//! KiB) are skipped. Both are counted. Links to files are followed, links to folders are not. Files that are not UTF-8
-//! are decoded in their most likely encoding.
+//! Hidden files and folders are left out; binary files (a zero byte in their first 8 KiB) are skipped. Both are counted.
+//! Files that `.gitignore` names are read like all others. Links to files are followed, links to folders are not. Files
+//! that are not UTF-8 are decoded in their most likely encoding.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -10,6 +10,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use walkdir::{DirEntry, WalkDir};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::document::{BATCH_BYTES, Document};
@@ -41,46 +42,46 @@ pub(super) struct FileBatch {
 
 impl Folder {
     pub(super) fn open(root: &Path) -> Result<Self, InputError> {
-        let (mut files, mut links, mut passed) = (Vec::new(), Vec::new(), [0_usize; 2]);
-        let [linked, other] = &mut passed;
-        for entry in ignore::WalkBuilder::new(root).build() {
+        let (mut files, mut links) = (Vec::new(), Vec::new());
+        let (mut linked, mut other, mut hidden) = (0_usize, 0_usize, 0_usize);
+        let is_hidden = |entry: &DirEntry| entry.depth() > 0 && entry.file_name().as_encoded_bytes().starts_with(b".");
+        let entries = WalkDir::new(root).into_iter().filter_entry(|entry| {
+            hidden += usize::from(is_hidden(entry));
+            !is_hidden(entry)
+        });
+        for entry in entries {
             let entry = entry.map_err(|e| InputError::file(root, format!("cannot list: {e}")))?;
-            match entry.file_type() {
-                Some(kind) if kind.is_file() => files.push(TextFile::of(root, entry.path())?),
-                Some(kind) if kind.is_symlink() && entry.path().is_file() => links.push(entry.path().to_owned()),
-                Some(kind) if kind.is_symlink() => *other += 1,
-                _ => {}
+            let kind = entry.file_type();
+            if kind.is_file() {
+                files.push(TextFile::of(root, entry.path())?);
+            } else if kind.is_symlink() && entry.path().is_file() {
+                links.push(entry.path().to_owned());
+            } else {
+                other += usize::from(kind.is_symlink());
             }
         }
-        let kept = files.len();
         if !links.is_empty() {
             let mut seen: HashSet<PathBuf> = files.iter().filter_map(|file| file.path.canonicalize().ok()).collect();
             for link in &links {
                 if link.canonicalize().is_ok_and(|target| seen.insert(target)) {
                     files.push(TextFile::of(root, link)?);
-                    *linked += 1;
+                    linked += 1;
                 } else {
-                    *other += 1;
+                    other += 1;
                 }
             }
         }
-        let everything = ignore::WalkBuilder::new(root).standard_filters(false).hidden(true).build();
-        let everything =
-            everything.filter_map(Result::ok).filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
-        let ignored = everything.count().saturating_sub(kept);
         let told = [
-            (*linked, "link followed", "links followed"),
+            (linked, "link followed", "links followed"),
             (
-                *other,
+                other,
                 "link left out (to a folder, to nothing, or to a file of the folder)",
                 "links left out (to folders, to nothing, or to files of the folder)",
             ),
+            (hidden, "hidden file or folder left out", "hidden files and folders left out"),
         ];
         let told = told.into_iter().filter(|(count, ..)| *count > 0);
-        let mut notes: Vec<String> =
-            told.map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many })).collect();
-        // This note is always given, since the effect of these files is easily forgotten.
-        notes.push(format!("{ignored} left out that .gitignore or .ignore names"));
+        let notes = told.map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many })).collect();
         files.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(Self { files: files.into_iter(), notes })
     }
@@ -156,13 +157,11 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_and_ignored_files_are_told() {
+    fn links_and_hidden_files_are_told() {
         use std::os::unix::fs::symlink;
         let (dir, store) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let at = |name: &str| dir.path().join(name);
-        for (path, text) in
-            [(at("a.txt"), "one"), (at("b.log"), "two"), (at(".ignore"), "*.log"), (store.path().join("k"), "three")]
-        {
+        for (path, text) in [(at("a.txt"), "one"), (at(".gitignore"), "*.txt"), (store.path().join("k"), "three")] {
             std::fs::write(path, text).unwrap();
         }
         symlink(store.path().join("k"), at("c.txt")).unwrap();
@@ -171,7 +170,7 @@ mod tests {
         symlink(store.path(), at("folder")).unwrap();
         let mut folder = Folder::open(dir.path()).unwrap();
         let told = folder.notes.join("; ");
-        for expected in ["1 link followed", "3 links left out", "1 left out that .gitignore"] {
+        for expected in ["1 link followed", "3 links left out", "1 hidden file or folder left out"] {
             assert!(told.contains(expected), "{told}");
         }
         let mut ids = Vec::new();
