@@ -16,6 +16,7 @@
 
 mod body;
 mod scheduler;
+mod socket;
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -44,8 +45,8 @@ use tandem_core::sched::PolicyFactory;
 
 use self::body::Asked;
 use self::scheduler::{Reply, Scheduler};
+use self::socket::{Socket, Woken};
 use crate::HttpError;
-use crate::socket::{Socket, Woken};
 
 /// Most connections; further ones are closed at once.
 const MOST_CONNECTIONS: usize = 1024;
@@ -206,7 +207,7 @@ impl Server {
                 continue;
             }
             let front = Front { shared: Rc::clone(&self.shared), number };
-            let connection = Box::pin(Builder::new().serve_connection(Socket::new(stream, None), front));
+            let connection = Box::pin(Builder::new().serve_connection(Socket(stream), front));
             let live = Live { connection, used: Instant::now() };
             match self.connections.get_mut(number) {
                 Some(place) => *place = Some(live),
