@@ -5,6 +5,7 @@ seekstorm=${SEEKSTORM:-$dir/seekstorm/bin/seekstorm_server}
 if [ ! -x "$seekstorm" ]; then
   CARGO_PROFILE_RELEASE_LTO=off cargo install seekstorm_server --version 4.0.1 --no-default-features --root "$dir/seekstorm"
 fi
+installed
 # Keys are derived from this secret, which only this server has.
 MASTER_KEY_SECRET=$(cat "$dir/secret" 2> /dev/null || (umask 077 && head -c 24 /dev/urandom | base64 | tee "$dir/secret"))
 export MASTER_KEY_SECRET
