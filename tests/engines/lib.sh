@@ -16,6 +16,9 @@ finish() {
 }
 trap finish EXIT
 
+# installed: the script goes on, unless INSTALL_ONLY is set.
+installed() { if [ -n "${INSTALL_ONLY:-}" ]; then exit; fi; }
+
 # prepare_queries: plain words only, since engines give signs a meaning.
 prepare_queries() {
   cut -f2 "$queries" | tr '[:upper:]' '[:lower:]' | tr -c 'a-z0-9\n' ' ' | tr -s ' ' | grep -E '[a-z0-9]' > "$dir/queries.txt"
@@ -47,14 +50,23 @@ wait_for() {
 # free_port: a port that nobody listens on.
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 
-# drive URL DIALECT: a short profile and a short run; RUN replaces them, such as RUN="capacity --deadline-ms 50".
+# drive URL DIALECT: a short profile and a short run; or with DEADLINES="50 10" the capacity within each of these. The
+# client has priority NICE, since server and client share the cores.
 drive() {
   prepare_queries
-  if [ -n "${RUN:-}" ]; then
-    # shellcheck disable=SC2086
-    "$tandem" $RUN --target "$1" --dialect "$2" --queries "$dir/queries.txt" --log-format plain --out "$out"
-    return
+  what=(--target "$1" --dialect "$2" --queries "$dir/queries.txt" --log-format plain)
+  if [ -n "${DEADLINES:-}" ]; then
+    for deadline in $DEADLINES; do
+      nice -n "${NICE:-0}" "$tandem" capacity "${what[@]}" --deadline-ms "$deadline" --profile-seconds "${PROFILE_SECONDS:-60}" \
+        --live-seconds "${LIVE_SECONDS:-10}" --out "$out/$deadline" || echo "no answer within $deadline ms"
+    done
+  else
+    # A long deadline, since other processes may delay the client.
+    "$tandem" profile "${what[@]}" --limit 50 --profile-seconds 4 --out "$out"
+    "$tandem" live "${what[@]}" --rate 20 --seconds 3 --deadline-ms 2000 --out "$out"
   fi
-  "$tandem" profile --target "$1" --dialect "$2" --queries "$dir/queries.txt" --log-format plain --limit 50 --profile-seconds 4 --out "$out"
-  "$tandem" live --target "$1" --dialect "$2" --queries "$dir/queries.txt" --log-format plain --rate 20 --seconds 3 --out "$out"
+  if [ -n "${TANDEM_CREDENTIALS:-}" ] && grep -rqF "$TANDEM_CREDENTIALS" "$out"; then
+    echo 'credentials are in the results' >&2
+    exit 1
+  fi
 }

@@ -5,6 +5,7 @@ tantivy=${TANTIVY:-$dir/tantivy/bin/tantivy}
 if [ ! -x "$tantivy" ]; then
   CARGO_PROFILE_RELEASE_LTO=off cargo install tantivy-cli --version 0.24.0 --root "$dir/tantivy"
 fi
+installed
 if [ ! -s "$dir/index/meta.json" ] || ! grep -q segment_id "$dir/index/meta.json"; then
   prepare_documents text
   mkdir -p "$dir/index"

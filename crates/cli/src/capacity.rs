@@ -51,13 +51,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     driven.add_caveats(&question, &mut found);
     let index_name = log.index.as_ref().map_or(String::from("synthetic"), |index| index.display().to_string());
     let provenance = files::provenance(driven, &node, &question, &index_name, &found);
-    let mut kept = files::write(&found, &question, &provenance, out, false);
+    let criterion = question.objective.within(question.deadline);
+    let mut kept = files::write(&found, &criterion, &provenance, out, false);
     kept.files(record::keep(driven, &node, &question, &index_name, &found, &provenance));
     output::result("answer", words::JsonAnswer::of(&found));
-    let criterion = question.objective.within(question.deadline);
     let arrivals = driven.process.named(&question.process);
     if let Some((best, capacity)) = found.best() {
-        outln!("{}", words::answer(best, capacity, &criterion, &node, &arrivals).trim_end());
+        let what = format!("{}, {}", best.policy, words::workers(&node));
+        let disturbed = best.load().words();
+        outln!("{}", words::answer(best, capacity, [&what, &disturbed], &criterion, &arrivals).trim_end());
         if let Some(note) = driven.process.note(&question.process, &[capacity.qps]) {
             outln!("{note}");
         }

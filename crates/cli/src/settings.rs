@@ -119,6 +119,12 @@ pub(super) struct Settings {
     pub(super) time_warp: bool,
 }
 
+impl Default for Settings {
+    fn default() -> Self {
+        Self::parse_from(std::iter::empty::<&str>())
+    }
+}
+
 impl Settings {
     /// The bursts of `--arrivals bursty`.
     pub(super) fn burstiness(&self) -> Result<Burstiness, Failure> {

@@ -76,9 +76,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         )));
     }
     let provenance = files::provenance(driven, &node, &question, &index_name, &found);
-    let mut kept = files::write(&found, &question, &provenance, out, true);
-    kept.files(record::keep(driven, &node, &question, &index_name, &found, &provenance));
     let criterion = question.objective.within(question.deadline);
+    let mut kept = files::write(&found, &criterion, &provenance, out, true);
+    kept.files(record::keep(driven, &node, &question, &index_name, &found, &provenance));
     let chart = delay_chart(&found.driven, &criterion, &format!("{index_name}, {}", words::machine(&node)));
     kept.files(chart.write(&out.join("validation")).map(|_| Vec::new()));
     let mut text = words::compared(&found);

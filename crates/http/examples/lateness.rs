@@ -1,23 +1,28 @@
-//! How late the client is at a rate: `lateness [RATE] [SECONDS] [THREADS]`, against a server that answers at once, on
-//! another thread of this process.
+//! How late the client is by rate: `lateness [RATE,RATE...] [SECONDS] [THREADS] [FILE.csv]`, against a server that answers
+//! at once, on another thread of this process.
 
+use std::error::Error;
 use std::io::{Read, Write};
+use std::path::Path;
 use std::thread;
 
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
+use tandem_core::base::stats::significant;
 use tandem_core::base::time::Nanos;
+use tandem_core::files::{Provenance, write_atomically};
 use tandem_core::query::ArrivalProcess;
 use tandem_core::sim::Arrivals;
 use tandem_http::{Client, Dialect, Limits, Outcome, Record, Requests, Target};
 
 const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 22\r\n\r\n{\"hits\":{\"hits\":[{}]}}";
+const COLUMNS: &str = "threads,rate_qps,seconds,answered_qps,failed,lateness_p50_us,lateness_p99_us,lateness_p999_us,latency_p50_us,latency_p99_us";
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let argument = |at: usize, default: f64| -> Result<f64, std::num::ParseFloatError> {
-        std::env::args().nth(at).map_or(Ok(default), |text| text.parse())
-    };
-    let (rate_qps, seconds, threads) = (argument(1, 50_000.0)?, argument(2, 5.0)?, argument(3, 1.0)?);
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let argument = |at: usize, default: &str| arguments.get(at).map_or(default, String::as_str).to_owned();
+    let rates: Result<Vec<f64>, _> = argument(0, "10000,20000,30000,50000").split(',').map(str::parse).collect();
+    let (seconds, threads): (f64, usize) = (argument(1, "5").parse()?, argument(2, "1").parse()?);
     let mut listener = TcpListener::bind("127.0.0.1:0".parse()?)?;
     let address = listener.local_addr()?;
     let poll = Poll::new()?;
@@ -27,22 +32,42 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let target = Target::new(&format!("http://{address}/"), &dialect, &[], None)?;
     let texts: Vec<String> = (0..1000).map(|i| format!("query {i}")).collect();
     let requests = Requests::new(&dialect, target.path(), 10, 50.0, &texts)?;
-    let limits = Limits { threads: threads as usize, ..Limits::for_deadline(Nanos::from_ms(50.0)) };
+    let limits = Limits { threads, ..Limits::for_deadline(Nanos::from_ms(50.0)) };
     let client = Client { target: &target, requests: &requests, limits };
-    let arrivals = Arrivals::drawn(&ArrivalProcess::Poisson, 1, (rate_qps * seconds) as usize, texts.len());
-    let run = client.drive(&arrivals, rate_qps, 1.0)?;
-    let (latency, service) = (run.histogram(Record::latency), run.histogram(Record::service));
-    println!(
-        "{rate_qps} q/s asked, {:.0} answered per s, {} of {} answered; lateness p99 {} us; latency p50 {} us, p99 {} us; service p50 {} us, p99 {} us",
-        run.throughput_qps(),
-        run.count(Outcome::Answered),
-        run.planned,
-        run.lateness_p99().as_us(),
-        latency.value_at_percentile(50.0) / 1000,
-        latency.value_at_percentile(99.0) / 1000,
-        service.value_at_percentile(50.0) / 1000,
-        service.value_at_percentile(99.0) / 1000,
-    );
+    let mut lines = vec![COLUMNS.to_owned()];
+    println!("{COLUMNS}");
+    for rate_qps in rates? {
+        let count = (rate_qps * (1.0 + seconds)) as usize;
+        let arrivals = Arrivals::drawn(&ArrivalProcess::Poisson, 1, count, texts.len());
+        let run = client.drive(&arrivals, rate_qps, 1.0)?;
+        let latency = run.histogram(Record::latency);
+        let mut lateness: Vec<u32> = run.records.iter().map(|record| record.lateness).collect();
+        lateness.sort_unstable();
+        let late = |share: f64| f64::from(lateness[(share * (lateness.len() - 1) as f64) as usize]) / 1e3;
+        let percentile = |percentile| latency.value_at_percentile(percentile) as f64 / 1e3;
+        let failed = (run.planned - run.count(Outcome::Answered)) as f64;
+        let values = [
+            threads as f64,
+            rate_qps,
+            seconds,
+            run.throughput_qps(),
+            failed,
+            late(0.5),
+            late(0.99),
+            late(0.999),
+            percentile(50.0),
+            percentile(99.0),
+        ];
+        lines.push(values.map(|value| significant(value, 4).to_string()).join(","));
+        println!("{}", lines[lines.len() - 1]);
+    }
+    if let Some(path) = arguments.get(3) {
+        let provenance = Provenance::new().with_command_and_machine();
+        write_atomically(Path::new(path), |out| {
+            provenance.write_to(out)?;
+            lines.iter().try_for_each(|line| writeln!(out, "{line}"))
+        })?;
+    }
     Ok(())
 }
 

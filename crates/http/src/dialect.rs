@@ -23,14 +23,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use hyper::body::Bytes;
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use hyper::{Method, Uri};
+use hyper::header::{HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::Value;
 use tandem_core::files::InputError;
 
-use crate::HttpError;
+use crate::requests::{placeholders, strings};
 use crate::run::Outcome;
 
 /// The dialects that ship, by name.
@@ -56,21 +54,21 @@ const MOST_BATCH: u32 = 10_000;
 pub struct Dialect {
     /// Its name: of a shipped dialect, or the path of a file.
     pub name: String,
-    form: Form,
+    pub(crate) form: Form,
 }
 
 /// The file.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Form {
+pub(crate) struct Form {
     about: String,
-    method: String,
-    path: String,
+    pub(crate) method: String,
+    pub(crate) path: String,
     #[serde(default)]
-    headers: BTreeMap<String, String>,
-    body: Option<Value>,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) body: Option<Value>,
     #[serde(default)]
-    lines: Vec<Value>,
+    pub(crate) lines: Vec<Value>,
     #[serde(default = "one")]
     batch: u32,
     responses: Option<String>,
@@ -80,7 +78,7 @@ struct Form {
     #[serde(default)]
     expected: BTreeMap<String, Value>,
     #[serde(default)]
-    variables: BTreeMap<String, String>,
+    pub(crate) variables: BTreeMap<String, String>,
     credentials_header: Option<String>,
 }
 
@@ -284,186 +282,12 @@ fn check(form: &Form) -> Result<(), Fault> {
     Ok(())
 }
 
-/// All keys and strings of a JSON value.
-fn strings(value: &Value, into: &mut Vec<String>) {
-    match value {
-        Value::String(text) => into.push(text.clone()),
-        Value::Array(values) => values.iter().for_each(|value| strings(value, into)),
-        Value::Object(pairs) => pairs.iter().for_each(|(key, value)| {
-            into.push(key.clone());
-            strings(value, into);
-        }),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-/// The names of `text` that are in braces and consist of lower-case letters and underscores.
-fn placeholders(text: &str) -> impl Iterator<Item = &str> {
-    text.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name)).filter(|name| is_name(name))
-}
-
-fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
-}
-
-/// Replaces placeholders; `value` gives those that are known. One pass, so that a query may contain braces.
-fn filled(text: &str, value: &dyn Fn(&str) -> Option<String>) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(open) = rest.find('{') {
-        out += &rest[..open];
-        let inner = &rest[open + 1..];
-        let known = inner.find('}').and_then(|close| Some((value(&inner[..close])?, close)));
-        match known {
-            Some((known, close)) => {
-                out += &known;
-                rest = &inner[close + 1..];
-            }
-            None => {
-                out.push('{');
-                rest = inner;
-            }
-        }
-    }
-    out + rest
-}
-
-fn filled_json(template: &Value, k: usize, value: &dyn Fn(&str) -> Option<String>) -> Value {
-    match template {
-        Value::String(text) if text == "{k}" => k.into(),
-        Value::String(text) => filled(text, value).into(),
-        Value::Array(values) => values.iter().map(|one| filled_json(one, k, value)).collect(),
-        Value::Object(pairs) => {
-            pairs.iter().map(|(key, one)| (filled(key, value), filled_json(one, k, value))).collect()
-        }
-        other => other.clone(),
-    }
-}
-
-fn percent_encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out += &format!("%{byte:02X}");
-        }
-    }
-    out
-}
-
-/// The prepared requests of a log, one per query.
-#[derive(Clone, Debug)]
-pub struct Requests {
-    pub(crate) method: Method,
-    pub(crate) headers: HeaderMap,
-    /// Path and body by query.
-    pub(crate) queries: Vec<(Uri, Bytes)>,
-    pub(crate) dialect: Dialect,
-}
-
-impl Requests {
-    /// Prepares the requests for `queries` to a server under `base_path`.
-    ///
-    /// # Errors
-    /// If a path becomes longer than HTTP allows.
-    pub fn new(
-        dialect: &Dialect,
-        base_path: &str,
-        k: usize,
-        deadline_ms: f64,
-        queries: &[String],
-    ) -> Result<Self, HttpError> {
-        let form = &dialect.form;
-        let common = |name: &str| match name {
-            "k" => Some(k.to_string()),
-            "deadline_ms" => Some(deadline_ms.to_string()),
-            name => form.variables.get(name).cloned(),
-        };
-        let mut headers = HeaderMap::new();
-        for (name, value) in &form.headers {
-            let value = filled(value, &common);
-            let no_header = |_| HttpError::Target(format!("{name}: {value} is no header"));
-            let name = HeaderName::try_from(name).map_err(|e| HttpError::Target(e.to_string()))?;
-            headers.insert(name, HeaderValue::try_from(&value).map_err(no_header)?);
-        }
-        if !headers.contains_key(CONTENT_TYPE) && form.method == "POST" {
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        }
-        let prepare = |query: &String| {
-            let plain = |name: &str| if name == "query" { Some(query.clone()) } else { common(name) };
-            let encoded = |name: &str| plain(name).map(|value| percent_encoded(&value));
-            let path = format!("{}{}", base_path.trim_end_matches('/'), filled(&form.path, &encoded));
-            let uri = Uri::try_from(&path).map_err(|e| HttpError::Target(format!("query {query:.60?}: {e}")))?;
-            let mut body = String::new();
-            if let Some(template) = &form.body {
-                body = filled_json(template, k, &plain).to_string();
-            }
-            for line in &form.lines {
-                body += &filled_json(line, k, &plain).to_string();
-                body.push('\n');
-            }
-            Ok((uri, Bytes::from(body)))
-        };
-        let queries = queries.iter().map(prepare).collect::<Result<Vec<_>, HttpError>>()?;
-        let method = if form.method == "POST" { Method::POST } else { Method::GET };
-        Ok(Self { method, headers, queries, dialect: dialect.clone() })
-    }
-
-    /// The name of the dialect.
-    #[must_use]
-    pub fn dialect_name(&self) -> &str {
-        &self.dialect.name
-    }
-
-    /// Number of queries.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.queries.len()
-    }
-
-    /// Whether there are no queries.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.queries.is_empty()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn parse(source: &str) -> Result<Dialect, String> {
         Dialect::parse(Path::new("d.json"), "d", source).map_err(|e| e.to_string())
-    }
-
-    #[test]
-    fn every_shipped_dialect_is_valid_and_fills_in_a_hostile_query() {
-        let query = String::from("say \"hi\" {k} & \\ ä\n{query}");
-        for name in Dialect::shipped() {
-            let dialect = Dialect::named(name).unwrap();
-            let requests = Requests::new(&dialect, "/wiki/", 10, 50.0, std::slice::from_ref(&query)).unwrap();
-            let (uri, body) = &requests.queries[0];
-            assert!(uri.path().starts_with("/wiki/") && !uri.to_string().contains("//"), "{uri}");
-            let texts: Vec<Value> =
-                body.split(|&b| b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
-            let mut all = Vec::new();
-            texts.iter().for_each(|value| strings(value, &mut all));
-            let in_path = uri.to_string().contains("say%20%22hi%22%20%7Bk%7D%20%26");
-            assert!(all.contains(&query) || in_path, "{name}: {uri} {body:?}");
-        }
-    }
-
-    #[test]
-    fn variables_are_set_by_name_and_unknown_ones_are_refused() {
-        let dialect = Dialect::named("opensearch,field=contents").unwrap();
-        let requests = Requests::new(&dialect, "", 3, 50.0, &[String::from("moon")]).unwrap();
-        let body: Value = serde_json::from_slice(&requests.queries[0].1).unwrap();
-        assert_eq!((&body["query"]["match"]["contents"], &body["size"]), (&"moon".into(), &3.into()));
-        assert!(
-            Dialect::named("opensearch,filed=x").unwrap_err().to_string().contains("no variable \"filed\" (field)")
-        );
-        assert!(Dialect::named("nope").unwrap_err().to_string().contains("opensearch"));
     }
 
     #[test]

@@ -8,29 +8,33 @@
 //!  Index ─▶ serve ─▶ the executors and the scheduler of the lab behind OpenSearch's dialect
 //! ```
 //!
-//! hyper speaks HTTP/1.1 and rustls TLS. Both are driven by a small loop over `mio` ([`socket`](self)), without an
-//! asynchronous runtime, so that one thread can spin for its schedule.
+//! The client reads HTTP/1.1 with `httparse`, and the server with hyper. rustls speaks TLS. All are driven by small loops
+//! over `mio`, without an asynchronous runtime, so that one thread can spin for its schedule.
 
 mod answer;
 mod client;
+mod connection;
 mod dialect;
 mod files;
 mod naive;
 mod predict;
 mod profile;
+mod requests;
+mod response;
 mod run;
 mod serve;
-mod socket;
 mod source;
 mod target;
+mod worker;
 
 pub use answer::{ServerAnswer, find_answer};
 pub use client::{Client, Limits};
-pub use dialect::{Dialect, Requests};
+pub use dialect::Dialect;
 pub use files::{RunReport, write_histograms, write_profile, write_requests, write_runs};
 pub use naive::{Naive, naive_answers};
 pub use predict::{Front, Simulated};
 pub use profile::{ProfilePlan, QueryTime, Rung, ServerProfile, measure_server};
+pub use requests::Requests;
 pub use run::{Ending, Outcome, PERCENTILES, Record, Run, Times};
 pub use serve::{ServeOptions, Served, serve};
 pub use source::{Closed, Open};

@@ -187,12 +187,12 @@ fn check_answers(client: &Client<'_>) -> Result<(), HttpError> {
             continue;
         }
         let (url, dialect) = (&client.target.url, &client.requests.dialect.name);
-        let uri = &client.requests.queries[query as usize].0;
+        let path = client.requests.path(query as usize);
         let what = match outcome {
             Outcome::Malformed => "the answer is not what the dialect expects",
             other => other.name(),
         };
-        return Err(HttpError::NoAnswer(format!("{url}, dialect {dialect}, {uri:.120}: {what}: {text}")));
+        return Err(HttpError::NoAnswer(format!("{url}, dialect {dialect}, {path:.120}: {what}: {text}")));
     }
     Ok(())
 }

@@ -16,6 +16,7 @@
 
 mod body;
 mod scheduler;
+mod socket;
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -35,6 +36,7 @@ use hyper::service::Service;
 use hyper::{Method, Request, Response, StatusCode};
 use mio::net::TcpListener;
 use mio::{Events, Interest, Token};
+use serde::Serialize;
 use tandem_core::base::time::Nanos;
 use tandem_core::corpus::Tokenizer;
 use tandem_core::index::Index;
@@ -42,10 +44,10 @@ use tandem_core::live;
 use tandem_core::query::Mode;
 use tandem_core::sched::PolicyFactory;
 
-use self::body::Asked;
+use self::body::{Answer, Answers, Asked};
 use self::scheduler::{Reply, Scheduler};
+use self::socket::{Socket, Woken};
 use crate::HttpError;
-use crate::socket::{Socket, Woken};
 
 /// Most connections; further ones are closed at once.
 const MOST_CONNECTIONS: usize = 1024;
@@ -206,7 +208,7 @@ impl Server {
                 continue;
             }
             let front = Front { shared: Rc::clone(&self.shared), number };
-            let connection = Box::pin(Builder::new().serve_connection(Socket::new(stream, None), front));
+            let connection = Box::pin(Builder::new().serve_connection(Socket(stream), front));
             let live = Live { connection, used: Instant::now() };
             match self.connections.get_mut(number) {
                 Some(place) => *place = Some(live),
@@ -249,12 +251,10 @@ struct Front {
     number: usize,
 }
 
-type Answer = Response<Full<Bytes>>;
-
 impl Service<Request<Incoming>> for Front {
-    type Response = Answer;
+    type Response = Response<Full<Bytes>>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Answer, Infallible>>>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>>>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let (shared, number) = (Rc::clone(&self.shared), self.number);
@@ -262,32 +262,31 @@ impl Service<Request<Incoming>> for Front {
     }
 }
 
-async fn respond(shared: Rc<RefCell<Scheduler>>, number: usize, request: Request<Incoming>) -> Answer {
+async fn respond(shared: Rc<RefCell<Scheduler>>, number: usize, request: Request<Incoming>) -> Response<Full<Bytes>> {
     let began = Instant::now();
     let (head, incoming) = request.into_parts();
     let path = head.uri.path();
     if path == "/metrics" && head.method == Method::GET {
-        return text(StatusCode::OK, "text/plain; version=0.0.4", shared.borrow().metrics());
+        return response(200, "text/plain; version=0.0.4", shared.borrow().metrics());
     }
-    let deadline =
-        head.headers.get("x-deadline-ms").map(|value| value.to_str().ok().and_then(|ms| ms.parse::<f64>().ok()));
-    let last = path.rsplit('/').next().unwrap_or_default();
-    let is_many = last == "_msearch";
     let refuse = |status, why: &str| {
         shared.borrow_mut().refuse();
-        text(status, "application/json", body::error(status.as_u16(), why))
+        json(status, &Answer::error(status, why))
     };
+    let last = path.rsplit('/').next().unwrap_or_default();
+    let is_many = last == "_msearch";
     if !is_many && last != "_search" {
-        return refuse(StatusCode::NOT_FOUND, "expected _search, _msearch or metrics");
+        return refuse(404, "expected _search, _msearch or metrics");
     }
+    let deadline = head.headers.get("x-deadline-ms").map(|value| value.to_str().ok().and_then(|ms| ms.parse().ok()));
     let deadline = match deadline {
         Some(Some(ms)) if ms > 0.0 && ms <= 86_400_000.0 => Some(Nanos::from_ms(ms)),
-        Some(_) => return refuse(StatusCode::BAD_REQUEST, "x-deadline-ms is no number of milliseconds"),
+        Some(_) => return refuse(400, "x-deadline-ms is no number of milliseconds"),
         None => None,
     };
     let body = match Limited::new(incoming, MOST_BODY).collect().await {
         Ok(body) => body.to_bytes(),
-        Err(_) => return refuse(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large, or incomplete"),
+        Err(_) => return refuse(413, "the body is too large, or incomplete"),
     };
     let asked = if is_many {
         body::parse_many(&body, MOST_QUERIES)
@@ -296,7 +295,7 @@ async fn respond(shared: Rc<RefCell<Scheduler>>, number: usize, request: Request
     };
     let asked: Vec<Asked> = match asked {
         Ok(asked) => asked,
-        Err(why) => return refuse(StatusCode::BAD_REQUEST, &why),
+        Err(why) => return refuse(400, &why),
     };
     let replies: Vec<Rc<RefCell<Option<Reply>>>> =
         asked.iter().map(|asked| shared.borrow_mut().submit(number, asked, deadline)).collect();
@@ -305,32 +304,34 @@ async fn respond(shared: Rc<RefCell<Scheduler>>, number: usize, request: Request
         if is_complete { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
-    let took_ms = began.elapsed().as_millis() as u64;
-    let answers: Vec<(u16, String)> = asked
-        .iter()
-        .zip(&replies)
-        .map(|(asked, reply)| match &*reply.borrow() {
-            Some(Reply::Hits(hits)) => (200, body::hits(hits, took_ms, asked)),
-            Some(Reply::Failed(why)) => (500, body::error(500, why)),
-            Some(Reply::Rejected) | None => (429, body::error(429, "too many queries wait")),
-        })
-        .collect();
-    if is_many {
-        return text(StatusCode::OK, "application/json", body::many(&answers, took_ms));
-    }
-    let Some((status, answer)) = answers.into_iter().next() else {
-        return refuse(StatusCode::BAD_REQUEST, "no query");
+    let took = began.elapsed().as_millis() as u64;
+    let replies: Vec<Option<Reply>> = replies.iter().map(|reply| reply.borrow_mut().take()).collect();
+    let answer = |(asked, reply)| match reply {
+        &Some(Reply::Hits(ref hits)) => Answer::hits(hits, took, asked),
+        &Some(Reply::Failed(ref why)) => Answer::error(500, why),
+        &Some(Reply::Rejected) | &None => Answer::error(429, "too many queries wait"),
     };
-    let mut response = text(StatusCode::from_u16(status).unwrap_or_default(), "application/json", answer);
+    let mut responses: Vec<Answer<'_>> = asked.iter().zip(&replies).map(answer).collect();
+    match responses.pop() {
+        Some(one) if !is_many => json(one.status(), &one),
+        last => {
+            responses.extend(last);
+            json(200, &Answers { took, responses })
+        }
+    }
+}
+
+fn json(status: u16, answer: &impl Serialize) -> Response<Full<Bytes>> {
+    let text = serde_json::to_string(answer).expect("answers have text as keys");
+    response(status, "application/json", text)
+}
+
+fn response(status: u16, kind: &'static str, text: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(text)));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     if status == 429 {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
-    response
-}
-
-fn text(status: StatusCode, kind: &'static str, text: String) -> Answer {
-    let mut response = Response::new(Full::new(Bytes::from(text)));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }

@@ -27,8 +27,8 @@ impl std::fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    pub(crate) fn value(&self) -> HeaderValue {
-        self.0.clone()
+    pub(crate) fn value(&self) -> &HeaderValue {
+        &self.0
     }
 
     /// Credentials of the file, else of the environment variable `TANDEM_CREDENTIALS`; `None` if neither is there.
@@ -64,7 +64,8 @@ pub struct Target {
     /// The URL, which holds no credentials.
     pub url: String,
     pub(crate) address: SocketAddr,
-    pub(crate) host: HeaderValue,
+    /// Host and port, as in the URL.
+    pub(crate) authority: String,
     pub(crate) path: String,
     pub(crate) tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     pub(crate) credentials: Option<(HeaderName, Credentials)>,
@@ -113,7 +114,6 @@ impl Target {
             return fault(&format!("{host} is not this machine; name it with --allow-host {host} if you may load it"));
         };
         let tls = if default_port == 443 { Some((tls_config()?, server_name(host)?)) } else { None };
-        let host = HeaderValue::try_from(authority.as_str()).map_err(|e| HttpError::Target(e.to_string()))?;
         let credentials = match credentials {
             Some(credentials) => {
                 let name = HeaderName::try_from(dialect.credentials_header());
@@ -122,7 +122,7 @@ impl Target {
             None => None,
         };
         let path = if parsed.path() == "/" { String::new() } else { parsed.path().to_owned() };
-        Ok(Self { url: url.to_owned(), address, host, path, tls, credentials })
+        Ok(Self { url: url.to_owned(), address, authority: authority.to_string(), path, tls, credentials })
     }
 
     /// The path of the URL, which precedes the dialect's.

@@ -6,7 +6,7 @@ use super::{DrivenArguments, words};
 use crate::result_writer::ResultWriter;
 use tandem_core::base::machine::Class;
 use tandem_core::files::Provenance;
-use tandem_core::lab::{Answer, GpuSource, Node, Question};
+use tandem_core::lab::{Answer, Criterion, GpuSource, Node, Question};
 use tandem_report::capacity::{CapacityRow, write_capacities};
 use tandem_report::validation::{write_live_runs, write_service, write_validation_capacity};
 
@@ -39,28 +39,25 @@ pub(crate) fn provenance(
     words::warnings(found).into_iter().fold(provenance, |all, warning| all.with("warning", warning))
 }
 
-/// Writes the measurements, `live_runs.csv` and `service.csv`, and the result: `validation_capacity.csv` for a validation,
+/// Writes the measurements, `live_runs.csv` and, if query costs were measured, `service.csv`, and the result: `validation_capacity.csv` for a validation,
 /// else `capacity.csv` if any rate held.
 pub(crate) fn write(
     found: &Answer,
-    question: &Question,
+    criterion: &Criterion,
     provenance: &Provenance,
     out: &Path,
     is_validation: bool,
 ) -> ResultWriter {
     let mut kept = ResultWriter::new();
-    let criterion = question.objective.within(question.deadline);
     let path = out.join("live_runs.csv");
-    kept.rows("live_runs", &path, write_live_runs(&path, provenance, &criterion, &found.driven));
-    let path = out.join("service.csv");
-    kept.rows("service", &path, write_service(&path, provenance, &found.service));
+    kept.rows("live_runs", &path, write_live_runs(&path, provenance, criterion, &found.driven));
+    if !found.service.is_empty() {
+        let path = out.join("service.csv");
+        kept.rows("service", &path, write_service(&path, provenance, &found.service));
+    }
     let path = out.join(if is_validation { "validation_capacity.csv" } else { "capacity.csv" });
     if is_validation {
-        kept.rows(
-            "validation_capacity",
-            &path,
-            write_validation_capacity(&path, provenance, &criterion, &found.driven),
-        );
+        kept.rows("validation_capacity", &path, write_validation_capacity(&path, provenance, criterion, &found.driven));
     } else if found.driven.iter().any(|driven| driven.held.is_some()) {
         let rows: Vec<CapacityRow> =
             found.capacities.iter().cloned().map(|one| CapacityRow::compared(one, &found.driven)).collect();

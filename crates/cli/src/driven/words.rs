@@ -21,7 +21,7 @@ pub(crate) fn machine(node: &Node) -> String {
     format!("{workers} on {}; {gpu}; {} queries{instead}", node.cpu_name(), node.workload().rows.len())
 }
 
-fn workers(node: &Node) -> String {
+pub(crate) fn workers(node: &Node) -> String {
     counted(node.machine().count(Class::CPU), "CPU worker", "CPU workers")
 }
 
@@ -35,12 +35,12 @@ fn percent(half_width: f64) -> String {
     format!("{:.0} %", (100.0 * half_width).ceil())
 }
 
-/// The answer of a policy, with its uncertainty.
+/// The answer in three lines, with its uncertainty: what was driven, and what disturbed it, in words.
 pub(crate) fn answer(
     driven: &Driven,
     capacity: LiveCapacity,
+    [what, disturbed]: [&str; 2],
     criterion: &Criterion,
-    node: &Node,
     arrivals: &str,
 ) -> String {
     let LiveCapacity { qps, missed_qps, half_width } = capacity;
@@ -51,13 +51,10 @@ pub(crate) fn answer(
     let seconds = driven.runs.last().map_or(0.0, |run| run.seconds);
     let (held, missed) = (driven.held.unwrap_or_default(), driven.missed.unwrap_or_default());
     format!(
-        "{} q/s {sure}, {} runs of {} s, {}\n{}, {}, {criterion}, {arrivals}\nheld in {} of {}; {} missed in {} of {}; predicted {} +- {}\n",
+        "{} q/s {sure}, {} runs of {} s, {disturbed}\n{what}, {criterion}, {arrivals}\nheld in {} of {}; {} missed in {} of {}; predicted {} +- {}\n",
         rate(qps),
         runs_of(driven.held) + runs_of(driven.missed),
         text(seconds, 3),
-        driven.load().words(),
-        driven.policy,
-        workers(node),
         held.held,
         held.runs(),
         rate(missed_qps),

@@ -1,9 +1,10 @@
 //! Options of the question: deadline, objective, and the way queries are answered.
 
+use super::arrivals::parse_seeds;
 use super::names::choice;
 use crate::Failure;
 use tandem_core::base::time::Nanos;
-use tandem_core::lab::Objective;
+use tandem_core::lab::{Effort, Objective};
 use tandem_core::query::Mode;
 use tandem_core::search::cpu::Algorithm;
 
@@ -54,6 +55,39 @@ impl ObjectiveArguments {
     pub(crate) fn checked(&self) -> Result<Objective, Failure> {
         let named = self.objective.as_deref().map_or(Ok(Objective::default()), Objective::from_text);
         named.map_err(|why| Failure::input(format!("--objective: {why}")))
+    }
+}
+
+/// How long an answer is looked for.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct EffortArguments {
+    /// Random seeds of simulated arrivals, separated by commas, or FIRST:LAST; live runs have other seeds
+    #[arg(long, value_name = "SEEDS", default_value = "1:10")]
+    seeds: String,
+    /// Length of a live run in seconds [default: 10; 30 with --proof; 3 for validate]
+    #[arg(long, value_name = "S")]
+    live_seconds: Option<f64>,
+    /// Drive five runs of 30 s at each of two rates at most 2.5 % apart, of which only the lower one holds
+    #[arg(long)]
+    proof: bool,
+}
+
+/// The longest live run: a day.
+const LIVE_SECONDS_MOST: f64 = 86_400.0;
+
+impl EffortArguments {
+    /// The effort, which is `usual` unless options say otherwise.
+    pub(crate) fn checked(&self, usual: Effort) -> Result<Effort, Failure> {
+        let effort = if self.proof { Effort::proof() } else { usual };
+        let Some(seconds) = self.live_seconds else { return Ok(effort) };
+        check_seconds(seconds, LIVE_SECONDS_MOST)
+            .map_err(|e| Failure::input(e.to_string().replace("--seconds", "--live-seconds")))?;
+        Ok(effort.with_run(seconds))
+    }
+
+    /// The seeds, each once.
+    pub(crate) fn seeds(&self) -> Result<Vec<u64>, Failure> {
+        parse_seeds(&self.seeds)
     }
 }
 

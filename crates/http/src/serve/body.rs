@@ -1,6 +1,7 @@
 //! Bodies in OpenSearch's form.
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use tandem_core::query::Mode;
 use tandem_core::search::MAX_K;
 
@@ -99,33 +100,78 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// The answer to a query: external ids with scores, best first.
-pub(super) fn hits(hits: &[(String, f32)], took_ms: u64, asked: &Asked) -> String {
-    let mut inner = json!({
-        "max_score": hits.first().map(|(_, score)| score),
-        "hits": hits.iter().map(|(id, score)| json!({"_index": "tandem", "_id": id, "_score": score})).collect::<Vec<_>>(),
-    });
-    if asked.has_total {
+/// A response in OpenSearch's form, to one query.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum Answer<'a> {
+    Hits { took: u64, timed_out: bool, _shards: Shards, hits: Hits<'a>, status: u16 },
+    Error { error: Reason<'a>, status: u16 },
+}
+
+#[derive(Serialize)]
+pub(super) struct Shards {
+    total: u8,
+    successful: u8,
+    skipped: u8,
+    failed: u8,
+}
+
+#[derive(Serialize)]
+pub(super) struct Hits<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<Total>,
+    max_score: Option<f32>,
+    hits: Vec<Hit<'a>>,
+}
+
+#[derive(Serialize)]
+struct Total {
+    value: usize,
+    relation: &'static str,
+}
+
+#[derive(Serialize)]
+struct Hit<'a> {
+    _index: &'static str,
+    _id: &'a str,
+    _score: f32,
+}
+
+#[derive(Serialize)]
+pub(super) struct Reason<'a> {
+    r#type: &'static str,
+    reason: &'a str,
+}
+
+impl<'a> Answer<'a> {
+    /// External ids with scores, best first.
+    pub(super) fn hits(found: &'a [(String, f32)], took: u64, asked: &Asked) -> Self {
+        let hit = |(id, score): &'a (String, f32)| Hit { _index: "tandem", _id: id, _score: *score };
         // Searches stop early, so that only a lower bound is known.
-        inner["total"] = json!({"value": hits.len(), "relation": if hits.len() < asked.k { "eq" } else { "gte" }});
+        let relation = if found.len() < asked.k { "eq" } else { "gte" };
+        let total = asked.has_total.then_some(Total { value: found.len(), relation });
+        let max_score = found.first().map(|(_, score)| *score);
+        let hits = Hits { total, max_score, hits: found.iter().map(hit).collect() };
+        let shards = Shards { total: 1, successful: 1, skipped: 0, failed: 0 };
+        Self::Hits { took, timed_out: false, _shards: shards, hits, status: 200 }
     }
-    let shards = json!({"total": 1, "successful": 1, "skipped": 0, "failed": 0});
-    json!({"took": took_ms, "timed_out": false, "_shards": shards, "hits": inner}).to_string()
+
+    pub(super) fn error(status: u16, reason: &'a str) -> Self {
+        let kind = if status == 429 { "rejected_execution_exception" } else { "illegal_argument_exception" };
+        Self::Error { error: Reason { r#type: kind, reason }, status }
+    }
+
+    pub(super) fn status(&self) -> u16 {
+        let (Self::Hits { status, .. } | Self::Error { status, .. }) = self;
+        *status
+    }
 }
 
-/// The answers to several queries, each with its status.
-pub(super) fn many(answers: &[(u16, String)], took_ms: u64) -> String {
-    let with_status = |(status, answer): &(u16, String)| {
-        let mut value: Value = serde_json::from_str(answer).unwrap_or_default();
-        value["status"] = (*status).into();
-        value
-    };
-    json!({"took": took_ms, "responses": answers.iter().map(with_status).collect::<Vec<_>>()}).to_string()
-}
-
-pub(super) fn error(status: u16, why: &str) -> String {
-    let kind = if status == 429 { "rejected_execution_exception" } else { "illegal_argument_exception" };
-    json!({"error": {"type": kind, "reason": why}, "status": status}).to_string()
+/// The response to several queries, each with its status.
+#[derive(Serialize)]
+pub(super) struct Answers<'a> {
+    pub(super) took: u64,
+    pub(super) responses: Vec<Answer<'a>>,
 }
 
 #[cfg(test)]

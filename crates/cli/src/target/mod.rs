@@ -4,39 +4,35 @@
 //! The options differ from those for an index, so the commands are a group of their own: `tandem capacity --target URL`
 //! is short for `tandem target capacity URL`.
 
+mod server;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use self::server::{Opened, ProfileArguments, Server};
 use super::defaults::Bars;
-use super::driven::words;
+use super::driven::{LOADS, files, words};
 use super::result_writer::ResultWriter;
+use super::settings::Settings;
 use super::{Failure, interrupts, output};
-use crate::options::arrivals::parse_seeds;
-use crate::options::input::LogForm;
-use crate::options::question::{DeadlineArgument, ObjectiveArguments, check_k};
+use crate::options::arrivals::ProcessArguments;
+use crate::options::question::{EffortArguments, ObjectiveArguments};
 use tandem_core::base::ids::QueryId;
 use tandem_core::base::machine::{Class, PerClass};
-use tandem_core::base::time::Nanos;
 use tandem_core::corpus::Tokenizer;
 use tandem_core::cost::{Measured, Workload, WorkloadRow};
-use tandem_core::files::{Provenance, check_writable};
+use tandem_core::files::Provenance;
 use tandem_core::index::Index;
-use tandem_core::lab::{Answer, Criterion, Effort, LiveCapacity, Question};
-use tandem_core::query::{ArrivalProcess, Features, Mode, look_up, read_log};
+use tandem_core::lab::{Answer, Effort, Question};
+use tandem_core::query::{Features, Mode, look_up};
 use tandem_core::sim::Arrivals;
 use tandem_http::{
-    Client, Credentials, Dialect, Ending, Front, HttpError, Limits, Naive, Outcome, PERCENTILES, ProfilePlan, Record,
-    Requests, Run, RunReport, ServerAnswer, ServerProfile, Target, find_answer, measure_server, naive_answers,
-    write_histograms, write_profile, write_requests, write_runs,
+    Ending, Front, HttpError, Naive, Outcome, PERCENTILES, Record, Run, RunReport, ServerAnswer, ServerProfile,
+    find_answer, measure_server, naive_answers, write_histograms, write_profile, write_requests, write_runs,
 };
-use tandem_report::capacity::{CapacityRow, write_capacities};
 use tandem_report::number::{counted, grouped, significant, text};
 use tandem_report::table::Table;
-use tandem_report::validation::{write_live_runs, write_validation_capacity};
-
-/// Shares of the predicted capacity that a validation drives first.
-const SHARES: [f64; 2] = [0.5, 0.8];
 
 /// Commands against a search server behind HTTP; `tandem capacity --target URL` is short for `tandem target capacity URL`
 #[derive(Debug, clap::Args)]
@@ -72,47 +68,6 @@ enum What {
     Validate(Searched),
 }
 
-/// The server and the queries.
-#[derive(Debug, clap::Args)]
-struct Server {
-    /// URL of the server, with the path of the index if the dialect needs one. Only this machine is driven unless
-    /// --allow-host names the host
-    #[arg(long = "target", value_name = "URL", required_unless_present = "url", help_heading = "Server")]
-    target: Option<String>,
-    /// URL of the server, in place of --target
-    #[arg(value_name = "URL", conflicts_with = "target")]
-    url: Option<String>,
-    /// Dialect of the server: opensearch, elasticsearch, msearch, anserini, seekstorm, tantivy, tandem, or a JSON file. It
-    /// may be followed by variables, such as opensearch,field=body
-    #[arg(long, value_name = "NAME|FILE", help_heading = "Server")]
-    dialect: String,
-    /// Query log in any usual form
-    #[arg(long, value_name = "FILE")]
-    queries: PathBuf,
-    #[command(flatten)]
-    form: LogForm,
-    /// Hits per query
-    #[arg(short, value_name = "K", default_value_t = 10)]
-    k: usize,
-    /// Host that may be driven although it is not this machine
-    #[arg(long, value_name = "HOST", help_heading = "Server")]
-    allow_host: Vec<String>,
-    /// File with the value of the dialect's credentials header [default: the variable TANDEM_CREDENTIALS, if it is set]
-    #[arg(long, value_name = "FILE", help_heading = "Server")]
-    credentials: Option<PathBuf>,
-    /// Most connections
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Server")]
-    connections: u16,
-    /// Threads of the client
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64), help_heading = "Server")]
-    threads: u8,
-    /// Time limit of a query in milliseconds [default: ten deadlines, at least 1000]
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Server")]
-    timeout_ms: Option<u32>,
-    #[command(flatten)]
-    deadline: DeadlineArgument,
-}
-
 #[derive(Debug, clap::Args)]
 struct Searched {
     #[command(flatten)]
@@ -125,34 +80,13 @@ struct Searched {
     /// rejected)
     #[arg(long, value_name = "FRONT", default_value = "fcfs", value_parser = Front::from_text, help_heading = "Server")]
     front: Front,
-    /// How queries arrive: poisson, bursty, uniform, or a CSV file of recorded arrivals
-    #[arg(long, value_name = "PROCESS|FILE", default_value = "poisson")]
-    arrivals: String,
-    /// Seeds of the simulated arrivals, between commas, or FIRST:LAST; runs have others
-    #[arg(long, value_name = "SEEDS", default_value = "1:10")]
-    seeds: String,
-    /// Length of a run [default: 10, 30 with --proof, 3 for validate]
-    #[arg(long, value_name = "S")]
-    live_seconds: Option<f64>,
-    /// Drive five runs of 30 s at a rate that holds and at one that does not, at most 2.5 % apart
-    #[arg(long)]
-    proof: bool,
+    #[command(flatten)]
+    process: ProcessArguments,
+    #[command(flatten)]
+    effort: EffortArguments,
     /// Folder of the results
     #[arg(short, long, value_name = "DIR", default_value = "out/target")]
     out: PathBuf,
-}
-
-#[derive(Debug, clap::Args)]
-struct ProfileArguments {
-    /// Seconds for the profile: half for service times with one client, half for the ladder of clients
-    #[arg(long, value_name = "S", default_value_t = 60.0, help_heading = "Server")]
-    profile_seconds: f64,
-    /// Cores of the server; the ladder goes up to twice as many clients [default: those of this machine]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Server")]
-    cores: Option<u16>,
-    /// Queries to measure at most, a random sample of the log
-    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(20..))]
-    limit: u32,
 }
 
 #[derive(Debug, clap::Args)]
@@ -184,9 +118,8 @@ struct Driven {
     warm_up: f64,
     #[command(flatten)]
     objective: ObjectiveArguments,
-    /// How queries arrive: poisson, bursty, uniform, or a CSV file of recorded arrivals
-    #[arg(long, value_name = "PROCESS|FILE", default_value = "poisson")]
-    arrivals: String,
+    #[command(flatten)]
+    process: ProcessArguments,
     /// Seed of the arrivals
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
@@ -222,69 +155,6 @@ impl From<HttpError> for Failure {
     }
 }
 
-/// A server with the prepared requests of a log.
-struct Opened {
-    target: Target,
-    requests: Requests,
-    queries: Vec<String>,
-    limits: Limits,
-    deadline: Nanos,
-    provenance: Provenance,
-}
-
-impl Server {
-    fn open(&self, out: &Path) -> Result<Opened, Failure> {
-        check_k(self.k)?;
-        let deadline = self.deadline.checked()?;
-        let dialect = Dialect::named(&self.dialect)?;
-        let credentials = Credentials::load(self.credentials.as_deref())?;
-        let url = self.target.as_ref().or(self.url.as_ref()).map_or("", String::as_str);
-        let target = Target::new(url, &dialect, &self.allow_host, credentials)?;
-        let log = read_log(&self.queries, &self.form.options())?;
-        errln!("{}: {}", self.queries.display(), log.found);
-        let queries: Vec<String> = log.entries.into_iter().map(|entry| entry.text).collect();
-        let requests = Requests::new(&dialect, target.path(), self.k, deadline.as_ms(), &queries)?;
-        check_writable(&out.join("runs.csv"))?;
-        let limits = Limits::for_deadline(deadline);
-        let timeout = self.timeout_ms.map_or(limits.timeout, |ms| Duration::from_millis(ms.into()));
-        let (connections, threads) = (self.connections.into(), self.threads.into());
-        let limits = Limits { connections, threads, timeout, ..limits };
-        let provenance = Provenance::new()
-            .with_command_and_machine()
-            .with("target", &target.url)
-            .with("dialect", dialect.provenance())
-            .with("queries", queries.len())
-            .with("time limit", format!("{} s", timeout.as_secs_f64()));
-        Ok(Opened { target, requests, queries, limits, deadline, provenance })
-    }
-}
-
-impl Opened {
-    fn name(&self) -> &str {
-        self.requests.dialect_name()
-    }
-
-    fn client(&self) -> Client<'_> {
-        Client { target: &self.target, requests: &self.requests, limits: self.limits }
-    }
-}
-
-impl ProfileArguments {
-    fn cores(&self) -> usize {
-        self.cores.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
-    }
-
-    fn plan(&self) -> Result<ProfilePlan, Failure> {
-        if !(1.0..=86_400.0).contains(&self.profile_seconds) {
-            return Err(Failure::input(format!("--profile-seconds is {}, expected 1 to 86400", self.profile_seconds)));
-        }
-        let plan = ProfilePlan::usual(self.cores());
-        let rungs = f64::from((plan.clients as u32).ilog2() + 1);
-        let half = Duration::from_secs_f64(self.profile_seconds / 2.0);
-        Ok(ProfilePlan { service: half, rung: half.div_f64(rungs), queries: self.limit as usize, ..plan })
-    }
-}
-
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.what {
         What::Capacity(searched) => search(searched, false),
@@ -296,23 +166,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 fn search(searched: &Searched, is_validation: bool) -> Result<(), Failure> {
     let started = Instant::now();
-    let Searched { server, out, .. } = searched;
+    let Searched { server, process: arrivals, out, .. } = searched;
     let usual = if is_validation { Effort::quick() } else { Effort::usual() };
-    let effort = if searched.proof { Effort::proof() } else { usual };
-    let effort = match searched.live_seconds {
-        Some(seconds) if !(0.1..=86_400.0).contains(&seconds) => {
-            return Err(Failure::input(format!("--live-seconds is {seconds}, expected 0.1 to 86400")));
-        }
-        Some(seconds) => effort.with_run(seconds),
-        None => effort,
-    };
+    let (effort, seeds) = (searched.effort.checked(usual)?, searched.effort.seeds()?);
     let (objective, plan) = (searched.objective.checked()?, searched.profile.plan()?);
-    let (process, seeds) =
-        (ArrivalProcess::named(&searched.arrivals, Default::default())?, parse_seeds(&searched.seeds)?);
+    let process = arrivals.process(&Settings::default())?;
     let opened = server.open(out)?;
     let log_queries = opened.queries.len();
     let question =
-        Question { deadline: opened.deadline, objective, process, seeds, effort, log_queries, loads: SHARES.to_vec() };
+        Question { deadline: opened.deadline, objective, process, seeds, effort, log_queries, loads: LOADS.to_vec() };
     let criterion = objective.within(opened.deadline);
     interrupts::catch();
     let (client, bars) = (opened.client(), Bars::default());
@@ -322,7 +184,7 @@ fn search(searched: &Searched, is_validation: bool) -> Result<(), Failure> {
     let predicted = simulated.capacity(&question)?;
     errln!("predicted: {} q/s", grouped(significant(predicted.qps, 3)));
     let mut answer = ServerAnswer::new(opened.name(), predicted, &measured, log_queries);
-    let shares: &[f64] = if is_validation { &SHARES } else { &[] };
+    let shares: &[f64] = if is_validation { &LOADS } else { &[] };
     let done = find_answer(&client, &simulated, &question, shares, &bars, &mut answer);
     let ServerAnswer { driven, runs, last, rejected, caveats } = answer;
     let found = Answer {
@@ -331,10 +193,10 @@ fn search(searched: &Searched, is_validation: bool) -> Result<(), Failure> {
         caveats,
         ..Answer::default()
     };
+    let arrivals = arrivals.named(&question.process);
     let naive = naive_answers(&measured, searched.profile.cores(), opened.deadline);
-    let provenance = opened.provenance.clone().with("objective", criterion).with("arrivals", &searched.arrivals);
-    let mut kept = ResultWriter::new();
-    write_found(&mut kept, &found, &criterion, &provenance, out, is_validation);
+    let provenance = opened.provenance.clone().with("objective", criterion).with("arrivals", &arrivals);
+    let mut kept = files::write(&found, &criterion, &provenance, out, is_validation);
     kept.files(write_profile(out, &provenance, &measured));
     write_driven(&mut kept, &runs, last.as_ref(), &provenance, out);
     output::result("answer", words::JsonAnswer::of(&found));
@@ -343,7 +205,11 @@ fn search(searched: &Searched, is_validation: bool) -> Result<(), Failure> {
     if is_validation {
         outln!("{}{}", words::compared(&found), words::live_runs(&found));
     } else if let Some((driven, capacity)) = best {
-        outln!("{}", answer_words(driven, capacity, &opened, &measured, &criterion, &searched.arrivals));
+        let servers = counted(measured.servers(), "server", "servers");
+        let what = format!("{} at {}, {servers}", driven.policy, opened.target.url);
+        let lateness = driven.runs.iter().map(|run| run.lag_p99).max().unwrap_or_default();
+        let disturbed = format!("client late by {} us (p99)", text(lateness.as_us(), 3));
+        outln!("{}", words::answer(driven, capacity, [&what, &disturbed], &criterion, &arrivals));
     }
     outln!("{}", naive_table(&naive, best.map(|(_, capacity)| capacity.qps)));
     if rejected > 0 {
@@ -359,27 +225,6 @@ fn search(searched: &Searched, is_validation: bool) -> Result<(), Failure> {
     if best.is_none() && !is_validation { Err(Failure::no_answer(words::no_answer(&found))) } else { Ok(()) }
 }
 
-fn write_found(
-    kept: &mut ResultWriter,
-    found: &Answer,
-    criterion: &Criterion,
-    provenance: &Provenance,
-    out: &Path,
-    is_validation: bool,
-) {
-    let path = out.join("live_runs.csv");
-    kept.rows("live_runs", &path, write_live_runs(&path, provenance, criterion, &found.driven));
-    if is_validation {
-        let path = out.join("validation_capacity.csv");
-        kept.rows("validation_capacity", &path, write_validation_capacity(&path, provenance, criterion, &found.driven));
-    } else {
-        let path = out.join("capacity.csv");
-        let rows: Vec<CapacityRow<'_>> =
-            found.capacities.iter().map(|one| CapacityRow::compared(one.clone(), &found.driven)).collect();
-        kept.rows("capacity", &path, write_capacities(&path, provenance, &rows));
-    }
-}
-
 /// Writes `runs.csv`, `runs.hlog`, and `requests.csv` of the last run.
 fn write_driven(kept: &mut ResultWriter, runs: &[RunReport], last: Option<&Run>, provenance: &Provenance, out: &Path) {
     let path = out.join("runs.csv");
@@ -390,40 +235,6 @@ fn write_driven(kept: &mut ResultWriter, runs: &[RunReport], last: Option<&Run>,
         let path = out.join("requests.csv");
         kept.files(write_requests(&path, provenance, run).map(|()| vec![path]));
     }
-}
-
-/// The answer in three lines.
-fn answer_words(
-    driven: &tandem_core::lab::Driven,
-    capacity: LiveCapacity,
-    opened: &Opened,
-    profile: &ServerProfile,
-    criterion: &Criterion,
-    arrivals: &str,
-) -> String {
-    let LiveCapacity { qps, missed_qps, half_width } = capacity;
-    let digits = if half_width.is_some_and(|half_width| half_width >= 0.1) { 2 } else { 3 };
-    let sure = half_width
-        .map_or(String::from("(interval not known)"), |half_width| format!("+- {:.0} %", (100.0 * half_width).ceil()));
-    let rate = |qps| grouped(significant(qps, digits));
-    let (held, missed) = (driven.held.unwrap_or_default(), driven.missed.unwrap_or_default());
-    let lateness = driven.runs.iter().map(|run| run.lag_p99).max().unwrap_or_default();
-    format!(
-        "{} q/s {sure}, {} runs of {} s, client late by {} us (p99)\n{} at {}, {}, {criterion}, {arrivals}\nheld in {} of {}; {} missed in {} of {}; predicted {}\n",
-        rate(qps),
-        held.runs() + missed.runs(),
-        text(driven.runs.last().map_or(0.0, |run| run.seconds), 3),
-        text(lateness.as_us(), 3),
-        driven.policy,
-        opened.target.url,
-        counted(profile.servers(), "server", "servers"),
-        held.held,
-        held.runs(),
-        rate(missed_qps),
-        missed.missed,
-        missed.runs(),
-        rate(driven.predicted.qps()),
-    )
 }
 
 /// The profile in a line.
@@ -515,7 +326,7 @@ fn workload(opened: &Opened, profile: &ServerProfile, index: &Index) -> Result<W
 fn drive(driven: &Driven) -> Result<(), Failure> {
     let Driven { server, rate, seconds, warm_up, out, .. } = driven;
     let criterion = driven.objective.checked()?.within(server.deadline.checked()?);
-    let process = ArrivalProcess::named(&driven.arrivals, Default::default())?;
+    let process = driven.process.process(&Settings::default())?;
     if !(*seconds > 0.0 && *warm_up >= 0.0 && seconds.is_finite() && warm_up.is_finite()) {
         return Err(Failure::input(format!(
             "--seconds {seconds} and --warm-up {warm_up}, expected above 0 and at least 0"
@@ -543,7 +354,8 @@ fn drive(driven: &Driven) -> Result<(), Failure> {
         verdict.words(),
         counted(run.warm_up.len(), "query", "queries")
     );
-    let provenance = opened.provenance.clone().with("objective", criterion).with("arrivals", &driven.arrivals);
+    let provenance =
+        opened.provenance.clone().with("objective", criterion).with("arrivals", driven.process.named(&process));
     output::result("run", report.json());
     let mut kept = ResultWriter::new();
     write_driven(&mut kept, &[report], Some(&run), &provenance, out);

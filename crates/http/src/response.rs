@@ -1,0 +1,297 @@
+//! Responses of HTTP/1.1, read as their bytes arrive. `httparse` takes heads and lengths of chunks apart.
+
+use httparse::{EMPTY_HEADER, Header, Status};
+
+use crate::run::Outcome;
+
+/// Largest head of a response.
+const MOST_HEAD: usize = 256 * 1024;
+/// Most headers of a response.
+const MOST_HEADERS: usize = 100;
+/// Longest line with the length of a chunk, and longest trailers.
+const MOST_LINE: usize = 4096;
+
+/// Where the response stands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Stage {
+    /// In a head, which has no end before this position.
+    Head(usize),
+    /// In a body that ends at this position.
+    Length(usize),
+    /// Before the length of a chunk, in a chunk with this rest, behind a chunk, or in the trailers.
+    ChunkLength,
+    Chunk(usize),
+    ChunkEnd,
+    Trailers,
+    /// In a body that ends with the connection.
+    UntilClose,
+    /// Complete.
+    Done,
+}
+
+impl Default for Stage {
+    fn default() -> Self {
+        Self::Head(0)
+    }
+}
+
+/// A response, perhaps incomplete.
+#[derive(Debug, Default)]
+pub(crate) struct Response {
+    bytes: Vec<u8>,
+    stage: Stage,
+    status: u16,
+    /// Where the body begins and ends, and where bytes begin that are not taken apart yet.
+    body: usize,
+    end: usize,
+    raw: usize,
+    keeps_alive: bool,
+}
+
+impl Response {
+    /// Forgets the last response and keeps its memory, unless that is large.
+    pub(crate) fn clear(&mut self) {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.clear();
+        bytes.shrink_to(1 << 20);
+        *self = Self { bytes, ..Self::default() };
+    }
+
+    pub(crate) fn status(&self) -> u16 {
+        self.status
+    }
+
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.bytes[self.body..self.end]
+    }
+
+    /// Whether the connection may carry another request.
+    pub(crate) fn keeps_alive(&self) -> bool {
+        // Bytes behind the response belong to no request.
+        self.keeps_alive && self.raw == self.bytes.len()
+    }
+
+    /// Adds bytes and tells whether the response is complete, with a body of at most `most` bytes.
+    pub(crate) fn add(&mut self, bytes: &[u8], most: usize) -> Result<bool, Outcome> {
+        self.bytes.extend_from_slice(bytes);
+        while self.step(most)? {}
+        // The lengths of very small chunks may take more than the body.
+        let is_too_large = self.end - self.body > most || self.bytes.len() > 8 * most.max(MOST_HEAD);
+        if is_too_large { Err(Outcome::TooLarge) } else { Ok(self.stage == Stage::Done) }
+    }
+
+    /// The connection ended: tells whether that completes the response.
+    pub(crate) fn close(&mut self) -> bool {
+        self.keeps_alive = false;
+        self.stage == Stage::UntilClose
+    }
+
+    /// Goes on by one stage; `false` if that needs more bytes.
+    fn step(&mut self, most: usize) -> Result<bool, Outcome> {
+        let left = self.bytes.len() - self.raw;
+        match self.stage {
+            Stage::Head(looked) => return self.head(looked, most),
+            Stage::Length(end) => {
+                self.end = end.min(self.bytes.len());
+                self.raw = self.end;
+                if self.end < end {
+                    return Ok(false);
+                }
+                self.stage = Stage::Done;
+            }
+            Stage::ChunkLength => match httparse::parse_chunk_size(&self.bytes[self.raw..]) {
+                Ok(Status::Complete((taken, length))) => {
+                    self.raw += taken;
+                    let length = usize::try_from(length).unwrap_or(usize::MAX);
+                    if length > most {
+                        return Err(Outcome::TooLarge);
+                    }
+                    self.stage = if length == 0 { Stage::Trailers } else { Stage::Chunk(length) };
+                }
+                Ok(Status::Partial) if left <= MOST_LINE => return Ok(false),
+                Ok(Status::Partial) | Err(_) => return Err(Outcome::Malformed),
+            },
+            Stage::Chunk(rest) => {
+                let taken = rest.min(left);
+                self.bytes.copy_within(self.raw..self.raw + taken, self.end);
+                self.raw += taken;
+                self.end += taken;
+                self.stage = if taken == rest { Stage::ChunkEnd } else { Stage::Chunk(rest - taken) };
+                return Ok(taken == rest);
+            }
+            Stage::ChunkEnd if left < 2 => return Ok(false),
+            Stage::ChunkEnd => {
+                if !self.bytes[self.raw..].starts_with(b"\r\n") {
+                    return Err(Outcome::Malformed);
+                }
+                self.raw += 2;
+                self.stage = Stage::ChunkLength;
+            }
+            Stage::Trailers => {
+                match httparse::parse_headers(&self.bytes[self.raw..], &mut [EMPTY_HEADER; MOST_HEADERS]) {
+                    Ok(Status::Complete((taken, _))) => self.raw += taken,
+                    Ok(Status::Partial) if left <= MOST_LINE => return Ok(false),
+                    Ok(Status::Partial) | Err(_) => return Err(Outcome::Malformed),
+                }
+                self.stage = Stage::Done;
+            }
+            Stage::UntilClose => {
+                (self.end, self.raw) = (self.bytes.len(), self.bytes.len());
+                return Ok(false);
+            }
+            Stage::Done => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Takes the head apart once it is complete.
+    fn head(&mut self, looked: usize, most: usize) -> Result<bool, Outcome> {
+        let head = &self.bytes[self.raw..];
+        let begin = b"HTTP/1.";
+        if !begin.starts_with(&head[..head.len().min(begin.len())]) || head.len() > MOST_HEAD {
+            return Err(Outcome::Malformed);
+        }
+        // Only a new line may end the head, however small its pieces are.
+        let has_line = self.bytes[looked..].contains(&b'\n');
+        self.stage = Stage::Head(self.bytes.len());
+        if !has_line {
+            return Ok(false);
+        }
+        let mut headers = [EMPTY_HEADER; MOST_HEADERS];
+        let mut parsed = httparse::Response::new(&mut headers);
+        let taken = match parsed.parse(head) {
+            Ok(Status::Complete(taken)) => taken,
+            Ok(Status::Partial) => return Ok(false),
+            Err(_) => return Err(Outcome::Malformed),
+        };
+        let status = parsed.code.unwrap_or_default();
+        let is_interim = (100..200).contains(&status) && status != 101;
+        let framing = Framing::of(parsed.headers, parsed.version == Some(1))?;
+        self.raw += taken;
+        if is_interim {
+            self.stage = Stage::Head(self.raw);
+            return Ok(true);
+        }
+        (self.status, self.keeps_alive) = (status, framing.keeps_alive && status != 101);
+        (self.body, self.end) = (self.raw, self.raw);
+        self.stage = match framing.length {
+            _ if [101, 204, 304].contains(&status) => Stage::Done,
+            Some(length) if length > most as u64 => return Err(Outcome::TooLarge),
+            Some(length) => Stage::Length(self.raw + length as usize),
+            None if framing.is_chunked => Stage::ChunkLength,
+            None => {
+                self.keeps_alive = false;
+                Stage::UntilClose
+            }
+        };
+        Ok(true)
+    }
+}
+
+/// How the end of a body is known (RFC 9112, section 6.3), and whether the connection goes on.
+struct Framing {
+    length: Option<u64>,
+    is_chunked: bool,
+    keeps_alive: bool,
+}
+
+impl Framing {
+    fn of(headers: &[Header<'_>], is_1_1: bool) -> Result<Self, Outcome> {
+        let mut framing = Self { length: None, is_chunked: false, keeps_alive: is_1_1 };
+        for Header { name, value } in headers {
+            let is = |other: &str| name.eq_ignore_ascii_case(other);
+            let value = || std::str::from_utf8(value).map(str::trim).map_err(|_| Outcome::Malformed);
+            if is("content-length") {
+                let text = value()?;
+                let length = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+                let length: u64 = length.and_then(|text| text.parse().ok()).ok_or(Outcome::Malformed)?;
+                if framing.length.is_some_and(|other| other != length) {
+                    return Err(Outcome::Malformed);
+                }
+                framing.length = Some(length);
+            } else if is("transfer-encoding") {
+                // Other codings were not asked for.
+                if !value()?.eq_ignore_ascii_case("chunked") || framing.is_chunked {
+                    return Err(Outcome::Malformed);
+                }
+                framing.is_chunked = true;
+            } else if is("connection") {
+                for option in value()?.split(',').map(str::trim) {
+                    if option.eq_ignore_ascii_case("close") {
+                        framing.keeps_alive = false;
+                    } else if option.eq_ignore_ascii_case("keep-alive") && !is_1_1 {
+                        framing.keeps_alive = true;
+                    }
+                }
+            }
+        }
+        // Two framings in one head are how responses are smuggled.
+        if framing.is_chunked && framing.length.is_some() { Err(Outcome::Malformed) } else { Ok(framing) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads a response in pieces of `step` bytes: status, body, and whether the connection may be used again.
+    fn read(text: &str, step: usize) -> Result<(u16, String, bool), Option<Outcome>> {
+        let mut response = Response::default();
+        for piece in text.as_bytes().chunks(step) {
+            if response.add(piece, 100).map_err(Some)? {
+                break;
+            }
+        }
+        if response.stage != Stage::Done && !response.close() {
+            return Err(None);
+        }
+        Ok((response.status(), String::from_utf8_lossy(response.body()).into_owned(), response.keeps_alive()))
+    }
+
+    #[test]
+    fn responses_are_the_same_in_pieces_of_any_size() {
+        let ok = |status, body: &str, keeps_alive| Ok((status, body.to_owned(), keeps_alive));
+        for (text, expected) in [
+            ("HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nabc", ok(200, "abc", true)),
+            ("HTTP/1.1 200\r\nContent-Length: 0\r\nConnection: x, Close\r\n\r\n", ok(200, "", false)),
+            ("HTTP/1.0 200 OK\r\ncontent-length: 1\r\n\r\nx", ok(200, "x", false)),
+            ("HTTP/1.0 200 OK\r\nconnection: keep-alive\r\ncontent-length: 1\r\n\r\nx", ok(200, "x", true)),
+            ("HTTP/1.1 103 Hints\r\n\r\nHTTP/1.1 204 None\r\n\r\n", ok(204, "", true)),
+            ("HTTP/1.1 200 OK\r\n\r\nuntil close", ok(200, "until close", false)),
+            (
+                "HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n3;a=b\r\nabc\r\nA\r\n0123456789\r\n0\r\nt: 1\r\n\r\n",
+                ok(200, "abc0123456789", true),
+            ),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nab", Err(None)),
+            ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n", Err(None)),
+            ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabcd\r\n", Err(Some(Outcome::Malformed))),
+            ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", Err(Some(Outcome::Malformed))),
+            ("HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\n\r\nx", Err(Some(Outcome::Malformed))),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nxx", Err(Some(Outcome::Malformed))),
+            ("HTTP/1.1 200 OK\r\ncontent-length: +1\r\n\r\nx", Err(Some(Outcome::Malformed))),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 101\r\n\r\n", Err(Some(Outcome::TooLarge))),
+            ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffff\r\n", Err(Some(Outcome::TooLarge))),
+            ("SSH-2.0-OpenSSH\r\n", Err(Some(Outcome::Malformed))),
+            ("HTTP/1.1 OK\r\n\r\n", Err(Some(Outcome::Malformed))),
+        ] {
+            for step in 1..=text.len() {
+                assert_eq!(read(text, step), expected, "{text:?} by {step}");
+            }
+        }
+        let long = format!("HTTP/1.1 200 OK\r\n\r\n{}", "x".repeat(101));
+        assert_eq!(read(&long, 7), Err(Some(Outcome::TooLarge)));
+    }
+
+    #[test]
+    fn a_head_without_an_end_and_bytes_behind_a_response_are_not_kept() {
+        let mut response = Response::default();
+        let mut added = response.add(b"HTTP/1.1 200 OK\r\n", 100);
+        while added == Ok(false) {
+            added = response.add(&[b'a'; 4096], 100);
+        }
+        assert_eq!(added, Err(Outcome::Malformed));
+        response.clear();
+        assert_eq!(response.add(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nxHTTP/1.1", 100), Ok(true));
+        assert!(response.body() == b"x" && !response.keeps_alive());
+    }
+}

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# All results of docs/guide/servers.md, in about a quarter of an hour on a machine that does nothing else.
+#
+#   tests/engines/measure.sh TANDEM LATENESS DATA FOLDER [RESULTS]
+#
+# LATENESS is the example of crates/http, DATA the folder of the shared collections, FOLDER keeps engines and indexes.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+tandem=$(realpath "$1")
+lateness=$(realpath "$2")
+data=$(realpath "$3")
+folder=$(realpath "$4")
+results=${5:-results/servers}
+mkdir -p "$results"
+# A server shares the cores with the client, whose delays would count as the server's.
+if nice -n -10 true 2> /dev/null; then export NICE=-10; fi
+export PROFILE_SECONDS=${PROFILE_SECONDS:-14} LIVE_SECONDS=${LIVE_SECONDS:-3}
+queries=$data/queries/trec-tb05-efficiency-50k.tsv
+uptime
+nice -n "${NICE:-0}" "$lateness" 10000,20000,30000,50000 5 1 "$results/client.csv"
+OUT=$folder/out/tandem tests/engines/tandem.sh "$tandem" "$data/corpus/enwiki-2014-261k.jsonl.zst" \
+  "$data/queries/natural-questions-12k.tsv" "$folder/tandem" && cp "$folder/out/tandem/serve.csv" "$results/serve.csv"
+for engine in tantivy seekstorm anserini; do
+  for collection in win32-docs-48k enwiki-2014-261k; do
+    name=$engine-$collection
+    DEADLINES='50 10' OUT=$folder/out/$name tests/engines/$engine.sh "$tandem" "$data/corpus/$collection.jsonl.zst" \
+      "$queries" "$folder/$name" || echo "$name: failed"
+    for deadline in 50 10; do
+      found=$folder/out/$name/$deadline/capacity.csv
+      if [ -s "$found" ]; then cp "$found" "$results/$name-$deadline.csv"; fi
+    done
+  done
+done
+uptime
