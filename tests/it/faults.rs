@@ -485,7 +485,8 @@ proptest! {
                 queries: &queries,
                 arrivals: arrivals.iter().copied(),
                 deadline: DEADLINE,
-                others: None,
+                priorities: None,
+            others: None,
                 seed: 0,
             };
             let simulated = simulate(run).unwrap();
@@ -553,6 +554,7 @@ fn beyond_capacity_shedding_answers_more_queries_in_time_than_answering_all() {
             queries: &queries,
             arrivals: (0..1000).map(|i| (Nanos(i * 10_000), 0)),
             deadline: Nanos(200_000),
+            priorities: None,
             others: None,
             seed: 0,
         })

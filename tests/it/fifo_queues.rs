@@ -145,7 +145,7 @@ proptest! {
             let factory = kind.with(options).with_lengths(lengths);
             let play = |policy: Box<dyn Policy>, enough: usize| {
                 let arrivals = arrivals.iter().copied();
-                let run = SimRun { model: &model, policy, queries: &queries, arrivals, deadline: Nanos(50), others: None, seed: 0 };
+                let run = SimRun { model: &model, policy, queries: &queries, arrivals, deadline: Nanos(50), priorities: None, others: None, seed: 0 };
                 simulate_into(run, RunLog::default(), |log| log.rows.len() > enough).unwrap()
             };
             for enough in [usize::MAX, stop_after] {

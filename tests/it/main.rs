@@ -17,6 +17,7 @@ mod json;
 #[cfg(unix)]
 mod output;
 mod policies;
+mod priorities;
 mod profile;
 mod queueing;
 mod real_files;

@@ -37,7 +37,7 @@ fn unasked(experiment: &Experiment, policy: &dyn PolicyFactory, load: f64) -> u6
     let job = |id, arrival, row: u32| {
         let query = &queries[row as usize];
         let deadline = arrival + experiment.deadline;
-        Job { id, query: query.id, row, arrival, deadline, predicted: query.estimate }
+        Job { id, query: query.id, row, priority: 0, arrival, deadline, predicted: query.estimate }
     };
     let arrivals = experiment.arrivals[0].at_rate(rate_qps);
     let time = (model.dispatcher_time(policy.name()), NodeSeed::default());

@@ -106,6 +106,7 @@ proptest! {
                 queries: &queries,
                 arrivals: arrivals.iter().copied(),
                 deadline: DEADLINE,
+                priorities: None,
                 others: None,
                 seed,
             })
@@ -151,8 +152,17 @@ fn variation_of_rounds_and_of_lanes_is_felt_by_both_loops() {
         let simulated = |model: &MachineModel| {
             let (policy, arrivals) =
                 (kind.with(PolicyOptions::default()).build(model).unwrap(), arrivals.iter().copied());
-            simulate(SimRun { model, policy, queries: &queries, arrivals, deadline: DEADLINE, others: None, seed: 0 })
-                .unwrap()
+            simulate(SimRun {
+                model,
+                policy,
+                queries: &queries,
+                arrivals,
+                deadline: DEADLINE,
+                priorities: None,
+                others: None,
+                seed: 0,
+            })
+            .unwrap()
         };
         let driven = |model: &MachineModel| {
             let mut lane_pool = LanePool::recorded(model.clone(), queries.iter().map(|query| query.service).collect());

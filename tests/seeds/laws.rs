@@ -84,6 +84,7 @@ impl Case<'_> {
             queries: &self.queries,
             arrivals: self.scenario.arrivals.iter().map(|&(at, row)| (Nanos(at), row)),
             deadline: Nanos(self.scenario.deadline),
+            priorities: None,
             others,
         }
     }

@@ -83,6 +83,7 @@ fn every_planted_error_is_found_and_reduced() {
                     processor,
                     class,
                     deadline,
+                    priority,
                     predicted,
                     ..
                 } = row;
@@ -96,6 +97,7 @@ fn every_planted_error_is_found_and_reduced() {
                     processor,
                     class,
                     deadline,
+                    priority,
                     predicted,
                 });
             }

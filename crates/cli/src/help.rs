@@ -10,7 +10,7 @@ pub(super) type Purposes = &'static [(&'static str, &'static [&'static str])];
 #[rustfmt::skip]
 const HEADINGS: [(&str, &[&str]); 9] = [
     ("Question", &[
-        "ms", "deadline_ms", "objective", "mode", "k", "what", "proof", "limit", "repeats", "rounds", "seed", "model", "folds",
+        "ms", "deadline_ms", "priority", "objective", "mode", "k", "what", "proof", "limit", "repeats", "rounds", "seed", "model", "folds",
         "max_depth", "min_leaf", "regret_cpus", "regret_gpus", "by", "file", "max_share", "cases",
     ]),
     ("Input", &[

@@ -232,13 +232,25 @@ impl Run {
                     class,
                     batch: record.job,
                     deadline,
+                    priority: 0,
                     predicted,
                     stolen: false,
                     again: false,
                 });
             } else {
                 let (released, dropped) = (arrival, finished);
-                judge.shed(&ShedJob { job, query, arrival, released, dropped, processor, class, deadline, predicted });
+                judge.shed(&ShedJob {
+                    job,
+                    query,
+                    arrival,
+                    released,
+                    dropped,
+                    processor,
+                    class,
+                    deadline,
+                    priority: 0,
+                    predicted,
+                });
             }
         }
         judge.verdict(self.rate_qps)

@@ -13,6 +13,7 @@ pub mod perfetto;
 #[cfg(feature = "plots")]
 pub mod plot;
 pub mod policies;
+pub mod priorities;
 pub mod recorded;
 mod row;
 pub mod sheet;

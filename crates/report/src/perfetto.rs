@@ -167,6 +167,7 @@ mod tests {
             class,
             batch,
             deadline: Nanos(2_500),
+            priority: 0,
             predicted: PerClass::from_fn(|_| Nanos(700)),
             stolen: false,
             again: false,

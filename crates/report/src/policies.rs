@@ -11,6 +11,7 @@ use super::faults::{FaultRow, write_faults};
 use super::number;
 #[cfg(feature = "plots")]
 use super::plot::{LineChart, Point, Series, look_of};
+use super::priorities::{PriorityRow, priority_table, write_priorities};
 use super::row::row;
 use super::summary::{Source, Summary, SummaryRow, write_summaries};
 use super::table::{Table, fitted};
@@ -18,7 +19,7 @@ use tandem_core::base::stats::Interval;
 #[cfg(feature = "plots")]
 use tandem_core::base::stats::mean_interval;
 use tandem_core::files::{Digits, Provenance, Record, write_csv};
-use tandem_core::lab::{Capacity, Comparison, LabError, PolicyForecast, PolicyResults, Progress};
+use tandem_core::lab::{Capacity, Comparison, LabError, Played, PolicyForecast, PolicyResults, Progress};
 #[cfg(feature = "plots")]
 use tandem_core::sched::PolicyFactory;
 use tandem_core::sim::Arrivals;
@@ -62,7 +63,7 @@ pub fn compare(
     Ok(fitted(&format!("{subject}\n\n{tables}\nwritten: {}\n", files.join(", "))))
 }
 
-/// Writes summary.csv, forecast.csv, capacity.csv, faults.csv and the figure delay.svg into `folder`, as far as there are such
+/// Writes summary.csv, priorities.csv, forecast.csv, capacity.csv, faults.csv and the figure delay.svg into `folder`, as far as there are such
 /// results. The figure needs a `subtitle` and the feature `plots`. Returns each result's name with its files. A failed
 /// file does not prevent the others.
 pub fn write(
@@ -82,6 +83,10 @@ pub fn write(
     };
     if !summaries.is_empty() {
         table("summary", &|path| write_summaries(path, provenance, &summaries));
+    }
+    let priorities = priorities(results);
+    if !priorities.is_empty() {
+        table("priorities", &|path| write_priorities(path, provenance, &priorities));
     }
     if !results.forecasts.is_empty() {
         table("forecast", &|path| write_csv(path, provenance, results.forecasts.iter().map(ForecastLine::of)));
@@ -121,6 +126,7 @@ pub fn tables(comparison: &Comparison, results: &PolicyResults, all: bool) -> St
     text.extend(results.notes.iter().map(|note| format!("{note}\n")));
     if !summaries.is_empty() {
         text.push_str(&delay_tables(&summaries, comparison, results, all));
+        text.push_str(&priority_table(&priorities(results)));
         text.push_str(&loss_table(&summaries, !comparison.experiment.model.faults.faults.is_empty()));
     }
     text
@@ -128,6 +134,13 @@ pub fn tables(comparison: &Comparison, results: &PolicyResults, all: bool) -> St
 
 fn summaries(results: &PolicyResults) -> Vec<SummaryRow> {
     results.played.iter().map(|run| SummaryRow::of(Source::Simulated, run.clone())).collect()
+}
+
+fn priorities(results: &PolicyResults) -> Vec<PriorityRow> {
+    let of_run = |run: &Played| {
+        PriorityRow::of_run(Source::Simulated, (run.policy.as_str(), run.rate_qps, run.seed), &run.priorities)
+    };
+    results.played.iter().flat_map(of_run).collect()
 }
 
 /// Mean delay over the seeds and whether any query missed, for a policy at a rate, or `None` if it was not played.

@@ -15,6 +15,7 @@ use crate::options::arrivals::{ArrivalArguments, no_rates, not_in, own_rate};
 use crate::options::input::IndexAndLog;
 use crate::options::machine::{FaultArguments, GpuArguments, GpuMemoryArguments, MachineProfileArgument, workers_here};
 use crate::options::names::choice;
+use crate::options::priorities::{PriorityArgument, check_assigned};
 use crate::options::question::{DeadlineArgument, ObjectiveArguments, check_seconds};
 use tandem_core::base::machine::{Class, PlannedFault};
 use tandem_core::files::check_writable;
@@ -47,6 +48,8 @@ pub(super) struct Arguments {
     seconds: f64,
     #[command(flatten)]
     deadline: DeadlineArgument,
+    #[command(flatten)]
+    priorities: PriorityArgument,
     #[command(flatten)]
     objective: ObjectiveArguments,
     /// Number of CPU workers; the driver needs another core [default: the cores less those of the driver and the GPUs]
@@ -97,8 +100,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (mut node, workload_name) = node::start(arguments, &estimates)?;
     let policies = arguments.settings.policies(&arguments.policy, node.model(), &node.lengths())?;
     let path = arguments.arrivals.trace.as_deref();
-    let traced = path.map(|path| traced(path, node.workload(), not_in(arguments.mode)));
+    let priorities = arguments.priorities.parsed()?;
+    let traced = path.map(|path| traced(path, node.workload(), priorities, not_in(arguments.mode)));
     let (traced, traced_qps) = traced.transpose()?.unzip();
+    traced.iter().try_for_each(check_assigned)?;
     let own_qps = own_rate(&arguments.arrivals.process.process(&arguments.settings)?, None)?;
     let rates = arguments
         .arrivals
@@ -118,7 +123,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let seconds: f64 = plans.iter().map(|plan| plan.arrivals.len() as f64 / plan.rate_qps).sum();
     interrupts::catch();
     node.warm_up(WARM_UP)?;
-    let criterion = arguments.objective.checked()?.within(arguments.deadline.checked()?);
+    let criterion = arguments.objective.checked()?.within(arguments.priorities.deadline(arguments.deadline)?);
     let mut session = Session::new(arguments, criterion, node, workload_name, (runs, keep));
     say(&format!(
         "driving {}, about {:.0} s in all; Ctrl-C ends them and keeps the results so far\n",
@@ -138,7 +143,7 @@ fn check(arguments: &Arguments) -> Result<Estimates, Failure> {
         return Err(Failure::input("nothing real to drive: with --cpus 0 take --gpu real, or use `tandem simulate`"));
     }
     check_seconds(arguments.seconds, MAX_SECONDS)?;
-    arguments.deadline.checked()?;
+    arguments.priorities.deadline(arguments.deadline)?;
     arguments.gpu.check()?;
     let needs_gpu = |policy: &&PolicyKind| policy.required_classes().contains(&Class::GPU);
     if arguments.gpu == GpuChoice::None
@@ -217,7 +222,8 @@ fn plans(arguments: &Arguments, node: &Node, rates: &[f64], traced: Option<Arriv
     for &rate_qps in rates {
         let count = count(arguments, rate_qps)?;
         for seed in arguments.arrivals.seeds(SEEDS)? {
-            plans.push(Plan { rate_qps, arrivals: Arrivals::drawn(&process, seed, count, node.workload().rows.len()) });
+            let drawn = vec![Arrivals::drawn(&process, seed, count, node.workload().rows.len())];
+            plans.extend(arguments.priorities.assign(drawn)?.into_iter().map(|arrivals| Plan { rate_qps, arrivals }));
         }
     }
     Ok(plans)

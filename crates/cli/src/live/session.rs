@@ -16,6 +16,7 @@ use tandem_core::query::TimeScale;
 use tandem_core::sched::{BuiltIn, PolicyFactory, Shed};
 use tandem_report::faults::{FaultRow, write_faults};
 use tandem_report::number;
+use tandem_report::priorities::{PriorityRow, priority_table, write_priorities};
 use tandem_report::summary::{LiveSummaryRow, Source, SummaryRow, write_live_summaries};
 use tandem_report::table::Table;
 
@@ -28,6 +29,7 @@ pub(super) struct Session<'a> {
     /// Queries of a run whose log is kept.
     keep: usize,
     rows: Vec<LiveSummaryRow>,
+    priorities: Vec<PriorityRow>,
     faults: Vec<FaultRow>,
     /// The slowest change in the arrivals.
     time_scale: Option<TimeScale>,
@@ -45,8 +47,20 @@ impl<'a> Session<'a> {
         (runs, keep): (usize, usize),
     ) -> Self {
         let kept = KeptRuns::new(&arguments.logs, &arguments.out, runs == 1);
-        let (rows, faults, notes) = (Vec::new(), Vec::new(), Vec::new());
-        Self { arguments, criterion, node, workload_name, keep, rows, faults, time_scale: None, notes, kept }
+        let (rows, priorities, faults, notes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self {
+            arguments,
+            criterion,
+            node,
+            workload_name,
+            keep,
+            rows,
+            priorities,
+            faults,
+            time_scale: None,
+            notes,
+            kept,
+        }
     }
 
     /// Drives every plan through every policy, up to the end or to the first run that is interrupted or fails.
@@ -70,8 +84,9 @@ impl<'a> Session<'a> {
                 done += 1;
                 self.note(policy, plan, &report);
                 self.rows.extend(self.row(policy, plan, &report));
-                let outcome = report.outcome;
                 let of_run = (policy.name(), plan.rate_qps, plan.arrivals.seed);
+                self.priorities.extend(PriorityRow::of_run(Source::Live, of_run, &report.priorities));
+                let outcome = report.outcome;
                 self.faults.extend(outcome.log.faults.iter().map(|fault| FaultRow::of(of_run, fault)));
                 self.keep_log(policy, plan, &outcome)?;
                 match outcome.ending {
@@ -89,7 +104,7 @@ impl<'a> Session<'a> {
     }
 
     fn deadline(&self) -> Nanos {
-        Nanos::from_ms(self.arguments.deadline.ms)
+        self.criterion.deadline
     }
 
     fn note(&mut self, policy: &BuiltIn, plan: &Plan, LiveReport { outcome, summary, load, .. }: &LiveReport) {
@@ -131,7 +146,7 @@ impl<'a> Session<'a> {
 
     /// The run's line; `None` if nothing has finished.
     fn row(&self, policy: &BuiltIn, plan: &Plan, report: &LiveReport) -> Option<LiveSummaryRow> {
-        let LiveReport { outcome, summary, verdict, load, gpu_energy_j } = report;
+        let LiveReport { outcome, summary, verdict, load, gpu_energy_j, .. } = report;
         let summary = (*summary)?;
         let (rate_qps, seed) = (plan.rate_qps, plan.arrivals.seed);
         Some(LiveSummaryRow {
@@ -164,6 +179,10 @@ impl<'a> Session<'a> {
         let mut kept = ResultWriter::new();
         let summary = self.arguments.out.join("summary.csv");
         kept.rows("summary", &summary, write_live_summaries(&summary, &provenance, &self.rows));
+        if !self.priorities.is_empty() {
+            let path = self.arguments.out.join("priorities.csv");
+            kept.rows("priorities", &path, write_priorities(&path, &provenance, &self.priorities));
+        }
         if self.arguments.faults.faults.is_some() || !self.faults.is_empty() {
             let faults = self.arguments.out.join("faults.csv");
             kept.rows("faults", &faults, write_faults(&faults, &provenance, &self.faults));
@@ -181,7 +200,9 @@ impl<'a> Session<'a> {
     }
 
     fn provenance(&self) -> Provenance {
-        Provenance::new()
+        let priorities = self.arguments.priorities.priority.iter();
+        priorities
+            .fold(Provenance::new(), |all, list| all.with("priorities", list))
             .with_command_and_machine()
             .with("workload", &self.workload_name)
             .with("mode", self.arguments.mode)
@@ -219,7 +240,8 @@ impl<'a> Session<'a> {
         }
         let table = table.without_empty_columns();
         let notes = self.notes_in_words();
-        say_screen(&format!("\n{table}objective: {}\n{notes}", self.criterion), "the folder of results")?;
+        let priorities = priority_table(&self.priorities);
+        say_screen(&format!("\n{table}objective: {}\n{priorities}{notes}", self.criterion), "the folder of results")?;
         say(&format!("{}\n", kept.in_words()))
     }
 
@@ -275,6 +297,7 @@ impl<'a> Session<'a> {
             ]);
         }
         let notes = self.notes_in_words();
-        say(&format!("\n{table}objective: {}\n{notes}{}\n", self.criterion, kept.in_words()))
+        let priorities = priority_table(&self.priorities);
+        say(&format!("\n{table}objective: {}\n{priorities}{notes}{}\n", self.criterion, kept.in_words()))
     }
 }

@@ -3,6 +3,7 @@
 use super::Arguments;
 use crate::Failure;
 use crate::options::arrivals::{not_in, own_rate};
+use crate::options::priorities::check_assigned;
 use crate::origin;
 use tandem_core::base::machine::{Class, Machine};
 use tandem_core::cost::Workload;
@@ -82,7 +83,9 @@ pub(super) fn arrivals(
     n: usize,
 ) -> Result<(Vec<Arrivals>, Option<f64>), Failure> {
     if let Some(path) = &arguments.arrivals.trace {
-        let (arrivals, rate_qps) = traced(path, workload, not_in(arguments.mode))?;
+        let priorities = arguments.priorities.parsed()?;
+        let (arrivals, rate_qps) = traced(path, workload, priorities, not_in(arguments.mode))?;
+        check_assigned(&arrivals)?;
         return Ok((vec![arrivals], Some(rate_qps)));
     }
     let seeds = arguments.arrivals.seeds(SEEDS)?;
@@ -92,7 +95,7 @@ pub(super) fn arrivals(
         return Err(Failure::input(message));
     }
     let own_qps = own_rate(process, None)?;
-    Ok((draw_all(process, &seeds, n, workload.rows.len()), own_qps))
+    Ok((arguments.priorities.assign(draw_all(process, &seeds, n, workload.rows.len()))?, own_qps))
 }
 
 /// The rates asked for, or the trace's; `None` if there are neither.

@@ -15,6 +15,7 @@ use super::{Failure, interrupts, origin};
 use crate::options::arrivals::ArrivalArguments;
 use crate::options::machine::{ClusterArguments, FaultArguments, MachineProfileArgument};
 use crate::options::names::choice;
+use crate::options::priorities::PriorityArgument;
 use crate::options::question::{DeadlineArgument, ObjectiveArguments};
 use tandem_core::files::{Provenance, check_writable};
 use tandem_core::lab::{GpuChoice, PolicyResults};
@@ -53,6 +54,8 @@ pub(super) struct Arguments {
     arrivals: ArrivalArguments,
     #[command(flatten)]
     deadline: DeadlineArgument,
+    #[command(flatten)]
+    priorities: PriorityArgument,
     #[command(flatten)]
     objective: ObjectiveArguments,
     /// Results to compute

@@ -45,7 +45,7 @@ impl<'a> Simulation<'a> {
     /// Reads and checks all that the options name.
     pub(super) fn new(arguments: &'a Arguments) -> Result<Self, Failure> {
         arguments.settings.checked()?;
-        let deadline = arguments.deadline.checked()?;
+        let deadline = arguments.priorities.deadline(arguments.deadline)?;
         let objective = arguments.objective.checked()?;
         check_processors(&counts(arguments))?;
         let process = process(arguments)?;
@@ -67,6 +67,9 @@ impl<'a> Simulation<'a> {
             named => named,
         };
         let policies = arguments.settings.policies(named, &model, &lengths)?;
+        if arguments.priorities.priority.is_some() && arguments.cluster.shape(&arguments.settings)?.is_some() {
+            return Err(Failure::input("--priority: one machine serves priorities: leave --shards and --replicas out"));
+        }
         let cluster = arguments.cluster.cluster(&arguments.settings, &queries)?;
         let n = arguments.arrivals.num_queries()?.unwrap_or(DELAY_QUERIES);
         let (arrivals, recorded_qps) = arrivals(arguments, &process, &workload, n)?;
@@ -117,6 +120,8 @@ impl<'a> Simulation<'a> {
             .with("estimates", self.estimates.0.name())
             .with("arrivals", arguments.arrivals.named(&self.process))
             .with("objective", self.comparison.objective.within(self.comparison.experiment.deadline));
+        let priorities = self.comparison.experiment.priorities().cloned();
+        let provenance = priorities.into_iter().fold(provenance, |all, list| all.with("priorities", list));
         let provenance = self.machine().provenance(provenance);
         let gpu = self.replayed.as_ref().map(|source| format!("replay of {source}"));
         gpu.into_iter().fold(provenance, |all, gpu| all.with("gpu", gpu))
@@ -133,12 +138,12 @@ impl<'a> Simulation<'a> {
         let Self { arguments, workload_name, workload, .. } = self;
         let experiment = &self.comparison.experiment;
         let mut title = format!(
-            "{workload_name}, mode {}: {} queries; {}, {}; deadline {} ms; estimates: {}",
+            "{workload_name}, mode {}: {} queries; {}, {}; {}; estimates: {}",
             arguments.mode,
             workload.rows.len(),
             cpus_in_words(arguments, workload, &experiment.model.machine),
             gpus_in_words(&experiment.model.machine),
-            arguments.deadline.ms,
+            deadline_in_words(experiment),
             self.estimates.0.name(),
         );
         if let Some(caveat) = self.caveat(results) {
@@ -156,6 +161,14 @@ impl<'a> Simulation<'a> {
         let note = arguments.arrivals.process.note(&self.process, &rates(results));
         title.extend(note.filter(|_| arguments.arrivals.trace.is_none()).map(|note| format!("\n\n{note}")));
         title
+    }
+}
+
+/// The deadline, or the priorities with theirs.
+fn deadline_in_words(experiment: &Experiment) -> String {
+    match experiment.priorities() {
+        Some(priorities) => format!("priorities {priorities}"),
+        None => format!("deadline {} ms", experiment.deadline.as_ms()),
     }
 }
 

@@ -106,11 +106,13 @@ pub enum Purpose {
     BatchErrors = 14,
     /// Other samples of the measured queries, by number in the place of seeds.
     QuerySamples = 15,
+    /// The priority of each arrival.
+    Priorities = 16,
 }
 
 impl Purpose {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Arrivals,
         Self::Queries,
         Self::Ties,
@@ -125,6 +127,7 @@ impl Purpose {
         Self::Policy,
         Self::BatchErrors,
         Self::QuerySamples,
+        Self::Priorities,
     ];
 
     /// The stream of `seed` for this purpose, where a run has one for all nodes and lanes.

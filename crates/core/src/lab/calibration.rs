@@ -250,6 +250,7 @@ mod tests {
             class,
             batch,
             deadline: Nanos::MAX,
+            priority: 0,
             predicted: PerClass::default(),
             stolen: false,
             again: false,

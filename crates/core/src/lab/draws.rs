@@ -5,11 +5,12 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::LabError;
 use crate::base::ids::QueryId;
 use crate::cost::Workload;
-use crate::query::{ArrivalProcess, Trace};
+use crate::query::{ArrivalProcess, Priorities, Trace};
 use crate::sim::Arrivals;
 
 /// `count` arrivals per seed, with queries drawn from `rows`. Each run draws them again, so that they take no memory.
@@ -18,14 +19,15 @@ pub fn draw_all(process: &ArrivalProcess, seeds: &[u64], count: usize, rows: usi
     seeds.iter().map(|&seed| Arrivals::drawn(process, seed, count, rows)).collect()
 }
 
-/// The arrivals of a trace over a workload, and its rate from time 0 to the last arrival. `unknown` words the error for
+/// The arrivals of a trace over a workload, with these priorities, and its rate from time 0 to the last arrival. `unknown` words the error for
 /// a query that the workload lacks.
 ///
 /// # Errors
-/// If the trace cannot be read, names an unknown query, or has no rate.
+/// If the trace cannot be read, names an unknown query or priority, or has no rate.
 pub fn traced(
     path: &Path,
     workload: &Workload,
+    priorities: Option<Priorities>,
     unknown: impl Fn(QueryId) -> String,
 ) -> Result<(Arrivals, f64), LabError> {
     let positions: HashMap<QueryId, u32> =
@@ -39,5 +41,16 @@ pub fn traced(
     let rate_qps = trace.rows.len() as f64 / span_s;
     let unit = trace.rows.iter().map(|(at, _)| at.as_secs() * rate_qps).collect();
     let seed = trace.provenance.get("seed").and_then(|seed| seed.parse().ok()).unwrap_or(0);
-    Ok((Arrivals::given(seed, unit, queries), rate_qps))
+    let priorities = match (priorities, trace.priorities.is_empty()) {
+        (Some(priorities), false) => {
+            let fault = |fault| LabError::Priorities { trace: path.display().to_string(), fault };
+            Some(priorities.of_trace(&trace.priorities).map_err(fault)?)
+        }
+        (None, false) => {
+            let fault = String::from("the trace names priorities, which need deadlines (--priority)");
+            return Err(LabError::Priorities { trace: path.display().to_string(), fault });
+        }
+        (priorities, true) => priorities,
+    };
+    Ok((Arrivals::given(seed, unit, queries).with_priorities(priorities.map(Arc::new)), rate_qps))
 }

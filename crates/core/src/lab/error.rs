@@ -24,6 +24,14 @@ pub enum LabError {
     /// A file can't be written.
     #[error(transparent)]
     Io(#[from] std::io::Error),
+    /// A trace names priorities that are not given, or that have no deadlines.
+    #[error("{trace}: {fault}")]
+    Priorities {
+        /// The trace.
+        trace: String,
+        /// What is wrong.
+        fault: String,
+    },
     /// An executor can't be made.
     #[error(transparent)]
     Exec(#[from] ExecError),

@@ -1,9 +1,10 @@
 //! Statistics of a live run while it lasts.
 
-use super::{Criterion, Judge, Summary, Tally, Verdict};
+use super::{Criterion, Judge, PriorityTally, Summary, Tally, Verdict};
 use crate::base::machine::{LaneFault, Machine};
 use crate::base::time::Nanos;
 use crate::live::Record;
+use crate::query::Priorities;
 use crate::sched::{Job, LogRow, ShedJob, Sink};
 
 /// Delays, misses and verdict of a live run, in constant memory.
@@ -11,6 +12,8 @@ use crate::sched::{Job, LogRow, ShedJob, Sink};
 pub(super) struct LiveRecord {
     judge: Judge,
     tally: Tally,
+    /// The delays of each priority.
+    levels: PriorityTally,
     limit: Nanos,
     gives_up: bool,
 }
@@ -18,14 +21,20 @@ pub(super) struct LiveRecord {
 impl LiveRecord {
     /// A record of a run of `planned` queries. With `gives_up` the run may end once it has failed and its backlog
     /// grows.
-    pub(super) fn new(criterion: Criterion, planned: usize, machine: &Machine, gives_up: bool) -> Self {
-        let (judge, tally) = (Judge::new(criterion, planned), Tally::counting(machine));
-        Self { judge, tally, limit: criterion.limit, gives_up }
+    pub(super) fn new(
+        criterion: Criterion,
+        planned: usize,
+        (machine, priorities): (&Machine, Option<&Priorities>),
+        gives_up: bool,
+    ) -> Self {
+        let judge = Judge::with_priorities(criterion, planned, priorities);
+        let (tally, levels, limit) = (Tally::counting(machine), PriorityTally::new(priorities), judge.limit());
+        Self { judge, tally, levels, limit, gives_up }
     }
 
-    /// The verdict of the run, and its summary if a query finished.
-    pub(super) fn into_results(self, rate_qps: f64) -> (Option<Summary>, Verdict) {
-        (self.tally.summary(), self.judge.verdict(rate_qps))
+    /// The verdict of the run, its summary if a query finished, and those of the priorities.
+    pub(super) fn into_results(self, rate_qps: f64) -> (Option<Summary>, Verdict, Vec<(String, Summary)>) {
+        (self.tally.summary(), self.judge.verdict(rate_qps), self.levels.summaries())
     }
 }
 
@@ -34,11 +43,13 @@ impl Sink for LiveRecord {
     fn record(&mut self, row: &LogRow) {
         self.judge.record(row);
         self.tally.record(row);
+        self.levels.record(row);
     }
 
     fn shed(&mut self, job: &ShedJob) {
         self.judge.shed(job);
         self.tally.shed(job);
+        self.levels.shed(job);
     }
 
     fn lane_fault(&mut self, fault: &LaneFault) {
@@ -56,7 +67,9 @@ impl Record for LiveRecord {
     }
 
     fn unanswered(&mut self, job: &Job, age: Nanos) {
-        self.judge.unanswered(age);
-        self.tally.unanswered(age, job.arrival + age > job.deadline);
+        self.judge.unanswered(job.priority, age);
+        let has_missed = job.arrival + age > job.deadline;
+        self.tally.unanswered(age, has_missed);
+        self.levels.unanswered(job.priority, age, has_missed);
     }
 }

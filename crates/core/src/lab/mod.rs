@@ -66,5 +66,5 @@ pub use machine::system_load::SystemLoad;
 pub use node::{GpuSource, LiveReport, LiveRunSpec, Node};
 pub use objective::{Criterion, Objective, Verdict};
 pub use progress::{Progress, Silent, in_pieces};
-pub use summary::{Summary, Tally};
+pub use summary::{PriorityTally, Summary, Tally};
 pub use workload::{asked, kept_workload, named_workload, named_workload_in, settle_gpu_times, workload_of_index};

@@ -20,7 +20,7 @@ use crate::cost::{BatchSizes, Cost, MachineModel, MachineProfile, ProfileOptions
 use crate::index::Index;
 use crate::live::{self, Ending, LanePool, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet};
 use crate::query::{ArrivalProcess, Features, Query};
-use crate::sched::PolicyFactory;
+use crate::sched::{Job, PolicyFactory};
 use crate::search::device::EnergyProbe;
 use crate::sim::{Arrivals, Experiment, SimQuery, bounds};
 
@@ -63,6 +63,8 @@ pub struct LiveReport {
     pub outcome: LiveOutcome,
     /// Delays of all queries that were sent; `None` if none finished.
     pub summary: Option<Summary>,
+    /// The delays of each priority's queries, by its name; empty if all are alike.
+    pub priorities: Vec<(String, Summary)>,
     /// The verdict under the criterion.
     pub verdict: Verdict,
     /// The load by other processes during the run.
@@ -330,16 +332,24 @@ impl Node {
             return Err(LabError::TooManyQueries { queries: arrivals.len() });
         }
         let of_workload = arrivals.at_rate(rate_qps).map(|(time, row)| (time, row + first_row as u32));
-        let jobs = live::plan_ahead(of_workload, &self.estimates, criterion.deadline);
+        let priorities = arrivals.priorities().map(AsRef::as_ref);
+        let levels = priorities.map(|priorities| priorities.of_run(arrivals.seed));
+        let jobs = live::plan_ahead(of_workload, &self.estimates, criterion.deadline).map(move |job| match levels {
+            Some(levels) => {
+                let (priority, allowance) = levels.of(job.id.0);
+                Job { priority, deadline: job.arrival + allowance, ..job }
+            }
+            None => job,
+        });
         let policy = policy.build(self.lane_pool.model())?;
-        let mut record = LiveRecord::new(criterion, arrivals.len(), self.lane_pool.machine(), gives_up);
+        let mut record = LiveRecord::new(criterion, arrivals.len(), (self.lane_pool.machine(), priorities), gives_up);
         let load = SystemLoadProbe::start();
         let energy = self.start_energy();
         let run = LiveRun { policy, jobs, abandon_after, keep, record: &mut record };
         let outcome = live::run(&mut self.lane_pool, run)?;
         let (load, gpu_energy_j) = (load.cores(), energy.joules());
-        let (summary, verdict) = record.into_results(rate_qps);
-        Ok(LiveReport { outcome, summary, verdict, load, gpu_energy_j })
+        let (summary, verdict, priorities) = record.into_results(rate_qps);
+        Ok(LiveReport { outcome, summary, priorities, verdict, load, gpu_energy_j })
     }
 
     /// Starts to measure the energy of the GPUs that serve.

@@ -7,6 +7,7 @@
 use crate::base::machine::{Class, LaneFault, Machine, PerClass};
 use crate::base::time::Nanos;
 use crate::lab::delays::Delays;
+use crate::query::Priorities;
 use crate::sched::{LogRow, ShedJob, Sink};
 
 /// The statistics of a run.
@@ -177,6 +178,49 @@ impl Sink for Tally {
     }
 }
 
+/// Collects a [`Summary`] of the queries of each priority.
+#[derive(Clone, Debug, Default)]
+pub struct PriorityTally {
+    levels: Vec<(String, Tally)>,
+}
+
+impl PriorityTally {
+    /// An empty tally of these priorities.
+    #[must_use]
+    pub fn new(priorities: Option<&Priorities>) -> Self {
+        let levels = priorities.into_iter().flat_map(Priorities::levels);
+        Self { levels: levels.map(|level| (level.name.clone(), Tally::counting(&Machine::default()))).collect() }
+    }
+
+    /// Adds a query without an answer, as [`Tally::unanswered`].
+    pub fn unanswered(&mut self, priority: u8, age: Nanos, has_missed: bool) {
+        if let Some((_, tally)) = self.levels.get_mut(usize::from(priority)) {
+            tally.unanswered(age, has_missed);
+        }
+    }
+
+    /// The summary of each priority with a finished query, by its name.
+    #[must_use]
+    pub fn summaries(self) -> Vec<(String, Summary)> {
+        self.levels.into_iter().filter_map(|(name, tally)| Some((name, tally.summary()?))).collect()
+    }
+}
+
+impl Sink for PriorityTally {
+    #[inline]
+    fn record(&mut self, row: &LogRow) {
+        if let Some((_, tally)) = self.levels.get_mut(usize::from(row.priority)) {
+            tally.record(row);
+        }
+    }
+
+    fn shed(&mut self, job: &ShedJob) {
+        if let Some((_, tally)) = self.levels.get_mut(usize::from(job.priority)) {
+            tally.shed(job);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,6 +239,7 @@ mod tests {
             class: Class::CPU,
             batch,
             deadline: Nanos(10_000_000),
+            priority: 0,
             predicted: PerClass::two(Nanos(2), Nanos(1)),
             stolen: job == 2,
             again: job == 1,
@@ -225,6 +270,7 @@ mod tests {
             class: Class::CPU,
             batch: 0,
             deadline: Nanos(2_000_000),
+            priority: 0,
             predicted: PerClass::default(),
             stolen: false,
             again: false,

@@ -107,6 +107,7 @@ impl Sampled {
             class: Class::CPU,
             batch: 0,
             deadline: Nanos::ZERO,
+            priority: 0,
             predicted: PerClass::default(),
             stolen: false,
             again: false,

@@ -209,5 +209,5 @@ where
 
 fn job(number: u32, (arrival, row): (Nanos, u32), queries: &[(QueryId, PerClass<Cost>)], deadline: Nanos) -> Job {
     let (query, predicted) = queries[row as usize];
-    Job { id: JobId(number), query, row, arrival, deadline: arrival + deadline, predicted }
+    Job { id: JobId(number), query, row, priority: 0, arrival, deadline: arrival + deadline, predicted }
 }

@@ -19,9 +19,16 @@ pub(super) const MOST_S: f64 = 9.0e9;
 pub(super) struct Arrival {
     pub(super) arrival_us: ArrivalUs,
     pub(super) query_id: QueryId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) priority: Option<String>,
 }
 
-impl Record for Arrival {}
+impl Record for Arrival {
+    const OPTIONAL: &'static [&'static str] = &["priority"];
+}
+
+/// The rows of a trace, and the priority of each if the trace has any.
+pub(super) type TraceRows = (Vec<(Nanos, QueryId)>, Vec<String>);
 
 /// A line of a recording from elsewhere, with one of the two columns.
 #[derive(Debug, Deserialize)]
@@ -82,19 +89,24 @@ pub(super) fn read_trace(
     path: &Path,
     reader: impl BufRead,
     refuse: impl Fn(QueryId) -> Option<String>,
-) -> Result<(Provenance, Vec<(Nanos, QueryId)>), InputError> {
+) -> Result<(Provenance, TraceRows), InputError> {
     let mut lines = CsvReader::<Arrival, _>::new(path, reader)?;
     let mut order = Order::default();
-    let mut rows = Vec::new();
+    let has_priorities = lines.column("priority");
+    let (mut rows, mut priorities) = (Vec::new(), Vec::new());
     while let Some(row) = lines.next_row()? {
-        let Arrival { arrival_us: ArrivalUs(arrival), query_id } = row.value;
+        let Arrival { arrival_us: ArrivalUs(arrival), query_id, ref priority } = row.value;
         if let Some(message) = refuse(query_id) {
             return Err(row.error_at("query_id", message));
         }
         order.check(&row, "arrival_us", "us", arrival)?;
         rows.push((arrival, query_id));
+        if has_priorities {
+            let name = priority.clone().ok_or_else(|| row.unexpected("priority", "the name of a priority"))?;
+            priorities.push(name);
+        }
     }
-    if rows.is_empty() { Err(no_arrivals(path)) } else { Ok((lines.into_provenance(), rows)) }
+    if rows.is_empty() { Err(no_arrivals(path)) } else { Ok((lines.into_provenance(), (rows, priorities))) }
 }
 
 /// Reads the arrivals of any file that has them, each with its line; other columns are ignored.

@@ -8,7 +8,8 @@
 //! 1203.900,3
 //! ```
 //!
-//! Times count from the start of the run, ascending, to the nanosecond. Columns may stand in any order.
+//! Times count from the start of the run, ascending, to the nanosecond. Columns may stand in any order. An optional column
+//! `priority` names the [priority](super::Priorities) of each query.
 
 use std::io::{self, BufRead};
 use std::path::Path;
@@ -26,6 +27,8 @@ pub struct Trace {
     pub provenance: Provenance,
     /// The time and query of each arrival; ascending, equal times allowed.
     pub rows: Vec<(Nanos, QueryId)>,
+    /// The name of each query's priority; empty if the trace has none.
+    pub priorities: Vec<String>,
 }
 
 impl Trace {
@@ -41,7 +44,7 @@ impl Trace {
         let chosen = draw_queries(seed, n, queries.len());
         let mut stretch = Stretch::of(process, seed, rate_qps);
         let rows = unit.iter().zip(chosen).map(|(&at, row)| (stretch.time(at), queries[row as usize])).collect();
-        Self { provenance: Provenance::default(), rows }
+        Self { rows, ..Self::default() }
     }
 
     /// Reads a trace file (`.csv`, also `.gz` or `.zst`).
@@ -74,8 +77,8 @@ impl Trace {
         reader: impl BufRead,
         refuse: impl Fn(QueryId) -> Option<String>,
     ) -> Result<Self, InputError> {
-        let (provenance, rows) = read_trace(path, reader, refuse)?;
-        Ok(Self { provenance, rows })
+        let (provenance, (rows, priorities)) = read_trace(path, reader, refuse)?;
+        Ok(Self { provenance, rows, priorities })
     }
 
     /// Writes a trace file, whole or not at all. Reading it gives an equal trace.
@@ -88,8 +91,12 @@ impl Trace {
                 format!("its last query arrives after {:.3e} s, expected at most {MOST_S:e} s", last.as_secs());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
-        let line = |&(arrival, query_id): &(Nanos, QueryId)| Arrival { arrival_us: ArrivalUs(arrival), query_id };
-        write_csv(path, &self.provenance, self.rows.iter().map(line))
+        let line = |(i, &(arrival, query_id)): (usize, &(Nanos, QueryId))| Arrival {
+            arrival_us: ArrivalUs(arrival),
+            query_id,
+            priority: self.priorities.get(i).cloned(),
+        };
+        write_csv(path, &self.provenance, self.rows.iter().enumerate().map(line))
     }
 }
 
@@ -112,6 +119,9 @@ mod tests {
         assert_eq!(Trace::read(&path).unwrap(), trace);
         // A double cannot represent times this long to the nanosecond.
         trace.rows.extend([1 << 54, (1 << 62) + 1].map(|time| (Nanos(time), QueryId(2))));
+        trace.write(&path).unwrap();
+        assert_eq!(Trace::read(&path).unwrap(), trace);
+        trace.priorities = (0..trace.rows.len()).map(|i| ["a", "b"][i % 2].to_owned()).collect();
         trace.write(&path).unwrap();
         assert_eq!(Trace::read(&path).unwrap(), trace);
         trace.rows.push((Nanos(9_000_000_001_000_000_000), QueryId(2)));
@@ -140,6 +150,10 @@ mod tests {
             (format!("{head}-1,3"), "x.trace.csv:2:1: `arrival_us` is \"-1\""),
             (format!("{head}1e300,3"), "x.trace.csv:2:1: `arrival_us` is \"1e300\""),
             (format!("{head}1, -3"), "x.trace.csv:2:4: `query_id` is \"-3\""),
+            (
+                "arrival_us,query_id,priority\n1,2,".into(),
+                "x.trace.csv:2:5: `priority` is \"\", expected the name of a priority",
+            ),
             (format!("{head}1"), "x.trace.csv:2: 1 values, expected 2"),
             (
                 format!("{head}1203900,1\n1203400,2"),

@@ -14,6 +14,8 @@ pub struct Job {
     pub query: QueryId,
     /// The query's row in the workload.
     pub row: u32,
+    /// Its importance: 0 is the most important.
+    pub priority: u8,
     /// Intended arrival; delay counts from here.
     pub arrival: Nanos,
     /// When it should finish.

@@ -31,7 +31,9 @@ mod adaptive;
 mod best_of;
 mod cached_first;
 mod combined;
+mod edf;
 mod greedy;
+mod least_slack;
 mod mct;
 mod only;
 mod static_split;
@@ -56,6 +58,8 @@ registry::policies! {
     RandomSplit = static_split::RANDOM_SPLIT,
     StealingAdaptive = stealing_adaptive::ENTRY,
     CachedFirst = cached_first::ENTRY,
+    Edf = edf::ENTRY,
+    LeastSlack = least_slack::ENTRY,
 }
 
 pub use cached_first::CachedFirst;

@@ -100,7 +100,7 @@ mod tests {
 
     fn job(id: JobId) -> Job {
         let predicted = PerClass::default();
-        Job { id, query: QueryId(0), row: 0, arrival: Nanos::ZERO, deadline: Nanos::ZERO, predicted }
+        Job { id, query: QueryId(0), row: 0, priority: 0, arrival: Nanos::ZERO, deadline: Nanos::ZERO, predicted }
     }
 
     #[test]

@@ -22,7 +22,8 @@ pub(super) struct PolicyEntry {
     pub(super) build: Build,
     pub(super) required_classes: &'static [Class],
     pub(super) batches: bool,
-    /// Whether the policy runs only by name. It is a paper's policy of which the lab has its own form.
+    /// Whether the policy runs only by name: a paper's policy of which the lab has its own form, or one that equals another
+    /// policy unless queries have priorities.
     pub(super) for_comparison: bool,
     /// Whether a query with these predicted costs may run on the class.
     pub(super) may_run_on: fn(Class, &PerClass<Cost>) -> bool,
@@ -103,7 +104,8 @@ impl PolicyKind {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Whether the policy runs only by name. It is a paper's policy of which the lab has its own form.
+    /// Whether the policy runs only by name: a paper's policy of which the lab has its own form, or one that equals another
+    /// policy unless queries have priorities.
     #[must_use]
     pub fn is_for_comparison(self) -> bool {
         self.entry().for_comparison

@@ -230,6 +230,7 @@ pub(super) mod tests {
             id: JobId(id),
             query: QueryId(id),
             row: id,
+            priority: 0,
             arrival: ms(arrival_ms),
             deadline: ms(arrival_ms + 500),
             predicted: PerClass::from_fn(|class| match class {

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::base::time::Nanos;
-use crate::query::{ArrivalProcess, QueryDraws, Stretch, TimeScale, UnitTimes};
+use crate::query::{ArrivalProcess, Priorities, QueryDraws, Stretch, TimeScale, UnitTimes};
 
 /// Arrivals and queries of one seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +16,8 @@ pub struct Arrivals {
     pub seed: u64,
     source: Source,
     count: usize,
+    /// The priorities of its queries; without them all are alike.
+    priorities: Option<Arc<Priorities>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +34,7 @@ impl Arrivals {
     #[must_use]
     pub fn given(seed: u64, unit: Vec<f64>, queries: Vec<u32>) -> Self {
         let count = unit.len().min(queries.len());
-        Self { seed, source: Source::Given { unit: unit.into(), queries: queries.into() }, count }
+        Self { seed, source: Source::Given { unit: unit.into(), queries: queries.into() }, count, priorities: None }
     }
 
     /// The first `count` arrivals of a process, each with a query drawn from `rows`.
@@ -42,7 +44,20 @@ impl Arrivals {
     #[must_use]
     pub fn drawn(process: &ArrivalProcess, seed: u64, count: usize, rows: usize) -> Self {
         assert!(rows > 0 && u32::try_from(rows).is_ok(), "{rows} queries to draw from");
-        Self { seed, source: Source::Drawn { process: Arc::new(process.clone()), rows }, count }
+        let source = Source::Drawn { process: Arc::new(process.clone()), rows };
+        Self { seed, source, count, priorities: None }
+    }
+
+    /// These arrivals with queries of these priorities.
+    #[must_use]
+    pub fn with_priorities(self, priorities: Option<Arc<Priorities>>) -> Self {
+        Self { priorities, ..self }
+    }
+
+    /// The priorities of the queries; `None` if all are alike.
+    #[must_use]
+    pub fn priorities(&self) -> Option<&Arc<Priorities>> {
+        self.priorities.as_ref()
     }
 
     /// The number of arrivals.

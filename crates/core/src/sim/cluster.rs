@@ -281,7 +281,15 @@ pub(super) fn play_cluster<S: Sink>(
             // Inside a node, a query is identified by its number in the run.
             let (id, query) = (JobId(member.sent), QueryId(number));
             let predicted: PerClass<Cost> = *tables[shard].estimate(row);
-            member.inbox.push_back(Job { id, query, row, arrival, deadline: arrival + deadline, predicted });
+            member.inbox.push_back(Job {
+                id,
+                query,
+                row,
+                priority: 0,
+                arrival,
+                deadline: arrival + deadline,
+                predicted,
+            });
             member.sent += 1;
         }
     }

@@ -10,6 +10,7 @@ use crate::base::machine::PerClass;
 use crate::base::random::{NodeSeed, Purpose};
 use crate::base::time::Nanos;
 use crate::cost::{Cost, DispatcherTime, MachineModel, MeasuredTimes, ServiceTimes};
+use crate::query::Priorities;
 use crate::sched::{Dispatcher, Job, LawBroken, LogRow, Policy, RunLog, ShedJob, Sink};
 
 /// A query of the workload, with its true costs and the policy's estimates.
@@ -37,6 +38,8 @@ pub struct SimRun<'a, A> {
     pub arrivals: A,
     /// Time from a query's arrival to its deadline.
     pub deadline: Nanos,
+    /// The priorities of the queries, with deadlines of their own in place of `deadline`; not in clusters.
+    pub priorities: Option<&'a Priorities>,
     /// The nodes of the cluster besides the machine, which is its first node.
     pub others: Option<OtherNodes<'a>>,
 }
@@ -58,9 +61,9 @@ impl<'a, A: Iterator<Item = (Nanos, u32)>> SimRun<'a, A> {
         self,
         mut notice: N,
     ) -> SimRun<'a, impl Iterator<Item = (Nanos, u32)> + use<'a, A, N>> {
-        let Self { model, policy, seed, queries, arrivals, deadline, others } = self;
+        let Self { model, policy, seed, queries, arrivals, deadline, priorities, others } = self;
         let arrivals = arrivals.inspect(move |&(at, _)| notice(at));
-        SimRun { model, policy, seed, queries, arrivals, deadline, others }
+        SimRun { model, policy, seed, queries, arrivals, deadline, priorities, others }
     }
 }
 
@@ -91,15 +94,16 @@ pub fn simulate_into<S: Sink>(
     sink: S,
     enough: impl Fn(&S) -> bool,
 ) -> Result<S, LawBroken> {
-    let SimRun { model, mut policy, seed, queries, arrivals, deadline, others } = run;
+    let SimRun { model, mut policy, seed, queries, arrivals, deadline, priorities, others } = run;
     if let Some(others) = others {
         let run = ClusterRun { model, others, first: policy, seed, queries, deadline };
         return play_cluster(run, arrivals, sink, enough);
     }
+    let levels = priorities.map(|priorities| priorities.of_run(seed));
     let seed = NodeSeed { seed, node: 0 };
     policy.set_chance(seed.stream(Purpose::Policy, 0));
     let time = model.dispatcher_time(policy.name());
-    if model.faults.faults.is_empty() {
+    if model.faults.faults.is_empty() && levels.is_none() {
         let name = policy.name().to_owned();
         if let Some(lines) = policy.as_fifo_queues() {
             let table = QueryTable::of_alone(queries, model);
@@ -113,13 +117,10 @@ pub fn simulate_into<S: Sink>(
     let mut times = MeasuredTimes::new(model, seed, |row, class| table.service(row, class));
     let arrivals = Ahead::of(arrivals, |row| table.prefetch(row));
     let dispatcher = Dispatcher::with_sink(&model.machine, policy, sink);
-    let job = |id, arrival, row| Job {
-        id,
-        query: table.id(row),
-        row,
-        arrival,
-        deadline: arrival + deadline,
-        predicted: *table.estimate(row),
+    let job = |id: JobId, arrival, row| {
+        let (priority, allowance) = levels.map_or((0, deadline), |levels| levels.of(id.0));
+        let (query, predicted) = (table.id(row), *table.estimate(row));
+        Job { id, query, row, priority, arrival, deadline: arrival + allowance, predicted }
     };
     Ok(drive(dispatcher, &mut times, (time, seed), arrivals, job, enough)?.into_sink())
 }
@@ -208,7 +209,7 @@ mod tests {
     ) -> SimRun<'a, impl Iterator<Item = (Nanos, u32)> + 'a> {
         let policy = policy.with(PolicyOptions::default()).build(model).unwrap();
         let arrivals = arrivals.iter().map(|&(at, query)| (Nanos(at), query));
-        SimRun { model, policy, seed: 0, queries, arrivals, deadline: Nanos(100), others: None }
+        SimRun { model, policy, seed: 0, queries, arrivals, deadline: Nanos(100), priorities: None, others: None }
     }
 
     #[test]
@@ -252,7 +253,7 @@ mod tests {
         let dispatcher = Dispatcher::with_sink(&model.machine, policy, RunLog::default());
         let job = |id, arrival, row| {
             let (query, predicted) = (queries[row as usize].id, queries[row as usize].estimate);
-            Job { id, query, row, arrival, deadline: arrival + Nanos(100), predicted }
+            Job { id, query, row, priority: 0, arrival, deadline: arrival + Nanos(100), predicted }
         };
         let arrivals = arrivals.map(|(at, row)| (Nanos(at), row)).into_iter();
         let time = (model.dispatcher_time("cpu-only"), NodeSeed::default());

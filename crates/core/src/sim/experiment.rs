@@ -3,6 +3,8 @@
 //! A seed's arrivals are one sequence of rate 1, divided by the rate; its queries are drawn once. Two policies or two
 //! rates therefore share all random draws (common random numbers).
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use super::clairvoyant::clairvoyant_qps;
@@ -10,6 +12,7 @@ use super::{Arrivals, Cluster, OtherNodes, SimQuery, SimRun, bounds, simulate_in
 use crate::base::machine::{Class, PerClass};
 use crate::base::time::Nanos;
 use crate::cost::{BatchSizes, Cost, MachineModel};
+use crate::query::Priorities;
 use crate::sched::{LawBroken, LogRow, PolicyError, PolicyFactory, ShedJob, Sink};
 
 /// The settings of a simulation that depend neither on policy nor on rate.
@@ -111,14 +114,21 @@ impl Experiment {
         self.check_time(rate_qps, arrivals.len())?;
         let told = self.model.as_told();
         let policy = factory.build(&told)?;
-        let (seed, times) = (arrivals.seed, arrivals.at_rate(rate_qps));
+        let (seed, times, priorities) =
+            (arrivals.seed, arrivals.at_rate(rate_qps), arrivals.priorities().map(AsRef::as_ref));
         let others = |cluster: &'a Cluster| {
             let policies = (1..cluster.shape().nodes()).map(|_| factory.build(&told));
             Ok::<_, PolicyError>(OtherNodes { cluster, policies: policies.collect::<Result<_, _>>()? })
         };
         let others = self.cluster.as_ref().map(others).transpose()?;
         let Self { model, queries, deadline, .. } = self;
-        Ok(SimRun { model, policy, seed, queries, arrivals: times, deadline: *deadline, others })
+        Ok(SimRun { model, policy, seed, queries, arrivals: times, deadline: *deadline, priorities, others })
+    }
+
+    /// The priorities of its queries; `None` if all are alike.
+    #[must_use]
+    pub fn priorities(&self) -> Option<&Arc<Priorities>> {
+        self.arrivals.first().and_then(Arrivals::priorities)
     }
 
     /// Refuses a run whose mean length exceeds half of the range of simulated time; the other half allows for random

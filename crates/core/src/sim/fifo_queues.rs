@@ -325,6 +325,7 @@ impl<'a, T: ServiceTimes, S: Sink> State<'a, T, S> {
             class,
             batch,
             deadline: job.arrival + self.run.deadline,
+            priority: 0,
             predicted: *self.run.table.estimate(job.row),
             stolen: false,
             again: false,

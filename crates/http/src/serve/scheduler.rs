@@ -180,9 +180,10 @@ impl Scheduler {
         let predicted = PerClass::from_fn(|class| if class == Class::CPU { cost } else { Cost::NEVER });
         let job = self.next_job;
         let deadline = now + deadline.unwrap_or(self.deadline);
-        let arrived = self
-            .dispatcher
-            .arrive(now, Job { id: JobId(job), query: QueryId(job), row: job, arrival: now, deadline, predicted });
+        let arrived = self.dispatcher.arrive(
+            now,
+            Job { id: JobId(job), query: QueryId(job), row: job, priority: 0, arrival: now, deadline, predicted },
+        );
         if let Err(broken) = arrived {
             *reply.borrow_mut() = Some(Reply::Failed(broken.to_string()));
             return reply;

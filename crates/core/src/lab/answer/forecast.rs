@@ -122,7 +122,8 @@ fn played(
 ) -> Result<Option<Summary>, SimError> {
     // Far from the live seeds, which are small numbers in a row.
     let seed = !run.live_seed.wrapping_mul(SHORT_RUNS + 1).wrapping_add(number);
-    let arrivals = Arrivals::drawn(run.process, seed, queries, experiment.queries.len());
+    let arrivals = Arrivals::drawn(run.process, seed, queries, experiment.queries.len())
+        .with_priorities(experiment.priorities().cloned());
     let tally = Tally::new(&experiment.model.machine, queries);
     let summary = experiment.play(policy, run.qps * slower, &arrivals, tally, |_| false)?.summary();
     Ok(summary.map(|found| Summary { mean_ms: found.mean_ms * slower, p99_ms: found.p99_ms * slower, ..found }))

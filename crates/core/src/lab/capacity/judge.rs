@@ -1,8 +1,13 @@
 //! Online verdict on a run, in constant memory.
+//!
+//! With [priorities](crate::query::Priorities) the objective must hold for the queries of each of them. The number of late
+//! queries of the run is then that of the worst priority, divided by the share of its queries: the objective allows it
+//! exactly if it allows the late queries of each priority.
 
-use crate::base::stats::drift_of_means;
+use crate::base::stats::{drift_of_means, significant};
 use crate::base::time::Nanos;
-use crate::lab::{Criterion, Verdict};
+use crate::lab::{Criterion, Objective, Verdict};
+use crate::query::Priorities;
 use crate::sched::{LogRow, ShedJob, Sink};
 
 /// Number of stretches in the second half of a run; growth shows in their mean delays.
@@ -26,9 +31,21 @@ pub struct Judge {
     missed: usize,
     /// By stretch, the sum of delays in nanoseconds and their number.
     stretches: [(f64, u32); STRETCHES],
+    /// The priorities of the queries; empty if all are alike.
+    levels: Vec<Level>,
     /// Index of the first query in the second half.
     half: usize,
     stretch_a_query: f64,
+}
+
+/// The queries of one priority.
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    /// Delays after which a query is late, and after which it has missed its deadline.
+    limit: Nanos,
+    allowance: Nanos,
+    share: f64,
+    late: usize,
 }
 
 impl Judge {
@@ -38,14 +55,63 @@ impl Judge {
         let half = planned / 2;
         let stretch_a_query = STRETCHES as f64 / (planned - half).max(1) as f64;
         let stretches = [(0.0, 0); STRETCHES];
-        Self { criterion, planned, ended: 0, unanswered: 0, late: 0, missed: 0, stretches, half, stretch_a_query }
+        let (levels, ended, unanswered, late, missed) = (Vec::new(), 0, 0, 0, 0);
+        Self { criterion, planned, ended, unanswered, late, missed, stretches, levels, half, stretch_a_query }
+    }
+
+    /// A judge that applies the criterion to the queries of each priority, with its own deadline.
+    #[must_use]
+    pub fn with_priorities(criterion: Criterion, planned: usize, priorities: Option<&Priorities>) -> Self {
+        let mut judge = Self::new(criterion, planned);
+        let Some(priorities) = priorities else { return judge };
+        let own = match criterion.objective {
+            Objective::Percentile { within, .. } => within,
+            _ => None,
+        };
+        judge.levels = priorities
+            .levels()
+            .iter()
+            .map(|level| Level {
+                limit: own.unwrap_or(level.allowance),
+                allowance: level.allowance,
+                share: level.share.unwrap_or(1.0),
+                late: 0,
+            })
+            .collect();
+        judge.criterion.limit = judge.limit();
+        judge
+    }
+
+    /// The delay after which every query is late, whatever its priority.
+    pub(in crate::lab) fn limit(&self) -> Nanos {
+        self.levels.iter().map(|level| level.limit).max().unwrap_or(self.criterion.limit)
+    }
+
+    /// Counts a query by its delay.
+    #[inline(always)]
+    fn count(&mut self, priority: u8, delay: Nanos) {
+        if self.levels.is_empty() {
+            self.late += usize::from(delay > self.criterion.limit);
+            self.missed += usize::from(delay > self.criterion.deadline);
+            return;
+        }
+        self.count_of_level(priority, delay);
+    }
+
+    #[inline(never)]
+    fn count_of_level(&mut self, priority: u8, delay: Nanos) {
+        let Some(level) = self.levels.get_mut(usize::from(priority)) else { return };
+        self.missed += usize::from(delay > level.allowance);
+        if delay > level.limit {
+            level.late += 1;
+            self.late = self.late.max(significant(level.late as f64 / level.share, 12) as usize);
+        }
     }
 
     /// Adds a query without an answer when the run ended. It is late if its age exceeds the limit.
-    pub fn unanswered(&mut self, age: Nanos) {
+    pub fn unanswered(&mut self, priority: u8, age: Nanos) {
         self.unanswered += 1;
-        self.late += usize::from(age > self.criterion.limit);
-        self.missed += usize::from(age > self.criterion.deadline);
+        self.count(priority, age);
     }
 
     /// Whether too many queries are late, including `overdue` unanswered ones.
@@ -70,7 +136,7 @@ impl Judge {
 
     /// Numbers of late and of timely queries so far.
     pub(super) fn late_and_not(&self) -> (usize, usize) {
-        (self.late, self.ended - self.late)
+        (self.late, self.ended.saturating_sub(self.late))
     }
 
     fn grows(&self, rate_qps: f64) -> bool {
@@ -91,8 +157,7 @@ impl Sink for Judge {
     fn record(&mut self, row: &LogRow) {
         let delay = row.delay();
         self.ended += 1;
-        self.late += usize::from(delay > self.criterion.limit);
-        self.missed += usize::from(delay > self.criterion.deadline);
+        self.count(row.priority, delay);
         if let Some(after) = row.job.index().checked_sub(self.half) {
             let stretch = ((after as f64 * self.stretch_a_query) as usize).min(STRETCHES - 1);
             let (sum, count) = &mut self.stretches[stretch];
@@ -101,10 +166,14 @@ impl Sink for Judge {
         }
     }
 
-    fn shed(&mut self, _job: &ShedJob) {
+    fn shed(&mut self, job: &ShedJob) {
         self.ended += 1;
-        self.late += 1;
-        self.missed += 1;
+        if self.levels.is_empty() {
+            self.late += 1;
+            self.missed += 1;
+        } else {
+            self.count_of_level(job.priority, Nanos::MAX);
+        }
     }
 }
 
@@ -171,6 +240,7 @@ mod tests {
             class: Class::CPU,
             batch: job,
             deadline: Nanos(arrival + 1000),
+            priority: 0,
             predicted: PerClass::default(),
             stolen: false,
             again: false,
@@ -194,12 +264,35 @@ mod tests {
     }
 
     #[test]
+    fn the_objective_holds_for_each_priority_or_not_at_all() {
+        let priorities = Priorities::from_text("a=1us:0.8,b=100us:0.2").unwrap();
+        let verdict = |late: [u32; 2]| {
+            let criterion = Objective::Percentile { share: 0.9, within: None }.within(Nanos(100_000));
+            let mut judge = Judge::with_priorities(criterion, 100, Some(&priorities));
+            for job in 0..100 {
+                let (priority, number) = if job < 80 { (0, job) } else { (1, job - 80) };
+                let limit = [1000, 100_000][priority];
+                let delay = if number < late[priority] { limit + 1 } else { limit };
+                judge.record(&LogRow { priority: priority as u8, ..row(job, 0, delay) });
+            }
+            judge.verdict(1e8)
+        };
+        // Of the 80 important queries 8 may be late, of the 20 others 2.
+        for (late, holds) in [([8, 2], true), ([9, 0], false), ([0, 3], false), ([0, 0], true)] {
+            let verdict = verdict(late);
+            assert_eq!(verdict.holds(), holds, "{late:?}: {verdict:?}");
+            assert_eq!(verdict.missed as u32, late[0] + late[1]);
+        }
+        assert_eq!(verdict([0, 3]).words(), "missed: 15 % late");
+    }
+
+    #[test]
     fn a_run_that_was_cut_short_is_undecided_unless_it_is_lost_already() {
         let criterion = Objective::Percentile { share: 0.9, within: Some(Nanos(500)) }.within(Nanos(1000));
         let cut_short = |late: u32, ages: &[u64]| {
             let mut judge = Judge::new(criterion, 100);
             (0..40).for_each(|job| judge.record(&row(job, u64::from(job) * 10, if job < late { 600 } else { 100 })));
-            ages.iter().for_each(|&age| judge.unanswered(Nanos(age)));
+            ages.iter().for_each(|&age| judge.unanswered(0, Nanos(age)));
             judge.verdict(1e8)
         };
         // Unanswered queries count with their age; queries that were never sent do not count.

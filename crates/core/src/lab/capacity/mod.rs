@@ -273,10 +273,10 @@ impl<'a> CapacitySearch<'a> {
             policy,
             grid: RateGrid { top_qps: stable_qps.min(self.known_qps) },
             stable_qps,
-            // Certificates cover single machines only.
-            max_costs: match experiment.cluster {
-                Some(_) => None,
-                None => certificate::max_costs(&experiment.queries, policy, &experiment.model),
+            // Certificates cover single machines with one deadline only.
+            max_costs: match (&experiment.cluster, experiment.priorities()) {
+                (None, None) => certificate::max_costs(&experiment.queries, policy, &experiment.model),
+                _ => None,
             },
         }
     }

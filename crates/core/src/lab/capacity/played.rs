@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use rayon::prelude::*;
 
 use crate::base::machine::{LaneFault, Machine};
-use crate::lab::{Summary, Tally};
+use crate::lab::{PriorityTally, Summary, Tally};
 use crate::live;
 use crate::sched::{LogRow, PolicyFactory, ShedJob, Sink};
 use crate::sim::{Arrivals, Experiment, SimError};
@@ -21,6 +21,8 @@ pub struct Played {
     pub seed: u64,
     /// The delays and other statistics.
     pub summary: Summary,
+    /// The delays of each priority's queries, by its name; empty if all are alike.
+    pub priorities: Vec<(String, Summary)>,
     /// The lane failures of the run.
     pub faults: Vec<LaneFault>,
     /// The share of the slowest change in the arrivals that the run covers.
@@ -76,17 +78,21 @@ fn play(
     // A cluster reports only the rows of the slowest shards, which do not show how busy its nodes are.
     let machine = if experiment.cluster.is_some() { &Machine::default() } else { &experiment.model.machine };
     let tally = Tally::new(machine, arrivals.len());
-    let (tally, faults) = if experiment.model.faults.faults.is_empty() {
-        (experiment.play(policy, rate_qps, arrivals, tally, |_| is_stopped())?, LaneFaults::default())
+    let levels = PriorityTally::new(arrivals.priorities().map(AsRef::as_ref));
+    let is_plain = experiment.model.faults.faults.is_empty() && arrivals.priorities().is_none();
+    let (tally, (faults, levels)) = if is_plain {
+        (experiment.play(policy, rate_qps, arrivals, tally, |_| is_stopped())?, (LaneFaults::default(), levels))
     } else {
-        experiment.play(policy, rate_qps, arrivals, (tally, LaneFaults::default()), |_| is_stopped())?
+        let sinks = (tally, (LaneFaults::default(), levels));
+        experiment.play(policy, rate_qps, arrivals, sinks, |_| is_stopped())?
     };
     if is_stopped() {
         return Ok(None);
     }
     let (policy, seed) = (policy.name().to_owned(), arrivals.seed);
     let covered_share = arrivals.covered_share(rate_qps);
-    Ok(tally.summary().map(|summary| Played { policy, rate_qps, seed, summary, faults: faults.0, covered_share }))
+    let (priorities, faults) = (levels.summaries(), faults.0);
+    Ok(tally.summary().map(|summary| Played { policy, rate_qps, seed, summary, priorities, faults, covered_share }))
 }
 
 /// The lane failures of a run, in order of time.

@@ -67,12 +67,12 @@ pub(super) fn probe(
     if live::interrupted() {
         return Err(SimError::Interrupted);
     }
-    let limit = criterion.limit;
+    let judge = Judge::with_priorities(criterion, arrivals.len(), arrivals.priorities().map(AsRef::as_ref));
+    let limit = judge.limit();
     let overdue = Rc::new(RefCell::new(Overdue::new(rate_qps, limit)));
     let arriving = Rc::clone(&overdue);
     let run = experiment.run(policy, rate_qps, arrivals)?;
     let run = run.noticing(move |at| arriving.borrow_mut().arrive(at));
-    let judge = Judge::new(criterion, arrivals.len());
     let sink = ProbeSink { judge, limit, allowed, overdue, late: 0, is_lost: false };
     let ProbeSink { judge, late, is_lost, .. } = simulate_into(run, sink, |sink| sink.is_lost)?;
     let verdict = judge.verdict(rate_qps);

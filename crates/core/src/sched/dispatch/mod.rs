@@ -262,6 +262,7 @@ impl<S: Sink> Dispatcher<S> {
                 class: lane.class,
                 batch: number,
                 deadline: job.deadline,
+                priority: job.priority,
                 predicted: job.predicted.map(|cost| cost.alone),
                 stolen,
                 again,

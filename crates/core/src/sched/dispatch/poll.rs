@@ -153,7 +153,9 @@ impl<S: Sink> Dispatcher<S> {
         let now = self.now;
         chosen.retain(|&id| {
             // Jobs that may not start are left for `start` to report.
-            let Some(&Job { query, arrival, deadline, predicted, .. }) = self.jobs.waiting(id) else { return true };
+            let Some(&Job { query, arrival, deadline, priority, predicted, .. }) = self.jobs.waiting(id) else {
+                return true;
+            };
             if now + predicted[lane.class].alone <= deadline {
                 return true;
             }
@@ -168,6 +170,7 @@ impl<S: Sink> Dispatcher<S> {
                 processor,
                 class: lane.class,
                 deadline,
+                priority,
                 predicted: predicted.map(|cost| cost.alone),
             });
             false

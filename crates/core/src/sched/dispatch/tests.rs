@@ -37,7 +37,7 @@ use Event::{Arrive, Finish, Wake};
 
 fn job(id: u32) -> Job {
     let predicted = PerClass::from_fn(|_| Cost::alone(Nanos(5)));
-    Job { id: JobId(id), query: QueryId(id), row: id, arrival: Nanos(1), deadline: Nanos(100), predicted }
+    Job { id: JobId(id), query: QueryId(id), row: id, priority: 0, arrival: Nanos(1), deadline: Nanos(100), predicted }
 }
 
 fn handle(dispatcher: &mut Dispatcher, now: u64, event: Event, actions: &mut Vec<Action>) -> Result<(), LawBroken> {

@@ -39,6 +39,9 @@ struct Line {
     stolen: Flag,
     #[serde(default)]
     outcome: Outcome,
+    /// The importance of the query, 0 for the most important; the column is missing in runs without priorities.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority: Option<u8>,
     /// Whether the row's processor was `real` or a `replay` of recorded times, in live runs. Readers ignore it, since the
     /// other columns hold the outcome.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,11 +49,11 @@ struct Line {
 }
 
 impl Record for Line {
-    const OPTIONAL: &'static [&'static str] = &["stolen", "outcome", "lane"];
+    const OPTIONAL: &'static [&'static str] = &["stolen", "outcome", "priority", "lane"];
 }
 
 impl Line {
-    fn of(row: &LogRow, lane: Option<&str>) -> Self {
+    fn of(row: &LogRow, priority: Option<u8>, lane: Option<&str>) -> Self {
         Self {
             query_id: row.query,
             arrival_us: Us(row.arrival),
@@ -66,11 +69,12 @@ impl Line {
             released_us: Us(row.released),
             stolen: Flag(row.stolen),
             outcome: if row.again { Outcome::Again } else { Outcome::Answered },
+            priority,
             lane: lane.map(str::to_owned),
         }
     }
 
-    fn of_shed(shed: &ShedJob, lane: Option<&str>) -> Self {
+    fn of_shed(shed: &ShedJob, priority: Option<u8>, lane: Option<&str>) -> Self {
         Self {
             query_id: shed.query,
             arrival_us: Us(shed.arrival),
@@ -86,6 +90,7 @@ impl Line {
             released_us: Us(shed.released),
             stolen: Flag(false),
             outcome: Outcome::Shed,
+            priority,
             lane: lane.map(str::to_owned),
         }
     }
@@ -107,6 +112,7 @@ impl Line {
             processor: self.processor,
             batch: self.batch?,
             deadline: or_never(self.deadline_us),
+            priority: self.priority.unwrap_or_default(),
             predicted: self.predicted(),
             job: self.job,
             class: self.kind,
@@ -126,6 +132,7 @@ impl Line {
             processor: self.processor,
             class: self.kind,
             deadline: or_never(self.deadline_us),
+            priority: self.priority.unwrap_or_default(),
             predicted: self.predicted(),
         }
     }
@@ -210,15 +217,18 @@ impl RunLog {
         lane: impl Fn(ProcessorId, Class) -> Option<&'static str> + 'a,
     ) -> impl Iterator<Item = Line> + 'a {
         let (mut rows, mut shed) = (self.rows.iter().peekable(), self.shed.iter().peekable());
+        let mut levels = self.rows.iter().map(|row| row.priority).chain(self.shed.iter().map(|shed| shed.priority));
+        let has_priorities = levels.any(|level| level > 0);
+        let priority = move |level: u8| has_priorities.then_some(level);
         std::iter::from_fn(move || {
             let is_row = match (rows.peek(), shed.peek()) {
                 (Some(row), Some(shed)) => row.job <= shed.job,
                 (row, _) => row.is_some(),
             };
             if is_row {
-                rows.next().map(|row| Line::of(row, lane(row.processor, row.class)))
+                rows.next().map(|row| Line::of(row, priority(row.priority), lane(row.processor, row.class)))
             } else {
-                shed.next().map(|shed| Line::of_shed(shed, lane(shed.processor, shed.class)))
+                shed.next().map(|shed| Line::of_shed(shed, priority(shed.priority), lane(shed.processor, shed.class)))
             }
         })
     }
@@ -276,6 +286,7 @@ mod tests {
             class: Class::GPU,
             batch: 3,
             deadline: Nanos(5),
+            priority: (job / 3) as u8,
             predicted: PerClass::from_fn(|class| if class == Class::GPU { Nanos(12) } else { Nanos::MAX }),
             stolen: job == 1,
             again: job == 1,
@@ -295,6 +306,7 @@ mod tests {
             processor: ProcessorId(0),
             class: Class::CPU,
             deadline: Nanos(8),
+            priority: (job / 7) as u8,
             predicted: PerClass::from_fn(|class| if class == Class::CPU { Nanos(12) } else { Nanos::MAX }),
         };
         let log = RunLog { rows: vec![row(0), row(3)], shed: vec![shed(1), shed(7)], faults: Vec::new() };
@@ -304,7 +316,7 @@ mod tests {
         assert_eq!(provenance.get("seed"), Some("7"));
         // Rows are in order of arrival, whatever their outcome.
         let text = std::fs::read_to_string(&path).unwrap();
-        let outcomes: Vec<&str> = text.lines().skip(3).filter_map(|line| line.rsplit(',').next()).collect();
+        let outcomes: Vec<&str> = text.lines().skip(3).filter_map(|line| line.rsplit(',').nth(1)).collect();
         assert_eq!(outcomes, ["answered", "shed", "answered", "shed"]);
     }
 

@@ -31,6 +31,8 @@ pub struct LogRow {
     pub batch: u32,
     /// When it should have finished.
     pub deadline: Nanos,
+    /// Its importance: 0 is the most important.
+    pub priority: u8,
     /// Expected service time on each class, alone.
     pub predicted: PerClass<Nanos>,
     /// Whether the policy took it from the jobs of another class.
@@ -72,6 +74,8 @@ pub struct ShedJob {
     pub class: Class,
     /// When it should have finished.
     pub deadline: Nanos,
+    /// Its importance: 0 is the most important.
+    pub priority: u8,
     /// Expected service time on each class, alone.
     pub predicted: PerClass<Nanos>,
 }

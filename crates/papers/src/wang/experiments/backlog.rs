@@ -55,8 +55,15 @@ pub(crate) fn serve(
     for row in 0..is_held.len() as u32 {
         // Costs do not matter without deadlines.
         let predicted = Cost::on_cpu_and_gpu(Nanos(1), Nanos(1));
-        let job =
-            Job { id: JobId(row), query: QueryId(row), row, arrival: Nanos::ZERO, deadline: Nanos::MAX, predicted };
+        let job = Job {
+            id: JobId(row),
+            query: QueryId(row),
+            row,
+            priority: 0,
+            arrival: Nanos::ZERO,
+            deadline: Nanos::MAX,
+            predicted,
+        };
         dispatcher.arrive(Nanos::ZERO, job).map_err(|e| broken(e.to_string()))?;
     }
     let orders = vec![VecDeque::new(); model.machine.len()];
