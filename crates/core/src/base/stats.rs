@@ -195,6 +195,18 @@ mod tests {
     }
 
     #[test]
+    fn slopes_have_students_p_values() {
+        // Slope 1/2, standard error sqrt(3)/2, one degree of freedom; slope 4/5, standard error sqrt(0.18), two degrees.
+        for (means, expected) in [(&[1.0, 3.0, 2.0][..], 1.0 / 3.0), (&[1.0, 3.0, 2.0, 4.0], 0.1)] {
+            let found = drift_of_means(means).unwrap();
+            assert!((found.p_value - expected).abs() < 1e-9, "{found:?}");
+            // A probability equal to the significance is not below it.
+            assert!(found.reaches(0.0, 1.0, 0.5) && !found.reaches(0.0, 1.0, found.p_value));
+        }
+        assert_eq!(drift_of_means(&[1.0, 2.0]), None);
+    }
+
+    #[test]
     fn a_mean_of_five_has_students_interval() {
         // t of 4 degrees of freedom at 97.5 %: 2.776; the standard deviation is sqrt(2.5).
         let found = mean_interval(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.95).unwrap();
@@ -213,6 +225,11 @@ mod tests {
         assert_eq!((few.low, few.high), (1, 5));
         assert!((few.confidence - 0.9375).abs() < 1e-9, "{few:?}");
         assert_eq!(quantile_interval::<u32>(&[], 0.5, 0.95), None);
+        // A low quantile lacks an order statistic below it, but not above: P(1 to 3 of 100 lie below) is 61.6 %.
+        let values: Vec<u32> = (1..=100).collect();
+        let low = quantile_interval(&values, 0.01, 0.95).unwrap();
+        assert_eq!((low.low, low.high), (1, 4));
+        assert!((low.confidence - 0.615_6).abs() < 1e-4, "{low:?}");
     }
 
     #[test]

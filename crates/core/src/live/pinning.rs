@@ -54,7 +54,7 @@ impl Cores {
 
     /// Whether a CPU worker has a core of its own: worker core 0 is the first after the GPU lanes'.
     pub(super) fn worker_owns_core(&self, core: usize) -> bool {
-        self.are_enough() && 1 + self.gpus + core < self.all.len()
+        self.are_enough() && self.core_of_worker(core) < self.all.len()
     }
 
     pub(super) fn pin_driver(&self) {
@@ -65,7 +65,7 @@ impl Cores {
 
     pub(super) fn pin_gpu(&self, lane: usize) {
         if self.gpu_owns_core() {
-            self.all.pin(1 + lane);
+            self.all.pin(Self::core_of_gpu(lane));
         }
     }
 
@@ -73,9 +73,50 @@ impl Cores {
     /// lanes.
     pub(super) fn pin_worker(&self, core: usize) {
         if self.worker_owns_core(core) {
-            self.all.pin(1 + self.gpus + core);
+            self.all.pin(self.core_of_worker(core));
         } else if self.driver_owns_core() {
-            self.all.keep_off_first(1 + self.gpus);
+            self.all.keep_off_first(self.core_of_worker(0));
         }
+    }
+
+    fn core_of_gpu(lane: usize) -> usize {
+        1 + lane
+    }
+
+    fn core_of_worker(&self, core: usize) -> usize {
+        Self::core_of_gpu(self.gpus) + core
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cores(all: usize, gpus: usize, busy: usize) -> Cores {
+        Cores { all: MachineCores::numbered(all), gpus, busy }
+    }
+
+    #[test]
+    fn threads_have_cores_of_their_own_where_there_are_enough() {
+        let owners = |all, gpus, busy| {
+            let cores = cores(all, gpus, busy);
+            let workers = (0..busy).filter(|&core| cores.worker_owns_core(core)).count();
+            (cores.driver_owns_core(), cores.gpu_owns_core(), workers)
+        };
+        assert_eq!(owners(4, 1, 2), (true, true, 2));
+        assert_eq!(owners(4, 1, 3), (false, false, 0));
+        // With many cores the driver and the GPU lanes keep theirs, and the workers share the rest.
+        assert_eq!(owners(8, 1, 7), (true, true, 0));
+        assert_eq!(owners(7, 1, 7), (false, false, 0));
+        // A lane that keeps fewer cores busy than it has helpers leaves the last helper without one.
+        assert!(cores(4, 1, 2).worker_owns_core(1) && !cores(4, 1, 2).worker_owns_core(2));
+    }
+
+    #[test]
+    fn every_thread_has_another_core() {
+        let cores = cores(6, 2, 3);
+        let gpus = (0..2).map(Cores::core_of_gpu);
+        let workers = (0..3).map(|core| cores.core_of_worker(core));
+        assert_eq!(gpus.chain(workers).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
     }
 }

@@ -157,6 +157,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_run_without_counts_is_never_given_up() {
+        assert_eq!((().late_after(), ().is_lost(usize::MAX)), (None, false));
+    }
+
+    #[test]
     fn a_sample_keeps_all_where_there_is_room_and_else_at_most_so_many() {
         let kept = |all: u32, most| (0..all).filter(|&number| Sample::of(all as usize, most).keeps(number)).count();
         assert_eq!([(0, 5), (5, 5), (6, 5), (1000, 5), (7, 0)].map(|(all, most)| kept(all, most)), [0, 5, 3, 4, 1]);

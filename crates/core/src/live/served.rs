@@ -85,3 +85,14 @@ impl Round {
         self.time > Self::INTERRUPTED + Nanos(MOST_EACH.0 * u64::from(self.events()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_is_disturbed_if_it_exceeds_half_a_microsecond_an_event_by_thirty() {
+        let round = |time| Round { arrivals: 1, batches: 1, answers: 2, time: Nanos(time) };
+        assert!(!round(31_500).is_disturbed() && round(31_501).is_disturbed());
+    }
+}

@@ -136,3 +136,31 @@ impl PolicyOptions {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_option_has_a_range_whose_ends_are_valid() {
+        type Set = fn(&mut PolicyOptions, f64);
+        let cases: [(&str, Set, &[f64], &[f64]); 7] = [
+            ("threshold ratio", |o, v| o.threshold_ratio = v, &[1.0, 9.0], &[0.99, f64::INFINITY, f64::NAN]),
+            ("urgent share", |o, v| o.urgent_share = v, &[0.0, 1.0], &[-0.1, 1.1]),
+            ("affinity weight", |o, v| o.affinity_weight = v, &[0.0, 1e6], &[-0.1, 1.1e6]),
+            ("batch limit", |o, v| o.batch_limit = v as _, &[1.0, 2.0], &[0.0]),
+            ("window queries", |o, v| o.window_queries = v as _, &[1.0, 2.0], &[0.0]),
+            ("batch share", |o, v| o.batch_share = v, &[0.01, 1.0], &[0.0, 1.1]),
+            ("window us", |o, v| o.window_us = v, &[0.0, 6e7], &[-1.0, 6.1e7]),
+        ];
+        for (name, set, valid, invalid) in cases {
+            let with = |value| {
+                let mut options = PolicyOptions::default();
+                set(&mut options, value);
+                options.check().map_err(|e| e.to_string())
+            };
+            valid.iter().for_each(|&value| assert_eq!(with(value), Ok(()), "{name} {value}"));
+            invalid.iter().for_each(|&value| assert!(with(value).unwrap_err().contains(name), "{name} {value}"));
+        }
+    }
+}

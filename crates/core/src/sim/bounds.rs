@@ -233,6 +233,9 @@ mod tests {
         // The standard deviation of 200 samples is known to a twentieth; the tolerance is four times that.
         assert!((told / seen - 1.0).abs() < 0.2, "{told}, and over samples {seen}");
         assert_eq!(region_error(&services[..1], &model, BatchSizes::Any), None);
+        // Costs of 1 and 3 ms have the mean 2 and the variance 2.
+        let two = [costs(1.0, 1.0), costs(3.0, 1.0)];
+        assert_eq!(region_error(&two, &Machine::new(1, 0).into(), BatchSizes::Any), Some(0.5));
         assert_eq!(region_error(&services[..1].repeat(9), &model, BatchSizes::Any), Some(0.0));
     }
 

@@ -156,6 +156,19 @@ mod tests {
     }
 
     #[test]
+    fn prices_sum_to_one_and_cover_the_line_between_the_first_class_and_the_others() {
+        for classes in [&[Class::CPU, Class::GPU][..], &[Class::CPU, Class::GPU, Class::CPU2]] {
+            let found: Vec<PerClass<f64>> = prices(classes).collect();
+            for price in &found {
+                assert!((classes.iter().map(|&class| price[class]).sum::<f64>() - 1.0).abs() < 1e-12, "{price:?}");
+            }
+            let of_first: Vec<f64> = found.iter().map(|price| price[Class::CPU]).collect();
+            assert_eq!((of_first.len(), of_first[0], of_first[39]), (40, 0.0125, 0.9875));
+        }
+        assert_eq!(prices(&[Class::GPU]).map(|price| price[Class::GPU]).collect::<Vec<_>>(), [1.0]);
+    }
+
+    #[test]
     fn the_bound_of_one_fifo_server_is_the_rate_at_which_its_delay_reaches_the_deadline() {
         // Two arrivals a unit apart cost 10 ms each: the second waits 10 ms − 1/rate and ends within 15 ms up to 200/s.
         let service = costs(10.0, 1e9);

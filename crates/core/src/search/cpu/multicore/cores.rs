@@ -23,6 +23,12 @@ impl Cores {
         Self { order: first.into_iter().chain(second.into_iter().rev()).collect(), physical }
     }
 
+    /// As many physical cores, without asking this machine.
+    #[cfg(test)]
+    pub(crate) fn numbered(count: usize) -> Self {
+        Self { order: (0..count).map(|id| CoreId { id }).collect(), physical: count }
+    }
+
     /// The number of hardware threads.
     #[must_use]
     pub fn len(&self) -> usize {
