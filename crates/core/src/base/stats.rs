@@ -197,9 +197,9 @@ mod tests {
     #[test]
     fn slopes_have_students_p_values() {
         // Slope 1/2, standard error sqrt(3)/2, one degree of freedom; slope 4/5, standard error sqrt(0.18), two degrees.
-        for (means, expected) in [(&[1.0, 3.0, 2.0][..], 1.0 / 3.0), (&[1.0, 3.0, 2.0, 4.0], 0.1)] {
+        for (means, expected) in [(&[1.0, 3.0, 2.0][..], 1.0 / 3.0), (&[1.0, 3.0, 2.0, 4.0][..], 0.1)] {
             let found = drift_of_means(means).unwrap();
-            assert!((found.p_value - expected).abs() < 1e-9, "{found:?}");
+            assert!((found.p_value - expected).abs() < 1e-6, "{found:?}");
             // A probability equal to the significance is not below it.
             assert!(found.reaches(0.0, 1.0, 0.5) && !found.reaches(0.0, 1.0, found.p_value));
         }
