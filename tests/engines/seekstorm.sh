@@ -3,7 +3,8 @@
 . "$(dirname "$0")/lib.sh"
 seekstorm=${SEEKSTORM:-$dir/seekstorm/bin/seekstorm_server}
 if [ ! -x "$seekstorm" ]; then
-  CARGO_PROFILE_RELEASE_LTO=off cargo install seekstorm_server --version 4.0.1 --no-default-features --root "$dir/seekstorm"
+  # One of its parts needs AES instructions.
+  RUSTFLAGS="-C target-cpu=native" CARGO_PROFILE_RELEASE_LTO=off cargo install seekstorm_server --version 4.0.1 --no-default-features --root "$dir/seekstorm"
 fi
 installed
 # Keys are derived from this secret, which only this server has.
