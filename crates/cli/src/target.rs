@@ -14,7 +14,7 @@ use super::result_writer::ResultWriter;
 use super::{Failure, interrupts, output};
 use crate::options::arrivals::parse_seeds;
 use crate::options::input::LogForm;
-use crate::options::question::{DeadlineArgument, ObjectiveArguments, check_k};
+use crate::options::question::{DeadlineArgument, EffortArguments, ObjectiveArguments, check_k};
 use tandem_core::base::ids::QueryId;
 use tandem_core::base::machine::{Class, PerClass};
 use tandem_core::base::time::Nanos;
@@ -131,12 +131,8 @@ struct Searched {
     /// Seeds of the simulated arrivals, between commas, or FIRST:LAST; runs have others
     #[arg(long, value_name = "SEEDS", default_value = "1:10")]
     seeds: String,
-    /// Length of a run [default: 10, 30 with --proof, 3 for validate]
-    #[arg(long, value_name = "S")]
-    live_seconds: Option<f64>,
-    /// Drive five runs of 30 s at a rate that holds and at one that does not, at most 2.5 % apart
-    #[arg(long)]
-    proof: bool,
+    #[command(flatten)]
+    effort: EffortArguments,
     /// Folder of the results
     #[arg(short, long, value_name = "DIR", default_value = "out/target")]
     out: PathBuf,
@@ -298,14 +294,7 @@ fn search(searched: &Searched, is_validation: bool) -> Result<(), Failure> {
     let started = Instant::now();
     let Searched { server, out, .. } = searched;
     let usual = if is_validation { Effort::quick() } else { Effort::usual() };
-    let effort = if searched.proof { Effort::proof() } else { usual };
-    let effort = match searched.live_seconds {
-        Some(seconds) if !(0.1..=86_400.0).contains(&seconds) => {
-            return Err(Failure::input(format!("--live-seconds is {seconds}, expected 0.1 to 86400")));
-        }
-        Some(seconds) => effort.with_run(seconds),
-        None => effort,
-    };
+    let effort = searched.effort.checked(usual)?;
     let (objective, plan) = (searched.objective.checked()?, searched.profile.plan()?);
     let (process, seeds) =
         (ArrivalProcess::named(&searched.arrivals, Default::default())?, parse_seeds(&searched.seeds)?);

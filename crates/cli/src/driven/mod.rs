@@ -14,16 +14,13 @@ use super::settings::SetArguments;
 use crate::options::arrivals::{ProcessArguments, any_rate, parse_seeds};
 use crate::options::machine::{GpuMemoryArguments, MachineProfileArgument};
 use crate::options::names::choice;
-use crate::options::question::{DeadlineArgument, ObjectiveArguments, SearchArguments, check_k, check_seconds};
+use crate::options::question::{DeadlineArgument, EffortArguments, ObjectiveArguments, SearchArguments, check_k};
 use tandem_core::base::machine::Class;
 use tandem_core::files::check_writable;
 use tandem_core::index::Index;
 use tandem_core::lab::{Answer, Effort, GpuChoice, Node, Question, short_runs};
 use tandem_core::query::LogOptions;
 use tandem_core::sched::{BuiltIn, PolicyKind};
-
-/// The longest live run: a day.
-const LIVE_SECONDS_MOST: f64 = 86_400.0;
 
 /// Loads that a validation drives for delays, and those of a record, as shares of the predicted capacity.
 const LOADS: [f64; 2] = [0.5, 0.8];
@@ -53,12 +50,8 @@ pub(super) struct DrivenArguments {
     /// Random seeds of simulated arrivals, separated by commas, or FIRST:LAST; live runs have other seeds
     #[arg(long, value_name = "SEEDS", default_value = "1:10")]
     seeds: String,
-    /// Length of a live run in seconds [default: 10; 30 with --proof; 3 for validate]
-    #[arg(long, value_name = "S")]
-    live_seconds: Option<f64>,
-    /// Drive five runs of 30 s at each of two rates at most 2.5 % apart, of which only the lower one holds
-    #[arg(long)]
-    proof: bool,
+    #[command(flatten)]
+    effort: EffortArguments,
     /// Number of CPU workers [default: the cores less those of the driver and the GPUs]
     #[arg(long, value_name = "N")]
     cpus: Option<usize>,
@@ -98,15 +91,7 @@ impl DrivenArguments {
         }
         let process = self.process.process(&self.settings)?;
         any_rate(&process)?;
-        let effort = if self.proof { Effort::proof() } else { usual };
-        let effort = match self.live_seconds {
-            Some(seconds) => {
-                check_seconds(seconds, LIVE_SECONDS_MOST)
-                    .map_err(|e| Failure::input(e.to_string().replace("--seconds", "--live-seconds")))?;
-                effort.with_run(seconds)
-            }
-            None => effort,
-        };
+        let effort = self.effort.checked(usual)?;
         let question = Question {
             deadline: self.deadline.checked()?,
             objective: self.objective.checked()?,
