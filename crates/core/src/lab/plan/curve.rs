@@ -132,7 +132,7 @@ impl<'a> Group<'a> {
 
     /// The experiment and the objective of a group whose service times are `factor` times those of the type. Rates are those
     /// of the group times the factor and the [scale](Self::scale).
-    pub(super) fn within(&self, question: &Question, deadline: Nanos, factor: f64) -> (Experiment, Objective) {
+    pub(super) fn within(&self, question: &Question, factor: f64) -> (Experiment, Objective) {
         let stretched = |time: Nanos| time.scaled(1.0 / (self.scale * factor));
         let objective = match question.objective {
             Objective::Percentile { share, within: Some(within) } => {
@@ -140,7 +140,7 @@ impl<'a> Group<'a> {
             }
             objective => objective,
         };
-        (Experiment { deadline: stretched(deadline), ..self.experiment.clone() }, objective)
+        (Experiment { deadline: stretched(question.deadline), ..self.experiment.clone() }, objective)
     }
 
     /// The policies that this machine can run.
@@ -149,14 +149,8 @@ impl<'a> Group<'a> {
     }
 
     /// Capacities of a group under policies, in short runs. Their ratios are more exact than they are.
-    pub(super) fn coarse(
-        &self,
-        question: &Question,
-        policies: &[&BuiltIn],
-        deadline: Nanos,
-        factor: f64,
-    ) -> Result<Vec<f64>, LabError> {
-        let (experiment, objective) = self.within(question, deadline, factor);
+    pub(super) fn coarse(&self, question: &Question, policies: &[&BuiltIn], factor: f64) -> Result<Vec<f64>, LabError> {
+        let (experiment, objective) = self.within(question, factor);
         let search = CapacitySearch::new(&experiment, objective, RunLength::Enough { at_least: 0 })?;
         let policies: Vec<&dyn PolicyFactory> = policies.iter().map(|&policy| policy as &dyn PolicyFactory).collect();
         let found = search.estimate_capacity_coarse(&policies, &|| ())?;
@@ -167,16 +161,16 @@ impl<'a> Group<'a> {
     /// confirm the capacity at the measured costs, and short ones tell how others relate to it.
     pub(super) fn curve(&'a self, question: &Question) -> Result<Option<Curve<'a>>, LabError> {
         let policies = self.policies(question);
-        let coarse = self.coarse(question, &policies, question.deadline, 1.0)?;
+        let coarse = self.coarse(question, &policies, 1.0)?;
         let best = policies.iter().zip(coarse).filter(|(_, qps)| *qps > 0.0).max_by(|a, b| a.1.total_cmp(&b.1));
         let Some((&policy, coarse_qps)) = best else { return Ok(None) };
         let at = |&factor: &f64| {
             if factor == 1.0 {
-                let (experiment, objective) = self.within(question, question.deadline, factor);
+                let (experiment, objective) = self.within(question, factor);
                 let search = CapacitySearch::new(&experiment, objective, RunLength::Enough { at_least: 0 })?;
                 Ok(search.of(policy)?.qps / self.scale)
             } else {
-                Ok(self.coarse(question, &[policy], question.deadline, factor)?[0] / coarse_qps)
+                Ok(self.coarse(question, &[policy], factor)?[0] / coarse_qps)
             }
         };
         let found: Vec<f64> = FACTORS.par_iter().map(at).collect::<Result<_, LabError>>()?;
@@ -188,19 +182,22 @@ impl<'a> Group<'a> {
     }
 }
 
-/// The p99 of a group at a rate with its interval over seeds, and the energy of its GPUs per query in millijoules.
-#[expect(clippy::type_complexity, reason = "both come from the same runs")]
-pub(super) fn played(
-    question: &Question,
-    curve: &Curve<'_>,
-    rate_qps: f64,
-) -> Result<(Option<(f64, Option<Interval>)>, Option<f64>), LabError> {
+/// What simulations of a group at a rate say.
+pub(super) struct AtRate {
+    /// The p99 in milliseconds, and its interval over seeds.
+    pub(super) p99_ms: Option<(f64, Option<Interval>)>,
+    /// Energy of the GPUs per query in millijoules, if their power is known.
+    pub(super) gpu_mj_per_query: Option<f64>,
+}
+
+/// Plays a group at a rate.
+pub(super) fn played(question: &Question, curve: &Curve<'_>, rate_qps: f64) -> Result<AtRate, LabError> {
     let scale = curve.group.scale;
-    let (experiment, _) = curve.group.within(question, question.deadline, 1.0);
+    let (experiment, _) = curve.group.within(question, 1.0);
     let played = play_all(&experiment, &[&curve.policy], &[rate_qps * scale], 0.0, |_, _| true, &|| ())?;
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let mean = |values: &[f64]| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
     let p99s_ms: Vec<f64> = played.iter().map(|run| run.summary.p99_ms * scale).collect();
     let energy: Vec<f64> = played.iter().filter_map(|run| Some(run.summary.gpu_mj_per_query()? * scale)).collect();
-    let p99_ms = (!p99s_ms.is_empty()).then(|| (mean(&p99s_ms), mean_interval(&p99s_ms, CONFIDENCE)));
-    Ok((p99_ms, (!energy.is_empty()).then(|| mean(&energy))))
+    let p99_ms = mean(&p99s_ms).map(|mean| (mean, mean_interval(&p99s_ms, CONFIDENCE)));
+    Ok(AtRate { p99_ms, gpu_mj_per_query: mean(&energy) })
 }

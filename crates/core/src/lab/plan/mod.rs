@@ -29,7 +29,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 pub use self::catalogue::{MachineType, read_catalogue, shipped_catalogue};
-use self::curve::{Curve, Group, groups, played};
+use self::curve::{AtRate, Curve, Group, groups, played};
 pub use self::demand::Demand;
 pub use self::verify::{Verified, verify};
 use super::{Estimates, LabError, Objective};
@@ -252,7 +252,7 @@ fn best_plan(question: &Question, curve: &Curve<'_>, all: &[Curve<'_>], draws: &
         }
         _ => None,
     };
-    let (p99_ms, gpu_mj_per_query) = played(question, curve, typical_qps / groups as f64)?;
+    let AtRate { p99_ms, gpu_mj_per_query } = played(question, curve, typical_qps / groups as f64)?;
     Ok(Plan {
         policy: curve.policy.name().to_owned(),
         shards: curve.group.shards,

@@ -80,7 +80,7 @@ fn fewest(question: &Question, group: &Group<'_>) -> Result<Option<usize>, LabEr
 
 /// Whether this number of groups serves the typical rate in most of the runs.
 fn serves(question: &Question, group: &Group<'_>, policy: &BuiltIn, groups: usize) -> Result<bool, LabError> {
-    let (experiment, objective) = group.within(question, question.deadline, 1.0);
+    let (experiment, objective) = group.within(question, 1.0);
     let criterion = objective.within(experiment.deadline);
     let rate_qps = question.demand.typical_qps() * question.growth / groups as f64 * group.scale;
     let count = RunLength::full(&criterion, rate_qps).clamp(DELAY_QUERIES, MOST_QUERIES);
