@@ -180,8 +180,8 @@ struct OfferedLoad {
     arrivals: Arrivals,
 }
 
-/// Queries for these lanes at a multiple `offered` of their predicted capacity, for some seconds, at most so many. Below the
-/// capacity arrivals are random.
+/// At most `most` queries for these lanes, over some seconds, at a multiple `offered` of their predicted capacity. Arrivals
+/// below the capacity are random.
 fn offer(node: &Node, offered: f64, busy: Busy, (seconds, most): (f64, usize), random: &mut Random) -> OfferedLoad {
     let costs = node.workload().costs();
     let mean = |class: Class| {
