@@ -47,6 +47,7 @@ fn lane_profile() -> LaneProfile {
         beside: BTreeMap::from([(Class::GPU, Beside { lanes: 1, work: 1.2, device: 1.0 })]),
         drift: 0.0,
         observed: vec![observed(1, vec![800, 1200, 900]), observed(3, vec![1500, 700])],
+        power: None,
     }
 }
 

@@ -16,6 +16,7 @@ mod inputs;
 mod json;
 #[cfg(unix)]
 mod output;
+mod plan;
 mod policies;
 mod priorities;
 mod profile;

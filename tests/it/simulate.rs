@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use tandem::base::machine::{Class, Idle};
 use tandem::base::time::Nanos;
-use tandem::cost::Workload;
+use tandem::cost::machine_profile::{DispatcherProfile, LaneProfile, Power};
+use tandem::cost::{MachineProfile, Workload};
 use tandem::lab::{Comparison, Estimates, Silent, SimulatedMachine, experiment};
 use tandem::query::Mode;
 use tandem::report::policies::compare;
@@ -445,4 +447,39 @@ fn a_capacity_with_shedding_counts_what_is_dropped_as_late() {
     let (all, some) =
         (capacity("--objective miss-share=0.33"), capacity("--objective miss-share=0.33 --set shed=late"));
     assert!(some > 1.1 * all, "{all} {some}");
+}
+
+#[test]
+fn energy_is_predicted_from_the_power_in_the_machine_profile_and_not_without_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let profile = |name: &str, power: Option<Power>| {
+        let lanes = LaneProfile { power, ..LaneProfile::default() };
+        let classes = BTreeMap::from([(Class::GPU, lanes)]);
+        let file = MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, DispatcherProfile::default());
+        file.write(&dir.path().join(name)).unwrap();
+    };
+    profile("power.json", Some(Power { idle_watts: 80.0, busy_watts: vec![(1, 250.0), (16, 400.0)] }));
+    profile("none.json", None);
+    let play = |name: &str| {
+        let options =
+            "--workload w.csv --policy gpu-only --cpus 1 --gpus 1 --rate 300 --what delays --estimates oracle";
+        let output = simulate(dir.path(), &format!("{options} --deadline-ms 100 --machine {name} -o o"));
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        (joined(&String::from_utf8_lossy(&output.stdout)), rows(&dir.path().join("o/summary.csv")).remove(0))
+    };
+    let (said, row) = play("power.json");
+    let number = |column: &str| row[column].parse::<f64>().unwrap();
+    // By hand: 80 W all the time, and 170 W more while the GPU serves one query.
+    let seconds = number("queries") / number("throughput_qps");
+    let joules = seconds * (80.0 + 170.0 * number("gpu_utilisation"));
+    assert!(
+        number("gpu_utilisation") > 0.1 && (number("gpu_energy_j") / joules - 1.0).abs() < 1e-3,
+        "{joules}: {row:?}"
+    );
+    assert!((number("gpu_mj_per_query") / (1e3 * joules / number("queries")) - 1.0).abs() < 1e-3, "{row:?}");
+    let expected = "Predicted energy of the GPUs per query, by the power in the machine profile: gpu-only ";
+    assert!(said.contains(expected), "{said}");
+    let (said, row) = play("none.json");
+    assert_eq!((row["gpu_energy_j"].as_str(), row["gpu_mj_per_query"].as_str()), ("", ""));
+    assert!(said.contains("Energy of the GPUs is not known: the machine profile has no power;"), "{said}");
 }

@@ -35,6 +35,7 @@ pub fn on_profile(model: &MachineModel, rounds: &Ratios, spread: u32) -> Machine
             observed(2, 1, 0.3, 1500, 1000),
             observed(16, 1, 1.0, 1000, 1200),
         ],
+        power: None,
     };
     let classes = BTreeMap::from([(Class::CPU, lanes(Class::GPU, 1)), (Class::GPU, lanes(Class::CPU, 3))]);
     let each_ns = model.decision.0 as f64;

@@ -1,6 +1,8 @@
 //! `tandem plan`: the machines that serve a demand at the least cost.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +13,7 @@ use super::result_writer::ResultWriter;
 use crate::options::names::choice;
 use crate::options::question::{DeadlineArgument, ObjectiveArguments};
 use tandem_core::base::machine::Class;
-use tandem_core::cost::MachineProfile;
+use tandem_core::cost::{MachineProfile, Workload};
 use tandem_core::files::{Digits, InputError, Provenance, Record, check_writable, write_csv};
 use tandem_core::lab::plan::{
     Candidate, Demand, HOURS_PER_MONTH, MachineType, NUM_DRAWS, Plan, Plans, Question, plan, read_catalogue,
@@ -108,9 +110,12 @@ struct PlanRow {
     p99_high_ms: Option<Digits<4>>,
     watts: Option<Digits<4>>,
     joules_per_query: Option<Digits<4>>,
+    gpu_mj_per_query: Option<Digits<4>>,
 }
 
-impl Record for PlanRow {}
+impl Record for PlanRow {
+    const OPTIONAL: &'static [&'static str] = &["gpu_mj_per_query"];
+}
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check_writable(&arguments.out.join("plan.csv"))?;
@@ -186,17 +191,25 @@ fn demand(arguments: &Arguments) -> Result<Demand, Failure> {
 /// Each type with the workload that represents it, and the name of the question's workload.
 fn candidates(arguments: &Arguments, types: Vec<MachineType>) -> Result<(String, Vec<Candidate>), Failure> {
     let (name, workload) = named_workload_in(arguments.workload.as_deref(), arguments.mode)?;
-    let of = |machine: MachineType| {
+    let workload = Arc::new(workload);
+    let mut read: BTreeMap<String, Arc<Workload>> = BTreeMap::new();
+    let mut of = |machine: MachineType| {
         let workload = match &machine.workload {
-            Some(name) => named_workload_in(Some(name), arguments.mode)?.1,
-            None => workload.clone(),
+            None => Arc::clone(&workload),
+            Some(name) => match read.get(name) {
+                Some(known) => Arc::clone(known),
+                None => {
+                    let new = Arc::new(named_workload_in(Some(name), arguments.mode)?.1);
+                    Arc::clone(read.entry(name.clone()).or_insert(new))
+                }
+            },
         };
         let profile =
             machine.profile.as_ref().map(|path| Ok((path.display().to_string(), MachineProfile::read(path)?)));
         let profile = profile.transpose().map_err(|e: InputError| Failure::from(e))?;
         Ok(Candidate { machine, workload, profile })
     };
-    let candidates = types.into_iter().map(of).collect::<Result<Vec<Candidate>, Failure>>()?;
+    let candidates = types.into_iter().map(&mut of).collect::<Result<Vec<Candidate>, Failure>>()?;
     match candidates.iter().find(|of| of.workload.rows.iter().any(|row| row.measured[Class::CPU].is_none())) {
         Some(of) => Err(Failure::input(format!("{}: its workload has no CPU times", of.machine.name))),
         None => Ok((name, candidates)),
@@ -225,6 +238,7 @@ fn row(question: &Question, plans: &Plans, of: &Plan) -> PlanRow {
         p99_high_ms: interval.map(|interval| Digits(interval.high)),
         watts: of.watts.map(Digits),
         joules_per_query: of.watts.map(|watts| Digits(watts / plans.typical_qps)),
+        gpu_mj_per_query: of.gpu_mj_per_query.map(Digits),
     }
 }
 
@@ -233,10 +247,15 @@ fn per_million(of: &Plan, plans: &Plans) -> f64 {
     of.price_per_hour / (plans.typical_qps * 3600.0) * 1e6
 }
 
+/// The machines of a plan and their policy.
+fn machines(of: &Plan) -> String {
+    let name = &of.machine.name;
+    let machines = counted(of.machines(), &format!("machine {name}"), &format!("machines {name}"));
+    format!("{machines} under {}", of.policy)
+}
+
 /// The answer in three lines.
 fn headline(question: &Question, plans: &Plans, best: &Plan) -> String {
-    let machines =
-        counted(best.machines(), &format!("machine {}", best.machine.name), &format!("machines {}", best.machine.name));
     let spare = if question.spare > 0 {
         format!(", {} of {} groups spare", question.spare, best.groups)
     } else {
@@ -249,8 +268,8 @@ fn headline(question: &Question, plans: &Plans, best: &Plan) -> String {
         format!("{}{half} ms", text(mean, 3))
     });
     format!(
-        "{machines} under {}{shards}{spare}\n{} per month, {} per million queries at {} q/s; p99 {p99}\n{} % of {NUM_DRAWS} draws of demand, query costs and machine speed are served\n",
-        best.policy,
+        "{}{shards}{spare}\n{} per month, {} per million queries at {} q/s; p99 {p99}\n{} % of {NUM_DRAWS} draws of demand, query costs and machine speed are served\n",
+        machines(best),
         text(best.price_per_hour * HOURS_PER_MONTH, 4),
         text(per_million(best, plans), 3),
         text(plans.typical_qps, 4),
@@ -269,10 +288,11 @@ fn table(question: &Question, plans: &Plans) -> Table {
         "p99 ms",
         "q/s each",
         "J/query",
+        "GPU mJ/query",
     ]);
     for of in &plans.ranking {
         let row = row(question, plans, of);
-        let optional = |value: Option<f64>| value.map_or(String::from("-"), |value| text(value, 3));
+        let optional = |value: Option<f64>| value.map_or(String::new(), |value| text(value, 3));
         table.row([
             row.machine,
             row.policy,
@@ -283,9 +303,10 @@ fn table(question: &Question, plans: &Plans) -> Table {
             optional(row.p99_ms.map(|ms| ms.0)),
             text(row.group_qps.0, 3),
             optional(row.joules_per_query.map(|joules| joules.0)),
+            optional(row.gpu_mj_per_query.map(|joules| joules.0)),
         ]);
     }
-    table.with_keys(2)
+    table.without_empty_columns().with_keys(2)
 }
 
 /// Why the next two plans lost, which types were left out, and from which rate a GPU pays.
@@ -317,7 +338,12 @@ fn reasons(question: &Question, plans: &Plans) -> String {
 fn no_plan(arguments: &Arguments, plans: &Plans) -> String {
     let why: Vec<String> = plans.left_out.iter().map(|(name, why)| format!("{name}: {why}")).collect();
     let nearest = match &plans.nearest {
-        Some((deadline, name)) => format!("; nearest: {name}, from a deadline of {} ms on", text(deadline.as_ms(), 4)),
+        Some((deadline, best)) => format!(
+            "; nearest: {} within {} ms, {} per month",
+            machines(best),
+            text(deadline.as_ms(), 4),
+            text(best.price_per_hour * HOURS_PER_MONTH, 4)
+        ),
         None => String::new(),
     };
     format!(

@@ -278,6 +278,7 @@ impl Run {
             shed: self.records.len() - queries,
             again: 0,
             lane_faults: 0,
+            gpu_energy_j: None,
         })
     }
 }

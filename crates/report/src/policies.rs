@@ -127,6 +127,7 @@ pub fn tables(comparison: &Comparison, results: &PolicyResults, all: bool) -> St
     if !summaries.is_empty() {
         text.push_str(&delay_tables(&summaries, comparison, results, all));
         text.push_str(&priority_table(&priorities(results)));
+        text.push_str(&energy_line(&summaries, comparison, results));
         text.push_str(&loss_table(&summaries, !comparison.experiment.model.faults.faults.is_empty()));
     }
     text
@@ -401,6 +402,35 @@ fn delays_by_rate(summaries: &[SummaryRow], comparison: &Comparison, results: &P
     }
     let _ = write!(text, "{table}");
     text
+}
+
+/// Predicted energy of the GPUs per query, by policy, at the rate of its forecast or else its highest one. It is empty if no
+/// machine profile describes GPUs.
+fn energy_line(summaries: &[SummaryRow], comparison: &Comparison, results: &PolicyResults) -> String {
+    let model = &comparison.experiment.model;
+    if !model.machine.classes().any(|class| class.is_gpu() && model.lanes[class].is_some()) {
+        return String::new();
+    }
+    let of = |policy: &str| {
+        let forecast = results.forecasts.iter().find(|one| one.policy == policy).map(|one| one.rate_qps);
+        let rows = summaries.iter().filter(|row| row.policy == policy);
+        let highest = rows.clone().map(|row| row.rate_qps).fold(0.0, f64::max);
+        let rate_qps = forecast.unwrap_or(highest);
+        let each: Vec<f64> =
+            rows.filter(|row| row.rate_qps == rate_qps).filter_map(|row| row.summary.gpu_mj_per_query()).collect();
+        let mean = each.iter().sum::<f64>() / each.len() as f64;
+        let (mean, rate) = (number::text(mean, 3), number::text(rate_qps, 3));
+        (!each.is_empty()).then(|| format!("{policy} {mean} mJ at {rate} q/s"))
+    };
+    let known: Vec<String> = comparison.policies.iter().filter_map(|policy| of(policy.name())).collect();
+    if known.is_empty() {
+        let why = match comparison.experiment.cluster {
+            Some(_) => "it is predicted for one machine only",
+            None => "the machine profile has no power; `profile --machine` measures it on GPUs that count their energy",
+        };
+        return format!("\nEnergy of the GPUs is not known: {why}.\n");
+    }
+    format!("\nPredicted energy of the GPUs per query, by the power in the machine profile: {}.\n", known.join(", "))
 }
 
 /// Losses summed over the seeds, one row per policy and rate with any. Without losses the result is empty, unless lanes

@@ -86,8 +86,6 @@ pub struct LiveSummaryRow {
     pub others_cores: Option<f64>,
     /// Cores that the hypervisor withheld during the run; `None` if the system does not report it.
     pub steal_cores: Option<f64>,
-    /// Energy that the GPUs used during the run, in joules; `None` without a real GPU that counts it.
-    pub gpu_energy_j: Option<f64>,
 }
 
 row! {
@@ -141,11 +139,8 @@ row! {
         others_cores: Option<Option<Decimals<3>>> = live.map(|live| live.others_cores.map(Decimals)),
         #[serde(skip_serializing_if = "Option::is_none")]
         steal_cores: Option<Option<Decimals<3>>> = live.map(|live| live.steal_cores.map(Decimals)),
-        #[serde(skip_serializing_if = "Option::is_none")]
-        gpu_energy_j: Option<Option<Digits<5>>> = live.map(|live| live.gpu_energy_j.map(Digits)),
-        #[serde(skip_serializing_if = "Option::is_none")]
-        gpu_mj_per_query: Option<Option<Digits<5>>> =
-            live.map(|live| live.gpu_energy_j.map(|joules| Digits(1e3 * joules / s.queries as f64))),
+        gpu_energy_j: Option<Digits<5>> = s.gpu_energy_j.map(Digits),
+        gpu_mj_per_query: Option<Digits<5>> = s.gpu_mj_per_query().map(Digits),
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod codecs;
 mod dispatcher;
+mod energy;
 mod estimates;
 #[cfg(feature = "gpu")]
 mod gpu;
@@ -94,6 +95,8 @@ enum Part {
     Dispatcher,
     /// Query rate while other cores index (not by default)
     Ingest,
+    /// Energy per query on the GPU, by batch size and load (not by default)
+    Energy,
     /// GPU kernels against the limits of the device
     Gpu,
     /// Only the times of queries on the GPU
@@ -125,6 +128,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             Part::Estimates => estimates::measure(arguments)?,
             Part::Ingest => ingest::measure(arguments)?,
             Part::Intervals => intervals::measure(arguments.cases)?,
+            Part::Energy => energy::measure(arguments)?,
             Part::Gpu => gpu::measure(arguments)?,
             Part::GpuQueries => gpu::measure_queries(arguments)?,
             Part::Dispatcher => dispatcher::measure(arguments)?,

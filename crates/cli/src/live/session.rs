@@ -146,7 +146,7 @@ impl<'a> Session<'a> {
 
     /// The run's line; `None` if nothing has finished.
     fn row(&self, policy: &BuiltIn, plan: &Plan, report: &LiveReport) -> Option<LiveSummaryRow> {
-        let LiveReport { outcome, summary, verdict, load, gpu_energy_j, .. } = report;
+        let LiveReport { outcome, summary, verdict, load, .. } = report;
         let summary = (*summary)?;
         let (rate_qps, seed) = (plan.rate_qps, plan.arrivals.seed);
         Some(LiveSummaryRow {
@@ -168,7 +168,6 @@ impl<'a> Session<'a> {
             verdict: *verdict,
             others_cores: load.others,
             steal_cores: load.steal,
-            gpu_energy_j: *gpu_energy_j,
         })
     }
 

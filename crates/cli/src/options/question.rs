@@ -14,6 +14,8 @@ use tandem_core::search::cpu::Algorithm;
 pub(crate) const DEFAULT_MS: f64 = 50.0;
 /// A deadline of a day.
 const MAX_MS: f64 = 86_400_000.0;
+/// The longest live run: a day.
+const LIVE_SECONDS_MOST: f64 = 86_400.0;
 
 /// The deadline.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -72,9 +74,6 @@ pub(crate) struct EffortArguments {
     proof: bool,
 }
 
-/// The longest live run: a day.
-const LIVE_SECONDS_MOST: f64 = 86_400.0;
-
 impl EffortArguments {
     /// The effort, which is `usual` unless options say otherwise.
     pub(crate) fn checked(&self, usual: Effort) -> Result<Effort, Failure> {
@@ -117,4 +116,30 @@ pub(crate) fn check_seconds(seconds: f64, most: f64) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::input(format!("--seconds is {seconds}, expected above 0 and at most {most}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proof_takes_five_runs_of_30_s_and_runs_are_as_long_as_asked_for() {
+        let checked = |proof, live_seconds| {
+            EffortArguments { seeds: String::from("1"), live_seconds, proof }.checked(Effort::quick())
+        };
+        let effort = |proof, live_seconds| checked(proof, live_seconds).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(effort(false, None), Effort::quick());
+        let proof = effort(true, None);
+        assert_eq!((proof.run_s, proof.of, proof.needed, proof.all, proof.apart), (30.0, 5, 3, true, 0.025));
+        // Both sides and a search of as many runs fit into the budget, also with longer runs.
+        let long = effort(true, Some(600.0));
+        assert_eq!((long.run_s, long.of), (600.0, 5));
+        for effort in [proof, long] {
+            assert!(effort.budget.as_secs_f64() >= 3.0 * f64::from(effort.of) * effort.run_s - 1e-6, "{effort:?}");
+        }
+        for seconds in [0.0, -1.0, f64::NAN, 86_401.0] {
+            let message = checked(true, Some(seconds)).map(|_| ()).unwrap_err().to_string();
+            assert!(message.contains("--live-seconds is"), "{message}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use crate::defaults::Bars;
 use crate::options::machine::MACHINE_PROFILE;
 use crate::output::result;
 use tandem_core::base::machine::{Class, Idle};
-use tandem_core::cost::machine_profile::{DispatcherProfile, LaneProfile, Observed, RoundCost};
+use tandem_core::cost::machine_profile::{DispatcherProfile, LaneProfile, Observed, Power, RoundCost};
 use tandem_core::cost::{MachineProfile, ProfileOptions};
 use tandem_core::files::{Provenance, this_machine};
 use tandem_core::index::Index;
@@ -49,6 +49,23 @@ pub(super) fn run(
 
 /// The profile of this machine, whose lanes are kept busy with these queries.
 fn measured(index: &Arc<Index>, queries: Vec<Query>, modes: &[Mode], idle: Idle) -> Result<MachineProfile, Failure> {
+    let bars = Bars::default();
+    let (mut node, gpu) = start_node(index, queries, modes, &bars)?;
+    let provenance = Provenance::new().with_command_and_machine();
+    let mut about: BTreeMap<String, String> =
+        provenance.lines().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    about.insert(String::from("gpu"), gpu.unwrap_or_else(|| String::from("none")));
+    about.insert(String::from("machine"), this_machine());
+    Ok(measure_machine(&mut node, idle, about, &bars)?)
+}
+
+/// All processors of this machine, but one GPU at most, with the measured times of these queries, and the GPU's name.
+pub(crate) fn start_node(
+    index: &Arc<Index>,
+    queries: Vec<Query>,
+    modes: &[Mode],
+    bars: &Bars,
+) -> Result<(Node, Option<String>), Failure> {
     let host = HostInfo::detect();
     let gpus = host.gpus.min(1);
     let wanted = Wanted {
@@ -59,19 +76,13 @@ fn measured(index: &Arc<Index>, queries: Vec<Query>, modes: &[Mode], idle: Idle)
         gpus,
         streams: 1,
     };
-    let bars = Bars::default();
-    let mut processors = Processors::open(wanted, index, None, &bars)?;
+    let mut processors = Processors::open(wanted, index, None, bars)?;
     let modes = Mode::ALL.into_iter().filter(|mode| modes.contains(mode)).collect();
     let options = ProfileOptions { modes, repeats: 3, ..ProfileOptions::default() };
-    let workload = processors.profile(&queries, index, &options, &bars)?;
+    let workload = processors.profile(&queries, index, &options, bars)?;
     let gpu = processors.gpu_name();
-    let mut node = Node::start(processors, "the machine's", workload, queries, index, &Estimates::Oracle)?;
-    let provenance = Provenance::new().with_command_and_machine();
-    let mut about: BTreeMap<String, String> =
-        provenance.lines().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-    about.insert(String::from("gpu"), gpu.unwrap_or_else(|| String::from("none")));
-    about.insert(String::from("machine"), this_machine());
-    Ok(measure_machine(&mut node, idle, about, &bars)?)
+    let node = Node::start(processors, "the machine's", workload, queries, index, &Estimates::Oracle)?;
+    Ok((node, gpu))
 }
 
 /// A summary of the profile in tables.
@@ -95,7 +106,7 @@ fn print(profile: &MachineProfile) {
 }
 
 fn print_lanes(class: Class, lanes: &LaneProfile) {
-    let LaneProfile { each_us, hand_back_us, after_idle, beside, drift, observed } = lanes;
+    let LaneProfile { each_us, hand_back_us, after_idle, beside, drift, observed, power } = lanes;
     outln!("{class}: {each_us:.2} us per query, hand-back {hand_back_us:.2} us, drift {:.1} %", 100.0 * drift);
     let mut table = Table::new(["queries", "busy lanes", "time", "device time", "spacing", "stalls", "mean stall us"]);
     for Observed { queries, busy, spacing, work, device, .. } in observed {
@@ -120,6 +131,10 @@ fn print_lanes(class: Class, lanes: &LaneProfile) {
         ]);
     }
     outln!("{table}");
+    if let Some(Power { idle_watts, busy_watts }) = power {
+        let busy = busy_watts.iter().map(|(queries, watts)| format!(", {watts:.0} W in batches of {queries}"));
+        outln!("power of a device: {idle_watts:.0} W idle{}\n", busy.collect::<String>());
+    }
     for (other, beside) in beside {
         outln!("beside {} busy {other} lanes: {:.3} times, device {:.3}\n", beside.lanes, beside.work, beside.device);
     }

@@ -30,7 +30,7 @@
 //!        └──┴──┴──┴──┴──┴──┘ stretches                  └──┴──┴──┴──┴──┘
 //! ```
 
-use statrs::distribution::{Beta, Binomial, ContinuousCDF, DiscreteCDF, Normal, StudentsT};
+use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, Normal, StudentsT};
 
 /// Rounds to `digits` significant decimal digits. Infinite values and NaN stay unchanged.
 pub fn significant(value: f64, digits: usize) -> f64 {
@@ -157,18 +157,6 @@ pub fn quantile_interval<T: Copy>(ascending: &[T], share: f64, confidence: f64) 
     })
 }
 
-/// Interval of a probability by `hits` in `trials`. Without trials it is 0 to 1.
-pub fn share_interval(hits: u64, trials: u64, confidence: f64) -> Interval {
-    let tail = (1.0 - confidence) / 2.0;
-    let (hits, misses) = (hits as f64, trials.saturating_sub(hits) as f64);
-    let quantile = |a: f64, b: f64, at: f64| Beta::new(a, b).map(|beta| beta.inverse_cdf(at)).ok();
-    Interval {
-        low: if hits == 0.0 { 0.0 } else { quantile(hits, misses + 1.0, tail).unwrap_or(0.0) },
-        high: if misses == 0.0 { 1.0 } else { quantile(hits + 1.0, misses, 1.0 - tail).unwrap_or(1.0) },
-        confidence,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,14 +231,5 @@ mod tests {
         }
         // At least 95 %, less four standard errors of 1.1 %.
         assert!(held >= 362, "{held} of 400");
-    }
-
-    #[test]
-    fn shares_have_exact_intervals_also_without_a_hit() {
-        let found = share_interval(0, 100, 0.95);
-        assert!(found.low == 0.0 && (found.high - (1.0 - 0.025f64.powf(0.01))).abs() < 1e-6, "{found:?}");
-        let found = share_interval(5, 100, 0.95);
-        assert!((found.low - 0.016_43).abs() < 1e-4 && (found.high - 0.112_84).abs() < 1e-4, "{found:?}");
-        assert_eq!((share_interval(0, 0, 0.95).low, share_interval(0, 0, 0.95).high), (0.0, 1.0));
     }
 }

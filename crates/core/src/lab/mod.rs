@@ -59,10 +59,10 @@ pub use estimates::{Estimates, sim_queries};
 pub use faults::read_faults;
 pub use machine::host_info::HostInfo;
 
-pub use machine::measure_machine;
 pub use machine::processors::{GPU_LANE_DEPTH, GpuChoice, Multicore, Processors, Wanted, gpu_executor};
 pub use machine::simulated::{NamedMachine, SimulatedMachine, extrapolated};
 pub use machine::system_load::SystemLoad;
+pub use machine::{POWER_BATCHES, gpu_watts, idle_watts, measure_machine};
 pub use node::{GpuSource, LiveReport, LiveRunSpec, Node};
 pub use objective::{Criterion, Objective, Verdict};
 pub use progress::{Progress, Silent, in_pieces};

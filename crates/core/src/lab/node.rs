@@ -69,8 +69,6 @@ pub struct LiveReport {
     pub verdict: Verdict,
     /// The load by other processes during the run.
     pub load: SystemLoad,
-    /// Energy that the GPUs used during the run, in joules; `None` without a real GPU that counts it.
-    pub gpu_energy_j: Option<f64>,
 }
 
 /// Default number of queries whose full log is kept: about 200 MB.
@@ -349,11 +347,12 @@ impl Node {
         let outcome = live::run(&mut self.lane_pool, run)?;
         let (load, gpu_energy_j) = (load.cores(), energy.joules());
         let (summary, verdict, priorities) = record.into_results(rate_qps);
-        Ok(LiveReport { outcome, summary, priorities, verdict, load, gpu_energy_j })
+        let summary = summary.map(|summary| Summary { gpu_energy_j, ..summary });
+        Ok(LiveReport { outcome, summary, priorities, verdict, load })
     }
 
     /// Starts to measure the energy of the GPUs that serve.
-    fn start_energy(&self) -> EnergyProbe {
+    pub(super) fn start_energy(&self) -> EnergyProbe {
         let machine = self.lane_pool.machine();
         let all: usize =
             Class::ALL.into_iter().filter(|class| class.is_gpu()).map(|class| machine.num_devices(class)).sum();

@@ -6,6 +6,8 @@
 
 use crate::base::machine::{Class, LaneFault, Machine, PerClass};
 use crate::base::time::Nanos;
+use crate::cost::MachineModel;
+use crate::cost::machine_profile::EnergyMeter;
 use crate::lab::delays::Delays;
 use crate::query::Priorities;
 use crate::sched::{LogRow, ShedJob, Sink};
@@ -43,6 +45,17 @@ pub struct Summary {
     pub again: usize,
     /// Number of lane failures; a fallback executor takes over.
     pub lane_faults: usize,
+    /// Energy of the GPUs in joules: measured in live runs, and predicted in simulated ones. `None` without energy counters or
+    /// power in the machine profile.
+    pub gpu_energy_j: Option<f64>,
+}
+
+impl Summary {
+    /// Energy of the GPUs per finished query, in millijoules, if it is known.
+    #[must_use]
+    pub fn gpu_mj_per_query(&self) -> Option<f64> {
+        Some(1e3 * self.gpu_energy_j? / self.queries as f64)
+    }
 }
 
 /// Collects a [`Summary`] row by row. It takes 8 bytes per query, up to four million queries.
@@ -64,6 +77,7 @@ pub struct Tally {
     shed: usize,
     again: usize,
     lane_faults: usize,
+    energy: Option<Box<EnergyMeter>>,
 }
 
 impl Tally {
@@ -86,7 +100,14 @@ impl Tally {
             shed: 0,
             again: 0,
             lane_faults: 0,
+            energy: None,
         }
+    }
+
+    /// This tally with the energy of the GPUs of `model`, if their power is known.
+    #[must_use]
+    pub fn with_energy(self, model: &MachineModel) -> Self {
+        Self { energy: EnergyMeter::new(model).map(Box::new), ..self }
     }
 
     /// An empty tally whose memory is allocated at once and never grows.
@@ -120,7 +141,8 @@ impl Tally {
         let (p50_ms, p95_ms) = (percentile_ms(0.5)?, percentile_ms(0.95)?);
         let (p99_ms, p999_ms) = (percentile_ms(0.99)?, percentile_ms(0.999)?);
         let max_ms = percentile_ms(1.0)?;
-        let span_s = self.last_finish.since(self.first_arrival).as_secs();
+        let span = self.last_finish.since(self.first_arrival);
+        let span_s = span.as_secs();
         let utilisation = |class: Class| {
             let count = self.machine.count(class) as f64;
             (count > 0.0).then(|| if span_s > 0.0 { self.busy[class].as_secs() / (count * span_s) } else { 0.0 })
@@ -141,6 +163,7 @@ impl Tally {
             shed: self.shed,
             again: self.again,
             lane_faults: self.lane_faults,
+            gpu_energy_j: self.energy.map(|energy| energy.joules(span)),
         })
     }
 }
@@ -163,6 +186,11 @@ impl Sink for Tally {
                 self.busy[row.class] += row.finished.since(row.started.max(*busy_until));
                 *busy_until = row.finished.max(*busy_until);
             }
+            if let Some(energy) = &mut self.energy {
+                energy.begin(row.processor, row.started, row.finished);
+            }
+        } else if let Some(energy) = &mut self.energy {
+            energy.add();
         }
         self.first_arrival = self.first_arrival.min(row.arrival);
         self.last_finish = self.last_finish.max(row.finished);

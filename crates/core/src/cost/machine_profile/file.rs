@@ -106,6 +106,14 @@ fn check_lanes(lanes: &LaneProfile) -> Result<(), String> {
     for (i, one) in lanes.observed.iter().enumerate() {
         check_observed(one).map_err(|fault| format!("observed[{i}].{fault}"))?;
     }
+    if let Some(power) = &lanes.power {
+        not_negative("power.idle_watts", power.idle_watts)?;
+        ascending("power.busy_watts", "queries", power.busy_watts.iter().map(|&(queries, _)| f64::from(queries)))?;
+        for (i, &(queries, watts)) in power.busy_watts.iter().enumerate() {
+            in_range(&format!("power.busy_watts[{i}].queries"), queries, BatchCost::MOST_QUERIES)?;
+            not_negative(&format!("power.busy_watts[{i}].watts"), watts)?;
+        }
+    }
     let key = |one: &Observed| (one.queries, one.busy);
     match lanes.observed.windows(2).position(|pair| key(&pair[0]) >= key(&pair[1])) {
         Some(i) => Err(format!("observed[{}]: queries and busy lanes must ascend", i + 1)),
@@ -187,7 +195,7 @@ fn ascending(list: &str, name: &str, values: impl Iterator<Item = f64>) -> Resul
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::{AfterIdle, Beside, DispatcherCosts, RoundCost};
+    use super::super::{AfterIdle, Beside, DispatcherCosts, Power, RoundCost};
     use super::*;
     use crate::base::machine::{Class, Idle};
 
@@ -203,6 +211,7 @@ mod tests {
             beside: BTreeMap::from([(Class::GPU, Beside { lanes: 1, work: 1.125, device: 1.0 })]),
             drift: 0.03,
             observed: vec![single, batch],
+            power: Some(Power { idle_watts: 70.0, busy_watts: vec![(16, 250.0), (256, 310.5)] }),
         };
         let any = RoundCost { round_ns: 100.0, arrival_ns: 50.0, batch_ns: 70.0, answer_ns: 30.0 };
         let policies = BTreeMap::from([(String::from("mct"), RoundCost { arrival_ns: 150.0, ..any })]);
@@ -238,7 +247,7 @@ mod tests {
                 "\"each_us\"",
                 "\"each\"",
                 ":10:12: unknown field `each`, expected one of `each_us`, `hand_back_us`, `after_idle`, `beside`, `drift`, \
-                 `observed`",
+                 `observed`, `power`",
             ),
             ("[1000,1010", "[1000,-1010", ":29:33: invalid value: integer `-1010`, expected u32"),
             ("0.25", "-1", ": classes.cpu.each_us is -1, expected 0 or more"),
@@ -252,6 +261,12 @@ mod tests {
             ("\"queries\": 64", "\"queries\": 1", ": classes.cpu.observed[1]: queries and busy lanes must ascend"),
             ("0.75", "-0.75", ": classes.cpu.observed[1].spacing is -0.75, expected above 0"),
             ("\"prepared\": 0.5", "\"prepared\": 2", ": classes.cpu.observed[1].prepared is 2, expected 0 to 1"),
+            ("310.5", "-1", ": classes.cpu.power.busy_watts[1].watts is -1, expected 0 or more"),
+            (
+                "[256,",
+                "[16,",
+                ": classes.cpu.power.busy_watts[1].queries is 16, expected above 16, that of the entry before",
+            ),
             ("150.0", "-1", ": dispatcher.costs[0].policies.mct.arrival_ns is -1, expected 0 or more"),
             ("[1200]", "[0]", ": dispatcher.rounds.permille[0] is 0, expected 1 or more"),
             (

@@ -1,7 +1,7 @@
 //! Lane costs from a machine profile, in tables for millions of look-ups a second.
 
 use super::blocks::{Place, Stretch};
-use super::{AfterIdle, Beside, LaneProfile, Observed};
+use super::{AfterIdle, Beside, LaneProfile, Observed, Power};
 use crate::base::machine::{Class, PerClass};
 use crate::base::random::ln;
 use crate::base::time::Nanos;
@@ -25,6 +25,7 @@ pub struct LaneCosts {
     /// Batches by the logarithm of their queries.
     batches: Vec<(f64, Played)>,
     least: Least,
+    power: Option<Power>,
 }
 
 /// An [`Observed`] stretch, ready to be played.
@@ -101,7 +102,14 @@ impl LaneCosts {
             },
             singles,
             batches,
+            power: file.power.clone(),
         }
+    }
+
+    /// Power of each device, if it was measured.
+    #[must_use]
+    pub fn power(&self) -> Option<&Power> {
+        self.power.as_ref()
     }
 
     /// These costs without hand-over time, for runs in which handing over takes real time.
@@ -270,6 +278,7 @@ mod tests {
             beside: BTreeMap::from([(Class::GPU, Beside { lanes: 2, work: 1.2, device: 1.4 })]),
             drift: 0.0,
             observed,
+            power: None,
         })
     }
 

@@ -22,6 +22,7 @@
 //! | `beside` | factors on the work while lanes of another class are busy |
 //! | `drift` | relative standard deviation of the mean ratio between rounds of the measurement |
 //! | `observed` | by queries of a batch and busy lanes of the class: ratios of the time to its prediction |
+//! | `power` | idle watts of each device, and busy watts by queries of a batch; only where the device counts its energy |
 //! | `dispatcher` | by lanes and policy: time per round, arrival, batch and answer, with observed ratios of rounds |
 //!
 //! The ratios belong to the index and the queries that the machine was measured with: queries whose lists exceed the caches
@@ -32,6 +33,7 @@ pub mod blocks;
 mod dispatcher;
 mod file;
 mod lanes;
+mod power;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,6 +42,7 @@ use serde::{Deserialize, Serialize};
 
 pub use dispatcher::{DispatcherClock, DispatcherTime};
 pub use lanes::{LaneCosts, Least};
+pub use power::{EnergyMeter, Power};
 
 use super::MachineModel;
 use crate::base::machine::{Class, Idle, PerClass};
@@ -78,6 +81,9 @@ pub struct LaneProfile {
     pub drift: f64,
     /// Observed times, by queries of a batch, then by busy lanes, both ascending.
     pub observed: Vec<Observed>,
+    /// Power of each device; `None` without an energy counter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power: Option<Power>,
 }
 
 /// Costs of a lane's idle time for the query that ends it.

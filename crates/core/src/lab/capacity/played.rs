@@ -76,8 +76,10 @@ fn play(
     let stop = live::interrupt_flag();
     let is_stopped = || stop.load(Ordering::Relaxed);
     // A cluster reports only the rows of the slowest shards, which do not show how busy its nodes are.
-    let machine = if experiment.cluster.is_some() { &Machine::default() } else { &experiment.model.machine };
-    let tally = Tally::new(machine, arrivals.len());
+    let tally = match experiment.cluster {
+        Some(_) => Tally::new(&Machine::default(), arrivals.len()),
+        None => Tally::new(&experiment.model.machine, arrivals.len()).with_energy(&experiment.model),
+    };
     let levels = PriorityTally::new(arrivals.priorities().map(AsRef::as_ref));
     let is_plain = experiment.model.faults.faults.is_empty() && arrivals.priorities().is_none();
     let (tally, (faults, levels)) = if is_plain {

@@ -81,7 +81,10 @@ impl Estimates {
     }
 
     /// Estimated microseconds of each row alone, by class; `None` if unknown.
-    fn alone_us(&self, workload: &Workload) -> Result<Vec<PerClass<Option<f64>>>, LabError> {
+    ///
+    /// # Errors
+    /// If no model can be fitted.
+    pub(in crate::lab) fn alone_us(&self, workload: &Workload) -> Result<Vec<PerClass<Option<f64>>>, LabError> {
         match self {
             Self::Oracle => Ok(workload.rows.iter().map(|row| measured_us(&row.measured)).collect()),
             _ if !workload.has_features() => Err(LabError::NoFeatures { estimates: self.name().to_owned() }),
@@ -105,6 +108,16 @@ impl Estimates {
 /// # Errors
 /// If a query has no measurement or estimate on a class of the machine, or no model can be fitted.
 pub fn sim_queries(workload: &Workload, estimates: &Estimates, machine: &Machine) -> Result<Vec<SimQuery>, LabError> {
+    estimated_queries(workload, estimates, machine, || estimates.alone_us(workload))
+}
+
+/// [`sim_queries`] with estimated microseconds of each row that were [made before](Estimates::alone_us).
+pub(in crate::lab) fn estimated_queries(
+    workload: &Workload,
+    estimates: &Estimates,
+    machine: &Machine,
+    alone_us: impl FnOnce() -> Result<Vec<PerClass<Option<f64>>>, LabError>,
+) -> Result<Vec<SimQuery>, LabError> {
     let classes: Vec<Class> = machine.classes().collect();
     for row in &workload.rows {
         if let Some(&class) = classes.iter().find(|&&class| row.measured[class].is_none()) {
@@ -115,7 +128,7 @@ pub fn sim_queries(workload: &Workload, estimates: &Estimates, machine: &Machine
         let known = PerClass::from_fn(|class| alone_us[class].filter(|_| classes.contains(&class)));
         workload.batches.costs(row.mode, known)
     };
-    let rows = workload.rows.iter().zip(estimates.alone_us(workload)?);
+    let rows = workload.rows.iter().zip(alone_us()?);
     rows.map(|(row, alone_us)| {
         if let Some(&class) = classes.iter().find(|&&class| alone_us[class].is_none()) {
             let estimates = estimates.name().to_owned();

@@ -102,6 +102,7 @@ pub(super) fn lanes(class: Class, stages: &Stages, (cpus, gpus): (usize, usize))
         beside: beside(class, stages, (cpus, gpus)).into_iter().collect(),
         drift: rounded(drift(class, stages, all)),
         observed,
+        power: None,
     }
 }
 

@@ -6,7 +6,8 @@
 //!  used        1 lane, a 20th to most of its time          6 rounds        ├─▶ fit ─▶ MachineProfile
 //!  batches     GPU lanes: batches of 4 to 4096             in turns        │
 //!  together    CPU lanes and GPU lanes at once                             │
-//!  dispatcher  every policy over lanes that only let time pass            ─┘
+//!  dispatcher  every policy over lanes that only let time pass             │
+//!  power       an idle GPU, and batches of 1 to 4096, by its energy counter ┘
 //! ```
 //!
 //! The live driver runs the lanes under a [policy](probe) that only keeps some of them busy, so that the results belong
@@ -31,6 +32,7 @@ use super::{LabError, LiveRunSpec, Node, Progress};
 use crate::base::machine::{Class, Idle};
 use crate::base::random::{Random, ln};
 use crate::base::time::Nanos;
+use crate::cost::machine_profile::{LaneProfile, Power};
 use crate::cost::{BatchLoad, MachineProfile};
 use crate::live;
 use crate::sim::Arrivals;
@@ -55,6 +57,9 @@ const USED: [f64; 3] = [0.05, 0.3, 0.7];
 const BATCHES: [usize; 6] = [4, 16, 64, 256, 1024, 4096];
 /// Queries of a GPU batch while CPU lanes are busy.
 const BESIDE: usize = 1024;
+/// Queries of the GPU batches whose power is measured, and the duration of each measurement: energy counters advance slowly.
+pub const POWER_BATCHES: [usize; 4] = [1, 16, 256, 4096];
+const POWER_S: f64 = 3.0;
 
 /// Measures the machine of `node`, all queries of which were measured alone on it. `about` is copied into the profile.
 ///
@@ -95,13 +100,54 @@ pub fn measure_machine(
             drive(Stage::Together, TOGETHER, Busy { cpus, gpus, batch: BESIDE })?;
         }
     }
+    progress.doing("the machine: its power");
+    let power = if gpus > 0 { measure_power(node, gpus)? } else { None };
     progress.doing("the machine: its dispatcher");
     let costs = dispatcher::measure(cpus, gpus.min(1), idle)?;
     progress.end();
     let classes = [(Class::CPU, cpus), (Class::GPU, gpus)];
     let classes = classes.into_iter().filter(|&(_, lanes)| lanes > 0);
-    let classes = classes.map(|(class, _)| (class, fit::lanes(class, &stages, (cpus, gpus)))).collect();
+    let classes = classes.map(|(class, _)| {
+        let power = power.clone().filter(|_| class.is_gpu());
+        (class, LaneProfile { power, ..fit::lanes(class, &stages, (cpus, gpus)) })
+    });
+    let classes = classes.collect();
     Ok(MachineProfile::new(about, idle, classes, fit::dispatcher(costs, &stages, cpus)))
+}
+
+/// Power of the GPU; `None` without an energy counter.
+fn measure_power(node: &mut Node, gpus: usize) -> Result<Option<Power>, LabError> {
+    let Some(idle_watts) = idle_watts(node) else { return Ok(None) };
+    let mut busy_watts = Vec::new();
+    for batch in POWER_BATCHES {
+        let Some((watts, _)) = gpu_watts(node, gpus, batch, FLOOD)? else { return Ok(None) };
+        busy_watts.push((batch as u32, fit::rounded(watts)));
+    }
+    Ok(Some(Power { idle_watts: fit::rounded(idle_watts), busy_watts }))
+}
+
+/// Mean power of the node's GPUs without work, in watts; `None` without an energy counter.
+#[must_use]
+pub fn idle_watts(node: &Node) -> Option<f64> {
+    let energy = node.start_energy();
+    std::thread::sleep(std::time::Duration::from_secs_f64(POWER_S));
+    energy.watts()
+}
+
+/// Mean power in watts and energy per query in joules while the first `gpus` GPU lanes serve batches of this size, at a
+/// multiple `offered` of their predicted capacity; `None` without an energy counter.
+///
+/// # Errors
+/// If the run fails or is interrupted.
+pub fn gpu_watts(node: &mut Node, gpus: usize, batch: usize, offered: f64) -> Result<Option<(f64, f64)>, LabError> {
+    let load = offer(node, offered, Busy { cpus: 0, gpus, batch }, (POWER_S, usize::MAX), &mut Random::new(0, 0));
+    let report = node.run_strict(&load.probe, LiveRunSpec::unjudged(1.0, &load.arrivals))?;
+    if report.outcome.interrupted() || live::interrupted() {
+        return Err(LabError::Interrupted);
+    }
+    let Some(summary) = report.summary else { return Ok(None) };
+    let each_j = summary.gpu_energy_j.map(|joules| joules / summary.queries as f64);
+    Ok(each_j.map(|joules| (joules * summary.throughput_qps, joules)))
 }
 
 /// One, half and all of the lanes.
@@ -128,13 +174,15 @@ fn gain_of(node: &Node, batch: usize) -> f64 {
     load.alone.as_secs() / time.host.max(time.device).as_secs().max(1e-9)
 }
 
-/// Drives a stage and adds its batches and rounds to what was `seen` of it.
-fn drive_stage(
-    node: &mut Node,
-    (round, offered): (u64, f64),
-    busy: Busy,
-    seen: &mut Vec<fit::Seen>,
-) -> Result<(), LabError> {
+/// Queries that keep lanes busy.
+struct OfferedLoad {
+    probe: Probe,
+    arrivals: Arrivals,
+}
+
+/// At most `most` queries for these lanes, over some seconds, at a multiple `offered` of their predicted capacity. Arrivals
+/// below the capacity are random.
+fn offer(node: &Node, offered: f64, busy: Busy, (seconds, most): (f64, usize), random: &mut Random) -> OfferedLoad {
     let costs = node.workload().costs();
     let mean = |class: Class| {
         let alone = costs.iter().map(|cost| cost[class].alone.as_secs()).sum::<f64>();
@@ -144,22 +192,36 @@ fn drive_stage(
     let probe = Probe { busy, gain: gain_of(node, busy.batch) };
     let capacity_qps = of(Class::CPU, busy.cpus) + probe.gain * of(Class::GPU, busy.gpus);
     let rate_qps = offered * capacity_qps;
-    let mut random = Random::new(round, seen.len() as u64 * 1000 + busy.cpus as u64);
     let (unit, rows): (Vec<f64>, Vec<u32>) = if offered < 1.0 {
         let mut at = 0.0;
-        let mut plan = (0..((rate_qps * USED_S) as usize + 20).min(MOST_QUERIES)).map(|_| {
-            at -= ln(1.0 - random.unit()) / rate_qps;
+        let plan = (0..((rate_qps * seconds) as usize + 20).min(most)).map(|i| {
+            // The queries of a batch arrive at once.
+            if i % busy.batch == 0 {
+                at -= ln(1.0 - random.unit()) / rate_qps * busy.batch as f64;
+            }
             (at, random.below(costs.len() as u32))
         });
-        plan.by_ref().unzip()
+        plan.unzip()
     } else {
         let lanes = busy.cpus + busy.gpus;
-        let count = ((capacity_qps * STREAM_S) as usize).min(MOST_QUERIES).max(20 * lanes * busy.batch);
+        let count = ((capacity_qps * seconds) as usize).min(most).max(20 * lanes * busy.batch);
         (0..count).map(|i| (i as f64 / rate_qps, random.below(costs.len() as u32))).unzip()
     };
-    let arrivals = Arrivals::given(round, unit, rows);
-    let run = LiveRunSpec { keep: usize::MAX, ..LiveRunSpec::unjudged(1.0, &arrivals) };
-    let outcome = node.run_strict(&probe, run)?.outcome;
+    OfferedLoad { probe, arrivals: Arrivals::given(0, unit, rows) }
+}
+
+/// Drives a stage and adds its batches and rounds to what was `seen` of it.
+fn drive_stage(
+    node: &mut Node,
+    (round, offered): (u64, f64),
+    busy: Busy,
+    seen: &mut Vec<fit::Seen>,
+) -> Result<(), LabError> {
+    let mut random = Random::new(round, seen.len() as u64 * 1000 + busy.cpus as u64);
+    let seconds = if offered < 1.0 { USED_S } else { STREAM_S };
+    let load = offer(node, offered, busy, (seconds, MOST_QUERIES), &mut random);
+    let run = LiveRunSpec { keep: usize::MAX, ..LiveRunSpec::unjudged(1.0, &load.arrivals) };
+    let outcome = node.run_strict(&load.probe, run)?.outcome;
     if outcome.interrupted() || live::interrupted() {
         return Err(LabError::Interrupted);
     }

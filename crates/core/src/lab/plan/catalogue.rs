@@ -71,6 +71,8 @@ impl Record for Line {
 
 /// Most cores or GPUs of a machine type; larger numbers are typing errors.
 const MAX_PROCESSORS: usize = 1024;
+/// Most memory of a machine type, in gigabytes; larger numbers are megabytes or bytes.
+const MAX_MEMORY_GB: f64 = 50_000.0;
 
 /// The machine types of a catalogue, in its order.
 ///
@@ -123,6 +125,9 @@ fn machine_type(row: &Row<'_, Line>, earlier: &[MachineType], folder: &Path) -> 
     }
     if line.gpus > MAX_PROCESSORS {
         return Err(row.unexpected("gpus", &format!("0 to {MAX_PROCESSORS} GPUs")));
+    }
+    if line.memory_gb > MAX_MEMORY_GB {
+        return Err(row.unexpected("memory_gb", &format!("at most {MAX_MEMORY_GB} (gigabytes)")));
     }
     if line.idle_watts.is_some_and(|watts| !(watts >= 0.0 && watts.is_finite())) {
         return Err(row.unexpected("idle_watts", "0 or more (watts)"));
@@ -203,6 +208,7 @@ mod tests {
             ("a,2,0,64,,,,,,", "price_per_hour"),
             ("a,2,0,64,-1,,,,,", "expected a number above 0 (any one currency)"),
             ("a,2,0,0,1,,,,,", "expected a number above 0 (gigabytes)"),
+            ("a,2,0,65536,1,,,,,", "machines.csv:2:7: `memory_gb` is \"65536\", expected at most 50000 (gigabytes)"),
             ("a,2,0,64,1,100,50,,,", "expected at least the idle power (watts)"),
             ("a,2,0,64,1,,,,,b:2", "expected a number above 0, or the name of an earlier type"),
             ("a,2,0,64,1,,,,,fast", "expected a number above 0, or the name of an earlier type"),

@@ -52,7 +52,7 @@ pub struct Cell {
     pub predicted_p99_half_width: Option<Digits<3>>,
     pub predicted_missed_share: Option<Number>,
     pub speed_sd: Digits<4>,
-    pub rehearsal_qps: Number,
+    pub rehearsal_qps: Option<Number>,
     pub rehearsal_mean_ms: Option<Number>,
     pub rehearsal_p99_ms: Option<Number>,
     pub linear_qps: Option<Number>,

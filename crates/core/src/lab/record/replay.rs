@@ -183,7 +183,7 @@ fn capacities(cells: &[RecordedCell], group: &[usize], twins: &Twins) -> Result<
             value: qps,
             half_width,
             recorded: Some(cell.predicted_qps.0),
-            rehearsal: Some(cell.rehearsal_qps.0),
+            rehearsal: cell.rehearsal_qps.map(|qps| qps.0),
             linear: cell.linear_qps.map(|qps| qps.0),
         };
         // The capacity is between both sides: an interval that reaches them contains it.
@@ -197,7 +197,7 @@ fn capacities(cells: &[RecordedCell], group: &[usize], twins: &Twins) -> Result<
             value: holds(qps),
             half_width: 0.0,
             recorded: Some(holds(one.cell.predicted_qps.0)),
-            rehearsal: Some(holds(one.cell.rehearsal_qps.0)),
+            rehearsal: one.cell.rehearsal_qps.map(|qps| holds(qps.0)),
             linear: one.cell.linear_qps.map(|qps| holds(qps.0)),
         };
         compared.push(Compared::of(one, Quantity::Held, measured, &known, known.value == measured));

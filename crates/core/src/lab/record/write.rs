@@ -143,7 +143,7 @@ impl OfNode<'_> {
             predicted_missed_share: forecast
                 .map(|one| Digits(one.summary.missed as f64 / one.summary.queries.max(1) as f64)),
             speed_sd: Digits(prediction.speed_sd),
-            rehearsal_qps: Digits(prediction.rehearsal_qps.unwrap_or(0.0)),
+            rehearsal_qps: prediction.rehearsal_qps.map(Digits),
             rehearsal_mean_ms: run.rehearsed.map(|summary| Digits(summary.mean_ms)),
             rehearsal_p99_ms: run.rehearsed.map(|summary| Digits(summary.p99_ms)),
             linear_qps: prediction.linear_qps.map(Digits),

@@ -1,0 +1,203 @@
+//! Capacities of machine types in simulation.
+//!
+//! Multiplying all service times by `f` scales time itself: the capacity within deadline `D` is that of the original service
+//! times within `D / f`, divided by `f`. One experiment per type therefore answers for all factors on service times.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::{Candidate, Question};
+use crate::base::machine::PerClass;
+use crate::base::stats::{Interval, mean_interval};
+use crate::base::time::Nanos;
+use crate::cost::Workload;
+use crate::lab::estimates::estimated_queries;
+use crate::lab::{
+    CapacitySearch, DELAY_QUERIES, Estimates, LabError, NamedMachine, Objective, RunLength, SimulatedMachine, draw_all,
+    play_all,
+};
+use crate::query::ArrivalProcess;
+use crate::sched::{BuiltIn, PolicyFactory};
+use crate::sim::{Cluster, ClusterShape, Experiment, Routing, ShardCosts};
+
+/// Factors on service times at which a curve is simulated; it is interpolated between them.
+const FACTORS: [f64; 4] = [0.7, 1.0, 1.4, 2.0];
+/// Confidence of the interval of a plan's p99.
+const CONFIDENCE: f64 = 0.9;
+/// The share of a machine's memory that an index may fill.
+const MEMORY_SHARE: f64 = 0.9;
+/// Standard deviation of the logarithm of a query's service time over shards.
+const SHARDS_DIFFER: f64 = 0.1;
+
+/// A group of machines of a type, ready to be simulated.
+pub(super) struct Group<'a> {
+    pub(super) candidate: &'a Candidate,
+    pub(super) shards: usize,
+    /// The factor from the workload's service times to those of one shard on this type.
+    pub(super) scale: f64,
+    /// The experiment with the workload's service times.
+    experiment: Experiment,
+}
+
+/// The capacity of one group by factor on service times, under its best policy.
+pub(super) struct Curve<'a> {
+    pub(super) group: &'a Group<'a>,
+    pub(super) policy: BuiltIn,
+    /// Logarithms of factor and capacity, by ascending factor; the list ends before a capacity of 0.
+    points: Vec<(f64, f64)>,
+}
+
+impl Curve<'_> {
+    /// The capacity of a group whose service times are `factor` times those of the type.
+    pub(super) fn qps(&self, factor: f64) -> f64 {
+        let x = factor.ln();
+        let Some(&(first_x, first_y)) = self.points.first() else { return 0.0 };
+        if self.points.len() == 1 || x <= first_x {
+            // Below the smallest factor, the capacity grows at least as fast as costs shrink.
+            return (first_y - (x - first_x)).exp();
+        }
+        let after = self.points.iter().position(|&(at, _)| at >= x);
+        let Some(after) = after else { return 0.0 };
+        let ((x0, y0), (x1, y1)) = (self.points[after - 1], self.points[after]);
+        (y0 + (y1 - y0) * (x - x0) / (x1 - x0)).exp()
+    }
+
+    pub(super) fn price_per_hour(&self, groups: usize) -> f64 {
+        self.group.candidate.machine.price_per_hour * (groups * self.group.shards) as f64
+    }
+
+    /// Number of groups that serve the rate, without spare ones; `None` if it is infinite.
+    pub(super) fn groups(&self, rate_qps: f64, factor: f64) -> Option<usize> {
+        let qps = self.qps(factor);
+        (qps > 0.0).then(|| (rate_qps / qps).ceil().max(1.0) as usize)
+    }
+}
+
+/// The candidates as groups, with arrivals of these seeds. Estimates are made once per workload.
+pub(super) fn groups<'a>(
+    question: &Question,
+    candidates: &[&'a Candidate],
+    seeds: &[u64],
+) -> Result<Vec<Group<'a>>, LabError> {
+    let mut known: Vec<(&Arc<Workload>, Estimated)> = Vec::new();
+    let mut groups = Vec::new();
+    for candidate in candidates {
+        let workload = &candidate.workload;
+        let estimated = match known.iter().position(|(of, _)| Arc::ptr_eq(of, workload)) {
+            Some(at) => &known[at].1,
+            None => {
+                let (estimates, _) = question.estimates.clone().suited_to(workload);
+                let alone_us = estimates.alone_us(workload)?;
+                known.push((workload, Estimated { estimates, alone_us }));
+                &known[known.len() - 1].1
+            }
+        };
+        groups.push(Group::new(question, candidate, estimated, seeds)?);
+    }
+    Ok(groups)
+}
+
+/// The estimates of a workload that policies see, and the times of its rows by them.
+struct Estimated {
+    estimates: Estimates,
+    alone_us: Vec<PerClass<Option<f64>>>,
+}
+
+impl<'a> Group<'a> {
+    fn new(
+        question: &Question,
+        candidate: &'a Candidate,
+        Estimated { estimates, alone_us }: &Estimated,
+        seeds: &[u64],
+    ) -> Result<Self, LabError> {
+        let Candidate { machine: of, workload, profile } = candidate;
+        let profile = profile.as_ref().map(|(name, profile)| NamedMachine { name, profile });
+        let machine = SimulatedMachine { profile, ..SimulatedMachine::new(of.workers(), of.gpus) };
+        let model = machine.model(workload, estimates);
+        let queries = estimated_queries(workload, estimates, &model.machine, || Ok(alone_us.clone()))?;
+        let shards = question.index_gb.map_or(1, |gb| (gb / (MEMORY_SHARE * of.memory_gb)).ceil().max(1.0) as usize);
+        let shape =
+            ClusterShape { shards, replicas: 1, routing: Routing::default(), costs: ShardCosts::Alike(SHARDS_DIFFER) };
+        let experiment = Experiment {
+            cluster: (shards > 1).then(|| Cluster::new(shape, &queries)),
+            arrivals: draw_all(&ArrivalProcess::Poisson, seeds, DELAY_QUERIES, queries.len()),
+            deadline: question.deadline,
+            queries,
+            model,
+        };
+        // A shard holds an equal part of every list, so that service times shrink in proportion.
+        Ok(Self { candidate, shards, scale: of.scale / shards as f64, experiment })
+    }
+
+    /// The experiment and the objective of a group whose service times are `factor` times those of the type. Rates are those
+    /// of the group times the factor and the [scale](Self::scale).
+    pub(super) fn within(&self, question: &Question, factor: f64) -> (Experiment, Objective) {
+        let stretched = |time: Nanos| time.scaled(1.0 / (self.scale * factor));
+        let objective = match question.objective {
+            Objective::Percentile { share, within: Some(within) } => {
+                Objective::Percentile { share, within: Some(stretched(within)) }
+            }
+            objective => objective,
+        };
+        (Experiment { deadline: stretched(question.deadline), ..self.experiment.clone() }, objective)
+    }
+
+    /// The policies that this machine can run.
+    pub(super) fn policies<'q>(&self, question: &'q Question) -> Vec<&'q BuiltIn> {
+        question.policies.iter().filter(|policy| policy.build(&self.experiment.model).is_ok()).collect()
+    }
+
+    /// Capacities of a group under policies, in short runs. Their ratios are more exact than they are.
+    pub(super) fn coarse(&self, question: &Question, policies: &[&BuiltIn], factor: f64) -> Result<Vec<f64>, LabError> {
+        let (experiment, objective) = self.within(question, factor);
+        let search = CapacitySearch::new(&experiment, objective, RunLength::Enough { at_least: 0 })?;
+        let policies: Vec<&dyn PolicyFactory> = policies.iter().map(|&policy| policy as &dyn PolicyFactory).collect();
+        let found = search.estimate_capacity_coarse(&policies, &|| ())?;
+        Ok(found.into_iter().map(|qps| qps / (self.scale * factor)).collect())
+    }
+
+    /// The curve of the policy with the highest capacity at the measured costs; `None` if all capacities are 0. Long runs
+    /// confirm the capacity at the measured costs, and short ones tell how others relate to it.
+    pub(super) fn curve(&'a self, question: &Question) -> Result<Option<Curve<'a>>, LabError> {
+        let policies = self.policies(question);
+        let coarse = self.coarse(question, &policies, 1.0)?;
+        let best = policies.iter().zip(coarse).filter(|(_, qps)| *qps > 0.0).max_by(|a, b| a.1.total_cmp(&b.1));
+        let Some((&policy, coarse_qps)) = best else { return Ok(None) };
+        let at = |&factor: &f64| {
+            if factor == 1.0 {
+                let (experiment, objective) = self.within(question, factor);
+                let search = CapacitySearch::new(&experiment, objective, RunLength::Enough { at_least: 0 })?;
+                Ok(search.of(policy)?.qps / self.scale)
+            } else {
+                Ok(self.coarse(question, &[policy], factor)?[0] / coarse_qps)
+            }
+        };
+        let found: Vec<f64> = FACTORS.par_iter().map(at).collect::<Result<_, LabError>>()?;
+        let confirmed = FACTORS.iter().zip(&found).find(|(factor, _)| **factor == 1.0).map_or(0.0, |(_, &qps)| qps);
+        let qps = |(&factor, found): (&f64, f64)| (factor, if factor == 1.0 { found } else { found * confirmed });
+        let points = FACTORS.iter().zip(found).map(qps).take_while(|&(_, qps)| qps > 0.0);
+        let points: Vec<(f64, f64)> = points.map(|(factor, qps)| (factor.ln(), qps.ln())).collect();
+        Ok((!points.is_empty()).then(|| Curve { group: self, policy: policy.clone(), points }))
+    }
+}
+
+/// What simulations of a group at a rate say.
+pub(super) struct AtRate {
+    /// The p99 in milliseconds, and its interval over seeds.
+    pub(super) p99_ms: Option<(f64, Option<Interval>)>,
+    /// Energy of the GPUs per query in millijoules, if their power is known.
+    pub(super) gpu_mj_per_query: Option<f64>,
+}
+
+/// Plays a group at a rate.
+pub(super) fn played(question: &Question, curve: &Curve<'_>, rate_qps: f64) -> Result<AtRate, LabError> {
+    let scale = curve.group.scale;
+    let (experiment, _) = curve.group.within(question, 1.0);
+    let played = play_all(&experiment, &[&curve.policy], &[rate_qps * scale], 0.0, |_, _| true, &|| ())?;
+    let mean = |values: &[f64]| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
+    let p99s_ms: Vec<f64> = played.iter().map(|run| run.summary.p99_ms * scale).collect();
+    let energy: Vec<f64> = played.iter().filter_map(|run| Some(run.summary.gpu_mj_per_query()? * scale)).collect();
+    let p99_ms = mean(&p99s_ms).map(|mean| (mean, mean_interval(&p99s_ms, CONFIDENCE)));
+    Ok(AtRate { p99_ms, gpu_mj_per_query: mean(&energy) })
+}
