@@ -18,6 +18,7 @@ export PROFILE_SECONDS=${PROFILE_SECONDS:-14} LIVE_SECONDS=${LIVE_SECONDS:-3}
 queries=$data/queries/trec-tb05-efficiency-50k.tsv
 uptime
 ${FIRST:-} "$lateness" 10000,20000,30000,50000 5 1 "$results/client.csv"
+sed -i "2i # commit: $("$tandem" --version | sed 's/.*commit //; s/)//')" "$results/client.csv"
 OUT=$folder/out/tandem tests/engines/tandem.sh "$tandem" "$data/corpus/enwiki-2014-261k.jsonl.zst" \
   "$data/queries/natural-questions-12k.tsv" "$folder/tandem" && cp "$folder/out/tandem/serve.csv" "$results/serve.csv"
 # An engine may use all cores.
