@@ -12,14 +12,17 @@ data=$(realpath "$3")
 folder=$(realpath "$4")
 results=${5:-results/servers}
 mkdir -p "$results"
-# A server shares the cores with the client, whose delays would count as the server's.
-if nice -n -10 true 2> /dev/null; then export NICE=-10; fi
+# A server shares the cores with the client, which must not wait for it.
+if nice -n -10 true 2> /dev/null; then export FIRST='nice -n -10'; fi
 export PROFILE_SECONDS=${PROFILE_SECONDS:-14} LIVE_SECONDS=${LIVE_SECONDS:-3}
 queries=$data/queries/trec-tb05-efficiency-50k.tsv
 uptime
-nice -n "${NICE:-0}" "$lateness" 10000,20000,30000,50000 5 1 "$results/client.csv"
+${FIRST:-} "$lateness" 10000,20000,30000,50000 5 1 "$results/client.csv"
+sed -i "2i # commit: $("$tandem" --version | sed 's/.*commit //; s/)//')" "$results/client.csv"
 OUT=$folder/out/tandem tests/engines/tandem.sh "$tandem" "$data/corpus/enwiki-2014-261k.jsonl.zst" \
   "$data/queries/natural-questions-12k.tsv" "$folder/tandem" && cp "$folder/out/tandem/serve.csv" "$results/serve.csv"
+# An engine may use all cores.
+if chrt -f 1 true 2> /dev/null; then export FIRST='chrt -f 1'; fi
 for engine in tantivy seekstorm anserini; do
   for collection in win32-docs-48k enwiki-2014-261k; do
     name=$engine-$collection

@@ -10,7 +10,7 @@ prepare_queries
 head -n "${QUERIES:-2000}" "$dir/queries.txt" > "$dir/some.txt"
 log=(--queries "$dir/some.txt" --log-format plain)
 limits=(--deadline-ms 50 --live-seconds "${LIVE_SECONDS:-10}")
-direct() { nice -n "${NICE:-0}" "$tandem" "$@" --policy cpu-only --gpu none --cpus 1; }
+direct() { ${FIRST:-} "$tandem" "$@" --policy cpu-only --gpu none --cpus 1; }
 if [ ! -s "$dir/workload.csv" ]; then
   "$tandem" profile "$dir/index" "${log[@]}" --limit "${QUERIES:-2000}" --mode or --on cpu --repeats 3 -o "$dir/workload.csv"
 fi
@@ -27,8 +27,8 @@ port=$(free_port)
 server=$!
 wait_for "http://127.0.0.1:$port/metrics"
 target=(--target "http://127.0.0.1:$port" --dialect tandem "${log[@]}")
-nice -n "${NICE:-0}" "$tandem" live "${target[@]}" --rate "$rate" --seconds 20 --warm-up 0 --out "$out/http"
-nice -n "${NICE:-0}" "$tandem" capacity "${target[@]}" "${limits[@]}" --profile-seconds "${PROFILE_SECONDS:-60}" --out "$out/http"
+${FIRST:-} "$tandem" live "${target[@]}" --rate "$rate" --seconds 20 --warm-up 0 --out "$out/http"
+${FIRST:-} "$tandem" capacity "${target[@]}" "${limits[@]}" --profile-seconds "${PROFILE_SECONDS:-60}" --out "$out/http"
 python3 - "$out" << 'PY'
 import csv, sys
 out = sys.argv[1]

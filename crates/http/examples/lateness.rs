@@ -62,7 +62,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{}", lines[lines.len() - 1]);
     }
     if let Some(path) = arguments.get(3) {
-        let provenance = Provenance::new().with_command_and_machine();
+        let command = format!("cargo run --release -p tandem-http --example lateness {}", arguments.join(" "));
+        let provenance = Provenance::new().with_command_and_machine().without("command").with("command", command);
         write_atomically(Path::new(path), |out| {
             provenance.write_to(out)?;
             lines.iter().try_for_each(|line| writeln!(out, "{line}"))
