@@ -31,6 +31,7 @@ mod draws;
 mod error;
 mod estimates;
 mod faults;
+mod gap;
 mod live_record;
 mod machine;
 mod node;
@@ -59,6 +60,7 @@ pub use estimates::{Estimates, sim_queries};
 pub use faults::read_faults;
 pub use machine::host_info::HostInfo;
 
+pub use gap::{Gap, gaps};
 pub use machine::measure_machine;
 pub use machine::processors::{GPU_LANE_DEPTH, GpuChoice, Multicore, Processors, Wanted, gpu_executor};
 pub use machine::simulated::{NamedMachine, SimulatedMachine, extrapolated};
