@@ -27,6 +27,7 @@ mod reorder;
 mod report;
 mod reproduce;
 mod search;
+mod sharing;
 mod simulate;
 #[path = "../skipped/mod.rs"]
 mod skipped;

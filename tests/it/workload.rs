@@ -9,7 +9,7 @@ use tandem::base::machine::{Class, Machine, PerClass};
 use tandem::base::time::Nanos;
 use tandem::cost::BatchCost;
 use tandem::cost::batches::{BatchModel, BatchModels};
-use tandem::cost::{Measured, ModelKind, Workload, WorkloadRow};
+use tandem::cost::{Measured, ModelKind, SpeedUp, Workload, WorkloadRow};
 use tandem::files::Provenance;
 use tandem::lab::{Estimates, sim_queries};
 use tandem::query::{Features, IndexFeatures, Mode};
@@ -83,7 +83,7 @@ proptest! {
         let mut batches = BatchModels::default();
         batches.0[Class::GPU] = Some(batch_model());
         let provenance = Provenance::new().with("docs", 1_000_000);
-        let workload = Workload { provenance, rows, batches };
+        let workload = Workload { provenance, rows, batches, speed_up: Some(SpeedUp::of_all(vec![1.0, 1.5])) };
         workload.write(&path).unwrap();
         prop_assert_eq!(Workload::read(&path).unwrap(), workload);
     }

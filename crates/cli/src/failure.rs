@@ -213,9 +213,11 @@ impl From<LabError> for Failure {
             LabError::NothingReal => " (--cpus is 0)".to_owned(),
             LabError::TooManyQueries { .. } => " (shorten it: --live-seconds)".to_owned(),
             LabError::TooFewArrivals { .. } => " (give a longer trace)".to_owned(),
-            LabError::Input(_) | LabError::NotInLog { .. } | LabError::NoQueries { .. } | LabError::NoRate { .. } => {
-                String::new()
-            }
+            LabError::Input(_)
+            | LabError::Priorities { .. }
+            | LabError::NotInLog { .. }
+            | LabError::NoQueries { .. }
+            | LabError::NoRate { .. } => String::new(),
             _ => return Self::of_work(e),
         };
         Self::input(format!("{e}{way_out}"))

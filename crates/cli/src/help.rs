@@ -23,7 +23,7 @@ const HEADINGS: [(&str, &[&str]); 9] = [
     ("Arrivals", &["rate", "num_queries", "seeds", "arrivals", "replay", "trace", "seconds", "live_seconds", "ids"]),
     ("Machine", &[
         "cpus", "gpus", "streams", "gpu", "gpu_memory", "machine", "multicore", "shards", "replicas", "algorithm", "faults",
-        "on", "batch", "lanes", "memory", "method", "parsers", "indexers", "speed_spread",
+        "on", "speed_up", "batch", "lanes", "memory", "method", "parsers", "indexers", "speed_spread",
     ]),
     ("Parts of the work", &["part", "merge", "slurm", "dry_run"]),
     ("Output", &[

@@ -12,9 +12,11 @@ use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Par
 
 use super::Failure;
 use super::output::say;
+use crate::options::lists::speed_up;
 use crate::options::machine::{shard_costs, watchdog_ms};
 use crate::options::names::choice;
 use tandem_core::base::machine::{FaultPlan, Idle};
+use tandem_core::cost::{SpeedUp, Workload};
 use tandem_core::lab::Multicore;
 use tandem_core::query::Burstiness;
 use tandem_core::sched::{PolicyOptions, Shed, StealGuard};
@@ -73,6 +75,10 @@ pub(super) struct Settings {
     /// cached-first: queries that may wait per CPU worker before GPUs take some of them
     #[arg(long, help_heading = POLICIES, value_name = "N", default_value_t = PolicyOptions::default().patience)]
     pub(super) patience: u32,
+    /// Assumed speed-up of a query on 1, 2, 3... CPU workers, separated by commas, for policies that run a query on several
+    /// [default: that of the workload, which `profile --speed-up` measures]
+    #[arg(long, help_heading = POLICIES, value_name = "LIST", value_parser = speed_up)]
+    pub(super) speed_up: Option<SpeedUp>,
     /// Queries that are dropped when a processor would start them; objectives count them as late
     #[arg(long, help_heading = POLICIES, value_name = "WHICH", value_parser = choice::<Shed>(), default_value = PolicyOptions::default().shed.name())]
     pub(super) shed: Shed,
@@ -126,6 +132,12 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// The workload with the assumed speed-up, if there is one.
+    pub(super) fn with_speed_up(&self, workload: Workload) -> Workload {
+        let speed_up = self.speed_up.clone().or(workload.speed_up);
+        Workload { speed_up, ..workload }
+    }
+
     /// The bursts of `--arrivals bursty`.
     pub(super) fn burstiness(&self) -> Result<Burstiness, Failure> {
         let &Self { burst_s, burst_ratio, burst_share, .. } = self;

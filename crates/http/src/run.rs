@@ -236,6 +236,8 @@ impl Run {
                     predicted,
                     stolen: false,
                     again: false,
+                    lanes: 1,
+                    helped: Nanos::ZERO,
                 });
             } else {
                 let (released, dropped) = (arrival, finished);

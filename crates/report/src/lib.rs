@@ -5,6 +5,7 @@ pub mod capacity;
 pub mod docs;
 pub mod effectiveness;
 pub mod faults;
+pub mod gap;
 pub mod json;
 pub mod number;
 #[cfg(feature = "plots")]

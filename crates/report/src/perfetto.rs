@@ -171,6 +171,8 @@ mod tests {
             predicted: PerClass::from_fn(|_| Nanos(700)),
             stolen: false,
             again: false,
+            lanes: 1,
+            helped: Nanos::ZERO,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Several values of one option: `1,2,4`, `1:8`, `0.1,0.2`; rates as `120`, `50,100,200` or `50:400:8`.
 
 use crate::Failure;
+use tandem_core::cost::SpeedUp;
 use tandem_report::number::significant;
 
 /// More values of one option than this are surely a slip.
@@ -47,6 +48,13 @@ fn once<T: PartialEq + std::fmt::Display>(option: &str, values: &mut Vec<T>, val
     }
     values.push(value);
     Ok(())
+}
+
+/// Speed-ups on 1, 2, 3... CPU workers, between commas.
+pub(crate) fn speed_up(text: &str) -> Result<SpeedUp, String> {
+    let number = |part: &str| part.trim().parse::<f64>().map_err(|_| format!("{part:?} is not a number"));
+    let found = SpeedUp::of_all(text.split(',').map(number).collect::<Result<_, _>>()?);
+    found.check().map(|()| found)
 }
 
 /// At most this many rates in one command.

@@ -51,6 +51,7 @@ impl Settings {
             return Ok(all.filter(goes).collect());
         }
         named.iter().try_for_each(|&kind| check_lengths(kind, lengths))?;
+        named.iter().try_for_each(|&kind| check_speed_up(kind, model))?;
         let mut policies: Vec<BuiltIn> = Vec::new();
         for policy in named.iter().copied().map(made) {
             policy.build(model)?;
@@ -60,6 +61,17 @@ impl Settings {
         }
         Ok(policies)
     }
+}
+
+/// Checks that the speed-up on several workers is known if the policy needs it.
+fn check_speed_up(kind: PolicyKind, model: &MachineModel) -> Result<(), Failure> {
+    if !kind.shares_jobs() || model.parallelism.is_some() {
+        return Ok(());
+    }
+    Err(Failure::input(format!(
+        "--policy {kind} needs the speed-up of a query on several CPU workers, which the workload lacks: measure it with \
+         `tandem profile --speed-up N`, or assume one with --set speed-up=1,1.7,2.4"
+    )))
 }
 
 /// Checks that the lengths of all queries are known if the policy needs them.

@@ -19,7 +19,7 @@ use crate::options::question::check_k;
 use tandem_core::base::machine::Class;
 use tandem_core::base::quantile::{median, nearest_rank};
 use tandem_core::cost::batches::BatchModel;
-use tandem_core::cost::{ProfileOptions, Workload, profile};
+use tandem_core::cost::{ProfileOptions, SpeedUp, Workload, profile};
 use tandem_core::files::{Provenance, check_writable};
 use tandem_core::index::Index;
 use tandem_core::lab::Multicore;
@@ -54,6 +54,10 @@ pub(super) struct Arguments {
     /// How CPU cores share queries; with `inter` and `adaptive` one core is measured
     #[arg(long, value_name = "METHOD", value_parser = choice::<Multicore>(), default_value = Multicore::Inter.name())]
     multicore: Multicore,
+    /// Also measure each query on 2 to N CPU cores that share it; simulated policies that run a query on several CPU workers need
+    /// its speed-up
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=1024))]
+    speed_up: Option<u16>,
     /// Classes of processors to measure, separated by commas [default: all of this machine]
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kinds())]
     on: Vec<Class>,
@@ -102,6 +106,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let measured = profile(&mut executors, &queries, &index, &options, &mut |done| bar.set_position(done));
     bar.finish_and_clear();
     let mut workload = measured?;
+    workload.speed_up = speed_up(arguments, (&index, &queries), &options, &workload)?;
     let num_executors = executors.len();
     let refused = refusals(&workload, &executors);
     workload.provenance = provenance(&workload, &queries_path);
@@ -138,6 +143,9 @@ fn check(arguments: &Arguments) -> Result<ProfileOptions, Failure> {
             return Err(Failure::input(format!("--{option} is 0, expected 1 or more")));
         }
     }
+    if arguments.speed_up.is_some() && !(arguments.on.is_empty() || arguments.on.contains(&Class::CPU)) {
+        return Err(Failure::input("--speed-up measures CPU cores, and --on leaves them out"));
+    }
     check_writable(&arguments.out)?;
     let modes = Mode::ALL.into_iter().filter(|mode| arguments.mode.contains(mode)).collect();
     Ok(ProfileOptions {
@@ -147,6 +155,43 @@ fn check(arguments: &Arguments) -> Result<ProfileOptions, Failure> {
         seed: arguments.seed,
         ..ProfileOptions::default()
     })
+}
+
+/// The speed-up of the workload's queries on several cores, if it is asked for.
+fn speed_up(
+    arguments: &Arguments,
+    (index, queries): (&Arc<Index>, &[Query]),
+    options: &ProfileOptions,
+    workload: &Workload,
+) -> Result<Option<SpeedUp>, Failure> {
+    let Some(most) = arguments.speed_up else { return Ok(None) };
+    let times = |workload: &Workload| -> Vec<Option<f64>> {
+        workload.rows.iter().map(|row| row.measured[Class::CPU].map(|measured| measured.median_us)).collect()
+    };
+    let cpu = CpuExecutor::new(Arc::clone(index), index.built_with()).with_algorithm(arguments.algorithm);
+    let options = ProfileOptions { batches: None, ..options.clone() };
+    let mut by_cores = vec![times(workload)];
+    for cores in 2..=usize::from(most) {
+        errln!("{cores} cores share each query");
+        let bar = defaults::progress("speed-up", options.searches(1, queries.len()));
+        let mut team = Multicore::Fgqp.lanes(&cpu, cores, 0)?;
+        let measured = profile(&mut team, queries, index, &options, &mut |done| bar.set_position(done));
+        bar.finish_and_clear();
+        by_cores.push(times(&measured?));
+    }
+    // A query counts if it was measured on every number of cores.
+    let is_known = |query: &usize| by_cores.iter().all(|times| times[*query].is_some());
+    let known: Vec<usize> = (0..workload.rows.len()).filter(is_known).collect();
+    let mut by_cores: Vec<Vec<f64>> =
+        by_cores.iter().map(|times| known.iter().filter_map(|&query| times[query]).collect()).collect();
+    let alone = by_cores.remove(0);
+    let found = SpeedUp::measured(&alone, &by_cores);
+    for size in &found.sizes {
+        let end = size.up_to_us.map_or(String::from("longer"), |us| format!("up to {us:.1} us"));
+        let by_lanes: Vec<String> = size.by_lanes.iter().map(|speed_up| format!("{speed_up:.2}")).collect();
+        outln!("speed-up on 1 to {most} cores, queries {end}: {}", by_lanes.join(", "));
+    }
+    Ok(Some(found))
 }
 
 /// One executor per class that is asked for, or by default present.

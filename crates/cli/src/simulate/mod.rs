@@ -18,11 +18,12 @@ use crate::options::names::choice;
 use crate::options::priorities::PriorityArgument;
 use crate::options::question::{DeadlineArgument, ObjectiveArguments};
 use tandem_core::files::{Provenance, check_writable};
-use tandem_core::lab::{GpuChoice, PolicyResults};
+use tandem_core::lab::{Gap, GpuChoice, PolicyResults, gaps};
 use tandem_core::live;
 use tandem_core::query::Mode;
 use tandem_core::sched::PolicyKind;
 use tandem_core::sim::simulate;
+use tandem_report::gap::{gap_table, write_gaps};
 use tandem_report::policies::{tables, write};
 
 /// A part of the results.
@@ -34,6 +35,8 @@ pub(super) enum Part {
     Delays,
     /// A figure of these delays, delay.svg
     Plot,
+    /// The delays against bounds that hold for any schedule
+    Gap,
 }
 
 /// Simulate policies: the highest rate within a deadline, and delay by rate.
@@ -109,15 +112,20 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return played;
     }
     // Results found before a failure are kept.
-    let kept = keep(&simulation, &mut results);
-    let (title, tables) = (simulation.title(&results), tables(&simulation.comparison, &results, is_verbose()));
+    let gaps = if arguments.what.contains(&Part::Gap) { gaps(&simulation.comparison, &results) } else { Vec::new() };
+    let mut tables = tables(&simulation.comparison, &results, is_verbose());
+    if !gaps.is_empty() {
+        tables.push_str(&gap_table(&gaps));
+    }
+    let title = simulation.title(&results);
+    let kept = keep(&simulation, &mut results, &gaps);
     let printed = say_screen(&format!("{title}\n\n{tables}"), "the folder of results");
     let named = say(&format!("\n{}\n", kept.in_words()));
     played.and(kept.finish()).and(printed).and(named)
 }
 
 /// Writes the results. If a file can't be written, the others still are.
-fn keep(simulation: &Simulation<'_>, results: &mut PolicyResults) -> ResultWriter {
+fn keep(simulation: &Simulation<'_>, results: &mut PolicyResults, gaps: &[Gap]) -> ResultWriter {
     let Simulation { arguments, workload_name, workload, replayed, comparison, .. } = simulation;
     let caveat = simulation.caveat(results).map(|caveat| ("warning", caveat));
     let provenance = caveat.into_iter().fold(simulation.provenance(), |all, (key, value)| all.with(key, value));
@@ -126,6 +134,10 @@ fn keep(simulation: &Simulation<'_>, results: &mut PolicyResults) -> ResultWrite
     let mut kept = ResultWriter::new();
     for (name, files) in write(comparison, results, &arguments.out, &provenance, subtitle) {
         kept.named(name, files);
+    }
+    if !gaps.is_empty() {
+        let path = arguments.out.join("gap.csv");
+        kept.rows("gap", &path, write_gaps(&path, &provenance, gaps));
     }
     if arguments.logs.any() {
         kept.files(keep_logs(simulation, results, &provenance));

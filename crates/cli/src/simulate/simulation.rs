@@ -51,6 +51,7 @@ impl<'a> Simulation<'a> {
         let process = process(arguments)?;
         let named = Estimates::named(&arguments.estimates)?;
         let (workload_name, workload, replayed) = asked(arguments)?;
+        let workload = arguments.settings.with_speed_up(workload);
         let (estimates, instead) = named.suited_to(&workload);
         origin::warn_of_another(&estimates, &workload_name, &workload);
         let machine_profile = arguments.machine.read(origin::is_of_here(&workload))?;
@@ -79,7 +80,7 @@ impl<'a> Simulation<'a> {
             objective,
             length: RunLength::Enough { at_least: arguments.arrivals.num_queries()?.unwrap_or(0) },
             has_capacities: arguments.what.contains(&Part::Capacity),
-            has_delays: arguments.what.contains(&Part::Delays),
+            has_delays: arguments.what.contains(&Part::Delays) || arguments.what.contains(&Part::Gap),
             // Runs of a given length have that, and logs of all that is played would be large.
             covers_arrivals: arguments.arrivals.num_queries()?.is_none() && !arguments.logs.any(),
             rates_qps: named_rates(arguments, recorded_qps)?,

@@ -7,9 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::batches::BatchModels;
-use super::{Cost, Inputs};
+use super::{Cost, Inputs, Parallelism, SpeedUp};
 use crate::base::ids::QueryId;
-use crate::base::machine::PerClass;
+use crate::base::machine::{Class, PerClass};
+use crate::base::time::Nanos;
 use crate::files::Provenance;
 use crate::query::{Features, IndexFeatures, Mode};
 
@@ -61,6 +62,8 @@ pub struct Workload {
     pub rows: Vec<WorkloadRow>,
     /// Costs of batches, where measured.
     pub batches: BatchModels,
+    /// The speed-up of queries on several CPU cores, where measured.
+    pub speed_up: Option<SpeedUp>,
 }
 
 impl Workload {
@@ -69,6 +72,15 @@ impl Workload {
     pub fn costs(&self) -> Vec<PerClass<Cost>> {
         let measured_us = |row: &WorkloadRow| row.measured.map(|measured| measured.map(|measured| measured.median_us));
         self.rows.iter().map(|row| self.batches.costs(row.mode, measured_us(row))).collect()
+    }
+
+    /// What schedulers may know to run a query on several CPU lanes; `None` without a measured speed-up or CPU times.
+    #[must_use]
+    pub fn parallelism(&self) -> Option<Parallelism> {
+        let times = self.rows.iter().filter_map(|row| Some(Nanos::from_us(row.measured[Class::CPU]?.median_us)));
+        let times: Vec<Nanos> = times.collect();
+        let speed_up = self.speed_up.clone().filter(|_| !times.is_empty())?;
+        Some(Parallelism::of(speed_up, times))
     }
 
     /// Whether its queries have features. Files with service times alone have none, and no model can be fitted to them.
@@ -91,6 +103,11 @@ impl Workload {
     #[must_use]
     pub fn only(&self, mode: Mode) -> Self {
         let rows = self.rows.iter().filter(|row| row.mode == mode).cloned().collect();
-        Self { provenance: self.provenance.clone(), rows, batches: self.batches.clone() }
+        Self {
+            provenance: self.provenance.clone(),
+            rows,
+            batches: self.batches.clone(),
+            speed_up: self.speed_up.clone(),
+        }
     }
 }

@@ -25,7 +25,7 @@ use std::path::Path;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::batches::BatchModels;
-use super::{Measured, Workload, WorkloadRow};
+use super::{Measured, SpeedUp, Workload, WorkloadRow, comment_line};
 use crate::base::ids::QueryId;
 use crate::base::machine::{Class, PerClass};
 use crate::files::{CsvReader, Decimals, InputError, Provenance, Record, Row, open_text, parsed, write_csv};
@@ -116,6 +116,9 @@ impl Record for OwnTimes {
 const OLD_CONTENTION: &str = "`contention` belongs to machine profiles now (delete this line, and measure the machine with \
                               these queries: `tandem profile INDEX --queries FILE --machine`)";
 const OF_PROFILES: [&str; 5] = ["terms", "shortest", "second_shortest", "postings", "results"];
+
+/// The key of the comment line with the speed-up on several cores.
+const SPEED_UP: &str = "speed_up";
 
 /// A count; 0 becomes an empty cell, for unknown.
 fn known(count: u64) -> Option<Count> {
@@ -228,7 +231,8 @@ impl Workload {
         }
         let unusable = |fault| InputError::file(path, format!("a comment line cannot be used: {fault}"));
         let batches = BatchModels::take_from(&mut provenance).map_err(unusable)?;
-        Ok(Self { provenance, rows, batches })
+        let speed_up = comment_line::take(&mut provenance, SPEED_UP, SpeedUp::check).map_err(unusable)?;
+        Ok(Self { provenance, rows, batches, speed_up })
     }
 
     /// Writes a workload file, whole or not at all. Names that end in `.gz` or `.zst` are compressed.
@@ -240,6 +244,7 @@ impl Workload {
     /// Those of the file system.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let provenance = self.batches.in_provenance(&self.provenance);
+        let provenance = comment_line::with(&provenance, SPEED_UP, self.speed_up.as_ref());
         write_csv(path, &provenance, self.rows.iter().map(Line::of))
     }
 }

@@ -31,6 +31,7 @@ mod draws;
 mod error;
 mod estimates;
 mod faults;
+mod gap;
 mod live_record;
 mod machine;
 mod node;
@@ -57,8 +58,8 @@ pub use estimates::length_threshold::{QueryLengths, best_length_threshold};
 pub use estimates::regret::{DELAY_QUERIES, Regret, experiment, regret, regret_pieces};
 pub use estimates::{Estimates, sim_queries};
 pub use faults::read_faults;
+pub use gap::{Gap, gaps};
 pub use machine::host_info::HostInfo;
-
 pub use machine::processors::{GPU_LANE_DEPTH, GpuChoice, Multicore, Processors, Wanted, gpu_executor};
 pub use machine::simulated::{NamedMachine, SimulatedMachine, extrapolated};
 pub use machine::system_load::SystemLoad;

@@ -185,6 +185,7 @@ impl Sink for Tally {
             if let Some(busy_until) = self.busy_until.get_mut(row.processor.index()) {
                 self.busy[row.class] += row.finished.since(row.started.max(*busy_until));
                 *busy_until = row.finished.max(*busy_until);
+                self.busy[row.class] += row.helped;
             }
             if let Some(energy) = &mut self.energy {
                 energy.begin(row.processor, row.started, row.finished);
@@ -271,6 +272,8 @@ mod tests {
             predicted: PerClass::two(Nanos(2), Nanos(1)),
             stolen: job == 2,
             again: job == 1,
+            lanes: 1,
+            helped: Nanos::ZERO,
         };
         let rows = [row(1, 0, 0, 10_000_000), row(0, 1, 10_000_000, 20_000_000), row(2, 1, 10_000_000, 20_000_000)];
         let mut tally = Tally::new(&Machine::new(2, 0), rows.len());
@@ -302,6 +305,8 @@ mod tests {
             predicted: PerClass::default(),
             stolen: false,
             again: false,
+            lanes: 1,
+            helped: Nanos::ZERO,
         });
         let summary = tally.summary().unwrap();
         assert_eq!((summary.queries, summary.missed, summary.max_ms, summary.mean_ms), (1, 1, 5.0, 3.0));

@@ -111,6 +111,8 @@ impl Sampled {
             predicted: PerClass::default(),
             stolen: false,
             again: false,
+            lanes: 1,
+            helped: Nanos::ZERO,
         };
         let mut sampled = Self { log: RunLog::default(), sample };
         sampled.log.rows = room_for(sampled.expected(planned), blank);

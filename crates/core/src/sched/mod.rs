@@ -24,6 +24,7 @@ mod options;
 mod order;
 mod policy;
 mod registry;
+mod sharing;
 mod shedding;
 
 // Policies. A new policy needs a file with an entry, its `mod` line and its line in the list.
@@ -31,11 +32,14 @@ mod adaptive;
 mod best_of;
 mod cached_first;
 mod combined;
+mod delayed_prediction;
 mod edf;
+mod few_to_many;
 mod greedy;
 mod least_slack;
 mod mct;
 mod only;
+mod predictive;
 mod static_split;
 mod stealing;
 mod stealing_adaptive;
@@ -60,6 +64,9 @@ registry::policies! {
     CachedFirst = cached_first::ENTRY,
     Edf = edf::ENTRY,
     LeastSlack = least_slack::ENTRY,
+    Predictive = predictive::ENTRY,
+    FewToMany = few_to_many::ENTRY,
+    DelayedPrediction = delayed_prediction::ENTRY,
 }
 
 pub use cached_first::CachedFirst;

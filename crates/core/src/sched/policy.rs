@@ -22,6 +22,12 @@ pub struct Lane {
 pub enum Next {
     /// Runs the chosen batch.
     Run,
+    /// Runs the one chosen job together with idle lanes of its class: on this many lanes in all, or on all that are idle. Only
+    /// for policies that [share jobs](Policy::shares_jobs).
+    RunOn(u32),
+    /// Helps this busy lane of its class with its one job until the job ends. No job may be chosen. Only for policies that
+    /// [share jobs](Policy::shares_jobs).
+    Join(ProcessorId),
     /// Runs the chosen batch, as [`Run`](Self::Run). Its jobs were meant for another class and count as stolen.
     Steal,
     /// Waits for an event that concerns it.
@@ -78,6 +84,12 @@ pub trait Policy: Send {
     fn finished(&mut self, lane: Lane, batch: &[JobId], jobs: &Jobs, service: Nanos, now: Nanos) -> LanesToPoll {
         let _ = (lane, batch, jobs, service, now);
         LanesToPoll::Nobody
+    }
+
+    /// Whether jobs may occupy several lanes of a class; asked once. Idle lanes are then asked after every event, also while no
+    /// job waits. The policy must treat lanes of a class alike.
+    fn shares_jobs(&self) -> bool {
+        false
     }
 
     /// The jobs that the dispatcher may drop; asked once.

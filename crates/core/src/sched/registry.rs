@@ -23,8 +23,10 @@ pub(super) struct PolicyEntry {
     pub(super) required_classes: &'static [Class],
     pub(super) batches: bool,
     /// Whether the policy runs only by name: a paper's policy of which the lab has its own form, or one that equals another
-    /// policy unless queries have priorities.
+    /// policy unless queries have priorities or run on several lanes.
     pub(super) for_comparison: bool,
+    /// Whether its jobs may occupy several lanes.
+    pub(super) shares_jobs: bool,
     /// Whether a query with these predicted costs may run on the class.
     pub(super) may_run_on: fn(Class, &PerClass<Cost>) -> bool,
     /// The longest time that the machine may be idle while a query waits.
@@ -43,8 +45,20 @@ impl PolicyEntry {
             required_classes: &[],
             batches: false,
             for_comparison: false,
+            shares_jobs: false,
             may_run_on: |_, _| true,
             idle_wait: |_| Nanos::ZERO,
+        }
+    }
+
+    /// A policy for CPU lanes whose jobs may occupy several of them.
+    pub(super) const fn sharing(name: &'static str, help: &'static str, build: Build) -> Self {
+        Self {
+            required_classes: &[Class::CPU],
+            for_comparison: true,
+            shares_jobs: true,
+            may_run_on: |class, _| class == Class::CPU,
+            ..Self::new(name, help, build)
         }
     }
 }
@@ -105,7 +119,7 @@ impl PolicyKind {
     }
 
     /// Whether the policy runs only by name: a paper's policy of which the lab has its own form, or one that equals another
-    /// policy unless queries have priorities.
+    /// policy unless queries have priorities or run on several lanes.
     #[must_use]
     pub fn is_for_comparison(self) -> bool {
         self.entry().for_comparison
@@ -115,6 +129,12 @@ impl PolicyKind {
     #[must_use]
     pub fn batches(self) -> bool {
         self.entry().batches
+    }
+
+    /// Whether its jobs may occupy several CPU lanes. Without a measured [speed-up](crate::cost::SpeedUp) they occupy one.
+    #[must_use]
+    pub fn shares_jobs(self) -> bool {
+        self.entry().shares_jobs
     }
 
     /// Classes of processor that the policy requires.
@@ -178,8 +198,8 @@ impl PolicyFactory for BuiltIn {
     }
 
     fn promise(&self) -> Option<WorkConservation> {
-        // Dropping uses estimates, but the promise is about true costs.
-        if self.options.shed != Shed::Nothing {
+        // Dropping uses estimates, but the promise is about true costs, of jobs on one lane.
+        if self.options.shed != Shed::Nothing || self.kind.shares_jobs() {
             return None;
         }
         let idle_wait = (self.kind.entry().idle_wait)(&self.options);

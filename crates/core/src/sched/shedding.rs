@@ -66,6 +66,10 @@ impl Policy for Shedding {
         self.inner.finished(lane, batch, jobs, service, now)
     }
 
+    fn shares_jobs(&self) -> bool {
+        self.inner.shares_jobs()
+    }
+
     fn sheds(&self) -> Shed {
         self.shed
     }

@@ -17,7 +17,7 @@ use super::bounds::{Shares, View, region_of};
 use super::{Arrivals, SimQuery};
 use crate::base::machine::{Class, PerClass};
 use crate::base::time::Nanos;
-use crate::cost::{BatchSizes, Cost, MachineModel};
+use crate::cost::{BatchSizes, MachineModel};
 
 /// Prices tried, besides the one at which the capacity region is tight.
 const PRICES: u32 = 40;
@@ -46,16 +46,7 @@ pub fn clairvoyant_qps(
     let classes: Vec<Class> = model.machine.classes().collect();
     // Arrivals are played some hundred times, so they are drawn once.
     let drawn: Vec<(f64, u32)> = arrivals.iter().collect();
-    // The longest query holds up its batch, and a query's uses of several resources may overlap: its use of a single
-    // resource is a lower bound.
-    let fastest = |service: PerClass<Cost>| {
-        let needed = |&class: &Class| {
-            let least = model.least_use(class, service[class], BatchSizes::Any);
-            least.lane.max(least.device)
-        };
-        classes.iter().map(needed).min()
-    };
-    if services().any(|service| fastest(service).is_none_or(|time| time > deadline)) {
+    if services().any(|service| model.fastest(&service).is_none_or(|time| time > deadline)) {
         return Some(0.0);
     }
     // A run rounds arrivals to a nanosecond; two nanoseconds of slack keep the certificate strict.
@@ -81,7 +72,7 @@ pub fn clairvoyant_qps(
 }
 
 /// Prices to try, on the line between the first class and all others, which get equal prices.
-fn prices(classes: &[Class]) -> impl Iterator<Item = PerClass<f64>> + '_ {
+pub(super) fn prices(classes: &[Class]) -> impl Iterator<Item = PerClass<f64>> + '_ {
     let steps = if classes.len() > 1 { PRICES } else { 1 };
     (0..steps).map(move |i| {
         let of_first = if classes.len() > 1 { (f64::from(i) + 0.5) / f64::from(steps) } else { 1.0 };
@@ -127,6 +118,7 @@ mod tests {
     use super::*;
     use crate::base::ids::QueryId;
     use crate::base::machine::Machine;
+    use crate::cost::Cost;
     use crate::sim::bounds::region;
 
     fn costs(cpu_ms: f64, gpu_ms: f64) -> PerClass<Cost> {

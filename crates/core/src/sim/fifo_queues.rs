@@ -329,6 +329,8 @@ impl<'a, T: ServiceTimes, S: Sink> State<'a, T, S> {
             predicted: *self.run.table.estimate(job.row),
             stolen: false,
             again: false,
+            lanes: 1,
+            helped: Nanos::ZERO,
         });
         processor
     }

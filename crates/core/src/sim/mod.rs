@@ -16,6 +16,7 @@ mod cluster;
 mod engine;
 mod experiment;
 mod fifo_queues;
+mod latency_bound;
 mod node;
 mod table;
 
@@ -23,3 +24,4 @@ pub use arrivals::Arrivals;
 pub use cluster::{Cluster, ClusterShape, OtherNodes, Routing, ShardCosts};
 pub use engine::{NoMiss, SimQuery, SimRun, drive, simulate, simulate_into};
 pub use experiment::{Experiment, SimError};
+pub use latency_bound::{LatencyBound, latency_bound};

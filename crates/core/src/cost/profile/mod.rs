@@ -107,7 +107,7 @@ pub fn profile(
             }
         })
         .collect();
-    Ok(Workload { provenance, rows, batches })
+    Ok(Workload { provenance, rows, batches, speed_up: None })
 }
 
 #[derive(Debug)]

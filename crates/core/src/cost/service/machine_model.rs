@@ -9,6 +9,7 @@ use crate::base::ids::ProcessorId;
 use crate::base::machine::{Class, FaultPlan, Machine, PerClass};
 use crate::base::random::{NodeSeed, Purpose, exp};
 use crate::base::time::Nanos;
+use crate::cost::Parallelism;
 use crate::cost::machine_profile::{DispatcherProfile, DispatcherTime, LaneCosts, Least};
 
 /// The costs of a machine that a scheduler may know before a run, and that the simulator uses.
@@ -27,6 +28,8 @@ pub struct MachineModel {
     pub lanes: PerClass<Option<Arc<LaneCosts>>>,
     /// The dispatcher's costs from a machine profile. They replace `decision`.
     pub dispatcher: Option<Arc<DispatcherProfile>>,
+    /// The speed-up of queries on several CPU lanes; `None` where it was not measured, so that further lanes gain nothing.
+    pub parallelism: Option<Arc<Parallelism>>,
     /// Planned faults of a run, unknown to policies.
     pub faults: FaultPlan,
     /// By class, the standard deviation of the logarithm of the batch time that policies [see](Self::as_told) over the true
@@ -136,6 +139,27 @@ impl MachineModel {
             return Cow::Borrowed(self);
         }
         Cow::Owned(Self { machine: self.machine.clone().with_cpus(failing.len()), ..self.clone() })
+    }
+
+    /// The speed-up on `lanes` lanes of `class` of a query that takes `alone` on one.
+    #[must_use]
+    pub fn speed_up(&self, class: Class, alone: Nanos, lanes: u32) -> f64 {
+        let parallelism = self.parallelism.as_ref().filter(|_| class == Class::CPU);
+        parallelism.map_or(1.0, |parallelism| parallelism.speed_up.of(alone, lanes))
+    }
+
+    /// The least time of a query on an idle machine, on all lanes of a class together; `None` without processors.
+    ///
+    /// The longest query holds up its batch, and a query's uses of several resources may overlap: its use of a single resource
+    /// is a lower bound.
+    #[must_use]
+    pub fn fastest(&self, service: &PerClass<Cost>) -> Option<Nanos> {
+        let least = |class: Class| {
+            let LeastUse { lane, device } = self.least_use(class, service[class], BatchSizes::Any);
+            let time = lane.max(device);
+            time.scaled(1.0 / self.speed_up(class, service[class].alone, self.machine.count(class) as u32))
+        };
+        self.machine.classes().map(least).min()
     }
 
     /// The time of a batch on an idle processor of `class`.

@@ -193,6 +193,29 @@ impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {
         self.start_or_fail(processor, rows, now)
     }
 
+    /// The rest of the work is done at the new speed once the helper has taken over its part.
+    fn join(&mut self, lead: ProcessorId, row: u32, helpers: &[(ProcessorId, Nanos)], now: Nanos) -> Nanos {
+        let class = self.model.machine.class(lead);
+        let alone = (self.cost)(row, class).alone;
+        let speed = |lanes: usize| self.model.speed_up(class, alone, lanes as u32);
+        let slower = speed(helpers.len()) / speed(helpers.len() + 1);
+        let Some(&(helper, _)) = helpers.last() else { return self.lanes[lead.index()].finish };
+        let handover = match &self.model.lanes[class] {
+            Some(costs) => costs.hand_over(now.since(self.lanes[helper.index()].done)),
+            None => self.model.handoff[class],
+        };
+        let lane = &mut self.lanes[lead.index()];
+        let left = lane.done.since(now + handover);
+        let sooner = left.since(left.scaled(slower));
+        (lane.done, lane.finish) = (lane.done - sooner, lane.finish - sooner);
+        let (done, finish) = (lane.done, lane.finish);
+        for &(helper, _) in helpers {
+            let lane = &mut self.lanes[helper.index()];
+            (lane.done, lane.finish) = (done, finish);
+        }
+        finish
+    }
+
     #[inline]
     fn take_rerun(&mut self) -> Option<Rerun> {
         self.rerun.take()
@@ -335,8 +358,11 @@ impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+
     use crate::base::machine::{FaultPlan, Machine};
     use crate::cost::service::{BatchCost, Exposed};
+    use crate::cost::{Parallelism, SpeedUp};
 
     /// Row r costs 10 (r + 1) us on a CPU. On a GPU it costs 5 on the host and 10 on the device, alone or not.
     fn cost(row: u32, class: Class) -> Cost {
@@ -368,6 +394,22 @@ mod tests {
         let mut times = MeasuredTimes::new(&model, NodeSeed::default(), cost);
         assert_eq!(times.start(ProcessorId(1), &[0, 1, 2], Nanos(7)), Nanos(60_007));
         assert_eq!(times.start(ProcessorId(0), &[4], Nanos(7)), Nanos(50_007));
+    }
+
+    #[test]
+    fn a_lane_that_joins_speeds_up_the_rest_of_the_work() {
+        let speed_up = SpeedUp::of_all(vec![1.0, 2.0, 3.0]);
+        let parallelism = Some(Arc::new(Parallelism::of(speed_up, vec![Nanos(1)])));
+        let model = MachineModel { parallelism, ..model(Machine::new(3, 0)) };
+        let mut times = MeasuredTimes::new(&model, NodeSeed::default(), cost);
+        let [first, second, third] = [0, 1, 2].map(ProcessorId);
+        assert_eq!(times.start(first, &[5], Nanos(0)), Nanos(60_000));
+        // 50 us are left at 10 us, then 15 us at 20 us.
+        let helpers = [(second, Nanos(10_000)), (third, Nanos(20_000))];
+        assert_eq!(times.join(first, 5, &helpers[..1], Nanos(10_000)), Nanos(35_000));
+        assert_eq!(times.join(first, 5, &helpers, Nanos(20_000)), Nanos(30_000));
+        // The helpers are free with the end.
+        assert_eq!(times.start(second, &[0], Nanos(30_000)), Nanos(40_000));
     }
 
     #[test]

@@ -33,6 +33,10 @@ pub trait ServiceTimes {
     /// one processor finish in the order of their starts.
     fn start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos;
 
+    /// When the job of this row, which runs on `lead`, will have finished now that another lane joins it at `now`: the last of
+    /// `helpers`, which are in the order in which they joined.
+    fn join(&mut self, lead: ProcessorId, row: u32, helpers: &[(ProcessorId, Nanos)], now: Nanos) -> Nanos;
+
     /// The rerun of the last started batch on its lane's fallback executor, if the lane fails meanwhile. It must be asked
     /// after each start.
     #[inline]
@@ -68,6 +72,10 @@ impl<T: ServiceTimes + ?Sized> ServiceTimes for &mut T {
     #[inline]
     fn start(&mut self, processor: ProcessorId, rows: &[u32], now: Nanos) -> Nanos {
         (**self).start(processor, rows, now)
+    }
+
+    fn join(&mut self, lead: ProcessorId, row: u32, helpers: &[(ProcessorId, Nanos)], now: Nanos) -> Nanos {
+        (**self).join(lead, row, helpers, now)
     }
 
     #[inline]

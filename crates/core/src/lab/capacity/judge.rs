@@ -244,6 +244,8 @@ mod tests {
             predicted: PerClass::default(),
             stolen: false,
             again: false,
+            lanes: 1,
+            helped: Nanos::ZERO,
         }
     }
 

@@ -6,7 +6,10 @@
 //! | GPU lanes | the question; [as deep](super::processors::GPU_LANE_DEPTH) as real ones |
 //! | batches | the formula fitted to the workload's measured batches |
 //! | hand-over, dispatcher, slowdown, variation | the machine profile; without one these cost nothing |
+//! | speed-up on several CPU workers | the workload; without it a query gains nothing from a second one |
 //! | estimates of batches | the formula with its own error, unless estimates are exact |
+
+use std::sync::Arc;
 
 use super::processors::GPU_LANE_DEPTH;
 use crate::base::machine::{Class, Machine, PerClass};
@@ -128,6 +131,7 @@ pub(in crate::lab) fn profiled_machine(
     };
     MachineModel {
         batches: workload.batches.batch_costs(),
+        parallelism: workload.parallelism().map(Arc::new),
         batch_error: PerClass::from_fn(|class| error(class).unwrap_or(0.0)),
         ..machine.into()
     }

@@ -75,6 +75,15 @@ impl EventQueue {
         ahead[place] = (at, processor);
     }
 
+    /// Moves the completion of `processor`, its only one, to `at`.
+    pub fn move_to(&mut self, at: Nanos, processor: ProcessorId) {
+        let ahead = &self.finishes[self.first..];
+        if let Some(place) = ahead.iter().position(|&(_, of)| of == processor) {
+            self.finishes.remove(self.first + place);
+            self.finish_at(at, processor);
+        }
+    }
+
     /// Delays the completions of `processor` that are due between `from` and `until` to `until`.
     pub fn hold(&mut self, processor: ProcessorId, from: Nanos, until: Nanos) {
         let ahead = &mut self.finishes[self.first..];
@@ -182,6 +191,11 @@ mod tests {
             })
             .collect();
         assert_eq!(left, [(3, 1), (6, 2), (8, 2), (8, 1), (8, 1), (9, 1), (9, 2)]);
+        queue.finish_at(Nanos(30), ProcessorId(1));
+        queue.finish_at(Nanos(40), ProcessorId(2));
+        queue.move_to(Nanos(25), ProcessorId(2));
+        assert_eq!(queue.pop(None, Nanos::MAX), Some(Due::Finish(Nanos(25), ProcessorId(2))));
+        assert_eq!(queue.pop(None, Nanos::MAX), Some(Due::Finish(Nanos(30), ProcessorId(1))));
         // The processor has no pending completion.
         queue.finish_at(Nanos(20), ProcessorId(2));
         queue.hold(ProcessorId(1), Nanos(3), Nanos(30));

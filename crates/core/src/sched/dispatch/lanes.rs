@@ -16,6 +16,8 @@ pub(super) struct Running {
     pub(super) stolen: bool,
     /// Whether the batch is rerun on the lane's fallback executor.
     pub(super) again: bool,
+    /// Lanes that help with it, in the order in which they joined, each with the time.
+    pub(super) helpers: Vec<(ProcessorId, Nanos)>,
 }
 
 /// A set of lanes, by position. Finding its first member costs a 64th of the machine's size.
@@ -55,6 +57,8 @@ struct Ring {
     /// The oldest batch's place and the number of batches.
     oldest: usize,
     held: usize,
+    /// Whether it helps another lane. It then holds no batch and has no room.
+    helps: bool,
 }
 
 impl Ring {
@@ -77,8 +81,13 @@ pub(super) struct Lanes {
 
 impl Lanes {
     pub(super) fn of(machine: &Machine) -> Self {
-        let ring =
-            |class, depth: u32| Ring { class, batches: vec![Running::default(); depth as usize], oldest: 0, held: 0 };
+        let ring = |class, depth: u32| Ring {
+            class,
+            batches: vec![Running::default(); depth as usize],
+            oldest: 0,
+            held: 0,
+            helps: false,
+        };
         let mut lanes = Self {
             rings: machine.processors().map(|(_, processor)| ring(processor.class, processor.depth)).collect(),
             idle: PerClass::from_fn(|_| LaneSet::with_room_for(machine.len())),
@@ -100,7 +109,7 @@ impl Lanes {
     #[inline]
     pub(super) fn has_room(&self, processor: ProcessorId) -> bool {
         let ring = &self.rings[processor.index()];
-        ring.held < ring.batches.len()
+        ring.held < ring.batches.len() && !ring.helps
     }
 
     /// A lane of `class` with room, preferably an idle one.
@@ -154,6 +163,53 @@ impl Lanes {
         }
         let lane = Lane { processor, class: ring.class, under_way: ring.held as u32 };
         Some((lane, &ring.batches[ended]))
+    }
+
+    /// An idle lane of `class`.
+    pub(super) fn first_idle(&self, class: Class) -> Option<ProcessorId> {
+        self.idle[class].first_from(0).map(|i| ProcessorId(i as u32))
+    }
+
+    /// The idle lane `helper` joins the one job of `lead`. Returns `None` if that cannot be: the helper is not idle, the classes
+    /// differ, or the lead does not run exactly one job.
+    pub(super) fn join(&mut self, lead: ProcessorId, helper: ProcessorId, now: Nanos) -> Option<()> {
+        let class = self.rings.get(lead.index()).filter(|ring| ring.held == 1)?.class;
+        let ring = self.rings.get_mut(helper.index())?;
+        if ring.class != class || ring.held > 0 || ring.helps {
+            return None;
+        }
+        ring.helps = true;
+        let lead = &mut self.rings[lead.index()];
+        let batch = &mut lead.batches[lead.oldest];
+        if batch.jobs.len() != 1 {
+            self.rings[helper.index()].helps = false;
+            return None;
+        }
+        batch.helpers.push((helper, now));
+        self.idle[class].set(helper.index(), false);
+        Some(())
+    }
+
+    /// The helpers of the oldest batch of `lead`, and its rows.
+    pub(super) fn team(&self, lead: ProcessorId) -> Option<(&[u32], &[(ProcessorId, Nanos)])> {
+        let ring = self.rings.get(lead.index()).filter(|ring| ring.held > 0)?;
+        let batch = &ring.batches[ring.oldest];
+        Some((&batch.rows, &batch.helpers))
+    }
+
+    /// Releases the helpers of the oldest batch of `lead`. Returns the number of lanes that it occupied at its end, and the lane
+    /// time of the helpers.
+    pub(super) fn release(&mut self, lead: ProcessorId, now: Nanos) -> (u32, Nanos) {
+        let Some(ring) = self.rings.get_mut(lead.index()).filter(|ring| ring.held > 0) else { return (1, Nanos::ZERO) };
+        let (class, oldest) = (ring.class, ring.oldest);
+        let helpers = std::mem::take(&mut ring.batches[oldest].helpers);
+        let mut helped = Nanos::ZERO;
+        for &(helper, since) in &helpers {
+            self.rings[helper.index()].helps = false;
+            self.idle[class].set(helper.index(), true);
+            helped += now.since(since);
+        }
+        (helpers.len() as u32 + 1, helped)
     }
 
     /// The batch of this number, if it is under way on the processor.

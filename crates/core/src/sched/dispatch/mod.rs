@@ -16,11 +16,15 @@
 //! | only jobs that have arrived run | a batch starts |
 //! | no job runs twice | a batch starts |
 //! | nothing starts on a lane without room | by construction: only lanes with room are asked |
+//! | only idle lanes help, and only with a job of their class | a lane joins |
 //! | no job is lost: while jobs wait, something runs or a wake-up is due | after decisions |
 //!
 //! A policy may ask the dispatcher to [shed](super::Shed) load. The dispatcher then drops those jobs of a batch that can no
 //! longer meet their deadline, before the batch starts. If no job is left, the policy is notified as if the batch had finished
 //! at once.
+//!
+//! Jobs may occupy several lanes if policy and loop [allow it](Dispatcher::sharing_jobs): a lane with the job leads, others help
+//! it until it ends.
 //!
 //! Memory is O(jobs in flight), plus what the [`Sink`] keeps.
 
@@ -126,6 +130,9 @@ pub struct Dispatcher<S = RunLog> {
     asked_wake: Option<Nanos>,
     /// A buffer that the policy fills.
     chosen: Vec<JobId>,
+    /// Whether lanes may help others, and the joins since the loop took them: the leading lane, and its lanes then.
+    shares_jobs: bool,
+    joins: Vec<(ProcessorId, u32)>,
     /// If every lane is asked after each decision: the batches that started only through that.
     unasked: Option<u64>,
     sink: S,
@@ -183,9 +190,32 @@ impl<S: Sink> Dispatcher<S> {
             held_wake: None,
             asked_wake: None,
             chosen: Vec::new(),
+            shares_jobs: false,
+            joins: Vec::new(),
             unasked: None,
             sink,
         }
+    }
+
+    /// This dispatcher for a loop that carries out [joins](Self::take_joins), so that policies may [share
+    /// jobs](Policy::shares_jobs) among lanes.
+    #[must_use]
+    pub fn sharing_jobs(self) -> Self {
+        Self { shares_jobs: self.policy.shares_jobs(), ..self }
+    }
+
+    /// Takes the joins of the last decision, in order, each as the leading lane and its number of lanes from now on. They come
+    /// after the starts of that decision.
+    #[inline]
+    pub fn take_joins(&mut self, joins: &mut Vec<(ProcessorId, u32)>) {
+        joins.append(&mut self.joins);
+    }
+
+    /// The workload row of the job that `lead` runs, and the lanes that help it, in the order in which they joined, each with the
+    /// time. Both are empty if it runs none.
+    #[must_use]
+    pub fn team(&self, lead: ProcessorId) -> (&[u32], &[(ProcessorId, Nanos)]) {
+        self.lanes.team(lead).unwrap_or_default()
     }
 
     /// For tests: this dispatcher, but it asks every lane with room after each decision. A start by such a question shows a
@@ -243,6 +273,7 @@ impl<S: Sink> Dispatcher<S> {
     #[inline]
     pub fn finish(&mut self, now: Nanos, processor: ProcessorId) -> Result<usize, LawBroken> {
         self.pass_to(now)?;
+        let (lanes, helped) = if self.shares_jobs { self.lanes.release(processor, now) } else { (1, Nanos::ZERO) };
         let Some((lane, &Running { ref jobs, number, started, stolen, again, .. })) = self.lanes.finish(processor)
         else {
             return Err(self.broken(format!("processor {processor} finished, but nothing ran on it")));
@@ -266,6 +297,8 @@ impl<S: Sink> Dispatcher<S> {
                 predicted: job.predicted.map(|cost| cost.alone),
                 stolen,
                 again,
+                lanes,
+                helped,
             });
         }
         let lanes = self.policy.finished(lane, jobs, &self.jobs, now.since(started), now);
@@ -308,7 +341,7 @@ impl<S: Sink> Dispatcher<S> {
     pub fn decide(&mut self, now: Nanos, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
         self.pass_to(now)?;
         // At low load most events end here.
-        if self.jobs.num_waiting() == 0 {
+        if self.jobs.num_waiting() == 0 && !(self.shares_jobs && self.running > 0) {
             return Ok(());
         }
         self.poll_pending(actions)

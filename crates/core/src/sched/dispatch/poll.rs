@@ -11,6 +11,9 @@ use crate::sched::{Job, Next, Shed, ShedJob};
 impl<S: Sink> Dispatcher<S> {
     pub(super) fn poll_pending(&mut self, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
         let emptied = self.emptied;
+        if self.shares_jobs {
+            self.poll_idle(actions)?;
+        }
         for i in 0..self.pending.processors.len() {
             let processor = self.pending.processors[i];
             while self.jobs.num_waiting() > 0 && self.lanes.has_room(processor) && self.poll(processor, actions)? {}
@@ -57,6 +60,19 @@ impl<S: Sink> Dispatcher<S> {
         {
             self.held_wake = Some(at);
             actions.push(Action::WakeAt(at));
+        }
+        Ok(())
+    }
+
+    /// Asks the lanes of every class until one of the class waits, since any event may concern any idle lane if jobs are shared.
+    fn poll_idle(&mut self, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
+        self.pending = PendingPolls::default();
+        for i in 0..self.classes.len() {
+            while let Some(processor) = self.lanes.first_with_room(self.classes[i]) {
+                if !self.poll(processor, actions)? {
+                    break;
+                }
+            }
         }
         Ok(())
     }
@@ -117,11 +133,12 @@ impl<S: Sink> Dispatcher<S> {
             chosen.clear();
             let next = self.policy.next(self.lanes.lane(processor), &self.jobs, self.now, &mut chosen);
             let stolen = match next {
-                Next::Run => false,
+                Next::Run | Next::RunOn(_) => false,
                 Next::Steal => true,
                 _ if !chosen.is_empty() => {
                     break Err(self.broken(format!("filled a batch for processor {processor} and waits")));
                 }
+                Next::Join(lead) => break self.join(lead, processor).map(|()| true),
                 Next::Wait => break Ok(false),
                 Next::WaitUntil(until) if until > self.now => {
                     self.asked_wake = Some(self.asked_wake.map_or(until, |earlier| earlier.min(until)));
@@ -140,10 +157,36 @@ impl<S: Sink> Dispatcher<S> {
                     continue;
                 }
             }
-            break self.start(processor, &chosen, stolen, actions).map(|()| true);
+            let started = self.start(processor, &chosen, stolen, actions);
+            break match next {
+                Next::RunOn(lanes) => started.and_then(|()| self.join_idle(processor, lanes)).map(|()| true),
+                _ => started.map(|()| true),
+            };
         };
         self.chosen = chosen;
         result
+    }
+
+    /// Idle lanes join the job that has just started on `lead`, which then has `lanes` lanes if so many are idle.
+    fn join_idle(&mut self, lead: ProcessorId, lanes: u32) -> Result<(), LawBroken> {
+        let class = self.lanes.lane(lead).class;
+        for _ in 1..lanes {
+            let Some(helper) = self.lanes.first_idle(class) else { break };
+            self.join(lead, helper)?;
+        }
+        Ok(())
+    }
+
+    fn join(&mut self, lead: ProcessorId, helper: ProcessorId) -> Result<(), LawBroken> {
+        if !self.shares_jobs {
+            return Err(self.broken(format!("processor {helper} was to help {lead}, but jobs run on one lane here")));
+        }
+        if self.lanes.join(lead, helper, self.now).is_none() {
+            return Err(self.broken(format!("processor {helper} was to help {lead}, which is impossible")));
+        }
+        let lanes = self.lanes.team(lead).map_or(1, |(_, helpers)| helpers.len() as u32 + 1);
+        self.joins.push((lead, lanes));
+        Ok(())
     }
 
     /// Drops those chosen jobs that would finish after their deadline if they started on this lane now, alone and as

@@ -42,18 +42,30 @@ struct Line {
     /// The importance of the query, 0 for the most important; the column is missing in runs without priorities.
     #[serde(skip_serializing_if = "Option::is_none")]
     priority: Option<u8>,
+    /// The lanes that the query occupied at its end, and the time of those that helped; missing if each had one lane.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lanes: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    helped_us: Option<Us>,
     /// Whether the row's processor was `real` or a `replay` of recorded times, in live runs. Readers ignore it, since the
     /// other columns hold the outcome.
     #[serde(skip_serializing_if = "Option::is_none")]
     lane: Option<String>,
 }
 
+/// The optional columns that a log has.
+#[derive(Clone, Copy)]
+struct Optional {
+    has_priorities: bool,
+    shares_jobs: bool,
+}
+
 impl Record for Line {
-    const OPTIONAL: &'static [&'static str] = &["stolen", "outcome", "priority", "lane"];
+    const OPTIONAL: &'static [&'static str] = &["stolen", "outcome", "priority", "lanes", "helped_us", "lane"];
 }
 
 impl Line {
-    fn of(row: &LogRow, priority: Option<u8>, lane: Option<&str>) -> Self {
+    fn of(row: &LogRow, optional: Optional, lane: Option<&str>) -> Self {
         Self {
             query_id: row.query,
             arrival_us: Us(row.arrival),
@@ -69,12 +81,14 @@ impl Line {
             released_us: Us(row.released),
             stolen: Flag(row.stolen),
             outcome: if row.again { Outcome::Again } else { Outcome::Answered },
-            priority,
+            priority: optional.has_priorities.then_some(row.priority),
+            lanes: optional.shares_jobs.then_some(row.lanes),
+            helped_us: optional.shares_jobs.then_some(Us(row.helped)),
             lane: lane.map(str::to_owned),
         }
     }
 
-    fn of_shed(shed: &ShedJob, priority: Option<u8>, lane: Option<&str>) -> Self {
+    fn of_shed(shed: &ShedJob, optional: Optional, lane: Option<&str>) -> Self {
         Self {
             query_id: shed.query,
             arrival_us: Us(shed.arrival),
@@ -90,7 +104,9 @@ impl Line {
             released_us: Us(shed.released),
             stolen: Flag(false),
             outcome: Outcome::Shed,
-            priority,
+            priority: optional.has_priorities.then_some(shed.priority),
+            lanes: optional.shares_jobs.then_some(0),
+            helped_us: optional.shares_jobs.then_some(Us(Nanos::ZERO)),
             lane: lane.map(str::to_owned),
         }
     }
@@ -119,6 +135,8 @@ impl Line {
             released: self.released_us.0,
             stolen: self.stolen.0,
             again: self.outcome == Outcome::Again,
+            lanes: self.lanes.unwrap_or(1),
+            helped: self.helped_us.map_or(Nanos::ZERO, |us| us.0),
         })
     }
 
@@ -219,16 +237,16 @@ impl RunLog {
         let (mut rows, mut shed) = (self.rows.iter().peekable(), self.shed.iter().peekable());
         let mut levels = self.rows.iter().map(|row| row.priority).chain(self.shed.iter().map(|shed| shed.priority));
         let has_priorities = levels.any(|level| level > 0);
-        let priority = move |level: u8| has_priorities.then_some(level);
+        let optional = Optional { has_priorities, shares_jobs: self.rows.iter().any(|row| row.lanes > 1) };
         std::iter::from_fn(move || {
             let is_row = match (rows.peek(), shed.peek()) {
                 (Some(row), Some(shed)) => row.job <= shed.job,
                 (row, _) => row.is_some(),
             };
             if is_row {
-                rows.next().map(|row| Line::of(row, priority(row.priority), lane(row.processor, row.class)))
+                rows.next().map(|row| Line::of(row, optional, lane(row.processor, row.class)))
             } else {
-                shed.next().map(|shed| Line::of_shed(shed, priority(shed.priority), lane(shed.processor, shed.class)))
+                shed.next().map(|shed| Line::of_shed(shed, optional, lane(shed.processor, shed.class)))
             }
         })
     }
@@ -290,6 +308,8 @@ mod tests {
             predicted: PerClass::from_fn(|class| if class == Class::GPU { Nanos(12) } else { Nanos::MAX }),
             stolen: job == 1,
             again: job == 1,
+            lanes: 1 + job,
+            helped: Nanos(u64::from(job)),
         }
     }
 
@@ -316,7 +336,7 @@ mod tests {
         assert_eq!(provenance.get("seed"), Some("7"));
         // Rows are in order of arrival, whatever their outcome.
         let text = std::fs::read_to_string(&path).unwrap();
-        let outcomes: Vec<&str> = text.lines().skip(3).filter_map(|line| line.rsplit(',').nth(1)).collect();
+        let outcomes: Vec<&str> = text.lines().skip(3).filter_map(|line| line.rsplit(',').nth(3)).collect();
         assert_eq!(outcomes, ["answered", "shed", "answered", "shed"]);
     }
 

@@ -39,6 +39,10 @@ pub struct LogRow {
     pub stolen: bool,
     /// Whether it ran twice because its lane failed and the fallback executor answered.
     pub again: bool,
+    /// The lanes that it occupied at its end: its processor, and those that helped.
+    pub lanes: u32,
+    /// The lane time of those that helped.
+    pub helped: Nanos,
 }
 
 impl LogRow {
