@@ -82,7 +82,7 @@ impl SpeedUp {
                 let before = by_lanes.last().copied().unwrap_or(1.0);
                 let possible =
                     if ratio.is_finite() { ratio.clamp(before, f64::from(lanes).max(before)) } else { before };
-                by_lanes.push((possible * 1e3).floor() / 1e3);
+                by_lanes.push((possible * 1e3).round() / 1e3);
             }
             let end = of_class.last().map(|&query| alone_us[query]).filter(|_| class + 1 < classes);
             SizeClass { up_to_us: end, by_lanes }

@@ -141,8 +141,9 @@ mod tests {
 
     #[test]
     fn a_lone_query_gets_all_lanes_and_a_full_machine_gives_one_each() {
-        let mixed = (0..200).map(|i| Nanos(if i % 20 == 0 { 1_000_000 } else { 10_000 })).collect();
-        let rule = rule(mixed, vec![1.0, 1.9, 2.7, 3.4]);
+        // From 10 us to 3.6 ms, each 3 % longer than the one before.
+        let times = std::iter::successors(Some(Nanos::from_us(10.0)), |time| Some(time.scaled(1.03)));
+        let rule = rule(times.take(200).collect(), vec![1.0, 1.9, 2.7, 3.4]);
         let at = |jobs| rule.schedule(Busy { jobs, lanes: 4 });
         assert_eq!(at(1).first, 4, "{rule:?}");
         assert_eq!((at(4), at(9)), (Schedule::ONE_LANE, Schedule::ONE_LANE));

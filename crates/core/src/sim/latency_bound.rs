@@ -100,19 +100,29 @@ fn least_mean_s(jobs: impl Iterator<Item = (f64, f64)>) -> f64 {
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
+    use std::sync::Arc;
 
     use proptest::prelude::*;
 
     use super::*;
     use crate::base::ids::QueryId;
     use crate::base::machine::Machine;
-    use crate::cost::Cost;
+    use crate::cost::{Cost, Parallelism, SpeedUp};
+
+    /// More than the work of all jobs.
+    const TOTAL_WORK: u32 = 16;
+    /// A sum of latencies that no sensible schedule reaches.
+    const HOPELESS: u32 = 1_000_000;
 
     /// The least sum of latencies of jobs, each with an arrival and the work left, on `lanes` lanes from `now` on. In each unit of
     /// time a job gets any number of lanes and does as much work.
     fn brute_force(lanes: u32, now: u32, jobs: &[(u32, u32)], known: &mut HashMap<(u32, Vec<u32>), u32>) -> u32 {
         if jobs.iter().all(|&(_, left)| left == 0) {
             return 0;
+        }
+        // By then every job has ended in a schedule that is never idle while jobs wait.
+        if now > jobs.iter().map(|job| job.0).max().unwrap_or(0) + TOTAL_WORK {
+            return HOPELESS;
         }
         let key = (now, jobs.iter().map(|job| job.1).collect::<Vec<_>>());
         if let Some(&sum) = known.get(&key) {
@@ -146,7 +156,11 @@ mod tests {
         let queries: Vec<SimQuery> = (0..).zip(jobs).map(query).collect();
         let unit = jobs.iter().map(|job| f64::from(job.0)).collect();
         let arrivals = Arrivals::given(0, unit, (0..jobs.len() as u32).collect());
-        latency_bound(&arrivals, &queries, &Machine::new(lanes, 0).into(), 1.0).unwrap()
+        // A job gains as much from further lanes as in the brute force.
+        let speed_up = SpeedUp::of_all((1..=lanes).map(|lanes| lanes as f64).collect());
+        let parallelism = Some(Arc::new(Parallelism::of(speed_up, vec![Nanos(1)])));
+        let model = MachineModel { parallelism, ..Machine::new(lanes, 0).into() };
+        latency_bound(&arrivals, &queries, &model, 1.0).unwrap()
     }
 
     proptest! {

@@ -272,7 +272,8 @@ mod tests {
             let criterion = Objective::Percentile { share: 0.9, within: None }.within(Nanos(100_000));
             let mut judge = Judge::with_priorities(criterion, 100, Some(&priorities));
             for job in 0..100 {
-                let (priority, number) = if job < 80 { (0, job) } else { (1, job - 80) };
+                // Every fifth query is of the second priority, so that the mean delay does not change.
+                let (priority, number) = if job % 5 == 0 { (1, job / 5) } else { (0, job - job / 5 - 1) };
                 let limit = [1000, 100_000][priority];
                 let delay = if number < late[priority] { limit + 1 } else { limit };
                 judge.record(&LogRow { priority: priority as u8, ..row(job, 0, delay) });
