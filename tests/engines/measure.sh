@@ -4,6 +4,7 @@
 #   tests/engines/measure.sh TANDEM LATENESS DATA FOLDER [RESULTS]
 #
 # LATENESS is the example of crates/http, DATA the folder of the shared collections, FOLDER keeps engines and indexes.
+# ENGINES names some of the engines.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 tandem=$(realpath "$1")
@@ -12,6 +13,9 @@ data=$(realpath "$3")
 folder=$(realpath "$4")
 results=${5:-results/servers}
 mkdir -p "$results"
+rm -rf "$folder/out"
+# keep FILE NAME: a result without the paths of this machine, plain and as part of a URL.
+keep() { sed -e "s|$folder|engines|g; s|${folder//\//%2F}|engines|g; s|$data|data|g" "$1" > "$results/$2.csv"; }
 # A server shares the cores with the client, which must not wait for it.
 if nice -n -10 true 2> /dev/null; then export FIRST='nice -n -10'; fi
 export PROFILE_SECONDS=${PROFILE_SECONDS:-14} LIVE_SECONDS=${LIVE_SECONDS:-3}
@@ -20,17 +24,17 @@ uptime
 ${FIRST:-} "$lateness" 10000,20000,30000,50000 5 1 "$results/client.csv"
 sed -i "2i # commit: $("$tandem" --version | sed 's/.*commit //; s/)//')" "$results/client.csv"
 OUT=$folder/out/tandem tests/engines/tandem.sh "$tandem" "$data/corpus/enwiki-2014-261k.jsonl.zst" \
-  "$data/queries/natural-questions-12k.tsv" "$folder/tandem" && cp "$folder/out/tandem/serve.csv" "$results/serve.csv"
+  "$data/queries/natural-questions-12k.tsv" "$folder/tandem" && keep "$folder/out/tandem/serve.csv" serve
 # An engine may use all cores.
 if chrt -f 1 true 2> /dev/null; then export FIRST='chrt -f 1'; fi
-for engine in tantivy seekstorm anserini; do
+for engine in ${ENGINES:-tantivy seekstorm anserini}; do
   for collection in win32-docs-48k enwiki-2014-261k; do
     name=$engine-$collection
     DEADLINES='50 10' OUT=$folder/out/$name tests/engines/$engine.sh "$tandem" "$data/corpus/$collection.jsonl.zst" \
       "$queries" "$folder/$name" || echo "$name: failed"
     for deadline in 50 10; do
       found=$folder/out/$name/$deadline/capacity.csv
-      if [ -s "$found" ]; then cp "$found" "$results/$name-$deadline.csv"; fi
+      if [ -s "$found" ]; then keep "$found" "$name-$deadline"; fi
     done
   done
 done
