@@ -4,12 +4,10 @@ use rayon::prelude::*;
 
 use super::curve::{Group, groups};
 use super::{Candidate, Plan, Question};
-use crate::lab::{DELAY_QUERIES, Judge, LabError, RunLength};
+use crate::lab::{Judge, LabError, RunLength};
 use crate::sched::{BuiltIn, PolicyFactory};
 use crate::sim::Arrivals;
 
-/// Most queries of a run.
-const MOST_QUERIES: usize = 1_000_000;
 /// Plans of more groups are not tried.
 const MOST_GROUPS: usize = 1 << 16;
 
@@ -83,7 +81,8 @@ fn serves(question: &Question, group: &Group<'_>, policy: &BuiltIn, groups: usiz
     let (experiment, objective) = group.within(question, 1.0);
     let criterion = objective.within(experiment.deadline);
     let rate_qps = question.demand.typical_qps() * question.growth / groups as f64 * group.scale;
-    let count = RunLength::full(&criterion, rate_qps).clamp(DELAY_QUERIES, MOST_QUERIES);
+    // Shorter runs do not tell a load of 1 from one below it.
+    let count = RunLength::default().confirmed(&criterion, rate_qps).div_ceil(experiment.arrivals.len());
     let holds = |arrivals: &Arrivals| {
         let judge = Judge::new(criterion, count);
         let judge = experiment.play(policy, rate_qps, &arrivals.first(count), judge, |judge| judge.is_lost(0))?;
