@@ -20,6 +20,7 @@ use tandem_core::cost::{SpeedUp, Workload};
 use tandem_core::lab::Multicore;
 use tandem_core::query::Burstiness;
 use tandem_core::sched::{PolicyOptions, Shed, StealGuard};
+use tandem_core::search::cpu::Algorithm;
 use tandem_core::sim::{Routing, ShardCosts};
 
 // Headings of settings: the commands that read them.
@@ -117,6 +118,9 @@ pub(super) struct Settings {
     /// `profile --machine`, spin]
     #[arg(long, help_heading = IDLE, value_name = "HOW", value_parser = choice::<Idle>())]
     pub(super) idle: Option<Idle>,
+    /// Algorithm by which the CPU finds the best documents with any of the terms; all give the same result
+    #[arg(long, help_heading = LIVE, value_name = "NAME", value_parser = choice::<Algorithm>(), default_value = Algorithm::Auto.name())]
+    pub(super) algorithm: Algorithm,
     /// How CPU workers share queries
     #[arg(long, help_heading = LIVE, value_name = "METHOD", value_parser = choice::<Multicore>(), default_value = Multicore::Inter.name())]
     pub(super) multicore: Multicore,

@@ -111,7 +111,7 @@ impl Simulated {
         Ok(search.of(&self.policy).map_err(tandem_core::lab::LabError::from)?)
     }
 
-    /// The forecast of an open-loop run of so many queries at a rate; `None` without queries. The live run has another seed,
+    /// The forecast of an open-loop run of a number of queries at a rate; `None` without queries. The live run has another seed,
     /// and the server's speed varies by a relative standard deviation.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ const SPIN: u64 = 60_000;
 const STARTS: usize = 8;
 /// Longest time between two looks at limits.
 const LOOK: u64 = 20_000_000;
-/// A server is gone if nothing was answered for this time, and for two time limits, and so many queries failed.
+/// A server is gone if nothing was answered for this time, and for two time limits, and this number of queries failed.
 const GONE: u64 = 3_000_000_000;
 const GONE_FAILURES: u32 = 20;
 /// Bytes per read.

@@ -22,7 +22,6 @@ use tandem_core::files::check_writable;
 use tandem_core::lab::{Estimates, GpuChoice, Node, traced};
 use tandem_core::query::{Mode, Trace};
 use tandem_core::sched::PolicyKind;
-use tandem_core::search::cpu::Algorithm;
 use tandem_core::search::device::list_gpus;
 use tandem_core::sim::Arrivals;
 use tandem_report::number;
@@ -65,9 +64,6 @@ pub(super) struct Arguments {
     /// How the terms of a query combine
     #[arg(long, value_parser = choice::<Mode>(), default_value = Mode::Or.name())]
     mode: Mode,
-    /// Algorithm by which the CPU finds the best documents with any of the terms; all give the same result
-    #[arg(long, value_parser = choice::<Algorithm>(), default_value = Algorithm::Auto.name())]
-    algorithm: Algorithm,
     /// Cost estimates that policies see, as in `simulate`
     #[arg(long, value_name = "WHAT", default_value = "model")]
     estimates: String,

@@ -22,7 +22,7 @@ pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Nod
     let (gpus, streams) = arguments.gpus.counts();
     let cpus = workers(arguments)?;
     let wanted = Wanted {
-        algorithm: arguments.algorithm,
+        algorithm: arguments.settings.algorithm,
         cpus,
         multicore: arguments.settings.multicore,
         gpu: arguments.gpu,

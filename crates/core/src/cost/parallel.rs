@@ -55,9 +55,9 @@ impl SpeedUp {
             if by_lanes.first() != Some(&1.0) || by_lanes.len() > MOST_LANES {
                 return Err(format!("a speed-up must begin with 1, for one lane, and end at {MOST_LANES} lanes"));
             }
-            let falls = by_lanes.windows(2).any(|pair| !(pair[1] >= pair[0]));
-            let exceeds = (1..).zip(by_lanes).any(|(lanes, &speed_up)| !(speed_up <= f64::from(lanes)));
-            if falls || exceeds {
+            let rises = by_lanes.is_sorted();
+            let is_possible = (1..).zip(by_lanes).all(|(lanes, &speed_up)| speed_up <= f64::from(lanes));
+            if !(rises && is_possible) {
                 return Err(format!("speed-ups must not fall, and not exceed the number of lanes: {by_lanes:?}"));
             }
         }

@@ -65,7 +65,7 @@ where
 {
     check(lane_pool, run.jobs.clone())?;
     // Without a measured speed-up such a policy runs each job on one lane.
-    if run.policy.shares_jobs() && lane_pool.model().parallelism.is_some() {
+    if run.policy.shares_jobs() {
         return Err(LiveError::SharesJobs(run.policy.name().to_owned()));
     }
     // The run gets a thread of its own: threads inherit the cores of their parent, and a pool started by the caller after a

@@ -24,7 +24,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry::sharing(
     |setup| {
         let delay =
             setup.model.parallelism.as_ref().map_or(Nanos::MAX, |parallelism| parallelism.quantile(DELAY_SHARE));
-        Ok(Box::new(Sharing::new(Delayed { delay, long: long(setup.model) }, setup.machine())?))
+        Ok(Box::new(Sharing::new(Delayed { delay, long: long(setup.model) }, setup.model)?))
     },
 );
 

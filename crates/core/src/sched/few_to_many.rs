@@ -24,10 +24,10 @@ use crate::cost::{MachineModel, Parallelism};
 pub(super) const ENTRY: PolicyEntry = PolicyEntry::sharing(
     "few-to-many",
     "A query gets one more CPU worker after each interval for which it still runs",
-    |setup| Ok(Box::new(Sharing::new(FewToMany::new(setup.model), setup.machine())?)),
+    |setup| Ok(Box::new(Sharing::new(FewToMany::new(setup.model), setup.model)?)),
 );
 
-/// Intervals that are tried: so many quantiles of the times of queries.
+/// Number of intervals that are tried, as quantiles of the times of queries.
 const INTERVALS: usize = 24;
 const TAIL: f64 = 0.99;
 

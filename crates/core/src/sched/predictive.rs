@@ -14,7 +14,7 @@ use crate::cost::MachineModel;
 
 pub(super) const ENTRY: PolicyEntry =
     PolicyEntry::sharing("predictive", "Queries that are predicted to be long run on several CPU workers", |setup| {
-        Ok(Box::new(Sharing::new(Predictive { long: long(setup.model) }, setup.machine())?))
+        Ok(Box::new(Sharing::new(Predictive { long: long(setup.model) }, setup.model)?))
     });
 
 /// The share of the queries that is not long.

@@ -10,8 +10,9 @@
 
 use super::{Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyError};
 use crate::base::ids::{JobId, ProcessorId};
-use crate::base::machine::{Class, Machine};
+use crate::base::machine::Class;
 use crate::base::time::Nanos;
+use crate::cost::MachineModel;
 
 /// How busy the lanes are when a rule is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +56,8 @@ pub(super) trait Rule: Send {
 #[derive(Clone, Debug)]
 pub(super) struct Sharing<R> {
     rule: R,
+    /// Whether a speed-up on several lanes is known; without one, each job runs on one lane.
+    shares: bool,
     lanes: u32,
     idle: u32,
     running: Vec<Shared>,
@@ -65,10 +68,10 @@ impl<R: Rule> Sharing<R> {
     ///
     /// # Errors
     /// If there are none.
-    pub(super) fn new(rule: R, machine: &Machine) -> Result<Self, PolicyError> {
-        PolicyError::require(machine, rule.name(), &[Class::CPU])?;
-        let lanes = machine.count(Class::CPU) as u32;
-        Ok(Self { rule, lanes, idle: lanes, running: Vec::new() })
+    pub(super) fn new(rule: R, model: &MachineModel) -> Result<Self, PolicyError> {
+        PolicyError::require(&model.machine, rule.name(), &[Class::CPU])?;
+        let lanes = model.machine.count(Class::CPU) as u32;
+        Ok(Self { rule, shares: model.parallelism.is_some(), lanes, idle: lanes, running: Vec::new() })
     }
 
     fn busy(&self, jobs: &Jobs) -> Busy {
@@ -107,7 +110,7 @@ impl<R: Rule> Policy for Sharing<R> {
     }
 
     fn shares_jobs(&self) -> bool {
-        true
+        self.shares
     }
 
     fn arrive(&mut self, _job: &Job, _jobs: &Jobs, _now: Nanos) -> LanesToPoll {

@@ -111,6 +111,10 @@ mod tests {
         for seed in 0..6 {
             let experiment = experiment(seed);
             for (kind, certified) in PolicyKind::ALL.into_iter().zip(&mut certified) {
+                if kind.shares_jobs() {
+                    // Nothing is certified for queries on several lanes.
+                    continue;
+                }
                 let policy = kind.with(PolicyOptions::default());
                 let max_costs = max_costs(&experiment.queries, &policy, &experiment.model).unwrap();
                 for rate_qps in (0..45).map(|i| 20.0 * 1.15_f64.powi(i)) {
@@ -123,7 +127,8 @@ mod tests {
                 }
             }
         }
-        assert!(certified.iter().all(|&rates| rates > 5), "{certified:?}");
+        let expected = PolicyKind::ALL.into_iter().zip(certified).all(|(kind, rates)| kind.shares_jobs() || rates > 5);
+        assert!(expected, "{certified:?}");
     }
 
     #[test]

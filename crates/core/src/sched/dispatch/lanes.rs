@@ -5,6 +5,9 @@ use crate::base::ids::{JobId, ProcessorId};
 use crate::base::machine::{Class, Machine, PerClass};
 use crate::base::time::Nanos;
 
+/// The rows of a batch, and the lanes that help it, each with the time at which it joined.
+type Team<'a> = (&'a [u32], &'a [(ProcessorId, Nanos)]);
+
 /// A batch under way. The lane owns and reuses its memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Running {
@@ -191,7 +194,7 @@ impl Lanes {
     }
 
     /// The helpers of the oldest batch of `lead`, and its rows.
-    pub(super) fn team(&self, lead: ProcessorId) -> Option<(&[u32], &[(ProcessorId, Nanos)])> {
+    pub(super) fn team(&self, lead: ProcessorId) -> Option<Team<'_>> {
         let ring = self.rings.get(lead.index()).filter(|ring| ring.held > 0)?;
         let batch = &ring.batches[ring.oldest];
         Some((&batch.rows, &batch.helpers))

@@ -167,7 +167,7 @@ impl<S: Sink> Dispatcher<S> {
         result
     }
 
-    /// Idle lanes join the job that has just started on `lead`, which then has `lanes` lanes if so many are idle.
+    /// Idle lanes join the job that has just started on `lead`, which then has up to `lanes` lanes.
     fn join_idle(&mut self, lead: ProcessorId, lanes: u32) -> Result<(), LawBroken> {
         let class = self.lanes.lane(lead).class;
         for _ in 1..lanes {
