@@ -46,6 +46,8 @@ impl ServerAnswer {
     /// No runs yet.
     #[must_use]
     pub fn new(dialect: &str, predicted: Capacity, profile: &ServerProfile, log_queries: usize) -> Self {
+        // The rows of a capacity are found by this name.
+        let predicted = Capacity { policy: dialect.to_owned(), ..predicted };
         let driven = Driven {
             policy: dialect.to_owned(),
             predicted: Prediction::by_profile(predicted, profile.machine_profile().drift()),
