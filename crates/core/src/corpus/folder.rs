@@ -81,7 +81,10 @@ impl Folder {
             (hidden, "hidden file or folder left out", "hidden files and folders left out"),
         ];
         let told = told.into_iter().filter(|(count, ..)| *count > 0);
-        let notes = told.map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many })).collect();
+        let mut notes: Vec<String> =
+            told.map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many })).collect();
+        // Other programs leave such files out without a word.
+        notes.push(String::from("files that .gitignore names are read, too"));
         files.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(Self { files: files.into_iter(), notes })
     }
@@ -170,7 +173,7 @@ mod tests {
         symlink(store.path(), at("folder")).unwrap();
         let mut folder = Folder::open(dir.path()).unwrap();
         let told = folder.notes.join("; ");
-        for expected in ["1 link followed", "3 links left out", "1 hidden file or folder left out"] {
+        for expected in ["1 link followed", "3 links left out", "1 hidden file or folder left out", ".gitignore"] {
             assert!(told.contains(expected), "{told}");
         }
         let mut ids = Vec::new();
