@@ -206,6 +206,38 @@ fn equal_inputs_give_equal_logs() {
     }
 }
 
+/// One CPU and two queries, of 1 and 9 ms.
+fn two_queries() -> Experiment {
+    let query = |(id, ms): (u32, f64)| {
+        let service = Cost::on_cpu_and_gpu(Nanos::from_ms(ms), Nanos::MAX);
+        SimQuery { id: QueryId(id), service, estimate: service }
+    };
+    Experiment {
+        cluster: None,
+        model: Machine::new(1, 0).into(),
+        deadline: Nanos::from_ms(50.0),
+        arrivals: vec![Arrivals::given(1, vec![0.0, 1.0, 2.0, 3.0], vec![0, 1, 0, 1])],
+        queries: (0..).zip([1.0, 9.0]).map(query).collect(),
+    }
+}
+
+#[test]
+fn without_its_longest_queries_a_workload_has_the_region_of_the_others() {
+    let experiment = two_queries();
+    let region =
+        |dropped| experiment.region_of(&PolicyKind::CpuOnly.with(Default::default()), dropped).unwrap().rate_qps;
+    assert!((region(0.0) - 200.0).abs() < 1e-6, "{}", region(0.0));
+    assert!((region(0.5) - 2000.0).abs() < 1e-6, "{}", region(0.5));
+}
+
+#[test]
+fn a_run_beyond_the_end_of_simulated_time_is_refused_with_its_length() {
+    // A query arrives every second and takes five milliseconds in the mean; half of the range is 9.2 billion seconds.
+    let refused = two_queries().check_time(1.0, 9_190_000_000).unwrap_err().to_string();
+    assert!(refused.contains("9190000000"), "{refused}");
+    assert!(two_queries().check_time(1.0, 9_100_000_000).is_ok());
+}
+
 /// A GPU as measured on the GOV2-size index: 22 us alone, 1.7 us a query in batches of 4096.
 fn batching_gpu(cpus: usize) -> Experiment {
     let batches = BatchCost {

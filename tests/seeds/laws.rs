@@ -46,24 +46,16 @@ macro_rules! law {
     };
 }
 
-struct Case<'a> {
+pub struct Case<'a> {
     scenario: &'a Scenario,
-    model: MachineModel,
+    pub model: MachineModel,
     queries: Vec<SimQuery>,
     factory: Box<dyn PolicyFactory>,
 }
 
 fn check_all(scenario: &Scenario, spoil: &Spoil) -> Result<(), Broken> {
-    let model = scenario.model();
-    let factory = Box::new(scenario.policy.with(scenario.options));
-    // A machine may lack what the policy needs, above all once lanes have been removed.
-    if factory.build(&model).is_err() {
-        return Ok(());
-    }
-    let queries = scenario.queries(&model.machine);
-    let case = Case { scenario, model, queries, factory };
-    let mut log =
-        simulate(case.run(None)).map_err(|e| Broken { law: "a policy keeps its contract", evidence: e.to_string() })?;
+    let Some(case) = Case::of(scenario) else { return Ok(()) };
+    let mut log = case.play()?;
     spoil(scenario, &mut log);
     case.answered_once(&log)?;
     case.lanes_hold_what_they_can(&log)?;
@@ -75,7 +67,30 @@ fn check_all(scenario: &Scenario, spoil: &Spoil) -> Result<(), Broken> {
     case.shards(&log)
 }
 
-impl Case<'_> {
+impl<'c> Case<'c> {
+    /// `None` if the machine lacks what the policy needs.
+    pub fn of(scenario: &'c Scenario) -> Option<Self> {
+        let model = scenario.model();
+        let factory = Box::new(scenario.policy.with(scenario.options));
+        factory.build(&model).ok()?;
+        let queries = scenario.queries(&model.machine);
+        Some(Self { scenario, model, queries, factory })
+    }
+
+    /// The log of one node.
+    pub fn play(&self) -> Result<RunLog, Broken> {
+        simulate(self.run(None)).map_err(|e| Broken { law: "a policy keeps its contract", evidence: e.to_string() })
+    }
+
+    /// The log of the scenario's cluster.
+    pub fn play_cluster(&self) -> Result<RunLog, Broken> {
+        let cluster = self.scenario.cluster(&self.queries);
+        let others = 1..cluster.shape().nodes();
+        let policies = others.map(|_| self.factory.build(&self.model).expect("it was built before")).collect();
+        simulate(self.run(Some(OtherNodes { cluster: &cluster, policies })))
+            .map_err(|e| Broken { law: "a policy keeps its contract", evidence: e.to_string() })
+    }
+
     fn run<'a>(&'a self, others: Option<OtherNodes<'a>>) -> SimRun<'a, impl Iterator<Item = (Nanos, u32)> + use<'a>> {
         SimRun {
             model: &self.model,
@@ -277,11 +292,8 @@ impl Case<'_> {
 
     /// Every query of a cluster is answered once, and one node alone is a cluster.
     fn shards(&self, log: &RunLog) -> Result<(), Broken> {
-        let cluster = self.scenario.cluster(&self.queries);
-        let nodes = cluster.shape().nodes();
-        let policies = (1..nodes).map(|_| self.factory.build(&self.model).expect("it was built before")).collect();
-        let sharded = simulate(self.run(Some(OtherNodes { cluster: &cluster, policies })));
-        let sharded = sharded.map_err(|e| Broken { law: "a policy keeps its contract", evidence: e.to_string() })?;
+        let nodes = self.scenario.shards * self.scenario.replicas;
+        let sharded = self.play_cluster()?;
         let mut jobs: Vec<JobId> =
             sharded.rows.iter().map(|row| row.job).chain(sharded.shed.iter().map(|shed| shed.job)).collect();
         jobs.sort_unstable();

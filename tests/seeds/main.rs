@@ -4,6 +4,7 @@
 //! `TANDEM_SEEDS=1000000` checks that many seeds instead of 10,000, `TANDEM_FIRST_SEED` names the first. A seed that
 //! breaks a law is reduced and printed as a test, which belongs into this file.
 
+mod decisions;
 mod laws;
 #[path = "../machines/mod.rs"]
 mod machines;
@@ -74,32 +75,7 @@ fn every_planted_error_is_found_and_reduced() {
         ("a batch is one piece", |_, log| log.rows.iter_mut().for_each(|row| row.batch = 0)),
         ("nothing is dropped without shedding", |scenario, log| {
             if let (true, Some(row)) = (log.shed.is_empty() && scenario.handoff > 0, log.rows.pop()) {
-                let tandem::sched::LogRow {
-                    job,
-                    query,
-                    arrival,
-                    released,
-                    started,
-                    processor,
-                    class,
-                    deadline,
-                    priority,
-                    predicted,
-                    ..
-                } = row;
-                let dropped = started;
-                log.shed.push(tandem::sched::ShedJob {
-                    job,
-                    query,
-                    arrival,
-                    released,
-                    dropped,
-                    processor,
-                    class,
-                    deadline,
-                    priority,
-                    predicted,
-                });
+                log.shed.push(row.dropped());
             }
         }),
         ("the manual clock writes the simulator's log", |_, log| {

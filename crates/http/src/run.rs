@@ -15,7 +15,7 @@ use tandem_core::base::machine::{Class, PerClass};
 use tandem_core::base::quantile::select_nearest_rank;
 use tandem_core::base::time::Nanos;
 use tandem_core::lab::{Criterion, Judge, Summary, Verdict};
-use tandem_core::sched::{LogRow, ShedJob, Sink};
+use tandem_core::sched::{LogRow, Sink};
 
 /// The percentiles of tables and files.
 pub const PERCENTILES: [f64; 7] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99];
@@ -220,40 +220,25 @@ impl Run {
             let (arrival, finished) = (Nanos(record.intended), Nanos(record.finished));
             let (processor, class, deadline) = (ProcessorId(0), Class::CPU, arrival + criterion.deadline);
             let predicted = PerClass::default();
-            if record.outcome == Outcome::Answered {
-                judge.record(&LogRow {
-                    job,
-                    query,
-                    arrival,
-                    released: Nanos(record.sent),
-                    started: Nanos(record.sent),
-                    finished,
-                    processor,
-                    class,
-                    batch: record.job,
-                    deadline,
-                    priority: 0,
-                    predicted,
-                    stolen: false,
-                    again: false,
-                    lanes: 1,
-                    helped: Nanos::ZERO,
-                });
-            } else {
-                let (released, dropped) = (arrival, finished);
-                judge.shed(&ShedJob {
-                    job,
-                    query,
-                    arrival,
-                    released,
-                    dropped,
-                    processor,
-                    class,
-                    deadline,
-                    priority: 0,
-                    predicted,
-                });
-            }
+            let row = LogRow {
+                job,
+                query,
+                arrival,
+                released: Nanos(record.sent),
+                started: Nanos(record.sent),
+                finished,
+                processor,
+                class,
+                batch: record.job,
+                deadline,
+                priority: 0,
+                predicted,
+                stolen: false,
+                again: false,
+                lanes: 1,
+                helped: Nanos::ZERO,
+            };
+            if record.outcome == Outcome::Answered { judge.record(&row) } else { judge.shed(&row.dropped()) }
         }
         judge.verdict(self.rate_qps)
     }

@@ -73,7 +73,7 @@ pub(crate) fn no_answer(found: &Answer) -> String {
     let why = match (held, lowest) {
         (Some(held), _) => format!("{} q/s held, and no higher rate is known to miss", rate(held, 0.0)),
         (None, None) if found.driven.iter().any(|driven| driven.predicted.qps() > 0.0) => {
-            String::from("there was no time for a live run")
+            String::from("no live run counts: there was no time, or the client was late")
         }
         (None, None) => String::from("no rate is low enough in simulation"),
         (None, Some(lowest)) if !runs().any(|run| run.verdict.holds()) => {

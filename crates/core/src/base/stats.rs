@@ -175,6 +175,12 @@ mod tests {
     }
 
     #[test]
+    fn a_drift_needs_three_stretches_and_a_value_in_each() {
+        assert!(drift(&[1.0, 2.0, 3.0], 3).is_some());
+        assert!(drift(&[1.0, 2.0], 3).is_none() && drift(&[1.0, 2.0, 3.0], 2).is_none());
+    }
+
+    #[test]
     fn constants_and_lines_without_noise_are_no_puzzle() {
         assert_eq!(drift(&[2.0; 9], 3).unwrap(), Drift { rise: 0.0, level: 2.0, p_value: 1.0 });
         let line: Vec<f64> = (0..9).map(f64::from).collect();

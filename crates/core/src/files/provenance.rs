@@ -139,6 +139,13 @@ mod tests {
     }
 
     #[test]
+    fn the_date_is_of_this_century() {
+        let text = Provenance::new().with_command_and_machine();
+        let date = text.get("date").unwrap();
+        assert!(date.len() == 10 && ("2026-01-01".."2100-01-01").contains(&date), "{date}");
+    }
+
+    #[test]
     fn a_command_can_be_given_to_a_shell_again() {
         let arguments = ["search", "a/b-1.csv", "two words", "", "don't", "$HOME"].map(quoted);
         assert_eq!(arguments, ["search", "a/b-1.csv", "'two words'", "''", r"'don'\''t'", "'$HOME'"]);

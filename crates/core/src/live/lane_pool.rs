@@ -41,12 +41,6 @@ impl GpuLane {
     }
 }
 
-impl fmt::Display for GpuLane {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// The work behind a lane.
 pub enum LaneWork {
     /// An executor, on a thread of its own.

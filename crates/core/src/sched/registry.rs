@@ -215,6 +215,7 @@ impl PolicyFactory for BuiltIn {
 mod tests {
     use super::*;
     use crate::base::machine::Machine;
+    use crate::base::time::Nanos;
 
     #[test]
     fn every_policy_goes_by_one_name_everywhere() {
@@ -223,7 +224,31 @@ mod tests {
             let factory = kind.with(PolicyOptions::default());
             assert_eq!(factory.build(&model).unwrap().name(), factory.name());
             assert_eq!(PolicyKind::from_name(kind.name()), Some(kind));
+            let shedding = kind.with(PolicyOptions { shed: Shed::Late, ..PolicyOptions::default() });
+            assert_eq!(shedding.build(&model).unwrap().name(), kind.name());
         }
+        let helps: std::collections::HashSet<&str> = PolicyKind::ALL.iter().map(|kind| kind.help()).collect();
+        assert!(helps.len() == PolicyKind::ALL.len() && helps.iter().all(|help| help.contains(' ')));
+    }
+
+    #[test]
+    fn a_policy_that_uses_one_class_says_so() {
+        let cost = PerClass::from_fn(|_| Cost::alone(Nanos(1)));
+        let may = |kind: PolicyKind, class| kind.with(PolicyOptions::default()).may_run_on(class, &cost);
+        for kind in [PolicyKind::GpuOnly, PolicyKind::Window, PolicyKind::Greedy, PolicyKind::Adaptive] {
+            assert!(may(kind, Class::GPU) && !may(kind, Class::CPU), "{kind}");
+        }
+        assert!(may(PolicyKind::CpuOnly, Class::CPU) && !may(PolicyKind::CpuOnly, Class::GPU));
+        let has_batches = |kind: PolicyKind| kind.with(PolicyOptions::default()).makes_batches();
+        assert!(has_batches(PolicyKind::Combined) && !has_batches(PolicyKind::Stealing));
+    }
+
+    #[test]
+    fn length_based_goes_by_the_lengths_that_it_was_given() {
+        let options = PolicyOptions { length_threshold: 10, ..PolicyOptions::default() };
+        let factory = PolicyKind::LengthBased.with(options).with_lengths([20].into());
+        assert_eq!(factory.blocks[..], [20]);
+        assert_ne!(factory, PolicyKind::LengthBased.with(options));
     }
 
     #[test]

@@ -38,12 +38,6 @@ impl Shed {
     }
 }
 
-impl std::fmt::Display for Shed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 pub(super) struct Shedding {
     pub(super) inner: Box<dyn Policy>,
     pub(super) shed: Shed,

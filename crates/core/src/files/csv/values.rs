@@ -124,4 +124,10 @@ mod tests {
             [Some(Nanos(1500)), Some(Nanos(7000)), Some(Nanos(1)), None, None, None]
         );
     }
+
+    #[test]
+    fn rounded_numbers_are_read_as_numbers() {
+        assert_eq!(serde_json::from_str::<Digits<3>>("1.25").unwrap().0, 1.25);
+        assert_eq!(serde_json::from_str::<Decimals<3>>("1.25").unwrap().0, 1.25);
+    }
 }

@@ -57,6 +57,23 @@ impl LogRow {
     pub fn missed(&self) -> bool {
         self.finished > self.deadline
     }
+
+    /// The same job, dropped at its end instead of answered.
+    #[must_use]
+    pub fn dropped(&self) -> ShedJob {
+        ShedJob {
+            job: self.job,
+            query: self.query,
+            arrival: self.arrival,
+            released: self.released,
+            dropped: self.finished,
+            processor: self.processor,
+            class: self.class,
+            deadline: self.deadline,
+            priority: self.priority,
+            predicted: self.predicted,
+        }
+    }
 }
 
 /// A dropped job. It never runs, and every objective counts it as late.
@@ -106,12 +123,6 @@ impl RunLog {
     pub fn sort(&mut self) {
         self.rows.sort_unstable_by_key(|row| row.job);
         self.shed.sort_unstable_by_key(|shed| shed.job);
-    }
-
-    /// Jobs that ended, answered or dropped.
-    #[must_use]
-    pub fn ended(&self) -> usize {
-        self.rows.len() + self.shed.len()
     }
 }
 
