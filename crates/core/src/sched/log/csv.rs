@@ -307,7 +307,7 @@ mod tests {
             priority: (job / 3) as u8,
             predicted: PerClass::from_fn(|class| if class == Class::GPU { Nanos(12) } else { Nanos::MAX }),
             stolen: job == 3,
-            again: job == 3,
+            again: job == 1,
             lanes: 1 + job,
             helped: Nanos(u64::from(job)),
         }
