@@ -66,12 +66,6 @@ pub struct LiveOutcome {
 }
 
 impl LiveOutcome {
-    /// Whether Ctrl-C ended the run.
-    #[must_use]
-    pub fn interrupted(&self) -> bool {
-        matches!(self.ending, Ending::Interrupted)
-    }
-
     /// Whether the run was given up: it had failed, and its backlog only grew.
     #[must_use]
     pub fn overloaded(&self) -> bool {

@@ -164,6 +164,28 @@ mod tests {
     }
 
     #[test]
+    fn a_borrowed_record_decides_as_the_record_itself() {
+        struct Strict;
+        impl Sink for Strict {
+            fn record(&mut self, _: &LogRow) {}
+            fn shed(&mut self, _: &ShedJob) {}
+        }
+        impl Record for Strict {
+            fn late_after(&self) -> Option<Nanos> {
+                Some(Nanos(7))
+            }
+            fn is_lost(&self, overdue: usize) -> bool {
+                overdue > 1
+            }
+            fn unanswered(&mut self, _: &Job, _: Nanos) {}
+        }
+        let borrowed = &mut Strict;
+        let all = |record: &dyn Fn(usize) -> (Option<Nanos>, bool)| [record(1), record(2)];
+        let expected = [(Some(Nanos(7)), false), (Some(Nanos(7)), true)];
+        assert_eq!(all(&|n| (Record::late_after(&borrowed), Record::is_lost(&borrowed, n))), expected);
+    }
+
+    #[test]
     fn a_sample_keeps_all_where_there_is_room_and_else_at_most_so_many() {
         let kept = |all: u32, most| (0..all).filter(|&number| Sample::of(all as usize, most).keeps(number)).count();
         assert_eq!([(0, 5), (5, 5), (6, 5), (1000, 5), (7, 0)].map(|(all, most)| kept(all, most)), [0, 5, 3, 4, 1]);

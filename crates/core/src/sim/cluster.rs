@@ -265,7 +265,7 @@ pub(super) fn play_cluster<S: Sink>(
         if !broker.collect(&mut shards, arrival, &mut sink, &enough)? {
             return Ok(sink);
         }
-        broker.send(arrival, queries[row as usize].id, shards.len());
+        broker.send(queries[row as usize].id, shards.len());
         for (shard, nodes) in shards.iter_mut().enumerate() {
             let turn = number as usize % nodes.len();
             let chosen = match routing {
@@ -300,7 +300,6 @@ pub(super) fn play_cluster<S: Sink>(
 /// A query that some shards have not answered.
 #[derive(Clone, Copy, Debug)]
 struct Open {
-    arrival: Nanos,
     query: QueryId,
     missing: usize,
     slowest: Option<LogRow>,
@@ -319,8 +318,8 @@ struct Broker {
 }
 
 impl Broker {
-    fn send(&mut self, arrival: Nanos, query: QueryId, shards: usize) {
-        self.open.push_back(Open { arrival, query, missing: shards, slowest: None, shed: None, again: false });
+    fn send(&mut self, query: QueryId, shards: usize) {
+        self.open.push_back(Open { query, missing: shards, slowest: None, shed: None, again: false });
     }
 
     /// Plays all nodes until `until` and passes complete queries on; returns `false` once these are enough.
@@ -383,10 +382,10 @@ impl Broker {
 
     fn complete_if_all_are_there(&mut self, number: u32) {
         let open = &self.open[(number - self.first) as usize];
-        let (job, query, arrival, again) = (JobId(number), open.query, open.arrival, open.again);
+        let (job, query, again) = (JobId(number), open.query, open.again);
         match (open.missing, open.shed, open.slowest) {
-            (0, Some(shed), _) => self.shed.push(ShedJob { job, query, arrival, ..shed }),
-            (0, None, Some(slowest)) => self.complete.push(LogRow { job, query, arrival, again, ..slowest }),
+            (0, Some(shed), _) => self.shed.push(ShedJob { job, query, ..shed }),
+            (0, None, Some(slowest)) => self.complete.push(LogRow { job, query, again, ..slowest }),
             _ => {}
         }
     }

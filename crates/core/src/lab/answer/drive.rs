@@ -213,7 +213,7 @@ impl LiveRuns<'_> {
         let run = LiveRunSpec::new(qps, &arrivals, criterion).of_driven_rows(self.node);
         let report = self.node.run_strict(self.policy, run)?;
         let LiveReport { outcome, summary, verdict, load, .. } = report;
-        if outcome.interrupted() || live::interrupted() {
+        if live::interrupted() {
             return Err(LabError::Interrupted);
         }
         let after = self.node.lane_pool().fixed_loop();

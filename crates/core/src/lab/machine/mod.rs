@@ -142,7 +142,7 @@ pub fn idle_watts(node: &Node) -> Option<f64> {
 pub fn gpu_watts(node: &mut Node, gpus: usize, batch: usize, offered: f64) -> Result<Option<(f64, f64)>, LabError> {
     let load = offer(node, offered, Busy { cpus: 0, gpus, batch }, (POWER_S, usize::MAX), &mut Random::new(0, 0));
     let report = node.run_strict(&load.probe, LiveRunSpec::unjudged(1.0, &load.arrivals))?;
-    if report.outcome.interrupted() || live::interrupted() {
+    if live::interrupted() {
         return Err(LabError::Interrupted);
     }
     let Some(summary) = report.summary else { return Ok(None) };
@@ -222,7 +222,7 @@ fn drive_stage(
     let load = offer(node, offered, busy, (seconds, MOST_QUERIES), &mut random);
     let run = LiveRunSpec { keep: usize::MAX, ..LiveRunSpec::unjudged(1.0, &load.arrivals) };
     let outcome = node.run_strict(&load.probe, run)?.outcome;
-    if outcome.interrupted() || live::interrupted() {
+    if live::interrupted() {
         return Err(LabError::Interrupted);
     }
     let mut loads: HashMap<u32, BatchLoad> = HashMap::new();
