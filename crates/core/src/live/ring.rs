@@ -137,6 +137,8 @@ pub(super) struct Rings {
     fallback: Fallback,
     /// The number of times that a thread has taken the lane over; earlier threads have to end.
     replacements: AtomicU32,
+    /// The number of the executor whose query the idle worker helps with, plus one; 0 for none.
+    lead: AtomicU32,
     is_closed: AtomicBool,
 }
 
@@ -157,6 +159,7 @@ impl Rings {
             survived: Mutex::new(Vec::new()),
             fallback: Fallback::default(),
             replacements: AtomicU32::new(0),
+            lead: AtomicU32::new(0),
             is_closed: AtomicBool::new(false),
         }
     }
@@ -199,6 +202,24 @@ impl Rings {
     /// Worker: the end of this turn's order, if the thread only lets time pass; the order must have been taken.
     pub(super) fn until(&self, turn: u32) -> u64 {
         self.orders[self.slot(turn)].until.load(Ordering::Relaxed)
+    }
+
+    /// Driver: moves the end of the order of this turn, on a thread that only lets time pass.
+    pub(super) fn set_until(&self, turn: u32, until: u64) {
+        self.orders[self.slot(turn)].until.store(until, Ordering::Relaxed);
+    }
+
+    /// Driver: lets the idle worker help with the query of executor number `lead`, or with none.
+    pub(super) fn set_lead(&self, lead: Option<usize>) {
+        self.lead.store(lead.map_or(0, |lead| lead as u32 + 1), Ordering::Relaxed);
+        if lead.is_some() {
+            self.worker.wake();
+        }
+    }
+
+    /// Worker: the number of the executor whose query it is to help with.
+    pub(super) fn lead(&self) -> Option<usize> {
+        (self.lead.load(Ordering::Relaxed) as usize).checked_sub(1)
     }
 
     /// Worker: reports a batch, unless another thread has done so; returns whether it did. The caller must

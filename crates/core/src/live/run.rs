@@ -64,10 +64,6 @@ where
     R: Record + Send,
 {
     check(lane_pool, run.jobs.clone())?;
-    // Without a measured speed-up such a policy runs each job on one lane.
-    if run.policy.shares_jobs() {
-        return Err(LiveError::SharesJobs(run.policy.name().to_owned()));
-    }
     // The run gets a thread of its own: threads inherit the cores of their parent, and a pool started by the caller after a
     // run would sit on one core for ever.
     let driven = std::thread::scope(|scope| {
@@ -76,7 +72,7 @@ where
             let (epoch, owns_core) = (lane_pool.epoch(), lane_pool.cores().driver_owns_core());
             let spins = lane_pool.idle() == Idle::Spin;
             let faults = lane_pool.run_clock();
-            lane_pool.set_running(true);
+            lane_pool.set_running(true, run.policy.shares_jobs());
             // Real lanes draw nothing; recorded times are used unchanged.
             let outcome = drive_run(lane_pool, run, 0, interrupt::flag(), || {
                 // Planned faults count from the start of the queries.
@@ -84,7 +80,7 @@ where
                 RealClock::start(epoch, owns_core, spins)
             });
             faults.set(None);
-            lane_pool.set_running(false);
+            lane_pool.set_running(false, false);
             outcome
         };
         std::thread::Builder::new().name(String::from("driver")).spawn_scoped(scope, driver).map(|thread| thread.join())
@@ -131,6 +127,7 @@ fn drive_run<C: Clock, J: ExactSizeIterator<Item = Job>, R: Record>(
     sleeper.attend();
     let (model, played, recorded, lanes) = lane_pool.parts();
     let dispatcher = Dispatcher::with_sink(&model.machine, policy, (Sampled::of(planned, keep), record));
+    let dispatcher = dispatcher.sharing_jobs();
     let cost = |row, class| recorded.get(row as usize).map_or(Cost::NEVER, |costs| costs[class]);
     let times = MeasuredTimes::new(played, seed, cost);
     let driven = drive(start_clock, (model, seed), lanes, &sleeper, times, dispatcher, jobs, limits);

@@ -105,6 +105,16 @@ impl WorkerLane {
         self.rings.order(self.ordered, rows, until);
     }
 
+    /// Moves the end of the oldest batch under way, on a lane that pretends.
+    pub(super) fn set_until(&self, until: u64) {
+        self.rings.set_until(self.seen.wrapping_add(1), until);
+    }
+
+    /// The number of the lane's executor among those of the CPU lanes.
+    pub(super) fn executor_number(&self) -> usize {
+        self.threads.affinity.number
+    }
+
     #[inline]
     pub(super) fn wake_if_asleep(&self) {
         self.rings.worker.wake_if_asleep();
