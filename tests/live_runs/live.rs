@@ -498,7 +498,6 @@ fn every_policy_completes_its_run_on_recorded_and_time_warped_lanes() {
         let LiveOutcome { log, ending, .. } = live::run(&mut lane_pool, run).unwrap();
         assert!(matches!(ending, Ending::Complete), "{kind}: {ending:?}");
         assert_eq!(log.rows.iter().map(|row| row.job.index()).collect::<Vec<_>>(), (0..jobs.len()).collect::<Vec<_>>());
-        assert!(!kind.shares_jobs() || log.rows.iter().any(|row| row.lanes == 2 && row.helped > Nanos::ZERO), "{kind}");
     }
 }
 
