@@ -33,7 +33,8 @@ struct World {
     executor: CpuExecutor,
     queries: Vec<(Query, Mode)>,
     expected: Arc<Vec<Bits>>,
-    /// Pieces of queries that were searched for other lanes.
+    /// Queries that were cut into pieces, and pieces that were searched for other lanes.
+    shared: Arc<AtomicU32>,
     given: Arc<AtomicU32>,
 }
 
@@ -64,12 +65,12 @@ impl World {
             bits(&hits)
         };
         let expected = Arc::new(queries.iter().map(&mut answer).collect());
-        Self { executor, queries, expected, given: Arc::default() }
+        Self { executor, queries, expected, shared: Arc::default(), given: Arc::default() }
     }
 
     fn compared(&self, inner: Box<dyn Executor>) -> Box<dyn Executor> {
-        let (expected, given) = (Arc::clone(&self.expected), Arc::clone(&self.given));
-        Box::new(Compared { inner, expected, given })
+        let (expected, shared, given) = (self.expected.clone(), self.shared.clone(), self.given.clone());
+        Box::new(Compared { inner, expected, shared, given })
     }
 
     /// A lane pool of `workers` cores with these planned faults, each core with a fallback.
@@ -171,6 +172,7 @@ fn model(workers: usize) -> MachineModel {
 struct Compared {
     inner: Box<dyn Executor>,
     expected: Arc<Vec<Bits>>,
+    shared: Arc<AtomicU32>,
     given: Arc<AtomicU32>,
 }
 
@@ -202,6 +204,7 @@ impl Executor for Compared {
         k: usize,
         hits: &mut Vec<Hit>,
     ) -> Result<Execution, ExecError> {
+        self.shared.fetch_add(1, Ordering::Relaxed);
         let execution = self.inner.search_shared(query, mode, k, hits)?;
         self.check(query, hits).map(|()| execution)
     }
@@ -231,14 +234,18 @@ fn queries_on_several_lanes_have_the_exhaustive_answers() {
             assert!(round < 50, "no lane has helped, {workers} lanes");
         }
         for kind in PolicyKind::ALL.into_iter().filter(|kind| kind.shares_jobs()) {
+            world.shared.store(0, Ordering::Relaxed);
             let policy = policy(kind, &lane_pool);
-            world.run(&mut lane_pool, policy, 40);
+            let log = world.run(&mut lane_pool, policy, 40);
+            let on_several = log.rows.iter().filter(|row| row.lanes > 1).count();
+            let (joins_later, cut) = (kind != PolicyKind::Predictive, world.shared.load(Ordering::Relaxed) as usize);
+            assert_eq!(cut, if joins_later { 40 } else { on_several }, "{kind}");
         }
-        // A policy that shares nothing calls no helpers.
-        world.given.store(0, Ordering::Relaxed);
+        // A policy that shares nothing cuts no query.
+        world.shared.store(0, Ordering::Relaxed);
         let alone = policy(PolicyKind::CpuOnly, &lane_pool);
         world.run(&mut lane_pool, alone, 40);
-        assert_eq!(world.given.load(Ordering::Relaxed), 0);
+        assert_eq!(world.shared.load(Ordering::Relaxed), 0);
     }
 }
 

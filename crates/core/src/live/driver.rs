@@ -374,7 +374,8 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
                                 until = self.clock.since_epoch(self.times.start(processor, rows, now));
                             }
                             let rerun = self.times.take_rerun();
-                            worker.order(rows.iter().copied(), until);
+                            let is_shared = self.dispatcher.is_shared(processor);
+                            worker.order(rows.iter().copied(), until, is_shared);
                             self.working[lane / 64] |= 1 << (lane % 64);
                             self.batches_working += 1;
                             if let Some(rerun) = rerun {

@@ -92,8 +92,6 @@ pub struct LanePool {
     run_clock: RunClock,
     /// Set while threads with a core of their own spin for work.
     spins: Arc<AtomicBool>,
-    /// Set while other lanes may help with a query.
-    shares: Arc<AtomicBool>,
     epoch: Instant,
 }
 
@@ -135,7 +133,6 @@ impl LanePool {
             idle: Idle::Sleep,
             run_clock: RunClock::default(),
             spins: Arc::default(),
-            shares: Arc::default(),
             epoch: Instant::now(),
         };
         // Numbers follow the order of the processors within a class.
@@ -164,9 +161,9 @@ impl LanePool {
         let lanes = model.machine.processors().map(|_| Lane::Recorded).collect();
         let (queries, cores, driver) = (Arc::default(), Cores::default(), Arc::default());
         let played = model.clone();
-        let (idle, run_clock, spins, shares) = (Idle::Sleep, RunClock::default(), Arc::default(), Arc::default());
+        let (idle, spins, run_clock) = (Idle::Sleep, Arc::default(), RunClock::default());
         let epoch = Instant::now();
-        Self { model, played, queries, recorded, cores, lanes, driver, idle, run_clock, spins, shares, epoch }
+        Self { model, played, queries, recorded, cores, lanes, driver, idle, run_clock, spins, epoch }
     }
 
     fn spawn_worker(
@@ -192,7 +189,6 @@ impl LanePool {
             driver_sleeps: !cores.driver_owns_core(),
             owns_core: if class.is_gpu() { cores.gpu_owns_core() } else { cores.worker_owns_core(number) },
             spins: Arc::clone(&self.spins),
-            shares: Arc::clone(&self.shares),
             thread: 0,
             taken: 0,
             completed: 0,
@@ -224,14 +220,14 @@ impl LanePool {
     /// The first error of any executor, even of one that has a fallback.
     pub fn warm_up(&mut self, time: Duration) -> Result<(), LiveError> {
         self.check_lanes()?;
-        self.shares.store(self.model.parallelism.is_some(), Ordering::Relaxed);
+        let is_shared = self.model.parallelism.is_some();
         let began = Instant::now();
         for row in 0..self.queries.len() as u32 {
             if began.elapsed() >= time {
                 break;
             }
             for lane in workers(&mut self.lanes) {
-                lane.order(std::iter::once(row), 0);
+                lane.order(std::iter::once(row), 0, is_shared);
             }
             let waited = self.model.faults.lost_after;
             for lane in workers(&mut self.lanes) {
@@ -309,9 +305,8 @@ impl LanePool {
         self.run_clock.clone()
     }
 
-    /// Marks the start or end of a run; threads that spin during runs are woken. `shares`: lanes may help each other.
-    pub(super) fn set_running(&mut self, is_running: bool, shares: bool) {
-        self.shares.store(shares, Ordering::Relaxed);
+    /// Marks the start or end of a run; threads that spin during runs are woken.
+    pub(super) fn set_running(&mut self, is_running: bool) {
         self.spins.store(is_running && self.idle == Idle::Spin, Ordering::Relaxed);
         if is_running {
             workers(&mut self.lanes).for_each(|lane| lane.rings.worker.wake());

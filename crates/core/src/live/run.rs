@@ -72,7 +72,7 @@ where
             let (epoch, owns_core) = (lane_pool.epoch(), lane_pool.cores().driver_owns_core());
             let spins = lane_pool.idle() == Idle::Spin;
             let faults = lane_pool.run_clock();
-            lane_pool.set_running(true, run.policy.shares_jobs());
+            lane_pool.set_running(true);
             // Real lanes draw nothing; recorded times are used unchanged.
             let outcome = drive_run(lane_pool, run, 0, interrupt::flag(), || {
                 // Planned faults count from the start of the queries.
@@ -80,7 +80,7 @@ where
                 RealClock::start(epoch, owns_core, spins)
             });
             faults.set(None);
-            lane_pool.set_running(false, false);
+            lane_pool.set_running(false);
             outcome
         };
         std::thread::Builder::new().name(String::from("driver")).spawn_scoped(scope, driver).map(|thread| thread.join())

@@ -53,8 +53,6 @@ pub(super) struct Worker {
     pub(super) owns_core: bool,
     /// Set while the thread is to poll for work without a time limit.
     pub(super) spins: Arc<AtomicBool>,
-    /// Set while other lanes may help with a query.
-    pub(super) shares: Arc<AtomicBool>,
     /// The number of this thread on its lane: 0, or that of a thread that [took it over](Rings::hand_on).
     pub(super) thread: u32,
     pub(super) taken: u32,
@@ -111,8 +109,8 @@ impl Worker {
         while self.wait_for_order(|lead| executor.help(lead)) {
             self.take(&mut rows);
             let picked_up = since(self.epoch);
-            let shares = self.shares.load(Ordering::Relaxed);
-            let run = guarded(|| run(executor, &queries, &rows, shares, &mut desk));
+            let is_shared = self.rings.is_shared(self.taken);
+            let run = guarded(|| run(executor, &queries, &rows, is_shared, &mut desk));
             let result = match run {
                 Ok(()) => {
                     self.without_memory = 0;
@@ -365,18 +363,18 @@ impl Worker {
     }
 }
 
-/// Runs a batch on an executor, and leaves the answers on the desk. `shares`: other lanes may help with a single query.
+/// Runs a batch on an executor, and leaves the answers on the desk. Other lanes may help with a query that `is_shared`.
 fn run<'q>(
     executor: &mut dyn Executor,
     queries: &'q QuerySet,
     rows: &[u32],
-    shares: bool,
+    is_shared: bool,
     desk: &mut Desk<'q>,
 ) -> Result<(), ExecError> {
     let Desk { hits, answers, requests } = desk;
     if let &[row] = rows {
         let Request { query, mode, k } = queries.request(row);
-        if shares {
+        if is_shared {
             executor.search_shared(query, mode, k, hits)?;
         } else {
             executor.search(query, mode, k, hits)?;

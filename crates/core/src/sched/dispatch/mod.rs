@@ -233,6 +233,13 @@ impl<S: Sink> Dispatcher<S> {
         self.lanes.team(lead).map_or(&[], |(_, helpers)| helpers)
     }
 
+    /// Whether lanes help the job that has just started on `lead`, or may do so later.
+    #[must_use]
+    #[inline]
+    pub fn is_shared(&self, lead: ProcessorId) -> bool {
+        self.shares_jobs && (self.policy.joins_running() || !self.helpers(lead).is_empty())
+    }
+
     /// For tests: this dispatcher, but it asks every lane with room after each decision. A start by such a question shows a
     /// lane that the policy should have named.
     #[must_use]

@@ -22,7 +22,6 @@
 //! ```
 //!
 //! A scheduler can also name the cores that help with a query of an INTER core ([`Executor::help`](crate::search::Executor::help)).
-//! Such a query is cut as an adaptive one with all cores idle.
 //!
 //! There is no lock and no allocation between a query and its answer. A `TaskPool` (`pool/`) holds queries in flight as
 //! plain numbers in atomics; one compare-and-swap claims a task. Each core keeps its best documents until no task is
