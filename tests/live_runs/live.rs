@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tandem::base::ids::{DocId, JobId, QueryId};
 use tandem::base::machine::{Class, Machine, PerClass};
 use tandem::base::time::Nanos;
-use tandem::cost::{BatchCost, Cost, MachineModel};
+use tandem::cost::{BatchCost, Cost, MachineModel, Parallelism, SpeedUp};
 use tandem::lab::Tally;
 use tandem::live::{self, Ending, LanePool, LaneWork, LiveError, LiveOutcome, LiveQuery, LiveRun, QuerySet, Record};
 use tandem::query::{ArrivalProcess, Mode, Query};
@@ -465,7 +465,9 @@ fn small_machine() -> (MachineModel, Vec<PerClass<Cost>>, Vec<Job>) {
         most_queries: 64,
     };
     let machine = Machine::new(2, 0).with_gpus(1, 1, 2);
-    let model = MachineModel { batches: PerClass::two(None, Some(batches)), ..machine.into() };
+    // The times are short, so that all queries are long and lanes join at once.
+    let parallelism = Some(Arc::new(Parallelism::of(SpeedUp::of_all(vec![1.0, 2.0]), (1..99).map(Nanos).collect())));
+    let model = MachineModel { batches: PerClass::two(None, Some(batches)), parallelism, ..machine.into() };
     let cost = |us: u64| Cost { alone: Nanos(us * 1000), added: Nanos(us * 200) };
     let costs: Vec<_> = (0..10)
         .map(|i| {

@@ -53,6 +53,25 @@ fn cores_share_queries_by_every_method() {
 }
 
 #[test]
+fn a_measured_speed_up_lets_live_queries_run_on_several_workers() {
+    let _alone = crate::alone();
+    let lab = tiny_lab();
+    let run =
+        "--gpu none --policy few-to-many --cpus 2 --set force=true --rate 300 --num-queries 30 --estimates oracle";
+    let (_, error) = tandem(lab.path(), &format!("{LIVE} {run}"), 2);
+    assert!(error.contains("--policy few-to-many needs the speed-up"), "{error}");
+    let profile = "profile index --queries queries.tsv --mode or --on cpu --speed-up 2 -o cpu.workload.csv";
+    let (out, _) = tandem(lab.path(), profile, 0);
+    assert!(out.contains("speed-up on 1 to 2 cores"), "{out}");
+    assert!(Workload::read(&lab.path().join("cpu.workload.csv")).unwrap().speed_up.is_some());
+    for assumed in ["", "--set speed-up=1,1.9"] {
+        tandem(lab.path(), &format!("{LIVE} {run} {assumed}"), 0);
+        let (log, _) = RunLog::read(&lab.path().join("results/log.csv")).unwrap();
+        assert_eq!(log.rows.len(), 30);
+    }
+}
+
+#[test]
 fn rows_of_a_replayed_gpu_say_so() {
     let _alone = crate::alone();
     let lab = tiny_lab();

@@ -13,6 +13,7 @@ mod live_command;
 mod machines;
 mod manual_clock;
 mod recorded;
+mod sharing;
 #[path = "../skipped/mod.rs"]
 mod skipped;
 #[path = "../tiny_lab/mod.rs"]

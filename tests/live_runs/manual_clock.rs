@@ -1,11 +1,13 @@
 //! The law of the live driver: under a manual clock its log equals the simulator's, on any machine.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use tandem::base::ids::QueryId;
 use tandem::base::machine::{Class, Machine, PerClass};
 use tandem::base::time::Nanos;
 use tandem::cost::machine_profile::Ratios;
-use tandem::cost::{BatchCost, Cost, MachineModel};
+use tandem::cost::{BatchCost, Cost, MachineModel, Parallelism, SpeedUp};
 use tandem::live::{self, Ending, LanePool, LiveRun};
 use tandem::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 use tandem::sim::{SimQuery, SimRun, simulate};
@@ -50,8 +52,8 @@ fn arrivals() -> impl Strategy<Value = Vec<(Nanos, u32)>> {
     })
 }
 
-/// CPU workers and GPUs of one or two streams, up to four batches deep, with and without batch costs. Hand-over and
-/// decisions take some time or none, or service times come from a machine profile.
+/// CPU workers and GPUs of one or two streams, up to four batches deep, with and without batch costs and the speed-up of a query
+/// on several CPU workers. Hand-over and decisions take some time or none, or service times come from a machine profile.
 fn models() -> impl Strategy<Value = MachineModel> {
     let machine = (1usize..4, 1usize..3, 1usize..3, 1u32..5)
         .prop_map(|(cpus, gpus, streams, depth)| Machine::new(cpus, 0).with_gpus(gpus, streams, depth));
@@ -71,9 +73,14 @@ fn models() -> impl Strategy<Value = MachineModel> {
         stalls_us: vec![(2, stall_us)],
     });
     let rounds = prop_oneof![Just(None), Just(Some(Ratios::default())), varied.prop_map(Some)];
-    (machine, batches, overhead(), overhead(), rounds, 0u32..500).prop_map(
-        |(machine, batches, handoff, decision, rounds, spread)| {
+    let parallelism = prop::option::of((1.0..2.0_f64).prop_map(|on_two| {
+        let speed_up = SpeedUp::of_all(vec![1.0, on_two, 1.4 * on_two]);
+        Arc::new(Parallelism::of(speed_up, (1..30).map(|us| Nanos(us * 1000)).collect()))
+    }));
+    (machine, batches, overhead(), overhead(), rounds, 0u32..500, parallelism).prop_map(
+        |(machine, batches, handoff, decision, rounds, spread, parallelism)| {
             let model = MachineModel {
+                parallelism,
                 batches: PerClass::two(None, batches),
                 handoff: PerClass::two(handoff, handoff),
                 decision,

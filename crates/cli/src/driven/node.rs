@@ -65,6 +65,7 @@ pub(super) fn start(
             (name, workload, queries.len().saturating_sub(limit))
         }
     };
+    let workload = arguments.settings.with_speed_up(workload);
     let mut node = Node::start(processors, &name, workload, queries, index, &Estimates::default())?;
     // Fewer queries are not a sample.
     if held_out >= limit / 4 {

@@ -50,6 +50,7 @@ pub(super) fn start(arguments: &Arguments, estimates: &Estimates) -> Result<(Nod
     if arguments.settings.time_warp {
         processors.pretend();
     }
+    let workload = arguments.settings.with_speed_up(workload);
     let mut node = Node::start(processors, &name, workload, queries, &index, estimates)?;
     // Some of the wanted lanes may be missing.
     arguments.faults.plan(&arguments.settings, node.machine().len())?;

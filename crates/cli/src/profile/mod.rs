@@ -54,8 +54,8 @@ pub(super) struct Arguments {
     /// How CPU cores share queries; with `inter` and `adaptive` one core is measured
     #[arg(long, value_name = "METHOD", value_parser = choice::<Multicore>(), default_value = Multicore::Inter.name())]
     multicore: Multicore,
-    /// Also measure each query on 2 to N CPU cores that share it; simulated policies that run a query on several CPU workers need
-    /// its speed-up
+    /// Also measure each query on 2 to N CPU cores that share it; policies that run a query on several CPU workers need its
+    /// speed-up
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=1024))]
     speed_up: Option<u16>,
     /// Classes of processors to measure, separated by commas [default: all of this machine]

@@ -13,6 +13,7 @@
 //! Memory does not grow with the run: times go into [`Histogram`]s, and long runs keep a [sample](Sampled) of batches,
 //! rounds and log rows.
 
+mod joins;
 mod limits;
 
 use std::sync::atomic::AtomicBool;
@@ -214,9 +215,10 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
         }
         // The answers of a pipeline's last batch may still be compared.
         for i in 0..self.lanes.len() {
-            if let Lane::Worker(lane) = &self.lanes[i]
-                && let Err(error) = lane.settle()
-            {
+            let Lane::Worker(lane) = &self.lanes[i] else { continue };
+            // The job that it helped with may have failed.
+            lane.rings.set_lead(None);
+            if let Err(error) = lane.settle() {
                 self.fail(error);
             }
         }
@@ -287,8 +289,7 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
     /// Takes the batches that a lane has completed, and counts them with their queries.
     fn take_completions(&mut self, lane: usize, now: &mut Nanos, taken: &mut Round) {
         let processor = ProcessorId(lane as u32);
-        let Lane::Worker(worker) = &mut self.lanes[lane] else { return };
-        loop {
+        while let Lane::Worker(worker) = &mut self.lanes[lane] {
             let slot = worker.oldest_slot();
             let Some(completion) = worker.take_completion() else { break };
             let Completion { picked_up, worked, host, prepared, device, done, has_failed, again } = completion;
@@ -331,6 +332,7 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
                 self.served.push(served);
             }
             self.worked[class] += Nanos(worked);
+            self.release_helpers(processor);
             match self.dispatcher.finish(now, processor) {
                 Ok(ended) => taken.answers += ended as u32,
                 Err(law) => fail(&mut self.ending, LiveError::Law(law)),
@@ -372,7 +374,8 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
                                 until = self.clock.since_epoch(self.times.start(processor, rows, now));
                             }
                             let rerun = self.times.take_rerun();
-                            worker.order(rows.iter().copied(), until);
+                            let is_shared = self.dispatcher.is_shared(processor);
+                            worker.order(rows.iter().copied(), until, is_shared);
                             self.working[lane / 64] |= 1 << (lane % 64);
                             self.batches_working += 1;
                             if let Some(rerun) = rerun {
@@ -394,6 +397,7 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
             }
         }
         self.actions.clear();
+        self.join_lanes(now);
     }
 
     fn keep_law(&mut self, result: Result<(), LawBroken>) {

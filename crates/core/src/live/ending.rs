@@ -42,9 +42,6 @@ pub enum LiveError {
         /// The difference, in words.
         difference: String,
     },
-    /// The policy runs jobs on several lanes.
-    #[error("policy {0} runs a query on several workers, which only simulations do")]
-    SharesJobs(String),
     /// A lane failed during a measurement, which no fault may disturb, though its fallback executor took over.
     #[error("lane {processor} failed while it was measured: {what}")]
     LaneFailed {

@@ -98,6 +98,14 @@ impl Faulty {
         Ok(())
     }
 
+    /// Calls the inner executor. A fault that comes meanwhile holds up the batches under way.
+    fn call<T>(&mut self, call: impl FnOnce(&mut dyn Executor) -> Result<T, ExecError>) -> Result<T, ExecError> {
+        self.check(true)?;
+        let result = call(self.inner.as_mut())?;
+        self.check(false)?;
+        Ok(result)
+    }
+
     /// A hanging device does not keep the host from polling it.
     fn hangs(&self) -> bool {
         self.due().is_some_and(|fault| fault.kind == FaultKind::Hang)
@@ -114,26 +122,29 @@ impl Executor for Faulty {
     }
 
     fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError> {
-        self.check(true)?;
-        let execution = self.inner.search(query, mode, k, hits)?;
-        // A fault that came meanwhile holds up the batches under way.
-        self.check(false)?;
-        Ok(execution)
+        self.call(|inner| inner.search(query, mode, k, hits))
+    }
+
+    fn search_shared(
+        &mut self,
+        query: &Query,
+        mode: Mode,
+        k: usize,
+        hits: &mut Vec<Hit>,
+    ) -> Result<Execution, ExecError> {
+        self.call(|inner| inner.search_shared(query, mode, k, hits))
     }
 
     fn search_batch(&mut self, batch: &[Request<'_>], answers: &mut Answers) -> Result<Execution, ExecError> {
-        self.check(true)?;
-        let execution = self.inner.search_batch(batch, answers)?;
-        self.check(false)?;
-        Ok(execution)
+        self.call(|inner| inner.search_batch(batch, answers))
     }
 
     fn pipeline(&mut self) -> Option<&mut dyn Pipeline> {
         if self.depth > 0 { Some(self) } else { None }
     }
 
-    fn help(&mut self) -> Help {
-        self.inner.help()
+    fn help(&mut self, lead: Option<usize>) -> Help {
+        self.inner.help(lead)
     }
 
     fn num_cores(&self) -> usize {

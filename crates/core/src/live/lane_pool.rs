@@ -93,7 +93,8 @@ impl LanePool {
     /// Makes the lanes of `model`'s machine, in its order, from the work of each; an executor gets a thread.
     ///
     /// `queries` and `recorded` have an entry for each row of the workload: executors run the first, recorded lanes
-    /// take the second. Either may be empty if no lane needs it.
+    /// take the second. Either may be empty if no lane needs it. Executors of CPU lanes that help each other are numbered in the
+    /// order of their lanes.
     ///
     /// # Errors
     /// If the numbers of lanes and processors differ, or the system gives no thread.
@@ -213,13 +214,14 @@ impl LanePool {
     /// The first error of any executor, even of one that has a fallback.
     pub fn warm_up(&mut self, time: Duration) -> Result<(), LiveError> {
         self.check_lanes()?;
+        let is_shared = self.model.parallelism.is_some();
         let began = Instant::now();
         for row in 0..self.queries.len() as u32 {
             if began.elapsed() >= time {
                 break;
             }
             for lane in workers(&mut self.lanes) {
-                lane.order(std::iter::once(row), 0);
+                lane.order(std::iter::once(row), 0, is_shared);
             }
             let waited = self.model.faults.lost_after;
             for lane in workers(&mut self.lanes) {

@@ -25,6 +25,9 @@
 //! - **Time-warp.** A thread lets the recorded times pass ([`LaneWork::TimeWarp`]). Compared with the simulator, such a run
 //!   shows the scheduling costs that predictions miss. Compared with a live run, it shows how far real query costs differ
 //!   from the recorded ones. This separates the two errors of a prediction.
+//! - **Several lanes for one job.** A policy may start a job on several lanes or let an idle lane join it. A recorded or
+//!   time-warped job then ends earlier, as in the simulator. On real executors the helper takes pieces of the query from a
+//!   lock-free pool until the job ends (`driver/joins.rs`).
 //! - **Manual clock.** With all lanes recorded and a clock that jumps, the driver writes exactly the log that the simulator
 //!   writes. That test is why the loop is generic over its clock.
 //! - **Lanes survive.** What fails on a lane (an error, a panic, a batch that never ends) is run again on the lane's

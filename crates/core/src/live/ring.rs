@@ -41,6 +41,7 @@ struct OrderSlot {
     turn: AtomicU32,
     queries: AtomicU32,
     until: AtomicU64,
+    is_shared: AtomicBool,
     rows: [AtomicU32; INLINE],
     more: Box<[Segment]>,
 }
@@ -48,8 +49,8 @@ struct OrderSlot {
 impl OrderSlot {
     fn new() -> Self {
         let more = std::iter::repeat_with(Segment::new).take(SEGMENTS).collect();
-        let (turn, queries, until, rows) = Default::default();
-        Self { turn, queries, until, rows, more }
+        let (turn, queries, until, is_shared, rows) = Default::default();
+        Self { turn, queries, until, is_shared, rows, more }
     }
 
     fn segment(&self, number: usize) -> &[AtomicU32] {
@@ -137,6 +138,8 @@ pub(super) struct Rings {
     fallback: Fallback,
     /// The number of times that a thread has taken the lane over; earlier threads have to end.
     replacements: AtomicU32,
+    /// The number of the executor whose query the idle worker helps with, plus one; 0 for none.
+    lead: AtomicU32,
     is_closed: AtomicBool,
 }
 
@@ -157,6 +160,7 @@ impl Rings {
             survived: Mutex::new(Vec::new()),
             fallback: Fallback::default(),
             replacements: AtomicU32::new(0),
+            lead: AtomicU32::new(0),
             is_closed: AtomicBool::new(false),
         }
     }
@@ -169,12 +173,13 @@ impl Rings {
         self.orders.len()
     }
 
-    /// Driver: orders the queries of these rows; a thread that only lets time pass does so `until` that time. The caller
-    /// must [wake](Sleeper::wake_if_asleep) the worker afterwards.
-    pub(super) fn order(&self, turn: u32, rows: impl ExactSizeIterator<Item = u32>, until: u64) {
+    /// Driver: orders the queries of these rows; a thread that only lets time pass does so `until` that time. Other lanes may
+    /// help with one that `is_shared`. The caller must [wake](Sleeper::wake_if_asleep) the worker afterwards.
+    pub(super) fn order(&self, turn: u32, rows: impl ExactSizeIterator<Item = u32>, until: u64, is_shared: bool) {
         let slot = &self.orders[self.slot(turn)];
         slot.queries.store(rows.len() as u32, Ordering::Relaxed);
         slot.until.store(until, Ordering::Relaxed);
+        slot.is_shared.store(is_shared, Ordering::Relaxed);
         slot.places(rows.len()).zip(rows).for_each(|(place, row)| place.store(row, Ordering::Relaxed));
         slot.turn.store(turn, Ordering::Release);
     }
@@ -199,6 +204,29 @@ impl Rings {
     /// Worker: the end of this turn's order, if the thread only lets time pass; the order must have been taken.
     pub(super) fn until(&self, turn: u32) -> u64 {
         self.orders[self.slot(turn)].until.load(Ordering::Relaxed)
+    }
+
+    /// Worker: whether other lanes may help with this turn's order, which must have been taken.
+    pub(super) fn is_shared(&self, turn: u32) -> bool {
+        self.orders[self.slot(turn)].is_shared.load(Ordering::Relaxed)
+    }
+
+    /// Driver: moves the end of the order of this turn, on a thread that only lets time pass.
+    pub(super) fn set_until(&self, turn: u32, until: u64) {
+        self.orders[self.slot(turn)].until.store(until, Ordering::Relaxed);
+    }
+
+    /// Driver: lets the idle worker help with the query of executor number `lead`, or with none.
+    pub(super) fn set_lead(&self, lead: Option<usize>) {
+        self.lead.store(lead.map_or(0, |lead| lead as u32 + 1), Ordering::Relaxed);
+        if lead.is_some() {
+            self.worker.wake();
+        }
+    }
+
+    /// Worker: the number of the executor whose query it is to help with.
+    pub(super) fn lead(&self) -> Option<usize> {
+        (self.lead.load(Ordering::Relaxed) as usize).checked_sub(1)
     }
 
     /// Worker: reports a batch, unless another thread has done so; returns whether it did. The caller must
@@ -399,7 +427,7 @@ mod tests {
                 }
             });
             for (turn, size) in (1..).zip(sizes) {
-                rings.order(turn, turn..turn + size, 0);
+                rings.order(turn, turn..turn + size, 0, false);
                 // Up to three batches are under way.
                 let oldest = turn.saturating_sub(2);
                 while oldest > 0 && rings.completed(oldest).is_none() {
@@ -426,7 +454,7 @@ mod tests {
                 }
             });
             for turn in 1..=1000 {
-                rings.order(turn, std::iter::once(turn), 0);
+                rings.order(turn, std::iter::once(turn), 0, false);
                 if turn % 2 == 0 {
                     rings.worker.wake();
                 }

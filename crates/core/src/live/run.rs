@@ -64,10 +64,6 @@ where
     R: Record + Send,
 {
     check(lane_pool, run.jobs.clone())?;
-    // Without a measured speed-up such a policy runs each job on one lane.
-    if run.policy.shares_jobs() {
-        return Err(LiveError::SharesJobs(run.policy.name().to_owned()));
-    }
     // The run gets a thread of its own: threads inherit the cores of their parent, and a pool started by the caller after a
     // run would sit on one core for ever.
     let driven = std::thread::scope(|scope| {
@@ -131,6 +127,7 @@ fn drive_run<C: Clock, J: ExactSizeIterator<Item = Job>, R: Record>(
     sleeper.attend();
     let (model, played, recorded, lanes) = lane_pool.parts();
     let dispatcher = Dispatcher::with_sink(&model.machine, policy, (Sampled::of(planned, keep), record));
+    let dispatcher = dispatcher.sharing_jobs();
     let cost = |row, class| recorded.get(row as usize).map_or(Cost::NEVER, |costs| costs[class]);
     let times = MeasuredTimes::new(played, seed, cost);
     let driven = drive(start_clock, (model, seed), lanes, &sleeper, times, dispatcher, jobs, limits);

@@ -91,7 +91,7 @@ impl Worker {
     pub(super) fn pretend(mut self) {
         self.rings.worker.attend();
         let mut rows = Vec::new();
-        while self.wait_for_order(|| Help::Never) {
+        while self.wait_for_order(|_| Help::Never) {
             self.take(&mut rows);
             let picked_up = since(self.epoch);
             while since(self.epoch) < self.rings.until(self.taken) {
@@ -106,10 +106,11 @@ impl Worker {
         let queries = Arc::clone(&self.queries);
         let mut desk = Desk::new();
         let mut rows = Vec::new();
-        while self.wait_for_order(|| executor.help()) {
+        while self.wait_for_order(|lead| executor.help(lead)) {
             self.take(&mut rows);
             let picked_up = since(self.epoch);
-            let run = guarded(|| run(executor, &queries, &rows, &mut desk));
+            let is_shared = self.rings.is_shared(self.taken);
+            let run = guarded(|| run(executor, &queries, &rows, is_shared, &mut desk));
             let result = match run {
                 Ok(()) => {
                     self.without_memory = 0;
@@ -155,7 +156,7 @@ impl Worker {
         if is_retired {
             return Err(Storm::Broken(fallback));
         }
-        let run = guarded(|| run(fallback.as_mut(), queries, rows, desk));
+        let run = guarded(|| run(fallback.as_mut(), queries, rows, false, desk));
         run.map_err(|fault| Storm::Error(self.fault(queries, rows, fault)))?;
         self.rings.keep_fallback(fallback);
         Ok(true)
@@ -165,7 +166,7 @@ impl Worker {
         let queries = Arc::clone(&self.queries);
         let mut belt = Belt::new(self.depth);
         loop {
-            if belt.is_empty() && !self.wait_for_order(|| executor.help()) {
+            if belt.is_empty() && !self.wait_for_order(|lead| executor.help(lead)) {
                 break;
             }
             if !self.rings.belongs_to(self.thread) {
@@ -294,28 +295,39 @@ impl Worker {
 
     /// Polls for an order, then sleeps; an executor that can `help` others does so meanwhile. Returns `false` when the lane
     /// pool is dropped or another thread has the lane.
-    fn wait_for_order(&self, mut help: impl FnMut() -> Help) -> bool {
+    fn wait_for_order(&self, mut help: impl FnMut(Option<usize>) -> Help) -> bool {
         let next = self.taken.wrapping_add(1);
         let mut idle = Instant::now();
-        loop {
-            for _ in 0..LOOKS {
-                if self.rings.has_order(next) {
-                    return true;
-                }
-                self.pause();
-            }
+        while !(0..LOOKS).any(|_| self.has_order_or_pauses(next)) {
             if self.rings.is_closed() || !self.rings.belongs_to(self.thread) {
                 return false;
             }
-            let is_tired = idle.elapsed() > POLL && !(self.owns_core && self.spins.load(Ordering::Relaxed));
-            let has_news = || self.rings.has_order(next) || self.rings.is_closed();
-            match help() {
-                Help::Given => idle = Instant::now(),
+            let mut lead = self.rings.lead();
+            let mut helped = help(lead);
+            while helped == Help::Given && !self.rings.has_order(next) {
+                idle = Instant::now();
+                lead = self.rings.lead();
+                helped = help(lead);
+            }
+            // A lane that helps another one stays awake until the job ends.
+            let is_tired =
+                lead.is_none() && idle.elapsed() > POLL && !(self.owns_core && self.spins.load(Ordering::Relaxed));
+            let has_news = || self.rings.has_order(next) || self.rings.is_closed() || self.rings.lead().is_some();
+            match helped {
                 Help::Never if is_tired => self.rings.worker.sleep(LONGEST_SLEEP, has_news),
                 Help::NotNow if is_tired => self.rings.worker.sleep(NAP, has_news),
-                Help::Never | Help::NotNow => {}
+                Help::Given | Help::Never | Help::NotNow => {}
             }
         }
+        true
+    }
+
+    fn has_order_or_pauses(&self, turn: u32) -> bool {
+        let has_order = self.rings.has_order(turn);
+        if !has_order {
+            self.pause();
+        }
+        has_order
     }
 
     fn pause(&self) {
@@ -351,17 +363,22 @@ impl Worker {
     }
 }
 
-/// Runs a batch on an executor, and leaves the answers on the desk.
+/// Runs a batch on an executor, and leaves the answers on the desk. Other lanes may help with a query that `is_shared`.
 fn run<'q>(
     executor: &mut dyn Executor,
     queries: &'q QuerySet,
     rows: &[u32],
+    is_shared: bool,
     desk: &mut Desk<'q>,
 ) -> Result<(), ExecError> {
     let Desk { hits, answers, requests } = desk;
     if let &[row] = rows {
         let Request { query, mode, k } = queries.request(row);
-        executor.search(query, mode, k, hits)?;
+        if is_shared {
+            executor.search_shared(query, mode, k, hits)?;
+        } else {
+            executor.search(query, mode, k, hits)?;
+        }
         answers.clear();
         answers.push(hits);
     } else {

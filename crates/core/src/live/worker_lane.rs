@@ -98,11 +98,21 @@ impl WorkerLane {
         self.rings.slots()
     }
 
-    /// Orders a batch; a lane that pretends works `until` that time. A worker that falls asleep at this very moment is
+    /// Orders a batch; a lane that pretends works `until` that time, and other lanes may help if it `is_shared`. A worker that falls asleep at this very moment is
     /// woken by a later [look](Self::wake_if_asleep); the driver looks often while the lane has work.
-    pub(super) fn order(&mut self, rows: impl ExactSizeIterator<Item = u32>, until: u64) {
+    pub(super) fn order(&mut self, rows: impl ExactSizeIterator<Item = u32>, until: u64, is_shared: bool) {
         self.ordered = self.ordered.wrapping_add(1);
-        self.rings.order(self.ordered, rows, until);
+        self.rings.order(self.ordered, rows, until, is_shared);
+    }
+
+    /// Moves the end of the oldest batch under way, on a lane that pretends.
+    pub(super) fn set_until(&self, until: u64) {
+        self.rings.set_until(self.seen.wrapping_add(1), until);
+    }
+
+    /// The number of the lane's executor among those of the CPU lanes.
+    pub(super) fn executor_number(&self) -> usize {
+        self.threads.affinity.number
     }
 
     #[inline]

@@ -70,7 +70,7 @@ registry::policies! {
 }
 
 pub use cached_first::CachedFirst;
-pub use dispatch::{Action, Dispatcher, Due, EventQueue, Jobs, LawBroken, Sink};
+pub use dispatch::{Action, Dispatcher, Due, EventQueue, Jobs, Join, LawBroken, Sink};
 pub use factory::{PolicyFactory, WorkConservation};
 pub use fifo_queues::{FifoQueues, QueueServers, QueuedJob};
 pub use job::{Job, preferred_class};

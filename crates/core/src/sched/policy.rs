@@ -92,6 +92,12 @@ pub trait Policy: Send {
         false
     }
 
+    /// Whether lanes may also [join](Next::Join) jobs that run, if the policy shares jobs. If not, queries on one lane need not be
+    /// cut into pieces.
+    fn joins_running(&self) -> bool {
+        self.shares_jobs()
+    }
+
     /// The jobs that the dispatcher may drop; asked once.
     fn sheds(&self) -> Shed {
         Shed::Nothing

@@ -42,4 +42,8 @@ impl Rule for Predictive {
     fn next_lane_at(&self, _job: &Shared, _busy: Busy) -> Option<Nanos> {
         None
     }
+
+    fn joins_running(&self) -> bool {
+        false
+    }
 }

@@ -50,6 +50,11 @@ pub(super) trait Rule: Send {
 
     /// When a running job may have one more lane; `None` if it needs none.
     fn next_lane_at(&self, job: &Shared, busy: Busy) -> Option<Nanos>;
+
+    /// Whether any running job may get one.
+    fn joins_running(&self) -> bool {
+        true
+    }
 }
 
 /// A policy for CPU lanes by a rule.
@@ -111,6 +116,10 @@ impl<R: Rule> Policy for Sharing<R> {
 
     fn shares_jobs(&self) -> bool {
         self.shares
+    }
+
+    fn joins_running(&self) -> bool {
+        self.shares && self.rule.joins_running()
     }
 
     fn arrive(&mut self, _job: &Job, _jobs: &Jobs, _now: Nanos) -> LanesToPoll {

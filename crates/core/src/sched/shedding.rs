@@ -64,6 +64,10 @@ impl Policy for Shedding {
         self.inner.shares_jobs()
     }
 
+    fn joins_running(&self) -> bool {
+        self.inner.joins_running()
+    }
+
     fn sheds(&self) -> Shed {
         self.shed
     }

@@ -218,6 +218,20 @@ pub trait Executor: Send {
     /// If `k` is out of range or the device fails. The executor stays usable after an error.
     fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError>;
 
+    /// Like [`search`](Self::search), but executors that cooperate may [help](Self::help) meanwhile.
+    ///
+    /// # Errors
+    /// As for [`search`](Self::search).
+    fn search_shared(
+        &mut self,
+        query: &Query,
+        mode: Mode,
+        k: usize,
+        hits: &mut Vec<Hit>,
+    ) -> Result<Execution, ExecError> {
+        self.search(query, mode, k, hits)
+    }
+
     /// Answers a batch and waits for it. By default requests run one after another.
     ///
     /// # Errors
@@ -237,9 +251,10 @@ pub trait Executor: Send {
         None
     }
 
-    /// Works briefly on another executor's query, if executors cooperate. Callers repeat it while they have no own
-    /// query.
-    fn help(&mut self) -> Help {
+    /// Works briefly on the query of another executor, if executors cooperate: on that of executor number `lead`, or on any.
+    /// Callers repeat it while they have no own query.
+    fn help(&mut self, lead: Option<usize>) -> Help {
+        let _ = lead;
         Help::Never
     }
 
@@ -252,7 +267,7 @@ pub trait Executor: Send {
 /// The result of an offer to help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Help {
-    /// This executor never helps others.
+    /// This executor does not help others, or only those that are named.
     Never,
     /// No executor needs help at the moment.
     NotNow,

@@ -15,11 +15,10 @@
 
 use std::collections::VecDeque;
 
-use crate::base::ids::ProcessorId;
 use crate::base::time::Nanos;
 use crate::cost::ServiceTimes;
 use crate::cost::machine_profile::DispatcherClock;
-use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, LawBroken, Sink};
+use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, Join, LawBroken, Sink};
 
 /// Arrivals at a node, in order of time.
 pub(super) trait Inbox {
@@ -52,13 +51,12 @@ pub(super) struct Node<S, T> {
     free_at: Nanos,
     events: EventQueue,
     actions: Vec<Action>,
-    joins: Vec<(ProcessorId, u32)>,
 }
 
 impl<S: Sink, T: ServiceTimes> Node<S, T> {
     pub(super) fn new(dispatcher: Dispatcher<S>, times: T, clock: DispatcherClock) -> Self {
-        let (events, actions, joins) = (EventQueue::new(), Vec::new(), Vec::new());
-        Self { dispatcher: dispatcher.sharing_jobs(), times, clock, free_at: Nanos::ZERO, events, actions, joins }
+        let (events, actions) = (EventQueue::new(), Vec::new());
+        Self { dispatcher: dispatcher.sharing_jobs(), times, clock, free_at: Nanos::ZERO, events, actions }
     }
 
     pub(super) fn dispatcher(&self) -> &Dispatcher<S> {
@@ -132,20 +130,10 @@ impl<S: Sink, T: ServiceTimes> Node<S, T> {
             }
         }
         self.actions.clear();
-        self.join_lanes();
-        Ok(true)
-    }
-
-    /// Carries out the joins of the last decision.
-    #[inline]
-    fn join_lanes(&mut self) {
-        self.dispatcher.take_joins(&mut self.joins);
-        for (lead, lanes) in self.joins.drain(..) {
-            let (rows, helpers) = self.dispatcher.team(lead);
-            if let (&[row], Some(helpers)) = (rows, helpers.get(..lanes as usize - 1)) {
-                let finish = self.times.join(lead, row, helpers, self.free_at);
-                self.events.move_to(finish, lead);
-            }
+        while let Some(Join { lead, row, helpers }) = self.dispatcher.take_join() {
+            let finish = self.times.join(lead, row, helpers, self.free_at);
+            self.events.move_to(finish, lead);
         }
+        Ok(true)
     }
 }

@@ -38,6 +38,8 @@ pub use jobs::Jobs;
 
 use lanes::{Lanes, PendingPolls, Running};
 
+use std::collections::VecDeque;
+
 use super::{Job, LanesToPoll, LogRow, Policy, RunLog, Shed, ShedJob};
 use crate::base::ids::{JobId, ProcessorId};
 use crate::base::machine::{Class, LaneFault, Machine};
@@ -52,6 +54,17 @@ pub enum Action {
     Start(ProcessorId, u32),
     /// Report [`Dispatcher::wake`] at this time. It replaces any later wake-up requested before.
     WakeAt(Nanos),
+}
+
+/// A lane that helps another one from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Join<'a> {
+    /// The lane that runs the job.
+    pub lead: ProcessorId,
+    /// The row of the job in the workload.
+    pub row: u32,
+    /// All lanes that help it, in the order in which they joined, each with the time. The last one has just joined.
+    pub helpers: &'a [(ProcessorId, Nanos)],
 }
 
 /// A policy or the loop has broken its contract. This is an error in the program, never the user's.
@@ -132,7 +145,7 @@ pub struct Dispatcher<S = RunLog> {
     chosen: Vec<JobId>,
     /// Whether lanes may help others, and the joins since the loop took them: the leading lane, and its lanes then.
     shares_jobs: bool,
-    joins: Vec<(ProcessorId, u32)>,
+    joins: VecDeque<(ProcessorId, u32)>,
     /// If every lane is asked after each decision: the batches that started only through that.
     unasked: Option<u64>,
     sink: S,
@@ -191,31 +204,40 @@ impl<S: Sink> Dispatcher<S> {
             asked_wake: None,
             chosen: Vec::new(),
             shares_jobs: false,
-            joins: Vec::new(),
+            joins: VecDeque::new(),
             unasked: None,
             sink,
         }
     }
 
-    /// This dispatcher for a loop that carries out [joins](Self::take_joins), so that policies may [share
+    /// This dispatcher for a loop that carries out [joins](Self::take_join), so that policies may [share
     /// jobs](Policy::shares_jobs) among lanes.
     #[must_use]
     pub fn sharing_jobs(self) -> Self {
         Self { shares_jobs: self.policy.shares_jobs(), ..self }
     }
 
-    /// Takes the joins of the last decision, in order, each as the leading lane and its number of lanes from now on. They come
-    /// after the starts of that decision.
+    /// Takes the next join of the last decision, in their order; `None` after the last one. They come after the starts of that
+    /// decision.
     #[inline]
-    pub fn take_joins(&mut self, joins: &mut Vec<(ProcessorId, u32)>) {
-        joins.append(&mut self.joins);
+    pub fn take_join(&mut self) -> Option<Join<'_>> {
+        let (lead, lanes) = self.joins.pop_front()?;
+        let (rows, helpers) = self.lanes.team(lead)?;
+        Some(Join { lead, row: *rows.first()?, helpers: helpers.get(..lanes as usize - 1)? })
     }
 
-    /// The workload row of the job that `lead` runs, and the lanes that help it, in the order in which they joined, each with the
-    /// time. Both are empty if it runs none.
+    /// The lanes that help `lead`, in the order in which they joined, each with the time.
     #[must_use]
-    pub fn team(&self, lead: ProcessorId) -> (&[u32], &[(ProcessorId, Nanos)]) {
-        self.lanes.team(lead).unwrap_or_default()
+    #[inline]
+    pub fn helpers(&self, lead: ProcessorId) -> &[(ProcessorId, Nanos)] {
+        self.lanes.team(lead).map_or(&[], |(_, helpers)| helpers)
+    }
+
+    /// Whether lanes help the job that has just started on `lead`, or may do so later.
+    #[must_use]
+    #[inline]
+    pub fn is_shared(&self, lead: ProcessorId) -> bool {
+        self.shares_jobs && (self.policy.joins_running() || !self.helpers(lead).is_empty())
     }
 
     /// For tests: this dispatcher, but it asks every lane with room after each decision. A start by such a question shows a

@@ -185,7 +185,7 @@ impl<S: Sink> Dispatcher<S> {
             return Err(self.broken(format!("processor {helper} was to help {lead}, which is impossible")));
         }
         let lanes = self.lanes.team(lead).map_or(1, |(_, helpers)| helpers.len() as u32 + 1);
-        self.joins.push((lead, lanes));
+        self.joins.push_back((lead, lanes));
         Ok(())
     }
 

@@ -5,7 +5,7 @@
 //!
 //! | method | cores per query | good for |
 //! | --- | --- | --- |
-//! | INTER (`adaptive.rs`) | one | throughput: cores share nothing |
+//! | INTER (`adaptive.rs`) | one, plus those that a scheduler names | throughput: cores share nothing by themselves |
 //! | DOCP-UI (`papers/tatikonda`) | all, each on its range of documents | latency, set by the slowest range |
 //! | DOCP-PI (`papers/tatikonda`) | all, each with an index of its own range | latency, set by the slowest range |
 //! | FGQP (`fine_grained.rs`) | all that are free take the next small task | latency, with even loads |
@@ -20,6 +20,8 @@
 //! FGQP       q1 |-|-|-|-|-|-|-|-| q2 |-|-|-|         cut by the rarest list's blocks, task after task from the pool
 //! adaptive   q1 |----|--|-|-|-|                      large pieces first: few claims alone, an even end with helpers
 //! ```
+//!
+//! A scheduler can also name the cores that help with a query of an INTER core ([`Executor::help`](crate::search::Executor::help)).
 //!
 //! There is no lock and no allocation between a query and its answer. A `TaskPool` (`pool/`) holds queries in flight as
 //! plain numbers in atomics; one compare-and-swap claims a task. Each core keeps its best documents until no task is

@@ -142,7 +142,7 @@ fn serve_lane(
         let answered = || queue.answered.0.load(Ordering::Relaxed).min(position);
         let has_room = !is_limited || position - answered() < stream.most_at_once;
         let Some(started) = stream.due(position, clock).filter(|_| has_room) else {
-            match lane.help() {
+            match lane.help(None) {
                 Help::Given => backoff.reset(),
                 // Helping continues after the last query has arrived, until there is no task left.
                 _ if position >= stream.order.len() => break,
