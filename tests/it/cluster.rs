@@ -76,6 +76,11 @@ fn harmonic(n: u32) -> f64 {
 }
 
 #[test]
+fn rules_of_routing_have_names() {
+    assert_eq!(Routing::ALL.map(Routing::name), ["least-outstanding", "round-robin", "random"]);
+}
+
+#[test]
 fn a_cluster_of_one_node_is_that_node() {
     for routing in Routing::ALL {
         for costs in [ShardCosts::Alike(0.0), ShardCosts::Independent] {

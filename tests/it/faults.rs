@@ -144,7 +144,7 @@ impl Pipeline for Scripted {
         answers.clear();
         batch.iter().for_each(|&id| answers.push(&[Self::hit(id)]));
         self.answered.fetch_add(batch.len() as u32, Ordering::Relaxed);
-        Some(Ok(Execution::default()))
+        Some(Ok(Execution { device_us: Some(70.0), host_us: Some(5.0) }))
     }
 }
 
@@ -236,6 +236,43 @@ proptest! {
         let answered = answered.load(Ordering::Relaxed) as usize;
         prop_assert!((count as usize..=count as usize + again).contains(&answered), "{answered} answers");
     }
+}
+
+#[test]
+fn times_of_batches_and_rounds_of_the_driver_add_up() {
+    let answered = Arc::default();
+    let lane = |class| LaneWork::Executor(Box::new(Scripted::new(class, Failing::NEVER, &answered)));
+    let began = std::time::Instant::now();
+    let mut lane_pool = lane_pool(vec![lane(Class::CPU), lane(Class::GPU)], RunClock::default());
+    // Times since the spawn differ from durations within the run.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let begun = began.elapsed();
+    let outcome = run_on(&mut lane_pool, 200, Box::new(Fifo(3)));
+    let took = Nanos((began.elapsed() - begun).as_nanos() as u64);
+    assert_whole(&outcome, 200);
+    for class in [Class::CPU, Class::GPU] {
+        let on_class = outcome.served.iter().filter(|batch| lane_pool.machine().class(batch.processor) == class);
+        let worked = on_class.map(|batch| batch.worked).fold(Nanos::ZERO, |sum, worked| sum + worked);
+        assert_eq!(worked, outcome.worked[class]);
+    }
+    for batch in outcome.served.iter().filter(|batch| batch.overlaps()) {
+        assert_eq!(batch.device, Nanos(70_000));
+        assert!(batch.host >= Nanos(5_000) && batch.host <= took + Nanos(5_000) && batch.prepared <= took, "{batch:?}");
+    }
+    assert!(outcome.served.iter().any(|batch| batch.overlaps()));
+    assert_eq!(outcome.rounds.iter().map(|round| round.batches as usize).sum::<usize>(), outcome.served.len());
+    assert_eq!(outcome.rounds.iter().map(|round| round.answers).sum::<u32>(), 200);
+}
+
+#[test]
+fn a_lane_with_recorded_times_is_known_from_one_with_a_thread() {
+    let answered = Arc::default();
+    let machine = Machine::new(1, 0).with_gpus(1, 1, 2);
+    let work =
+        vec![LaneWork::Executor(Box::new(Scripted::new(Class::CPU, Failing::NEVER, &answered))), LaneWork::Recorded];
+    let recorded = vec![PerClass::from_fn(|_| Cost::alone(Nanos(1000))); 10];
+    let lane_pool = LanePool::spawn(machine.into(), work, queries(), recorded).unwrap();
+    assert_eq!([0, 1].map(|lane| lane_pool.is_replayed(ProcessorId(lane))), [false, true]);
 }
 
 #[test]

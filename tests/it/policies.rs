@@ -231,6 +231,19 @@ fn without_its_longest_queries_a_workload_has_the_region_of_the_others() {
 }
 
 #[test]
+fn a_lone_server_has_a_clairvoyant_bound() {
+    // Four queries of 20 ms in all, the last of which may end 50 ms after its arrival.
+    let bounds = two_queries().clairvoyant_qps(4, 1e6);
+    assert!(matches!(bounds[..], [None | Some(100.0..)]), "{bounds:?}");
+    let strict = Experiment { deadline: Nanos::from_ms(9.5), ..two_queries() };
+    assert!(
+        matches!(strict.clairvoyant_qps(4, 1e6)[..], [Some(100.0..2000.0)]),
+        "{:?}",
+        strict.clairvoyant_qps(4, 1e6)
+    );
+}
+
+#[test]
 fn a_run_beyond_the_end_of_simulated_time_is_refused_with_its_length() {
     // A query arrives every second and takes five milliseconds in the mean; half of the range is 9.2 billion seconds.
     let refused = two_queries().check_time(1.0, 9_190_000_000).unwrap_err().to_string();

@@ -3,13 +3,14 @@
 //! A policy names the lanes that an event concerns, so that an event costs equally on any machine. Here every lane is
 //! asked after each decision, and the batches that start then are counted: none, if the policy names the right lanes.
 
+use tandem::base::ids::{JobId, QueryId};
 use tandem::base::machine::{Class, Machine};
 use tandem::base::random::NodeSeed;
 use tandem::base::time::Nanos;
-use tandem::cost::{MachineModel, MeasuredTimes, Workload, shipped};
+use tandem::cost::{Cost, MachineModel, MeasuredTimes, Workload, shipped};
 use tandem::lab::{Estimates, QueryLengths, draw_all, sim_queries};
 use tandem::query::{ArrivalProcess, Mode};
-use tandem::sched::{Dispatcher, Job, PolicyFactory, PolicyKind, PolicyOptions};
+use tandem::sched::{Dispatcher, Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyFactory, PolicyKind, PolicyOptions};
 use tandem::sim::{Experiment, drive};
 
 const QUERIES: usize = 4000;
@@ -25,6 +26,41 @@ fn experiment(workload: &Workload, cpus: usize, depth: u32) -> Experiment {
         deadline: Nanos::from_ms(50.0),
         cluster: None,
     }
+}
+
+/// `cpu-only`, which names no lane.
+struct Silent(Box<dyn Policy>);
+
+impl Policy for Silent {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn arrive(&mut self, job: &Job, jobs: &Jobs, now: Nanos) -> LanesToPoll {
+        self.0.arrive(job, jobs, now);
+        LanesToPoll::Nobody
+    }
+
+    fn next(&mut self, lane: Lane, jobs: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
+        self.0.next(lane, jobs, now, batch)
+    }
+}
+
+#[test]
+fn each_start_of_a_policy_that_names_no_lane_counts() {
+    let dispatcher = |policy| Dispatcher::new(&Machine::new(2, 0), policy, 3).asking_everyone();
+    let silent = Silent(PolicyKind::CpuOnly.with(PolicyOptions::default()).build(&Machine::new(2, 0).into()).unwrap());
+    let cost = Cost::on_cpu_and_gpu(Nanos::from_ms(1.0), Nanos::MAX);
+    let model = MachineModel::from(Machine::new(2, 0));
+    let mut times = MeasuredTimes::new(&model, NodeSeed::default(), |_, class: Class| cost[class]);
+    let job = |id, arrival, row: u32| {
+        let deadline = arrival + Nanos::from_ms(50.0);
+        Job { id, query: QueryId(row), row, priority: 0, arrival, deadline, predicted: cost }
+    };
+    let arrivals = [0.0, 0.1, 5.0].map(|ms| (Nanos::from_ms(ms), 0)).into_iter();
+    let time = (model.dispatcher_time("cpu-only"), NodeSeed::default());
+    let done = drive(dispatcher(Box::new(silent)), &mut times, time, arrivals, job, |_| false).unwrap();
+    assert_eq!(done.unasked_starts(), 3);
 }
 
 /// Batches that start only because all lanes are asked, at a share of the rate above which the policy is not stable.
