@@ -262,6 +262,11 @@ fn times_of_batches_and_rounds_of_the_driver_add_up() {
     assert!(outcome.served.iter().any(|batch| batch.overlaps()));
     assert_eq!(outcome.rounds.iter().map(|round| round.batches as usize).sum::<usize>(), outcome.served.len());
     assert_eq!(outcome.rounds.iter().map(|round| round.answers).sum::<u32>(), 200);
+    assert!(!outcome.driver_time.is_zero());
+    assert!(outcome.lag_warning(Nanos(1)).is_some() && outcome.lag_warning(Nanos::MAX).is_none());
+    // Nothing was compared before a single batch, so that its host time is that of the requests and the executor.
+    let outcome = run_on(&mut lane_pool, 5000, Box::new(Only(ProcessorId(1), Fifo(5000))));
+    assert!(outcome.served.len() == 1 && outcome.served[0].host > Nanos(5_000 + 500), "{:?}", outcome.served);
 }
 
 #[test]

@@ -175,6 +175,12 @@ mod tests {
     }
 
     #[test]
+    fn a_level_at_the_limit_does_not_exceed_it() {
+        let level = Drift { rise: 0.0, level: 5.0, p_value: 0.0 };
+        assert!(!level.reaches(5.0, 1.0, 0.01) && level.reaches(4.999, 1.0, 0.01));
+    }
+
+    #[test]
     fn a_drift_needs_three_stretches_and_a_value_in_each() {
         assert!(drift(&[1.0, 2.0, 3.0], 3).is_some());
         assert!(drift(&[1.0, 2.0], 3).is_none() && drift(&[1.0, 2.0, 3.0], 2).is_none());

@@ -323,3 +323,21 @@ mod faults {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_ends_within_what_was_asked_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ten");
+        std::fs::write(&path, b"0123456789").unwrap();
+        let file = File::open(&path).unwrap();
+        let mut all = [0; 10];
+        read_exact_at(&file, &mut all, 0).unwrap();
+        assert_eq!(&all, b"0123456789");
+        let error = read_exact_at(&file, &mut [0; 20], 0).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+    }
+}

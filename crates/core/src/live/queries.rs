@@ -113,7 +113,7 @@ impl QuerySet {
 /// as in wyhash: about a nanosecond a hit.
 fn hash(hits: &[Hit]) -> u64 {
     const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
-    let folded = hits.iter().fold(hits.len() as u64 ^ ODD, |state, hit| {
+    let folded = hits.iter().fold(hits.len() as u64, |state, hit| {
         let word = u64::from(hit.doc.0) << 32 | u64::from(hit.score.to_bits());
         let product = u128::from(state ^ word.wrapping_mul(ODD)) * u128::from(ODD | 1 << 63);
         (product as u64) ^ (product >> 64) as u64 ^ word.rotate_left(23)

@@ -152,6 +152,13 @@ mod tests {
     }
 
     #[test]
+    fn queries_that_take_no_time_occupy_one_lane() {
+        let parallelism = Parallelism::of(SpeedUp::of_all(vec![1.0, 1.9]), vec![Nanos::ZERO]);
+        let (tail, lanes, _) = rated(Schedule::ONE_LANE, 4, &parallelism);
+        assert_eq!((tail, lanes), (0.0, 1.0));
+    }
+
+    #[test]
     fn what_gains_nothing_runs_on_one_lane() {
         let rule = rule(vec![Nanos(1000); 50], vec![1.0]);
         assert!((1..9).all(|jobs| rule.schedule(Busy { jobs, lanes: 4 }).first == 1), "{rule:?}");
