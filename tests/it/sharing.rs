@@ -131,12 +131,12 @@ fn policies_that_share_jobs_shorten_the_tail_at_low_load_and_keep_the_laws() {
     assert!(few_to_many[1] < 0.7 * one_lane[1], "{few_to_many:?} against {one_lane:?}");
 }
 
-/// Short and long queries on these CPU workers and GPUs; a GPU is 20 times as fast as a worker, and 100 times for long queries.
+/// Short and long queries on these CPU workers and GPUs. A GPU is 6 to 64 times as fast as a worker.
 fn with_gpus(machine: Machine, batches: Option<BatchCost>, arrivals: Arrivals) -> Experiment {
     let cpus = experiment(8, &MS, vec![1.0, 1.71, 2.4, 3.1, 3.7, 4.3, 4.8, 5.2]);
     let query = |query: &SimQuery| {
         let cpu = query.service[Class::CPU].alone;
-        let gpu = Nanos::from_us(40.0) + cpu.scaled(0.01);
+        let gpu = Nanos::from_us(200.0) + cpu.scaled(0.01);
         let service = Cost::on_cpu_and_gpu(cpu, gpu);
         SimQuery { service, estimate: service, ..*query }
     };
