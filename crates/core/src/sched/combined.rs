@@ -39,8 +39,6 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
 /// Waiting jobs per worker from which a worker takes several jobs at once.
 const CROWD: usize = 4;
 const MOST_AT_ONCE: usize = 8;
-/// Added to times of arrival, so that those less a part of a predicted time stay positive.
-const EPOCH: Nanos = Nanos(1 << 60);
 /// The largest share of the time to a deadline that several jobs at once may take.
 const SHARE_AT_ONCE: f64 = 0.01;
 
@@ -56,8 +54,6 @@ pub(super) struct Combined {
     gains: PerClass<Order<u64>>,
     /// All waiting jobs as one batch on the first batching class.
     waiting: BatchLoad,
-    /// Without GPUs, jobs are in the order of their arrivals less this share of their predicted times.
-    overtaking: f64,
 }
 
 impl Combined {
@@ -82,14 +78,7 @@ impl Combined {
             num_workers: workers.len(),
             gains: PerClass::default(),
             waiting: BatchLoad::default(),
-            overtaking: 0.0,
         })
-    }
-
-    /// This policy with long jobs that, without GPUs, overtake those that arrived within this share of their predicted time
-    /// before them.
-    pub(super) fn overtaking(self, share: f64) -> Self {
-        Self { overtaking: share, ..self }
     }
 
     /// When a GPU would finish if its next batch held all waiting jobs; never without GPUs.
@@ -178,11 +167,7 @@ impl Policy for Combined {
             self.waiting = self.waiting.with(job.predicted[class]);
         }
         for &class in &self.workers {
-            let alone = job.alone(class);
-            let key = match batching {
-                Some(batching) => gain(alone, job.predicted[batching].added),
-                None => (job.arrival + EPOCH).since(alone.scaled(self.overtaking)).0,
-            };
+            let key = batching.map_or(0, |batching| gain(job.alone(class), job.predicted[batching].added));
             self.gains[class].push(key, job.id, jobs);
         }
         LanesToPoll::ClassThenOthers(job.preferred_class())

@@ -9,8 +9,6 @@
 //! Degrees fall with load: the more workers have queries of their own, the fewer are idle for the other steps. Where GPUs answer in
 //! batches and are loaded, the workers are never idle, and the policy is `combined`.
 //!
-//! Without GPUs, long queries overtake others that arrived shortly before them, since long queries decide the tail.
-//!
 //! Source: the least degree that meets a target: Jeon, He, Kim, Elnikety, Rixner, Cox, "TPC: Target-Driven Parallelism Combining
 //! Prediction and Correction to Reduce Tail Latency in Interactive Services", ASPLOS 2016. The target here is the time at which a
 //! GPU would have answered.
@@ -33,9 +31,6 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
         |setup| Ok(Box::new(Tail::new(setup)?)),
     )
 };
-
-/// The share of its predicted time by which a query overtakes on a machine without GPUs.
-const OVERTAKING: f64 = 0.2;
 
 /// The work of a CPU worker, and its helpers.
 #[derive(Clone, Debug)]
@@ -78,13 +73,10 @@ impl Tail {
     /// # Errors
     /// Those of `combined`.
     fn new(setup: &PolicySetup<'_>) -> Result<Self, PolicyError> {
-        let combined = Combined::new(setup.options, setup.model)?;
-        let shared = setup.model.parallelism.is_some().then(|| setup.model.clone());
-        let idle = setup.machine().count(Class::CPU) as u32;
         Ok(Self {
-            combined: if shared.is_some() { combined.overtaking(OVERTAKING) } else { combined },
-            shared,
-            idle,
+            combined: Combined::new(setup.options, setup.model)?,
+            shared: setup.model.parallelism.is_some().then(|| setup.model.clone()),
+            idle: setup.machine().count(Class::CPU) as u32,
             led: Vec::new(),
         })
     }
@@ -251,20 +243,19 @@ mod tests {
     #[test]
     fn idle_workers_help_the_latest_query_up_to_an_even_share() {
         let mut play = Play::new(0);
-        play.arrive(0, 10, 0);
         play.arrive(0, 30, 0);
-        // The longer one overtakes the other.
-        assert_eq!(play.next(worker(0), 0), (Next::Run, Some(1)));
-        assert_eq!(play.next(worker(1), 0), (Next::Run, Some(0)));
+        play.arrive(0, 10, 0);
+        assert_eq!(play.next(worker(0), 0), (Next::Run, Some(0)));
+        assert_eq!(play.next(worker(1), 0), (Next::Run, Some(1)));
         // On two workers it ends after 15 ms, later than the other. Two of four workers are its even share.
         assert_eq!(play.next(worker(2), 0), (Next::Join(ProcessorId(0)), None));
         assert_eq!(play.next(worker(3), 0), (Next::Join(ProcessorId(1)), None));
         assert_eq!(play.policy.idle, 0);
-        play.policy.finished(worker(1), &[JobId(0)], &play.jobs, Nanos(5_000_000), Nanos(5_000_000));
+        play.policy.finished(worker(1), &[JobId(1)], &play.jobs, Nanos(5_000_000), Nanos(5_000_000));
         // Alone it may have all workers, but a fourth would gain nothing.
         assert_eq!(play.next(worker(1), 5), (Next::Join(ProcessorId(0)), None));
         assert_eq!(play.next(worker(3), 5), (Next::Wait, None));
-        play.policy.finished(worker(0), &[JobId(1)], &play.jobs, Nanos(13_000_000), Nanos(13_000_000));
+        play.policy.finished(worker(0), &[JobId(0)], &play.jobs, Nanos(13_000_000), Nanos(13_000_000));
         assert_eq!(play.policy.idle, 4);
     }
 
