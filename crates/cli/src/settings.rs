@@ -136,6 +136,13 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// The assumed speed-up, as the head of a file names it.
+    pub(super) fn assumed_speed_up(&self) -> Option<String> {
+        let by_lanes = &self.speed_up.as_ref()?.sizes.first()?.by_lanes;
+        let listed: Vec<String> = by_lanes.iter().map(ToString::to_string).collect();
+        Some(format!("assumed for queries of all sizes: {}", listed.join(", ")))
+    }
+
     /// The workload with the assumed speed-up, if there is one.
     pub(super) fn with_speed_up(&self, workload: Workload) -> Workload {
         let speed_up = self.speed_up.clone().or(workload.speed_up);

@@ -14,6 +14,7 @@ row! {
     struct GapLine of (gap: &Gap) {
         policy: String = gap.policy.clone(),
         rate_qps: Digits<9> = Digits(gap.rate_qps),
+        load: Option<Digits<4>> = gap.load.map(Digits),
         mean_ms: Decimals<6> = Decimals(gap.mean_ms),
         p99_ms: Decimals<6> = Decimals(gap.p99_ms),
         bound_mean_ms: Decimals<6> = Decimals(gap.bound.mean_ms),
@@ -36,7 +37,7 @@ pub fn write_gaps(path: &Path, provenance: &Provenance, gaps: &[Gap]) -> io::Res
 #[must_use]
 pub fn gap_table(gaps: &[Gap]) -> String {
     let mut table = Table::new(["policy", "q/s", "mean", "at least", "p99", "at least", "closed"]);
-    for Gap { policy, rate_qps, mean_ms, p99_ms, bound, closed_share } in gaps {
+    for Gap { policy, rate_qps, mean_ms, p99_ms, bound, closed_share, .. } in gaps {
         table.row([
             policy.clone(),
             number::text(*rate_qps, 6),

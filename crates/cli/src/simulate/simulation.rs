@@ -123,6 +123,8 @@ impl<'a> Simulation<'a> {
             .with("objective", self.comparison.objective.within(self.comparison.experiment.deadline));
         let priorities = self.comparison.experiment.priorities().cloned();
         let provenance = priorities.into_iter().fold(provenance, |all, list| all.with("priorities", list));
+        let assumed = arguments.settings.assumed_speed_up();
+        let provenance = assumed.into_iter().fold(provenance, |all, list| all.with("speed_up", list));
         let provenance = self.machine().provenance(provenance);
         let gpu = self.replayed.as_ref().map(|source| format!("replay of {source}"));
         gpu.into_iter().fold(provenance, |all, gpu| all.with("gpu", gpu))

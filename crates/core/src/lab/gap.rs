@@ -14,6 +14,8 @@ pub struct Gap {
     pub policy: String,
     /// Arrival rate, in queries per second.
     pub rate_qps: f64,
+    /// The rate over the highest one at which any scheduler is stable.
+    pub load: Option<f64>,
     /// Mean latency.
     pub mean_ms: f64,
     /// 99th percentile of the latency.
@@ -33,6 +35,7 @@ pub fn gaps(comparison: &Comparison, results: &PolicyResults) -> Vec<Gap> {
         return Vec::new();
     }
     let model = experiment.model.with_fallbacks();
+    let limit_qps = experiment.region().map(|region| region.rate_qps);
     let at_rate = |&rate_qps: &f64| -> Vec<Gap> {
         let bounds = experiment.arrivals.iter().filter_map(|arrivals| {
             let arrivals = comparison.arrivals_at(arrivals, rate_qps);
@@ -54,8 +57,9 @@ pub fn gaps(comparison: &Comparison, results: &PolicyResults) -> Vec<Gap> {
         let best = best.min_by(f64::total_cmp).filter(|&best| best > bound.p99_ms);
         let gap = |name: &str| {
             let (mean_ms, p99_ms) = (of(name, |s| s.mean_ms)?, of(name, |s| s.p99_ms)?);
+            let load = limit_qps.map(|limit| rate_qps / limit);
             let closed_share = best.map(|best| (best - p99_ms) / (best - bound.p99_ms));
-            Some(Gap { policy: name.to_owned(), rate_qps, mean_ms, p99_ms, bound, closed_share })
+            Some(Gap { policy: name.to_owned(), rate_qps, load, mean_ms, p99_ms, bound, closed_share })
         };
         names().filter_map(gap).collect()
     };

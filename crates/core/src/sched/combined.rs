@@ -43,7 +43,7 @@ const MOST_AT_ONCE: usize = 8;
 const SHARE_AT_ONCE: f64 = 0.01;
 
 #[derive(Clone, Debug)]
-struct Combined {
+pub(super) struct Combined {
     limits: BatchLimits,
     forecast: Forecast,
     batching: Vec<(ProcessorId, Class)>,
@@ -61,7 +61,7 @@ impl Combined {
     ///
     /// # Errors
     /// If the machine has no processor, or an option is out of range.
-    fn new(options: &PolicyOptions, model: &MachineModel) -> Result<Self, PolicyError> {
+    pub(super) fn new(options: &PolicyOptions, model: &MachineModel) -> Result<Self, PolicyError> {
         options.check()?;
         PolicyError::require(&model.machine, ENTRY.name, &[])?;
         let (batching, workers): (Vec<_>, Vec<_>) = model
@@ -79,6 +79,24 @@ impl Combined {
             gains: PerClass::default(),
             waiting: BatchLoad::default(),
         })
+    }
+
+    /// When a GPU would finish if its next batch held all waiting jobs; never without GPUs.
+    pub(super) fn gpu_finish(&self, now: Nanos) -> Nanos {
+        self.forecast.earliest_finish(&self.batching, &self.waiting, now)
+    }
+
+    /// Takes the waiting job that a worker of `class` runs next, if it passes.
+    pub(super) fn take_next<'a>(
+        &mut self,
+        class: Class,
+        jobs: &'a Jobs,
+        passes: impl FnOnce(&Job) -> bool,
+    ) -> Option<&'a Job> {
+        let (_, job) = self.gains[class].first(jobs).filter(|(_, job)| passes(job))?;
+        self.gains[class].pop();
+        self.take(job);
+        Some(job)
     }
 
     /// The batching class that workers are compared with.
@@ -111,24 +129,18 @@ impl Combined {
         if lane.under_way > 0 {
             return Next::Wait;
         }
-        // When a GPU would finish if its next batch held all waiting jobs.
-        let gpu_finish = self.forecast.earliest_finish(&self.batching, &self.waiting, now);
+        let gpu_finish = self.gpu_finish(now);
         let crowd = jobs.num_waiting() / (CROWD * self.num_workers.max(1));
         let most = crowd.clamp(1, MOST_AT_ONCE);
         let mut finish = now + self.forecast.model().handoff[lane.class];
         let mut stop_at = Nanos::MAX;
         while batch.len() < most {
-            let Some((_, job)) = self.gains[lane.class].first(jobs) else { break };
-            let job_finish = finish + job.alone(lane.class);
-            if job_finish > gpu_finish || job_finish > stop_at {
-                break;
-            }
-            self.gains[lane.class].pop();
-            self.take(job);
+            let in_time = |job: &Job| finish + job.alone(lane.class) <= gpu_finish.min(stop_at);
+            let Some(job) = self.take_next(lane.class, jobs, in_time) else { break };
             if batch.is_empty() {
                 stop_at = finish + job.allowance().scaled(SHARE_AT_ONCE);
             }
-            finish = job_finish;
+            finish += job.alone(lane.class);
             batch.push(job.id);
         }
         if batch.is_empty()

@@ -44,6 +44,7 @@ mod static_split;
 mod stealing;
 mod stealing_adaptive;
 mod stealing_published;
+mod tail;
 mod window;
 
 // The order is that of tables and figures.
@@ -67,6 +68,7 @@ registry::policies! {
     Predictive = predictive::ENTRY,
     FewToMany = few_to_many::ENTRY,
     DelayedPrediction = delayed_prediction::ENTRY,
+    Tail = tail::ENTRY,
 }
 
 pub use cached_first::CachedFirst;

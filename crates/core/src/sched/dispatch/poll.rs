@@ -66,7 +66,6 @@ impl<S: Sink> Dispatcher<S> {
 
     /// Asks the lanes of every class until one of the class waits, since any event may concern any idle lane if jobs are shared.
     fn poll_idle(&mut self, actions: &mut Vec<Action>) -> Result<(), LawBroken> {
-        self.pending = PendingPolls::default();
         for i in 0..self.classes.len() {
             while let Some(processor) = self.lanes.first_with_room(self.classes[i]) {
                 if !self.poll(processor, actions)? {
