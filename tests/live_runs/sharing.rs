@@ -238,8 +238,10 @@ fn queries_on_several_lanes_have_the_exhaustive_answers() {
             let policy = policy(kind, &lane_pool);
             let log = world.run(&mut lane_pool, policy, 40);
             let on_several = log.rows.iter().filter(|row| row.lanes > 1).count();
+            // On a busy machine `tail` gives several waiting queries to one lane, which are not cut.
+            let alone = log.rows.iter().filter(|row| row.batch == 1).count();
             let (joins_later, cut) = (kind != PolicyKind::Predictive, world.shared.load(Ordering::Relaxed) as usize);
-            assert_eq!(cut, if joins_later { 40 } else { on_several }, "{kind}");
+            assert_eq!(cut, if joins_later { alone } else { on_several }, "{kind}");
         }
         // A policy that shares nothing cuts no query.
         world.shared.store(0, Ordering::Relaxed);
