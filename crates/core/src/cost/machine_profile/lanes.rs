@@ -78,7 +78,7 @@ impl LaneCosts {
             prepared: one.prepared,
             // A device is busy with a batch for no longer than the batch takes.
             spacing: one.spacing.min(1.0),
-            work: (&one.work).into(),
+            work: Stretch::of_thread(&one.work),
             device: (&one.device).into(),
         };
         let (singles, batches): (Vec<&Observed>, Vec<&Observed>) =

@@ -198,13 +198,15 @@ impl MachineModel {
             BatchSizes::Any => {
                 let BatchTime { host, device, .. } = batches.least(cost);
                 let device = device.scaled(least.device);
-                LeastUse { lane: host.scaled(least.host.min(least.single)), device: device.min(single_device) }
+                let lane = host.scaled(least.host.min(least.single)).min(single_device);
+                LeastUse { lane, device: device.min(single_device) }
             }
             BatchSizes::One => {
                 let time = batches.time(&BatchLoad::default().with(single));
-                // A lane that holds several batches prepares one while its device runs another.
+                // A lane that holds several batches prepares one while its device runs another. Single queries on it follow
+                // each other at the observed spacing.
                 let is_deep = self.machine.processors().any(|(_, on)| on.class == class && on.depth > 1);
-                let lane = if is_deep { time.host } else { time.total() };
+                let lane = if is_deep { time.host.min(single_device) } else { time.total() };
                 LeastUse { lane, device: time.device.min(single_device) }
             }
         }

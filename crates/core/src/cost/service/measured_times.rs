@@ -386,12 +386,14 @@ impl<F: Fn(u32, Class) -> Cost> MeasuredTimes<'_, F> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::BTreeMap;
     use std::sync::Arc;
 
-    use crate::base::machine::{FaultPlan, Machine};
+    use super::*;
+    use crate::base::machine::{FaultPlan, Idle, Machine};
+    use crate::cost::machine_profile::{DispatcherProfile, LaneProfile, Observed, Ratios};
     use crate::cost::service::{BatchCost, Exposed};
-    use crate::cost::{Parallelism, SpeedUp};
+    use crate::cost::{MachineProfile, Parallelism, SpeedUp};
 
     /// Row r costs 10 (r + 1) us on a CPU. On a GPU it costs 5 on the host and 10 on the device, alone or not.
     fn cost(row: u32, class: Class) -> Cost {
@@ -439,6 +441,20 @@ mod tests {
         assert_eq!(times.join(first, 5, &helpers, Nanos(20_000)), Nanos(30_000));
         // The helpers are free with the end.
         assert_eq!(times.start(second, &[0], Nanos(30_000)), Nanos(40_000));
+    }
+
+    #[test]
+    fn single_queries_on_a_gpu_lane_follow_each_other_at_the_observed_spacing() {
+        let work = Ratios { permille: vec![1400], stalls_us: Vec::new() };
+        let observed = Observed { queries: 1, busy: 1, prepared: 0.0, spacing: 0.5, work, device: Ratios::default() };
+        let lanes = LaneProfile { observed: vec![observed], ..LaneProfile::default() };
+        let classes = BTreeMap::from([(Class::GPU, lanes)]);
+        let profile = MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, DispatcherProfile::default(), None);
+        let model = profile.model(&model(Machine::new(1, 0).with_gpus(1, 1, 4)), |_| false);
+        let mut times = MeasuredTimes::new(&model, NodeSeed::default(), cost);
+        let mut finish = || times.start(GPU, &[0], Nanos::ZERO);
+        // A query takes 1.4 times 15 us, and the next one ends half of 15 us later.
+        assert_eq!([finish(), finish(), finish()], [21_000, 28_500, 36_000].map(Nanos));
     }
 
     #[test]
