@@ -335,3 +335,20 @@ fn a_time_warped_query_takes_several_lanes() {
         assert!(row.helped >= Nanos::from_ms(20.0), "{row:?}");
     }
 }
+
+#[test]
+fn a_time_warped_query_ends_sooner_once_lanes_have_joined_it() {
+    let _alone = crate::alone();
+    let alone = Cost::alone(Nanos::from_ms(20_000.0));
+    let cost = PerClass::from_fn(|class| if class == Class::CPU { alone } else { Cost::NEVER });
+    // A speed-up far above any possible one leaves 20 ms of 20 s: the test needs no exact time.
+    let speed_up = SpeedUp::of_all(vec![1.0, 1000.0]);
+    let parallelism = Some(Arc::new(Parallelism::of(speed_up, vec![Nanos(1)])));
+    let model = MachineModel { parallelism, ..Machine::new(2, 0).into() };
+    let lanes = vec![LaneWork::TimeWarp, LaneWork::TimeWarp];
+    let mut lane_pool = LanePool::spawn(model, lanes, Arc::default(), vec![cost]).unwrap();
+    let jobs = live::plan([(Nanos::ZERO, 0)], &[(QueryId(0), cost)], Nanos(1_000_000_000));
+    let outcome = live::run(&mut lane_pool, LiveRun::new(together(), &jobs)).unwrap();
+    let row = outcome.log.rows[0];
+    assert!(row.lanes == 2 && row.finished.since(row.started) < Nanos::from_ms(10_000.0), "{row:?}");
+}

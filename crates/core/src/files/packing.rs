@@ -134,3 +134,20 @@ impl<R: BufRead> Read for Frames<R> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compression_is_known_by_its_first_bytes() {
+        for packing in [Packing::Gzip, Packing::Zstd] {
+            assert_eq!(Packing::of(&[packing.magic(), b"rest"].concat()), Ok(Some(packing)));
+        }
+        assert_eq!(Packing::of(b"\x50\x2a\x4d\x18\x04\0"), Ok(Some(Packing::Zstd)));
+        for (start, name) in [(b"BZh91A", "bzip2"), (b"\xfd7zXZ\0", "xz"), (b"PK\x03\x04\x14\0", "zip")] {
+            assert_eq!(Packing::of(start), Err(name));
+        }
+        assert_eq!([&b"PK and"[..], b"BZh0", b"1\tword", b""].map(Packing::of), [Ok(None); 4]);
+    }
+}
