@@ -43,6 +43,24 @@ fn a_reader_that_has_gone_away_is_no_failure_and_a_full_disk_is_one() {
     }
 }
 
+#[test]
+fn a_file_beyond_the_limit_of_the_shell_is_an_error_and_keeps_the_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let documents: String =
+        (0..2000).map(|i| format!("{{\"id\":\"{i}\",\"text\":\"word{i} {}\"}}\n", i % 90)).collect();
+    std::fs::write(dir.path().join("d.jsonl"), documents).unwrap();
+    let build = "index build d.jsonl -o j --force";
+    assert!(tandem(dir.path(), build).output().unwrap().status.success());
+    let before = std::fs::read(dir.path().join("j/index.tandem")).unwrap();
+    let shell = format!("ulimit -f 8; exec {} {build}", env!("CARGO_BIN_EXE_tandem"));
+    let output = Command::new("sh").args(["-c", &shell]).current_dir(dir.path()).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("j/index.tandem: cannot write: File too large"), "{errors}");
+    assert_eq!(std::fs::read(dir.path().join("j/index.tandem")).unwrap(), before);
+    assert_eq!(std::fs::read_dir(dir.path().join("j")).unwrap().count(), 1);
+}
+
 /// Every command on small data, in an order in which each finds its inputs.
 const ALL_COMMANDS: [&str; 26] = [
     "index synth --docs 2000 --num-queries 200 -o i",

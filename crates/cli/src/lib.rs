@@ -127,6 +127,7 @@ fn command() -> clap::Command {
 
 /// Runs the command line and gives the exit code.
 pub fn run() -> ExitCode {
+    interrupts::survive_file_limit();
     let arguments: Vec<_> = std::env::args_os().collect();
     #[cfg(feature = "http")]
     let arguments = target::expanded(arguments);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::table::{self, Kind, Row, Table};
 use super::topics::parse_topics;
-use super::{LogFormat, LogOptions, json, names};
+use super::{LogFormat, LogOptions, foreign, json, names};
 use crate::files::InputError;
 
 /// Reads `text`, with its non-blank `lines`, in the recognised form.
@@ -95,9 +95,19 @@ pub(super) fn recognised<'a>(
                 });
                 Row { line, cells: vec![Cow::Borrowed(text)] }
             };
+            let rows: Vec<Row<'_>> = lines.iter().map(row).collect();
+            let records = rows.iter().filter(|row| foreign::is_record(&row.cells[0])).count();
+            if options.format.is_none() && 2 * records > rows.len() {
+                let message = format!(
+                    "{records} of its {} lines are records of requests, with times, `key=value` or HTTP, expected queries alone \
+                     (--log-format plain reads them nevertheless)",
+                    rows.len()
+                );
+                return Err(InputError::file(path, message));
+            }
             let form = if drop > 0 { "one query a line behind numbers or times" } else { "one query a line" };
             let column = options.format.map(|_| 1);
-            table::read(path, lines.iter().map(row).collect(), form, None, &LogOptions { column, ..*options })
+            table::read(path, rows, form, None, &LogOptions { column, ..*options })
         }
     }
 }
@@ -112,6 +122,10 @@ fn format_of(path: &Path, lines: &[(u64, &str)]) -> Result<LogFormat, InputError
     // Sogou puts queries into brackets, but never first on a line.
     if first.starts_with('{') || first.starts_with('[') && !first.contains('\t') {
         return Ok(LogFormat::Json);
+    }
+    if let Some(form) = foreign::form(lines) {
+        let message = format!("is {form}, expected queries (--log-format plain reads its lines nevertheless)");
+        return Err(InputError::file(path, message));
     }
     if first.starts_with('<') {
         return Ok(LogFormat::Topics);
@@ -188,11 +202,12 @@ fn is_csv(path: &Path, lines: &[(u64, &str)]) -> bool {
         return false;
     }
     let known = rows[0].cells.iter().filter(|name| names::is_known(name)).count();
+    let header = usize::from(table::has_header(&rows));
     let is_quoted = |&(_, line): &(u64, &str)| {
         line.trim_start().starts_with('"') || line.contains(&format!("{}\"", separator as char))
     };
     let is_strange = |at: usize| {
-        let kinds = rows.iter().map(|row| Kind::of(&row.cells[at]));
+        let kinds = rows[header..].iter().map(|row| Kind::of(&row.cells[at]));
         kinds.clone().all(|kind| kind != Kind::Text) && kinds.clone().any(|kind| kind != Kind::Empty)
     };
     rows.len() > 1 && 2 * known >= width || lines.iter().all(is_quoted) || (0..width).any(is_strange)
@@ -233,7 +248,10 @@ fn has_ids(lines: &[(u64, &str)]) -> bool {
     })
 }
 
-/// The number of leading words on each line that are a line count or a time.
+/// Number of lines from which a number at the start of each of them is an id or a frequency.
+const MANY: usize = 20;
+
+/// The number of leading words on each line that are a line count, a frequency or a time.
 fn leading_columns(lines: &[(u64, &str)]) -> usize {
     let word = |line: &str, at: usize| line.split_whitespace().nth(at).map(str::to_owned);
     let is_time = |at: usize| {
@@ -246,8 +264,23 @@ fn leading_columns(lines: &[(u64, &str)]) -> usize {
         times += 1;
     }
     let numbers: Option<Vec<f64>> = lines.iter().map(|(_, line)| word(line, times)?.parse().ok()).collect();
-    let counts =
-        numbers.is_some_and(|numbers| numbers.len() > 2 && numbers.windows(2).all(|pair| pair[1] == pair[0] + 1.0));
+    let counts = numbers.is_some_and(|numbers| {
+        let is_count = numbers.windows(2).all(|pair| pair[1] == pair[0] + 1.0);
+        // Of many queries not all begin with a number.
+        let is_many = numbers.len() >= MANY && numbers.iter().any(|number| *number != numbers[0]);
+        numbers.len() > 2 && is_count || is_many
+    });
     let is_more = lines.iter().all(|(_, line)| word(line, times + 1).is_some());
-    times + usize::from(counts && is_more)
+    times + usize::from((counts || times == 0 && has_frequencies(lines)) && is_more)
+}
+
+/// Whether each line begins with the frequency of its query, right-aligned as by `uniq -c`.
+fn has_frequencies(lines: &[(u64, &str)]) -> bool {
+    let end = |line: &str| {
+        let digits = line.trim_start().split(char::is_whitespace).next().filter(|word| word.parse::<u64>().is_ok())?;
+        Some(line.len() - line.trim_start().len() + digits.len())
+    };
+    let ends: Option<Vec<usize>> = lines.iter().map(|(_, line)| end(line)).collect();
+    ends.is_some_and(|ends| ends.len() > 1 && ends.iter().all(|end| *end == ends[0]))
+        && lines.iter().any(|(_, line)| line.starts_with(' '))
 }
