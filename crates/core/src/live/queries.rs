@@ -133,7 +133,7 @@ mod tests {
         let set = QuerySet::new(10, [live]);
         assert!(set.k() == 10 && set.len() == 1 && !set.is_empty());
         let none = QuerySet::new(10, []);
-        assert!(none.len() == 0 && none.is_empty());
+        assert_eq!((none.len(), none.is_empty()), (0, true));
         let hit = |doc, score| Hit { doc: DocId(doc), score };
         assert!(set.check(0, &[]).unwrap_err().contains("found 0 documents, its profile has 1"));
         set.check(0, &[hit(1, 2.0)]).unwrap();
