@@ -12,11 +12,12 @@ fn tandem(dir: &Path, arguments: &str) -> Command {
     command
 }
 
-/// Commands that print, with an index in `i`.
-const COMMANDS: [&str; 5] = [
+/// Commands that print or write to a pipe, with an index in `i`.
+const COMMANDS: [&str; 6] = [
     "index info i",
     "search i --queries i/queries.tsv --mode or",
     "trace --ids 200 --num-queries 100 --rate 10 -o t.trace.csv",
+    "trace --ids 200 --num-queries 20000 -o /dev/stdout",
     "profile i --queries i/queries.tsv -o p.workload.csv --on cpu --repeats 1",
     "train p.workload.csv -o m.json",
 ];
@@ -39,7 +40,8 @@ fn a_reader_that_has_gone_away_is_no_failure_and_a_full_disk_is_one() {
         let unwritten = tandem(dir.path(), arguments).stdout(full).output().unwrap();
         let errors = String::from_utf8_lossy(&unwritten.stderr).into_owned();
         assert_eq!(unwritten.status.code(), Some(1), "{arguments}: {errors}");
-        assert!(errors.contains("error: standard output: No space left on device"), "{arguments}: {errors}");
+        let place = if arguments.ends_with("/dev/stdout") { "cannot write /dev/stdout" } else { "standard output" };
+        assert!(errors.contains(&format!("error: {place}: No space left on device")), "{arguments}: {errors}");
     }
 }
 

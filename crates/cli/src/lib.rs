@@ -141,7 +141,9 @@ pub fn run() -> ExitCode {
     match done.and(printed) {
         Ok(()) => interrupts::code().map_or(ExitCode::SUCCESS, ExitCode::from),
         Err(failure) => {
-            errln!("error: {failure}");
+            if !failure.is_unread() {
+                errln!("error: {failure}");
+            }
             failure.code()
         }
     }
