@@ -298,6 +298,16 @@ mod tests {
                 vec!["0 ocean tides", "1 moon"],
                 "comma-separated, 3 columns, query in column 3 (`query`), header",
             ),
+            (
+                "sep=;\nid;query\n7;ocean tides\n8;moon\n".into(),
+                vec!["7 ocean tides", "8 moon"],
+                "semicolon-separated, 2 columns, query in column 2 (`query`), header",
+            ),
+            (
+                "# Site\nSearch Term,Unique Searches,Views of Pages / Search\nocean tides,7,1.5\nmoon,3,1.5\n".into(),
+                vec!["7 ocean tides", "3 moon"],
+                "comma-separated, 3 columns, query in column 1 (`Search Term`), header",
+            ),
             ("ps4 games\nps5 games\n".into(), vec!["0 ps4 games", "1 ps5 games"], "one query a line; 2"),
             ("#tides\n# moon\n".into(), vec!["0 #tides", "1 # moon"], "one query a line; 2"),
         ] {
@@ -374,6 +384,8 @@ mod tests {
         assert_eq!(decided("1\td1\tocean tides\tthe tides\n", None, Some(4)), ["the tides"]);
         let numbered: Vec<String> = (0..20).map(|i| format!("{} tides\n", 7 * i % 5)).collect();
         assert_eq!(decided(&numbered.concat(), None, None), ["tides"; 20]);
+        let of_users: Vec<String> = (0..20).map(|i| format!("u{} 16786116{i} new tides 7\n", i % 3)).collect();
+        assert_eq!(decided(&of_users.concat(), None, None), ["new tides 7"; 20]);
         assert_eq!(decided("HTTP/2 x=1\n", Some(LogFormat::Plain), None), ["HTTP/2 x=1"]);
         assert_eq!(decided("17 22\n9\n", Some(LogFormat::Plain), None), ["17 22", "9"]);
         assert_eq!(decided("a\tb\nc\nd\n", Some(LogFormat::Plain), None), ["a\tb", "c", "d"]);

@@ -23,7 +23,9 @@ pub(super) fn recognised<'a>(
         return Err(InputError::line(path, lines[0].0, "is a file of results of this program, expected queries"));
     }
     // A file may begin with remarks; a log's first queries may also begin with `#`.
-    let is_remark = |&(_, line): &(u64, &str)| line.starts_with("# ") || *line == *"#";
+    // Excel names the separator on a line of its own: `sep=;`.
+    let is_separator = |line: &str| line.strip_prefix("sep=").is_some_and(|rest| rest.trim_end().chars().count() == 1);
+    let is_remark = |&(_, line): &(u64, &str)| line.starts_with("# ") || *line == *"#" || is_separator(line);
     let remarks = lines.iter().take_while(|line| is_remark(line)).count();
     let rest = &lines[remarks.min(lines.len() - 1)..];
     let format = match options.format {
@@ -248,10 +250,10 @@ fn has_ids(lines: &[(u64, &str)]) -> bool {
     })
 }
 
-/// Number of lines from which a number at the start of each of them is an id or a frequency.
+/// Number of lines from which a number in the same place of each of them is an id, a frequency or a time.
 const MANY: usize = 20;
 
-/// The number of leading words on each line that are a line count, a frequency or a time.
+/// The number of leading words on each line that end in a line count, a frequency or a time.
 fn leading_columns(lines: &[(u64, &str)]) -> usize {
     let word = |line: &str, at: usize| line.split_whitespace().nth(at).map(str::to_owned);
     let is_time = |at: usize| {
@@ -263,15 +265,18 @@ fn leading_columns(lines: &[(u64, &str)]) -> usize {
     while is_time(times) {
         times += 1;
     }
-    let numbers: Option<Vec<f64>> = lines.iter().map(|(_, line)| word(line, times)?.parse().ok()).collect();
-    let counts = numbers.is_some_and(|numbers| {
-        let is_count = numbers.windows(2).all(|pair| pair[1] == pair[0] + 1.0);
-        // Of many queries not all begin with a number.
-        let is_many = numbers.len() >= MANY && numbers.iter().any(|number| *number != numbers[0]);
-        numbers.len() > 2 && is_count || is_many
-    });
-    let is_more = lines.iter().all(|(_, line)| word(line, times + 1).is_some());
-    times + usize::from((counts || times == 0 && has_frequencies(lines)) && is_more)
+    let numbers = |at: usize| lines.iter().map(|(_, line)| word(line, at)?.parse().ok()).collect::<Option<Vec<f64>>>();
+    let is_more = |at: usize| lines.iter().all(|(_, line)| word(line, at).is_some());
+    // Of many queries, not all have a number in the same place.
+    let is_field = |at: usize| numbers(at).is_some_and(|numbers| numbers.iter().any(|number| *number != numbers[0]));
+    if lines.len() >= MANY
+        && let Some(last) = (times..times + 3).rev().find(|&at| is_field(at) && is_more(at + 1))
+    {
+        return last + 1;
+    }
+    let counts = numbers(times)
+        .is_some_and(|numbers| numbers.len() > 2 && numbers.windows(2).all(|pair| pair[1] == pair[0] + 1.0));
+    times + usize::from((counts || times == 0 && has_frequencies(lines)) && is_more(times + 1))
 }
 
 /// Whether each line begins with the frequency of its query, right-aligned as by `uniq -c`.

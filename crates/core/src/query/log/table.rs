@@ -161,15 +161,14 @@ fn take_header(rows: &mut Vec<Row<'_>>) -> Option<Vec<String>> {
 /// addresses. A single known name among other words may be a query.
 pub(super) fn has_header(rows: &[Row<'_>]) -> bool {
     let Some((first, rest)) = rows.split_first().filter(|(_, rest)| !rest.is_empty()) else { return false };
-    let is_name = |name: &str| Kind::of(name) == Kind::Text && name.split_whitespace().count() <= 3;
+    let is_name = |name: &str, most: usize| Kind::of(name) == Kind::Text && name.split_whitespace().count() <= most;
+    let are_names = |most: usize| first.cells.iter().all(|name| is_name(name, most));
     let known = first.cells.iter().filter(|name| is_known(name.trim())).count();
     let is_data = |at: usize| {
         let kind = |row: &Row<'_>| row.cells.get(at).map_or(Kind::Empty, |cell| Kind::of(cell));
         rest.iter().all(|row| matches!(kind(row), Kind::Number | Kind::Time | Kind::Url))
     };
-    first.cells.iter().all(|name| is_name(name))
-        && known > 0
-        && (2 * known >= first.cells.len() || (0..first.cells.len()).any(is_data))
+    known > 0 && (2 * known >= first.cells.len() && are_names(3) || are_names(6) && (0..first.cells.len()).any(is_data))
 }
 
 /// The number of columns: the most that at least one row in twenty has.
