@@ -13,8 +13,9 @@
 //! | plain | `ocean tides`, `TEST01 ocean tides` | otherwise |
 //!
 //! Columns of numbers, times, addresses, answers or names are not the query. A file with several possible query columns,
-//! or none, is refused with the option that decides. Blank lines are passed over. An entry's number, which becomes its
-//! [`QueryId`], counts entries from 0; its label is its id, or that number where there is none.
+//! or none, is refused with the option that decides; so are records of servers, pages and dumps. Blank lines are passed
+//! over. An entry's number, which becomes its [`QueryId`], counts entries from 0; its label is its id, or that number where
+//! there is none.
 
 mod foreign;
 mod json;
