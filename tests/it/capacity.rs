@@ -281,3 +281,27 @@ fn a_policy_that_leaves_most_of_the_machine_idle_has_a_capacity_too() {
     assert!((1.0..2.0).contains(&qps[0]) && (900.0..1000.001).contains(&qps[1]), "{qps:?}");
     assert_eq!(found[0], search.of(factories[0]).unwrap());
 }
+
+#[test]
+fn a_rate_that_fails_is_never_shown_below_the_capacity() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("w.csv"), "query_id,cpu_us\n0,2000\n1,9000\n2,700\n3,50000\n").unwrap();
+    let shown = |deadline_ms: u32| {
+        let run = "simulate --workload w.csv --cpus 4 --gpu none --policy cpu-only --what capacity --seeds 1:2";
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tandem"));
+        command.current_dir(dir.path()).args(run.split_whitespace()).arg(format!("--deadline-ms={deadline_ms}"));
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    // Four measured queries leave a wide interval, so that the capacity is rounded to its first digit.
+    let table = shown(100);
+    let row = table.lines().find(|line| line.starts_with("cpu-only")).expect(&table);
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    let [qps, failing] = [1, 5].map(|at| cells[at].parse::<f64>().expect(row));
+    assert!(qps > 0.0 && failing >= qps, "{table}");
+    assert!(table.contains("fails at: the next higher rate that was tested"), "{table}");
+    // A query takes longer than this deadline.
+    let table = shown(20);
+    assert!(table.contains("interval: no tested rate held"), "{table}");
+}

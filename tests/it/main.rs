@@ -17,6 +17,7 @@ mod json;
 #[cfg(unix)]
 mod output;
 mod plan;
+mod planned_faults;
 mod policies;
 mod priorities;
 mod profile;

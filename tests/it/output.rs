@@ -12,11 +12,12 @@ fn tandem(dir: &Path, arguments: &str) -> Command {
     command
 }
 
-/// Commands that print, with an index in `i`.
-const COMMANDS: [&str; 5] = [
+/// Commands that print or write to a pipe, with an index in `i`.
+const COMMANDS: [&str; 6] = [
     "index info i",
     "search i --queries i/queries.tsv --mode or",
     "trace --ids 200 --num-queries 100 --rate 10 -o t.trace.csv",
+    "trace --ids 200 --num-queries 20000 -o /dev/stdout",
     "profile i --queries i/queries.tsv -o p.workload.csv --on cpu --repeats 1",
     "train p.workload.csv -o m.json",
 ];
@@ -39,8 +40,27 @@ fn a_reader_that_has_gone_away_is_no_failure_and_a_full_disk_is_one() {
         let unwritten = tandem(dir.path(), arguments).stdout(full).output().unwrap();
         let errors = String::from_utf8_lossy(&unwritten.stderr).into_owned();
         assert_eq!(unwritten.status.code(), Some(1), "{arguments}: {errors}");
-        assert!(errors.contains("error: standard output: No space left on device"), "{arguments}: {errors}");
+        let place = if arguments.ends_with("/dev/stdout") { "cannot write /dev/stdout" } else { "standard output" };
+        assert!(errors.contains(&format!("error: {place}: No space left on device")), "{arguments}: {errors}");
     }
+}
+
+#[test]
+fn a_file_beyond_the_limit_of_the_shell_is_an_error_and_keeps_the_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let documents: String =
+        (0..2000).map(|i| format!("{{\"id\":\"{i}\",\"text\":\"word{i} {}\"}}\n", i % 90)).collect();
+    std::fs::write(dir.path().join("d.jsonl"), documents).unwrap();
+    let build = "index build d.jsonl -o j --force";
+    assert!(tandem(dir.path(), build).output().unwrap().status.success());
+    let before = std::fs::read(dir.path().join("j/index.tandem")).unwrap();
+    let shell = format!("ulimit -f 8; exec {} {build}", env!("CARGO_BIN_EXE_tandem"));
+    let output = Command::new("sh").args(["-c", &shell]).current_dir(dir.path()).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("j/index.tandem: cannot write: File too large"), "{errors}");
+    assert_eq!(std::fs::read(dir.path().join("j/index.tandem")).unwrap(), before);
+    assert_eq!(std::fs::read_dir(dir.path().join("j")).unwrap().count(), 1);
 }
 
 /// Every command on small data, in an order in which each finds its inputs.

@@ -111,6 +111,21 @@ fn the_page_is_whole_and_asks_nothing_of_a_network() {
 }
 
 #[test]
+fn delays_are_compared_at_a_rate_that_is_stable() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("w.workload.csv"), workload()).unwrap();
+    let run = "--policy gpu-only --estimates oracle --rate 100:300:3 --num-queries 400 --seeds 1 -o r";
+    tandem(dir.path(), &format!("simulate --workload w.workload.csv --what delays {run}"));
+    for (stable_qps, shown) in [("300", 300), ("299.9", 200)] {
+        let columns = "source,policy,deadline_ms,max_rate_qps,objective,stable_qps";
+        let row = format!("simulated,gpu-only,50,{stable_qps},p99 <= 50 ms,{stable_qps}");
+        std::fs::write(dir.path().join("r/capacity.csv"), format!("{columns}\n{row}\n")).unwrap();
+        let html = page(dir.path(), "r");
+        assert!(html.contains(&format!("Distribution of delays, at {shown} queries per second")), "{stable_qps}");
+    }
+}
+
+#[test]
 fn what_files_say_stays_text() {
     let dir = results();
     let html = page(dir.path(), "r");

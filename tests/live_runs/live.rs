@@ -206,7 +206,7 @@ fn a_hopeless_backlog_is_given_up_and_accounted_for() {
     assert!(outcome.log.rows.iter().all(|row| row.delay() <= Nanos(400 + 10 + 100)));
 }
 
-/// A record that counts nothing and reports the run as lost from the start, or never.
+/// A record that counts nothing and reports the run as lost once a query in flight is late, or never.
 struct Lost(bool);
 
 impl Sink for Lost {
@@ -220,8 +220,8 @@ impl Record for Lost {
         Some(Nanos::ZERO)
     }
 
-    fn is_lost(&self, _: usize) -> bool {
-        self.0
+    fn is_lost(&self, overdue: usize) -> bool {
+        self.0 && overdue > 0
     }
 
     fn unanswered(&mut self, _: &Job, _: Nanos) {}

@@ -39,6 +39,28 @@ fn a_run_on_the_cpu_writes_its_log_and_summary() {
 }
 
 #[test]
+fn a_run_that_lags_warns_on_the_screen_in_its_files_and_wherever_they_are_used() {
+    let _alone = crate::alone();
+    let lab = tiny_lab();
+    tandem(lab.path(), "train cpu.workload.csv --folds 3 -o model.json", 0);
+    // No driver keeps to a hundredth of 10 ns.
+    let run = "--gpu none --policy cpu-only --estimates oracle --rate 500 --num-queries 240 --deadline-ms 0.00001";
+    let (out, _) = tandem(lab.path(), &format!("{LIVE} {run}"), 0);
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(one_line(&out).contains("warning: cpu-only at 500 q/s: the driver released"), "{out}");
+    for file in ["summary.csv", "log.csv"] {
+        let text = std::fs::read_to_string(lab.path().join("results").join(file)).unwrap();
+        assert!(text.contains("# warning: cpu-only at 500 q/s: the driver released"), "{text}");
+    }
+    tandem(lab.path(), "report results -o page.html", 0);
+    let page = std::fs::read_to_string(lab.path().join("page.html")).unwrap();
+    assert!(page.contains("Warning: cpu-only at 500 q/s: the driver released"), "{page}");
+    let again = "recalibrate model.json results/log.csv --workload cpu.workload.csv -o scaled.json";
+    let (out, _) = tandem(lab.path(), again, 0);
+    assert!(one_line(&out).contains("warning: results/log.csv: cpu-only at 500 q/s: the driver released"), "{out}");
+}
+
+#[test]
 fn cores_share_queries_by_every_method() {
     let _alone = crate::alone();
     let lab = tiny_lab();

@@ -239,7 +239,8 @@ fn queries_on_several_lanes_have_the_exhaustive_answers() {
             let log = world.run(&mut lane_pool, policy, 40);
             let on_several = log.rows.iter().filter(|row| row.lanes > 1).count();
             // On a busy machine `tail` gives several waiting queries to one lane, which are not cut.
-            let alone = log.rows.iter().filter(|row| row.batch == 1).count();
+            let in_batch = |number| log.rows.iter().filter(|row| row.batch == number).count();
+            let alone = log.rows.iter().filter(|row| in_batch(row.batch) == 1).count();
             let (joins_later, cut) = (kind != PolicyKind::Predictive, world.shared.load(Ordering::Relaxed) as usize);
             assert_eq!(cut, if joins_later { alone } else { on_several }, "{kind}");
         }
@@ -334,4 +335,21 @@ fn a_time_warped_query_takes_several_lanes() {
         assert!(row.lanes == 3 && row.finished.since(row.started) >= Nanos::from_ms(10.0), "{row:?}");
         assert!(row.helped >= Nanos::from_ms(20.0), "{row:?}");
     }
+}
+
+#[test]
+fn a_time_warped_query_ends_sooner_once_lanes_have_joined_it() {
+    let _alone = crate::alone();
+    let alone = Cost::alone(Nanos::from_ms(20_000.0));
+    let cost = PerClass::from_fn(|class| if class == Class::CPU { alone } else { Cost::NEVER });
+    // A speed-up far above any possible one leaves 20 ms of 20 s: the test needs no exact time.
+    let speed_up = SpeedUp::of_all(vec![1.0, 1000.0]);
+    let parallelism = Some(Arc::new(Parallelism::of(speed_up, vec![Nanos(1)])));
+    let model = MachineModel { parallelism, ..Machine::new(2, 0).into() };
+    let lanes = vec![LaneWork::TimeWarp, LaneWork::TimeWarp];
+    let mut lane_pool = LanePool::spawn(model, lanes, Arc::default(), vec![cost]).unwrap();
+    let jobs = live::plan([(Nanos::ZERO, 0)], &[(QueryId(0), cost)], Nanos(1_000_000_000));
+    let outcome = live::run(&mut lane_pool, LiveRun::new(together(), &jobs)).unwrap();
+    let row = outcome.log.rows[0];
+    assert!(row.lanes == 2 && row.finished.since(row.started) < Nanos::from_ms(10_000.0), "{row:?}");
 }

@@ -55,6 +55,11 @@ impl Failure {
         self.code == NO_ANSWER
     }
 
+    /// Whether the reader of a pipe has gone away, as `head` does, which is no failure.
+    pub(super) fn is_unread(&self) -> bool {
+        self.code == 0
+    }
+
     /// What the process ends with.
     pub(super) fn code(&self) -> ExitCode {
         ExitCode::from(self.code)
@@ -97,12 +102,13 @@ failed!(CodecError, LawBroken, LiveError);
 impl From<io::Error> for Failure {
     fn from(e: io::Error) -> Self {
         use io::ErrorKind::{
-            AlreadyExists, InvalidData, InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound, Other,
-            PermissionDenied, ReadOnlyFilesystem,
+            AlreadyExists, BrokenPipe, InvalidData, InvalidFilename, InvalidInput, IsADirectory, NotADirectory,
+            NotFound, Other, PermissionDenied, ReadOnlyFilesystem,
         };
         match e.kind() {
             AlreadyExists | InvalidData | InvalidFilename | InvalidInput | IsADirectory | NotADirectory | NotFound
             | Other | PermissionDenied | ReadOnlyFilesystem => Self::input(e.to_string()),
+            BrokenPipe => Self { message: e.to_string(), code: 0 },
             _ => Self::failed(e.to_string()),
         }
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Once};
 
 #[cfg(unix)]
-use signal_hook::consts::SIGHUP;
+use signal_hook::consts::{SIGHUP, SIGXFSZ};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -34,6 +34,14 @@ pub(super) fn catch() {
             errln!("warning: the end of the terminal will not keep results: {e}");
         }
     });
+}
+
+/// Makes a file that exceeds `ulimit -f` an error of the command, which the system would end otherwise.
+pub(super) fn survive_file_limit() {
+    #[cfg(unix)]
+    if let Err(e) = flag::register(SIGXFSZ, Arc::default()) {
+        errln!("warning: a file beyond `ulimit -f` will end the process: {e}");
+    }
 }
 
 /// Whether the process ignores the end of its terminal, as under `nohup`; known on Linux only.

@@ -127,6 +127,7 @@ fn command() -> clap::Command {
 
 /// Runs the command line and gives the exit code.
 pub fn run() -> ExitCode {
+    interrupts::survive_file_limit();
     let arguments: Vec<_> = std::env::args_os().collect();
     #[cfg(feature = "http")]
     let arguments = target::expanded(arguments);
@@ -140,7 +141,9 @@ pub fn run() -> ExitCode {
     match done.and(printed) {
         Ok(()) => interrupts::code().map_or(ExitCode::SUCCESS, ExitCode::from),
         Err(failure) => {
-            errln!("error: {failure}");
+            if !failure.is_unread() {
+                errln!("error: {failure}");
+            }
             failure.code()
         }
     }

@@ -40,12 +40,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let models = ModelFile::read(&arguments.model)?;
     let (name, workload) = named_workload(arguments.workload.as_deref())?;
     let rows: HashMap<QueryId, &WorkloadRow> = workload.rows.iter().map(|row| (row.query_id, row)).collect();
-    let mut served = Vec::new();
+    let (mut served, mut warnings) = (Vec::new(), Vec::new());
     let (mut num_rows, mut unknown) = (0, 0);
     for path in &arguments.logs {
         let (log, head) = RunLog::read(path)?;
         let asked: Option<Mode> =
             head.get("mode").and_then(|name| Mode::ALL.into_iter().find(|mode| mode.name() == name));
+        let of_log = head.lines().filter(|(key, _)| *key == "warning");
+        warnings.extend(of_log.map(|(_, warning)| format!("{}: {warning}", path.display())));
         num_rows += log.rows.len();
         for row in alone(&log) {
             let Some(query) = rows.get(&row.query) else {
@@ -91,6 +93,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     outln!("{} of {num_rows} queries were served alone and count\n", served.len());
     outln!("{}", table(&found));
     notes(&found, &models);
+    // What other processes took is in the times of the queries, and from now on in the model.
+    warnings.iter().for_each(|warning| outln!("warning: {warning}"));
     give(&found);
     outln!("models: {}", arguments.out.display());
     Ok(())

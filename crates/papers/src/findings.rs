@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::results::{POINT_COLUMNS, ROW_COLUMNS, Results, Row, Series as CurveNumbers};
 use crate::{ExperimentError, Result};
-use tandem_core::files::{Provenance, write_atomically};
+use tandem_core::files::{Provenance, csv_error, write_atomically};
 use tandem_core::search::device::GpuError;
 use tandem_report::number::{optional, text};
 use tandem_report::plot::{LineChart, Point, Series, Stroke};
@@ -176,10 +176,10 @@ impl Findings {
     fn write_rows(&self, out: &mut impl Write, provenance: &Provenance) -> io::Result<()> {
         provenance.write_to(out)?;
         let mut csv = csv::Writer::from_writer(out);
-        csv.write_record(ROW_COLUMNS)?;
+        csv.write_record(ROW_COLUMNS).map_err(csv_error)?;
         for row in &self.rows {
             let (paper, ours) = (optional(row.paper, FILE_DIGITS), optional(row.ours, FILE_DIGITS));
-            csv.write_record([&row.name(), row.unit, &paper, &ours])?;
+            csv.write_record([&row.name(), row.unit, &paper, &ours]).map_err(csv_error)?;
         }
         csv.flush()
     }
@@ -236,11 +236,12 @@ impl Chart {
     fn write_points(&self, out: &mut impl Write, provenance: &Provenance) -> io::Result<()> {
         provenance.clone().with("x", &self.x_label).with("y", &self.y_label).write_to(out)?;
         let mut csv = csv::Writer::from_writer(out);
-        csv.write_record(POINT_COLUMNS)?;
+        csv.write_record(POINT_COLUMNS).map_err(csv_error)?;
         for curve in &self.curves {
             let source = if curve.is_papers { "paper" } else { "ours" };
             for &(x, y) in &curve.points {
-                csv.write_record([source, &curve.name, &text(x, FILE_DIGITS), &text(y, FILE_DIGITS)])?;
+                csv.write_record([source, &curve.name, &text(x, FILE_DIGITS), &text(y, FILE_DIGITS)])
+                    .map_err(csv_error)?;
             }
         }
         csv.flush()

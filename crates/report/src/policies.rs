@@ -212,8 +212,13 @@ pub fn interval_in_words(capacity: &Capacity) -> String {
 /// A capacity with the digits that are known.
 #[must_use]
 pub fn capacity_in_words(capacity: &Capacity) -> String {
-    let known = |interval: Interval| number::known(capacity.qps, 0.5 * (interval.high - interval.low));
-    capacity.known_interval().map_or_else(|| number::text(capacity.qps, 4), known)
+    rate_in_words(capacity, capacity.qps)
+}
+
+/// A rate with as many digits as are known of the capacity, so that a higher rate is never shown as a lower one.
+fn rate_in_words(capacity: &Capacity, qps: f64) -> String {
+    let known = |interval: Interval| number::known(qps, 0.5 * (interval.high - interval.low));
+    capacity.known_interval().map_or_else(|| number::text(qps, 4), known)
 }
 
 /// `+-0.4 %`.
@@ -234,7 +239,7 @@ fn capacity_table(capacities: &[Capacity], all: bool) -> String {
             found.policy.clone(),
             format!("{at_least}{}", capacity_in_words(found)),
             interval_in_words(found),
-            found.failing_qps.map_or(String::from("none"), |qps| number::text(qps, 4)),
+            found.failing_qps.map_or(String::from("none"), |qps| rate_in_words(found, qps)),
             format!("{:.1} %", 100.0 * found.share_of_bound()),
             if_all(error_in_words(found.seeds_error())),
             if_all(error_in_words(found.query_error.map(|error| error.share))),
@@ -253,11 +258,13 @@ fn capacity_table(capacities: &[Capacity], all: bool) -> String {
 fn meanings(capacities: &[Capacity], all: bool) -> String {
     let found = || capacities.iter();
     let Some(first) = found().next() else { return String::new() };
+    let confidence = found().map(|found| found.interval.confidence).fold(0.0, f64::max);
     let mut text = match first.seeds {
+        _ if confidence == 0.0 => String::from("interval: no tested rate held\n"),
         1 => String::from("interval: to the next rate of the search, because there is one seed (--seeds 1:10)\n"),
         _ => format!(
             "interval: {} %, from the seeds of arrivals and the sample of queries\n",
-            number::text(100.0 * first.interval.confidence, 3)
+            number::text(100.0 * confidence, 3)
         ),
     };
     if let Some(error) = found().find_map(|found| found.query_error).filter(|_| all) {
@@ -269,9 +276,11 @@ fn meanings(capacities: &[Capacity], all: bool) -> String {
         "of limit: share of {} q/s; above it, no scheduler is stable with these costs",
         number::text(first.region_qps, 4)
     );
-    if found().any(|found| found.failing_qps.is_none()) {
-        text.push_str("fails at: the next higher rate; none: all rates held up to the policy's stability limit\n");
-    }
+    text.push_str("fails at: the next higher rate that was tested");
+    text.push_str(match found().any(|found| found.failing_qps.is_none()) {
+        true => "; none: all rates held up to the policy's stability limit\n",
+        false => "\n",
+    });
     if found().any(|found| found.is_cut_off) {
         text.push_str(">=: there are too few arrivals for higher rates\n");
     }

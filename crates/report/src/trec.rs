@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use tandem_core::files::Provenance;
+use tandem_core::files::{Provenance, csv_error};
 use tandem_core::index::Index;
 use tandem_core::search::Hit;
 
@@ -50,23 +50,15 @@ pub fn write_run_csv(
     provenance.write_to(&mut head)?;
     out.write_all(&head)?;
     let mut rows = csv::Writer::from_writer(out);
-    rows.write_record(["query_id", "rank", "doc_id", "score"]).map_err(io_error)?;
+    rows.write_record(["query_id", "rank", "doc_id", "score"]).map_err(csv_error)?;
     for ranking in rankings {
         for (rank, hit) in (1..).zip(&ranking.hits) {
             let (rank, score): (u32, f32) = (rank, hit.score);
             let (query, doc) = (printable(Cow::Borrowed(&ranking.label)), printable(index.external_id(hit.doc)));
-            rows.write_record([&*query, &rank.to_string(), &*doc, &score.to_string()]).map_err(io_error)?;
+            rows.write_record([&*query, &rank.to_string(), &*doc, &score.to_string()]).map_err(csv_error)?;
         }
     }
     rows.flush()
-}
-
-/// The system's own error, of which `csv` would make one of another kind: a reader that has gone away must be known.
-fn io_error(error: csv::Error) -> io::Error {
-    match error.into_kind() {
-        csv::ErrorKind::Io(error) => error,
-        other => io::Error::other(format!("{other:?}")),
-    }
 }
 
 /// Whether a terminal obeys a character in place of showing it: controls, and what turns the direction of text.

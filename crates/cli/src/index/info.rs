@@ -77,6 +77,7 @@ fn print_sizes(index: &Index) {
     for PartSize { name, bits } in index_sizes(index) {
         outln!("{name:<24} {:>15} {:>18.3}", bits.div_ceil(8), bits as f64 / index.num_postings() as f64);
     }
+    outln!("probe form: a second copy of a dense list, in which single documents are looked up");
 }
 
 /// Lists of like lengths: from `first` postings to less than twice as many.

@@ -8,7 +8,6 @@ use crate::result_writer::ResultWriter;
 use crate::run_logs::KeptRuns;
 use tandem_core::base::ids::ProcessorId;
 use tandem_core::base::machine::{Class, LaneFault};
-use tandem_core::base::time::Nanos;
 use tandem_core::files::Provenance;
 use tandem_core::lab::{Criterion, LiveReport, LiveRunSpec, Node, short_runs};
 use tandem_core::live::{Ending, GpuLane, LiveOutcome};
@@ -33,8 +32,9 @@ pub(super) struct Session<'a> {
     faults: Vec<FaultRow>,
     /// The slowest change in the arrivals.
     time_scale: Option<TimeScale>,
-    /// Notes below the table.
+    /// Notes below the table, and warnings, which the files repeat.
     notes: Vec<String>,
+    warnings: Vec<String>,
     kept: KeptRuns<'a>,
 }
 
@@ -47,7 +47,7 @@ impl<'a> Session<'a> {
         (runs, keep): (usize, usize),
     ) -> Self {
         let kept = KeptRuns::new(&arguments.logs, &arguments.out, runs == 1);
-        let (rows, priorities, faults, notes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (rows, priorities, faults) = (Vec::new(), Vec::new(), Vec::new());
         Self {
             arguments,
             criterion,
@@ -58,7 +58,8 @@ impl<'a> Session<'a> {
             priorities,
             faults,
             time_scale: None,
-            notes,
+            notes: Vec::new(),
+            warnings: Vec::new(),
             kept,
         }
     }
@@ -83,12 +84,14 @@ impl<'a> Session<'a> {
                 let report = self.node.drive(policy, drive)?;
                 done += 1;
                 self.note(policy, plan, &report);
+                let warning = self.warning(policy, plan, &report);
                 self.rows.extend(self.row(policy, plan, &report));
                 let of_run = (policy.name(), plan.rate_qps, plan.arrivals.seed);
                 self.priorities.extend(PriorityRow::of_run(Source::Live, of_run, &report.priorities));
                 let outcome = report.outcome;
                 self.faults.extend(outcome.log.faults.iter().map(|fault| FaultRow::of(of_run, fault)));
-                self.keep_log(policy, plan, &outcome)?;
+                self.keep_log(policy, plan, &outcome, warning.as_deref())?;
+                self.warnings.extend(warning);
                 match outcome.ending {
                     Ending::Complete | Ending::Overloaded => {}
                     Ending::Interrupted => {
@@ -103,12 +106,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn deadline(&self) -> Nanos {
-        self.criterion.deadline
-    }
-
-    fn note(&mut self, policy: &BuiltIn, plan: &Plan, LiveReport { outcome, summary, load, .. }: &LiveReport) {
-        let run = format!("{} at {} q/s", policy.name(), number::text(plan.rate_qps, 6));
+    fn note(&mut self, policy: &BuiltIn, plan: &Plan, LiveReport { outcome, summary, .. }: &LiveReport) {
+        let run = run_in_words(policy, plan);
         for LaneFault { processor, at, kind, queries, is_retired, what } in &outcome.log.faults {
             let lost = number::counted(*queries, "query", "queries");
             let then = if *is_retired { "a CPU goes on in its place" } else { "it is tried again" };
@@ -137,11 +136,12 @@ impl<'a> Session<'a> {
                  not count"
             ));
         }
-        self.notes.extend(
-            outcome
-                .lag_warning(self.deadline())
-                .map(|warning| format!("warning: {run}: {warning}; meanwhile {}", load.words())),
-        );
+    }
+
+    /// Says that the driver was late, so that measured delays include other work of the machine.
+    fn warning(&self, policy: &BuiltIn, plan: &Plan, LiveReport { outcome, load, .. }: &LiveReport) -> Option<String> {
+        let late = outcome.lag_warning(self.criterion.deadline)?;
+        Some(format!("{}: {late}; meanwhile {}", run_in_words(policy, plan), load.words()))
     }
 
     /// The run's line; `None` if nothing has finished.
@@ -174,7 +174,7 @@ impl<'a> Session<'a> {
     /// Writes `summary.csv`, the completed runs; `faults.csv`, their failed lanes, if any failed or were planned to; and the
     /// trace of their logs. An error with one file does not keep the others from being written.
     fn write(&mut self) -> ResultWriter {
-        let provenance = self.provenance();
+        let provenance = self.all_warnings().fold(self.provenance(), |all, warning| all.with("warning", warning));
         let mut kept = ResultWriter::new();
         let summary = self.arguments.out.join("summary.csv");
         kept.rows("summary", &summary, write_live_summaries(&summary, &provenance, &self.rows));
@@ -210,7 +210,13 @@ impl<'a> Session<'a> {
             .with("objective", self.criterion)
     }
 
-    fn keep_log(&mut self, policy: &BuiltIn, plan: &Plan, outcome: &LiveOutcome) -> Result<(), Failure> {
+    fn keep_log(
+        &mut self,
+        policy: &BuiltIn,
+        plan: &Plan,
+        outcome: &LiveOutcome,
+        warning: Option<&str>,
+    ) -> Result<(), Failure> {
         let gpu_is_replayed = self.node.lane_pool().gpu() == GpuLane::Replay;
         let lane = |_: ProcessorId, class: Class| match class {
             Class::GPU if gpu_is_replayed => GpuLane::Replay.name(),
@@ -218,7 +224,7 @@ impl<'a> Session<'a> {
         };
         let run = (policy.name(), plan.rate_qps, plan.arrivals.seed);
         let log = &outcome.log;
-        let provenance = self.provenance();
+        let provenance = warning.into_iter().fold(self.provenance(), |all, warning| all.with("warning", warning));
         self.kept.keep(run, &provenance, log, |path, of_run| log.write_with_lanes(path, of_run, lane))
     }
 
@@ -244,12 +250,16 @@ impl<'a> Session<'a> {
         say(&format!("{}\n", kept.in_words()))
     }
 
-    /// The notes, with a warning if runs did not cover their arrivals.
-    fn notes_in_words(&self) -> String {
+    /// The warnings, with one if runs did not cover their arrivals.
+    fn all_warnings(&self) -> impl Iterator<Item = String> {
         let shares = self.rows.iter().filter_map(|line| line.row.covered_share);
         let short = short_runs("delays are likely too low", self.time_scale, shares);
-        let short = short.map(|short| format!("warning: {short}\n"));
-        self.notes.iter().map(|note| format!("{note}\n")).chain(short).collect()
+        self.warnings.iter().cloned().chain(short)
+    }
+
+    fn notes_in_words(&self) -> String {
+        let warnings = self.all_warnings().map(|warning| format!("warning: {warning}\n"));
+        self.notes.iter().map(|note| format!("{note}\n")).chain(warnings).collect()
     }
 
     fn print(&self, kept: &ResultWriter) -> Result<(), Failure> {
@@ -299,4 +309,8 @@ impl<'a> Session<'a> {
         let priorities = priority_table(&self.priorities);
         say(&format!("\n{table}objective: {}\n{priorities}{notes}{}\n", self.criterion, kept.in_words()))
     }
+}
+
+fn run_in_words(policy: &BuiltIn, plan: &Plan) -> String {
+    format!("{} at {} q/s", policy.name(), number::text(plan.rate_qps, 6))
 }

@@ -22,7 +22,7 @@ use memchr::memmem;
 use super::document::Document;
 use super::split::{Fault, Records, Splitter};
 use super::{Reason, Skipped, encoding, html};
-use crate::files::InputError;
+use crate::files::{InputError, Packing};
 
 const MAX_HEADER_BYTES: usize = 1 << 20;
 
@@ -179,14 +179,36 @@ fn body_of<'a>(head: &[u8], body: &'a [u8], is_cut_short: bool) -> Option<Cow<'a
     let mut text = Vec::new();
     let read = if says(b"Content-Encoding", b"gzip") && body.starts_with(&[0x1f, 0x8b]) {
         flate2::read::MultiGzDecoder::new(&*body).read_to_end(&mut text)
-    } else if says(b"Content-Encoding", b"deflate") && body.first().is_some_and(|first| first & 0x0f == 8) {
+    } else if says(b"Content-Encoding", b"deflate") && is_zlib(&body) {
         flate2::read::ZlibDecoder::new(&*body).read_to_end(&mut text)
+    } else if says(b"Content-Encoding", b"zstd") && body.starts_with(Packing::Zstd.magic()) {
+        zstd::stream::read::Decoder::new(&*body).and_then(|mut body| body.read_to_end(&mut text))
     } else if says(b"Content-Encoding", b"br") && std::str::from_utf8(&body).is_err() {
         brotli_decompressor::Decompressor::new(&*body, 1 << 14).read_to_end(&mut text)
+    } else if says(b"Content-Encoding", b"deflate")
+        && std::str::from_utf8(&body).is_err()
+        && flate2::read::DeflateDecoder::new(&*body).read_to_end(&mut text).is_ok()
+    {
+        // Some servers leave out the header of zlib.
+        Ok(text.len())
+    } else if field(head, b"Content-Encoding").is_some() && is_binary(&body) {
+        return None;
     } else {
         return Some(body);
     };
     (read.is_ok() || is_cut_short && !text.is_empty()).then_some(Cow::Owned(text))
+}
+
+/// Whether a body begins with the two bytes of zlib, which have a check sum.
+fn is_zlib(body: &[u8]) -> bool {
+    matches!(body, [first, second, ..] if first & 0x0f == 8 && u16::from_be_bytes([*first, *second]) % 31 == 0)
+}
+
+/// Whether a body is no text: of compressed bytes 3.5 % are control characters that text hardly has.
+fn is_binary(body: &[u8]) -> bool {
+    let start = &body[..body.len().min(1024)];
+    let odd = start.iter().filter(|&&byte| byte < b'\t').count();
+    odd > start.len() / 100 && std::str::from_utf8(body).is_err() && !encoding::is_utf16(body)
 }
 
 /// The joined chunks of a body; `None` if it does not begin with one.
@@ -281,6 +303,11 @@ mod tests {
         let gzip = gzip.finish().unwrap();
         // This is an uncompressed block of brotli: a window of 16 bits, 27 bytes, and an empty last block.
         let brotli = [&[0x0b, 0x0d, 0x80][..], page, &[0x03]].concat();
+        let mut inflated = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut inflated, page).unwrap();
+        let raw = inflated.finish().unwrap();
+        let zstd = zstd::encode_all(&page[..], 3).unwrap();
+        let unknown: Vec<u8> = (0..=255).collect();
         let of = "Content-Type: text/html\r\n";
         let archive = [
             response("chunked", &format!("{of}Transfer-Encoding: chunked"), chunks),
@@ -288,6 +315,10 @@ mod tests {
             response("gzip", &format!("{of}Content-Encoding: gzip"), &gzip),
             response("not-gzip", &format!("{of}Content-Encoding: gzip"), page),
             response("brotli", &format!("{of}Content-Encoding: br"), &brotli),
+            response("raw-deflate", &format!("{of}Content-Encoding: deflate"), &raw),
+            response("not-deflate", &format!("{of}Content-Encoding: deflate"), page),
+            response("zstd", &format!("{of}Content-Encoding: zstd"), &zstd),
+            response("unknown", &format!("{of}Content-Encoding: x-own"), &unknown),
             response("damaged", &format!("{of}Content-Encoding: gzip"), &gzip[..20]),
             response("picture", "Content-Type: image/png", b"\x89PNG"),
             record_of("revisit", "again", "").into_bytes(),
@@ -299,9 +330,10 @@ mod tests {
         let skipped =
             for_each(&batch, |d| found.push((d.id.into_owned(), format!("{}:{}", d.title, d.text.trim())))).unwrap();
         let ids: Vec<&str> = found.iter().map(|(id, _)| id.as_str()).collect();
-        assert_eq!(ids, ["chunked", "not-chunked", "gzip", "not-gzip", "brotli"]);
+        let whole = ["chunked", "not-chunked", "gzip", "not-gzip", "brotli", "raw-deflate", "not-deflate", "zstd"];
+        assert_eq!(ids, whole);
         assert!(found.iter().all(|(_, text)| text == "T:ocean tides"), "{found:?}");
-        assert_eq!(skipped.counts(), [0, 1, 1, 1, 0, 0]);
+        assert_eq!(skipped.counts(), [0, 1, 1, 2, 0, 0]);
     }
 
     #[test]

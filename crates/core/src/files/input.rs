@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use super::disk::File;
-use super::packing::{Frames, MAGIC_BYTES, Packing};
+use super::packing::{Frames, Packing};
 
 /// An error in an input file, with its place. Lines and columns count from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,14 +141,25 @@ fn widen_pipe(file: &std::fs::File) {
     let _ = file;
 }
 
+/// Bytes read to recognise what a file is.
+const START_BYTES: usize = 32;
+/// The first bytes of the text that stands for a file in a repository without its large files.
+const LFS_POINTER: &[u8] = b"version https://git-lfs";
+
 /// The bytes of `file`, decompressed if they begin like a compressed file; `path` is its name in errors.
 ///
 /// # Errors
-/// If its first bytes can't be read, or belong to a compression that is not supported.
+/// If its first bytes can't be read, or belong to a compression that is not supported, or the file is a pointer of Git LFS.
 pub fn unpacked(path: &Path, mut file: impl Read + Send + 'static) -> Result<Box<dyn BufRead + Send>, InputError> {
     let mut start = Vec::new();
-    let read = file.by_ref().take(MAGIC_BYTES as u64).read_to_end(&mut start);
+    let read = file.by_ref().take(START_BYTES as u64).read_to_end(&mut start);
     read.map_err(|e| InputError::line(path, 1, format!("cannot read: {e}")))?;
+    if start.starts_with(LFS_POINTER) {
+        return Err(InputError::file(
+            path,
+            "is a pointer of Git LFS, expected the file that it stands for (git lfs pull)",
+        ));
+    }
     let packing = Packing::of(&start).map_err(|name| {
         InputError::file(path, format!("is compressed by {name}, expected gzip, zstd or none (unpack it first)"))
     })?;
@@ -163,7 +174,7 @@ pub fn unpacked(path: &Path, mut file: impl Read + Send + 'static) -> Result<Box
 #[must_use]
 pub fn packing_of(path: &Path) -> Option<Packing> {
     let mut start = Vec::new();
-    File::open(path).and_then(|file| file.take(MAGIC_BYTES as u64).read_to_end(&mut start)).ok()?;
+    File::open(path).and_then(|file| file.take(START_BYTES as u64).read_to_end(&mut start)).ok()?;
     Packing::of(&start).ok()?
 }
 

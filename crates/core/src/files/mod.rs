@@ -25,7 +25,7 @@ mod room;
 mod text;
 
 pub use atomic::{PendingFile, check_writable, write_atomically};
-pub use csv::{CsvReader, Decimals, Digits, Record, Row, Us, parsed, write_csv};
+pub use csv::{CsvReader, Decimals, Digits, Record, Row, Us, csv_error, parsed, write_csv};
 pub use disk::{File, create_dir_all, read_dir, read_exact_at, remove_dir_all, remove_file, rename, write_all_at};
 pub use input::{
     InputError, json_message, open_bytes, open_stdin, open_text, packing_of, read_line, read_lines, unpacked,

@@ -11,11 +11,8 @@ pub enum Packing {
     Gzip,
 }
 
-/// Bytes needed to recognise the compression of a file.
-pub(super) const MAGIC_BYTES: usize = 6;
-
 impl Packing {
-    /// The compression of a file whose first six bytes, or all of fewer, are `start`; `None` if it has none.
+    /// The compression of a file whose first six bytes or more, or all of fewer, are `start`; `None` if it has none.
     ///
     /// # Errors
     /// The name of a compression that is not supported.
@@ -27,6 +24,9 @@ impl Packing {
             [b'B', b'Z', b'h', b'1'..=b'9', ..] => Err("bzip2"),
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Err("xz"),
             [b'P', b'K', 3, 4, ..] => Err("zip"),
+            [0x04, 0x22, 0x4d, 0x18, ..] => Err("lz4"),
+            [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => Err("7z"),
+            [0x1f, 0x9d, ..] => Err("compress"),
             _ => Ok(None),
         }
     }
@@ -132,5 +132,29 @@ impl<R: BufRead> Read for Frames<R> {
             }
             self.frame = Some(Frame::begin(self.packing, input)?);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compression_is_known_by_its_first_bytes() {
+        for packing in [Packing::Gzip, Packing::Zstd] {
+            assert_eq!(Packing::of(&[packing.magic(), b"rest"].concat()), Ok(Some(packing)));
+        }
+        assert_eq!(Packing::of(b"\x50\x2a\x4d\x18\x04\0"), Ok(Some(Packing::Zstd)));
+        for (start, name) in [
+            (b"BZh91A", "bzip2"),
+            (b"\xfd7zXZ\0", "xz"),
+            (b"PK\x03\x04\x14\0", "zip"),
+            (b"\x04\x22\x4d\x18\x64\x40", "lz4"),
+            (b"7z\xbc\xaf\x27\x1c", "7z"),
+            (b"\x1f\x9d\x90\x61\x0a\x00", "compress"),
+        ] {
+            assert_eq!(Packing::of(start), Err(name));
+        }
+        assert_eq!([&b"PK and"[..], b"BZh0", b"1\tword", b""].map(Packing::of), [Ok(None); 4]);
     }
 }

@@ -41,6 +41,7 @@ impl Text {
     /// # Errors
     /// If the bytes are no text: they hold zeros.
     pub fn decode(path: &Path, bytes: Vec<u8>) -> Result<Self, InputError> {
+        let binary = binary_form(&bytes);
         let utf16 = match Encoding::for_bom(&bytes) {
             Some((encoding, _)) => Some(encoding).filter(|&encoding| encoding != encoding_rs::UTF_8),
             None => utf16_without_mark(&bytes),
@@ -58,10 +59,32 @@ impl Text {
                 Err(e) => by_lines(e.as_bytes()),
             },
         };
-        match decoded.text.split('\n').position(|line| line.contains('\0')) {
-            Some(line) => Err(InputError::line(path, line as u64 + 1, "holds zero bytes, expected text")),
-            None => Ok(decoded),
+        match (decoded.text.split('\n').position(|line| line.contains('\0')), binary) {
+            (Some(_), Some(form)) => Err(InputError::file(path, format!("is {form}, expected text"))),
+            (Some(line), None) => Err(InputError::line(path, line as u64 + 1, "holds zero bytes, expected text")),
+            (None, _) => Ok(decoded.with_line_ends()),
         }
+    }
+
+    /// Ends lines as elsewhere if they end in carriage returns alone, as on old Macintoshes.
+    fn with_line_ends(self) -> Self {
+        if self.text.contains('\n') || !self.text.contains('\r') {
+            return self;
+        }
+        let encoding = self.encoding.map_or_else(String::new, |encoding| format!("{encoding}, "));
+        let encoding = Some(format!("{encoding}lines end in carriage returns"));
+        Self { text: self.text.replace('\r', "\n"), encoding }
+    }
+}
+
+/// The form of some binary files, in words.
+fn binary_form(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] => Some("compressed twice"),
+        [b'P', b'A', b'R', b'1', ..] => Some("a Parquet file"),
+        [b'S', b'Q', b'L', b'i', b't', b'e', b' ', ..] => Some("an SQLite database"),
+        [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] => Some("in UTF-32"),
+        _ => (bytes.get(257..262) == Some(b"ustar")).then_some("a tar archive"),
     }
 }
 
@@ -127,5 +150,27 @@ mod tests {
         assert_eq!(decoded(&bytes), ("ocean".into(), Some("UTF-16BE".into())));
         let refused = Text::decode(Path::new("x"), b"a\nb\0c d e f".to_vec()).unwrap_err().to_string();
         assert_eq!(refused, "x:2: holds zero bytes, expected text");
+        assert_eq!(
+            decoded(b"caf\xe9\rtea\r"),
+            ("caf\u{e9}\ntea\n".into(), Some("windows-1252, lines end in carriage returns".into()))
+        );
+        assert_eq!(decoded(b"a\r\nb\r\n"), ("a\r\nb\r\n".into(), None));
+    }
+
+    #[test]
+    fn binary_files_are_refused_by_their_names() {
+        let mut tar = [b"queries.tsv".to_vec(), vec![0; 246], b"ustar\0".to_vec(), vec![0; 249]].concat();
+        tar.extend(b"1\ttides\n");
+        let gzip = [&b"\x1f\x8b\x08"[..], &[0; 9]].concat();
+        let utf32: Vec<u8> = "\u{feff}tides".chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
+        for (bytes, expected) in [
+            (tar, "x: is a tar archive, expected text"),
+            (gzip, "x: is compressed twice, expected text"),
+            (utf32, "x: is in UTF-32, expected text"),
+            (b"PAR1\x15\0".to_vec(), "x: is a Parquet file, expected text"),
+            (b"SQLite format 3\0".to_vec(), "x: is an SQLite database, expected text"),
+        ] {
+            assert_eq!(Text::decode(Path::new("x"), bytes).unwrap_err().to_string(), expected);
+        }
     }
 }

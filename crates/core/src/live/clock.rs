@@ -156,3 +156,23 @@ impl Clock for ManualClock {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manual_clock_stands_until_busy_workers_complete_and_jumps_if_none_is_busy() {
+        let mut clock = ManualClock::default();
+        let driver = Sleeper::default();
+        let mut looks = 0;
+        clock.wait(Nanos(7), &driver, true, || {
+            looks += 1;
+            looks == 3
+        });
+        assert_eq!((looks, clock.now()), (3, Nanos::ZERO));
+        clock.wait(Nanos(7), &driver, false, || false);
+        clock.wait(Nanos(5), &driver, false, || false);
+        assert_eq!(clock.now(), Nanos(7));
+    }
+}

@@ -131,7 +131,9 @@ mod tests {
         let query = Query { id: QueryId(0), label: String::new(), terms: Vec::new(), dropped_terms: 0 };
         let live = LiveQuery { id: QueryId(9), query, mode: Mode::And, results: Some(1) };
         let set = QuerySet::new(10, [live]);
-        assert!(set.k() == 10 && set.len() == 1 && !set.is_empty() && QuerySet::new(10, []).is_empty());
+        assert!(set.k() == 10 && set.len() == 1 && !set.is_empty());
+        let none = QuerySet::new(10, []);
+        assert_eq!((none.len(), none.is_empty()), (0, true));
         let hit = |doc, score| Hit { doc: DocId(doc), score };
         assert!(set.check(0, &[]).unwrap_err().contains("found 0 documents, its profile has 1"));
         set.check(0, &[hit(1, 2.0)]).unwrap();

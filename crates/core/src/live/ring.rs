@@ -439,6 +439,20 @@ mod tests {
     }
 
     #[test]
+    fn an_order_keeps_its_last_end_and_a_worker_the_lane_that_it_helps() {
+        let rings = Rings::new(2, 1);
+        rings.order(1, std::iter::once(0), 5, false);
+        rings.order(2, std::iter::once(0), 6, true);
+        rings.set_until(1, 9);
+        assert_eq!([1, 2].map(|turn| (rings.until(turn), rings.is_shared(turn))), [(9, false), (6, true)]);
+        let leads = [None, Some(0), Some(3), None].map(|lead| {
+            rings.set_lead(lead);
+            rings.lead()
+        });
+        assert_eq!(leads, [None, Some(0), Some(3), None]);
+    }
+
+    #[test]
     fn a_sleeper_is_woken_by_what_is_written_for_it() {
         let rings = Rings::new(1, 1);
         std::thread::scope(|scope| {

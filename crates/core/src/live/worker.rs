@@ -502,3 +502,6 @@ fn guarded<T>(call: impl FnOnce() -> Result<T, ExecError>) -> Result<T, Fault> {
         Err(_) => Err(Fault::Panic),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -142,3 +142,23 @@ impl Policy for CachedFirst {
         LanesToPoll::Nobody
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::stealing::tests::{CPU, job};
+    use super::*;
+    use crate::base::machine::Machine;
+
+    #[test]
+    fn a_worker_takes_one_query_at_a_time() {
+        let mut policy = CachedFirst::new(&PolicyOptions::default(), &Machine::new(1, 0).into()).unwrap();
+        let (mut jobs, job) = (Jobs::default(), job(0, 0, 1, 1));
+        jobs.arrive(job.arrival, |_| job);
+        policy.arrive(&job, &jobs, job.arrival);
+        let mut batch = Vec::new();
+        let busy = Lane { under_way: 1, ..CPU };
+        assert_eq!(policy.next(busy, &jobs, Nanos::ZERO, &mut batch), Next::Wait);
+        assert_eq!(policy.next(CPU, &jobs, Nanos::ZERO, &mut batch), Next::Run);
+        assert_eq!(batch, [job.id]);
+    }
+}

@@ -124,6 +124,30 @@ mod tests {
     }
 
     #[test]
+    fn an_order_is_cleaned_only_when_most_of_it_is_dead() {
+        let mut jobs = Jobs::default();
+        let mut order = Order::default();
+        let mut push = |jobs: &mut Jobs, ids: std::ops::Range<u32>| {
+            for id in ids.map(JobId) {
+                jobs.arrive(Nanos::ZERO, job);
+                order.push(0, id, jobs);
+            }
+            order.queue.len()
+        };
+        let leave = |jobs: &mut Jobs, ids: std::ops::Range<u32>| {
+            for id in ids.map(JobId) {
+                jobs.start(id);
+            }
+        };
+        assert_eq!(push(&mut jobs, 0..300), 300);
+        leave(&mut jobs, 0..150);
+        // Half is dead: cleaning up now would cost each push as much as all that wait.
+        assert_eq!(push(&mut jobs, 300..301), 301);
+        leave(&mut jobs, 150..200);
+        assert_eq!(push(&mut jobs, 301..302), 102);
+    }
+
+    #[test]
     fn an_order_that_nobody_asks_stays_as_small_as_what_waits() {
         let mut jobs = Jobs::default();
         let mut order = Order::default();

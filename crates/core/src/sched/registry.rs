@@ -213,9 +213,10 @@ impl PolicyFactory for BuiltIn {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Jobs;
+    use super::super::stealing::tests::{GPU, job};
     use super::*;
-    use crate::base::machine::Machine;
-    use crate::base::time::Nanos;
+    use crate::cost::BatchCost;
 
     #[test]
     fn every_policy_goes_by_one_name_everywhere() {
@@ -241,6 +242,57 @@ mod tests {
         assert!(may(PolicyKind::CpuOnly, Class::CPU) && !may(PolicyKind::CpuOnly, Class::GPU));
         let has_batches = |kind: PolicyKind| kind.with(PolicyOptions::default()).makes_batches();
         assert!(has_batches(PolicyKind::Combined) && !has_batches(PolicyKind::Stealing));
+    }
+
+    #[test]
+    fn a_policy_builds_where_its_required_classes_are() {
+        for (cpus, gpus) in [(2, 0), (0, 2), (1, 1)] {
+            let machine = Machine::new(cpus, gpus);
+            for kind in PolicyKind::ALL {
+                let has_all = kind.required_classes().iter().all(|&class| machine.count(class) > 0);
+                let built = kind.with(PolicyOptions::default()).build(&machine.clone().into());
+                assert_eq!(built.is_ok(), has_all, "{kind} on {cpus} CPUs and {gpus} GPUs");
+            }
+        }
+    }
+
+    #[test]
+    fn a_policy_makes_batches_exactly_if_it_says_so() {
+        let batches = BatchCost { crowding: vec![(16, 1.0)], most_queries: 16, ..BatchCost::default() };
+        let model = MachineModel { batches: PerClass::two(None, Some(batches)), ..Machine::new(1, 1).into() };
+        for kind in PolicyKind::ALL {
+            let mut policy = kind.with(PolicyOptions::default()).build(&model).unwrap();
+            let mut jobs = Jobs::default();
+            for job in (0..32).map(|id| job(id, 0, 20, 2)) {
+                jobs.arrive(job.arrival, |_| job);
+                policy.arrive(&job, &jobs, job.arrival);
+            }
+            // `adaptive` begins with one query.
+            let sizes = [10.0, 20.0].map(|ms| {
+                let mut batch = Vec::new();
+                policy.next(GPU, &jobs, Nanos::from_ms(ms), &mut batch);
+                for &id in &batch {
+                    jobs.start(id);
+                }
+                policy.finished(GPU, &batch, &jobs, Nanos(1), Nanos::from_ms(ms));
+                batch.len()
+            });
+            assert_eq!(sizes.iter().any(|&size| size > 1), kind.batches(), "{kind}: {sizes:?}");
+        }
+    }
+
+    #[test]
+    fn the_machine_waits_for_queries_only_where_a_batch_has_a_window() {
+        let options = PolicyOptions { window_us: 70.0, ..PolicyOptions::default() };
+        for kind in PolicyKind::ALL.into_iter().filter(|kind| !kind.shares_jobs()) {
+            let idle_wait = if kind == PolicyKind::Window { Nanos(70_000) } else { Nanos::ZERO };
+            assert_eq!(kind.with(options).promise(), Some(WorkConservation { idle_wait }), "{kind}");
+        }
+    }
+
+    #[test]
+    fn policies_of_jobs_on_several_lanes_run_only_by_name() {
+        assert!(PolicyKind::ALL.into_iter().all(|kind| !kind.shares_jobs() || kind.is_for_comparison()));
     }
 
     #[test]

@@ -119,7 +119,7 @@ impl<R: Rule> Policy for Sharing<R> {
     }
 
     fn joins_running(&self) -> bool {
-        self.shares && self.rule.joins_running()
+        self.rule.joins_running()
     }
 
     fn arrive(&mut self, _job: &Job, _jobs: &Jobs, _now: Nanos) -> LanesToPoll {

@@ -189,11 +189,15 @@ mod tests {
     }
 
     impl Play {
-        /// Four workers, on which a query is 1, 2, 2.5 and 2.5 times as fast.
         fn new(gpus: usize) -> Self {
+            Self::with(4, gpus)
+        }
+
+        /// On one to four workers a query is 1, 2, 2.5 and 2.5 times as fast.
+        fn with(workers: usize, gpus: usize) -> Self {
             let speed_up = SpeedUp::of_all(vec![1.0, 2.0, 2.5, 2.5]);
             let parallelism = Some(Arc::new(Parallelism::of(speed_up, vec![Nanos(1)])));
-            let model = MachineModel { parallelism, ..Machine::new(4, gpus).into() };
+            let model = MachineModel { parallelism, ..Machine::new(workers, gpus).into() };
             let (options, blocks): (_, Arc<[u32]>) = (PolicyOptions::default(), Arc::from([]));
             let policy = Tail::new(&PolicySetup { options: &options, model: &model, blocks: &blocks }).unwrap();
             Self { policy, jobs: Jobs::default() }
@@ -257,6 +261,20 @@ mod tests {
         assert_eq!(play.next(worker(3), 5), (Next::Wait, None));
         play.policy.finished(worker(0), &[JobId(0)], &play.jobs, Nanos(13_000_000), Nanos(13_000_000));
         assert_eq!(play.policy.idle, 4);
+    }
+
+    #[test]
+    fn a_helped_query_is_helped_again_while_it_is_still_the_latest() {
+        let mut play = Play::with(6, 0);
+        play.arrive(0, 30, 0);
+        play.arrive(0, 10, 0);
+        assert_eq!(play.next(worker(0), 0), (Next::Run, Some(0)));
+        assert_eq!(play.next(worker(1), 0), (Next::Run, Some(1)));
+        // On two workers the first query ends after 15 ms, still later than the other.
+        for helper in [2, 3] {
+            assert_eq!(play.next(worker(helper), 0), (Next::Join(ProcessorId(0)), None));
+        }
+        assert_eq!(play.next(worker(4), 0), (Next::Join(ProcessorId(1)), None));
     }
 
     #[test]

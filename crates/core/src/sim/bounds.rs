@@ -251,6 +251,17 @@ mod tests {
     }
 
     #[test]
+    fn only_the_class_that_limits_the_region_has_a_price() {
+        let only_on = |only: Class| {
+            PerClass::from_fn(|class| if class == only { Cost::alone(Nanos::from_ms(4.0)) } else { Cost::NEVER })
+        };
+        for only in [Class::CPU, Class::GPU] {
+            let found = region([only_on(only); 3], &Machine::new(1, 1).into(), BatchSizes::Any).unwrap();
+            assert_eq!(found, Region { rate_qps: 250.0, price: PerClass::from_fn(|class| f64::from(class == only)) });
+        }
+    }
+
+    #[test]
     fn the_capacity_region_has_its_reference_values() {
         // Values solved with HiGHS, rounded to four decimals.
         let cases = [

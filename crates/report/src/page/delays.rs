@@ -23,18 +23,22 @@ const CURVE_POINTS: usize = 240;
 
 /// The runs of a policy at a rate, one per seed.
 #[derive(Debug, Default)]
-pub(crate) struct Runs<'a>(Vec<SheetRow<'a>>);
+pub(crate) struct Runs<'a> {
+    rows: Vec<SheetRow<'a>>,
+    /// Whether the rate is above the stability limit of a simulated policy, so that delays grow with the run.
+    is_unstable: bool,
+}
 
 impl Runs<'_> {
     fn mean(&self, column: &str) -> Option<f64> {
-        let values: Vec<f64> = self.0.iter().filter_map(|line| line.number(column)).collect();
+        let values: Vec<f64> = self.rows.iter().filter_map(|line| line.number(column)).collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     }
 
     fn interval(&self, column: &str) -> Option<(f64, f64)> {
-        let values: Vec<f64> = self.0.iter().filter_map(|line| line.number(column)).collect();
+        let values: Vec<f64> = self.rows.iter().filter_map(|line| line.number(column)).collect();
         // Runs that did not play all of what changes in their arrivals say nothing of how far they are off.
-        if self.0.iter().filter_map(|line| line.number("covered_share")).any(|share| share < 1.0) {
+        if self.rows.iter().filter_map(|line| line.number("covered_share")).any(|share| share < 1.0) {
             return None;
         }
         let interval = mean_interval(&values, CONFIDENCE)?;
@@ -42,18 +46,23 @@ impl Runs<'_> {
     }
 
     pub(crate) fn median(&self, column: &str) -> Option<f64> {
-        let values: Vec<f64> = self.0.iter().filter_map(|line| line.number(column)).collect();
+        let values: Vec<f64> = self.rows.iter().filter_map(|line| line.number(column)).collect();
         (!values.is_empty()).then(|| median(values))
     }
 
     pub(crate) fn most(&self, column: &str) -> Option<f64> {
-        self.0.iter().filter_map(|line| line.number(column)).reduce(f64::max)
+        self.rows.iter().filter_map(|line| line.number(column)).reduce(f64::max)
     }
 
     /// Queries of all seeds that were late, unanswered or dropped.
     pub(crate) fn missed(&self) -> f64 {
         let of_run = |line: &SheetRow<'_>| NOT_IN_TIME.map(|column| line.number(column).unwrap_or(0.0));
-        self.0.iter().flat_map(of_run).sum()
+        self.rows.iter().flat_map(of_run).sum()
+    }
+
+    /// Whether no query missed its deadline, and longer runs would show the same.
+    pub(crate) fn is_kept(&self) -> bool {
+        !self.is_unstable && self.missed() == 0.0
     }
 }
 
@@ -61,12 +70,19 @@ impl Runs<'_> {
 pub(crate) type Curves<'a> = BTreeMap<(usize, String, String), BTreeMap<u64, Runs<'a>>>;
 
 pub(crate) fn curves(folder: &Folder) -> Curves<'_> {
+    let capacities = folder.of(Kind::Capacity).flat_map(Sheet::lines);
+    let limits: BTreeMap<String, f64> =
+        capacities.filter_map(|line| Some((line.text("policy").to_owned(), line.number("stable_qps")?))).collect();
     let mut curves = Curves::new();
     for line in folder.of(Kind::Summary).flat_map(Sheet::lines) {
         let (policy, source) = (line.text("policy").to_owned(), line.text("source").to_owned());
         let Some(rate) = line.number("rate_qps") else { continue };
+        // Both numbers are rounded to six digits.
+        let is_unstable = source == "simulated" && limits.get(&policy).is_some_and(|limit| rate > limit * (1.0 + 1e-5));
         let curve = curves.entry((look_of(&policy), policy, source)).or_default();
-        curve.entry((rate * 1e3) as u64).or_default().0.push(line);
+        let runs: &mut Runs<'_> = curve.entry((rate * 1e3) as u64).or_default();
+        runs.rows.push(line);
+        runs.is_unstable = is_unstable;
     }
     curves
 }
@@ -75,7 +91,7 @@ pub(crate) fn section(id: &str, folder: &Folder, deadline_ms: Option<f64>) -> St
     let curves = curves(folder);
     let has_both = curves.keys().any(|(_, _, source)| source == "simulated")
         && curves.keys().any(|(_, _, source)| source != "simulated");
-    let seeds = curves.values().flat_map(|curve| curve.values().map(|runs| runs.0.len())).max().unwrap_or(0);
+    let seeds = curves.values().flat_map(|curve| curve.values().map(|runs| runs.rows.len())).max().unwrap_or(0);
     let is_single_rate = curves.values().all(|curve| curve.len() < 2);
     let mut html = String::new();
     if !is_single_rate {
@@ -111,7 +127,7 @@ fn delay_chart(
     let series = curves.iter().map(|((look, policy, source), curve)| {
         let point = |(rate, runs): (&u64, &Runs<'_>)| {
             let (x, y) = (*rate as f64 / 1e3, runs.mean(column)?);
-            Some(Point { x, y, interval: runs.interval(column), is_hollow: runs.missed() > 0.0 })
+            Some(Point { x, y, interval: runs.interval(column), is_hollow: !runs.is_kept() })
         };
         Series {
             name: series_name(policy, source, has_both),
@@ -135,7 +151,7 @@ fn delay_chart(
         is_y_log: true,
         series: series.collect(),
         horizontal: deadline_ms.map(|ms| (ms, String::from("deadline"))),
-        note: Some(format!("Hollow: a query missed its deadline{bars}{dashed}")),
+        note: Some(format!("Hollow: a query missed its deadline, or the rate is not stable{bars}{dashed}")),
         ..LineChart::default()
     };
     chart.with_best("those without a miss up to the highest rates", Series::highest_kept)
@@ -149,20 +165,20 @@ fn stroke(source: &str, has_both: bool) -> Stroke {
     if has_both && source == "simulated" { Stroke::Dashed } else { Stroke::Solid }
 }
 
-/// The rate at which each curve is compared: the highest common one at which at least half of the policies miss
+/// The rate at which each curve is compared: the highest common one at which at least half of the policies are stable and miss
 /// nothing. Without such a rate it is each policy's highest rate below the first miss.
 fn rates_shown(curves: &Curves<'_>) -> (Vec<u64>, bool) {
     let mut rates: Vec<u64> = curves.values().flat_map(|curve| curve.keys().copied()).collect();
     rates.sort_unstable();
     let holds = |rate: &u64| {
         let runs = || curves.values().filter_map(|curve| curve.get(rate));
-        runs().count() == curves.len() && 2 * runs().filter(|runs| runs.missed() == 0.0).count() >= curves.len()
+        runs().count() == curves.len() && 2 * runs().filter(|runs| runs.is_kept()).count() >= curves.len()
     };
     if let Some(&rate) = rates.iter().rev().find(|rate| holds(rate)) {
         return (vec![rate; curves.len()], true);
     }
     let own = |curve: &BTreeMap<u64, Runs<'_>>| {
-        let good = curve.iter().take_while(|(_, runs)| runs.missed() == 0.0).last();
+        let good = curve.iter().take_while(|(_, runs)| runs.is_kept()).last();
         good.or_else(|| curve.iter().next()).map_or(0, |(rate, _)| *rate)
     };
     (curves.values().map(own).collect(), false)

@@ -149,7 +149,7 @@ fn of_delays(folder: &Folder) -> Option<Story> {
     let lines: Vec<_> = folder.of(Kind::Summary).flat_map(Sheet::lines).collect();
     let curves = curves(folder);
     let played = curves.iter().flat_map(|((_, policy, _), rates)| rates.values().map(move |runs| (policy, runs)));
-    let good = played.filter(|(_, runs)| runs.most("missed").is_some() && runs.missed() == 0.0);
+    let good = played.filter(|(_, runs)| runs.most("missed").is_some() && runs.is_kept());
     let rate = |runs: &Runs<'_>| runs.most("rate_qps").unwrap_or(0.0);
     let best = good.max_by(|(_, a), (_, b)| rate(a).total_cmp(&rate(b)));
     let policies = {

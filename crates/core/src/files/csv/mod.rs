@@ -23,4 +23,4 @@ mod write;
 
 pub use read::{CsvReader, Record, Row};
 pub use values::{Decimals, Digits, Us, parsed};
-pub use write::write_csv;
+pub use write::{csv_error, write_csv};

@@ -42,9 +42,48 @@ fn write_rows<T: Serialize + Record>(
     let mut rows = rows.into_iter().peekable();
     let mut csv = ::csv::Writer::from_writer(out);
     if rows.peek().is_none() {
-        csv.write_record(columns::<T>())?;
+        csv.write_record(columns::<T>()).map_err(csv_error)?;
     }
     // The first row writes the header, from the names of its fields.
-    rows.try_for_each(|row| csv.serialize(row))?;
+    rows.try_for_each(|row| csv.serialize(row)).map_err(csv_error)?;
     csv.flush()
+}
+
+/// The error of the file system itself, whose kind decides the exit code; the crate's conversion hides the kind.
+pub fn csv_error(error: ::csv::Error) -> io::Error {
+    match error.into_kind() {
+        ::csv::ErrorKind::Io(error) => error,
+        kind => io::Error::other(format!("{kind:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[test]
+    fn a_full_disk_keeps_its_kind_however_late_it_fills() {
+        struct Full(usize);
+        impl Write for Full {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        #[derive(Serialize, Deserialize)]
+        struct Line {
+            number: u32,
+        }
+        impl Record for Line {}
+        for room in [0, 10, 20_000, 200_000] {
+            let lines = (0..50_000).map(|number| Line { number });
+            let written = write_rows(&mut Full(room), &Provenance::new(), lines);
+            assert_eq!(written.unwrap_err().kind(), io::ErrorKind::StorageFull, "{room} bytes");
+        }
+    }
 }

@@ -13,9 +13,11 @@
 //! | plain | `ocean tides`, `TEST01 ocean tides` | otherwise |
 //!
 //! Columns of numbers, times, addresses, answers or names are not the query. A file with several possible query columns,
-//! or none, is refused with the option that decides. Blank lines are passed over. An entry's number, which becomes its
-//! [`QueryId`], counts entries from 0; its label is its id, or that number where there is none.
+//! or none, is refused with the option that decides; so are records of servers, pages and dumps. Blank lines are passed
+//! over. An entry's number, which becomes its [`QueryId`], counts entries from 0; its label is its id, or that number where
+//! there is none.
 
+mod foreign;
 mod json;
 mod names;
 mod recognise;
@@ -287,6 +289,26 @@ mod tests {
                 vec!["TEST01 portia", "TEST02 new moon"],
                 "an id and a query a line, 2 columns, query in column 2; 2 queries, 1.5 words",
             ),
+            (
+                "    120 ocean tides\n      7 90s music\n".into(),
+                vec!["0 ocean tides", "1 90s music"],
+                "one query a line behind numbers",
+            ),
+            (
+                "lat,lon,query\n52.5,13.4,ocean tides\n52.5,13.4,moon\n".into(),
+                vec!["0 ocean tides", "1 moon"],
+                "comma-separated, 3 columns, query in column 3 (`query`), header",
+            ),
+            (
+                "sep=;\nid;query\n7;ocean tides\n8;moon\n".into(),
+                vec!["7 ocean tides", "8 moon"],
+                "semicolon-separated, 2 columns, query in column 2 (`query`), header",
+            ),
+            (
+                "# Site\nSearch Term,Unique Searches,Views of Pages / Search\nocean tides,7,1.5\nmoon,3,1.5\n".into(),
+                vec!["7 ocean tides", "3 moon"],
+                "comma-separated, 3 columns, query in column 1 (`Search Term`), header",
+            ),
             ("ps4 games\nps5 games\n".into(), vec!["0 ps4 games", "1 ps5 games"], "one query a line; 2"),
             ("#tides\n# moon\n".into(), vec!["0 #tides", "1 # moon"], "one query a line; 2"),
         ] {
@@ -339,6 +361,18 @@ mod tests {
                 "1\td1\tocean tides\tthe tides of the ocean\n",
                 "q: columns 3 and 4 may each be the query (--column N decides)",
             ),
+            ("<!DOCTYPE html>\n<title>404</title>\n", "q: is an HTML page"),
+            (" id | query\n----+------\n  1 | tides\n(1 row)\n", "q: is a table drawn for a screen"),
+            ("INSERT INTO q (id, text) VALUES\n(1, 'tides');\n", "q: is an SQL dump"),
+            (
+                "10.0.0.1 - - [12/Mar/2023:10:00:01 +0000] \"GET /search?q=tides HTTP/1.1\" 200 9\n",
+                "q: 1 of its 1 lines are records of requests",
+            ),
+            ("HighTerm: tides # freq=120\nLowTerm: moon # freq=7\n", "q: 2 of its 2 lines are records"),
+            (
+                "2023-03-12 10:00:01.123 INFO path=/select params={q=tides&rows=10} hits=7\n",
+                "q: 1 of its 1 lines are records",
+            ),
             ("a\tb\nc\nd\n", "q: 33 % of its lines have tabs (--log-format tsv or plain decides)"),
         ] {
             let message = read(text).expect_err(text);
@@ -349,6 +383,11 @@ mod tests {
             log.entries.into_iter().map(|entry| entry.text).collect::<Vec<_>>()
         };
         assert_eq!(decided("1\td1\tocean tides\tthe tides\n", None, Some(4)), ["the tides"]);
+        let numbered: Vec<String> = (0..20).map(|i| format!("{} tides\n", 7 * i % 5)).collect();
+        assert_eq!(decided(&numbered.concat(), None, None), ["tides"; 20]);
+        let of_users: Vec<String> = (0..20).map(|i| format!("u{} 16786116{i} new tides 7\n", i % 3)).collect();
+        assert_eq!(decided(&of_users.concat(), None, None), ["new tides 7"; 20]);
+        assert_eq!(decided("HTTP/2 x=1\n", Some(LogFormat::Plain), None), ["HTTP/2 x=1"]);
         assert_eq!(decided("17 22\n9\n", Some(LogFormat::Plain), None), ["17 22", "9"]);
         assert_eq!(decided("a\tb\nc\nd\n", Some(LogFormat::Plain), None), ["a\tb", "c", "d"]);
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::table::{self, Kind, Row, Table};
 use super::topics::parse_topics;
-use super::{LogFormat, LogOptions, json, names};
+use super::{LogFormat, LogOptions, foreign, json, names};
 use crate::files::InputError;
 
 /// Reads `text`, with its non-blank `lines`, in the recognised form.
@@ -23,7 +23,9 @@ pub(super) fn recognised<'a>(
         return Err(InputError::line(path, lines[0].0, "is a file of results of this program, expected queries"));
     }
     // A file may begin with remarks; a log's first queries may also begin with `#`.
-    let is_remark = |&(_, line): &(u64, &str)| line.starts_with("# ") || *line == *"#";
+    // Excel names the separator on a line of its own: `sep=;`.
+    let is_separator = |line: &str| line.strip_prefix("sep=").is_some_and(|rest| rest.trim_end().chars().count() == 1);
+    let is_remark = |&(_, line): &(u64, &str)| line.starts_with("# ") || *line == *"#" || is_separator(line);
     let remarks = lines.iter().take_while(|line| is_remark(line)).count();
     let rest = &lines[remarks.min(lines.len() - 1)..];
     let format = match options.format {
@@ -95,9 +97,19 @@ pub(super) fn recognised<'a>(
                 });
                 Row { line, cells: vec![Cow::Borrowed(text)] }
             };
+            let rows: Vec<Row<'_>> = lines.iter().map(row).collect();
+            let records = rows.iter().filter(|row| foreign::is_record(&row.cells[0])).count();
+            if options.format.is_none() && 2 * records > rows.len() {
+                let message = format!(
+                    "{records} of its {} lines are records of requests, with times, `key=value` or HTTP, expected queries alone \
+                     (--log-format plain reads them nevertheless)",
+                    rows.len()
+                );
+                return Err(InputError::file(path, message));
+            }
             let form = if drop > 0 { "one query a line behind numbers or times" } else { "one query a line" };
             let column = options.format.map(|_| 1);
-            table::read(path, lines.iter().map(row).collect(), form, None, &LogOptions { column, ..*options })
+            table::read(path, rows, form, None, &LogOptions { column, ..*options })
         }
     }
 }
@@ -112,6 +124,10 @@ fn format_of(path: &Path, lines: &[(u64, &str)]) -> Result<LogFormat, InputError
     // Sogou puts queries into brackets, but never first on a line.
     if first.starts_with('{') || first.starts_with('[') && !first.contains('\t') {
         return Ok(LogFormat::Json);
+    }
+    if let Some(form) = foreign::form(lines) {
+        let message = format!("is {form}, expected queries (--log-format plain reads its lines nevertheless)");
+        return Err(InputError::file(path, message));
     }
     if first.starts_with('<') {
         return Ok(LogFormat::Topics);
@@ -188,11 +204,12 @@ fn is_csv(path: &Path, lines: &[(u64, &str)]) -> bool {
         return false;
     }
     let known = rows[0].cells.iter().filter(|name| names::is_known(name)).count();
+    let header = usize::from(table::has_header(&rows));
     let is_quoted = |&(_, line): &(u64, &str)| {
         line.trim_start().starts_with('"') || line.contains(&format!("{}\"", separator as char))
     };
     let is_strange = |at: usize| {
-        let kinds = rows.iter().map(|row| Kind::of(&row.cells[at]));
+        let kinds = rows[header..].iter().map(|row| Kind::of(&row.cells[at]));
         kinds.clone().all(|kind| kind != Kind::Text) && kinds.clone().any(|kind| kind != Kind::Empty)
     };
     rows.len() > 1 && 2 * known >= width || lines.iter().all(is_quoted) || (0..width).any(is_strange)
@@ -233,7 +250,10 @@ fn has_ids(lines: &[(u64, &str)]) -> bool {
     })
 }
 
-/// The number of leading words on each line that are a line count or a time.
+/// Number of lines from which a number in the same place of each of them is an id, a frequency or a time.
+const MANY: usize = 20;
+
+/// The number of leading words on each line that end in a line count, a frequency or a time.
 fn leading_columns(lines: &[(u64, &str)]) -> usize {
     let word = |line: &str, at: usize| line.split_whitespace().nth(at).map(str::to_owned);
     let is_time = |at: usize| {
@@ -245,9 +265,27 @@ fn leading_columns(lines: &[(u64, &str)]) -> usize {
     while is_time(times) {
         times += 1;
     }
-    let numbers: Option<Vec<f64>> = lines.iter().map(|(_, line)| word(line, times)?.parse().ok()).collect();
-    let counts =
-        numbers.is_some_and(|numbers| numbers.len() > 2 && numbers.windows(2).all(|pair| pair[1] == pair[0] + 1.0));
-    let is_more = lines.iter().all(|(_, line)| word(line, times + 1).is_some());
-    times + usize::from(counts && is_more)
+    let numbers = |at: usize| lines.iter().map(|(_, line)| word(line, at)?.parse().ok()).collect::<Option<Vec<f64>>>();
+    let is_more = |at: usize| lines.iter().all(|(_, line)| word(line, at).is_some());
+    // Of many queries, not all have a number in the same place.
+    let is_field = |at: usize| numbers(at).is_some_and(|numbers| numbers.iter().any(|number| *number != numbers[0]));
+    if lines.len() >= MANY
+        && let Some(last) = (times..times + 3).rev().find(|&at| is_field(at) && is_more(at + 1))
+    {
+        return last + 1;
+    }
+    let counts = numbers(times)
+        .is_some_and(|numbers| numbers.len() > 2 && numbers.windows(2).all(|pair| pair[1] == pair[0] + 1.0));
+    times + usize::from((counts || times == 0 && has_frequencies(lines)) && is_more(times + 1))
+}
+
+/// Whether each line begins with the frequency of its query, right-aligned as by `uniq -c`.
+fn has_frequencies(lines: &[(u64, &str)]) -> bool {
+    let end = |line: &str| {
+        let digits = line.trim_start().split(char::is_whitespace).next().filter(|word| word.parse::<u64>().is_ok())?;
+        Some(line.len() - line.trim_start().len() + digits.len())
+    };
+    let ends: Option<Vec<usize>> = lines.iter().map(|(_, line)| end(line)).collect();
+    ends.is_some_and(|ends| ends.len() > 1 && ends.iter().all(|end| *end == ends[0]))
+        && lines.iter().any(|(_, line)| line.starts_with(' '))
 }

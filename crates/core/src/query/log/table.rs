@@ -154,15 +154,21 @@ pub(super) fn read(
 
 /// Removes the first row if it names the columns.
 fn take_header(rows: &mut Vec<Row<'_>>) -> Option<Vec<String>> {
-    let first: Vec<String> = rows.first()?.cells.iter().map(|cell| cell.trim().to_owned()).collect();
-    let is_name = |name: &String| Kind::of(name) == Kind::Text && name.split_whitespace().count() <= 3;
-    let known = first.iter().filter(|name| is_known(name)).count();
-    // A single known name among other words may be a query.
-    let is_header = rows.len() > 1 && first.iter().all(is_name) && known > 0 && 2 * known >= first.len();
-    is_header.then(|| {
-        rows.remove(0);
-        first
-    })
+    has_header(rows).then(|| rows.remove(0).cells.iter().map(|cell| cell.trim().to_owned()).collect())
+}
+
+/// Whether the first row names the columns: at least half of its names are known, or one is and stands above numbers, times or
+/// addresses. A single known name among other words may be a query.
+pub(super) fn has_header(rows: &[Row<'_>]) -> bool {
+    let Some((first, rest)) = rows.split_first().filter(|(_, rest)| !rest.is_empty()) else { return false };
+    let is_name = |name: &str, most: usize| Kind::of(name) == Kind::Text && name.split_whitespace().count() <= most;
+    let are_names = |most: usize| first.cells.iter().all(|name| is_name(name, most));
+    let known = first.cells.iter().filter(|name| is_known(name.trim())).count();
+    let is_data = |at: usize| {
+        let kind = |row: &Row<'_>| row.cells.get(at).map_or(Kind::Empty, |cell| Kind::of(cell));
+        rest.iter().all(|row| matches!(kind(row), Kind::Number | Kind::Time | Kind::Url))
+    };
+    known > 0 && (2 * known >= first.cells.len() && are_names(3) || are_names(6) && (0..first.cells.len()).any(is_data))
 }
 
 /// The number of columns: the most that at least one row in twenty has.

@@ -100,9 +100,7 @@ pub trait Sink {
     fn shed(&mut self, job: &ShedJob);
 
     /// Takes the failure of a lane, which goes on with its fallback executor.
-    fn lane_fault(&mut self, fault: &LaneFault) {
-        let _ = fault;
-    }
+    fn lane_fault(&mut self, _fault: &LaneFault) {}
 }
 
 /// Passes each row to both sinks, the first one first.

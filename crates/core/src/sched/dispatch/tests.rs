@@ -1,11 +1,12 @@
 //! Tests of the checked laws and of the actions that the loop sees.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::base::ids::QueryId;
 use crate::base::machine::PerClass;
-use crate::cost::Cost;
-use crate::sched::Lane;
-use crate::sched::Next;
+use crate::cost::{Cost, MachineModel, Parallelism, SpeedUp};
+use crate::sched::{Lane, Next, PolicyFactory, PolicyKind, PolicyOptions};
 
 /// A policy that follows a script, right or wrong.
 struct Scripted(Vec<(Next, Vec<u32>)>);
@@ -141,4 +142,25 @@ fn a_deep_lane_holds_several_batches_that_end_in_order() {
     handle(&mut dispatcher, 7, Finish(0), &mut actions).unwrap();
     let finished: Vec<u64> = dispatcher.into_log().rows.iter().map(|row| row.finished.0).collect();
     assert_eq!(finished, [5, 6, 7]);
+}
+
+#[test]
+fn a_query_is_shared_if_lanes_help_it_or_may_join_it_later() {
+    let is_shared = |kind: PolicyKind, speed_up: Option<Vec<f64>>, long: u64, jobs: u32| {
+        let parallelism =
+            speed_up.map(|by_lanes| Arc::new(Parallelism::of(SpeedUp::of_all(by_lanes), vec![Nanos(long)])));
+        let model = MachineModel { parallelism, ..Machine::new(2, 0).into() };
+        let policy = kind.with(PolicyOptions::default()).build(&model).unwrap();
+        let mut dispatcher = Dispatcher::new(&model.machine, policy, 2).sharing_jobs();
+        (0..jobs).for_each(|id| dispatcher.arrive(Nanos(1), job(id)).unwrap());
+        dispatcher.decide(Nanos(1), &mut Vec::new()).unwrap();
+        (dispatcher.is_shared(ProcessorId(0)), dispatcher.helpers(ProcessorId(0)).len())
+    };
+    let twice = || Some(vec![1.0, 2.0]);
+    // A query takes 5 ns. Of two queries each has one lane.
+    assert_eq!(is_shared(PolicyKind::CpuOnly, twice(), 9, 1), (false, 0));
+    assert_eq!(is_shared(PolicyKind::Predictive, twice(), 9, 1), (false, 0));
+    assert_eq!(is_shared(PolicyKind::Predictive, twice(), 5, 1), (true, 1));
+    assert_eq!(is_shared(PolicyKind::FewToMany, twice(), 9, 2), (true, 0));
+    assert_eq!(is_shared(PolicyKind::FewToMany, None, 9, 2), (false, 0));
 }
