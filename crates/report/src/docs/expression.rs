@@ -88,6 +88,11 @@ impl<'a> Column<'a> {
         }
     }
 
+    /// What the rows of a group share: the text of the value if a format is given, otherwise the file's text.
+    pub(super) fn key(&self, rows: &Rows, row: &[&[String]]) -> Result<String, String> {
+        if self.format.is_empty() { Ok(rows.cell(row, self.expression)?.to_owned()) } else { self.text(rows, row) }
+    }
+
     fn shown(&self, value: f64) -> Result<String, String> {
         if let Some((yes, no)) = self.format.split_once('|') {
             return Ok(if value != 0.0 { yes } else { no }.to_owned());

@@ -17,7 +17,7 @@
 //! | `match: name "{mode} top 10, batches of {size}"` | keeps the rows whose cell has this form; its parts become columns |
 //! | `where: policy = mct \| stealing, rate_qps > 100` | keeps the rows that meet all conditions |
 //! | `pivot: metric value by name` | one row per name, with one column per metric |
-//! | `group: mode` | one row per mode, for aggregates such as `mean(cpu_us)` |
+//! | `group: mode, load:%` | one row per mode and load in whole per cent, for aggregates such as `mean(cpu_us)` |
 //! | `sort: -capacity_qps` | the order of the rows; descending with a minus sign |
 //! | `columns: EXPRESSION:FORMAT "heading", ...` | what is shown (`expression.rs`) |
 //!
@@ -154,6 +154,14 @@ mod tests {
             "<!-- table b.json; at: /list; where: kind = cpu; columns: file, kind, error.mean:% -->\n<!-- end -->";
         let text = &rendered(page).unwrap()[0].1;
         assert!(text.contains("| b | cpu | 25 % |"), "{text}");
+    }
+
+    #[test]
+    fn rows_are_grouped_by_the_text_of_a_format() {
+        let page = "<!-- table a.csv; group: predicted_qps>0:yes|no; columns: count(predicted_qps) \"rows\", \
+                    max(predicted_qps) -->\n<!-- end -->";
+        let text = &rendered(page).unwrap()[0].1;
+        assert!(text.contains("| 2 | 1,100 |"), "{text}");
     }
 
     #[test]
