@@ -1,4 +1,4 @@
-//! Encoding: what goes in comes out, whole and by blocks; the first byte chooses the codec.
+//! Decoding an encoded list gives the list, whole and by blocks. The first byte chooses the codec.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Collections of text: whatever is in a file, its documents or an error with a place, never a panic.
+//! Collections of text: any file gives its documents or an error with a place, never a panic.
 
 #![no_main]
 

@@ -34,7 +34,7 @@ fuzz_target!(|bytes: &[u8]| {
         if mode == 1 {
             file.truncate(bytes.len() * 61 % file.len());
         }
-        // Checksums protect from accidents; what lies behind them must hold without them.
+        // Checksums protect from accidents. The checks behind them must hold without checksums.
         seal(&mut file);
         file
     };

@@ -4,7 +4,7 @@
 //! cargo run --release --manifest-path benches/tantivy/Cargo.toml -- articles.jsonl.zst FOLDER THREADS [freqs|positions]
 //! ```
 //!
-//! As near as it comes to what `tandem index build --tokenizer ascii` does: one field of text, words in lower case, lists with
+//! As close as possible to `tandem index build --tokenizer ascii`: one field of text, words in lower case, lists with
 //! frequencies and without positions, lengths kept, text not stored, names stored. It ends when all is on disk and merged as far as
 //! Tantivy merges by itself.
 

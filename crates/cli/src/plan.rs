@@ -26,7 +26,7 @@ use tandem_report::number::{counted, text};
 use tandem_report::plot::{LineChart, Point, Series, looks_of};
 use tandem_report::table::Table;
 
-/// Policies that are compared where none is named: the best ones with and without batches.
+/// Policies that are compared by default: the best ones with and without batches.
 const POLICIES: [PolicyKind; 4] =
     [PolicyKind::CpuOnly, PolicyKind::StealingAdaptive, PolicyKind::Greedy, PolicyKind::Combined];
 /// Seconds of a window of a recorded day.
@@ -353,7 +353,7 @@ fn no_plan(arguments: &Arguments, plans: &Plans) -> String {
     )
 }
 
-/// Price over rate, one line per machine type: the eight best.
+/// The figure of prices by rate, with one line for each of the eight best machine types.
 fn figure(plans: &Plans, question: &Question) -> LineChart {
     const MOST: usize = 8;
     let best: Vec<&str> = plans.ranking.iter().take(MOST).map(|of| of.machine.name.as_str()).collect();

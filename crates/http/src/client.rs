@@ -8,7 +8,7 @@
 //!
 //! | what | rule |
 //! | --- | --- |
-//! | connections | kept alive, one request at a time; all busy: the query waits, and its latency goes on |
+//! | connections | kept alive, one request at a time; all busy: the query waits, and its latency grows |
 //! | time limit | the query is given up, and its connection closed |
 //! | status other than 200 | a miss of its own kind; redirects are never followed |
 //! | response too large | given up as soon as the limit is reached |

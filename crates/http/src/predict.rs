@@ -5,7 +5,7 @@
 //!   ladder ── by busy servers ─▶ blocks of observed times over their medians, with pauses  what happens to late queries
 //! ```
 //!
-//! Pauses that stop all servers at once are played for each server by itself.
+//! Pauses that stop all servers at once are played for each server separately.
 
 use std::collections::BTreeMap;
 

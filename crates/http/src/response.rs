@@ -86,7 +86,7 @@ impl Response {
         self.stage == Stage::UntilClose
     }
 
-    /// Goes on by one stage; `false` if that needs more bytes.
+    /// Advances by one stage. Returns `false` if that needs more bytes.
     fn step(&mut self, most: usize) -> Result<bool, Outcome> {
         let left = self.bytes.len() - self.raw;
         match self.stage {
@@ -188,7 +188,7 @@ impl Response {
     }
 }
 
-/// How the end of a body is known (RFC 9112, section 6.3), and whether the connection goes on.
+/// How the end of a body is known (RFC 9112, section 6.3), and whether the connection stays open.
 struct Framing {
     length: Option<u64>,
     is_chunked: bool,

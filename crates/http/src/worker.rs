@@ -192,7 +192,7 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Whether the run goes on.
+    /// Whether the run continues.
     fn look(&self, now: u64) -> Ending {
         if live::interrupted() {
             return Ending::Interrupted;

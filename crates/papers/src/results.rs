@@ -36,7 +36,7 @@ pub struct Results {
     pub(crate) rows: Vec<Row>,
     pub(crate) series: Vec<Series>,
     pub(crate) provenance: Provenance,
-    /// Whether there is no run at all.
+    /// Whether there is no run.
     pub(crate) is_missing: bool,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Gap(pub(crate) String);
 pub(crate) type Found<T> = std::result::Result<T, Gap>;
 
 impl Results {
-    /// Results of an experiment that nobody ran.
+    /// Results of an experiment that was not run.
     #[must_use]
     pub fn missing() -> Self {
         Self { is_missing: true, ..Self::default() }

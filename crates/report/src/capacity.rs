@@ -92,7 +92,7 @@ fn side(driven: Option<&Driven>, of: fn(&Driven) -> Option<Side>) -> Option<(Sid
 
 impl Record for CapacityLine {}
 
-/// Writes `capacity.csv`, whole or not at all.
+/// Writes `capacity.csv` atomically.
 pub fn write_capacities(path: &Path, provenance: &Provenance, rows: &[CapacityRow<'_>]) -> io::Result<()> {
     write_csv(path, provenance, rows.iter().map(CapacityLine::of))
 }

@@ -63,7 +63,7 @@ pub fn compare(
     Ok(fitted(&format!("{subject}\n\n{tables}\nwritten: {}\n", files.join(", "))))
 }
 
-/// Writes summary.csv, priorities.csv, forecast.csv, capacity.csv, faults.csv and the figure delay.svg into `folder`, as far as there are such
+/// Writes summary.csv, priorities.csv, forecast.csv, capacity.csv, faults.csv and the figure delay.svg into `folder`, if there are such
 /// results. The figure needs a `subtitle` and the feature `plots`. Returns each result's name with its files. A failed
 /// file does not prevent the others.
 pub fn write(

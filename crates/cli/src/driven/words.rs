@@ -35,7 +35,7 @@ fn percent(half_width: f64) -> String {
     format!("{:.0} %", (100.0 * half_width).ceil())
 }
 
-/// The answer in three lines, with its uncertainty: what was driven, and what disturbed it, in words.
+/// The answer in three lines, with its uncertainty. The words say what was driven and what disturbed it.
 pub(crate) fn answer(
     driven: &Driven,
     capacity: LiveCapacity,
@@ -203,7 +203,7 @@ pub(crate) fn compared(found: &Answer) -> String {
     )
 }
 
-/// The live runs, in order: rates, verdicts, delays, and what else kept the machine busy.
+/// The live runs, in order: rates, verdicts, delays, and the load of other processes.
 pub(crate) fn live_runs(found: &Answer) -> String {
     let both = &["sim", "+-", "live"][..];
     let mut table = Table::grouped([
@@ -241,7 +241,7 @@ pub(crate) fn live_runs(found: &Answer) -> String {
     format!("Live runs, in order:\n{table}")
 }
 
-/// The policies that came near by simulation, and those that did not.
+/// Simulated capacities of all policies: those close to the best, which may be driven, and the others.
 pub(crate) fn simulated(found: &Answer) -> String {
     let mut table = Table::new(["policy", "q/s", "interval", "of limit"]);
     for one in &found.capacities {

@@ -71,7 +71,7 @@ impl<'a> Session<'a> {
         for policy in policies {
             for plan in plans {
                 errln!(
-                    "run {} of {runs}: {}, {} queries a second",
+                    "run {} of {runs}: {}, {} queries per second",
                     done + 1,
                     policy.name(),
                     number::text(plan.rate_qps, 6)
@@ -191,7 +191,7 @@ impl<'a> Session<'a> {
         kept
     }
 
-    /// Writes what was measured, and prints it.
+    /// Writes and prints the results.
     pub(super) fn finish(mut self) -> Result<(), Failure> {
         let kept = self.write();
         let printed = self.print(&kept);

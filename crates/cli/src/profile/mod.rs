@@ -157,7 +157,7 @@ fn check(arguments: &Arguments) -> Result<ProfileOptions, Failure> {
     })
 }
 
-/// The speed-up of the workload's queries on several cores, if it is asked for.
+/// The speed-up of the workload's queries on several cores, if requested.
 fn speed_up(
     arguments: &Arguments,
     (index, queries): (&Arc<Index>, &[Query]),
@@ -194,7 +194,7 @@ fn speed_up(
     Ok(Some(found))
 }
 
-/// One executor per class that is asked for, or by default present.
+/// One executor per requested class; by default, per class of this machine.
 fn executors(arguments: &Arguments, index: &Arc<Index>, queries: &[Query]) -> Result<Vec<Box<dyn Executor>>, Failure> {
     let bm25 = index.built_with();
     let wanted = |kind| arguments.on.is_empty() || arguments.on.contains(&kind);

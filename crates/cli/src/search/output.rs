@@ -50,7 +50,7 @@ pub(super) fn write(
     }
     let mut out = io::BufWriter::new(io::stdout().lock());
     match write_to(&mut out).and_then(|()| out.flush()) {
-        // The reader (`head`, say) has seen enough.
+        // The reader, such as `head`, has closed its end.
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.map_err(|e| Failure::failed(format!("standard output: {e}"))),
     }

@@ -1,8 +1,8 @@
-//! `tandem capacity --target URL`, and `profile`, `live` and `validate` likewise: a search server behind HTTP is driven
-//! in place of this machine's executors.
+//! `tandem capacity`, `profile`, `live` and `validate` with `--target URL`: they drive a search server behind HTTP instead of this
+//! machine's executors.
 //!
-//! The options differ from those for an index, so the commands are a group of their own: `tandem capacity --target URL`
-//! is short for `tandem target capacity URL`.
+//! The options differ from those for an index. The commands therefore form a group: `tandem capacity --target URL` is short for
+//! `tandem target capacity URL`.
 
 mod server;
 
@@ -135,7 +135,7 @@ pub(super) fn expanded(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let command = arguments.iter().position(|argument| {
         argument.to_str().is_some_and(|text| ["capacity", "profile", "live", "validate"].contains(&text))
     });
-    // Options of all commands may stand before the command, and nothing else.
+    // Only options of all commands may precede the command.
     if let Some(at) = command.filter(|&at| arguments[1..at].iter().all(|text| text.to_string_lossy().starts_with('-')))
         && arguments[at..].iter().any(is_target)
     {

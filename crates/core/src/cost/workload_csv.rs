@@ -236,7 +236,7 @@ impl Workload {
         Ok(Self { provenance, rows, batches, speed_up })
     }
 
-    /// Writes a workload file, whole or not at all. Names that end in `.gz` or `.zst` are compressed.
+    /// Writes a workload file atomically. Names that end in `.gz` or `.zst` are compressed.
     ///
     /// Times and `expected_matches` are rounded to three decimals, times to no less than 0.001. Writing and reading such a
     /// file again leaves it unchanged.

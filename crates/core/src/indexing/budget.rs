@@ -56,7 +56,7 @@ impl Budget {
         Self { bytes, threads: threads as u64 }
     }
 
-    /// What is missing for builds of any size.
+    /// The bytes that any build lacks.
     pub(crate) fn lacks_for_any(self) -> Option<MemoryNeed> {
         let inverting = self.batches_bytes() + self.threads * LEAST_WORKER_BYTES;
         let merging = IndexWriter::BYTES + LEAST_COLUMNS_BYTES + RANGE_BYTES;

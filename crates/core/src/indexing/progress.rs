@@ -19,7 +19,7 @@ pub enum Progress {
         /// All ranges.
         of: usize,
     },
-    /// The memory budget is too small. The build goes on and takes more.
+    /// The memory budget is too small. The build continues and takes more.
     Exceeding(MemoryNeed),
 }
 

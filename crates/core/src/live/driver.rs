@@ -140,7 +140,7 @@ pub(super) fn drive<C: Clock, R: Record>(
 struct Driver<'a, C, T, J, R> {
     clock: C,
     machine: &'a Machine,
-    /// The driver's own time for its events, where it does not pass by itself.
+    /// The driver's own time for its events, under a clock that it must advance.
     dispatcher_clock: DispatcherClock,
     /// Time that a lane may spend on a batch; the next check of it is due at `watch_at`.
     watchdog: Nanos,

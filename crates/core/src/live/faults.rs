@@ -6,7 +6,7 @@
 //! first of two threads to complete a batch claims it:
 //!
 //! ```text
-//!   own thread    |==A==|==B=✗                 an error, a panic: the same thread goes on with the fallback
+//!   own thread    |==A==|==B=✗                 an error, a panic: the same thread continues with the fallback
 //!                            |===B===|===C===|
 //!
 //!   own thread    |==A==|==B=···················| B comes too late, the thread ends
@@ -98,7 +98,7 @@ impl Faulty {
         Ok(())
     }
 
-    /// Calls the inner executor. A fault that comes meanwhile holds up the batches under way.
+    /// Calls the inner executor. A fault during this call delays the batches under way.
     fn call<T>(&mut self, call: impl FnOnce(&mut dyn Executor) -> Result<T, ExecError>) -> Result<T, ExecError> {
         self.check(true)?;
         let result = call(self.inner.as_mut())?;

@@ -108,7 +108,7 @@ pub(super) struct Survived {
     pub(super) at: u64,
     pub(super) kind: FaultKind,
     pub(super) queries: usize,
-    /// Whether the lane goes on with its fallback for good.
+    /// Whether the fallback has replaced the executor of the lane permanently.
     pub(super) is_retired: bool,
     /// The fault in words.
     pub(super) what: String,

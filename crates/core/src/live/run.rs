@@ -156,7 +156,7 @@ fn check(lane_pool: &LanePool, jobs: impl Iterator<Item = Job> + Clone) -> Resul
             return Err(LiveError::NoRecordedTime(job.query, class));
         }
     }
-    // A recorded lane that fails goes on with a CPU's times.
+    // A recorded lane that fails continues with a CPU's times.
     if lane_pool.model().faults.faults.iter().any(|fault| recorded.contains(&fault.processor))
         && let Some(job) = first(&|job| lane_pool.recorded_cost(job.row, Class::CPU).is_none())
     {

@@ -131,7 +131,7 @@ impl WorkerLane {
         Some(completion)
     }
 
-    /// Whether the lane's fallback executor works for good, or has failed itself.
+    /// Whether the fallback executor has replaced the lane's own permanently, or has failed itself.
     pub(super) fn is_retired(&self) -> bool {
         self.threads.had_fallback && !self.rings.has_fallback()
     }

@@ -6,7 +6,7 @@
 //! 2. it starts the query on which a batch gains least, on the fewest idle workers that have it done before a GPU would;
 //! 3. it helps the query whose latency is predicted to be longest, among those with less than an even share of the workers.
 //!
-//! Degrees fall with load: the more workers have queries of their own, the fewer are idle for the other steps. Where GPUs answer in
+//! Degrees fall with load: the more workers have their own queries, the fewer are idle for the other steps. Where GPUs answer in
 //! batches and are loaded, the workers are never idle, and the policy is `combined`.
 //!
 //! Source: the least degree that meets a target: Jeon, He, Kim, Elnikety, Rixner, Cox, "TPC: Target-Driven Parallelism Combining

@@ -9,7 +9,7 @@
 //!
 //! The machine provides at most one second of priced time a second. If a schedule meets every deadline D, then queries
 //! that arrive within \[s, t\] are done by t + D, so their weights sum to at most t + D − s. That is the condition under
-//! which a single FIFO server with service times w_i keeps every delay within D (Lindley's recursion, 2 ns a query). The
+//! which a single FIFO server with service times w_i keeps every delay within D (Lindley's recursion, 2 ns per query). The
 //! highest rate at which it holds, minimised over some prices, bounds this very trace; it is a certificate, not an
 //! estimate.
 

@@ -155,7 +155,7 @@ impl Scheduler {
         Nanos(self.began.elapsed().as_nanos() as u64)
     }
 
-    /// Time until the policy wants to be asked again.
+    /// Time until the policy must be polled again.
     pub(super) fn next_wake(&self) -> Option<Duration> {
         self.wake_at.map(|at| Duration::from_nanos(at.since(self.now()).0))
     }

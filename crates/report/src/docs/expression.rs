@@ -82,7 +82,7 @@ impl<'a> Column<'a> {
         }
         match self.value(rows, group)? {
             Value::Number(number) => self.shown(number),
-            // An unknown format is an error, whatever the cell holds.
+            // An unknown format is an error for any cell.
             Value::Missing => self.shown(0.0).map(|_| String::new()),
             Value::Text(text) => self.shown(0.0).map(|_| text),
         }
@@ -135,7 +135,7 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    /// Whether the text goes on with one of these signs, which is then read.
+    /// Reads one of these signs, if the text continues with it.
     fn takes(&mut self, signs: &[&'static str]) -> Option<&'static str> {
         self.rest = self.rest.trim_start();
         let sign = signs.iter().find(|sign| self.rest.starts_with(**sign))?;

@@ -1,6 +1,6 @@
 //! Pages whose tables and figures are rendered from result files, so that no number in them is written by hand.
 //!
-//! A page is Markdown. A marker names files and columns; what stands between it and the next end marker is rendered:
+//! A page is Markdown. A marker names files and columns; the block up to the next end marker is rendered:
 //!
 //! ```text
 //! <!-- table results/validation/capacity.csv; columns: policy, predicted_qps "predicted (q/s)", error:+.1% "error" -->
@@ -65,7 +65,7 @@ pub fn pages(root: &Path) -> Result<Vec<PathBuf>, InputError> {
     Ok(pages)
 }
 
-/// The page with everything between its markers rendered anew, and the figures that it shows: paths and texts.
+/// Renders the blocks between the markers of a page. Returns the page and its figures, as paths and texts.
 ///
 /// The paths of the page, of result files and of what is returned are relative to `root`.
 ///
@@ -100,7 +100,7 @@ fn next_marker(text: &str, from: usize) -> Option<usize> {
     })
 }
 
-/// What stands between a marker and its end.
+/// The rendered block of a marker.
 fn block(root: &Path, folder: &Path, text: &str, figures: &mut Vec<(PathBuf, String)>) -> Result<String, String> {
     let marker = Marker::parse(text)?;
     let rows = Rows::read(root, &marker)?.selected(&marker)?;

@@ -1,7 +1,7 @@
 //! Block resampling of observed times.
 //!
 //! ```text
-//!   observed   0 1 2 3 4 5 6 7 8 9 ...          start and pick are drawn anew after BLOCK batches
+//!   observed   0 1 2 3 4 5 6 7 8 9 ...          start and pick are drawn again after BLOCK batches
 //!   played         |4 5 6 7|  |0 1 2 3|
 //! ```
 //!
@@ -31,7 +31,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Goes on to the next batch, in a new block after [`BLOCK`] of them.
+    /// Moves to the next batch, in a new block after [`BLOCK`] batches.
     #[inline]
     pub fn advance(&mut self, random: &mut Random) {
         if self.step.is_multiple_of(BLOCK) {

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   1  short runs of the first seed     from the top of the grid down: roughly where the limit is
-//!   2  a short run of some other seeds  at a lower rate each: should it fail there, verdicts are not monotone
+//!   2  a short run of some other seeds  at a lower rate each: a failure shows that verdicts are not monotone
 //!   3  long runs of several seeds       the limit of all of them together, and the interval (see `confirm`)
 //! ```
 //!

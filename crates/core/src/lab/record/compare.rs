@@ -149,7 +149,7 @@ pub fn read_baseline(folder: &Path) -> Result<Option<Vec<Compared>>, InputError>
     Ok(Some(baseline))
 }
 
-/// Accepts these errors: writes the baseline, whole or not at all.
+/// Accepts these errors: writes the baseline atomically.
 ///
 /// # Errors
 /// Those of the file system.

@@ -99,7 +99,7 @@ pub trait Sink {
     /// Takes a dropped job, which has no row.
     fn shed(&mut self, job: &ShedJob);
 
-    /// Takes the failure of a lane, which goes on with its fallback executor.
+    /// Takes the failure of a lane, which continues with its fallback executor.
     fn lane_fault(&mut self, fault: &LaneFault) {
         let _ = fault;
     }
