@@ -140,7 +140,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     kept.rows("plan", &file, write_csv(&file, &provenance, rows));
     kept.files(figure(&plans, &question).write(&arguments.out.join("plan")).map(|file| vec![file]));
     let mut answer = headline(&question, &plans, best);
-    answer.push_str(&format!("\n{}\n", table(&question, &plans)));
+    answer.push_str(&format!("\n{}", table(&question, &plans)));
+    answer.push_str(&format!(
+        "prices: in the catalogue's currency; per 10^6: per million queries at {} q/s\nserved: share of the draws; q/s each: \
+         capacity of a machine, or of a group with all shards\n\n",
+        text(plans.typical_qps, 4)
+    ));
     answer.push_str(&reasons(&question, &plans));
     answer.push_str(&format!("\nService times: {workload_name} ({}).\n", arguments.mode));
     let printed = say_screen(&answer, &file.display().to_string());
@@ -263,8 +268,9 @@ fn headline(question: &Question, plans: &Plans, best: &Plan) -> String {
     };
     let shards = if best.shards > 1 { format!(", {} shards each", best.shards) } else { String::new() };
     let p99 = best.p99_ms.map_or(String::from("unknown"), |(mean, interval)| {
-        let half =
-            interval.map_or(String::new(), |interval| format!(" +- {}", text((interval.high - interval.low) / 2.0, 2)));
+        // An interval below the printed digits says nothing.
+        let half = interval.map(|interval| (interval.high - interval.low) / 2.0).filter(|&half| half >= 0.005 * mean);
+        let half = half.map_or(String::new(), |half| format!(" +- {}", text(half, 2)));
         format!("{}{half} ms", text(mean, 3))
     });
     format!(

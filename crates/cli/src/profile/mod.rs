@@ -254,7 +254,7 @@ fn print_batches(workload: &Workload) {
 /// Service times by class and mode, in microseconds.
 fn print_table(workload: &Workload, compared: bool) {
     let mut costs = Vec::new();
-    outln!("mode    kind  queries   mean us  median us     p95 us     p99 us     max us  spread");
+    outln!("mode    kind  queries   mean us  median us   p95 us    p99 us    max us  spread");
     for mode in Mode::ALL {
         for kind in Class::ALL {
             let rows = workload.rows.iter().filter(|row| row.mode == mode);
@@ -267,7 +267,7 @@ fn print_table(workload: &Workload, compared: bool) {
             let at = |share| nearest_rank(&us, share).unwrap_or(f64::NAN);
             let spread = median(measured.iter().map(|m| m.spread_us / m.median_us).collect());
             outln!(
-                "{:<6}  {:<4}  {:>7}  {:>8.1}  {:>9.1}  {:>9.1}  {:>9.1}  {:>9.1}  {:>4.1} %",
+                "{:<6}  {:<4}  {:>7}  {:>8.1}  {:>9.1}  {:>7.1}  {:>8.1}  {:>8.1}  {:>4.1} %",
                 mode.name(),
                 kind.name(),
                 us.len(),

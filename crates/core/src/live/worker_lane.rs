@@ -152,7 +152,7 @@ impl WorkerLane {
         };
         let name = format!("replacement of lane {}", self.threads.worker.processor);
         match std::thread::Builder::new().name(name).spawn(serve) {
-            // The thread before it ends by itself, or never.
+            // The replaced thread ends when its call returns, or never.
             Ok(thread) => self.threads.current = Some(thread),
             Err(e) => return Some(Err(LiveError::NoThread(e.to_string()))),
         }
