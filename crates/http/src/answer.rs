@@ -27,7 +27,7 @@ const MOST_TIMES: f64 = 3.0;
 /// Shortest run, in limits.
 const LEAST_LIMITS: f64 = 5.0;
 
-/// What was found.
+/// The answer with its evidence.
 #[derive(Clone, Debug)]
 pub struct ServerAnswer {
     /// Predictions and live runs.

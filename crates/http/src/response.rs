@@ -11,7 +11,7 @@ const MOST_HEADERS: usize = 100;
 /// Longest line with the length of a chunk, and longest trailers.
 const MOST_LINE: usize = 4096;
 
-/// Where the response stands.
+/// The part of the response that comes next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stage {
     /// In a head, which has no end before this position.
@@ -41,7 +41,7 @@ pub(crate) struct Response {
     bytes: Vec<u8>,
     stage: Stage,
     status: u16,
-    /// Where the body begins and ends, and where bytes begin that are not taken apart yet.
+    /// Start and end of the body, and the first byte that was not parsed.
     body: usize,
     end: usize,
     raw: usize,
@@ -188,7 +188,7 @@ impl Response {
     }
 }
 
-/// How the end of a body is known (RFC 9112, section 6.3), and whether the connection stays open.
+/// The rule for the end of a body (RFC 9112, section 6.3), and whether the connection stays open.
 struct Framing {
     length: Option<u64>,
     is_chunked: bool,

@@ -27,7 +27,7 @@ const GONE_FAILURES: u32 = 20;
 /// Bytes per read.
 const READ: usize = 64 * 1024;
 
-/// What a thread returns.
+/// The result of a thread.
 pub(crate) struct Part {
     pub(crate) records: Vec<Record>,
     pub(crate) ending: Ending,
@@ -73,7 +73,7 @@ pub(crate) struct Worker<'a> {
     /// Headers of all requests, as they are written.
     headers: Vec<u8>,
     buffer: Vec<u8>,
-    /// What the last response said, if that is wanted.
+    /// The text of the last response, if it is wanted.
     text: Option<String>,
 }
 

@@ -12,7 +12,7 @@ use crate::summary::Source;
 /// A policy's capacity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CapacityRow<'a> {
-    /// What was found by simulation.
+    /// The simulated capacity.
     pub capacity: Capacity,
     /// Live runs of the policy, where there were any.
     pub driven: Option<&'a Driven>,

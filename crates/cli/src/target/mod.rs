@@ -34,7 +34,7 @@ use tandem_http::{
 use tandem_report::number::{counted, grouped, significant, text};
 use tandem_report::table::Table;
 
-/// Commands against a search server behind HTTP; `tandem capacity --target URL` is short for `tandem target capacity URL`
+/// Measure and drive a search server behind HTTP (also `tandem capacity --target URL`)
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  tandem capacity --target http://127.0.0.1:9200/wiki --dialect opensearch \\\n    --queries log.tsv"

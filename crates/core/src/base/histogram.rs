@@ -50,7 +50,7 @@ impl Histogram {
         self.sum += u128::from(time.0) * u128::from(times);
     }
 
-    /// How many times were counted.
+    /// The number of counted times.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count as usize

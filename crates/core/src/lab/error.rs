@@ -29,7 +29,7 @@ pub enum LabError {
     Priorities {
         /// The trace.
         trace: String,
-        /// What is wrong.
+        /// The fault.
         fault: String,
     },
     /// An executor can't be made.

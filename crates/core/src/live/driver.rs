@@ -37,7 +37,7 @@ use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, LawBroken, RunLog};
 #[derive(Debug)]
 pub(super) struct LiveRunResult {
     pub(super) log: RunLog,
-    /// How late jobs were released.
+    /// Lateness of the release of jobs.
     pub(super) lags: Histogram,
     /// Driver time for each event; the events of a round share its time equally.
     pub(super) decisions: Histogram,

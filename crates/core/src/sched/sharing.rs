@@ -14,7 +14,7 @@ use crate::base::machine::Class;
 use crate::base::time::Nanos;
 use crate::cost::MachineModel;
 
-/// How busy the lanes are when a rule is asked.
+/// The load of the lanes when a rule is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Busy {
     /// Jobs that run or wait, including the one in question.

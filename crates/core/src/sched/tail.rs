@@ -27,7 +27,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     shares_jobs: true,
     ..PolicyEntry::new(
         "tail",
-        "As combined; idle CPU workers share what they then answer before a GPU would, and help",
+        "As combined; idle CPU workers share queries that they then answer before a GPU would",
         |setup| Ok(Box::new(Tail::new(setup)?)),
     )
 };

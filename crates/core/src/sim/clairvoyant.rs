@@ -26,7 +26,7 @@ const PRECISION: f64 = 1e-4;
 const NO_RATE: f64 = 1e-12;
 
 /// The highest rate at which any schedule can meet every deadline, for `arrivals` that ask `queries`: the clairvoyant
-/// bound of the [module](self). It takes 16 bytes an arrival. It also holds for longer runs that begin with these
+/// bound of the [module](self). It needs 16 bytes per arrival. It also holds for longer runs that begin with these
 /// arrivals.
 ///
 /// `None` if rates up to `limit_qps` are not excluded. Zero if a query misses its deadline even when alone, or queries

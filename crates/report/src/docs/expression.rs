@@ -6,7 +6,7 @@ use super::marker::split;
 use super::rows::Rows;
 use crate::number::significant;
 
-/// What an expression gives for a row. Empty cells, and results that are not finite, are missing.
+/// The value of an expression for a row. Empty cells, and results that are not finite, are missing.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     Missing,
@@ -88,7 +88,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// What the rows of a group share: the text of the value if a format is given, otherwise the file's text.
+    /// The key that the rows of a group share: the text of the value if a format is given, otherwise the file's text.
     pub(super) fn key(&self, rows: &Rows, row: &[&[String]]) -> Result<String, String> {
         if self.format.is_empty() { Ok(rows.cell(row, self.expression)?.to_owned()) } else { self.text(rows, row) }
     }

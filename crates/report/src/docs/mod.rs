@@ -90,7 +90,7 @@ pub fn render(root: &Path, page: &Path) -> Result<Vec<(PathBuf, String)>, InputE
     Ok(std::iter::once((page.to_owned(), rendered)).chain(figures).collect())
 }
 
-/// Where the next marker begins, from a place in the text on: at the beginning of a line, and not in a block of code.
+/// The start of the next marker from a place in the text on: at the beginning of a line, and not in a block of code.
 fn next_marker(text: &str, from: usize) -> Option<usize> {
     let mut lines = text[from..].match_indices(BEGIN).map(|(at, _)| from + at);
     lines.find(|&at| {

@@ -201,7 +201,7 @@ impl Rows {
     }
 }
 
-/// What the column `file` says of a file: its folder and its name without extensions.
+/// The value of the column `file`: the folder and the name of a file without extensions.
 fn named(file: &str) -> String {
     let (folder, name) = file.rsplit_once('/').unwrap_or(("", file));
     let stem = name.split('.').next().unwrap_or_default();

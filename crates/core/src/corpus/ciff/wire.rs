@@ -101,7 +101,7 @@ impl<R: Read> WireReader<R> {
         Ok(byte)
     }
 
-    /// Reads a number of 7 bits a byte, lowest first.
+    /// Reads a number of 7 bits per byte, lowest first.
     #[inline]
     pub(super) fn varint(&mut self) -> Result<u64, InputError> {
         let first = self.byte()?;
@@ -267,7 +267,7 @@ impl<R: Read + Seek> WireReader<R> {
     }
 }
 
-/// Appends a number of 7 bits a byte, lowest first.
+/// Appends a number of 7 bits per byte, lowest first.
 pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);

@@ -4,8 +4,8 @@
 //!
 //! | FILE | HOLDS |
 //! | --- | --- |
-//! | `X.docs` | the sequence `1, N` (N documents), then a sequence a term: its documents, ascending from 0 |
-//! | `X.freqs` | a sequence a term: its frequencies, in the order of its documents |
+//! | `X.docs` | the sequence `1, N` (N documents), then a sequence per term: its documents, ascending from 0 |
+//! | `X.freqs` | a sequence per term: its frequencies, in the order of its documents |
 //! | `X.sizes` | one sequence: the N documents' lengths in tokens |
 //! | `X.terms` | text: one line per term, in the order of the lists |
 //! | `X.documents` | text: one line per document, its name in the collection |

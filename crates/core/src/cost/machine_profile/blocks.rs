@@ -19,7 +19,7 @@ use crate::base::time::Nanos;
 /// Number of consecutive batches in a block.
 pub const BLOCK: u32 = 256;
 
-/// Where a lane is in its stretches.
+/// The position of a lane in its stretches.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Place {
     /// Start of the block, as a share of a stretch.

@@ -135,7 +135,7 @@ impl Capacity {
         is_known.then(|| 0.5 * (self.interval.high - self.interval.low) / self.qps)
     }
 
-    /// How many limits the longest runs that held at this rate lasted together; 0 of no rate.
+    /// The length of the longest runs that held at this rate, in limits, all together; 0 without a rate.
     #[must_use]
     pub fn limits(&self) -> f64 {
         let queries = (self.seeds * self.confirmed_queries) as f64;

@@ -182,7 +182,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// What simulations of a group at a rate say.
+/// Results of simulations of a group at a rate.
 pub(super) struct AtRate {
     /// The p99 in milliseconds, and its interval over seeds.
     pub(super) p99_ms: Option<(f64, Option<Interval>)>,

@@ -11,7 +11,7 @@ use crate::sim::Arrivals;
 /// Plans of more groups are not tried.
 const MOST_GROUPS: usize = 1 << 16;
 
-/// What simulations say of a plan.
+/// Results of simulations of a plan.
 #[derive(Clone, Debug)]
 pub struct Verified {
     /// Whether the objective holds with the plan's policy, after the loss of the spare groups.

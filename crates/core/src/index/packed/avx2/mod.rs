@@ -283,7 +283,7 @@ unsafe fn unpack((group, width): (*const u8, usize)) -> __m256i {
     }
 }
 
-/// What the values of the next group are added to: the document before the group, plus 1 for each value up to it.
+/// The addend of the next group's values: the document before the group, plus 1 for each value up to it.
 struct Before(__m256i);
 
 impl Before {
