@@ -126,7 +126,7 @@ fn refusals_say_what_is_wrong_where() {
         ),
         (
             "index import index.json -o out --format pisa",
-            "index.json: expected the name of the file that ends in .docs; its siblings stand beside it".into(),
+            "index.json: expected the file that ends in .docs; the other files are in the same folder".into(),
         ),
         ("index import none.ciff -o out", "none.ciff: cannot open: No such file or directory (os error 2)".into()),
         ("index import none.docs -o out", "none.docs: cannot open: No such file or directory (os error 2)".into()),

@@ -37,7 +37,7 @@ fn simulate_keeps_the_runs_that_it_has_played() {
     let _alone = crate::alone();
     let lab = tiny_lab();
     with_replayed_gpu(&lab.path().join("cpu.workload.csv"));
-    // More runs than anybody waits for, of a tenth of a second or so each.
+    // Many runs of about a tenth of a second each.
     let delays = "simulate --workload cpu.workload.csv --policy window --estimates oracle --what delays,plot --num-queries 200000 --seeds 1:50 \
                   --rate 1000:2000:20 -o results";
     // A machine that stands still meanwhile gets more time.

@@ -131,7 +131,7 @@ fn notes(found: &[Recalibration], models: &ModelFile) {
     for one in found {
         if let Some((first, last)) = one.drift {
             outln!(
-                "{}, {}: it drifts: at first queries took {first:.2} times what was estimated, at last {last:.2} times",
+                "{}, {}: costs drift: at first queries took {first:.2} times the estimate, at last {last:.2} times",
                 one.kind,
                 one.mode,
             );

@@ -32,7 +32,7 @@ struct Split {
 
 pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {
     if arguments.ingest.is_empty() {
-        return Err(Failure::input("--what ingest: what is to be indexed? name text: --ingest FILE"));
+        return Err(Failure::input("--what ingest needs text to index: --ingest FILE"));
     }
     let (index, queries) = input(arguments)?;
     interrupts::catch();

@@ -159,7 +159,7 @@ impl JsonPrediction {
 pub(crate) fn warnings(found: &Answer) -> Vec<String> {
     let disagree = |(policy, Disagreement { class, least, most }): &(String, Disagreement)| {
         let (least, most) = (text(*least, 3), text(*most, 3));
-        format!("{policy}: in backlogs queries cost {least} to {most} times what they do alone on the {class}")
+        format!("{policy}: queries of a backlog cost {least} to {most} times their time alone on the {class}")
     };
     let shown = |policy: &str| found.driven.iter().any(|driven| driven.policy == policy);
     let mut all = found.caveats.clone();
@@ -252,11 +252,11 @@ pub(crate) fn simulated(found: &Answer) -> String {
             format!("{:.1} %", 100.0 * one.share_of_bound()),
         ]);
     }
-    let mut words = format!("By simulation, with what queries cost here while others are served:\n{table}");
+    let mut words = format!("By simulation, with query costs that were measured while others were served:\n{table}");
     if !found.out_of_reach.is_empty() {
         let others: Vec<String> =
             found.out_of_reach.iter().map(|(policy, qps)| format!("{policy} {}", rate(*qps, 0.0))).collect();
-        words += &format!("further from the best, by what queries cost alone: {}\n", others.join(", "));
+        words += &format!("further from the best, by query costs alone: {}\n", others.join(", "));
     }
     words
 }

@@ -157,7 +157,7 @@ pub(crate) fn build_showing(
         }
         Progress::Exceeding(need) => {
             let given = HumanBytes(options.memory_bytes.unwrap_or(0));
-            bar.suspend(|| errln!("note: memory: {need}; the build goes on with that, and not with {given}"));
+            bar.suspend(|| errln!("note: memory: {need}; the build continues with that instead of {given}"));
         }
     });
     bar.finish_and_clear();

@@ -78,7 +78,7 @@ impl MethodArguments {
             ..papers
         };
         if options.cpu_indexers + gpus == 0 {
-            return Err(Failure::input("--indexers is 0, and there are no --gpus: nobody would index"));
+            return Err(Failure::input("--indexers is 0 and --gpus is 0: the build needs an indexer"));
         }
         Ok(Way::Trie(options, Box::new(TrieIndexer::new(options)?)))
     }

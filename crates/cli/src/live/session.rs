@@ -93,7 +93,7 @@ impl<'a> Session<'a> {
                     Ending::Complete | Ending::Overloaded => {}
                     Ending::Interrupted => {
                         self.notes
-                            .push(format!("interrupted in run {done} of {runs}; the table holds what was measured"));
+                            .push(format!("interrupted in run {done} of {runs}; the table has the results so far"));
                         return Ok(());
                     }
                     Ending::Failed(e) => return Err(Failure::failed(format!("run {done} of {runs}: {e}"))),
@@ -111,7 +111,7 @@ impl<'a> Session<'a> {
         let run = format!("{} at {} q/s", policy.name(), number::text(plan.rate_qps, 6));
         for LaneFault { processor, at, kind, queries, is_retired, what } in &outcome.log.faults {
             let lost = number::counted(*queries, "query", "queries");
-            let then = if *is_retired { "a CPU goes on in its place" } else { "it is tried again" };
+            let then = if *is_retired { "a CPU continues in its place" } else { "it runs again" };
             let at_ms = at.as_ms();
             self.notes.push(format!(
                 "{run}: {kind} on lane {processor} after {at_ms:.1} ms: {lost} ran again on a CPU, {then} ({what})"
@@ -140,7 +140,7 @@ impl<'a> Session<'a> {
         self.notes.extend(
             outcome
                 .lag_warning(self.deadline())
-                .map(|warning| format!("warning: {run}: {warning}; meanwhile {}", load.words())),
+                .map(|warning| format!("warning: {run}: {warning}; during the run {}", load.words())),
         );
     }
 

@@ -362,7 +362,7 @@ fn drive(driven: &Driven) -> Result<(), Failure> {
     errln!("{}", kept.in_words());
     kept.finish()?;
     match run.ending {
-        Ending::ServerGone => return Err(Failure::failed("the server was gone: no answers for some seconds")),
+        Ending::ServerGone => return Err(Failure::failed("the server stopped answering for some seconds")),
         Ending::Complete | Ending::Interrupted => {}
     }
     if run.is_rejected(criterion.deadline) {

@@ -262,7 +262,7 @@ fn whiskers(capacities: &[Capacity]) -> String {
             number(100.0 * confidence)
         ),
         None if capacities.iter().any(|c| c.confidence.is_some()) => {
-            String::from("Whiskers: the 90 % interval of what was driven live.")
+            String::from("Whiskers: the 90 % interval of the live runs.")
         }
         None => String::from("Whiskers reach from the highest rate that held to the lowest that failed."),
     }

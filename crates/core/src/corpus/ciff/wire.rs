@@ -91,7 +91,7 @@ impl<R: Read> WireReader<R> {
     #[inline]
     fn byte(&mut self) -> Result<u8, InputError> {
         if self.offset() >= self.end {
-            return Err(self.error(self.offset(), "a field goes on past the end of its message"));
+            return Err(self.error(self.offset(), "a field continues past the end of its message"));
         }
         if self.at == self.filled && !self.fill()? {
             return Err(self.truncated());
@@ -212,7 +212,7 @@ impl<R: Read> WireReader<R> {
 
     fn pass_over(&mut self, mut count: u64) -> Result<(), InputError> {
         if count > self.end - self.offset() {
-            return Err(self.error(self.offset(), "a field goes on past the end of its message"));
+            return Err(self.error(self.offset(), "a field continues past the end of its message"));
         }
         while count > 0 {
             if self.at == self.filled && !self.fill()? {

@@ -253,7 +253,7 @@ impl Run {
             Data::File(file) => file.path.clone(),
         };
         let folder = path.parent().map(Path::display);
-        let way_out = folder.map_or_else(String::new, |folder| format!(" (delete {folder} to begin anew)"));
+        let way_out = folder.map_or_else(String::new, |folder| format!(" (delete {folder} to start again)"));
         BuildError::Run { message: format!("damaged: {what}{way_out}"), path }
     }
 
