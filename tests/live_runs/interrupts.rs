@@ -1,4 +1,4 @@
-//! Ctrl-C and `kill`: all results until then are kept and printed, and the exit code tells the signal.
+//! Ctrl-C and `kill`: all results until then are kept and printed, and the exit code names the signal.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;

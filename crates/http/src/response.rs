@@ -71,7 +71,7 @@ impl Response {
         self.keeps_alive && self.raw == self.bytes.len()
     }
 
-    /// Adds bytes and tells whether the response is complete, with a body of at most `most` bytes.
+    /// Adds bytes and returns whether the response is complete, with a body of at most `most` bytes.
     pub(crate) fn add(&mut self, bytes: &[u8], most: usize) -> Result<bool, Outcome> {
         self.bytes.extend_from_slice(bytes);
         while self.step(most)? {}
@@ -80,7 +80,7 @@ impl Response {
         if is_too_large { Err(Outcome::TooLarge) } else { Ok(self.stage == Stage::Done) }
     }
 
-    /// The connection ended: tells whether that completes the response.
+    /// Notes the end of the connection and returns whether it completes the response.
     pub(crate) fn close(&mut self) -> bool {
         self.keeps_alive = false;
         self.stage == Stage::UntilClose

@@ -160,7 +160,7 @@ impl<'a> Worker<'a> {
         Ok(Part { records: self.records, ending })
     }
 
-    /// Sends some of the queries that are due, and tells when the next one is.
+    /// Sends some of the queries that are due, and returns the time of the next one.
     fn send_due(&mut self, source: &mut impl Source) -> Due {
         let mut due = Due::Now;
         for _ in 0..STARTS {

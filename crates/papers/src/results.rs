@@ -137,7 +137,7 @@ impl Results {
         found.map(|series| series.points.as_slice()).ok_or_else(|| self.no_row(&format!("curve {name} of {chart}")))
     }
 
-    /// The number of queries that the numbers are means of, if the file tells it.
+    /// The number of queries that the numbers are means of, if the file has it.
     pub(crate) fn queries(&self) -> Option<u64> {
         let notes = || self.provenance.lines().filter(|(key, _)| *key == "note").map(|(_, note)| note);
         let before = |text: &str, end: &str| {

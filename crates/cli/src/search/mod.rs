@@ -210,7 +210,7 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses a log whose names of queries can't tell results apart, or are none of those that are judged.
+/// Refuses a log whose query names are not unique, or of which none is judged.
 fn check_names(arguments: &Arguments, queries: &[Query], qrels: Option<&Qrels>) -> Result<(), Failure> {
     let Some(log) = &arguments.queries else { return Ok(()) };
     if arguments.format == Format::Trec || qrels.is_some() {

@@ -10,7 +10,7 @@
 //!                            |===B===|===C===|
 //!
 //!   own thread    |==A==|==B=···················| B comes too late, the thread ends
-//!   replacement               |===B===|===C===|   the watchdog barked: a thread of its own, with the fallback
+//!   replacement               |===B===|===C===|   the watchdog acted: a new thread, with the fallback
 //! ```
 //!
 //! The driver sees batches that take too long; the run's log holds the faults. A thread that hangs is abandoned: no

@@ -65,7 +65,7 @@ where
 {
     check(lane_pool, run.jobs.clone())?;
     // The run gets a thread of its own: threads inherit the cores of their parent, and a pool started by the caller after a
-    // run would sit on one core for ever.
+    // run would stay on one core.
     let driven = std::thread::scope(|scope| {
         let driver = || {
             lane_pool.cores().pin_driver();

@@ -167,7 +167,7 @@ impl WorkerLane {
         let under_way = self.under_way();
         self.rings.abandon();
         (self.seen, self.is_lost) = (self.ordered, true);
-        // Joining this thread at the end might block for ever.
+        // Joining this thread at the end might never return.
         self.threads.current = None;
         under_way
     }

@@ -33,7 +33,7 @@ pub enum Verdict {
     Confirmed,
     /// The numbers have another relation.
     NotConfirmed,
-    /// The numbers do not tell.
+    /// The numbers do not decide.
     NotTestable,
 }
 

@@ -81,7 +81,7 @@ fn serves(question: &Question, group: &Group<'_>, policy: &BuiltIn, groups: usiz
     let (experiment, objective) = group.within(question, 1.0);
     let criterion = objective.within(experiment.deadline);
     let rate_qps = question.demand.typical_qps() * question.growth / groups as f64 * group.scale;
-    // Shorter runs do not tell a load of 1 from one below it.
+    // Shorter runs do not distinguish a load of 1 from one below it.
     let count = RunLength::default().confirmed(&criterion, rate_qps).div_ceil(experiment.arrivals.len());
     let holds = |arrivals: &Arrivals| {
         let judge = Judge::new(criterion, count);

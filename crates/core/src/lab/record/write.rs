@@ -177,7 +177,7 @@ impl OfNode<'_> {
     }
 }
 
-/// The version of the NVIDIA driver; empty if the system does not tell it.
+/// The version of the NVIDIA driver; empty if the system does not report it.
 fn gpu_driver() -> String {
     let text = fs::read_to_string(DRIVER).unwrap_or_default();
     let version =
