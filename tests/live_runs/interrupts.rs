@@ -97,7 +97,7 @@ fn validate_keeps_the_live_runs_that_have_ended() {
     let output = child.wait_with_output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(143), "{out}\n{rest}");
-    assert!(rest.contains("interrupted: the files hold what was measured so far"), "{rest}");
+    assert!(rest.contains("interrupted: the files have the results so far"), "{rest}");
     assert!(rest.contains("written: results/live_runs.csv"), "{rest}");
     let runs = std::fs::read_to_string(lab.path().join("results/live_runs.csv")).unwrap();
     assert!(runs.lines().filter(|line| line.starts_with("cpu-only,")).count() >= 2, "{runs}");

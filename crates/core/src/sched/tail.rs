@@ -37,7 +37,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
 struct Led {
     lead: ProcessorId,
     lanes: u32,
-    /// `None` for several queries, which nobody helps.
+    /// `None` for several queries, which get no help.
     query: Option<Running>,
 }
 
