@@ -96,7 +96,7 @@ fn noisy() -> MachineModel {
     let work = Ratios { permille, stalls_us: Vec::new() };
     let observed = vec![Observed { queries: 1, busy: 1, prepared: 0.0, spacing: 1.0, work, device: Ratios::default() }];
     let classes = BTreeMap::from([(Class::CPU, LaneProfile { observed, ..LaneProfile::default() })]);
-    let profile = MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, DispatcherProfile::default());
+    let profile = MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, DispatcherProfile::default(), None);
     profile.model(&Machine::new(1, 0).into(), |_| false)
 }
 
@@ -144,7 +144,7 @@ fn nodes_are_held_up_each_by_itself() {
     let costs = vec![DispatcherCosts { lanes: 1, any: RoundCost::default(), policies: BTreeMap::new() }];
     let rounds = Ratios { permille: vec![1000; 1000], stalls_us: (0..100).map(|i| (i * 10, 10_000)).collect() };
     let dispatcher = DispatcherProfile { costs, drift: 0.0, rounds };
-    let profile = MachineProfile::new(BTreeMap::new(), Idle::Spin, BTreeMap::new(), dispatcher);
+    let profile = MachineProfile::new(BTreeMap::new(), Idle::Spin, BTreeMap::new(), dispatcher, None);
     let model = profile.model(&Machine::new(1, 0).into(), |_| false);
     let alone = play_on(&model, None, 3, 0.5);
     for routing in Routing::ALL {

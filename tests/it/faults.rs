@@ -466,7 +466,7 @@ fn with_dispatcher(model: &MachineModel, each: Nanos) -> MachineModel {
     let rounds = Ratios { permille: vec![1000, 1500, 800], stalls_us: vec![(2, 20)] };
     let costs = vec![DispatcherCosts { lanes: 1, any, policies }];
     let dispatcher = DispatcherProfile { costs, drift: 0.0, rounds };
-    MachineProfile::new(BTreeMap::new(), Idle::Spin, BTreeMap::new(), dispatcher).model(model, |_| false)
+    MachineProfile::new(BTreeMap::new(), Idle::Spin, BTreeMap::new(), dispatcher, None).model(model, |_| false)
 }
 
 fn models() -> impl Strategy<Value = MachineModel> {

@@ -93,7 +93,7 @@ prop_compose! {
         let costs = vec![DispatcherCosts { lanes: 1, any, policies }];
         let dispatcher = DispatcherProfile { costs, drift: 0.0, rounds };
         let classes = BTreeMap::from([(Class::CPU, lane_profile()), (Class::GPU, lane_profile())]);
-        MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, dispatcher).model(&model, |_| false)
+        MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, dispatcher, None).model(&model, |_| false)
     }
 }
 

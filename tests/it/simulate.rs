@@ -455,7 +455,7 @@ fn energy_is_predicted_from_the_power_in_the_machine_profile_and_not_without_it(
     let profile = |name: &str, power: Option<Power>| {
         let lanes = LaneProfile { power, ..LaneProfile::default() };
         let classes = BTreeMap::from([(Class::GPU, lanes)]);
-        let file = MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, DispatcherProfile::default());
+        let file = MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, DispatcherProfile::default(), None);
         file.write(&dir.path().join(name)).unwrap();
     };
     profile("power.json", Some(Power { idle_watts: 80.0, busy_watts: vec![(1, 250.0), (16, 400.0)] }));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tandem::base::machine::{Class, Idle};
 use tandem::cost::machine_profile::{
-    AfterIdle, Beside, DispatcherCosts, DispatcherProfile, LaneProfile, Observed, Ratios, RoundCost,
+    AfterIdle, Beside, DispatcherCosts, DispatcherProfile, LaneProfile, Observed, Pauses, Ratios, RoundCost,
 };
 use tandem::cost::{MachineModel, MachineProfile};
 
@@ -42,5 +42,8 @@ pub fn on_profile(model: &MachineModel, rounds: &Ratios, spread: u32) -> Machine
     let any = RoundCost { arrival_ns: each_ns, answer_ns: each_ns, ..RoundCost::default() };
     let costs = vec![DispatcherCosts { lanes: 1, any, policies: BTreeMap::new() }];
     let dispatcher = DispatcherProfile { costs, drift: 0.0, rounds: rounds.clone() };
-    MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, dispatcher).model(model, |_| false)
+    // The first two cores pause together.
+    let cores = vec![vec![(100, 200)], vec![(100, 200), (2000, 40)], vec![(1200, 7)]];
+    let pauses = Pauses { observed_us: 3000, cores };
+    MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, dispatcher, Some(pauses)).model(model, |_| false)
 }

@@ -71,7 +71,7 @@ impl ServerProfile {
         });
         let lanes = LaneProfile { observed: observed.collect(), ..LaneProfile::default() };
         let classes = BTreeMap::from([(Class::CPU, lanes)]);
-        MachineProfile::new(BTreeMap::new(), Idle::default(), classes, DispatcherProfile::default())
+        MachineProfile::new(BTreeMap::new(), Idle::default(), classes, DispatcherProfile::default(), None)
     }
 
     /// The server behind a front, for the simulator.

@@ -10,7 +10,7 @@ use crate::defaults::Bars;
 use crate::options::machine::MACHINE_PROFILE;
 use crate::output::result;
 use tandem_core::base::machine::{Class, Idle};
-use tandem_core::cost::machine_profile::{DispatcherProfile, LaneProfile, Observed, Power, RoundCost};
+use tandem_core::cost::machine_profile::{DispatcherProfile, LaneProfile, Observed, Pauses, Power, RoundCost};
 use tandem_core::cost::{MachineProfile, ProfileOptions};
 use tandem_core::files::{Provenance, this_machine};
 use tandem_core::index::Index;
@@ -103,6 +103,18 @@ fn print(profile: &MachineProfile) {
     }
     outln!("{table}");
     outln!("rounds while lanes are busy: speed varies by {:.1} %, {} stalls\n", 100.0 * drift, rounds.stalls_us.len());
+    profile.pauses.iter().for_each(print_pauses);
+}
+
+fn print_pauses(pauses: &Pauses) {
+    let (lost, each_s, longest) = pauses.summary();
+    let (cores, seconds) = (pauses.cores.len(), f64::from(pauses.observed_us) / 1e6);
+    outln!(
+        "pauses of 0.1 ms and more, {cores} cores, {seconds:.0} s: {each_s:.1} per core and second, {:.2} % of the time, the \
+         longest {:.1} ms\n",
+        100.0 * lost,
+        longest.as_ms(),
+    );
 }
 
 fn print_lanes(class: Class, lanes: &LaneProfile) {

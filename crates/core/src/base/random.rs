@@ -108,6 +108,8 @@ pub enum Purpose {
     QuerySamples = 15,
     /// The priority of each arrival.
     Priorities = 16,
+    /// The moment at which a lap of observed pauses begins, by lap in place of a lane.
+    Pauses = 17,
 }
 
 impl Purpose {
@@ -148,7 +150,7 @@ pub struct NodeSeed {
 
 impl NodeSeed {
     /// Lanes of a node that have streams of their own.
-    const MAX_LANES: u32 = 1 << 24;
+    pub(crate) const MAX_LANES: u32 = 1 << 24;
 
     /// The stream of this seed and node for a purpose and a lane: 0 for what the lanes of a node share.
     ///

@@ -195,7 +195,8 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
             let taken = self.take_events(now);
             if taken != Round::default() {
                 if C::JUMPS {
-                    self.clock.pass(self.dispatcher_clock.round(taken.arrivals, taken.batches, taken.answers));
+                    let Round { arrivals, batches, answers, .. } = taken;
+                    self.clock.pass(self.dispatcher_clock.end_of_round(now, arrivals, batches, answers).since(now));
                 }
                 self.decide();
                 let end = self.clock.now();

@@ -142,7 +142,7 @@ pub(super) fn play_queues<S: Sink, T: ServiceTimes>(
             }
             policy.finished(processor, now);
             if state.next_finish_at().min(arrival) > now {
-                free_at = now + clock.round(0, 1, 1);
+                free_at = clock.end_of_round(now, 0, 1, 1);
                 match state.waiting {
                     0 => {}
                     _ if is_serial => state.start_oldest(policy, free_at),
@@ -156,7 +156,7 @@ pub(super) fn play_queues<S: Sink, T: ServiceTimes>(
         } else {
             let job = stream.take(name, &state, policy, now)?;
             if !is_serial && finish.min(stream.next_at()) > now {
-                free_at = now + clock.round(1, 0, 0);
+                free_at = clock.end_of_round(now, 1, 0, 0);
                 state.start_or_join(policy, job, free_at);
                 continue;
             }
@@ -184,7 +184,7 @@ pub(super) fn play_queues<S: Sink, T: ServiceTimes>(
                 state.join(is_serial, job);
             }
         }
-        free_at = now + clock.round(arrived, finishes, finishes);
+        free_at = clock.end_of_round(now, arrived, finishes, finishes);
         if is_serial {
             state.asked.clear();
             state.start_oldest(policy, free_at);

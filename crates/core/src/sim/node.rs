@@ -111,7 +111,7 @@ impl<S: Sink, T: ServiceTimes> Node<S, T> {
                 }
             }
         }
-        self.free_at = now + self.clock.round(arrivals, batches, answers);
+        self.free_at = self.clock.end_of_round(now, arrivals, batches, answers);
         self.dispatcher.decide(self.free_at, &mut self.actions)?;
         for &action in &self.actions {
             match action {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::blocks::{Place, Stretch};
 use super::lanes::interpolated;
-use super::{DispatcherProfile, RoundCost};
+use super::{DispatcherProfile, PauseClock, Pauses, RoundCost};
 use crate::base::random::{NodeSeed, Purpose, Random};
 use crate::base::time::Nanos;
 use crate::cost::Decisions;
@@ -16,12 +16,14 @@ pub struct DispatcherTime {
     pub decisions: Decisions,
     /// Observed times of consecutive rounds over these costs.
     rounds: Arc<Stretch>,
+    /// Pauses of its core.
+    pauses: Option<Arc<Pauses>>,
 }
 
 impl From<Decisions> for DispatcherTime {
     /// Costs without variation.
     fn from(decisions: Decisions) -> Self {
-        Self { decisions, rounds: Arc::default() }
+        Self { decisions, ..Self::default() }
     }
 }
 
@@ -29,39 +31,58 @@ impl DispatcherTime {
     /// Whether rounds with equal events take equal times.
     #[must_use]
     pub fn is_constant(&self) -> bool {
-        self.rounds.is_empty()
+        self.rounds.is_empty() && self.pauses.is_none()
+    }
+
+    /// The same costs on a core with these pauses.
+    #[must_use]
+    pub fn with_pauses(self, pauses: Option<Arc<Pauses>>) -> Self {
+        Self { pauses, ..self }
     }
 
     /// The times of the rounds of a node in a run.
     #[must_use]
     pub fn clock(&self, seed: NodeSeed) -> DispatcherClock {
         let (decisions, rounds) = (self.decisions, Arc::clone(&self.rounds));
-        DispatcherClock { decisions, rounds, place: Place::default(), random: seed.stream(Purpose::Rounds, 0) }
+        let pauses = self.pauses.as_ref().map(|pauses| PauseClock::new(pauses, 0, seed));
+        let is_constant = self.is_constant();
+        DispatcherClock {
+            is_constant,
+            decisions,
+            rounds,
+            pauses,
+            place: Place::default(),
+            random: seed.stream(Purpose::Rounds, 0),
+        }
     }
 }
 
 /// The times of consecutive rounds.
 #[derive(Clone, Debug)]
 pub struct DispatcherClock {
+    is_constant: bool,
     decisions: Decisions,
     rounds: Arc<Stretch>,
+    pauses: Option<PauseClock>,
     place: Place,
     random: Random,
 }
 
 impl DispatcherClock {
-    /// The time of the next round, with these numbers of arrivals or wake-ups, ended batches, and answered queries.
+    /// The end of the round that begins at `now`, with these numbers of arrivals or wake-ups, ended batches, and answered
+    /// queries.
     #[inline(always)]
-    pub fn round(&mut self, arrivals: u32, batches: u32, answers: u32) -> Nanos {
+    pub fn end_of_round(&mut self, now: Nanos, arrivals: u32, batches: u32, answers: u32) -> Nanos {
         let time = self.decisions.of(arrivals, batches, answers);
-        if self.rounds.is_empty() { time } else { self.varied(time) }
+        if self.is_constant { now + time } else { self.varied(now, time) }
     }
 
     #[inline]
-    fn varied(&mut self, time: Nanos) -> Nanos {
+    fn varied(&mut self, now: Nanos, time: Nanos) -> Nanos {
         self.place.advance(&mut self.random);
         let (ratio, stall) = self.rounds.at(&self.place);
-        time.scaled(ratio) + stall
+        let time = time.scaled(ratio) + stall;
+        self.pauses.as_mut().map_or(now + time, |pauses| pauses.end_of(now, time))
     }
 }
 
@@ -80,7 +101,7 @@ impl DispatcherProfile {
             batch: at(|cost| cost.batch_ns),
             answer: at(|cost| cost.answer_ns),
         };
-        DispatcherTime { decisions, rounds: Arc::new((&self.rounds).into()) }
+        DispatcherTime { decisions, rounds: Arc::new((&self.rounds).into()), pauses: None }
     }
 }
 
@@ -106,8 +127,11 @@ mod tests {
         assert_eq!(profile.time(2, "any").decisions, Decisions { answer: Nanos(38), ..decisions(150) });
         assert_eq!(profile.time(2, "slow").decisions, decisions(600));
         let seed = NodeSeed::default();
-        assert_eq!(profile.time(2, "slow").clock(seed).round(2, 1, 3), Nanos(600 + 600 + 600 + 450));
+        assert_eq!(
+            profile.time(2, "slow").clock(seed).end_of_round(Nanos::ZERO, 2, 1, 3),
+            Nanos(600 + 600 + 600 + 450)
+        );
         profile.rounds = Ratios { permille: vec![1500], stalls_us: vec![(0, 3)] };
-        assert_eq!(profile.time(2, "slow").clock(seed).round(2, 1, 3), Nanos(3 * 2250 / 2 + 3000));
+        assert_eq!(profile.time(2, "slow").clock(seed).end_of_round(Nanos::ZERO, 2, 1, 3), Nanos(3 * 2250 / 2 + 3000));
     }
 }

@@ -60,6 +60,9 @@ impl MachineProfile {
         for (class, lanes) in &self.classes {
             check_lanes(lanes).map_err(|fault| format!("classes.{class}.{fault}"))?;
         }
+        if let Some(pauses) = &self.pauses {
+            pauses.check().map_err(|fault| format!("pauses.{fault}"))?;
+        }
         check_dispatcher(&self.dispatcher).map_err(|fault| format!("dispatcher.{fault}"))
     }
 }
@@ -221,7 +224,7 @@ mod tests {
             rounds: Ratios { permille: vec![1200], stalls_us: Vec::new() },
         };
         let provenance = BTreeMap::from([(String::from("machine"), String::from("a machine, 2 cores"))]);
-        MachineProfile::new(provenance, Idle::Spin, BTreeMap::from([(Class::CPU, cpu)]), dispatcher)
+        MachineProfile::new(provenance, Idle::Spin, BTreeMap::from([(Class::CPU, cpu)]), dispatcher, None)
     }
 
     #[test]

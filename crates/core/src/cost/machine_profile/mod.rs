@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Ratios are not fitted to a distribution. The file holds stretches of consecutive batches as they were observed, and the
-//! simulator plays [blocks] of them. Slow phases and stalls therefore appear as they did on the machine. How many lanes are
+//! simulator plays [blocks] of them. Slow phases and short stalls therefore appear as they did on the machine. [Pauses] of
+//! 0.1 ms and more are observed on busy cores and played in time, since their number does not depend on that of batches. How many lanes are
 //! busy selects the stretches: ratios are stored at one, half and all busy lanes, with hyper-threads as they are.
 //!
 //! | in the file | meaning |
@@ -23,6 +24,7 @@
 //! | `drift` | relative standard deviation of the mean ratio between rounds of the measurement |
 //! | `observed` | by queries of a batch and busy lanes of the class: ratios of the time to its prediction |
 //! | `power` | idle watts of each device, and busy watts by queries of a batch; only where the device counts its energy |
+//! | `pauses` | by core: when it did nothing for its thread, and for how long |
 //! | `dispatcher` | by lanes and policy: time per round, arrival, batch and answer, with observed ratios of rounds |
 //!
 //! The ratios belong to the index and the queries that the machine was measured with: queries whose lists exceed the caches
@@ -33,6 +35,7 @@ pub mod blocks;
 mod dispatcher;
 mod file;
 mod lanes;
+pub mod pauses;
 mod power;
 
 use std::collections::BTreeMap;
@@ -42,6 +45,7 @@ use serde::{Deserialize, Serialize};
 
 pub use dispatcher::{DispatcherClock, DispatcherTime};
 pub use lanes::{LaneCosts, Least};
+pub use pauses::{LEAST_PAUSE, PauseClock, Pauses};
 pub use power::{EnergyMeter, Power};
 
 use super::MachineModel;
@@ -62,6 +66,9 @@ pub struct MachineProfile {
     pub classes: BTreeMap<Class, LaneProfile>,
     /// Costs of the dispatcher.
     pub dispatcher: DispatcherProfile,
+    /// Pauses of cores; `None` in files of programs that did not observe them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pauses: Option<Pauses>,
 }
 
 /// Costs on lanes of a class.
@@ -224,8 +231,9 @@ impl MachineProfile {
         idle: Idle,
         classes: BTreeMap<Class, LaneProfile>,
         dispatcher: DispatcherProfile,
+        pauses: Option<Pauses>,
     ) -> Self {
-        Self { format: file::FORMAT.to_owned(), version: file::VERSION, provenance, idle, classes, dispatcher }
+        Self { format: file::FORMAT.to_owned(), version: file::VERSION, provenance, idle, classes, dispatcher, pauses }
     }
 
     /// The model of `predicted` on this machine. `is_played` names the classes whose lanes take recorded times as they are.
@@ -240,7 +248,14 @@ impl MachineProfile {
             let of_class: Option<&Arc<LaneCosts>> = lanes[class].as_ref();
             of_class.map_or(Nanos::ZERO, |lanes| lanes.hand_over(Nanos::ZERO) + lanes.hand_back())
         });
-        MachineModel { lanes, dispatcher: Some(Arc::new(self.dispatcher.clone())), handoff, ..predicted.clone() }
+        let pauses = self.pauses.clone().map(Arc::new);
+        MachineModel {
+            lanes,
+            dispatcher: Some(Arc::new(self.dispatcher.clone())),
+            handoff,
+            pauses,
+            ..predicted.clone()
+        }
     }
 
     /// Most busy lanes of a class in the measurement.

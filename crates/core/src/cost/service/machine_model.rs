@@ -10,7 +10,7 @@ use crate::base::machine::{Class, FaultPlan, Machine, PerClass};
 use crate::base::random::{NodeSeed, Purpose, exp};
 use crate::base::time::Nanos;
 use crate::cost::Parallelism;
-use crate::cost::machine_profile::{DispatcherProfile, DispatcherTime, LaneCosts, Least};
+use crate::cost::machine_profile::{DispatcherProfile, DispatcherTime, LaneCosts, Least, Pauses};
 
 /// The costs of a machine that a scheduler may know before a run, and that the simulator uses.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,6 +28,8 @@ pub struct MachineModel {
     pub lanes: PerClass<Option<Arc<LaneCosts>>>,
     /// The dispatcher's costs from a machine profile. They replace `decision`.
     pub dispatcher: Option<Arc<DispatcherProfile>>,
+    /// Pauses of the machine's cores, from a machine profile.
+    pub pauses: Option<Arc<Pauses>>,
     /// The speed-up of queries on several CPU lanes; `None` where it was not measured, so that further lanes gain nothing.
     pub parallelism: Option<Arc<Parallelism>>,
     /// Planned faults of a run, unknown to policies.
@@ -96,7 +98,7 @@ impl MachineModel {
     #[must_use]
     pub fn dispatcher_time(&self, policy: &str) -> DispatcherTime {
         match &self.dispatcher {
-            Some(dispatcher) => dispatcher.time(self.machine.len(), policy),
+            Some(dispatcher) => dispatcher.time(self.machine.len(), policy).with_pauses(self.pauses.clone()),
             None => Decisions::each(self.decision).into(),
         }
     }

@@ -5,8 +5,8 @@ use crate::base::ids::ProcessorId;
 use crate::base::machine::{Class, FaultKind, LaneFault, PATIENCE, PerClass, PlannedFault, Processor};
 use crate::base::random::{NodeSeed, Purpose, Random};
 use crate::base::time::Nanos;
-use crate::cost::machine_profile::LaneCosts;
 use crate::cost::machine_profile::blocks::Place;
+use crate::cost::machine_profile::{LaneCosts, PauseClock};
 
 #[derive(Clone, Copy, Debug, Default)]
 struct LaneClock {
@@ -82,6 +82,8 @@ pub struct MeasuredTimes<'a, F> {
     devices: PerClass<Vec<DeviceClock>>,
     /// By lane: the stream for variations of service times; empty without a machine profile.
     chance: Vec<Random>,
+    /// By lane: pauses of its thread while it works, and while it waits for a device; empty where none were observed.
+    pauses: Vec<[PauseClock; 2]>,
     /// Planned faults that may still come, in order of time.
     faults: Vec<PlannedFault>,
     /// Whether the last started batch is rerun; `preparing` says how long its thread prepares it.
@@ -105,6 +107,7 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
             lanes,
             devices,
             chance: (0..num_streams).map(|lane| seed.stream(Purpose::Service, lane)).collect(),
+            pauses: pauses(model, seed),
             faults: model.faults.faults.clone(),
             rerun: None,
             preparing: None,
@@ -145,18 +148,29 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
         let load = self.load(class, rows);
         let time = self.model.batch_time(class, &load);
         let (lane, random) = (&mut self.lanes[processor.index()], &mut self.chance[processor.index()]);
+        let mut pauses = self.pauses.get_mut(processor.index());
         lane.place.advance(random);
         let begin = now + costs.hand_over(idle);
         // A failed lane runs on a CPU, which is on no device of its class.
         let devices = &mut self.devices[class];
         let batches = self.model.batches[class].as_ref();
         let several = batches.filter(|_| load.queries > 1);
+        // A pause lengthens the thread's part. The device goes on, but its thread notices the end only after a pause.
+        let mut paused = |lane: &LaneClock, mut time: BatchTime| {
+            if let Some([at_work, _]) = pauses.as_deref_mut() {
+                let begin = begin.max(lane.host_free);
+                let lost = at_work.end_of(begin, time.host).since(begin + time.host);
+                (time.host, time.exposed) = (time.host + lost, time.exposed + lost);
+            }
+            time
+        };
         if let Some(times) = several.and_then(|_| costs.batch(&lane.place, &load, time, class, &busy)) {
             let time = BatchTime {
                 host: time.host.scaled(times.host) + times.stall,
                 exposed: time.exposed.scaled(times.host),
                 device: time.device.scaled(times.device),
             };
+            let time = paused(lane, time);
             let alone = time.device.scaled(times.spacing);
             self.preparing = lane.prepare(time.host.scaled(times.prepared), begin, costs.hand_back());
             lane.done = lane.run_among_others(time, alone, begin, &mut devices[device.index()]);
@@ -166,15 +180,29 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
                 // A single query spends most of its time off the device, where the next one may be too.
                 let on_device = load.alone.scaled(spacing).min(taken);
                 let exposed = taken.since(on_device);
-                let time = BatchTime { host: exposed, exposed, device: on_device };
+                let time = paused(lane, BatchTime { host: exposed, exposed, device: on_device });
                 lane.run(time, begin, &mut devices[device.index()])
             } else {
-                begin.max(lane.done) + taken
+                let begin = begin.max(lane.done);
+                pauses.as_deref_mut().map_or(begin + taken, |[at_work, _]| at_work.end_of(begin, taken))
             };
+        }
+        if let Some([_, waiting]) = pauses.filter(|_| batches.is_some()) {
+            lane.done = waiting.end_of(lane.done, Nanos::ZERO);
         }
         lane.finish = lane.done + costs.hand_back();
         lane.finish
     }
+}
+
+/// The pauses of each lane's core: the dispatcher has the first core, GPU lanes the next ones.
+fn pauses(model: &MachineModel, seed: NodeSeed) -> Vec<[PauseClock; 2]> {
+    let Some(pauses) = &model.pauses else { return Vec::new() };
+    let gpus = model.machine.processors().filter(|(_, processor)| processor.class.is_gpu()).count();
+    let mut cores = [(1..=gpus), (gpus + 1..=model.machine.len())];
+    let core_of = |class: Class| cores[usize::from(!class.is_gpu())].next().unwrap_or(0);
+    let lanes = model.machine.processors().map(|(_, processor)| processor.class).map(core_of);
+    lanes.map(|core| PauseClock::new(pauses, core, seed)).map(|clock| [clock.clone(), clock]).collect()
 }
 
 impl<F: Fn(u32, Class) -> Cost> ServiceTimes for MeasuredTimes<'_, F> {

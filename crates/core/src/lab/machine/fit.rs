@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 use super::{BATCHES, BESIDE};
 use crate::base::machine::Class;
 use crate::base::quantile::{median, nearest_rank};
+use crate::base::time::Nanos;
 use crate::cost::batches::least_squares;
 use crate::cost::machine_profile::blocks::BLOCK;
 use crate::cost::machine_profile::{
-    AfterIdle, Beside, DispatcherCosts, DispatcherProfile, LaneProfile, Observed, Ratios, RoundCost,
+    AfterIdle, Beside, DispatcherCosts, DispatcherProfile, LEAST_PAUSE, LaneProfile, Observed, Ratios, RoundCost,
 };
 use crate::live::Round;
 
@@ -119,7 +120,7 @@ pub(super) fn dispatcher(mut costs: Vec<DispatcherCosts>, stages: &Stages, cpus:
     let of_round = |round: &Round| (round.time.as_us(), predicted_us(&cost, round));
     let runs: Vec<Vec<(f64, f64)>> = seen.iter().map(|run| run.rounds.iter().map(of_round).collect()).collect();
     let means: Vec<f64> = runs.iter().map(|run| quotient(run.iter().copied())).collect();
-    let mut rounds = stretch(&runs, 0.0);
+    let mut rounds = stretch(&runs, 0.0, LEAST_PAUSE);
     let mean = rounds.mean();
     let relative = |permille: u32| (f64::from(permille) / mean).round().max(1.0) as u32;
     rounds.permille.iter_mut().for_each(|permille| *permille = relative(*permille));
@@ -153,14 +154,14 @@ fn kept(lane: &[Batch], is_kept: impl Fn(&Batch) -> bool) -> Vec<Batch> {
 /// Single queries at this number of busy lanes.
 fn single(busy: u32, lanes: &[Vec<Batch>], each_us: f64) -> Option<Observed> {
     let times = pairs(lanes, |batch| (batch.worked, batch.predicted));
-    let work = Some(stretch(&times, each_us)).filter(|work| !work.permille.is_empty())?;
+    let work = Some(stretch(&times, each_us, LEAST_PAUSE)).filter(|work| !work.permille.is_empty())?;
     Some(Observed { queries: 1, busy, prepared: 0.0, spacing: 1.0, work, device: Ratios::default() })
 }
 
 /// Batches of this size without pauses.
 fn batches(size: usize, lanes: &[Vec<Batch>]) -> Option<Observed> {
-    let work = stretch(&pairs(lanes, |batch| (batch.host, batch.predicted_host)), 0.0);
-    let device = stretch(&pairs(lanes, |batch| (batch.device, batch.predicted_device)), 0.0);
+    let work = stretch(&pairs(lanes, |batch| (batch.host, batch.predicted_host)), 0.0, LEAST_PAUSE);
+    let device = stretch(&pairs(lanes, |batch| (batch.device, batch.predicted_device)), 0.0, Nanos::MAX);
     if work.permille.is_empty() || device.permille.is_empty() {
         return None;
     }
@@ -186,8 +187,9 @@ fn pairs(lanes: &[Vec<Batch>], times: impl Fn(&Batch) -> (f32, f32)) -> Vec<Vec<
 }
 
 /// Consecutive ratios out of sequences of measured and predicted times in microseconds. `each_us` of a measured time does not
-/// depend on the prediction. The mean time without stalls is that of all sequences.
-fn stretch(sequences: &[Vec<(f64, f64)>], each_us: f64) -> Ratios {
+/// depend on the prediction. The mean time without stalls is that of all sequences. Stalls of a thread from [`LEAST_PAUSE`] on
+/// are left out: they come with time and not with batches, and are observed apart.
+fn stretch(sequences: &[Vec<(f64, f64)>], each_us: f64, stalls_below: Nanos) -> Ratios {
     let chosen = segments(sequences, each_us);
     let count = chosen.len().max(1) as f64;
     let ratios: Vec<f64> =
@@ -201,7 +203,7 @@ fn stretch(sequences: &[Vec<(f64, f64)>], each_us: f64) -> Ratios {
     let mut left = Vec::with_capacity(ratios.len());
     for (i, (&ratio, (_, predicted))) in ratios.iter().zip(&chosen).enumerate() {
         let stall_us = stall_of(ratio, *predicted);
-        stalls_us.extend(stall_us.map(|us| (i as u32, us.round() as u32)));
+        stalls_us.extend(stall_us.filter(|us| *us < stalls_below.as_us()).map(|us| (i as u32, us.round() as u32)));
         left.push(if stall_us.is_some() { usual } else { ratio });
     }
     // A stall of 50 ms, one in a second, must not make all others slower.
@@ -366,7 +368,9 @@ mod tests {
         };
         let all: Vec<(f64, f64)> = (0..100_000).map(query).collect();
         let mean = all.iter().map(|one| one.0).sum::<f64>() / all.len() as f64;
-        let found = stretch(&[all], 1.0);
+        let calm = stretch(std::slice::from_ref(&all), 1.0, LEAST_PAUSE);
+        let found = stretch(&[all], 1.0, Nanos::MAX);
+        assert_eq!(calm, Ratios { stalls_us: Vec::new(), ..found.clone() });
         assert_eq!(found.permille.len(), KEPT);
         assert!((mean_us(&found, 1.0, 20.0) / mean - 1.0).abs() < 0.03, "{}, {mean}", mean_us(&found, 1.0, 20.0));
         assert!(found.stalls_us.iter().all(|&(_, us)| (1900..2100).contains(&us)), "{:?}", found.stalls_us);
@@ -377,7 +381,8 @@ mod tests {
 
     #[test]
     fn short_sequences_are_kept_whole_and_too_short_ones_not_at_all() {
-        let of = |length: usize| stretch(&[vec![(2.0, 1.0); length], vec![(4.0, 1.0); length]], 0.0).permille;
+        let of =
+            |length: usize| stretch(&[vec![(2.0, 1.0); length], vec![(4.0, 1.0); length]], 0.0, Nanos::MAX).permille;
         assert!(of(SHORTEST - 1).is_empty());
         assert_eq!(of(10), [[2000; 10], [4000; 10]].concat());
     }

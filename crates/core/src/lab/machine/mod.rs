@@ -6,6 +6,7 @@
 //!  used        1 lane, a 20th to most of its time          6 rounds        ├─▶ fit ─▶ MachineProfile
 //!  batches     GPU lanes: batches of 4 to 4096             in turns        │
 //!  together    CPU lanes and GPU lanes at once                             │
+//!  pauses      a thread per core that only reads the clock                 │
 //!  dispatcher  every policy over lanes that only let time pass             │
 //!  power       an idle GPU, and batches of 1 to 4096, by its energy counter ┘
 //! ```
@@ -17,6 +18,7 @@
 mod dispatcher;
 mod fit;
 pub(super) mod host_info;
+mod pauses;
 pub(super) mod system_load;
 pub(super) use system_load::{SystemLoad, SystemLoadProbe};
 mod probe;
@@ -32,7 +34,7 @@ use super::{LabError, LiveRunSpec, Node, Progress};
 use crate::base::machine::{Class, Idle};
 use crate::base::random::{Random, ln};
 use crate::base::time::Nanos;
-use crate::cost::machine_profile::{LaneProfile, Power};
+use crate::cost::machine_profile::{LaneProfile, Pauses, Power};
 use crate::cost::{BatchLoad, MachineProfile};
 use crate::live;
 use crate::sim::Arrivals;
@@ -42,6 +44,8 @@ const ROUNDS: u64 = 6;
 /// Durations of a stage with busy lanes and of a stage with pauses, per round.
 const STREAM_S: f64 = 0.4;
 const USED_S: f64 = 0.2;
+/// Duration of an observation of pauses, per round.
+const PAUSES: std::time::Duration = std::time::Duration::from_millis(1500);
 /// Most queries of a stage: its samples are kept in memory.
 const MOST_QUERIES: usize = 400_000;
 const MOST_ROUNDS: usize = 50_000;
@@ -75,8 +79,10 @@ pub fn measure_machine(
     node.warm_up(std::time::Duration::from_millis(300))?;
     let (cpus, gpus) = (node.machine().count(Class::CPU), real_gpus(node));
     let mut stages = Stages::default();
+    let mut pauses = Pauses::default();
     for round in 0..ROUNDS {
         progress.doing(&format!("the machine: round {} of {ROUNDS}", round + 1));
+        pauses.append(pauses::observe(cpus + gpus, PAUSES));
         let mut drive =
             |stage, offered, busy| drive_stage(node, (round, offered), busy, stages.entry(stage).or_default());
         for cpus in loads(cpus) {
@@ -112,7 +118,7 @@ pub fn measure_machine(
         (class, LaneProfile { power, ..fit::lanes(class, &stages, (cpus, gpus)) })
     });
     let classes = classes.collect();
-    Ok(MachineProfile::new(about, idle, classes, fit::dispatcher(costs, &stages, cpus)))
+    Ok(MachineProfile::new(about, idle, classes, fit::dispatcher(costs, &stages, cpus), Some(pauses)))
 }
 
 /// Power of the GPU; `None` without an energy counter.
