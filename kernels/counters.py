@@ -161,9 +161,13 @@ def main():
             print(f"{took:4.0f} s: {' '.join(map(str, command[1:3]))}: {len(found)} launches of {names}", flush=True)
     query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
     device = subprocess.run(query, capture_output=True, text=True)
+    version = subprocess.run([arguments.tandem, "--version"], capture_output=True, text=True)
+    commit = re.search(r"commit (\w+)", version.stdout)
+    head = (f"# command: kernels/counters.py TANDEM {arguments.index.name}\n"
+            f"# commit: {commit.group(1) if commit else 'unknown'}\n# date: {time.strftime('%Y-%m-%d')}\n"
+            f"# device: {device.stdout.strip()}\n# index: {arguments.index.name}\n")
     with MEASURED.open("w", newline="") as file:
-        file.write(f"# command: kernels/counters.py TANDEM {arguments.index.name}\n# date: {time.strftime('%Y-%m-%d')}\n"
-                   f"# device: {device.stdout.strip()}\n# index: {arguments.index.name}\n")
+        file.write(head)
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["kernel", *COUNTERS, "grid"])
         sources = kernels_of_sources()
@@ -172,7 +176,7 @@ def main():
             writer.writerow([kernel, *texts, re.sub(r"[(), ]+", " ", grid).strip().replace(" 1 1", "")])
     missing = sorted(sources.keys() - longest.keys())
     reason = "no command of kernels/counters.py launched it"
-    NOT_MEASURED.write_text("kernel,reason\n" + "".join(f"{kernel},{reason}\n" for kernel in missing))
+    NOT_MEASURED.write_text(head + "kernel,reason\n" + "".join(f"{kernel},{reason}\n" for kernel in missing))
     print(MEASURED, NOT_MEASURED, sep="\n")
     if missing:
         sys.exit(f"not seen: {', '.join(missing)}")

@@ -14,7 +14,9 @@ use tandem_core::cost::machine_profile::{DispatcherProfile, LaneProfile, Observe
 use tandem_core::cost::{MachineProfile, ProfileOptions};
 use tandem_core::files::{Provenance, this_machine};
 use tandem_core::index::Index;
-use tandem_core::lab::{Estimates, GpuChoice, HostInfo, Multicore, Node, Processors, Wanted, measure_machine};
+use tandem_core::lab::{
+    Estimates, GpuChoice, HostInfo, Multicore, Node, Processors, Progress, Wanted, measure_machine, observe_pauses,
+};
 use tandem_core::query::{Mode, Query};
 use tandem_core::search::cpu::Algorithm;
 use tandem_report::table::Table;
@@ -50,13 +52,23 @@ pub(super) fn run(
 /// The profile of this machine, whose lanes are kept busy with these queries.
 fn measured(index: &Arc<Index>, queries: Vec<Query>, modes: &[Mode], idle: Idle) -> Result<MachineProfile, Failure> {
     let bars = Bars::default();
+    Progress::doing(&bars, "the machine: its pauses");
+    let (cpus, gpus) = lanes_of_this_machine();
+    let pauses = observe_pauses(cpus + gpus);
     let (mut node, gpu) = start_node(index, queries, modes, &bars)?;
     let provenance = Provenance::new().with_command_and_machine();
     let mut about: BTreeMap<String, String> =
         provenance.lines().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     about.insert(String::from("gpu"), gpu.unwrap_or_else(|| String::from("none")));
     about.insert(String::from("machine"), this_machine());
-    Ok(measure_machine(&mut node, idle, about, &bars)?)
+    Ok(measure_machine(&mut node, idle, about, pauses, &bars)?)
+}
+
+/// The numbers of CPU lanes and GPU lanes that are measured: all, but one GPU at most.
+fn lanes_of_this_machine() -> (usize, usize) {
+    let host = HostInfo::detect();
+    let gpus = host.gpus.min(1);
+    (host.workers(gpus), gpus)
 }
 
 /// All processors of this machine, but one GPU at most, with the measured times of these queries, and the GPU's name.
@@ -66,11 +78,10 @@ pub(crate) fn start_node(
     modes: &[Mode],
     bars: &Bars,
 ) -> Result<(Node, Option<String>), Failure> {
-    let host = HostInfo::detect();
-    let gpus = host.gpus.min(1);
+    let (cpus, gpus) = lanes_of_this_machine();
     let wanted = Wanted {
         algorithm: Algorithm::Auto,
-        cpus: host.workers(gpus),
+        cpus,
         multicore: Multicore::Inter,
         gpu: if gpus > 0 { GpuChoice::Real } else { GpuChoice::None },
         gpus,

@@ -60,6 +60,7 @@ pub use estimates::{Estimates, sim_queries};
 pub use faults::read_faults;
 pub use gap::{Gap, gaps};
 pub use machine::host_info::HostInfo;
+pub use machine::pauses::observe_pauses;
 pub use machine::processors::{GPU_LANE_DEPTH, GpuChoice, Multicore, Processors, Wanted, gpu_executor};
 pub use machine::simulated::{NamedMachine, SimulatedMachine, extrapolated};
 pub use machine::system_load::SystemLoad;

@@ -33,15 +33,6 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// Appends a later observation of the same cores.
-    pub fn append(&mut self, later: Self) {
-        self.cores.resize(self.cores.len().max(later.cores.len()), Vec::new());
-        for (core, pauses) in self.cores.iter_mut().zip(later.cores) {
-            core.extend(pauses.iter().map(|&(start, lasts)| (self.observed_us + start, lasts)));
-        }
-        self.observed_us += later.observed_us;
-    }
-
     /// The share of their time that cores lost, the number of pauses per core and second, and the longest pause.
     #[must_use]
     pub fn summary(&self) -> (f64, f64, Nanos) {

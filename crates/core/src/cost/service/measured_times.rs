@@ -177,10 +177,11 @@ impl<'a, F: Fn(u32, Class) -> Cost> MeasuredTimes<'a, F> {
         } else {
             let (taken, spacing) = costs.one_by_one(&lane.place, &load, idle, class, &busy);
             lane.done = if batches.is_some() {
-                // A single query spends most of its time off the device, where the next one may be too.
+                // A single query spends most of its time off the device, where the next ones may be too. They follow each
+                // other at the observed spacing.
                 let on_device = load.alone.scaled(spacing).min(taken);
                 let exposed = taken.since(on_device);
-                let time = paused(lane, BatchTime { host: exposed, exposed, device: on_device });
+                let time = paused(lane, BatchTime { host: exposed.min(on_device), exposed, device: on_device });
                 lane.run(time, begin, &mut devices[device.index()])
             } else {
                 let begin = begin.max(lane.done);

@@ -1,12 +1,12 @@
 //! Measurement of a machine: costs of serving queries beyond the time of each query alone.
 //!
 //! ```text
-//!  predicted   every query alone                                          ─┐
+//!  pauses      a thread per core that only reads the clock                ─┐
+//!  predicted   every query alone                                           │
 //!  stream      1, half and all CPU lanes; GPU lanes: never without work    │
 //!  used        1 lane, a 20th to most of its time          6 rounds        ├─▶ fit ─▶ MachineProfile
 //!  batches     GPU lanes: batches of 4 to 4096             in turns        │
 //!  together    CPU lanes and GPU lanes at once                             │
-//!  pauses      a thread per core that only reads the clock                 │
 //!  dispatcher  every policy over lanes that only let time pass             │
 //!  power       an idle GPU, and batches of 1 to 4096, by its energy counter ┘
 //! ```
@@ -18,7 +18,7 @@
 mod dispatcher;
 mod fit;
 pub(super) mod host_info;
-mod pauses;
+pub(super) mod pauses;
 pub(super) mod system_load;
 pub(super) use system_load::{SystemLoad, SystemLoadProbe};
 mod probe;
@@ -44,8 +44,6 @@ const ROUNDS: u64 = 6;
 /// Durations of a stage with busy lanes and of a stage with pauses, per round.
 const STREAM_S: f64 = 0.4;
 const USED_S: f64 = 0.2;
-/// Duration of an observation of pauses, per round.
-const PAUSES: std::time::Duration = std::time::Duration::from_millis(1500);
 /// Most queries of a stage: its samples are kept in memory.
 const MOST_QUERIES: usize = 400_000;
 const MOST_ROUNDS: usize = 50_000;
@@ -65,7 +63,8 @@ const BESIDE: usize = 1024;
 pub const POWER_BATCHES: [usize; 4] = [1, 16, 256, 4096];
 const POWER_S: f64 = 3.0;
 
-/// Measures the machine of `node`, all queries of which were measured alone on it. `about` is copied into the profile.
+/// Measures the machine of `node`, all queries of which were measured alone on it. `about` is copied into the profile, and so
+/// are its `pauses`.
 ///
 /// # Errors
 /// If a run fails or is interrupted.
@@ -73,16 +72,15 @@ pub fn measure_machine(
     node: &mut Node,
     idle: Idle,
     about: BTreeMap<String, String>,
+    pauses: Pauses,
     progress: &dyn Progress,
 ) -> Result<MachineProfile, LabError> {
     node.set_idle(idle);
     node.warm_up(std::time::Duration::from_millis(300))?;
     let (cpus, gpus) = (node.machine().count(Class::CPU), real_gpus(node));
     let mut stages = Stages::default();
-    let mut pauses = Pauses::default();
     for round in 0..ROUNDS {
         progress.doing(&format!("the machine: round {} of {ROUNDS}", round + 1));
-        pauses.append(pauses::observe(cpus + gpus, PAUSES));
         let mut drive =
             |stage, offered, busy| drive_stage(node, (round, offered), busy, stages.entry(stage).or_default());
         for cpus in loads(cpus) {

@@ -6,9 +6,13 @@ use std::time::{Duration, Instant};
 use crate::cost::machine_profile::{LEAST_PAUSE, Pauses};
 use crate::search::cpu::multicore::Cores;
 
-/// The pauses of the cores of the dispatcher and of this number of lanes, over some time. A machine with fewer cores shows
-/// those that it has.
-pub(super) fn observe(lanes: usize, lasts: Duration) -> Pauses {
+/// Duration of the observation.
+const LASTS: Duration = Duration::from_secs(9);
+
+/// The pauses of the cores of the dispatcher and of this number of lanes, over nine seconds. A machine with fewer cores shows
+/// those that it has. Lanes whose threads wait on these cores would be seen as pauses: call it before they start.
+#[must_use]
+pub fn observe_pauses(lanes: usize) -> Pauses {
     let machine = Cores::of_this_machine();
     let threads = (1 + lanes).min(machine.len()).max(1);
     let start = Barrier::new(threads);
@@ -16,17 +20,17 @@ pub(super) fn observe(lanes: usize, lasts: Duration) -> Pauses {
         let watch = |core| {
             machine.pin(core);
             start.wait();
-            pauses_of_this_thread(lasts)
+            pauses_of_this_thread()
         };
         let threads: Vec<_> = (0..threads).map(|core| scope.spawn(move || watch(core))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap_or_default()).collect()
     });
-    Pauses { observed_us: lasts.as_micros() as u32, cores }
+    Pauses { observed_us: LASTS.as_micros() as u32, cores }
 }
 
 /// Starts and durations of the gaps between two readings of the clock, in microseconds.
-fn pauses_of_this_thread(lasts: Duration) -> Vec<(u32, u32)> {
-    let (start, end) = (Instant::now(), lasts.as_nanos() as u64);
+fn pauses_of_this_thread() -> Vec<(u32, u32)> {
+    let (start, end) = (Instant::now(), LASTS.as_nanos() as u64);
     let mut pauses = Vec::new();
     let mut before = 0;
     while before < end {
