@@ -1,10 +1,11 @@
-//! What each disjunctive algorithm costs on one thread:
+//! Times of the disjunctive algorithms on one thread:
 //! `cargo bench --bench pruning -- INDEX QUERIES [LIMIT [ROUNDS [K [ALGORITHMS]]]]`.
 //!
-//! For every algorithm, with thresholds seeded and (`-`) not: mean, p50, p95 and p99 over the queries, in microseconds,
-//! of each query's least time over the rounds. All take turns query by query, so that another process's load falls on
-//! all alike; their results are compared with the exhaustive algorithm's in the first round, bit for bit. `ALGORITHMS`
-//! are names between commas. Left out: reading and preparing the query, first touches of memory, several threads.
+//! For every algorithm, with and without (`-`) initial thresholds, it prints the mean, p50, p95 and p99 over the queries in
+//! microseconds, of the least time of each query over the rounds. Algorithms take turns query by query, so that the load of
+//! other processes affects all of them. In the first round, results are compared with those of the exhaustive algorithm, bit
+//! for bit. `ALGORITHMS` are names separated by commas. Not measured: reading and preparing the query, first touches of
+//! memory, several threads.
 
 use std::error::Error;
 use std::path::Path;
@@ -19,7 +20,7 @@ use tandem::search::cpu::{Algorithm, CpuExecutor};
 use tandem::search::{Executor, Hit};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Cargo adds a `--bench` of its own.
+    // Cargo adds the argument `--bench`.
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let number = |position: usize, default: usize| arguments.get(position).map_or(Ok(default), |text| text.parse());
     let [folder, log, ..] = arguments.as_slice() else { return Err("usage: pruning INDEX QUERIES [LIMIT ..]".into()) };
@@ -55,7 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             if round == 0 {
                 reference.search(query, Mode::Or, k, &mut expected)?;
             }
-            // Another one begins in every round: the first finds the query's lists in the slower caches.
+            // Another algorithm begins in every round, because the first one finds the query's lists in slower caches.
             let num_executors = executors.len();
             for turn in 0..num_executors {
                 let position = (turn + round) % num_executors;

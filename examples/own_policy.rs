@@ -1,4 +1,4 @@
-//! A scheduling policy of your own beside two of the lab's, on the shipped Wikipedia workload.
+//! A scheduling policy of your own next to two of the lab's, on the shipped Wikipedia workload.
 //!
 //! `cargo run --release --example own_policy` prints the tables of `tandem simulate` and writes its files and figure.
 //!
@@ -19,8 +19,8 @@ use tandem::sched::{
     Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyError, PolicyFactory, PolicyKind, PolicyOptions, preferred_class,
 };
 
-/// By class of processor, the waiting jobs by their estimated time there. A job stands in all of these heaps; the
-/// entries that it leaves behind when it starts are dropped once they come to the top.
+/// By class of processor, the waiting jobs by their estimated time there. A job is in all of these heaps. Its
+/// remaining entries are dropped when they reach the top.
 #[derive(Default)]
 struct ShortestFirst(PerClass<BinaryHeap<Reverse<(Nanos, JobId)>>>);
 

@@ -51,7 +51,7 @@ __device__ __forceinline__ void raise_threshold(State* state, const Query& query
                 }
             }
         } else {
-            // The lane reads its bins again, best one first. If they have grown meanwhile, the sum reaches k sooner.
+            // The lane reads its bins again, best one first. If they have grown since then, the sum reaches k sooner.
             while (better < query.k && bin > lowest) better += __ldcg(state->bins + --bin);
         }
         if (bin > 0) atomicMax(&state->threshold, least_key(bin_edge(query, bin)));

@@ -28,7 +28,7 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = list.decode_all(&mut Vec::new());
 });
 
-/// A list of the codec, its length given by the first word, with words changed as the others say.
+/// A list of the codec. The first word gives its length, the others change its words.
 fn damaged(codec: &dyn Codec, column: Column, input: &[u32]) -> Vec<u32> {
     let Some((&first, changes)) = input.split_first() else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Encoding: what goes in comes out, whole and by blocks; the first byte chooses the codec.
+//! Decoding an encoded list gives the list, whole and by blocks. The first byte chooses the codec.
 
 #![no_main]
 
@@ -9,7 +9,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((&[codec, repeat], bytes)) = bytes.split_first_chunk::<2>() else {
         return;
     };
-    // The numbers over and over, so that few bytes reach several blocks.
+    // The numbers are repeated, so that few bytes fill several blocks.
     let numbers: Vec<u32> = numbers(bytes).collect();
     let len = numbers.len() * (1 + usize::from(repeat));
     let numbers = numbers.into_iter().cycle().take(len.min(3000));

@@ -1,4 +1,4 @@
-//! Collections of text: whatever is in a file, its documents or an error with a place, never a panic.
+//! Collections of text: any file gives its documents or an error with a place, never a panic.
 
 #![no_main]
 
@@ -9,7 +9,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((&kind, bytes)) = bytes.split_first() else {
         return;
     };
-    // What a file begins with says what it is; the mutator would have to guess it.
+    // The beginning of a file determines its form; the mutator would have to guess it.
     let (name, start): (_, &[u8]) = match kind % 6 {
         0 => ("x.jsonl", b"{\"id\":1,\"text\":\""),
         1 => ("x.warc", b"WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:1>\r\nContent-Length: "),
@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let path = dir.path().join(name);
     std::fs::write(&path, [start, bytes].concat()).expect("a temporary file");
-    // The file alone, and the folder as one of text files.
+    // The file is read alone, and in a folder of text files.
     for path in [path.as_path(), dir.path()] {
         let Ok(mut collection) = Collection::open(path, 1) else { continue };
         let mut cutter = Cutter::default();

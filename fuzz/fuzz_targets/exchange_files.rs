@@ -1,4 +1,4 @@
-//! Files of other engines: what is no such file is an error with a place, never a panic.
+//! Files of other engines: any other file gives an error with a place, never a panic.
 
 #![no_main]
 
@@ -23,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
         return;
     }
-    // The bytes are the files' contents, cut where the separator stands.
+    // The bytes are the contents of the files, cut at the separator.
     let mut parts = bytes.split(|&byte| byte == 0xfe);
     for extension in ["docs", "freqs", "sizes", "terms", "documents"] {
         let part = parts.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Index files: a good one with bytes changed, or arbitrary bytes. What opens must answer.
+//! Index files: a good one with changed bytes, or arbitrary bytes. A file that opens must answer queries.
 
 #![no_main]
 
@@ -30,11 +30,11 @@ fuzz_target!(|bytes: &[u8]| {
             let place = u32::from_le_bytes(place) as usize % file.len();
             file[place] ^= value;
         }
-        // Sometimes cut short as well.
+        // Some files are also cut short.
         if mode == 1 {
             file.truncate(bytes.len() * 61 % file.len());
         }
-        // Checksums protect from accidents; what lies behind them must hold without them.
+        // Checksums protect from accidents. The checks behind them must hold without checksums.
         seal(&mut file);
         file
     };
@@ -45,7 +45,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Makes the checksums right: the section table begins at byte 64, with rows of kind, offset, length, checksum (8 bytes
+/// Corrects the checksums. The section table begins at byte 64, with rows of kind, offset, length, checksum (8 bytes
 /// each); a section here is one piece of 4 MiB at most; the header's own checksum is in bytes 504 to 511.
 fn seal(file: &mut [u8]) {
     if file.len() < 512 {
@@ -82,7 +82,7 @@ fn good() -> &'static Vec<u8> {
     })
 }
 
-/// Reads everything there is, and searches.
+/// Reads the whole index, and searches.
 fn read_all(index: Index) {
     let index = Arc::new(index);
     for term in 0..index.num_terms().min(50) {

@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use tandem::query::{LogFormat, LogOptions, parse_log};
 
-/// Beginnings of the forms, which the mutator would have to guess.
+/// Beginnings of all forms, because the mutator would have to guess them.
 const STARTS: [&[u8]; 12] = [
     b"",
     b"<top>\n<num> Number: 301\n<title> ",

@@ -1,6 +1,6 @@
 // cut.cu: splits text into words and numbers each word by its slot in a hash table.
 //
-// The bytes around a word tell its begin, sixteen bytes per thread, one bit per byte, as in
+// The begin of a word follows from the bytes around it, sixteen bytes per thread, one bit per byte, as in
 // crates/core/src/corpus/tokenizer/ascii.rs. Bytes above 127 are letters, in words that the host has cut. Each thread then
 // takes one of the tile's words, hashes it and looks it up. Words are compared byte by byte with the text of their first
 // occurrence.

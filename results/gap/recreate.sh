@@ -3,7 +3,7 @@
 set -eu
 tandem=${TANDEM:-tandem}
 
-# gap MACHINE NAME OPTIONS...: every policy at 30, 50, 70, 80 and 90 % of the highest rate at which any scheduler is stable
+# gap MACHINE NAME OPTIONS...: p99 and bounds of every policy at 30, 50, 70, 80 and 90 % of the highest rate at which any scheduler is stable
 gap() {
     file=results/gap/$1/$2.csv
     case $1 in
@@ -39,3 +39,19 @@ for workload in ${WORKLOADS:-enwiki-tb05 synthetic-gov2 synthetic-1m}; do
         gap 14-cpus-gpu-single $workload-or-priorities --workload $work/single.workload.csv $priority
     fi
 done
+
+# rates NAME OPTIONS...: the rates that keep the 99.9th percentile within a deadline on eight CPU workers
+rates() {
+    file=results/gap/objective/$1.csv
+    shift
+    $tandem simulate "$@" --cpus 8 --gpus 0 --set speed-up=1,1.71,2.4,3.1,3.7,4.3,4.8,5.2 --estimates oracle --objective p99.9 --what capacity \
+        --policy cpu-only,predictive,delayed-prediction,few-to-many,tail -o target/gap/objective >/dev/null
+    mkdir -p results/gap/objective
+    mv target/gap/objective/capacity.csv $file
+}
+
+rates synthetic-gov2-or-12ms --workload synthetic-gov2-h200 --mode or --deadline-ms 12
+rates synthetic-gov2-or-8ms --workload synthetic-gov2-h200 --mode or --deadline-ms 8
+rates synthetic-gov2-and-8ms --workload synthetic-gov2-h200 --mode and --deadline-ms 8
+rates enwiki-tb05-or-300us --workload enwiki-tb05-h200 --mode or --deadline-ms 0.3
+rates enwiki-tb05-or-200us --workload enwiki-tb05-h200 --mode or --deadline-ms 0.2

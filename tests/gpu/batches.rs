@@ -121,7 +121,7 @@ fn a_pipeline_gives_batches_in_order_while_later_ones_run() {
         }
         // A single query may come between batches.
         if answered == 1 {
-            world.check_query(&queries[0], &[10], "beside a pipeline");
+            world.check_query(&queries[0], &[10], "during a pipeline");
         }
         if let Some(execution) = world.gpu.poll(&mut answers) {
             let execution = execution.unwrap();
@@ -139,7 +139,7 @@ fn an_executor_that_is_dropped_in_the_middle_of_its_batches_leaves_others_as_the
     let queries = mixed_queries(&world, 88, sized(2000, 200));
     let batch = mixed_requests(&queries, 3);
     for round in 0..sized(6, 2) {
-        // Its index is freed with it, and its kernels are still reading it.
+        // Dropping the executor frees its index while its kernels still read it.
         let mut dropped = GpuExecutor::new(&world.index, Bm25::default()).unwrap();
         for _ in 0..dropped.depth() {
             dropped.submit(&batch).unwrap();

@@ -1,4 +1,4 @@
-//! An index with a part in the host's memory gives equal answers, whatever the part.
+//! An index with a part in the host's memory gives equal answers for any part.
 
 use tandem::base::ids::DeviceId;
 use tandem::search::gpu::GpuMemory;

@@ -39,7 +39,7 @@ use crate::skipped;
 const KS: [usize; 4] = [1, 10, 1000, 10_000];
 /// Numbers of terms of additional long queries, made of words of the log.
 const LONG: [usize; 3] = [65, 100, Query::MAX_TERMS];
-/// Threads that share queries. The number of threads for each core is limited, lest they wait for each other.
+/// Threads that share queries. The number of threads for each core is limited, so that they do not wait for each other.
 const TEAMS: [usize; 3] = [2, 5, 15];
 const MOST_A_CORE: usize = 4;
 /// Threads that share a partitioned index, which the test makes.

@@ -121,12 +121,12 @@ fn refusals_say_what_is_wrong_where() {
     for (arguments, expected) in [
         (
             "index import index.json -o out",
-            "index.json: the name ends in none of .ciff, .ciff.gz and .docs (say what it is: --format ciff|pisa)"
+            "index.json: the name ends in none of .ciff, .ciff.gz and .docs (name the format: --format ciff|pisa)"
                 .into(),
         ),
         (
             "index import index.json -o out --format pisa",
-            "index.json: expected the name of the file that ends in .docs; its siblings stand beside it".into(),
+            "index.json: expected the file that ends in .docs; the other files are in the same folder".into(),
         ),
         ("index import none.ciff -o out", "none.ciff: cannot open: No such file or directory (os error 2)".into()),
         ("index import none.docs -o out", "none.docs: cannot open: No such file or directory (os error 2)".into()),
@@ -147,7 +147,7 @@ fn refusals_say_what_is_wrong_where() {
         ("index import x.ciff -o out --b 2", "--b is 2, expected 0 to 1".into()),
         (
             "index export index -o x.zip",
-            "x.zip: the name ends in none of .ciff, .ciff.gz and .docs (say what it is: --format ciff|pisa)".into(),
+            "x.zip: the name ends in none of .ciff, .ciff.gz and .docs (name the format: --format ciff|pisa)".into(),
         ),
     ] {
         refuses(at, arguments, &expected);

@@ -383,7 +383,7 @@ fn planned(lane: u32, kind: FaultKind, lasts_ms: u64) -> Vec<LaneFault> {
     assert_whole(&outcome, 60);
     let retired = if outcome.log.faults.iter().any(|fault| fault.is_retired) { vec![processor] } else { Vec::new() };
     assert_eq!(lane_pool.retired(), retired);
-    // The lane goes on in the next run.
+    // The lane continues in the next run.
     assert_whole(&run_on(&mut lane_pool, 60, policy()), 60);
     outcome.log.faults
 }

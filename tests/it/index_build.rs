@@ -271,7 +271,7 @@ fn every_method_makes_the_same_index_of_several_packed_files() {
         (&["--gpus", "2"], "--method hash indexes on one GPU, because two are slower than one (--gpus 1, not 2)"),
         (&["--gpus", "1", "--streams", "2", "--cpus", "1"], "2 streams of GPUs take a thread each, and there are 1"),
         (&["--method", "trie", "--gpus", "1", "--streams", "2"], "--streams is for --method hash"),
-        (&["--method", "trie", "--indexers", "0"], "nobody would index"),
+        (&["--method", "trie", "--indexers", "0"], "the build needs an indexer"),
     ] {
         let out =
             tandem(dir.path(), &[&["index", "build", "0.jsonl.zst", "-o", "none"], more].concat()).output().unwrap();

@@ -251,7 +251,7 @@ fn a_run_beyond_the_end_of_simulated_time_is_refused_with_its_length() {
     assert!(two_queries().check_time(1.0, 9_100_000_000).is_ok());
 }
 
-/// A GPU as measured on the GOV2-size index: 22 us alone, 1.7 us a query in batches of 4096.
+/// A GPU as measured on the GOV2-size index: 22 us alone, 1.7 us per query in batches of 4096.
 fn batching_gpu(cpus: usize) -> Experiment {
     let batches = BatchCost {
         host_fixed_us: 8.0,
@@ -321,6 +321,6 @@ fn overload_does_not_make_batches_smaller() {
     };
     for kind in [PolicyKind::Greedy, PolicyKind::Combined, PolicyKind::Adaptive, PolicyKind::Window] {
         let (most, overloaded) = (served_qps(kind, 600_000.0), served_qps(kind, 1_500_000.0));
-        assert!(overloaded > 0.95 * most, "{kind}: {overloaded} of {most} queries a second");
+        assert!(overloaded > 0.95 * most, "{kind}: {overloaded} of {most} queries per second");
     }
 }

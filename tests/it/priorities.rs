@@ -1,4 +1,4 @@
-//! Queries with deadlines and importance of their own.
+//! Queries with different deadlines and importance.
 
 use std::path::Path;
 use std::process::{Command, Output};

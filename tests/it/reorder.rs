@@ -168,7 +168,7 @@ fn real_documents_answer_alike_after_bisection() {
     let (at, data) = (dir.path(), data.display());
     succeeds(at, &format!("index import {data}/index/vaswani.docs -o index"));
     let said = succeeds(at, "index reorder index -o bp");
-    // The line has the form "log2(gap)  AFTER bits a posting, before BEFORE".
+    // The line has the form "log2(gap)  AFTER bits per posting, before BEFORE".
     let line = said.lines().find(|line| line.starts_with("log2(gap)")).unwrap();
     let bits: Vec<f64> = line.split([' ', ',']).filter_map(|word| word.parse().ok()).collect();
     assert!(bits[0] < bits[1] - 0.4, "{line}");

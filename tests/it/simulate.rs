@@ -123,7 +123,7 @@ fn a_policy_without_batches_is_not_said_to_sustain_what_only_batches_do() {
         joined(&said).contains("policies with a lower limit of stability: stealing-adaptive above 82360"),
         "{said}"
     );
-    // Where nothing can be batched it is what bounds all, and greedy, which uses no CPU, has less.
+    // Without batches the limit of most policies is the machine's; greedy, which uses no CPU, has a lower one.
     assert!(joined(&said_without).contains("lower limit of stability: greedy above "), "{said_without}");
 }
 
@@ -279,7 +279,7 @@ fn a_machine_of_one_kind_needs_no_times_of_the_other() {
     assert!(delays.contains(&format!("# gpu: replay of {source}\n")), "{delays}");
     let output = simulate(dir.path(), "--workload w.csv --gpu replay");
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(2) && message.contains("w.csv: holds GPU times of its own"), "{message}");
+    assert!(output.status.code() == Some(2) && message.contains("w.csv: has its own GPU times"), "{message}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Ctrl-C and `kill`: all results until then are kept and printed, and the exit code tells the signal.
+//! Ctrl-C and `kill`: all results until then are kept and printed, and the exit code names the signal.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -37,7 +37,7 @@ fn simulate_keeps_the_runs_that_it_has_played() {
     let _alone = crate::alone();
     let lab = tiny_lab();
     with_replayed_gpu(&lab.path().join("cpu.workload.csv"));
-    // More runs than anybody waits for, of a tenth of a second or so each.
+    // Many runs of about a tenth of a second each.
     let delays = "simulate --workload cpu.workload.csv --policy window --estimates oracle --what delays,plot --num-queries 200000 --seeds 1:50 \
                   --rate 1000:2000:20 -o results";
     // A machine that stands still meanwhile gets more time.
@@ -97,7 +97,7 @@ fn validate_keeps_the_live_runs_that_have_ended() {
     let output = child.wait_with_output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(143), "{out}\n{rest}");
-    assert!(rest.contains("interrupted: the files hold what was measured so far"), "{rest}");
+    assert!(rest.contains("interrupted: the files have the results so far"), "{rest}");
     assert!(rest.contains("written: results/live_runs.csv"), "{rest}");
     let runs = std::fs::read_to_string(lab.path().join("results/live_runs.csv")).unwrap();
     assert!(runs.lines().filter(|line| line.starts_with("cpu-only,")).count() >= 2, "{runs}");

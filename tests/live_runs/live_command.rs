@@ -299,7 +299,7 @@ fn lanes_fail_as_planned_real_replayed_and_warped_and_the_files_say_so() {
     let document: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(document["results"]["summary"][0]["lane_faults"], 1, "{out}");
     assert_eq!(document["results"]["faults"][0]["fault"], "panic", "{out}");
-    assert!(err.contains("panic on lane 0 after") && err.contains("a CPU goes on in its place"), "{err}");
+    assert!(err.contains("panic on lane 0 after") && err.contains("a CPU continues in its place"), "{err}");
     let (log, _) = RunLog::read(&results.join("log.csv")).unwrap();
     assert_eq!((log.rows.len(), log.rows.iter().filter(|row| row.again).count()), (100, 1));
     // Replayed times of a GPU that hangs run with a real CPU worker: the watchdog ends the wait.
@@ -474,7 +474,7 @@ fn a_model_is_brought_up_to_date_with_what_live_runs_took_and_drift_is_told() {
     log.write(&file("slower.csv"), &provenance).unwrap();
     let slower = "recalibrate model.json slower.csv --workload cpu.workload.csv -o slower.json";
     let (out, _) = tandem(lab.path(), slower, 0);
-    assert!(out.contains("gpu, or: it drifts: at first queries took 1."), "{out}");
+    assert!(out.contains("gpu, or: costs drift: at first queries took 1."), "{out}");
     assert!(out.replace('\n', " ").contains("profile again, and train"), "{out}");
     let drift = json(lab.path(), slower)["results"]["recalibrated"][0]["drift"].clone();
     assert!(drift[1].as_f64() > drift[0].as_f64().map(|first| 2.5 * first), "{drift}");

@@ -4,9 +4,9 @@
 //! cargo run --release --manifest-path benches/tantivy/Cargo.toml -- articles.jsonl.zst FOLDER THREADS [freqs|positions]
 //! ```
 //!
-//! As near as it comes to what `tandem index build --tokenizer ascii` does: one field of text, words in lower case, lists with
-//! frequencies and without positions, lengths kept, text not stored, names stored. It ends when all is on disk and merged as far as
-//! Tantivy merges by itself.
+//! As close as possible to `tandem index build --tokenizer ascii`: one field of text, words in lower case, lists with
+//! frequencies and without positions, lengths kept, text not stored, names stored. It ends when all is on disk and Tantivy has
+//! ended its merges.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! Lists of commands.
+//! The macro behind the list of commands.
 
-/// Makes `Command` and `PURPOSES` of a list of commands by purpose, each with the module that has its `Arguments` and its
+/// Makes `Command` and `PURPOSES` from a list of commands by purpose, each with the module that has its `Arguments` and its
 /// `run`.
 macro_rules! commands {
     ($($purpose:literal { $($(#[$attribute:meta])* $command:ident: $($module:ident)::+;)+ })+) => {

@@ -30,9 +30,9 @@ pub(super) fn default_index() -> Result<(Arc<Index>, PathBuf), Failure> {
     synthetic_index(Path::new(DEFAULT_FOLDER), DEFAULT_DOCS, 1)
 }
 
-/// The synthetic index of `docs` documents in `folder`, and the path of its queries; made if it isn't there yet.
+/// The synthetic index of `docs` documents in `folder`, and the path of its queries. Makes a missing index.
 pub(super) fn synthetic_index(folder: &Path, docs: u32, seed: u64) -> Result<(Arc<Index>, PathBuf), Failure> {
-    // The folder's name says what is in it, so that another size or seed is another folder.
+    // The name of the folder contains size and seed.
     let folder = folder.join(format!("synthetic-{docs}-{seed}"));
     let queries = folder.join("queries.tsv");
     if queries.exists()
@@ -94,7 +94,7 @@ pub(super) fn read_queries(path: &Path, form: &LogOptions, index: &Index) -> Res
 /// A progress bar on standard error; hidden if that is no terminal.
 pub(super) fn progress(what: &'static str, length: u64) -> ProgressBar {
     let bar = ProgressBar::new(length).with_message(what);
-    // The template is ours and fixed: if it did not parse, the plain bar would do.
+    // The template is fixed. If it did not parse, the plain bar would be used.
     if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}") {
         bar.set_style(style);
     }
@@ -137,9 +137,9 @@ impl Progress for Bars {
 
     fn lasts(&self, what: &str, time: Duration) {
         let bar = ProgressBar::new(time.as_secs()).with_message(what.to_owned());
-        // Position and time left are the clock's.
+        // Position and remaining time follow the clock.
         let left = move |state: &ProgressState, text: &mut dyn std::fmt::Write| {
-            // A line that can't be drawn is no reason to stop.
+            // A failure to draw the bar does not end the work.
             let _ = write!(text, "{} s left", time.saturating_sub(state.elapsed()).as_secs());
         };
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}, {left}") {
@@ -163,12 +163,12 @@ impl Progress for Bars {
 }
 
 impl Bars {
-    /// Bars that say nothing where standard error is no terminal.
+    /// Bars without output if standard error is no terminal.
     pub(super) fn quiet() -> Self {
         Self { is_quiet: true, ..Self::default() }
     }
 
-    /// In the place of the one before.
+    /// Replaces the current bar.
     fn put(&self, bar: Option<ProgressBar>) {
         let before = std::mem::replace(&mut *self.bar.lock().unwrap_or_else(PoisonError::into_inner), bar);
         if let Some(before) = before {

@@ -19,7 +19,7 @@ use tandem_core::search::device::GpuError;
 use tandem_core::sim::SimError;
 use tandem_papers::codec::CodecError;
 
-/// What a process ends with that has worked and found no answer.
+/// The exit code if the question has no answer.
 const NO_ANSWER: u8 = 3;
 
 /// Why a command ended without its result.
@@ -40,7 +40,7 @@ impl Failure {
         Self { message: message.into(), code: 1 }
     }
 
-    /// A signal ended the work before there was anything to keep: what a shell says of a program that a signal ended.
+    /// A signal ended the work before there were results. The exit code is that of shells for programs ended by a signal.
     pub(super) fn interrupted(message: impl Into<String>) -> Self {
         Self { message: message.into(), code: interrupts::code().unwrap_or(1) }
     }
@@ -50,7 +50,7 @@ impl Failure {
         Self { message: message.into(), code: NO_ANSWER }
     }
 
-    /// Whether that is why.
+    /// Whether the question has no answer.
     pub(super) fn is_no_answer(&self) -> bool {
         self.code == NO_ANSWER
     }
@@ -60,7 +60,7 @@ impl Failure {
         self.code == 0
     }
 
-    /// What the process ends with.
+    /// The exit code of the process.
     pub(super) fn code(&self) -> ExitCode {
         ExitCode::from(self.code)
     }
@@ -72,7 +72,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Errors that are always the user's to mend.
+/// Errors of the input: exit code 2.
 macro_rules! input {
     ($($error:ty),*) => {
         $(impl From<$error> for Failure {
@@ -85,7 +85,7 @@ macro_rules! input {
 
 input!(InputError, TrainError);
 
-/// Errors that never are: the work itself failed.
+/// Errors of the work itself: exit code 1.
 macro_rules! failed {
     ($($error:ty),*) => {
         $(impl From<$error> for Failure {
@@ -98,7 +98,7 @@ macro_rules! failed {
 
 failed!(CodecError, LawBroken, LiveError);
 
-/// Another path may help against some errors of the system, which are bad input then. A full or broken disk is a failure.
+/// System errors that another path may avoid are errors of the input. A full or broken disk is a failure.
 impl From<io::Error> for Failure {
     fn from(e: io::Error) -> Self {
         use io::ErrorKind::{
@@ -124,7 +124,7 @@ impl From<IndexError> for Failure {
     }
 }
 
-/// The library speaks of values; here it is known which option gives each.
+/// Adds the options that set the values of a library error.
 impl From<PolicyError> for Failure {
     fn from(e: PolicyError) -> Self {
         Self::input(match &e {
@@ -194,7 +194,7 @@ impl From<SimError> for Failure {
     }
 }
 
-/// The lab speaks of what it was given; here it is known which option gives it.
+/// Adds the options that avoid an error of the lab.
 impl From<LabError> for Failure {
     fn from(e: LabError) -> Self {
         let way_out = match &e {
@@ -231,7 +231,7 @@ impl From<LabError> for Failure {
 }
 
 impl Failure {
-    /// What is wrong with the work itself, or with what the layers below the lab were given.
+    /// The failure behind an error of the work, or of the layers below the lab.
     fn of_work(e: LabError) -> Self {
         match e {
             LabError::Exec(e) => e.into(),

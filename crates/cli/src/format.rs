@@ -1,4 +1,4 @@
-//! `--format` and `--verbose`: for whom results are printed, and how many of them. Commands that print results take both.
+//! `--format` and `--verbose`: the form of printed results, and their number. Commands that print results take both.
 
 use clap::builder::{PossibleValuesParser, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -8,12 +8,12 @@ use super::output::{begin_json, begin_verbose};
 const FORMAT: &str = "format";
 const JSON: &str = "json";
 const VERBOSE: &str = "verbose";
-/// Commands whose output is a file's own form.
+/// Commands without results in tables.
 const WITHOUT: [&str; 4] = ["report", "settings", "completions", "man"];
 /// Commands that print all of their results on one screen.
 const SHORT: [&str; 8] = ["plan", "trace", "recalibrate", "export", "import", "quantise", "reorder", "synth"];
 
-/// The command, in which each command below it that prints results has these options.
+/// Adds these options to every subcommand that prints results.
 pub(super) fn with_format(command: Command) -> Command {
     if command.has_subcommands() {
         return command.mut_subcommands(with_format);
@@ -39,8 +39,8 @@ pub(super) fn with_format(command: Command) -> Command {
     command.args(options.into_iter().filter(|(_, is_taken)| *is_taken).map(|(option, _)| option))
 }
 
-/// Sends text for people to standard error if the command that was called is asked for JSON, and prints all of it if that is
-/// asked for.
+/// Applies both options of the called command: with JSON, text for people goes to standard error; with `--verbose`, all of it
+/// is printed.
 pub(super) fn begin(matches: &ArgMatches) {
     let mut called = matches;
     while let Some((_, below)) = called.subcommand() {

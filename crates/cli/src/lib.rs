@@ -1,4 +1,4 @@
-//! The command line: one subcommand a file.
+//! The command line: one subcommand per file or folder.
 //!
 //! Options are parsed to plain structs by `clap`, then checked into the types that the library uses. Exit codes: 0
 //! done, 1 failed, 2 bad usage or input, 3 no answer; 129, 130 and 143 ended by a closed terminal, Ctrl-C and `kill` (what was
@@ -102,7 +102,7 @@ commands! {
     }
 }
 
-/// Lets options take `-1`, so that their own checks can say what they expected: it would be "unexpected" otherwise.
+/// Lets options take `-1`, so that their checks can name the expected values. Otherwise clap calls the value unexpected.
 fn with_negative_numbers(command: clap::Command) -> clap::Command {
     let command = command.mut_args(|argument| {
         let takes_values = argument.get_action().takes_values();
@@ -136,7 +136,7 @@ pub fn run() -> ExitCode {
     inputs::protect(&command(), &matches);
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     let done = arguments.command.run();
-    // That there is no answer is one, for programs.
+    // For programs, the lack of an answer is a result.
     let printed = if done.as_ref().is_err_and(|failure| !failure.is_no_answer()) { Ok(()) } else { output::finish() };
     match done.and(printed) {
         Ok(()) => interrupts::code().map_or(ExitCode::SUCCESS, ExitCode::from),

@@ -1,7 +1,7 @@
 //! Output of commands.
 //!
-//! The standard library's `println!` panics where the reader has gone away, as `tandem index info X | head`
-//! makes it. Here that is no failure. Other errors, such as a full disk behind `>`, are, with exit code 2.
+//! The standard library's `println!` panics if the reader has closed its end, as in `tandem index info X | head`. Here this is no
+//! failure. Other errors, such as a full disk behind `>`, end the command with exit code 2.
 //!
 //! Results fit one screen of 40 lines of 80 characters, with the answer first. `--verbose` prints all of them. With
 //! `--format json`, text goes to standard error, and one document at the end to standard output:
@@ -32,7 +32,7 @@ use tandem_report::table::fitted;
 static FAILED: Mutex<Option<String>> = Mutex::new(None);
 /// The document; `None` for text output.
 static DOCUMENT: Mutex<Option<Document>> = Mutex::new(None);
-/// Whether all results are to be printed.
+/// Whether all results are printed.
 static VERBOSE: AtomicBool = AtomicBool::new(false);
 /// Lines of results on one screen. Eight more are left for titles, files and warnings.
 pub(super) const SCREEN_LINES: usize = 32;
@@ -63,17 +63,17 @@ pub(super) fn begin_json(into: Option<&Path>) {
     with_document(|document| *document = Some(Document { into, ..Document::default() }));
 }
 
-/// From now on all results are printed, however many lines they take.
+/// Lets all results be printed from now on, for any number of lines.
 pub(super) fn begin_verbose() {
     VERBOSE.store(true, Ordering::Relaxed);
 }
 
-/// Whether all results are to be printed.
+/// Whether all results are printed.
 pub(super) fn is_verbose() -> bool {
     VERBOSE.load(Ordering::Relaxed)
 }
 
-/// Whether the document is asked for.
+/// Whether a document was requested.
 pub(super) fn is_json() -> bool {
     with_document(|document| document.is_some())
 }

@@ -26,7 +26,7 @@ use tandem_report::number::{counted, text};
 use tandem_report::plot::{LineChart, Point, Series, looks_of};
 use tandem_report::table::Table;
 
-/// Policies that are compared where none is named: the best ones with and without batches.
+/// Policies that are compared by default: the best ones with and without batches.
 const POLICIES: [PolicyKind; 4] =
     [PolicyKind::CpuOnly, PolicyKind::StealingAdaptive, PolicyKind::Greedy, PolicyKind::Combined];
 /// Seconds of a window of a recorded day.
@@ -140,7 +140,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     kept.rows("plan", &file, write_csv(&file, &provenance, rows));
     kept.files(figure(&plans, &question).write(&arguments.out.join("plan")).map(|file| vec![file]));
     let mut answer = headline(&question, &plans, best);
-    answer.push_str(&format!("\n{}\n", table(&question, &plans)));
+    answer.push_str(&format!("\n{}", table(&question, &plans)));
+    answer.push_str(&format!(
+        "prices: in the catalogue's currency; per 10^6: per million queries at {} q/s\nserved: share of the draws; q/s each: \
+         capacity of a machine, or of a group with all shards\n\n",
+        text(plans.typical_qps, 4)
+    ));
     answer.push_str(&reasons(&question, &plans));
     answer.push_str(&format!("\nService times: {workload_name} ({}).\n", arguments.mode));
     let printed = say_screen(&answer, &file.display().to_string());
@@ -263,8 +268,9 @@ fn headline(question: &Question, plans: &Plans, best: &Plan) -> String {
     };
     let shards = if best.shards > 1 { format!(", {} shards each", best.shards) } else { String::new() };
     let p99 = best.p99_ms.map_or(String::from("unknown"), |(mean, interval)| {
-        let half =
-            interval.map_or(String::new(), |interval| format!(" +- {}", text((interval.high - interval.low) / 2.0, 2)));
+        // An interval below the printed digits says nothing.
+        let half = interval.map(|interval| (interval.high - interval.low) / 2.0).filter(|&half| half >= 0.005 * mean);
+        let half = half.map_or(String::new(), |half| format!(" +- {}", text(half, 2)));
         format!("{}{half} ms", text(mean, 3))
     });
     format!(
@@ -353,7 +359,7 @@ fn no_plan(arguments: &Arguments, plans: &Plans) -> String {
     )
 }
 
-/// Price over rate, one line per machine type: the eight best.
+/// The figure of prices by rate, with one line for each of the eight best machine types.
 fn figure(plans: &Plans, question: &Question) -> LineChart {
     const MOST: usize = 8;
     let best: Vec<&str> = plans.ranking.iter().take(MOST).map(|of| of.machine.name.as_str()).collect();

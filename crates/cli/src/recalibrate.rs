@@ -100,7 +100,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The rows of submissions of one query, in order of arrival; those that ran twice took longer than the query does.
+/// The rows of queries that ran alone, in order of arrival. Queries that ran twice are left out, because they took longer.
 fn alone(log: &RunLog) -> impl Iterator<Item = &LogRow> {
     let mut sizes: HashMap<u32, u32> = HashMap::new();
     for row in &log.rows {
@@ -130,12 +130,12 @@ fn table(found: &[Recalibration]) -> Table {
     table
 }
 
-/// What the table does not say: drift along the logs, and models that a factor does not mend.
+/// Notes below the table: drift during the logs, and models whose error a factor does not reduce.
 fn notes(found: &[Recalibration], models: &ModelFile) {
     for one in found {
         if let Some((first, last)) = one.drift {
             outln!(
-                "{}, {}: it drifts: at first queries took {first:.2} times what was estimated, at last {last:.2} times",
+                "{}, {}: costs drift: at first queries took {first:.2} times the estimate, at last {last:.2} times",
                 one.kind,
                 one.mode,
             );

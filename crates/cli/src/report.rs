@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return docs(arguments.check);
     }
     let folders = Folder::read(&arguments.folders)?;
-    // There is a default, so that there is a first.
+    // The option has a default, so that the list is not empty.
     let beside = || arguments.folders.first().map_or_else(PathBuf::new, |first| first.join("report.html"));
     let out = arguments.out.clone().unwrap_or_else(beside);
     check_writable(&out)?;
@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Renders the pages below the current directory, or lists those that differ from what would be rendered.
+/// Renders the pages below the current directory, or lists those that differ from their result files.
 fn docs(is_check: bool) -> Result<(), Failure> {
     let root = Path::new("");
     let mut stale = Vec::new();

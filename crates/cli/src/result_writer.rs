@@ -1,4 +1,4 @@
-//! Result files, of which some may fail without the loss of others.
+//! Writes result files. A failure of one file does not affect the others.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub(super) struct ResultWriter {
 }
 
 impl ResultWriter {
-    /// Nothing yet.
+    /// A writer without files.
     pub(super) fn new() -> Self {
         Self { files: Vec::new(), first: Ok(()) }
     }

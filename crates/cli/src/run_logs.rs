@@ -50,7 +50,7 @@ impl LogArguments {
     }
 }
 
-/// Logs of runs, kept as they come.
+/// The kept logs of runs.
 #[derive(Debug)]
 pub(super) struct KeptRuns<'a> {
     arguments: &'a LogArguments,
@@ -62,7 +62,7 @@ pub(super) struct KeptRuns<'a> {
 }
 
 impl<'a> KeptRuns<'a> {
-    /// No logs yet, for one run or several, in the folder `out`.
+    /// An empty list, for one run or several, in the folder `out`.
     pub(super) fn new(arguments: &'a LogArguments, out: &'a Path, is_single: bool) -> Self {
         Self { arguments, out, is_single, has_log: false, trace: PerfettoTrace::default() }
     }
@@ -89,7 +89,7 @@ impl<'a> KeptRuns<'a> {
         Ok(())
     }
 
-    /// Writes the trace, and gives what was written: files, and the folder of several logs.
+    /// Writes the trace, and returns the written files and the folder of several logs.
     pub(super) fn finish(self, provenance: &Provenance) -> Result<Vec<PathBuf>, Failure> {
         let mut written = Vec::new();
         if self.has_log {

@@ -91,7 +91,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     kept.finish()?;
     match done {
         Err(LabError::Interrupted) => {
-            errln!("interrupted: the files hold what was measured so far");
+            errln!("interrupted: the files have the results so far");
             Ok(())
         }
         done => Ok(done?),

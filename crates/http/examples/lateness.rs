@@ -1,4 +1,4 @@
-//! How late the client is by rate: `lateness [RATE,RATE...] [SECONDS] [THREADS] [FILE.csv]`, against a server that answers
+//! Lateness of the client by rate: `lateness [RATE,RATE...] [SECONDS] [THREADS] [FILE.csv]`, against a server that answers
 //! at once, on another thread of this process.
 
 use std::error::Error;

@@ -27,7 +27,7 @@ const MOST_TIMES: f64 = 3.0;
 /// Shortest run, in limits.
 const LEAST_LIMITS: f64 = 5.0;
 
-/// What was found.
+/// The answer with its evidence.
 #[derive(Clone, Debug)]
 pub struct ServerAnswer {
     /// Predictions and live runs.
@@ -125,7 +125,7 @@ pub fn find_answer(
         progress.told(&format!("{qps:.0} q/s: {}", verdict.words()));
         answer.driven.runs.push(done);
         if ending == Ending::ServerGone {
-            answer.caveats.push(format!("the server was gone in the run at {qps:.0} q/s"));
+            answer.caveats.push(format!("the server stopped answering in the run at {qps:.0} q/s"));
             break;
         }
         if share.is_none() {

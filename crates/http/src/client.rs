@@ -8,9 +8,9 @@
 //!
 //! | what | rule |
 //! | --- | --- |
-//! | connections | kept alive, one request at a time; all busy: the query waits, and its latency goes on |
+//! | connections | kept alive, one request at a time; all busy: the query waits, and its latency grows |
 //! | time limit | the query is given up, and its connection closed |
-//! | status other than 200 | a miss of its own kind; redirects are never followed |
+//! | status other than 200 | a separate kind of miss; redirects are never followed |
 //! | response too large | given up as soon as the limit is reached |
 //! | closed while idle | a new connection, without a miss |
 //! | no answer for some seconds, and many failures | the run ends: [`Ending::ServerGone`] |
@@ -138,7 +138,7 @@ impl Client<'_> {
         Ok(Run { rate_qps: f64::NAN, planned, records, warm_up: Vec::new(), seconds, ending })
     }
 
-    /// Sends one query and returns what became of it, with the status and the beginning of the body.
+    /// Sends one query and returns its outcome, with the status and the beginning of the body.
     ///
     /// # Errors
     /// If the system refuses a poller.

@@ -49,7 +49,7 @@ const FORBIDDEN: [&str; 6] =
 /// Most queries that share a request.
 const MOST_BATCH: u32 = 10_000;
 
-/// How to put queries to a kind of server, and how to read its answers.
+/// The form of queries to a kind of server, and of its answers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dialect {
     /// Its name: of a shipped dialect, or the path of a file.
@@ -178,7 +178,7 @@ impl Dialect {
         self.form.credentials_header.as_deref().unwrap_or("authorization")
     }
 
-    /// What files record of it: name, method, path and variables.
+    /// The dialect in the head of files: name, method, path and variables.
     #[must_use]
     pub fn provenance(&self) -> String {
         let variables: Vec<String> =

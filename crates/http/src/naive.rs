@@ -30,7 +30,7 @@ impl Naive {
     }
 }
 
-/// What the rules say of a server with this number of cores. They know no percentiles; the red line compares the 99th
+/// The rules' capacities of a server with this number of cores. They know no percentiles; the red line compares the 99th
 /// percentile with the deadline.
 #[must_use]
 pub fn naive_answers(profile: &ServerProfile, cores: usize, deadline: Nanos) -> [Naive; 3] {

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!   service times ── one query each ─▶ c servers, each of which resamples the times       the front decides how many, and
-//!   ladder ── by busy servers ─▶ blocks of observed times over their medians, with pauses  what happens to late queries
+//!   ladder ── by busy servers ─▶ blocks of observed times over their medians, with pauses  how late queries are treated
 //! ```
 //!
-//! Pauses that stop all servers at once are played for each server by itself.
+//! Pauses that stop all servers at once are played for each server separately.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use tandem_core::sim::{Experiment, SimQuery};
 
 use crate::{HttpError, ServerProfile};
 
-/// What stands in front of the servers.
+/// The rule in front of the servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Front {
     /// One queue, first come, first served.

@@ -1,4 +1,4 @@
-//! The profile of a server: what its queries cost, how many it serves at once, and how its speed varies.
+//! The profile of a server: service times, the number of queries that it serves at once, and the variation of its speed.
 //!
 //! | measured | how |
 //! | --- | --- |
@@ -30,7 +30,7 @@ const PAUSE_LEAST_US: f64 = 1000.0;
 const MOST_TIMES: usize = 4096;
 /// Another client must raise the throughput by this share for another server to be assumed.
 const GAIN: f64 = 1.05;
-/// Queries that are asked before anything is measured.
+/// Number of queries before the first measurement.
 const FIRST: usize = 3;
 
 /// The effort for a profile.
@@ -87,7 +87,7 @@ pub struct Rung {
     pub times: Ratios,
 }
 
-/// What was measured of a server.
+/// The measurements of a server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerProfile {
     /// Service times.

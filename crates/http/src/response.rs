@@ -11,7 +11,7 @@ const MOST_HEADERS: usize = 100;
 /// Longest line with the length of a chunk, and longest trailers.
 const MOST_LINE: usize = 4096;
 
-/// Where the response stands.
+/// The part of the response that comes next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stage {
     /// In a head, which has no end before this position.
@@ -41,7 +41,7 @@ pub(crate) struct Response {
     bytes: Vec<u8>,
     stage: Stage,
     status: u16,
-    /// Where the body begins and ends, and where bytes begin that are not taken apart yet.
+    /// Start and end of the body, and the first byte that was not parsed.
     body: usize,
     end: usize,
     raw: usize,
@@ -71,7 +71,7 @@ impl Response {
         self.keeps_alive && self.raw == self.bytes.len()
     }
 
-    /// Adds bytes and tells whether the response is complete, with a body of at most `most` bytes.
+    /// Adds bytes and returns whether the response is complete, with a body of at most `most` bytes.
     pub(crate) fn add(&mut self, bytes: &[u8], most: usize) -> Result<bool, Outcome> {
         self.bytes.extend_from_slice(bytes);
         while self.step(most)? {}
@@ -80,13 +80,13 @@ impl Response {
         if is_too_large { Err(Outcome::TooLarge) } else { Ok(self.stage == Stage::Done) }
     }
 
-    /// The connection ended: tells whether that completes the response.
+    /// Notes the end of the connection and returns whether it completes the response.
     pub(crate) fn close(&mut self) -> bool {
         self.keeps_alive = false;
         self.stage == Stage::UntilClose
     }
 
-    /// Goes on by one stage; `false` if that needs more bytes.
+    /// Advances by one stage. Returns `false` if that needs more bytes.
     fn step(&mut self, most: usize) -> Result<bool, Outcome> {
         let left = self.bytes.len() - self.raw;
         match self.stage {
@@ -188,7 +188,7 @@ impl Response {
     }
 }
 
-/// How the end of a body is known (RFC 9112, section 6.3), and whether the connection goes on.
+/// The rule for the end of a body (RFC 9112, section 6.3), and whether the connection stays open.
 struct Framing {
     length: Option<u64>,
     is_chunked: bool,

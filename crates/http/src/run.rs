@@ -1,4 +1,4 @@
-//! A run: what became of each query, and its statistics.
+//! A run: the outcome of each query, and statistics.
 //!
 //! ```text
 //!   intended ──── late ────▶ sent ──── service time ────▶ answered
@@ -26,7 +26,7 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 /// Significant digits of histograms.
 const DIGITS: u8 = 3;
 
-/// What became of a query.
+/// The outcome of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -106,7 +106,7 @@ pub struct Record {
     pub finished: u64,
     /// The client's own delay: `sent` after the intended start, less any wait for a free connection.
     pub lateness: u32,
-    /// What became of it.
+    /// The outcome.
     pub outcome: Outcome,
     /// Number of hits.
     pub hits: u32,

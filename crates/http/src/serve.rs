@@ -65,14 +65,14 @@ const LOOK: Duration = Duration::from_millis(100);
 const LISTENER: Token = Token(usize::MAX);
 const WORKERS: Token = Token(usize::MAX - 1);
 
-/// How an index is served.
+/// Options of a server.
 #[derive(Clone, Copy)]
 pub struct ServeOptions<'a> {
     /// Address to listen on; port 0 for any free one.
     pub address: SocketAddr,
     /// Number of workers.
     pub workers: usize,
-    /// Who schedules.
+    /// The scheduling policy.
     pub policy: &'a dyn PolicyFactory,
     /// Deadline of queries without a header.
     pub deadline: Nanos,
@@ -88,7 +88,7 @@ impl std::fmt::Debug for ServeOptions<'_> {
     }
 }
 
-/// What was served until the end.
+/// Counts of a finished server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
     /// Answered queries.

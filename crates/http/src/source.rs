@@ -1,4 +1,4 @@
-//! What to send when: an open loop with its schedule fixed in advance, or a closed loop of clients.
+//! The sources of queries: an open loop with a fixed schedule, or a closed loop of clients.
 
 use tandem_core::base::time::Nanos;
 

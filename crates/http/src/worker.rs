@@ -27,7 +27,7 @@ const GONE_FAILURES: u32 = 20;
 /// Bytes per read.
 const READ: usize = 64 * 1024;
 
-/// What a thread returns.
+/// The result of a thread.
 pub(crate) struct Part {
     pub(crate) records: Vec<Record>,
     pub(crate) ending: Ending,
@@ -73,7 +73,7 @@ pub(crate) struct Worker<'a> {
     /// Headers of all requests, as they are written.
     headers: Vec<u8>,
     buffer: Vec<u8>,
-    /// What the last response said, if that is wanted.
+    /// The text of the last response, if it is wanted.
     text: Option<String>,
 }
 
@@ -160,7 +160,7 @@ impl<'a> Worker<'a> {
         Ok(Part { records: self.records, ending })
     }
 
-    /// Sends some of the queries that are due, and tells when the next one is.
+    /// Sends some of the queries that are due, and returns the time of the next one.
     fn send_due(&mut self, source: &mut impl Source) -> Due {
         let mut due = Due::Now;
         for _ in 0..STARTS {
@@ -192,7 +192,7 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Whether the run goes on.
+    /// Whether the run continues.
     fn look(&self, now: u64) -> Ending {
         if live::interrupted() {
             return Ending::Interrupted;

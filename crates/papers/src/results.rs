@@ -36,7 +36,7 @@ pub struct Results {
     pub(crate) rows: Vec<Row>,
     pub(crate) series: Vec<Series>,
     pub(crate) provenance: Provenance,
-    /// Whether there is no run at all.
+    /// Whether there is no run.
     pub(crate) is_missing: bool,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Gap(pub(crate) String);
 pub(crate) type Found<T> = std::result::Result<T, Gap>;
 
 impl Results {
-    /// Results of an experiment that nobody ran.
+    /// Results of an experiment that was not run.
     #[must_use]
     pub fn missing() -> Self {
         Self { is_missing: true, ..Self::default() }
@@ -137,7 +137,7 @@ impl Results {
         found.map(|series| series.points.as_slice()).ok_or_else(|| self.no_row(&format!("curve {name} of {chart}")))
     }
 
-    /// The number of queries that the numbers are means of, if the file tells it.
+    /// The number of queries that the numbers are means of, if the file has it.
     pub(crate) fn queries(&self) -> Option<u64> {
         let notes = || self.provenance.lines().filter(|(key, _)| *key == "note").map(|(_, note)| note);
         let before = |text: &str, end: &str| {

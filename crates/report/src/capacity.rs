@@ -12,7 +12,7 @@ use crate::summary::Source;
 /// A policy's capacity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CapacityRow<'a> {
-    /// What was found by simulation.
+    /// The simulated capacity.
     pub capacity: Capacity,
     /// Live runs of the policy, where there were any.
     pub driven: Option<&'a Driven>,
@@ -92,7 +92,7 @@ fn side(driven: Option<&Driven>, of: fn(&Driven) -> Option<Side>) -> Option<(Sid
 
 impl Record for CapacityLine {}
 
-/// Writes `capacity.csv`, whole or not at all.
+/// Writes `capacity.csv` atomically.
 pub fn write_capacities(path: &Path, provenance: &Provenance, rows: &[CapacityRow<'_>]) -> io::Result<()> {
     write_csv(path, provenance, rows.iter().map(CapacityLine::of))
 }

@@ -26,7 +26,7 @@ row! {
 
 impl Record for FaultRow {}
 
-/// Writes `faults.csv`, whole or not at all.
+/// Writes `faults.csv` atomically.
 pub fn write_faults(path: &Path, provenance: &Provenance, rows: &[FaultRow]) -> io::Result<()> {
     write_csv(path, provenance, rows.iter().cloned())
 }

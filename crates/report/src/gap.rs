@@ -25,7 +25,7 @@ row! {
 
 impl Record for GapLine {}
 
-/// Writes `gap.csv`, whole or not at all.
+/// Writes `gap.csv` atomically.
 ///
 /// # Errors
 /// Those of the file system.

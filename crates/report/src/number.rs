@@ -24,7 +24,7 @@ pub fn known_interval(low: f64, high: f64) -> String {
         let value = steps * unit;
         text(value, known_digits(value, unit))
     };
-    // What is on the grid but for the last bits of a double stays where it is.
+    // A tolerance keeps numbers on the grid that differ from it by rounding errors only.
     format!("{} to {}", at((low / unit + 1e-9).floor()), at((high / unit - 1e-9).ceil()))
 }
 

@@ -44,7 +44,7 @@ impl PerfettoTrace {
         self.add_waiting(run, log);
     }
 
-    /// Writes the trace, whole or not at all.
+    /// Writes the trace atomically.
     pub fn write(&self, path: &Path, provenance: &Provenance) -> io::Result<()> {
         let about: BTreeMap<&str, &str> = provenance.lines().collect();
         write_atomically(path, |out| {

@@ -63,7 +63,7 @@ pub fn compare(
     Ok(fitted(&format!("{subject}\n\n{tables}\nwritten: {}\n", files.join(", "))))
 }
 
-/// Writes summary.csv, priorities.csv, forecast.csv, capacity.csv, faults.csv and the figure delay.svg into `folder`, as far as there are such
+/// Writes summary.csv, priorities.csv, forecast.csv, capacity.csv, faults.csv and the figure delay.svg into `folder`, if there are such
 /// results. The figure needs a `subtitle` and the feature `plots`. Returns each result's name with its files. A failed
 /// file does not prevent the others.
 pub fn write(
@@ -121,7 +121,7 @@ pub fn tables(comparison: &Comparison, results: &PolicyResults, all: bool) -> St
     let mut text: String =
         comparison.warnings(results).iter().map(|warning| format!("warning: {warning}\n\n")).collect();
     if !results.capacities.is_empty() {
-        text.push_str(&capacity_table(&results.capacities, all));
+        text.push_str(&capacity_table(&results.capacities, comparison.experiment.priorities().is_some(), all));
     }
     text.extend(results.notes.iter().map(|note| format!("{note}\n")));
     if !summaries.is_empty() {
@@ -228,9 +228,13 @@ pub fn error_in_words(share: Option<f64>) -> String {
 }
 
 /// Capacities, one line per policy, and the meaning of the columns.
-fn capacity_table(capacities: &[Capacity], all: bool) -> String {
+fn capacity_table(capacities: &[Capacity], has_priorities: bool, all: bool) -> String {
     let Some(first) = capacities.first() else { return String::new() };
-    let mut text = format!("Capacity: the highest rate that keeps {}, in queries per second:\n", first.criterion);
+    let kept = match has_priorities {
+        true => format!("{} within the deadline of each priority", first.criterion.objective),
+        false => first.criterion.to_string(),
+    };
+    let mut text = format!("Capacity: the highest rate that keeps {kept}, in queries per second:\n");
     let mut table = Table::new(["policy", "q/s", "interval", "fails at", "of limit", "seeds", "queries"]);
     for found in capacities {
         let at_least = if found.is_cut_off { ">= " } else { "" };
@@ -258,6 +262,7 @@ fn capacity_table(capacities: &[Capacity], all: bool) -> String {
 fn meanings(capacities: &[Capacity], all: bool) -> String {
     let found = || capacities.iter();
     let Some(first) = found().next() else { return String::new() };
+    // A policy of which no rate held has an interval without a confidence.
     let confidence = found().map(|found| found.interval.confidence).fold(0.0, f64::max);
     let mut text = match first.seeds {
         _ if confidence == 0.0 => String::from("interval: no tested rate held\n"),

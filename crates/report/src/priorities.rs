@@ -70,7 +70,7 @@ row! {
 
 impl Record for PriorityLine {}
 
-/// Writes `priorities.csv`, whole or not at all.
+/// Writes `priorities.csv` atomically.
 ///
 /// # Errors
 /// Those of the file system.

@@ -1,4 +1,4 @@
-//! Tables of a record: errors of predictions, old and new, next to a rehearsal's and linear scaling's.
+//! Tables of a record: errors of recorded and of today's predictions, and of a rehearsal and linear scaling.
 
 use std::collections::BTreeMap;
 

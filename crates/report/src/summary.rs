@@ -153,12 +153,12 @@ impl Record for SummaryLine {
     ];
 }
 
-/// Writes `summary.csv` of simulated runs, whole or not at all.
+/// Writes `summary.csv` of simulated runs atomically.
 pub fn write_summaries(path: &Path, provenance: &Provenance, rows: &[SummaryRow]) -> io::Result<()> {
     write_csv(path, provenance, rows.iter().map(|row| SummaryLine::of(row, None)))
 }
 
-/// Writes `summary.csv` of live runs, whole or not at all.
+/// Writes `summary.csv` of live runs atomically.
 pub fn write_live_summaries(path: &Path, provenance: &Provenance, rows: &[LiveSummaryRow]) -> io::Result<()> {
     write_csv(path, provenance, rows.iter().map(|live| SummaryLine::of(&live.row, Some(live))))
 }

@@ -86,7 +86,7 @@ impl Record for Line {}
 impl Record for CapacityLine {}
 impl Record for ServiceLine {}
 
-/// Writes `live_runs.csv`, whole or not at all.
+/// Writes `live_runs.csv` atomically.
 ///
 /// # Errors
 /// Those of the file system.
@@ -132,7 +132,7 @@ pub fn write_live_runs(
     write_csv(path, provenance, driven.iter().flat_map(|one| one.runs.iter().map(move |run| line(one, run))))
 }
 
-/// Writes `validation_capacity.csv`, whole or not at all.
+/// Writes `validation_capacity.csv` atomically.
 ///
 /// # Errors
 /// Those of the file system.
@@ -162,7 +162,7 @@ pub fn write_validation_capacity(
     write_csv(path, provenance, driven.iter().map(line))
 }
 
-/// Writes `service.csv`, whole or not at all.
+/// Writes `service.csv` atomically.
 ///
 /// # Errors
 /// Those of the file system.

@@ -1,11 +1,11 @@
-//! How small each codec makes the index's lists, and how fast it gives them back.
+//! Size and decoding rate of each codec on the lists of an index.
 
 use super::{Arguments, Measurement, index};
 use crate::Failure;
 use tandem_core::index::BLOCK_LEN;
 use tandem_papers::codec::{CodecTimes, Column, all_codecs, sample_lists, time_codecs};
 
-/// Postings taken from the index, about.
+/// Approximate number of postings taken from the index.
 const POSTINGS: u64 = 4_000_000;
 /// Bytes of a decoded value.
 const VALUE_BYTES: f64 = 4.0;

@@ -1,15 +1,15 @@
-//! How many jobs a second one dispatcher carries, under each policy, when the lanes are no limit.
+//! The rate of jobs that one dispatcher sustains under each policy, with lanes that answer at once.
 //!
 //! Two measurements, on a machine of many CPU lanes and one GPU that takes batches:
 //!
-//! - **Alone**: all lanes recorded, under the clock that jumps, in one thread. It times what a job costs the driver's loop,
-//!   the dispatcher and the policy, at a load at which queues form; nothing waits for another core.
-//! - **With threads**: a thread for each lane around an executor that answers at once, rings between, the real clock. It
-//!   finds the highest rate that is served as it comes, and how late jobs are released at four fifths of it, and of the
-//!   rate that every policy is meant to carry.
+//! - **Alone**: recorded lanes in one thread, under a clock that jumps. It times the driver's loop, the dispatcher and the policy
+//!   per job, at a load at which queues form. Nothing waits for another core.
+//! - **With threads**: one thread per lane, with an executor that answers at once, rings between threads, and the real clock. It
+//!   finds the highest rate that is served. It also measures how late jobs are released at four fifths of this rate, and of the
+//!   target rate.
 //!
-//! Policies that keep one query under way (`best-of`, and `gpu-only`, which makes no batches) are bounded by one
-//! hand-over a query with threads, whatever the dispatcher could do.
+//! Policies that keep one query under way (`best-of`, and `gpu-only`, which makes no batches) are bounded by one hand-over per
+//! query with threads, however fast the dispatcher is.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,28 +26,28 @@ use tandem_core::sched::{Job, PolicyFactory, PolicyKind, PolicyOptions};
 use tandem_core::search::{Answers, ExecError, Execution, Executor, Hit, Pipeline, Request};
 use tandem_report::table::Table;
 
-/// Queries in the workload, of as many different costs.
+/// Number of queries in the workload. Each has a different cost.
 const QUERIES: u32 = 1024;
-/// What they cost on a CPU, in the mean; on the GPU alone five times as much, in a large batch a fortieth.
+/// Mean cost of a query on a CPU. Alone on the GPU it is five times as large, in a large batch a fortieth.
 const CPU_US: f64 = 4.0;
-/// Jobs of a run alone.
+/// Number of jobs in a run without threads.
 const JOBS: usize = 200_000;
-/// Seconds of arrivals in a run with threads.
+/// Length of a run with threads, in seconds of arrivals.
 const SECONDS: f64 = 0.2;
-/// The rate that is tried first, and the one below which nothing is looked for.
+/// The first rate of the search, and its lowest.
 const LOWEST_QPS: f64 = 50_000.0;
 const LEAST_QPS: f64 = 1_000.0;
-/// The highest.
+/// The highest rate of the search.
 const HIGHEST_QPS: f64 = 16_000_000.0;
-/// A rate is served if the last job has finished this much later than it should, as a share of the run, plus a moment.
+/// A rate is served if the last job finishes at most this much late, as a share of the run, plus a constant.
 const SLACK: f64 = 0.01;
 const MOMENT: Nanos = Nanos(500_000);
-/// Bisections between a rate that is served and one, twice as high, that is not.
+/// Number of bisections between a rate that is served and twice this rate.
 const BISECTIONS: u32 = 4;
 /// The share of the highest rate at which the lag is measured.
 const LOAD: f64 = 0.8;
 
-/// The rate that every policy is meant to carry.
+/// The target rate of every policy.
 const TARGET_QPS: f64 = 2_000_000.0;
 
 pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {
@@ -83,7 +83,7 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
         let rate_qps = highest_rate(&mut lane_pool, policy, &costs)?;
         let LiveOutcome { decision, lag, handoff, .. } = play(&mut lane_pool, policy, &costs, LOAD * rate_qps)?;
         let lag_at_target = play(&mut lane_pool, policy, &costs, LOAD * TARGET_QPS)?.lag;
-        // Of the class that worked, the CPUs if both did.
+        // Of the class that worked, or of the CPUs if both did.
         let handoff = [Class::CPU, Class::GPU].map(|class| handoff[class].p50.as_us());
         let handoff_us = if handoff[0] > 0.0 { handoff[0] } else { handoff[1] };
         let metrics = [
@@ -136,12 +136,12 @@ fn machine(cpus: usize) -> MachineModel {
     MachineModel { batches: PerClass::two(None, Some(batches)), ..MachineModel::from(machine) }
 }
 
-/// A rate at which the CPU lanes together have seven tenths of what they can do: queues form and empty.
+/// A rate at which the CPU lanes are busy seven tenths of the time: queues form and empty.
 fn busy_rate_qps(model: &MachineModel) -> f64 {
     0.7 * model.machine.count(Class::CPU).max(1) as f64 * 1e6 / CPU_US
 }
 
-/// What the query in a row costs: half as much to half as much again as the mean.
+/// The cost of the query in a row: 0.5 to 1.5 times the mean.
 fn cost(row: u32) -> PerClass<Cost> {
     let cpu_us = CPU_US * (0.5 + f64::from(row.wrapping_mul(0x9E37_79B9) >> 8) / f64::from(1 << 24));
     PerClass::from_fn(|class| match class {
@@ -174,19 +174,19 @@ fn lane_pool_of_fakes(model: &MachineModel) -> Result<LanePool, LiveError> {
     LanePool::spawn(model.clone(), lanes.collect(), queries, Vec::new())
 }
 
-/// Looks for the highest rate that is served as it comes.
+/// Searches the highest rate that is served.
 fn highest_rate(
     lane_pool: &mut LanePool,
     factory: &dyn PolicyFactory,
     costs: &[PerClass<Cost>],
 ) -> Result<f64, Failure> {
     let (mut low, mut high) = (LOWEST_QPS, HIGHEST_QPS);
-    // Whatever disturbs a run does not disturb the next one too.
+    // A disturbance of one run seldom disturbs the next one.
     let mut is_served = |rate_qps| -> Result<bool, Failure> {
         Ok(was_served(&play(lane_pool, factory, costs, rate_qps)?)
             || was_served(&play(lane_pool, factory, costs, rate_qps)?))
     };
-    // What carries less than the lowest rate is looked for below it.
+    // If the first rate is not served, lower rates are tried.
     while !is_served(low)? && low > LEAST_QPS {
         (low, high) = (low / 2.0, low);
     }
@@ -228,7 +228,7 @@ fn was_served(outcome: &LiveOutcome) -> bool {
     outcome.unreleased + outcome.unfinished == 0 && finished <= arrived + arrived.scaled(SLACK) + MOMENT
 }
 
-/// Answers at once, with nothing.
+/// An executor that answers at once, without results.
 struct Fake {
     class: Class,
     /// Sizes of the batches in the pipeline.

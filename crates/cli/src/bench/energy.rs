@@ -1,4 +1,4 @@
-//! Energy per query on the GPU, by its counter: single queries and batches, at several loads.
+//! Energy per query on the GPU, by the device's counter: single queries and batches, at several loads.
 
 use super::{Arguments, Measurement, input};
 use crate::Failure;
@@ -8,9 +8,9 @@ use tandem_core::lab::{HostInfo, LabError, POWER_BATCHES, gpu_watts, idle_watts}
 use tandem_core::query::Mode;
 use tandem_report::table::Table;
 
-/// Loads, as multiples of the predicted capacity of batches of a size; the last one leaves no pause.
+/// Loads, as multiples of the predicted capacity with batches of a size. The last load leaves no pause.
 const LOADS: [f64; 5] = [0.2, 0.4, 0.6, 0.8, 2.5];
-/// Measurements of each size and load.
+/// Number of measurements of each size and load.
 const REPEATS: usize = 2;
 
 pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {

@@ -1,4 +1,4 @@
-//! What an estimate costs a scheduler: the features of a query from the index, and the predictions of two models from them.
+//! Time of a cost estimate: reading the features of a query from the index, and the predictions of two models.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use tandem_core::base::machine::Class;
 use tandem_core::cost::{CostModel, Inputs, ModelKind, TrainOptions, shipped, train};
 use tandem_core::query::{Features, IndexFeatures, Mode, Sketch};
 
-/// Estimates all queries, in rounds; the least mean over the rounds counts, of each step.
+/// Estimates all queries in several rounds. The lowest mean over the rounds counts for each step.
 pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {
     let (index, queries) = input(arguments)?;
     let name = shipped::model_names().next().unwrap_or_default();

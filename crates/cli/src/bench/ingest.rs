@@ -1,4 +1,4 @@
-//! How many queries cores answer while others index, for several splits of the cores.
+//! The rate of queries while other cores index, for several splits of the cores.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use tandem_report::table::Table;
 
 const K: usize = 10;
 const MODE: Mode = Mode::Or;
-/// A split takes so long, and until its last build is done.
+/// Length of the measurement of a split, which then waits for the end of its last build.
 const TIME: Duration = Duration::from_secs(2);
-/// Splits of the cores after the first, in which all of them answer queries.
+/// Number of splits of the cores after the first one, in which all cores answer queries.
 const SPLITS: usize = 8;
 
 /// Rates of a split of the cores.
@@ -32,7 +32,7 @@ struct Split {
 
 pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {
     if arguments.ingest.is_empty() {
-        return Err(Failure::input("--what ingest: what is to be indexed? name text: --ingest FILE"));
+        return Err(Failure::input("--what ingest needs text to index: --ingest FILE"));
     }
     let (index, queries) = input(arguments)?;
     interrupts::catch();
@@ -58,8 +58,8 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
     Ok((text, rows.collect()))
 }
 
-/// Answers queries on some threads, one after another without a pause, while `index_text` indexes on others until a time is
-/// past, and returns the bytes of text.
+/// Answers queries on some threads without a pause, while `index_text` indexes on others until a given time and returns the
+/// bytes of text.
 fn share_cores(
     index: &Arc<Index>,
     queries: &[Query],
@@ -80,7 +80,7 @@ fn share_cores(
         let began = Instant::now();
         let threads: Vec<_> = (0..query_threads)
             .map(|thread| {
-                // Every thread goes through all queries, again and again, from a place of its own.
+                // Every thread goes through all queries repeatedly, and starts at a different one.
                 let (executor, first) = (cpu.clone_for_worker(), thread * queries.len() / query_threads);
                 let answer = &answer;
                 scope.spawn(move || answer(executor, first))
@@ -98,7 +98,7 @@ fn share_cores(
     })
 }
 
-/// Indexes the text again and again until `end` is past and a build is done, or sleeps if there is no thread to index.
+/// Indexes the text repeatedly until the first end of a build after `end`. Without a thread to index it sleeps until then.
 fn index_until(arguments: &Arguments, scratch: &Path, threads: usize, end: Instant) -> Result<u64, Failure> {
     if threads == 0 {
         std::thread::sleep(end.saturating_duration_since(Instant::now()));

@@ -1,4 +1,4 @@
-//! How often the 95 % intervals of simulated capacities contain the truth: queues whose capacity has a closed form.
+//! Coverage of the 95 % intervals of simulated capacities, on queues whose capacity has a closed form.
 
 use super::Measurement;
 use crate::Failure;
@@ -6,7 +6,7 @@ use tandem_core::lab::{ClosedForm, Coverage, RunLength};
 use tandem_report::number::text;
 use tandem_report::table::Table;
 
-/// Seeds of each search, as by default.
+/// Number of seeds of each search, as by default.
 const SEEDS: u64 = 10;
 
 /// Searches the capacity of each queue `cases` times.

@@ -1,8 +1,7 @@
 //! `tandem bench`: measures parts of the program on this machine.
 //!
-//! Other work on a shared machine slows it by a factor of two for tens of seconds. So whatever is compared takes turns in
-//! short rounds, and of each piece of work the least time over the rounds counts: a disturbance must hit a piece in every
-//! round to be seen.
+//! Other work on a shared machine can double times for tens of seconds. Compared parts therefore take turns in short rounds, and
+//! the least time over the rounds counts. A disturbance changes a result only if it hits the same part in every round.
 
 mod codecs;
 mod dispatcher;
@@ -140,7 +139,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     write(&path, &measurements)?;
     result_file("bench", &path);
     let table = summary::table(&measurements);
-    // The GPU's parts have tables of their own.
+    // The parts of the GPU print their own tables.
     let table = if table.is_empty() { String::new() } else { format!("{table}\n") };
     say_screen(&format!("{table}{notes}"), &path.display().to_string())?;
     say(&format!("\nwritten: {}\n", path.display()))

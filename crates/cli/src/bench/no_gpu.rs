@@ -1,10 +1,10 @@
-//! In place of the GPU's measurements, where the build has no GPU support.
+//! Stands in for the GPU's measurements in builds without GPU support.
 
 use super::{Arguments, Measurement};
 use crate::Failure;
 use tandem_core::search::device::list_gpus;
 
-/// There is nothing to measure.
+/// Fails: this build cannot measure a GPU.
 pub(super) fn measure(_: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {
     list_gpus()?;
     Ok((String::new(), Vec::new()))

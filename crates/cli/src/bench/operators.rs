@@ -42,11 +42,11 @@ fn operators(index: &Arc<Index>) -> Result<Vec<Operator>, Failure> {
     Ok(operators)
 }
 
-/// Lets all operators answer all queries in turn, `rounds` times; `done` is called after every query. The least time of
-/// each query counts, by operator.
+/// Lets all operators answer all queries in turn, `rounds` times. Calls `done` after every query. The least time of each query
+/// counts, by operator.
 ///
-/// The first to answer a query finds its lists in colder caches than the others, so the first one changes from round to
-/// round: with at least as many rounds as operators each one's least time is that of a warm cache.
+/// The first operator finds the lists of a query in colder caches than the others. Another operator is first in each round, so
+/// that with at least as many rounds as operators all least times are those of a warm cache.
 fn time_in_turns(
     operators: &mut [Operator],
     queries: &[Query],

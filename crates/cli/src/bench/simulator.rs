@@ -1,4 +1,4 @@
-//! What a simulated query costs, by policy and by the length of a run.
+//! Time of a simulated query, by policy and by the length of a run.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -14,21 +14,21 @@ use tandem_core::query::{ArrivalProcess, Mode};
 use tandem_core::sched::{PolicyFactory, PolicyKind, PolicyOptions};
 use tandem_core::sim::{Arrivals, Experiment};
 
-/// Queries of a run that is played in all rounds.
+/// Number of queries up to which a run is played in all rounds.
 const ROUND_QUERIES: usize = 200_000;
-/// Shorter runs are over too soon to be timed, and longer ones have no numbers for their queries.
+/// Valid lengths of a run: shorter runs end too soon to be timed, and longer runs exceed the numbers of queries.
 const LEAST_QUERIES: f64 = 1e3;
 const MOST_QUERIES: f64 = 1e9;
-/// The small machine's rate, as a share of the rate above which no scheduler is stable: queues build up under all policies,
-/// and each either serves it or is far behind it, as in a search for a capacity.
+/// The rate of the small machine, as a share of the rate above which no scheduler is stable. Queues form under all policies, and
+/// some policies are overloaded, as in a search for a capacity.
 const LOAD: f64 = 0.5;
-/// CPUs of the large machine, which has one GPU, ...
+/// Number of CPUs of the large machine, which has one GPU.
 const MANY_CPUS: usize = 64;
-/// ... and its load.
+/// The load of the large machine.
 const HIGH_LOAD: f64 = 0.9;
 const SEED: u64 = 1;
 
-/// The numbers of queries that are asked for, ascending.
+/// The requested numbers of queries, ascending.
 pub(super) fn sizes(text: &str) -> Result<Vec<usize>, Failure> {
     let mut sizes = Vec::new();
     for queries in numbers("--num-queries", text, LEAST_QUERIES, MOST_QUERIES)? {
@@ -41,7 +41,7 @@ pub(super) fn sizes(text: &str) -> Result<Vec<usize>, Failure> {
     Ok(sizes)
 }
 
-/// Plays runs of these numbers of queries through each of these policies, or all, on a small machine and on a large one.
+/// Plays runs of these lengths under each of these policies, or all, on a small and on a large machine.
 pub(super) fn measure(
     sizes: &[usize],
     policies: &[PolicyKind],
@@ -54,10 +54,10 @@ pub(super) fn measure(
     let mut rows = Vec::new();
     for (cpus, load, on) in [(1, LOAD, ""), (MANY_CPUS, HIGH_LOAD, " on 64+1")] {
         let (experiment, rate_qps) = experiment(&workload, &Machine::new(cpus, 1), load)?;
-        note += &format!("  CPUs: {cpus}, GPUs: 1: {rate_qps:.0} queries a second\n");
+        note += &format!("  CPUs: {cpus}, GPUs: 1: {rate_qps:.0} queries per second\n");
         for &queries in sizes {
             let arrivals = experiment.arrivals[0].first(queries);
-            // All rounds together play about as many queries, whatever a run's length is.
+            // All rounds together play about the same number of queries, for any length of a run.
             let rounds = (rounds.saturating_mul(ROUND_QUERIES) / queries).clamp(1, rounds.max(1));
             let length = if sizes.len() > 1 { format!(", {queries:e} queries") } else { String::new() };
             for (kind, (least, peak_bytes)) in kinds.iter().zip(time(&experiment, &arrivals, &kinds, rate_qps, rounds)?)
@@ -72,7 +72,7 @@ pub(super) fn measure(
     Ok((note, rows))
 }
 
-/// Arrivals that are drawn as they are played, and a rate of this load.
+/// Arrivals that are drawn while they are played, and the rate at this load.
 fn experiment(workload: &Workload, machine: &Machine, load: f64) -> Result<(Experiment, f64), Failure> {
     let queries = sim_queries(workload, &Estimates::Oracle, machine)?;
     let arrivals: Vec<Arrivals> = draw_all(&ArrivalProcess::Poisson, &[SEED], ROUND_QUERIES, queries.len());
@@ -82,8 +82,8 @@ fn experiment(workload: &Workload, machine: &Machine, load: f64) -> Result<(Expe
     Ok((experiment, rate_qps))
 }
 
-/// Plays the arrivals through each policy in turn: its least time of all rounds, and the most memory that the process had
-/// meanwhile. Only delays are summed, so that the memory is the simulator's.
+/// Plays the arrivals under each policy in turn. Returns the least time of all rounds and the peak memory of the process. Delays
+/// are only summed, so that this is the simulator's memory.
 fn time(
     experiment: &Experiment,
     arrivals: &Arrivals,
@@ -95,7 +95,7 @@ fn time(
     let mut best = vec![(Duration::MAX, None); policies.len()];
     for _ in 0..rounds {
         for (policy, (least, peak)) in policies.iter().zip(&mut best) {
-            // Where the system does not allow it, the peak is that of all runs before, too.
+            // If the system does not allow this reset, the peak includes all runs before.
             let _ = fs::write("/proc/self/clear_refs", "5");
             let began = Instant::now();
             let sum = experiment.total_delay(policy as &dyn PolicyFactory, rate_qps, arrivals)?;
@@ -107,7 +107,7 @@ fn time(
     Ok(best)
 }
 
-/// The most bytes of memory that the process has had at a time, as far as the system knows.
+/// The peak memory of the process in bytes, if the system reports it.
 fn peak_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -1,4 +1,4 @@
-//! What a posting takes, by part of the index.
+//! Bits per posting of each part of an index.
 
 use super::{Arguments, Measurement, index};
 use crate::Failure;

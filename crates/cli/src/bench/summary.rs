@@ -1,9 +1,9 @@
-//! The one table that ends `tandem bench`: a row for each thing measured, a column for each kind of number.
+//! The last table of `tandem bench`: one row per measured item, one column per kind of number.
 
 use super::Measurement;
 use tandem_report::table::Table;
 
-/// Everything measured, as a table: times, rates, sizes.
+/// All measurements as a table: times, rates, sizes.
 pub(super) fn table(measurements: &[Measurement]) -> Table {
     let mut table = Table::grouped([
         ("", &["part", "of"][..]),

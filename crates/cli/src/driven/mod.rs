@@ -52,7 +52,7 @@ pub(super) struct DrivenArguments {
     /// Number of CPU workers [default: the cores less those of the driver and the GPUs]
     #[arg(long, value_name = "N")]
     cpus: Option<usize>,
-    /// Processor of the GPU lanes
+    /// What the GPU lanes run on
     #[arg(long, value_parser = choice::<GpuChoice>(), default_value = GpuChoice::Auto.name())]
     pub(super) gpu: GpuChoice,
     /// Number of GPUs [default: all of this machine]
@@ -60,7 +60,7 @@ pub(super) struct DrivenArguments {
     gpus: Option<u16>,
     #[command(flatten)]
     machine: MachineProfileArgument,
-    /// Record to which the live runs are added, each with its prediction; `validate --recorded` judges by them
+    /// Folder of records: the live runs are added, each with its prediction. `validate --recorded` replays them
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
     #[command(flatten)]

@@ -19,7 +19,7 @@ use tandem_core::query::{LogOptions, Query};
 /// Number of measured runs per query.
 const REPEATS: usize = 3;
 
-/// The processors of this machine that are asked for, or all.
+/// The requested processors of this machine, or all.
 pub(super) fn wanted(arguments: &DrivenArguments) -> Result<Wanted, Failure> {
     let host = HostInfo::detect();
     let gpus = match arguments.gpu {
@@ -67,7 +67,7 @@ pub(super) fn start(
     };
     let workload = arguments.settings.with_speed_up(workload);
     let mut node = Node::start(processors, &name, workload, queries, index, &Estimates::default())?;
-    // Fewer queries are not a sample.
+    // Fewer queries are no sample.
     if held_out >= limit / 4 {
         node.hold_out(held_out);
     }
@@ -91,7 +91,7 @@ fn costs(
 ) -> Result<(String, Workload), Failure> {
     let path: PathBuf = out.join("here.workload.csv");
     let name = path.display().to_string();
-    // ResultWriter costs are valid if all of these agree.
+    // Costs of an earlier run are valid if all of these agree.
     let same = Provenance::new()
         .with("machine", tandem_core::files::this_machine())
         .with("index", format!("{:016x}", index.fingerprint()))

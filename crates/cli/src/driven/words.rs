@@ -35,7 +35,7 @@ fn percent(half_width: f64) -> String {
     format!("{:.0} %", (100.0 * half_width).ceil())
 }
 
-/// The answer in three lines, with its uncertainty: what was driven, and what disturbed it, in words.
+/// The answer in three lines, with its uncertainty. The words say what was driven and what disturbed it.
 pub(crate) fn answer(
     driven: &Driven,
     capacity: LiveCapacity,
@@ -159,7 +159,7 @@ impl JsonPrediction {
 pub(crate) fn warnings(found: &Answer) -> Vec<String> {
     let disagree = |(policy, Disagreement { class, least, most }): &(String, Disagreement)| {
         let (least, most) = (text(*least, 3), text(*most, 3));
-        format!("{policy}: in backlogs queries cost {least} to {most} times what they do alone on the {class}")
+        format!("{policy}: queries of a backlog cost {least} to {most} times their time alone on the {class}")
     };
     let shown = |policy: &str| found.driven.iter().any(|driven| driven.policy == policy);
     let mut all = found.caveats.clone();
@@ -203,7 +203,7 @@ pub(crate) fn compared(found: &Answer) -> String {
     )
 }
 
-/// The live runs, in order: rates, verdicts, delays, and what else kept the machine busy.
+/// The live runs, in order: rates, verdicts, delays, and the load of other processes.
 pub(crate) fn live_runs(found: &Answer) -> String {
     let both = &["sim", "+-", "live"][..];
     let mut table = Table::grouped([
@@ -241,7 +241,7 @@ pub(crate) fn live_runs(found: &Answer) -> String {
     format!("Live runs, in order:\n{table}")
 }
 
-/// The policies that came near by simulation, and those that did not.
+/// Simulated capacities of all policies: those close to the best, which may be driven, and the others.
 pub(crate) fn simulated(found: &Answer) -> String {
     let mut table = Table::new(["policy", "q/s", "interval", "of limit"]);
     for one in &found.capacities {
@@ -252,11 +252,11 @@ pub(crate) fn simulated(found: &Answer) -> String {
             format!("{:.1} %", 100.0 * one.share_of_bound()),
         ]);
     }
-    let mut words = format!("By simulation, with what queries cost here while others are served:\n{table}");
+    let mut words = format!("By simulation, with query costs that were measured while others were served:\n{table}");
     if !found.out_of_reach.is_empty() {
         let others: Vec<String> =
             found.out_of_reach.iter().map(|(policy, qps)| format!("{policy} {}", rate(*qps, 0.0))).collect();
-        words += &format!("further from the best, by what queries cost alone: {}\n", others.join(", "));
+        words += &format!("further from the best, by query costs alone: {}\n", others.join(", "));
     }
     words
 }

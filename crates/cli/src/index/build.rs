@@ -1,4 +1,4 @@
-//! `tandem index build`: makes an index of text.
+//! `tandem index build`: makes an index from text.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use tandem_core::files::{InputError, free_memory_bytes, read_lines};
 use tandem_core::index::{Index, IndexError};
 use tandem_core::indexing::{BuildError, BuildOptions, BuildSummary, Indexer, Progress, Stages, build_by};
 
-/// Text, and the way it is cut into terms.
+/// Text, and the rules that cut it into terms.
 #[derive(Debug, clap::Args)]
 pub(super) struct TextArguments {
     /// Files of JSON lines (`id`, `text`, optional `title`), WARC records or TREC documents, plain or compressed; or folders of
@@ -157,7 +157,7 @@ pub(crate) fn build_showing(
         }
         Progress::Exceeding(need) => {
             let given = HumanBytes(options.memory_bytes.unwrap_or(0));
-            bar.suspend(|| errln!("note: memory: {need}; the build goes on with that, and not with {given}"));
+            bar.suspend(|| errln!("note: memory: {need}; the build continues with that instead of {given}"));
         }
     });
     bar.finish_and_clear();

@@ -1,4 +1,4 @@
-//! `tandem index import`: makes an index of another engine's index.
+//! `tandem index import`: makes an index from the index of another engine.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

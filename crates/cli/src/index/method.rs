@@ -35,7 +35,7 @@ enum Method {
     Trie,
 }
 
-/// A way, checked.
+/// A checked method with its threads.
 #[derive(Debug)]
 pub(super) enum Way {
     Hash(HashIndexer),
@@ -78,14 +78,14 @@ impl MethodArguments {
             ..papers
         };
         if options.cpu_indexers + gpus == 0 {
-            return Err(Failure::input("--indexers is 0, and there are no --gpus: nobody would index"));
+            return Err(Failure::input("--indexers is 0 and --gpus is 0: the build needs an indexer"));
         }
         Ok(Way::Trie(options, Box::new(TrieIndexer::new(options)?)))
     }
 }
 
 impl Way {
-    /// Who inverts.
+    /// The threads and devices that invert.
     pub(super) fn indexer(&mut self) -> &mut dyn Indexer {
         match self {
             Self::Hash(hash) => hash,
@@ -128,7 +128,7 @@ impl Way {
     }
 }
 
-/// Says what GPUs did of a build by hashing, and gives it for programs.
+/// Prints the share of GPUs in a build by hashing, and returns it for programs.
 fn describe_gpus(report: &GpuReport) -> Value {
     for reason in &report.lost {
         errln!("warning: a stream of a GPU was lost, CPUs went on with its text: {reason}");
@@ -139,7 +139,7 @@ fn describe_gpus(report: &GpuReport) -> Value {
     json!({"method": "hash", "streams": report.streams, "gpu_bytes": report.bytes, "lost_gpus": report.lost})
 }
 
-/// Where the time of a build by the trie went, in seconds.
+/// Seconds of the stages of a build by the trie.
 fn stages(report: &TrieReport) -> Vec<(String, Value)> {
     let of = |name: &str, seconds: f64| (name.to_owned(), json!((seconds * 1e4).round() / 1e4));
     vec![

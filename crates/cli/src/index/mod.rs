@@ -1,5 +1,4 @@
-//! `tandem index`: makes an index (from text, from another engine's, a synthetic one), exchanges,
-//! renumbers or describes one.
+//! `tandem index`: makes indexes (from text, from other engines, synthetic ones), and exchanges, renumbers or describes them.
 
 mod build;
 mod export;
@@ -72,7 +71,7 @@ fn give(index: &Index, dir: &Path, more: Value) {
     result("index", facts);
 }
 
-/// Where a new index goes.
+/// The folder of a new index.
 #[derive(Debug, clap::Args)]
 struct IndexOut {
     /// Folder of the new index

@@ -69,12 +69,12 @@ impl ExchangeFormat {
             None => {
                 let path = path.display();
                 return Err(Failure::input(format!(
-                    "{path}: the name ends in none of .ciff, .ciff.gz and .docs (say what it is: --format ciff|pisa)"
+                    "{path}: the name ends in none of .ciff, .ciff.gz and .docs (name the format: --format ciff|pisa)"
                 )));
             }
         };
         if format == Self::Pisa && !name.ends_with(".docs") {
-            let message = "expected the name of the file that ends in .docs; its siblings stand beside it";
+            let message = "expected the file that ends in .docs; the other files are in the same folder";
             return Err(Failure::input(format!("{}: {message}", path.display())));
         }
         Ok(format)

@@ -108,7 +108,7 @@ fn reorder(arguments: &Arguments) -> Result<(), Failure> {
     let reordered = Index::open(&arguments.out.out)?;
     outln!("documents  {:>15}", reordered.num_docs());
     outln!("postings   {:>15}", reordered.num_postings());
-    outln!("log2(gap)  {:>15.3} bits a posting, before {before:.3}", log_gap_bits(&reordered));
+    outln!("log2(gap)  {:>15.3} bits per posting, before {before:.3}", log_gap_bits(&reordered));
     let threads = rayon::current_num_threads();
     outln!("time       {order_s:>15.2} s for the order, {write_s:.2} s to write, {threads} threads");
     outln!("index      {}", arguments.out.out.display());

@@ -19,7 +19,7 @@ use tandem_core::indexing::BuildError;
 use tandem_core::indexing::synth::{Likeness, SynthOptions, TextOptions, build_synthetic, fit, write_text};
 use tandem_core::query::LogOptions;
 
-/// Queries that a fit draws.
+/// Number of queries that a fit draws.
 const FIT_QUERIES: usize = 2000;
 /// `SynthOptions::FITTED_CLUSTERING` and `FITTED_CORRELATION` as options.
 const FITTED_CLUSTERING: &str = "0.1";
@@ -115,7 +115,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     outln!("postings    {:>15}", report.num_postings);
     outln!("occurrences {:>15}", report.num_occurrences);
     let bits = report.index_bytes as f64 * 8.0 / postings;
-    outln!("size        {:>15}, {bits:.2} bits a posting with everything", HumanBytes(report.index_bytes).to_string());
+    outln!("size        {:>15}, {bits:.2} bits per posting in all", HumanBytes(report.index_bytes).to_string());
     let rate = HumanCount((postings / report.seconds) as u64);
     outln!("time        {:>15.2} s, {rate} postings/s", report.seconds);
     if let Some((queries, path)) = &report.queries {
@@ -193,7 +193,7 @@ fn text(arguments: &Arguments) -> Result<(), Failure> {
         let written = pool.install(|| write_text(&options, &mut std::io::stdout(), &report));
         bar.finish_and_clear();
         return match written {
-            // Whoever reads has seen enough.
+            // The reader has closed its end.
             Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
             other => Ok(other.map(|_| ())?),
         };

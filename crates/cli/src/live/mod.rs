@@ -54,7 +54,7 @@ pub(super) struct Arguments {
     /// Number of CPU workers; the driver needs another core [default: the cores less those of the driver and the GPUs]
     #[arg(long, value_name = "N")]
     cpus: Option<usize>,
-    /// Processor of the GPU lanes
+    /// What the GPU lanes run on
     #[arg(long, value_parser = choice::<GpuChoice>(), default_value = GpuChoice::Auto.name())]
     gpu: GpuChoice,
     #[command(flatten)]
@@ -127,7 +127,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         seconds * policies.len() as f64
     ))?;
     let driven = session.drive_all(&policies, &plans);
-    // Whatever has happened, what was measured is kept: on paper, too, should there be no room for it anywhere else.
+    // Results so far are kept after any error. If they cannot be written, they are still printed.
     let kept = session.finish();
     driven.and(kept)
 }
@@ -155,7 +155,7 @@ fn check(arguments: &Arguments) -> Result<Estimates, Failure> {
     arguments.arrivals.seeds(SEEDS)?;
     arguments.objective.checked()?;
     arguments.settings.checked()?;
-    // Which lanes there are is known once they are there.
+    // The number of lanes is not known yet.
     arguments.faults.plan(&arguments.settings, usize::MAX)?;
     let estimates = Estimates::named(&arguments.estimates)?;
     own_rate(&arguments.arrivals.process.process(&arguments.settings)?, arguments.arrivals.rates()?.as_deref())?;
@@ -187,7 +187,7 @@ fn workers(arguments: &Arguments) -> Result<usize, Failure> {
 
 /// The number of queries in a run at this rate.
 fn count(arguments: &Arguments, rate_qps: f64) -> Result<usize, Failure> {
-    // A float too large saturates, and is refused.
+    // A number that is too large saturates, and is refused below.
     let count = arguments.arrivals.num_queries.unwrap_or((rate_qps * arguments.seconds).ceil() as usize).max(1);
     if count > MAX_ARRIVALS {
         let fault = format!("{count} queries at {rate_qps} per second are too many, at most {MAX_ARRIVALS} a run");

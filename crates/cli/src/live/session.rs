@@ -72,7 +72,7 @@ impl<'a> Session<'a> {
         for policy in policies {
             for plan in plans {
                 errln!(
-                    "run {} of {runs}: {}, {} queries a second",
+                    "run {} of {runs}: {}, {} queries per second",
                     done + 1,
                     policy.name(),
                     number::text(plan.rate_qps, 6)
@@ -96,7 +96,7 @@ impl<'a> Session<'a> {
                     Ending::Complete | Ending::Overloaded => {}
                     Ending::Interrupted => {
                         self.notes
-                            .push(format!("interrupted in run {done} of {runs}; the table holds what was measured"));
+                            .push(format!("interrupted in run {done} of {runs}; the table has the results so far"));
                         return Ok(());
                     }
                     Ending::Failed(e) => return Err(Failure::failed(format!("run {done} of {runs}: {e}"))),
@@ -110,7 +110,7 @@ impl<'a> Session<'a> {
         let run = run_in_words(policy, plan);
         for LaneFault { processor, at, kind, queries, is_retired, what } in &outcome.log.faults {
             let lost = number::counted(*queries, "query", "queries");
-            let then = if *is_retired { "a CPU goes on in its place" } else { "it is tried again" };
+            let then = if *is_retired { "a CPU continues in its place" } else { "it runs again" };
             let at_ms = at.as_ms();
             self.notes.push(format!(
                 "{run}: {kind} on lane {processor} after {at_ms:.1} ms: {lost} ran again on a CPU, {then} ({what})"
@@ -141,7 +141,7 @@ impl<'a> Session<'a> {
     /// Says that the driver was late, so that measured delays include other work of the machine.
     fn warning(&self, policy: &BuiltIn, plan: &Plan, LiveReport { outcome, load, .. }: &LiveReport) -> Option<String> {
         let late = outcome.lag_warning(self.criterion.deadline)?;
-        Some(format!("{}: {late}; meanwhile {}", run_in_words(policy, plan), load.words()))
+        Some(format!("{}: {late}; during the run {}", run_in_words(policy, plan), load.words()))
     }
 
     /// The run's line; `None` if nothing has finished.
@@ -191,7 +191,7 @@ impl<'a> Session<'a> {
         kept
     }
 
-    /// Writes what was measured, and prints it.
+    /// Writes and prints the results.
     pub(super) fn finish(mut self) -> Result<(), Failure> {
         let kept = self.write();
         let printed = self.print(&kept);

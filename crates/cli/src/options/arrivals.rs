@@ -13,7 +13,7 @@ use tandem_report::number;
 /// The largest accepted number of seeds.
 const MAX_SEEDS: u64 = 1000;
 
-/// How many queries arrive in each run, and when.
+/// The number of queries in each run, and their arrivals.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ArrivalArguments {
     /// Arrival rates in queries per second: numbers and FROM:TO:COUNT, separated by commas [default: from light load to the
@@ -35,7 +35,7 @@ pub(crate) struct ArrivalArguments {
 }
 
 impl ArrivalArguments {
-    /// The rates that are named.
+    /// The named rates.
     pub(crate) fn rates(&self) -> Result<Option<Vec<f64>>, Failure> {
         let rates = self.rate.as_deref().map(parse_rates).transpose();
         rates.map_err(|why| Failure::input(format!("--rate: {why}")))
@@ -92,7 +92,7 @@ pub(crate) fn parse_seeds(text: &str) -> Result<Vec<u64>, Failure> {
             return Err(Failure::input(format!("--seeds {text}: expected 1 to {MAX_SEEDS} seeds, ascending")));
         }
         for seed in first..=last {
-            // A run played twice would count twice, and make an interval narrower than it is.
+            // A seed that is played twice would count twice and narrow the interval.
             if seeds.contains(&seed) {
                 return Err(Failure::input(format!("--seeds {text}: {seed} is given twice")));
             }
@@ -175,7 +175,7 @@ impl ProcessArguments {
     }
 }
 
-/// The arrivals' own rate, if they have one. Rates that are asked for must equal it.
+/// The rate of the arrivals, if it is fixed. A requested rate must equal it.
 pub(crate) fn own_rate(process: &ArrivalProcess, asked: Option<&[f64]>) -> Result<Option<f64>, Failure> {
     let Some(recording) = process.recording().filter(|recording| recording.replay().has_own_rate()) else {
         return Ok(None);
@@ -191,7 +191,7 @@ pub(crate) fn own_rate(process: &ArrivalProcess, asked: Option<&[f64]>) -> Resul
     }
 }
 
-/// Refuses arrivals with a rate of their own if a capacity is searched.
+/// Refuses arrivals with a fixed rate if a capacity is searched.
 pub(crate) fn any_rate(process: &ArrivalProcess) -> Result<(), Failure> {
     match process.recording().map(tandem_core::query::Recording::replay).filter(|replay| replay.has_own_rate()) {
         Some(replay) => Err(Failure::input(format!(

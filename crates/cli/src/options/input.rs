@@ -8,7 +8,7 @@ use crate::{Failure, defaults};
 use tandem_core::index::{FILE_NAME, Index};
 use tandem_core::query::{LogFormat, LogOptions};
 
-/// An index and a query log: those that the user names, or a synthetic index with queries of its own.
+/// An index and a query log: those that the user names, or a synthetic index with its queries.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct IndexAndLog {
     /// Folder of the index [default: a synthetic index, made in `out/` on first use]
@@ -32,24 +32,24 @@ pub(crate) struct LogForm {
 }
 
 impl LogForm {
-    /// For the reader of logs.
+    /// The form for the reader of logs.
     pub(crate) fn options(&self) -> LogOptions {
         LogOptions { format: self.log_format, column: self.column.map(usize::from) }
     }
 }
 
 impl IndexAndLog {
-    /// What the log's form is said to be.
+    /// The form that the user states.
     pub(crate) fn form(&self) -> LogOptions {
         self.form.options()
     }
 
-    /// The index, opened, and the path of the log; `purpose` is what a log is missed for.
+    /// The opened index and the path of the log. `purpose` says in the error why a log is needed.
     pub(crate) fn open(&self, purpose: &str) -> Result<(Arc<Index>, PathBuf), Failure> {
         match (&self.index, &self.queries) {
             (Some(index), Some(queries)) => Ok((Arc::new(Index::open(index)?), queries.clone())),
             (Some(index), None) => {
-                // Whoever slips with its name should hear that first.
+                // A wrong name of the index is reported first.
                 if !index.join(FILE_NAME).exists() {
                     Index::open(index)?;
                 }

@@ -4,7 +4,7 @@ use crate::Failure;
 use tandem_core::cost::SpeedUp;
 use tandem_report::number::significant;
 
-/// More values of one option than this are surely a slip.
+/// A larger number of values of one option is a mistake.
 const MAX_VALUES: usize = 10_000;
 
 /// Whole numbers between commas, each alone or `FIRST:LAST`, both ends included; each from `least` to `most`, and once.
@@ -59,15 +59,15 @@ pub(crate) fn speed_up(text: &str) -> Result<SpeedUp, String> {
 
 /// At most this many rates in one command.
 const MAX_RATES: usize = 10_000;
-/// Below this, a run of a thousand queries would last years.
+/// The lowest rate. Below it, a run of a thousand queries lasts years.
 const MIN_RATE_QPS: f64 = 1e-6;
-/// Above this, arrivals are closer than the nanoseconds they are counted in.
+/// The highest rate. Above it, arrivals are less than a nanosecond apart.
 const MAX_RATE_QPS: f64 = 1e9;
 
 /// Reads rates: numbers between commas, each a rate in queries per second or `A:B:N`, N rates evenly from A to B.
 ///
 /// # Errors
-/// In words, for an option's message.
+/// A message for the option.
 pub(crate) fn parse_rates(text: &str) -> Result<Vec<f64>, String> {
     let mut rates = Vec::new();
     for part in text.split(',') {
@@ -95,7 +95,7 @@ pub(crate) fn parse_rates(text: &str) -> Result<Vec<f64>, String> {
 /// Reads one rate, in queries per second.
 ///
 /// # Errors
-/// In words, for an option's message.
+/// A message for the option.
 pub(crate) fn parse_rate(text: &str) -> Result<f64, String> {
     let rate: f64 = text.parse().map_err(|_| format!("{text:?} is not a number of queries per second"))?;
     if !(MIN_RATE_QPS..=MAX_RATE_QPS).contains(&rate) {

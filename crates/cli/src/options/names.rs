@@ -1,4 +1,4 @@
-//! Options whose values are a list of the library's: names come from the library, help texts from here.
+//! Options whose values are lists of the library. Names come from the library, help texts from here.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
@@ -12,9 +12,9 @@ use tandem_core::sched::{PolicyKind, Shed, StealGuard};
 use tandem_core::search::cpu::Algorithm;
 use tandem_core::sim::Routing;
 
-/// A type of the library's whose values have names.
+/// A library type whose values have names.
 pub(crate) trait Choice: Copy + Send + Sync + 'static {
-    /// All values that an option takes, each with its name and its meaning.
+    /// All values of the option, each with its name and its meaning.
     fn all() -> Vec<(Self, &'static str, &'static str)>;
 }
 
@@ -36,7 +36,7 @@ macro_rules! options_take {
             }
         }
     };
-    // The library has the help, too.
+    // The library has the help texts as well.
     ($type:ty) => {
         impl Choice for $type {
             fn all() -> Vec<(Self, &'static str, &'static str)> {
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(values::<Idle>(), Idle::ALL);
         assert_eq!(values::<Multicore>(), Multicore::ALL);
         assert_eq!(values::<Routing>(), Routing::ALL);
-        // An index of impacts is made from another index, never asked for by this name.
+        // An index of impacts is made from another index; no option names it.
         assert!(!values::<Idf>().contains(&Idf::Impacts));
     }
 }

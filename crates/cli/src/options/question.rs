@@ -8,9 +8,9 @@ use tandem_core::lab::{Effort, Objective};
 use tandem_core::query::Mode;
 use tandem_core::search::cpu::Algorithm;
 
-/// Half of the tenth of a second within which an answer feels immediate (Miller, "Response time in man-computer
-/// conversational transactions", 1968): a search node answers one part of what a person waits for, and the other half
-/// is for the network, for merging the nodes' answers and for drawing the page.
+/// The default deadline: half of the 0.1 s within which an answer feels immediate (Miller, "Response time in man-computer
+/// conversational transactions", 1968). The other half is for the network, for merging the nodes' answers and for drawing
+/// the page.
 pub(crate) const DEFAULT_MS: f64 = 50.0;
 /// A deadline of a day.
 const MAX_MS: f64 = 86_400_000.0;
@@ -35,7 +35,7 @@ impl DeadlineArgument {
     /// The deadline, checked.
     pub(crate) fn checked(self) -> Result<Nanos, Failure> {
         let deadline = Nanos::from_ms(self.ms);
-        // Below a nanosecond there is no deadline to speak of; NaN fails both comparisons.
+        // A deadline has at least a nanosecond; NaN fails both comparisons.
         if !(self.ms <= MAX_MS && deadline > Nanos::ZERO) {
             return Err(Failure::input(format!("--deadline-ms is {}, expected above 0 and at most {MAX_MS}", self.ms)));
         }
@@ -60,7 +60,7 @@ impl ObjectiveArguments {
     }
 }
 
-/// How long an answer is looked for.
+/// The effort of a search for an answer.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct EffortArguments {
     /// Random seeds of simulated arrivals, separated by commas, or FIRST:LAST; live runs have other seeds
@@ -90,7 +90,7 @@ impl EffortArguments {
     }
 }
 
-/// What every query of a run is asked for, and how.
+/// The mode, the algorithm and the number of results of all queries in a run.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct SearchArguments {
     /// How the terms of a query combine
@@ -109,7 +109,7 @@ pub(crate) fn check_k(k: usize) -> Result<(), Failure> {
     Ok(tandem_core::search::check_k(k)?)
 }
 
-/// `--seconds`, how long a measurement lasts, checked: above 0 and at most `most`.
+/// The checked length of a measurement from `--seconds`: above 0 and at most `most`.
 pub(crate) fn check_seconds(seconds: f64, most: f64) -> Result<(), Failure> {
     // NaN fails both comparisons.
     if seconds > 0.0 && seconds <= most {

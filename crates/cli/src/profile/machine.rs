@@ -102,7 +102,7 @@ fn print(profile: &MachineProfile) {
         print_lanes(*class, lanes);
     }
     let DispatcherProfile { costs, drift, rounds } = &profile.dispatcher;
-    let mut table = Table::new(["lanes", "dispatcher under", "round ns", "arrival ns", "batch ns", "answer ns"]);
+    let mut table = Table::new(["lanes", "dispatcher's policy", "round ns", "arrival ns", "batch ns", "answer ns"]);
     for point in costs {
         let named = point.policies.iter().map(|(name, cost)| (name.as_str(), cost));
         for (name, RoundCost { round_ns, arrival_ns, batch_ns, answer_ns }) in
@@ -113,7 +113,7 @@ fn print(profile: &MachineProfile) {
         }
     }
     outln!("{table}");
-    outln!("rounds beside busy lanes: drift {:.1} %, {} stalls\n", 100.0 * drift, rounds.stalls_us.len());
+    outln!("rounds while lanes are busy: speed varies by {:.1} %, {} stalls\n", 100.0 * drift, rounds.stalls_us.len());
     profile.pauses.iter().for_each(print_pauses);
 }
 
@@ -130,7 +130,10 @@ fn print_pauses(pauses: &Pauses) {
 
 fn print_lanes(class: Class, lanes: &LaneProfile) {
     let LaneProfile { each_us, hand_back_us, after_idle, beside, drift, observed, power } = lanes;
-    outln!("{class}: {each_us:.2} us per query, hand-back {hand_back_us:.2} us, drift {:.1} %", 100.0 * drift);
+    outln!(
+        "{class}: {each_us:.2} us per query at any length; its end is noticed after {hand_back_us:.2} us; speed varies by {:.1} %",
+        100.0 * drift
+    );
     let mut table = Table::new(["queries", "busy lanes", "time", "device time", "spacing", "stalls", "mean stall us"]);
     for Observed { queries, busy, spacing, work, device, .. } in observed {
         let on_device = if *queries > 1 { format!("{:.3}", device.mean()) } else { String::from("-") };
@@ -144,7 +147,7 @@ fn print_lanes(class: Class, lanes: &LaneProfile) {
             format!("{:.2}", work.mean_stall().as_us()),
         ]);
     }
-    outln!("{table}");
+    outln!("{table}times: measured over predicted; spacing: time between two ends over the longer of both times\n");
     let mut table = Table::new(["idle us", "hand-over us", "time"]);
     for after in after_idle {
         table.row([
@@ -153,12 +156,17 @@ fn print_lanes(class: Class, lanes: &LaneProfile) {
             format!("{:.3}", after.times),
         ]);
     }
-    outln!("{table}");
+    outln!("{table}time: factor on the next query after this idle time of the lane\n");
     if let Some(Power { idle_watts, busy_watts }) = power {
         let busy = busy_watts.iter().map(|(queries, watts)| format!(", {watts:.0} W in batches of {queries}"));
         outln!("power of a device: {idle_watts:.0} W idle{}\n", busy.collect::<String>());
     }
     for (other, beside) in beside {
-        outln!("beside {} busy {other} lanes: {:.3} times, device {:.3}\n", beside.lanes, beside.work, beside.device);
+        outln!(
+            "with {} busy {other} lanes: {:.3} times the time, {:.3} times the device time\n",
+            beside.lanes,
+            beside.work,
+            beside.device
+        );
     }
 }

@@ -157,7 +157,7 @@ fn check(arguments: &Arguments) -> Result<ProfileOptions, Failure> {
     })
 }
 
-/// The speed-up of the workload's queries on several cores, if it is asked for.
+/// The speed-up of the workload's queries on several cores, if requested.
 fn speed_up(
     arguments: &Arguments,
     (index, queries): (&Arc<Index>, &[Query]),
@@ -194,7 +194,7 @@ fn speed_up(
     Ok(Some(found))
 }
 
-/// One executor per class that is asked for, or by default present.
+/// One executor per requested class; by default, per class of this machine.
 fn executors(arguments: &Arguments, index: &Arc<Index>, queries: &[Query]) -> Result<Vec<Box<dyn Executor>>, Failure> {
     let bm25 = index.built_with();
     let wanted = |kind| arguments.on.is_empty() || arguments.on.contains(&kind);
@@ -254,7 +254,7 @@ fn print_batches(workload: &Workload) {
 /// Service times by class and mode, in microseconds.
 fn print_table(workload: &Workload, compared: bool) {
     let mut costs = Vec::new();
-    outln!("mode    kind  queries   mean us  median us     p95 us     p99 us     max us  spread");
+    outln!("mode    kind  queries   mean us  median us   p95 us    p99 us    max us  spread");
     for mode in Mode::ALL {
         for kind in Class::ALL {
             let rows = workload.rows.iter().filter(|row| row.mode == mode);
@@ -267,7 +267,7 @@ fn print_table(workload: &Workload, compared: bool) {
             let at = |share| nearest_rank(&us, share).unwrap_or(f64::NAN);
             let spread = median(measured.iter().map(|m| m.spread_us / m.median_us).collect());
             outln!(
-                "{:<6}  {:<4}  {:>7}  {:>8.1}  {:>9.1}  {:>9.1}  {:>9.1}  {:>9.1}  {:>4.1} %",
+                "{:<6}  {:<4}  {:>7}  {:>8.1}  {:>9.1}  {:>7.1}  {:>8.1}  {:>8.1}  {:>4.1} %",
                 mode.name(),
                 kind.name(),
                 us.len(),

@@ -1,4 +1,4 @@
-//! `tandem reproduce --claims`: what recorded results say about the papers' statements.
+//! `tandem reproduce --claims`: tests the papers' statements on recorded results.
 
 use std::path::Path;
 

@@ -21,7 +21,7 @@ const REAL_CORPUS: &str = "corpus/enwiki-2014-261k.jsonl.zst";
 const REAL_WEB_LOG: &str = "queries/trec-tb05-efficiency-50k.tsv";
 const REAL_QUESTIONS: &str = "queries/natural-questions-12k.tsv";
 
-/// The index and queries that the user names, else a synthetic index; `docs` and `limit` are the experiment's wishes.
+/// The index and queries that the user names, else a synthetic index of `docs` documents. `limit` is the number of queries.
 pub(super) fn chosen(arguments: &Arguments, docs: u32, limit: usize) -> Result<Input, Failure> {
     let limit = arguments.limit.map_or(limit, |limit| limit as usize);
     if let (Some(index), Some(queries)) = (&arguments.index, &arguments.queries) {
@@ -67,7 +67,7 @@ pub(super) fn real(arguments: &Arguments, log: RealLog, limit: usize) -> Result<
     input(index, &queries, &LogOptions::default(), limit, &name).map(Some)
 }
 
-/// The index of a real collection, made in the results' folder if it isn't there yet.
+/// The index of a real collection, which is made in the folder of the results on first use.
 fn real_index(out: &Path, corpus: &Path) -> Result<Arc<Index>, Failure> {
     let folder = out.join("real");
     if let Ok(index) = Index::open(&folder) {

@@ -1,8 +1,7 @@
 //! `tandem reproduce`: tables and figures of five papers, measured on this machine.
 //!
-//! The experiments are the library's, in [`papers`](tandem_papers); here options become what one runs on. By default
-//! that is a synthetic index, fitted to the statistics of the papers' collections; `INDEX` and `--queries` name a
-//! real one (`inputs.rs`).
+//! The experiments are in [`papers`](tandem_papers). This command turns options into their inputs. The default input is a
+//! synthetic index, fitted to the statistics of the papers' collections. `INDEX` and `--queries` name a real one (`inputs.rs`).
 
 mod claims;
 mod inputs;
@@ -202,7 +201,7 @@ fn reproduce(
     Ok(claims)
 }
 
-/// The number of cores of the machine, or a lower number that was asked for.
+/// The number of cores of the machine, or the requested number if it is lower.
 fn cores(arguments: &Arguments) -> usize {
     let here = std::thread::available_parallelism().map_or(1, usize::from);
     arguments.cpus.map_or(here, |cores| usize::from(cores).min(here))
@@ -231,7 +230,7 @@ fn unknown(name: &str) -> Failure {
     Failure::input(format!("no table or figure is called {name:?}{hint}; see `tandem reproduce --list`"))
 }
 
-/// The names by paper or, with `--verbose`, all that is known of each experiment.
+/// The names by paper or, with `--verbose`, all fields of each experiment.
 fn list() -> String {
     if !is_verbose() {
         let of_paper = |experiments: &[Experiment]| {

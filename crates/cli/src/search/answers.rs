@@ -10,13 +10,13 @@ use tandem_core::search::gpu::GpuExecutor;
 use tandem_core::search::{Answers as Found, ExecError, Executor, Hit, Request};
 use tandem_report::trec::Ranking;
 
-/// One query's results and how long it took.
+/// The results of one query and its time.
 struct Answer {
     ranking: Ranking,
     us: f64,
 }
 
-/// All queries' results, and the microseconds that each submission took: of a query, or of a batch of them.
+/// The results of all queries, and the microseconds of each submission: of a query, or of a batch.
 pub(super) struct Answers {
     pub(super) rankings: Vec<Ranking>,
     pub(super) us: Vec<f64>,
@@ -30,14 +30,14 @@ impl Answers {
     }
 }
 
-/// What `work` gives, and the seconds that it took.
+/// The result of `work`, and its seconds.
 pub(super) fn timed<T>(work: impl FnOnce() -> Result<T, ExecError>) -> Result<(T, f64), ExecError> {
     let began = Instant::now();
     let result = work()?;
     Ok((result, began.elapsed().as_secs_f64()))
 }
 
-/// Each query by itself, on one thread or several.
+/// Answers single queries, on one thread or several.
 pub(super) fn answer_on_cpu(
     mut cpu: CpuExecutor,
     queries: &[Query],
@@ -51,7 +51,7 @@ pub(super) fn answer_on_cpu(
     Ok(Answers::new(answers, cpu.device()))
 }
 
-/// Each query by itself, or batches of them.
+/// Answers single queries or batches.
 pub(super) fn answer_on_gpu(
     mut gpu: GpuExecutor,
     queries: &[Query],
@@ -94,7 +94,7 @@ fn answer(executor: &mut dyn Executor, query: &Query, arguments: &Arguments) -> 
     Ok(Answer { ranking: Ranking { label: query.label.clone(), hits }, us })
 }
 
-/// Each thread takes the next unanswered query; answers come back in the log's order.
+/// Each thread takes the next unanswered query. Answers are returned in the order of the log.
 fn answer_in_parallel(cpu: &CpuExecutor, queries: &[Query], arguments: &Arguments) -> Result<Vec<Answer>, ExecError> {
     let next = AtomicUsize::new(0);
     let work = |mut executor: CpuExecutor| -> Result<Vec<(usize, Answer)>, ExecError> {

@@ -1,4 +1,4 @@
-//! What is searched, and for what.
+//! The index and the queries of a search.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use tandem_report::number::counted;
 /// Number of queries of the default log that are answered if none are given.
 const SHOWN_QUERIES: usize = 3;
 
-/// What is searched, and for what.
+/// The index and the queries of a search.
 pub(super) struct Input {
     pub(super) index: Arc<Index>,
     pub(super) index_dir: PathBuf,
-    /// At least one.
+    /// The queries, at least one.
     pub(super) queries: Vec<Query>,
 }
 
-/// What the user names, or the defaults.
+/// The named inputs, or the defaults.
 pub(super) fn input(arguments: &Arguments) -> Result<Input, Failure> {
     let Some(index_dir) = arguments.index.clone() else { return default_input(arguments) };
     let index = Arc::new(Index::open(&index_dir).map_err(|e| {
@@ -46,7 +46,7 @@ pub(super) fn input(arguments: &Arguments) -> Result<Input, Failure> {
     Ok(Input { index, index_dir, queries })
 }
 
-/// Says what becomes of queries of a log that ask for all of their words where no document holds some of these.
+/// Reports the treatment of queries that need all of their words, if no document contains some of these.
 fn tell_of_unknown_words(queries: &[Query], mode: Mode) {
     let queries = queries.iter().filter(|query| query.dropped_terms > 0).count();
     if queries > 0 && mode != Mode::Or {
@@ -55,10 +55,10 @@ fn tell_of_unknown_words(queries: &[Query], mode: Mode) {
     }
 }
 
-/// What becomes of words that no document holds where all words are asked for.
+/// The treatment of words that no document contains, in modes that need all words.
 const LEFT_OUT: &str = "they are left out, and documents that hold all of the others are found";
 
-/// The default index, with the user's queries or the first few of its own.
+/// The default index, with the user's queries or the first few of the index's queries.
 fn default_input(arguments: &Arguments) -> Result<Input, Failure> {
     let (index, own_queries) = default_index()?;
     let index_dir = own_queries.parent().unwrap_or(Path::new(".")).to_owned();

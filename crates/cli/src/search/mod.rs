@@ -171,7 +171,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says so where no document that is judged is in the index at all: then zeros tell nothing of rankings.
+/// Warns if the index has none of the judged documents: zeros then say nothing about the ranking.
 fn warn_of_another_collection(arguments: &Arguments, index: &Index, qrels: &Qrels, rankings: &[Ranking]) {
     let judged = qrels.documents();
     let is_judged = |doc: DocId| judged.contains(&*index.external_id(doc));
@@ -210,7 +210,7 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses a log whose names of queries can't tell results apart, or are none of those that are judged.
+/// Refuses a log whose query names are not unique, or of which none is judged.
 fn check_names(arguments: &Arguments, queries: &[Query], qrels: Option<&Qrels>) -> Result<(), Failure> {
     let Some(log) = &arguments.queries else { return Ok(()) };
     if arguments.format == Format::Trec || qrels.is_some() {

@@ -50,7 +50,7 @@ pub(super) fn write(
     }
     let mut out = io::BufWriter::new(io::stdout().lock());
     match write_to(&mut out).and_then(|()| out.flush()) {
-        // The reader (`head`, say) has seen enough.
+        // The reader, such as `head`, has closed its end.
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.map_err(|e| Failure::failed(format!("standard output: {e}"))),
     }
@@ -119,7 +119,7 @@ pub(super) fn summarise(arguments: &Arguments, answers: &Answers, wall_s: f64) {
         batch => format!("batch of {batch}"),
     };
     let throughput_qps = rankings.len() as f64 / wall_s.max(1e-9);
-    // One query tells no rate.
+    // One query gives no rate.
     let rate = if rankings.len() > 1 { format!("; {throughput_qps:.0} queries/s") } else { String::new() };
     if rankings.len() == 1 {
         errln!("time: {:.3} ms", times.mean_us() / 1e3);

@@ -89,7 +89,10 @@ fn objective_in_words(rows: &[SweepRow]) -> String {
     let first = rows[0].objective.as_str();
     let share = first.split(" <= ").next().unwrap_or(first);
     let objective = if same { first.to_owned() } else { format!("{share} within each point's deadline") };
-    format!("objective: {objective}; {}", number::counted(seeds, "run a point", "runs a point, with different seeds"))
+    format!(
+        "objective: {objective}; {}",
+        number::counted(seeds, "run per point", "runs per point, with different seeds")
+    )
 }
 
 /// The fewest machines that sustain each rate, if replicas vary and rates are given.

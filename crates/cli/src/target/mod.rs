@@ -1,8 +1,8 @@
-//! `tandem capacity --target URL`, and `profile`, `live` and `validate` likewise: a search server behind HTTP is driven
-//! in place of this machine's executors.
+//! `tandem capacity`, `profile`, `live` and `validate` with `--target URL`: they drive a search server behind HTTP instead of this
+//! machine's executors.
 //!
-//! The options differ from those for an index, so the commands are a group of their own: `tandem capacity --target URL`
-//! is short for `tandem target capacity URL`.
+//! The options differ from those for an index. The commands therefore form a group: `tandem capacity --target URL` is short for
+//! `tandem target capacity URL`.
 
 mod server;
 
@@ -34,7 +34,7 @@ use tandem_http::{
 use tandem_report::number::{counted, grouped, significant, text};
 use tandem_report::table::Table;
 
-/// Commands against a search server behind HTTP; `tandem capacity --target URL` is short for `tandem target capacity URL`
+/// Measure and drive a search server behind HTTP (also `tandem capacity --target URL`)
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  tandem capacity --target http://127.0.0.1:9200/wiki --dialect opensearch \\\n    --queries log.tsv"
@@ -135,7 +135,7 @@ pub(super) fn expanded(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let command = arguments.iter().position(|argument| {
         argument.to_str().is_some_and(|text| ["capacity", "profile", "live", "validate"].contains(&text))
     });
-    // Options of all commands may stand before the command, and nothing else.
+    // Only options of all commands may precede the command.
     if let Some(at) = command.filter(|&at| arguments[1..at].iter().all(|text| text.to_string_lossy().starts_with('-')))
         && arguments[at..].iter().any(is_target)
     {
@@ -362,7 +362,7 @@ fn drive(driven: &Driven) -> Result<(), Failure> {
     errln!("{}", kept.in_words());
     kept.finish()?;
     match run.ending {
-        Ending::ServerGone => return Err(Failure::failed("the server was gone: no answers for some seconds")),
+        Ending::ServerGone => return Err(Failure::failed("the server stopped answering for some seconds")),
         Ending::Complete | Ending::Interrupted => {}
     }
     if run.is_rejected(criterion.deadline) {

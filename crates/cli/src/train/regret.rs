@@ -38,7 +38,7 @@ struct Line {
 
 impl Record for Line {}
 
-/// A machine, and the policies that make sense on it.
+/// A machine with the policies that it can run.
 struct OnMachine<'a> {
     machine: SimulatedMachine<'a>,
     policies: Vec<BuiltIn>,
@@ -160,7 +160,7 @@ pub(super) fn has_gpu_times(workload: &Workload) -> bool {
     workload.rows.iter().any(|row| row.measured[Class::GPU].is_some())
 }
 
-/// The machines that are asked for: by default with a GPU if queries were measured on one.
+/// The requested machines: by default with a GPU if queries were measured on one.
 fn machines<'a>(
     workload: &Workload,
     arguments: &Arguments,

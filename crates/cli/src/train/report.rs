@@ -17,7 +17,7 @@ use tandem_core::lab::Progress;
 use tandem_core::query::Mode;
 use tandem_report::plot::{LineChart, Point, Series};
 
-/// Errors by kind of model: the file that is written first.
+/// The errors by kind of model, in the first file that is written.
 pub(super) const ERRORS: &str = "model_errors.csv";
 
 #[derive(Serialize, Deserialize)]
@@ -77,7 +77,7 @@ const IMPORTANCE: &str = "model_importance.csv";
 const LEARNING: &str = "model_learning.csv";
 const SCATTER: &str = "model_scatter.csv";
 
-/// Studies the models of this workload and writes what is found into `dir`.
+/// Studies the models of this workload and writes the results into `dir`.
 pub(super) fn write(dir: &Path, names: &str, workload: &Workload, options: &TrainOptions) -> Result<(), Failure> {
     let provenance = Provenance::new()
         .with_command_and_machine()
@@ -96,7 +96,7 @@ pub(super) fn write(dir: &Path, names: &str, workload: &Workload, options: &Trai
     Ok(())
 }
 
-/// What is studied, and where it goes.
+/// The studied workload and the folder of the results.
 struct Report<'a> {
     dir: &'a Path,
     /// The workload's files.
@@ -108,7 +108,7 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// How each kind of model errs, all in all and by deciles; printed as well.
+    /// Prints and writes the errors of each kind of model, over all queries and by deciles.
     fn kinds_of_model(&self) -> Result<(), Failure> {
         self.bars.doing("comparing kinds of model");
         let compared = self.found(study::compare(self.workload, &ModelKind::ALL, self.options))?;
@@ -119,7 +119,7 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// By how much the error grows without each feature.
+    /// Writes the growth of the error without each feature.
     fn importance(&self) -> Result<(), Failure> {
         self.bars.doing("what features are worth");
         let worth = self.found(study::importance(self.workload, self.options))?;
@@ -132,7 +132,7 @@ impl Report<'_> {
         self.file(IMPORTANCE, worth.iter().map(line))
     }
 
-    /// How the error falls with the number of queries; with a figure.
+    /// Writes the error by number of queries, with a figure.
     fn learning(&self) -> Result<(), Failure> {
         self.bars.doing("what more queries would gain");
         let learnt = self.found(study::learning_curve(self.workload, self.options))?;
@@ -162,7 +162,7 @@ impl Report<'_> {
         self.file(SCATTER, scattered.iter().map(line))
     }
 
-    /// What a study found, or that the workload does not allow it.
+    /// The result of a study, or the reason why the workload does not allow it.
     fn found<T>(&self, studied: Result<T, TrainError>) -> Result<T, Failure> {
         studied.map_err(|e| Failure::input(format!("{}: {e}", self.names)))
     }
@@ -172,7 +172,7 @@ impl Report<'_> {
     }
 }
 
-/// How one kind of model errs on one class and mode.
+/// The errors of one kind of model on one class and mode.
 type Compared = (ModelKind, Of, Evaluation);
 
 fn error_line((model, Of { kind, mode }, e): &Compared) -> ErrorLine {

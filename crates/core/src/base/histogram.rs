@@ -1,4 +1,4 @@
-//! Times counted by buckets, in fixed memory however many there are.
+//! A histogram of times in fixed memory.
 //!
 //! Each bucket is a 4096th of its octave wide and remembers the longest time in it. A percentile is therefore a time that
 //! occurred, at most 1/4096 longer than the one of its rank.
@@ -50,7 +50,7 @@ impl Histogram {
         self.sum += u128::from(time.0) * u128::from(times);
     }
 
-    /// How many times were counted.
+    /// The number of counted times.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count as usize

@@ -1,7 +1,7 @@
 //! Prefetching of memory.
 //!
 //! An index is larger than a processor's caches, and a query reads a few lines in many places. Each line takes a
-//! hundred nanoseconds to arrive, as long as decoding three blocks or simulating a query. Lines that will surely be
+//! hundred nanoseconds to arrive, as long as decoding three blocks or simulating a query. Lines that will certainly be
 //! read soon are prefetched, so that they arrive together.
 
 #[cfg(target_arch = "x86_64")]

@@ -74,29 +74,29 @@ impl Random {
     }
 }
 
-/// What a run draws a stream for.
+/// The purpose of a random stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Purpose {
     /// Gaps between arrivals.
     Arrivals = 1,
-    /// Which query arrives.
+    /// The queries that arrive.
     Queries = 2,
-    /// Where in the resolution of their timestamps equal arrivals lie.
+    /// The places of arrivals with equal timestamps within the resolution of these.
     Ties = 3,
-    /// Where a recording begins.
+    /// The start in a recording.
     Recording = 4,
-    /// How long bursts and calms last.
+    /// The lengths of bursts and calms.
     Bursts = 5,
-    /// By how much costs differ on another shard.
+    /// Factors between the costs of shards.
     ShardFactors = 6,
     /// The query whose cost a shard takes, where costs of shards are independent.
     ShardRows = 7,
     /// The replica that answers.
     Routing = 8,
-    /// How service times of a lane vary.
+    /// The variation of service times of a lane.
     Service = 9,
-    /// How the rounds of the dispatcher vary.
+    /// The variation of the dispatcher's rounds.
     Rounds = 10,
     /// Errors that are added to estimates.
     EstimateErrors = 12,

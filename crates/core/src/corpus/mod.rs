@@ -1,6 +1,6 @@
 //! Collections of text, and of posting lists.
 //!
-//! A collection is read as a stream of [`Batch`]es of a few megabytes, each of which any thread can parse by itself:
+//! A collection is read as a stream of [`Batch`]es of a few megabytes, each of which any thread can parse alone:
 //!
 //! ```text
 //! file or folder ──Collection──▶ Batch ──▶ documents (id, title, text) ──Tokenizer──▶ terms
@@ -20,7 +20,7 @@
 //! Exchange files hold collections that are inverted already: [`ciff`] and [`pisa`] read them as [`ListSource`]s, list by
 //! list.
 //!
-//! Documents are numbered in the order of the collection, whatever the number of threads.
+//! Documents are numbered in the order of the collection, for any number of threads.
 
 mod batch;
 pub mod ciff;

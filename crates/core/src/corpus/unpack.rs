@@ -1,6 +1,6 @@
 //! Decompressing a file on several threads.
 //!
-//! A zstd file is a row of frames, a gzip file one of members, each compressed by itself; the start of a frame is only
+//! A zstd file is a row of frames, a gzip file one of members, each compressed on its own; the start of a frame is only
 //! known after reading the one before. The file is therefore cut into stripes. A thread searches its stripe for bytes
 //! that look like a start, and decompresses from there until a frame ends after the stripe:
 //!
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The reader takes the pieces in order, each in chunks while it grows. A piece that begins where the one before ended is
-//! right. If none does (bytes may look like a start by chance), the reader decompresses by itself until the next stripe.
+//! right. If none does (bytes may look like a start by chance), the reader decompresses alone until the next stripe.
 //! A file of one long frame is thus read at the speed of one thread.
 //!
 //! The bytes decompressed ahead of the reader are bounded. The limit decreases with a piece's distance from the reader,

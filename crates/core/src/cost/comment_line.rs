@@ -8,7 +8,7 @@ use crate::files::Provenance;
 /// Takes the content of the line `key`, if any, out of a file's comment lines.
 ///
 /// # Errors
-/// If the line cannot be parsed, or `check` rejects it, with the fault.
+/// A message with the fault, if the line cannot be parsed or `check` rejects its content.
 pub(crate) fn take<T: DeserializeOwned>(
     provenance: &mut Provenance,
     key: &str,

@@ -240,7 +240,7 @@ impl ModelFile {
         Ok(Self { provenance: stored.provenance, batches, models })
     }
 
-    /// Writes a model file, whole or not at all.
+    /// Writes a model file atomically.
     ///
     /// # Errors
     /// Those of the file system.

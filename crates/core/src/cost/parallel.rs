@@ -109,7 +109,7 @@ impl SpeedUp {
     }
 }
 
-/// What a scheduler may know of a workload to decide on the number of lanes of a query.
+/// Knowledge of a scheduler for its choice of the number of lanes of a query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parallelism {
     /// The speed-up of queries on several CPU lanes.

@@ -74,7 +74,7 @@ impl Workload {
         self.rows.iter().map(|row| self.batches.costs(row.mode, measured_us(row))).collect()
     }
 
-    /// What schedulers may know to run a query on several CPU lanes; `None` without a measured speed-up or CPU times.
+    /// Knowledge of schedulers that run a query on several CPU lanes. `None` without a measured speed-up or CPU times.
     #[must_use]
     pub fn parallelism(&self) -> Option<Parallelism> {
         let times = self.rows.iter().filter_map(|row| Some(Nanos::from_us(row.measured[Class::CPU]?.median_us)));

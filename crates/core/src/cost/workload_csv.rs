@@ -61,8 +61,8 @@ macro_rules! name {
     };
 }
 
-/// Lists the columns, in their order in files. A new column needs a line here, a field of [`WorkloadRow`], and its reading in
-/// [`row`]. Columns of index features come from their own list.
+/// Lists the columns, in their order in files. A new column needs a line here, a field of [`WorkloadRow`], its reading in
+/// [`row`], and a row in `traces/README.md`. Columns of index features come from their own list.
 macro_rules! define_columns {
     ($($(#[$meaning:meta])* $feature:ident,)*) => {
         columns! { row:
@@ -111,10 +111,11 @@ impl Record for OwnTimes {
     const OPTIONAL: &'static [&'static str] = &["mode", "cpu_us", "gpu_us"];
 }
 
-/// Columns that all files of `profile` have, and that files of service times lack.
-/// The message for a file that names what machine profiles replaced.
+/// The message for a file of an earlier version with a line `# contention`.
 const OLD_CONTENTION: &str = "`contention` belongs to machine profiles now (delete this line, and measure the machine with \
                               these queries: `tandem profile INDEX --queries FILE --machine`)";
+
+/// Columns that all files of `profile` have, and that files of service times lack.
 const OF_PROFILES: [&str; 5] = ["terms", "shortest", "second_shortest", "postings", "results"];
 
 /// The key of the comment line with the speed-up on several cores.
@@ -235,7 +236,7 @@ impl Workload {
         Ok(Self { provenance, rows, batches, speed_up })
     }
 
-    /// Writes a workload file, whole or not at all. Names that end in `.gz` or `.zst` are compressed.
+    /// Writes a workload file atomically. Names that end in `.gz` or `.zst` are compressed.
     ///
     /// Times and `expected_matches` are rounded to three decimals, times to no less than 0.001. Writing and reading such a
     /// file again leaves it unchanged.

@@ -73,7 +73,7 @@ impl Bm25 {
         self.idf == Idf::Impacts
     }
 
-    /// How often a query names the term whose weight under [`Bm25::IMPACTS`] is given.
+    /// The number of occurrences of a term in a query, from its weight under [`Bm25::IMPACTS`].
     #[inline]
     pub fn impact_count(weight: f32) -> u32 {
         (weight / Self::IMPACTS.k1) as u32

@@ -66,8 +66,8 @@ pub struct LongList {
     pub rows: u32,
 }
 
-/// What a search needs of a block before it decodes the block, except the last document: 8 bytes, as stored and as GPUs
-/// read them.
+/// Facts of a block that a search needs before it decodes the block, except the last document. They take 8 bytes, in the form
+/// in which files store and GPUs read them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct BlockEntry {

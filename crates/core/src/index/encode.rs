@@ -253,7 +253,7 @@ impl ListEncoder {
         self.block_impacts.push(largest * Bm25::LARGEST_IMPACT);
     }
 
-    /// Bytes packed so far, which tell when to [`take`](Self::take) them.
+    /// The number of packed bytes. Callers [`take`](Self::take) them when there are enough.
     pub fn bytes(&self) -> usize {
         self.lists.bytes()
     }

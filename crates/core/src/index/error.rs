@@ -11,7 +11,7 @@ pub enum IndexError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The message of the system.
         source: io::Error,
     },
     /// The bytes are damaged, or no index of a supported version.
@@ -19,7 +19,7 @@ pub enum IndexError {
     Damaged {
         /// The index file.
         path: PathBuf,
-        /// What was expected and found, and the remedy.
+        /// The expected and the found value, and the remedy.
         message: String,
     },
     /// The collection can't be indexed: empty, or larger than the format holds.

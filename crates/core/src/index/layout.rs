@@ -24,8 +24,8 @@
 //! | KIND | SECTION | ITEM |
 //! | ---: | --- | --- |
 //! | 1 | payload | 4-byte words: what long lists are packed into, and their probe forms |
-//! | 2 | last documents | 4 bytes a block of a long list |
-//! | 3 | blocks | 8 bytes a block of a long list: [`BlockEntry`](super::BlockEntry) |
+//! | 2 | last documents | 4 bytes per block of a long list |
+//! | 3 | blocks | 8 bytes per block of a long list: [`BlockEntry`](super::BlockEntry) |
 //! | 4 | long lists | 40 bytes: [`LongList`](super::LongList), in order of their terms |
 //! | 5 | short lists | bits, each list at a whole byte; the section at a multiple of 4 |
 //! | 6 | terms | 4 bytes: `TermSlot`, in byte order of the terms |
@@ -60,7 +60,7 @@
 //! A **long** list is a range of blocks and a range of the payload, in rows of 16 bytes. Its blocks lie one after
 //! another, each at a whole byte: a full one's documents, then its frequencies. The list's last block may have fewer
 //! than 128 postings; then it is packed as a short list's bits from 27 on. Zeros fill the last row. Behind the blocks
-//! lies the probe form, if there is one:
+//! is the probe form, if there is one:
 //!
 //! | WORDS | MEANING |
 //! | --- | --- |
@@ -89,7 +89,7 @@
 //! | the group's width, for each | its eight values, one after another from the lowest bit on |
 //!
 //! With two bits a group, byte *j* has groups *j*, *j* + 4, *j* + 8 and *j* + 12, from its lowest bits on; with four,
-//! groups *j* and *j* + 8. If the widest width is 0, there is nothing at all.
+//! groups *j* and *j* + 8. If the widest width is 0, there are no bits.
 //!
 //! # Codes of fewer postings
 //!

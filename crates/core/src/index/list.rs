@@ -12,7 +12,7 @@ use crate::base::prefetch::prefetch;
 /// A term's postings, borrowed from an index.
 ///
 /// A list of fewer than [`BLOCK_LEN`] postings is one block whose last document is not stored. A number above every
-/// document stands for it. A search inside the block may therefore find nothing, and must then go on to the list's end.
+/// document stands for it. A search inside the block may therefore find nothing, and must then continue to the end of the list.
 ///
 /// Methods panic if the list has no such block or posting.
 #[derive(Clone, Copy, Debug)]

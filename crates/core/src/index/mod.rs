@@ -6,14 +6,14 @@
 //! there are three kinds of lists:
 //!
 //! ```text
-//! slots       | apple | apply | pear |           4 bytes a term, which are the list of one document themselves,
+//! slots       | apple | apply | pear |           4 bytes per term, which are the list of one document themselves,
 //!                 |       |  (17)               point to a short list,
 //! short lists     |   |len, codes, bound|gaps|tfs|          bits
 //!                 v                             or to a long one: 40 bytes, with its bounds,
 //! long lists  | apple |
 //!                 |
-//! last docs   |  407  |  911  |  998  |          4 bytes a block: what is searched
-//! blocks      |   *   |   *   |   *   |          8 bytes a block: where its bits are, how they are packed, its bound
+//! last docs   |  407  |  911  |  998  |          4 bytes per block: what is searched
+//! blocks      |   *   |   *   |   *   |          8 bytes per block: where its bits are, how they are packed, its bound
 //!                 |
 //! payload     |gaps|tfs|gaps|tfs|gaps|tfs|probe form|
 //! ```

@@ -1,7 +1,7 @@
 //! Writing pieces of a file on separate threads.
 //!
 //! One core copies one or two gigabytes per second into the system's cache, less than sixteen cores merge and pack.
-//! Another thread makes the system write to disk meanwhile, instead of all at the end.
+//! Another thread makes the system write to disk during this time, instead of at the end.
 
 use std::io;
 use std::sync::Arc;

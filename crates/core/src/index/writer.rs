@@ -422,7 +422,7 @@ impl IndexBuilder {
         self.encoder.add(term, postings)
     }
 
-    /// Writes the index into the folder `dir`, whole or not at all.
+    /// Writes the index into the folder `dir` atomically.
     ///
     /// # Errors
     /// If no list was added, or the file system fails.

@@ -56,7 +56,7 @@ impl Budget {
         Self { bytes, threads: threads as u64 }
     }
 
-    /// What is missing for builds of any size.
+    /// The missing memory for a build of any size.
     pub(crate) fn lacks_for_any(self) -> Option<MemoryNeed> {
         let inverting = self.batches_bytes() + self.threads * LEAST_WORKER_BYTES;
         let merging = IndexWriter::BYTES + LEAST_COLUMNS_BYTES + RANGE_BYTES;
@@ -117,7 +117,7 @@ impl Budget {
         self.bytes.map_or(u64::MAX, |bytes| bytes.saturating_sub(taken).max(least))
     }
 
-    /// What is missing for checking `documents` documents in addition to `held_bytes` in memory, and for their norms.
+    /// The missing memory for checking `documents` documents in addition to `held_bytes` in memory, and for their norms.
     pub(crate) fn lacks_for_documents(self, documents: u64, held_bytes: u64) -> Option<MemoryNeed> {
         let needed_bytes = PROGRAM_BYTES + held_bytes + 2 * documents * LENGTH_BYTES;
         self.lacks(needed_bytes, MemoryPurpose::Documents { documents, held_bytes })
@@ -134,7 +134,7 @@ impl Budget {
         self.bytes.map_or(u64::MAX, |bytes| bytes.saturating_sub(taken))
     }
 
-    /// What is missing if the largest range of terms takes `range_bytes` of that.
+    /// The missing memory if the largest range of terms takes `range_bytes`.
     pub(crate) fn lacks_for_merging(self, documents: u64, held_bytes: u64, range_bytes: u64) -> Option<MemoryNeed> {
         let needed_bytes = self.beside_ranges(documents, held_bytes) + range_bytes;
         self.lacks(needed_bytes, MemoryPurpose::Merging { documents, range_bytes })

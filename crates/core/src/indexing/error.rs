@@ -20,7 +20,7 @@ pub enum BuildError {
     Run {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and the remedy.
+        /// The fault, and the remedy.
         message: String,
     },
     /// The system can't start threads.

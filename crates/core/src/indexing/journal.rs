@@ -69,7 +69,7 @@ impl Journal {
                 remove_file(&entry.path())?;
             }
         }
-        // The journal is written anew, since its end may be torn, and then renamed, since this may be interrupted, too.
+        // The journal is rewritten, because its end may be torn, and then renamed, because the rewrite may be interrupted as well.
         journal.start(&names[1..])?;
         Ok(journal)
     }

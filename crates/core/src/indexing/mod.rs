@@ -1,6 +1,6 @@
 //! Making indexes of anything that [`corpus`](crate::corpus) reads: see [`Index`](crate::index::Index).
 //!
-//! This room lies above both: `corpus` knows no index, and `index` knows no text.
+//! This room connects both: `corpus` knows no index, and `index` knows no text.
 //!
 //! ```text
 //! corpus: text ────────────────build_from_text──┐

@@ -19,7 +19,7 @@ pub enum Progress {
         /// All ranges.
         of: usize,
     },
-    /// The memory budget is too small. The build goes on and takes more.
+    /// The memory budget is too small. The build continues and takes more.
     Exceeding(MemoryNeed),
 }
 
@@ -46,7 +46,7 @@ impl fmt::Display for MemoryNeed {
             MemoryPurpose::Threads(threads) => write!(f, "for the program and what {threads} threads read and write"),
             MemoryPurpose::Documents { documents, held_bytes } => write!(
                 f,
-                "for lengths and norms of {documents} documents (8 bytes each) and what is held of their lists ({} MiB)",
+                "for lengths and norms of {documents} documents (8 bytes each) and for their lists in memory ({} MiB)",
                 mib(held_bytes)
             ),
             MemoryPurpose::Merging { documents, range_bytes } => write!(

@@ -29,7 +29,7 @@ pub enum LabError {
     Priorities {
         /// The trace.
         trace: String,
-        /// What is wrong.
+        /// The fault.
         fault: String,
     },
     /// An executor can't be made.
@@ -111,7 +111,7 @@ pub enum LabError {
         log_id: u32,
     },
     /// Recorded GPU times were requested, although the workload has GPU times.
-    #[error("{workload}: holds GPU times of its own")]
+    #[error("{workload}: has its own GPU times")]
     HasGpuTimes {
         /// The workload.
         workload: String,

@@ -143,7 +143,7 @@ impl Criterion {
         }
     }
 
-    /// How many of `queries` may be late.
+    /// The number of `queries` that may be late.
     #[must_use]
     pub fn allowed(&self, queries: usize) -> usize {
         match self.objective {

@@ -35,7 +35,7 @@ pub(super) trait Clock {
     fn since_epoch(&self, at: Nanos) -> u64;
 
     /// Accounts for time in which the driver was held up or handled events. Only a clock that jumps has to advance;
-    /// real time passes by itself.
+    /// real time passes without it.
     fn pass(&mut self, time: Nanos);
 
     /// Waits until `until` or a shorter time; the caller then looks again at what is due. A completion, as

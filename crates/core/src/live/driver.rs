@@ -37,7 +37,7 @@ use crate::sched::{Action, Dispatcher, Due, EventQueue, Job, LawBroken, RunLog};
 #[derive(Debug)]
 pub(super) struct LiveRunResult {
     pub(super) log: RunLog,
-    /// How late jobs were released.
+    /// Lateness of the release of jobs.
     pub(super) lags: Histogram,
     /// Driver time for each event; the events of a round share its time equally.
     pub(super) decisions: Histogram,
@@ -140,7 +140,7 @@ pub(super) fn drive<C: Clock, R: Record>(
 struct Driver<'a, C, T, J, R> {
     clock: C,
     machine: &'a Machine,
-    /// The driver's own time for its events, where it does not pass by itself.
+    /// The driver's own time for its events, under a clock that it must advance.
     dispatcher_clock: DispatcherClock,
     /// Time that a lane may spend on a batch; the next check of it is due at `watch_at`.
     watchdog: Nanos,

@@ -6,7 +6,7 @@ use crate::base::time::Nanos;
 use crate::sched::LawBroken;
 use crate::search::ExecError;
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Debug)]
 pub enum Ending {
     /// All jobs were released and finished.

@@ -6,11 +6,11 @@
 //! first of two threads to complete a batch claims it:
 //!
 //! ```text
-//!   own thread    |==A==|==B=✗                 an error, a panic: the same thread goes on with the fallback
+//!   own thread    |==A==|==B=✗                 an error, a panic: the same thread continues with the fallback
 //!                            |===B===|===C===|
 //!
 //!   own thread    |==A==|==B=···················| B comes too late, the thread ends
-//!   replacement               |===B===|===C===|   the watchdog barked: a thread of its own, with the fallback
+//!   replacement               |===B===|===C===|   the watchdog acted: a new thread, with the fallback
 //! ```
 //!
 //! The driver sees batches that take too long; the run's log holds the faults. A thread that hangs is abandoned: no
@@ -98,7 +98,7 @@ impl Faulty {
         Ok(())
     }
 
-    /// Calls the inner executor. A fault that comes meanwhile holds up the batches under way.
+    /// Calls the inner executor. A fault during this call delays the batches under way.
     fn call<T>(&mut self, call: impl FnOnce(&mut dyn Executor) -> Result<T, ExecError>) -> Result<T, ExecError> {
         self.check(true)?;
         let result = call(self.inner.as_mut())?;

@@ -256,7 +256,7 @@ impl LanePool {
         &self.model
     }
 
-    /// Replaces the costs of the machine, as measured meanwhile; recorded lanes take them.
+    /// Replaces the costs of the machine, as measured since then; recorded lanes take them.
     ///
     /// # Panics
     /// If the machine is another.
@@ -328,7 +328,7 @@ impl LanePool {
         matches!(&self.lanes[processor.index()], Lane::Recorded)
     }
 
-    /// Lanes whose own executors have failed for good.
+    /// Lanes whose own executors have failed permanently.
     #[must_use]
     pub fn retired(&self) -> Vec<ProcessorId> {
         let lanes = (0..).map(ProcessorId).zip(&self.lanes);

@@ -37,9 +37,9 @@ pub struct LiveOutcome {
     /// The jobs that finished or were dropped, with the lanes' faults. Long runs keep every second, fourth... batch only:
     /// see [`LiveRun::keep`](super::LiveRun::keep).
     pub log: RunLog,
-    /// How the run ended.
+    /// The end of the run.
     pub ending: Ending,
-    /// How late the driver released jobs.
+    /// Lateness of the driver's release of jobs.
     pub lag: Spread,
     /// The driver's own time for each event (an arrival, an answered query), with the policy's decision and the hand-over
     /// of the batches that it starts: [`MachineModel::decision`](crate::cost::MachineModel::decision) as measured in this

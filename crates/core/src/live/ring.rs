@@ -1,6 +1,6 @@
 //! The two rings between the driver and a lane's thread: orders out, completions back.
 //!
-//! Each ring has one writer and one reader. A slot carries the number of its turn, counted from 1 for ever: the writer
+//! Each ring has one writer and one reader. A slot carries the number of its turn, counted from 1 without end: the writer
 //! fills a slot and writes the turn last, the reader looks for the turn that it expects next. So there is no lock, no
 //! shared counter and no "full" or "empty" to ask for, and an order of a few queries moves in one cache line:
 //!
@@ -14,7 +14,7 @@
 //! ordered only after the completion of turn t has been seen.
 //!
 //! A reader that finds nothing for long [sleeps](Sleeper), and the writer wakes it. Slots and sleepers fill cache lines of
-//! their own (two, for processors that fetch lines in pairs), lest lanes slow each other.
+//! their own (two, for processors that fetch lines in pairs), so that lanes do not slow each other.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -108,7 +108,7 @@ pub(super) struct Survived {
     pub(super) at: u64,
     pub(super) kind: FaultKind,
     pub(super) queries: usize,
-    /// Whether the lane goes on with its fallback for good.
+    /// Whether the fallback has replaced the executor of the lane permanently.
     pub(super) is_retired: bool,
     /// The fault in words.
     pub(super) what: String,

@@ -65,7 +65,7 @@ where
 {
     check(lane_pool, run.jobs.clone())?;
     // The run gets a thread of its own: threads inherit the cores of their parent, and a pool started by the caller after a
-    // run would sit on one core for ever.
+    // run would stay on one core.
     let driven = std::thread::scope(|scope| {
         let driver = || {
             lane_pool.cores().pin_driver();
@@ -156,7 +156,7 @@ fn check(lane_pool: &LanePool, jobs: impl Iterator<Item = Job> + Clone) -> Resul
             return Err(LiveError::NoRecordedTime(job.query, class));
         }
     }
-    // A recorded lane that fails goes on with a CPU's times.
+    // A recorded lane that fails continues with a CPU's times.
     if lane_pool.model().faults.faults.iter().any(|fault| recorded.contains(&fault.processor))
         && let Some(job) = first(&|job| lane_pool.recorded_cost(job.row, Class::CPU).is_none())
     {

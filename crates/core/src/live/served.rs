@@ -31,7 +31,7 @@ pub struct ServedBatch {
     /// Working time of the thread since the end of the batch before, comparing answers included, on a lane that prepares
     /// one batch while its device works on another. Zero on other lanes.
     pub host: Nanos,
-    /// Time to prepare it, on a lane that overlaps batches; its thread saw no other end meanwhile. Else zero.
+    /// Time to prepare it, on a lane that overlaps batches; its thread noticed no other end during this time. Else zero.
     pub prepared: Nanos,
     /// Time of the device on this batch, on a lane that overlaps batches; else zero.
     pub device: Nanos,

@@ -495,7 +495,7 @@ enum Storm {
 }
 
 /// Turns a panic of an executor into a fault, which ends the run or the executor's part in it. Otherwise the driver would
-/// wait for ever.
+/// wait without end.
 fn guarded<T>(call: impl FnOnce() -> Result<T, ExecError>) -> Result<T, Fault> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(result) => result.map_err(Fault::Error),

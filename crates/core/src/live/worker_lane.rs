@@ -131,7 +131,7 @@ impl WorkerLane {
         Some(completion)
     }
 
-    /// Whether the lane's fallback executor works for good, or has failed itself.
+    /// Whether the fallback executor has replaced the lane's own permanently, or has failed itself.
     pub(super) fn is_retired(&self) -> bool {
         self.threads.had_fallback && !self.rings.has_fallback()
     }
@@ -152,7 +152,7 @@ impl WorkerLane {
         };
         let name = format!("replacement of lane {}", self.threads.worker.processor);
         match std::thread::Builder::new().name(name).spawn(serve) {
-            // The thread before it ends by itself, or never.
+            // The replaced thread ends when its call returns, or never.
             Ok(thread) => self.threads.current = Some(thread),
             Err(e) => return Some(Err(LiveError::NoThread(e.to_string()))),
         }
@@ -167,7 +167,7 @@ impl WorkerLane {
         let under_way = self.under_way();
         self.rings.abandon();
         (self.seen, self.is_lost) = (self.ordered, true);
-        // Joining this thread at the end might block for ever.
+        // Joining this thread at the end might never return.
         self.threads.current = None;
         under_way
     }

@@ -101,7 +101,7 @@ impl ArrivalProcess {
         }
     }
 
-    /// The time after which arrivals are typical, and thus the least length of a simulated run. `None` if any run is
+    /// The time after which arrivals are typical, which is the least length of a simulated run. `None` if any run is
     /// typical.
     #[must_use]
     pub fn time_scale(&self) -> Option<TimeScale> {
@@ -359,7 +359,7 @@ pub fn check_rate(rate_qps: f64) -> Result<f64, String> {
     if rate_qps.is_finite() && rate_qps > 0.0 {
         Ok(rate_qps)
     } else {
-        Err(format!("rate is {rate_qps}, expected a number of queries a second above 0"))
+        Err(format!("rate is {rate_qps}, expected a number of queries per second above 0"))
     }
 }
 

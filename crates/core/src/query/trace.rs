@@ -81,7 +81,7 @@ impl Trace {
         Ok(Self { provenance, rows, priorities })
     }
 
-    /// Writes a trace file, whole or not at all. Reading it gives an equal trace.
+    /// Writes a trace file atomically. Reading it gives an equal trace.
     ///
     /// # Errors
     /// Those of the file system, and arrivals later than [`read`](Self::read) takes.

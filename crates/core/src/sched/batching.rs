@@ -42,7 +42,7 @@ impl BatchLimits {
         Self { most_queries: options.batch_limit, share: options.batch_share }
     }
 
-    /// These limits, with at most `queries` queries a batch.
+    /// These limits, with at most `queries` queries per batch.
     pub(super) fn at_most(self, queries: u32) -> Self {
         Self { most_queries: self.most_queries.min(queries), ..self }
     }

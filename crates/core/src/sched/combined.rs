@@ -31,7 +31,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     batches: true,
     ..PolicyEntry::new(
         "combined",
-        "GPUs take batches; CPUs what a batch gains least on, and what cannot wait",
+        "GPUs take batches; CPUs take urgent queries, and those that gain least from a batch",
         |setup| Ok(Box::new(Combined::new(setup.options, setup.model)?)),
     )
 };

@@ -36,7 +36,7 @@ pub struct QueuedJob<'a> {
 
 /// A policy as queues and the rule by which jobs join them.
 ///
-/// FifoQueues and rule determine what a lane does, exactly as [`Policy::next`](super::Policy::next) would answer.
+/// Queues and rule determine what a lane does, exactly as [`Policy::next`](super::Policy::next) would answer.
 pub trait FifoQueues {
     /// The queues; each lane serves at most one.
     fn queues(&self) -> Vec<QueueServers>;

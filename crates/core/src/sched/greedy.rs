@@ -19,7 +19,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     batches: true,
     required_classes: &[Class::GPU],
     may_run_on: |class, _| class.is_gpu(),
-    ..PolicyEntry::new("greedy", "GPUs take what waits, as one batch", |setup| {
+    ..PolicyEntry::new("greedy", "An idle GPU takes all waiting queries as one batch", |setup| {
         Ok(Box::new(Greedy::new(setup.options, setup.model)?))
     })
 };

@@ -89,7 +89,7 @@ impl Default for PolicyOptions {
 impl PolicyOptions {
     /// Larger weights would lose single nanoseconds in a 64-bit key.
     const MAX_WEIGHT: f64 = 1e6;
-    /// A window longer than a minute is surely a mistake.
+    /// The longest window. A longer one is a mistake.
     const MAX_WINDOW_US: f64 = 6e7;
 
     /// The length of the batching window.

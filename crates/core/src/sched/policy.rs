@@ -38,7 +38,7 @@ pub enum Next {
 
 /// The lanes that an event concerns. Those with room are asked for their [next](Policy::next) step.
 ///
-/// With it an event costs the same however many lanes are idle. Asking too many lanes is slow; asking too few leaves jobs
+/// With it, an event costs the same for any number of idle lanes. Asking too many lanes is slow; asking too few leaves jobs
 /// waiting. When in doubt, use [`Everyone`](Self::Everyone).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LanesToPoll {
@@ -103,7 +103,8 @@ pub trait Policy: Send {
         Shed::Nothing
     }
 
-    /// The policy as queues that jobs join for good, if it is no more than that. Simulations are then several times as fast.
+    /// The policy as queues that jobs never leave before they run, if nothing else matters. Simulations are then several times as
+    /// fast.
     fn as_fifo_queues(&mut self) -> Option<&mut dyn FifoQueues> {
         None
     }

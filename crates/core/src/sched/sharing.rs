@@ -1,4 +1,4 @@
-//! What policies have in common whose jobs occupy several CPU lanes: one queue, first come, first served, and the jobs that run.
+//! Common parts of policies whose jobs occupy several CPU lanes: one queue, first come, first served, and the running jobs.
 //!
 //! ```text
 //!   a lane is idle, a job waits      the rule gives the job's first number of lanes, at most those that are idle
@@ -6,7 +6,7 @@
 //!                                    is due, or waits until then
 //! ```
 //!
-//! A waiting job goes before a helper, since a lane with a job of its own never works less than one that helps.
+//! A waiting job goes before a helper, because a lane with its own job never does less work than one that helps.
 
 use super::{Job, Jobs, Lane, LanesToPoll, Next, Policy, PolicyError};
 use crate::base::ids::{JobId, ProcessorId};
@@ -14,7 +14,7 @@ use crate::base::machine::Class;
 use crate::base::time::Nanos;
 use crate::cost::MachineModel;
 
-/// How busy the lanes are when a rule is asked.
+/// The load of the lanes when a rule is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Busy {
     /// Jobs that run or wait, including the one in question.

@@ -1,4 +1,4 @@
-//! Policies that assign each query to the CPUs or the GPUs for good, by a rule: `length-based` and `random-split`.
+//! Policies that assign each query to the CPUs or the GPUs on arrival, by a rule: `length-based` and `random-split`.
 //!
 //! ```text
 //!               the rule says GPUs ──▶ all that waits for these, as one batch

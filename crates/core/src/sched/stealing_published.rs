@@ -30,7 +30,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     for_comparison: true,
     ..PolicyEntry::new(
         "stealing-published",
-        "Three queues and stealing as published, without a guard; played where it is asked for",
+        "Three queues and stealing as published, without a guard; runs only if it is named",
         |setup| Ok(Box::new(StealingPublished::new(setup.options, setup.machine())?)),
     )
 };

@@ -6,7 +6,7 @@
 //! 2. it starts the query on which a batch gains least, on the fewest idle workers that have it done before a GPU would;
 //! 3. it helps the query whose latency is predicted to be longest, among those with less than an even share of the workers.
 //!
-//! Degrees fall with load: the more workers have queries of their own, the fewer are idle for the other steps. Where GPUs answer in
+//! Degrees fall with load: the more workers have their own queries, the fewer are idle for the other steps. Where GPUs answer in
 //! batches and are loaded, the workers are never idle, and the policy is `combined`.
 //!
 //! Source: the least degree that meets a target: Jeon, He, Kim, Elnikety, Rixner, Cox, "TPC: Target-Driven Parallelism Combining
@@ -27,7 +27,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
     shares_jobs: true,
     ..PolicyEntry::new(
         "tail",
-        "As combined; idle CPU workers share what they then answer before a GPU would, and help",
+        "As combined; idle CPU workers share queries that they then answer before a GPU would",
         |setup| Ok(Box::new(Tail::new(setup)?)),
     )
 };
@@ -37,7 +37,7 @@ pub(super) const ENTRY: PolicyEntry = PolicyEntry {
 struct Led {
     lead: ProcessorId,
     lanes: u32,
-    /// `None` for several queries, which nobody helps.
+    /// `None` for several queries, which get no help.
     query: Option<Running>,
 }
 

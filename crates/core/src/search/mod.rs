@@ -218,7 +218,7 @@ pub trait Executor: Send {
     /// If `k` is out of range or the device fails. The executor stays usable after an error.
     fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError>;
 
-    /// Like [`search`](Self::search), but executors that cooperate may [help](Self::help) meanwhile.
+    /// Like [`search`](Self::search), but executors that cooperate may [help](Self::help) while it runs.
     ///
     /// # Errors
     /// As for [`search`](Self::search).

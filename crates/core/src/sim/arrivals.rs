@@ -132,7 +132,7 @@ impl Arrivals {
         self.iter().map(|(_, query)| query)
     }
 
-    /// The arrivals of a run at `rate_qps` queries a second.
+    /// The arrivals of a run at `rate_qps` queries per second.
     ///
     /// # Panics
     /// If the rate is not finite and above 0.

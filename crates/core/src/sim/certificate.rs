@@ -10,7 +10,7 @@
 //!
 //! ```text
 //!   w    ╲  ╲        backlog of the single server, from its first arrival s to its end f;
-//!   │  ╲  ╲╱  ╲      at f nothing is left in the machine either, whatever its order of service,
+//!   │  ╲  ╲╱  ╲      at f the machine is empty as well, whatever its order of service,
 //!   └──s────────f──  so no query that arrived since s took longer than f − s
 //! ```
 //!

@@ -9,7 +9,7 @@
 //!
 //! The machine provides at most one second of priced time a second. If a schedule meets every deadline D, then queries
 //! that arrive within \[s, t\] are done by t + D, so their weights sum to at most t + D − s. That is the condition under
-//! which a single FIFO server with service times w_i keeps every delay within D (Lindley's recursion, 2 ns a query). The
+//! which a single FIFO server with service times w_i keeps every delay within D (Lindley's recursion, 2 ns per query). The
 //! highest rate at which it holds, minimised over some prices, bounds this very trace; it is a certificate, not an
 //! estimate.
 
@@ -26,7 +26,7 @@ const PRECISION: f64 = 1e-4;
 const NO_RATE: f64 = 1e-12;
 
 /// The highest rate at which any schedule can meet every deadline, for `arrivals` that ask `queries`: the clairvoyant
-/// bound of the [module](self). It takes 16 bytes an arrival. It also holds for longer runs that begin with these
+/// bound of the [module](self). It needs 16 bytes per arrival. It also holds for longer runs that begin with these
 /// arrivals.
 ///
 /// `None` if rates up to `limit_qps` are not excluded. Zero if a query misses its deadline even when alone, or queries

@@ -126,7 +126,7 @@ impl Cluster {
         self.shape
     }
 
-    /// The rate above which no cluster of this shape is stable, whatever the schedulers of its nodes, when queries of
+    /// The rate above which no cluster of this shape is stable, for any schedulers of its nodes, when queries of
     /// these rows are asked and batches have these sizes. `None` if everything costs nothing.
     pub(super) fn region(&self, model: &MachineModel, rows: &[u32], sizes: BatchSizes) -> Option<bounds::Region> {
         let region = |queries: &Arc<[SimQuery]>| {

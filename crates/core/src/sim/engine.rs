@@ -230,7 +230,7 @@ mod tests {
         let queries = [query(0, 25, 0)];
         let log = simulate(run_of(PolicyKind::CpuOnly, &model, &queries, &[(0, 0), (3, 0), (8, 0)])).unwrap();
         let times: Vec<_> = log.rows.iter().map(|r| (r.released.0, r.started.0, r.finished.0)).collect();
-        // The first query is decided on at 10, the two that came meanwhile at 30, when one worker is idle. The end of the
+        // The first query is decided on at 10, the two that arrived in between at 30, when one worker is idle. The end of the
         // first, at 35, is seen at once; its worker starts the third at 45.
         assert_eq!(times, [(0, 10, 35), (10, 30, 55), (10, 45, 70)]);
     }

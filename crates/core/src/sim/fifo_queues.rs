@@ -12,7 +12,7 @@
 //! loop](super::node), one by one (`tests/it/fifo_queues.rs`), which remains for everything else: batches of more than one
 //! query, lanes that fail, load that is shed, clusters, policies of any other form.
 //!
-//! This loop stays because the general loop, compiled for the policy's type, takes 202 instead of 92 ns a query under
+//! This loop stays because the general loop, compiled for the policy's type, takes 202 instead of 92 ns per query under
 //! `gpu-only` (2.2 times) and 253 instead of 127 ns under `mct` (2.0 times), where 1.3 times was the limit. Both were
 //! measured by `tandem bench --what simulator` on 1 CPU and 1 GPU, as medians of three alternating runs.
 
@@ -99,10 +99,10 @@ struct State<'a, T, S> {
     events: EventQueue,
     batches: u32,
     sink: S,
-    /// Lanes to be asked, in order, and the number of lanes to be asked by class.
+    /// Lanes to poll, in order, and the number of lanes to poll by class.
     asked: Vec<ProcessorId>,
     asked_of: PerClass<u32>,
-    /// Bit c is set if class c is to be asked.
+    /// Bit c is set if class c must be polled.
     asked_classes: u8,
     line_of: PerClass<usize>,
 }
@@ -284,7 +284,7 @@ impl<'a, T: ServiceTimes, S: Sink> State<'a, T, S> {
         self.events.next_finish().map_or(Nanos::MAX, |(at, _)| at)
     }
 
-    /// Adds a job to its line and marks the lanes to be asked.
+    /// Adds a job to its queue and marks the lanes to poll.
     #[inline]
     fn join(&mut self, is_serial: bool, job: Waiting) {
         self.waiting += 1;
@@ -359,7 +359,7 @@ impl<'a, T: ServiceTimes, S: Sink> State<'a, T, S> {
         self.start(policy, processor, job, now);
     }
 
-    /// Starts jobs on the lanes to be asked, in a dispatcher's order: first lanes asked by name, then lanes asked by
+    /// Starts jobs on the lanes to poll, in the dispatcher's order: first lanes asked by name, then lanes asked by
     /// class.
     #[inline]
     fn start_asked(&mut self, policy: &mut dyn FifoQueues, now: Nanos) {

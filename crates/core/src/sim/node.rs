@@ -4,7 +4,7 @@
 //! gives the service time of each batch.
 //!
 //! The dispatcher is a server too: each arrival, each batch that ends and each of its queries costs it [a
-//! moment](crate::cost::machine_profile::DispatcherClock). Events that come meanwhile wait and are then taken in together, as
+//! moment](crate::cost::machine_profile::DispatcherClock). Events during a round wait and are then taken in together, as
 //! a round. A machine whose lanes are faster than its one dispatcher is therefore simulated at the dispatcher's speed:
 //!
 //! ```text

@@ -30,7 +30,7 @@ const WEIGHT: f64 = 0.02;
 /// Time per posting before anything was measured, in nanoseconds.
 const FIRST_NS: f64 = 1.0;
 
-/// What became of a query.
+/// The outcome of a query.
 #[derive(Debug)]
 pub(super) enum Reply {
     /// External ids with scores, best first.
@@ -155,7 +155,7 @@ impl Scheduler {
         Nanos(self.began.elapsed().as_nanos() as u64)
     }
 
-    /// Time until the policy wants to be asked again.
+    /// Time until the policy must be polled again.
     pub(super) fn next_wake(&self) -> Option<Duration> {
         self.wake_at.map(|at| Duration::from_nanos(at.since(self.now()).0))
     }
@@ -195,7 +195,7 @@ impl Scheduler {
         reply
     }
 
-    /// Takes completions in, decides, hands orders out. Returns the connections with new replies.
+    /// Takes completions, decides, and hands out orders. Returns the connections with new replies.
     pub(super) fn turn(&mut self) -> Result<Vec<usize>, HttpError> {
         let broken = |e: tandem_core::sched::LawBroken| HttpError::Lab(tandem_core::sim::SimError::from(e).into());
         let now = self.now();

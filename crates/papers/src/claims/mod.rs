@@ -1,4 +1,4 @@
-//! What the papers say about their tables and figures, tested on numbers of this program.
+//! The papers' statements about their tables and figures, tested on numbers of this program.
 //!
 //! A claim is a statement of a paper with a test. The test reads rows and curves of one run ([`Results`]), measured a moment ago or
 //! read from a file, so that every verdict follows from numbers that are recorded.
@@ -33,7 +33,7 @@ pub enum Verdict {
     Confirmed,
     /// The numbers have another relation.
     NotConfirmed,
-    /// The numbers do not tell.
+    /// The numbers do not decide.
     NotTestable,
 }
 

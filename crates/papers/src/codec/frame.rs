@@ -6,7 +6,7 @@
 //! | word | meaning |
 //! | --- | --- |
 //! | 0 | values `n` |
-//! | 1 .. | skip table, an entry a block. Documents: the document before the block (-1 as `u32::MAX`), where the block's words end. Frequencies: the latter alone |
+//! | 1 .. | skip table, an entry per block. Documents: the document before the block (-1 as `u32::MAX`), where the block's words end. Frequencies: the latter alone |
 //! | then | the blocks' words; a block begins where the one before ends, and ends count from here |
 
 use std::fmt::Debug;

@@ -1,19 +1,19 @@
 //! Integer codecs of the papers and their rivals, which store the documents and frequencies of a list in few bits.
 //!
-//! Searches do not use them; the index has a layout of its own. All codecs implement [`Codec`], so that they can be
+//! Searches do not use them; the index has its own layout. All codecs implement [`Codec`], so that they can be
 //! compared on the same lists. A codec turns a list into 32-bit words, and a [`ListReader`] decodes them block by block
 //! in any order.
 //!
 //! | name | idea | where |
 //! | --- | --- | --- |
 //! | `bp128` | each block at the width of its largest number | `bp128.rs` |
-//! | `vbyte` | seven bits a byte | `vbyte.rs` |
+//! | `vbyte` | seven bits per byte | `vbyte.rs` |
 //! | `stream-vbyte` | whole bytes, their counts apart | `stream_vbyte.rs` |
-//! | `new-pfd`, `opt-pfd` | slots of one width a block, exceptions in Simple16 | `patched.rs` |
-//! | `pfor`, `pfor-512` | slots of one width a block of 128 or 512, exceptions chained through them | `pfor.rs`: [`Pfor`] |
+//! | `new-pfd`, `opt-pfd` | slots of one width per block, exceptions in Simple16 | `patched.rs` |
+//! | `pfor`, `pfor-512` | slots of one width per block of 128 or 512, exceptions chained through them | `pfor.rs`: [`Pfor`] |
 //! | `elias-fano` | sums: low bits plain, high bits in unary | `elias_fano.rs` |
-//! | `rice` | quotients in unary, remainders in binary, one width a list | `rice.rs`: [`Rice`] |
-//! | `pfor-delta-0` to `-4` | slots of one width a list, exceptions packed recursively | `pfor_delta.rs`: [`PForDelta`] |
+//! | `rice` | quotients in unary, remainders in binary, one width per list | `rice.rs`: [`Rice`] |
+//! | `pfor-delta-0` to `-4` | slots of one width per list, exceptions packed recursively | `pfor_delta.rs`: [`PForDelta`] |
 //!
 //! Codecs share framing (`frame.rs`: lists in blocks behind a skip table, `words.rs`), packing (`packed.rs`, with
 //! vectors in `simd/`) and unary codes (`unary.rs`). Each file describes the words that its codec writes. Words have

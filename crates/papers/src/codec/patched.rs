@@ -1,7 +1,7 @@
 //! NewPFD and OptPFD: slots and exceptions by blocks.
 //!
 //! As in [PForDelta](super::PForDelta), each number stores its lowest bits in a slot, and an exception stores its
-//! remaining bits, the overflow, elsewhere. Every block of 128 has a width of its own, and its exceptions are packed by
+//! remaining bits, the overflow, elsewhere. Every block of 128 has its own width, and its exceptions are packed by
 //! [Simple16](super::simple16). NewPFD takes the narrowest width that leaves at most a tenth of the numbers as
 //! exceptions, OptPFD the width with the shortest block.
 //!

@@ -1,4 +1,4 @@
-//! The original PForDelta: blocks with a width of their own, and exceptions chained through their slots.
+//! The original PForDelta: blocks with their own widths, and exceptions chained through their slots.
 //!
 //! Most numbers of a block fit `b` bits and are stored in slots of that width. A larger number is an **exception**. It
 //! is stored whole behind the slots, and its slot holds the distance to the next exception. A decoder copies all slots

@@ -21,7 +21,7 @@
 //! | 1 | bits 0 to 7: width `b` of a slot, 0 to 32; bits 8 to 15: levels `L` of recursion; others zero |
 //! | 2 | exceptions `e` |
 //! | 3 | words of the array of overflows |
-//! | 4 .. | skip table, an entry a block. Documents: the document before the block (-1 as `u32::MAX`), exceptions before the block. Frequencies: the latter alone |
+//! | 4 .. | skip table, an entry per block. Documents: the document before the block (-1 as `u32::MAX`), exceptions before the block. Frequencies: the latter alone |
 //! | then | slots, [packed](super::packed): block `k` begins at their word `16 b k` |
 //! | then | array(`L`) of the `e` overflows, each minus 1 |
 //! | then | array(`L`) of the `e` exceptions' places in the list, each as its gap to the one before, minus 1 (the first from -1) |

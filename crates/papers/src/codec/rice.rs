@@ -18,7 +18,7 @@
 //! | 0 | values `n` |
 //! | 1 | `b`, 0 to 32 |
 //! | 2 | bits of the unary part |
-//! | 3 .. | skip table, an entry a block. Documents: the document before the block (-1 as `u32::MAX`), the bit of the unary part where it begins. Frequencies: the latter alone |
+//! | 3 .. | skip table, an entry per block. Documents: the document before the block (-1 as `u32::MAX`), the bit of the unary part where it begins. Frequencies: the latter alone |
 //! | then | binary part: [packed](super::packed) remainders, block `k` begins at its word `4 b k` |
 //! | then | unary part: bit `i` is bit `i % 32` of its word `i / 32`, zero-padded to a whole word |
 //!

@@ -6,7 +6,7 @@ use super::marker::split;
 use super::rows::Rows;
 use crate::number::significant;
 
-/// What an expression gives for a row. Empty cells, and results that are not finite, are missing.
+/// The value of an expression for a row. Empty cells, and results that are not finite, are missing.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     Missing,
@@ -82,10 +82,15 @@ impl<'a> Column<'a> {
         }
         match self.value(rows, group)? {
             Value::Number(number) => self.shown(number),
-            // An unknown format is an error, whatever the cell holds.
+            // An unknown format is an error for any cell.
             Value::Missing => self.shown(0.0).map(|_| String::new()),
             Value::Text(text) => self.shown(0.0).map(|_| text),
         }
+    }
+
+    /// The key that the rows of a group share: the text of the value if a format is given, otherwise the file's text.
+    pub(super) fn key(&self, rows: &Rows, row: &[&[String]]) -> Result<String, String> {
+        if self.format.is_empty() { Ok(rows.cell(row, self.expression)?.to_owned()) } else { self.text(rows, row) }
     }
 
     fn shown(&self, value: f64) -> Result<String, String> {
@@ -130,7 +135,7 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    /// Whether the text goes on with one of these signs, which is then read.
+    /// Reads one of these signs, if the text continues with it.
     fn takes(&mut self, signs: &[&'static str]) -> Option<&'static str> {
         self.rest = self.rest.trim_start();
         let sign = signs.iter().find(|sign| self.rest.starts_with(**sign))?;

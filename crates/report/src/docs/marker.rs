@@ -1,6 +1,6 @@
 //! Markers: `<!-- table FILE...; clause: value; ... -->`.
 
-/// What a marker asks for.
+/// A parsed marker.
 #[derive(Debug)]
 pub(super) struct Marker<'a> {
     /// Whether it is a figure rather than a table.

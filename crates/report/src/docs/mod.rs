@@ -1,6 +1,6 @@
 //! Pages whose tables and figures are rendered from result files, so that no number in them is written by hand.
 //!
-//! A page is Markdown. A marker names files and columns; what stands between it and the next end marker is rendered:
+//! A page is Markdown. A marker names files and columns; the block up to the next end marker is rendered:
 //!
 //! ```text
 //! <!-- table results/validation/capacity.csv; columns: policy, predicted_qps "predicted (q/s)", error:+.1% "error" -->
@@ -17,7 +17,7 @@
 //! | `match: name "{mode} top 10, batches of {size}"` | keeps the rows whose cell has this form; its parts become columns |
 //! | `where: policy = mct \| stealing, rate_qps > 100` | keeps the rows that meet all conditions |
 //! | `pivot: metric value by name` | one row per name, with one column per metric |
-//! | `group: mode` | one row per mode, for aggregates such as `mean(cpu_us)` |
+//! | `group: mode, load:%` | one row per mode and load in whole per cent, for aggregates such as `mean(cpu_us)` |
 //! | `sort: -capacity_qps` | the order of the rows; descending with a minus sign |
 //! | `columns: EXPRESSION:FORMAT "heading", ...` | what is shown (`expression.rs`) |
 //!
@@ -65,7 +65,7 @@ pub fn pages(root: &Path) -> Result<Vec<PathBuf>, InputError> {
     Ok(pages)
 }
 
-/// The page with everything between its markers rendered anew, and the figures that it shows: paths and texts.
+/// Renders the blocks between the markers of a page. Returns the page and its figures, as paths and texts.
 ///
 /// The paths of the page, of result files and of what is returned are relative to `root`.
 ///
@@ -90,7 +90,7 @@ pub fn render(root: &Path, page: &Path) -> Result<Vec<(PathBuf, String)>, InputE
     Ok(std::iter::once((page.to_owned(), rendered)).chain(figures).collect())
 }
 
-/// Where the next marker begins, from a place in the text on: at the beginning of a line, and not in a block of code.
+/// The start of the next marker from a place in the text on: at the beginning of a line, and not in a block of code.
 fn next_marker(text: &str, from: usize) -> Option<usize> {
     let mut lines = text[from..].match_indices(BEGIN).map(|(at, _)| from + at);
     lines.find(|&at| {
@@ -100,7 +100,7 @@ fn next_marker(text: &str, from: usize) -> Option<usize> {
     })
 }
 
-/// What stands between a marker and its end.
+/// The rendered block of a marker.
 fn block(root: &Path, folder: &Path, text: &str, figures: &mut Vec<(PathBuf, String)>) -> Result<String, String> {
     let marker = Marker::parse(text)?;
     let rows = Rows::read(root, &marker)?.selected(&marker)?;
@@ -154,6 +154,14 @@ mod tests {
             "<!-- table b.json; at: /list; where: kind = cpu; columns: file, kind, error.mean:% -->\n<!-- end -->";
         let text = &rendered(page).unwrap()[0].1;
         assert!(text.contains("| b | cpu | 25 % |"), "{text}");
+    }
+
+    #[test]
+    fn rows_are_grouped_by_the_text_of_a_format() {
+        let page = "<!-- table a.csv; group: predicted_qps>0:yes|no; columns: count(predicted_qps) \"rows\", \
+                    max(predicted_qps) -->\n<!-- end -->";
+        let text = &rendered(page).unwrap()[0].1;
+        assert!(text.contains("| 2 | 1,100 |"), "{text}");
     }
 
     #[test]

@@ -86,9 +86,11 @@ impl Rows {
             self = self.pivoted(clause)?;
         }
         if let Some(clause) = marker.optional("group") {
-            let places = split(clause, ',').into_iter().map(|name| self.place(name)).collect::<Result<Vec<_>, _>>()?;
+            let columns = Column::all(clause);
+            let key = |group: Vec<&[String]>| columns.iter().map(|column| column.key(&self, &group)).collect();
+            let keys: Vec<Vec<String>> = self.groups().map(key).collect::<Result<_, _>>()?;
             let rows = std::mem::take(&mut self.groups).into_iter().flatten();
-            self.groups = grouped(rows, &places).into_iter().map(|(_, rows)| rows).collect();
+            self.groups = grouped(keys.into_iter().zip(rows)).into_iter().map(|(_, rows)| rows).collect();
         }
         if let Some(clause) = marker.optional("sort") {
             let (clause, is_descending) = clause.strip_prefix('-').map_or((clause, false), |rest| (rest, true));
@@ -154,7 +156,8 @@ impl Rows {
         for row in self.groups.iter().flatten() {
             pivoted.place_of_new(&row[name]);
         }
-        for (mut row, of_key) in grouped(self.groups.into_iter().flatten(), &keys) {
+        let key = |row: &Vec<String>| keys.iter().map(|&place| row[place].clone()).collect();
+        for (mut row, of_key) in grouped(self.groups.into_iter().flatten().map(|row| (key(&row), row))) {
             row.resize(pivoted.columns.len(), String::new());
             for mut cells in of_key {
                 let place = pivoted.place(&cells[name])?;
@@ -198,7 +201,7 @@ impl Rows {
     }
 }
 
-/// What the column `file` says of a file: its folder and its name without extensions.
+/// The value of the column `file`: the folder and the name of a file without extensions.
 fn named(file: &str) -> String {
     let (folder, name) = file.rsplit_once('/').unwrap_or(("", file));
     let stem = name.split('.').next().unwrap_or_default();
@@ -208,11 +211,10 @@ fn named(file: &str) -> String {
     }
 }
 
-/// Rows by the cells of some columns, in the order in which these come first.
-fn grouped(rows: impl Iterator<Item = Vec<String>>, places: &[usize]) -> Vec<(Vec<String>, Vec<Vec<String>>)> {
+/// Rows of equal keys, in the order in which the keys come first.
+fn grouped(rows: impl Iterator<Item = (Vec<String>, Vec<String>)>) -> Vec<(Vec<String>, Vec<Vec<String>>)> {
     let mut groups: Vec<(Vec<String>, Vec<Vec<String>>)> = Vec::new();
-    for row in rows {
-        let key: Vec<String> = places.iter().map(|&place| row[place].clone()).collect();
+    for (key, row) in rows {
         match groups.iter_mut().find(|(of, _)| *of == key) {
             Some((_, rows)) => rows.push(row),
             None => groups.push((key, vec![row])),

@@ -15,21 +15,20 @@ pub(crate) struct Capacity {
     pub(crate) source: String,
     pub(crate) deadline_ms: Option<f64>,
     pub(crate) qps: f64,
-    /// From where to where it may lie: an interval over seeds where the file has one, else from the highest rate that
-    /// passed to the lowest that failed.
+    /// The interval over seeds if the file has one, else from the highest rate that passed to the lowest that failed.
     pub(crate) interval: Option<(f64, f64)>,
     pub(crate) bound_qps: Option<f64>,
     pub(crate) region_qps: Option<f64>,
-    /// What was predicted of it, where this was measured.
+    /// The prediction of a measured capacity.
     pub(crate) predicted_qps: Option<f64>,
-    /// The 90 % interval of that.
+    /// The 90 % interval of the prediction.
     pub(crate) predicted: Option<(f64, f64)>,
     pub(crate) queries: Option<f64>,
     pub(crate) seeds: Option<f64>,
     pub(crate) flips: Option<f64>,
-    /// What a rate has to keep, in words; empty where the file doesn't say, and no query may miss.
+    /// The objective in words; empty if the file has none, and no query may miss.
     pub(crate) objective: String,
-    /// How sure the interval is, where it is one of repeats.
+    /// The confidence of an interval over repeats.
     pub(crate) confidence: Option<f64>,
     /// The lowest rate that failed.
     pub(crate) failing_qps: Option<f64>,
@@ -152,7 +151,7 @@ fn predicted_interval(line: SheetRow<'_>, qps: f64) -> Option<(f64, f64)> {
     line.number("predicted_half_width").map(|half| (qps / (1.0 + half), qps * (1.0 + half)))
 }
 
-/// How a rate was driven: with a GPU's recorded times in its place or not.
+/// Whether the live runs of a rate had a replayed GPU, in words.
 fn live(line: SheetRow<'_>) -> &'static str {
     if line.text("gpu") == "replay" { "live, GPU replayed" } else { "live" }
 }
@@ -263,7 +262,7 @@ fn whiskers(capacities: &[Capacity]) -> String {
             number(100.0 * confidence)
         ),
         None if capacities.iter().any(|c| c.confidence.is_some()) => {
-            String::from("Whiskers: the 90 % interval of what was driven live.")
+            String::from("Whiskers: the 90 % interval of the live runs.")
         }
         None => String::from("Whiskers reach from the highest rate that held to the lowest that failed."),
     }

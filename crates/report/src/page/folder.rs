@@ -31,7 +31,7 @@ pub enum Kind {
     Other,
 }
 
-/// The columns that tell each kind; the first that fits is it.
+/// The columns of each kind of file. The first kind that fits is taken.
 const COLUMNS: [(Kind, &[&str]); 7] = [
     (Kind::Sweep, &["point", "policy", "capacity_qps", "held"]),
     (Kind::Summary, &["policy", "rate_qps", "mean_ms", "p99_ms"]),

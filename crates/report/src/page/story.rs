@@ -58,7 +58,7 @@ pub(crate) fn story(folder: &Folder, capacities: &[Capacity]) -> Story {
     story
 }
 
-/// What files say of themselves, and what that is called. The first of a name counts.
+/// Keys of files' comment lines with their names on the page. The first of a name counts.
 const FACTS: [(&str, &str); 9] = [
     ("machine", "Machine"),
     ("cpu_workers", "CPU workers"),

@@ -53,7 +53,7 @@ fn scatter(folder: &Folder, metric: &str, name: &str) -> LineChart {
         }
     }
     let description =
-        format!("{within} of {count} predictions of the {name} delay are within a quarter of what was measured.");
+        format!("{within} of {count} predictions of the {name} delay are within a quarter of the measurement.");
     LineChart {
         title: format!("Predicted and measured delay: {name}"),
         note: Some(format!(

@@ -119,7 +119,7 @@ const PAGE_HEIGHT: f64 = 270.0;
 const FILE_HEIGHT: f64 = 360.0;
 
 impl LineChart {
-    /// Writes `STEM.svg`, whole or not at all, and returns its path.
+    /// Writes `STEM.svg` atomically, and returns its path.
     pub fn write(&self, stem: &Path) -> io::Result<PathBuf> {
         let mut path = stem.as_os_str().to_owned();
         path.push(".svg");

@@ -1,8 +1,8 @@
-//! The GPU against its own limits: one table of what was to be reached, what was, and what share of the limit that is.
+//! The GPU compared with its limits, in one table: targets, measurements, and their share of the limit.
 //!
-//! Kernels are timed by device events, single queries from their submission to their results on the host; what counts
-//! is the median of many runs. Inputs are many times larger than the GPU's caches, or rotate: a log's queries follow
-//! each other. The limits (copy rate, launch latency) are measured in the same run.
+//! Kernels are timed by device events, single queries from submission to results on the host. The median of many runs counts.
+//! Inputs are many times larger than the GPU's caches, or change: the queries of a log follow each other. The limits (copy
+//! rate, launch latency) are measured in the same run.
 
 mod published;
 mod queries;
@@ -13,7 +13,7 @@ use tandem_core::base::ids::DeviceId;
 use tandem_core::search::device::DeviceLimits;
 use tandem_report::table::Table;
 
-/// Runs that a median is of.
+/// Number of runs behind a median.
 const REPEATS: usize = 15;
 
 /// A line of the table.
@@ -22,9 +22,9 @@ struct Row {
     what: String,
     unit: &'static str,
     value: f64,
-    /// What it should be at least (for times: at most), and what we aim at.
+    /// The target that must be met, and the one that we aim at. For times, targets are upper bounds.
     target: Option<(f64, f64)>,
-    /// Its share of what the limit would allow, and which limit.
+    /// The share of the limit that is reached, and the name of the limit.
     of_limit: Option<(f64, &'static str)>,
 }
 
@@ -42,13 +42,13 @@ impl Row {
     }
 }
 
-/// The share of the copy rate that moving `bytes` in `us` makes.
+/// The share of the copy rate at which `bytes` are moved in `us`.
 fn share_of_copy_rate(limits: &DeviceLimits, bytes: usize, us: f64) -> f64 {
     bytes as f64 / us * 1e6 / limits.copy_rate
 }
 
 pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {
-    // First of all, so that a machine without a GPU says so at once.
+    // The device is opened first, so that a machine without a GPU fails at once.
     let limits = DeviceLimits::measure(DeviceId(0), REPEATS)?;
     let (index, queries) = input(arguments)?;
     let mut rows = limit_rows(&limits);
@@ -67,7 +67,7 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
     Ok((text, measurements(rows)))
 }
 
-/// What queries cost, alone: quick enough to be run under a profiler.
+/// Only the times of queries: quick enough for a profiler.
 pub(super) fn measure_queries(arguments: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {
     let limits = DeviceLimits::measure(DeviceId(0), REPEATS)?;
     let (index, queries) = input(arguments)?;

@@ -1,4 +1,4 @@
-//! The published codecs on the GPU, as Ding et al. had them, on lists of the queries.
+//! Decoding rates of the GPU codecs of Ding et al., on the lists of the queries.
 
 use std::collections::BTreeSet;
 

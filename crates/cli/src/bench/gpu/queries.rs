@@ -1,4 +1,4 @@
-//! What queries cost on the GPU: one at a time, from submission to results on the host, and many together.
+//! Times of queries on the GPU: single queries, from submission to results on the host, and batches.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,21 +12,21 @@ use tandem_core::search::device::DeviceLimits;
 use tandem_core::search::gpu::{GpuExecutor, Pruning, UploadReport};
 use tandem_core::search::{Answers, ExecError, Execution, Executor, Hit, Request};
 
-/// Documents that a query asks for.
+/// Number of results of a query.
 const K: usize = 10;
-/// Queries before anything is timed: clocks rise, and lists come into the caches that they may be in.
+/// Number of queries before the first measurement: clocks rise, and caches fill.
 const WARM_UP: usize = 200;
-/// Queries of the first batch of all.
+/// Size of the first batch.
 const FIRST_BATCH: usize = 64;
 /// Queries of a batch where less is passed over, batches of them, and what is to be reached where nothing is.
 const UNPRUNED_BATCH: usize = 1024;
 const UNPRUNED_REPEATS: usize = 3;
 const UNPRUNED_QPS: (f64, f64) = (24_000.0, 60_000.0);
-/// Queries of a batch; the last size is the one that targets are for.
+/// Sizes of batches; targets are for the last size.
 const BATCHES: [usize; 7] = [1, 4, 16, 64, 256, 1024, 4096];
 
-/// What is to be reached in a mode: microseconds for one query, for batches of 16 and of 64, queries a second in the
-/// largest batches.
+/// Targets of a mode: microseconds for one query and for batches of 16 and 64, and queries per second in the largest
+/// batches.
 struct Target {
     mode: Mode,
     one_us: (f64, f64),
@@ -61,7 +61,7 @@ pub(super) fn measure(
     tiles(&mut gpu, queries, rows)
 }
 
-/// Adds what the first batch after the start takes, and the same one later.
+/// Adds the time of the first batch after the start, and of the same batch later.
 fn first_batch(gpu: &mut GpuExecutor, queries: &[Query], rows: &mut Vec<Row>) -> Result<(), Failure> {
     let batch = requests(queries.iter().take(FIRST_BATCH), Mode::Or);
     let mut answers = Answers::default();
@@ -76,7 +76,7 @@ fn first_batch(gpu: &mut GpuExecutor, queries: &[Query], rows: &mut Vec<Row>) ->
     Ok(())
 }
 
-/// Adds what those queries take that go through all lists by tiles, alone and in a batch, if the log has any.
+/// Adds the times of queries that go through all lists by tiles, alone and in a batch, if the log has any.
 fn tiles(gpu: &mut GpuExecutor, queries: &[Query], rows: &mut Vec<Row>) -> Result<(), Failure> {
     let batch = requests(queries.iter().filter(|query| gpu.goes_by_tiles(query, Mode::Or, K)), Mode::Or);
     if batch.is_empty() {
@@ -103,7 +103,7 @@ fn tiles(gpu: &mut GpuExecutor, queries: &[Query], rows: &mut Vec<Row>) -> Resul
     Ok(())
 }
 
-/// What the index takes on the device, and how it came there.
+/// Adds the device memory of the index, and the rate of its upload.
 fn upload_rows(limits: &DeviceLimits, report: UploadReport) -> [Row; 3] {
     let rate = report.copied_bytes as f64 / report.seconds;
     [
@@ -114,7 +114,7 @@ fn upload_rows(limits: &DeviceLimits, report: UploadReport) -> [Row; 3] {
     ]
 }
 
-/// Adds the share of a union's device time that goes by between the last score and the sorted results.
+/// Adds the share of a union's device time between the last score and the sorted results.
 fn topk_share(gpu: &mut GpuExecutor, queries: &[Query], rows: &mut Vec<Row>) -> Result<(), Failure> {
     let mut hits = Vec::new();
     let (mut topk_us, mut device_us) = (0.0, 0.0);
@@ -160,7 +160,7 @@ fn one_by_one(
     Ok(())
 }
 
-/// Batches of several sizes, each time of other queries of the log.
+/// Measures batches of several sizes. Each batch has other queries of the log.
 fn batches(
     gpu: &mut GpuExecutor,
     queries: &[Query],
@@ -173,7 +173,7 @@ fn batches(
     let mut start = 0;
     for size in BATCHES {
         let mut sums = Sums::default();
-        // Small batches are over soon: more of them, so that all of the log's queries have their turn.
+        // Small batches are repeated more often, so that all queries of the log are measured.
         let repeats = REPEATS.max((queries.len() / size).min(200));
         for run in 0..=repeats {
             let batch = requests(queries.iter().cycle().skip(start).take(size), mode);
@@ -183,7 +183,7 @@ fn batches(
                 sums.add(took_us, execution, gpu.postings_scored(), &batch);
             }
         }
-        // Batches differ from run to run in what they hold: their mean is what a stream of them would take.
+        // Batches have different queries in each run. Their mean is the time of a batch in a stream.
         let batches = repeats as f64;
         let what = format!("{} top {K}, batches of {size}", mode.name());
         let row = Row::new(format!("{what}: submission to host"), "us", sums.took_us / batches);
@@ -202,8 +202,8 @@ fn batches(
     Ok(())
 }
 
-/// Adds what batches take where less is passed over: no seeds, no bounds, neither. Unpruned unions go through all of their
-/// lists, by tiles of documents; unpruned intersections look every document of the shortest list up.
+/// Adds the times of batches with less pruning: without seeds, without bounds, and without both. Unpruned unions go through all
+/// lists by tiles of documents. Unpruned intersections look up every document of the shortest list.
 fn unpruned(gpu: &mut GpuExecutor, queries: &[Query], mode: Mode, rows: &mut Vec<Row>) -> Result<(), Failure> {
     let mut answers = Answers::default();
     let batch = requests(queries.iter().cycle().take(UNPRUNED_BATCH), mode);
@@ -257,7 +257,7 @@ fn postings(query: &Query) -> u64 {
     query.terms.iter().map(|term| u64::from(term.doc_freq)).sum()
 }
 
-/// What some batches took together, and what they held.
+/// The time of some batches together, and their content.
 #[derive(Default)]
 struct Sums {
     took_us: f64,

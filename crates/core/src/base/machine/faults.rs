@@ -10,7 +10,7 @@
 //! | `stall` | the lane's thread does nothing for a while | continues afterwards, or is retired if the watchdog's time passes before |
 //! | `memory` | calls find no memory for a while | retried: its fallback runs the batch, and the lane the next one; retired after [`PATIENCE`] such batches in a row |
 //!
-//! A retired executor is never called again. A fallback has no fallback of its own. If it fails, the run ends with an
+//! A retired executor is never called again. A fallback has no fallback. If it fails, the run ends with an
 //! error. If it hangs, a live run is given up after at least a minute ([`FaultPlan::lost_after`]).
 
 use crate::base::ids::ProcessorId;

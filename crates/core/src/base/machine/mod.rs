@@ -13,7 +13,7 @@
 //! other, two GPUs don't. A lane's **depth** is the number of batches that it holds at once: of two, one runs while the
 //! host prepares the other.
 //!
-//! Simulated and live machines have the same description. Only [`live`](crate::live) knows what a processor stands for:
+//! Simulated and live machines have the same description. Only [`live`](crate::live) knows the thread or stream behind a processor:
 //! a core, several that share a query, a stream, or the recorded times of one.
 
 mod class;

@@ -27,7 +27,7 @@ pub struct CiffHeader {
     pub total_docs: u32,
     /// Tokens in the collection.
     pub total_tokens: u64,
-    /// Mean tokens a document.
+    /// Mean number of tokens per document.
     pub average_length: f64,
     /// A description for people.
     pub description: String,

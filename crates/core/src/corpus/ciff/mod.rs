@@ -12,7 +12,7 @@
 //! | | 2, 3 int32 | lists and documents in the file |
 //! | | 4, 5 int32 | lists and documents in the collection; more, where the file is a part |
 //! | | 6 int64 | tokens in the collection |
-//! | | 7 double | mean tokens a document |
+//! | | 7 double | mean number of tokens per document |
 //! | | 8 string | description |
 //! | PostingsList | 1 string | term |
 //! | | 2, 3 int64 | documents that contain it, occurrences |

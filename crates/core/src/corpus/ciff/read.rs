@@ -71,7 +71,7 @@ impl CiffReader {
         }
         let documents = read_documents(&mut reader, &header)?;
         if !reader.is_at_end()? {
-            let message = format!("the file goes on after the last of its {} documents", header.num_docs);
+            let message = format!("the file continues after the last of its {} documents", header.num_docs);
             return Err(reader.error(reader.offset(), message));
         }
         let lists = if is_sorted { in_order(path)? } else { picked(path, header.num_lists)? };

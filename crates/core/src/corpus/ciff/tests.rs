@@ -139,7 +139,10 @@ fn refusals_name_the_byte() {
         ),
         (file_of(&[head, good, docs[1], docs[0]]), "byte 19: document 1 where 0 was expected"),
         (file_of(&[head, good, docs[0]]), "byte 22: the file ends after 1 of the 2 documents"),
-        (file_of(&[head, good, docs[0], docs[1], &[]]), "byte 27: the file goes on after the last of its 2 documents"),
+        (
+            file_of(&[head, good, docs[0], docs[1], &[]]),
+            "byte 27: the file continues after the last of its 2 documents",
+        ),
         (file_of(&[head, good, good]), "byte 20: a document's number is text or a message, expected a number"),
         (with(&[0x0a, 1, b'x', 0x10, 1]), "byte 7: the list of \"x\" has no postings"),
         (with(&[0x0a, 1, b'x', 0x10, 2, 0x22, 2, 0x10, 7]), "byte 7: the list of \"x\" has 1 postings, its document"),
@@ -155,7 +158,7 @@ fn refusals_name_the_byte() {
         ),
         (with(&[0x0a, 1, 0xff]), "byte 10: a list's term is not UTF-8"),
         (with(&[0x0a, 9, b'x']), "byte 9: a message of 9 bytes where 1 are left"),
-        (with(&[0x0a, 1, b'x', 0x10]), "byte 12: a field goes on past the end of its message"),
+        (with(&[0x0a, 1, b'x', 0x10]), "byte 12: a field continues past the end of its message"),
         (file_of(&[head, &[0x0a, 1, b'x', 0x0b]]), "byte 12: the file ends after 0 of the 2 documents"),
         // These sizes are impossible for a file.
         ([file_of(&[head]), vec![0xff, 0xff, 0xff, 0xff, 0x7f, 0x0a, 1, b'x']].concat(), "byte 15: the file ends"),

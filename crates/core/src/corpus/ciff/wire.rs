@@ -91,7 +91,7 @@ impl<R: Read> WireReader<R> {
     #[inline]
     fn byte(&mut self) -> Result<u8, InputError> {
         if self.offset() >= self.end {
-            return Err(self.error(self.offset(), "a field goes on past the end of its message"));
+            return Err(self.error(self.offset(), "a field continues past the end of its message"));
         }
         if self.at == self.filled && !self.fill()? {
             return Err(self.truncated());
@@ -101,7 +101,7 @@ impl<R: Read> WireReader<R> {
         Ok(byte)
     }
 
-    /// Reads a number of 7 bits a byte, lowest first.
+    /// Reads a number of 7 bits per byte, lowest first.
     #[inline]
     pub(super) fn varint(&mut self) -> Result<u64, InputError> {
         let first = self.byte()?;
@@ -212,7 +212,7 @@ impl<R: Read> WireReader<R> {
 
     fn pass_over(&mut self, mut count: u64) -> Result<(), InputError> {
         if count > self.end - self.offset() {
-            return Err(self.error(self.offset(), "a field goes on past the end of its message"));
+            return Err(self.error(self.offset(), "a field continues past the end of its message"));
         }
         while count > 0 {
             if self.at == self.filled && !self.fill()? {
@@ -267,7 +267,7 @@ impl<R: Read + Seek> WireReader<R> {
     }
 }
 
-/// Appends a number of 7 bits a byte, lowest first.
+/// Appends a number of 7 bits per byte, lowest first.
 pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);

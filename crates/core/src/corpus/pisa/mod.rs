@@ -4,11 +4,11 @@
 //!
 //! | FILE | HOLDS |
 //! | --- | --- |
-//! | `X.docs` | the sequence `1, N` (N documents), then a sequence a term: its documents, ascending from 0 |
-//! | `X.freqs` | a sequence a term: its frequencies, in the order of its documents |
+//! | `X.docs` | the sequence `1, N` (N documents), then a sequence per term: its documents, ascending from 0 |
+//! | `X.freqs` | a sequence per term: its frequencies, in the order of its documents |
 //! | `X.sizes` | one sequence: the N documents' lengths in tokens |
-//! | `X.terms` | a line a term, in the order of the lists; text |
-//! | `X.documents` | a line a document: its name in the collection; text |
+//! | `X.terms` | text: one line per term, in the order of the lists |
+//! | `X.documents` | text: one line per document, its name in the collection |
 //!
 //! The last two may be missing: a term's name is then its number, as in PISA's query files without a lexicon, and
 //! documents have no names. A list's position follows only from the lists before it: terms in byte order are streamed,

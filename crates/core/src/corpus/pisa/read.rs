@@ -116,7 +116,7 @@ impl ListSource for PisaReader {
                 Some(term) => list.term = term,
                 None if self.docs.is_at_end() => return Ok(false),
                 None => {
-                    let message = format!("goes on after the lists of all {} terms of .terms", self.num_lists);
+                    let message = format!("continues after the lists of all {} terms of .terms", self.num_lists);
                     return Err(self.docs.error(self.docs.offset(), message));
                 }
             },
@@ -207,7 +207,7 @@ fn find_terms(docs_path: &Path, docs: &mut SequenceFile) -> Result<(Terms, u64),
             places.push((term, offset));
         }
     }
-    picked(places).map_err(|(term, _)| InputError::file(&path, format!("term {term:?} stands on two lines")))
+    picked(places).map_err(|(term, _)| InputError::file(&path, format!("term {term:?} is on two lines")))
 }
 
 /// Sorts the offsets of lists by their terms.

@@ -1,6 +1,6 @@
 //! Fits a model to measured batches.
 //!
-//! The fit has three steps of least squares over *relative* errors, so that a batch of four counts as much as one of four
+//! The fit has three steps of least squares over *relative* errors, so that a batch of four has the same weight as one of four
 //! thousand:
 //!
 //! 1. The device's waiting time, `total − device`, and the thread's time, which mostly overlaps the device's. Each is a line

@@ -61,7 +61,7 @@ impl BatchModel {
         self.cost.check()
     }
 
-    /// The cost of a query that takes `alone` by itself.
+    /// The cost of a query whose time alone is `alone`.
     #[must_use]
     pub fn cost(&self, alone: Nanos, mode: Mode) -> Cost {
         let shared = alone.since(Nanos::from_us(self.overhead_us));
@@ -74,7 +74,7 @@ impl BatchModel {
 pub struct BatchModels(pub PerClass<Option<BatchModel>>);
 
 impl BatchModels {
-    /// The cost on `class` of a query that takes `alone` by itself there.
+    /// The cost on `class` of a query whose time alone there is `alone`.
     #[must_use]
     pub fn cost(&self, class: Class, alone: Nanos, mode: Mode) -> Cost {
         match &self.0[class] {

@@ -1,7 +1,7 @@
 //! Block resampling of observed times.
 //!
 //! ```text
-//!   observed   0 1 2 3 4 5 6 7 8 9 ...          start and pick are drawn anew after BLOCK batches
+//!   observed   0 1 2 3 4 5 6 7 8 9 ...          start and pick are drawn again after BLOCK batches
 //!   played         |4 5 6 7|  |0 1 2 3|
 //! ```
 //!
@@ -19,7 +19,7 @@ use crate::base::time::Nanos;
 /// Number of consecutive batches in a block.
 pub const BLOCK: u32 = 256;
 
-/// Where a lane is in its stretches.
+/// The position of a lane in its stretches.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Place {
     /// Start of the block, as a share of a stretch.
@@ -31,7 +31,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Goes on to the next batch, in a new block after [`BLOCK`] of them.
+    /// Moves to the next batch, in a new block after [`BLOCK`] batches.
     #[inline]
     pub fn advance(&mut self, random: &mut Random) {
         if self.step.is_multiple_of(BLOCK) {

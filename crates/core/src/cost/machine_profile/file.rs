@@ -45,7 +45,7 @@ impl MachineProfile {
         Ok(read)
     }
 
-    /// Writes the file, whole or not at all. Each list of numbers is one line.
+    /// Writes the file atomically. Each list of numbers is one line.
     ///
     /// # Errors
     /// Those of the file system.

@@ -24,7 +24,7 @@
 //! | `drift` | relative standard deviation of the mean ratio between rounds of the measurement |
 //! | `observed` | by queries of a batch and busy lanes of the class: ratios of the time to its prediction |
 //! | `power` | idle watts of each device, and busy watts by queries of a batch; only where the device counts its energy |
-//! | `pauses` | by core: when it did nothing for its thread, and for how long |
+//! | `pauses` | by core: start and duration of each moment in which something else ran on it |
 //! | `dispatcher` | by lanes and policy: time per round, arrival, batch and answer, with observed ratios of rounds |
 //!
 //! The ratios belong to the index and the queries that the machine was measured with: queries whose lists exceed the caches

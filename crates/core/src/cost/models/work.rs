@@ -1,7 +1,7 @@
 //! The work model: a query's cost as a sum of priced operations, which people can read and check.
 //!
 //! ```text
-//! 2.1 us  +  0.35 us a term  +  1.9 ns a posting of essential lists  +  28 ns a look-up  +  ...
+//! 2.1 us  +  0.35 us per term  +  1.9 ns per posting of essential lists  +  28 ns per look-up  +  ...
 //! ```
 //!
 //! Prices are not negative, because no operation saves time. Coordinate descent minimises the sum of squared relative errors.
@@ -21,7 +21,7 @@ const PRICED: [&str; 11] = [
     "terms", "shortest", "postings", "blocks", "and_blocks", "essential_postings", "live_postings", "lookups",
     "dense_postings", "sought_blocks", "expected_found",
 ];
-/// Rounds of the descent; prices have converged by then in all tests.
+/// Rounds of the descent; prices have converged after these rounds in all tests.
 const ROUNDS: usize = 20_000;
 
 /// The smallest prediction in microseconds, as in files.

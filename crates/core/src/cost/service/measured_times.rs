@@ -48,7 +48,7 @@ impl LaneClock {
     }
 
     /// Notes that the thread prepares a batch for `prepared`, from `begin` on at the earliest. Batches of the lane that would
-    /// end meanwhile end afterwards.
+    /// end during this time are noticed afterwards.
     #[inline]
     fn prepare(&mut self, prepared: Nanos, begin: Nanos, hand_back: Nanos) -> Option<Preparing> {
         let from = begin.max(self.host_free);
@@ -461,7 +461,7 @@ mod tests {
     fn the_host_prepares_while_the_device_runs() {
         let model = model(Machine::new(1, 0).with_gpus(1, 1, 2));
         let mut times = MeasuredTimes::new(&model, NodeSeed::default(), cost);
-        // A batch takes 10 us of host and 20 of device. The second is prepared meanwhile and waits for the device.
+        // A batch takes 10 us of host and 20 of device. The second is prepared during this time and waits for the device.
         assert_eq!(times.start(GPU, &[0, 1], Nanos(0)), Nanos(30_000));
         assert_eq!(times.start(GPU, &[2, 3], Nanos(0)), Nanos(50_000));
         // After a pause, host and device times add up again.
@@ -502,7 +502,7 @@ mod tests {
         };
         assert_eq!(prepare(12, 8), (18, Some((10, 20))));
         assert_eq!(prepare(12, 0), (15, Some((7, 17))));
-        // Batches before the last may end meanwhile.
+        // Batches before the last may end during this time.
         assert_eq!(prepare(40, 8), (40, Some((10, 20))));
         assert_eq!(prepare(8, 8), (8, None));
     }

@@ -52,7 +52,7 @@ pub trait ServiceTimes {
     }
 }
 
-/// A lane's thread prepares a batch while others of the lane are under way. Ends meanwhile are noticed afterwards.
+/// A lane's thread prepares a batch while others of the lane are under way. Ends during the preparation are noticed afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preparing {
     /// When the preparation begins.

@@ -58,7 +58,7 @@ impl<'a> Cells<'a> {
         };
         let behind = text[end + 1..].split(',').next().unwrap_or_default();
         if !behind.trim().is_empty() {
-            let message = format!("`{}` stands behind a quote that is closed", behind.trim());
+            let message = format!("`{}` follows a closing quote", behind.trim());
             return Err(self.error_from(at, message));
         }
         let value = text[..end].trim();
@@ -117,7 +117,7 @@ mod tests {
         let cells = cut("\"a, b\",\"say \"\"so\"\"\",\"\"").unwrap();
         assert_eq!(cells.iter().collect::<Vec<_>>(), ["a, b", "say \"so\"", ""]);
         assert_eq!(cut("1,\"2").unwrap_err().to_string(), "x.csv:3:3: the quote is not closed on its line");
-        assert_eq!(cut("1,\"2\"3").unwrap_err().to_string(), "x.csv:3:3: `3` stands behind a quote that is closed");
+        assert_eq!(cut("1,\"2\"3").unwrap_err().to_string(), "x.csv:3:3: `3` follows a closing quote");
         assert_eq!(cut("").unwrap().iter().collect::<Vec<_>>(), [""]);
     }
 }

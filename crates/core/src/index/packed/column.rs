@@ -28,7 +28,7 @@ use crate::index::BLOCK_LEN;
 pub(crate) const GROUP_LEN: usize = 8;
 pub(crate) const GROUPS: usize = BLOCK_LEN / GROUP_LEN;
 
-/// How a column is packed, as stored in seven bits: the widest group's width (6), and whether widths take four bits
+/// The packing of a column, stored in seven bits: the widest group's width (6), and whether widths take four bits
 /// (1). 63 stands for a bitset, which only documents may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ColumnCode(u8);

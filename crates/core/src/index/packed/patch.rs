@@ -21,7 +21,7 @@ const MAX_EXCEPTIONS: usize = 32;
 const HEAD_BITS: usize = 10;
 const POSITION_BITS: u32 = 7;
 
-/// How a run of values is packed, as stored in six bits: 0 to 32 is a width, 33 to 62 a width of 0 to 29 with
+/// The packing of a run of values, stored in six bits: 0 to 32 is a width, 33 to 62 a width of 0 to 29 with
 /// exceptions. 63 is never written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Code(u8);

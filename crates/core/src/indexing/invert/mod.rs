@@ -20,7 +20,7 @@
 //! | `accumulator.rs` | a worker's documents, inverted as they come |
 //! | `run.rs`, `cursor.rs` | sorted lists, in memory or on disk, and going through them |
 //! | `store.rs` | where runs go |
-//! | `runs.rs`, `merge.rs`, `gather.rs` | all runs together: the documents' numbers, and one list a term |
+//! | `runs.rs`, `merge.rs`, `gather.rs` | all runs together: the documents' numbers, and one list per term |
 
 mod accumulator;
 mod cursor;
@@ -70,7 +70,7 @@ impl HashIndexer {
         Ok(Self { streams: gpu::open(streams, threads)?, report: SharedReport::default() })
     }
 
-    /// What the GPUs did.
+    /// The work of the GPUs.
     pub fn gpu_report(&self) -> GpuReport {
         self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -42,7 +42,7 @@ pub(crate) type ListVisitor<'a> = dyn FnMut(&[u8], &[u8]) -> io::Result<()> + 'a
 pub(crate) struct Segment {
     /// The batch's position in the collection.
     pub(crate) number: u64,
-    /// Digest that tells whether the batch has changed.
+    /// A digest, by which a changed batch is detected.
     pub(crate) digest: u64,
     /// Bytes of the collection in the batch.
     pub(crate) text_bytes: u64,
@@ -64,7 +64,7 @@ pub(crate) trait RunSource {
     /// Passes each term and its encoded postings to `visit`, in byte order of the terms.
     fn for_each_list(&self, visit: &mut ListVisitor<'_>) -> io::Result<()>;
 
-    /// Returns the segments, and forgets everything else.
+    /// Returns the segments, and drops everything else.
     fn take_segments(&mut self) -> Vec<Segment>;
 }
 
@@ -253,7 +253,7 @@ impl Run {
             Data::File(file) => file.path.clone(),
         };
         let folder = path.parent().map(Path::display);
-        let way_out = folder.map_or_else(String::new, |folder| format!(" (delete {folder} to begin anew)"));
+        let way_out = folder.map_or_else(String::new, |folder| format!(" (delete {folder} to start again)"));
         BuildError::Run { message: format!("damaged: {what}{way_out}"), path }
     }
 
@@ -310,7 +310,7 @@ impl<W: Write> Sealer<W> {
     }
 
     fn list(&mut self, term: &[u8], postings: &[u8]) -> io::Result<()> {
-        // A block's first term thus tells whose list makes it long.
+        // The first term of a block is therefore the one whose list makes it long.
         if postings.len() >= BLOCK_BYTES {
             self.end_block()?;
         }

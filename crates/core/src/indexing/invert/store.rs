@@ -141,7 +141,7 @@ impl Store {
     /// The error that the collection differs from the one that the interrupted build read.
     pub(crate) fn changed(&self) -> BuildError {
         let folder = self.lock().journal.folder().to_owned();
-        let message = "the text has changed since the build that was interrupted (delete this folder to begin anew)";
+        let message = "the text has changed since the interrupted build (delete this folder to start again)";
         BuildError::Run { path: folder, message: message.to_owned() }
     }
 

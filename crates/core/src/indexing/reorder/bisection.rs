@@ -1,7 +1,7 @@
 //! Recursive graph bisection, which finds an order of documents with small gaps.
 //!
 //! Documents are split into halves. Pairs are swapped between the halves while both swaps together save
-//! [bits](super::gains). Each half is then split likewise, down to a few documents.
+//! [bits](super::gains). Each half is then split in the same way, down to a few documents.
 //!
 //! ```text
 //! all documents           a b c d e f g h

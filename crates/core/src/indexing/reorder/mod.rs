@@ -8,7 +8,7 @@
 //! index ──bisection, permutation file, keys──▶ Permutation ──apply──▶ index in the new order
 //! ```
 //!
-//! [`bisect`] finds an order from the lists alone, [`Permutation`] holds any order, [`apply`] writes the index anew,
+//! [`bisect`] finds an order from the lists alone, [`Permutation`] holds any order, [`apply`] rewrites the index,
 //! and [`log_gap_bits`] measures an order.
 
 mod apply;

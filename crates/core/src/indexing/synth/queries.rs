@@ -114,7 +114,7 @@ fn query_length(mut choice: f64) -> usize {
     (2 + longer.count()).min(MOST_TERMS)
 }
 
-/// Writes queries as `id<TAB>t0000017 t0000421`, whole or not at all.
+/// Writes queries as `id<TAB>t0000017 t0000421` atomically.
 pub fn write_queries(path: &Path, vocabulary: &Vocabulary, queries: &[Vec<usize>]) -> io::Result<()> {
     write_atomically(path, |out| {
         queries.iter().enumerate().try_for_each(|(id, terms)| {

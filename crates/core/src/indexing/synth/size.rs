@@ -1,12 +1,12 @@
-//! Checks of options and of room on this machine.
+//! Checks of a synthetic index's options, and of the disk and memory that it needs.
 //!
 //! A large synthetic index takes hours, so a build that must fail is refused at the start. Sizes are lower bounds, so
 //! nothing is refused that might fit:
 //!
 //! | | at least | as made by default |
 //! | --- | --- | --- |
-//! | disk | 12 bits a posting | 14.1 |
-//! | memory | 20 bytes a document, 16 a term, 12 a block, 60 a query | twice that |
+//! | disk | 12 bits per posting | 14.1 |
+//! | memory | 20 bytes per document, 16 per term, 12 per block, 60 per query | twice that |
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use super::build::SynthOptions;
 use super::vocabulary::Vocabulary;
 use crate::index::{BLOCK_LEN, IndexError, IndexWriter};
 
-/// More queries are surely a mistake.
+/// A larger number of queries is a mistake.
 const MAX_QUERIES: usize = 100_000_000;
 const DISK_BITS_A_POSTING: f64 = 12.0;
 const MEMORY_BYTES_A_DOCUMENT: f64 = 20.0;

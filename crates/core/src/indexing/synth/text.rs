@@ -34,8 +34,8 @@ const TASK_DOCUMENTS: u64 = 256;
 const TASKS_A_THREAD: u64 = 4;
 const SENTENCE_WORDS: u32 = 24;
 
-/// How often a word begins with each letter, each second letter follows each first, and each third letter follows each
-/// second: A for never to Z for most often in its row. They are counted in 171,256 distinct words of the English
+/// Frequencies of the first letter of words, of the second after each first, and of the third after each second: A for never to
+/// Z for most often in its row. They are counted in 171,256 distinct words of the English
 /// Wikipedia.
 const FIRST: &[u8; 26] = b"QQTMJIKKHEKKSIGQBMZNEFHBCC";
 const SECOND: &[u8; 26 * 26] = b"\

@@ -204,7 +204,7 @@ fn serve_backlogs(
     let began = std::time::Instant::now();
     let seed = question.seeds.last().map_or(0, |seed| seed.wrapping_add(1));
     let rounds = BACKLOGS as usize + 1;
-    let steps = Steps::new(progress, "what queries cost while others are served", policies.len() * rounds);
+    let steps = Steps::new(progress, "query costs while others are served", policies.len() * rounds);
     let mut sustained_qps: Vec<Option<f64>> = Vec::with_capacity(policies.len());
     for &policy in policies {
         let (_, flooded) = node.serve_backlog(policy, None, seed.wrapping_add(BACKLOGS))?;

@@ -35,7 +35,7 @@ use crate::base::stats::{Interval, students_t};
 use crate::lab::{Criterion, RunLength};
 use crate::sim::SimError;
 
-/// Long runs last at least this share of a run that tells all by itself, however many seeds share the work.
+/// Long runs last at least this share of a run that would suffice alone, for any number of seeds.
 const LEAST_SHARE: f64 = 0.2;
 /// Least number of queries at each rate, in runs of all seeds together.
 const LEAST_QUERIES: usize = 2_000_000;

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   1  short runs of the first seed     from the top of the grid down: roughly where the limit is
-//!   2  a short run of some other seeds  at a lower rate each: should it fail there, verdicts are not monotone
+//!   2  a short run of some other seeds  at a lower rate each: a failure shows that verdicts are not monotone
 //!   3  long runs of several seeds       the limit of all of them together, and the interval (see `confirm`)
 //! ```
 //!
@@ -135,7 +135,7 @@ impl Capacity {
         is_known.then(|| 0.5 * (self.interval.high - self.interval.low) / self.qps)
     }
 
-    /// How many limits the longest runs that held at this rate lasted together; 0 of no rate.
+    /// The length of the longest runs that held at this rate, in limits, all together; 0 without a rate.
     #[must_use]
     pub fn limits(&self) -> f64 {
         let queries = (self.seeds * self.confirmed_queries) as f64;

@@ -5,9 +5,9 @@
 //! capacity c over samples is therefore split:
 //!
 //! ```text
-//!   ln c  =  ln (limit of the stable region)  +  what is left
+//!   ln c  =  ln (limit of the stable region)  +  a residual
 //!            standard error by the price of     8 bootstrap samples, one short run each at the rate that the first
-//!            each query: no simulation          part makes of the capacity; the share of late queries tells the rest
+//!            each query: no simulation          part makes of the capacity; the share of late queries gives the rest
 //! ```
 //!
 //! The second part is regressed on the first, because a sample with a higher mean often has longer queries. The

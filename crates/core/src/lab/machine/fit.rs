@@ -32,7 +32,7 @@ const IDLE_US: [f32; 6] = [0.0, 1.0, 15.0, 100.0, 1000.0, f32::INFINITY];
 /// Smaller groups of samples are skipped.
 const ENOUGH: usize = 30;
 
-/// What lanes do in a part of the measurement.
+/// The work of lanes in a part of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
     /// Single queries without pauses on this number of lanes of a class.

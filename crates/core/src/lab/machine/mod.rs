@@ -13,7 +13,7 @@
 //!
 //! The live driver runs the lanes under a [policy](probe) that only keeps some of them busy, so that the results belong
 //! to the machine and not to a policy. The stages alternate in six rounds, so that drift of the machine affects all of
-//! them; the differences between rounds tell how uncertain the profile is.
+//! them; the differences between rounds are the uncertainty of the profile.
 
 mod dispatcher;
 mod fit;

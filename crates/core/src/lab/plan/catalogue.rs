@@ -158,9 +158,10 @@ fn machine_type(row: &Row<'_, Line>, earlier: &[MachineType], folder: &Path) -> 
         Some((name, number)) => {
             let other = earlier.iter().find(|other| other.name == name).ok_or_else(expected)?;
             if of.workload.is_some() {
-                return Err(
-                    row.error_at("scale", "a type with a workload of its own takes over none: give the factor alone")
-                );
+                return Err(row.error_at(
+                    "scale",
+                    "a type with its own workload takes no scale of another one: give the factor alone",
+                ));
             }
             of.workload.clone_from(&other.workload);
             of.profile = of.profile.or_else(|| other.profile.clone());

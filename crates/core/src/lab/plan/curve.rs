@@ -158,7 +158,7 @@ impl<'a> Group<'a> {
     }
 
     /// The curve of the policy with the highest capacity at the measured costs; `None` if all capacities are 0. Long runs
-    /// confirm the capacity at the measured costs, and short ones tell how others relate to it.
+    /// confirm the capacity at the measured costs, and short ones give the others relative to it.
     pub(super) fn curve(&'a self, question: &Question) -> Result<Option<Curve<'a>>, LabError> {
         let policies = self.policies(question);
         let coarse = self.coarse(question, &policies, 1.0)?;
@@ -182,7 +182,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// What simulations of a group at a rate say.
+/// Results of simulations of a group at a rate.
 pub(super) struct AtRate {
     /// The p99 in milliseconds, and its interval over seeds.
     pub(super) p99_ms: Option<(f64, Option<Interval>)>,

@@ -11,7 +11,7 @@ use crate::sim::Arrivals;
 /// Plans of more groups are not tried.
 const MOST_GROUPS: usize = 1 << 16;
 
-/// What simulations say of a plan.
+/// Results of simulations of a plan.
 #[derive(Clone, Debug)]
 pub struct Verified {
     /// Whether the objective holds with the plan's policy, after the loss of the spare groups.
@@ -81,7 +81,7 @@ fn serves(question: &Question, group: &Group<'_>, policy: &BuiltIn, groups: usiz
     let (experiment, objective) = group.within(question, 1.0);
     let criterion = objective.within(experiment.deadline);
     let rate_qps = question.demand.typical_qps() * question.growth / groups as f64 * group.scale;
-    // Shorter runs do not tell a load of 1 from one below it.
+    // Shorter runs do not distinguish a load of 1 from one below it.
     let count = RunLength::default().confirmed(&criterion, rate_qps).div_ceil(experiment.arrivals.len());
     let holds = |arrivals: &Arrivals| {
         let judge = Judge::new(criterion, count);

@@ -15,7 +15,7 @@ pub const BASELINE: &str = "baseline.csv";
 /// By how much a median error may grow: one point.
 const TOLERANCE: f64 = 0.01;
 
-/// What is compared.
+/// A predicted quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Quantity {
@@ -149,7 +149,7 @@ pub fn read_baseline(folder: &Path) -> Result<Option<Vec<Compared>>, InputError>
     Ok(Some(baseline))
 }
 
-/// Accepts these errors: writes the baseline, whole or not at all.
+/// Accepts these errors: writes the baseline atomically.
 ///
 /// # Errors
 /// Those of the file system.

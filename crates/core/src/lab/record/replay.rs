@@ -36,7 +36,7 @@ struct Twin {
 }
 
 impl Twin {
-    /// What cells have in common if they ran on one node.
+    /// The values that cells of one node share.
     fn key(cell: &Cell) -> [String; 7] {
         let Cell { workload, machine_file, held_out, cpus, gpus, gpu_lane_depth, .. } = cell;
         let lanes = [*held_out, *cpus, *gpus, *gpu_lane_depth as usize].map(|count| count.to_string());
@@ -110,7 +110,7 @@ fn parsed(recorded: &RecordedCell) -> (&Cell, PolicyKind, Objective, ArrivalProc
     )
 }
 
-/// What is simulated, by the positions of cells.
+/// A simulation, by the positions of its cells.
 enum Task {
     /// The capacity of the cells of one policy in one file.
     Capacity(Vec<usize>),

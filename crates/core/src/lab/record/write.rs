@@ -11,10 +11,10 @@ use crate::cost::Workload;
 use crate::files::{Digits, InputError, Provenance, this_machine, write_atomically, write_csv};
 use crate::lab::{Calibration, Driven, DrivenRun, GpuSource, LabError, Node, Question};
 
-/// Where the NVIDIA driver tells its version.
+/// The file with the version of the NVIDIA driver.
 const DRIVER: &str = "/proc/driver/nvidia/version";
 
-/// What a record tells of its runs beyond the node and the question.
+/// Facts of a record's runs beyond the node and the question.
 #[derive(Clone, Copy, Debug)]
 pub struct Recording<'a> {
     /// The folder.
@@ -177,7 +177,7 @@ impl OfNode<'_> {
     }
 }
 
-/// The version of the NVIDIA driver; empty if the system does not tell it.
+/// The version of the NVIDIA driver; empty if the system does not report it.
 fn gpu_driver() -> String {
     let text = fs::read_to_string(DRIVER).unwrap_or_default();
     let version =

@@ -137,7 +137,7 @@ impl SweepFolder {
         Ok(Some(row.value))
     }
 
-    /// Stores the result of a point, completely or not at all.
+    /// Stores the result of a point atomically.
     ///
     /// # Errors
     /// Those of the file system.

@@ -1,6 +1,6 @@
 //! Features of a query from the index before it runs, besides the lengths of its lists.
 //!
-//! How much of a disjunction can be skipped depends on scores: the initial threshold, the lists that can lift a document
+//! The part of a disjunction that can be skipped depends on scores: the initial threshold, the lists that can lift a document
 //! above it, and the number of their blocks. The index stores enough to estimate these in less than a microsecond:
 //!
 //! ```text

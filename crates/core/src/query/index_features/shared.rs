@@ -119,7 +119,7 @@ impl Sample {
     }
 }
 
-/// False positive rate of a filter with eight bits a posting, where a document sets two bits of a word.
+/// False positive rate of a filter with eight bits per posting, where a document sets two bits of a word.
 const MISTAKES: f64 = 0.06;
 
 /// Estimated blocks of a list that hold at least one of this many documents.

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A document of the list is always found; another one is found in about one of twenty cases, which averages correct for.
-//! At eight bits a posting, a sketch takes a fifth more memory than the index's lists for collections of up to
+//! At eight bits per posting, a sketch takes a fifth more memory than the index's lists for collections of up to
 //! [`SKETCHED_DOCS`] documents. Of larger collections only that many documents, from the middle on, are sketched.
 //!
 //! Source: Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", WEA 2007 (blocked filters).

@@ -8,7 +8,7 @@
 //! </top>
 //! ```
 //!
-//! An HTML tokenizer reads both: it knows entities, comments and attributes, and accepts any input. A field goes on to
+//! An HTML tokenizer reads both: it knows entities, comments and attributes, and accepts any input. A field continues to
 //! the next tag. The query is the first of: `query`, `title`, text of the topic itself, `summary`, `desc`. Topics may
 //! also be queries of their own, `<query><qid>1</qid><content>moon</content></query>`, or `<DOC>`s of a number and text.
 

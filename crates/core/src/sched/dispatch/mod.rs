@@ -46,7 +46,7 @@ use crate::base::machine::{Class, LaneFault, Machine};
 use crate::base::time::Nanos;
 use crate::cost::Rerun;
 
-/// What the loop around the dispatcher must do.
+/// An action that the loop around the dispatcher must carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Start the batch of this number on this processor now, and report [`Dispatcher::finish`] when it ends.
@@ -99,7 +99,7 @@ pub trait Sink {
     /// Takes a dropped job, which has no row.
     fn shed(&mut self, job: &ShedJob);
 
-    /// Takes the failure of a lane, which goes on with its fallback executor.
+    /// Takes the failure of a lane, which continues with its fallback executor.
     fn lane_fault(&mut self, _fault: &LaneFault) {}
 }
 
@@ -125,7 +125,7 @@ impl<A: Sink, B: Sink> Sink for (A, B) {
 /// Owns the processors' states, asks the policy, checks its laws and writes the log.
 pub struct Dispatcher<S = RunLog> {
     policy: Box<dyn Policy>,
-    /// What the policy allows to be dropped, and the number of batches that lost all jobs.
+    /// The jobs that the policy allows to be dropped, and the number of batches that lost all jobs.
     shed: Shed,
     emptied: u64,
     lanes: Lanes,

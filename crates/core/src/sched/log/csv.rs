@@ -221,7 +221,7 @@ mod class {
 }
 
 impl RunLog {
-    /// Writes `log.csv`, whole or not at all.
+    /// Writes `log.csv` atomically.
     ///
     /// # Errors
     /// Those of the file system.
@@ -334,7 +334,7 @@ mod tests {
         let (read, provenance) = RunLog::read(&path).unwrap();
         assert_eq!(read, log);
         assert_eq!(provenance.get("seed"), Some("7"));
-        // Rows are in order of arrival, whatever their outcome.
+        // Rows of all outcomes are in order of arrival.
         let text = std::fs::read_to_string(&path).unwrap();
         let outcomes: Vec<&str> = text.lines().skip(3).filter_map(|line| line.rsplit(',').nth(3)).collect();
         assert_eq!(outcomes, ["answered", "shed", "answered", "shed"]);

@@ -58,7 +58,7 @@ impl LogRow {
         self.finished > self.deadline
     }
 
-    /// The same job, dropped at its end instead of answered.
+    /// This job if it was dropped instead of answered.
     #[must_use]
     pub fn dropped(&self) -> ShedJob {
         ShedJob {

@@ -1,6 +1,6 @@
 //! Waits for a GPU, which end in an error if it does not answer.
 //!
-//! A kernel that never ends would otherwise stop its caller for ever. All waits share one limit. A GPU that exceeds it counts as
+//! A kernel that never ends would otherwise block its caller without end. All waits share one limit. A GPU that exceeds it counts as
 //! hung until the process ends. Waits for its unfinished work then fail at once. Memory that its kernels may still access is
 //! never freed, and its modules are never unloaded, because both calls wait in the driver.
 

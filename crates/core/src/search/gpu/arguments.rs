@@ -15,7 +15,7 @@ pub const MAX_TERMS: usize = 64;
 pub const MAX_K: usize = 1000;
 /// The most results that a warp sorts. Thread blocks sort those of larger queries.
 pub(crate) const WARP_K: usize = 128;
-/// The terms of nearly every query. A kernel with parameters for no more than these starts sooner.
+/// The terms of nearly every query. A kernel with parameters for so few terms starts sooner.
 pub(crate) const FEW_TERMS: usize = 8;
 pub(crate) const SCORE_BINS: usize = 512;
 /// Directory words per block of a long list.

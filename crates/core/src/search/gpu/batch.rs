@@ -79,7 +79,7 @@ pub(crate) enum AnswerSource {
     Nowhere,
     /// The batch writes it from this word of the results on.
     At(u32),
-    /// The request exceeds the capacity of a batch and runs by itself.
+    /// The request exceeds the capacity of a batch and runs alone.
     Alone,
 }
 
@@ -234,7 +234,7 @@ impl Batch {
         let mut last = number;
         let is_union = plan.mode != Mode::And;
         if plan.mode != Mode::Or {
-            // `score_tiles` sorts by itself, but a stage before it does not.
+            // `score_tiles` sorts its results, but a stage before it does not.
             let flags = NEEDS_ALL | if is_union { later } else { IS_LAST | later };
             self.entries.push(BatchEntry { flags, ..entry });
             self.first.add(number, plan, &self.terms[first_term..], true);

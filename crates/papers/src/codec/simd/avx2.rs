@@ -63,14 +63,14 @@ pub(crate) fn unpack(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 #[inline]
 pub(crate) fn unpack_freqs(words: &[u32], width: u8, out: &mut [u32; BLOCK_LEN]) {
-    // SAFETY: as above.
+    // SAFETY: the features that the function needs are those of this one.
     unsafe { UNPACK_FREQS[usize::from(width)](words.as_chunks().0, 0, out) }
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 #[inline]
 pub(crate) fn unpack_docs(words: &[u32], width: u8, base: u32, out: &mut [u32; BLOCK_LEN]) {
-    // SAFETY: as above.
+    // SAFETY: the features that the function needs are those of this one.
     unsafe { UNPACK_DOCS[usize::from(width)](words.as_chunks().0, base, out) }
 }
 

@@ -102,7 +102,7 @@ mod tests {
         let terms = query_of(&index, 0..3).terms;
         assert_eq!(step_by_step(&index, &terms, 128), (2 + 1, 8 + 16));
         let lists = coded(&index, Box::new(Pfor::<128>), 0..2000);
-        // Skips name the first documents of blocks, so that only the last block tells that no document follows.
+        // Skips name the first documents of blocks, so that only the last block shows that no document follows.
         assert_eq!(document_at_a_time(&lists, &terms, false), 3 + 1);
         assert!(document_at_a_time(&lists, &terms, true) <= 3 + 1);
     }

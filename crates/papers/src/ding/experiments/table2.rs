@@ -89,7 +89,7 @@ fn table(context: &Context<'_>, input: &Input, gpu: Option<&Arc<PublishedGpu>>, 
     for (mode, papers_cpu, papers_gpu) in PAPERS.into_iter().filter(|&(mode, ..)| context.mode(mode) == mode) {
         let (times_ms, full) = measure(context, queries, mode, &mut searches)?;
         if mode == Mode::And {
-            // AND+OR goes on with OR for the others.
+            // AND+OR continues with OR for the others.
             findings.add("and: queries with k results", "%", 100.0 * full as f64 / queries.len() as f64);
         }
         let columns = ["CPU", "CPU, Tandem's own", "GPU", "GPU, Tandem's own"];

@@ -70,7 +70,7 @@ impl Heap {
             let level = level as u32;
             let mut launch = gpu.stream.launch_builder(&gpu.kernels.heap_level);
             launch.arg(&argument).arg(&level);
-            // SAFETY: as above, for `heap_level`, whose level exists and is not the lowest.
+            // SAFETY: the arguments are those of `heap_level`, as for `heap_leaves`; the level exists and is not the lowest.
             unsafe { launch.launch(shape(len, HEAP_DEGREE)) }.map_err(launching("heap_level"))?;
         }
         Ok(Built(argument))

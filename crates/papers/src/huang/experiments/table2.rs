@@ -1,4 +1,4 @@
-//! Huang et al., table 2: random halves (SD) against distribution by length (LBD) at its best threshold, by threads a query.
+//! Huang et al., table 2: random halves (SD) against distribution by length (LBD) at its best threshold, by threads per query.
 //!
 //! CPU and GPU work at once.
 

@@ -1,6 +1,6 @@
 //! Batches: queries that go to the GPU together, and the lists that are copied with them.
 //!
-//! Lists of more than one block stay in GPU memory as far as there is room. The others, which are many and short, are
+//! Lists of more than one block stay in GPU memory if there is room. The others, which are many and short, are
 //! copied with the batches that need them, once per batch. A table on the host gives the places of lists. A batch
 //! closes at a number of queries, or before a query that would make it too long:
 //!

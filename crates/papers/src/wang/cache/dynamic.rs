@@ -34,7 +34,7 @@ pub(crate) struct DynamicCache<'a> {
     batch: Moves,
 }
 
-/// What the current batch moves: a list is moved once, however many of its queries miss it.
+/// Moves of the current batch: a list is moved once, for any number of queries that miss it.
 #[derive(Debug)]
 struct Moves {
     buffer_bytes: u64,

@@ -1,7 +1,7 @@
 //! A list store whose lists have places in a memory of the budget's size.
 //!
 //! ```text
-//!   pin(lists) ──▶ ListStore: what goes, what must come ──▶ Space: where it comes ──▶ moves first, then copies
+//!   pin(lists) ──▶ ListStore: what is evicted and loaded ──▶ Space: places ──▶ moves first, then copies
 //! ```
 
 use super::error::CacheError;

@@ -223,7 +223,7 @@ impl RunFile {
 
 fn damaged(path: &Path) -> BuildError {
     let folder = path.parent().unwrap_or(path).display();
-    let message = format!("damaged: a checksum does not match (delete {folder} to begin anew)");
+    let message = format!("damaged: a checksum does not match (delete {folder} to start again)");
     BuildError::Run { path: path.to_owned(), message }
 }
 

@@ -7,7 +7,7 @@
 //! lanes, so that two groups are summed at once.
 //!
 //! Loads extend past the column, so [`READ_AHEAD`] further bytes must follow it. Other results equal those of
-//! [`ColumnCode::unpack`]. [Runs](run) are unpacked likewise, eight values at a time from any bit on.
+//! [`ColumnCode::unpack`]. [Runs](run) are unpacked in the same way, eight values at a time from any bit on.
 
 mod run;
 
@@ -19,7 +19,7 @@ use crate::index::BLOCK_LEN;
 
 pub(crate) use run::{RunOf, unpack_run};
 
-/// The widest group whose values fit windows of four bytes, wherever in a byte they begin.
+/// The widest group whose values fit windows of four bytes, for any first bit.
 const MAX_WIDTH: u8 = 25;
 /// The widest group that fits eight bytes.
 const MAX_PDEP_WIDTH: u8 = 8;
@@ -283,7 +283,7 @@ unsafe fn unpack((group, width): (*const u8, usize)) -> __m256i {
     }
 }
 
-/// What the values of the next group are added to: the document before the group, plus 1 for each value up to it.
+/// The addend of the next group's values: the document before the group, plus 1 for each value up to it.
 struct Before(__m256i);
 
 impl Before {

@@ -22,7 +22,7 @@
 //! | `accumulator.rs` | a growing run: pieces written, terms found |
 //! | `backend.rs` | the interface of devices; `device.rs` the device, `twin.rs` its twin on the host, for tests |
 //!
-//! A thread waits for its own run only at the run's end. Other streams use the GPU meanwhile.
+//! A thread waits for its own run only at the run's end. Other streams use the GPU until then.
 
 mod accumulator;
 mod backend;

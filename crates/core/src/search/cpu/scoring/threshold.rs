@@ -1,6 +1,6 @@
 //! The score that a document must exceed, with slack for pruning.
 //!
-//! A document **enters** if its exact score is above the threshold. A bound **prunes** only documents that surely stay
+//! A document **enters** if its exact score is above the threshold. A bound **prunes** only documents that certainly stay
 //! below. Bounds and scores are single-precision sums in different orders, so they round differently. Up to 64
 //! roundings of half a unit in the last place shift a sum by less than 2^-18 of itself; the threshold for pruning is
 //! lower by 2^-16. For up to 1024 terms both are sixteen times as large.
