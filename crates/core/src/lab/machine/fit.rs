@@ -87,7 +87,7 @@ pub(super) fn lanes(class: Class, stages: &Stages, (cpus, gpus): (usize, usize))
         let stream = of_stage(stages, Stage::Stream(class, all), class);
         let spacing = rounded(ratio(&stream, |batch| (batch.worked, batch.predicted)).clamp(0.05, 1.0));
         observed.extend(single(1, &alone, 0.0).map(|one| Observed { spacing, ..one }));
-        observed.extend(BATCHES.iter().filter_map(|&size| batches(size, &of_batches(stages, size))));
+        observed.extend(all_batches(BATCHES.iter().filter_map(|&size| batches(size, &of_batches(stages, size)))));
     } else {
         let streams = super::loads(cpus).into_iter();
         observed.extend(
@@ -158,8 +158,22 @@ fn single(busy: u32, lanes: &[Vec<Batch>], each_us: f64) -> Option<Observed> {
     Some(Observed { queries: 1, busy, prepared: 0.0, spacing: 1.0, work, device: Ratios::default() })
 }
 
-/// Batches of this size without pauses.
-fn batches(size: usize, lanes: &[Vec<Batch>]) -> Option<Observed> {
+/// Batches of all sizes. Where the thread is slower than the device, it hides how far batches overlap there: the spacing is
+/// then that of the next smaller size at which the device is slower.
+fn all_batches(batches: impl Iterator<Item = (Observed, bool)>) -> Vec<Observed> {
+    let mut of_device = None;
+    let with_spacing = |(one, is_device_slower): (Observed, bool)| {
+        let spacing = if is_device_slower { one.spacing } else { of_device.unwrap_or(one.spacing) };
+        if is_device_slower {
+            of_device = Some(spacing);
+        }
+        Observed { spacing, ..one }
+    };
+    batches.map(with_spacing).collect()
+}
+
+/// Batches of this size without pauses, and whether the device takes longer for them than the thread.
+fn batches(size: usize, lanes: &[Vec<Batch>]) -> Option<(Observed, bool)> {
     let work = stretch(&pairs(lanes, |batch| (batch.host, batch.predicted_host)), 0.0, LEAST_PAUSE);
     let device = stretch(&pairs(lanes, |batch| (batch.device, batch.predicted_device)), 0.0, Nanos::MAX);
     if work.permille.is_empty() || device.permille.is_empty() {
@@ -167,15 +181,18 @@ fn batches(size: usize, lanes: &[Vec<Batch>]) -> Option<Observed> {
     }
     let host = ratio(lanes, |batch| (batch.host, batch.predicted_host)) as f32;
     let on_device = ratio(lanes, |batch| (batch.device, batch.predicted_device)) as f32;
-    let longer = |batch: &Batch| (batch.predicted_host * host).max(batch.predicted_device * on_device);
-    Some(Observed {
+    let times = |batch: &Batch| (batch.predicted_host * host, batch.predicted_device * on_device);
+    let longer = |batch: &Batch| times(batch).0.max(times(batch).1);
+    let is_device_slower = ratio(lanes, |batch| (times(batch).1, times(batch).0)) > 1.0;
+    let observed = Observed {
         queries: size as u32,
         busy: 1,
         prepared: rounded(ratio(lanes, |batch| (batch.prepared.min(batch.host), batch.host)).min(1.0)),
         spacing: rounded(ratio(lanes, |batch| (batch.worked, longer(batch)))).max(0.01),
         work,
         device,
-    })
+    };
+    Some((observed, is_device_slower))
 }
 
 fn pairs(lanes: &[Vec<Batch>], times: impl Fn(&Batch) -> (f32, f32)) -> Vec<Vec<(f64, f64)>> {
@@ -377,6 +394,30 @@ mod tests {
         assert!((1..=8).contains(&found.stalls_us.len()), "{:?}", found.stalls_us);
         let slow = found.permille.iter().filter(|&&permille| permille > 1800).count() as f64 / KEPT as f64;
         assert!((0.05..0.2).contains(&slow), "{slow}");
+    }
+
+    #[test]
+    fn a_thread_that_is_slower_than_its_device_does_not_show_how_batches_overlap_there() {
+        // Batches end at the pace of the slower part: half of the device's time, or the thread's time.
+        let lane = |size, host: f32, device: f32| {
+            let worked = host.max(device / 2.0);
+            let batch = Batch {
+                queries: size,
+                predicted_host: 10.0,
+                predicted_device: 10.0,
+                host,
+                device,
+                worked,
+                ..Batch::default()
+            };
+            vec![vec![batch; SHORTEST]]
+        };
+        let spacings = |sizes: &[(u32, f32, f32)]| {
+            let of = sizes.iter().filter_map(|&(size, host, device)| batches(size as usize, &lane(size, host, device)));
+            all_batches(of).iter().map(|one| one.spacing).collect::<Vec<f64>>()
+        };
+        assert_eq!(spacings(&[(4, 8.0, 20.0), (16, 20.0, 16.0)]), [0.5, 0.5]);
+        assert_eq!(spacings(&[(4, 20.0, 16.0), (16, 8.0, 20.0)]), [1.0, 0.5]);
     }
 
     #[test]
