@@ -34,7 +34,7 @@ impl DispatcherTime {
         self.rounds.is_empty() && self.pauses.is_none()
     }
 
-    /// The same costs on a core with these pauses.
+    /// Adds pauses of the core that the dispatcher runs on.
     #[must_use]
     pub fn with_pauses(self, pauses: Option<Arc<Pauses>>) -> Self {
         Self { pauses, ..self }
