@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tandem::base::time::Nanos;
-use tandem::files::Provenance;
+use tandem::files::{Provenance, set_commit};
 use tandem::lab::plan::{Candidate, Demand, Question, plan, shipped_catalogue, verify};
 use tandem::lab::{Estimates, Objective, named_workload_in};
 use tandem::query::Mode;
@@ -50,7 +50,11 @@ const HEADER: &str = "question,workload,rate_qps,deadline_ms,with_gpus,spare,ind
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1).unwrap_or_else(|| String::from("questions.csv"));
     let mut text = String::new();
+    if let Some(commit) = option_env!("TANDEM_COMMIT") {
+        set_commit(commit);
+    }
     for (key, value) in Provenance::new().with_command_and_machine().lines() {
+        let value = value.replacen("tandem ", "cargo run --release --example plan_questions -- ", 1);
         writeln!(text, "# {key}: {value}")?;
     }
     writeln!(text, "{HEADER}")?;
