@@ -9,7 +9,9 @@ use tandem::base::ids::QueryId;
 use tandem::base::machine::{Class, Idle, Machine};
 use tandem::base::random::Random;
 use tandem::base::time::Nanos;
-use tandem::cost::machine_profile::{DispatcherCosts, DispatcherProfile, LaneProfile, Observed, Ratios, RoundCost};
+use tandem::cost::machine_profile::{
+    DispatcherCosts, DispatcherProfile, LaneProfile, Observed, Pauses, Ratios, RoundCost,
+};
 use tandem::cost::{Cost, MachineModel, MachineProfile};
 use tandem::query::{ArrivalProcess, unit_arrivals};
 use tandem::sched::{PolicyKind, PolicyOptions, RunLog};
@@ -140,18 +142,19 @@ fn seeds_differ_by_noise_alone() {
 
 #[test]
 fn nodes_are_held_up_each_by_itself() {
-    // A round takes no time, but one of ten is held up for 10 ms.
+    // A round takes no time, but the dispatcher's core pauses for 10 ms in a tenth of a second.
     let costs = vec![DispatcherCosts { lanes: 1, any: RoundCost::default(), policies: BTreeMap::new() }];
-    let rounds = Ratios { permille: vec![1000; 1000], stalls_us: (0..100).map(|i| (i * 10, 10_000)).collect() };
-    let dispatcher = DispatcherProfile { costs, drift: 0.0, rounds };
-    let profile = MachineProfile::new(BTreeMap::new(), Idle::Spin, BTreeMap::new(), dispatcher, None);
+    let dispatcher = DispatcherProfile { costs, ..DispatcherProfile::default() };
+    let cores = vec![(0..10).map(|i| (i * 100_000, 10_000)).collect()];
+    let pauses = Some(Pauses { observed_us: 1_000_000, cores });
+    let profile = MachineProfile::new(BTreeMap::new(), Idle::Spin, BTreeMap::new(), dispatcher, pauses);
     let model = profile.model(&Machine::new(1, 0).into(), |_| false);
     let alone = play_on(&model, None, 3, 0.5);
     for routing in Routing::ALL {
         let one = Some(shape(1, 1, routing, ShardCosts::Alike(0.0)));
         assert_eq!(play_on(&model, one, 3, 0.5), alone);
     }
-    // Each of seven shards takes as long as a single one, but their stalls come at different times.
+    // Each of seven shards takes as long as a single one, but their pauses come at different times.
     let seven = play_on(&model, Some(shape(7, 1, Routing::RoundRobin, ShardCosts::Alike(0.0))), 3, 0.5);
     let (free, alone, seven) = (mean_services(&play(None, 3, 0.5)), mean_services(&alone), mean_services(&seven));
     assert!(free < 0.95 * alone && alone < 0.95 * seven, "{free} services, held up {alone}, of seven {seven}");
