@@ -12,7 +12,7 @@
 //!
 //! Source: Künsch, "The Jackknife and the Bootstrap for General Stationary Observations", Annals of Statistics 17, 1989.
 
-use super::{LEAST_PAUSE, Ratios};
+use super::Ratios;
 use crate::base::random::Random;
 use crate::base::time::Nanos;
 
@@ -82,15 +82,6 @@ impl From<&Ratios> for Stretch {
 }
 
 impl Stretch {
-    /// The ratios of a thread. Long stalls, which older programs kept here, are left out: a stall that was seen once would
-    /// come back with every pass over the stretch, however short that is.
-    #[must_use]
-    pub fn of_thread(file: &Ratios) -> Self {
-        let mut stretch = Self::from(file);
-        stretch.stalls.retain(|&(_, stall)| stall < LEAST_PAUSE);
-        stretch
-    }
-
     /// Whether there are no ratios; all are then 1.
     #[must_use]
     #[inline]

@@ -101,7 +101,7 @@ impl DispatcherProfile {
             batch: at(|cost| cost.batch_ns),
             answer: at(|cost| cost.answer_ns),
         };
-        DispatcherTime { decisions, rounds: Arc::new(Stretch::of_thread(&self.rounds)), pauses: None }
+        DispatcherTime { decisions, rounds: Arc::new((&self.rounds).into()), pauses: None }
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::ser::{Formatter, PrettyFormatter};
 
-use super::{DispatcherProfile, LaneProfile, MachineProfile, Observed, Ratios};
+use super::{DispatcherProfile, LEAST_PAUSE, LaneProfile, MachineProfile, Observed, Ratios};
 use crate::cost::BatchCost;
 use crate::files::{InputError, open_text, write_atomically};
 
@@ -40,9 +40,21 @@ impl MachineProfile {
         if let Some(fault) = refused {
             return Err(InputError::file(path, format!("{fault} ({REMEASURE})")));
         }
-        let read: Self = serde_json::from_slice(&bytes).map_err(damaged)?;
+        let mut read: Self = serde_json::from_slice(&bytes).map_err(damaged)?;
         read.check().map_err(|fault| InputError::file(path, fault))?;
+        if read.pauses.is_none() {
+            read.leave_out_long_stalls();
+        }
         Ok(read)
+    }
+
+    /// Programs that did not observe pauses kept long stalls of threads among the ratios. A stall that was seen once would come
+    /// back with every pass over its stretch, however short that is.
+    fn leave_out_long_stalls(&mut self) {
+        let of_lanes = self.classes.values_mut().flat_map(|lanes| &mut lanes.observed).map(|one| &mut one.work);
+        for ratios in of_lanes.chain([&mut self.dispatcher.rounds]) {
+            ratios.stalls_us.retain(|&(_, us)| f64::from(us) < LEAST_PAUSE.as_us());
+        }
     }
 
     /// Writes the file atomically. Each list of numbers is one line.
@@ -198,7 +210,7 @@ fn ascending(list: &str, name: &str, values: impl Iterator<Item = f64>) -> Resul
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::{AfterIdle, Beside, DispatcherCosts, Power, RoundCost};
+    use super::super::{AfterIdle, Beside, DispatcherCosts, Pauses, Power, RoundCost};
     use super::*;
     use crate::base::machine::{Class, Idle};
 
@@ -224,7 +236,8 @@ mod tests {
             rounds: Ratios { permille: vec![1200], stalls_us: Vec::new() },
         };
         let provenance = BTreeMap::from([(String::from("machine"), String::from("a machine, 2 cores"))]);
-        MachineProfile::new(provenance, Idle::Spin, BTreeMap::from([(Class::CPU, cpu)]), dispatcher, None)
+        let pauses = Pauses { observed_us: 1000, cores: vec![vec![(5, 200)], Vec::new()] };
+        MachineProfile::new(provenance, Idle::Spin, BTreeMap::from([(Class::CPU, cpu)]), dispatcher, Some(pauses))
     }
 
     #[test]
@@ -236,6 +249,10 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.contains("\"permille\": [1000,1010,990],\n"), "{text}");
         assert!(text.contains("\"stalls_us\": [[1,350]]\n"), "{text}");
+        // A file of a program that did not observe pauses.
+        MachineProfile { pauses: None, ..profile() }.write(&path).unwrap();
+        let older = MachineProfile::read(&path).unwrap();
+        assert!(older.classes[&Class::CPU].observed.iter().all(|one| one.work.stalls_us.is_empty()));
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl LaneCosts {
             prepared: one.prepared,
             // A device is busy with a batch for no longer than the batch takes.
             spacing: one.spacing.min(1.0),
-            work: Stretch::of_thread(&one.work),
+            work: (&one.work).into(),
             device: (&one.device).into(),
         };
         let (singles, batches): (Vec<&Observed>, Vec<&Observed>) =
