@@ -289,6 +289,8 @@ mod tests {
             ),
             ("150.0", "-1", ": dispatcher.costs[0].policies.mct.arrival_ns is -1, expected 0 or more"),
             ("[1200]", "[0]", ": dispatcher.rounds.permille[0] is 0, expected 1 or more"),
+            ("[5,200]", "[5000,200]", ": pauses.cores[0][0] starts at 5000, expected 0 or more and below 1000"),
+            ("[5,200]", "[0,1000]", ": pauses.cores[0] pauses for 1000 us, expected less than observed_us"),
             (
                 "\"version\": 4",
                 "\"version\": 3",

@@ -10,9 +10,10 @@
 //! ```
 //!
 //! Ratios are not fitted to a distribution. The file holds stretches of consecutive batches as they were observed, and the
-//! simulator plays [blocks] of them. Slow phases and short stalls therefore appear as they did on the machine. [Pauses] of
-//! 0.1 ms and more are observed on busy cores and played in time, since their number does not depend on that of batches. How many lanes are
-//! busy selects the stretches: ratios are stored at one, half and all busy lanes, with hyper-threads as they are.
+//! simulator plays [blocks] of them. Slow phases and short stalls therefore appear as they did on the machine. [Pauses]
+//! of 0.1 ms and more are observed on busy cores and played in time, since their number does not depend on that of
+//! batches. How many lanes are busy selects the stretches: ratios are stored at one, half and all busy lanes, with hyper-
+//! threads as they are.
 //!
 //! | in the file | meaning |
 //! | --- | --- |

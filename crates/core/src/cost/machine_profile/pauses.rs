@@ -9,7 +9,7 @@
 //!   played     lap 0: from a random moment on, as a ring; lap 1: from another; all cores of a node from the same moments
 //! ```
 //!
-//! Work that meets a pause ends later by as much, and work that would begin in a pause begins after it.
+//! Work that meets a pause ends later by the length of the pause, and work that would begin in a pause begins after it.
 
 use std::sync::Arc;
 
@@ -44,13 +44,18 @@ impl Pauses {
 
     pub(super) fn check(&self) -> Result<(), String> {
         for (i, core) in self.cores.iter().enumerate() {
-            let mut least = 0;
+            let (mut least, mut lost) = (0, 0);
             for (j, &(start, lasts)) in core.iter().enumerate() {
                 if start < least || start >= self.observed_us {
                     let end = self.observed_us;
                     return Err(format!("cores[{i}][{j}] starts at {start}, expected {least} or more and below {end}"));
                 }
                 least = start.saturating_add(lasts);
+                lost += u64::from(lasts);
+            }
+            // Work on a core that never runs would not end.
+            if lost > 0 && lost >= u64::from(self.observed_us) {
+                return Err(format!("cores[{i}] pauses for {lost} us, expected less than observed_us"));
             }
         }
         Ok(())
@@ -94,7 +99,7 @@ impl PauseClock {
         clock
     }
 
-    /// When work ends that takes `work` on a core without pauses and may begin at `begin`. `begin` must not decrease.
+    /// The end of work that may begin at `begin` and takes `work` on a core without pauses. `begin` must not decrease.
     #[inline]
     pub fn end_of(&mut self, begin: Nanos, work: Nanos) -> Nanos {
         let end = begin + work;
