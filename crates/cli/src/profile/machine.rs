@@ -121,7 +121,7 @@ fn print_pauses(pauses: &Pauses) {
     let (lost, each_s, longest) = pauses.summary();
     let (cores, seconds) = (pauses.cores.len(), f64::from(pauses.observed_us) / 1e6);
     outln!(
-        "pauses of 0.1 ms and more, {cores} cores, {seconds:.0} s: {each_s:.1} per core and second, {:.2} % of the time, the \
+        "pauses of 0.02 ms and more, {cores} cores, {seconds:.0} s: {each_s:.1} per core and second, {:.2} % of the time, the \
          longest {:.1} ms\n",
         100.0 * lost,
         longest.as_ms(),

@@ -6,12 +6,16 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::ser::{Formatter, PrettyFormatter};
 
-use super::{DispatcherProfile, LEAST_PAUSE, LaneProfile, MachineProfile, Observed, Ratios};
+use super::{DispatcherProfile, LaneProfile, MachineProfile, Observed, Ratios};
+use crate::base::time::Nanos;
 use crate::cost::BatchCost;
 use crate::files::{InputError, open_text, write_atomically};
 
 pub(super) const FORMAT: &str = "tandem machine";
-pub(super) const VERSION: u64 = 4;
+pub(super) const VERSION: u64 = 5;
+/// The oldest version that is read, and its shortest pause.
+const OLDEST: u64 = 4;
+const OLDEST_LEAST_PAUSE: Nanos = Nanos(100_000);
 const REMEASURE: &str = "measure it: `tandem profile INDEX --queries FILE --machine`";
 /// The largest number of lanes of a class.
 const MOST_LANES: u32 = 1 << 16;
@@ -33,8 +37,10 @@ impl MachineProfile {
         let damaged = |e| InputError::json(path, &e);
         let head: Head = serde_json::from_slice(&bytes).map_err(damaged)?;
         let refused = match (head.format.as_deref(), head.version) {
-            (Some(FORMAT), Some(VERSION)) => None,
-            (Some(FORMAT), Some(version)) => Some(format!("machine format {version}, this build reads {VERSION}")),
+            (Some(FORMAT), Some(OLDEST..=VERSION)) => None,
+            (Some(FORMAT), Some(version)) => {
+                Some(format!("machine format {version}, this build reads {OLDEST} to {VERSION}"))
+            }
             _ => Some(format!("not a machine profile: no \"format\": \"{FORMAT}\" with a version")),
         };
         if let Some(fault) = refused {
@@ -42,19 +48,20 @@ impl MachineProfile {
         }
         let mut read: Self = serde_json::from_slice(&bytes).map_err(damaged)?;
         read.check().map_err(|fault| InputError::file(path, fault))?;
-        if read.pauses.is_none() {
-            read.leave_out_long_stalls();
+        if read.version < VERSION {
+            read.leave_out_misread_stalls();
         }
         Ok(read)
     }
 
-    /// Programs that did not observe pauses kept long stalls of threads among the ratios. A stall that was seen once would come
-    /// back with every pass over its stretch, however short that is.
-    fn leave_out_long_stalls(&mut self) {
-        let of_lanes = self.classes.values_mut().flat_map(|lanes| &mut lanes.observed).map(|one| &mut one.work);
-        for ratios in of_lanes.chain([&mut self.dispatcher.rounds]) {
-            ratios.stalls_us.retain(|&(_, us)| f64::from(us) < LEAST_PAUSE.as_us());
+    /// Older programs kept long stalls of threads among the ratios. A stall that was seen once would come back with every pass
+    /// over its stretch, however short that is. They also took rounds with many answers for stalls of the dispatcher, and
+    /// played these in rounds of any policy.
+    fn leave_out_misread_stalls(&mut self) {
+        for ratios in self.classes.values_mut().flat_map(|lanes| &mut lanes.observed).map(|one| &mut one.work) {
+            ratios.stalls_us.retain(|&(_, us)| f64::from(us) < OLDEST_LEAST_PAUSE.as_us());
         }
+        self.dispatcher.rounds.stalls_us.clear();
     }
 
     /// Writes the file atomically. Each list of numbers is one line.
@@ -236,7 +243,11 @@ mod tests {
             rounds: Ratios { permille: vec![1200], stalls_us: Vec::new() },
         };
         let provenance = BTreeMap::from([(String::from("machine"), String::from("a machine, 2 cores"))]);
-        let pauses = Pauses { observed_us: 1000, cores: vec![vec![(5, 200)], Vec::new()] };
+        let pauses = Pauses {
+            observed_us: 1000,
+            cores: vec![vec![(5, 200)], Vec::new()],
+            cores_beside_free: vec![vec![(7, 30)]],
+        };
         MachineProfile::new(provenance, Idle::Spin, BTreeMap::from([(Class::CPU, cpu)]), dispatcher, Some(pauses))
     }
 
@@ -249,10 +260,12 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.contains("\"permille\": [1000,1010,990],\n"), "{text}");
         assert!(text.contains("\"stalls_us\": [[1,350]]\n"), "{text}");
-        // A file of a program that did not observe pauses.
-        MachineProfile { pauses: None, ..profile() }.write(&path).unwrap();
-        let older = MachineProfile::read(&path).unwrap();
-        assert!(older.classes[&Class::CPU].observed.iter().all(|one| one.work.stalls_us.is_empty()));
+        let mut older = MachineProfile { version: OLDEST, pauses: None, ..profile() };
+        older.dispatcher.rounds.stalls_us = vec![(0, 9)];
+        older.write(&path).unwrap();
+        let read = MachineProfile::read(&path).unwrap();
+        assert!(read.classes[&Class::CPU].observed.iter().all(|one| one.work.stalls_us.is_empty()));
+        assert!(read.dispatcher.rounds.stalls_us.is_empty());
     }
 
     #[test]
@@ -292,9 +305,14 @@ mod tests {
             ("[5,200]", "[5000,200]", ": pauses.cores[0][0] starts at 5000, expected 0 or more and below 1000"),
             ("[5,200]", "[0,1000]", ": pauses.cores[0] pauses for 1000 us, expected less than observed_us"),
             (
-                "\"version\": 4",
+                "[7,30]",
+                "[1000,30]",
+                ": pauses.cores_beside_free[0][0] starts at 1000, expected 0 or more and below 1000",
+            ),
+            (
+                "\"version\": 5",
                 "\"version\": 3",
-                ": machine format 3, this build reads 4 (measure it: `tandem profile INDEX --queries FILE --machine`)",
+                ": machine format 3, this build reads 4 to 5 (measure it: `tandem profile INDEX --queries FILE --machine`)",
             ),
             (
                 "tandem machine",

@@ -230,7 +230,7 @@ fn after_idle(points: &[AfterIdle], slot: usize) -> (Nanos, f64) {
 
 /// The value at `x` of a piecewise linear function through points of ascending x. It is constant before the first and after
 /// the last point.
-pub(super) fn interpolated(points: impl Iterator<Item = (f64, f64)>, x: f64) -> Option<f64> {
+pub(crate) fn interpolated(points: impl Iterator<Item = (f64, f64)>, x: f64) -> Option<f64> {
     let mut before: Option<(f64, f64)> = None;
     for (at, value) in points {
         if at >= x {

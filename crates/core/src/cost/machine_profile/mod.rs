@@ -11,7 +11,7 @@
 //!
 //! Ratios are not fitted to a distribution. The file holds stretches of consecutive batches as they were observed, and the
 //! simulator plays [blocks] of them. Slow phases and short stalls therefore appear as they did on the machine. [Pauses]
-//! of 0.1 ms and more are observed on busy cores and played in time, since their number does not depend on that of
+//! of 0.02 ms and more are observed on busy cores and played in time, since their number does not depend on that of
 //! batches. How many lanes are busy selects the stretches: ratios are stored at one, half and all busy lanes, with hyper-
 //! threads as they are.
 //!
@@ -45,6 +45,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use dispatcher::{DispatcherClock, DispatcherTime};
+pub(crate) use lanes::interpolated;
 pub use lanes::{LaneCosts, Least};
 pub use pauses::{LEAST_PAUSE, PauseClock, Pauses};
 pub use power::{EnergyMeter, Power};
@@ -135,7 +136,7 @@ pub struct Observed {
     pub spacing: f64,
     /// Time of a single query, or the thread's time for a batch.
     pub work: Ratios,
-    /// The device's time for a batch; empty for single queries.
+    /// The device's time for a batch that runs alone on it; empty for single queries.
     #[serde(default, skip_serializing_if = "Ratios::is_empty")]
     pub device: Ratios,
 }
@@ -249,7 +250,7 @@ impl MachineProfile {
             let of_class: Option<&Arc<LaneCosts>> = lanes[class].as_ref();
             of_class.map_or(Nanos::ZERO, |lanes| lanes.hand_over(Nanos::ZERO) + lanes.hand_back())
         });
-        let pauses = self.pauses.clone().map(Arc::new);
+        let pauses = self.pauses.as_ref().map(|pauses| Arc::new(pauses.with_lanes(predicted.machine.len())));
         MachineModel {
             lanes,
             dispatcher: Some(Arc::new(self.dispatcher.clone())),

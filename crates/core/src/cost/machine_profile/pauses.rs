@@ -19,7 +19,7 @@ use crate::base::random::{NodeSeed, Purpose};
 use crate::base::time::Nanos;
 
 /// The shortest pause. Shorter ones are part of the ratios of batches and rounds.
-pub const LEAST_PAUSE: Nanos = Nanos(100_000);
+pub const LEAST_PAUSE: Nanos = Nanos(20_000);
 
 /// Observed pauses of cores that were busy all the time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -30,9 +30,19 @@ pub struct Pauses {
     /// By core, the dispatcher's first, then those of GPU lanes, then those of CPU lanes: start and duration of each pause in
     /// microseconds, ascending.
     pub cores: Vec<Vec<(u32, u32)>>,
+    /// The same while one more core was left free, to which a system moves its own work; empty if it was not observed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cores_beside_free: Vec<Vec<(u32, u32)>>,
 }
 
 impl Pauses {
+    /// The pauses on a machine with a dispatcher and this number of lanes.
+    pub(super) fn with_lanes(&self, lanes: usize) -> Self {
+        let is_one_free = lanes + 1 < self.cores.len() && !self.cores_beside_free.is_empty();
+        let cores = if is_one_free { &self.cores_beside_free } else { &self.cores };
+        Self { observed_us: self.observed_us, cores: cores.clone(), cores_beside_free: Vec::new() }
+    }
+
     /// The share of their time that cores lost, the number of pauses per core and second, and the longest pause.
     #[must_use]
     pub fn summary(&self) -> (f64, f64, Nanos) {
@@ -43,19 +53,26 @@ impl Pauses {
     }
 
     pub(super) fn check(&self) -> Result<(), String> {
-        for (i, core) in self.cores.iter().enumerate() {
+        self.check_cores("cores", &self.cores)?;
+        self.check_cores("cores_beside_free", &self.cores_beside_free)
+    }
+
+    fn check_cores(&self, name: &str, cores: &[Vec<(u32, u32)>]) -> Result<(), String> {
+        for (i, core) in cores.iter().enumerate() {
             let (mut least, mut lost) = (0, 0);
             for (j, &(start, lasts)) in core.iter().enumerate() {
                 if start < least || start >= self.observed_us {
                     let end = self.observed_us;
-                    return Err(format!("cores[{i}][{j}] starts at {start}, expected {least} or more and below {end}"));
+                    return Err(format!(
+                        "{name}[{i}][{j}] starts at {start}, expected {least} or more and below {end}"
+                    ));
                 }
                 least = start.saturating_add(lasts);
                 lost += u64::from(lasts);
             }
             // Work on a core that never runs would not end.
             if lost > 0 && lost >= u64::from(self.observed_us) {
-                return Err(format!("cores[{i}] pauses for {lost} us, expected less than observed_us"));
+                return Err(format!("{name}[{i}] pauses for {lost} us, expected less than observed_us"));
             }
         }
         Ok(())
@@ -154,7 +171,11 @@ mod tests {
     use super::*;
 
     fn clock(cores: Vec<Vec<(u32, u32)>>, core: usize, seed: u64) -> PauseClock {
-        PauseClock::new(&Arc::new(Pauses { observed_us: 1000, cores }), core, NodeSeed { seed, node: 0 })
+        PauseClock::new(
+            &Arc::new(Pauses { observed_us: 1000, cores, ..Pauses::default() }),
+            core,
+            NodeSeed { seed, node: 0 },
+        )
     }
 
     /// The pauses of the first laps, as (start, end) in microseconds: work that would take no time shows each.

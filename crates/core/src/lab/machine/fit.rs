@@ -6,12 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use super::{BATCHES, BESIDE};
+use super::{BATCHES, BESIDE, USED};
 use crate::base::machine::Class;
 use crate::base::quantile::{median, nearest_rank};
 use crate::base::time::Nanos;
 use crate::cost::batches::least_squares;
 use crate::cost::machine_profile::blocks::BLOCK;
+use crate::cost::machine_profile::interpolated;
 use crate::cost::machine_profile::{
     AfterIdle, Beside, DispatcherCosts, DispatcherProfile, LEAST_PAUSE, LaneProfile, Observed, Ratios, RoundCost,
 };
@@ -37,8 +38,11 @@ const ENOUGH: usize = 30;
 pub(super) enum Stage {
     /// Single queries without pauses on this number of lanes of a class.
     Stream(Class, usize),
-    /// Single queries at Poisson arrivals, with pauses, on one lane.
-    Used(Class),
+    /// Single queries at Poisson arrivals on all lanes of a class, which are idle now and then, at this one of the
+    /// [loads](super::USED).
+    Used(Class, usize),
+    /// Batches of this number of queries at Poisson arrivals on GPU lanes, so that most run alone on their device.
+    Apart(usize),
     /// Batches of this number of queries without pauses on GPU lanes.
     Batches(usize),
     /// Single queries on CPU lanes and batches on GPU lanes, without pauses.
@@ -80,14 +84,23 @@ pub(super) fn lanes(class: Class, stages: &Stages, (cpus, gpus): (usize, usize))
     let all = if class.is_gpu() { gpus } else { cpus };
     let each_us = if class.is_gpu() { 0.0 } else { each_us(&of_stage(stages, Stage::Stream(class, 1), class)) };
     let mut observed = Vec::new();
-    let used = of_stage(stages, Stage::Used(class), class);
+    let by_load: Vec<Vec<Vec<Batch>>> =
+        (0..USED.len()).map(|load| of_stage(stages, Stage::Used(class, load), class)).collect();
+    let used = by_load.concat();
     if class.is_gpu() {
         // A query that finds its lane idle shows its own time, queries without pauses show how far they overlap.
         let alone: Vec<Vec<Batch>> = used.iter().map(|lane| kept(lane, |batch| batch.idle > 0.0)).collect();
         let stream = of_stage(stages, Stage::Stream(class, all), class);
         let spacing = rounded(ratio(&stream, |batch| (batch.worked, batch.predicted)).clamp(0.05, 1.0));
         observed.extend(single(1, &alone, 0.0).map(|one| Observed { spacing, ..one }));
-        observed.extend(all_batches(BATCHES.iter().filter_map(|&size| batches(size, &of_batches(stages, size)))));
+        observed.extend(all_batches(BATCHES.iter().filter_map(|&size| {
+            let apart = of_stage(stages, Stage::Apart(size), Class::GPU);
+            let apart: Vec<Vec<Batch>> = apart
+                .iter()
+                .map(|lane| kept(lane, |batch| batch.queries as usize == size && batch.idle > 0.0))
+                .collect();
+            batches(size, &of_batches(stages, size), &apart)
+        })));
     } else {
         let streams = super::loads(cpus).into_iter();
         observed.extend(
@@ -95,11 +108,21 @@ pub(super) fn lanes(class: Class, stages: &Stages, (cpus, gpus): (usize, usize))
                 .filter_map(|busy| single(busy as u32, &of_stage(stages, Stage::Stream(class, busy), class), each_us)),
         );
     }
-    let first = of_stage(stages, Stage::Stream(class, if class.is_gpu() { all } else { 1 }), class);
+    let after_idle = if class.is_gpu() {
+        after_idle(&of_stage(stages, Stage::Stream(class, all), class), &used, each_us)
+    } else {
+        let slowdown = slowdowns(stages, class, cpus);
+        let at =
+            |load: usize| interpolated(slowdown.iter().copied(), (USED[load] * cpus as f64).max(1.0)).unwrap_or(1.0);
+        let expected: Vec<Vec<Batch>> =
+            by_load.iter().enumerate().flat_map(|(load, lanes)| scaled(lanes, at(load))).collect();
+        let base = slowdown.first().map_or(1.0, |&(_, ratio)| ratio);
+        after_idle(&scaled(&of_stage(stages, Stage::Stream(class, 1), class), base), &expected, each_us)
+    };
     LaneProfile {
         each_us: rounded(each_us),
         hand_back_us: rounded(middle(used.iter().flatten().map(|batch| batch.back))),
-        after_idle: after_idle(&first, &used, each_us),
+        after_idle,
         beside: beside(class, stages, (cpus, gpus)).into_iter().collect(),
         drift: rounded(drift(class, stages, all)),
         observed,
@@ -108,13 +131,11 @@ pub(super) fn lanes(class: Class, stages: &Stages, (cpus, gpus): (usize, usize))
 }
 
 /// The dispatcher's costs on lanes that only let time pass, and the variation of rounds beside busy lanes over the costs of
-/// [`PROBE`](super::dispatcher::PROBE). The mean ratio of these rounds is left out: with it, the predicted capacity of
-/// `combined` was 26 % too low (docs/tried.md).
+/// [`PROBE`](super::dispatcher::PROBE). Rounds with many answers would show errors of their predicted cost as variation. The
+/// mean ratio of these rounds is left out: with it, the predicted capacity of `combined` was 26 % too low (docs/tried.md).
 pub(super) fn dispatcher(mut costs: Vec<DispatcherCosts>, stages: &Stages, cpus: usize) -> DispatcherProfile {
     let probe = costs.iter_mut().filter_map(|at| at.policies.remove(super::dispatcher::PROBE)).last();
-    let (Some(cost), Some(seen)) =
-        (probe, stages.get(&Stage::Together).or(stages.get(&Stage::Stream(Class::CPU, cpus))))
-    else {
+    let (Some(cost), Some(seen)) = (probe, stages.get(&Stage::Stream(Class::CPU, cpus))) else {
         return DispatcherProfile { costs, ..DispatcherProfile::default() };
     };
     let of_round = |round: &Round| (round.time.as_us(), predicted_us(&cost, round));
@@ -172,15 +193,17 @@ fn all_batches(batches: impl Iterator<Item = (Observed, bool)>) -> Vec<Observed>
     batches.map(with_spacing).collect()
 }
 
-/// Batches of this size without pauses, and whether the device takes longer for them than the thread.
-fn batches(size: usize, lanes: &[Vec<Batch>]) -> Option<(Observed, bool)> {
+/// Batches of this size without pauses and `apart` from each other, and whether the device takes longer for them than the
+/// thread. Batches that overlap on a device lengthen each other: their times on it would count the overlap twice.
+fn batches(size: usize, lanes: &[Vec<Batch>], apart: &[Vec<Batch>]) -> Option<(Observed, bool)> {
+    let on_device = |batch: &Batch| (batch.device, batch.predicted_device);
     let work = stretch(&pairs(lanes, |batch| (batch.host, batch.predicted_host)), 0.0, LEAST_PAUSE);
-    let device = stretch(&pairs(lanes, |batch| (batch.device, batch.predicted_device)), 0.0, Nanos::MAX);
+    let device = stretch(&pairs(apart, on_device), 0.0, Nanos::MAX);
     if work.permille.is_empty() || device.permille.is_empty() {
         return None;
     }
     let host = ratio(lanes, |batch| (batch.host, batch.predicted_host)) as f32;
-    let on_device = ratio(lanes, |batch| (batch.device, batch.predicted_device)) as f32;
+    let on_device = ratio(apart, on_device) as f32;
     let times = |batch: &Batch| (batch.predicted_host * host, batch.predicted_device * on_device);
     let longer = |batch: &Batch| times(batch).0.max(times(batch).1);
     let is_device_slower = ratio(lanes, |batch| (times(batch).1, times(batch).0)) > 1.0;
@@ -252,17 +275,30 @@ fn segments(sequences: &[Vec<(f64, f64)>], each_us: f64) -> Vec<(f64, f64)> {
     (0..count).flat_map(|i| all[(2 * i + 1) * all.len() / (2 * count)].1.iter().copied()).collect()
 }
 
-/// Time of a query that does not depend on its length: the intercept over all that were not stalled, and no more than the
-/// shortest take.
+/// Time of a query that does not depend on its length: the intercept over all that were not stalled, with the least relative
+/// errors, and no more than the shortest take. With absolute errors, long queries would hide it.
 fn each_us(lanes: &[Vec<Batch>]) -> f64 {
     let pairs = pairs(lanes, |batch| (batch.worked, batch.predicted));
     let all = || pairs.iter().flatten();
     let usual = median(all().map(|(worked, predicted)| worked / predicted).collect());
     let calm = all().filter(|(worked, predicted)| *worked < STALLED * usual * predicted);
-    let rows: Vec<([f64; 2], f64)> = calm.map(|&(worked, predicted)| ([1.0, predicted], worked)).collect();
-    let mut taken: Vec<f64> = rows.iter().map(|&(_, worked)| worked).collect();
+    let (rows, mut taken): (Vec<([f64; 2], f64)>, Vec<f64>) =
+        calm.map(|&(worked, predicted)| (([1.0 / predicted, 1.0], worked / predicted), worked)).unzip();
     taken.sort_by(f64::total_cmp);
-    least_squares(&rows)[0].min(nearest_rank(&taken, SHORT).unwrap_or(0.0))
+    least_squares(&rows)[0].max(0.0).min(nearest_rank(&taken, SHORT).unwrap_or(0.0))
+}
+
+/// Mean ratios of single queries on 1, half and all lanes of a class, by their number.
+fn slowdowns(stages: &Stages, class: Class, lanes: usize) -> Vec<(f64, f64)> {
+    let of =
+        |busy| ratio(&of_stage(stages, Stage::Stream(class, busy), class), |batch| (batch.worked, batch.predicted));
+    super::loads(lanes).into_iter().map(|busy| (busy as f64, of(busy))).collect()
+}
+
+/// The batches with predictions that are this many times as long.
+fn scaled(lanes: &[Vec<Batch>], times: f64) -> Vec<Vec<Batch>> {
+    let longer = |batch: &Batch| Batch { predicted: batch.predicted * times as f32, ..*batch };
+    lanes.iter().map(|lane| lane.iter().map(longer).collect()).collect()
 }
 
 /// The effect of a pause on the next query, by duration of the pause, relative to queries without pauses.
@@ -311,7 +347,9 @@ fn beside(class: Class, stages: &Stages, (cpus, gpus): (usize, usize)) -> Option
         let work = rounded(ratio(&together, worked) / ratio(&alone, worked));
         return Some((Class::GPU, Beside { lanes: gpus as u32, work, device: 1.0 }));
     }
-    let near = |lane: &Vec<Batch>| kept(lane, |batch| (BESIDE / 2 + 1..=BESIDE).contains(&(batch.queries as usize)));
+    // As in the batches that they are compared with, the lane did not wait for work.
+    let is_near = |batch: &Batch| (BESIDE / 2 + 1..=BESIDE).contains(&(batch.queries as usize)) && batch.idle == 0.0;
+    let near = |lane: &Vec<Batch>| kept(lane, is_near);
     let together: Vec<Vec<Batch>> = together.iter().map(near).collect();
     let alone = of_batches(stages, BESIDE);
     let times = |of: fn(&Batch) -> (f32, f32)| rounded(ratio(&together, of) / ratio(&alone, of));
@@ -413,11 +451,49 @@ mod tests {
             vec![vec![batch; SHORTEST]]
         };
         let spacings = |sizes: &[(u32, f32, f32)]| {
-            let of = sizes.iter().filter_map(|&(size, host, device)| batches(size as usize, &lane(size, host, device)));
+            let of = sizes.iter().filter_map(|&(size, host, device)| {
+                let lane = lane(size, host, device);
+                batches(size as usize, &lane, &lane)
+            });
             all_batches(of).iter().map(|one| one.spacing).collect::<Vec<f64>>()
         };
         assert_eq!(spacings(&[(4, 8.0, 20.0), (16, 20.0, 16.0)]), [0.5, 0.5]);
         assert_eq!(spacings(&[(4, 20.0, 16.0), (16, 8.0, 20.0)]), [1.0, 0.5]);
+    }
+
+    #[test]
+    fn the_time_of_a_batch_on_its_device_is_that_of_batches_apart_and_its_spacing_that_of_overlapping_ones() {
+        let batch = |device, worked| Batch {
+            queries: 64,
+            predicted_host: 10.0,
+            predicted_device: 10.0,
+            host: 2.0,
+            device,
+            worked,
+            ..Batch::default()
+        };
+        // Four overlapping batches share a device that would run each in 12 us, and does run one every 6 us.
+        let (overlapping, apart) = (vec![vec![batch(24.0, 6.0); SHORTEST]], vec![vec![batch(12.0, 15.0); SHORTEST]]);
+        let (found, _) = batches(64, &overlapping, &apart).unwrap();
+        assert_eq!((found.device.mean(), found.spacing), (1.2, 0.5));
+    }
+
+    #[test]
+    fn idle_times_count_relative_to_queries_at_the_same_load() {
+        let class = Class::CPU;
+        let seen = |idle, worked| {
+            let batch = Batch { queries: 1, predicted: 10.0, idle, worked, ..Batch::default() };
+            vec![Seen { round: 0, lanes: vec![(class, vec![batch; 100]); 4], rounds: Vec::new() }]
+        };
+        // Four busy lanes take 1.6 times as long as one. At a load of 0.7 it is 2.8 lanes and 1.36 times.
+        let stages = BTreeMap::from([
+            (Stage::Stream(class, 1), seen(0.0, 10.0)),
+            (Stage::Stream(class, 2), seen(0.0, 12.0)),
+            (Stage::Stream(class, 4), seen(0.0, 16.0)),
+            (Stage::Used(class, 2), seen(50.0, 13.6 * 1.25)),
+        ]);
+        let found = lanes(class, &stages, (4, 0)).after_idle;
+        assert_eq!(found.iter().map(|at| at.times).collect::<Vec<f64>>(), [1.0, 1.25]);
     }
 
     #[test]

@@ -4,8 +4,10 @@
 //!  pauses      a thread per core that only reads the clock                ─┐
 //!  predicted   every query alone                                           │
 //!  stream      1, half and all CPU lanes; GPU lanes: never without work    │
-//!  used        1 lane, a 20th to most of its time          6 rounds        ├─▶ fit ─▶ MachineProfile
-//!  batches     GPU lanes: batches of 4 to 4096             in turns        │
+//!  used        all CPU lanes; 1 GPU: a 20th to most of     6 rounds        ├─▶ fit ─▶ MachineProfile
+//!              their time                                  in turns        │
+//!  batches     GPU lanes: batches of 4 to 4096                             │
+//!  apart       the same, a third of the time                               │
 //!  together    CPU lanes and GPU lanes at once                             │
 //!  dispatcher  every policy over lanes that only let time pass             │
 //!  power       an idle GPU, and batches of 1 to 4096, by its energy counter ┘
@@ -53,8 +55,10 @@ const OVERLOAD: f64 = 2.0;
 const FLOOD: f64 = 2.5;
 /// Load offered to CPU and GPU lanes together; it leaves the dispatcher time for both.
 const TOGETHER: f64 = 1.2;
-/// Loads offered to a lane with pauses, as shares of its predicted capacity.
+/// Loads offered to lanes that are idle now and then, as shares of their predicted capacity.
 const USED: [f64; 3] = [0.05, 0.3, 0.7];
+/// Load offered to GPU lanes so that batches run apart from each other.
+const APART: f64 = 0.3;
 /// Queries of GPU batches.
 const BATCHES: [usize; 6] = [4, 16, 64, 256, 1024, 4096];
 /// Queries of a GPU batch while CPU lanes are busy.
@@ -86,18 +90,19 @@ pub fn measure_machine(
         for cpus in loads(cpus) {
             drive(Stage::Stream(Class::CPU, cpus), OVERLOAD, Busy { cpus, gpus: 0, batch: 1 })?;
         }
-        for offered in USED {
+        for (load, offered) in USED.into_iter().enumerate() {
             if cpus > 0 {
-                drive(Stage::Used(Class::CPU), offered, Busy { cpus: 1, gpus: 0, batch: 1 })?;
+                drive(Stage::Used(Class::CPU, load), offered, Busy { cpus, gpus: 0, batch: 1 })?;
             }
             if gpus > 0 {
-                drive(Stage::Used(Class::GPU), offered, Busy { cpus: 0, gpus: 1, batch: 1 })?;
+                drive(Stage::Used(Class::GPU, load), offered, Busy { cpus: 0, gpus: 1, batch: 1 })?;
             }
         }
         if gpus > 0 {
             drive(Stage::Stream(Class::GPU, gpus), OVERLOAD, Busy { cpus: 0, gpus, batch: 1 })?;
             for batch in BATCHES {
                 drive(Stage::Batches(batch), FLOOD, Busy { cpus: 0, gpus, batch })?;
+                drive(Stage::Apart(batch), APART, Busy { cpus: 0, gpus, batch })?;
             }
         }
         if cpus > 0 && gpus > 0 {
