@@ -49,17 +49,24 @@ impl MachineProfile {
         let mut read: Self = serde_json::from_slice(&bytes).map_err(damaged)?;
         read.check().map_err(|fault| InputError::file(path, fault))?;
         if read.version < VERSION {
-            read.leave_out_misread_stalls();
+            read.correct_older();
         }
         Ok(read)
     }
 
-    /// Older programs kept long stalls of threads among the ratios. A stall that was seen once would come back with every pass
+    /// Corrects what older programs measured wrongly. They kept long stalls of threads among the ratios. A stall that was seen once would come back with every pass
     /// over its stretch, however short that is. They also took rounds with many answers for stalls of the dispatcher, and
-    /// played these in rounds of any policy.
-    fn leave_out_misread_stalls(&mut self) {
-        for ratios in self.classes.values_mut().flat_map(|lanes| &mut lanes.observed).map(|one| &mut one.work) {
-            ratios.stalls_us.retain(|&(_, us)| f64::from(us) < OLDEST_LEAST_PAUSE.as_us());
+    /// played these in rounds of any policy. Their times of batches on a device are those of overlapping batches, which lengthen
+    /// each other. A batch apart from others takes about as long as predicted; the time between two batches stays.
+    fn correct_older(&mut self) {
+        for one in self.classes.values_mut().flat_map(|lanes| &mut lanes.observed) {
+            one.work.stalls_us.retain(|&(_, us)| f64::from(us) < OLDEST_LEAST_PAUSE.as_us());
+            let longer = one.device.mean();
+            if longer > 1.0 {
+                let apart = |permille: u32| (f64::from(permille) / longer).round().max(1.0) as u32;
+                one.device.permille.iter_mut().for_each(|permille| *permille = apart(*permille));
+                one.spacing = (one.spacing * longer).min(1.0);
+            }
         }
         self.dispatcher.rounds.stalls_us.clear();
     }
@@ -261,11 +268,14 @@ mod tests {
         assert!(text.contains("\"permille\": [1000,1010,990],\n"), "{text}");
         assert!(text.contains("\"stalls_us\": [[1,350]]\n"), "{text}");
         let mut older = MachineProfile { version: OLDEST, pauses: None, ..profile() };
+        older.classes.get_mut(&Class::CPU).unwrap().observed[1].device.permille = vec![1500, 2500];
         older.dispatcher.rounds.stalls_us = vec![(0, 9)];
         older.write(&path).unwrap();
         let read = MachineProfile::read(&path).unwrap();
         assert!(read.classes[&Class::CPU].observed.iter().all(|one| one.work.stalls_us.is_empty()));
         assert!(read.dispatcher.rounds.stalls_us.is_empty());
+        let batch = &read.classes[&Class::CPU].observed[1];
+        assert_eq!((&batch.device.permille[..], batch.spacing), (&[750, 1250][..], 1.0));
     }
 
     #[test]
