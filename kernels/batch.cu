@@ -13,7 +13,7 @@
 // A thread block has two warps, because it stays resident until the slower one ends. With four warps the wait is a third
 // longer.
 //
-// Limits: those of drive.cuh. Shared memory: 7 KiB. Launch bounds: 64 threads, at least 18 blocks per multiprocessor.
+// Limits: those of drive.cuh. Shared memory: 6.2 KiB. Launch bounds: 64 threads, at least 18 blocks per multiprocessor.
 // Bound by latency and by scattered reads of device memory. Twin on the host: search/cpu/or/exhaustive.rs.
 
 #include "batch.cuh"

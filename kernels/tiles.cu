@@ -6,6 +6,7 @@
 // The scores of a tile are in shared memory. Terms are added one after another, with a barrier between, because floating-point
 // sums must have the host's order. Within a term every document occurs once, so no atomics are needed. Tiles without postings
 // exit early. So do tiles whose bound (sum of weight x largest impact of their blocks) is below the threshold of earlier tiles.
+// An addition that takes a document to the threshold marks it, so no tile is searched for candidates.
 //
 // Limits: MAX_TERMS terms; documents below 2^31; room for all candidates, which is not checked: the host provides it. Shared
 // memory: 36 KiB. Twin on the host: search/cpu/or/exhaustive.rs.
