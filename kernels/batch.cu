@@ -13,7 +13,7 @@
 // A thread block has two warps, because it stays resident until the slower one ends. With four warps the wait is a third
 // longer.
 //
-// Limits: those of drive.cuh. Shared memory: 7 KiB. Launch bounds: 64 threads, at least 18 blocks per multiprocessor.
+// Limits: those of drive.cuh. Shared memory: 6.2 KiB. Launch bounds: 64 threads, at least 18 blocks per multiprocessor.
 // Bound by latency and by scattered reads of device memory. Twin on the host: search/cpu/or/exhaustive.rs.
 
 #include "batch.cuh"
@@ -80,6 +80,7 @@ __device__ __forceinline__ void score_item(
     const Driver driver = HAS_HINTS ? hinted_driver(input, batch, item, lane)
                                     : input.drivers[find_driver(input.drivers, batch.num_drivers, item, lane)];
     u64 scored = 0;
+    bool is_touched = blockIdx.x == 0;  // its start of the batch
     {
         const BatchQuery& entry = input.queries[driver.query];
         if (entry.gate == NO_GATE || num_found(states + entry.gate) < entry.query.k) {
@@ -91,7 +92,10 @@ __device__ __forceinline__ void score_item(
                 lists, shared.queue.query, driver, item, entry.needs_all(), shared.queue, states + driver.query,
                 lane
             );
-            if (lane == 0) scored = shared.queue.scored;
+            if (lane == 0) {
+                scored = shared.queue.scored;
+                is_touched |= shared.queue.is_touched;
+            }
         }
     }
 
@@ -102,13 +106,13 @@ __device__ __forceinline__ void score_item(
     const BatchQuery& entry = input.queries[number];
     if (entry.sorts_later()) return;
 
-    // Writes of the warp precede lane 0's sign-off, so the last warp to sign off sees all of them. Most warps find nothing and
-    // have nothing to order.
+    // Writes of the warp precede lane 0's sign-off, so the last warp to sign off sees all of them. Most warps find no candidate
+    // and have nothing to order, which saves a memory barrier.
     State* state = states + number;
     u32 items_before = 0;
     if (lane == 0) {
         const u64 more = (1ull << DONE_BIT) + scored;
-        items_before = (scored != 0 ? sign_off(&state->done, more) : atomicAdd(&state->done, more)) >> DONE_BIT;
+        items_before = (is_touched ? sign_off(&state->done, more) : atomicAdd(&state->done, more)) >> DONE_BIT;
     }
     items_before = __shfl_sync(FULL_WARP, items_before, 0);
     if (items_before != entry.num_items - 1) return;

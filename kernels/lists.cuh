@@ -108,19 +108,16 @@ struct Header {
     }
 };
 
-// The position of a document in a list.
-struct Place {
-    bool found;
-    u32 position;   // in its block
-    Header header;  // of the block
-};
+constexpr u32 NOT_FOUND = 0xffffffffu;
 
-// Looks up `doc` in a term's list, by one thread, four neighbouring postings at a time. Documents between two directory entries
-// are nearly uniform: the search starts at the interpolated place, then looks at its neighbours, then bisects. Before each step
-// `doc`, if present, is among postings [low, high), which contain `guess`.
-__device__ __forceinline__ Place find_doc(const Lists& lists, const QueryTerm& term, u32 doc) {
-    Place place;
-    place.found = false;
+// The position of `doc` in a term's list. NOT_FOUND if the list lacks it, or if the bound of its block and the score of the other
+// terms (at most `others`) together cannot reach `floor`.
+//
+// One thread looks it up, four neighbouring postings at a time. Documents between two directory entries are nearly uniform: the
+// search starts at the interpolated place, then looks at its neighbours, then bisects. Before each step `doc`, if present, is
+// among postings [low, high), which contain `guess`.
+__device__ __forceinline__ u32 find_doc(const Lists& lists, const QueryTerm& term, u32 doc, float others, float floor) {
+    Header header;
     u32 low = 0, high = term.doc_freq, guess = 0;
     u32 block = ~0u;
     if (term.shift != NO_DIRECTORY) {
@@ -132,33 +129,32 @@ __device__ __forceinline__ Place find_doc(const Lists& lists, const QueryTerm& t
     } else {
         // The only block gives its first document and, by their width, an upper bound of its last one.
         block = 0;
-        place.header = Header(lists.blocks + term.first_block);
-        if (doc < place.header.first_doc) return place;
-        const u64 scaled = static_cast<u64>(doc - place.header.first_doc) * high >> place.header.doc_width();
+        header = Header(lists.blocks + term.first_block);
+        if (doc < header.first_doc) return NOT_FOUND;
+        const u64 scaled = static_cast<u64>(doc - header.first_doc) * high >> header.doc_width();
         guess = static_cast<u32>(min(scaled, static_cast<u64>(high - 1)));
     }
     bool is_first = true;
     while (low < high) {
         if (guess / BLOCK_LEN != block) {
             block = guess / BLOCK_LEN;
-            place.header = Header(lists.blocks + (term.first_block + block));
+            header = Header(lists.blocks + (term.first_block + block));
+            // The bound says nothing about a document that may be in a neighbouring block.
+            const bool is_only_block = low / BLOCK_LEN == (high - 1) / BLOCK_LEN;
+            if (is_only_block && (others + term.weight * header.max_impact) * BOUND_SLACK < floor) return NOT_FOUND;
         }
         u32 docs[4];
-        place.header.docs_of_lane(lists.rows_from(place.header.row), guess % BLOCK_LEN / 4, docs);
+        header.docs_of_lane(lists.rows_from(header.row), guess % BLOCK_LEN / 4, docs);
         const u32 below = (docs[0] < doc) + (docs[1] < doc) + (docs[2] < doc) + (docs[3] < doc);
         const u32 first = guess & ~3u;
-        if (docs[0] == doc || docs[1] == doc || docs[2] == doc || docs[3] == doc) {
-            place.found = true;
-            place.position = first % BLOCK_LEN + below;
-            return place;
-        }
+        if (docs[0] == doc || docs[1] == doc || docs[2] == doc || docs[3] == doc) return first + below;
         if (below == 0) high = first;
         else if (below == 4) low = first + 4;
-        else return place;
+        else return NOT_FOUND;
         guess = !is_first ? (low + high) / 2 : below == 0 ? first - 1 : first + 4;
         is_first = false;
     }
-    return place;
+    return NOT_FOUND;
 }
 
 // The blocks [begin, end) of a list that may have documents from `first` to `last`.

@@ -33,17 +33,19 @@ __device__ __forceinline__ void score_alone(
     if (stage.needs_all != 0) query.need_all();
     const u32 lane = threadIdx.x % WARP, item = blockIdx.x * LONE_WARPS + threadIdx.x / WARP;
     const bool had_all = gate != nullptr && num_found(gate) >= query.k;  // enough documents have all terms
+    Queue& queue = shared.queues[threadIdx.x / WARP];
+    bool is_touched = blockIdx.x == 0;  // its start of the query
     if (item < stage.num_items && !had_all) {
-        Queue& queue = shared.queues[threadIdx.x / WARP];
         const Driver driver = lone.drivers[find_driver(lone.drivers, stage.num_drivers, item, lane)];
         copy_query(lone.query, stage.needs_all != 0, lone.terms, candidates, stage.capacity, queue, lane);
         drive_item<true>(lists, query, driver, item, stage.needs_all != 0, queue, state, lane);
+        is_touched |= lane == 0 && queue.is_touched;
     }
 
     // The barrier puts all of the block's writes before thread 0's sign-off, so the last block to sign off sees those of every
-    // block.
-    __syncthreads();
-    if (threadIdx.x == 0) progress = sign_off(&state->progress);
+    // block. Most blocks have none to order.
+    is_touched = __syncthreads_or(is_touched);
+    if (threadIdx.x == 0) progress = is_touched ? sign_off(&state->progress) : atomicAdd(&state->progress, SIGN_OFF);
     __syncthreads();
     if (progress >> 32 != gridDim.x - 1) return;
     __threadfence();

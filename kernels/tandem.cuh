@@ -121,7 +121,6 @@ constexpr u32 NO_GATE = 0xffffffffu;
 // A query of a batch that is scored by tiles (tiles.cu).
 struct TileQuery {
     u32 query;             // entry of the query
-    u32 first_item;        // one item per thread block
     u32 sample_stride;     // distance of the tiles that are sampled first; 0 without a sample
 };
 
@@ -194,7 +193,7 @@ extern "C" __constant__ const u32 tandem_layout[28] = {
     sizeof(LoneQuery<FEW_TERMS>), sizeof(BatchQuery), sizeof(TileQuery), sizeof(Batch), SMALL_INPUT_WORDS, sizeof(Run),
     sizeof(State), sizeof(Driver), NO_DIRECTORY, NO_GATE, static_cast<u32>(TOO_MANY), SLACK_PARTS,
 };
-extern "C" __constant__ const u32 tandem_offsets[73] = {
+extern "C" __constant__ const u32 tandem_offsets[72] = {
     OFFSET(Lists, blocks), OFFSET(Lists, rows), OFFSET(Lists, directory), OFFSET(Lists, norms), OFFSET(Lists, host_rows),
     OFFSET(Lists, num_docs), OFFSET(Lists, num_resident),
     OFFSET(Block, row), OFFSET(Block, first_doc), OFFSET(Block, packing), OFFSET(Block, max_impact),
@@ -211,7 +210,7 @@ extern "C" __constant__ const u32 tandem_offsets[73] = {
     OFFSET(LoneQuery<FEW_TERMS>, reserved), OFFSET(LoneQuery<FEW_TERMS>, drivers),
     OFFSET(BatchQuery, query), OFFSET(BatchQuery, num_items), OFFSET(BatchQuery, result), OFFSET(BatchQuery, candidates),
     OFFSET(BatchQuery, capacity), OFFSET(BatchQuery, gate), OFFSET(BatchQuery, flags),
-    OFFSET(TileQuery, query), OFFSET(TileQuery, first_item), OFFSET(TileQuery, sample_stride),
+    OFFSET(TileQuery, query), OFFSET(TileQuery, sample_stride),
     OFFSET(Batch, input), OFFSET(Batch, queries_at), OFFSET(Batch, terms_at), OFFSET(Batch, drivers_at), OFFSET(Batch, hints_at),
     OFFSET(Batch, tiles_at), OFFSET(Batch, later_at), OFFSET(Batch, num_drivers), OFFSET(Batch, num_tiled),
     OFFSET(Batch, num_items), OFFSET(Batch, num_queries), OFFSET(Batch, end_at), OFFSET(Batch, is_first),

@@ -6,6 +6,7 @@
 // The scores of a tile are in shared memory. Terms are added one after another, with a barrier between, because floating-point
 // sums must have the host's order. Within a term every document occurs once, so no atomics are needed. Tiles without postings
 // exit early. So do tiles whose bound (sum of weight x largest impact of their blocks) is below the threshold of earlier tiles.
+// An addition that takes a document to the threshold marks it, so no tile is searched for candidates.
 //
 // Limits: MAX_TERMS terms; documents below 2^31; room for all candidates, which is not checked: the host provides it. Shared
 // memory: 36 KiB. Twin on the host: search/cpu/or/exhaustive.rs.
@@ -15,7 +16,6 @@
 
 #include "batch.cuh"
 #include "lists.cuh"
-#include "work.cuh"
 
 // Thread blocks per multiprocessor that registers must suffice for. Turing's hold 1,024 threads, 4 blocks.
 #if __CUDA_ARCH__ >= 900
@@ -44,6 +44,14 @@ struct TileKeys {
     __device__ __forceinline__ u64 key(u32 bit) const {
         const u32 place = 4 * (bit / 4 * TILE_THREADS + threadIdx.x) + bit % 4;
         return make_key(scores[place], first_doc + place);
+    }
+
+    // Drops the documents whose keys do not reach `cut`.
+    __device__ __forceinline__ void keep_from(u64 cut) {
+        for (u32 left = reaching; left != 0; left &= left - 1) {
+            const u32 bit = __ffs(left) - 1;
+            if (key(bit) < cut) reaching &= ~(1u << bit);
+        }
     }
 
     struct Cursor {
@@ -105,14 +113,15 @@ struct TileShared {
     u32 begins[MAX_TERMS];           // by term: its first block that meets the tile
     u32 first_items[MAX_TERMS + 1];  // the blocks of earlier terms; the last entry is the total
     float bounds[MAX_TERMS];
+    u32 marks[TILE_THREADS];         // by thread: its documents that reached the floor when they were scored, as TileKeys has them
     Selection selection;
     bool skip;
     u64 floor;
     u32 num_items, num_candidates, next_slot;
 };
 
-// Makes candidates of a tile's best documents.
-__device__ __forceinline__ void score_tile(
+// Makes candidates of a tile's best documents. Returns whether it may have written to the state.
+__device__ __forceinline__ bool score_tile(
     const Lists& lists, const Query& query, u32 tile, bool scores_all, State* state, u64* candidates, TileShared& shared
 ) {
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -149,7 +158,8 @@ __device__ __forceinline__ void score_tile(
         }
         bound = warp_sum(bound);
         if (lane == 0) {
-            const bool is_out = make_key(bound * BOUND_SLACK, first_doc) < read_threshold(state, query.seed);
+            shared.floor = read_threshold(state, query.seed);
+            const bool is_out = make_key(bound * BOUND_SLACK, first_doc) < shared.floor;
             shared.first_items[query.num_terms] = shared.num_items = num_items;
             shared.skip = num_items == 0 || (is_out && !scores_all);
             shared.num_candidates = 0;
@@ -157,8 +167,12 @@ __device__ __forceinline__ void score_tile(
         }
     }
     __syncthreads();
-    if (shared.skip) return;
+    if (shared.skip) return false;
 
+    // Sums only grow, so a document is marked at most once: by the addition that reaches the floor. Without a floor all are.
+    u64 cut = shared.floor;
+    const float floor = key_score(cut);
+    shared.marks[threadIdx.x] = 0;
     const float none = __uint_as_float(NO_SCORE);
     float4* quads = reinterpret_cast<float4*>(shared.scores);
 #pragma unroll
@@ -185,32 +199,26 @@ __device__ __forceinline__ void score_tile(
 #pragma unroll
                 for (u32 i = 0; i < 4; ++i) {
                     const u32 place = postings.places[i];
-                    if (place < TILE_DOCS) shared.scores[place] = __fadd_rn(shared.scores[place], postings.scores[i]);
+                    if (place < TILE_DOCS) {
+                        const float before = shared.scores[place], score = __fadd_rn(before, postings.scores[i]);
+                        shared.scores[place] = score;
+                        if (score >= floor && (before < floor || __float_as_uint(before) == NO_SCORE)) {
+                            const u32 quad = place / 4;
+                            atomicOr(&shared.marks[quad % TILE_THREADS], 1u << (4 * (quad / TILE_THREADS) + place % 4));
+                        }
+                    }
                 }
             }
             if (t != last) __syncthreads();
         }
     }
-    if (threadIdx.x == 0) shared.floor = read_threshold(state, query.seed);
     __syncthreads();
 
-    // The documents that reach the threshold.
-    TileKeys keys = {shared.scores, first_doc, 0};
-    u64 cut = shared.floor;
-#pragma unroll
-    for (u32 j = 0; j < TILE_QUADS_A_THREAD; ++j) {
-        const u32 place = 4 * (j * TILE_THREADS + threadIdx.x);
-        const float4 quad = quads[place / 4];
-        const float parts[4] = {quad.x, quad.y, quad.z, quad.w};
-#pragma unroll
-        for (u32 i = 0; i < 4; ++i) {
-            const bool reaches =
-                __float_as_uint(parts[i]) != NO_SCORE && make_key(parts[i], first_doc + place + i) >= cut;
-            keys.reaching |= static_cast<u32>(reaches) << (4 * j + i);
-        }
-    }
+    TileKeys keys = {shared.scores, first_doc, shared.marks[threadIdx.x]};
+    keys.keep_from(cut);
     u32 count = count_in_block(keys.reaching, shared.num_candidates);
-    if (count > MANY_CANDIDATES) {
+    const bool are_many = count > MANY_CANDIDATES;
+    if (are_many) {
         __syncthreads();  // all threads have read the number before it is cleared
         if (warp == 0) {
             raise_threshold(state, query, lane);
@@ -223,14 +231,11 @@ __device__ __forceinline__ void score_tile(
         __syncthreads();
         if (shared.floor > cut) {
             cut = shared.floor;
-            for (u32 left = keys.reaching; left != 0; left &= left - 1) {
-                const u32 bit = __ffs(left) - 1;
-                if (keys.key(bit) < cut) keys.reaching &= ~(1u << bit);
-            }
-            count = count_in_block(keys.reaching, shared.num_candidates);
+            keys.keep_from(cut);
         }
+        count = count_in_block(keys.reaching, shared.num_candidates);
     }
-    if (count == 0) return;
+    if (count == 0) return are_many;
     if (count >= query.k) {
         cut = select_cut<BlockGroup<TILE_THREADS>>(keys, query.k, cut, shared.selection);
         count = query.k;
@@ -248,6 +253,11 @@ __device__ __forceinline__ void score_tile(
             atomicAdd(&state->bins[score_bin(query, key_score(key))], 1);
         }
     }
+    // Other tiles start at a threshold that the candidates of all tiles give.
+    __syncthreads();
+    const u32 found = shared.next_slot;
+    if (warp == 0 && found / query.k != (found - count) / query.k) raise_threshold(state, query, lane);
+    return true;
 }
 
 // One tile per thread block. With `is_sample`, every sample_stride-th tile of queries with a sample, which the second launch
@@ -265,28 +275,32 @@ extern "C" __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT) score_
     if (batch.num_items == 0) return;  // the launch only loads the kernel
     if (batch.is_first != 0 && blockIdx.x == 0 && threadIdx.x == 0) run->started_ns = clock_ns();
     const BatchInput input(batch, batch.input);
-    const TileQuery& tiled = input.tiles[find_owner(input.tiles, batch.num_tiled, &TileQuery::first_item, blockIdx.x)];
+    // All queries have the same tiles. One tile of all queries after another: its norms then stay in the L2 cache, and the first
+    // tiles give each query a threshold.
+    const TileQuery& tiled = input.tiles[blockIdx.x % batch.num_tiled];
+    const u32 number = blockIdx.x / batch.num_tiled;
     const BatchQuery& entry = input.queries[tiled.query];
     Query query = entry.query;
     State* state = states + tiled.query;
     State* gate = entry.gate == NO_GATE ? nullptr : states + entry.gate;
     const bool had_all = gate != nullptr && num_found(gate) >= query.k;  // enough documents have all terms
-    const u32 number = blockIdx.x - tiled.first_item;
     const u32 tile = is_sample != 0 ? number * tiled.sample_stride : number;
     const bool is_done = is_sample == 0 && tiled.sample_stride != 0 && tile % tiled.sample_stride == 0;
     u64* own_candidates = candidates + entry.candidates;
+    bool is_touched = blockIdx.x == 0;  // its start of the batch
     if (!had_all && !is_done) {
         const u32* terms = reinterpret_cast<const u32*>(input.terms + query.first_term);
         for (u32 i = threadIdx.x; i < query.num_terms * sizeof(QueryTerm) / sizeof(u32); i += TILE_THREADS) {
             reinterpret_cast<u32*>(shared.tile.terms)[i] = terms[i];
         }
         __syncthreads();
-        score_tile(lists, query, tile, entry.scores_all(), state, own_candidates, shared.tile);
+        is_touched |= score_tile(lists, query, tile, entry.scores_all(), state, own_candidates, shared.tile);
     }
     if (is_sample != 0) return;
 
+    // Most tiles have no candidate, and so no writes to order.
     __syncthreads();
-    if (threadIdx.x == 0) progress = sign_off(&state->progress);
+    if (threadIdx.x == 0) progress = is_touched ? sign_off(&state->progress) : atomicAdd(&state->progress, SIGN_OFF);
     __syncthreads();
     if (progress >> 32 != entry.num_items - 1) return;
     __threadfence();

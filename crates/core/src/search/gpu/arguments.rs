@@ -165,7 +165,6 @@ pub(crate) struct BatchEntry {
 #[repr(C)]
 pub(crate) struct TileEntry {
     pub(crate) query: u32,
-    pub(crate) first_item: u32,
     pub(crate) sample_stride: u32,
 }
 
@@ -233,7 +232,7 @@ pub(crate) fn field_offsets() -> Vec<usize> {
         lone_query,
         short_lone_query,
         offsets!(BatchEntry: query, num_items, result, candidates, capacity, gate, flags),
-        offsets!(TileEntry: query, first_item, sample_stride),
+        offsets!(TileEntry: query, sample_stride),
         offsets!(BatchArgument: input, queries_at, terms_at, drivers_at, hints_at, tiles_at, later_at),
         offsets!(BatchArgument: num_drivers, num_tiled, num_items, num_queries, end_at, is_first),
         offsets!(BatchArgument: num_first_items, item_rows),

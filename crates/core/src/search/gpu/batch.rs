@@ -265,10 +265,10 @@ impl Batch {
             && postings >= SAMPLED_POSTINGS * u64::from(tiles);
         let sample_stride = if pays { tiles / machine.multiprocessors } else { 0 };
         entry.num_items = tiles;
-        self.tiled.push(TileEntry { query: number, first_item: self.tiles, sample_stride });
+        self.tiled.push(TileEntry { query: number, sample_stride });
         self.tiles += tiles;
         if pays {
-            self.sampled.push(TileEntry { query: number, first_item: self.sampled_tiles, sample_stride });
+            self.sampled.push(TileEntry { query: number, sample_stride });
             self.sampled_tiles += tiles.div_ceil(sample_stride);
         }
     }
@@ -282,7 +282,7 @@ impl Batch {
             + 5 * (self.terms.len() + more_terms)
             + 4 * drivers
             + hints
-            + 3 * (self.tiled.len() + self.sampled.len() + 2)
+            + 2 * (self.tiled.len() + self.sampled.len() + 2)
             + self.later.len()
             + 40
     }

@@ -32,7 +32,8 @@ pub struct Pruning {
     /// Thresholds start from a score that `k` documents reach, instead of from 0.
     pub seeds: bool,
     /// Postings, blocks and tiles are skipped if their bounds do not reach the threshold. Otherwise a union scores
-    /// every posting, and an intersection looks up its whole shortest list.
+    /// every posting, and an intersection looks up its whole shortest list, where the bounds of single blocks still
+    /// apply in the last look-up.
     pub bounds: bool,
 }
 

@@ -8,9 +8,9 @@ use super::arguments::{BatchEntry, DriverEntry, LoneArgument, LoneStage, MAX_TER
 use super::plan::{Plan, num_blocks};
 
 /// The most blocks per warp if most of their postings are looked up.
-const DENSE_BLOCKS: u32 = 4;
+const DENSE_BLOCKS: u32 = 8;
 /// The most blocks per warp if few of their postings are looked up.
-const SPARSE_BLOCKS: u32 = 16;
+const SPARSE_BLOCKS: u32 = 32;
 /// Four warps share a block while this multiple of the resident warps suffices.
 const SHARED_WAVES: u32 = 2;
 /// The most entries of a small batch, whose time is that of its longest items.
@@ -382,6 +382,8 @@ mod tests {
                 shares.share_out(&mut entries[..num_queries as usize], warps, false);
                 let most = entries.iter().map(|entry| entry.num_items).max().unwrap();
                 assert!(most > 0 && u64::from(most) <= MAX_ITEMS, "{most} items of {} lists", lists.len());
+                // Kernels have places within an item in 16 bits.
+                assert!(shares.drivers.iter().all(|driver| driver.blocks_an_item <= 512));
             }
         }
     }
