@@ -260,6 +260,12 @@ impl MachineProfile {
         }
     }
 
+    /// The version of its format. Older versions lack some of today's measurements.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
     /// Most busy lanes of a class in the measurement.
     #[must_use]
     pub fn measured_lanes(&self, class: Class) -> u32 {

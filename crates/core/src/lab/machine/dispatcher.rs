@@ -51,7 +51,7 @@ pub(super) fn measure(cpus: usize, gpus: usize, idle: Idle) -> Result<Vec<Dispat
             |kind: &PolicyKind| kind.required_classes().iter().all(|&class| lane_pool.machine().count(class) > 0);
         let kinds = PolicyKind::ALL.into_iter().filter(has_lanes);
         let policies: Vec<BuiltIn> = kinds.map(|kind| kind.with(PolicyOptions::default())).collect();
-        let probe = Probe { busy: Busy { cpus, gpus, batch: BATCH }, gain: 10.0 };
+        let probe = Probe { busy: Busy { cpus, gpus, batch: BATCH }, gain: 10.0, is_whole: false };
         let all = policies.iter().map(|policy| policy as &dyn PolicyFactory).chain([&probe as &dyn PolicyFactory]);
         let all: Vec<&dyn PolicyFactory> = all.collect();
         let mut rounds: BTreeMap<String, Vec<Round>> = BTreeMap::new();

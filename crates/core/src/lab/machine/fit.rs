@@ -196,6 +196,8 @@ fn all_batches(batches: impl Iterator<Item = (Observed, bool)>) -> Vec<Observed>
 /// Batches of this size without pauses and `apart` from each other, and whether the device takes longer for them than the
 /// thread. Batches that overlap on a device lengthen each other: their times on it would count the overlap twice.
 fn batches(size: usize, lanes: &[Vec<Batch>], apart: &[Vec<Batch>]) -> Option<(Observed, bool)> {
+    // On a GPU that is slower than predicted, too few batches run apart.
+    let apart = if apart.iter().any(|lane| lane.len() >= SHORTEST) { apart } else { lanes };
     let on_device = |batch: &Batch| (batch.device, batch.predicted_device);
     let work = stretch(&pairs(lanes, |batch| (batch.host, batch.predicted_host)), 0.0, LEAST_PAUSE);
     let device = stretch(&pairs(apart, on_device), 0.0, Nanos::MAX);

@@ -200,12 +200,13 @@ fn offer(node: &Node, offered: f64, busy: Busy, (seconds, most): (f64, usize), r
         alone / costs.len() as f64
     };
     let of = |class, lanes: usize| if lanes > 0 { lanes as f64 / mean(class) } else { 0.0 };
-    let probe = Probe { busy, gain: gain_of(node, busy.batch) };
+    let probe = Probe { busy, gain: gain_of(node, busy.batch), is_whole: offered < 1.0 };
     let capacity_qps = of(Class::CPU, busy.cpus) + probe.gain * of(Class::GPU, busy.gpus);
     let rate_qps = offered * capacity_qps;
     let (unit, rows): (Vec<f64>, Vec<u32>) = if offered < 1.0 {
         let mut at = 0.0;
-        let plan = (0..((rate_qps * seconds) as usize + 20).min(most)).map(|i| {
+        let count = ((rate_qps * seconds) as usize + 20 * busy.batch).min(most).next_multiple_of(busy.batch);
+        let plan = (0..count).map(|i| {
             // The queries of a batch arrive at once.
             if i % busy.batch == 0 {
                 at -= ln(1.0 - random.unit()) / rate_qps * busy.batch as f64;

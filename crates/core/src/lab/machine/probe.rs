@@ -24,6 +24,8 @@ pub(super) struct Probe {
     pub(super) busy: Busy,
     /// Expected throughput of a GPU lane with batches, relative to single queries.
     pub(super) gain: f64,
+    /// Whether lanes wait until a batch is whole; the number of queries is then a multiple of it.
+    pub(super) is_whole: bool,
 }
 
 impl PolicyFactory for Probe {
@@ -44,6 +46,8 @@ impl PolicyFactory for Probe {
             lanes: most,
             gain: PerClass::two(1.0, self.gain),
             batch: PerClass::two(1, batch),
+            // Where batches cannot be that large, the last queries may not fill one.
+            least: PerClass::two(1, if self.is_whole && batch == self.busy.batch { batch } else { 1 }),
             queues: PerClass::default(),
             queued: PerClass::default(),
         }))
@@ -56,6 +60,8 @@ struct Probing {
     lanes: PerClass<usize>,
     gain: PerClass<f64>,
     batch: PerClass<usize>,
+    /// Fewest queries with which a batch starts.
+    least: PerClass<usize>,
     queues: PerClass<VecDeque<JobId>>,
     /// Work queued so far, in seconds per lane.
     queued: PerClass<f64>,
@@ -86,11 +92,44 @@ impl Policy for Probing {
 
     fn next(&mut self, lane: Lane, _: &Jobs, _: Nanos, batch: &mut Vec<JobId>) -> Next {
         let queue = &mut self.queues[lane.class];
-        if queue.is_empty() || !self.is_used[lane.processor.index()] {
+        if queue.len() < self.least[lane.class] || !self.is_used[lane.processor.index()] {
             return Next::Wait;
         }
         let count = self.batch[lane.class].min(queue.len());
         batch.extend(queue.drain(..count));
         Next::Run
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::ids::ProcessorId;
+    use crate::base::machine::Machine;
+
+    #[test]
+    fn a_batch_starts_when_it_is_whole_or_at_once() {
+        let machine: MachineModel = Machine::default().with_gpus(1, 1, 4).into();
+        let model = MachineModel {
+            batches: PerClass::two(None, Some(crate::cost::BatchCost { most_queries: 64, ..Default::default() })),
+            ..machine
+        };
+        let started = |is_whole| {
+            let probe = Probe { busy: Busy { cpus: 0, gpus: 1, batch: 4 }, gain: 1.0, is_whole };
+            let mut policy = probe.build(&model).unwrap();
+            let lane = Lane { processor: ProcessorId(0), class: Class::GPU, under_way: 0 };
+            let jobs = Jobs::default();
+            let mut sizes = Vec::new();
+            for id in 0..9 {
+                policy.arrive(&Job { id: JobId(id), ..Job::default() }, &jobs, Nanos::ZERO);
+                let mut batch = Vec::new();
+                if policy.next(lane, &jobs, Nanos::ZERO, &mut batch) == Next::Run {
+                    sizes.push(batch.len());
+                }
+            }
+            sizes
+        };
+        assert_eq!(started(true), [4, 4]);
+        assert_eq!(started(false), [1; 9]);
     }
 }

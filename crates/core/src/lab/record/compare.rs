@@ -86,12 +86,20 @@ pub struct Compared {
     pub rehearsal_error: Option<Digits<4>>,
     pub linear_error: Option<Digits<4>>,
     pub fitted: String,
+    /// The format version of the machine file; 0 without one.
+    pub profile: u64,
 }
 
 impl Record for Compared {}
 
 impl Compared {
-    pub(super) fn of(one: &RecordedCell, what: Quantity, measured: f64, known: &Predicted, inside: bool) -> Self {
+    pub(super) fn of(
+        (one, profile): (&RecordedCell, u64),
+        what: Quantity,
+        measured: f64,
+        known: &Predicted,
+        inside: bool,
+    ) -> Self {
         let cell = &one.cell;
         let error = |value: f64| match what {
             Quantity::Held => Digits(value - measured),
@@ -120,6 +128,7 @@ impl Compared {
             rehearsal_error: known.rehearsal.map(error),
             linear_error: known.linear.map(error),
             fitted: cell.fitted.clone(),
+            profile,
         }
     }
 }

@@ -33,6 +33,8 @@ struct Twin {
     queries: Vec<SimQuery>,
     known: usize,
     lengths: QueryLengths,
+    /// The format version of the machine file; 0 without one.
+    profile: u64,
 }
 
 impl Twin {
@@ -53,14 +55,14 @@ impl Twin {
         let is_real = cell.gpus > 0 && !cell.is_gpu_replayed();
         let profiled = profiled_machine(machine, &workload, is_real.then_some(&estimates));
         let is_played = |class: Class| class.is_gpu() && cell.is_gpu_replayed();
-        let model = match recorded.read_machine_file()? {
-            Some(file) => file.model(&profiled, is_played),
-            None => profiled.clone(),
+        let (model, profile) = match recorded.read_machine_file()? {
+            Some(file) => (file.model(&profiled, is_played), file.version()),
+            None => (profiled.clone(), 0),
         };
         let of_policies: Vec<_> = queries.iter().map(|query| query.estimate).collect();
         let lengths = QueryLengths::of(&workload, &of_policies, &model);
         let known = queries.len().saturating_sub(cell.held_out).max(1).min(queries.len());
-        Ok(Self { profiled, model, queries, known, lengths })
+        Ok(Self { profiled, model, queries, known, lengths, profile })
     }
 
     fn experiment(&self, cell: &Cell, arrivals: Vec<Arrivals>) -> Experiment {
@@ -172,7 +174,8 @@ fn twins(cells: &[RecordedCell], progress: &dyn Progress) -> Result<Twins, LabEr
 /// The comparison of a policy's capacity in a file, and of whether each of its rates holds.
 fn capacities(cells: &[RecordedCell], group: &[usize], twins: &Twins) -> Result<Vec<Compared>, LabError> {
     let first = &cells[group[0]];
-    let qps = twins[&Twin::key(&first.cell)].capacity_qps(first)?;
+    let twin = &twins[&Twin::key(&first.cell)];
+    let qps = twin.capacity_qps(first)?;
     let half_width = first.cell.predicted_half_width.0;
     let mut compared = Vec::new();
     if let (Some(measured), true) = (first.cell.measured_qps(), qps > 0.0) {
@@ -188,7 +191,7 @@ fn capacities(cells: &[RecordedCell], group: &[usize], twins: &Twins) -> Result<
         };
         // The capacity is between both sides: an interval that reaches them contains it.
         let is_inside = qps / (1.0 + half_width) <= missed && held <= qps * (1.0 + half_width);
-        compared.push(Compared::of(first, Quantity::Capacity, measured, &known, is_inside));
+        compared.push(Compared::of((first, twin.profile), Quantity::Capacity, measured, &known, is_inside));
     }
     for one in group.iter().map(|&at| &cells[at]) {
         let holds = |capacity_qps: f64| f64::from(u8::from(one.cell.rate_qps.0 <= capacity_qps));
@@ -200,7 +203,7 @@ fn capacities(cells: &[RecordedCell], group: &[usize], twins: &Twins) -> Result<
             rehearsal: one.cell.rehearsal_qps.map(|qps| holds(qps.0)),
             linear: one.cell.linear_qps.map(|qps| holds(qps.0)),
         };
-        compared.push(Compared::of(one, Quantity::Held, measured, &known, known.value == measured));
+        compared.push(Compared::of((one, twin.profile), Quantity::Held, measured, &known, known.value == measured));
     }
     Ok(compared)
 }
@@ -208,12 +211,13 @@ fn capacities(cells: &[RecordedCell], group: &[usize], twins: &Twins) -> Result<
 /// The comparison of a run's mean delay and of its 99th percentile.
 fn delays_of(one: &RecordedCell, twins: &Twins) -> Result<Vec<Compared>, LabError> {
     let cell = &one.cell;
-    let Some(found) = twins[&Twin::key(cell)].run(one)? else { return Ok(Vec::new()) };
+    let twin = &twins[&Twin::key(cell)];
+    let Some(found) = twin.run(one)? else { return Ok(Vec::new()) };
     let of = |what, measured: Option<f64>, known: Predicted| {
         let measured = measured?;
         let ratio = known.value / measured;
         let is_inside = (1.0 / (1.0 + known.half_width)..=1.0 + known.half_width).contains(&ratio);
-        Some(Compared::of(one, what, measured, &known, is_inside))
+        Some(Compared::of((one, twin.profile), what, measured, &known, is_inside))
     };
     let mean = Predicted {
         value: found.summary.mean_ms,
