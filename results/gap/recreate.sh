@@ -21,7 +21,7 @@ gap() {
     mv $work/gap.csv $file
 }
 
-for workload in ${WORKLOADS:-enwiki-tb05 synthetic-gov2 synthetic-1m}; do
+for workload in ${WORKLOADS-enwiki-tb05 synthetic-gov2 synthetic-1m}; do
     traced=traces/$workload-h200.workload.csv.zst
     work=target/gap/$workload
     mkdir -p $work
@@ -38,6 +38,14 @@ for workload in ${WORKLOADS:-enwiki-tb05 synthetic-gov2 synthetic-1m}; do
         gap 14-cpus-gpu $workload-or-priorities --workload $traced $priority
         gap 14-cpus-gpu-single $workload-or-priorities --workload $work/single.workload.csv $priority
     fi
+done
+
+# The costs of the executors of Ding et al. on the Wikipedia slice, as `tandem reproduce ding-costs` measured them on an H100: one query at a time.
+work=target/gap/published
+mkdir -p $work
+for mode in or and; do
+    gap 8-cpus published-$mode --workload traces/ding-published-enwiki-tb05-h100.workload.csv.zst --mode $mode
+    gap 14-cpus-gpu-single published-$mode --workload traces/ding-published-enwiki-tb05-h100.workload.csv.zst --mode $mode
 done
 
 # rates NAME OPTIONS...: the rates that keep the 99.9th percentile within a deadline on eight CPU workers

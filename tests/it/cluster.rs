@@ -146,7 +146,7 @@ fn nodes_are_held_up_each_by_itself() {
     let costs = vec![DispatcherCosts { lanes: 1, any: RoundCost::default(), policies: BTreeMap::new() }];
     let dispatcher = DispatcherProfile { costs, ..DispatcherProfile::default() };
     let cores = vec![(0..10).map(|i| (i * 100_000, 10_000)).collect()];
-    let pauses = Some(Pauses { observed_us: 1_000_000, cores });
+    let pauses = Some(Pauses { observed_us: 1_000_000, cores, ..Pauses::default() });
     let profile = MachineProfile::new(BTreeMap::new(), Idle::Spin, BTreeMap::new(), dispatcher, pauses);
     let model = profile.model(&Machine::new(1, 0).into(), |_| false);
     let alone = play_on(&model, None, 3, 0.5);

@@ -450,7 +450,7 @@ fn a_capacity_with_shedding_counts_what_is_dropped_as_late() {
 }
 
 #[test]
-fn energy_is_predicted_from_the_power_in_the_machine_profile_and_not_without_it() {
+fn energy_is_predicted_from_the_machine_profile_and_not_without_its_energy_per_query() {
     let dir = tempfile::tempdir().unwrap();
     let profile = |name: &str, power: Option<Power>| {
         let lanes = LaneProfile { power, ..LaneProfile::default() };
@@ -458,7 +458,8 @@ fn energy_is_predicted_from_the_power_in_the_machine_profile_and_not_without_it(
         let file = MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, DispatcherProfile::default(), None);
         file.write(&dir.path().join(name)).unwrap();
     };
-    profile("power.json", Some(Power { idle_watts: 80.0, busy_watts: vec![(1, 250.0), (16, 400.0)] }));
+    let query_mj = vec![(1, 170.0), (16, 20.0)];
+    profile("power.json", Some(Power { idle_watts: 80.0, busy_watts: vec![(1, 250.0), (16, 400.0)], query_mj }));
     profile("none.json", None);
     let play = |name: &str| {
         let options =
@@ -469,17 +470,13 @@ fn energy_is_predicted_from_the_power_in_the_machine_profile_and_not_without_it(
     };
     let (said, row) = play("power.json");
     let number = |column: &str| row[column].parse::<f64>().unwrap();
-    // By hand: 80 W all the time, and 170 W more while the GPU serves one query.
-    let seconds = number("queries") / number("throughput_qps");
-    let joules = seconds * (80.0 + 170.0 * number("gpu_utilisation"));
-    assert!(
-        number("gpu_utilisation") > 0.1 && (number("gpu_energy_j") / joules - 1.0).abs() < 1e-3,
-        "{joules}: {row:?}"
-    );
+    // By hand: 80 W all the time, and 170 mJ more for each query alone.
+    let joules = number("queries") * (80.0 / number("throughput_qps") + 0.17);
+    assert!((number("gpu_energy_j") / joules - 1.0).abs() < 1e-3, "{joules}: {row:?}");
     assert!((number("gpu_mj_per_query") / (1e3 * joules / number("queries")) - 1.0).abs() < 1e-3, "{row:?}");
-    let expected = "Predicted energy of the GPUs per query, by the power in the machine profile: gpu-only ";
+    let expected = "Predicted energy of the GPUs per query, by the machine profile: gpu-only ";
     assert!(said.contains(expected), "{said}");
     let (said, row) = play("none.json");
     assert_eq!((row["gpu_energy_j"].as_str(), row["gpu_mj_per_query"].as_str()), ("", ""));
-    assert!(said.contains("Energy of the GPUs is not known: the machine profile has no power;"), "{said}");
+    assert!(said.contains("Energy of the GPUs is not known: the machine profile has no energy per query;"), "{said}");
 }

@@ -44,6 +44,6 @@ pub fn on_profile(model: &MachineModel, rounds: &Ratios, spread: u32) -> Machine
     let dispatcher = DispatcherProfile { costs, drift: 0.0, rounds: rounds.clone() };
     // The first two cores pause together.
     let cores = vec![vec![(100, 200)], vec![(100, 200), (2000, 40)], vec![(1200, 7)]];
-    let pauses = Pauses { observed_us: 3000, cores };
+    let pauses = Pauses { observed_us: 3000, cores, ..Pauses::default() };
     MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, dispatcher, Some(pauses)).model(model, |_| false)
 }

@@ -440,11 +440,13 @@ fn energy_line(summaries: &[SummaryRow], comparison: &Comparison, results: &Poli
     if known.is_empty() {
         let why = match comparison.experiment.cluster {
             Some(_) => "it is predicted for one machine only",
-            None => "the machine profile has no power; `profile --machine` measures it on GPUs that count their energy",
+            None => {
+                "the machine profile has no energy per query; `profile --machine` measures it on GPUs that count their energy"
+            }
         };
         return format!("\nEnergy of the GPUs is not known: {why}.\n");
     }
-    format!("\nPredicted energy of the GPUs per query, by the power in the machine profile: {}.\n", known.join(", "))
+    format!("\nPredicted energy of the GPUs per query, by the machine profile: {}.\n", known.join(", "))
 }
 
 /// Losses summed over the seeds, one row per policy and rate with any. Without losses the result is empty, unless lanes

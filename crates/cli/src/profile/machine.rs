@@ -157,7 +157,7 @@ fn print_lanes(class: Class, lanes: &LaneProfile) {
         ]);
     }
     outln!("{table}time: factor on the next query after this idle time of the lane\n");
-    if let Some(Power { idle_watts, busy_watts }) = power {
+    if let Some(Power { idle_watts, busy_watts, query_mj: _ }) = power {
         let busy = busy_watts.iter().map(|(queries, watts)| format!(", {watts:.0} W in batches of {queries}"));
         outln!("power of a device: {idle_watts:.0} W idle{}\n", busy.collect::<String>());
     }

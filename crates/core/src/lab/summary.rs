@@ -188,7 +188,7 @@ impl Sink for Tally {
                 self.busy[row.class] += row.helped;
             }
             if let Some(energy) = &mut self.energy {
-                energy.begin(row.processor, row.started, row.finished);
+                energy.begin(row.processor);
             }
         } else if let Some(energy) = &mut self.energy {
             energy.add();

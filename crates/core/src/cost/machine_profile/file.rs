@@ -137,10 +137,13 @@ fn check_lanes(lanes: &LaneProfile) -> Result<(), String> {
     }
     if let Some(power) = &lanes.power {
         not_negative("power.idle_watts", power.idle_watts)?;
-        ascending("power.busy_watts", "queries", power.busy_watts.iter().map(|&(queries, _)| f64::from(queries)))?;
-        for (i, &(queries, watts)) in power.busy_watts.iter().enumerate() {
-            in_range(&format!("power.busy_watts[{i}].queries"), queries, BatchCost::MOST_QUERIES)?;
-            not_negative(&format!("power.busy_watts[{i}].watts"), watts)?;
+        for (list, unit, points) in [("busy_watts", "watts", &power.busy_watts), ("query_mj", "mj", &power.query_mj)] {
+            let list = format!("power.{list}");
+            ascending(&list, "queries", points.iter().map(|&(queries, _)| f64::from(queries)))?;
+            for (i, &(queries, value)) in points.iter().enumerate() {
+                in_range(&format!("{list}[{i}].queries"), queries, BatchCost::MOST_QUERIES)?;
+                not_negative(&format!("{list}[{i}].{unit}"), value)?;
+            }
         }
     }
     let key = |one: &Observed| (one.queries, one.busy);
@@ -240,7 +243,11 @@ mod tests {
             beside: BTreeMap::from([(Class::GPU, Beside { lanes: 1, work: 1.125, device: 1.0 })]),
             drift: 0.03,
             observed: vec![single, batch],
-            power: Some(Power { idle_watts: 70.0, busy_watts: vec![(16, 250.0), (256, 310.5)] }),
+            power: Some(Power {
+                idle_watts: 70.0,
+                busy_watts: vec![(16, 250.0), (256, 310.5)],
+                query_mj: vec![(8, 1.75)],
+            }),
         };
         let any = RoundCost { round_ns: 100.0, arrival_ns: 50.0, batch_ns: 70.0, answer_ns: 30.0 };
         let policies = BTreeMap::from([(String::from("mct"), RoundCost { arrival_ns: 150.0, ..any })]);
@@ -305,6 +312,7 @@ mod tests {
             ("0.75", "-0.75", ": classes.cpu.observed[1].spacing is -0.75, expected above 0"),
             ("\"prepared\": 0.5", "\"prepared\": 2", ": classes.cpu.observed[1].prepared is 2, expected 0 to 1"),
             ("310.5", "-1", ": classes.cpu.power.busy_watts[1].watts is -1, expected 0 or more"),
+            ("1.75", "-1", ": classes.cpu.power.query_mj[0].mj is -1, expected 0 or more"),
             (
                 "[256,",
                 "[16,",

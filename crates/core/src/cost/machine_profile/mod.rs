@@ -24,7 +24,7 @@
 //! | `beside` | factors on the work while lanes of another class are busy |
 //! | `drift` | relative standard deviation of the mean ratio between rounds of the measurement |
 //! | `observed` | by queries of a batch and busy lanes of the class: ratios of the time to its prediction |
-//! | `power` | idle watts of each device, and busy watts by queries of a batch; only where the device counts its energy |
+//! | `power` | idle watts of each device, busy watts and energy per query by queries of a batch; only with an energy counter |
 //! | `pauses` | by core: start and duration of each moment in which something else ran on it |
 //! | `dispatcher` | by lanes and policy: time per round, arrival, batch and answer, with observed ratios of rounds |
 //!

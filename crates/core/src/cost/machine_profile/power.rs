@@ -10,73 +10,79 @@ use crate::base::time::Nanos;
 use crate::cost::MachineModel;
 
 /// Power of each device of a class.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Power {
     /// Power without work, in watts.
     pub idle_watts: f64,
-    /// Power without pauses: queries of a batch, ascending, and watts. It is interpolated over the logarithm of the queries.
+    /// Power without pauses: queries of a batch, ascending, and watts.
     pub busy_watts: Vec<(u32, f64)>,
+    /// Energy of a query beyond idle power, in millijoules, by the queries of its batch, ascending. It is interpolated over the
+    /// logarithm of the queries. Files of earlier versions lack it.
+    #[serde(default)]
+    pub query_mj: Vec<(u32, f64)>,
 }
 
 impl Power {
-    /// The power of a device that runs batches of this number of queries, in watts.
+    /// The energy of a query beyond idle power, in a batch of this number of queries, in joules.
     #[must_use]
-    pub fn busy(&self, queries: u32) -> f64 {
-        let points = self.busy_watts.iter().map(|&(queries, watts)| (ln(queries.into()), watts));
-        interpolated(points, ln(queries.into())).unwrap_or(self.idle_watts)
+    pub fn query_joules(&self, queries: u32) -> f64 {
+        let points = self.query_mj.iter().map(|&(queries, mj)| (ln(queries.into()), mj));
+        interpolated(points, ln(queries.into())).unwrap_or(0.0) / 1e3
     }
 }
 
-/// Adds up the energy of a run's GPUs: idle power all the time, and what batches need beyond it.
+/// Adds up the energy of a run's GPUs: idle power all the time, and what queries need beyond it.
+///
+/// The energy of a query depends on the size of its batch and not on the time between batches. Busy power for the time of a
+/// batch would count a device that waits for its lane's thread as busy.
 #[derive(Clone, Debug)]
 pub struct EnergyMeter {
     power: PerClass<Option<Power>>,
-    /// By processor, its class and device.
-    places: Vec<(Class, usize)>,
-    /// By class and device, the end of its busy time so far.
-    busy_until: PerClass<Vec<Nanos>>,
-    /// The batch whose rows come in: its class, the time that it adds to its device's busy time, and its queries so far.
-    batch: (Class, Nanos, u32),
+    classes: Vec<Class>,
+    devices: PerClass<usize>,
+    /// The batch whose rows come in: its class and its queries so far.
+    batch: (Class, u32),
     joules: f64,
 }
 
 impl EnergyMeter {
-    /// A meter for the GPUs of a machine; `None` without GPUs, or if the power of one of them is unknown.
+    /// A meter for the GPUs of a machine; `None` without GPUs, or if the energy of queries on one of them is unknown.
     #[must_use]
     pub fn new(model: &MachineModel) -> Option<Self> {
-        let power = PerClass::from_fn(|class| model.lanes[class].as_ref()?.power().cloned());
+        let power = PerClass::from_fn(|class| {
+            model.lanes[class].as_ref()?.power().filter(|power| !power.query_mj.is_empty()).cloned()
+        });
         let mut gpus = model.machine.classes().filter(|class| class.is_gpu()).peekable();
         gpus.peek()?;
         gpus.all(|class| power[class].is_some()).then(|| Self {
             power,
-            places: model.machine.processors().map(|(_, lane)| (lane.class, lane.device.index())).collect(),
-            busy_until: PerClass::from_fn(|class| vec![Nanos::ZERO; model.machine.num_devices(class)]),
-            batch: (Class::CPU, Nanos::ZERO, 0),
+            classes: model.machine.processors().map(|(_, lane)| lane.class).collect(),
+            devices: PerClass::from_fn(|class| model.machine.num_devices(class)),
+            batch: (Class::CPU, 0),
             joules: 0.0,
         })
     }
 
-    /// Starts a batch, whose first query is counted. Lanes that share a device overlap.
-    pub fn begin(&mut self, lane: ProcessorId, started: Nanos, finished: Nanos) {
+    /// Starts a batch on a lane, whose first query is counted.
+    pub fn begin(&mut self, lane: ProcessorId) {
         self.end();
-        let Some(&(class, device)) = self.places.get(lane.index()) else { return };
-        let busy_until = &mut self.busy_until[class][device];
-        self.batch = (class, finished.since(started.max(*busy_until)), 1);
-        *busy_until = finished.max(*busy_until);
+        self.batch = (self.classes.get(lane.index()).copied().unwrap_or(Class::CPU), 1);
     }
 
     /// Adds a query to the batch.
     pub fn add(&mut self) {
-        self.batch.2 += 1;
+        self.batch.1 += 1;
     }
 
     fn end(&mut self) {
-        let (class, busy, queries) = self.batch;
-        if let Some(power) = &self.power[class] {
-            self.joules += (power.busy(queries.max(1)) - power.idle_watts) * busy.as_secs();
+        let (class, queries) = self.batch;
+        if let Some(power) = &self.power[class]
+            && queries > 0
+        {
+            self.joules += f64::from(queries) * power.query_joules(queries);
         }
-        self.batch.1 = Nanos::ZERO;
+        self.batch.1 = 0;
     }
 
     /// The energy of all GPUs in a run of this duration, in joules.
@@ -84,7 +90,7 @@ impl EnergyMeter {
     pub fn joules(mut self, span: Nanos) -> f64 {
         self.end();
         let idle = |(class, power): (Class, &Option<Power>)| {
-            power.as_ref().map_or(0.0, |power| power.idle_watts * self.busy_until[class].len() as f64)
+            power.as_ref().map_or(0.0, |power| power.idle_watts * self.devices[class] as f64)
         };
         self.joules + self.power.iter().map(idle).sum::<f64>() * span.as_secs()
     }
@@ -99,29 +105,27 @@ mod tests {
     use crate::base::machine::Machine;
 
     #[test]
-    fn energy_is_idle_power_times_time_and_busy_energy_by_batch() {
-        let power = Power { idle_watts: 100.0, busy_watts: vec![(1, 200.0), (16, 400.0)] };
-        assert_eq!([0, 1, 16, 99].map(|queries| power.busy(queries)), [200.0, 200.0, 400.0, 400.0]);
-        assert!((power.busy(4) - 300.0).abs() < 1e-9);
-        let lanes = LaneCosts::new(&LaneProfile { power: Some(power), ..LaneProfile::default() });
-        let model = |machine: Machine| {
+    fn energy_is_idle_power_times_time_and_that_of_queries_by_batch() {
+        let query_mj = vec![(1, 2.0), (16, 1.0)];
+        let power = Power { idle_watts: 100.0, busy_watts: vec![(1, 200.0), (16, 400.0)], query_mj };
+        assert_eq!([0, 1, 16, 99].map(|queries| 1e3 * power.query_joules(queries)), [2.0, 2.0, 1.0, 1.0]);
+        assert!((power.query_joules(4) - 1.5e-3).abs() < 1e-12);
+        let model = |machine: Machine, power: &Power| {
+            let lanes = LaneCosts::new(&LaneProfile { power: Some(power.clone()), ..LaneProfile::default() });
             let lanes = PerClass::from_fn(|class| class.is_gpu().then(|| Arc::new(lanes.clone())));
             MachineModel { lanes, ..machine.into() }
         };
         assert!(EnergyMeter::new(&Machine::new(1, 1).into()).is_none());
-        assert!(EnergyMeter::new(&model(Machine::new(2, 0))).is_none());
+        assert!(EnergyMeter::new(&model(Machine::new(2, 0), &power)).is_none());
+        let of_earlier_versions = Power { query_mj: Vec::new(), ..power.clone() };
+        assert!(EnergyMeter::new(&model(Machine::new(1, 1), &of_earlier_versions)).is_none());
         // One CPU worker, and two streams of one GPU.
-        let mut meter = EnergyMeter::new(&model(Machine::new(1, 0).with_gpus(1, 2, 1))).unwrap();
-        let mut batch = |lane, started_ms: f64, finished_ms: f64, queries| {
-            meter.begin(ProcessorId(lane), Nanos::from_ms(started_ms), Nanos::from_ms(finished_ms));
+        let mut meter = EnergyMeter::new(&model(Machine::new(1, 0).with_gpus(1, 2, 1), &power)).unwrap();
+        for (lane, queries) in [(0, 1), (1, 16), (2, 4), (0, 3), (1, 1)] {
+            meter.begin(ProcessorId(lane));
             (1..queries).for_each(|_| meter.add());
-        };
-        batch(0, 0.0, 5000.0, 1);
-        batch(1, 1000.0, 3000.0, 16);
-        // Of its 3 s, the device was busy for 1 s before.
-        batch(2, 2000.0, 5000.0, 4);
-        batch(1, 6000.0, 7000.0, 1);
-        // By hand: 10 s at 100 W, and beyond that 2 s at 300 W, 2 s at 200 W and 1 s at 100 W.
-        assert!((meter.joules(Nanos::from_ms(10_000.0)) - (1000.0 + 600.0 + 400.0 + 100.0)).abs() < 1e-6);
+        }
+        // By hand: 10 s at 100 W, and beyond that 16 queries of 1 mJ, 4 of 1.5 mJ and one of 2 mJ.
+        assert!((meter.joules(Nanos::from_ms(10_000.0)) - (1000.0 + 0.024)).abs() < 1e-9);
     }
 }

@@ -127,12 +127,14 @@ pub fn measure_machine(
 /// Power of the GPU; `None` without an energy counter.
 fn measure_power(node: &mut Node, gpus: usize) -> Result<Option<Power>, LabError> {
     let Some(idle_watts) = idle_watts(node) else { return Ok(None) };
-    let mut busy_watts = Vec::new();
+    let mut power = Power { idle_watts: fit::rounded(idle_watts), ..Power::default() };
     for batch in POWER_BATCHES {
-        let Some((watts, _)) = gpu_watts(node, gpus, batch, FLOOD)? else { return Ok(None) };
-        busy_watts.push((batch as u32, fit::rounded(watts)));
+        let Some((watts, joules)) = gpu_watts(node, gpus, batch, FLOOD)? else { return Ok(None) };
+        let beyond_idle = (1.0 - idle_watts / watts.max(1e-9)).max(0.0);
+        power.busy_watts.push((batch as u32, fit::rounded(watts)));
+        power.query_mj.push((batch as u32, fit::rounded(1e3 * joules * beyond_idle)));
     }
-    Ok(Some(Power { idle_watts: fit::rounded(idle_watts), busy_watts }))
+    Ok(Some(power))
 }
 
 /// Mean power of the node's GPUs without work, in watts; `None` without an energy counter.

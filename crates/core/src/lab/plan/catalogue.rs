@@ -23,7 +23,7 @@ use crate::files::{CsvReader, InputError, Record, Row, open_text};
 pub struct MachineType {
     /// The name in tables.
     pub name: String,
-    /// Number of cores; all but one serve queries, and the last core runs the dispatcher.
+    /// Number of cores. One of them runs the dispatcher and one feeds each GPU; the others serve queries.
     pub cores: usize,
     /// Number of GPUs.
     pub gpus: usize,
@@ -44,10 +44,10 @@ pub struct MachineType {
 }
 
 impl MachineType {
-    /// The number of CPU lanes that serve queries.
+    /// The number of CPU lanes that serve queries, as in live runs. Without GPUs there is at least one.
     #[must_use]
     pub fn workers(&self) -> usize {
-        if self.gpus > 0 || self.cores > 1 { self.cores - 1 } else { self.cores }
+        self.cores.saturating_sub(1 + self.gpus).max(usize::from(self.gpus == 0))
     }
 }
 
@@ -191,8 +191,10 @@ mod tests {
     #[test]
     fn a_type_scales_an_earlier_one() {
         let types = read(&["a,16,0,64,0.81,,,,w.csv,2", "b,8,1,32,1.5,60,140,,,a:1.5"]).unwrap();
-        assert_eq!((types[1].scale, types[1].workload.as_deref(), types[1].workers()), (3.0, Some("w.csv"), 7));
+        assert_eq!((types[1].scale, types[1].workload.as_deref(), types[1].workers()), (3.0, Some("w.csv"), 6));
         assert_eq!((types[0].workers(), types[0].idle_watts, types[1].busy_watts), (15, None, Some(140.0)));
+        let workers = |cores, gpus| MachineType { cores, gpus, ..types[0].clone() }.workers();
+        assert_eq!([workers(1, 0), workers(2, 0), workers(2, 1), workers(4, 4)], [1, 1, 0, 0]);
     }
 
     #[test]
