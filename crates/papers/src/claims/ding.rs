@@ -380,6 +380,17 @@ fn costs(judge: &mut Judge<'_>) {
                 Ok(outcome(first.1 < first.2 && last.1 > last.2, evidence))
             },
         );
+        judge.claim(
+            format!(
+                "OR: the GPU significantly outperforms the CPU for all but the smallest queries (by 20 %, all but two sizes){}",
+                on(section)
+            ),
+            |r| {
+                let form = |side: &str| format!("{section}or of {{}} postings: {side}");
+                let bins = joined(r, &form("CPU"), &form("GPU"))?.into_iter().skip(2);
+                above(bins.map(|(size, cpu, gpu)| (format!("{size} postings, ms"), cpu, MUCH * gpu)).collect())
+            },
+        );
     }
 }
 
