@@ -2,7 +2,7 @@
 
 use super::cases::{above, below, every, falling, joined, rising, with_papers};
 use super::{Judge, Outcome, Statements, on_queries, outcome};
-use crate::results::{Found, Gap, Results, captured, shown};
+use crate::results::{Found, Gap, Results, captured};
 
 pub(super) const ALL: &[Statements] = &[
     on_queries("wang-fig3", FIG3_ROWS, fig3),
