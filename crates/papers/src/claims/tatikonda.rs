@@ -76,6 +76,10 @@ fn fig4(judge: &mut Judge<'_>) {
             |times| format!("the slowest range alone allows {times} times"),
         ))
     });
+    judge.claim("DOCP-PI is very similar to DOCP-UI (throughput within 10 %, 8 cores)", |r| {
+        let [pi, ui] = ["DOCP-PI", "DOCP-UI"].map(|method| eight(r, method, "throughput"));
+        near(vec![("times".into(), pi?, ui?)], 0.1)
+    });
     judge.claim("The latency of INTER is almost constant (within 15 % on 8 cores)", |r| {
         near(vec![("times".into(), eight(r, "INTER", "latency, all waiting")?, 1.0)], 0.15)
     });
@@ -180,6 +184,9 @@ fn fig5(judge: &mut Judge<'_>) {
         let mut cases = lengths(r, "length-throughput", "DOCP-UI", "INTER")?;
         cases.extend(lengths(r, "length-throughput", "DOCP-UI", "FGQP(γ=5)")?);
         below(cases)
+    });
+    judge.claim("The throughputs of INTER and FGQP differ only marginally at every length (10 %)", |r| {
+        near(lengths(r, "length-throughput", "FGQP(γ=5)", "INTER")?, 0.1)
     });
     judge.claim("The throughputs of the methods differ more if queries are short", |r| {
         let cases = lengths(r, "length-throughput", "DOCP-UI", "INTER")?;

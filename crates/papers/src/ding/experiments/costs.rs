@@ -82,7 +82,8 @@ fn compare(
     }
     findings.section("");
     if let Some(gpu) = gpu {
-        let lists = if section.is_empty() { "synthetic" } else { "real" };
+        let is_synthetic = section.is_empty() && !context.is_source_real;
+        let lists = if is_synthetic { "synthetic" } else { "real" };
         let path = context.scratch.join(format!("ding-published-{lists}.workload.csv"));
         let provenance = Provenance::new().with_command_and_machine().with("gpu", gpu.name());
         let workload = Workload { provenance: provenance.with("docs", index.num_docs()), rows, ..Workload::default() };
