@@ -49,12 +49,11 @@ fn a_server_answers_like_its_executor_rejects_overload_and_ends_gracefully() {
             let options = ServeOptions {
                 address: "127.0.0.1:0".parse().unwrap(),
                 workers: 1,
-                policy: &policy,
                 deadline: Nanos::from_ms(50.0),
                 most_queries: 8,
                 mode: Mode::Or,
             };
-            serve(&index, &options, |address| told.send(address).unwrap()).unwrap()
+            serve(&index, &policy, &options, |address| told.send(address).unwrap()).unwrap()
         })
     };
     let address = listening.recv().unwrap();
