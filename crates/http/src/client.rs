@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   due? ──▶ a free connection, or a new one ──▶ write at once
-//!   wait ──▶ until just before the next query is due, then spin
+//!   wait ──▶ spin on a core of its own; else sleep until just before the next query is due
 //!   socket ready ──▶ read its response ──▶ a record, and the connection is free
 //! ```
 //!

@@ -134,7 +134,7 @@ async fn run(listener: TcpListener, shared: Shared) -> Result<Served, HttpError>
         turning.await.map_err(std::io::Error::from)??;
     }
     let _ = timeout(GRACE, graceful.shutdown()).await;
-    let served = shared.borrow().served();
+    let served = *shared.borrow_mut().served();
     Ok(served)
 }
 
@@ -149,7 +149,7 @@ async fn respond(shared: Shared, request: Request<Incoming>) -> Result<Response<
     let (kind, Answer { status, json }) = if is_metrics {
         ("text/plain; version=0.0.4", Answer { status: 200, json: shared.borrow().metrics() })
     } else {
-        let refuse = |_: &Answer| shared.borrow_mut().refuse();
+        let refuse = |_: &Answer| shared.borrow_mut().served().refused += 1;
         ("application/json", answer(&shared, request).await.inspect_err(refuse).unwrap_or_else(|refused| refused))
     };
     let mut response = Response::builder().status(status).header(CONTENT_TYPE, kind);
@@ -177,8 +177,9 @@ async fn answer(shared: &Shared, request: Request<Incoming>) -> Result<Answer, A
         return Err(Answer::error(413, "the body is too large, or incomplete"));
     };
     let body = body.to_bytes();
-    let asked =
-        if is_many { body::parse_many(&body) } else { body::parse(&body, head.uri.query()).map(|one| vec![one]) };
+    let mode = shared.borrow().mode();
+    let one = || body::parse(&body, head.uri.query(), mode).map(|one| vec![one]);
+    let asked = if is_many { body::parse_many(&body, mode) } else { one() };
     let asked = asked.map_err(|why| Answer::error(400, &why))?;
     let replies: Vec<_> = asked.into_iter().map(|asked| shared.borrow_mut().submit(asked, deadline)).collect();
     let mut answers = Vec::with_capacity(replies.len());

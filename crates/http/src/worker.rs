@@ -15,8 +15,11 @@ use crate::response::Response;
 use crate::run::{Ending, Outcome, Record};
 use crate::source::{Due, Order, Source};
 
-/// The client sleeps until this long before a query is due, and spins for the rest.
+/// A client without a core of its own sleeps until this long before a query is due, and spins for the rest.
 const SPIN: u64 = 60_000;
+/// On machines of this many cores for each of its threads, a client has a core of its own and does not sleep: the system wakes a
+/// thread up to some 50 us after an answer.
+const MANY_CORES: usize = 8;
 /// Requests that are written before answers are read again.
 const STARTS: usize = 8;
 /// Longest time between two looks at limits.
@@ -57,6 +60,7 @@ pub(crate) struct Worker<'a> {
     most_links: usize,
     start: Instant,
     stop: &'a AtomicBool,
+    owns_core: bool,
     poll: mio::Poll,
     links: Vec<Link>,
     free: Vec<usize>,
@@ -89,6 +93,8 @@ impl<'a> Worker<'a> {
             most_links: most_links.max(1),
             start,
             stop,
+            owns_core: std::thread::available_parallelism()
+                .is_ok_and(|cores| cores.get() >= MANY_CORES * client.limits.threads),
             poll: mio::Poll::new()?,
             links: Vec::new(),
             free: Vec::new(),
@@ -340,10 +346,11 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Waits for sockets until `until`, spinning at the end if that is a schedule.
+    /// Waits for sockets until `until`. It spins on a core of its own, and at the end if that is a schedule.
     fn wait(&mut self, events: &mut Events, until: u64, is_schedule: bool) -> Result<(), HttpError> {
         let left = until.saturating_sub(self.now());
-        let sleep = if is_schedule { left.saturating_sub(SPIN) } else { left };
+        let spin = if self.owns_core { u64::MAX } else { SPIN * u64::from(is_schedule) };
+        let sleep = left.saturating_sub(spin);
         let timeout = sleep_for_sockets(&self.poll, Duration::from_nanos(sleep))?;
         match self.poll.poll(events, Some(timeout)) {
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => return Ok(()),

@@ -14,8 +14,7 @@ use tandem_core::search::{Hit, MAX_K};
 pub(super) struct Asked {
     pub(super) text: String,
     pub(super) k: usize,
-    /// The mode, if the query names one.
-    pub(super) mode: Option<Mode>,
+    pub(super) mode: Mode,
     /// Whether the answer has a total number of hits.
     has_total: bool,
 }
@@ -49,32 +48,32 @@ enum Text {
     },
 }
 
-/// Parses the body of `_search`; without a body, the `q` and `size` of the URL.
-pub(super) fn parse(body: &[u8], url_query: Option<&str>) -> Result<Asked, String> {
+/// Parses the body of `_search`; without a body, the `q` and `size` of the URL. `mode` is that of queries that name none.
+pub(super) fn parse(body: &[u8], url_query: Option<&str>, mode: Mode) -> Result<Asked, String> {
     if !body.is_empty() {
-        return serde_json::from_slice(body).map_err(|e| e.to_string()).and_then(checked);
+        return serde_json::from_slice(body).map_err(|e| e.to_string()).and_then(|body| checked(body, mode));
     }
     let pairs = form_urlencoded::parse(url_query.unwrap_or_default().as_bytes());
     let value = |key: &str| pairs.clone().find(|(name, _)| name == key).map(|(_, value)| value.into_owned());
     let text = value("q").ok_or("no body, and no q in the URL")?;
     let size = value("size").map(|size| size.parse()).transpose().map_err(|_| "size is no number")?;
-    checked(Body { query: Kind::QueryString(Text::Plain(text)), size, track_total_hits: None })
+    checked(Body { query: Kind::QueryString(Text::Plain(text)), size, track_total_hits: None }, mode)
 }
 
 /// Parses the lines of `_msearch`: a header and a body per query.
-pub(super) fn parse_many(body: &[u8]) -> Result<Vec<Asked>, String> {
+pub(super) fn parse_many(body: &[u8], mode: Mode) -> Result<Vec<Asked>, String> {
     let lines: Vec<&[u8]> = body.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty()).collect();
     if lines.is_empty() || lines.len() % 2 == 1 {
         return Err(format!("{} lines, expected a header and a body per query", lines.len()));
     }
     let parse = |(number, pair): (usize, &[&[u8]])| {
         let header = serde_json::from_slice::<IgnoredAny>(pair[0]).map_err(|e| e.to_string());
-        header.and_then(|_| parse(pair[1], None)).map_err(|e| format!("query {number}: {e}"))
+        header.and_then(|_| parse(pair[1], None, mode)).map_err(|e| format!("query {number}: {e}"))
     };
     lines.chunks_exact(2).enumerate().map(parse).collect()
 }
 
-fn checked(Body { query, size, track_total_hits }: Body) -> Result<Asked, String> {
+fn checked(Body { query, size, track_total_hits }: Body, mode: Mode) -> Result<Asked, String> {
     let text = match query {
         Kind::Match(fields) => fields.into_values().next().ok_or("\"match\" names no field")?,
         Kind::MultiMatch(text) | Kind::QueryString(text) | Kind::SimpleQueryString(text) => text,
@@ -84,9 +83,9 @@ fn checked(Body { query, size, track_total_hits }: Body) -> Result<Asked, String
         Text::Full { query, operator } => (query, operator),
     };
     let mode = match operator.as_deref() {
-        None => None,
-        Some("and" | "AND") => Some(Mode::And),
-        Some("or" | "OR") => Some(Mode::Or),
+        None => mode,
+        Some("and" | "AND") => Mode::And,
+        Some("or" | "OR") => Mode::Or,
         Some(other) => return Err(format!("operator {other:?}, expected and or or")),
     };
     let k = size.unwrap_or(10);

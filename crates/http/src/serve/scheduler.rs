@@ -15,8 +15,8 @@ use tandem_core::cost::{Cost, MachineModel};
 use tandem_core::index::Index;
 use tandem_core::query::{Features, Mode, Query};
 use tandem_core::sched::{Action, Dispatcher, Job, LawBroken, LogRow, PolicyFactory, ShedJob, Sink};
-use tandem_core::search::Executor;
 use tandem_core::search::cpu::CpuExecutor;
+use tandem_core::search::{Executor, Hit};
 use tokio::sync::{Notify, oneshot};
 
 use super::body::{Answer, Asked};
@@ -32,23 +32,17 @@ const SPIN: Nanos = Nanos(10_000_000);
 /// Longest sleep of the scheduler.
 const SLEEP: Duration = Duration::from_secs(60);
 
-/// A query for a worker.
+/// A query for a worker, which sends the answer.
 struct Task {
     query: Query,
     asked: Asked,
-    mode: Mode,
     postings: f64,
     arrival: Instant,
+    reply: oneshot::Sender<Answer>,
 }
 
-struct Done {
-    answer: Answer,
-    latency: Duration,
-    per_posting_ns: f64,
-}
-
-/// The number of a batch, with a part for each of its jobs.
-type Batch<T> = (u32, Vec<T>);
+/// Latency of a query, and time per posting in nanoseconds; `None` if the executor failed.
+type Times = Option<(Duration, f64)>;
 
 /// Collects dropped jobs.
 #[derive(Default)]
@@ -68,20 +62,21 @@ pub(super) struct Scheduler {
     options: ServeOptions,
     began: Instant,
     dispatcher: Dispatcher<Dropped>,
-    orders: Vec<Sender<Batch<Task>>>,
-    done: Receiver<(ProcessorId, Batch<Done>)>,
+    /// Jobs that the dispatcher does not know yet.
+    arrived: Vec<Job>,
+    /// The queries of jobs that no worker has.
+    waiting: HashMap<u32, Task>,
+    orders: Vec<Sender<Vec<Task>>>,
+    done: Receiver<(ProcessorId, Vec<Times>)>,
     /// Wakes the scheduler.
     news: Arc<Notify>,
-    /// Whether each thread has a core, and a client another one.
+    /// Whether there is a core for each thread and for a client.
     may_spin: bool,
     /// Whether the workers spin for work now.
     spins: Arc<AtomicBool>,
-    waiting: HashMap<u32, (oneshot::Sender<Answer>, Option<Task>)>,
     next_job: u32,
     last_arrival: Nanos,
     wake_at: Option<Nanos>,
-    /// A law that was broken by an arrival.
-    broken: Option<LawBroken>,
     per_posting_ns: f64,
     latency: Histogram<u64>,
     served: Served,
@@ -103,18 +98,10 @@ impl Scheduler {
         let mut orders = Vec::new();
         for (processor, _) in machine.processors() {
             let (order, taken) = channel();
-            let (mut executor, finished, news) = (executor.clone_for_worker(), finished.clone(), Arc::clone(&news));
-            let (index, spins) = (Arc::clone(index), Arc::clone(&spins));
-            let worker = std::thread::Builder::new().name(format!("worker {processor}"));
-            worker.spawn(move || {
-                while let Some((number, tasks)) = next_order(&taken, &spins) {
-                    let done = tasks.iter().map(|task| search(&mut executor, task, &index)).collect();
-                    if finished.send((processor, (number, done))).is_err() {
-                        break;
-                    }
-                    news.notify_one();
-                }
-            })?;
+            let (finished, news, spins) = (finished.clone(), Arc::clone(&news), Arc::clone(&spins));
+            let worker = Worker { processor, index: Arc::clone(index), orders: taken, finished, news, spins };
+            let (executor, thread) = (executor.clone_for_worker(), std::thread::Builder::new());
+            thread.name(format!("worker {processor}")).spawn(move || worker.work(executor))?;
             orders.push(order);
         }
         Ok(Self {
@@ -123,28 +110,28 @@ impl Scheduler {
             options: *options,
             began: Instant::now(),
             dispatcher: Dispatcher::with_sink(&machine, policy, Dropped::default()),
+            arrived: Vec::new(),
+            waiting: HashMap::new(),
             orders,
             done,
             news,
             may_spin: std::thread::available_parallelism().is_ok_and(|cores| cores.get() > options.workers + 1),
             spins,
-            waiting: HashMap::new(),
             next_job: 0,
             last_arrival: Nanos::ZERO,
             wake_at: None,
-            broken: None,
             per_posting_ns: 1.0,
             latency: Histogram::new_with_bounds(1, 3_600_000_000, 3).expect("constant bounds are valid"),
             served: Served::default(),
         })
     }
 
-    pub(super) fn served(&self) -> Served {
-        self.served
+    pub(super) fn served(&mut self) -> &mut Served {
+        &mut self.served
     }
 
-    pub(super) fn refuse(&mut self) {
-        self.served.refused += 1;
+    pub(super) fn mode(&self) -> Mode {
+        self.options.mode
     }
 
     fn now(&self) -> Nanos {
@@ -156,48 +143,47 @@ impl Scheduler {
         let (reply, answer) = oneshot::channel();
         let terms = self.tokenizer.terms(&asked.text);
         let Some(query) = Query::prepare(QueryId(0), "", &terms, &self.index) else {
-            self.reply(reply, Answer::hits(&[], &self.index, &asked, Duration::ZERO));
+            self.served.answered += 1;
+            let _ = reply.send(Answer::hits(&[], &self.index, &asked, Duration::ZERO));
             return answer;
         };
-        if self.dispatcher.in_flight() >= self.options.most_queries {
-            self.reply(reply, Answer::error(429, "too many queries wait"));
+        if self.dispatcher.in_flight() + self.arrived.len() >= self.options.most_queries {
+            self.reject(reply, "too many queries wait");
             return answer;
         }
-        let (now, number) = (self.now(), self.next_job);
+        let (arrival, row) = (self.now(), self.next_job);
         let postings = FIXED_POSTINGS + Features::of(&query, &self.index).postings as f64;
         let cost = Cost::alone(Nanos((postings * self.per_posting_ns) as u64));
         let predicted = PerClass::from_fn(|class| if class == Class::CPU { cost } else { Cost::NEVER });
-        let deadline = now + deadline.unwrap_or(self.options.deadline);
-        let (id, query_id) = (JobId(number), QueryId(number));
-        let job = Job { id, query: query_id, row: number, priority: 0, arrival: now, deadline, predicted };
-        let mode = asked.mode.unwrap_or(self.options.mode);
-        let task = Task { query, asked, mode, postings, arrival: Instant::now() };
-        self.waiting.insert(number, (reply, Some(task)));
-        self.last_arrival = now;
-        self.next_job += 1;
-        self.broken = self.dispatcher.arrive(now, job).and_then(|()| self.decide(now)).err();
+        let deadline = arrival + deadline.unwrap_or(self.options.deadline);
+        let (id, query_id) = (JobId(row), QueryId(row));
+        self.arrived.push(Job { id, query: query_id, row, priority: 0, arrival, deadline, predicted });
+        self.waiting.insert(row, Task { query, asked, postings, arrival: Instant::now(), reply });
+        (self.last_arrival, self.next_job) = (arrival, row + 1);
         self.news.notify_one();
         answer
     }
 
-    /// Takes completions, and decides. Returns how long the scheduler may sleep; not at all while it spins.
+    /// Takes events, and decides. Returns how long the scheduler may sleep; not at all while it spins.
     fn turn(&mut self) -> Result<Option<Duration>, LawBroken> {
-        self.broken.take().map_or(Ok(()), Err)?;
         let now = self.now();
-        let is_due = self.wake_at.take_if(|at| *at <= now).is_some();
-        if is_due {
-            self.dispatcher.wake(now)?;
-        }
-        let mut has_news = is_due;
-        while let Ok((processor, (number, done))) = self.done.try_recv() {
-            let jobs = self.dispatcher.rows(processor, number).to_vec();
+        let mut has_news = !self.arrived.is_empty();
+        while let Ok((processor, times)) = self.done.try_recv() {
+            has_news = true;
             self.dispatcher.finish(now, processor)?;
-            for (job, Done { answer, latency, per_posting_ns }) in jobs.into_iter().zip(done) {
+            self.served.rejected += times.iter().filter(|times| times.is_none()).count() as u64;
+            for (latency, per_posting_ns) in times.into_iter().flatten() {
+                self.served.answered += 1;
                 self.per_posting_ns += WEIGHT * (per_posting_ns - self.per_posting_ns);
                 self.latency.saturating_record(latency.as_micros() as u64);
-                self.reply_to(job, answer);
             }
+        }
+        if self.wake_at.take_if(|at| *at <= now).is_some() {
             has_news = true;
+            self.dispatcher.wake(now)?;
+        }
+        for job in self.arrived.drain(..) {
+            self.dispatcher.arrive(now, job)?;
         }
         if has_news {
             self.decide(now)?;
@@ -215,29 +201,24 @@ impl Scheduler {
             match action {
                 Action::WakeAt(at) => self.wake_at = Some(at),
                 Action::Start(processor, number) => {
-                    let jobs = self.dispatcher.rows(processor, number);
-                    let tasks = jobs.iter().filter_map(|job| self.waiting.get_mut(job)?.1.take()).collect();
+                    let jobs = self.dispatcher.rows(processor, number).iter();
                     // A worker ends only with the scheduler.
-                    let _ = self.orders[processor.index()].send((number, tasks));
+                    let _ =
+                        self.orders[processor.index()].send(jobs.filter_map(|job| self.waiting.remove(job)).collect());
                 }
             }
         }
         for job in std::mem::take(&mut self.dispatcher.sink_mut().0) {
-            self.reply_to(job, Answer::error(429, "the answer would be late"));
+            if let Some(task) = self.waiting.remove(&job) {
+                self.reject(task.reply, "the answer would be late");
+            }
         }
         Ok(())
     }
 
-    fn reply_to(&mut self, job: u32, answer: Answer) {
-        if let Some((reply, _)) = self.waiting.remove(&job) {
-            self.reply(reply, answer);
-        }
-    }
-
-    fn reply(&mut self, reply: oneshot::Sender<Answer>, answer: Answer) {
-        *(if answer.status == 200 { &mut self.served.answered } else { &mut self.served.rejected }) += 1;
-        // The client may have left.
-        let _ = reply.send(answer);
+    fn reject(&mut self, reply: oneshot::Sender<Answer>, why: &str) {
+        self.served.rejected += 1;
+        let _ = reply.send(Answer::error(429, why));
     }
 
     /// Counters in Prometheus' text form.
@@ -277,27 +258,44 @@ pub(super) async fn turn_again(shared: Shared) -> Result<(), HttpError> {
     }
 }
 
-/// The next order of a worker; `None` once the scheduler has ended.
-fn next_order(orders: &Receiver<Batch<Task>>, spins: &AtomicBool) -> Option<Batch<Task>> {
-    loop {
-        match orders.try_recv() {
-            Ok(order) => return Some(order),
-            Err(TryRecvError::Disconnected) => return None,
-            Err(TryRecvError::Empty) if spins.load(Ordering::Relaxed) => std::hint::spin_loop(),
-            Err(TryRecvError::Empty) => return orders.recv().ok(),
-        }
-    }
+struct Worker {
+    processor: ProcessorId,
+    index: Arc<Index>,
+    orders: Receiver<Vec<Task>>,
+    finished: Sender<(ProcessorId, Vec<Times>)>,
+    news: Arc<Notify>,
+    spins: Arc<AtomicBool>,
 }
 
-fn search(executor: &mut CpuExecutor, task: &Task, index: &Index) -> Done {
-    let Task { query, asked, mode, postings, arrival } = task;
-    let (mut hits, began) = (Vec::new(), Instant::now());
-    let done = executor.search(query, *mode, asked.k, &mut hits);
-    let per_posting_ns = began.elapsed().as_nanos() as f64 / postings;
-    let latency = arrival.elapsed();
-    let answer = match done {
-        Ok(_) => Answer::hits(&hits, index, asked, latency),
-        Err(why) => Answer::error(500, &why.to_string()),
-    };
-    Done { answer, latency, per_posting_ns }
+impl Worker {
+    fn work(self, mut executor: CpuExecutor) {
+        while let Some(tasks) = self.next_order() {
+            let mut search = |Task { query, asked, postings, arrival, .. }: &Task| {
+                let (mut hits, began) = (Vec::new(), Instant::now());
+                let done = executor.search(query, asked.mode, asked.k, &mut hits);
+                (done.map(|_| hits), arrival.elapsed(), began.elapsed().as_nanos() as f64 / postings)
+            };
+            let found: Vec<_> = tasks.iter().map(&mut search).collect();
+            // The next order may come while answers are written.
+            let times = found.iter().map(|(done, latency, each)| done.is_ok().then_some((*latency, *each))).collect();
+            let _ = self.finished.send((self.processor, times));
+            self.news.notify_one();
+            for (Task { asked, reply, .. }, (done, latency, _)) in tasks.into_iter().zip(found) {
+                let hits = |hits: Vec<Hit>| Answer::hits(&hits, &self.index, &asked, latency);
+                // The client may have left.
+                let _ = reply.send(done.map_or_else(|why| Answer::error(500, &why.to_string()), hits));
+            }
+        }
+    }
+
+    /// The next order; `None` once the scheduler has ended.
+    fn next_order(&self) -> Option<Vec<Task>> {
+        loop {
+            match self.orders.try_recv() {
+                Err(TryRecvError::Empty) if self.spins.load(Ordering::Relaxed) => std::hint::spin_loop(),
+                Err(TryRecvError::Empty) => return self.orders.recv().ok(),
+                order => return order.ok(),
+            }
+        }
+    }
 }
