@@ -27,7 +27,7 @@ def call(method, path, key, body=None):
 master = base64.b64encode(hashlib.sha256(os.environ["MASTER_KEY_SECRET"].encode()).digest()).decode()
 most = 10**9
 key = call("POST", "apikey", master, {"indices_max": 1, "indices_size_max": most, "documents_max": most, "operations_max": most, "rate_limit": None})
-schema = [{"field": "id", "field_type": "String", "store": True, "index_lexical": False},
+schema = [{"field": "id", "field_type": "Text", "store": True, "index_lexical": False},
           {"field": "text", "field_type": "Text", "store": False, "index_lexical": True}]
 index = call("POST", "index", key, {"index_name": "test", "schema": schema, "similarity": "Bm25f", "tokenizer": "UnicodeAlphanumeric"})
 with open(folder / "documents.jsonl", encoding="utf-8") as lines:
