@@ -1,13 +1,16 @@
 //! Bodies in OpenSearch's form.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
+use serde::Serialize;
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use tandem_core::index::Index;
 use tandem_core::query::Mode;
 use tandem_core::search::{Hit, MAX_K};
+
+/// Hits without a size.
+const DEFAULT_K: u64 = 10;
 
 /// A query of a request.
 #[derive(Debug)]
@@ -19,45 +22,16 @@ pub(super) struct Asked {
     has_total: bool,
 }
 
-#[derive(Deserialize)]
-struct Body {
-    query: Kind,
-    size: Option<usize>,
-    /// A number or a flag.
-    track_total_hits: Option<serde_json::Value>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Kind {
-    /// The field's name does not matter, since an index has one.
-    Match(HashMap<String, Text>),
-    MultiMatch(Text),
-    QueryString(Text),
-    SimpleQueryString(Text),
-}
-
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "expected the text, or an object with the text as \"query\"")]
-enum Text {
-    Plain(String),
-    Full {
-        query: String,
-        #[serde(alias = "default_operator")]
-        operator: Option<String>,
-    },
-}
-
 /// Parses the body of `_search`; without a body, the `q` and `size` of the URL. `mode` is that of queries that name none.
 pub(super) fn parse(body: &[u8], url_query: Option<&str>, mode: Mode) -> Result<Asked, String> {
     if !body.is_empty() {
-        return serde_json::from_slice(body).map_err(|e| e.to_string()).and_then(|body| checked(body, mode));
+        return serde_json::from_slice(body).map_err(|e| e.to_string()).and_then(|body| asked(&body, mode));
     }
     let pairs = form_urlencoded::parse(url_query.unwrap_or_default().as_bytes());
     let value = |key: &str| pairs.clone().find(|(name, _)| name == key).map(|(_, value)| value.into_owned());
     let text = value("q").ok_or("no body, and no q in the URL")?;
-    let size = value("size").map(|size| size.parse()).transpose().map_err(|_| "size is no number")?;
-    checked(Body { query: Kind::QueryString(Text::Plain(text)), size, track_total_hits: None }, mode)
+    let size: Option<u64> = value("size").map(|size| size.parse()).transpose().map_err(|_| "size is no number")?;
+    asked(&json!({ "query": { "query_string": text }, "size": size.unwrap_or(DEFAULT_K) }), mode)
 }
 
 /// Parses the lines of `_msearch`: a header and a body per query.
@@ -73,26 +47,26 @@ pub(super) fn parse_many(body: &[u8], mode: Mode) -> Result<Vec<Asked>, String> 
     lines.chunks_exact(2).enumerate().map(parse).collect()
 }
 
-fn checked(Body { query, size, track_total_hits }: Body, mode: Mode) -> Result<Asked, String> {
-    let text = match query {
-        Kind::Match(fields) => fields.into_values().next().ok_or("\"match\" names no field")?,
-        Kind::MultiMatch(text) | Kind::QueryString(text) | Kind::SimpleQueryString(text) => text,
-    };
-    let (text, operator) = match text {
-        Text::Plain(text) => (text, None),
-        Text::Full { query, operator } => (query, operator),
-    };
-    let mode = match operator.as_deref() {
+fn asked(body: &Value, mode: Mode) -> Result<Asked, String> {
+    let query = &body["query"];
+    // The name of the field does not matter, since an index has one.
+    let field = query["match"].as_object().and_then(|fields| fields.values().next());
+    let others = ["multi_match", "query_string", "simple_query_string"];
+    let asked = field.or_else(|| others.iter().find_map(|kind| query.get(kind)));
+    let asked = asked.ok_or("expected \"query\" with match, multi_match, query_string or simple_query_string")?;
+    let text = asked.as_str().or_else(|| asked["query"].as_str()).ok_or("the query has no text")?;
+    let mode = match asked.get("operator").or_else(|| asked.get("default_operator")).map(Value::as_str) {
         None => mode,
-        Some("and" | "AND") => Mode::And,
-        Some("or" | "OR") => Mode::Or,
-        Some(other) => return Err(format!("operator {other:?}, expected and or or")),
+        Some(Some("and" | "AND")) => Mode::And,
+        Some(Some("or" | "OR")) => Mode::Or,
+        Some(other) => return Err(format!("operator {}, expected and or or", other.unwrap_or("without text"))),
     };
-    let k = size.unwrap_or(10);
+    let size = body.get("size").map_or(Some(DEFAULT_K), Value::as_u64).ok_or("size is no number")?;
+    let k = usize::try_from(size).unwrap_or(usize::MAX);
     if !(1..=MAX_K).contains(&k) {
         return Err(format!("size is {k}, expected 1 to {MAX_K}"));
     }
-    Ok(Asked { text, k, mode, has_total: track_total_hits != Some(serde_json::Value::Bool(false)) })
+    Ok(Asked { text: text.to_owned(), k, mode, has_total: body["track_total_hits"] != false })
 }
 
 /// A response in OpenSearch's form.
@@ -127,7 +101,7 @@ impl Answer {
 
     pub(super) fn error(status: u16, reason: &str) -> Self {
         let kind = if status == 429 { "rejected_execution_exception" } else { "illegal_argument_exception" };
-        let error = serde_json::json!({ "error": { "type": kind, "reason": reason }, "status": status });
+        let error = json!({ "error": { "type": kind, "reason": reason }, "status": status });
         Self { status, json: error.to_string() }
     }
 
