@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use tandem_core::base::time::Nanos;
 use tandem_core::files::Provenance;
-use tandem_core::lab::Silent;
+use tandem_core::lab::{Effort, Objective, Question, Silent};
 use tandem_core::query::ArrivalProcess;
 use tandem_core::sim::{Arrivals, Routing};
 use tandem_http::{
-    Client, Credentials, Dialect, Ending, Limits, Outcome, ProfilePlan, Requests, Run, RunReport, Target,
+    Client, Credentials, Dialect, Ending, Front, Limits, Outcome, ProfilePlan, Requests, Run, RunReport, Target,
     measure_server, write_histograms, write_profile, write_requests, write_runs,
 };
 
@@ -263,6 +263,57 @@ fn two_servers_share_the_queries_by_the_labs_routing() {
         assert!(of_slow <= most_of_slow && of_slow > 0, "{routing:?}: {of_slow}");
         assert!(routing != Routing::RoundRobin || of_slow == 250, "{of_slow}");
     }
+}
+
+/// A server that answers one query at a time, in about 10 ms.
+fn in_turn() -> Server {
+    let turn = std::sync::Mutex::new(());
+    Server::start(move |_, _, _| {
+        let _turn = turn.lock().unwrap();
+        thread::sleep(Duration::from_millis(10));
+        good()
+    })
+}
+
+#[test]
+fn two_servers_are_simulated_as_they_answer() {
+    let (servers, texts) = ([in_turn(), in_turn()], ["a", "b", "c"].map(String::from));
+    let dialect = Dialect::named("opensearch").unwrap();
+    let target = |server: &Server| Target::new(&format!("http://{}/x", server.address), &dialect, &[], None).unwrap();
+    let targets = servers.each_ref().map(target);
+    let requests = Requests::new(&dialect, targets[0].path(), 10, 50.0, &texts).unwrap();
+    let limits = Limits::for_deadline(Nanos::from_ms(500.0));
+    let plan = ProfilePlan {
+        service: Duration::from_secs(1),
+        rung: Duration::from_millis(500),
+        clients: 2,
+        queries: 3,
+        seed: 1,
+    };
+    let profile = measure_server(&Client::of_one(&targets[0], &requests, limits), &plan, &Silent).unwrap();
+    assert_eq!(profile.servers(), 1);
+    let process = ArrivalProcess::Poisson;
+    let question = Question {
+        deadline: Nanos::from_ms(500.0),
+        objective: Objective::default(),
+        process: process.clone(),
+        seeds: vec![1],
+        effort: Effort::quick(),
+        log_queries: 3,
+        loads: Vec::new(),
+    };
+    let waits = [Routing::LeastOutstanding, Routing::Random].map(|routing| {
+        let simulated = profile.simulated(Front::Fcfs).replicated(2, routing);
+        let forecast = simulated.run(&question, (120.0, 480), (7, 0.0)).unwrap().unwrap();
+        let client = Client { targets: &targets, routing, requests: &requests, limits };
+        let run = client.drive(&Arrivals::drawn(&process, 7, 480, texts.len()), 120.0, 0.0).unwrap();
+        assert_eq!(run.count(Outcome::Answered), 480);
+        let live_ms = run.records.iter().map(|record| record.latency().as_ms()).sum::<f64>() / 480.0;
+        (forecast.summary.mean_ms, live_ms)
+    });
+    let [(least, least_live), (random, random_live)] = waits;
+    assert!(random > 1.2 * least && random_live > 1.1 * least_live, "{waits:?}");
+    assert!((0.6..1.6).contains(&(least_live / least)) && (0.5..2.0).contains(&(random_live / random)), "{waits:?}");
 }
 
 #[test]
