@@ -91,7 +91,9 @@ fn a_server_answers_like_its_executor_rejects_overload_and_ends_gracefully() {
         (r#"{"query":{"match":{"a":3}}}"#, "has no text"),
     ] {
         let answer = ask(address, "POST /_search", body);
-        assert!(answer.contains(expected) && answer.contains("HTTP/1.1 400") == !expected.contains('"'), "{answer}");
+        // Errors name no JSON.
+        let status = if expected.contains('"') { "HTTP/1.1 200" } else { "HTTP/1.1 400" };
+        assert!(answer.contains(expected) && answer.starts_with(status), "{answer}");
     }
     assert!(ask(address, "GET /_search?q=term2%20term3+%zz&size=1", "").starts_with("HTTP/1.1 200"));
     assert!(ask(address, "POST /_msearch", "{}\n").contains("expected a header and a body per query"));
