@@ -28,7 +28,7 @@ if [ ! -d "$dir/index" ]; then
     -generator DefaultLuceneDocumentGenerator -index "$dir/index" -threads 1 > "$dir/index.log" 2>&1
 fi
 port=$(free_port)
-"$java" ${JAVA_OPTIONS:--Xmx1g} -cp "$jar" io.anserini.api.RestServer --host 127.0.0.1 --port "$port" > "$dir/server.log" 2>&1 &
+${SERVER:-} "$java" ${JAVA_OPTIONS:--Xmx1g} -cp "$jar" io.anserini.api.RestServer --host 127.0.0.1 --port "$port" > "$dir/server.log" 2>&1 &
 server=$!
 name=$(python3 -c 'import sys, urllib.parse; print(urllib.parse.quote(sys.argv[1], safe=""))' "$dir/index")
 wait_for "http://127.0.0.1:$port/v1/$name/search?query=program&hits=1"

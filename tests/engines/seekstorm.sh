@@ -11,7 +11,7 @@ installed
 MASTER_KEY_SECRET=$(cat "$dir/secret" 2> /dev/null || (umask 077 && head -c 24 /dev/urandom | base64 | tee "$dir/secret"))
 export MASTER_KEY_SECRET
 port=$(free_port)
-"$seekstorm" local_ip=127.0.0.1 local_port="$port" index_path="$dir/index" > "$dir/server.log" 2>&1 &
+${SERVER:-} "$seekstorm" local_ip=127.0.0.1 local_port="$port" index_path="$dir/index" > "$dir/server.log" 2>&1 &
 server=$!
 wait_for "http://127.0.0.1:$port/api/v1/live"
 if [ ! -s "$dir/key" ]; then
