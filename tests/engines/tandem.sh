@@ -10,7 +10,7 @@ prepare_queries
 head -n "${QUERIES:-2000}" "$dir/queries.txt" > "$dir/some.txt"
 log=(--queries "$dir/some.txt" --log-format plain)
 limits=(--deadline-ms 50 --live-seconds "${LIVE_SECONDS:-10}")
-direct() { ${FIRST:-} "$tandem" "$@" --policy cpu-only --gpu none --cpus 1; }
+direct() { "$tandem" "$@" --policy cpu-only --gpu none --cpus 1; }
 if [ ! -s "$dir/workload.csv" ]; then
   "$tandem" profile "$dir/index" "${log[@]}" --limit "${QUERIES:-2000}" --mode or --on cpu --repeats 3 -o "$dir/workload.csv"
 fi
@@ -23,12 +23,12 @@ print(next(row["held_qps"] for row in rows if row["held_qps"]))' "$1/capacity.cs
 rate=$(python3 -c 'import sys; print(round(float(sys.argv[1]) / 2))' "$(held "$out/direct")")
 direct live "$dir/index" "${log[@]}" --workload "$dir/workload.csv" --rate "$rate" --seconds 20 -o "$out/direct"
 port=$(free_port)
-"$tandem" serve "$dir/index" --port "$port" --cpus 1 2> "$dir/server.log" &
+${SERVER:-} "$tandem" serve "$dir/index" --port "$port" --cpus 1 2> "$dir/server.log" &
 server=$!
 wait_for "http://127.0.0.1:$port/metrics"
 target=(--target "http://127.0.0.1:$port" --dialect tandem "${log[@]}")
-${FIRST:-} "$tandem" live "${target[@]}" --rate "$rate" --seconds 20 --warm-up 0 --out "$out/http"
-${FIRST:-} "$tandem" capacity "${target[@]}" "${limits[@]}" --profile-seconds "${PROFILE_SECONDS:-60}" --out "$out/http"
+${CLIENT:-} "$tandem" live "${target[@]}" --rate "$rate" --seconds 20 --warm-up 0 --out "$out/http"
+${CLIENT:-} "$tandem" capacity "${target[@]}" "${limits[@]}" --profile-seconds "${PROFILE_SECONDS:-60}" --out "$out/http"
 python3 - "$out" << 'PY'
 import csv, sys
 out = sys.argv[1]

@@ -18,7 +18,7 @@ META
   "$tantivy" index -i "$dir/index" -f "$dir/documents.jsonl" -t 1 -m 200000000 > "$dir/index.log" 2>&1
 fi
 port=$(free_port)
-"$tantivy" serve -i "$dir/index" --host 127.0.0.1 -p "$port" > "$dir/server.log" 2>&1 &
+${SERVER:-} "$tantivy" serve -i "$dir/index" --host 127.0.0.1 -p "$port" > "$dir/server.log" 2>&1 &
 server=$!
 wait_for "http://127.0.0.1:$port/api/?q=program&nhits=1"
 drive "http://127.0.0.1:$port" tantivy

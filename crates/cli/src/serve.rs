@@ -55,14 +55,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let options = ServeOptions {
         address: SocketAddr::new(arguments.address, arguments.port),
         workers,
-        policy: &policy,
         deadline: deadline.checked()?,
         most_queries: *most_queries as usize,
         mode: *mode,
     };
     interrupts::catch();
     let listening = |address| errln!("{workers} workers; listening on http://{address}/_search");
-    let Served { answered, rejected, refused } = serve(&index, &options, listening)?;
+    let Served { answered, rejected, refused } = serve(&index, &policy, &options, listening)?;
     errln!("{answered} queries answered, {rejected} rejected, {refused} requests not understood");
     Ok(())
 }

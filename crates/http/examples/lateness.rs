@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let texts: Vec<String> = (0..1000).map(|i| format!("query {i}")).collect();
     let requests = Requests::new(&dialect, target.path(), 10, 50.0, &texts)?;
     let limits = Limits { threads, ..Limits::for_deadline(Nanos::from_ms(50.0)) };
-    let client = Client { target: &target, requests: &requests, limits };
+    let client = Client::of_one(&target, &requests, limits);
     let mut lines = vec![COLUMNS.to_owned()];
     println!("{COLUMNS}");
     for rate_qps in rates? {

@@ -2,13 +2,14 @@
 //!
 //! ```text
 //!   due? ──▶ a free connection, or a new one ──▶ write at once
-//!   wait ──▶ until just before the next query is due, then spin
+//!   wait ──▶ spin on a core of its own; else sleep until just before the next query is due
 //!   socket ready ──▶ read its response ──▶ a record, and the connection is free
 //! ```
 //!
 //! | what | rule |
 //! | --- | --- |
 //! | connections | kept alive, one request at a time; all busy: the query waits, and its latency grows |
+//! | several servers | the lab's routing names one when a query is due |
 //! | time limit | the query is given up, and its connection closed |
 //! | status other than 200 | a separate kind of miss; redirects are never followed |
 //! | response too large | given up as soon as the limit is reached |
@@ -19,7 +20,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use tandem_core::base::time::Nanos;
-use tandem_core::sim::Arrivals;
+use tandem_core::sim::{Arrivals, Routing};
 
 use crate::HttpError;
 use crate::requests::Requests;
@@ -60,15 +61,23 @@ impl Limits {
 /// A client of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Client<'a> {
-    /// The server.
-    pub target: &'a Target,
+    /// The servers, at least one, with equal answers.
+    pub targets: &'a [Target],
+    /// The choice of the server for a query.
+    pub routing: Routing,
     /// The prepared requests.
     pub requests: &'a Requests,
     /// Limits.
     pub limits: Limits,
 }
 
-impl Client<'_> {
+impl<'a> Client<'a> {
+    /// A client of one server.
+    #[must_use]
+    pub fn of_one(target: &'a Target, requests: &'a Requests, limits: Limits) -> Self {
+        Self { targets: std::slice::from_ref(target), routing: Routing::default(), requests, limits }
+    }
+
     /// Sends `arrivals` at `rate_qps`. The first `warm_up` seconds are kept apart.
     ///
     /// # Errors
@@ -92,7 +101,7 @@ impl Client<'_> {
         let share = |first| {
             let source = Open::new(arrivals.at_rate(rate_qps), first, threads);
             let count = arrivals.len() / threads + 1;
-            Worker::new(self, self.limits.connections / threads, start, &stop)?.run(source, count)
+            Worker::new(self, first, self.limits.connections / threads, start, &stop)?.run(source, count)
         };
         let shares: Vec<Result<Part, HttpError>> = std::thread::scope(|scope| {
             let running: Vec<_> = (1..threads).map(|first| scope.spawn(move || share(first))).collect();
@@ -132,7 +141,8 @@ impl Client<'_> {
     /// If the system refuses a poller.
     pub fn closed(&self, source: Closed<'_>) -> Result<Run, HttpError> {
         let (stop, start) = (AtomicBool::new(false), Instant::now());
-        let Part { mut records, ending } = Worker::new(self, self.limits.connections, start, &stop)?.run(source, 0)?;
+        let Part { mut records, ending } =
+            Worker::new(self, 0, self.limits.connections, start, &stop)?.run(source, 0)?;
         records.sort_unstable_by_key(|record| record.job);
         let (planned, seconds) = (records.len(), start.elapsed().as_secs_f64());
         Ok(Run { rate_qps: f64::NAN, planned, records, warm_up: Vec::new(), seconds, ending })
@@ -144,6 +154,6 @@ impl Client<'_> {
     /// If the system refuses a poller.
     pub fn ask(&self, query: u32) -> Result<(Outcome, String), HttpError> {
         let (stop, start) = (AtomicBool::new(false), Instant::now());
-        Worker::new(self, 1, start, &stop)?.ask(query)
+        Worker::new(self, 0, 1, start, &stop)?.ask(query)
     }
 }

@@ -8,8 +8,8 @@
 //!  Index ─▶ serve ─▶ the executors and the scheduler of the lab behind OpenSearch's dialect
 //! ```
 //!
-//! The client reads HTTP/1.1 with `httparse`, and the server with hyper. rustls speaks TLS. All are driven by small loops
-//! over `mio`, without an asynchronous runtime, so that one thread can spin for its schedule.
+//! The client reads HTTP/1.1 with `httparse` in a small loop over `mio`, without an asynchronous runtime, so that its thread can
+//! spin for its schedule. rustls speaks TLS. The server is hyper on tokio.
 
 mod answer;
 mod client;

@@ -30,17 +30,18 @@ impl Naive {
     }
 }
 
-/// The rules' capacities of a server with this number of cores. They know no percentiles; the red line compares the 99th
+/// The rules' capacities of `servers` equal servers with this number of cores each. They know no percentiles; the red line compares the 99th
 /// percentile with the deadline.
 #[must_use]
-pub fn naive_answers(profile: &ServerProfile, cores: usize, deadline: Nanos) -> [Naive; 3] {
+pub fn naive_answers(profile: &ServerProfile, cores: usize, deadline: Nanos, servers: usize) -> [Naive; 3] {
     let red_line =
         profile.ladder.iter().rfind(|rung| rung.p99_ms <= deadline.as_ms() && rung.rejected + rung.failed == 0);
     [
-        Naive { rule: "Elastic's formula", qps: Some(elastic_qps(cores, profile.mean_us() / 1e6)) },
-        Naive { rule: "Couchbase, 200 per core", qps: Some(COUCHBASE_QPS * cores as f64) },
-        Naive { rule: "closed-loop red line", qps: red_line.map(|rung| rung.qps) },
+        ("Elastic's formula", Some(elastic_qps(cores, profile.mean_us() / 1e6))),
+        ("Couchbase, 200 per core", Some(COUCHBASE_QPS * cores as f64)),
+        ("closed-loop red line", red_line.map(|rung| rung.qps)),
     ]
+    .map(|(rule, qps)| Naive { rule, qps: qps.map(|qps| servers as f64 * qps) })
 }
 
 /// The least upper bound of the rates for which Elastic's formula gives one node.
@@ -67,9 +68,9 @@ mod tests {
             assert_eq!(nodes(1.001 * most, mean_s, processors as f64), 2.0);
         }
         let profile = ladder(&[(1, 1000.0, 0), (2, 1600.0, 0), (4, 1620.0, 0), (8, 1700.0, 3)]);
-        let answers = naive_answers(&profile, 2, Nanos::from_ms(2.0));
+        let answers = naive_answers(&profile, 2, Nanos::from_ms(2.0), 1);
         assert_eq!(answers.map(|naive| naive.qps), [Some(3000.0), Some(400.0), Some(1600.0)]);
         assert_eq!(answers[1].error(800.0), Some(-0.5));
-        assert_eq!(naive_answers(&profile, 2, Nanos::from_ms(0.5))[2].qps, None);
+        assert_eq!(naive_answers(&profile, 2, Nanos::from_ms(0.5), 1)[2].qps, None);
     }
 }

@@ -16,7 +16,7 @@ use tandem_core::cost::machine_profile::{DispatcherProfile, LaneProfile, Observe
 use tandem_core::cost::{Cost, MachineModel, MachineProfile};
 use tandem_core::lab::{Capacity, CapacitySearch, Forecast, Question, RunLength, draw_all};
 use tandem_core::sched::{BuiltIn, PolicyKind, PolicyOptions, Shed};
-use tandem_core::sim::{Experiment, SimQuery};
+use tandem_core::sim::{Cluster, ClusterShape, Experiment, Routing, ShardCosts, SimQuery};
 
 use crate::{HttpError, ServerProfile};
 
@@ -53,6 +53,7 @@ pub struct Simulated {
     model: MachineModel,
     queries: Vec<SimQuery>,
     policy: BuiltIn,
+    cluster: Option<Cluster>,
 }
 
 impl ServerProfile {
@@ -90,15 +91,23 @@ impl ServerProfile {
         let shed = if front == Front::Shed { Shed::Late } else { Shed::Nothing };
         let options = PolicyOptions { shed, ..PolicyOptions::default() };
         let policy = PolicyKind::CpuOnly.with(options);
-        Simulated { model, queries: self.queries.iter().map(query).collect(), policy }
+        Simulated { model, queries: self.queries.iter().map(query).collect(), policy, cluster: None }
     }
 }
 
 impl Simulated {
+    /// Several such servers, with a queue for each.
+    #[must_use]
+    pub fn replicated(self, replicas: usize, routing: Routing) -> Self {
+        let shape = ClusterShape { shards: 1, replicas, routing, costs: ShardCosts::Independent };
+        let cluster = (replicas > 1).then(|| Cluster::new(shape, &self.queries));
+        Self { cluster, ..self }
+    }
+
     fn experiment(&self, question: &Question, seeds: &[u64], count: usize) -> Experiment {
         let arrivals = draw_all(&question.process, seeds, count, self.queries.len());
-        let (model, queries) = (self.model.clone(), self.queries.clone());
-        Experiment { model, queries, deadline: question.deadline, arrivals, cluster: None }
+        let Self { model, queries, cluster, .. } = self.clone();
+        Experiment { model, queries, deadline: question.deadline, arrivals, cluster }
     }
 
     /// Its capacity.
@@ -157,6 +166,18 @@ mod tests {
         // One server of 1 ms each.
         let limited = capacity(Front::Limit(1));
         assert!((930.0..1000.0).contains(&limited), "{limited}");
+    }
+
+    #[test]
+    fn two_servers_with_a_queue_each_need_a_routing_that_knows_the_queues() {
+        // 1.25 ms each, 3200 q/s at most.
+        let profile = ladder(&[(1, 1000.0, 0), (2, 1600.0, 0), (4, 1600.0, 0)]);
+        let missed = |routing| {
+            let two = profile.simulated(Front::Fcfs).replicated(2, routing);
+            two.run(&question(8.0), (2600.0, 20_000), (1, 0.0)).unwrap().map(|forecast| forecast.summary.missed)
+        };
+        let [least, random] = [Routing::LeastOutstanding, Routing::Random].map(|routing| missed(routing).unwrap());
+        assert!(least < 20 && random > 100, "{least} {random}");
     }
 
     #[test]

@@ -104,6 +104,12 @@ impl ServerProfile {
         medians / self.queries.len().max(1) as f64 * self.ladder.first().map_or(1.0, |rung| rung.times.mean())
     }
 
+    /// Most answers per second of a rung.
+    #[must_use]
+    pub fn most_qps(&self) -> f64 {
+        self.ladder.iter().map(|rung| rung.qps).fold(0.0, f64::max)
+    }
+
     /// Pauses per query over the whole ladder.
     #[must_use]
     pub fn pauses_per_query(&self) -> f64 {
@@ -186,7 +192,7 @@ fn check_answers(client: &Client<'_>) -> Result<(), HttpError> {
         if outcome == Outcome::Answered {
             continue;
         }
-        let (url, dialect) = (&client.target.url, &client.requests.dialect.name);
+        let (url, dialect) = (&client.targets[0].url, &client.requests.dialect.name);
         let path = client.requests.path(query as usize);
         let what = match outcome {
             Outcome::Malformed => "the answer is not what the dialect expects",

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use mio::{Events, Token};
+use tandem_core::base::random::{Purpose, Random};
 use tandem_core::live;
 
 use crate::HttpError;
@@ -15,8 +16,11 @@ use crate::response::Response;
 use crate::run::{Ending, Outcome, Record};
 use crate::source::{Due, Order, Source};
 
-/// The client sleeps until this long before a query is due, and spins for the rest.
+/// A client without a core of its own sleeps until this long before a query is due, and spins for the rest.
 const SPIN: u64 = 60_000;
+/// On machines of this many cores for each of its threads, a client has a core of its own and does not sleep: the system wakes a
+/// thread up to some 50 us after an answer.
+const MANY_CORES: usize = 8;
 /// Requests that are written before answers are read again.
 const STARTS: usize = 8;
 /// Longest time between two looks at limits.
@@ -39,6 +43,8 @@ type Fault = (Outcome, String);
 /// A place for a connection, with the request that it carries.
 #[derive(Default)]
 struct Link {
+    /// The number of the server.
+    target: usize,
     open: Option<Connection>,
     /// Changes with each request, so that old time limits are recognised.
     serial: u32,
@@ -52,14 +58,29 @@ struct Link {
     response: Response,
 }
 
+/// A server, as one thread sees it.
+struct Server {
+    /// Headers of all requests, as they are written.
+    headers: Vec<u8>,
+    links: usize,
+    free: Vec<usize>,
+    /// Queries without an answer.
+    outstanding: usize,
+}
+
 pub(crate) struct Worker<'a> {
     client: &'a Client<'a>,
     most_links: usize,
     start: Instant,
     stop: &'a AtomicBool,
+    owns_core: bool,
     poll: mio::Poll,
     links: Vec<Link>,
-    free: Vec<usize>,
+    servers: Vec<Server>,
+    /// Chances of the routing, the number of requests routed, and the server of the next one.
+    random: Random,
+    routed: usize,
+    chosen: Option<usize>,
     in_flight: usize,
     /// Time limits in order: when, link, serial.
     timeouts: VecDeque<(u64, usize, u32)>,
@@ -70,8 +91,6 @@ pub(crate) struct Worker<'a> {
     last_answer: u64,
     failures: u32,
     look_at: u64,
-    /// Headers of all requests, as they are written.
-    headers: Vec<u8>,
     buffer: Vec<u8>,
     /// The text of the last response, if it is wanted.
     text: Option<String>,
@@ -80,18 +99,26 @@ pub(crate) struct Worker<'a> {
 impl<'a> Worker<'a> {
     pub(crate) fn new(
         client: &'a Client<'a>,
+        thread: usize,
         most_links: usize,
         start: Instant,
         stop: &'a AtomicBool,
     ) -> Result<Self, HttpError> {
+        let server =
+            |target| Server { headers: client.requests.head(target), links: 0, free: Vec::new(), outstanding: 0 };
         Ok(Self {
             client,
-            most_links: most_links.max(1),
+            most_links: (most_links / client.targets.len()).max(1),
             start,
             stop,
+            owns_core: std::thread::available_parallelism()
+                .is_ok_and(|cores| cores.get() >= MANY_CORES * client.limits.threads),
             poll: mio::Poll::new()?,
             links: Vec::new(),
-            free: Vec::new(),
+            servers: client.targets.iter().map(server).collect(),
+            random: Purpose::Routing.stream(thread as u64),
+            routed: thread,
+            chosen: None,
             in_flight: 0,
             timeouts: VecDeque::new(),
             records: Vec::new(),
@@ -100,7 +127,6 @@ impl<'a> Worker<'a> {
             last_answer: 0,
             failures: 0,
             look_at: 0,
-            headers: client.requests.head(client.target),
             buffer: vec![0; READ],
             text: None,
         })
@@ -115,7 +141,7 @@ impl<'a> Worker<'a> {
     pub(crate) fn ask(mut self, query: u32) -> Result<(Outcome, String), HttpError> {
         let mut events = Events::with_capacity(4);
         self.text = Some(String::new());
-        let link = self.free_link();
+        let link = self.free_link(0);
         self.links[link].orders.push(Order { job: 0, query, intended: 0 });
         self.send(link, self.now());
         while self.in_flight > 0 && !live::interrupted() {
@@ -169,11 +195,14 @@ impl<'a> Worker<'a> {
             if due != Due::Now {
                 break;
             }
-            if self.free.is_empty() && self.links.len() >= self.most_links {
+            let target = self.route();
+            let server = &self.servers[target];
+            if server.free.is_empty() && server.links >= self.most_links {
                 self.is_blocked = true;
                 return Due::AfterAnswer;
             }
-            let link = self.free_link();
+            self.chosen = None;
+            let link = self.free_link(target);
             let orders = &mut self.links[link].orders;
             while orders.len() < self.client.requests.dialect.batch()
                 && source.due(now, self.in_flight + orders.len()) == Due::Now
@@ -185,9 +214,20 @@ impl<'a> Worker<'a> {
         due
     }
 
-    fn free_link(&mut self) -> usize {
-        self.free.pop().unwrap_or_else(|| {
-            self.links.push(Link::default());
+    /// The server of the next request.
+    fn route(&mut self) -> usize {
+        let Self { client, servers, random, routed, chosen, .. } = self;
+        *chosen.get_or_insert_with(|| {
+            *routed += 1;
+            client.routing.choose(*routed - 1, servers.len(), |server| servers[server].outstanding, random)
+        })
+    }
+
+    fn free_link(&mut self, target: usize) -> usize {
+        let server = &mut self.servers[target];
+        server.free.pop().unwrap_or_else(|| {
+            server.links += 1;
+            self.links.push(Link { target, ..Link::default() });
             self.links.len() - 1
         })
     }
@@ -206,15 +246,17 @@ impl<'a> Worker<'a> {
 
     /// Sends the orders of a link.
     fn send(&mut self, at: usize, now: u64) {
-        let Self { client, headers, unblocked_at, .. } = self;
-        let Link { orders, request, response, written, serial, sent, lateness, .. } = &mut self.links[at];
-        let Some(first) = orders.first() else { return self.free.push(at) };
+        let Self { client, servers, unblocked_at, .. } = self;
+        let Link { target, orders, request, response, written, serial, sent, lateness, .. } = &mut self.links[at];
+        let server = &mut servers[*target];
+        let Some(first) = orders.first() else { return server.free.push(at) };
         request.clear();
         response.clear();
-        client.requests.write(orders.iter().map(|order| order.query as usize), headers, request);
+        client.requests.write(orders.iter().map(|order| order.query as usize), &server.headers, request);
         *lateness = now.saturating_sub(first.intended.max(*unblocked_at)).min(u32::MAX.into()) as u32;
         *serial = serial.wrapping_add(1);
         (*sent, *written) = (now, 0);
+        server.outstanding += orders.len();
         self.in_flight += orders.len();
         self.timeouts.push_back((now + client.limits.timeout.as_nanos() as u64, at, *serial));
         self.write(at);
@@ -222,8 +264,9 @@ impl<'a> Worker<'a> {
 
     /// Writes what a link has not yet written, on a new connection if the last one was closed.
     fn write(&mut self, at: usize) {
-        let connect = || Connection::open(self.client.target, self.poll.registry(), Token(at));
         let link = &mut self.links[at];
+        let target = &self.client.targets[link.target];
+        let connect = || Connection::open(target, self.poll.registry(), Token(at));
         let mut open = match link.open.take().map_or_else(connect, Ok) {
             Ok(open) => open,
             Err(e) => return self.finish(at, Some((Outcome::Reset, e.to_string()))),
@@ -288,7 +331,7 @@ impl<'a> Worker<'a> {
     fn finish(&mut self, at: usize, fault: Option<Fault>) {
         let finished = self.now();
         let Self { client, records, .. } = self;
-        let Link { orders, response, sent, lateness, serial, .. } = &mut self.links[at];
+        let Link { target, orders, response, sent, lateness, serial, .. } = &mut self.links[at];
         let mut outcomes = orders.iter();
         let mut is_answered = false;
         let mut add = |Reply { outcome, hits, server_ms }: Reply| {
@@ -315,8 +358,10 @@ impl<'a> Worker<'a> {
         }
         *serial = serial.wrapping_add(1);
         self.in_flight -= orders.len();
+        let server = &mut self.servers[*target];
+        server.outstanding -= orders.len();
+        server.free.push(at);
         orders.clear();
-        self.free.push(at);
         if std::mem::take(&mut self.is_blocked) {
             self.unblocked_at = finished;
         }
@@ -340,10 +385,11 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Waits for sockets until `until`, spinning at the end if that is a schedule.
+    /// Waits for sockets until `until`. It spins on a core of its own, and at the end if that is a schedule.
     fn wait(&mut self, events: &mut Events, until: u64, is_schedule: bool) -> Result<(), HttpError> {
         let left = until.saturating_sub(self.now());
-        let sleep = if is_schedule { left.saturating_sub(SPIN) } else { left };
+        let spin = if self.owns_core { u64::MAX } else { SPIN * u64::from(is_schedule) };
+        let sleep = left.saturating_sub(spin);
         let timeout = sleep_for_sockets(&self.poll, Duration::from_nanos(sleep))?;
         match self.poll.poll(events, Some(timeout)) {
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => return Ok(()),

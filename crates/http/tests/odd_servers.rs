@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use tandem_core::base::time::Nanos;
 use tandem_core::files::Provenance;
-use tandem_core::lab::Silent;
+use tandem_core::lab::{Effort, Objective, Question, Silent};
 use tandem_core::query::ArrivalProcess;
-use tandem_core::sim::Arrivals;
+use tandem_core::sim::{Arrivals, Routing};
 use tandem_http::{
-    Client, Credentials, Dialect, Ending, Limits, Outcome, ProfilePlan, Requests, Run, RunReport, Target,
+    Client, Credentials, Dialect, Ending, Front, Limits, Outcome, ProfilePlan, Requests, Run, RunReport, Target,
     measure_server, write_histograms, write_profile, write_requests, write_runs,
 };
 
@@ -66,9 +66,15 @@ fn serve(mut stream: TcpStream, respond: &Respond<'_>, count: &AtomicU32, is_dea
                 break;
             }
         }
+        // Large bodies are read slowly.
         let mut body = vec![0; length];
-        if reader.read_exact(&mut body).is_err() {
-            return;
+        for piece in body.chunks_mut(1 << 16) {
+            if reader.read_exact(piece).is_err() {
+                return;
+            }
+            if length > 1 << 20 {
+                thread::sleep(Duration::from_millis(1));
+            }
         }
         let number = count.fetch_add(1, Ordering::Relaxed);
         match respond(number, &head, &mut stream) {
@@ -92,12 +98,17 @@ fn drive(server: &Server) -> Run {
 }
 
 fn drive_for(server: &Server, queries: usize, timeout: Duration) -> Run {
-    let dialect = Dialect::named("opensearch").unwrap();
-    let target = Target::new(&format!("http://{}/x", server.address), &dialect, &[], None).unwrap();
     let texts: Vec<String> = (0..10).map(|i| format!("query {i}")).collect();
-    let requests = Requests::new(&dialect, target.path(), 10, 50.0, &texts).unwrap();
+    drive_all(&[server], &texts, queries, timeout, Routing::default())
+}
+
+fn drive_all(servers: &[&Server], texts: &[String], queries: usize, timeout: Duration, routing: Routing) -> Run {
+    let dialect = Dialect::named("opensearch").unwrap();
+    let target = |server: &&Server| Target::new(&format!("http://{}/x", server.address), &dialect, &[], None).unwrap();
+    let targets: Vec<Target> = servers.iter().map(target).collect();
+    let requests = Requests::new(&dialect, targets[0].path(), 10, 50.0, texts).unwrap();
     let limits = Limits { timeout, body_bytes: 1 << 20, connections: 64, threads: 1 };
-    let client = Client { target: &target, requests: &requests, limits };
+    let client = Client { targets: &targets, routing, requests: &requests, limits };
     let arrivals = Arrivals::drawn(&ArrivalProcess::Poisson, 1, queries, texts.len());
     let run = client.drive(&arrivals, 500.0, 0.0).unwrap();
     let counted: usize = Outcome::ALL.iter().map(|&outcome| run.count(outcome)).sum();
@@ -224,6 +235,88 @@ fn a_server_that_writes_byte_by_byte_is_slow_but_answers() {
 }
 
 #[test]
+fn a_server_that_reads_slowly_is_slow_but_answers() {
+    // More than the system keeps for a socket.
+    let texts = ["word ".repeat(3 << 20)];
+    let run = drive_all(&[&Server::start(|_, _, _| good())], &texts, 3, Duration::from_secs(20), Routing::default());
+    assert_eq!(run.count(Outcome::Answered), 3);
+    assert!(run.answered().all(|record| record.service() > Nanos::from_ms(100.0)));
+}
+
+#[test]
+fn two_servers_share_the_queries_by_the_labs_routing() {
+    let texts = ["a", "b", "c"].map(String::from);
+    for (routing, most_of_slow) in
+        [(Routing::RoundRobin, 250), (Routing::Random, 300), (Routing::LeastOutstanding, 150)]
+    {
+        let slow_count = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&slow_count);
+        let slow = Server::start(move |_, _, _| {
+            count.fetch_add(1, Ordering::Relaxed);
+            thread::sleep(Duration::from_millis(60));
+            good()
+        });
+        let fast = Server::start(|_, _, _| good());
+        let run = drive_all(&[&slow, &fast], &texts, 500, Duration::from_secs(5), routing);
+        let of_slow = slow_count.load(Ordering::Relaxed);
+        assert_eq!(run.count(Outcome::Answered), 500);
+        assert!(of_slow <= most_of_slow && of_slow > 0, "{routing:?}: {of_slow}");
+        assert!(routing != Routing::RoundRobin || of_slow == 250, "{of_slow}");
+    }
+}
+
+/// A server that answers one query at a time, in about 10 ms.
+fn in_turn() -> Server {
+    let turn = std::sync::Mutex::new(());
+    Server::start(move |_, _, _| {
+        let _turn = turn.lock().unwrap();
+        thread::sleep(Duration::from_millis(10));
+        good()
+    })
+}
+
+#[test]
+fn two_servers_are_simulated_as_they_answer() {
+    let (servers, texts) = ([in_turn(), in_turn()], ["a", "b", "c"].map(String::from));
+    let dialect = Dialect::named("opensearch").unwrap();
+    let target = |server: &Server| Target::new(&format!("http://{}/x", server.address), &dialect, &[], None).unwrap();
+    let targets = servers.each_ref().map(target);
+    let requests = Requests::new(&dialect, targets[0].path(), 10, 50.0, &texts).unwrap();
+    let limits = Limits::for_deadline(Nanos::from_ms(500.0));
+    let plan = ProfilePlan {
+        service: Duration::from_secs(1),
+        rung: Duration::from_millis(500),
+        clients: 2,
+        queries: 3,
+        seed: 1,
+    };
+    let profile = measure_server(&Client::of_one(&targets[0], &requests, limits), &plan, &Silent).unwrap();
+    assert_eq!(profile.servers(), 1);
+    let process = ArrivalProcess::Poisson;
+    let question = Question {
+        deadline: Nanos::from_ms(500.0),
+        objective: Objective::default(),
+        process: process.clone(),
+        seeds: vec![1],
+        effort: Effort::quick(),
+        log_queries: 3,
+        loads: Vec::new(),
+    };
+    let waits = [Routing::LeastOutstanding, Routing::Random].map(|routing| {
+        let simulated = profile.simulated(Front::Fcfs).replicated(2, routing);
+        let forecast = simulated.run(&question, (120.0, 480), (7, 0.0)).unwrap().unwrap();
+        let client = Client { targets: &targets, routing, requests: &requests, limits };
+        let run = client.drive(&Arrivals::drawn(&process, 7, 480, texts.len()), 120.0, 0.0).unwrap();
+        assert_eq!(run.count(Outcome::Answered), 480);
+        let live_ms = run.records.iter().map(|record| record.latency().as_ms()).sum::<f64>() / 480.0;
+        (forecast.summary.mean_ms, live_ms)
+    });
+    let [(least, least_live), (random, random_live)] = waits;
+    assert!(random > 1.2 * least && random_live > 1.1 * least_live, "{waits:?}");
+    assert!((0.6..1.6).contains(&(least_live / least)) && (0.5..2.0).contains(&(random_live / random)), "{waits:?}");
+}
+
+#[test]
 fn a_server_that_dies_in_mid_run_ends_the_run_by_its_rule() {
     let server = Server::start(|_, _, _| good());
     let (address, is_dead) = (server.address, Arc::clone(&server.is_dead));
@@ -280,7 +373,7 @@ fn a_profile_finds_servers_and_queue_limit_and_no_file_has_the_credentials() {
     let texts: Vec<String> = (0..20).map(|i| format!("query {i}")).collect();
     let requests = Requests::new(&dialect, target.path(), 10, 50.0, &texts).unwrap();
     let limits = Limits::for_deadline(Nanos::from_ms(50.0));
-    let client = Client { target: &target, requests: &requests, limits };
+    let client = Client::of_one(&target, &requests, limits);
     let (service, rung) = (Duration::from_millis(3000), Duration::from_millis(700));
     let plan = ProfilePlan { service, rung, clients: 8, queries: 20, seed: 1 };
     let profile = measure_server(&client, &plan, &Silent).unwrap();

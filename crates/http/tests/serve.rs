@@ -49,12 +49,11 @@ fn a_server_answers_like_its_executor_rejects_overload_and_ends_gracefully() {
             let options = ServeOptions {
                 address: "127.0.0.1:0".parse().unwrap(),
                 workers: 1,
-                policy: &policy,
                 deadline: Nanos::from_ms(50.0),
                 most_queries: 8,
                 mode: Mode::Or,
             };
-            serve(&index, &options, |address| told.send(address).unwrap()).unwrap()
+            serve(&index, &policy, &options, |address| told.send(address).unwrap()).unwrap()
         })
     };
     let address = listening.recv().unwrap();
@@ -76,8 +75,28 @@ fn a_server_answers_like_its_executor_rejects_overload_and_ends_gracefully() {
     let many = ask(address, "POST /_msearch", lines);
     assert!(many.contains("\"status\":200") && many.contains("\"hits\":[]"), "{many}");
     assert!(ask(address, "GET /_search?q=term2&size=1", "").starts_with("HTTP/1.1 200"));
-    // Errors.
-    assert!(ask(address, "POST /_search", "{").starts_with("HTTP/1.1 400"));
+    // All forms of a query, and errors.
+    for (body, expected) in [
+        (r#"{"query":{"match":{"f":{"query":"term3 term5","operator":"AND"}}}}"#, r#""_id":"15""#),
+        (r#"{"query":{"multi_match":{"query":"term3","fields":["a"]}},"size":1}"#, r#""relation":"gte""#),
+        (
+            r#"{"query":{"query_string":{"query":"term7","default_operator":"and"}},"track_total_hits":false}"#,
+            r#""hits":{"max_score""#,
+        ),
+        ("{", "line 1 column 1"),
+        ("{}", "with match, multi_match"),
+        (r#"{"query":{"term":{"a":"b"}}}"#, "with match, multi_match"),
+        (r#"{"query":{"match":{"a":"b"}},"size":0}"#, "size is 0"),
+        (r#"{"query":{"match":{"a":{"query":"b","operator":"x"}}}}"#, "expected and or or"),
+        (r#"{"query":{"match":{"a":3}}}"#, "has no text"),
+    ] {
+        let answer = ask(address, "POST /_search", body);
+        // Errors name no JSON.
+        let status = if expected.contains('"') { "HTTP/1.1 200" } else { "HTTP/1.1 400" };
+        assert!(answer.contains(expected) && answer.starts_with(status), "{answer}");
+    }
+    assert!(ask(address, "GET /_search?q=term2%20term3+%zz&size=1", "").starts_with("HTTP/1.1 200"));
+    assert!(ask(address, "POST /_msearch", "{}\n").contains("expected a header and a body per query"));
     assert!(ask(address, "GET /nothing", "").starts_with("HTTP/1.1 404"));
     assert!(ask_within(address, "GET /_search?q=term2", "soon", "").starts_with("HTTP/1.1 400"));
     // The client of this crate, at a rate that one worker cannot serve at opt-level 0: nothing is lost.
@@ -86,7 +105,7 @@ fn a_server_answers_like_its_executor_rejects_overload_and_ends_gracefully() {
     let queries: Vec<String> = ["term2 term3 term5 term7", "term3"].map(String::from).into();
     let requests = Requests::new(&dialect, target.path(), 10, 50.0, &queries).unwrap();
     let limits = Limits { connections: 64, ..Limits::for_deadline(Nanos::from_ms(50.0)) };
-    let client = Client { target: &target, requests: &requests, limits };
+    let client = Client::of_one(&target, &requests, limits);
     let arrivals = Arrivals::drawn(&ArrivalProcess::Poisson, 1, 5000, queries.len());
     let run = client.drive(&arrivals, 20_000.0, 0.0).unwrap();
     assert_eq!(run.count(Outcome::Answered) + run.count(Outcome::Rejected), 5000);
@@ -95,6 +114,6 @@ fn a_server_answers_like_its_executor_rejects_overload_and_ends_gracefully() {
     assert!(metrics.contains("tandem_queries_answered_total") && metrics.contains("quantile=\"0.99\""), "{metrics}");
     live::interrupt();
     let Served { answered, rejected, refused } = served.join().unwrap();
-    assert_eq!((answered + rejected, refused), (5000 + 4, 3));
+    assert_eq!((answered + rejected, refused), (5000 + 4 + 4, 3 + 6));
     assert!(TcpStream::connect(address).is_err());
 }

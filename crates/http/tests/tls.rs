@@ -71,7 +71,7 @@ fn tls_with_a_named_certificate_works_and_credentials_of_the_environment_are_wri
         let target = Target::new(url, &dialect, &[], credentials).unwrap();
         let requests = Requests::new(&dialect, target.path(), 10, 50.0, &texts).unwrap();
         let limits = Limits { connections: 8, ..Limits::for_deadline(Nanos::from_ms(50.0)) };
-        let client = Client { target: &target, requests: &requests, limits };
+        let client = Client::of_one(&target, &requests, limits);
         client.drive(&Arrivals::drawn(&ArrivalProcess::Poisson, 1, 200, texts.len()), 400.0, 0.0).unwrap()
     };
     let answered = run(&url, credentials);

@@ -29,7 +29,7 @@ use tandem_core::query::{Features, Mode, look_up};
 use tandem_core::sim::Arrivals;
 use tandem_http::{
     Ending, Front, HttpError, Naive, Outcome, PERCENTILES, Record, Run, RunReport, ServerAnswer, ServerProfile,
-    find_answer, measure_server, naive_answers, write_histograms, write_profile, write_requests, write_runs,
+    find_answer, naive_answers, write_histograms, write_profile, write_requests, write_runs,
 };
 use tandem_report::number::{counted, grouped, significant, text};
 use tandem_report::table::Table;
@@ -164,6 +164,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
+/// Servers whose capacities differ by more than this share are mentioned.
+const MOST_SPREAD: f64 = 0.1;
+
 fn search(searched: &Searched, is_validation: bool) -> Result<(), Failure> {
     let started = Instant::now();
     let Searched { server, process: arrivals, out, .. } = searched;
@@ -178,15 +181,20 @@ fn search(searched: &Searched, is_validation: bool) -> Result<(), Failure> {
     let criterion = objective.within(opened.deadline);
     interrupts::catch();
     let (client, bars) = (opened.client(), Bars::default());
-    let measured = measure_server(&client, &plan, &bars)?;
+    let (measured, spread) = opened.measure(&plan, &bars)?;
     errln!("{}", profile_words(&measured));
-    let simulated = measured.simulated(searched.front);
+    let servers = opened.targets.len();
+    let simulated = measured.simulated(searched.front).replicated(servers, opened.routing);
     let predicted = simulated.capacity(&question)?;
     errln!("predicted: {} q/s", grouped(significant(predicted.qps, 3)));
     let mut answer = ServerAnswer::new(opened.name(), predicted, &measured, log_queries);
     let shares: &[f64] = if is_validation { &LOADS } else { &[] };
     let done = find_answer(&client, &simulated, &question, shares, &bars, &mut answer);
-    let ServerAnswer { driven, runs, last, rejected, caveats } = answer;
+    let ServerAnswer { driven, runs, last, rejected, mut caveats } = answer;
+    if spread > MOST_SPREAD {
+        let faster = text(100.0 * spread, 2);
+        caveats.push(format!("one server is {faster} % faster than another; all were simulated like the slowest"));
+    }
     let found = Answer {
         capacities: vec![driven.predicted.capacity.clone()],
         driven: vec![driven],
@@ -194,7 +202,7 @@ fn search(searched: &Searched, is_validation: bool) -> Result<(), Failure> {
         ..Answer::default()
     };
     let arrivals = arrivals.named(&question.process);
-    let naive = naive_answers(&measured, searched.profile.cores(), opened.deadline);
+    let naive = naive_answers(&measured, searched.profile.cores(), opened.deadline, servers);
     let provenance = opened.provenance.clone().with("objective", criterion).with("arrivals", &arrivals);
     let mut kept = files::write(&found, &criterion, &provenance, out, is_validation);
     kept.files(write_profile(out, &provenance, &measured));
@@ -205,8 +213,8 @@ fn search(searched: &Searched, is_validation: bool) -> Result<(), Failure> {
     if is_validation {
         outln!("{}{}", words::compared(&found), words::live_runs(&found));
     } else if let Some((driven, capacity)) = best {
-        let servers = counted(measured.servers(), "server", "servers");
-        let what = format!("{} at {}, {servers}", driven.policy, opened.target.url);
+        let servers = counted(servers * measured.servers(), "server", "servers");
+        let what = format!("{} at {}, {servers}", driven.policy, opened.urls());
         let lateness = driven.runs.iter().map(|run| run.lag_p99).max().unwrap_or_default();
         let disturbed = format!("client late by {} us (p99)", text(lateness.as_us(), 3));
         outln!("{}", words::answer(driven, capacity, [&what, &disturbed], &criterion, &arrivals));
@@ -273,7 +281,7 @@ fn profile(profiled: &Profiled) -> Result<(), Failure> {
     let index = profiled.index.as_deref().map(Index::open).transpose()?;
     let opened = server.open(out)?;
     interrupts::catch();
-    let measured = measure_server(&opened.client(), &plan, &Bars::default())?;
+    let (measured, _) = opened.measure(&plan, &Bars::default())?;
     let mut kept = ResultWriter::new();
     kept.files(write_profile(out, &opened.provenance, &measured));
     if let Some(index) = index {

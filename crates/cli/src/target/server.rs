@@ -5,19 +5,25 @@ use std::time::Duration;
 
 use crate::Failure;
 use crate::options::input::LogForm;
+use crate::options::names::choice;
 use crate::options::question::{DeadlineArgument, check_k};
 use tandem_core::base::time::Nanos;
 use tandem_core::files::{Provenance, check_writable};
+use tandem_core::lab::Progress;
 use tandem_core::query::read_log;
-use tandem_http::{Client, Credentials, Dialect, Limits, ProfilePlan, Requests, Target};
+use tandem_core::sim::Routing;
+use tandem_http::{Client, Credentials, Dialect, Limits, ProfilePlan, Requests, ServerProfile, Target, measure_server};
 
 /// The server and the queries.
 #[derive(Debug, clap::Args)]
 pub(super) struct Server {
     /// URL of the server, with the path of the index if the dialect needs one. Only this machine is driven unless
-    /// --allow-host names the host
+    /// --allow-host names the host. Several servers with equal answers share the queries
     #[arg(long = "target", value_name = "URL", required_unless_present = "url", help_heading = "Server")]
-    target: Option<String>,
+    target: Vec<String>,
+    /// Choice among several servers
+    #[arg(long, value_name = "HOW", value_parser = choice::<Routing>(), default_value = Routing::default().name(), help_heading = "Server")]
+    pub(super) routing: Routing,
     /// URL of the server, in place of --target
     #[arg(value_name = "URL", conflicts_with = "target")]
     url: Option<String>,
@@ -67,7 +73,8 @@ pub(super) struct ProfileArguments {
 
 /// A server with the prepared requests of a log.
 pub(super) struct Opened {
-    pub(super) target: Target,
+    pub(super) targets: Vec<Target>,
+    pub(super) routing: Routing,
     pub(super) requests: Requests,
     pub(super) queries: Vec<String>,
     pub(super) limits: Limits,
@@ -81,12 +88,17 @@ impl Server {
         let deadline = self.deadline.checked()?;
         let dialect = Dialect::named(&self.dialect)?;
         let credentials = Credentials::load(self.credentials.as_deref())?;
-        let url = self.target.as_ref().or(self.url.as_ref()).map_or("", String::as_str);
-        let target = Target::new(url, &dialect, &self.allow_host, credentials)?;
+        let urls = self.target.iter().chain(&self.url);
+        let target = |url: &String| Target::new(url, &dialect, &self.allow_host, credentials.clone());
+        let targets: Vec<Target> = urls.map(target).collect::<Result<_, _>>()?;
+        let path = targets[0].path();
+        if let Some(other) = targets.iter().find(|target| target.path() != path) {
+            return Err(Failure::input(format!("--target {}: expected the path {path:?} of the first", other.url)));
+        }
         let log = read_log(&self.queries, &self.form.options())?;
         errln!("{}: {}", self.queries.display(), log.found);
         let queries: Vec<String> = log.entries.into_iter().map(|entry| entry.text).collect();
-        let requests = Requests::new(&dialect, target.path(), self.k, deadline.as_ms(), &queries)?;
+        let requests = Requests::new(&dialect, path, self.k, deadline.as_ms(), &queries)?;
         check_writable(&out.join("runs.csv"))?;
         let limits = Limits::for_deadline(deadline);
         let timeout = self.timeout_ms.map_or(limits.timeout, |ms| Duration::from_millis(ms.into()));
@@ -94,12 +106,17 @@ impl Server {
         let limits = Limits { connections, threads, timeout, ..limits };
         let provenance = Provenance::new()
             .with_command_and_machine()
-            .with("target", &target.url)
+            .with("target", urls_of(&targets))
             .with("dialect", dialect.provenance())
             .with("queries", queries.len())
             .with("time limit", format!("{} s", timeout.as_secs_f64()));
-        Ok(Opened { target, requests, queries, limits, deadline, provenance })
+        let provenance = if targets.len() > 1 { provenance.with("routing", self.routing.name()) } else { provenance };
+        Ok(Opened { targets, routing: self.routing, requests, queries, limits, deadline, provenance })
     }
+}
+
+fn urls_of(targets: &[Target]) -> String {
+    targets.iter().map(|target| target.url.as_str()).collect::<Vec<_>>().join(" ")
 }
 
 impl Opened {
@@ -108,7 +125,22 @@ impl Opened {
     }
 
     pub(super) fn client(&self) -> Client<'_> {
-        Client { target: &self.target, requests: &self.requests, limits: self.limits }
+        let Self { targets, routing, requests, limits, .. } = self;
+        Client { targets, routing: *routing, requests, limits: *limits }
+    }
+
+    /// The URLs of the servers.
+    pub(super) fn urls(&self) -> String {
+        urls_of(&self.targets)
+    }
+
+    /// Measures each server. Returns the profile of the slowest one, and how much faster the fastest one is, as a share.
+    pub(super) fn measure(&self, plan: &ProfilePlan, progress: &dyn Progress) -> Result<(ServerProfile, f64), Failure> {
+        let one = |target| measure_server(&Client::of_one(target, &self.requests, self.limits), plan, progress);
+        let mut profiles: Vec<ServerProfile> = self.targets.iter().map(one).collect::<Result<_, _>>()?;
+        profiles.sort_by(|a, b| a.most_qps().total_cmp(&b.most_qps()));
+        let spread = profiles[profiles.len() - 1].most_qps() / profiles[0].most_qps() - 1.0;
+        Ok((profiles.swap_remove(0), spread))
     }
 }
 

@@ -58,6 +58,25 @@ impl Routing {
             Self::Random => "random",
         }
     }
+
+    /// The replica for the query of this number in the run, by the unanswered queries of each of `replicas`.
+    pub fn choose(
+        self,
+        number: usize,
+        replicas: usize,
+        outstanding: impl Fn(usize) -> usize,
+        random: &mut Random,
+    ) -> usize {
+        let turn = number % replicas;
+        match self {
+            Self::RoundRobin => turn,
+            Self::Random => random.below(replicas as u32) as usize,
+            Self::LeastOutstanding => {
+                let from_turn = (0..replicas).map(|after| (turn + after) % replicas);
+                from_turn.min_by_key(|&replica| outstanding(replica)).unwrap_or(turn)
+            }
+        }
+    }
 }
 
 /// Costs of one query on different shards.
@@ -267,15 +286,8 @@ pub(super) fn play_cluster<S: Sink>(
         }
         broker.send(queries[row as usize].id, shards.len());
         for (shard, nodes) in shards.iter_mut().enumerate() {
-            let turn = number as usize % nodes.len();
-            let chosen = match routing {
-                Routing::RoundRobin => turn,
-                Routing::Random => chances[shard].routing.below(nodes.len() as u32) as usize,
-                Routing::LeastOutstanding => {
-                    let from_turn = (0..nodes.len()).map(|after| (turn + after) % nodes.len());
-                    from_turn.min_by_key(|&node| nodes[node].outstanding()).unwrap_or(turn)
-                }
-            };
+            let outstanding = |node: usize| nodes[node].outstanding();
+            let chosen = routing.choose(number as usize, nodes.len(), outstanding, &mut chances[shard].routing);
             let row = cluster.row(shard, &mut chances[shard], row);
             let member = &mut nodes[chosen];
             // Inside a node, a query is identified by its number in the run.

@@ -1,10 +1,9 @@
 //! The scheduler of the server: the lab's dispatcher around its executors.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
-use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
@@ -15,246 +14,211 @@ use tandem_core::corpus::Tokenizer;
 use tandem_core::cost::{Cost, MachineModel};
 use tandem_core::index::Index;
 use tandem_core::query::{Features, Mode, Query};
-use tandem_core::sched::{Action, Dispatcher, Job, LogRow, ShedJob, Sink};
+use tandem_core::sched::{Action, Dispatcher, Job, LawBroken, LogRow, PolicyFactory, ShedJob, Sink};
 use tandem_core::search::cpu::CpuExecutor;
 use tandem_core::search::{Executor, Hit};
+use tokio::sync::{Notify, oneshot};
 
-use super::body::Asked;
-use super::{ServeOptions, Served};
+use super::body::{Answer, Asked};
+use super::{ServeOptions, Served, Shared};
 use crate::HttpError;
 
 /// Postings that take as long as a query's fixed costs, in estimates.
 const FIXED_POSTINGS: f64 = 2000.0;
 /// Weight of a new service time in the mean time per posting.
 const WEIGHT: f64 = 0.02;
-/// Time per posting before anything was measured, in nanoseconds.
-const FIRST_NS: f64 = 1.0;
+/// Threads with a core of their own look for work without pause until this time after the last query.
+const SPIN: Nanos = Nanos(10_000_000);
+/// Longest sleep of the scheduler.
+const SLEEP: Duration = Duration::from_secs(60);
 
-/// The outcome of a query.
-#[derive(Debug)]
-pub(super) enum Reply {
-    /// External ids with scores, best first.
-    Hits(Vec<(String, f32)>),
-    Rejected,
-    Failed(String),
-}
-
-type Cell = Rc<RefCell<Option<Reply>>>;
-
-/// A query for a worker.
+/// A query for a worker, which sends the answer.
 struct Task {
     query: Query,
-    mode: Mode,
-    k: usize,
-}
-
-/// A finished batch.
-struct Completion {
-    processor: ProcessorId,
-    number: u32,
-    results: Vec<Result<Vec<Hit>, String>>,
-}
-
-struct Waiting {
-    reply: Cell,
-    /// The connection.
-    number: usize,
-    task: Option<Task>,
+    asked: Asked,
     postings: f64,
-    arrival: Nanos,
+    arrival: Instant,
+    reply: oneshot::Sender<Answer>,
 }
 
-/// Collects dropped jobs and service times.
+/// Latency of a query, and time per posting in nanoseconds; `None` if the executor failed.
+type Times = Option<(Duration, f64)>;
+
+/// Collects dropped jobs.
 #[derive(Default)]
-struct Ended {
-    dropped: Vec<u32>,
-    service: Vec<(JobId, Nanos)>,
-}
+struct Dropped(Vec<u32>);
 
-impl Sink for Ended {
-    fn record(&mut self, row: &LogRow) {
-        self.service.push((row.job, row.finished.since(row.started)));
-    }
+impl Sink for Dropped {
+    fn record(&mut self, _: &LogRow) {}
 
     fn shed(&mut self, job: &ShedJob) {
-        self.dropped.push(job.job.0);
+        self.0.push(job.job.0);
     }
 }
 
 pub(super) struct Scheduler {
     index: Arc<Index>,
     tokenizer: Tokenizer,
-    deadline: Nanos,
-    most_queries: usize,
-    mode: Mode,
+    options: ServeOptions,
     began: Instant,
-    dispatcher: Dispatcher<Ended>,
-    actions: Vec<Action>,
-    orders: Vec<Sender<(u32, Vec<Task>)>>,
-    done: Receiver<Completion>,
-    waiting: HashMap<u32, Waiting>,
+    dispatcher: Dispatcher<Dropped>,
+    /// Jobs that the dispatcher does not know yet.
+    arrived: Vec<Job>,
+    /// The queries of jobs that no worker has.
+    waiting: HashMap<u32, Task>,
+    orders: Vec<Sender<Vec<Task>>>,
+    done: Receiver<(ProcessorId, Vec<Times>)>,
+    /// Wakes the scheduler.
+    news: Arc<Notify>,
+    /// Whether there is a core for each thread and for a client.
+    may_spin: bool,
+    /// Whether the workers spin for work now.
+    spins: Arc<AtomicBool>,
     next_job: u32,
+    last_arrival: Nanos,
     wake_at: Option<Nanos>,
     per_posting_ns: f64,
     latency: Histogram<u64>,
     served: Served,
-    /// Connections with new replies.
-    ready: Vec<usize>,
 }
 
 impl Scheduler {
     pub(super) fn start(
         index: &Arc<Index>,
         tokenizer: Tokenizer,
-        options: &ServeOptions<'_>,
-        waker: &Arc<mio::Waker>,
+        policy: &dyn PolicyFactory,
+        options: &ServeOptions,
     ) -> Result<Self, HttpError> {
         let machine = Machine::new(options.workers, 0);
-        let model = MachineModel::from(machine.clone());
-        let policy = options.policy.build(&model).map_err(|e| HttpError::Target(e.to_string()))?;
+        let policy =
+            policy.build(&MachineModel::from(machine.clone())).map_err(|e| HttpError::Target(e.to_string()))?;
         let executor = CpuExecutor::new(Arc::clone(index), index.built_with());
         let (finished, done) = channel();
+        let (news, spins) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
         let mut orders = Vec::new();
         for (processor, _) in machine.processors() {
             let (order, taken) = channel();
-            let (mut executor, finished, waker) = (executor.clone_for_worker(), finished.clone(), Arc::clone(waker));
-            let worker = std::thread::Builder::new().name(format!("worker {processor}"));
-            worker.spawn(move || work(&mut executor, processor, &taken, &finished, &waker))?;
+            let (finished, news, spins) = (finished.clone(), Arc::clone(&news), Arc::clone(&spins));
+            let worker = Worker { processor, index: Arc::clone(index), orders: taken, finished, news, spins };
+            let (executor, thread) = (executor.clone_for_worker(), std::thread::Builder::new());
+            thread.name(format!("worker {processor}")).spawn(move || worker.work(executor))?;
             orders.push(order);
         }
         Ok(Self {
             index: Arc::clone(index),
             tokenizer,
-            deadline: options.deadline,
-            most_queries: options.most_queries,
-            mode: options.mode,
+            options: *options,
             began: Instant::now(),
-            dispatcher: Dispatcher::with_sink(&machine, policy, Ended::default()),
-            actions: Vec::new(),
+            dispatcher: Dispatcher::with_sink(&machine, policy, Dropped::default()),
+            arrived: Vec::new(),
+            waiting: HashMap::new(),
             orders,
             done,
-            waiting: HashMap::new(),
+            news,
+            may_spin: std::thread::available_parallelism().is_ok_and(|cores| cores.get() > options.workers + 1),
+            spins,
             next_job: 0,
+            last_arrival: Nanos::ZERO,
             wake_at: None,
-            per_posting_ns: FIRST_NS,
+            per_posting_ns: 1.0,
             latency: Histogram::new_with_bounds(1, 3_600_000_000, 3).expect("constant bounds are valid"),
             served: Served::default(),
-            ready: Vec::new(),
         })
     }
 
-    pub(super) fn served(&self) -> Served {
-        self.served
+    pub(super) fn served(&mut self) -> &mut Served {
+        &mut self.served
     }
 
-    pub(super) fn refuse(&mut self) {
-        self.served.refused += 1;
+    pub(super) fn mode(&self) -> Mode {
+        self.options.mode
     }
 
     fn now(&self) -> Nanos {
         Nanos(self.began.elapsed().as_nanos() as u64)
     }
 
-    /// Time until the policy must be polled again.
-    pub(super) fn next_wake(&self) -> Option<Duration> {
-        self.wake_at.map(|at| Duration::from_nanos(at.since(self.now()).0))
-    }
-
-    /// Takes a query of a connection. The cell holds its reply once it is known.
-    pub(super) fn submit(&mut self, number: usize, asked: &Asked, deadline: Option<Nanos>) -> Cell {
-        let reply: Cell = Rc::default();
+    /// Takes a query. The answer comes through the channel.
+    pub(super) fn submit(&mut self, asked: Asked, deadline: Option<Nanos>) -> oneshot::Receiver<Answer> {
+        let (reply, answer) = oneshot::channel();
         let terms = self.tokenizer.terms(&asked.text);
         let Some(query) = Query::prepare(QueryId(0), "", &terms, &self.index) else {
-            *reply.borrow_mut() = Some(Reply::Hits(Vec::new()));
             self.served.answered += 1;
-            return reply;
+            let _ = reply.send(Answer::hits(&[], &self.index, &asked, Duration::ZERO));
+            return answer;
         };
-        if self.dispatcher.in_flight() >= self.most_queries {
-            *reply.borrow_mut() = Some(Reply::Rejected);
-            self.served.rejected += 1;
-            return reply;
+        if self.dispatcher.in_flight() + self.arrived.len() >= self.options.most_queries {
+            self.reject(reply, "too many queries wait");
+            return answer;
         }
-        let now = self.now();
+        let (arrival, row) = (self.now(), self.next_job);
         let postings = FIXED_POSTINGS + Features::of(&query, &self.index).postings as f64;
         let cost = Cost::alone(Nanos((postings * self.per_posting_ns) as u64));
         let predicted = PerClass::from_fn(|class| if class == Class::CPU { cost } else { Cost::NEVER });
-        let job = self.next_job;
-        let deadline = now + deadline.unwrap_or(self.deadline);
-        let arrived = self.dispatcher.arrive(
-            now,
-            Job { id: JobId(job), query: QueryId(job), row: job, priority: 0, arrival: now, deadline, predicted },
-        );
-        if let Err(broken) = arrived {
-            *reply.borrow_mut() = Some(Reply::Failed(broken.to_string()));
-            return reply;
-        }
-        self.next_job += 1;
-        let task = Some(Task { query, mode: asked.mode.unwrap_or(self.mode), k: asked.k });
-        let waiting = Waiting { reply: Rc::clone(&reply), number, task, postings, arrival: now };
-        self.waiting.insert(job, waiting);
-        reply
+        let deadline = arrival + deadline.unwrap_or(self.options.deadline);
+        let (id, query_id) = (JobId(row), QueryId(row));
+        self.arrived.push(Job { id, query: query_id, row, priority: 0, arrival, deadline, predicted });
+        self.waiting.insert(row, Task { query, asked, postings, arrival: Instant::now(), reply });
+        (self.last_arrival, self.next_job) = (arrival, row + 1);
+        self.news.notify_one();
+        answer
     }
 
-    /// Takes completions, decides, and hands out orders. Returns the connections with new replies.
-    pub(super) fn turn(&mut self) -> Result<Vec<usize>, HttpError> {
-        let broken = |e: tandem_core::sched::LawBroken| HttpError::Lab(tandem_core::sim::SimError::from(e).into());
+    /// Takes events, and decides. Returns how long the scheduler may sleep; not at all while it spins.
+    fn turn(&mut self) -> Result<Option<Duration>, LawBroken> {
         let now = self.now();
-        while let Ok(Completion { processor, number, results }) = self.done.try_recv() {
-            let jobs = self.dispatcher.rows(processor, number).to_vec();
-            self.dispatcher.finish(now, processor).map_err(broken)?;
-            for (job, result) in jobs.into_iter().zip(results) {
-                let reply = match result {
-                    Ok(hits) => {
-                        let id = |hit: &Hit| (self.index.external_id(hit.doc).into_owned(), hit.score);
-                        Reply::Hits(hits.iter().map(id).collect())
-                    }
-                    Err(why) => Reply::Failed(why),
-                };
-                self.reply(job, reply, now);
+        let mut has_news = !self.arrived.is_empty();
+        while let Ok((processor, times)) = self.done.try_recv() {
+            has_news = true;
+            self.dispatcher.finish(now, processor)?;
+            self.served.rejected += times.iter().filter(|times| times.is_none()).count() as u64;
+            for (latency, per_posting_ns) in times.into_iter().flatten() {
+                self.served.answered += 1;
+                self.per_posting_ns += WEIGHT * (per_posting_ns - self.per_posting_ns);
+                self.latency.saturating_record(latency.as_micros() as u64);
             }
         }
-        if self.wake_at.is_some_and(|at| at <= now) {
-            self.wake_at = None;
-            self.dispatcher.wake(now).map_err(broken)?;
+        if self.wake_at.take_if(|at| *at <= now).is_some() {
+            has_news = true;
+            self.dispatcher.wake(now)?;
         }
-        let mut actions = std::mem::take(&mut self.actions);
-        self.dispatcher.decide(now, &mut actions).map_err(broken)?;
-        for action in actions.drain(..) {
+        for job in self.arrived.drain(..) {
+            self.dispatcher.arrive(now, job)?;
+        }
+        if has_news {
+            self.decide(now)?;
+        }
+        let spins = self.may_spin && (self.dispatcher.in_flight() > 0 || now.since(self.last_arrival) < SPIN);
+        self.spins.store(spins, Ordering::Relaxed);
+        let sleep = self.wake_at.map_or(SLEEP, |at| Duration::from_nanos(at.since(now).0));
+        Ok(Some(sleep).filter(|_| !spins))
+    }
+
+    fn decide(&mut self, now: Nanos) -> Result<(), LawBroken> {
+        let mut actions = Vec::new();
+        self.dispatcher.decide(now, &mut actions)?;
+        for action in actions {
             match action {
                 Action::WakeAt(at) => self.wake_at = Some(at),
                 Action::Start(processor, number) => {
-                    let jobs = self.dispatcher.rows(processor, number);
-                    let tasks = jobs.iter().filter_map(|job| self.waiting.get_mut(job)?.task.take()).collect();
+                    let jobs = self.dispatcher.rows(processor, number).iter();
                     // A worker ends only with the scheduler.
-                    let _ = self.orders[processor.index()].send((number, tasks));
+                    let _ =
+                        self.orders[processor.index()].send(jobs.filter_map(|job| self.waiting.remove(job)).collect());
                 }
             }
         }
-        self.actions = actions;
-        for job in std::mem::take(&mut self.dispatcher.sink_mut().dropped) {
-            self.reply(job, Reply::Rejected, now);
+        for job in std::mem::take(&mut self.dispatcher.sink_mut().0) {
+            if let Some(task) = self.waiting.remove(&job) {
+                self.reject(task.reply, "the answer would be late");
+            }
         }
-        Ok(std::mem::take(&mut self.ready))
+        Ok(())
     }
 
-    fn reply(&mut self, job: u32, reply: Reply, now: Nanos) {
-        let service = std::mem::take(&mut self.dispatcher.sink_mut().service);
-        for (job, time) in service {
-            if let Some(waiting) = self.waiting.get(&job.0) {
-                let each = time.0 as f64 / waiting.postings;
-                self.per_posting_ns += WEIGHT * (each - self.per_posting_ns);
-            }
-        }
-        let Some(waiting) = self.waiting.remove(&job) else { return };
-        match reply {
-            Reply::Hits(_) => {
-                self.served.answered += 1;
-                self.latency.saturating_record(now.since(waiting.arrival).0 / 1000);
-            }
-            Reply::Rejected | Reply::Failed(_) => self.served.rejected += 1,
-        }
-        *waiting.reply.borrow_mut() = Some(reply);
-        self.ready.push(waiting.number);
+    fn reject(&mut self, reply: oneshot::Sender<Answer>, why: &str) {
+        self.served.rejected += 1;
+        let _ = reply.send(Answer::error(429, why));
     }
 
     /// Counters in Prometheus' text form.
@@ -281,23 +245,57 @@ impl Scheduler {
     }
 }
 
-/// The loop of a worker. It ends with the scheduler.
-fn work(
-    executor: &mut CpuExecutor,
+/// The loop of the scheduler, which ends only by an error.
+pub(super) async fn turn_again(shared: Shared) -> Result<(), HttpError> {
+    let news = Arc::clone(&shared.borrow().news);
+    loop {
+        let sleep = shared.borrow_mut().turn();
+        match sleep.map_err(|e| HttpError::Lab(tandem_core::sim::SimError::from(e).into()))? {
+            // Meanwhile, the runtime looks at the sockets.
+            None => tokio::task::yield_now().await,
+            Some(sleep) => drop(tokio::time::timeout(sleep, news.notified()).await),
+        }
+    }
+}
+
+struct Worker {
     processor: ProcessorId,
-    orders: &Receiver<(u32, Vec<Task>)>,
-    finished: &Sender<Completion>,
-    waker: &mio::Waker,
-) {
-    while let Ok((number, tasks)) = orders.recv() {
-        let mut search = |task: &Task| {
-            let mut hits = Vec::new();
-            let done = executor.search(&task.query, task.mode, task.k, &mut hits);
-            done.map(|_| hits).map_err(|e| e.to_string())
-        };
-        let results = tasks.iter().map(&mut search).collect();
-        if finished.send(Completion { processor, number, results }).is_err() || waker.wake().is_err() {
-            return;
+    index: Arc<Index>,
+    orders: Receiver<Vec<Task>>,
+    finished: Sender<(ProcessorId, Vec<Times>)>,
+    news: Arc<Notify>,
+    spins: Arc<AtomicBool>,
+}
+
+impl Worker {
+    fn work(self, mut executor: CpuExecutor) {
+        while let Some(tasks) = self.next_order() {
+            let mut search = |Task { query, asked, postings, arrival, .. }: &Task| {
+                let (mut hits, began) = (Vec::new(), Instant::now());
+                let done = executor.search(query, asked.mode, asked.k, &mut hits);
+                (done.map(|_| hits), arrival.elapsed(), began.elapsed().as_nanos() as f64 / postings)
+            };
+            let found: Vec<_> = tasks.iter().map(&mut search).collect();
+            // The next order may come while answers are written.
+            let times = found.iter().map(|(done, latency, each)| done.is_ok().then_some((*latency, *each))).collect();
+            let _ = self.finished.send((self.processor, times));
+            self.news.notify_one();
+            for (Task { asked, reply, .. }, (done, latency, _)) in tasks.into_iter().zip(found) {
+                let hits = |hits: Vec<Hit>| Answer::hits(&hits, &self.index, &asked, latency);
+                // The client may have left.
+                let _ = reply.send(done.map_or_else(|why| Answer::error(500, &why.to_string()), hits));
+            }
+        }
+    }
+
+    /// The next order; `None` once the scheduler has ended.
+    fn next_order(&self) -> Option<Vec<Task>> {
+        loop {
+            match self.orders.try_recv() {
+                Err(TryRecvError::Empty) if self.spins.load(Ordering::Relaxed) => std::hint::spin_loop(),
+                Err(TryRecvError::Empty) => return self.orders.recv().ok(),
+                order => return order.ok(),
+            }
         }
     }
 }
