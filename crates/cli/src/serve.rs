@@ -27,7 +27,7 @@ pub(super) struct Arguments {
     /// Port, 0 for any free one
     #[arg(long, value_name = "PORT", default_value_t = 9200, help_heading = "Machine")]
     port: u16,
-    /// CPU workers [default: all cores but one]
+    /// CPU workers [default: all cores but two, one for the thread of the server and one for its clients]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     cpus: Option<u16>,
     /// Policy
@@ -49,7 +49,7 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Arguments { policy, deadline, shed, most_queries, mode, .. } = arguments;
     let index = Arc::new(Index::open(&arguments.index)?);
-    let workers = arguments.cpus.map_or_else(|| HostInfo::detect().workers(0), usize::from);
+    let workers = arguments.cpus.map_or_else(|| HostInfo::detect().workers(1), usize::from);
     let shed = if *shed { Shed::Late } else { Shed::Nothing };
     let policy = policy.with(PolicyOptions { shed, ..PolicyOptions::default() });
     let options = ServeOptions {
