@@ -30,8 +30,8 @@ impl Naive {
     }
 }
 
-/// The rules' capacities of `servers` equal servers with this number of cores each. They know no percentiles; the red line compares the 99th
-/// percentile with the deadline.
+/// The capacities of `servers` equal servers with this number of cores each, by each rule. The first two rules know no
+/// percentiles; the red line compares the 99th percentile with the deadline.
 #[must_use]
 pub fn naive_answers(profile: &ServerProfile, cores: usize, deadline: Nanos, servers: usize) -> [Naive; 3] {
     let red_line =

@@ -54,10 +54,11 @@ impl MachineProfile {
         Ok(read)
     }
 
-    /// Corrects what older programs measured wrongly. They kept long stalls of threads among the ratios. A stall that was seen once would come back with every pass
-    /// over its stretch, however short that is. They also took rounds with many answers for stalls of the dispatcher, and
-    /// played these in rounds of any policy. Their times of batches on a device are those of overlapping batches, which lengthen
-    /// each other. A batch apart from others takes about as long as predicted; the time between two batches stays.
+    /// Corrects what older programs measured wrongly. They kept long stalls of threads among the ratios. A stall that was
+    /// seen once would come back with every pass over its stretch, however short that is. They also took rounds with many
+    /// answers for stalls of the dispatcher, and played these in rounds of any policy. Their times of batches on a device are
+    /// those of overlapping batches, which lengthen each other. A batch apart from others takes about as long as predicted;
+    /// the time between two batches stays.
     fn correct_older(&mut self) {
         for one in self.classes.values_mut().flat_map(|lanes| &mut lanes.observed) {
             one.work.stalls_us.retain(|&(_, us)| f64::from(us) < OLDEST_LEAST_PAUSE.as_us());

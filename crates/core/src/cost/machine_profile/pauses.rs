@@ -217,6 +217,16 @@ mod tests {
         assert_eq!(first, played(clock(cores, 2, 1), 5));
     }
 
+    #[test]
+    fn a_machine_with_a_free_core_has_the_pauses_that_were_observed_so() {
+        let (full, free) = (vec![vec![(1, 9)]; 4], vec![vec![(1, 2)]; 3]);
+        let pauses = Pauses { observed_us: 1000, cores: full.clone(), cores_beside_free: free.clone() };
+        // The dispatcher has a core beside those of the lanes.
+        assert_eq!([2, 3, 9].map(|lanes| pauses.with_lanes(lanes).cores), [free, full.clone(), full.clone()]);
+        let unknown = Pauses { cores_beside_free: Vec::new(), ..pauses };
+        assert_eq!(unknown.with_lanes(2).cores, full);
+    }
+
     proptest! {
         #[test]
         fn as_much_time_is_lost_as_was_observed(seed in any::<u64>(), pauses in 1u32..8, lasts in 1u32..90) {
