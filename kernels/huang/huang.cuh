@@ -1,7 +1,7 @@
 // huang.cuh: top-k queries by document ranges, after Huang et al., "GPU-Accelerated Block-Max Query Processing", 2017.
 //
 //     grid        one thread block per query of a batch
-//     block       P threads; thread i owns the documents [i d, (i + 1) d), d = ceil(N / P), and a top-k
+//     block       a query's P threads; thread i owns the documents [i d, (i + 1) d), d = ceil(N / P), and a top-k
 //     stages      cursors are set (initialisation) | each thread scans its range (scoring) | barrier | merging
 //
 // The kernels are a compile unit of their own, loaded only to reproduce that paper. The host's copies of the structures are in
@@ -62,7 +62,7 @@ struct RangeBatch {
     u32 num_docs;
     u32 k;
     float norm;
-    u32 reserved;
+    u32 spread;              // threads of a block per thread of its query
 };
 
 // Words of a thread's cursor, named in cursor.cuh.

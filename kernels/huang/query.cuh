@@ -40,13 +40,16 @@ __device__ __forceinline__ void answer_query(const RangeBatch& batch, Strategy s
     extern __shared__ __align__(16) u64 shared_keys[];
     __shared__ u64 postings_scored, blocks_decoded;
     __shared__ u32 reached;
-    const u32 threads = blockDim.x, thread = threadIdx.x, k = batch.k;
+    // Threads of a warp take different paths, one after another. So the query's threads are spread over more warps, of which they
+    // are every `spread`-th thread.
+    const u32 threads = blockDim.x / batch.spread, thread = threadIdx.x / batch.spread, k = batch.k;
+    const bool is_owner = threadIdx.x % batch.spread == 0;
     const u64 began = clock64();
     const RangeQuery query = batch.queries[blockIdx.x];
     u64* keys = batch.local_keys == nullptr ? shared_keys + k
                                             : batch.local_keys + static_cast<u64>(blockIdx.x) * threads * k;
     u32* counts = reinterpret_cast<u32*>(batch.local_keys == nullptr ? keys + static_cast<u64>(threads) * k : shared_keys + k);
-    if (thread == 0) {
+    if (threadIdx.x == 0) {
         postings_scored = blocks_decoded = 0;
         reached = 0;
     }
@@ -63,22 +66,27 @@ __device__ __forceinline__ void answer_query(const RangeBatch& batch, Strategy s
         batch.norm,
         0,
     };
-    for (u32 term = 0; term < query.num_terms; ++term) scan.owner.start(term, begin);
+    if (is_owner) {
+        for (u32 term = 0; term < query.num_terms; ++term) scan.owner.start(term, begin);
+    }
     __syncthreads();
     const u64 started = clock64();
 
-    strategy(scan);
-    scan.best.sort();
-    counts[thread] = scan.best.len;
-    atomicAdd(&postings_scored, static_cast<u64>(scan.postings_scored));
-    atomicAdd(&blocks_decoded, static_cast<u64>(scan.owner.blocks_decoded));
+    if (is_owner) {
+        strategy(scan);
+        scan.best.sort();
+        counts[thread] = scan.best.len;
+        atomicAdd(&postings_scored, static_cast<u64>(scan.postings_scored));
+        atomicAdd(&blocks_decoded, static_cast<u64>(scan.owner.blocks_decoded));
+    }
     __syncthreads();
-    if (thread >= WARP) return;
+    const u32 lane = threadIdx.x;
+    if (lane >= WARP) return;
 
     const u64 scored = clock64();
-    const u32 found = merge_keys(shared_keys, k, keys, counts, threads, thread);
-    for (u32 i = thread; i < found; i += WARP) batch.results[static_cast<u64>(blockIdx.x) * k + i] = shared_keys[i];
-    if (thread == 0) {
+    const u32 found = merge_keys(shared_keys, k, keys, counts, threads, lane);
+    for (u32 i = lane; i < found; i += WARP) batch.results[static_cast<u64>(blockIdx.x) * k + i] = shared_keys[i];
+    if (lane == 0) {
         const u64 merged = clock64();
         batch.reports[blockIdx.x] = {
             {started - began, scored - started, merged - scored}, postings_scored, blocks_decoded, found, 0,

@@ -1,6 +1,9 @@
-//! Load by other processes during a run: `/proc/stat` minus this process's own time.
+//! Load by other processes during a run, on the cores that this process may use: `/proc/stat` minus its own time.
 
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
+
+use crate::search::cpu::multicore::Cores;
 
 /// Ticks per second in `/proc/stat`.
 const TICKS_PER_S: f64 = 100.0;
@@ -43,8 +46,11 @@ pub(in crate::lab) struct SystemLoadProbe {
     own: Duration,
 }
 
-/// Time of all cores, in ticks since boot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The cores that this process may use (`taskset` and containers restrict them), read before any thread is pinned.
+static CORES: LazyLock<Cores> = LazyLock::new(Cores::of_this_machine);
+
+/// Time of this process's cores, in ticks since boot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct CoreTimes {
     busy: u64,
     steal: u64,
@@ -75,13 +81,24 @@ impl SystemLoadProbe {
 
 impl CoreTimes {
     fn now() -> Option<Self> {
-        Self::parse(&std::fs::read_to_string("/proc/stat").ok()?)
+        Self::parse(&std::fs::read_to_string("/proc/stat").ok()?, |core| CORES.contains(core))
     }
 
-    /// Parses the first line: user, nice, system, idle, iowait, irq, softirq, steal, and two that are part of `user`.
-    fn parse(stat: &str) -> Option<Self> {
-        let line = stat.lines().next()?.strip_prefix("cpu ")?;
-        let ticks: Vec<u64> = line.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
+    /// Adds up the lines of the cores that are `ours`, such as `cpu3`, or takes the machine's line where no core is
+    /// known. A line has user, nice, system, idle, iowait, irq, softirq, steal, and two that are part of `user`.
+    fn parse(stat: &str, ours: impl Fn(usize) -> bool) -> Option<Self> {
+        let mut lines = stat.lines().map_while(|line| line.strip_prefix("cpu")?.split_once(' '));
+        let (_, machine) = lines.next()?;
+        let of_cores = lines.filter(|(core, _)| core.parse().is_ok_and(&ours));
+        let sum = of_cores.map(|(_, ticks)| Self::of_line(ticks)).try_fold(None, |sum: Option<Self>, core| {
+            let (sum, core) = (sum.unwrap_or_default(), core?);
+            Some(Some(Self { busy: sum.busy + core.busy, steal: sum.steal + core.steal }))
+        })?;
+        sum.or_else(|| Self::of_line(machine))
+    }
+
+    fn of_line(ticks: &str) -> Option<Self> {
+        let ticks: Vec<u64> = ticks.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
         let [user, nice, system, _idle, _waiting, interrupts, soft, steal, ..] = ticks[..] else { return None };
         let busy = user + nice + system + interrupts + soft;
         Some(Self { busy, steal })
@@ -105,10 +122,17 @@ mod tests {
 
     #[test]
     fn the_systems_counts_are_told_apart() {
-        let stat = "cpu  10 20 30 400 5 6 7 80 3 0\ncpu0 1 2 3 4\n";
-        assert_eq!(CoreTimes::parse(stat), Some(CoreTimes { busy: 73, steal: 80 }));
-        assert_eq!(CoreTimes::parse("cpu  1 2 3\n"), None);
-        assert_eq!(CoreTimes::parse(""), None);
+        let cores = "cpu0 1 0 2 90 0 0 0 7 0 0\ncpu1 4 0 0 10 0 1 1 8 0 0\ncpu12 5 0 0 0 0 0 0 65 0 0\nintr 5 6\n";
+        let stat = format!("cpu  10 20 30 400 5 6 7 80 3 0\n{cores}");
+        let parsed = |stat: &str, ours: &[usize]| {
+            CoreTimes::parse(stat, |core| ours.contains(&core)).map(|times| (times.busy, times.steal))
+        };
+        assert_eq!(parsed(&stat, &[0, 1]), Some((9, 15)));
+        assert_eq!(parsed(&stat, &[12]), Some((5, 65)));
+        assert_eq!(parsed(&stat, &[]), Some((73, 80)), "no core is known");
+        assert_eq!(parsed("cpu  1 2 3\n", &[]), None);
+        assert_eq!(parsed("cpu  1 2 3 4 5 6 7 8 9\ncpu0 1 2\n", &[0]), None);
+        assert_eq!(parsed("", &[]), None);
     }
 
     #[test]

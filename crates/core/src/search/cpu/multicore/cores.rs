@@ -35,6 +35,11 @@ impl Cores {
         self.order.len()
     }
 
+    /// Whether this process may use hardware thread `id`.
+    pub(crate) fn contains(&self, id: usize) -> bool {
+        self.order.iter().any(|core| core.id == id)
+    }
+
     /// Whether no core is known, so that nothing can be pinned.
     #[must_use]
     pub fn is_empty(&self) -> bool {

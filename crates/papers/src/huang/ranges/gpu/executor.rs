@@ -9,7 +9,7 @@ use super::cache::Cache;
 use super::kernels::{BatchArgument, Kernels, Report};
 use crate::huang::ranges::batch::{Batch, Limits, cut};
 use crate::huang::ranges::index::{Norms, RangeIndex};
-use crate::huang::ranges::range::{Ranges, check_owners};
+use crate::huang::ranges::range::{MAX_OWNERS, Ranges, check_owners};
 use crate::huang::ranges::strategy::Strategy;
 use tandem_core::base::ids::DeviceId;
 use tandem_core::query::Query;
@@ -19,6 +19,7 @@ use tandem_core::search::{Answers, ExecError, Hit, TopK};
 
 /// Maximum shared memory of a thread block: the default of every GPU, less the kernels' static part.
 const SHARED_BYTES: usize = 47 * 1024;
+const WARP: u32 = 32;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
@@ -126,10 +127,12 @@ impl RangesGpu {
         events[0].record(stream).map_err(copying)?;
         stream.memcpy_htod(&batch.bytes, &mut self.d_batch.slice_mut(..batch.bytes.len())).map_err(copying)?;
         let running = |e| GpuError::of(format!("kernel `{}`, {} queries", Kernels::name(strategy), queries.len()), &e);
-        let argument = self.argument(&batch, k, &shared);
+        // One query then has all warps that a block may have.
+        let spread = (MAX_OWNERS / threads).min(WARP);
+        let argument = self.argument(&batch, k, spread, &shared);
         let shape = LaunchConfig {
             grid_dim: (queries.len() as u32, 1, 1),
-            block_dim: (threads, 1, 1),
+            block_dim: (threads * spread, 1, 1),
             shared_mem_bytes: shared.bytes as u32,
         };
         let mut launch = stream.launch_builder(self.kernels.of(strategy));
@@ -181,7 +184,7 @@ impl RangesGpu {
         Ok(())
     }
 
-    fn argument(&self, batch: &Batch, k: usize, shared: &Shared) -> BatchArgument {
+    fn argument(&self, batch: &Batch, k: usize, spread: u32, shared: &Shared) -> BatchArgument {
         let stream = &self.stream;
         let at = self.d_batch.device_ptr(stream).0;
         BatchArgument {
@@ -195,7 +198,7 @@ impl RangesGpu {
             num_docs: self.index.num_docs(),
             k: k as u32,
             norm: if let Norms::All(norm) = self.index.norms() { *norm } else { 0.0 },
-            reserved: 0,
+            spread,
         }
     }
 

@@ -38,7 +38,8 @@ pub(crate) struct BatchArgument {
     pub(crate) num_docs: u32,
     pub(crate) k: u32,
     pub(crate) norm: f32,
-    pub(crate) reserved: u32,
+    /// Threads of a block per thread of its query.
+    pub(crate) spread: u32,
 }
 
 /// Report of a query: `RangeReport`.
