@@ -28,6 +28,9 @@ pub(super) struct Probe {
     pub(super) is_whole: bool,
 }
 
+/// Time within which the rest of a batch arrives.
+const REST: Nanos = Nanos(1_000_000);
+
 impl PolicyFactory for Probe {
     fn name(&self) -> &str {
         "probe"
@@ -90,10 +93,14 @@ impl Policy for Probing {
         LanesToPoll::Class(class)
     }
 
-    fn next(&mut self, lane: Lane, _: &Jobs, _: Nanos, batch: &mut Vec<JobId>) -> Next {
+    fn next(&mut self, lane: Lane, _: &Jobs, now: Nanos, batch: &mut Vec<JobId>) -> Next {
         let queue = &mut self.queues[lane.class];
-        if queue.len() < self.least[lane.class] || !self.is_used[lane.processor.index()] {
+        if !self.is_used[lane.processor.index()] || queue.is_empty() {
             return Next::Wait;
+        }
+        // The dispatcher takes few arrivals at once, and the rest of the batch is among the next.
+        if queue.len() < self.least[lane.class] {
+            return Next::WaitUntil(now + REST);
         }
         let count = self.batch[lane.class].min(queue.len());
         batch.extend(queue.drain(..count));
@@ -104,8 +111,10 @@ impl Policy for Probing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::ids::ProcessorId;
+    use crate::base::ids::{ProcessorId, QueryId};
     use crate::base::machine::Machine;
+    use crate::cost::Cost;
+    use crate::sim::{SimQuery, SimRun, simulate};
 
     #[test]
     fn a_batch_starts_when_it_is_whole_or_at_once() {
@@ -131,5 +140,26 @@ mod tests {
         };
         assert_eq!(started(true), [4, 4]);
         assert_eq!(started(false), [1; 9]);
+    }
+
+    /// A dispatcher may take a part of a batch's arrivals at a time, with nothing else under way.
+    #[test]
+    fn the_rest_of_a_batch_is_awaited() {
+        let machine: MachineModel = Machine::default().with_gpus(1, 1, 4).into();
+        let batch = crate::cost::BatchCost { device_fixed_us: 5.0, most_queries: 512, ..Default::default() };
+        let model = MachineModel { batches: PerClass::two(None, Some(batch)), ..machine };
+        let probe = Probe { busy: Busy { cpus: 0, gpus: 1, batch: 256 }, gain: 1.0, is_whole: true };
+        let cost = Cost { alone: Nanos(1000), added: Nanos(10) };
+        let costs = PerClass::two(Cost::NEVER, cost);
+        let queries = [SimQuery { id: QueryId(0), service: costs, estimate: costs }];
+        let arrivals = (0..1024).map(|i| (Nanos(i / 64 * 500), 0));
+        let policy = probe.build(&model).unwrap();
+        let deadline = Nanos::from_ms(1.0);
+        let (priorities, others) = (None, None);
+        let run = SimRun { model: &model, policy, seed: 1, queries: &queries, arrivals, deadline, priorities, others };
+        let log = simulate(run).unwrap();
+        let mut sizes = std::collections::BTreeMap::<u32, usize>::new();
+        log.rows.iter().for_each(|row| *sizes.entry(row.batch).or_default() += 1);
+        assert_eq!(sizes.into_values().collect::<Vec<_>>(), [256; 4]);
     }
 }
