@@ -9,10 +9,12 @@
 //! The producer takes tasks like the others while the pool is full. A query is answered when its last scoring is done.
 //! Scorings go first, because they finish started queries.
 
-use std::collections::VecDeque;
+use std::iter;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
+
+use crossbeam_deque::Injector;
 
 use super::gang::wait;
 use super::tasks::{Needed, create_tasks, skips};
@@ -48,16 +50,15 @@ enum Task {
     Scoring(Arc<InFlight>, Vec<u32>, Vec<u32>),
 }
 
-/// The pools and the shared state of all threads.
+/// The pools and the shared state of all threads. The pools are queues without locks: a task takes tens of microseconds, and a thread
+/// that sleeps on a lock wakes later than that.
 struct Shared<'a> {
     lists: &'a CodedLists,
     clock: Instant,
     k: usize,
-    intersections: Mutex<VecDeque<Task>>,
-    scorings: Mutex<VecDeque<Task>>,
-    /// Number of tasks in both pools, readable without a lock.
-    waiting: AtomicUsize,
-    /// Number of tasks in the first pool, readable without a lock.
+    intersections: Injector<Task>,
+    scorings: Injector<Task>,
+    /// Number of tasks in the first pool.
     unintersected: AtomicUsize,
     is_over: AtomicBool,
     answered: Mutex<Vec<(usize, Served)>>,
@@ -79,9 +80,8 @@ pub(crate) fn serve_by_tasks(
         lists,
         clock: stream.start(),
         k: stream.k,
-        intersections: Mutex::default(),
-        scorings: Mutex::default(),
-        waiting: AtomicUsize::new(0),
+        intersections: Injector::new(),
+        scorings: Injector::new(),
         unintersected: AtomicUsize::new(0),
         is_over: AtomicBool::new(false),
         answered: Mutex::default(),
@@ -135,7 +135,7 @@ impl Shared<'_> {
     /// Algorithm 3: takes tasks until the end.
     fn consume(&self) {
         loop {
-            wait(self.is_crowded, || self.waiting.load(Ordering::Acquire) > 0 || self.is_over.load(Ordering::Acquire));
+            wait(self.is_crowded, || self.has_tasks() || self.is_over.load(Ordering::Acquire));
             match self.take() {
                 Some(task) => self.work(task),
                 None if self.is_over.load(Ordering::Acquire) => return,
@@ -164,26 +164,26 @@ impl Shared<'_> {
         if num_tasks == 0 {
             return self.answer(&query);
         }
-        let mut pool = self.intersections.lock().unwrap_or_else(PoisonError::into_inner);
-        pool.extend((0..num_tasks).map(|task| Task::Intersection(Arc::clone(&query), task)));
+        // Counted first, so that a thread that takes a task never counts below zero.
         self.unintersected.fetch_add(num_tasks, Ordering::Relaxed);
-        self.waiting.fetch_add(num_tasks, Ordering::Release);
+        (0..num_tasks).for_each(|task| self.intersections.push(Task::Intersection(Arc::clone(&query), task)));
+    }
+
+    fn has_tasks(&self) -> bool {
+        !self.scorings.is_empty() || !self.intersections.is_empty()
     }
 
     /// Takes the oldest task, a scoring if there is one.
     fn take(&self) -> Option<Task> {
-        if self.waiting.load(Ordering::Acquire) == 0 {
-            return None;
-        }
-        let from = |pool: &Mutex<VecDeque<Task>>| pool.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        let scoring = from(&self.scorings);
-        let is_scoring = scoring.is_some();
-        let task = scoring.or_else(|| from(&self.intersections))?;
-        if !is_scoring {
+        let from = |pool: &Injector<Task>| {
+            // A thread that takes the same task first makes this one try again.
+            iter::repeat_with(|| pool.steal()).find(|taken| !taken.is_retry()).and_then(|taken| taken.success())
+        };
+        from(&self.scorings).or_else(|| {
+            let task = from(&self.intersections)?;
             self.unintersected.fetch_sub(1, Ordering::Relaxed);
-        }
-        self.waiting.fetch_sub(1, Ordering::AcqRel);
-        Some(task)
+            Some(task)
+        })
     }
 
     fn work(&self, task: Task) {
@@ -211,9 +211,7 @@ impl Shared<'_> {
         if docs.is_empty() {
             return self.finish(&query);
         }
-        let scoring = Task::Scoring(query, docs, places);
-        self.scorings.lock().unwrap_or_else(PoisonError::into_inner).push_back(scoring);
-        self.waiting.fetch_add(1, Ordering::Release);
+        self.scorings.push(Task::Scoring(query, docs, places));
     }
 
     /// Scores a task's documents.
