@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use crossbeam_deque::Injector;
+use crossbeam_deque::{Injector, Steal};
 
 use super::gang::wait;
 use super::tasks::{Needed, create_tasks, skips};
@@ -46,18 +46,28 @@ struct InFlight {
 enum Task {
     /// An intersection: the number of its task.
     Intersection(Arc<InFlight>, usize),
-    /// A scoring: documents, and the place of each one in every list.
-    Scoring(Arc<InFlight>, Vec<u32>, Vec<u32>),
+    Scoring(Arc<InFlight>, Candidates),
 }
 
-/// The pools and the shared state of all threads. The pools are queues without locks: a task takes tens of microseconds, and a thread
-/// that sleeps on a lock wakes later than that.
+/// Documents of a task, and the place of each one in every list.
+#[derive(Debug, Default)]
+struct Candidates {
+    docs: Vec<u32>,
+    places: Vec<u32>,
+}
+
+/// The pools and the shared state of all threads.
+///
+/// A task takes tens of microseconds, and a thread that sleeps on a lock wakes later than that. So the pools are queues without locks,
+/// and threads reuse the memory of candidates instead of freeing that of another thread, which locks the allocator.
 struct Shared<'a> {
     lists: &'a CodedLists,
     clock: Instant,
     k: usize,
     intersections: Injector<Task>,
     scorings: Injector<Task>,
+    /// Memory of scored candidates.
+    spare: Injector<Candidates>,
     /// Number of tasks in the first pool.
     unintersected: AtomicUsize,
     is_over: AtomicBool,
@@ -82,6 +92,7 @@ pub(crate) fn serve_by_tasks(
         k: stream.k,
         intersections: Injector::new(),
         scorings: Injector::new(),
+        spare: Injector::new(),
         unintersected: AtomicUsize::new(0),
         is_over: AtomicBool::new(false),
         answered: Mutex::default(),
@@ -175,12 +186,8 @@ impl Shared<'_> {
 
     /// Takes the oldest task, a scoring if there is one.
     fn take(&self) -> Option<Task> {
-        let from = |pool: &Injector<Task>| {
-            // A thread that takes the same task first makes this one try again.
-            iter::repeat_with(|| pool.steal()).find(|taken| !taken.is_retry()).and_then(|taken| taken.success())
-        };
-        from(&self.scorings).or_else(|| {
-            let task = from(&self.intersections)?;
+        steal(&self.scorings).or_else(|| {
+            let task = steal(&self.intersections)?;
             self.unintersected.fetch_sub(1, Ordering::Relaxed);
             Some(task)
         })
@@ -189,7 +196,10 @@ impl Shared<'_> {
     fn work(&self, task: Task) {
         match task {
             Task::Intersection(query, number) => self.intersect(query, number),
-            Task::Scoring(query, docs, places) => self.score(&query, &docs, &places),
+            Task::Scoring(query, candidates) => {
+                self.score(&query, &candidates);
+                self.spare.push(candidates);
+            }
         }
     }
 
@@ -203,32 +213,38 @@ impl Shared<'_> {
         }
         let first = number.checked_sub(1).map_or(0, |before| query.rarest[before] + 1);
         let end = query.rarest[number] + 1;
-        let (mut docs, mut places) = (Vec::new(), Vec::new());
+        let mut candidates = steal(&self.spare).unwrap_or_default();
+        let Candidates { docs, places } = &mut candidates;
+        (docs.clear(), places.clear());
         intersect(&mut cursors, first, end, Advance::BlockByBlock, |doc, cursors| {
             docs.push(doc);
             places.extend(cursors.iter().map(|cursor| cursor.place() as u32));
         });
         if docs.is_empty() {
+            self.spare.push(candidates);
             return self.finish(&query);
         }
-        self.scorings.push(Task::Scoring(query, docs, places));
+        self.scorings.push(Task::Scoring(query, candidates));
     }
 
-    /// Scores a task's documents.
-    fn score(&self, query: &Arc<InFlight>, docs: &[u32], places: &[u32]) {
+    /// Scores a task's documents, and offers the best of them to the query, whose lock is then held for k documents only.
+    fn score(&self, query: &Arc<InFlight>, Candidates { docs, places }: &Candidates) {
         let mut lists: Vec<(Cursor<'_>, f32)> =
             query.terms.iter().map(|term| (self.lists.cursor(term.term), self.lists.weight(term))).collect();
-        let mut scored = Vec::with_capacity(docs.len());
+        let mut best = TopK::default();
+        best.reset(self.k);
         for (&doc, places) in docs.iter().zip(places.chunks(lists.len())) {
             let norm = self.lists.norm(doc);
             let shares = lists
                 .iter_mut()
                 .zip(places)
                 .map(|((cursor, weight), &place)| Bm25::score(*weight, cursor.freq(place as usize), norm));
-            scored.push((doc, shares.reduce(|score, share| score + share).unwrap_or(0.0)));
+            best.offer(doc, shares.reduce(|score, share| score + share).unwrap_or(0.0));
         }
+        let mut hits = Vec::with_capacity(self.k);
+        best.drain_into(&mut hits);
         let mut best = query.best.lock().unwrap_or_else(PoisonError::into_inner);
-        scored.into_iter().for_each(|(doc, score)| best.offer(doc, score));
+        hits.iter().for_each(|hit| best.offer(hit.doc.0, hit.score));
         drop(best);
         self.finish(query);
     }
@@ -248,4 +264,9 @@ impl Shared<'_> {
         self.answered.lock().unwrap_or_else(PoisonError::into_inner).push((query.position, one));
         self.num_answered.fetch_add(1, Ordering::Release);
     }
+}
+
+/// Takes the oldest entry of a queue. A thread that takes the same entry first makes this one try again.
+fn steal<T>(queue: &Injector<T>) -> Option<T> {
+    iter::repeat_with(|| queue.steal()).find(|taken| !taken.is_retry()).and_then(Steal::success)
 }
