@@ -9,10 +9,12 @@
 //! The producer takes tasks like the others while the pool is full. A query is answered when its last scoring is done.
 //! Scorings go first, because they finish started queries.
 
-use std::collections::VecDeque;
+use std::iter;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
+
+use crossbeam_deque::{Injector, Steal};
 
 use super::gang::wait;
 use super::tasks::{Needed, create_tasks, skips};
@@ -44,20 +46,29 @@ struct InFlight {
 enum Task {
     /// An intersection: the number of its task.
     Intersection(Arc<InFlight>, usize),
-    /// A scoring: documents, and the place of each one in every list.
-    Scoring(Arc<InFlight>, Vec<u32>, Vec<u32>),
+    Scoring(Arc<InFlight>, Candidates),
+}
+
+/// Documents of a task, and the place of each one in every list.
+#[derive(Debug, Default)]
+struct Candidates {
+    docs: Vec<u32>,
+    places: Vec<u32>,
 }
 
 /// The pools and the shared state of all threads.
+///
+/// A task takes tens of microseconds, and a thread that sleeps on a lock wakes later than that. So the pools are queues without locks,
+/// and threads reuse the memory of candidates instead of freeing that of another thread, which locks the allocator.
 struct Shared<'a> {
     lists: &'a CodedLists,
     clock: Instant,
     k: usize,
-    intersections: Mutex<VecDeque<Task>>,
-    scorings: Mutex<VecDeque<Task>>,
-    /// Number of tasks in both pools, readable without a lock.
-    waiting: AtomicUsize,
-    /// Number of tasks in the first pool, readable without a lock.
+    intersections: Injector<Task>,
+    scorings: Injector<Task>,
+    /// Memory of scored candidates.
+    spare: Injector<Candidates>,
+    /// Number of tasks in the first pool.
     unintersected: AtomicUsize,
     is_over: AtomicBool,
     answered: Mutex<Vec<(usize, Served)>>,
@@ -79,9 +90,9 @@ pub(crate) fn serve_by_tasks(
         lists,
         clock: stream.start(),
         k: stream.k,
-        intersections: Mutex::default(),
-        scorings: Mutex::default(),
-        waiting: AtomicUsize::new(0),
+        intersections: Injector::new(),
+        scorings: Injector::new(),
+        spare: Injector::new(),
         unintersected: AtomicUsize::new(0),
         is_over: AtomicBool::new(false),
         answered: Mutex::default(),
@@ -135,7 +146,7 @@ impl Shared<'_> {
     /// Algorithm 3: takes tasks until the end.
     fn consume(&self) {
         loop {
-            wait(self.is_crowded, || self.waiting.load(Ordering::Acquire) > 0 || self.is_over.load(Ordering::Acquire));
+            wait(self.is_crowded, || self.has_tasks() || self.is_over.load(Ordering::Acquire));
             match self.take() {
                 Some(task) => self.work(task),
                 None if self.is_over.load(Ordering::Acquire) => return,
@@ -164,32 +175,31 @@ impl Shared<'_> {
         if num_tasks == 0 {
             return self.answer(&query);
         }
-        let mut pool = self.intersections.lock().unwrap_or_else(PoisonError::into_inner);
-        pool.extend((0..num_tasks).map(|task| Task::Intersection(Arc::clone(&query), task)));
+        // Counted first, so that a thread that takes a task never counts below zero.
         self.unintersected.fetch_add(num_tasks, Ordering::Relaxed);
-        self.waiting.fetch_add(num_tasks, Ordering::Release);
+        (0..num_tasks).for_each(|task| self.intersections.push(Task::Intersection(Arc::clone(&query), task)));
+    }
+
+    fn has_tasks(&self) -> bool {
+        !self.scorings.is_empty() || !self.intersections.is_empty()
     }
 
     /// Takes the oldest task, a scoring if there is one.
     fn take(&self) -> Option<Task> {
-        if self.waiting.load(Ordering::Acquire) == 0 {
-            return None;
-        }
-        let from = |pool: &Mutex<VecDeque<Task>>| pool.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        let scoring = from(&self.scorings);
-        let is_scoring = scoring.is_some();
-        let task = scoring.or_else(|| from(&self.intersections))?;
-        if !is_scoring {
+        steal(&self.scorings).or_else(|| {
+            let task = steal(&self.intersections)?;
             self.unintersected.fetch_sub(1, Ordering::Relaxed);
-        }
-        self.waiting.fetch_sub(1, Ordering::AcqRel);
-        Some(task)
+            Some(task)
+        })
     }
 
     fn work(&self, task: Task) {
         match task {
             Task::Intersection(query, number) => self.intersect(query, number),
-            Task::Scoring(query, docs, places) => self.score(&query, &docs, &places),
+            Task::Scoring(query, candidates) => {
+                self.score(&query, &candidates);
+                self.spare.push(candidates);
+            }
         }
     }
 
@@ -203,34 +213,38 @@ impl Shared<'_> {
         }
         let first = number.checked_sub(1).map_or(0, |before| query.rarest[before] + 1);
         let end = query.rarest[number] + 1;
-        let (mut docs, mut places) = (Vec::new(), Vec::new());
+        let mut candidates = steal(&self.spare).unwrap_or_default();
+        let Candidates { docs, places } = &mut candidates;
+        (docs.clear(), places.clear());
         intersect(&mut cursors, first, end, Advance::BlockByBlock, |doc, cursors| {
             docs.push(doc);
             places.extend(cursors.iter().map(|cursor| cursor.place() as u32));
         });
         if docs.is_empty() {
+            self.spare.push(candidates);
             return self.finish(&query);
         }
-        let scoring = Task::Scoring(query, docs, places);
-        self.scorings.lock().unwrap_or_else(PoisonError::into_inner).push_back(scoring);
-        self.waiting.fetch_add(1, Ordering::Release);
+        self.scorings.push(Task::Scoring(query, candidates));
     }
 
-    /// Scores a task's documents.
-    fn score(&self, query: &Arc<InFlight>, docs: &[u32], places: &[u32]) {
+    /// Scores a task's documents, and offers the best of them to the query, whose lock is then held for k documents only.
+    fn score(&self, query: &Arc<InFlight>, Candidates { docs, places }: &Candidates) {
         let mut lists: Vec<(Cursor<'_>, f32)> =
             query.terms.iter().map(|term| (self.lists.cursor(term.term), self.lists.weight(term))).collect();
-        let mut scored = Vec::with_capacity(docs.len());
+        let mut best = TopK::default();
+        best.reset(self.k);
         for (&doc, places) in docs.iter().zip(places.chunks(lists.len())) {
             let norm = self.lists.norm(doc);
             let shares = lists
                 .iter_mut()
                 .zip(places)
                 .map(|((cursor, weight), &place)| Bm25::score(*weight, cursor.freq(place as usize), norm));
-            scored.push((doc, shares.reduce(|score, share| score + share).unwrap_or(0.0)));
+            best.offer(doc, shares.reduce(|score, share| score + share).unwrap_or(0.0));
         }
+        let mut hits = Vec::with_capacity(self.k);
+        best.drain_into(&mut hits);
         let mut best = query.best.lock().unwrap_or_else(PoisonError::into_inner);
-        scored.into_iter().for_each(|(doc, score)| best.offer(doc, score));
+        hits.iter().for_each(|hit| best.offer(hit.doc.0, hit.score));
         drop(best);
         self.finish(query);
     }
@@ -250,4 +264,9 @@ impl Shared<'_> {
         self.answered.lock().unwrap_or_else(PoisonError::into_inner).push((query.position, one));
         self.num_answered.fetch_add(1, Ordering::Release);
     }
+}
+
+/// Takes the oldest entry of a queue. A thread that takes the same entry first makes this one try again.
+fn steal<T>(queue: &Injector<T>) -> Option<T> {
+    iter::repeat_with(|| queue.steal()).find(|taken| !taken.is_retry()).and_then(Steal::success)
 }
