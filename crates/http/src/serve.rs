@@ -42,7 +42,6 @@ use tandem_core::live;
 use tandem_core::query::Mode;
 use tandem_core::sched::PolicyFactory;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{sleep, timeout};
 
 use self::body::Answer;
@@ -99,7 +98,7 @@ pub fn serve(
     let tokenizer = Tokenizer::from_name(index.tokenizer_name()).map_err(HttpError::Target)?;
     let scheduler = Scheduler::start(index, tokenizer, policy, options)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    let run = LocalSet::new().block_on(&runtime, async {
+    let run = runtime.block_on(async {
         let listener = TcpListener::bind(options.address).await?;
         // With the usual backlog of 128, a burst of new connections waits a second for the next attempt.
         #[cfg(unix)]
@@ -112,14 +111,14 @@ pub fn serve(
 }
 
 async fn run(listener: TcpListener, scheduler: &Arc<Scheduler>) -> Result<(), HttpError> {
-    let turning = spawn_local(scheduler::turn_again(Arc::clone(scheduler)));
+    let turning = tokio::spawn(scheduler::turn_again(Arc::clone(scheduler)));
     let graceful = GracefulShutdown::new();
     let connected = |stream: TcpStream| {
         let scheduler = Arc::clone(scheduler);
         let service = service_fn(move |request| respond(Arc::clone(&scheduler), request));
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(IDLE);
-        spawn_local(graceful.watch(builder.serve_connection(TokioIo::new(stream), service)));
+        tokio::spawn(graceful.watch(builder.serve_connection(TokioIo::new(stream), service)));
     };
     while !live::interrupted() && !turning.is_finished() {
         match timeout(LOOK, listener.accept()).await {
