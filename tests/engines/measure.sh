@@ -14,6 +14,7 @@ folder=$(realpath "$4")
 results=${5:-results/servers}
 mkdir -p "$results"
 rm -rf "$folder/out"
+mkdir -p "$folder/out"
 # keep FILE NAME: a result without the paths of this machine, plain and as part of a URL.
 keep() { sed -e "s|$folder|engines|g; s|${folder//\//%2F}|engines|g; s|$data|data|g" "$1" > "$results/$2.csv"; }
 # Server and client have a half of the cores each.
@@ -30,11 +31,8 @@ for engine in ${ENGINES:-tantivy seekstorm anserini}; do
   for collection in win32-docs-48k enwiki-2014-261k; do
     name=$engine-$collection
     DEADLINES='50 10' OUT=$folder/out/$name tests/engines/$engine.sh "$tandem" "$data/corpus/$collection.jsonl.zst" \
-      "$queries" "$folder/$name" || echo "$name: failed"
-    for deadline in 50 10; do
-      found=$folder/out/$name/$deadline/capacity.csv
-      if [ -s "$found" ]; then keep "$found" "$name-$deadline"; fi
-    done
+      "$queries" "$folder/$name" 2>&1 | tee "$folder/out/$name.txt" || echo "$name: failed"
   done
 done
+tests/engines/summary.py "$folder/out" $((cores / 2)) "$results/engines.csv" tests/engines/measure.sh
 uptime
