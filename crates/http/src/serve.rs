@@ -6,8 +6,8 @@
 //!      └──────────── responses ◀───────────┴──────────── answers ◀────────┘
 //! ```
 //!
-//! A query passes between threads twice: to its worker, and back. Whoever has news, the server's thread or a worker, asks the
-//! policy, so that a worker has its next order as soon as it has finished. A thread that sleeps wakes later than a short
+//! A query passes between threads twice: to its worker, and back. The server's thread asks the policy when queries arrive, a
+//! worker when it has finished, so that its next order needs no other thread. A thread that sleeps wakes later than a short
 //! query takes. On machines with a core for each thread and one more, the workers and the server's thread therefore look
 //! for work without pause while queries arrive.
 //!
