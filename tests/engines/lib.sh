@@ -55,7 +55,7 @@ free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1
 # server under SERVER, such as "taskset -c 1" and "taskset -c 0", which give each its own cores.
 drive() {
   prepare_queries
-  what=(--target "$1" --dialect "$2" --queries "$dir/queries.txt" --log-format plain)
+  what=(--target "$1" --dialect "$2" --queries "$dir/queries.txt" --log-format plain ${CLIENT:+--spin})
   if [ -n "${DEADLINES:-}" ]; then
     ${CLIENT:-} "$tandem" profile "${what[@]}" --profile-seconds "${WARM_SECONDS:-10}" --out "$out/warm"
     for deadline in $DEADLINES; do

@@ -41,10 +41,11 @@ def pairs(folder, lanes):
         for name, run in (("direct", of_direct), ("http", of_http)):
             row[f"{name}_qps"] = float(run["throughput_qps"])
             row[f"{name}_held"] = run["held"]
-        row["others_cores"] = of_direct["others_cores"]
+        row |= {"others_cores": of_direct["others_cores"], "steal_cores": of_direct["steal_cores"]}
         row["client_lateness_p99_us"] = of_http["lateness_p99_us"]
-        values = added(read(direct / "log.csv"), read(http / "requests.csv"))
-        row |= {f"added_p{percent}_us": rank(values, percent) for percent in ADDED if values}
+        if (direct / "log.csv").exists():
+            values = added(read(direct / "log.csv"), read(http / "requests.csv"))
+            row |= {f"added_p{percent}_us": rank(values, percent) for percent in ADDED}
         yield {key: f"{value:.1f}" if isinstance(value, float) else value for key, value in row.items()}
 
 
@@ -53,7 +54,7 @@ def main():
     if sys.argv[3] == "most":
         print(round(statistics.median(float(row["direct_qps"]) for row in rows if row["kind"] == "full")))
         return
-    table = csv.DictWriter(sys.stdout, rows[0].keys(), lineterminator="\n", restval="")
+    table = csv.DictWriter(sys.stdout, max(rows, key=len).keys(), lineterminator="\n", restval="")
     table.writeheader()
     table.writerows(rows)
 

@@ -46,6 +46,8 @@ pub struct Limits {
     pub timeout: Duration,
     /// Largest body of a response, in bytes.
     pub body_bytes: usize,
+    /// Whether threads never sleep. Without it they do not either on machines with many cores for each.
+    pub spins: bool,
 }
 
 impl Limits {
@@ -54,7 +56,7 @@ impl Limits {
     pub fn for_deadline(deadline: Nanos) -> Self {
         let timeout =
             Duration::from_nanos(deadline.0.saturating_mul(10)).clamp(Duration::from_secs(1), Duration::from_secs(60));
-        Self { connections: 256, threads: 1, timeout, body_bytes: 8 << 20 }
+        Self { connections: 256, threads: 1, timeout, body_bytes: 8 << 20, spins: false }
     }
 }
 

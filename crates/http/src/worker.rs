@@ -111,8 +111,9 @@ impl<'a> Worker<'a> {
             most_links: (most_links / client.targets.len()).max(1),
             start,
             stop,
-            owns_core: std::thread::available_parallelism()
-                .is_ok_and(|cores| cores.get() >= MANY_CORES * client.limits.threads),
+            owns_core: client.limits.spins
+                || std::thread::available_parallelism()
+                    .is_ok_and(|cores| cores.get() >= MANY_CORES * client.limits.threads),
             poll: mio::Poll::new()?,
             links: Vec::new(),
             servers: client.targets.iter().map(server).collect(),

@@ -107,7 +107,7 @@ fn drive_all(servers: &[&Server], texts: &[String], queries: usize, timeout: Dur
     let target = |server: &&Server| Target::new(&format!("http://{}/x", server.address), &dialect, &[], None).unwrap();
     let targets: Vec<Target> = servers.iter().map(target).collect();
     let requests = Requests::new(&dialect, targets[0].path(), 10, 50.0, texts).unwrap();
-    let limits = Limits { timeout, body_bytes: 1 << 20, connections: 64, threads: 1 };
+    let limits = Limits { timeout, body_bytes: 1 << 20, connections: 64, threads: 1, spins: false };
     let client = Client { targets: &targets, routing, requests: &requests, limits };
     let arrivals = Arrivals::drawn(&ArrivalProcess::Poisson, 1, queries, texts.len());
     let run = client.drive(&arrivals, 500.0, 0.0).unwrap();

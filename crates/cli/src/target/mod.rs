@@ -18,6 +18,7 @@ use super::settings::Settings;
 use super::{Failure, interrupts, output};
 use crate::options::arrivals::ProcessArguments;
 use crate::options::question::{EffortArguments, ObjectiveArguments};
+use serde_json::json;
 use tandem_core::base::ids::QueryId;
 use tandem_core::base::machine::{Class, PerClass};
 use tandem_core::corpus::Tokenizer;
@@ -210,6 +211,11 @@ fn search(searched: &Searched, is_validation: bool) -> Result<(), Failure> {
     output::result("answer", words::JsonAnswer::of(&found));
     output::result("runs", runs.iter().map(RunReport::json).collect::<Vec<_>>());
     let best = found.best();
+    let rules = naive.map(|one| {
+        let error = best.and_then(|(_, capacity)| one.error(capacity.qps));
+        json!({ "rule": one.rule, "qps": one.qps, "error": error })
+    });
+    output::result("rules_of_thumb", rules);
     if is_validation {
         outln!("{}{}", words::compared(&found), words::live_runs(&found));
     } else if let Some((driven, capacity)) = best {
@@ -375,7 +381,7 @@ fn drive(driven: &Driven) -> Result<(), Failure> {
     }
     if run.is_rejected(criterion.deadline) {
         return Err(Failure::failed(format!(
-            "rejected: the client was late by {lateness} us (p99), more than 1 % of the deadline (lower the rate, or leave it more processor time)"
+            "rejected: the client was late by {lateness} us (p99), more than 1 % of the deadline (lower the rate, leave it more processor time, or let it --spin on a core of its own)"
         )));
     }
     Ok(())

@@ -51,6 +51,10 @@ pub(super) struct Server {
     /// Threads of the client
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64), help_heading = "Server")]
     threads: u8,
+    /// Its threads never sleep, for which each needs a core that the server does not use [default: on machines with at least
+    /// eight cores for each]
+    #[arg(long, help_heading = "Server")]
+    spin: bool,
     /// Time limit of a query in milliseconds [default: ten deadlines, at least 1000]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Server")]
     timeout_ms: Option<u32>,
@@ -103,7 +107,7 @@ impl Server {
         let limits = Limits::for_deadline(deadline);
         let timeout = self.timeout_ms.map_or(limits.timeout, |ms| Duration::from_millis(ms.into()));
         let (connections, threads) = (self.connections.into(), self.threads.into());
-        let limits = Limits { connections, threads, timeout, ..limits };
+        let limits = Limits { connections, threads, timeout, spins: self.spin, ..limits };
         let provenance = Provenance::new()
             .with_command_and_machine()
             .with("target", urls_of(&targets))
