@@ -150,7 +150,7 @@ def provenance(tandem, index):
     commit = re.search(r"commit (\w+)", version.stdout)
     return (f"# command: kernels/counters.py TANDEM {index.name}\n"
             f"# commit: {commit.group(1) if commit else 'unknown'}\n# date: {time.strftime('%Y-%m-%d')}\n"
-            f"# device: {device.stdout.strip()}\n# index: {index.name}; of kernels of huang/ and wang/: {SMALL_DOCS} documents\n")
+            f"# device: {device.stdout.partition(chr(10))[0]}\n# index: {index.name}; of kernels of huang/ and wang/: {SMALL_DOCS} documents\n")
 
 
 def write(head, longest):

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg};
 
 use super::arguments::{
-    BatchArgument, BatchEntry, BlockArgument, DIRECTORY_STRIDE, DriverEntry, FEW_TERMS, ListsArgument, LoneArgument,
-    MAX_K, MAX_TERMS, NO_DIRECTORY, NO_GATE, PartArgument, RunArgument, SCORE_BINS, SLACK_PARTS, SMALL_INPUT_WORDS,
-    SmallInput, StateArgument, TOO_MANY, TermEntry, TileEntry, WARP_K, field_offsets, transcode_field_offsets,
+    BatchArgument, BatchEntry, BlockArgument, DIRECTORY_STRIDE, DirectoryEntry, DriverEntry, FEW_TERMS, ListsArgument,
+    LoneArgument, MAX_K, MAX_TERMS, NO_DIRECTORY, NO_GATE, PartArgument, RunArgument, SCORE_BINS, SLACK_PARTS,
+    SMALL_INPUT_WORDS, SmallInput, StateArgument, TOO_MANY, TermEntry, TileEntry, WARP_K, field_offsets,
+    transcode_field_offsets,
 };
 use super::tiered::Rows;
 use crate::index::{BLOCK_LEN, LongList};
@@ -49,6 +50,7 @@ fn sizes() -> Vec<usize> {
         DIRECTORY_STRIDE as usize,
         size_of::<ListsArgument>(),
         size_of::<BlockArgument>(),
+        size_of::<DirectoryEntry>(),
         size_of::<TermEntry>(),
         size_of::<LoneArgument>(),
         size_of::<LoneArgument<FEW_TERMS>>(),
@@ -149,13 +151,13 @@ impl Kernels {
     ///
     /// # Safety
     /// See [`Kernels::measure_blocks`], which must have measured the part. The targets must have room for the measured
-    /// rows and for the directory of each list.
+    /// rows and for the directory of each list, which must be zero.
     pub(crate) unsafe fn write_blocks(
         &self,
         stream: &CudaStream,
         part: &PartArgument,
         counts: &RowCounts,
-        (d_blocks, rows, d_directory): (&mut CudaSlice<BlockArgument>, &mut Rows, &mut CudaSlice<u32>),
+        (d_blocks, rows, d_directory): (&mut CudaSlice<BlockArgument>, &mut Rows, &mut CudaSlice<DirectoryEntry>),
     ) -> Result<(), DriverError> {
         let Some(shape) = part_shape(part) else { return Ok(()) };
         let (on_device, on_host, num_resident) =
