@@ -255,7 +255,9 @@ fn table2(judge: &mut Judge<'_>) {
         judge.claim(format!("{side}: AND+OR costs much less than OR ({papers} of it; at most half)"), |r| {
             let share = r.ours(&format!("and-or: {side}"))? / r.ours(&format!("or: {side}"))?;
             let full = r.ours("and: queries with k results");
+            let and = r.ours(&format!("and: {side}"))? / r.ours(&format!("or: {side}"))?;
             let found = below(vec![("AND+OR over OR".into(), share, 0.5)])?;
+            let found = found.because(and > 0.5, format!("AND alone costs {} of OR", shown(and)));
             Ok(found.because_of(full, |full| full < 50.0, |full| format!("only {full} % of the ANDs find k results")))
         });
     }
