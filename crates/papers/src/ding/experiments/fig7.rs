@@ -225,11 +225,13 @@ fn compare(
     Ok(())
 }
 
-/// Adds mean costs by class and the mean errors of each model.
+/// Adds mean and highest costs by class, and the mean errors of each model.
 fn add_costs(queries: &[Vec<SimQuery>; 2], is_papers: bool, findings: &mut Findings) {
     for (place, class) in [Class::CPU, Class::GPU].into_iter().enumerate() {
         let papers_ms = is_papers.then_some(PAPERS_MS[place]);
         findings.compare(format!("mean cost, {class}"), "ms", papers_ms, mean_ms(&queries[0], class));
+        let longest_ms = queries[0].iter().map(|query| query.service[class].alone.as_ms()).fold(0.0, f64::max);
+        findings.add(format!("highest cost, {class}"), "ms", longest_ms);
         for (model, queries) in queries.iter().enumerate() {
             let error = |query: &SimQuery| {
                 let (truth, estimate) = (query.service[class].alone.as_ms(), query.estimate[class].alone.as_ms());
