@@ -64,8 +64,11 @@ const SHIPPED: [(&str, &str); 2] = [("synthetic-gov2-h200", "size of GOV2"), ("e
 
 /// Costs on lists with correlated terms, which make ANDs longer than independent lists do.
 const CORRELATED: &str = "traces/synthetic-gov2-correlated-h200.workload.csv.zst";
-/// Costs of the published methods, measured by `ding-costs` on the Wikipedia slice.
-const PUBLISHED: &str = "traces/ding-published-enwiki-tb05-h100.workload.csv.zst";
+/// Costs of the published methods, measured by `ding-costs` on a synthetic collection and on the Wikipedia slice.
+const PUBLISHED: [(&str, &str); 2] = [
+    ("synthetic", "traces/ding-published-1m-correlated-h100.workload.csv.zst"),
+    ("real", "traces/ding-published-enwiki-tb05-h100.workload.csv.zst"),
+];
 
 pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let mode = context.mode(Mode::And);
@@ -115,23 +118,23 @@ fn both_scales(
 
 /// Costs in files, with a name and a description each: those of the repository, and those that `ding-costs` left in the output folder.
 fn recorded(context: &Context<'_>, mode: Mode, findings: &mut Findings) -> Result<Vec<(String, String, Workload)>> {
-    let left = |lists: &str| context.scratch.join(format!("ding-published-{lists}.workload.csv"));
-    let (synthetic, mut real) = (left("synthetic"), left("real"));
-    if !real.exists() {
-        real = PathBuf::from(PUBLISHED);
+    let mut files = vec![(
+        "synthetic-gov2-correlated-h200".into(),
+        "size of GOV2, correlated terms".into(),
+        PathBuf::from(CORRELATED),
+    )];
+    for (lists, recorded) in PUBLISHED {
+        let left = context.scratch.join(format!("ding-published-{lists}.workload.csv"));
+        let path = if left.exists() { left } else { PathBuf::from(recorded) };
+        files.push((format!("published-{lists}"), format!("published methods, {lists} lists"), path));
     }
-    let files = [
-        ("synthetic-gov2-correlated-h200", "size of GOV2, correlated terms", PathBuf::from(CORRELATED)),
-        ("published-synthetic", "published methods, synthetic lists", synthetic),
-        ("published-real", "published methods, real lists", real),
-    ];
     let mut found = Vec::new();
     for (name, what, path) in files {
         if path.exists() {
             let (_, workload) =
                 named_workload_in(path.to_str(), mode).map_err(|e| ExperimentError::Input(e.to_string()))?;
-            found.push((name.to_owned(), what.to_owned(), workload));
-        } else if path.starts_with("traces") {
+            found.push((name, what, workload));
+        } else {
             findings.note(format!("{what}: left out, no file {} here; the repository has it.", path.display()));
         }
     }
