@@ -5,9 +5,11 @@
     kernels/counters.py --check      # CI: every kernel has a row in one of the two tables, and every row a kernel
 
 TANDEM is the binary, INDEX a folder made by `tandem index synth` (its queries.tsv is used); the documents of the table are
-those of GOV2's size: `--docs 25200000 --seed 1`. Each kernel's longest of a few launches goes into a row of
+those of GOV2's size: `--docs 25200000 --seed 1`. Kernels of Huang et al. and Wang et al. run on a tenth of the documents, because
+their experiments take most of the time otherwise. Each kernel's longest of a few launches goes into a row of
 results/gpu/kernel-counters.csv, which docs/results/gpu.md shows. Kernels that no command launched go to
-results/gpu/kernels-not-measured.csv with the reason. Clocks are left alone.
+results/gpu/kernels-not-measured.csv with the reason. Both are written after each command, so that a run that is ended early leaves
+what it has measured. Clocks are left alone.
 """
 
 import argparse
@@ -47,6 +49,8 @@ COUNTERS = {
     **{f"stalled_{reason}": (STALLED.format(reason), 1)
        for reason in ["long_scoreboard", "short_scoreboard", "wait", "barrier", "membar", "no_instruction"]},
 }
+# Documents of the small index: a tenth of the table's.
+SMALL_DOCS = 2_520_000
 # Words of this many queries make one that goes through all lists: what score_tiles is for.
 JOINED_QUERIES = 12
 
@@ -54,7 +58,7 @@ JOINED_QUERIES = 12
 def runs(tandem, index, scratch):
     """What launches every kernel: (command, the kernels that are looked at, at which of their launches, how many in all).
 
-    After so many the command is ended."""
+    The command is ended after that number of launches. Without kernels it only makes what a later one reads."""
     queries = index / "queries.tsv"
     lines = queries.read_text().splitlines()
     joined = scratch / "joined.tsv"
@@ -66,8 +70,10 @@ def runs(tandem, index, scratch):
         return [tandem, "bench", index, "--queries", queries, "--what", what, "--limit", limit, "--rounds", "1",
                 "--out", scratch]
 
-    def reproduce(name, limit):
-        return [tandem, "reproduce", name, index, "--queries", queries, "--limit", limit, "--out", scratch]
+    small = scratch / "small"
+
+    def reproduce(name, limit, index=index):
+        return [tandem, "reproduce", name, index, "--queries", index / "queries.tsv", "--limit", limit, "--out", scratch]
 
     def search(mode, k):
         return [tandem, "search", index, "--queries", joined, "--on", "gpu", "--mode", mode, "-k", k,
@@ -78,9 +84,6 @@ def runs(tandem, index, scratch):
         for i in range(100_000):
             body = " ".join(words[(i * step) % len(words)] for step in range(1, 40))
             file.write(json.dumps({"id": str(i), "text": body}) + "\n")
-
-    def build(method):
-        return [tandem, "index", "build", text, "--method", method, "--gpus", "1", "-o", scratch / method]
 
     return [
         # The upload, by parts; queries alone, and in batches of up to 4096.
@@ -93,10 +96,11 @@ def runs(tandem, index, scratch):
         (reproduce("ding-table3", 10), ".*_blocks|match_in_.*|.*_counts|count_flags|gather_.*|score_candidates|clear_.*"
          "|accumulate|heap_.*|pfor_decode_needed|merge_find", "2|9|20|44", 60),
         (reproduce("ding-fig6", 10), "merge_.*|count_flags|gather_matches", "2|9|20|44", 20),
-        (reproduce("huang-table1", 10), "ranges_.*", "1|2|4", 12),
-        (reproduce("wang-fig6", 1000), "rank_cached", "2|9|20", 3),
-        (build("hash"), "count_.*|scan_.*|number_words|list_words|set_terms|map_tokens|scatter|.*_postings", "1|2|3", 40),
-        (build("trie"), "index_slots", "1|2|4", 2),
+        ([tandem, "index", "synth", "--docs", SMALL_DOCS, "--num-queries", 1000, "-o", small], None),
+        (reproduce("huang-table1", 10, small), "ranges_.*", "1|2|4", 12),
+        (reproduce("wang-fig6", 1000, small), "rank_cached", "2|9|20", 3),
+        ([tandem, "index", "build", text, "--gpus", "1", "-o", scratch / "built"], "count_.*|scan_.*|number_words|list_words|set_terms|map_tokens|scatter|.*_postings", "1|2|3", 40),
+        ([tandem, "reproduce", "wei-table5", "--docs", "5000", "--out", scratch], "index_slots", "1|2|4", 2),
     ]
 
 
@@ -138,6 +142,33 @@ def check():
         sys.exit("".join(f"error: {fault} ({MEASURED.name}, {NOT_MEASURED.name})\n" for fault in faults).rstrip())
 
 
+def provenance(tandem, index):
+    """The first lines of both tables."""
+    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    device = subprocess.run(query, capture_output=True, text=True)
+    version = subprocess.run([tandem, "--version"], capture_output=True, text=True)
+    commit = re.search(r"commit (\w+)", version.stdout)
+    return (f"# command: kernels/counters.py TANDEM {index.name}\n"
+            f"# commit: {commit.group(1) if commit else 'unknown'}\n# date: {time.strftime('%Y-%m-%d')}\n"
+            f"# device: {device.stdout.strip()}\n# index: {index.name}; of kernels of huang/ and wang/: {SMALL_DOCS} documents\n")
+
+
+def write(head, longest):
+    """Writes both tables and returns the kernels that were not measured yet."""
+    sources = kernels_of_sources()
+    with MEASURED.open("w", newline="") as file:
+        file.write(head)
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["kernel", *COUNTERS, "grid"])
+        for kernel, (values, grid) in sorted(item for item in longest.items() if item[0] in sources):
+            texts = ["" if value is None else f"{value:.4g}" for value in values.values()]
+            writer.writerow([kernel, *texts, re.sub(r"[(), ]+", " ", grid).strip().replace(" 1 1", "")])
+    missing = sorted(sources.keys() - longest.keys())
+    reason = "no command of kernels/counters.py launched it"
+    NOT_MEASURED.write_text(head + "kernel,reason\n" + "".join(f"{kernel},{reason}\n" for kernel in missing))
+    return missing
+
+
 def main():
     parser = argparse.ArgumentParser(description="Reads the hardware counters of all kernels.")
     parser.add_argument("tandem", nargs="?")
@@ -150,33 +181,20 @@ def main():
         parser.error("TANDEM and INDEX are needed without --check")
     began = time.time()
     longest = {}
+    head = provenance(arguments.tandem, arguments.index)
     with tempfile.TemporaryDirectory() as scratch:
-        for command, *what in runs(arguments.tandem, arguments.index, pathlib.Path(scratch)):
-            found = list(profile(command, *what))
+        for command, kernels, *launches in runs(arguments.tandem, arguments.index, pathlib.Path(scratch)):
+            if kernels is None:
+                subprocess.run([str(part) for part in command], capture_output=True, check=True)
+                continue
+            found = list(profile(command, kernels, *launches))
             for kernel, values, grid in found:
                 if kernel not in longest or (values["time_us"] or 0) > (longest[kernel][0]["time_us"] or 0):
                     longest[kernel] = values, grid
+            missing = write(head, longest)
             names = ", ".join(sorted({kernel for kernel, _, _ in found}))
             took = time.time() - began
             print(f"{took:4.0f} s: {' '.join(map(str, command[1:3]))}: {len(found)} launches of {names}", flush=True)
-    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    device = subprocess.run(query, capture_output=True, text=True)
-    version = subprocess.run([arguments.tandem, "--version"], capture_output=True, text=True)
-    commit = re.search(r"commit (\w+)", version.stdout)
-    head = (f"# command: kernels/counters.py TANDEM {arguments.index.name}\n"
-            f"# commit: {commit.group(1) if commit else 'unknown'}\n# date: {time.strftime('%Y-%m-%d')}\n"
-            f"# device: {device.stdout.strip()}\n# index: {arguments.index.name}\n")
-    with MEASURED.open("w", newline="") as file:
-        file.write(head)
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["kernel", *COUNTERS, "grid"])
-        sources = kernels_of_sources()
-        for kernel, (values, grid) in sorted(item for item in longest.items() if item[0] in sources):
-            texts = ["" if value is None else f"{value:.4g}" for value in values.values()]
-            writer.writerow([kernel, *texts, re.sub(r"[(), ]+", " ", grid).strip().replace(" 1 1", "")])
-    missing = sorted(sources.keys() - longest.keys())
-    reason = "no command of kernels/counters.py launched it"
-    NOT_MEASURED.write_text(head + "kernel,reason\n" + "".join(f"{kernel},{reason}\n" for kernel in missing))
     print(MEASURED, NOT_MEASURED, sep="\n")
     if missing:
         sys.exit(f"not seen: {', '.join(missing)}")

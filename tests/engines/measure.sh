@@ -14,8 +14,7 @@ folder=$(realpath "$4")
 results=${5:-results/servers}
 mkdir -p "$results"
 rm -rf "$folder/out"
-# keep FILE NAME: a result without the paths of this machine, plain and as part of a URL.
-keep() { sed -e "s|$folder|engines|g; s|${folder//\//%2F}|engines|g; s|$data|data|g" "$1" > "$results/$2.csv"; }
+mkdir -p "$folder/out"
 # Server and client have a half of the cores each.
 cores=$(nproc)
 export SERVER="taskset -c 0-$((cores / 2 - 1))" CLIENT="taskset -c $((cores / 2))-$((cores - 1))"
@@ -24,17 +23,18 @@ queries=$data/queries/trec-tb05-efficiency-50k.tsv
 uptime
 "$lateness" 10000,20000,30000,50000 5 1 "$results/client.csv"
 sed -i "2i # commit: $("$tandem" --version | sed 's/.*commit //; s/)//')" "$results/client.csv"
-OUT=$folder/out/tandem tests/engines/tandem.sh "$tandem" "$data/corpus/enwiki-2014-261k.jsonl.zst" \
-  "$data/queries/natural-questions-12k.tsv" "$folder/tandem" && keep "$folder/out/tandem/serve.csv" serve
+tests/engines/tandem.sh "$tandem" "$folder/tandem"
+{
+  "$tandem" --version | sed 's/tandem \(.*\) (commit \(.*\))/# tandem: \1\n# commit: \2/'
+  echo '# command: tests/engines/tandem.sh'
+  cat "$folder/tandem/serve-1.csv"
+} > "$results/serve.csv"
 for engine in ${ENGINES:-tantivy seekstorm anserini}; do
   for collection in win32-docs-48k enwiki-2014-261k; do
     name=$engine-$collection
     DEADLINES='50 10' OUT=$folder/out/$name tests/engines/$engine.sh "$tandem" "$data/corpus/$collection.jsonl.zst" \
-      "$queries" "$folder/$name" || echo "$name: failed"
-    for deadline in 50 10; do
-      found=$folder/out/$name/$deadline/capacity.csv
-      if [ -s "$found" ]; then keep "$found" "$name-$deadline"; fi
-    done
+      "$queries" "$folder/$name" 2>&1 | tee "$folder/out/$name.txt" || echo "$name: failed"
   done
 done
+tests/engines/summary.py "$folder/out" $((cores / 2)) "$results/engines.csv" tests/engines/measure.sh
 uptime

@@ -1,51 +1,58 @@
 #!/usr/bin/env bash
-# tandem serve, compared with the same executors without HTTP: what a query takes longer at half load, and the capacities.
+# tandem serve and the same executors without HTTP in turns, with the same arrivals and queries.
 #
-#   tests/engines/tandem.sh TANDEM COLLECTION.jsonl.zst QUERIES.tsv [FOLDER]      results: OUT/serve.csv
-. "$(dirname "$0")/lib.sh"
-mkdir -p "$out"
-if [ ! -d "$dir/index" ]; then "$tandem" index build "$collection" --tokenizer ascii -o "$dir/index"; fi
-prepare_queries
-# Both draw from the same queries, in the same order.
-head -n "${QUERIES:-2000}" "$dir/queries.txt" > "$dir/some.txt"
-log=(--queries "$dir/some.txt" --log-format plain)
-limits=(--deadline-ms 50 --live-seconds "${LIVE_SECONDS:-10}")
-direct() { "$tandem" "$@" --policy cpu-only --gpu none --cpus 1; }
-if [ ! -s "$dir/workload.csv" ]; then
-  "$tandem" profile "$dir/index" "${log[@]}" --limit "${QUERIES:-2000}" --mode or --on cpu --repeats 3 -o "$dir/workload.csv"
-fi
-direct capacity "$dir/index" "${log[@]}" --workload "$dir/workload.csv" "${limits[@]}" -o "$out/direct"
-# capacity OUT: the rate that held, of an answer.
-held() { python3 -c '
-import csv, sys
-rows = csv.DictReader(line for line in open(sys.argv[1]) if not line.startswith("#"))
-print(next(row["held_qps"] for row in rows if row["held_qps"]))' "$1/capacity.csv"; }
-rate=$(python3 -c 'import sys; print(round(float(sys.argv[1]) / 2))' "$(held "$out/direct")")
-direct live "$dir/index" "${log[@]}" --workload "$dir/workload.csv" --rate "$rate" --seconds 20 -o "$out/direct"
-port=$(free_port)
-${SERVER:-} "$tandem" serve "$dir/index" --port "$port" --cpus 1 2> "$dir/server.log" &
-server=$!
-wait_for "http://127.0.0.1:$port/metrics"
-target=(--target "http://127.0.0.1:$port" --dialect tandem "${log[@]}")
-${CLIENT:-} "$tandem" live "${target[@]}" --rate "$rate" --seconds 20 --warm-up 0 --out "$out/http"
-${CLIENT:-} "$tandem" capacity "${target[@]}" "${limits[@]}" --profile-seconds "${PROFILE_SECONDS:-60}" --out "$out/http"
-python3 - "$out" << 'PY'
-import csv, sys
-out = sys.argv[1]
-def read(path):
-    lines = open(f"{out}/{path}", encoding="utf-8").read().splitlines()
-    return [line for line in lines if line.startswith("#")], list(csv.DictReader(line for line in lines if not line.startswith("#")))
-head, direct = read("direct/summary.csv")
-_, http = read("http/runs.csv")
-capacities = [next(row for row in read(f"{name}/capacity.csv")[1] if row["held_qps"]) for name in ("direct", "http")]
-with open(f"{out}/serve.csv", "w", encoding="utf-8") as file:
-    kept = ("# tandem", "# commit", "# date", "# machine")
-    print("\n".join(line for line in head if line.startswith(kept)), file=file)
-    print("# command: tests/engines/tandem.sh", file=file)
-    print("rate_qps,direct_p50_us,http_p50_us,direct_p99_us,http_p99_us,direct_capacity_qps,http_capacity_qps", file=file)
-    direct, http = direct[0], http[-1]
-    us = [float(direct["p50_ms"]), float(http["latency_p50_ms"]), float(direct["p99_ms"]), float(http["latency_p99_ms"])]
-    values = [direct["rate_qps"]] + [f"{1e3 * ms:.1f}" for ms in us] + [row["held_qps"] for row in capacities]
-    print(",".join(values), file=file)
-PY
-cat "$out/serve.csv"
+#   tests/engines/tandem.sh TANDEM FOLDER [LANES]        results: FOLDER/serve-LANES.csv
+#
+# HALF is half of what a lane sustains in queries per second, FULL more than it can do, for an index of DOCS documents. In
+# steps, the rates are shares of what the lanes do if queries always wait.
+set -euo pipefail
+here=$(dirname "$(realpath "$0")")
+tandem=$(realpath "$1")
+mkdir -p "$2"
+cd "$2"
+lanes=${3:-1}
+half=$((${HALF:-450} * lanes)) full=$((${FULL:-1700} * lanes)) seconds=${SECONDS_EACH:-8}
+runs=runs-$lanes
+rm -rf "$runs"
+mkdir "$runs"
+for index in big small; do
+  if [ "$index" = big ]; then documents=${DOCS:-12000000}; else documents=100000; fi
+  if [ ! -s $index/workload.csv ]; then
+    "$tandem" index synth --docs "$documents" --num-queries 1000 -o $index
+    "$tandem" profile $index --queries $index/queries.tsv --limit 1000 --mode or --on cpu --repeats 2 -o $index/workload.csv
+  fi
+done
+servers=()
+trap '[ ${#servers[@]} = 0 ] || kill "${servers[@]}"' EXIT
+declare -A port
+for index in big small; do
+  port[$index]=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  "$tandem" serve $index --port "${port[$index]}" --cpus "$lanes" --most-queries 100000 2> "$runs/server-$index.log" &
+  servers+=($!)
+done
+sleep 5
+# direct OUT INDEX RATE SECONDS SEED, and the same through HTTP
+direct() {
+  "$tandem" live "$2" --queries "$2/queries.tsv" --workload "$2/workload.csv" --machine none --policy cpu-only --gpu none \
+    --cpus "$lanes" --rate "$3" --seconds "$4" --seeds "$5" --log -o "$1-direct" > "$1-direct.txt" 2>&1 || tail -n 1 "$1-direct.txt"
+}
+http() {
+  "$tandem" live --target "http://127.0.0.1:${port[$2]}" --dialect tandem --queries "$2/queries.tsv" --rate "$3" --seconds "$4" \
+    --seed "$5" --warm-up 0 --timeout-ms 30000 --out "$1-http" > "$1-http.txt" 2>&1 || tail -n 1 "$1-http.txt"
+}
+# pair KIND INDEX RATE SECONDS SEED: turns change who goes first.
+pair() {
+  local out=$runs/$1-$3-$5
+  shift
+  if [ $(($4 % 2)) = 1 ]; then direct "$out" "$@"; http "$out" "$@"; else http "$out" "$@"; direct "$out" "$@"; fi
+}
+http "$runs/warm" big "$half" 2 9
+for seed in 1 2 3; do pair half big "$half" "$seconds" $seed; done
+for seed in 1 2; do pair small small "$half" "$seconds" $seed; done
+for seed in 1 2 3; do pair full big "$full" 3 $seed; done
+most=$("$here/serve.py" "$runs" "$lanes" most)
+for seed in 1 2; do
+  for share in 92 86 95 89 98; do pair step big $((most * share / 100)) "$seconds" $seed; done
+done
+"$here/serve.py" "$runs" "$lanes" table > "serve-$lanes.csv"
+cat "serve-$lanes.csv"

@@ -202,10 +202,11 @@ impl Executor for Compared {
         query: &Query,
         mode: Mode,
         k: usize,
+        lanes: u32,
         hits: &mut Vec<Hit>,
     ) -> Result<Execution, ExecError> {
         self.shared.fetch_add(1, Ordering::Relaxed);
-        let execution = self.inner.search_shared(query, mode, k, hits)?;
+        let execution = self.inner.search_shared(query, mode, k, lanes, hits)?;
         self.check(query, hits).map(|()| execution)
     }
 

@@ -1,6 +1,6 @@
 //! `tandem plan`: the machines that serve a demand at the least cost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use tandem_core::lab::plan::{
     Candidate, Demand, HOURS_PER_MONTH, MachineType, NUM_DRAWS, Plan, Plans, Question, plan, read_catalogue,
     shipped_catalogue,
 };
-use tandem_core::lab::{Estimates, in_pieces, named_workload_in};
+use tandem_core::lab::{Estimates, NamedMachine, in_pieces, named_workload_in};
 use tandem_core::query::{Mode, Recording, Replay};
 use tandem_core::sched::{PolicyKind, PolicyOptions};
 use tandem_report::number::{counted, text};
@@ -148,6 +148,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     ));
     answer.push_str(&reasons(&question, &plans));
     answer.push_str(&format!("\nService times: {workload_name} ({}).\n", arguments.mode));
+    let mismatches = candidates.iter().filter_map(|of| {
+        let (name, profile) = of.profile.as_ref()?;
+        NamedMachine { name, profile }.mismatch(&of.workload)
+    });
+    let mismatches: BTreeSet<String> = mismatches.collect();
+    mismatches.iter().for_each(|warning| answer.push_str(&format!("warning: {warning}\n")));
     let printed = say_screen(&answer, &file.display().to_string());
     let named = say(&format!("\n{}\n", kept.in_words()));
     kept.finish().and(printed).and(named)

@@ -2,12 +2,14 @@
 //!
 //! ```text
 //!   sockets ─▶ hyper ─▶ queries ─▶ Dispatcher and policy ─▶ orders ─▶ workers, one executor each
-//!      ▲                                   ▲                              │
-//!      └──────────── responses ────────────┴──────────── answers ◀────────┘       one thread, left of the workers
+//!      ▲     the server's thread           ▲                              │
+//!      └──────────── responses ◀───────────┴──────────── answers ◀────────┘
 //! ```
 //!
-//! A thread that sleeps wakes later than a short query takes. On machines with a core for each thread and one more, the
-//! workers and the server's thread therefore look for work without pause while queries arrive.
+//! A query passes between threads twice: to its worker, and back. The server's thread asks the policy when queries arrive, a
+//! worker when it has finished, so that its next order needs no other thread. A thread that sleeps wakes later than a short
+//! query takes. On machines with a core for each thread and one more, the workers and the server's thread therefore look
+//! for work without pause while queries arrive.
 //!
 //! | request | response |
 //! | --- | --- |
@@ -20,10 +22,8 @@
 mod body;
 mod scheduler;
 
-use std::cell::RefCell;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,6 @@ use tandem_core::live;
 use tandem_core::query::Mode;
 use tandem_core::sched::PolicyFactory;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{sleep, timeout};
 
 use self::body::Answer;
@@ -86,8 +85,6 @@ pub struct Served {
     pub refused: u64,
 }
 
-type Shared = Rc<RefCell<Scheduler>>;
-
 /// Serves an index until an interrupt comes, then answers what has arrived. `listening` receives the address.
 ///
 /// # Errors
@@ -101,25 +98,27 @@ pub fn serve(
     let tokenizer = Tokenizer::from_name(index.tokenizer_name()).map_err(HttpError::Target)?;
     let scheduler = Scheduler::start(index, tokenizer, policy, options)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    LocalSet::new().block_on(&runtime, async {
+    let run = runtime.block_on(async {
         let listener = TcpListener::bind(options.address).await?;
         // With the usual backlog of 128, a burst of new connections waits a second for the next attempt.
         #[cfg(unix)]
         rustix::net::listen(&listener, MOST_CONNECTIONS as i32).map_err(std::io::Error::from)?;
         listening(listener.local_addr()?);
-        run(listener, Rc::new(RefCell::new(scheduler))).await
-    })
+        run(listener, &scheduler).await
+    });
+    let served = scheduler.end();
+    run.map(|()| served)
 }
 
-async fn run(listener: TcpListener, shared: Shared) -> Result<Served, HttpError> {
-    let turning = spawn_local(scheduler::turn_again(Rc::clone(&shared)));
+async fn run(listener: TcpListener, scheduler: &Arc<Scheduler>) -> Result<(), HttpError> {
+    let turning = tokio::spawn(scheduler::turn_again(Arc::clone(scheduler)));
     let graceful = GracefulShutdown::new();
     let connected = |stream: TcpStream| {
-        let shared = Rc::clone(&shared);
-        let service = service_fn(move |request| respond(Rc::clone(&shared), request));
+        let scheduler = Arc::clone(scheduler);
+        let service = service_fn(move |request| respond(Arc::clone(&scheduler), request));
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(IDLE);
-        spawn_local(graceful.watch(builder.serve_connection(TokioIo::new(stream), service)));
+        tokio::spawn(graceful.watch(builder.serve_connection(TokioIo::new(stream), service)));
     };
     while !live::interrupted() && !turning.is_finished() {
         match timeout(LOOK, listener.accept()).await {
@@ -134,8 +133,7 @@ async fn run(listener: TcpListener, shared: Shared) -> Result<Served, HttpError>
         turning.await.map_err(std::io::Error::from)??;
     }
     let _ = timeout(GRACE, graceful.shutdown()).await;
-    let served = *shared.borrow_mut().served();
-    Ok(served)
+    Ok(())
 }
 
 fn prepare(stream: &TcpStream) -> std::io::Result<()> {
@@ -144,13 +142,13 @@ fn prepare(stream: &TcpStream) -> std::io::Result<()> {
     stream.set_nodelay(true)
 }
 
-async fn respond(shared: Shared, request: Request<Incoming>) -> Result<Response<String>, Infallible> {
+async fn respond(scheduler: Arc<Scheduler>, request: Request<Incoming>) -> Result<Response<String>, Infallible> {
     let is_metrics = request.uri().path() == "/metrics" && request.method() == Method::GET;
     let (kind, Answer { status, json }) = if is_metrics {
-        ("text/plain; version=0.0.4", Answer { status: 200, json: shared.borrow().metrics() })
+        ("text/plain; version=0.0.4", Answer { status: 200, json: scheduler.metrics() })
     } else {
-        let refuse = |_: &Answer| shared.borrow_mut().served().refused += 1;
-        ("application/json", answer(&shared, request).await.inspect_err(refuse).unwrap_or_else(|refused| refused))
+        let refuse = |_: &Answer| scheduler.state().served.refused += 1;
+        ("application/json", answer(&scheduler, request).await.inspect_err(refuse).unwrap_or_else(|refused| refused))
     };
     let mut response = Response::builder().status(status).header(CONTENT_TYPE, kind);
     if status == 429 {
@@ -160,7 +158,7 @@ async fn respond(shared: Shared, request: Request<Incoming>) -> Result<Response<
 }
 
 /// The answer to a request, or the reason why it was not understood.
-async fn answer(shared: &Shared, request: Request<Incoming>) -> Result<Answer, Answer> {
+async fn answer(scheduler: &Scheduler, request: Request<Incoming>) -> Result<Answer, Answer> {
     let began = Instant::now();
     let (head, incoming) = request.into_parts();
     let is_many = match head.uri.path().rsplit('/').next() {
@@ -177,11 +175,11 @@ async fn answer(shared: &Shared, request: Request<Incoming>) -> Result<Answer, A
         return Err(Answer::error(413, "the body is too large, or incomplete"));
     };
     let body = body.to_bytes();
-    let mode = shared.borrow().mode();
+    let mode = scheduler.options.mode;
     let one = || body::parse(&body, head.uri.query(), mode).map(|one| vec![one]);
     let asked = if is_many { body::parse_many(&body, mode) } else { one() };
     let asked = asked.map_err(|why| Answer::error(400, &why))?;
-    let replies: Vec<_> = asked.into_iter().map(|asked| shared.borrow_mut().submit(asked, deadline)).collect();
+    let replies: Vec<_> = asked.into_iter().map(|asked| scheduler.submit(asked, deadline)).collect();
     let mut answers = Vec::with_capacity(replies.len());
     for reply in replies {
         answers.push(reply.await.unwrap_or_else(|_| Answer::error(500, "the server ends")));

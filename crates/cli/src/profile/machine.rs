@@ -15,7 +15,8 @@ use tandem_core::cost::{MachineProfile, ProfileOptions};
 use tandem_core::files::{Provenance, this_machine};
 use tandem_core::index::Index;
 use tandem_core::lab::{
-    Estimates, GpuChoice, HostInfo, Multicore, Node, Processors, Progress, Wanted, measure_machine, observe_pauses,
+    Estimates, GpuChoice, HostInfo, Multicore, Node, Processors, Progress, Wanted, about_queries, measure_machine,
+    observe_pauses,
 };
 use tandem_core::query::{Mode, Query};
 use tandem_core::search::cpu::Algorithm;
@@ -61,6 +62,7 @@ fn measured(index: &Arc<Index>, queries: Vec<Query>, modes: &[Mode], idle: Idle)
         provenance.lines().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     about.insert(String::from("gpu"), gpu.unwrap_or_else(|| String::from("none")));
     about.insert(String::from("machine"), this_machine());
+    about.extend(about_queries(node.workload()));
     Ok(measure_machine(&mut node, idle, about, pauses, &bars)?)
 }
 

@@ -157,7 +157,9 @@ impl<'a> Simulation<'a> {
             Some((name, _)) => format!("; machine profile {name}"),
             None => String::from("; no machine profile, so that hand-offs and the dispatcher take no time"),
         });
-        title.extend(self.machine().warning().map(|warning| format!("\n{warning}.")));
+        let machine = self.machine();
+        let mismatch = machine.profile.and_then(|named| named.mismatch(workload));
+        title.extend(machine.warning().into_iter().chain(mismatch).map(|warning| format!("\n{warning}.")));
         title
             .extend(self.replayed.iter().map(|source| format!("\nThe workload has no GPU times; replayed: {source}.")));
         title.extend(experiment.cluster.iter().map(|cluster| format!("\n{}", cluster_in_words(&cluster.shape()))));

@@ -62,7 +62,7 @@ pub use gap::{Gap, gaps};
 pub use machine::host_info::HostInfo;
 pub use machine::pauses::observe_pauses;
 pub use machine::processors::{GPU_LANE_DEPTH, GpuChoice, Multicore, Processors, Wanted, gpu_executor};
-pub use machine::simulated::{NamedMachine, SimulatedMachine, extrapolated};
+pub use machine::simulated::{NamedMachine, SimulatedMachine, about_queries, extrapolated};
 pub use machine::system_load::SystemLoad;
 pub use machine::{POWER_BATCHES, gpu_watts, idle_watts, measure_machine};
 pub use node::{GpuSource, LiveReport, LiveRunSpec, Node};

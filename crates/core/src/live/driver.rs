@@ -375,8 +375,8 @@ impl<C: Clock, T: ServiceTimes, J: Iterator<Item = Job>, R: Record> Driver<'_, C
                                 until = self.clock.since_epoch(self.times.start(processor, rows, now));
                             }
                             let rerun = self.times.take_rerun();
-                            let is_shared = self.dispatcher.is_shared(processor);
-                            worker.order(rows.iter().copied(), until, is_shared);
+                            let lanes = self.dispatcher.shared_lanes(processor);
+                            worker.order(rows.iter().copied(), until, lanes);
                             self.working[lane / 64] |= 1 << (lane % 64);
                             self.batches_working += 1;
                             if let Some(rerun) = rerun {

@@ -130,9 +130,10 @@ impl Executor for Faulty {
         query: &Query,
         mode: Mode,
         k: usize,
+        lanes: u32,
         hits: &mut Vec<Hit>,
     ) -> Result<Execution, ExecError> {
-        self.call(|inner| inner.search_shared(query, mode, k, hits))
+        self.call(|inner| inner.search_shared(query, mode, k, lanes, hits))
     }
 
     fn search_batch(&mut self, batch: &[Request<'_>], answers: &mut Answers) -> Result<Execution, ExecError> {

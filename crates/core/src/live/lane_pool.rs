@@ -214,14 +214,14 @@ impl LanePool {
     /// The first error of any executor, even of one that has a fallback.
     pub fn warm_up(&mut self, time: Duration) -> Result<(), LiveError> {
         self.check_lanes()?;
-        let is_shared = self.model.parallelism.is_some();
+        let lanes = u32::from(self.model.parallelism.is_some());
         let began = Instant::now();
         for row in 0..self.queries.len() as u32 {
             if began.elapsed() >= time {
                 break;
             }
             for lane in workers(&mut self.lanes) {
-                lane.order(std::iter::once(row), 0, is_shared);
+                lane.order(std::iter::once(row), 0, lanes);
             }
             let waited = self.model.faults.lost_after;
             for lane in workers(&mut self.lanes) {

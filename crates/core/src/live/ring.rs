@@ -41,7 +41,8 @@ struct OrderSlot {
     turn: AtomicU32,
     queries: AtomicU32,
     until: AtomicU64,
-    is_shared: AtomicBool,
+    /// The lanes on which the query begins, or 0 if no other lane may help.
+    lanes: AtomicU32,
     rows: [AtomicU32; INLINE],
     more: Box<[Segment]>,
 }
@@ -49,8 +50,8 @@ struct OrderSlot {
 impl OrderSlot {
     fn new() -> Self {
         let more = std::iter::repeat_with(Segment::new).take(SEGMENTS).collect();
-        let (turn, queries, until, is_shared, rows) = Default::default();
-        Self { turn, queries, until, is_shared, rows, more }
+        let (turn, queries, until, lanes, rows) = Default::default();
+        Self { turn, queries, until, lanes, rows, more }
     }
 
     fn segment(&self, number: usize) -> &[AtomicU32] {
@@ -173,13 +174,14 @@ impl Rings {
         self.orders.len()
     }
 
-    /// Driver: orders the queries of these rows; a thread that only lets time pass does so `until` that time. Other lanes may
-    /// help with one that `is_shared`. The caller must [wake](Sleeper::wake_if_asleep) the worker afterwards.
-    pub(super) fn order(&self, turn: u32, rows: impl ExactSizeIterator<Item = u32>, until: u64, is_shared: bool) {
+    /// Driver: orders the queries of these rows; a thread that only lets time pass does so `until` that time. A query
+    /// with which other lanes may help begins on `lanes` lanes; else they are 0. The caller must
+    /// [wake](Sleeper::wake_if_asleep) the worker afterwards.
+    pub(super) fn order(&self, turn: u32, rows: impl ExactSizeIterator<Item = u32>, until: u64, lanes: u32) {
         let slot = &self.orders[self.slot(turn)];
         slot.queries.store(rows.len() as u32, Ordering::Relaxed);
         slot.until.store(until, Ordering::Relaxed);
-        slot.is_shared.store(is_shared, Ordering::Relaxed);
+        slot.lanes.store(lanes, Ordering::Relaxed);
         slot.places(rows.len()).zip(rows).for_each(|(place, row)| place.store(row, Ordering::Relaxed));
         slot.turn.store(turn, Ordering::Release);
     }
@@ -206,9 +208,9 @@ impl Rings {
         self.orders[self.slot(turn)].until.load(Ordering::Relaxed)
     }
 
-    /// Worker: whether other lanes may help with this turn's order, which must have been taken.
-    pub(super) fn is_shared(&self, turn: u32) -> bool {
-        self.orders[self.slot(turn)].is_shared.load(Ordering::Relaxed)
+    /// Worker: the lanes on which this turn's order begins, or 0 if no other may help; the order must have been taken.
+    pub(super) fn lanes(&self, turn: u32) -> u32 {
+        self.orders[self.slot(turn)].lanes.load(Ordering::Relaxed)
     }
 
     /// Driver: moves the end of the order of this turn, on a thread that only lets time pass.
@@ -427,7 +429,7 @@ mod tests {
                 }
             });
             for (turn, size) in (1..).zip(sizes) {
-                rings.order(turn, turn..turn + size, 0, false);
+                rings.order(turn, turn..turn + size, 0, 0);
                 // Up to three batches are under way.
                 let oldest = turn.saturating_sub(2);
                 while oldest > 0 && rings.completed(oldest).is_none() {
@@ -441,10 +443,10 @@ mod tests {
     #[test]
     fn an_order_keeps_its_last_end_and_a_worker_the_lane_that_it_helps() {
         let rings = Rings::new(2, 1);
-        rings.order(1, std::iter::once(0), 5, false);
-        rings.order(2, std::iter::once(0), 6, true);
+        rings.order(1, std::iter::once(0), 5, 0);
+        rings.order(2, std::iter::once(0), 6, 3);
         rings.set_until(1, 9);
-        assert_eq!([1, 2].map(|turn| (rings.until(turn), rings.is_shared(turn))), [(9, false), (6, true)]);
+        assert_eq!([1, 2].map(|turn| (rings.until(turn), rings.lanes(turn))), [(9, 0), (6, 3)]);
         let leads = [None, Some(0), Some(3), None].map(|lead| {
             rings.set_lead(lead);
             rings.lead()
@@ -468,7 +470,7 @@ mod tests {
                 }
             });
             for turn in 1..=1000 {
-                rings.order(turn, std::iter::once(turn), 0, false);
+                rings.order(turn, std::iter::once(turn), 0, 0);
                 if turn % 2 == 0 {
                     rings.worker.wake();
                 }

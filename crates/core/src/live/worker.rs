@@ -109,8 +109,8 @@ impl Worker {
         while self.wait_for_order(|lead| executor.help(lead)) {
             self.take(&mut rows);
             let picked_up = since(self.epoch);
-            let is_shared = self.rings.is_shared(self.taken);
-            let run = guarded(|| run(executor, &queries, &rows, is_shared, &mut desk));
+            let lanes = self.rings.lanes(self.taken);
+            let run = guarded(|| run(executor, &queries, &rows, lanes, &mut desk));
             let result = match run {
                 Ok(()) => {
                     self.without_memory = 0;
@@ -156,7 +156,7 @@ impl Worker {
         if is_retired {
             return Err(Storm::Broken(fallback));
         }
-        let run = guarded(|| run(fallback.as_mut(), queries, rows, false, desk));
+        let run = guarded(|| run(fallback.as_mut(), queries, rows, 0, desk));
         run.map_err(|fault| Storm::Error(self.fault(queries, rows, fault)))?;
         self.rings.keep_fallback(fallback);
         Ok(true)
@@ -363,19 +363,20 @@ impl Worker {
     }
 }
 
-/// Runs a batch on an executor, and leaves the answers on the desk. Other lanes may help with a query that `is_shared`.
+/// Runs a batch on an executor, and leaves the answers on the desk. A query with which other lanes may help begins on `lanes`
+/// lanes.
 fn run<'q>(
     executor: &mut dyn Executor,
     queries: &'q QuerySet,
     rows: &[u32],
-    is_shared: bool,
+    lanes: u32,
     desk: &mut Desk<'q>,
 ) -> Result<(), ExecError> {
     let Desk { hits, answers, requests } = desk;
     if let &[row] = rows {
         let Request { query, mode, k } = queries.request(row);
-        if is_shared {
-            executor.search_shared(query, mode, k, hits)?;
+        if lanes > 0 {
+            executor.search_shared(query, mode, k, lanes, hits)?;
         } else {
             executor.search(query, mode, k, hits)?;
         }

@@ -98,11 +98,12 @@ impl WorkerLane {
         self.rings.slots()
     }
 
-    /// Orders a batch; a lane that pretends works `until` that time, and other lanes may help if it `is_shared`. A worker that falls asleep at this very moment is
-    /// woken by a later [look](Self::wake_if_asleep); the driver looks often while the lane has work.
-    pub(super) fn order(&mut self, rows: impl ExactSizeIterator<Item = u32>, until: u64, is_shared: bool) {
+    /// Orders a batch; a lane that pretends works `until` that time. A query with which other lanes may help begins on
+    /// `lanes` lanes; else they are 0. A worker that falls asleep at this very moment is woken by a later
+    /// [look](Self::wake_if_asleep); the driver looks often while the lane has work.
+    pub(super) fn order(&mut self, rows: impl ExactSizeIterator<Item = u32>, until: u64, lanes: u32) {
         self.ordered = self.ordered.wrapping_add(1);
-        self.rings.order(self.ordered, rows, until, is_shared);
+        self.rings.order(self.ordered, rows, until, lanes);
     }
 
     /// Moves the end of the oldest batch under way, on a lane that pretends.

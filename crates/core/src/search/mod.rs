@@ -218,7 +218,8 @@ pub trait Executor: Send {
     /// If `k` is out of range or the device fails. The executor stays usable after an error.
     fn search(&mut self, query: &Query, mode: Mode, k: usize, hits: &mut Vec<Hit>) -> Result<Execution, ExecError>;
 
-    /// Like [`search`](Self::search), but executors that cooperate may [help](Self::help) while it runs.
+    /// Like [`search`](Self::search), but executors that cooperate may [help](Self::help) while it runs. `lanes` of them,
+    /// this one included, are expected to begin with it, and others may follow.
     ///
     /// # Errors
     /// As for [`search`](Self::search).
@@ -227,6 +228,7 @@ pub trait Executor: Send {
         query: &Query,
         mode: Mode,
         k: usize,
+        _lanes: u32,
         hits: &mut Vec<Hit>,
     ) -> Result<Execution, ExecError> {
         self.search(query, mode, k, hits)

@@ -1,9 +1,9 @@
 //! The scheduler of the server: the lab's dispatcher around its executors.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
@@ -13,14 +13,14 @@ use tandem_core::base::time::Nanos;
 use tandem_core::corpus::Tokenizer;
 use tandem_core::cost::{Cost, MachineModel};
 use tandem_core::index::Index;
-use tandem_core::query::{Features, Mode, Query};
+use tandem_core::query::{Features, Query};
 use tandem_core::sched::{Action, Dispatcher, Job, LawBroken, LogRow, PolicyFactory, ShedJob, Sink};
 use tandem_core::search::cpu::CpuExecutor;
 use tandem_core::search::{Executor, Hit};
 use tokio::sync::{Notify, oneshot};
 
 use super::body::{Answer, Asked};
-use super::{ServeOptions, Served, Shared};
+use super::{ServeOptions, Served};
 use crate::HttpError;
 
 /// Postings that take as long as a query's fixed costs, in estimates.
@@ -28,7 +28,7 @@ const FIXED_POSTINGS: f64 = 2000.0;
 /// Weight of a new service time in the mean time per posting.
 const WEIGHT: f64 = 0.02;
 /// Threads with a core of their own look for work without pause until this time after the last query.
-const SPIN: Nanos = Nanos(10_000_000);
+const SPIN: Nanos = Nanos(50_000_000);
 /// Longest sleep of the scheduler.
 const SLEEP: Duration = Duration::from_secs(60);
 
@@ -56,30 +56,38 @@ impl Sink for Dropped {
     }
 }
 
+/// What the server's thread and the workers share. A worker that has finished a query decides itself what runs next, so
+/// that no other thread has to wake up before.
 pub(super) struct Scheduler {
     index: Arc<Index>,
     tokenizer: Tokenizer,
-    options: ServeOptions,
+    pub(super) options: ServeOptions,
     began: Instant,
+    /// Whether there is a core for each thread and for a client.
+    may_spin: bool,
+    /// Whether the workers spin for work now.
+    spins: AtomicBool,
+    /// Wakes the server's thread.
+    news: Notify,
+    state: Mutex<State>,
+}
+
+pub(super) struct State {
     dispatcher: Dispatcher<Dropped>,
     /// Jobs that the dispatcher does not know yet.
     arrived: Vec<Job>,
     /// The queries of jobs that no worker has.
     waiting: HashMap<u32, Task>,
+    /// The workers; none once the server has ended.
     orders: Vec<Sender<Vec<Task>>>,
-    done: Receiver<(ProcessorId, Vec<Times>)>,
-    /// Wakes the scheduler.
-    news: Arc<Notify>,
-    /// Whether there is a core for each thread and for a client.
-    may_spin: bool,
-    /// Whether the workers spin for work now.
-    spins: Arc<AtomicBool>,
     next_job: u32,
     last_arrival: Nanos,
     wake_at: Option<Nanos>,
     per_posting_ns: f64,
     latency: Histogram<u64>,
-    served: Served,
+    pub(super) served: Served,
+    /// Why a worker could not decide.
+    broken: Option<LawBroken>,
 }
 
 impl Scheduler {
@@ -88,50 +96,53 @@ impl Scheduler {
         tokenizer: Tokenizer,
         policy: &dyn PolicyFactory,
         options: &ServeOptions,
-    ) -> Result<Self, HttpError> {
+    ) -> Result<Arc<Self>, HttpError> {
         let machine = Machine::new(options.workers, 0);
         let policy =
             policy.build(&MachineModel::from(machine.clone())).map_err(|e| HttpError::Target(e.to_string()))?;
         let executor = CpuExecutor::new(Arc::clone(index), index.built_with());
-        let (finished, done) = channel();
-        let (news, spins) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
-        let mut orders = Vec::new();
-        for (processor, _) in machine.processors() {
-            let (order, taken) = channel();
-            let (finished, news, spins) = (finished.clone(), Arc::clone(&news), Arc::clone(&spins));
-            let worker = Worker { processor, index: Arc::clone(index), orders: taken, finished, news, spins };
-            let (executor, thread) = (executor.clone_for_worker(), std::thread::Builder::new());
-            thread.name(format!("worker {processor}")).spawn(move || worker.work(executor))?;
-            orders.push(order);
-        }
-        Ok(Self {
-            index: Arc::clone(index),
-            tokenizer,
-            options: *options,
-            began: Instant::now(),
+        let (orders, taken): (Vec<_>, Vec<_>) = machine.processors().map(|_| channel()).unzip();
+        let state = State {
             dispatcher: Dispatcher::with_sink(&machine, policy, Dropped::default()),
             arrived: Vec::new(),
             waiting: HashMap::new(),
             orders,
-            done,
-            news,
-            may_spin: std::thread::available_parallelism().is_ok_and(|cores| cores.get() > options.workers + 1),
-            spins,
             next_job: 0,
             last_arrival: Nanos::ZERO,
             wake_at: None,
             per_posting_ns: 1.0,
             latency: Histogram::new_with_bounds(1, 3_600_000_000, 3).expect("constant bounds are valid"),
             served: Served::default(),
-        })
+            broken: None,
+        };
+        let scheduler = Arc::new(Self {
+            index: Arc::clone(index),
+            tokenizer,
+            options: *options,
+            began: Instant::now(),
+            may_spin: std::thread::available_parallelism().is_ok_and(|cores| cores.get() > options.workers + 1),
+            spins: AtomicBool::new(false),
+            news: Notify::new(),
+            state: Mutex::new(state),
+        });
+        for ((processor, _), orders) in machine.processors().zip(taken) {
+            let worker = Worker { processor, orders, scheduler: Arc::clone(&scheduler) };
+            let (executor, thread) = (executor.clone_for_worker(), std::thread::Builder::new());
+            thread.name(format!("worker {processor}")).spawn(move || worker.work(executor))?;
+        }
+        Ok(scheduler)
     }
 
-    pub(super) fn served(&mut self) -> &mut Served {
-        &mut self.served
+    /// The state, even after a panic of a worker.
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn mode(&self) -> Mode {
-        self.options.mode
+    /// Ends the workers, and returns the counts.
+    pub(super) fn end(&self) -> Served {
+        let mut state = self.state();
+        state.orders.clear();
+        state.served
     }
 
     fn now(&self) -> Nanos {
@@ -139,36 +150,87 @@ impl Scheduler {
     }
 
     /// Takes a query. The answer comes through the channel.
-    pub(super) fn submit(&mut self, asked: Asked, deadline: Option<Nanos>) -> oneshot::Receiver<Answer> {
+    pub(super) fn submit(&self, asked: Asked, deadline: Option<Nanos>) -> oneshot::Receiver<Answer> {
         let (reply, answer) = oneshot::channel();
         let terms = self.tokenizer.terms(&asked.text);
-        let Some(query) = Query::prepare(QueryId(0), "", &terms, &self.index) else {
-            self.served.answered += 1;
+        let query = Query::prepare(QueryId(0), "", &terms, &self.index);
+        let mut state = self.state();
+        let Some(query) = query else {
+            state.served.answered += 1;
             let _ = reply.send(Answer::hits(&[], &self.index, &asked, Duration::ZERO));
             return answer;
         };
-        if self.dispatcher.in_flight() + self.arrived.len() >= self.options.most_queries {
-            self.reject(reply, "too many queries wait");
+        if state.dispatcher.in_flight() + state.arrived.len() >= self.options.most_queries {
+            state.reject(reply, "too many queries wait");
             return answer;
         }
-        let (arrival, row) = (self.now(), self.next_job);
+        let (arrival, row) = (self.now(), state.next_job);
         let postings = FIXED_POSTINGS + Features::of(&query, &self.index).postings as f64;
-        let cost = Cost::alone(Nanos((postings * self.per_posting_ns) as u64));
+        let cost = Cost::alone(Nanos((postings * state.per_posting_ns) as u64));
         let predicted = PerClass::from_fn(|class| if class == Class::CPU { cost } else { Cost::NEVER });
         let deadline = arrival + deadline.unwrap_or(self.options.deadline);
         let (id, query_id) = (JobId(row), QueryId(row));
-        self.arrived.push(Job { id, query: query_id, row, priority: 0, arrival, deadline, predicted });
-        self.waiting.insert(row, Task { query, asked, postings, arrival: Instant::now(), reply });
-        (self.last_arrival, self.next_job) = (arrival, row + 1);
+        state.arrived.push(Job { id, query: query_id, row, priority: 0, arrival, deadline, predicted });
+        state.waiting.insert(row, Task { query, asked, postings, arrival: Instant::now(), reply });
+        (state.last_arrival, state.next_job) = (arrival, row + 1);
         self.news.notify_one();
         answer
     }
 
-    /// Takes events, and decides. Returns how long the scheduler may sleep; not at all while it spins.
-    fn turn(&mut self) -> Result<Option<Duration>, LawBroken> {
+    /// Takes what has arrived and what `finished`, and decides. Returns how long the server's thread may sleep; not at all
+    /// while it spins.
+    fn turn(&self, finished: Option<(ProcessorId, Vec<Times>)>) -> Result<Option<Duration>, LawBroken> {
+        let mut state = self.state();
         let now = self.now();
+        state.turn(now, finished)?;
+        let spins = self.may_spin && (state.dispatcher.in_flight() > 0 || now.since(state.last_arrival) < SPIN);
+        self.spins.store(spins, Ordering::Relaxed);
+        let sleep = state.wake_at.map_or(SLEEP, |at| Duration::from_nanos(at.since(now).0));
+        Ok(Some(sleep).filter(|_| !spins))
+    }
+
+    /// The end of a worker's order.
+    fn finish(&self, processor: ProcessorId, times: Vec<Times>) {
+        match self.turn(Some((processor, times))) {
+            Ok(sleep) if sleep.is_none_or(|sleep| sleep == SLEEP) => return,
+            Ok(_) => {}
+            Err(broken) => self.state().broken = Some(broken),
+        }
+        self.news.notify_one();
+    }
+
+    /// Counters in Prometheus' text form.
+    pub(super) fn metrics(&self) -> String {
+        let State { dispatcher, orders, latency, served, .. } = &*self.state();
+        let Served { answered, rejected, refused } = *served;
+        let mut text = String::new();
+        for (name, kind, help, value) in [
+            ("queries_answered_total", "counter", "Answered queries.", answered),
+            ("queries_rejected_total", "counter", "Rejected queries.", rejected),
+            ("requests_refused_total", "counter", "Requests that were not understood.", refused),
+            ("queries_in_flight", "gauge", "Queries that wait or run.", dispatcher.in_flight() as u64),
+            ("workers", "gauge", "Workers.", orders.len() as u64),
+        ] {
+            text += &format!("# HELP tandem_{name} {help}\n# TYPE tandem_{name} {kind}\ntandem_{name} {value}\n");
+        }
+        let name = "tandem_query_latency_seconds";
+        text += &format!("# HELP {name} Time from arrival to answer.\n# TYPE {name} summary\n");
+        for quantile in [0.5, 0.9, 0.99, 0.999] {
+            let seconds = latency.value_at_quantile(quantile) as f64 / 1e6;
+            text += &format!("{name}{{quantile=\"{quantile}\"}} {seconds}\n");
+        }
+        let sum = latency.mean() * latency.len() as f64 / 1e6;
+        text + &format!("{name}_sum {sum}\n{name}_count {}\n", latency.len())
+    }
+}
+
+impl State {
+    fn turn(&mut self, now: Nanos, finished: Option<(ProcessorId, Vec<Times>)>) -> Result<(), LawBroken> {
+        if let Some(broken) = self.broken.take() {
+            return Err(broken);
+        }
         let mut has_news = !self.arrived.is_empty();
-        while let Ok((processor, times)) = self.done.try_recv() {
+        if let Some((processor, times)) = finished {
             has_news = true;
             self.dispatcher.finish(now, processor)?;
             self.served.rejected += times.iter().filter(|times| times.is_none()).count() as u64;
@@ -185,13 +247,7 @@ impl Scheduler {
         for job in self.arrived.drain(..) {
             self.dispatcher.arrive(now, job)?;
         }
-        if has_news {
-            self.decide(now)?;
-        }
-        let spins = self.may_spin && (self.dispatcher.in_flight() > 0 || now.since(self.last_arrival) < SPIN);
-        self.spins.store(spins, Ordering::Relaxed);
-        let sleep = self.wake_at.map_or(SLEEP, |at| Duration::from_nanos(at.since(now).0));
-        Ok(Some(sleep).filter(|_| !spins))
+        if has_news { self.decide(now) } else { Ok(()) }
     }
 
     fn decide(&mut self, now: Nanos) -> Result<(), LawBroken> {
@@ -202,9 +258,9 @@ impl Scheduler {
                 Action::WakeAt(at) => self.wake_at = Some(at),
                 Action::Start(processor, number) => {
                     let jobs = self.dispatcher.rows(processor, number).iter();
-                    // A worker ends only with the scheduler.
-                    let _ =
-                        self.orders[processor.index()].send(jobs.filter_map(|job| self.waiting.remove(job)).collect());
+                    let tasks = jobs.filter_map(|job| self.waiting.remove(job)).collect();
+                    // Without an order, the queries of an ended server are answered by its end.
+                    let _ = self.orders.get(processor.index()).map(|orders| orders.send(tasks));
                 }
             }
         }
@@ -220,51 +276,24 @@ impl Scheduler {
         self.served.rejected += 1;
         let _ = reply.send(Answer::error(429, why));
     }
-
-    /// Counters in Prometheus' text form.
-    pub(super) fn metrics(&self) -> String {
-        let Served { answered, rejected, refused } = self.served;
-        let mut text = String::new();
-        for (name, kind, help, value) in [
-            ("queries_answered_total", "counter", "Answered queries.", answered),
-            ("queries_rejected_total", "counter", "Rejected queries.", rejected),
-            ("requests_refused_total", "counter", "Requests that were not understood.", refused),
-            ("queries_in_flight", "gauge", "Queries that wait or run.", self.dispatcher.in_flight() as u64),
-            ("workers", "gauge", "Workers.", self.orders.len() as u64),
-        ] {
-            text += &format!("# HELP tandem_{name} {help}\n# TYPE tandem_{name} {kind}\ntandem_{name} {value}\n");
-        }
-        let name = "tandem_query_latency_seconds";
-        text += &format!("# HELP {name} Time from arrival to answer.\n# TYPE {name} summary\n");
-        for quantile in [0.5, 0.9, 0.99, 0.999] {
-            let seconds = self.latency.value_at_quantile(quantile) as f64 / 1e6;
-            text += &format!("{name}{{quantile=\"{quantile}\"}} {seconds}\n");
-        }
-        let sum = self.latency.mean() * self.latency.len() as f64 / 1e6;
-        text + &format!("{name}_sum {sum}\n{name}_count {}\n", self.latency.len())
-    }
 }
 
-/// The loop of the scheduler, which ends only by an error.
-pub(super) async fn turn_again(shared: Shared) -> Result<(), HttpError> {
-    let news = Arc::clone(&shared.borrow().news);
+/// The loop of the server's thread, which ends only by an error.
+pub(super) async fn turn_again(scheduler: Arc<Scheduler>) -> Result<(), HttpError> {
     loop {
-        let sleep = shared.borrow_mut().turn();
+        let sleep = scheduler.turn(None);
         match sleep.map_err(|e| HttpError::Lab(tandem_core::sim::SimError::from(e).into()))? {
             // Meanwhile, the runtime looks at the sockets.
             None => tokio::task::yield_now().await,
-            Some(sleep) => drop(tokio::time::timeout(sleep, news.notified()).await),
+            Some(sleep) => drop(tokio::time::timeout(sleep, scheduler.news.notified()).await),
         }
     }
 }
 
 struct Worker {
     processor: ProcessorId,
-    index: Arc<Index>,
     orders: Receiver<Vec<Task>>,
-    finished: Sender<(ProcessorId, Vec<Times>)>,
-    news: Arc<Notify>,
-    spins: Arc<AtomicBool>,
+    scheduler: Arc<Scheduler>,
 }
 
 impl Worker {
@@ -276,23 +305,22 @@ impl Worker {
                 (done.map(|_| hits), arrival.elapsed(), began.elapsed().as_nanos() as f64 / postings)
             };
             let found: Vec<_> = tasks.iter().map(&mut search).collect();
-            // The next order may come while answers are written.
+            // Other workers may take orders while answers are written.
             let times = found.iter().map(|(done, latency, each)| done.is_ok().then_some((*latency, *each))).collect();
-            let _ = self.finished.send((self.processor, times));
-            self.news.notify_one();
+            self.scheduler.finish(self.processor, times);
             for (Task { asked, reply, .. }, (done, latency, _)) in tasks.into_iter().zip(found) {
-                let hits = |hits: Vec<Hit>| Answer::hits(&hits, &self.index, &asked, latency);
+                let hits = |hits: Vec<Hit>| Answer::hits(&hits, &self.scheduler.index, &asked, latency);
                 // The client may have left.
                 let _ = reply.send(done.map_or_else(|why| Answer::error(500, &why.to_string()), hits));
             }
         }
     }
 
-    /// The next order; `None` once the scheduler has ended.
+    /// The next order; `None` once the server has ended.
     fn next_order(&self) -> Option<Vec<Task>> {
         loop {
             match self.orders.try_recv() {
-                Err(TryRecvError::Empty) if self.spins.load(Ordering::Relaxed) => std::hint::spin_loop(),
+                Err(TryRecvError::Empty) if self.scheduler.spins.load(Ordering::Relaxed) => std::hint::spin_loop(),
                 Err(TryRecvError::Empty) => return self.orders.recv().ok(),
                 order => return order.ok(),
             }

@@ -29,6 +29,41 @@ pub struct NamedMachine<'a> {
     pub profile: &'a MachineProfile,
 }
 
+/// The line of a machine file with the mean time on a CPU worker of the queries that it was measured with, in microseconds.
+const MEAN_LINE: &str = "cpu_mean_us";
+/// Workloads whose mean time exceeds that of the machine's queries by this factor, or is as much below it, are other ones.
+const ALIKE: f64 = 2.0;
+
+/// The mean time on a CPU worker of the workload's queries, in microseconds; `None` if they have none.
+fn cpu_mean_us(workload: &Workload) -> Option<f64> {
+    let times = workload.rows.iter().filter_map(|row| Some(row.measured[Class::CPU]?.median_us));
+    let (count, sum) = times.fold((0, 0.0), |(count, sum), us| (count + 1, sum + us));
+    (count > 0).then(|| sum / f64::from(count))
+}
+
+/// The line of a machine file that names the mean time of this workload's queries, with which the machine is measured.
+#[must_use]
+pub fn about_queries(workload: &Workload) -> Option<(String, String)> {
+    cpu_mean_us(workload).map(|mean| (MEAN_LINE.to_owned(), format!("{mean:.1}")))
+}
+
+impl NamedMachine<'_> {
+    /// The warning that the machine was measured with queries of other lengths than this workload's. The ratio of service
+    /// times to those of a query alone depends on what caches hold, and so on the index and its queries.
+    #[must_use]
+    pub fn mismatch(&self, workload: &Workload) -> Option<String> {
+        let measured: f64 = self.profile.provenance.get(MEAN_LINE)?.parse().ok()?;
+        let mean = cpu_mean_us(workload)?;
+        (!(1.0 / ALIKE..=ALIKE).contains(&(mean / measured))).then(|| {
+            format!(
+                "{} was measured with queries that take {measured:.0} us on a CPU worker, and these take {mean:.0} us: other \
+                 queries may slow each other down more, so measure the machine with their index",
+                self.name
+            )
+        })
+    }
+}
+
 /// The simulated processors, and the source of serving costs.
 #[derive(Clone, Copy, Debug)]
 pub struct SimulatedMachine<'a> {
@@ -134,5 +169,28 @@ pub(in crate::lab) fn profiled_machine(
         parallelism: workload.parallelism().map(Arc::new),
         batch_error: PerClass::from_fn(|class| error(class).unwrap_or(0.0)),
         ..machine.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::shipped::default_workload;
+
+    #[test]
+    fn a_machine_that_was_measured_with_longer_queries_is_pointed_out() {
+        let workload = default_workload().unwrap().1;
+        let (key, mean) = about_queries(&workload).unwrap();
+        let warning = |factor: f64| {
+            let mean = mean.parse::<f64>().unwrap() * factor;
+            let about = [(key.clone(), format!("{mean:.1}"))].into_iter().collect();
+            let (classes, dispatcher) = Default::default();
+            let profile = MachineProfile::new(about, Default::default(), classes, dispatcher, None);
+            NamedMachine { name: "m.json", profile: &profile }.mismatch(&workload)
+        };
+        assert_eq!([0.6, 1.0, 1.9].map(warning), [const { None }; 3]);
+        for factor in [0.4, 2.1, 50.0] {
+            assert!(warning(factor).unwrap().starts_with("m.json was measured with queries that take "), "{factor}");
+        }
     }
 }

@@ -57,7 +57,7 @@ fn the_host_time_of_a_batch_is_that_of_its_requests_and_of_comparing_answers() {
     };
     let queries = Arc::new(QuerySet::new(1, (0..QUERIES).map(live)));
     let (mut worker, mut belt) = (worker(&queries), Belt::new(2));
-    worker.rings.order(1, 0..QUERIES, 0, false);
+    worker.rings.order(1, 0..QUERIES, 0, 0);
     worker.submit_next(&mut Accepting, &queries, &mut belt);
     assert_eq!(belt.under_way.len(), 1);
     assert!(belt.host > LEAST_NS, "{} ns for requests", belt.host);

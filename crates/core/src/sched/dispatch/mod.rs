@@ -231,11 +231,12 @@ impl<S: Sink> Dispatcher<S> {
         self.lanes.team(lead).map_or(&[], |(_, helpers)| helpers)
     }
 
-    /// Whether lanes help the job that has just started on `lead`, or may do so later.
+    /// The lanes on which the job that has just started on `lead` begins, or 0 if no other lane may help with it.
     #[must_use]
     #[inline]
-    pub fn is_shared(&self, lead: ProcessorId) -> bool {
-        self.shares_jobs && (self.policy.joins_running() || !self.helpers(lead).is_empty())
+    pub fn shared_lanes(&self, lead: ProcessorId) -> u32 {
+        let helpers = self.helpers(lead).len() as u32;
+        if self.shares_jobs && (self.policy.joins_running() || helpers > 0) { 1 + helpers } else { 0 }
     }
 
     /// For tests: this dispatcher, but it asks every lane with room after each decision. A start by such a question shows a

@@ -146,7 +146,7 @@ fn a_deep_lane_holds_several_batches_that_end_in_order() {
 
 #[test]
 fn a_query_is_shared_if_lanes_help_it_or_may_join_it_later() {
-    let is_shared = |kind: PolicyKind, speed_up: Option<Vec<f64>>, long: u64, jobs: u32| {
+    let lanes = |kind: PolicyKind, speed_up: Option<Vec<f64>>, long: u64, jobs: u32| {
         let parallelism =
             speed_up.map(|by_lanes| Arc::new(Parallelism::of(SpeedUp::of_all(by_lanes), vec![Nanos(long)])));
         let model = MachineModel { parallelism, ..Machine::new(2, 0).into() };
@@ -154,13 +154,13 @@ fn a_query_is_shared_if_lanes_help_it_or_may_join_it_later() {
         let mut dispatcher = Dispatcher::new(&model.machine, policy, 2).sharing_jobs();
         (0..jobs).for_each(|id| dispatcher.arrive(Nanos(1), job(id)).unwrap());
         dispatcher.decide(Nanos(1), &mut Vec::new()).unwrap();
-        (dispatcher.is_shared(ProcessorId(0)), dispatcher.helpers(ProcessorId(0)).len())
+        dispatcher.shared_lanes(ProcessorId(0))
     };
     let twice = || Some(vec![1.0, 2.0]);
     // A query takes 5 ns. Of two queries each has one lane.
-    assert_eq!(is_shared(PolicyKind::CpuOnly, twice(), 9, 1), (false, 0));
-    assert_eq!(is_shared(PolicyKind::Predictive, twice(), 9, 1), (false, 0));
-    assert_eq!(is_shared(PolicyKind::Predictive, twice(), 5, 1), (true, 1));
-    assert_eq!(is_shared(PolicyKind::FewToMany, twice(), 9, 2), (true, 0));
-    assert_eq!(is_shared(PolicyKind::FewToMany, None, 9, 2), (false, 0));
+    assert_eq!(lanes(PolicyKind::CpuOnly, twice(), 9, 1), 0);
+    assert_eq!(lanes(PolicyKind::Predictive, twice(), 9, 1), 0);
+    assert_eq!(lanes(PolicyKind::Predictive, twice(), 5, 1), 2);
+    assert_eq!(lanes(PolicyKind::FewToMany, twice(), 9, 2), 1);
+    assert_eq!(lanes(PolicyKind::FewToMany, None, 9, 2), 0);
 }

@@ -110,7 +110,7 @@ impl Team {
         let pass = first_pass(mode);
         let pool = &self.shared.pool;
         let num_tasks = pool.partition.num_tasks(self.worker.executor.index(), &query.terms, pass);
-        pool.slots[slot].publish(query, mode, pass, k, num_tasks);
+        pool.slots[slot].publish(query, mode, pass, k, (num_tasks, 1));
         self.shared.parked.unpark(num_tasks as usize);
         Ok(())
     }

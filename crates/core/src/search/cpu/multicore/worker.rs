@@ -11,6 +11,9 @@ use crate::query::{Mode, Query, QueryTerm};
 use crate::search::cpu::executor::{ALL_DOCS, CpuExecutor, Pass, needs_or};
 use crate::search::{ExecError, Executor, Hit, MAX_K};
 
+/// Fewer tasks take about ten microseconds and are not shared.
+pub(super) const LONG_TASKS: u32 = 5;
+
 /// The state of one thread: an executor, and room for a query and its results.
 #[derive(Debug)]
 pub struct Worker {
@@ -22,7 +25,7 @@ pub struct Worker {
     terms: Vec<QueryTerm>,
     own_terms: Vec<QueryTerm>,
     hits: Vec<Hit>,
-    /// By slot: the last epoch in which the worker's own task was claimed.
+    /// By slot: the last epoch in which the worker claimed its own task, or began to help.
     seen: Box<[u64]>,
     /// The slot that last had work. Queries are begun in slot order.
     look_first: usize,
@@ -104,7 +107,19 @@ impl Worker {
         let place = &pool.slots[slot];
         match pool.schedule {
             Schedule::Dynamic => place.claims.claim(|_| 1),
-            Schedule::Guided => place.claims.claim(|left| left / (2 * (1 + pool.idle.load(Ordering::Relaxed) as u32))),
+            Schedule::Guided => {
+                let idle = pool.idle.load(Ordering::Relaxed) as u32;
+                // One core, or two, take a short rest as a whole.
+                let claim = place.claims.claim(|left| match place.cores().max(2 * (1 + idle)) {
+                    2 if left < LONG_TASKS => left,
+                    cores => left / cores,
+                })?;
+                if self.number != slot && self.seen[slot] != claim.epoch {
+                    self.seen[slot] = claim.epoch;
+                    place.arrive();
+                }
+                Some(claim)
+            }
             Schedule::Static => {
                 let claim = place.claims.claim_own(self.number as u32, self.seen[slot])?;
                 self.seen[slot] = claim.epoch;

@@ -23,7 +23,8 @@ pub enum Schedule {
     Static,
     /// A free core takes the next task.
     Dynamic,
-    /// A free core takes half of an even share of the unclaimed tasks, so that pieces shrink towards the end.
+    /// A free core takes an even share of the unclaimed tasks, or half of one if idle cores may come, so that pieces shrink
+    /// towards the end.
     Guided,
 }
 
@@ -64,6 +65,10 @@ pub(crate) struct Slot {
     pass: AtomicU32,
     k: AtomicU32,
     num_terms: AtomicU32,
+    /// Cores that are expected to work on the query, or those that have come, if they are more.
+    cores: AtomicU32,
+    /// Cores that have come, the query's own included.
+    arrived: AtomicU32,
     /// Bits of a score that k documents reach. All cores raise it while they read the fields around it.
     threshold: CachePadded<AtomicU32>,
     terms: Box<[(AtomicU64, AtomicU32)]>,
@@ -83,6 +88,8 @@ impl Slot {
             pass: AtomicU32::new(0),
             k: AtomicU32::new(0),
             num_terms: AtomicU32::new(0),
+            cores: AtomicU32::new(1),
+            arrived: AtomicU32::new(1),
             threshold: CachePadded::default(),
             terms: (0..Query::MAX_TERMS).map(|_| Default::default()).collect(),
             deposits: (0..workers).map(|_| PartialResult::new()).collect(),
@@ -90,8 +97,10 @@ impl Slot {
         }
     }
 
-    /// Publishes a query. The caller owns the slot: it is new, or the last answer was taken.
-    pub(crate) fn publish(&self, query: &Query, mode: Mode, pass: Pass, k: usize, num_tasks: u32) {
+    /// Publishes a query, on which `cores` cores will work at first. The caller owns the slot: it is new, or the last answer was taken.
+    pub(crate) fn publish(&self, query: &Query, mode: Mode, pass: Pass, k: usize, (num_tasks, cores): (u32, u32)) {
+        self.cores.store(cores, Ordering::Relaxed);
+        self.arrived.store(1, Ordering::Relaxed);
         self.is_answered.0.store(false, Ordering::Relaxed);
         self.has_failed.store(false, Ordering::Relaxed);
         self.mode.store(mode as u32, Ordering::Relaxed);
@@ -121,6 +130,17 @@ impl Slot {
         }));
         let pass = if self.pass.load(Ordering::Relaxed) == Pass::And as u32 { Pass::And } else { Pass::Or };
         (pass, self.k.load(Ordering::Relaxed) as usize)
+    }
+
+    /// Cores among which a claim divides the rest.
+    pub(crate) fn cores(&self) -> u32 {
+        self.cores.load(Ordering::Relaxed)
+    }
+
+    /// Counts a core that has come to help. The caller holds a claim.
+    pub(crate) fn arrive(&self) {
+        let arrived = self.arrived.fetch_add(1, Ordering::Relaxed) + 1;
+        self.cores.fetch_max(arrived, Ordering::Relaxed);
     }
 
     pub(crate) fn wants_or(&self) -> bool {
