@@ -14,6 +14,7 @@
 mod cases;
 mod check;
 mod ding;
+mod ding_text;
 mod huang;
 mod tatikonda;
 mod wang;
@@ -95,7 +96,7 @@ const fn on_counts(experiment: &'static str, rows: &'static [&'static str], judg
 }
 
 fn statements_of(experiment: &str) -> Option<&'static Statements> {
-    let all = [ding::ALL, wang::ALL, huang::ALL, wei::ALL, tatikonda::ALL];
+    let all = [ding::ALL, ding_text::ALL, wang::ALL, huang::ALL, wei::ALL, tatikonda::ALL];
     all.into_iter().flatten().find(|statements| statements.experiment == experiment)
 }
 
@@ -204,7 +205,7 @@ mod tests {
                 assert_eq!(claim.reason, "no result is recorded", "{claim:?}");
             }
         }
-        let all = [ding::ALL, wang::ALL, huang::ALL, wei::ALL, tatikonda::ALL];
+        let all = [ding::ALL, ding_text::ALL, wang::ALL, huang::ALL, wei::ALL, tatikonda::ALL];
         assert_eq!(all.iter().map(|statements| statements.len()).sum::<usize>(), EXPERIMENTS.len());
     }
 }

@@ -148,21 +148,25 @@ fn long_enough(results: &Results) -> Found<()> {
     }
 }
 
+/// The first rate at which a curve's delay exceeds three times the smallest of INTER on eight cores.
+fn saturation(results: &Results, curve: &str) -> Found<f64> {
+    long_enough(results)?;
+    let inter = results.curve("delay", "INTER, 8")?;
+    let least = inter.iter().map(|point| point.1).fold(f64::INFINITY, f64::min);
+    let first = results.curve("delay", curve)?.iter().find(|point| point.1 > 3.0 * least);
+    Ok(first.ok_or_else(|| Gap(format!("{curve} saturates at no measured rate")))?.0)
+}
+
 fn fig5(judge: &mut Judge<'_>) {
     judge.claim("INTER on half of the cores saturates at half of the rate (0.35 to 0.65)", |r| {
-        long_enough(r)?;
-        let at = r.ours("INTER, 4 workers: saturates at")?;
-        Ok(outcome((0.35..=0.65).contains(&at), format!("{} of the rate of eight", shown(at))))
+        let (half, all) = (saturation(r, "INTER, 4")?, saturation(r, "INTER, 8")?);
+        Ok(outcome((0.35..=0.65).contains(&(half / all)), format!("q/s: {}, {}", shown(half), shown(all))))
     });
     judge.claim("INTER and FGQP saturate around the same rate (8 cores, one step of rates)", |r| {
-        long_enough(r)?;
-        let [inter, fgqp] = ["INTER", "FGQP(γ=5)"].map(|way| r.ours(&format!("{way}, 8 workers: saturates at")));
-        near(vec![("of INTER's full".into(), fgqp?, inter?)], 0.25)
+        near(vec![("q/s".into(), saturation(r, "FGQP(γ=5), 8")?, saturation(r, "INTER, 8")?)], 0.25)
     });
     judge.claim("DOCP-UI saturates at a notably smaller rate (8 cores)", |r| {
-        long_enough(r)?;
-        let [inter, docp] = ["INTER", "DOCP-UI"].map(|way| r.ours(&format!("{way}, 8 workers: saturates at")));
-        below(vec![("of INTER's full".into(), docp?, 0.9 * inter?)])
+        below(vec![("q/s".into(), saturation(r, "DOCP-UI, 8")?, 0.9 * saturation(r, "INTER, 8")?)])
     });
     judge.claim("FGQP has a lower delay than INTER at the lowest rate", |r| {
         let curve = |name: &str| Ok(r.curve("delay", name)?[0].1);

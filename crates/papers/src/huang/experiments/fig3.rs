@@ -48,6 +48,5 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
         "P {PAPERS_P}, k {} (the paper's: {PAPERS_K}). The GPU answers the queries of a row together, repeated up to a batch.",
         context.k
     ));
-    findings.provenance("batches", "bins filled up to a batch");
     Ok(())
 }

@@ -37,7 +37,6 @@ pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> 
             }
         }
     }
-    findings.provenance("batches of four GPUs", "as large as one GPU takes");
     findings.note(format!("{} queries, P {PAPERS_P}, k {}.", bench.queries.len(), context.k));
     Ok(())
 }

@@ -27,7 +27,6 @@ const PAPERS: [(Strategy, [(f64, f64); 3]); 4] = [
 pub(crate) fn run(context: &Context<'_>, findings: &mut Findings) -> Result<()> {
     let bench = Bench::open_for_gpu(context, findings)?;
     let mut gpus = open_all(&bench, findings)?;
-    findings.provenance("batches of four GPUs", "as large as one GPU takes");
     for (strategy, papers) in PAPERS {
         let expected = bench.on_cpu(bench.all(), strategy, context.k)?;
         for (threads, (papers_one, papers_four)) in THREADS.into_iter().zip(papers) {

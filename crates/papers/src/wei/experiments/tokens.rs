@@ -32,6 +32,10 @@ impl Tokens {
         self.ends.len()
     }
 
+    pub(super) fn num_docs(&self) -> u32 {
+        self.docs
+    }
+
     pub(super) fn push(&mut self, doc: u32, term: &[u8]) {
         self.text.extend_from_slice(term);
         self.ends.push((doc, self.text.len() as u32));
