@@ -215,7 +215,8 @@ impl Shared<'_> {
         let end = query.rarest[number] + 1;
         let mut candidates = steal(&self.spare).unwrap_or_default();
         let Candidates { docs, places } = &mut candidates;
-        (docs.clear(), places.clear());
+        docs.clear();
+        places.clear();
         intersect(&mut cursors, first, end, Advance::BlockByBlock, |doc, cursors| {
             docs.push(doc);
             places.extend(cursors.iter().map(|cursor| cursor.place() as u32));
