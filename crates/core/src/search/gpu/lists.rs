@@ -117,7 +117,7 @@ pub(crate) mod tests {
             for j in 0..=((num_docs - 1) >> shift) + 1 {
                 let before = |j: u32| list.partition_point(|&(doc, _)| u64::from(doc) < u64::from(j) << shift);
                 let own = &list[before(j)..before(j + 1)];
-                let parts = own.iter().map(|&(doc, _)| 1 << (u64::from(doc % (1 << shift)) * 32 >> shift));
+                let parts = own.iter().map(|&(doc, _)| 1 << ((u64::from(doc % (1 << shift)) * 32) >> shift));
                 let expected =
                     DirectoryEntry { before: before(j) as u32, parts: parts.fold(0, |all, part| all | part) };
                 assert_eq!(entries[j as usize], expected, "{what}, entry {j}");
