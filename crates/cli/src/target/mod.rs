@@ -381,7 +381,8 @@ fn drive(driven: &Driven) -> Result<(), Failure> {
     }
     if run.is_rejected(criterion.deadline) {
         return Err(Failure::failed(format!(
-            "rejected: the client was late by {lateness} us (p99), more than 1 % of the deadline (lower the rate, leave it more processor time, or let it --spin on a core of its own)"
+            "rejected: the client was late by {lateness} us (p99), more than 1 % of the deadline (lower the rate, leave it more \
+             processor time, or let it --spin on a core of its own)"
         )));
     }
     Ok(())

@@ -97,10 +97,10 @@ impl Slot {
         }
     }
 
-    /// Publishes a query, on which `cores` cores will work at first. The caller owns the slot: it is new, or the last answer was taken.
+    /// Publishes a query, on which `cores` cores will work at first. The caller owns the slot: it is new, or the last answer
+    /// was taken.
     pub(crate) fn publish(&self, query: &Query, mode: Mode, pass: Pass, k: usize, (num_tasks, cores): (u32, u32)) {
         self.cores.store(cores, Ordering::Relaxed);
-        self.arrived.store(1, Ordering::Relaxed);
         self.is_answered.0.store(false, Ordering::Relaxed);
         self.has_failed.store(false, Ordering::Relaxed);
         self.mode.store(mode as u32, Ordering::Relaxed);
@@ -116,6 +116,8 @@ impl Slot {
     /// Publishes another pass of the query. The caller finished it last, or owns the slot.
     pub(crate) fn publish_pass(&self, pass: Pass, num_tasks: u32) {
         self.pass.store(pass as u32, Ordering::Relaxed);
+        // Helpers of an earlier pass come again.
+        self.arrived.store(1, Ordering::Relaxed);
         self.threshold.0.store(0, Ordering::Relaxed);
         self.claims.publish(num_tasks);
     }
