@@ -17,6 +17,7 @@ rm -rf "$folder/out"
 mkdir -p "$folder/out"
 # Server and client have a half of the cores each.
 cores=$(nproc)
+export SERVER_CORES=$((cores / 2))
 export SERVER="taskset -c 0-$((cores / 2 - 1))" CLIENT="taskset -c $((cores / 2))-$((cores - 1))"
 export PROFILE_SECONDS=${PROFILE_SECONDS:-14} LIVE_SECONDS=${LIVE_SECONDS:-3}
 queries=$data/queries/trec-tb05-efficiency-50k.tsv
