@@ -12,7 +12,7 @@ use crate::HttpError;
 use crate::client::Client;
 use crate::connection::Connection;
 use crate::dialect::Reply;
-use crate::response::Response;
+use crate::message::Message;
 use crate::run::{Ending, Outcome, Record};
 use crate::source::{Due, Order, Source};
 
@@ -55,7 +55,7 @@ struct Link {
     request: Vec<u8>,
     /// Bytes of the request that are written.
     written: usize,
-    response: Response,
+    response: Message,
 }
 
 /// A server, as one thread sees it.
