@@ -24,7 +24,7 @@ queries=$data/queries/trec-tb05-efficiency-50k.tsv
 uptime
 "$lateness" 10000,20000,30000,50000 5 1 "$results/client.csv"
 sed -i "2i # commit: $("$tandem" --version | sed 's/.*commit //; s/)//')" "$results/client.csv"
-tests/engines/tandem.sh "$tandem" "$folder/tandem"
+LATENESS=$lateness tests/engines/tandem.sh "$tandem" "$folder/tandem"
 {
   "$tandem" --version | sed 's/tandem \(.*\) (commit \(.*\))/# tandem: \1\n# commit: \2/'
   echo '# command: tests/engines/tandem.sh'
