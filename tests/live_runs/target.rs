@@ -11,6 +11,7 @@ use crate::tiny_lab::tandem;
 /// Each query takes this long, one after the other: 200 queries per second at most.
 const SERVICE: Duration = Duration::from_millis(5);
 const SECRET: &str = "Basic c2VjcmV0OnNlY3JldA==";
+const REFUSED: &str = "Basic b3RoZXI6b3RoZXI=";
 
 /// A server that sleeps until a query would be answered, so that other processes delay its answers but not its schedule.
 fn server() -> SocketAddr {
@@ -29,7 +30,7 @@ fn server() -> SocketAddr {
 fn answer(mut stream: TcpStream, free_at: &Mutex<Instant>) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     loop {
-        let (mut length, mut is_allowed, mut line) = (0, false, String::new());
+        let (mut length, mut credentials, mut line) = (0, String::new(), String::new());
         while line != "\r\n" {
             line.clear();
             if reader.read_line(&mut line).unwrap_or(0) == 0 {
@@ -38,7 +39,7 @@ fn answer(mut stream: TcpStream, free_at: &Mutex<Instant>) {
             if let Some((name, value)) = line.split_once(": ") {
                 match (name, value.trim()) {
                     ("content-length", value) => length = value.parse().unwrap(),
-                    ("authorization", value) => is_allowed = value == SECRET,
+                    ("authorization", value) => value.clone_into(&mut credentials),
                     _ => {}
                 }
             }
@@ -50,8 +51,10 @@ fn answer(mut stream: TcpStream, free_at: &Mutex<Instant>) {
             *free_at
         };
         thread::sleep(done_at.saturating_duration_since(Instant::now()));
-        let (status, body) =
-            if is_allowed { (200, r#"{"took":5,"timed_out":false,"hits":{"hits":[{"_id":"1"}]}}"#) } else { (401, "") };
+        let (status, body) = match &*credentials {
+            SECRET => (200, String::from(r#"{"took":5,"timed_out":false,"hits":{"hits":[{"_id":"1"}]}}"#)),
+            other => (401, format!("not allowed: {other}, {}", other.trim_start_matches("Basic "))),
+        };
         let response = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{body}", body.len());
         if stream.write_all(response.as_bytes()).is_err() {
             return;
@@ -70,9 +73,11 @@ fn the_capacity_of_a_foreign_server_is_predicted_and_driven() {
     // The client may be late by a hundredth of the deadline, which is long since other processes delay it.
     let short = "--cores 1 --profile-seconds 2 --live-seconds 1 --deadline-ms 5000 --objective p50=100";
     let capacity = format!("capacity {target} {short} --format json -o results");
-    // Without credentials every query is refused.
-    let (_, err) = tandem(lab.path(), &capacity, 1);
-    assert!(err.contains("status 401") && !lab.path().join("results/capacity.csv").exists(), "{err}");
+    // With other credentials every query is refused, and the server's reason is shown without them.
+    std::fs::write(lab.path().join("refused"), REFUSED).unwrap();
+    let (_, err) = tandem(lab.path(), &format!("{capacity} --credentials refused"), 1);
+    assert!(err.contains("status 401: not allowed") && !err.contains(&REFUSED[6..]), "{err}");
+    assert!(!lab.path().join("results/capacity.csv").exists());
     let (out, err) = tandem(lab.path(), &format!("{capacity} --credentials secret"), 0);
     let document: serde_json::Value = serde_json::from_str(&out).unwrap();
     let found = &document["results"];

@@ -60,8 +60,8 @@ impl ServerProfile {
     /// The server as a machine profile. Its queries take the medians of the service times, times what was observed.
     #[must_use]
     pub fn machine_profile(&self) -> MachineProfile {
-        let servers = self.servers();
-        let rungs = self.ladder.iter().filter(|rung| rung.clients <= servers && !rung.times.permille.is_empty());
+        let at_once = self.at_once();
+        let rungs = self.ladder.iter().filter(|rung| rung.clients <= at_once && !rung.times.permille.is_empty());
         let observed = rungs.map(|rung| Observed {
             queries: 1,
             busy: rung.clients as u32,
@@ -79,8 +79,8 @@ impl ServerProfile {
     #[must_use]
     pub fn simulated(&self, front: Front) -> Simulated {
         let servers = match front {
-            Front::Limit(limit) => self.servers().min(limit),
-            Front::Fcfs | Front::Shed => self.servers(),
+            Front::Limit(limit) => self.at_once().min(limit),
+            Front::Fcfs | Front::Shed => self.at_once(),
         };
         let model = self.machine_profile().model(&Machine::new(servers, 0).into(), |_| false);
         let query = |query: &crate::profile::QueryTime| {

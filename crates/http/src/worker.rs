@@ -351,10 +351,11 @@ impl<'a> Worker<'a> {
             None => client.requests.dialect.read(response.body(), orders.len(), &mut add),
         }
         if let Some(text) = &mut self.text {
+            let excerpt = || excerpt(response.body(), client.targets[*target].secrets());
             *text = match fault {
                 Some((_, why)) => why,
-                None if response.status() == 200 => excerpt(response.body()),
-                None => format!("status {}: {}", response.status(), excerpt(response.body())),
+                None if response.status() == 200 => excerpt(),
+                None => format!("status {}: {}", response.status(), excerpt()),
             };
         }
         *serial = serial.wrapping_add(1);
@@ -423,8 +424,10 @@ fn sleep_for_sockets(_: &mio::Poll, timeout: Duration) -> std::io::Result<Durati
     Ok(Duration::from_millis(timeout.as_millis() as u64))
 }
 
-/// The beginning of a body, on one line.
-fn excerpt(body: &[u8]) -> String {
-    let text: String = String::from_utf8_lossy(&body[..body.len().min(800)]).chars().take(200).collect();
+/// The beginning of a body, on one line, without secrets: some servers repeat the credentials that they refuse.
+fn excerpt<'a>(body: &[u8], secrets: impl Iterator<Item = &'a str>) -> String {
+    let text =
+        secrets.fold(String::from_utf8_lossy(body).into_owned(), |text, secret| text.replace(secret, "(secret)"));
+    let text: String = text.chars().take(200).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
