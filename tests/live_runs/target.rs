@@ -97,7 +97,7 @@ fn the_capacity_of_a_foreign_server_is_predicted_and_driven() {
     let read = |file: &str| std::fs::read_to_string(lab.path().join("results").join(file)).unwrap();
     let count = |text: &str| text.lines().filter(|line| !line.starts_with('#')).count() - 1;
     assert_eq!(count(&read("capacity.csv")), 1);
-    assert!(count(&read("service_times.csv")) >= 20 && count(&read("ladder.csv")) == 2);
+    assert!(count(&read("service_times.csv")) >= 20 && count(&read("ladder.csv")) >= 2);
     let runs = read("runs.csv");
     // Two agree on each side.
     assert!(count(&runs) >= 4 && runs.contains("# dialect: opensearch"), "{runs}");

@@ -254,10 +254,11 @@ impl State {
 
     fn respond(&mut self, Answer { status, kind, text }: &Answer, stream: &TcpStream) {
         let again = if *status == 429 { "retry-after: 1\r\n" } else { "" };
-        let close = if self.keeps_alive { "" } else { "connection: close\r\n" };
+        // Clients of HTTP/1.0 have to be told that the connection stays open.
+        let connection = if self.keeps_alive { "keep-alive" } else { "close" };
         let begin = format!("HTTP/1.1 {status} \r\ncontent-type: {kind}\r\ncontent-length: {}", text.len());
         // In one write, so that it is one packet.
-        self.response.extend_from_slice(format!("{begin}\r\n{again}{close}\r\n{text}").as_bytes());
+        self.response.extend_from_slice(format!("{begin}\r\n{again}connection: {connection}\r\n\r\n{text}").as_bytes());
         (self.is_busy, self.since) = (false, Instant::now());
         self.flush(stream);
     }
