@@ -19,6 +19,8 @@ mkdir -p "$folder/out"
 cores=$(nproc)
 export SERVER_CORES=$((cores / 2))
 export SERVER="taskset -c 0-$((cores / 2 - 1))" CLIENT="taskset -c $((cores / 2))-$((cores - 1))"
+tests/engines/awake.py $(seq 0 $((cores / 2 - 1))) &
+trap "kill $!" EXIT
 export PROFILE_SECONDS=${PROFILE_SECONDS:-14} LIVE_SECONDS=${LIVE_SECONDS:-3}
 queries=$data/queries/trec-tb05-efficiency-50k.tsv
 uptime
