@@ -67,7 +67,8 @@ pub(super) struct ProfileArguments {
     /// Seconds for the profile: half for service times with one client, half for the ladder of clients
     #[arg(long, value_name = "S", default_value_t = 60.0, help_heading = "Server")]
     profile_seconds: f64,
-    /// Cores of the server; the ladder goes up to twice as many clients [default: those of this machine]
+    /// Cores of the server; the ladder goes up to twice as many clients, and on while the throughput grows [default: those of
+    /// this machine]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Server")]
     cores: Option<u16>,
     /// Queries to measure at most, a random sample of the log
