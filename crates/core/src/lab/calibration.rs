@@ -13,11 +13,13 @@
 //! sustained rate are left to the simulator.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::machine::{Class, PerClass};
 use crate::base::quantile::nearest_rank;
 use crate::base::time::Nanos;
+use crate::cost::machine_profile::Speed;
 use crate::cost::{BatchLoad, Cost, MachineModel};
 use crate::live::LiveOutcome;
 use crate::sched::LogRow;
@@ -47,6 +49,26 @@ impl Default for Calibration {
 }
 
 impl Calibration {
+    /// The machine with its profile, at the speed that this calibration shows. The profile has the shape: how ratios depend on
+    /// busy lanes, batch sizes and idle times. Its level is that of the moment in which it was measured, and machines drift.
+    pub(super) fn adapt(&self, model: &MachineModel, queries: &[SimQuery]) -> MachineModel {
+        let busy = PerClass::from_fn(|class| model.machine.count(class) as u32);
+        let adapted = |class: Class| {
+            let lanes = model.lanes[class].as_ref()?;
+            let known = queries.iter().map(|query| query.service[class]).filter(|&cost| cost != Cost::NEVER);
+            let (sum, count) = known.fold((0, 0), |(sum, count), cost| (sum + cost.alone.0, count + 1));
+            let profiled = lanes.under_load(class, &busy, Nanos(sum / count.max(1)));
+            // A ratio of 1 means that there was no such work.
+            let speed = |measured: f64, profiled: f64| if measured == 1.0 { 1.0 } else { measured / profiled };
+            Some(Arc::new(lanes.at_speed(Speed {
+                single: speed(self.slowdown[class], profiled.single),
+                host: speed(self.host[class], profiled.host),
+                device: speed(self.device[class], profiled.device),
+            })))
+        };
+        MachineModel { lanes: PerClass::from_fn(adapted), ..model.clone() }
+    }
+
     /// The calibration from a run without idle times. `model` predicts batch times from the `costs` of each log row.
     #[must_use]
     pub fn of(outcome: &LiveOutcome, model: &MachineModel, costs: impl Fn(&LogRow) -> PerClass<Cost>) -> Self {
@@ -232,10 +254,13 @@ impl ServiceRow {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::base::ids::{JobId, ProcessorId, QueryId};
-    use crate::base::machine::Machine;
-    use crate::cost::{BatchCost, BatchTime, Exposed};
+    use crate::base::machine::{Idle, Machine};
+    use crate::cost::machine_profile::{DispatcherProfile, LaneProfile, Observed, Ratios};
+    use crate::cost::{BatchCost, BatchTime, Exposed, MachineProfile};
     use crate::live::{Ending, Round, ServedBatch, Spread};
     use crate::sched::RunLog;
 
@@ -258,6 +283,29 @@ mod tests {
             lanes: 1,
             helped: Nanos::ZERO,
         }
+    }
+
+    #[test]
+    fn a_profile_keeps_its_shape_and_takes_the_level_of_backlogs() {
+        let observed = |busy, permille| Observed {
+            queries: 1,
+            busy,
+            prepared: 0.0,
+            spacing: 1.0,
+            work: Ratios { permille: vec![permille], stalls_us: Vec::new() },
+            device: Ratios::default(),
+        };
+        let of_class = LaneProfile { observed: vec![observed(1, 800), observed(2, 1600)], ..LaneProfile::default() };
+        let classes = BTreeMap::from([(Class::CPU, of_class)]);
+        let profile = MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, DispatcherProfile::default(), None);
+        let model = profile.model(&Machine::new(2, 0).into(), |_| false);
+        let cost = PerClass::two(Cost::alone(Nanos(1000)), Cost::NEVER);
+        let queries = [SimQuery { id: QueryId(0), service: cost, estimate: cost }];
+        // Two busy lanes took 1.6 times as long as alone when the machine was profiled, and 0.8 times now.
+        let backlogs = Calibration { slowdown: PerClass::two(0.8, 1.0), ..Calibration::default() };
+        let lanes = backlogs.adapt(&model, &queries).lanes[Class::CPU].clone().unwrap();
+        assert_eq!(lanes.least().single, 0.4);
+        assert_eq!(Calibration::default().adapt(&model, &queries), model);
     }
 
     #[test]

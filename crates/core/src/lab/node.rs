@@ -267,15 +267,11 @@ impl Node {
         SimulatedNode { profiled: &self.profiled, model: self.model(), queries }
     }
 
-    /// The node as an experiment. Costs come from `calibration`, else the machine profile, else the workload.
+    /// The node as an experiment. Costs come from the machine profile at the speed that `backlogs` show, without a profile from
+    /// the backlogs alone, and without backlogs from the profile or the workload as they are.
     #[must_use]
-    pub fn experiment(
-        &self,
-        calibration: Option<&Calibration>,
-        arrivals: Vec<Arrivals>,
-        deadline: Nanos,
-    ) -> Experiment {
-        self.simulated().experiment(calibration, arrivals, deadline)
+    pub fn experiment(&self, backlogs: Option<&Calibration>, arrivals: Vec<Arrivals>, deadline: Nanos) -> Experiment {
+        self.simulated().experiment(backlogs, arrivals, deadline)
     }
 
     /// Sets what lanes do between the queries of a run.

@@ -18,18 +18,26 @@ pub(super) struct SimulatedNode<'a> {
 }
 
 impl SimulatedNode<'_> {
-    /// The experiment. Costs come from `calibration`, else the machine profile, else the workload.
+    /// The experiment. Costs come from the machine profile at the speed that `backlogs` show, without a profile from the
+    /// backlogs alone, and without backlogs from the profile or the workload as they are.
     pub(super) fn experiment(
         &self,
-        calibration: Option<&Calibration>,
+        backlogs: Option<&Calibration>,
         arrivals: Vec<Arrivals>,
         deadline: Nanos,
     ) -> Experiment {
-        let (model, queries) = match calibration {
-            Some(found) => (found.model(self.profiled), self.queries.iter().map(|query| found.query(query)).collect()),
-            None => (self.model.clone(), self.queries.to_vec()),
+        let model = match backlogs {
+            Some(backlogs) if self.model.is_exact() => return self.rehearsal(backlogs, arrivals, deadline),
+            Some(backlogs) => backlogs.adapt(self.model, self.queries),
+            None => self.model.clone(),
         };
-        Experiment { model, queries, deadline, arrivals, cluster: None }
+        Experiment { model, queries: self.queries.to_vec(), deadline, arrivals, cluster: None }
+    }
+
+    /// The experiment with the costs of backlogs alone.
+    pub(super) fn rehearsal(&self, backlogs: &Calibration, arrivals: Vec<Arrivals>, deadline: Nanos) -> Experiment {
+        let queries = self.queries.iter().map(|query| backlogs.query(query)).collect();
+        Experiment { model: backlogs.model(self.profiled), queries, deadline, arrivals, cluster: None }
     }
 
     /// Linear scaling: the rate at which a policy keeps all processors busy with queries that cost what they do alone.

@@ -26,6 +26,23 @@ pub struct LaneCosts {
     batches: Vec<(f64, Played)>,
     least: Least,
     power: Option<Power>,
+    speed: Speed,
+}
+
+/// Ratios of times to their predictions in a class: of single queries, and of the thread and the device for batches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Speed {
+    /// Of single queries.
+    pub single: f64,
+    /// Of the thread's times for batches.
+    pub host: f64,
+    /// Of the device's times for batches.
+    pub device: f64,
+}
+
+impl Speed {
+    /// Times as they are.
+    pub const SAME: Self = Self { single: 1.0, host: 1.0, device: 1.0 };
 }
 
 /// An [`Observed`] stretch, ready to be played.
@@ -103,7 +120,33 @@ impl LaneCosts {
             singles,
             batches,
             power: file.power.clone(),
+            speed: Speed::SAME,
         }
+    }
+
+    /// The mean ratios while all lanes are busy, `busy` by class: what a backlog measures if the machine is as fast as it was
+    /// when it was profiled. Single queries take `alone` on average, batches are the largest that were measured.
+    #[must_use]
+    pub fn under_load(&self, class: Class, busy: &PerClass<u32>, alone: Nanos) -> Speed {
+        let (work, on_device) = self.beside(class, busy);
+        let single =
+            interpolated(self.singles.iter().map(|(lanes, one)| (*lanes, one.work.mean())), busy[class].into());
+        let each = if alone > Nanos::ZERO { self.each.0 as f64 / alone.0 as f64 } else { 0.0 };
+        let (host, device) = self.batches.last().map_or((1.0, 1.0), |(_, one)| (one.work.mean(), one.device.mean()));
+        Speed { single: (single.unwrap_or(1.0) + each) * work, host: host * work, device: device * on_device }
+    }
+
+    /// These costs on a machine whose times are longer by these factors now.
+    #[must_use]
+    pub fn at_speed(&self, speed: Speed) -> Self {
+        let Least { single, single_device, host, device } = self.least;
+        let least = Least {
+            single: single * speed.single,
+            single_device: single_device * speed.single,
+            host: host * speed.host,
+            device: device * speed.device,
+        };
+        Self { speed, least, ..self.clone() }
     }
 
     /// Power of each device, if it was measured.
@@ -156,7 +199,7 @@ impl LaneCosts {
             Some(played) => (played.work.at(place), played.spacing),
             None => ((1.0, Nanos::ZERO), 1.0),
         };
-        let times = self.after_idle[slot_of(idle)].1 * self.beside(class, busy).0;
+        let times = self.after_idle[slot_of(idle)].1 * self.beside(class, busy).0 * self.speed.single;
         let each = Nanos(self.each.0 * u64::from(load.queries));
         ((each + load.alone.scaled(ratio)).scaled(times) + stall, spacing)
     }
@@ -173,17 +216,19 @@ impl LaneCosts {
         busy: &PerClass<u32>,
     ) -> Option<BatchTimes> {
         let (work, on_device) = self.beside(class, busy);
+        let (work, on_device) = (work * self.speed.host, on_device * self.speed.device);
         let Some(played) = place.choose(&self.batches, ln(f64::from(load.queries.max(1)))) else {
             return Some(BatchTimes { host: work, stall: Nanos::ZERO, prepared: 0.0, device: on_device, spacing: 1.0 });
         };
         let BatchTime { host, exposed, device } = predicted;
-        let host_mean = played.work.mean();
+        let host_mean = played.work.mean() * self.speed.host;
         let together = BatchTime {
             host: host.scaled(host_mean),
             exposed: exposed.scaled(host_mean),
-            device: device.scaled(played.device.mean()),
+            device: device.scaled(played.device.mean() * self.speed.device),
         };
         let single = place.choose(&self.singles, f64::from(busy[class])).map_or(1.0, |one| one.work.mean());
+        let single = single * self.speed.single;
         if together.total() > load.alone.scaled(single) {
             return None;
         }
@@ -310,5 +355,26 @@ mod tests {
         assert_eq!(batch(350), Some(expected));
         assert_eq!(batch(500), None);
         assert_eq!(costs.least(), Least { single: 0.9, single_device: 0.8 * 0.9, host: 2.0, device: 1.0 });
+    }
+
+    #[test]
+    fn at_another_speed_all_times_follow() {
+        let (costs, place, busy) = (costs(), place(), PerClass::two(4, 2));
+        let alone = Nanos(100_000);
+        let load = BatchLoad::default().with(Cost::alone(alone));
+        let time = |costs: &LaneCosts| costs.one_by_one(&place, &load, Nanos(1), Class::CPU, &busy).0 - Nanos(7_000);
+        let now = costs.under_load(Class::CPU, &busy, alone);
+        assert_eq!(time(&costs), alone.scaled(now.single));
+        // A backlog that takes twice its times alone.
+        let slow = costs.at_speed(Speed { single: 2.0 / now.single, host: 3.0, device: 5.0 });
+        assert_eq!(time(&slow), Nanos(200_000));
+        let predicted = BatchTime { host: Nanos(100), exposed: Nanos(100), device: Nanos(100) };
+        let batch = |costs: &LaneCosts| {
+            let load = BatchLoad { queries: 64, alone: Nanos(10_000), ..BatchLoad::default() };
+            costs.batch(&place, &load, predicted, Class::CPU, &PerClass::two(1, 0)).unwrap()
+        };
+        let (before, after) = (batch(&costs), batch(&slow));
+        assert_eq!((after.host, after.device), (3.0 * before.host, 5.0 * before.device));
+        assert_eq!(slow.least().device, 5.0 * costs.least().device);
     }
 }

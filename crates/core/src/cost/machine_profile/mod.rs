@@ -46,7 +46,7 @@ use serde::{Deserialize, Serialize};
 
 pub use dispatcher::{DispatcherClock, DispatcherTime};
 pub(crate) use lanes::interpolated;
-pub use lanes::{LaneCosts, Least};
+pub use lanes::{LaneCosts, Least, Speed};
 pub use pauses::{LEAST_PAUSE, PauseClock, Pauses};
 pub use power::{EnergyMeter, Power};
 

@@ -14,8 +14,9 @@ use crate::lab::Capacity;
 
 /// The standard normal quantile of a two-sided 90 % interval.
 pub(super) const Z: f64 = 1.645;
-/// The model's error of costs, as a standard deviation: query costs under load, beyond what backlogs show.
-pub(super) const MODEL: f64 = 0.03;
+/// By how much query costs in a live run differ from those of backlogs before it, as a standard deviation. Costs of equal
+/// backlogs on one machine differ by 3 to 10 % within a minute, and a run comes minutes after them.
+pub(super) const MODEL: f64 = 0.1;
 /// Least half-width of an interval.
 const LEAST: f64 = 0.01;
 
@@ -33,6 +34,11 @@ pub(super) fn predicted_half_width(predicted: &Capacity, speed_sd: f64) -> f64 {
     let sides = if predicted.qps > 0.0 { 0.5 * (interval.high - interval.low) / predicted.qps } else { 1.0 };
     let errors = sides / normal_quantile(0.5 + 0.5 * interval.confidence.clamp(0.5, 0.999));
     (Z * errors.hypot(speed_sd).hypot(MODEL)).exp_m1()
+}
+
+/// The least half-width of a predicted capacity's interval: what [`MODEL`] alone allows.
+pub(in crate::lab) fn least_predicted_half_width() -> f64 {
+    (Z * MODEL).exp_m1()
 }
 
 /// The standard deviation of positive values divided by their mean; 0 for fewer than two values.

@@ -3,7 +3,7 @@
 //! ```text
 //!   all policies       simulate coarsely, with query costs alone ─▶ the policies near the best
 //!   these, in turns    backlogs ─▶ Calibration: query costs under load
-//!   these              CapacitySearch over seeds ─▶ predicted capacities
+//!   these              CapacitySearch over seeds, with the machine profile at the backlogs' speed ─▶ predicted capacities
 //!   the best, or all   live search from there ─▶ a rate that held, and a higher one that did not
 //! ```
 //!
@@ -20,6 +20,7 @@ mod search;
 pub use drive::{Driven, DrivenRun, LiveCapacity};
 pub use forecast::Forecast;
 pub(super) use forecast::{Planned, forecast};
+pub(super) use interval::least_predicted_half_width;
 pub use predict::{Disagreement, Prediction};
 pub use search::{LiveSearch, Side};
 

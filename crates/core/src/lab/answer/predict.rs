@@ -37,11 +37,11 @@ pub struct Disagreement {
 /// The prediction for a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// The capacity, with costs of the machine profile, else of the backlogs.
+    /// The capacity, with costs of the machine profile at the speed of the backlogs, else of the backlogs alone.
     pub capacity: Capacity,
     /// The query costs of the backlogs.
     pub backlogs: Calibration,
-    /// Whether a machine profile defines the costs, so that backlogs only check them.
+    /// Whether a machine profile defines the costs, so that backlogs only define the machine's speed.
     pub has_machine_profile: bool,
     /// The relative standard deviation of the machine's speed over the backlogs.
     pub speed_sd: f64,
@@ -69,11 +69,6 @@ impl Prediction {
     #[must_use]
     pub fn half_width(&self) -> f64 {
         predicted_half_width(&self.capacity, self.speed_sd)
-    }
-
-    /// The costs of simulations, unless a machine profile defines them.
-    fn calibration(&self) -> Option<&Calibration> {
-        (!self.has_machine_profile).then_some(&self.backlogs)
     }
 }
 
@@ -114,10 +109,15 @@ pub(super) fn predict<'p>(
         backlogs.iter().map(|several| Calibration::median(several)).collect()
     };
     let has_machine_profile = !node.model().is_exact();
-    let by_backlogs: Vec<Option<&Calibration>> = calibrations.iter().map(Some).collect();
-    let rehearsed = simulate(node, &near, &by_backlogs, question, progress)?;
+    let arrivals = draw_all(&question.process, &question.seeds, 0, node.predicted_rows().len());
+    let rehearsal = |one| node.simulated().rehearsal(one, arrivals.clone(), question.deadline);
+    let rehearsals = calibrations.iter().map(rehearsal);
+    let rehearsed = simulate(&near, rehearsals.collect(), question, progress)?;
     let found = match has_machine_profile {
-        true => simulate(node, &near, &vec![None; near.len()], question, progress)?,
+        true => {
+            let adapted = calibrations.iter().map(|one| experiment(node, Some(one), question, &question.seeds));
+            simulate(&near, adapted.collect(), question, progress)?
+        }
         false => rehearsed.clone(),
     };
     let speed_sds = backlogs.iter().map(|several| {
@@ -165,20 +165,14 @@ fn quick_capacity(
     done: &(dyn Fn() + Sync),
 ) -> Result<Vec<f64>, LabError> {
     let Some(first) = question.seeds.get(..1) else { return Err(LabError::NothingToSchedule) };
-    let experiment = experiment(node, calibration, question, first, 0);
+    let experiment = experiment(node, calibration, question, first);
     let search = CapacitySearch::new(&experiment, question.objective, RunLength::default())?;
     Ok(search.estimate_capacity_coarse(policies, done)?)
 }
 
 /// The simulated node with the queries that predictions may use.
-fn experiment(
-    node: &Node,
-    calibration: Option<&Calibration>,
-    question: &Question,
-    seeds: &[u64],
-    count: usize,
-) -> Experiment {
-    let arrivals = draw_all(&question.process, seeds, count, node.predicted_rows().len());
+fn experiment(node: &Node, calibration: Option<&Calibration>, question: &Question, seeds: &[u64]) -> Experiment {
+    let arrivals = draw_all(&question.process, seeds, 0, node.predicted_rows().len());
     node.experiment(calibration, arrivals, question.deadline)
 }
 
@@ -210,8 +204,7 @@ fn serve_backlogs(
         let (_, flooded) = node.serve_backlog(policy, None, seed.wrapping_add(BACKLOGS))?;
         go_on()?;
         let flooded = node.calibration(&flooded);
-        let known = node.model().is_exact().then_some(&flooded);
-        let roughly_qps = quick_capacity(node, &[policy], known, question, &|| ())?;
+        let roughly_qps = quick_capacity(node, &[policy], Some(&flooded), question, &|| ())?;
         sustained_qps.push(roughly_qps.first().copied().filter(|&qps| qps > 0.0));
         steps.done();
     }
@@ -248,16 +241,13 @@ fn one_service(node: &Node) -> bool {
     node.machine().classes().count() == 1 && node.model().batches.iter().all(|(_, batches)| batches.is_none())
 }
 
-/// The capacity of each policy with its calibrated costs; policies run in parallel.
+/// The capacity of each policy in its experiment; policies run in parallel.
 fn simulate(
-    node: &Node,
     policies: &[&dyn PolicyFactory],
-    calibrations: &[Option<&Calibration>],
+    experiments: Vec<Experiment>,
     question: &Question,
     progress: &dyn Progress,
 ) -> Result<Vec<Capacity>, LabError> {
-    let calibrated = |one: &Option<&Calibration>| experiment(node, *one, question, &question.seeds, 0);
-    let experiments: Vec<Experiment> = calibrations.iter().map(calibrated).collect();
     let steps = Steps::new(progress, "simulating policies", policies.len() * (question.seeds.len() + 1));
     let of = |(experiment, &policy): (&Experiment, &&dyn PolicyFactory)| {
         let search = CapacitySearch::new(experiment, question.objective, RunLength::default())?.of_sampled_queries();
@@ -281,8 +271,8 @@ pub(super) fn forecast_runs(
     driven: &mut Driven,
 ) -> Result<(), LabError> {
     let Predicted { policy, prediction } = predicted;
-    let known = experiment(node, prediction.calibration(), question, &[], 0);
-    let rehearsal = experiment(node, Some(&prediction.backlogs), question, &[], 0);
+    let known = node.experiment(Some(&prediction.backlogs), Vec::new(), question.deadline);
+    let rehearsal = node.simulated().rehearsal(&prediction.backlogs, Vec::new(), question.deadline);
     let of = |run: &DrivenRun| {
         let planned = run.planned(&question.process, prediction.speed_sd);
         let found = forecast(&known, *policy, planned)?;
@@ -309,7 +299,7 @@ pub(super) fn hindsight_qps(
     let at_answer = |run: &&DrivenRun| driven.held.is_some_and(|held| held.qps == run.qps) && run.verdict.holds();
     let run = driven.runs.iter().rev().find(at_answer);
     let Some((run, first)) = run.zip(question.seeds.get(..1)) else { return Ok(None) };
-    let experiment = experiment(node, Some(&run.service), question, first, 0);
+    let experiment = experiment(node, Some(&run.service), question, first);
     let search = CapacitySearch::new(&experiment, question.objective, RunLength::default())?;
     Ok(Some(search.of(policy)?.qps))
 }

@@ -9,7 +9,7 @@ use super::compare::{Compared, Predicted, Quantity};
 use crate::base::machine::{Class, Machine};
 use crate::base::time::Nanos;
 use crate::cost::MachineModel;
-use crate::lab::answer::{Planned, forecast};
+use crate::lab::answer::{Planned, forecast, least_predicted_half_width};
 use crate::lab::machine::simulated::profiled_machine;
 use crate::lab::simulated_node::SimulatedNode;
 use crate::lab::{
@@ -67,9 +67,7 @@ impl Twin {
 
     fn experiment(&self, cell: &Cell, arrivals: Vec<Arrivals>) -> Experiment {
         let node = SimulatedNode { profiled: &self.profiled, model: &self.model, queries: &self.queries[..self.known] };
-        let backlogs = cell.backlogs();
-        let calibration = cell.machine_file.is_empty().then_some(&backlogs);
-        node.experiment(calibration, arrivals, Nanos::from_ms(cell.deadline_ms.0))
+        node.experiment(Some(&cell.backlogs()), arrivals, Nanos::from_ms(cell.deadline_ms.0))
     }
 
     fn policy(&self, kind: PolicyKind) -> BuiltIn {
@@ -176,7 +174,8 @@ fn capacities(cells: &[RecordedCell], group: &[usize], twins: &Twins) -> Result<
     let first = &cells[group[0]];
     let twin = &twins[&Twin::key(&first.cell)];
     let qps = twin.capacity_qps(first)?;
-    let half_width = first.cell.predicted_half_width.0;
+    // Older programs took machines to be steadier than they are.
+    let half_width = first.cell.predicted_half_width.0.max(least_predicted_half_width());
     let mut compared = Vec::new();
     if let (Some(measured), true) = (first.cell.measured_qps(), qps > 0.0) {
         let cell = &first.cell;
