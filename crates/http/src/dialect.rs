@@ -23,7 +23,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use http::header::{HeaderName, HeaderValue};
+use hyper::header::{HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::Value;
 use tandem_core::files::InputError;

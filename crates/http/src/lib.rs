@@ -8,22 +8,21 @@
 //!  Index ─▶ serve ─▶ the executors and the scheduler of the lab behind OpenSearch's dialect
 //! ```
 //!
-//! Client and server read HTTP/1.1 with `httparse` in small loops over `mio`, without an asynchronous runtime: the client's thread
-//! can spin for its schedule, and the server's workers write their answers themselves. rustls speaks TLS.
+//! The client reads HTTP/1.1 with `httparse` in a small loop over `mio`, without an asynchronous runtime, so that its thread can
+//! spin for its schedule. rustls speaks TLS. The server is hyper on tokio.
 
 mod answer;
 mod client;
 mod connection;
 mod dialect;
 mod files;
-mod message;
 mod naive;
 mod predict;
 mod profile;
 mod requests;
+mod response;
 mod run;
 mod serve;
-mod server;
 mod source;
 mod target;
 mod worker;

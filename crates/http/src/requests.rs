@@ -2,8 +2,8 @@
 
 use std::io::Write as _;
 
-use http::Uri;
-use http::header::{HeaderName, HeaderValue};
+use hyper::Uri;
+use hyper::header::{HeaderName, HeaderValue};
 use serde_json::Value;
 
 use crate::HttpError;

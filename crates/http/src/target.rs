@@ -4,8 +4,8 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
 
-use http::Uri;
-use http::header::{HeaderName, HeaderValue};
+use hyper::Uri;
+use hyper::header::{HeaderName, HeaderValue};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 

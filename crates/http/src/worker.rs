@@ -12,7 +12,7 @@ use crate::HttpError;
 use crate::client::{Client, Part};
 use crate::connection::{Connection, sleep_for_sockets};
 use crate::dialect::Reply;
-use crate::message::Message;
+use crate::response::Response;
 use crate::run::{Ending, Outcome, Record};
 use crate::source::{Due, Order, Source};
 
@@ -49,7 +49,7 @@ struct Link {
     request: Vec<u8>,
     /// Bytes of the request that are written.
     written: usize,
-    response: Message,
+    response: Response,
 }
 
 /// A server, as one thread sees it.

@@ -38,50 +38,6 @@ fn ask_within(address: SocketAddr, head: &str, deadline: &str, body: &str) -> St
     text
 }
 
-/// The status of each response to these bytes, which are sent in pieces.
-fn statuses(address: SocketAddr, bytes: &[u8], step: usize) -> Vec<String> {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_nodelay(true).unwrap();
-    // The server may close before the last piece.
-    let _ = bytes.chunks(step).try_for_each(|piece| stream.write_all(piece));
-    let _ = stream.shutdown(std::net::Shutdown::Write);
-    let mut text = Vec::new();
-    let _ = stream.read_to_end(&mut text);
-    let text = String::from_utf8(text).unwrap();
-    text.split("HTTP/1.1 ").skip(1).map(|response| response[..3].to_owned()).collect()
-}
-
-/// Requests of every shape have one response each, in their order, until one closes the connection.
-fn requests_of_every_shape_are_answered_in_order(address: SocketAddr) {
-    let get = "GET /_search?q=term2&size=1 HTTP/1.1\r\nhost: x\r\n\r\n";
-    let body = r#"{"query":{"match":{"a":"term3"}}}"#;
-    let post = format!("POST /_search HTTP/1.1\r\ncontent-length: {}\r\n\r\n{body}", body.len());
-    let (begin, rest) = body.split_at(7);
-    let chunks = format!("7\r\n{begin}\r\n{:x}\r\n{rest}\r\n0\r\n\r\n", rest.len());
-    let chunked = format!("POST /_search HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n{chunks}");
-    let early = format!("{get}{post}{chunked}GET /none HTTP/1.1\r\n\r\n{get}{post}");
-    let expected = ["200", "200", "200", "404", "200", "200"];
-    for step in [early.len(), 1000, 1] {
-        assert_eq!(statuses(address, early.as_bytes(), step), expected, "by {step}");
-    }
-    // More early requests than the responses of which sockets hold.
-    let many = post.repeat(5000);
-    let all = statuses(address, many.as_bytes(), many.len());
-    assert!(all.len() == 5000 && all.iter().all(|status| status == "200"), "{} {:?}", all.len(), all.last());
-    let old = format!("GET /_search?q=term2 HTTP/1.0\r\n\r\n{get}");
-    let large = format!("POST /_search HTTP/1.1\r\ncontent-length: {}\r\n\r\n", 1_u64 << 40);
-    for (text, expected) in [
-        (&*old, &["200"][..]),
-        ("HEAD /_search HTTP/1.1\r\n\r\n", &["405"]),
-        (&*large, &["413"]),
-        ("SSH-2.0-OpenSSH\r\n\r\n", &["400"]),
-        ("GET /_search?q=a HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n", &["400"]),
-        ("POST /_search HTTP/1.1\r\ncontent-length: 9\r\n\r\n{", &[]),
-    ] {
-        assert_eq!(statuses(address, text.as_bytes(), text.len()), expected, "{text}");
-    }
-}
-
 #[test]
 fn a_server_answers_like_its_executor_rejects_overload_and_ends_gracefully() {
     let index = index();
@@ -143,7 +99,6 @@ fn a_server_answers_like_its_executor_rejects_overload_and_ends_gracefully() {
     assert!(ask(address, "POST /_msearch", "{}\n").contains("expected a header and a body per query"));
     assert!(ask(address, "GET /nothing", "").starts_with("HTTP/1.1 404"));
     assert!(ask_within(address, "GET /_search?q=term2", "soon", "").starts_with("HTTP/1.1 400"));
-    requests_of_every_shape_are_answered_in_order(address);
     // The client of this crate, at a rate that one worker cannot serve at opt-level 0: nothing is lost.
     let dialect = Dialect::named("tandem").unwrap();
     let target = Target::new(&format!("http://{address}/"), &dialect, &[], None).unwrap();
@@ -159,6 +114,6 @@ fn a_server_answers_like_its_executor_rejects_overload_and_ends_gracefully() {
     assert!(metrics.contains("tandem_queries_answered_total") && metrics.contains("quantile=\"0.99\""), "{metrics}");
     live::interrupt();
     let Served { answered, rejected, refused } = served.join().unwrap();
-    assert_eq!((answered + rejected, refused), (5000 + 4 + 4 + 3 * 5 + 5000 + 1, 3 + 6 + 3 + 1));
+    assert_eq!((answered + rejected, refused), (5000 + 4 + 4, 3 + 6));
     assert!(TcpStream::connect(address).is_err());
 }

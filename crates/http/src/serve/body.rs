@@ -9,8 +9,6 @@ use tandem_core::index::Index;
 use tandem_core::query::Mode;
 use tandem_core::search::{Hit, MAX_K};
 
-use crate::server::Answer;
-
 /// Hits without a size.
 const DEFAULT_K: u64 = 10;
 
@@ -25,11 +23,11 @@ pub(super) struct Asked {
 }
 
 /// Parses the body of `_search`; without a body, the `q` and `size` of the URL. `mode` is that of queries that name none.
-pub(super) fn parse(body: &[u8], url_query: &str, mode: Mode) -> Result<Asked, String> {
+pub(super) fn parse(body: &[u8], url_query: Option<&str>, mode: Mode) -> Result<Asked, String> {
     if !body.is_empty() {
         return serde_json::from_slice(body).map_err(|e| e.to_string()).and_then(|body| asked(&body, mode));
     }
-    let pairs = form_urlencoded::parse(url_query.as_bytes());
+    let pairs = form_urlencoded::parse(url_query.unwrap_or_default().as_bytes());
     let value = |key: &str| pairs.clone().find(|(name, _)| name == key).map(|(_, value)| value.into_owned());
     let text = value("q").ok_or("no body, and no q in the URL")?;
     let size: Option<u64> = value("size").map(|size| size.parse()).transpose().map_err(|_| "size is no number")?;
@@ -44,7 +42,7 @@ pub(super) fn parse_many(body: &[u8], mode: Mode) -> Result<Vec<Asked>, String> 
     }
     let parse = |(number, pair): (usize, &[&[u8]])| {
         let header = serde_json::from_slice::<IgnoredAny>(pair[0]).map_err(|e| e.to_string());
-        header.and_then(|_| parse(pair[1], "", mode)).map_err(|e| format!("query {number}: {e}"))
+        header.and_then(|_| parse(pair[1], None, mode)).map_err(|e| format!("query {number}: {e}"))
     };
     lines.chunks_exact(2).enumerate().map(parse).collect()
 }
@@ -71,6 +69,13 @@ fn asked(body: &Value, mode: Mode) -> Result<Asked, String> {
     Ok(Asked { text: text.to_owned(), k, mode, has_total: body["track_total_hits"] != false })
 }
 
+/// A response in OpenSearch's form.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) json: String,
+}
+
 #[derive(Serialize)]
 struct Found<'a> {
     _index: &'static str,
@@ -78,12 +83,7 @@ struct Found<'a> {
     _score: f32,
 }
 
-/// Answers in OpenSearch's form.
 impl Answer {
-    fn json(status: u16, text: String) -> Self {
-        Self { status, kind: "application/json", text }
-    }
-
     pub(super) fn hits(hits: &[Hit], index: &Index, asked: &Asked, took: Duration) -> Self {
         let found = |hit: &Hit| Found { _index: "tandem", _id: index.external_id(hit.doc), _score: hit.score };
         let found: Vec<Found<'_>> = hits.iter().map(found).collect();
@@ -95,18 +95,19 @@ impl Answer {
         let (total, took) = (if asked.has_total { &*total } else { "" }, took.as_millis());
         let shards = r#"{"total":1,"successful":1,"skipped":0,"failed":0}"#;
         let hits = format!(r#"{{{total}"max_score":{best},"hits":{found}}}"#);
-        Self::json(200, format!(r#"{{"took":{took},"timed_out":false,"_shards":{shards},"hits":{hits},"status":200}}"#))
+        let json = format!(r#"{{"took":{took},"timed_out":false,"_shards":{shards},"hits":{hits},"status":200}}"#);
+        Self { status: 200, json }
     }
 
     pub(super) fn error(status: u16, reason: &str) -> Self {
         let kind = if status == 429 { "rejected_execution_exception" } else { "illegal_argument_exception" };
         let error = json!({ "error": { "type": kind, "reason": reason }, "status": status });
-        Self::json(status, error.to_string())
+        Self { status, json: error.to_string() }
     }
 
     /// The response to several queries, each with its status.
     pub(super) fn many(answers: &[Self], took: Duration) -> Self {
-        let answers: Vec<&str> = answers.iter().map(|answer| &*answer.text).collect();
-        Self::json(200, format!(r#"{{"took":{},"responses":[{}]}}"#, took.as_millis(), answers.join(",")))
+        let answers: Vec<&str> = answers.iter().map(|answer| &*answer.json).collect();
+        Self { status: 200, json: format!(r#"{{"took":{},"responses":[{}]}}"#, took.as_millis(), answers.join(",")) }
     }
 }

@@ -1,13 +1,12 @@
 //! The scheduler of the server: the lab's dispatcher around its executors.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use mio::Waker;
 use tandem_core::base::ids::{JobId, ProcessorId, QueryId};
 use tandem_core::base::machine::{Class, Machine, PerClass};
 use tandem_core::base::time::Nanos;
@@ -18,11 +17,11 @@ use tandem_core::query::{Features, Query};
 use tandem_core::sched::{Action, Dispatcher, Job, LawBroken, LogRow, PolicyFactory, ShedJob, Sink};
 use tandem_core::search::cpu::CpuExecutor;
 use tandem_core::search::{Executor, Hit};
+use tokio::sync::{Notify, oneshot};
 
-use super::body::Asked;
-use super::{Reply, ServeOptions, Served};
+use super::body::{Answer, Asked};
+use super::{ServeOptions, Served};
 use crate::HttpError;
-use crate::server::{Answer, Exchange};
 
 /// Postings that take as long as a query's fixed costs, in estimates.
 const FIXED_POSTINGS: f64 = 2000.0;
@@ -30,8 +29,8 @@ const FIXED_POSTINGS: f64 = 2000.0;
 const WEIGHT: f64 = 0.02;
 /// Threads with a core of their own look for work without pause until this time after the last query.
 const SPIN: Nanos = Nanos(50_000_000);
-/// No time at which the policy wants to be woken.
-const NEVER: u64 = u64::MAX;
+/// Longest sleep of the scheduler.
+const SLEEP: Duration = Duration::from_secs(60);
 
 /// A query for a worker, which sends the answer.
 struct Task {
@@ -39,8 +38,11 @@ struct Task {
     asked: Asked,
     postings: f64,
     arrival: Instant,
-    reply: Reply,
+    reply: oneshot::Sender<Answer>,
 }
+
+/// Latency of a query, and time per posting in nanoseconds; `None` if the executor failed.
+type Times = Option<(Duration, f64)>;
 
 /// Collects dropped jobs.
 #[derive(Default)]
@@ -54,8 +56,8 @@ impl Sink for Dropped {
     }
 }
 
-/// What the server's thread and the workers share. Whoever brings news asks the policy at once, so that no other thread has to
-/// wake up before.
+/// What the server's thread and the workers share. A worker that has finished a query decides itself what runs next, so
+/// that no other thread has to wake up before.
 pub(super) struct Scheduler {
     index: Arc<Index>,
     tokenizer: Tokenizer,
@@ -63,30 +65,29 @@ pub(super) struct Scheduler {
     began: Instant,
     /// Whether there is a core for each thread and for a client.
     may_spin: bool,
-    /// Whether the threads spin for work now.
+    /// Whether the workers spin for work now.
     spins: AtomicBool,
-    /// Nanoseconds from the beginning to the last query, and to the time at which the policy wants to be woken.
-    last_arrival: AtomicU64,
-    wake_at: AtomicU64,
     /// Wakes the server's thread.
-    waker: Arc<Waker>,
-    /// Why the policy could not decide.
-    broken: OnceLock<LawBroken>,
+    news: Notify,
     state: Mutex<State>,
 }
 
 pub(super) struct State {
     dispatcher: Dispatcher<Dropped>,
+    /// Jobs that the dispatcher does not know yet.
+    arrived: Vec<Job>,
     /// The queries of jobs that no worker has.
     waiting: HashMap<u32, Task>,
-    /// Queries without an answer, and why.
-    rejected: Vec<(Reply, &'static str)>,
     /// The workers; none once the server has ended.
     orders: Vec<Sender<Vec<Task>>>,
     next_job: u32,
+    last_arrival: Nanos,
+    wake_at: Option<Nanos>,
     per_posting_ns: f64,
     latency: Histogram<u64>,
     pub(super) served: Served,
+    /// Why a worker could not decide.
+    broken: Option<LawBroken>,
 }
 
 impl Scheduler {
@@ -95,7 +96,6 @@ impl Scheduler {
         tokenizer: Tokenizer,
         policy: &dyn PolicyFactory,
         options: &ServeOptions,
-        waker: Arc<Waker>,
     ) -> Result<Arc<Self>, HttpError> {
         let machine = Machine::new(options.workers, 0);
         let policy =
@@ -104,13 +104,16 @@ impl Scheduler {
         let (orders, taken): (Vec<_>, Vec<_>) = machine.processors().map(|_| channel()).unzip();
         let state = State {
             dispatcher: Dispatcher::with_sink(&machine, policy, Dropped::default()),
+            arrived: Vec::new(),
             waiting: HashMap::new(),
-            rejected: Vec::new(),
             orders,
             next_job: 0,
+            last_arrival: Nanos::ZERO,
+            wake_at: None,
             per_posting_ns: 1.0,
             latency: Histogram::new_with_bounds(1, 3_600_000_000, 3).expect("constant bounds are valid"),
             served: Served::default(),
+            broken: None,
         };
         let scheduler = Arc::new(Self {
             index: Arc::clone(index),
@@ -119,22 +122,19 @@ impl Scheduler {
             began: Instant::now(),
             may_spin: std::thread::available_parallelism().is_ok_and(|cores| cores.get() > options.workers + 1),
             spins: AtomicBool::new(false),
-            last_arrival: AtomicU64::new(0),
-            wake_at: AtomicU64::new(NEVER),
-            waker,
-            broken: OnceLock::new(),
+            news: Notify::new(),
             state: Mutex::new(state),
         });
         for ((processor, _), orders) in machine.processors().zip(taken) {
-            let (scheduler, executor) = (Arc::clone(&scheduler), executor.clone_for_worker());
-            let thread = std::thread::Builder::new().name(format!("worker {processor}"));
-            thread.spawn(move || scheduler.work(processor, &orders, executor))?;
+            let worker = Worker { processor, orders, scheduler: Arc::clone(&scheduler) };
+            let (executor, thread) = (executor.clone_for_worker(), std::thread::Builder::new());
+            thread.name(format!("worker {processor}")).spawn(move || worker.work(executor))?;
         }
         Ok(scheduler)
     }
 
     /// The state, even after a panic of a worker.
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -142,115 +142,61 @@ impl Scheduler {
     pub(super) fn end(&self) -> Served {
         let mut state = self.state();
         state.orders.clear();
-        state.waiting.clear();
         state.served
-    }
-
-    /// Answers a request that was not understood.
-    pub(super) fn refuse(&self, exchange: Exchange, answer: &Answer) {
-        self.state().served.refused += 1;
-        exchange.respond(answer);
     }
 
     fn now(&self) -> Nanos {
         Nanos(self.began.elapsed().as_nanos() as u64)
     }
 
-    /// Takes a query.
-    pub(super) fn submit(&self, asked: Asked, deadline_ms: Option<f64>, reply: Reply) {
-        let arrived = Instant::now();
+    /// Takes a query. The answer comes through the channel.
+    pub(super) fn submit(&self, asked: Asked, deadline: Option<Nanos>) -> oneshot::Receiver<Answer> {
+        let (reply, answer) = oneshot::channel();
         let terms = self.tokenizer.terms(&asked.text);
-        let Some(query) = Query::prepare(QueryId(0), "", &terms, &self.index) else {
-            self.state().served.answered += 1;
-            return reply.send(Answer::hits(&[], &self.index, &asked, Duration::ZERO));
+        let query = Query::prepare(QueryId(0), "", &terms, &self.index);
+        let mut state = self.state();
+        let Some(query) = query else {
+            state.served.answered += 1;
+            let _ = reply.send(Answer::hits(&[], &self.index, &asked, Duration::ZERO));
+            return answer;
         };
+        if state.dispatcher.in_flight() + state.arrived.len() >= self.options.most_queries {
+            state.reject(reply, "too many queries wait");
+            return answer;
+        }
+        let (arrival, row) = (self.now(), state.next_job);
         let postings = FIXED_POSTINGS + Features::of(&query, &self.index).postings as f64;
-        let deadline = deadline_ms.map_or(self.options.deadline, Nanos::from_ms);
-        self.turn(|state, arrival| {
-            if state.dispatcher.in_flight() >= self.options.most_queries {
-                state.rejected.push((reply, "too many queries wait"));
-                return Ok(());
-            }
-            self.last_arrival.store(arrival.0, Ordering::Relaxed);
-            let cost = Cost::alone(Nanos((postings * state.per_posting_ns) as u64));
-            let predicted = PerClass::from_fn(|class| if class == Class::CPU { cost } else { Cost::NEVER });
-            let (row, deadline) = (state.next_job, arrival + deadline);
-            let (id, query_id, priority) = (JobId(row), QueryId(row), 0);
-            state.next_job += 1;
-            state.waiting.insert(row, Task { query, asked, postings, arrival: arrived, reply });
-            let job = Job { id, query: query_id, row, priority, arrival, deadline, predicted };
-            state.dispatcher.arrive(arrival, job)
-        });
+        let cost = Cost::alone(Nanos((postings * state.per_posting_ns) as u64));
+        let predicted = PerClass::from_fn(|class| if class == Class::CPU { cost } else { Cost::NEVER });
+        let deadline = arrival + deadline.unwrap_or(self.options.deadline);
+        let (id, query_id) = (JobId(row), QueryId(row));
+        state.arrived.push(Job { id, query: query_id, row, priority: 0, arrival, deadline, predicted });
+        state.waiting.insert(row, Task { query, asked, postings, arrival: Instant::now(), reply });
+        (state.last_arrival, state.next_job) = (arrival, row + 1);
+        self.news.notify_one();
+        answer
     }
 
-    /// Lets the dispatcher know what happens now, and acts on what the policy decides.
-    fn turn(&self, happens: impl FnOnce(&mut State, Nanos) -> Result<(), LawBroken>) {
+    /// Takes what has arrived and what `finished`, and decides. Returns how long the server's thread may sleep; not at all
+    /// while it spins.
+    fn turn(&self, finished: Option<(ProcessorId, Vec<Times>)>) -> Result<Option<Duration>, LawBroken> {
         let mut state = self.state();
         let now = self.now();
-        let wake_at = happens(&mut state, now).and_then(|()| state.decide(now));
-        if let Ok(Some(at)) = wake_at {
-            self.wake_at.store(at.0, Ordering::Relaxed);
-        }
-        let rejected = std::mem::take(&mut state.rejected);
-        state.served.rejected += rejected.len() as u64;
-        drop(state);
-        for (reply, why) in rejected {
-            reply.send(Answer::error(429, why));
-        }
-        if wake_at != Ok(None) {
-            let _ = wake_at.map_err(|broken| self.broken.set(broken));
-            // The server's thread sleeps at most for a moment without this.
-            let _ = self.waker.wake();
-        }
-    }
-
-    /// Wakes the policy if it is time, and returns how long the server's thread may sleep: not at all while it spins.
-    pub(super) fn rest(&self) -> Result<Duration, HttpError> {
-        let now = self.now();
-        if now.0 >= self.wake_at.load(Ordering::Relaxed) {
-            self.turn(|state, now| {
-                self.wake_at.store(NEVER, Ordering::Relaxed);
-                state.dispatcher.wake(now)
-            });
-        }
-        if let Some(broken) = self.broken.get() {
-            return Err(HttpError::Lab(tandem_core::sim::SimError::from(broken.clone()).into()));
-        }
-        let spins = self.may_spin && now.since(Nanos(self.last_arrival.load(Ordering::Relaxed))) < SPIN;
+        state.turn(now, finished)?;
+        let spins = self.may_spin && (state.dispatcher.in_flight() > 0 || now.since(state.last_arrival) < SPIN);
         self.spins.store(spins, Ordering::Relaxed);
-        let sleep = Duration::from_nanos(self.wake_at.load(Ordering::Relaxed).saturating_sub(now.0));
-        Ok(if spins { Duration::ZERO } else { sleep })
+        let sleep = state.wake_at.map_or(SLEEP, |at| Duration::from_nanos(at.since(now).0));
+        Ok(Some(sleep).filter(|_| !spins))
     }
 
-    /// The loop of a worker, which ends with the server.
-    fn work(&self, processor: ProcessorId, orders: &Receiver<Vec<Task>>, mut executor: CpuExecutor) {
-        while let Ok(tasks) = self.next_order(orders) {
-            let mut search = |Task { query, asked, postings, arrival, .. }: &Task| {
-                let (mut hits, began) = (Vec::new(), Instant::now());
-                let done = executor.search(query, asked.mode, asked.k, &mut hits);
-                (done.map(|_| hits), arrival.elapsed(), began.elapsed().as_nanos() as f64 / postings)
-            };
-            let found: Vec<_> = tasks.iter().map(&mut search).collect();
-            // Other workers may take orders while answers are written.
-            self.turn(|state, now| {
-                found.iter().for_each(|(done, latency, each)| state.count(done.is_ok(), *latency, *each));
-                state.dispatcher.finish(now, processor).map(|_| ())
-            });
-            for (Task { asked, reply, .. }, (done, latency, _)) in tasks.into_iter().zip(found) {
-                let hits = |hits: Vec<Hit>| Answer::hits(&hits, &self.index, &asked, latency);
-                reply.send(done.map_or_else(|why| Answer::error(500, &why.to_string()), hits));
-            }
+    /// The end of a worker's order.
+    fn finish(&self, processor: ProcessorId, times: Vec<Times>) {
+        match self.turn(Some((processor, times))) {
+            Ok(sleep) if sleep.is_none_or(|sleep| sleep == SLEEP) => return,
+            Ok(_) => {}
+            Err(broken) => self.state().broken = Some(broken),
         }
-    }
-
-    fn next_order(&self, orders: &Receiver<Vec<Task>>) -> Result<Vec<Task>, RecvError> {
-        while self.spins.load(Ordering::Relaxed) {
-            if let Ok(tasks) = orders.try_recv() {
-                return Ok(tasks);
-            }
-            std::hint::spin_loop();
-        }
-        orders.recv()
+        self.news.notify_one();
     }
 
     /// Counters in Prometheus' text form.
@@ -279,32 +225,105 @@ impl Scheduler {
 }
 
 impl State {
-    /// Counts a query that a worker has finished.
-    fn count(&mut self, is_answered: bool, latency: Duration, per_posting_ns: f64) {
-        self.served.answered += u64::from(is_answered);
-        self.served.rejected += u64::from(!is_answered);
-        self.per_posting_ns += WEIGHT * (per_posting_ns - self.per_posting_ns);
-        self.latency.saturating_record(latency.as_micros() as u64);
+    fn turn(&mut self, now: Nanos, finished: Option<(ProcessorId, Vec<Times>)>) -> Result<(), LawBroken> {
+        if let Some(broken) = self.broken.take() {
+            return Err(broken);
+        }
+        let mut has_news = !self.arrived.is_empty();
+        if let Some((processor, times)) = finished {
+            has_news = true;
+            self.dispatcher.finish(now, processor)?;
+            self.served.rejected += times.iter().filter(|times| times.is_none()).count() as u64;
+            for (latency, per_posting_ns) in times.into_iter().flatten() {
+                self.served.answered += 1;
+                self.per_posting_ns += WEIGHT * (per_posting_ns - self.per_posting_ns);
+                self.latency.saturating_record(latency.as_micros() as u64);
+            }
+        }
+        if self.wake_at.take_if(|at| *at <= now).is_some() {
+            has_news = true;
+            self.dispatcher.wake(now)?;
+        }
+        for job in self.arrived.drain(..) {
+            self.dispatcher.arrive(now, job)?;
+        }
+        if has_news { self.decide(now) } else { Ok(()) }
     }
 
-    /// Asks the policy, and returns when it wants to be woken.
-    fn decide(&mut self, now: Nanos) -> Result<Option<Nanos>, LawBroken> {
-        let (mut actions, mut wake_at) = (Vec::new(), None);
+    fn decide(&mut self, now: Nanos) -> Result<(), LawBroken> {
+        let mut actions = Vec::new();
         self.dispatcher.decide(now, &mut actions)?;
         for action in actions {
             match action {
-                Action::WakeAt(at) => wake_at = Some(at),
+                Action::WakeAt(at) => self.wake_at = Some(at),
                 Action::Start(processor, number) => {
                     let jobs = self.dispatcher.rows(processor, number).iter();
                     let tasks = jobs.filter_map(|job| self.waiting.remove(job)).collect();
-                    // There are no workers once the server has ended.
+                    // Without an order, the queries of an ended server are answered by its end.
                     let _ = self.orders.get(processor.index()).map(|orders| orders.send(tasks));
                 }
             }
         }
-        let dropped = std::mem::take(&mut self.dispatcher.sink_mut().0);
-        let dropped = dropped.iter().filter_map(|job| self.waiting.remove(job));
-        self.rejected.extend(dropped.map(|task| (task.reply, "the answer would be late")));
-        Ok(wake_at)
+        for job in std::mem::take(&mut self.dispatcher.sink_mut().0) {
+            if let Some(task) = self.waiting.remove(&job) {
+                self.reject(task.reply, "the answer would be late");
+            }
+        }
+        Ok(())
+    }
+
+    fn reject(&mut self, reply: oneshot::Sender<Answer>, why: &str) {
+        self.served.rejected += 1;
+        let _ = reply.send(Answer::error(429, why));
+    }
+}
+
+/// The loop of the server's thread, which ends only by an error.
+pub(super) async fn turn_again(scheduler: Arc<Scheduler>) -> Result<(), HttpError> {
+    loop {
+        let sleep = scheduler.turn(None);
+        match sleep.map_err(|e| HttpError::Lab(tandem_core::sim::SimError::from(e).into()))? {
+            // Meanwhile, the runtime looks at the sockets.
+            None => tokio::task::yield_now().await,
+            Some(sleep) => drop(tokio::time::timeout(sleep, scheduler.news.notified()).await),
+        }
+    }
+}
+
+struct Worker {
+    processor: ProcessorId,
+    orders: Receiver<Vec<Task>>,
+    scheduler: Arc<Scheduler>,
+}
+
+impl Worker {
+    fn work(self, mut executor: CpuExecutor) {
+        while let Some(tasks) = self.next_order() {
+            let mut search = |Task { query, asked, postings, arrival, .. }: &Task| {
+                let (mut hits, began) = (Vec::new(), Instant::now());
+                let done = executor.search(query, asked.mode, asked.k, &mut hits);
+                (done.map(|_| hits), arrival.elapsed(), began.elapsed().as_nanos() as f64 / postings)
+            };
+            let found: Vec<_> = tasks.iter().map(&mut search).collect();
+            // Other workers may take orders while answers are written.
+            let times = found.iter().map(|(done, latency, each)| done.is_ok().then_some((*latency, *each))).collect();
+            self.scheduler.finish(self.processor, times);
+            for (Task { asked, reply, .. }, (done, latency, _)) in tasks.into_iter().zip(found) {
+                let hits = |hits: Vec<Hit>| Answer::hits(&hits, &self.scheduler.index, &asked, latency);
+                // The client may have left.
+                let _ = reply.send(done.map_or_else(|why| Answer::error(500, &why.to_string()), hits));
+            }
+        }
+    }
+
+    /// The next order; `None` once the server has ended.
+    fn next_order(&self) -> Option<Vec<Task>> {
+        loop {
+            match self.orders.try_recv() {
+                Err(TryRecvError::Empty) if self.scheduler.spins.load(Ordering::Relaxed) => std::hint::spin_loop(),
+                Err(TryRecvError::Empty) => return self.orders.recv().ok(),
+                order => return order.ok(),
+            }
+        }
     }
 }

@@ -1,17 +1,17 @@
-//! Responses and requests of HTTP/1.1, read as their bytes arrive. `httparse` takes heads and lengths of chunks apart.
+//! Responses of HTTP/1.1, read as their bytes arrive. `httparse` takes heads and lengths of chunks apart.
 
-use httparse::{EMPTY_HEADER, Header, Request, Status};
+use httparse::{EMPTY_HEADER, Header, Status};
 
 use crate::run::Outcome;
 
-/// Largest head of a message.
+/// Largest head of a response.
 const MOST_HEAD: usize = 256 * 1024;
-/// Most headers of a message.
+/// Most headers of a response.
 const MOST_HEADERS: usize = 100;
 /// Longest line with the length of a chunk, and longest trailers.
 const MOST_LINE: usize = 4096;
 
-/// The part of the message that comes next.
+/// The part of the response that comes next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stage {
     /// In a head, which has no end before this position.
@@ -35,11 +35,10 @@ impl Default for Stage {
     }
 }
 
-/// A response or a request, perhaps incomplete.
+/// A response, perhaps incomplete.
 #[derive(Debug, Default)]
-pub(crate) struct Message {
+pub(crate) struct Response {
     bytes: Vec<u8>,
-    is_request: bool,
     stage: Stage,
     status: u16,
     /// Start and end of the body, and the first byte that was not parsed.
@@ -49,38 +48,13 @@ pub(crate) struct Message {
     keeps_alive: bool,
 }
 
-impl Message {
-    /// An empty request.
-    pub(crate) fn request() -> Self {
-        Self { is_request: true, ..Self::default() }
-    }
-
-    /// Forgets the last message and keeps its memory, unless that is large.
+impl Response {
+    /// Forgets the last response and keeps its memory, unless that is large.
     pub(crate) fn clear(&mut self) {
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.clear();
         bytes.shrink_to(1 << 20);
-        *self = Self { bytes, is_request: self.is_request, ..Self::default() };
-    }
-
-    /// Takes the complete message. The bytes behind it begin the next one.
-    pub(crate) fn split(&mut self) -> Self {
-        let next = Self { bytes: self.bytes.split_off(self.raw), is_request: self.is_request, ..Self::default() };
-        std::mem::replace(self, next)
-    }
-
-    /// The number of bytes.
-    pub(crate) fn len(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// Takes the head of a complete request apart.
-    pub(crate) fn head<'a, T>(&'a self, take: impl FnOnce(&Request<'_, 'a>) -> T) -> T {
-        let mut headers = [EMPTY_HEADER; MOST_HEADERS];
-        let mut parsed = Request::new(&mut headers);
-        // It was valid before.
-        let _ = parsed.parse(&self.bytes[..self.body]);
-        take(&parsed)
+        *self = Self { bytes, ..Self::default() };
     }
 
     pub(crate) fn status(&self) -> u16 {
@@ -101,18 +75,13 @@ impl Message {
 
     /// Whether the connection may carry another request.
     pub(crate) fn keeps_alive(&self) -> bool {
-        // Bytes behind a response belong to no request.
-        self.keeps_alive && (self.is_request || self.raw == self.bytes.len())
+        // Bytes behind the response belong to no request.
+        self.keeps_alive && self.raw == self.bytes.len()
     }
 
-    /// Adds bytes that are looked at later.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    /// Adds bytes and returns whether the message is complete, with a body of at most `most` bytes.
+    /// Adds bytes and returns whether the response is complete, with a body of at most `most` bytes.
     pub(crate) fn add(&mut self, bytes: &[u8], most: usize) -> Result<bool, Outcome> {
-        self.push(bytes);
+        self.bytes.extend_from_slice(bytes);
         while self.step(most)? {}
         // The lengths of very small chunks may take more than the body.
         let is_too_large = self.end - self.body > most || self.bytes.len() > 8 * most.max(MOST_HEAD);
@@ -129,7 +98,7 @@ impl Message {
     fn step(&mut self, most: usize) -> Result<bool, Outcome> {
         let left = self.bytes.len() - self.raw;
         match self.stage {
-            Stage::Head(looked) => return self.begin(looked, most),
+            Stage::Head(looked) => return self.head(looked, most),
             Stage::Length(end) => {
                 self.end = end.min(self.bytes.len());
                 self.raw = self.end;
@@ -184,34 +153,28 @@ impl Message {
     }
 
     /// Takes the head apart once it is complete.
-    fn begin(&mut self, looked: usize, most: usize) -> Result<bool, Outcome> {
+    fn head(&mut self, looked: usize, most: usize) -> Result<bool, Outcome> {
         let head = &self.bytes[self.raw..];
-        let begin = if self.is_request { b"" } else { &b"HTTP/1."[..] };
-        if !begin.starts_with(&head[..head.len().min(begin.len())]) {
+        let begin = b"HTTP/1.";
+        if !begin.starts_with(&head[..head.len().min(begin.len())]) || head.len() > MOST_HEAD {
             return Err(Outcome::Malformed);
         }
-        let partial = if head.len() > MOST_HEAD { Err(Outcome::Malformed) } else { Ok(false) };
         // Only a new line may end the head, however small its pieces are.
         let has_line = self.bytes[looked..].contains(&b'\n');
         self.stage = Stage::Head(self.bytes.len());
         if !has_line {
-            return partial;
+            return Ok(false);
         }
         let mut headers = [EMPTY_HEADER; MOST_HEADERS];
-        let (taken, status, version, headers) = if self.is_request {
-            let mut parsed = Request::new(&mut headers);
-            (parsed.parse(head), 0, parsed.version, &*parsed.headers)
-        } else {
-            let mut parsed = httparse::Response::new(&mut headers);
-            (parsed.parse(head), parsed.code.unwrap_or_default(), parsed.version, &*parsed.headers)
-        };
-        let taken = match taken {
+        let mut parsed = httparse::Response::new(&mut headers);
+        let taken = match parsed.parse(head) {
             Ok(Status::Complete(taken)) => taken,
-            Ok(Status::Partial) => return partial,
+            Ok(Status::Partial) => return Ok(false),
             Err(_) => return Err(Outcome::Malformed),
         };
+        let status = parsed.code.unwrap_or_default();
         let is_interim = (100..200).contains(&status) && status != 101;
-        let framing = Framing::of(headers, version == Some(1))?;
+        let framing = Framing::of(parsed.headers, parsed.version == Some(1))?;
         self.raw += taken;
         if is_interim {
             self.stage = Stage::Head(self.raw);
@@ -224,7 +187,6 @@ impl Message {
             Some(length) if length > most as u64 => return Err(Outcome::TooLarge),
             Some(length) => Stage::Length(self.raw + length as usize),
             None if framing.is_chunked => Stage::ChunkLength,
-            None if self.is_request => Stage::Done,
             None => {
                 self.keeps_alive = false;
                 Stage::UntilClose
@@ -271,7 +233,7 @@ impl Framing {
                 }
             }
         }
-        // Two framings in one head are how messages are smuggled.
+        // Two framings in one head are how responses are smuggled.
         if framing.is_chunked && framing.length.is_some() { Err(Outcome::Malformed) } else { Ok(framing) }
     }
 }
@@ -282,7 +244,7 @@ mod tests {
 
     /// Reads a response in pieces of `step` bytes: status, body, and whether the connection may be used again.
     fn read(text: &str, step: usize) -> Result<(u16, String, bool), Option<Outcome>> {
-        let mut response = Message::default();
+        let mut response = Response::default();
         for piece in text.as_bytes().chunks(step) {
             if response.add(piece, 100).map_err(Some)? {
                 break;
@@ -330,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_head_without_an_end_and_bytes_behind_a_response_are_not_kept() {
-        let mut response = Message::default();
+        let mut response = Response::default();
         let mut added = response.add(b"HTTP/1.1 200 OK\r\n", 100);
         while added == Ok(false) {
             added = response.add(&[b'a'; 4096], 100);
