@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use crate::number::counted;
 use crate::table::Table;
 use tandem_core::files::Digits;
-use tandem_core::lab::record::{Compared, Quantity, median};
+use tandem_core::lab::record::{Compared, Quantity, STEADY, median};
 
 type Error = fn(&Compared) -> Option<Digits<4>>;
 
-/// The errors of each machine, then of all machines, by what is predicted.
+/// The errors of each machine, then of all machines and of those that were steady, by what is predicted.
 #[must_use]
 pub fn record_table(compared: &[Compared]) -> String {
     let mut machines: BTreeMap<String, Vec<&Compared>> = BTreeMap::new();
@@ -17,15 +17,17 @@ pub fn record_table(compared: &[Compared]) -> String {
         let gpu = if one.gpu == "none" { String::new() } else { format!(", GPU: {}", one.gpu) };
         machines.entry(format!("{}{gpu}", one.machine)).or_default().push(one);
     }
-    let all: Vec<&Compared> = compared.iter().collect();
+    let block = |(name, rows): (&String, &Vec<&Compared>)| format!("{name}:\n{}", errors(rows));
+    let mut blocks: Vec<String> = machines.iter().map(block).collect();
     if machines.len() > 1 {
-        machines.insert(String::from("~"), all);
+        let all: Vec<&Compared> = compared.iter().collect();
+        blocks.push(format!("All machines:\n{}", errors(&all)));
     }
-    let block = |(machine, rows): (&String, &Vec<&Compared>)| {
-        let name = if machine == "~" { "All machines" } else { machine.as_str() };
-        format!("{name}:\n{}", errors(rows))
-    };
-    let blocks: Vec<String> = machines.iter().map(block).collect();
+    let steady: Vec<&Compared> = compared.iter().filter(|one| one.steady == "yes").collect();
+    if !steady.is_empty() && steady.len() < compared.len() {
+        let name = format!("Steady machines, whose fixed loop changed by less than {:.0} %", 100.0 * STEADY);
+        blocks.push(format!("{name}:\n{}", errors(&steady)));
+    }
     let held: Vec<&Compared> = compared.iter().filter(|one| one.what == Quantity::Held).collect();
     let right = held.iter().filter(|one| one.inside).count();
     format!(

@@ -99,6 +99,8 @@ pub struct RecordedCell {
     pub file: String,
     /// Its line.
     pub line: u64,
+    /// How much the machine's speed changed during the file's runs: the longest time of the fixed loop over the shortest, minus 1.
+    pub drift: f64,
     /// The cell.
     pub cell: Cell,
 }
@@ -114,6 +116,11 @@ impl Cell {
             handoff: PerClass::two(us(self.cpu_handoff_us), us(self.gpu_handoff_us)),
             decision: us(self.decision_us),
         }
+    }
+
+    /// The times of the fixed loop before and after the run, in microseconds.
+    pub(super) fn loops_us(&self) -> [f64; 2] {
+        [self.loop_before_us.0, self.loop_after_us.0]
     }
 
     /// The measured capacity: the geometric mean of both sides, or one side alone.

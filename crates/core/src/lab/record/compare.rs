@@ -12,6 +12,9 @@ use crate::files::{CsvReader, Digits, InputError, Provenance, Record, open_text,
 
 /// The file of accepted errors in the folder of a record.
 pub const BASELINE: &str = "baseline.csv";
+/// A machine whose fixed loop takes up to this share longer at one time than at another counts as steady. On machines beyond
+/// it, cores paused for tens of milliseconds, which no profile of a minute predicts.
+pub const STEADY: f64 = 0.2;
 /// By how much a median error may grow: one point.
 const TOLERANCE: f64 = 0.01;
 
@@ -88,6 +91,10 @@ pub struct Compared {
     pub fitted: String,
     /// The format version of the machine file; 0 without one.
     pub profile: u64,
+    /// How much the fixed loop's time changed during the file's runs.
+    pub drift: Digits<3>,
+    /// `yes` if that is less than [`STEADY`], else `no`.
+    pub steady: String,
 }
 
 impl Record for Compared {}
@@ -129,6 +136,8 @@ impl Compared {
             linear_error: known.linear.map(error),
             fitted: cell.fitted.clone(),
             profile,
+            drift: Digits(one.drift),
+            steady: String::from(if one.drift < STEADY { "yes" } else { "no" }),
         }
     }
 }

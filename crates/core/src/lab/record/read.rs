@@ -48,11 +48,15 @@ pub fn read_record(folder: &Path) -> Result<Vec<RecordedCell>, InputError> {
             return Err(InputError::file(path, "holds no cells, expected a header and at least one row"));
         }
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let first = cells.len();
         while let Some(row) = rows.next_row()? {
             check(&row)?;
             let (folder, file, line) = (folder.to_owned(), file.clone(), row.line());
-            cells.push(RecordedCell { folder, file, line, cell: row.value });
+            cells.push(RecordedCell { folder, file, line, drift: 0.0, cell: row.value });
         }
+        let loops_us = cells[first..].iter().flat_map(|one| one.cell.loops_us()).filter(|&us| us > 0.0);
+        let (least, most) = loops_us.fold((f64::INFINITY, 0.0_f64), |(least, most), us| (least.min(us), most.max(us)));
+        cells[first..].iter_mut().for_each(|one| one.drift = (most / least - 1.0).max(0.0));
     }
     Ok(cells)
 }
