@@ -50,16 +50,17 @@ wait_for() {
 # free_port: a port that nobody listens on.
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 
-# drive URL DIALECT: a short profile and a short run; or with DEADLINES="50 10" the capacity within each of these, after
+# drive URL DIALECT [OPTIONS]: a short profile and a short run; or with DEADLINES="50 10" the capacity within each of these, after
 # WARM_SECONDS of queries, since servers with a just-in-time compiler are slow at first. The client runs under CLIENT and the
-# server under SERVER, such as "taskset -c 1" and "taskset -c 0", which give each its own cores.
+# server under SERVER, such as "taskset -c 1" and "taskset -c 0", which give each its own cores; the server has SERVER_CORES.
 drive() {
   prepare_queries
-  what=(--target "$1" --dialect "$2" --queries "$dir/queries.txt" --log-format plain ${CLIENT:+--spin})
+  what=(--target "$1" --dialect "$2" --queries "$dir/queries.txt" --log-format plain "${@:3}" ${CLIENT:+--spin})
+  cores=(${SERVER_CORES:+--cores "$SERVER_CORES"})
   if [ -n "${DEADLINES:-}" ]; then
-    ${CLIENT:-} "$tandem" profile "${what[@]}" --profile-seconds "${WARM_SECONDS:-10}" --out "$out/warm"
+    ${CLIENT:-} "$tandem" profile "${what[@]}" "${cores[@]}" --profile-seconds "${WARM_SECONDS:-10}" --out "$out/warm"
     for deadline in $DEADLINES; do
-      ${CLIENT:-} "$tandem" capacity "${what[@]}" --deadline-ms "$deadline" --profile-seconds "${PROFILE_SECONDS:-60}" \
+      ${CLIENT:-} "$tandem" capacity "${what[@]}" "${cores[@]}" --deadline-ms "$deadline" --profile-seconds "${PROFILE_SECONDS:-60}" \
         --live-seconds "${LIVE_SECONDS:-10}" --out "$out/$deadline" || echo "no answer within $deadline ms"
     done
   else

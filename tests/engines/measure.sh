@@ -17,13 +17,16 @@ rm -rf "$folder/out"
 mkdir -p "$folder/out"
 # Server and client have a half of the cores each.
 cores=$(nproc)
+export SERVER_CORES=$((cores / 2))
 export SERVER="taskset -c 0-$((cores / 2 - 1))" CLIENT="taskset -c $((cores / 2))-$((cores - 1))"
+tests/engines/awake.py $(seq 0 $((cores / 2 - 1))) &
+trap "kill $!" EXIT
 export PROFILE_SECONDS=${PROFILE_SECONDS:-14} LIVE_SECONDS=${LIVE_SECONDS:-3}
 queries=$data/queries/trec-tb05-efficiency-50k.tsv
 uptime
 "$lateness" 10000,20000,30000,50000 5 1 "$results/client.csv"
 sed -i "2i # commit: $("$tandem" --version | sed 's/.*commit //; s/)//')" "$results/client.csv"
-tests/engines/tandem.sh "$tandem" "$folder/tandem"
+LATENESS=$lateness tests/engines/tandem.sh "$tandem" "$folder/tandem"
 {
   "$tandem" --version | sed 's/tandem \(.*\) (commit \(.*\))/# tandem: \1\n# commit: \2/'
   echo '# command: tests/engines/tandem.sh'

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pairs of runs with and without HTTP that tandem.sh made, as CSV; see there.
+"""Pairs of runs with and without HTTP that tandem.sh made, and runs against a server that answers at once, as CSV; see there.
 
 Usage: serve.py FOLDER LANES table | most. `most` prints the median throughput without HTTP if queries always wait.
 """
@@ -33,7 +33,11 @@ def pairs(folder, lanes):
     for direct in sorted(folder.glob("*-direct")):
         kind, rate, turn, _ = direct.name.split("-")
         http = direct.with_name(direct.name.removesuffix("direct") + "http")
-        of_direct, of_http = read(direct / "summary.csv")[0], read(http / "runs.csv")[-1]
+        try:
+            of_direct, of_http = read(direct / "summary.csv")[0], read(http / "runs.csv")[-1]
+        except FileNotFoundError:
+            # The measurement was ended between the two.
+            continue
         row = {"kind": kind, "lanes": lanes, "rate_qps": rate, "turn": turn}
         for percentile in ("p50", "p99"):
             row[f"direct_{percentile}_us"] = 1e3 * float(of_direct[f"{percentile}_ms"])
@@ -49,8 +53,20 @@ def pairs(folder, lanes):
         yield {key: f"{value:.1f}" if isinstance(value, float) else value for key, value in row.items()}
 
 
+def null(folder):
+    """Runs against a server that answers at once."""
+    for path in sorted(folder.glob("null-*.csv")):
+        kind, rate, turn = path.stem.split("-")
+        row = {"kind": kind, "rate_qps": rate, "turn": turn}
+        for run in read(path):
+            for percentile in ("p50", "p99"):
+                row[f"http_{percentile}_us"] = run[f"latency_{percentile}_us"]
+            yield row | {"http_qps": run["answered_qps"], "client_lateness_p99_us": run["lateness_p99_us"]}
+
+
 def main():
-    rows = list(pairs(pathlib.Path(sys.argv[1]), sys.argv[2]))
+    folder = pathlib.Path(sys.argv[1])
+    rows = [*pairs(folder, sys.argv[2]), *null(folder)]
     if sys.argv[3] == "most":
         print(round(statistics.median(float(row["direct_qps"]) for row in rows if row["kind"] == "full")))
         return

@@ -27,16 +27,19 @@ def number(text):
 
 
 def sides(folder):
-    """The rates that held and missed: of the answer, else of the runs, and the number of runs."""
+    """The rates that held and missed: of the answer, else those at which most runs did, and the number of runs."""
     runs = read(folder / "runs.csv")[1]
     counted = [row for row in runs if row["is_rejected"] == "false"]
     for row in read(folder / "capacity.csv")[1]:
         if row["held_qps"] and row["beyond_qps"]:
             return float(row["held_qps"]), float(row["beyond_qps"]), counted, len(runs)
-    held = [float(row["rate_qps"]) for row in counted if row["held"] == "true"]
-    missed = [float(row["rate_qps"]) for row in counted if row["held"] == "false"]
-    # A rate above one that missed is no lower bound.
-    held = [qps for qps in held if not missed or qps < min(missed)]
+    held, missed = [], []
+    for qps in sorted({float(row["rate_qps"]) for row in counted}):
+        of_rate = [row["held"] == "true" for row in counted if float(row["rate_qps"]) == qps and row["ending"] == "complete"]
+        if 2 * sum(of_rate) > len(of_rate) and not missed:
+            held.append(qps)
+        elif 2 * sum(of_rate) < len(of_rate):
+            missed.append(qps)
     return max(held, default=None), min(missed, default=None), counted, len(runs)
 
 
@@ -74,9 +77,10 @@ def main():
         parts = [part for part in parts if "predicted: " in part]
         folders = sorted((path for path in (out / log.stem).iterdir() if path.name.isdigit()), key=lambda path: -int(path.name))
         of_server = [line(log.stem, folder, text, cores) for folder, text in zip(folders, parts)]
-        means = [found["mean_ms"] for found in of_server if found["mean_ms"]]
+        # The highest throughput of a closed loop, before each search for a capacity.
+        peaks = [max(float(row["qps"]) for row in read(folder / "ladder.csv")[1]) for folder in folders]
         for found in of_server:
-            found["drift"] = max(means) / min(means) - 1 if len(means) > 1 else None
+            found["drift"] = max(peaks) / min(peaks) - 1 if len(peaks) > 1 else None
         lines += of_server
         head = head or [row for folder in folders for row in read(folder / "runs.csv")[0]]
     kept = [next((row for row in head if row.startswith(f"# {key}:")), None) for key in ("tandem", "commit", "date", "machine")]

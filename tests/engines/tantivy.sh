@@ -21,4 +21,5 @@ port=$(free_port)
 ${SERVER:-} "$tantivy" serve -i "$dir/index" --host 127.0.0.1 -p "$port" > "$dir/server.log" 2>&1 &
 server=$!
 wait_for "http://127.0.0.1:$port/api/?q=program&nhits=1"
-drive "http://127.0.0.1:$port" tantivy
+# It has eight threads per core, and each keeps its connection; further connections would never be answered.
+drive "http://127.0.0.1:$port" tantivy --connections $((8 * ${SERVER_CORES:-$(nproc)}))

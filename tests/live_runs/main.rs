@@ -16,6 +16,7 @@ mod recorded;
 mod sharing;
 #[path = "../skipped/mod.rs"]
 mod skipped;
+mod target;
 #[path = "../tiny_lab/mod.rs"]
 mod tiny_lab;
 

@@ -5,6 +5,7 @@ use std::error::Error;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::thread;
+use std::time::Duration;
 
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
@@ -72,12 +73,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Answers each read of a connection, which holds one request since the client does not pipeline.
+/// Answers each read of a connection, which holds one request since the client does not pipeline. Like `tandem serve`, it does
+/// not sleep if there is a core for it.
 fn answer_all(listener: &TcpListener, mut poll: Poll) {
+    let owns_core = thread::available_parallelism().is_ok_and(|cores| cores.get() > 2);
+    let timeout = owns_core.then_some(Duration::ZERO);
     let (mut streams, mut events): (Vec<TcpStream>, _) = (Vec::new(), Events::with_capacity(256));
     let mut buffer = [0; 4096];
     loop {
-        poll.poll(&mut events, None).expect("the poller works");
+        poll.poll(&mut events, timeout).expect("the poller works");
         for event in &events {
             if event.token() == Token(0) {
                 while let Ok((mut stream, _)) = listener.accept() {

@@ -1,7 +1,7 @@
 //! The capacity of a server: open-loop runs between a rate that holds and a higher rate that misses.
 //!
 //! The search starts at the prediction. It is the same as for the lab's own executors, with the same objective, verdicts
-//! and interval. A run in which the client was late does not count, and is repeated.
+//! and interval. A run in which the client was late does not count, and is repeated, then at a lower rate.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ use crate::{Client, HttpError, ServerProfile};
 /// Warm-up before each run, as a share of it and at most, in seconds.
 const WARM_UP_SHARE: f64 = 0.1;
 const WARM_UP_S: f64 = 1.0;
-/// Runs with a late client after which the search ends.
+/// Runs in a row with a late client after which the search ends.
 const MOST_REJECTED: usize = 3;
 /// Longest run as a multiple of the requested time, if queries are few.
 const MOST_TIMES: f64 = 3.0;
@@ -93,7 +93,7 @@ pub fn find_answer(
     let mut search = LiveSearch::new(predicted_qps, question.effort);
     let mut shares = shares.iter();
     let mut seed = question.seeds.last().map_or(0, |seed| seed.wrapping_add(1));
-    let mut again = None;
+    let (mut again, mut late_runs) = (None, 0);
     loop {
         let share = if again.is_some() { None } else { shares.next() };
         let left = until.saturating_duration_since(Instant::now());
@@ -114,14 +114,23 @@ pub fn find_answer(
         if is_rejected {
             answer.rejected += 1;
             progress.told(&format!("{qps:.0} q/s: rejected, the client was late by {} us (p99)", done.lag_p99.as_us()));
-            if answer.rejected >= MOST_REJECTED {
-                let what = "the client was late in three runs: its processor is too busy, or the rate too high for it";
+            late_runs += 1;
+            // A server far above its capacity may make its client late, so that a lower rate may miss with a client in time.
+            let held = answer.driven.runs.iter().filter(|run| run.verdict.holds() && run.qps < qps).map(|run| run.qps);
+            let held = held.fold(0.0, f64::max);
+            again = if late_runs < MOST_REJECTED {
+                Some(qps)
+            } else if held > 0.0 && qps > held * (1.0 + question.effort.apart).powi(2) {
+                late_runs = 0;
+                Some((held * qps).sqrt())
+            } else {
+                let what = "the client was late in three runs in a row: its processor is too busy, or the rate too high for it";
                 answer.caveats.push(what.to_owned());
                 break;
-            }
-            again = Some(qps);
+            };
             continue;
         }
+        late_runs = 0;
         progress.told(&format!("{qps:.0} q/s: {}", verdict.words()));
         answer.driven.runs.push(done);
         if ending == Ending::ServerGone {

@@ -24,10 +24,10 @@ use tandem_core::sim::{Arrivals, Routing};
 
 use crate::HttpError;
 use crate::requests::Requests;
-use crate::run::{Ending, Outcome, Run};
+use crate::run::{Ending, Outcome, Record, Run};
 use crate::source::{Closed, Open};
 use crate::target::Target;
-use crate::worker::{Part, Worker};
+use crate::worker::Worker;
 
 /// Highest rate of an open loop.
 const MOST_RATE_QPS: f64 = 1_000_000.0;
@@ -71,6 +71,12 @@ pub struct Client<'a> {
     pub requests: &'a Requests,
     /// Limits.
     pub limits: Limits,
+}
+
+/// The result of a thread.
+pub(crate) struct Part {
+    pub(crate) records: Vec<Record>,
+    pub(crate) ending: Ending,
 }
 
 impl<'a> Client<'a> {

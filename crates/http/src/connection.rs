@@ -1,7 +1,8 @@
-//! A connection of the client, with or without TLS, that never blocks.
+//! A connection of the client, with or without TLS, that never blocks, and the sleep between events.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
@@ -65,4 +66,24 @@ fn now(mut act: impl FnMut() -> io::Result<usize>) -> io::Result<Option<usize>> 
             done => return done.map(Some),
         }
     }
+}
+
+/// Sleeps to the microsecond, where the system can, until a socket is ready; returns the rest for the poller, whose
+/// timeouts have milliseconds.
+#[cfg(unix)]
+pub(crate) fn sleep_for_sockets(poll: &mio::Poll, timeout: Duration) -> std::io::Result<Duration> {
+    use rustix::event::{PollFd, PollFlags, Timespec};
+    if timeout.is_zero() {
+        return Ok(timeout);
+    }
+    let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
+    match rustix::event::poll(&mut [PollFd::new(poll.registry(), PollFlags::IN)], Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(Duration::ZERO),
+        Err(e) => Err(e.into()),
+    }
+}
+
+#[cfg(not(unix))]
+pub(crate) fn sleep_for_sockets(_: &mio::Poll, timeout: Duration) -> std::io::Result<Duration> {
+    Ok(Duration::from_millis(timeout.as_millis() as u64))
 }

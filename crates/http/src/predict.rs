@@ -60,8 +60,8 @@ impl ServerProfile {
     /// The server as a machine profile. Its queries take the medians of the service times, times what was observed.
     #[must_use]
     pub fn machine_profile(&self) -> MachineProfile {
-        let servers = self.servers();
-        let rungs = self.ladder.iter().filter(|rung| rung.clients <= servers && !rung.times.permille.is_empty());
+        let at_once = self.at_once();
+        let rungs = self.ladder.iter().filter(|rung| rung.clients <= at_once && !rung.times.permille.is_empty());
         let observed = rungs.map(|rung| Observed {
             queries: 1,
             busy: rung.clients as u32,
@@ -79,8 +79,8 @@ impl ServerProfile {
     #[must_use]
     pub fn simulated(&self, front: Front) -> Simulated {
         let servers = match front {
-            Front::Limit(limit) => self.servers().min(limit),
-            Front::Fcfs | Front::Shed => self.servers(),
+            Front::Limit(limit) => self.at_once().min(limit),
+            Front::Fcfs | Front::Shed => self.at_once(),
         };
         let model = self.machine_profile().model(&Machine::new(servers, 0).into(), |_| false);
         let query = |query: &crate::profile::QueryTime| {
@@ -96,11 +96,11 @@ impl ServerProfile {
 }
 
 impl Simulated {
-    /// Several such servers, with a queue for each.
+    /// Several such servers, with a queue for each: the times of each over those of this one.
     #[must_use]
-    pub fn replicated(self, replicas: usize, routing: Routing) -> Self {
-        let shape = ClusterShape { shards: 1, replicas, routing, costs: ShardCosts::Independent };
-        let cluster = (replicas > 1).then(|| Cluster::new(shape, &self.queries));
+    pub fn replicated(self, paces: &[f64], routing: Routing) -> Self {
+        let shape = ClusterShape { shards: 1, replicas: paces.len(), routing, costs: ShardCosts::Independent };
+        let cluster = (paces.len() > 1).then(|| Cluster::new(shape, &self.queries).with_paces(paces));
         Self { cluster, ..self }
     }
 
@@ -172,12 +172,17 @@ mod tests {
     fn two_servers_with_a_queue_each_need_a_routing_that_knows_the_queues() {
         // 1.25 ms each, 3200 q/s at most.
         let profile = ladder(&[(1, 1000.0, 0), (2, 1600.0, 0), (4, 1600.0, 0)]);
-        let missed = |routing| {
-            let two = profile.simulated(Front::Fcfs).replicated(2, routing);
-            two.run(&question(8.0), (2600.0, 20_000), (1, 0.0)).unwrap().map(|forecast| forecast.summary.missed)
+        let missed = |paces: &[f64], routing, qps| {
+            let two = profile.simulated(Front::Fcfs).replicated(paces, routing);
+            two.run(&question(8.0), (qps, 20_000), (1, 0.0)).unwrap().map_or(0, |forecast| forecast.summary.missed)
         };
-        let [least, random] = [Routing::LeastOutstanding, Routing::Random].map(|routing| missed(routing).unwrap());
+        let by = |routing| missed(&[1.0, 1.0], routing, 2600.0);
+        let [least, random] = [Routing::LeastOutstanding, Routing::Random].map(by);
         assert!(least < 20 && random > 100, "{least} {random}");
+        // With a server of twice the speed, 4800 q/s at most. In turns, the slower one has more than its 1600.
+        let by = |routing| missed(&[1.0, 0.5], routing, 4000.0);
+        let [least, in_turns] = [Routing::LeastOutstanding, Routing::RoundRobin].map(by);
+        assert!(least < 200 && in_turns > 5000, "{least} {in_turns}");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! | measured | how |
 //! | --- | --- |
 //! | service time per query | one client, several rounds over the same queries; the median of each query |
-//! | servers, slowdown | a ladder of closed-loop clients: 1, 2, 4 to twice the cores |
-//! | variation | on each rung, consecutive times over the medians of their queries, which the simulator resamples in blocks |
+//! | servers, slowdown | a ladder of closed-loop clients: 1, 2, 4 to twice the cores, and on while the throughput grows |
+//! | variation | on each rung, stretches of times over the medians of their queries, which the simulator resamples in blocks |
 //! | pauses | times above four medians and a millisecond, such as garbage collection, as extra times within these blocks |
 //! | queue limit | the first rung of the ladder in which the server rejects |
 
@@ -26,8 +26,9 @@ const ROUNDS: usize = 3;
 /// A time is a pause if it exceeds this many medians of its query, by at least a millisecond.
 const PAUSE_MEDIANS: f64 = 4.0;
 const PAUSE_LEAST_US: f64 = 1000.0;
-/// Consecutive times that a rung keeps.
-const MOST_TIMES: usize = 4096;
+/// Times that a rung keeps, in stretches of consecutive ones that are spread over it.
+const MOST_TIMES: usize = 8192;
+const STRETCH: usize = 256;
 /// Another client must raise the throughput by this share for another server to be assumed.
 const GAIN: f64 = 1.05;
 /// Number of queries before the first measurement.
@@ -129,6 +130,15 @@ impl ServerProfile {
         best.map_or(1, |rung| rung.clients)
     }
 
+    /// The number of queries at once that the simulation gives to the server: its servers, or all clients of the ladder if so many
+    /// lower the throughput, since then nothing in the server limits their number.
+    #[must_use]
+    pub(crate) fn at_once(&self) -> usize {
+        let most = self.most_qps();
+        let last = self.ladder.iter().rfind(|rung| rung.rejected + rung.failed == 0);
+        last.filter(|last| GAIN * last.qps < most).map_or_else(|| self.servers(), |last| last.clients)
+    }
+
     /// By number of busy servers, the service time over that with one.
     #[must_use]
     pub fn slowdown(&self) -> Vec<(u32, f64)> {
@@ -164,13 +174,15 @@ pub fn measure_server(
     if profile.queries.is_empty() {
         return Err(HttpError::NoAnswer(String::from("no query was answered twice within the time for service times")));
     }
+    let known: Vec<u32> = profile.queries.iter().map(|query| query.query).collect();
+    let mean_us = profile.queries.iter().map(|query| query.median_us).sum::<f64>() / known.len() as f64;
     let mut clients = 1;
-    while clients <= plan.clients.max(1) {
+    // Beyond the plan, the last rung must have raised the throughput.
+    while clients <= plan.clients.max(1) || (profile.servers() == clients / 2 && clients <= client.limits.connections) {
         progress.lasts(&format!("{clients} clients in a closed loop"), plan.rung);
-        let known: Vec<u32> = profile.queries.iter().map(|query| query.query).collect();
         let run = client.closed(Closed::new(&known, clients, 0, nanos(plan.rung)))?;
         go_on()?;
-        profile.ladder.push(rung(clients, &run, &medians));
+        profile.ladder.push(rung(clients, &run, &medians, mean_us));
         clients *= 2;
     }
     progress.end();
@@ -248,28 +260,37 @@ fn service_times(queries: &[u32], rounds: &[Run], log: usize) -> (Vec<QueryTime>
     (known.map(time).collect(), medians)
 }
 
-fn rung(clients: usize, run: &Run, medians: &[f64]) -> Rung {
+/// A rung, whose times are scaled so that `clients` servers of this speed, which draw queries with a mean median of `mean_us`, have
+/// its throughput. Without that, long queries, which are slowed down less than short ones, would count too much.
+fn rung(clients: usize, run: &Run, medians: &[f64], mean_us: f64) -> Rung {
     let latency = run.histogram(Record::latency);
-    let rejected = run.count(Outcome::Rejected);
-    let mut times = Ratios::default();
-    for record in run.answered().take(MOST_TIMES) {
+    let (rejected, qps) = (run.count(Outcome::Rejected), run.throughput_qps());
+    let answered: Vec<&Record> = run.answered().collect();
+    let (mut ratios, mut times) = (Vec::new(), Ratios::default());
+    for record in stretches(&answered) {
         let (us, usual) = (record.service().as_us(), medians[record.query as usize]);
         if us > PAUSE_MEDIANS * usual && us > usual + PAUSE_LEAST_US {
-            times.stalls_us.push((times.permille.len() as u32, (us - usual) as u32));
-            times.permille.push(1000);
+            times.stalls_us.push((ratios.len() as u32, (us - usual) as u32));
+            ratios.push(1.0);
         } else {
-            times.permille.push((1e3 * us / usual).round().max(1.0) as u32);
+            ratios.push(us / usual);
         }
     }
-    Rung {
-        clients,
-        qps: run.throughput_qps(),
-        p50_ms: latency.value_at_percentile(50.0) as f64 / 1e6,
-        p99_ms: latency.value_at_percentile(99.0) as f64 / 1e6,
-        rejected,
-        failed: run.records.len() - run.answered().count() - rejected,
-        times,
-    }
+    let failed = run.records.len() - answered.len() - rejected;
+    let count = ratios.len() as f64;
+    let paused_us = times.stalls_us.iter().map(|&(_, us)| f64::from(us)).sum::<f64>() / count;
+    let scale = (1e6 * clients as f64 / qps - paused_us) / (mean_us * ratios.iter().sum::<f64>() / count);
+    let scale = if rejected + failed == 0 && scale > 0.0 && scale.is_finite() { scale } else { 1.0 };
+    times.permille = ratios.iter().map(|ratio| (1e3 * scale * ratio).round().max(1.0) as u32).collect();
+    let ms = |percentile| latency.value_at_percentile(percentile) as f64 / 1e6;
+    Rung { clients, qps, p50_ms: ms(50.0), p99_ms: ms(99.0), rejected, failed, times }
+}
+
+/// Stretches that are spread over all records, or all of them if they are few.
+fn stretches<'a>(all: &'a [&'a Record]) -> impl Iterator<Item = &'a &'a Record> {
+    let (count, length) = if all.len() > MOST_TIMES { (MOST_TIMES / STRETCH, STRETCH) } else { (1, all.len()) };
+    let begin = move |stretch| stretch * (all.len() - length) / (count - 1).max(1);
+    (0..count).flat_map(move |stretch| &all[begin(stretch)..begin(stretch) + length])
 }
 
 #[cfg(test)]
@@ -293,7 +314,10 @@ pub(crate) mod tests {
         assert_eq!((two.servers(), two.queue_limit()), (2, Some(6)));
         assert_eq!(two.slowdown(), [(1, 1.0), (2, 1.25)]);
         let one = ladder(&[(1, 1000.0, 0), (2, 1010.0, 0)]);
-        assert_eq!((one.servers(), one.queue_limit()), (1, None));
+        assert_eq!((one.servers(), one.at_once(), one.queue_limit()), (1, 1, None));
+        // Four clients are slower than two.
+        let thrashes = ladder(&[(1, 1000.0, 0), (2, 1500.0, 0), (4, 1300.0, 0)]);
+        assert_eq!((thrashes.servers(), thrashes.at_once()), (2, 4));
     }
 
     #[test]
@@ -320,10 +344,16 @@ pub(crate) mod tests {
         };
         let queries: Vec<u32> = (0..10).collect();
         let (times, medians) = service_times(&queries, std::slice::from_ref(&run), 10);
-        let Ratios { permille, stalls_us } = rung(1, &run, &medians).times;
+        let Ratios { permille, stalls_us } = rung(1, &run, &medians, 200.0).times;
         assert_eq!((times.len(), times[3].median_us, permille.len()), (10, 200.0, 3000));
         assert_eq!((stalls_us.len(), stalls_us[1]), (30, (107, 8800)));
-        assert!(permille.iter().all(|&permille| permille == 1000));
+        // A query each millisecond, of which pauses take 88 us.
+        let usual = permille[0];
+        assert!((4550..4570).contains(&usual) && permille.iter().all(|&permille| permille == usual), "{usual}");
+        let refs: Vec<&Record> = run.records.iter().cycle().take(3 * MOST_TIMES).collect();
+        let kept: Vec<&Record> = stretches(&refs).copied().collect();
+        assert_eq!((kept.len(), kept[0].job, kept[1].job), (MOST_TIMES, 0, 1));
+        assert_eq!(kept[MOST_TIMES - 1].job, refs[refs.len() - 1].job);
         let mut drawn = sample(50, &ProfilePlan { queries: 20, ..ProfilePlan::usual(2) });
         drawn.sort_unstable();
         drawn.dedup();

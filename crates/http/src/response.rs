@@ -65,6 +65,14 @@ impl Response {
         &self.bytes[self.body..self.end]
     }
 
+    /// The beginning of the body, on one line, without secrets: some servers repeat the credentials that they refuse.
+    pub(crate) fn excerpt<'a>(&self, secrets: impl Iterator<Item = &'a str>) -> String {
+        let text = String::from_utf8_lossy(self.body()).into_owned();
+        let text = secrets.fold(text, |text, secret| text.replace(secret, "(secret)"));
+        let text: String = text.chars().take(200).collect();
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
     /// Whether the connection may carry another request.
     pub(crate) fn keeps_alive(&self) -> bool {
         // Bytes behind the response belong to no request.

@@ -125,6 +125,12 @@ impl Target {
         Ok(Self { url: url.to_owned(), address, authority: authority.to_string(), path, tls, credentials })
     }
 
+    /// What of the credentials must not be repeated: the whole value, then its words.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &str> {
+        let value = self.credentials.as_ref().and_then(|(_, credentials)| credentials.value().to_str().ok());
+        value.into_iter().flat_map(|value| std::iter::once(value).chain(value.split_whitespace().skip(1)))
+    }
+
     /// The path of the URL, which precedes the dialect's.
     #[must_use]
     pub fn path(&self) -> &str {

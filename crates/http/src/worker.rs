@@ -9,8 +9,8 @@ use tandem_core::base::random::{Purpose, Random};
 use tandem_core::live;
 
 use crate::HttpError;
-use crate::client::Client;
-use crate::connection::Connection;
+use crate::client::{Client, Part};
+use crate::connection::{Connection, sleep_for_sockets};
 use crate::dialect::Reply;
 use crate::response::Response;
 use crate::run::{Ending, Outcome, Record};
@@ -30,12 +30,6 @@ const GONE: u64 = 3_000_000_000;
 const GONE_FAILURES: u32 = 20;
 /// Bytes per read.
 const READ: usize = 64 * 1024;
-
-/// The result of a thread.
-pub(crate) struct Part {
-    pub(crate) records: Vec<Record>,
-    pub(crate) ending: Ending,
-}
 
 /// Why a query has no answer: a miss, and the reason in words.
 type Fault = (Outcome, String);
@@ -351,10 +345,11 @@ impl<'a> Worker<'a> {
             None => client.requests.dialect.read(response.body(), orders.len(), &mut add),
         }
         if let Some(text) = &mut self.text {
+            let excerpt = || response.excerpt(client.targets[*target].secrets());
             *text = match fault {
                 Some((_, why)) => why,
-                None if response.status() == 200 => excerpt(response.body()),
-                None => format!("status {}: {}", response.status(), excerpt(response.body())),
+                None if response.status() == 200 => excerpt(),
+                None => format!("status {}: {}", response.status(), excerpt()),
             };
         }
         *serial = serial.wrapping_add(1);
@@ -401,30 +396,4 @@ impl<'a> Worker<'a> {
         }
         Ok(())
     }
-}
-
-/// Sleeps to the microsecond, where the system can, until a socket is ready; returns the rest for the poller, whose
-/// timeouts have milliseconds.
-#[cfg(unix)]
-fn sleep_for_sockets(poll: &mio::Poll, timeout: Duration) -> std::io::Result<Duration> {
-    use rustix::event::{PollFd, PollFlags, Timespec};
-    if timeout.is_zero() {
-        return Ok(timeout);
-    }
-    let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
-    match rustix::event::poll(&mut [PollFd::new(poll.registry(), PollFlags::IN)], Some(&timeout)) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(Duration::ZERO),
-        Err(e) => Err(e.into()),
-    }
-}
-
-#[cfg(not(unix))]
-fn sleep_for_sockets(_: &mio::Poll, timeout: Duration) -> std::io::Result<Duration> {
-    Ok(Duration::from_millis(timeout.as_millis() as u64))
-}
-
-/// The beginning of a body, on one line.
-fn excerpt(body: &[u8]) -> String {
-    let text: String = String::from_utf8_lossy(&body[..body.len().min(800)]).chars().take(200).collect();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

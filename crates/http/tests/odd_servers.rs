@@ -303,7 +303,7 @@ fn two_servers_are_simulated_as_they_answer() {
         loads: Vec::new(),
     };
     let waits = [Routing::LeastOutstanding, Routing::Random].map(|routing| {
-        let simulated = profile.simulated(Front::Fcfs).replicated(2, routing);
+        let simulated = profile.simulated(Front::Fcfs).replicated(&[1.0, 1.0], routing);
         let forecast = simulated.run(&question, (120.0, 480), (7, 0.0)).unwrap().unwrap();
         let client = Client { targets: &targets, routing, requests: &requests, limits };
         let run = client.drive(&Arrivals::drawn(&process, 7, 480, texts.len()), 120.0, 0.0).unwrap();

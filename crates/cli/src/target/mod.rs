@@ -165,9 +165,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-/// Servers whose capacities differ by more than this share are mentioned.
-const MOST_SPREAD: f64 = 0.1;
-
 fn search(searched: &Searched, is_validation: bool) -> Result<(), Failure> {
     let started = Instant::now();
     let Searched { server, process: arrivals, out, .. } = searched;
@@ -182,20 +179,16 @@ fn search(searched: &Searched, is_validation: bool) -> Result<(), Failure> {
     let criterion = objective.within(opened.deadline);
     interrupts::catch();
     let (client, bars) = (opened.client(), Bars::default());
-    let (measured, spread) = opened.measure(&plan, &bars)?;
+    let (measured, paces) = opened.measure(&plan, &bars)?;
     errln!("{}", profile_words(&measured));
     let servers = opened.targets.len();
-    let simulated = measured.simulated(searched.front).replicated(servers, opened.routing);
+    let simulated = measured.simulated(searched.front).replicated(&paces, opened.routing);
     let predicted = simulated.capacity(&question)?;
     errln!("predicted: {} q/s", grouped(significant(predicted.qps, 3)));
     let mut answer = ServerAnswer::new(opened.name(), predicted, &measured, log_queries);
     let shares: &[f64] = if is_validation { &LOADS } else { &[] };
     let done = find_answer(&client, &simulated, &question, shares, &bars, &mut answer);
-    let ServerAnswer { driven, runs, last, rejected, mut caveats } = answer;
-    if spread > MOST_SPREAD {
-        let faster = text(100.0 * spread, 2);
-        caveats.push(format!("one server is {faster} % faster than another; all were simulated like the slowest"));
-    }
+    let ServerAnswer { driven, runs, last, rejected, caveats } = answer;
     let found = Answer {
         capacities: vec![driven.predicted.capacity.clone()],
         driven: vec![driven],

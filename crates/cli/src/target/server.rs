@@ -67,7 +67,8 @@ pub(super) struct ProfileArguments {
     /// Seconds for the profile: half for service times with one client, half for the ladder of clients
     #[arg(long, value_name = "S", default_value_t = 60.0, help_heading = "Server")]
     profile_seconds: f64,
-    /// Cores of the server; the ladder goes up to twice as many clients [default: those of this machine]
+    /// Cores of the server; the ladder goes up to twice as many clients, and on while the throughput grows [default: those of
+    /// this machine]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Server")]
     cores: Option<u16>,
     /// Queries to measure at most, a random sample of the log
@@ -138,13 +139,19 @@ impl Opened {
         urls_of(&self.targets)
     }
 
-    /// Measures each server. Returns the profile of the slowest one, and how much faster the fastest one is, as a share.
-    pub(super) fn measure(&self, plan: &ProfilePlan, progress: &dyn Progress) -> Result<(ServerProfile, f64), Failure> {
+    /// Measures each server. Returns the profile of the slowest one, and by server its times over those of the slowest, by
+    /// their highest throughputs.
+    pub(super) fn measure(
+        &self,
+        plan: &ProfilePlan,
+        progress: &dyn Progress,
+    ) -> Result<(ServerProfile, Vec<f64>), Failure> {
         let one = |target| measure_server(&Client::of_one(target, &self.requests, self.limits), plan, progress);
         let mut profiles: Vec<ServerProfile> = self.targets.iter().map(one).collect::<Result<_, _>>()?;
-        profiles.sort_by(|a, b| a.most_qps().total_cmp(&b.most_qps()));
-        let spread = profiles[profiles.len() - 1].most_qps() / profiles[0].most_qps() - 1.0;
-        Ok((profiles.swap_remove(0), spread))
+        let most: Vec<f64> = profiles.iter().map(ServerProfile::most_qps).collect();
+        let slowest = (0..most.len()).min_by(|&a, &b| most[a].total_cmp(&most[b])).unwrap_or_default();
+        let paces = most.iter().map(|qps| most[slowest] / qps).collect();
+        Ok((profiles.swap_remove(slowest), paces))
     }
 }
 

@@ -115,6 +115,8 @@ impl ClusterShape {
 pub struct Cluster {
     shape: ClusterShape,
     shards: Vec<Arc<[SimQuery]>>,
+    /// By replica, its times over those of the workload; empty if all are 1.
+    paces: Arc<[f64]>,
 }
 
 impl Cluster {
@@ -136,7 +138,22 @@ impl Cluster {
             }
             _ => queries.into(),
         });
-        Self { shape, shards: shards.collect() }
+        Self { shape, shards: shards.collect(), paces: Arc::default() }
+    }
+
+    /// With replicas of different speed: the times of each over those of the workload.
+    ///
+    /// # Panics
+    /// If there is not one for each replica.
+    #[must_use]
+    pub fn with_paces(self, paces: &[f64]) -> Self {
+        assert_eq!(paces.len(), self.shape.replicas, "one pace for each replica");
+        Self { paces: paces.into(), ..self }
+    }
+
+    /// The same cluster over other queries.
+    pub(crate) fn over(&self, queries: &[SimQuery]) -> Self {
+        Self { paces: Arc::clone(&self.paces), ..Self::new(self.shape, queries) }
     }
 
     /// The cluster's shape.
@@ -155,7 +172,11 @@ impl Cluster {
         let distinct = if self.shape.costs == ShardCosts::Independent { 1 } else { self.shards.len() };
         let slowest =
             self.shards[..distinct].iter().filter_map(region).min_by(|a, b| a.rate_qps.total_cmp(&b.rate_qps));
-        slowest.map(|region| bounds::Region { rate_qps: region.rate_qps * self.shape.replicas as f64, ..region })
+        let replicas = match &*self.paces {
+            [] => self.shape.replicas as f64,
+            paces => paces.iter().map(|pace| pace.recip()).sum(),
+        };
+        slowest.map(|region| bounds::Region { rate_qps: region.rate_qps * replicas, ..region })
     }
 
     /// The row of the workload whose cost is that of the query of `row` on a shard's node.
@@ -260,19 +281,32 @@ pub(super) fn play_cluster<S: Sink>(
 ) -> Result<S, LawBroken> {
     let ClusterRun { model, first, seed, others: OtherNodes { cluster, policies }, queries, deadline } = run;
     let ClusterShape { replicas, routing, .. } = cluster.shape;
-    let tables: Vec<QueryTable<Cost>> = cluster.shards.iter().map(|shard| QueryTable::of(shard, model)).collect();
+    // A table per shard; with replicas of different speed, one for each.
+    let tables_of = |shard: &Arc<[SimQuery]>| match &*cluster.paces {
+        [] => vec![QueryTable::of(shard, model)],
+        paces => {
+            let table = |&pace: &f64| {
+                let queries: Vec<SimQuery> = shard.iter().map(|query| query.times(pace)).collect();
+                QueryTable::of(&queries, model)
+            };
+            paces.iter().map(table).collect()
+        }
+    };
+    let tables: Vec<Vec<QueryTable<Cost>>> = cluster.shards.iter().map(tables_of).collect();
     let mut policies = std::iter::once(first).chain(policies);
     let mut seeds = (0..).map(|node| NodeSeed { seed, node });
     let mut shards: Vec<Vec<Member<_>>> = Vec::new();
-    for table in &tables {
-        let member = |(mut policy, seed): (Box<dyn Policy>, NodeSeed)| {
+    for tables in &tables {
+        let member = |((mut policy, seed), table): ((Box<dyn Policy>, NodeSeed), _)| {
             policy.set_chance(seed.stream(Purpose::Policy, 0));
             let clock = model.dispatcher_time(policy.name()).clock(seed);
             let dispatcher = Dispatcher::with_sink(&model.machine, policy, Returned::default());
+            let table: &QueryTable<Cost> = table;
             let times = MeasuredTimes::new(model, seed, |row, class| table.service(row, class));
             Member { node: Node::new(dispatcher, times, clock), inbox: VecDeque::new(), sent: 0 }
         };
-        shards.push(policies.by_ref().take(replicas).zip(seeds.by_ref()).map(member).collect());
+        let nodes = policies.by_ref().take(replicas).zip(seeds.by_ref()).zip(tables.iter().cycle());
+        shards.push(nodes.map(member).collect());
     }
     let of_shard = |shard: usize| {
         let seed = NodeSeed { seed, node: (shard * replicas) as u32 };
@@ -292,7 +326,7 @@ pub(super) fn play_cluster<S: Sink>(
             let member = &mut nodes[chosen];
             // Inside a node, a query is identified by its number in the run.
             let (id, query) = (JobId(member.sent), QueryId(number));
-            let predicted: PerClass<Cost> = *tables[shard].estimate(row);
+            let predicted: PerClass<Cost> = *tables[shard][chosen % tables[shard].len()].estimate(row);
             member.inbox.push_back(Job {
                 id,
                 query,

@@ -201,7 +201,7 @@ impl Experiment {
                 queries[row].service = PerClass::from_fn(|_| Cost::alone(Nanos::ZERO));
             }
         }
-        let cluster = self.cluster.as_ref().map(|cluster| Cluster::new(cluster.shape(), &queries));
+        let cluster = self.cluster.as_ref().map(|cluster| cluster.over(&queries));
         Self { queries, cluster, model: self.model.clone(), arrivals: self.arrivals.clone(), ..*self }
             .region_in(if policy.makes_batches() { BatchSizes::Any } else { BatchSizes::One })
     }

@@ -20,7 +20,7 @@ use super::confirm::Sensitivity;
 use super::probe::probe;
 use super::{Candidate, CapacitySearch};
 use crate::base::random::Purpose;
-use crate::sim::{Cluster, Experiment, SimError, SimQuery};
+use crate::sim::{Experiment, SimError, SimQuery};
 
 /// Number of simulated bootstrap samples.
 const SAMPLES: u64 = 8;
@@ -109,6 +109,6 @@ pub(in crate::lab) fn resampled(experiment: &Experiment, number: u64) -> Experim
     let mut random = Purpose::QuerySamples.stream(number);
     let rows = experiment.queries.len() as u32;
     let queries: Vec<SimQuery> = (0..rows).map(|_| experiment.queries[random.below(rows) as usize]).collect();
-    let cluster = experiment.cluster.as_ref().map(|cluster| Cluster::new(cluster.shape(), &queries));
+    let cluster = experiment.cluster.as_ref().map(|cluster| cluster.over(&queries));
     Experiment { queries, cluster, ..experiment.clone() }
 }
