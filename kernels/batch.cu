@@ -23,9 +23,9 @@
 
 constexpr u32 BATCH_WARPS = BATCH_THREADS / WARP;
 
-// Thread blocks per multiprocessor that registers must suffice for, in large batches and in small ones. Turing's hold 1,024
-// threads, 16 blocks.
-#if __CUDA_ARCH__ >= 800
+// Thread blocks per multiprocessor that registers must suffice for, in large batches and in small ones. Multiprocessors of
+// compute capability 7.5 and 8.6 hold 16, and on 8.9 registers would spill.
+#if __CUDA_ARCH__ == 800 || __CUDA_ARCH__ >= 900
 constexpr u32 LARGE_RESIDENT = 20, SMALL_RESIDENT = 18;
 #else
 constexpr u32 LARGE_RESIDENT = 16, SMALL_RESIDENT = 16;
