@@ -114,7 +114,7 @@ impl ListSource for VectorReader {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Vec<(String, Vec<u32>, Vec<u32>)>, String> {
+    fn read(text: &str) -> Result<Vec<TermList>, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("v.jsonl");
         std::fs::write(&path, text).unwrap();
@@ -122,7 +122,7 @@ mod tests {
             VectorReader::open(&path).map_err(|e| e.to_string().split_once("v.jsonl").unwrap().1.to_owned())?;
         let (mut lists, mut list) = (Vec::new(), TermList::default());
         while reader.next_list(&mut list).unwrap() {
-            lists.push((list.term.clone(), list.docs.clone(), list.freqs.clone()));
+            lists.push(list.clone());
         }
         Ok(lists)
     }
@@ -131,7 +131,11 @@ mod tests {
     fn vectors_become_lists_in_the_order_of_terms() {
         let text = "{\"id\": 1, \"contents\": \"x\", \"vector\": {\"tides\": 12, \"ocean\": 3}}\n\n{\"id\": \"b\", \"vector\": \
                     {\"tides\": 200}}\n";
-        let list = |term: &str, docs: &[u32], freqs: &[u32]| (term.to_owned(), docs.to_vec(), freqs.to_vec());
+        let list = |term: &str, docs: &[u32], freqs: &[u32]| TermList {
+            term: term.to_owned(),
+            docs: docs.to_vec(),
+            freqs: freqs.to_vec(),
+        };
         assert_eq!(read(text).unwrap(), [list("ocean", &[0], &[3]), list("tides", &[0, 1], &[12, 200])]);
         let text = "{\"id\": 1, \"vector\": {\"a\": 2.5, \"b\": 0.5}}\n{\"id\": 2, \"vector\": {\"a\": 0.001}}";
         assert_eq!(read(text).unwrap(), [list("a", &[0, 1], &[255, 1]), list("b", &[0], &[51])]);
