@@ -13,7 +13,8 @@
 // A thread block has two warps, because it stays resident until the slower one ends. With four warps the wait is a third
 // longer.
 //
-// Limits: those of drive.cuh. Shared memory: 6.2 KiB. Launch bounds: 64 threads, at least 18 blocks per multiprocessor.
+// Limits: those of drive.cuh. Shared memory: 7 KiB. Launch bounds: 64 threads, at least 20 blocks per multiprocessor, or 18 in
+// small batches.
 // Bound by latency and by scattered reads of device memory. Twin on the host: search/cpu/or/exhaustive.rs.
 
 #include "batch.cuh"
@@ -22,11 +23,12 @@
 
 constexpr u32 BATCH_WARPS = BATCH_THREADS / WARP;
 
-// Thread blocks per multiprocessor that registers must suffice for. Turing's hold 1,024 threads, 16 blocks.
-#if __CUDA_ARCH__ >= 800
-constexpr u32 BATCH_RESIDENT = 18;
+// Thread blocks per multiprocessor that registers must suffice for, in large batches and in small ones. Multiprocessors of
+// compute capability 7.5 and 8.6 hold 16, and on 8.9 registers would spill.
+#if __CUDA_ARCH__ == 800 || __CUDA_ARCH__ >= 900
+constexpr u32 LARGE_RESIDENT = 20, SMALL_RESIDENT = 18;
 #else
-constexpr u32 BATCH_RESIDENT = 16;
+constexpr u32 LARGE_RESIDENT = 16, SMALL_RESIDENT = 16;
 #endif
 
 // The driver of an item, by the hint of every 32nd item. Each driver has at least one item, so it is among the next 32.
@@ -60,7 +62,7 @@ __device__ __forceinline__ u32 item_of(const Batch& batch, u32 warp) {
     return warp / rows < columns && place < len ? start + place : batch.num_items;
 }
 
-// A warp's item. A small input has no hints, so its few drivers are searched.
+// A warp's item. A small input has no hints, so its few drivers are searched. With hints there are many queries.
 template <bool HAS_HINTS>
 __device__ __forceinline__ void score_item(
     const Lists& lists, const Batch& batch, const u32* words, Run* run, State* states, u64* candidates, u64* results
@@ -79,6 +81,8 @@ __device__ __forceinline__ void score_item(
     const BatchInput input(batch, words);
     const Driver driver = HAS_HINTS ? hinted_driver(input, batch, item, lane)
                                     : input.drivers[find_driver(input.drivers, batch.num_drivers, item, lane)];
+    // The only value of before that is needed after the search; registers are scarce in between.
+    if (lane == 0) entry_numbers[threadIdx.x / WARP] = driver.query;
     u64 scored = 0;
     bool is_touched = blockIdx.x == 0;  // its start of the batch
     {
@@ -88,7 +92,7 @@ __device__ __forceinline__ void score_item(
                 entry.query, entry.needs_all(), input.terms + entry.query.first_term, candidates + entry.candidates,
                 entry.capacity, shared.queue, lane
             );
-            drive_item<false>(
+            drive_item<false, HAS_HINTS>(
                 lists, shared.queue.query, driver, item, entry.needs_all(), shared.queue, states + driver.query,
                 lane
             );
@@ -99,8 +103,6 @@ __device__ __forceinline__ void score_item(
         }
     }
 
-    // This is the only value to keep in registers, which are scarce in between.
-    entry_numbers[threadIdx.x / WARP] = driver.query;
     __syncwarp();
     const u32 number = entry_numbers[threadIdx.x / WARP];
     const BatchQuery& entry = input.queries[number];
@@ -137,7 +139,7 @@ __device__ __forceinline__ void score_item(
 }
 
 // A batch with its input in device memory.
-extern "C" __global__ void __launch_bounds__(BATCH_THREADS, BATCH_RESIDENT) score_batch(
+extern "C" __global__ void __launch_bounds__(BATCH_THREADS, LARGE_RESIDENT) score_batch(
     const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, Run* run, State* states, u64* candidates,
     u64* results
 ) {
@@ -145,7 +147,7 @@ extern "C" __global__ void __launch_bounds__(BATCH_THREADS, BATCH_RESIDENT) scor
 }
 
 // A batch with its input as a parameter, which saves a copy before the launch.
-extern "C" __global__ void __launch_bounds__(BATCH_THREADS, BATCH_RESIDENT) score_small_batch(
+extern "C" __global__ void __launch_bounds__(BATCH_THREADS, SMALL_RESIDENT) score_small_batch(
     const __grid_constant__ Lists lists, const __grid_constant__ Batch batch, const __grid_constant__ SmallInput small,
     Run* run, State* states, u64* candidates, u64* results
 ) {

@@ -9,7 +9,9 @@
 // 3 begin at one bit, so two 16-byte loads and four funnel shifts unpack them. Impacts are consecutive bytes.
 //
 // A list of BLOCK_LEN postings or more has a directory: the number of its postings before document j << shift, for each j up to
-// the first one behind the index's last document. `shift` gives 8 to 16 postings on average between two entries.
+// the first one behind the index's last document. `shift` gives 8 to 16 postings on average between two entries. An entry also
+// says which of 32 parts of its documents have postings: a look-up of a document that the list lacks, as most are, ends there
+// in two of three cases.
 //
 //     a full block, documents of 7 bits, frequencies of 2     rows 0 to 6    documents less the first one
 //     (row 1: bits 32 to 63 of each of the four columns)      rows 7 to 14   impacts, one byte each, in 255ths of the best
@@ -110,22 +112,43 @@ struct Header {
 
 constexpr u32 NOT_FOUND = 0xffffffffu;
 
+// The directory entry of a document in a list that has a directory.
+__device__ __forceinline__ const DirectoryEntry* entry_of(const Lists& lists, const QueryTerm& term, u32 doc) {
+    return lists.directory + (static_cast<u64>(DIRECTORY_STRIDE) * term.first_block + (doc >> term.shift));
+}
+
+// Reads a directory entry at once.
+__device__ __forceinline__ DirectoryEntry read_entry(const DirectoryEntry* entry) {
+    const uint2 words = __ldg(reinterpret_cast<const uint2*>(entry));
+    return {words.x, words.y};
+}
+
+// Whether a term's list may have `doc`, by its directory alone.
+__device__ __forceinline__ bool may_have(const Lists& lists, const QueryTerm& term, u32 doc) {
+    if (term.shift == NO_DIRECTORY) return true;
+    const DirectoryEntry entry = {0, __ldg(&entry_of(lists, term, doc)->parts)};
+    return entry.may_have(doc, term.shift);
+}
+
 // The position of `doc` in a term's list. NOT_FOUND if the list lacks it, or if the bound of its block and the score of the other
 // terms (at most `others`) together cannot reach `floor`.
 //
-// One thread looks it up, four neighbouring postings at a time. Documents between two directory entries are nearly uniform: the
-// search starts at the interpolated place, then looks at its neighbours, then bisects. Before each step `doc`, if present, is
-// among postings [low, high), which contain `guess`.
+// One thread looks it up, four neighbouring postings at a time. The parts of the directory entry tell its place nearly: the
+// search starts there, then looks at its neighbours, then bisects. Before each step `doc`, if present, is among postings [low,
+// high), which contain `guess`.
 __device__ __forceinline__ u32 find_doc(const Lists& lists, const QueryTerm& term, u32 doc, float others, float floor) {
     Header header;
     u32 low = 0, high = term.doc_freq, guess = 0;
     u32 block = ~0u;
     if (term.shift != NO_DIRECTORY) {
-        const u32* entry = lists.directory + (static_cast<u64>(DIRECTORY_STRIDE) * term.first_block + (doc >> term.shift));
-        low = __ldg(entry);
-        high = __ldg(entry + 1);
-        const u32 after_entry = doc & (1u << term.shift) - 1;
-        guess = low + static_cast<u32>(static_cast<u64>(high - low) * after_entry >> term.shift);
+        const DirectoryEntry* place = entry_of(lists, term, doc);
+        const DirectoryEntry entry = read_entry(place);
+        low = entry.before;
+        high = __ldg(&place[1].before);
+        if (!entry.may_have(doc, term.shift)) return NOT_FOUND;
+        // Each part with postings has one, and the others are shared out evenly.
+        const u32 part = DirectoryEntry::part_of(doc, term.shift);
+        guess = low + __popc(entry.parts & (1u << part) - 1) + ((high - low - __popc(entry.parts)) * part >> 5);
     } else {
         // The only block gives its first document and, by their width, an upper bound of its last one.
         block = 0;
@@ -165,8 +188,7 @@ struct BlockRange {
         begin = 0;
         end = 1;
         if (term.shift == NO_DIRECTORY) return;
-        const u32* entries = lists.directory + static_cast<u64>(DIRECTORY_STRIDE) * term.first_block;
-        const u32 low = __ldg(entries + (first >> term.shift)), high = __ldg(entries + ((last >> term.shift) + 1));
+        const u32 low = __ldg(&entry_of(lists, term, first)->before), high = __ldg(&entry_of(lists, term, last)[1].before);
         begin = low / BLOCK_LEN;
         end = low < high ? (high - 1) / BLOCK_LEN + 1 : begin;
     }

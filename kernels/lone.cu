@@ -38,7 +38,7 @@ __device__ __forceinline__ void score_alone(
     if (item < stage.num_items && !had_all) {
         const Driver driver = lone.drivers[find_driver(lone.drivers, stage.num_drivers, item, lane)];
         copy_query(lone.query, stage.needs_all != 0, lone.terms, candidates, stage.capacity, queue, lane);
-        drive_item<true>(lists, query, driver, item, stage.needs_all != 0, queue, state, lane);
+        drive_item<true, false>(lists, query, driver, item, stage.needs_all != 0, queue, state, lane);
         is_touched |= lane == 0 && queue.is_touched;
     }
 

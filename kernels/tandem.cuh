@@ -31,11 +31,22 @@ struct __align__(16) Block {
     float max_impact;  // upper bound of a posting's score divided by the term's weight, except for rounding
 };
 
+// An entry of a long list's directory: one of equal intervals of documents.
+struct __align__(8) DirectoryEntry {
+    u32 before;  // the list's postings before the interval
+    u32 parts;   // the 32 equal parts of the interval that have postings, one bit each
+
+    // The part of a document in an interval of 2^shift documents, at least 16. Parts of 16 documents have every second bit.
+    __device__ static __forceinline__ u32 part_of(u32 doc, u32 shift) { return doc << (32 - shift) >> 27; }
+    // Whether the list may have `doc`, which is in this interval.
+    __device__ __forceinline__ bool may_have(u32 doc, u32 shift) const { return (parts >> part_of(doc, shift) & 1) != 0; }
+};
+
 // All lists in the searched form, in device memory. All streams share one read-only copy.
 struct Lists {
     const Block* blocks;   // blocks of long lists, then one per term for short lists
     const u32* rows;       // four words each
-    const u32* directory;  // DIRECTORY_STRIDE words per block of a long list
+    const DirectoryEntry* directory;  // DIRECTORY_STRIDE entries per block of a long list
     const float* norms;    // BM25 norm of each document
     const u32* host_rows;  // virtual address of row 0 for host-resident rows, which begin at `num_resident`
     u32 num_docs;
@@ -45,8 +56,8 @@ struct Lists {
     __device__ __forceinline__ const u32* rows_from(u32 row) const { return row < num_resident ? rows : host_rows; }
 };
 
-// Directory words per block of a long list: fewer than 16 intervals of 2^shift documents per block, plus two words for the first
-// entry and the one behind the last document.
+// Directory entries per block of a long list: fewer than 16 intervals of 2^shift documents per block, plus the first entry and
+// the one behind the last document.
 constexpr u32 DIRECTORY_STRIDE = 18;
 constexpr u32 NO_DIRECTORY = 32;      // the shift of a short list (less than a block), which has no directory
 
@@ -187,16 +198,17 @@ __device__ __forceinline__ u64 sign_off(u64* progress, u64 more = SIGN_OFF) {
 }
 constexpr u32 DONE_BIT = 40;
 
-extern "C" __constant__ const u32 tandem_layout[28] = {
+extern "C" __constant__ const u32 tandem_layout[29] = {
     BLOCK_LEN, MAX_TERMS, FEW_TERMS, MAX_K, WARP_K, TILE_DOCS, TILE_THREADS, LONE_THREADS, BATCH_THREADS, MERGE_THREADS,
-    SCORE_BINS, DIRECTORY_STRIDE, sizeof(Lists), sizeof(Block), sizeof(QueryTerm), sizeof(LoneQuery<MAX_TERMS>),
+    SCORE_BINS, DIRECTORY_STRIDE, sizeof(Lists), sizeof(Block), sizeof(DirectoryEntry), sizeof(QueryTerm), sizeof(LoneQuery<MAX_TERMS>),
     sizeof(LoneQuery<FEW_TERMS>), sizeof(BatchQuery), sizeof(TileQuery), sizeof(Batch), SMALL_INPUT_WORDS, sizeof(Run),
     sizeof(State), sizeof(Driver), NO_DIRECTORY, NO_GATE, static_cast<u32>(TOO_MANY), SLACK_PARTS,
 };
-extern "C" __constant__ const u32 tandem_offsets[72] = {
+extern "C" __constant__ const u32 tandem_offsets[74] = {
     OFFSET(Lists, blocks), OFFSET(Lists, rows), OFFSET(Lists, directory), OFFSET(Lists, norms), OFFSET(Lists, host_rows),
     OFFSET(Lists, num_docs), OFFSET(Lists, num_resident),
     OFFSET(Block, row), OFFSET(Block, first_doc), OFFSET(Block, packing), OFFSET(Block, max_impact),
+    OFFSET(DirectoryEntry, before), OFFSET(DirectoryEntry, parts),
     OFFSET(QueryTerm, first_block), OFFSET(QueryTerm, doc_freq), OFFSET(QueryTerm, shift), OFFSET(QueryTerm, weight),
     OFFSET(QueryTerm, rest),
     OFFSET(Query, first_term), OFFSET(Query, num_terms), OFFSET(Query, k), OFFSET(Query, seed), OFFSET(Query, bins_per_score),
@@ -223,6 +235,22 @@ extern "C" __constant__ const u32 tandem_offsets[72] = {
 __device__ __forceinline__ float posting_score(float weight, u32 freq, float norm) {
     const float tf = __uint2float_rn(freq);
     return __fdiv_rn(__fmul_rn(weight, tf), __fadd_rn(tf, norm));
+}
+
+// Whether quick_score holds for a weight. Norms are below 2^42, since k1 is at most 1000.
+__device__ __forceinline__ bool is_quick(float weight) { return weight >= 0x1p-60f && weight <= 0x1p60f; }
+
+// posting_score for a weight that `is_quick`, by the steps of a division without its cases of very large and very small numbers:
+// a reciprocal, and two corrections of the quotient by its exact remainder.
+__device__ __forceinline__ float quick_score(float weight, u32 freq, float norm) {
+    const float tf = __uint2float_rn(freq);
+    const float dividend = __fmul_rn(weight, tf), divisor = __fadd_rn(tf, norm);
+    float reciprocal;
+    asm("rcp.approx.f32 %0, %1;" : "=f"(reciprocal) : "f"(divisor));
+    reciprocal = __fmaf_rn(reciprocal, __fmaf_rn(-divisor, reciprocal, 1.0f), reciprocal);
+    float quotient = __fmul_rn(dividend, reciprocal);
+    quotient = __fmaf_rn(reciprocal, __fmaf_rn(-divisor, quotient, dividend), quotient);
+    return __fmaf_rn(reciprocal, __fmaf_rn(-divisor, quotient, dividend), quotient);
 }
 
 // A number that orders documents. Better documents have larger keys: higher scores first (non-negative, so their bits order),

@@ -85,8 +85,14 @@ struct TilePostings {
         for (u32 i = 0; i < 4; ++i) {
             const u32 doc = places[i];
             places[i] = doc - first_doc;
-            const float norm = places[i] < TILE_DOCS ? __ldg(lists.norms + doc) : 1.0f;
-            scores[i] = posting_score(term.weight, freqs[i], norm);
+            scores[i] = places[i] < TILE_DOCS ? __ldg(lists.norms + doc) : 1.0f;
+        }
+        if (is_quick(term.weight)) {
+#pragma unroll
+            for (u32 i = 0; i < 4; ++i) scores[i] = quick_score(term.weight, freqs[i], scores[i]);
+        } else {
+#pragma unroll
+            for (u32 i = 0; i < 4; ++i) scores[i] = posting_score(term.weight, freqs[i], scores[i]);
         }
     }
 };

@@ -3,7 +3,8 @@
 //
 // A warp takes a block and decodes it twice. measure_blocks counts its rows; scan_rows and scan_tiles turn the counts into
 // first rows, by a prefix sum over tiles of blocks and one over the tiles; write_blocks adds the two and writes. Every word has
-// one writer, so parts may come in any order and nothing needs atomics. Bounds of impacts are computed from the norms of the
+// one writer, except the parts of directory entries, which are zero before and gathered by atomics. So parts of the file may come
+// in any order. Bounds of impacts are computed from the norms of the
 // search, so they hold for any BM25 parameters.
 //
 // Limits: documents below 2^31; fewer than 2^32 blocks (checked by the host before) and rows (after scan_tiles).
@@ -165,25 +166,31 @@ extern "C" __global__ void __launch_bounds__(SCAN_THREADS) scan_tiles(u32* rows_
     if (threadIdx.x == 0) *total = before;
 }
 
-// Writes the lane's entries of a list's directory: entry j is the number of postings before document j << shift. Each posting
-// writes the entries after the posting before, up to its own, and the last posting also those behind it. So every entry is
+// Writes the lane's entries of a list's directory: entry j has the number of postings before document j << shift. Each posting
+// writes it for the entries after the posting before, up to its own, and the last posting also for those behind it. So each is
 // written once, independent of the assignment of blocks.
 __device__ __forceinline__ void write_directory(
-    u32* directory, const Unit& unit, const u32 (&docs)[4], u32 num_docs, u32 lane
+    DirectoryEntry* directory, const Unit& unit, const u32 (&docs)[4], u32 num_docs, u32 lane
 ) {
     const u32 shift = 63 - __clzll(16ull * num_docs / unit.doc_freq);
-    u32* entries = directory + static_cast<u64>(DIRECTORY_STRIDE) * unit.first_block;
+    DirectoryEntry* entries = directory + static_cast<u64>(DIRECTORY_STRIDE) * unit.first_block;
     u32 lower = __shfl_up_sync(FULL_WARP, docs[3], 1);
     if (lane == 0) lower = unit.packed.base;
+    u32 parts = 0;  // of the entry of posting i
 #pragma unroll
     for (u32 i = 0; i < 4; ++i) {
         const u32 doc = docs[i], rank = unit.number * BLOCK_LEN + 4 * lane + i;
         if (rank < unit.doc_freq) {
             const u32 own = doc >> shift;
-            for (u32 j = rank == 0 ? 0 : (lower >> shift) + 1; j <= own; ++j) entries[j] = rank;
+            for (u32 j = rank == 0 ? 0 : (lower >> shift) + 1; j <= own; ++j) entries[j].before = rank;
+            parts |= 1u << DirectoryEntry::part_of(doc, shift);
+            if (i == 3 || rank == unit.doc_freq - 1 || docs[min(i + 1, 3)] >> shift != own) {
+                atomicOr(&entries[own].parts, parts);
+                parts = 0;
+            }
             if (rank == unit.doc_freq - 1) {
                 const u32 end = (num_docs - 1 >> shift) + 1;
-                for (u32 j = own + 1; j <= end; ++j) entries[j] = unit.doc_freq;
+                for (u32 j = own + 1; j <= end; ++j) entries[j].before = unit.doc_freq;
             }
         }
         lower = doc;
@@ -193,7 +200,7 @@ __device__ __forceinline__ void write_directory(
 // Writes a part's rows, headers and, for long lists, directories, one warp per block.
 extern "C" __global__ void __launch_bounds__(TRANSCODE_THREADS) write_blocks(
     const __grid_constant__ FilePart part, const u32* rows_before, const u32* rows_before_tiles, Block* blocks,
-    uint4* rows, uint4* host_rows, u32 num_resident, u32* directory
+    uint4* rows, uint4* host_rows, u32 num_resident, DirectoryEntry* directory
 ) {
     __shared__ __align__(16) u32 values[TRANSCODE_WARPS][BLOCK_LEN];
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;

@@ -1,6 +1,6 @@
-//! `tandem index import`: makes an index from the index of another engine.
+//! `tandem index import`: makes an index from the index of another engine, or from vectors of weighted terms.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
@@ -11,19 +11,21 @@ use crate::Failure;
 use crate::defaults::progress;
 use tandem_core::corpus::ciff::CiffReader;
 use tandem_core::corpus::pisa::PisaReader;
-use tandem_core::corpus::{ListSource, Tokenizer};
-use tandem_core::index::Index;
+use tandem_core::corpus::{Impacts, ListSource, Tokenizer, VectorReader};
+use tandem_core::index::{Bm25, Index};
 use tandem_core::indexing::exchange::{ImportOptions, import};
 
 /// The tokenizer of queries if neither the user nor the file names one.
 const ASSUMED_TOKENIZER: &str = "ascii";
 
-/// Import the index of another engine: CIFF, or a PISA or ds2i collection.
+/// Import the index of another engine: CIFF, a PISA or ds2i collection, or vectors in JSON.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  tandem index import other.ciff.gz -o my-index")]
+#[command(
+    after_help = "Examples:\n  tandem index import other.ciff.gz -o my-index\n  tandem index import splade.jsonl.gz -o my-impacts"
+)]
 pub(super) struct Arguments {
-    /// CIFF file (.ciff, .ciff.gz), or the .docs file of a PISA or ds2i binary collection, with its .freqs and .sizes (and
-    /// optional .terms and .documents) in the same folder
+    /// CIFF file (.ciff, .ciff.gz), the .docs file of a PISA or ds2i binary collection, with its .freqs and .sizes (and
+    /// optional .terms and .documents) in the same folder, or JSON lines with vectors (.jsonl, .jsonl.gz, .jsonl.zst)
     file: PathBuf,
     #[command(flatten)]
     out: IndexOut,
@@ -31,7 +33,11 @@ pub(super) struct Arguments {
     duplicates: Duplicates,
     /// Format of the file [default: by its name]
     #[arg(long, value_enum)]
-    format: Option<ExchangeFormat>,
+    format: Option<ImportFormat>,
+    /// The file's frequencies are impacts, as learned sparse models make them: a score is the sum of weight times impact.
+    /// Impacts above 255 are scaled, so that the largest is 255. Always so for vectors
+    #[arg(long, conflicts_with_all = ["k1", "b", "idf"])]
+    impacts: bool,
     /// Tokenizer of the terms, for queries: `ascii`, `unicode`, `ascii+stem=english` or another one that `index info` prints
     /// [default: as in the file, if this program wrote it; else `ascii`]
     #[arg(long, value_name = "NAME")]
@@ -40,9 +46,52 @@ pub(super) struct Arguments {
     bm25: Bm25Arguments,
 }
 
+/// A format of files to import.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum ImportFormat {
+    /// Common Index File Format: `.ciff`, or `.ciff.gz` inside gzip
+    Ciff,
+    /// PISA's and ds2i's binary collection: `X.docs` with `X.freqs`, `X.sizes`, `X.terms` and `X.documents`
+    Pisa,
+    /// Anserini's vectors, one JSON object per line: `{"id": "7", "vector": {"tides": 12, "ocean": 3}}`
+    Vectors,
+}
+
+impl ImportFormat {
+    /// The `given` format, or the format by the file's name.
+    fn of(path: &Path, given: Option<Self>) -> Result<Self, Failure> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let exchanged = match given {
+            None if [".jsonl", ".jsonl.gz", ".jsonl.zst"].iter().any(|end| name.ends_with(end)) => {
+                return Ok(Self::Vectors);
+            }
+            Some(Self::Vectors) => return Ok(Self::Vectors),
+            Some(Self::Ciff) => Some(ExchangeFormat::Ciff),
+            Some(Self::Pisa) => Some(ExchangeFormat::Pisa),
+            None => None,
+        };
+        Ok(match ExchangeFormat::of(path, exchanged)? {
+            ExchangeFormat::Ciff => Self::Ciff,
+            ExchangeFormat::Pisa => Self::Pisa,
+        })
+    }
+}
+
+fn open(path: &Path, format: ImportFormat, has_impacts: bool) -> Result<Box<dyn ListSource>, Failure> {
+    Ok(match (format, has_impacts) {
+        (ImportFormat::Ciff, false) => Box::new(CiffReader::open(path)?),
+        (ImportFormat::Pisa, false) => Box::new(PisaReader::open(path)?),
+        (ImportFormat::Ciff, true) => Box::new(Impacts::open(|| CiffReader::open(path))?),
+        (ImportFormat::Pisa, true) => Box::new(Impacts::open(|| PisaReader::open(path))?),
+        (ImportFormat::Vectors, _) => Box::new(VectorReader::open(path)?),
+    })
+}
+
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
-    let bm25 = arguments.bm25.checked()?;
+    let format = ImportFormat::of(&arguments.file, arguments.format)?;
+    let has_impacts = arguments.impacts || format == ImportFormat::Vectors;
+    let bm25 = if has_impacts { Bm25::IMPACTS } else { arguments.bm25.checked()? };
     arguments.out.check()?;
     if let Some(name) = &arguments.tokenizer {
         Tokenizer::from_name(name).map_err(|what| Failure::input(format!("--tokenizer: {what}")))?;
@@ -50,10 +99,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     // CIFF has its documents at the end: a first pass finds them.
     let spinner = ProgressBar::new_spinner().with_message("reading documents");
     spinner.enable_steady_tick(Duration::from_millis(200));
-    let mut source: Box<dyn ListSource> = match ExchangeFormat::of(&arguments.file, arguments.format)? {
-        ExchangeFormat::Ciff => Box::new(CiffReader::open(&arguments.file)?),
-        ExchangeFormat::Pisa => Box::new(PisaReader::open(&arguments.file)?),
-    };
+    let mut source = open(&arguments.file, format, has_impacts)?;
     spinner.finish_and_clear();
     let of_file = source.tokenizer_name().filter(|name| Tokenizer::from_name(name).is_ok());
     let said = arguments.tokenizer.clone().or(of_file);
@@ -67,7 +113,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     });
     bar.finish_and_clear();
     let ((unreachable, repeated), all) = (imported?, source.num_lists());
-    if unreachable > 0 {
+    // Weighted queries name terms as they are.
+    if unreachable > 0 && !has_impacts {
         let name = &options.tokenizer;
         errln!(
             "note: {unreachable} of {all} terms cannot be asked for with tokenizer {name} (--tokenizer NAME says otherwise)"

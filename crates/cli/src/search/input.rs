@@ -10,7 +10,7 @@ use tandem_core::base::ids::QueryId;
 use tandem_core::corpus::Tokenizer;
 use tandem_core::files::InputError;
 use tandem_core::index::Index;
-use tandem_core::query::{LogOptions, Mode, Query};
+use tandem_core::query::{LogOptions, Mode, Query, counted_terms};
 use tandem_report::number::counted;
 
 /// Number of queries of the default log that are answered if none are given.
@@ -87,13 +87,14 @@ fn prepare_log(path: &Path, form: &LogOptions, index: &Index) -> Result<Vec<Quer
 /// A query of words from the command line.
 fn prepare_words(words: &str, index: &Index, mode: Mode) -> Result<Query, Failure> {
     let tokenizer = Tokenizer::from_name(index.tokenizer_name()).map_err(Failure::input)?;
-    let terms = tokenizer.terms(words);
+    let terms = counted_terms(words, index, |text| tokenizer.terms(text));
     if terms.is_empty() {
         return Err(Failure::input("the query is empty: it holds no word, or only stop words"));
     }
-    let query = Query::prepare(QueryId(0), "1", &terms, index)
-        .ok_or_else(|| Failure::input(format!("no document holds any of these words: {}", terms.join(" "))))?;
-    let unknown: Vec<&str> = terms.iter().map(String::as_str).filter(|term| index.term(term).is_none()).collect();
+    let words: Vec<&str> = terms.iter().map(|(term, _)| term.as_str()).collect();
+    let query = Query::counted(QueryId(0), "1", terms.clone(), index)
+        .ok_or_else(|| Failure::input(format!("no document holds any of these words: {}", words.join(" "))))?;
+    let unknown: Vec<&str> = words.into_iter().filter(|term| index.term(term).is_none()).collect();
     if !unknown.is_empty() {
         let left_out = if mode == Mode::Or { "they are left out" } else { LEFT_OUT };
         errln!("{} of {} words are in no document ({}): {left_out}", unknown.len(), terms.len(), unknown.join(", "));

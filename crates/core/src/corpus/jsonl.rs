@@ -314,7 +314,7 @@ struct OtherNames<'a> {
 }
 
 /// A text, or the digits of a number.
-struct Id<'a>(Cow<'a, str>);
+pub(super) struct Id<'a>(pub(super) Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Id<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

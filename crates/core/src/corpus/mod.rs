@@ -18,7 +18,7 @@
 //! Text in other encodings than UTF-8 is recognised (`encoding.rs`).
 //!
 //! Exchange files hold collections that are inverted already: [`ciff`] and [`pisa`] read them as [`ListSource`]s, list by
-//! list.
+//! list. So are vectors of weighted terms read (`vectors.rs`), and frequencies that are [`Impacts`].
 //!
 //! Documents are numbered in the order of the collection, for any number of threads.
 
@@ -28,6 +28,7 @@ mod document;
 mod encoding;
 mod folder;
 mod html;
+mod impacts;
 mod inverted;
 mod jsonl;
 pub mod pisa;
@@ -37,11 +38,14 @@ mod stop_words;
 mod tokenizer;
 mod trec;
 mod unpack;
+mod vectors;
 mod warc;
 
 pub use batch::{Batch, Collection};
 pub use document::Document;
+pub use impacts::Impacts;
 pub use inverted::{DocumentTable, ListSource, TermList};
 pub use jsonl::LineBase;
 pub use skipped::{Reason, Skipped};
 pub use tokenizer::{Cutter, Tokenizer, Words};
+pub use vectors::VectorReader;

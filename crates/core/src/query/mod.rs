@@ -20,7 +20,9 @@ pub use arrivals::{
 pub use features::Features;
 pub(crate) use index_features::with_index_features;
 pub use index_features::{IndexFeatures, Sketch};
-pub use log::{Log, LogEntry, LogFormat, LogOptions, QueryLog, look_up, parse_log, prepare_queries, read_log};
+pub use log::{
+    Log, LogEntry, LogFormat, LogOptions, QueryLog, counted_terms, look_up, parse_log, prepare_queries, read_log,
+};
 pub use mode::Mode;
 pub use prepared::{Query, QueryTerm};
 pub use priorities::{Priorities, Priority, RunPriorities};

@@ -12,7 +12,7 @@ pub struct QueryTerm {
     pub term: TermId,
     /// Documents that contain it.
     pub doc_freq: u32,
-    /// Its number of occurrences in the query.
+    /// Its number of occurrences in the query, or its weight.
     pub qtf: u32,
 }
 
@@ -37,11 +37,25 @@ impl Query {
     /// Looks up `terms` in `index`; repeated terms count as weights. `None` if no term is in the index.
     #[must_use]
     pub fn prepare<S: AsRef<str>>(id: QueryId, label: &str, terms: &[S], index: &Index) -> Option<Self> {
+        Self::counted(id, label, terms.iter().map(|term| (term, 1)), index)
+    }
+
+    /// Like [`prepare`](Self::prepare), from terms with their counts or weights.
+    #[must_use]
+    pub fn counted<S: AsRef<str>>(
+        id: QueryId,
+        label: &str,
+        terms: impl IntoIterator<Item = (S, u32)>,
+        index: &Index,
+    ) -> Option<Self> {
         let mut counts = BTreeMap::new();
         let mut dropped_terms = 0;
-        for term in terms {
+        for (term, count) in terms {
             match index.term(term.as_ref()) {
-                Some(term) => *counts.entry(term).or_insert(0) += 1,
+                Some(term) => {
+                    let sum: &mut u32 = counts.entry(term).or_default();
+                    *sum = sum.saturating_add(count);
+                }
                 None => dropped_terms += 1,
             }
         }

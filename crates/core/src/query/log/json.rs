@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::{Deserializer, Map, Value};
 
-use super::LogEntry;
 use super::names::{IDS, QUERIES, normal};
+use super::{LogEntry, weights};
 use crate::files::{InputError, json_message};
 
 pub(super) struct Found {
@@ -88,7 +88,12 @@ fn take(path: &Path, line: u64, value: &Value, found: &mut Found) -> Result<(), 
             "is a document with `title` and `text`, expected an object with `query`",
         ));
     }
-    match query_of(map) {
+    let query = query_of(map);
+    if let Some(weighted) = weights::of_json(map, query.is_some()) {
+        found.add(id, &weighted.map_err(|message| InputError::line(path, line, message))?, line);
+        return Ok(());
+    }
+    match query {
         Some(query) => found.add(id, &query, line),
         None if map.keys().all(|key| HEADERS.contains(&&**key))
             || map.contains_key("operation-type")

@@ -15,7 +15,7 @@
 //! Columns of numbers, times, addresses, answers or names are not the query. A file with several possible query columns,
 //! or none, is refused with the option that decides; so are records of servers, pages and dumps. Blank lines are passed
 //! over. An entry's number, which becomes its [`QueryId`], counts entries from 0; its label is its id, or that number where
-//! there is none.
+//! there is none. Queries may have weighted terms (`weights.rs`).
 
 mod foreign;
 mod json;
@@ -23,6 +23,9 @@ mod names;
 mod recognise;
 mod table;
 mod topics;
+mod weights;
+
+pub use weights::counted_terms;
 
 use std::path::Path;
 
@@ -183,14 +186,15 @@ pub fn prepare_queries(
 pub fn look_up(entries: &[LogEntry], index: &Index, terms_of: impl Fn(&str) -> Vec<String>) -> QueryLog {
     let mut log = QueryLog { num_entries: entries.len(), ..QueryLog::default() };
     for (number, entry) in entries.iter().enumerate() {
-        let terms = terms_of(&entry.text);
-        match Query::prepare(QueryId(number as u32), &entry.label, &terms, index) {
+        let terms = weights::counted_terms(&entry.text, index, &terms_of);
+        let num_terms = terms.len() as u64;
+        match Query::counted(QueryId(number as u32), &entry.label, terms, index) {
             Some(query) => {
                 log.dropped_terms += u64::from(query.dropped_terms);
                 log.queries.push(query);
             }
             None => {
-                log.dropped_terms += terms.len() as u64;
+                log.dropped_terms += num_terms;
                 log.empty_queries += 1;
             }
         }

@@ -18,7 +18,7 @@ pub(crate) const WARP_K: usize = 128;
 /// The terms of nearly every query. A kernel with parameters for so few terms starts sooner.
 pub(crate) const FEW_TERMS: usize = 8;
 pub(crate) const SCORE_BINS: usize = 512;
-/// Directory words per block of a long list.
+/// Directory entries per block of a long list.
 pub(crate) const DIRECTORY_STRIDE: u64 = 18;
 /// The shift of a short list (less than a block), which has no directory.
 pub(crate) const NO_DIRECTORY: u32 = 32;
@@ -68,6 +68,16 @@ pub(crate) struct BlockArgument {
     pub(crate) first_doc: u32,
     pub(crate) packing: u32,
     pub(crate) max_impact: f32,
+}
+
+/// An interval of documents in the directory of a long list, `DirectoryEntry`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C, align(8))]
+pub(crate) struct DirectoryEntry {
+    /// Postings before the interval.
+    pub(crate) before: u32,
+    /// The 32 equal parts of the interval that have postings, one bit each.
+    pub(crate) parts: u32,
 }
 
 /// One term of a query, `QueryTerm`.
@@ -225,6 +235,7 @@ pub(crate) fn field_offsets() -> Vec<usize> {
     [
         offsets!(ListsArgument: blocks, rows, directory, norms, host_rows, num_docs, num_resident),
         offsets!(BlockArgument: row, first_doc, packing, max_impact),
+        offsets!(DirectoryEntry: before, parts),
         offsets!(TermEntry: first_block, doc_freq, shift, weight, rest),
         offsets!(QueryEntry: first_term, num_terms, k, seed, bins_per_score, bins_per_bound),
         offsets!(DriverEntry: query, term, first_item, blocks_an_item),
@@ -259,10 +270,21 @@ macro_rules! device_repr {
         $(unsafe impl DeviceRepr for $t {})*
     };
 }
-device_repr!(PartArgument, ListsArgument, BlockArgument, BatchArgument, SmallInput, RunArgument, StateArgument);
+device_repr!(
+    PartArgument,
+    ListsArgument,
+    BlockArgument,
+    DirectoryEntry,
+    BatchArgument,
+    SmallInput,
+    RunArgument,
+    StateArgument
+);
 
 // SAFETY: it consists of plain words in C layout, with the size of the kernels' type.
 unsafe impl<const TERMS: usize> DeviceRepr for LoneArgument<TERMS> {}
+// SAFETY: zeros are the entry of an interval without postings before or in it.
+unsafe impl cudarc::driver::ValidAsZeroBits for DirectoryEntry {}
 // SAFETY: zeros are the state of a query that has not begun.
 unsafe impl cudarc::driver::ValidAsZeroBits for StateArgument {}
 // SAFETY: zeros are the state of a batch that has not begun.

@@ -17,7 +17,7 @@ use super::arguments::{
     TermEntry, TileEntry, WARP_K,
 };
 use super::kernels::TILE_DOCS;
-use super::plan::{Plan, Pruning, num_blocks};
+use super::plan::{Plan, Pruning};
 use super::share::DriverShares;
 use super::terms::TermTable;
 use crate::query::Mode;
@@ -178,11 +178,7 @@ impl Batch {
         let by_tiles = plan.by_tiles;
         let tiles = num_docs.div_ceil(TILE_DOCS).max(1);
         let needs = Needs {
-            num_blocks: terms_of[..plan.num_drivers(plan.mode == Mode::And)]
-                .iter()
-                .map(num_blocks)
-                .map(u64::from)
-                .sum(),
+            num_blocks: plan.num_blocks,
             candidates: candidates(&plan, num_docs, tiles, room),
             result_words: 1 + plan.query.k as usize,
         };

@@ -12,6 +12,7 @@
 //! the next one to use is the next one to read.
 
 use std::collections::VecDeque;
+use std::slice;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -26,6 +27,7 @@ use super::tiered::GpuMemory;
 use super::upload::{UploadOptions, upload};
 use crate::base::ids::DeviceId;
 use crate::base::machine::Class;
+use crate::base::prefetch::prefetch;
 use crate::index::{Bm25, Index};
 use crate::query::{Mode, Query};
 use crate::search::device::{Device, GpuError};
@@ -46,8 +48,8 @@ const CHUNK_ROOM: BatchCapacity = BatchCapacity {
     candidates: 9 << 19,
     is_for_one: false,
 };
-/// The distance of prefetched requests from the planned one.
-const AHEAD: usize = 4;
+/// Distances from the planned request to those whose query, whose terms, and whose terms' planning data are prefetched.
+const AHEAD: [usize; 3] = [16, 10, 4];
 /// Up to this number of requests, results are read as they arrive, else after all have arrived.
 const READ_AT_ONCE: usize = 64;
 
@@ -186,9 +188,10 @@ impl GpuExecutor {
             let slot = &mut self.slots[self.next_slot];
             slot.batch.clear();
             while next < batch.len() && next - first < chunk_len {
-                if let Some(ahead) = batch.get(next + AHEAD) {
-                    self.lone.lists.terms.prefetch(&ahead.query.terms);
-                }
+                let [query, terms, records] = AHEAD.map(|ahead| batch.get(next + ahead).map(|request| request.query));
+                query.inspect(|query| prefetch(slice::from_ref(*query), size_of_val(*query)));
+                terms.inspect(|query| prefetch(&query.terms, size_of_val(&*query.terms)));
+                records.inspect(|query| self.lone.lists.terms.prefetch(&query.terms));
                 let LoneRunner { lists, pruning, machine, .. } = &self.lone;
                 if !slot.batch.add(&lists.terms, &batch[next], *pruning, &slot.room, *machine) {
                     break;

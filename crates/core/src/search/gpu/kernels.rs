@@ -8,9 +8,10 @@ use std::sync::Arc;
 use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg};
 
 use super::arguments::{
-    BatchArgument, BatchEntry, BlockArgument, DIRECTORY_STRIDE, DriverEntry, FEW_TERMS, ListsArgument, LoneArgument,
-    MAX_K, MAX_TERMS, NO_DIRECTORY, NO_GATE, PartArgument, RunArgument, SCORE_BINS, SLACK_PARTS, SMALL_INPUT_WORDS,
-    SmallInput, StateArgument, TOO_MANY, TermEntry, TileEntry, WARP_K, field_offsets, transcode_field_offsets,
+    BatchArgument, BatchEntry, BlockArgument, DIRECTORY_STRIDE, DirectoryEntry, DriverEntry, FEW_TERMS, ListsArgument,
+    LoneArgument, MAX_K, MAX_TERMS, NO_DIRECTORY, NO_GATE, PartArgument, RunArgument, SCORE_BINS, SLACK_PARTS,
+    SMALL_INPUT_WORDS, SmallInput, StateArgument, TOO_MANY, TermEntry, TileEntry, WARP_K, field_offsets,
+    transcode_field_offsets,
 };
 use super::tiered::Rows;
 use crate::index::{BLOCK_LEN, LongList};
@@ -49,6 +50,7 @@ fn sizes() -> Vec<usize> {
         DIRECTORY_STRIDE as usize,
         size_of::<ListsArgument>(),
         size_of::<BlockArgument>(),
+        size_of::<DirectoryEntry>(),
         size_of::<TermEntry>(),
         size_of::<LoneArgument>(),
         size_of::<LoneArgument<FEW_TERMS>>(),
@@ -149,13 +151,13 @@ impl Kernels {
     ///
     /// # Safety
     /// See [`Kernels::measure_blocks`], which must have measured the part. The targets must have room for the measured
-    /// rows and for the directory of each list.
+    /// rows and for the directory of each list, which must be zero.
     pub(crate) unsafe fn write_blocks(
         &self,
         stream: &CudaStream,
         part: &PartArgument,
         counts: &RowCounts,
-        (d_blocks, rows, d_directory): (&mut CudaSlice<BlockArgument>, &mut Rows, &mut CudaSlice<u32>),
+        (d_blocks, rows, d_directory): (&mut CudaSlice<BlockArgument>, &mut Rows, &mut CudaSlice<DirectoryEntry>),
     ) -> Result<(), DriverError> {
         let Some(shape) = part_shape(part) else { return Ok(()) };
         let (on_device, on_host, num_resident) =
@@ -341,6 +343,8 @@ pub(crate) struct QueryMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::random::Random;
+    use crate::index::Bm25;
     use crate::search::device::layout_in_ptx;
 
     #[test]
@@ -362,5 +366,32 @@ mod tests {
         }
         assert!(IMAGES.ptx.contains(".target sm_75"));
         assert!(IMAGES.cubin_sm_90.starts_with(b"\x7fELF"));
+    }
+
+    /// The steps of `quick_score` in tandem.cuh, from a reciprocal that is `ulps` off.
+    fn quick_score(weight: f32, freq: u32, norm: f32, ulps: i32) -> f32 {
+        let (dividend, divisor) = (weight * freq as f32, freq as f32 + norm);
+        let reciprocal = f32::from_bits((1.0 / divisor).to_bits().wrapping_add_signed(ulps));
+        let reciprocal = (-divisor).mul_add(reciprocal, 1.0).mul_add(reciprocal, reciprocal);
+        let corrected = |quotient: f32| reciprocal.mul_add((-divisor).mul_add(quotient, dividend), quotient);
+        corrected(corrected(dividend * reciprocal))
+    }
+
+    #[test]
+    fn the_quick_division_of_tiles_has_every_bit_of_the_exact_one() {
+        let mut random = Random::new(1, 0);
+        let mut float = |exponents: std::ops::Range<i32>| {
+            let exponent = exponents.start + random.below(exponents.len() as u32) as i32;
+            (1.0 + random.unit() as f32) * (exponent as f32).exp2()
+        };
+        for i in 0..100_000 {
+            let weight = if i % 4 == 0 { float(-60..60) } else { float(-2..5) };
+            let norm = if i % 8 == 0 { float(-20..42) } else { float(-4..6) };
+            let freq = if i % 2 == 0 { float(0..31) as u32 } else { float(0..6) as u32 };
+            for ulps in -2..=2 {
+                let (quick, exact) = (quick_score(weight, freq, norm, ulps), Bm25::score(weight, freq, norm));
+                assert_eq!(quick.to_bits(), exact.to_bits(), "{weight:e} {freq} {norm:e} {ulps}");
+            }
+        }
     }
 }

@@ -51,7 +51,7 @@ pub(crate) mod tests {
     use crate::query::QueryTerm;
     use crate::search::ExecError;
     use crate::search::device::{Device, GpuError};
-    use crate::search::gpu::arguments::{BlockArgument, DIRECTORY_STRIDE, NO_DIRECTORY};
+    use crate::search::gpu::arguments::{BlockArgument, DIRECTORY_STRIDE, DirectoryEntry, NO_DIRECTORY};
     use crate::search::gpu::kernels::Kernels;
     use crate::search::gpu::terms::shift;
     use crate::search::gpu::tiered::Rows;
@@ -77,7 +77,7 @@ pub(crate) mod tests {
     pub(crate) struct HostCopy {
         pub(crate) blocks: Vec<BlockArgument>,
         pub(crate) rows: Vec<u32>,
-        pub(crate) directory: Vec<u32>,
+        pub(crate) directory: Vec<DirectoryEntry>,
     }
 
     impl HostCopy {
@@ -85,7 +85,7 @@ pub(crate) mod tests {
             stream: &Arc<CudaStream>,
             d_blocks: &CudaSlice<BlockArgument>,
             rows: &Rows,
-            d_directory: &CudaSlice<u32>,
+            d_directory: &CudaSlice<DirectoryEntry>,
         ) -> Self {
             let copy = Self {
                 blocks: stream.clone_dtoh(d_blocks).unwrap(),
@@ -110,13 +110,17 @@ pub(crate) mod tests {
             }
         }
 
-        /// Asserts that the list's directory locates its documents.
+        /// Asserts that the list's directory locates its documents and has their parts.
         pub(crate) fn assert_directory(&self, what: &str, first_block: u32, list: &[(u32, u32)], num_docs: u32) {
             let shift = shift(num_docs, list.len() as u32);
             let entries = &self.directory[(DIRECTORY_STRIDE * u64::from(first_block)) as usize..];
             for j in 0..=((num_docs - 1) >> shift) + 1 {
-                let before = list.partition_point(|&(doc, _)| u64::from(doc) < u64::from(j) << shift);
-                assert_eq!(entries[j as usize] as usize, before, "{what}, entry {j}");
+                let before = |j: u32| list.partition_point(|&(doc, _)| u64::from(doc) < u64::from(j) << shift);
+                let own = &list[before(j)..before(j + 1)];
+                let parts = own.iter().map(|&(doc, _)| 1 << ((u64::from(doc % (1 << shift)) * 32) >> shift));
+                let expected =
+                    DirectoryEntry { before: before(j) as u32, parts: parts.fold(0, |all, part| all | part) };
+                assert_eq!(entries[j as usize], expected, "{what}, entry {j}");
             }
         }
     }

@@ -9,9 +9,9 @@ use crate::search::{self, ExecError};
 /// Factor of a bound before comparisons, `BOUND_SLACK` in tandem.cuh.
 const BOUND_SLACK: f32 = 1.0 + 1.0 / SLACK_PARTS as f32;
 /// The cost of a look-up in postings of `score_tiles`.
-const POSTINGS_A_LOOKUP: f64 = 2.0;
+const POSTINGS_A_LOOKUP: f32 = 2.0;
 /// The documents of a tile that cost as much as one posting, for clearing and reading.
-const DOCS_A_POSTING: f64 = 8.0;
+const DOCS_A_POSTING: f32 = 8.0;
 
 /// Checks a query and its `k` against the limits of the kernels.
 ///
@@ -52,6 +52,8 @@ pub(crate) struct Plan {
     pub(crate) query: QueryEntry,
     /// The number of driving terms for OR, which are the first ones.
     num_drivers: u32,
+    /// Blocks of the driving lists of the union, or for AND of the first list.
+    pub(crate) num_blocks: u64,
     pub(crate) mode: Mode,
     /// Whether scanning all lists is cheaper than the look-ups.
     pub(crate) by_tiles: bool,
@@ -98,14 +100,22 @@ impl Plan {
     fn of_terms(terms: &mut [TermEntry], seed: f32, num_docs: u32, mode: Mode, k: usize) -> Self {
         // The union and intersection of one list are equal.
         let mode = if terms.len() == 1 { Mode::Or } else { mode };
-        let mut total = 0.0;
-        let mut num_drivers = 0;
-        for (t, term) in terms.iter_mut().enumerate().rev() {
-            term.rest += total;
-            total = term.rest;
-            if num_drivers == 0 && total * BOUND_SLACK >= seed {
-                num_drivers = t as u32 + 1;
-            }
+        let (mut total, mut num_drivers, mut blocks) = (0.0, 0, 0);
+        let (mut lookups, mut postings) = (0.0, 0.0);
+        for (later, term) in terms.iter_mut().rev().enumerate() {
+            let own = term.rest.max(f32::MIN_POSITIVE);
+            total += term.rest;
+            term.rest = total;
+            // If a list drives, all earlier ones do: their bounds are larger.
+            let drives = total * BOUND_SLACK >= seed;
+            num_drivers += u32::from(drives);
+            blocks += if drives { u64::from(num_blocks(term)) } else { 0 };
+            let doc_freq = term.doc_freq as f32;
+            postings += doc_freq;
+            lookups += doc_freq * ((total - seed) / own).clamp(0.0, 1.0) * later as f32;
+        }
+        if num_drivers == 0 || mode == Mode::And {
+            blocks = terms.first().map_or(0, |term| u64::from(num_blocks(term)));
         }
         let bins =
             |from: f32| SCORE_BINS as f32 / (total * BOUND_SLACK - from).max(total * 1e-3).max(f32::MIN_POSITIVE);
@@ -117,20 +127,10 @@ impl Plan {
             bins_per_score: bins(seed),
             bins_per_bound: bins(0.0),
         };
+        let tile_work = postings + num_docs as f32 / DOCS_A_POSTING;
+        let by_tiles = mode != Mode::And && terms.len() > 1 && lookups * POSTINGS_A_LOOKUP > tile_work;
         let num_drivers = num_drivers.max(u32::from(!terms.is_empty()));
-        let mut plan = Self { query, num_drivers, mode, by_tiles: false, scores_all: false };
-        if mode != Mode::And && terms.len() > 1 {
-            plan.by_tiles = plan.lookups(terms) * POSTINGS_A_LOOKUP > tile_work(terms, num_docs);
-        }
-        plan
-    }
-
-    /// Estimated look-ups.
-    fn lookups(&self, terms: &[TermEntry]) -> f64 {
-        let lookups = |t: usize| {
-            f64::from(terms[t].doc_freq) * f64::from(self.share(terms, t, false)) * (terms.len() - 1 - t) as f64
-        };
-        (0..self.num_drivers as usize).map(lookups).sum()
+        Self { query, num_drivers, num_blocks: blocks, mode, by_tiles, scores_all: false }
     }
 
     /// The share of a driver's impact range whose postings must be looked up. It is 1 if the later terms alone can
@@ -155,12 +155,6 @@ impl Plan {
     pub(crate) fn all_enter(&self, terms: &[TermEntry], t: usize, needs_all: bool) -> bool {
         needs_all || terms.get(t + 1).map_or(0.0, |next| next.rest) >= self.query.seed
     }
-}
-
-/// The work of `score_tiles`, in postings.
-fn tile_work(terms: &[TermEntry], num_docs: u32) -> f64 {
-    let postings: f64 = terms.iter().map(|term| f64::from(term.doc_freq)).sum();
-    postings + f64::from(num_docs) / DOCS_A_POSTING
 }
 
 #[inline]

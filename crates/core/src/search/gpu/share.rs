@@ -207,17 +207,29 @@ impl DriverShares {
     /// Adds the driving lists of entry `query` of the batch.
     #[inline]
     pub(crate) fn add(&mut self, query: u32, plan: &Plan, terms: &[TermEntry], needs_all: bool) {
-        let drivers = 0..plan.num_drivers(needs_all);
-        let blocks: u64 = terms[drivers.clone()].iter().map(|term| u64::from(num_blocks(term))).sum();
-        let least_blocks_an_item = least_blocks_an_item(blocks);
+        let drivers = plan.num_drivers(needs_all);
+        let (mut blocks, mut rounds) = (0, 0.0);
+        let (first, counts) = (self.added.len(), &mut self.counts);
+        self.added.extend(terms[..drivers].iter().enumerate().map(|(t, term)| {
+            let (num_blocks, is_dense) = (num_blocks(term), plan.all_enter(terms, t, needs_all));
+            counts.add(t, is_dense, num_blocks);
+            let rounds_of_block = rounds_of(plan.share(terms, t, needs_all));
+            rounds += rounds_of_block * num_blocks as f32;
+            blocks += u64::from(num_blocks);
+            AddedDriver {
+                query,
+                term: t as u32,
+                num_blocks,
+                is_dense,
+                rounds: rounds_of_block,
+                least_blocks_an_item: 0,
+            }
+        }));
+        self.rounds += rounds;
         self.blocks_all_and_any[usize::from(!needs_all)] += blocks;
-        for t in drivers {
-            let (num_blocks, is_dense) = (num_blocks(&terms[t]), plan.all_enter(terms, t, needs_all));
-            self.counts.add(t, is_dense, num_blocks);
-            let rounds = rounds_of(plan.share(terms, t, needs_all));
-            self.rounds += rounds * num_blocks as f32;
-            let added = AddedDriver { query, term: t as u32, num_blocks, is_dense, rounds, least_blocks_an_item };
-            self.added.push(added);
+        let least = least_blocks_an_item(blocks);
+        if least > 0 {
+            self.added[first..].iter_mut().for_each(|driver| driver.least_blocks_an_item = least);
         }
     }
 

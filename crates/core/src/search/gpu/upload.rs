@@ -19,7 +19,7 @@ use std::time::Instant;
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DriverError};
 use rayon::prelude::*;
 
-use super::arguments::{BlockArgument, DIRECTORY_STRIDE, PartArgument};
+use super::arguments::{BlockArgument, DIRECTORY_STRIDE, DirectoryEntry, PartArgument};
 use super::kernels::{Kernels, RowCounts};
 use super::tiered::{GpuMemory, Rows};
 use crate::index::{BLOCK_LEN, Bm25, Index, ListSections, LongList};
@@ -52,7 +52,7 @@ impl UploadOptions<'_> {
 pub(crate) struct Uploaded {
     pub(crate) d_blocks: CudaSlice<BlockArgument>,
     pub(crate) rows: Rows,
-    pub(crate) d_directory: CudaSlice<u32>,
+    pub(crate) d_directory: CudaSlice<DirectoryEntry>,
     pub(crate) d_norms: CudaSlice<u32>,
     pub(crate) report: UploadReport,
 }
@@ -195,9 +195,9 @@ impl UploadJob<'_> {
         let Measured { d_norms, counts, terms, kept, .. } = measured;
         let norms_at = address(stream, &d_norms);
         let mut rows = Rows::new(self.device, stream, placed.num_resident, placed.num_on_host)?;
-        // SAFETY: kernels write every block, row and directory before others read them.
-        let mut d_directory = unsafe { stream.alloc::<u32>(directory_words(lists) as usize) }?;
-        // SAFETY: see the directory. Places of long lists among the short ones' blocks are never read.
+        let mut d_directory = stream.alloc_zeros::<DirectoryEntry>(directory_len(lists) as usize)?;
+        // SAFETY: kernels write every block before others read it. Places of long lists among the short ones' blocks are
+        // never read.
         let mut d_blocks = unsafe { stream.alloc::<BlockArgument>(num_blocks(lists) as usize) }?;
         let mut write = |part: DevicePart| {
             let targets = (&mut d_blocks, &mut rows, &mut d_directory);
@@ -232,7 +232,8 @@ fn needed_bytes(lists: &ListSections<'_>, parts: &[FilePart]) -> u64 {
 
 /// Bytes that are device-resident under any budget: headers, directories, norms.
 fn staying_bytes(lists: &ListSections<'_>) -> u64 {
-    size_of::<BlockArgument>() as u64 * num_blocks(lists) + 4 * (directory_words(lists) + u64::from(lists.num_docs))
+    let entries = size_of::<DirectoryEntry>() as u64 * directory_len(lists);
+    size_of::<BlockArgument>() as u64 * num_blocks(lists) + entries + 4 * u64::from(lists.num_docs)
 }
 
 /// Blocks in the searched form: those of long lists, and one per term for short lists.
@@ -240,7 +241,7 @@ fn num_blocks(lists: &ListSections<'_>) -> u64 {
     lists.blocks.len() as u64 + lists.slots.len() as u64
 }
 
-fn directory_words(lists: &ListSections<'_>) -> u64 {
+fn directory_len(lists: &ListSections<'_>) -> u64 {
     (lists.blocks.len() as u64 * DIRECTORY_STRIDE).max(1)
 }
 

@@ -74,7 +74,7 @@ fn gpu_reads_blocks_of_the_largest_documents() {
     // The initial content differs from any correct output.
     let poison = |words: usize| stream.clone_htod(&vec![0xa5a5_a5a5_u32; words]).unwrap();
     let mut rows = Rows::all_resident(poison(4 * num_rows as usize));
-    let mut d_directory = poison(directory_words(&sections) as usize);
+    let mut d_directory = stream.alloc_zeros::<DirectoryEntry>(directory_len(&sections) as usize).unwrap();
     let mut d_blocks = stream.clone_htod(&vec![BlockArgument::default(); num_blocks(&sections) as usize]).unwrap();
     for argument in &arguments {
         let targets = (&mut d_blocks, &mut rows, &mut d_directory);
