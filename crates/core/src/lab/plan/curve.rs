@@ -21,8 +21,9 @@ use crate::query::ArrivalProcess;
 use crate::sched::{BuiltIn, PolicyFactory};
 use crate::sim::{Cluster, ClusterShape, Experiment, Routing, ShardCosts};
 
-/// Factors on service times at which a curve is simulated; it is interpolated between them.
-const FACTORS: [f64; 4] = [0.7, 1.0, 1.4, 2.0];
+/// Largest ratio between neighbouring factors on service times at which a curve is simulated; it is interpolated between
+/// them.
+const FACTOR_STEP: f64 = 1.5;
 /// Confidence of the interval of a plan's p99.
 const CONFIDENCE: f64 = 0.9;
 /// The share of a machine's memory that an index may fill.
@@ -148,38 +149,43 @@ impl<'a> Group<'a> {
         question.policies.iter().filter(|policy| policy.build(&self.experiment.model).is_ok()).collect()
     }
 
-    /// Capacities of a group under policies, in short runs. Their ratios are more exact than they are.
-    pub(super) fn coarse(&self, question: &Question, policies: &[&BuiltIn], factor: f64) -> Result<Vec<f64>, LabError> {
-        let (experiment, objective) = self.within(question, factor);
-        let search = CapacitySearch::new(&experiment, objective, RunLength::Enough { at_least: 0 })?;
-        let policies: Vec<&dyn PolicyFactory> = policies.iter().map(|&policy| policy as &dyn PolicyFactory).collect();
-        let found = search.estimate_capacity_coarse(&policies, &|| ())?;
-        Ok(found.into_iter().map(|qps| qps / (self.scale * factor)).collect())
-    }
-
     /// The curve of the policy with the highest capacity at the measured costs; `None` if all capacities are 0. Long runs
-    /// confirm the capacity at the measured costs, and short ones give the others relative to it.
-    pub(super) fn curve(&'a self, question: &Question) -> Result<Option<Curve<'a>>, LabError> {
-        let policies = self.policies(question);
-        let coarse = self.coarse(question, &policies, 1.0)?;
-        let best = policies.iter().zip(coarse).filter(|(_, qps)| *qps > 0.0).max_by(|a, b| a.1.total_cmp(&b.1));
-        let Some((&policy, coarse_qps)) = best else { return Ok(None) };
+    /// confirm the capacity at the measured costs, and short ones give those at the other `factors` relative to it.
+    pub(super) fn curve(&'a self, question: &Question, factors: &[f64]) -> Result<Option<Curve<'a>>, LabError> {
+        let (experiment, objective) = self.within(question, 1.0);
+        let search = search(&experiment, objective)?;
+        let Some((policy, coarse_qps)) = search.best_of(&self.policies(question))? else { return Ok(None) };
         let at = |&factor: &f64| {
             if factor == 1.0 {
-                let (experiment, objective) = self.within(question, factor);
-                let search = CapacitySearch::new(&experiment, objective, RunLength::Enough { at_least: 0 })?;
-                Ok(search.of(policy)?.qps / self.scale)
-            } else {
-                Ok(self.coarse(question, &[policy], factor)?[0] / coarse_qps)
+                return Ok(search.confirmed_from(policy, coarse_qps)?.qps / self.scale);
             }
+            let (experiment, objective) = self.within(question, factor);
+            let found_qps = self::search(&experiment, objective)?.coarse_from(policy, coarse_qps)?;
+            Ok(found_qps / (coarse_qps * factor))
         };
-        let found: Vec<f64> = FACTORS.par_iter().map(at).collect::<Result<_, LabError>>()?;
-        let confirmed = FACTORS.iter().zip(&found).find(|(factor, _)| **factor == 1.0).map_or(0.0, |(_, &qps)| qps);
+        let found: Vec<f64> = factors.par_iter().map(at).collect::<Result<_, LabError>>()?;
+        let confirmed = factors.iter().zip(&found).find(|(factor, _)| **factor == 1.0).map_or(0.0, |(_, &qps)| qps);
         let qps = |(&factor, found): (&f64, f64)| (factor, if factor == 1.0 { found } else { found * confirmed });
-        let points = FACTORS.iter().zip(found).map(qps).take_while(|&(_, qps)| qps > 0.0);
+        let points = factors.iter().zip(found).map(qps).take_while(|&(_, qps)| qps > 0.0);
         let points: Vec<(f64, f64)> = points.map(|(factor, qps)| (factor.ln(), qps.ln())).collect();
         Ok((!points.is_empty()).then(|| Curve { group: self, policy: policy.clone(), points }))
     }
+}
+
+/// A search whose rates are 1 % apart, which is less than the deviation of machine speed.
+fn search(experiment: &Experiment, objective: Objective) -> Result<CapacitySearch<'_>, LabError> {
+    Ok(CapacitySearch::new(experiment, objective, RunLength::default())?.coarser())
+}
+
+/// The factors at which curves are simulated: 1, the ends of an interval that contains it, and some between.
+pub(super) fn factors((low, high): (f64, f64)) -> Vec<f64> {
+    let side = |end: f64| {
+        let steps = (end.ln().abs() / FACTOR_STEP.ln()).ceil();
+        (1..=steps as u32).map(move |step| end.powf(f64::from(step) / steps))
+    };
+    let mut factors: Vec<f64> = side(low).chain([1.0]).chain(side(high)).collect();
+    factors.sort_by(f64::total_cmp);
+    factors
 }
 
 /// Results of simulations of a group at a rate.

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 pub use self::catalogue::{MachineType, read_catalogue, shipped_catalogue};
-use self::curve::{AtRate, Curve, Group, groups, played};
+use self::curve::{AtRate, Curve, Group, factors, groups, played};
 pub use self::demand::Demand;
 pub use self::verify::{Verified, verify};
 use super::{Estimates, LabError, Objective};
@@ -160,8 +160,9 @@ pub fn plan(question: &Question, candidates: &[Candidate], done: &(dyn Fn() + Sy
         left_out.push((of.machine.name.clone(), String::from("its workload has no GPU times")));
     }
     let groups = groups(question, &possible, &SEEDS)?;
+    let draws = draws(question, &possible);
     let mut served = Vec::new();
-    for (of, curve) in possible.iter().zip(curves(question, &groups, done)) {
+    for (of, curve) in possible.iter().zip(curves(question, &groups, &draws, done)) {
         match curve? {
             Some(curve) => served.push(curve),
             None => left_out
@@ -169,8 +170,8 @@ pub fn plan(question: &Question, candidates: &[Candidate], done: &(dyn Fn() + Sy
         }
     }
     let typical_qps = question.demand.typical_qps() * question.growth;
-    let ranking = ranking(question, &served)?;
-    let nearest = if ranking.is_empty() { nearest(question, &groups)? } else { None };
+    let ranking = ranking(question, &served, &draws)?;
+    let nearest = if ranking.is_empty() { nearest(question, &groups, &draws)? } else { None };
     let rates: Vec<f64> = (0..=60).map(|step| typical_qps * 10_f64.powf(f64::from(step - 30) / 15.0)).collect();
     let named = |curve: &Curve<'_>| (curve.group.candidate.machine.name.clone(), prices(question, curve, &rates));
     let prices = served.iter().map(named).collect();
@@ -180,10 +181,12 @@ pub fn plan(question: &Question, candidates: &[Candidate], done: &(dyn Fn() + Sy
 fn curves<'a>(
     question: &Question,
     groups: &'a [Group<'a>],
+    draws: &[Draw],
     done: &(dyn Fn() + Sync),
 ) -> Vec<Result<Option<Curve<'a>>, LabError>> {
+    let factors = factors(draws.iter().fold((1.0, 1.0), |(low, high), of| (of.factor.min(low), of.factor.max(high))));
     let of = |group: &'a Group<'a>| {
-        let curve = group.curve(question);
+        let curve = group.curve(question, &factors);
         done();
         curve
     };
@@ -191,9 +194,8 @@ fn curves<'a>(
 }
 
 /// The best plan of each type, by expected regret.
-fn ranking(question: &Question, served: &[Curve<'_>]) -> Result<Vec<Plan>, LabError> {
-    let draws = draws(question, served);
-    let plans = served.par_iter().map(|curve| best_plan(question, curve, served, &draws));
+fn ranking(question: &Question, served: &[Curve<'_>], draws: &[Draw]) -> Result<Vec<Plan>, LabError> {
+    let plans = served.par_iter().map(|curve| best_plan(question, curve, served, draws));
     let mut ranking = plans.collect::<Result<Vec<Plan>, LabError>>()?;
     ranking.sort_by(|a, b| a.regret_per_hour.total_cmp(&b.regret_per_hour));
     Ok(ranking)
@@ -203,10 +205,10 @@ fn has_times(workload: &Workload, class: Class) -> bool {
     workload.rows.iter().all(|row| row.measured[class].is_some())
 }
 
-fn draws(question: &Question, curves: &[Curve<'_>]) -> Vec<Draw> {
+fn draws(question: &Question, candidates: &[&Candidate]) -> Vec<Draw> {
     let mut random = Random::new(question.seed, STREAM);
     // The mean cost of a sample of queries has a standard error.
-    let query_error = curves.iter().map(|curve| standard_error(&curve.group.candidate.workload)).fold(0.0, f64::max);
+    let query_error = candidates.iter().map(|of| standard_error(&of.workload)).fold(0.0, f64::max);
     (0..NUM_DRAWS)
         .map(|_| Draw {
             rate_qps: question.growth * question.demand.draw(&mut random),
@@ -307,12 +309,12 @@ fn gpu_pays_from(question: &Question, curves: &[Curve<'_>]) -> Option<f64> {
 }
 
 /// The best plan for the smallest of the longer deadlines that some type meets, with that deadline.
-fn nearest(question: &Question, groups: &[Group<'_>]) -> Result<Option<(Nanos, Plan)>, LabError> {
+fn nearest(question: &Question, groups: &[Group<'_>], draws: &[Draw]) -> Result<Option<(Nanos, Plan)>, LabError> {
     for factor in RELAXED {
         let relaxed = Question { deadline: question.deadline.scaled(factor), ..question.clone() };
-        let found = curves(&relaxed, groups, &|| ()).into_iter().collect::<Result<Vec<_>, _>>()?;
+        let found = curves(&relaxed, groups, draws, &|| ()).into_iter().collect::<Result<Vec<_>, _>>()?;
         let served: Vec<Curve<'_>> = found.into_iter().flatten().collect();
-        if let Some(best) = ranking(&relaxed, &served)?.into_iter().next() {
+        if let Some(best) = ranking(&relaxed, &served, draws)?.into_iter().next() {
             return Ok(Some((relaxed.deadline, best)));
         }
     }
