@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::machine_of_queries;
+
 const HEADER: &str = "name,cores,gpus,memory_gb,price_per_hour";
 
 fn plan(dir: &Path, arguments: &str) -> Output {
@@ -55,6 +57,34 @@ fn own_service_times_spare_groups_and_shards_are_planned() {
 }
 
 #[test]
+fn a_machine_file_of_other_queries_is_named_in_text_file_and_json() {
+    let dir = world();
+    // The queries of `own.csv` take 2 ms on average.
+    machine_of_queries(&dir.path().join("short.json"), "100.0");
+    machine_of_queries(&dir.path().join("alike.json"), "1500.0");
+    let warning = "short.json was measured with queries that take 100 us on a CPU worker, and these take 2000 us";
+    for (file, expected) in [("short.json", Some(warning)), ("alike.json", None)] {
+        let catalogue = format!("{HEADER},profile\nsmall,4,0,16,0.5,{file}\n");
+        fs::write(dir.path().join("machines.csv"), catalogue).unwrap();
+        let output = plan(dir.path(), "--rate 100 --catalogue machines.csv");
+        let said = String::from_utf8_lossy(&output.stdout).replace('\n', " ");
+        let written = fs::read_to_string(dir.path().join("o/plan.csv")).unwrap();
+        let json = plan(dir.path(), "--rate 100 --catalogue machines.csv --format json");
+        let document: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+        let warnings = document["results"]["warnings"].as_array().unwrap();
+        match expected {
+            Some(warning) => {
+                assert!(said.contains(&format!("warning: {warning}")), "{said}");
+                assert!(written.contains(&format!("# warning: {warning}")), "{written}");
+                assert!(warnings.len() == 1 && warnings[0].as_str().unwrap().starts_with(warning), "{document}");
+            }
+            None => assert!(warnings.is_empty() && !said.contains("warning") && !written.contains("warning"), "{said}"),
+        }
+        assert_eq!(document["results"]["answer"]["machine"], "small");
+    }
+}
+
+#[test]
 fn an_impossible_deadline_has_exit_code_3_and_names_the_nearest_feasible_plan() {
     let dir = world();
     let output = plan(dir.path(), "--rate 100 --deadline-ms 2 --catalogue machines.csv");
@@ -65,6 +95,11 @@ fn an_impossible_deadline_has_exit_code_3_and_names_the_nearest_feasible_plan() 
                     cpu-only within 3 ms, 365.2 per month\n";
     assert_eq!(errors, expected);
     assert!(!dir.path().join("o/plan.csv").exists());
+    let output = plan(dir.path(), "--rate 100 --deadline-ms 2 --catalogue machines.csv --format json");
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let results = &document["results"];
+    assert_eq!((output.status.code(), &results["answer"]), (Some(3), &serde_json::Value::Null), "{document}");
+    assert_eq!((&results["nearest"]["machine"], &results["nearest"]["deadline_ms"]), (&"small".into(), &3.into()));
 }
 
 #[test]

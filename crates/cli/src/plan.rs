@@ -1,6 +1,6 @@
 //! `tandem plan`: the machines that serve a demand at the least cost.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,16 +10,18 @@ use super::Failure;
 use super::defaults::Bars;
 use super::output::{result, say, say_screen};
 use super::result_writer::ResultWriter;
+use crate::options::machine::mismatches;
 use crate::options::names::choice;
 use crate::options::question::{DeadlineArgument, ObjectiveArguments};
 use tandem_core::base::machine::Class;
+use tandem_core::base::time::Nanos;
 use tandem_core::cost::{MachineProfile, Workload};
 use tandem_core::files::{Digits, InputError, Provenance, Record, check_writable, write_csv};
 use tandem_core::lab::plan::{
     Candidate, Demand, HOURS_PER_MONTH, MachineType, NUM_DRAWS, Plan, Plans, Question, plan, read_catalogue,
     shipped_catalogue,
 };
-use tandem_core::lab::{Estimates, NamedMachine, in_pieces, named_workload_in};
+use tandem_core::lab::{Estimates, in_pieces, named_workload_in};
 use tandem_core::query::{Mode, Recording, Replay};
 use tandem_core::sched::{PolicyKind, PolicyOptions};
 use tandem_report::number::{counted, text};
@@ -125,15 +127,19 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         None => shipped_catalogue()?,
     };
     let (workload_name, candidates) = candidates(arguments, types)?;
+    let warnings = mismatches(candidates.iter().filter_map(|of| Some((of.profile.as_ref()?, &*of.workload))));
     let bars = Bars::quiet();
     let plans = in_pieces(&bars, "machine types", candidates.len(), |done| plan(&question, &candidates, done))?;
     let Some(best) = plans.ranking.first() else {
         result("answer", serde_json::Value::Null);
+        result("nearest", plans.nearest.as_ref().map(|(deadline, of)| nearest_row(&question, &plans, *deadline, of)));
+        warnings.iter().for_each(|warning| errln!("warning: {warning}"));
         return Err(Failure::no_answer(no_plan(arguments, &plans)));
     };
     let rows: Vec<PlanRow> = plans.ranking.iter().map(|of| row(&question, &plans, of)).collect();
     result("gpu_pays_from_qps", plans.gpu_pays_from_qps);
     let provenance = Provenance::new().with_command_and_machine().with("workload", &workload_name);
+    let provenance = warnings.iter().fold(provenance, |all, warning| all.with("warning", warning));
     let mut kept = ResultWriter::new();
     let file = arguments.out.join("plan.csv");
     result("answer", &rows[0]);
@@ -148,12 +154,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     ));
     answer.push_str(&reasons(&question, &plans));
     answer.push_str(&format!("\nService times: {workload_name} ({}).\n", arguments.mode));
-    let mismatches = candidates.iter().filter_map(|of| {
-        let (name, profile) = of.profile.as_ref()?;
-        NamedMachine { name, profile }.mismatch(&of.workload)
-    });
-    let mismatches: BTreeSet<String> = mismatches.collect();
-    mismatches.iter().for_each(|warning| answer.push_str(&format!("warning: {warning}\n")));
+    answer.extend(warnings.iter().map(|warning| format!("warning: {warning}\n")));
     let printed = say_screen(&answer, &file.display().to_string());
     let named = say(&format!("\n{}\n", kept.in_words()));
     kept.finish().and(printed).and(named)
@@ -251,6 +252,11 @@ fn row(question: &Question, plans: &Plans, of: &Plan) -> PlanRow {
         joules_per_query: of.watts.map(|watts| Digits(watts / plans.typical_qps)),
         gpu_mj_per_query: of.gpu_mj_per_query.map(Digits),
     }
+}
+
+/// The plan for a longer deadline than that of the question.
+fn nearest_row(question: &Question, plans: &Plans, deadline: Nanos, of: &Plan) -> PlanRow {
+    row(&Question { deadline, ..question.clone() }, plans, of)
 }
 
 /// The price of a million queries at the typical rate.

@@ -28,6 +28,8 @@ const LEAST_QUERIES: f64 = 10_000.0;
 const SEARCHED_QUERIES: (usize, usize) = (100_000, 300_000);
 /// Least and most queries in a confirming run: from half a second to some seconds of work.
 const CONFIRMED_QUERIES: (usize, usize) = (2_000_000, 4_000_000);
+/// The same for [`RunLength::Brief`].
+const BRIEFLY_CONFIRMED: (usize, usize) = (500_000, 2_000_000);
 
 /// The length of the runs of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +39,8 @@ pub enum RunLength {
         /// Least number of queries that the user requests.
         at_least: usize,
     },
+    /// As long as the objective needs, with shorter confirming runs: a capacity varies by up to 1 % with their seeds.
+    Brief,
     /// This number of queries at every rate, to match another run.
     Exactly(usize),
 }
@@ -53,9 +57,9 @@ impl RunLength {
     pub fn searched(self, criterion: &Criterion, rate_qps: f64) -> usize {
         match self {
             Self::Exactly(queries) => queries,
-            Self::Enough { at_least } => {
+            Self::Enough { .. } | Self::Brief => {
                 let (shortest, longest) = SEARCHED_QUERIES;
-                let shortest = shortest.max(at_least);
+                let shortest = shortest.max(self.at_least());
                 Self::full(criterion, rate_qps).clamp(shortest, longest.max(Self::told_by(criterion)).max(shortest))
             }
         }
@@ -65,12 +69,19 @@ impl RunLength {
     #[must_use]
     pub fn confirmed(self, criterion: &Criterion, rate_qps: f64) -> usize {
         let searched = self.searched(criterion, rate_qps);
+        let (least, most) = match self {
+            Self::Exactly(_) => return searched,
+            Self::Enough { .. } => CONFIRMED_QUERIES,
+            Self::Brief => BRIEFLY_CONFIRMED,
+        };
+        Self::full(criterion, rate_qps).clamp(least, most).max(searched)
+    }
+
+    /// Least number of queries in every run.
+    fn at_least(self) -> usize {
         match self {
-            Self::Exactly(_) => searched,
-            Self::Enough { .. } => {
-                let (least, most) = CONFIRMED_QUERIES;
-                Self::full(criterion, rate_qps).clamp(least, most).max(searched)
-            }
+            Self::Enough { at_least } => at_least,
+            Self::Brief | Self::Exactly(_) => 0,
         }
     }
 
@@ -79,7 +90,7 @@ impl RunLength {
     pub fn highest_qps(self, criterion: &Criterion, available: usize) -> Option<f64> {
         match self {
             Self::Exactly(queries) => (queries <= available).then_some(f64::INFINITY),
-            Self::Enough { .. } => {
+            Self::Enough { .. } | Self::Brief => {
                 let highest_qps = available as f64 / (LIMITS_AHEAD * criterion.limit.as_secs());
                 (available >= Self::told_by(criterion)).then_some(highest_qps)
             }
@@ -153,7 +164,7 @@ impl Covering {
     /// Number of queries in a pass; `None` if runs do not cover one.
     fn pass(&self, rate_qps: f64) -> Option<f64> {
         let pass = self.time_scale?.arrivals(rate_qps);
-        (matches!(self.length, RunLength::Enough { .. }) && pass <= COVERED_QUERIES).then_some(pass)
+        (!matches!(self.length, RunLength::Exactly(_)) && pass <= COVERED_QUERIES).then_some(pass)
     }
 }
 
@@ -182,6 +193,10 @@ mod tests {
         let longer = RunLength::Enough { at_least: 2_000_000 };
         assert_eq!((longer.searched(&criterion, 10.0), longer.searched(&criterion, 3e6)), (2_000_000, 2_000_000));
         assert_eq!(RunLength::Exactly(77).confirmed(&criterion, 3e6), 77);
+        let brief = |rate_qps| {
+            (RunLength::Brief.searched(&criterion, rate_qps), RunLength::Brief.confirmed(&criterion, rate_qps))
+        };
+        assert_eq!([10.0, 2e5, 3e6].map(brief), [(100_000, 500_000), (300_000, 1_000_000), (300_000, 2_000_000)]);
     }
 
     #[test]

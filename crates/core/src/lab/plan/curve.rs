@@ -21,8 +21,10 @@ use crate::query::ArrivalProcess;
 use crate::sched::{BuiltIn, PolicyFactory};
 use crate::sim::{Cluster, ClusterShape, Experiment, Routing, ShardCosts};
 
-/// Largest ratio between neighbouring factors on service times at which a curve is simulated; it is interpolated between
-/// them.
+/// Factors on service times between which every curve is simulated. Nearer to 1 the noise of short runs would count for more
+/// than the difference.
+const FACTORS: (f64, f64) = (0.7, 1.4);
+/// Largest ratio between neighbouring factors; a curve is interpolated between them.
 const FACTOR_STEP: f64 = 1.5;
 /// Confidence of the interval of a plan's p99.
 const CONFIDENCE: f64 = 0.9;
@@ -160,7 +162,7 @@ impl<'a> Group<'a> {
                 return Ok(search.confirmed_from(policy, coarse_qps)?.qps / self.scale);
             }
             let (experiment, objective) = self.within(question, factor);
-            let found_qps = self::search(&experiment, objective)?.coarse_from(policy, coarse_qps)?;
+            let found_qps = self::search(&experiment, objective)?.coarse(policy)?;
             Ok(found_qps / (coarse_qps * factor))
         };
         let found: Vec<f64> = factors.par_iter().map(at).collect::<Result<_, LabError>>()?;
@@ -174,11 +176,12 @@ impl<'a> Group<'a> {
 
 /// A search whose rates are 1 % apart, which is less than the deviation of machine speed.
 fn search(experiment: &Experiment, objective: Objective) -> Result<CapacitySearch<'_>, LabError> {
-    Ok(CapacitySearch::new(experiment, objective, RunLength::default())?.coarser())
+    Ok(CapacitySearch::new(experiment, objective, RunLength::Brief)?.coarser())
 }
 
-/// The factors at which curves are simulated: 1, the ends of an interval that contains it, and some between.
-pub(super) fn factors((low, high): (f64, f64)) -> Vec<f64> {
+/// The factors at which curves are simulated, from the lowest of `all` or below it to the highest or above it, with 1.
+pub(super) fn factors(all: impl Iterator<Item = f64>) -> Vec<f64> {
+    let (low, high) = all.fold(FACTORS, |(low, high), factor| (factor.min(low), factor.max(high)));
     let side = |end: f64| {
         let steps = (end.ln().abs() / FACTOR_STEP.ln()).ceil();
         (1..=steps as u32).map(move |step| end.powf(f64::from(step) / steps))

@@ -184,7 +184,7 @@ fn curves<'a>(
     draws: &[Draw],
     done: &(dyn Fn() + Sync),
 ) -> Vec<Result<Option<Curve<'a>>, LabError>> {
-    let factors = factors(draws.iter().fold((1.0, 1.0), |(low, high), of| (of.factor.min(low), of.factor.max(high))));
+    let factors = factors(draws.iter().map(|draw| draw.factor));
     let of = |group: &'a Group<'a>| {
         let curve = group.curve(question, &factors);
         done();
