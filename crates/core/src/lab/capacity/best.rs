@@ -11,18 +11,21 @@
 
 use rayon::prelude::*;
 
-use super::{Capacity, CapacitySearch};
+use super::search::{between, limit_from};
+use super::{Candidate, Capacity, CapacitySearch};
 use crate::sched::PolicyFactory;
 use crate::sim::SimError;
 
-/// Ratio between neighbouring rates in the search of all policies, and after it: less than the deviation of machine speed.
-const RATIOS: (f64, f64) = (1.04, 1.01);
+/// Ratio between neighbouring rates: less than the deviation of machine speed.
+const RATIO: f64 = 1.01;
+/// Steps between the rates at which all policies are tried.
+const STRIDE: u32 = 4;
 
 impl CapacitySearch<'_> {
     /// This search with neighbouring rates 1 % apart.
     #[must_use]
     pub(in crate::lab) fn coarser(self) -> Self {
-        Self { ratio: RATIOS.1, ..self }
+        Self { ratio: RATIO, ..self }
     }
 
     /// The policy with the highest rate in short runs of the first seed, and that rate; `None` if every rate is 0. Of
@@ -34,40 +37,50 @@ impl CapacitySearch<'_> {
         &self,
         policies: &[&'p P],
     ) -> Result<Option<(&'p P, f64)>, SimError> {
-        let each = |of: &[(&'p P, f64)], rate_of: &(dyn Fn(&P, f64) -> Result<f64, SimError> + Sync)| {
-            let found = of.par_iter().map(|&(policy, qps)| Ok((policy, rate_of(policy, qps)?)));
-            found.collect::<Vec<Result<(&'p P, f64), SimError>>>().into_iter().collect::<Result<Vec<_>, SimError>>()
+        let strides = |&policy: &&'p P| {
+            let candidate = self.candidate(policy);
+            Ok(self.strides_from(&candidate, 0)?.map(|step| (policy, candidate, step)))
         };
-        let all: Vec<(&P, f64)> = policies.iter().map(|&policy| (policy, 0.0)).collect();
-        let found = each(&all, &|policy, _| self.first_step(policy))?;
-        let highest = found.iter().map(|(_, qps)| *qps).fold(0.0, f64::max);
-        // A policy that is two steps behind has a lower rate.
-        let best: Vec<(&P, f64)> = found.into_iter().filter(|(_, qps)| *qps * RATIOS.0.powf(1.5) > highest).collect();
-        let best = each(&best, &|policy, qps| self.second_step(policy, qps))?;
-        Ok(best.into_iter().filter(|(_, qps)| *qps > 0.0).max_by(|a, b| a.1.total_cmp(&b.1)))
+        let found: Vec<Result<Option<_>, SimError>> = policies.par_iter().map(strides).collect();
+        let found: Vec<_> = found.into_iter().filter_map(Result::transpose).collect::<Result<_, _>>()?;
+        let highest = found.iter().map(|(_, of, step)| of.grid.rate_qps(*step)).fold(0.0, f64::max);
+        // Steps lead to a rate that is higher by less than a stride.
+        let may_win = |of: &Candidate<'_>, step: u32| of.grid.rate_qps(step) * RATIO.powi(STRIDE as i32) > highest;
+        let best: Vec<_> = found.into_iter().filter(|(_, of, step)| may_win(of, *step)).collect();
+        let steps =
+            best.par_iter().map(|(policy, of, step)| Ok((*policy, of.grid.rate_qps(self.steps_above(of, *step)?))));
+        let best: Vec<Result<(&P, f64), SimError>> = steps.collect();
+        Ok(best.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)))
     }
 
-    /// The rate of a policy in short runs of the first seed, 0 if none holds, by the same two steps as in
-    /// [`best_of`](Self::best_of): ratios of such rates are more exact than they are.
+    /// The rate of a policy in short runs of the first seed, by strides and steps as in [`best_of`](Self::best_of), from
+    /// `begin_qps` on; 0 if none holds. Ratios of such rates are more exact than they are.
     ///
     /// # Errors
     /// The errors of [`best_of`](Self::best_of).
-    pub(in crate::lab) fn coarse(&self, policy: &dyn PolicyFactory) -> Result<f64, SimError> {
-        self.second_step(policy, self.first_step(policy)?)
-    }
-
-    fn first_step(&self, policy: &dyn PolicyFactory) -> Result<f64, SimError> {
-        Self { ratio: RATIOS.0, ..self.clone() }.second_step(policy, f64::INFINITY)
-    }
-
-    /// The rate that a search from `begin_qps` on finds.
-    fn second_step(&self, policy: &dyn PolicyFactory, begin_qps: f64) -> Result<f64, SimError> {
-        if begin_qps == 0.0 {
-            return Ok(0.0);
-        }
+    pub(in crate::lab) fn coarse(&self, policy: &dyn PolicyFactory, begin_qps: f64) -> Result<f64, SimError> {
         let candidate = self.candidate(policy);
-        let begin = candidate.grid.step_at(begin_qps);
-        Ok(candidate.qps(self.seed_search(&candidate, 0, &self.short_runs()).highest(begin, None)?))
+        let begin = candidate.grid.step_at(begin_qps).div_ceil(STRIDE);
+        match self.strides_from(&candidate, begin)? {
+            Some(step) => Ok(candidate.grid.rate_qps(self.steps_above(&candidate, step)?)),
+            None => Ok(0.0),
+        }
+    }
+
+    /// The step that holds while that one stride above does not, searched from stride `begin` on.
+    fn strides_from(&self, candidate: &Candidate<'_>, begin: u32) -> Result<Option<u32>, SimError> {
+        let queries = self.short_runs();
+        let mut search = self.seed_search(candidate, 0, &queries);
+        let found = limit_from(begin, candidate.grid.lowest() / STRIDE, |stride| search.meets(stride * STRIDE))?;
+        Ok(found.map(|stride| stride * STRIDE))
+    }
+
+    /// The step that holds while the next one above does not, less than a stride above `step`.
+    fn steps_above(&self, candidate: &Candidate<'_>, step: u32) -> Result<u32, SimError> {
+        let Some(failed) = step.checked_sub(STRIDE) else { return Ok(step) };
+        let queries = self.short_runs();
+        let mut search = self.seed_search(candidate, 0, &queries);
+        between(failed, step, |step| search.meets(step))
     }
 
     /// The capacity of a policy by runs of all seeds, searched from a rate on that short runs of the first seed found.

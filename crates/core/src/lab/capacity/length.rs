@@ -28,8 +28,9 @@ const LEAST_QUERIES: f64 = 10_000.0;
 const SEARCHED_QUERIES: (usize, usize) = (100_000, 300_000);
 /// Least and most queries in a confirming run: from half a second to some seconds of work.
 const CONFIRMED_QUERIES: (usize, usize) = (2_000_000, 4_000_000);
-/// The same for [`RunLength::Brief`].
-const BRIEFLY_CONFIRMED: (usize, usize) = (500_000, 2_000_000);
+/// Both for [`RunLength::Brief`].
+const BRIEFLY_SEARCHED: (usize, usize) = (50_000, 200_000);
+const BRIEFLY_CONFIRMED: (usize, usize) = (300_000, 2_000_000);
 
 /// The length of the runs of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +40,7 @@ pub enum RunLength {
         /// Least number of queries that the user requests.
         at_least: usize,
     },
-    /// As long as the objective needs, with shorter confirming runs: a capacity varies by up to 1 % with their seeds.
+    /// As long as the objective needs, with fewer queries than `Enough` where rates are low.
     Brief,
     /// This number of queries at every rate, to match another run.
     Exactly(usize),
@@ -57,11 +58,8 @@ impl RunLength {
     pub fn searched(self, criterion: &Criterion, rate_qps: f64) -> usize {
         match self {
             Self::Exactly(queries) => queries,
-            Self::Enough { .. } | Self::Brief => {
-                let (shortest, longest) = SEARCHED_QUERIES;
-                let shortest = shortest.max(self.at_least());
-                Self::full(criterion, rate_qps).clamp(shortest, longest.max(Self::told_by(criterion)).max(shortest))
-            }
+            Self::Enough { at_least } => Self::full_between(criterion, rate_qps, SEARCHED_QUERIES, at_least),
+            Self::Brief => Self::full_between(criterion, rate_qps, BRIEFLY_SEARCHED, 0),
         }
     }
 
@@ -77,12 +75,10 @@ impl RunLength {
         Self::full(criterion, rate_qps).clamp(least, most).max(searched)
     }
 
-    /// Least number of queries in every run.
-    fn at_least(self) -> usize {
-        match self {
-            Self::Enough { at_least } => at_least,
-            Self::Brief | Self::Exactly(_) => 0,
-        }
+    /// The full length, limited to a range that the objective and `at_least` extend.
+    fn full_between(criterion: &Criterion, rate_qps: f64, (least, most): (usize, usize), at_least: usize) -> usize {
+        let least = least.max(at_least);
+        Self::full(criterion, rate_qps).clamp(least, most.max(Self::told_by(criterion)).max(least))
     }
 
     /// The highest rate at which `available` arrivals are long enough; `None` if they never are.
@@ -196,7 +192,7 @@ mod tests {
         let brief = |rate_qps| {
             (RunLength::Brief.searched(&criterion, rate_qps), RunLength::Brief.confirmed(&criterion, rate_qps))
         };
-        assert_eq!([10.0, 2e5, 3e6].map(brief), [(100_000, 500_000), (300_000, 1_000_000), (300_000, 2_000_000)]);
+        assert_eq!([10.0, 2e5, 3e6].map(brief), [(50_000, 300_000), (200_000, 1_000_000), (200_000, 2_000_000)]);
     }
 
     #[test]

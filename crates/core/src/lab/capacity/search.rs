@@ -167,8 +167,22 @@ pub(super) fn limit_from<E>(
         }
         stride *= 2;
     }
-    let Some(mut passed) = passed else { return Ok(None) };
-    let Some(mut failed) = failed else { return Ok(Some(passed)) };
+    let Some(passed) = passed else { return Ok(None) };
+    match failed {
+        Some(failed) => between(failed, passed, meets).map(Some),
+        None => Ok(Some(passed)),
+    }
+}
+
+/// The step from `failed`, which does not meet the objective, to `passed`, which does, where the verdict changes.
+///
+/// # Errors
+/// The first error of `meets`.
+pub(super) fn between<E>(
+    mut failed: u32,
+    mut passed: u32,
+    mut meets: impl FnMut(u32) -> Result<bool, E>,
+) -> Result<u32, E> {
     while passed - failed > 1 {
         let middle = failed + (passed - failed) / 2;
         if meets(middle)? {
@@ -177,7 +191,7 @@ pub(super) fn limit_from<E>(
             failed = middle;
         }
     }
-    Ok(Some(passed))
+    Ok(passed)
 }
 
 #[cfg(test)]

@@ -162,7 +162,7 @@ impl<'a> Group<'a> {
                 return Ok(search.confirmed_from(policy, coarse_qps)?.qps / self.scale);
             }
             let (experiment, objective) = self.within(question, factor);
-            let found_qps = self::search(&experiment, objective)?.coarse(policy)?;
+            let found_qps = self::search(&experiment, objective)?.coarse(policy, coarse_qps)?;
             Ok(found_qps / (coarse_qps * factor))
         };
         let found: Vec<f64> = factors.par_iter().map(at).collect::<Result<_, LabError>>()?;
