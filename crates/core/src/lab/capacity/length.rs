@@ -142,6 +142,11 @@ impl Covering {
         self.whole(self.length.confirmed(criterion, rate_qps), rate_qps)
     }
 
+    /// Whether runs are [brief](RunLength::Brief), so that those of several seeds may each be shorter than one of the search.
+    pub(super) fn is_brief(&self) -> bool {
+        self.length == RunLength::Brief
+    }
+
     /// The share of the slowest change that runs of the search cover; 1 if nothing changes slowly.
     pub(super) fn covered_share(&self, criterion: &Criterion, rate_qps: f64) -> f64 {
         self.time_scale.map_or(1.0, |scale| scale.covered_share(self.searched(criterion, rate_qps), rate_qps))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::{Candidate, Question};
+use super::{Candidate, Draw, Question};
 use crate::base::machine::PerClass;
 use crate::base::stats::{Interval, mean_interval};
 use crate::base::time::Nanos;
@@ -26,6 +26,8 @@ use crate::sim::{Cluster, ClusterShape, Experiment, Routing, ShardCosts};
 const FACTORS: (f64, f64) = (0.7, 1.4);
 /// Largest ratio between neighbouring factors; a curve is interpolated between them.
 const FACTOR_STEP: f64 = 1.5;
+/// Capacities of short runs are at most wrong by this factor.
+const COARSE_ERROR: f64 = 1.1;
 /// Confidence of the interval of a plan's p99.
 const CONFIDENCE: f64 = 0.9;
 /// The share of a machine's memory that an index may fill.
@@ -68,6 +70,12 @@ impl Curve<'_> {
 
     pub(super) fn price_per_hour(&self, groups: usize) -> f64 {
         self.group.candidate.machine.price_per_hour * (groups * self.group.shards) as f64
+    }
+
+    /// Whether the draw needs the same number of groups if the capacity is a little lower or higher.
+    fn is_clear(&self, draw: &Draw) -> bool {
+        let at = |ratio: f64| self.groups(draw.rate_qps * ratio, draw.factor);
+        at(COARSE_ERROR) == at(1.0 / COARSE_ERROR)
     }
 
     /// Number of groups that serve the rate, without spare ones; `None` if it is infinite.
@@ -151,26 +159,34 @@ impl<'a> Group<'a> {
         question.policies.iter().filter(|policy| policy.build(&self.experiment.model).is_ok()).collect()
     }
 
-    /// The curve of the policy with the highest capacity at the measured costs; `None` if all capacities are 0. Long runs
-    /// confirm the capacity at the measured costs, and short ones give those at the other `factors` relative to it.
-    pub(super) fn curve(&'a self, question: &Question, factors: &[f64]) -> Result<Option<Curve<'a>>, LabError> {
+    /// The curve of the policy with the highest capacity at the measured costs; `None` if all capacities are 0. Short runs
+    /// give the capacities at other factors relative to that one. Long runs then confirm it, unless no draw needs another
+    /// number of groups at a capacity near it.
+    pub(super) fn curve(&'a self, question: &Question, draws: &[Draw]) -> Result<Option<Curve<'a>>, LabError> {
         let (experiment, objective) = self.within(question, 1.0);
         let search = search(&experiment, objective)?;
         let Some((policy, coarse_qps)) = search.best_of(&self.policies(question))? else { return Ok(None) };
-        let at = |&factor: &f64| {
+        let ratio = |&factor: &f64| {
             if factor == 1.0 {
-                return Ok(search.confirmed_from(policy, coarse_qps)?.qps / self.scale);
+                return Ok((factor, 1.0));
             }
             let (experiment, objective) = self.within(question, factor);
             let found_qps = self::search(&experiment, objective)?.coarse(policy, coarse_qps)?;
-            Ok(found_qps / (coarse_qps * factor))
+            Ok((factor, found_qps / (coarse_qps * factor)))
         };
-        let found: Vec<f64> = factors.par_iter().map(at).collect::<Result<_, LabError>>()?;
-        let confirmed = factors.iter().zip(&found).find(|(factor, _)| **factor == 1.0).map_or(0.0, |(_, &qps)| qps);
-        let qps = |(&factor, found): (&f64, f64)| (factor, if factor == 1.0 { found } else { found * confirmed });
-        let points = factors.iter().zip(found).map(qps).take_while(|&(_, qps)| qps > 0.0);
-        let points: Vec<(f64, f64)> = points.map(|(factor, qps)| (factor.ln(), qps.ln())).collect();
-        Ok((!points.is_empty()).then(|| Curve { group: self, policy: policy.clone(), points }))
+        let factors = factors(draws.iter().map(|draw| draw.factor));
+        let ratios: Vec<Result<(f64, f64), LabError>> = factors.par_iter().map(ratio).collect();
+        let ratios: Vec<(f64, f64)> = ratios.into_iter().collect::<Result<_, _>>()?;
+        let of_qps = |qps: f64| {
+            let points = ratios.iter().map(|&(factor, ratio)| (factor, ratio * qps / self.scale));
+            let points = points.take_while(|&(_, qps)| qps > 0.0).map(|(factor, qps)| (factor.ln(), qps.ln()));
+            Curve { group: self, policy: policy.clone(), points: points.collect() }
+        };
+        let mut curve = of_qps(coarse_qps);
+        if !draws.iter().all(|draw| curve.is_clear(draw)) {
+            curve = of_qps(search.confirmed_from(policy, coarse_qps)?.qps);
+        }
+        Ok((!curve.points.is_empty()).then_some(curve))
     }
 }
 
@@ -180,7 +196,7 @@ fn search(experiment: &Experiment, objective: Objective) -> Result<CapacitySearc
 }
 
 /// The factors at which curves are simulated, from the lowest of `all` or below it to the highest or above it, with 1.
-pub(super) fn factors(all: impl Iterator<Item = f64>) -> Vec<f64> {
+fn factors(all: impl Iterator<Item = f64>) -> Vec<f64> {
     let (low, high) = all.fold(FACTORS, |(low, high), factor| (factor.min(low), factor.max(high)));
     let side = |end: f64| {
         let steps = (end.ln().abs() / FACTOR_STEP.ln()).ceil();

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 pub use self::catalogue::{MachineType, read_catalogue, shipped_catalogue};
-use self::curve::{AtRate, Curve, Group, factors, groups, played};
+use self::curve::{AtRate, Curve, Group, groups, played};
 pub use self::demand::Demand;
 pub use self::verify::{Verified, verify};
 use super::{Estimates, LabError, Objective};
@@ -184,9 +184,8 @@ fn curves<'a>(
     draws: &[Draw],
     done: &(dyn Fn() + Sync),
 ) -> Vec<Result<Option<Curve<'a>>, LabError>> {
-    let factors = factors(draws.iter().map(|draw| draw.factor));
     let of = |group: &'a Group<'a>| {
-        let curve = group.curve(question, &factors);
+        let curve = group.curve(question, draws);
         done();
         curve
     };
