@@ -103,18 +103,51 @@ fn an_impossible_deadline_has_exit_code_3_and_names_the_nearest_feasible_plan() 
 }
 
 #[test]
+fn a_type_that_runs_no_policy_or_takes_too_many_shards_says_so() {
+    let dir = world();
+    for (arguments, why) in [
+        ("--rate 10 --policy gpu-only", "none of the policies can run on it"),
+        ("--rate 10 --index-gb 2000", "the index takes 139 of its memories, at most 64 are planned"),
+    ] {
+        fs::write(dir.path().join("machines.csv"), format!("{HEADER}\nsmall,4,0,16,0.5\n")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));
+        command.current_dir(dir.path()).args("plan --workload own.csv --catalogue machines.csv -o o".split(' '));
+        let output = command.args(arguments.split(' ')).output().unwrap();
+        let expected = format!("error: no machine of the catalogue serves any rate within 50 ms (small: {why})\n");
+        assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr)), (Some(3), expected.into()));
+    }
+}
+
+#[test]
 fn faults_of_a_catalogue_have_file_line_and_column() {
     let dir = world();
     for (text, expected) in [
         ("a,four,0,16,1", "machines.csv:2:3: `cores` is \"four\", expected a whole number from 0"),
         ("a,4,0,16 GB,1", "machines.csv:2:7: `memory_gb` is \"16 GB\", expected a number"),
-        ("a,4,0,65536,1", "machines.csv:2:7: `memory_gb` is \"65536\", expected at most 50000 (gigabytes)"),
+        ("a,4,0,65536,1", "machines.csv:2:7: `memory_gb` is \"65536\", expected at most 800 (gigabytes, 200 per core)"),
         ("a,4,0,16,", "machines.csv:2:10: `price_per_hour` is \"\", expected a number"),
         ("a,4,0,16,1 USD", "machines.csv:2:10: `price_per_hour` is \"1 USD\", expected a number"),
         ("a,4,0,16,-1", "machines.csv:2:10: `price_per_hour` is \"-1\", expected a number above 0 (any one currency)"),
         ("", "machines.csv: has no machine type, expected a header and a line for each"),
     ] {
         fs::write(dir.path().join("machines.csv"), format!("{HEADER}\n{text}\n")).unwrap();
+        refuses(dir.path(), "--rate 10 --catalogue machines.csv", expected);
+    }
+    for (more, text, expected) in [
+        (
+            "idle_watts,busy_watts",
+            "0.1,0.3",
+            "machines.csv:2:16: `busy_watts` is \"0.3\", expected 1 to 1000000 (watts)",
+        ),
+        (
+            "profile",
+            "x.json",
+            "machines.csv:2:12: `profile` is \"x.json\", expected the path of a machine profile from the folder of the catalogue",
+        ),
+        ("profile", "own.csv", "machine type a: own.csv:1:1: expected value"),
+        ("workload", "x.csv", "machine type a: x.csv: cannot open: No such file or directory (os error 2)"),
+    ] {
+        fs::write(dir.path().join("machines.csv"), format!("{HEADER},{more}\na,4,0,16,1,{text}\n")).unwrap();
         refuses(dir.path(), "--rate 10 --catalogue machines.csv", expected);
     }
     fs::write(dir.path().join("machines.csv"), "name,cores,gpus,memory_gb\na,4,0,16\n").unwrap();
@@ -127,7 +160,9 @@ fn faults_of_a_catalogue_have_file_line_and_column() {
 fn questions_that_cannot_be_meant_are_refused() {
     let dir = world();
     for (arguments, expected) in [
-        ("--rate 100:50", "--rate: \"100:50\", expected the lower rate first"),
+        ("--rate 100:50", "--rate: \"100:50\", expected the lower rate first, then a higher one"),
+        ("--rate 1:2:3", "--rate: \"1:2:3\", expected queries per second (0.001 to 10^12), or LOW:HIGH"),
+        ("--rate 10 --spare 1000000", "--spare is 1000000, expected 0 to 100000"),
         ("--rate fast", "--rate: \"fast\", expected queries per second (0.001 to 10^12), or LOW:HIGH"),
         ("--rate 10 --index-gb 0", "--index-gb is 0, expected 0.000001 to 1000000000"),
         ("--rate 10 --speed-spread 2", "--speed-spread is 2, expected 0 to 1"),

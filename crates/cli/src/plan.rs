@@ -31,6 +31,8 @@ use tandem_report::table::Table;
 /// Policies that are compared by default: the best ones with and without batches.
 const POLICIES: [PolicyKind; 4] =
     [PolicyKind::CpuOnly, PolicyKind::StealingAdaptive, PolicyKind::Greedy, PolicyKind::Combined];
+/// Most spare groups.
+const MOST_SPARE: usize = 100_000;
 /// Seconds of a window of a recorded day.
 const WINDOW_SECONDS: f64 = 60.0;
 
@@ -170,7 +172,7 @@ fn question(arguments: &Arguments) -> Result<Question, Failure> {
         growth: 1.0 + at_least("growth", arguments.growth, -99.0, 1e6)? / 100.0,
         deadline: arguments.deadline.checked()?,
         objective: arguments.objective.checked()?,
-        spare: arguments.spare,
+        spare: at_least("spare", arguments.spare as f64, 0.0, MOST_SPARE as f64)? as usize,
         index_gb: arguments.index_gb.map(|gb| at_least("index-gb", gb, 1e-6, 1e9)).transpose()?,
         policies: arguments.policy.iter().map(|kind| kind.with(PolicyOptions::default())).collect(),
         estimates: Estimates::named(&arguments.estimates)?,
@@ -185,17 +187,16 @@ fn demand(arguments: &Arguments) -> Result<Demand, Failure> {
         return Ok(Demand::Recorded(Recording::read(path, Replay::Repeat)?.rates_qps(WINDOW_SECONDS)));
     }
     let text = arguments.rate.as_deref().unwrap_or_default();
-    let rate = |text: &str| match text.trim().parse::<f64>() {
-        Ok(rate_qps) if (1e-3..=1e12).contains(&rate_qps) => Ok(rate_qps),
-        _ => {
-            Err(Failure::input(format!("--rate: {text:?}, expected queries per second (0.001 to 10^12), or LOW:HIGH")))
-        }
+    let fault = |expected: &str| Failure::input(format!("--rate: {text:?}, expected {expected}"));
+    let rate = |one: &str| {
+        let rate_qps = one.trim().parse::<f64>().ok().filter(|rate_qps| (1e-3..=1e12).contains(rate_qps));
+        rate_qps.ok_or_else(|| fault("queries per second (0.001 to 10^12), or LOW:HIGH"))
     };
     match text.split_once(':') {
         None => Ok(Demand::Rate(rate(text)?)),
         Some((low, high)) => match (rate(low)?, rate(high)?) {
             (low, high) if low < high => Ok(Demand::Between(low, high)),
-            _ => Err(Failure::input(format!("--rate: {text:?}, expected the lower rate first"))),
+            _ => Err(fault("the lower rate first, then a higher one")),
         },
     }
 }
@@ -206,19 +207,20 @@ fn candidates(arguments: &Arguments, types: Vec<MachineType>) -> Result<(String,
     let workload = Arc::new(workload);
     let mut read: BTreeMap<String, Arc<Workload>> = BTreeMap::new();
     let mut of = |machine: MachineType| {
+        let type_fault = |fault: Failure| Failure::input(format!("machine type {}: {fault}", machine.name));
         let workload = match &machine.workload {
             None => Arc::clone(&workload),
             Some(name) => match read.get(name) {
                 Some(known) => Arc::clone(known),
                 None => {
-                    let new = Arc::new(named_workload_in(Some(name), arguments.mode)?.1);
-                    Arc::clone(read.entry(name.clone()).or_insert(new))
+                    let new = named_workload_in(Some(name), arguments.mode).map_err(|e| type_fault(e.into()))?;
+                    Arc::clone(read.entry(name.clone()).or_insert(Arc::new(new.1)))
                 }
             },
         };
         let profile =
             machine.profile.as_ref().map(|path| Ok((path.display().to_string(), MachineProfile::read(path)?)));
-        let profile = profile.transpose().map_err(|e: InputError| Failure::from(e))?;
+        let profile = profile.transpose().map_err(|e: InputError| type_fault(e.into()))?;
         Ok(Candidate { machine, workload, profile })
     };
     let candidates = types.into_iter().map(&mut of).collect::<Result<Vec<Candidate>, Failure>>()?;

@@ -18,6 +18,8 @@ use crate::sim::SimError;
 
 /// Ratio between neighbouring rates: less than the deviation of machine speed.
 const RATIO: f64 = 1.01;
+/// The share of its highest rate that a policy must hold so that it serves at all.
+const LEAST_SHARE: f64 = 0.01;
 /// Steps between the rates at which all policies are tried.
 const STRIDE: u32 = 4;
 
@@ -26,6 +28,21 @@ impl CapacitySearch<'_> {
     #[must_use]
     pub(in crate::lab) fn coarser(self) -> Self {
         Self { ratio: RATIO, ..self }
+    }
+
+    /// Whether some policy holds a hundredth of its highest rate in a short run of the first seed.
+    ///
+    /// # Errors
+    /// The errors of [`best_of`](Self::best_of).
+    pub(in crate::lab) fn serves<P: PolicyFactory>(&self, policies: &[&P]) -> Result<bool, SimError> {
+        for &policy in policies {
+            let candidate = self.candidate(policy);
+            let step = candidate.grid.step_at(LEAST_SHARE * candidate.grid.top_qps);
+            if self.seed_search(&candidate, 0, &self.short_runs()).meets(step)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The policy with the highest rate in short runs of the first seed, and that rate; `None` if every rate is 0. Of

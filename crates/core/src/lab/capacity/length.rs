@@ -41,7 +41,10 @@ pub enum RunLength {
         at_least: usize,
     },
     /// As long as the objective needs, with fewer queries than `Enough` where rates are low.
-    Brief,
+    Brief {
+        /// Number of machines that each query runs on; their runs are shorter by this factor.
+        shards: usize,
+    },
     /// This number of queries at every rate, to match another run.
     Exactly(usize),
 }
@@ -59,7 +62,7 @@ impl RunLength {
         match self {
             Self::Exactly(queries) => queries,
             Self::Enough { at_least } => Self::full_between(criterion, rate_qps, SEARCHED_QUERIES, at_least),
-            Self::Brief => Self::full_between(criterion, rate_qps, BRIEFLY_SEARCHED, 0),
+            Self::Brief { shards } => Self::full_of_shards(criterion, rate_qps, BRIEFLY_SEARCHED, shards),
         }
     }
 
@@ -67,12 +70,20 @@ impl RunLength {
     #[must_use]
     pub fn confirmed(self, criterion: &Criterion, rate_qps: f64) -> usize {
         let searched = self.searched(criterion, rate_qps);
-        let (least, most) = match self {
-            Self::Exactly(_) => return searched,
-            Self::Enough { .. } => CONFIRMED_QUERIES,
-            Self::Brief => BRIEFLY_CONFIRMED,
-        };
-        Self::full(criterion, rate_qps).clamp(least, most).max(searched)
+        match self {
+            Self::Exactly(_) => searched,
+            Self::Enough { .. } => {
+                let (least, most) = CONFIRMED_QUERIES;
+                Self::full(criterion, rate_qps).clamp(least, most).max(searched)
+            }
+            Self::Brief { shards } => Self::full_of_shards(criterion, rate_qps, BRIEFLY_CONFIRMED, shards),
+        }
+    }
+
+    /// The full length within a range of lengths for one machine, for each of several.
+    fn full_of_shards(criterion: &Criterion, rate_qps: f64, (least, most): (usize, usize), shards: usize) -> usize {
+        let queries = Self::full(criterion, rate_qps).clamp(least, most).div_ceil(shards.max(1));
+        queries.max(Self::told_by(criterion))
     }
 
     /// The full length, limited to a range that the objective and `at_least` extend.
@@ -86,7 +97,7 @@ impl RunLength {
     pub fn highest_qps(self, criterion: &Criterion, available: usize) -> Option<f64> {
         match self {
             Self::Exactly(queries) => (queries <= available).then_some(f64::INFINITY),
-            Self::Enough { .. } | Self::Brief => {
+            Self::Enough { .. } | Self::Brief { .. } => {
                 let highest_qps = available as f64 / (LIMITS_AHEAD * criterion.limit.as_secs());
                 (available >= Self::told_by(criterion)).then_some(highest_qps)
             }
@@ -144,7 +155,7 @@ impl Covering {
 
     /// Whether runs are [brief](RunLength::Brief), so that those of several seeds may each be shorter than one of the search.
     pub(super) fn is_brief(&self) -> bool {
-        self.length == RunLength::Brief
+        matches!(self.length, RunLength::Brief { .. })
     }
 
     /// The share of the slowest change that runs of the search cover; 1 if nothing changes slowly.
@@ -194,10 +205,13 @@ mod tests {
         let longer = RunLength::Enough { at_least: 2_000_000 };
         assert_eq!((longer.searched(&criterion, 10.0), longer.searched(&criterion, 3e6)), (2_000_000, 2_000_000));
         assert_eq!(RunLength::Exactly(77).confirmed(&criterion, 3e6), 77);
-        let brief = |rate_qps| {
-            (RunLength::Brief.searched(&criterion, rate_qps), RunLength::Brief.confirmed(&criterion, rate_qps))
+        let brief = |shards, rate_qps| {
+            let length = RunLength::Brief { shards };
+            (length.searched(&criterion, rate_qps), length.confirmed(&criterion, rate_qps))
         };
-        assert_eq!([10.0, 2e5, 3e6].map(brief), [(50_000, 300_000), (200_000, 1_000_000), (200_000, 2_000_000)]);
+        let of_one = [10.0, 2e5, 3e6].map(|rate_qps| brief(1, rate_qps));
+        assert_eq!(of_one, [(50_000, 300_000), (200_000, 1_000_000), (200_000, 2_000_000)]);
+        assert_eq!([brief(4, 2e5), brief(64, 10.0)], [(50_000, 250_000), (10_000, 10_000)]);
     }
 
     #[test]

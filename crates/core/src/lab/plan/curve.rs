@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::{Candidate, Draw, Question};
+use super::{Candidate, Draw, MachineType, Question};
 use crate::base::machine::PerClass;
 use crate::base::stats::{Interval, mean_interval};
 use crate::base::time::Nanos;
@@ -120,6 +120,11 @@ struct Estimated {
     alone_us: Vec<PerClass<Option<f64>>>,
 }
 
+/// Number of machines of this type that hold the index together.
+pub(super) fn shards(question: &Question, of: &MachineType) -> usize {
+    question.index_gb.map_or(1, |gb| (gb / (MEMORY_SHARE * of.memory_gb)).ceil().max(1.0) as usize)
+}
+
 impl<'a> Group<'a> {
     fn new(
         question: &Question,
@@ -132,7 +137,7 @@ impl<'a> Group<'a> {
         let machine = SimulatedMachine { profile, ..SimulatedMachine::new(of.workers(), of.gpus) };
         let model = machine.model(workload, estimates);
         let queries = estimated_queries(workload, estimates, &model.machine, || Ok(alone_us.clone()))?;
-        let shards = question.index_gb.map_or(1, |gb| (gb / (MEMORY_SHARE * of.memory_gb)).ceil().max(1.0) as usize);
+        let shards = shards(question, of);
         let shape =
             ClusterShape { shards, replicas: 1, routing: Routing::default(), costs: ShardCosts::Alike(SHARDS_DIFFER) };
         let experiment = Experiment {
@@ -164,19 +169,30 @@ impl<'a> Group<'a> {
         question.policies.iter().filter(|policy| policy.build(&self.experiment.model).is_ok()).collect()
     }
 
+    /// Whether some policy serves at least a low rate.
+    pub(super) fn serves(&self, question: &Question) -> Result<bool, LabError> {
+        let (experiment, objective) = self.within(question, 1.0);
+        Ok(self.search(&experiment, objective)?.serves(&self.policies(question))?)
+    }
+
+    /// A search whose rates are 1 % apart, which is less than the deviation of machine speed.
+    fn search<'e>(&self, experiment: &'e Experiment, objective: Objective) -> Result<CapacitySearch<'e>, LabError> {
+        Ok(CapacitySearch::new(experiment, objective, RunLength::Brief { shards: self.shards })?.coarser())
+    }
+
     /// The curve of the policy with the highest capacity at the measured costs; `None` if all capacities are 0. Short runs
     /// give the capacities at other factors relative to that one. Long runs then confirm it, unless no draw needs another
     /// number of groups at a capacity near it.
     pub(super) fn curve(&'a self, question: &Question, draws: &[Draw]) -> Result<Option<Curve<'a>>, LabError> {
         let (experiment, objective) = self.within(question, 1.0);
-        let search = search(&experiment, objective)?;
+        let search = self.search(&experiment, objective)?;
         let Some((policy, coarse_qps)) = search.best_of(&self.policies(question))? else { return Ok(None) };
         let ratio = |&factor: &f64| {
             if factor == 1.0 {
                 return Ok((factor, 1.0));
             }
             let (experiment, objective) = self.within(question, factor);
-            let found_qps = self::search(&experiment, objective)?.coarse(policy, coarse_qps)?;
+            let found_qps = self.search(&experiment, objective)?.coarse(policy, coarse_qps)?;
             Ok((factor, found_qps / (coarse_qps * factor)))
         };
         let factors = factors(draws.iter().map(|draw| draw.factor));
@@ -193,11 +209,6 @@ impl<'a> Group<'a> {
         }
         Ok((!curve.points.is_empty()).then_some(curve))
     }
-}
-
-/// A search whose rates are 1 % apart, which is less than the deviation of machine speed.
-fn search(experiment: &Experiment, objective: Objective) -> Result<CapacitySearch<'_>, LabError> {
-    Ok(CapacitySearch::new(experiment, objective, RunLength::Brief)?.coarser())
 }
 
 /// The factors at which curves are simulated, from the lowest of `all` or below it to the highest or above it, with 1.
