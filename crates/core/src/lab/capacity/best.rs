@@ -100,6 +100,12 @@ impl CapacitySearch<'_> {
         between(failed, step, |step| search.meets(step))
     }
 
+    /// Whether a short run decides about this rate as a long one does.
+    #[must_use]
+    pub(in crate::lab) fn decides(&self, rate_qps: f64) -> bool {
+        self.length.decides(&self.criterion, rate_qps)
+    }
+
     /// The capacity of a policy by runs of all seeds, searched from a rate on that short runs of the first seed found.
     ///
     /// # Errors

@@ -31,6 +31,11 @@ const CONFIRMED_QUERIES: (usize, usize) = (2_000_000, 4_000_000);
 /// Both for [`RunLength::Brief`].
 const BRIEFLY_SEARCHED: (usize, usize) = (50_000, 200_000);
 const BRIEFLY_CONFIRMED: (usize, usize) = (300_000, 2_000_000);
+/// Limits that a brief run of the search lasts, up to a number of queries: in fewer no query of an overloaded machine is late.
+const BRIEF_LIMITS: f64 = 4.0;
+const BRIEF_LIMITS_QUERIES: usize = 1_000_000;
+/// Seconds that brief runs last together, as far as queries suffice: pauses of a machine may be rare.
+const BRIEF_S: f64 = 20.0;
 
 /// The length of the runs of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +67,12 @@ impl RunLength {
         match self {
             Self::Exactly(queries) => queries,
             Self::Enough { at_least } => Self::full_between(criterion, rate_qps, SEARCHED_QUERIES, at_least),
-            Self::Brief { shards } => Self::full_of_shards(criterion, rate_qps, BRIEFLY_SEARCHED, shards),
+            Self::Brief { shards } => {
+                let limits = (BRIEF_LIMITS * criterion.limit.as_secs() * rate_qps) as usize;
+                let (least, most) = BRIEFLY_SEARCHED;
+                let range = (least, most.max(limits.min(BRIEF_LIMITS_QUERIES)));
+                Self::of_shards(Self::full(criterion, rate_qps), range, shards).max(Self::told_by(criterion))
+            }
         }
     }
 
@@ -76,14 +86,22 @@ impl RunLength {
                 let (least, most) = CONFIRMED_QUERIES;
                 Self::full(criterion, rate_qps).clamp(least, most).max(searched)
             }
-            Self::Brief { shards } => Self::full_of_shards(criterion, rate_qps, BRIEFLY_CONFIRMED, shards),
+            Self::Brief { shards } => {
+                let queries = Self::full(criterion, rate_qps).max((BRIEF_S * rate_qps) as usize);
+                Self::of_shards(queries, BRIEFLY_CONFIRMED, shards).max(Self::told_by(criterion))
+            }
         }
     }
 
-    /// The full length within a range of lengths for one machine, for each of several.
-    fn full_of_shards(criterion: &Criterion, rate_qps: f64, (least, most): (usize, usize), shards: usize) -> usize {
-        let queries = Self::full(criterion, rate_qps).clamp(least, most).div_ceil(shards.max(1));
-        queries.max(Self::told_by(criterion))
+    /// A length within a range for one machine, for each of several.
+    fn of_shards(queries: usize, (least, most): (usize, usize), shards: usize) -> usize {
+        queries.clamp(least, most).div_ceil(shards.max(1))
+    }
+
+    /// Whether a run of the search decides as a confirming one does: it is long in limits and in seconds.
+    #[must_use]
+    pub fn decides(self, criterion: &Criterion, rate_qps: f64) -> bool {
+        self.searched(criterion, rate_qps) as f64 >= rate_qps * BRIEF_S.max(BRIEF_LIMITS * criterion.limit.as_secs())
     }
 
     /// The full length, limited to a range that the objective and `at_least` extend.
@@ -153,6 +171,11 @@ impl Covering {
         self.whole(self.length.confirmed(criterion, rate_qps), rate_qps)
     }
 
+    /// As [`RunLength::decides`].
+    pub(super) fn decides(&self, criterion: &Criterion, rate_qps: f64) -> bool {
+        self.length.decides(criterion, rate_qps)
+    }
+
     /// Whether runs are [brief](RunLength::Brief), so that those of several seeds may each be shorter than one of the search.
     pub(super) fn is_brief(&self) -> bool {
         matches!(self.length, RunLength::Brief { .. })
@@ -210,8 +233,10 @@ mod tests {
             (length.searched(&criterion, rate_qps), length.confirmed(&criterion, rate_qps))
         };
         let of_one = [10.0, 2e5, 3e6].map(|rate_qps| brief(1, rate_qps));
-        assert_eq!(of_one, [(50_000, 300_000), (200_000, 1_000_000), (200_000, 2_000_000)]);
-        assert_eq!([brief(4, 2e5), brief(64, 10.0)], [(50_000, 250_000), (10_000, 10_000)]);
+        assert_eq!(of_one, [(50_000, 300_000), (200_000, 2_000_000), (600_000, 2_000_000)]);
+        assert_eq!([brief(4, 2e5), brief(64, 10.0)], [(50_000, 500_000), (10_000, 10_000)]);
+        let decides = |rate_qps| RunLength::Brief { shards: 1 }.decides(&criterion, rate_qps);
+        assert_eq!([10.0, 2e3, 1e4].map(decides), [true, true, false]);
     }
 
     #[test]

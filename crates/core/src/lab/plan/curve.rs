@@ -26,7 +26,7 @@ use crate::sim::{Cluster, ClusterShape, Experiment, Routing, ShardCosts};
 const FACTORS: (f64, f64) = (0.7, 1.4);
 /// Largest ratio between neighbouring factors; a curve is interpolated between them.
 const FACTOR_STEP: f64 = 1.5;
-/// Capacities of short runs are at most wrong by this factor.
+/// Capacities of short runs that [decide](CapacitySearch::decides) are wrong by at most this factor.
 const COARSE_ERROR: f64 = 1.1;
 /// Confidence of the interval of a plan's p99.
 const CONFIDENCE: f64 = 0.9;
@@ -187,24 +187,26 @@ impl<'a> Group<'a> {
         let (experiment, objective) = self.within(question, 1.0);
         let search = self.search(&experiment, objective)?;
         let Some((policy, coarse_qps)) = search.best_of(&self.policies(question))? else { return Ok(None) };
-        let ratio = |&factor: &f64| {
+        let coarse = |&factor: &f64| {
             if factor == 1.0 {
-                return Ok((factor, 1.0));
+                return Ok((factor, coarse_qps));
             }
             let (experiment, objective) = self.within(question, factor);
-            let found_qps = self.search(&experiment, objective)?.coarse(policy, coarse_qps)?;
-            Ok((factor, found_qps / (coarse_qps * factor)))
+            Ok((factor, self.search(&experiment, objective)?.coarse(policy, coarse_qps)?))
         };
         let factors = factors(draws.iter().map(|draw| draw.factor));
-        let ratios: Vec<Result<(f64, f64), LabError>> = factors.par_iter().map(ratio).collect();
-        let ratios: Vec<(f64, f64)> = ratios.into_iter().collect::<Result<_, _>>()?;
+        let found: Vec<Result<(f64, f64), LabError>> = factors.par_iter().map(coarse).collect();
+        let found: Vec<(f64, f64)> = found.into_iter().collect::<Result<_, _>>()?;
         let of_qps = |qps: f64| {
-            let points = ratios.iter().map(|&(factor, ratio)| (factor, ratio * qps / self.scale));
+            // Where short runs overlook an overload, they do so at every factor.
+            let overlooked = coarse_qps > COARSE_ERROR * qps;
+            let relative = |found_qps: f64| if overlooked { found_qps.min(qps) } else { found_qps * qps / coarse_qps };
+            let points = found.iter().map(|&(factor, found_qps)| (factor, relative(found_qps) / factor / self.scale));
             let points = points.take_while(|&(_, qps)| qps > 0.0).map(|(factor, qps)| (factor.ln(), qps.ln()));
             Curve { group: self, policy: policy.clone(), points: points.collect() }
         };
         let mut curve = of_qps(coarse_qps);
-        if !draws.iter().all(|draw| curve.is_clear(draw)) {
+        if !(search.decides(coarse_qps) && draws.iter().all(|draw| curve.is_clear(draw))) {
             curve = of_qps(search.confirmed_from(policy, coarse_qps)?.qps);
         }
         Ok((!curve.points.is_empty()).then_some(curve))
