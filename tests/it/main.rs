@@ -38,3 +38,16 @@ mod trace;
 mod train;
 mod unasked;
 mod workload;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Writes a machine profile that was measured with queries of this mean time on a CPU worker, in microseconds.
+fn machine_of_queries(path: &Path, cpu_mean_us: &str) {
+    use tandem::base::machine::Idle;
+    use tandem::cost::MachineProfile;
+    use tandem::cost::machine_profile::DispatcherProfile;
+    let about = BTreeMap::from([(String::from("cpu_mean_us"), cpu_mean_us.to_owned())]);
+    let profile = MachineProfile::new(about, Idle::Spin, BTreeMap::new(), DispatcherProfile::default(), None);
+    profile.write(path).unwrap();
+}

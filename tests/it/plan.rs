@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::machine_of_queries;
+
 const HEADER: &str = "name,cores,gpus,memory_gb,price_per_hour";
 
 fn plan(dir: &Path, arguments: &str) -> Output {
@@ -55,6 +57,34 @@ fn own_service_times_spare_groups_and_shards_are_planned() {
 }
 
 #[test]
+fn a_machine_file_of_other_queries_is_named_in_text_file_and_json() {
+    let dir = world();
+    // The queries of `own.csv` take 2 ms on average.
+    machine_of_queries(&dir.path().join("short.json"), "100.0");
+    machine_of_queries(&dir.path().join("alike.json"), "1500.0");
+    let warning = "short.json was measured with queries that take 100 us on a CPU worker, and these take 2000 us";
+    for (file, expected) in [("short.json", Some(warning)), ("alike.json", None)] {
+        let catalogue = format!("{HEADER},profile\nsmall,4,0,16,0.5,{file}\n");
+        fs::write(dir.path().join("machines.csv"), catalogue).unwrap();
+        let output = plan(dir.path(), "--rate 100 --catalogue machines.csv");
+        let said = String::from_utf8_lossy(&output.stdout).replace('\n', " ");
+        let written = fs::read_to_string(dir.path().join("o/plan.csv")).unwrap();
+        let json = plan(dir.path(), "--rate 100 --catalogue machines.csv --format json");
+        let document: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+        let warnings = document["results"]["warnings"].as_array().unwrap();
+        match expected {
+            Some(warning) => {
+                assert!(said.contains(&format!("warning: {warning}")), "{said}");
+                assert!(written.contains(&format!("# warning: {warning}")), "{written}");
+                assert!(warnings.len() == 1 && warnings[0].as_str().unwrap().starts_with(warning), "{document}");
+            }
+            None => assert!(warnings.is_empty() && !said.contains("warning") && !written.contains("warning"), "{said}"),
+        }
+        assert_eq!(document["results"]["answer"]["machine"], "small");
+    }
+}
+
+#[test]
 fn an_impossible_deadline_has_exit_code_3_and_names_the_nearest_feasible_plan() {
     let dir = world();
     let output = plan(dir.path(), "--rate 100 --deadline-ms 2 --catalogue machines.csv");
@@ -65,6 +95,27 @@ fn an_impossible_deadline_has_exit_code_3_and_names_the_nearest_feasible_plan() 
                     cpu-only within 3 ms, 365.2 per month\n";
     assert_eq!(errors, expected);
     assert!(!dir.path().join("o/plan.csv").exists());
+    let output = plan(dir.path(), "--rate 100 --deadline-ms 2 --catalogue machines.csv --format json");
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let results = &document["results"];
+    assert_eq!((output.status.code(), &results["answer"]), (Some(3), &serde_json::Value::Null), "{document}");
+    assert_eq!((&results["nearest"]["machine"], &results["nearest"]["deadline_ms"]), (&"small".into(), &"3".into()));
+}
+
+#[test]
+fn a_type_that_runs_no_policy_or_takes_too_many_shards_says_so() {
+    let dir = world();
+    for (arguments, why) in [
+        ("--rate 10 --policy gpu-only", "none of the policies can run on it"),
+        ("--rate 10 --index-gb 2000", "the index takes 139 of its memories, at most 64 are planned"),
+    ] {
+        fs::write(dir.path().join("machines.csv"), format!("{HEADER}\nsmall,4,0,16,0.5\n")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));
+        command.current_dir(dir.path()).args("plan --workload own.csv --catalogue machines.csv -o o".split(' '));
+        let output = command.args(arguments.split(' ')).output().unwrap();
+        let expected = format!("error: no machine of the catalogue serves any rate within 50 ms (small: {why})\n");
+        assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr)), (Some(3), expected.into()));
+    }
 }
 
 #[test]
@@ -73,13 +124,30 @@ fn faults_of_a_catalogue_have_file_line_and_column() {
     for (text, expected) in [
         ("a,four,0,16,1", "machines.csv:2:3: `cores` is \"four\", expected a whole number from 0"),
         ("a,4,0,16 GB,1", "machines.csv:2:7: `memory_gb` is \"16 GB\", expected a number"),
-        ("a,4,0,65536,1", "machines.csv:2:7: `memory_gb` is \"65536\", expected at most 50000 (gigabytes)"),
+        ("a,4,0,65536,1", "machines.csv:2:7: `memory_gb` is \"65536\", expected at most 800 (gigabytes, 200 per core)"),
         ("a,4,0,16,", "machines.csv:2:10: `price_per_hour` is \"\", expected a number"),
         ("a,4,0,16,1 USD", "machines.csv:2:10: `price_per_hour` is \"1 USD\", expected a number"),
         ("a,4,0,16,-1", "machines.csv:2:10: `price_per_hour` is \"-1\", expected a number above 0 (any one currency)"),
         ("", "machines.csv: has no machine type, expected a header and a line for each"),
     ] {
         fs::write(dir.path().join("machines.csv"), format!("{HEADER}\n{text}\n")).unwrap();
+        refuses(dir.path(), "--rate 10 --catalogue machines.csv", expected);
+    }
+    for (more, text, expected) in [
+        (
+            "idle_watts,busy_watts",
+            "0.1,0.3",
+            "machines.csv:2:16: `busy_watts` is \"0.3\", expected 1 to 1000000 (watts)",
+        ),
+        (
+            "profile",
+            "x.json",
+            "machines.csv:2:12: `profile` is \"x.json\", expected the path of a machine profile from the folder of the catalogue",
+        ),
+        ("profile", "own.csv", "machine type a: own.csv:1:1: expected value"),
+        ("workload", "x.csv", "machine type a: x.csv: cannot open: No such file or directory (os error 2)"),
+    ] {
+        fs::write(dir.path().join("machines.csv"), format!("{HEADER},{more}\na,4,0,16,1,{text}\n")).unwrap();
         refuses(dir.path(), "--rate 10 --catalogue machines.csv", expected);
     }
     fs::write(dir.path().join("machines.csv"), "name,cores,gpus,memory_gb\na,4,0,16\n").unwrap();
@@ -92,7 +160,9 @@ fn faults_of_a_catalogue_have_file_line_and_column() {
 fn questions_that_cannot_be_meant_are_refused() {
     let dir = world();
     for (arguments, expected) in [
-        ("--rate 100:50", "--rate: \"100:50\", expected the lower rate first"),
+        ("--rate 100:50", "--rate: \"100:50\", expected the lower rate first, then a higher one"),
+        ("--rate 1:2:3", "--rate: \"1:2:3\", expected queries per second (0.001 to 10^12), or LOW:HIGH"),
+        ("--rate 10 --spare 1000000", "--spare is 1000000, expected 0 to 100000"),
         ("--rate fast", "--rate: \"fast\", expected queries per second (0.001 to 10^12), or LOW:HIGH"),
         ("--rate 10 --index-gb 0", "--index-gb is 0, expected 0.000001 to 1000000000"),
         ("--rate 10 --speed-spread 2", "--speed-spread is 2, expected 0 to 1"),

@@ -4,6 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::machine_of_queries;
+
 const TANDEM: &str = env!("CARGO_BIN_EXE_tandem");
 const SMALL: [&str; 9] =
     ["--policy", "mct,cpu-only", "--cpus", "1,2", "--noise", "0,0.5", "--seeds", "1:2", "--rate=60000"];
@@ -111,6 +113,23 @@ fn how_many_machines_serve_own_times_is_one_line() {
     let model = ["sweep", "--workload", &mine, "--rate", "200", "--estimates", "gpu", "-o"];
     let output = Command::new(TANDEM).args(model).arg(dir.path().join("other")).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+#[test]
+fn a_machine_file_of_other_queries_is_named_in_text_file_and_json() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mine, machine) = (own_times(dir.path()), dir.path().join("m.json"));
+    machine_of_queries(&machine, "200.0");
+    let mut command = Command::new(TANDEM);
+    command.args(["sweep", "--workload", &mine, "--rate", "50", "--policy", "cpu-only", "--seeds", "1", "--machine"]);
+    command.arg(&machine).args(["--format", "json", "-o"]).arg(dir.path().join("out"));
+    let output = command.output().unwrap();
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let warning = "was measured with queries that take 200 us on a CPU worker, and these take 10000 us";
+    let named = document["results"]["warnings"][0].as_str().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).replace('\n', " ");
+    assert!(named.contains(warning) && said.contains("warning: ") && said.contains("these take 10000 us"), "{said}");
+    assert!(results(&dir.path().join("out")).contains(&format!("# warning: {named}")));
 }
 
 #[test]

@@ -14,6 +14,8 @@ use tandem::cost::{
 use tandem::files::Provenance;
 use tandem::query::{Features, Mode};
 
+use crate::machine_of_queries;
+
 /// Costs by a formula: CPUs pay for postings, GPUs for a launch and a little for blocks; noise of ±5 % is explained by no
 /// feature.
 fn workload(rows: u32) -> Workload {
@@ -297,10 +299,14 @@ fn regret_adds_up(row: &Row) {
 fn the_report_tells_how_models_err_and_what_that_costs_policies() {
     let dir = tempfile::tempdir().unwrap();
     workload(300).write(&dir.path().join("x.workload.csv")).unwrap();
-    let arguments = "train x.workload.csv -o m.json --folds 3 --report errors --regret-cpus 2 --regret-gpus 0,1 --deadline-ms 20 -v";
+    machine_of_queries(&dir.path().join("far.json"), "1.0");
+    let arguments = "train x.workload.csv -o m.json --folds 3 --report errors --regret-cpus 2 --regret-gpus 0,1 --deadline-ms 20 \
+                     --machine far.json -v";
     let (code, stdout, stderr) = tandem(dir.path(), &arguments.split(' ').collect::<Vec<_>>());
     assert_eq!(code, Some(0), "{stderr}");
     assert!(stdout.contains("regret of policies by estimates: capacity at p99 within 20 ms"), "{stdout}");
+    let warning = "warning: far.json was measured with queries that take 1 us on a CPU worker";
+    assert!(stdout.contains(warning), "{stdout}");
     let of = |name: &str| table(&dir.path().join("errors").join(name));
 
     // There is a row for each kind of model, two processors and two modes, including the model file's own figures.
@@ -329,6 +335,8 @@ fn the_report_tells_how_models_err_and_what_that_costs_policies() {
     assert_eq!(of("model_scatter.csv").len(), 600);
 
     let regret = of("regret.csv");
+    let written = std::fs::read_to_string(dir.path().join("errors/regret.csv")).unwrap();
+    assert!(written.contains(&format!("# {warning}")), "{written}");
     let policies: Vec<&str> = regret.iter().map(|row| row["policy"].as_str()).collect();
     let with_gpu = ["gpu-only", "cpu-only", "best-of", "stealing", "mct", "stealing-adaptive"];
     assert_eq!(policies, [&["cpu-only", "mct", "stealing-adaptive"][..], &with_gpu].concat());

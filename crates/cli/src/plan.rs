@@ -1,6 +1,6 @@
 //! `tandem plan`: the machines that serve a demand at the least cost.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,16 +10,18 @@ use super::Failure;
 use super::defaults::Bars;
 use super::output::{result, say, say_screen};
 use super::result_writer::ResultWriter;
+use crate::options::machine::mismatches;
 use crate::options::names::choice;
 use crate::options::question::{DeadlineArgument, ObjectiveArguments};
 use tandem_core::base::machine::Class;
+use tandem_core::base::time::Nanos;
 use tandem_core::cost::{MachineProfile, Workload};
 use tandem_core::files::{Digits, InputError, Provenance, Record, check_writable, write_csv};
 use tandem_core::lab::plan::{
     Candidate, Demand, HOURS_PER_MONTH, MachineType, NUM_DRAWS, Plan, Plans, Question, plan, read_catalogue,
     shipped_catalogue,
 };
-use tandem_core::lab::{Estimates, NamedMachine, in_pieces, named_workload_in};
+use tandem_core::lab::{Estimates, in_pieces, named_workload_in};
 use tandem_core::query::{Mode, Recording, Replay};
 use tandem_core::sched::{PolicyKind, PolicyOptions};
 use tandem_report::number::{counted, text};
@@ -29,6 +31,8 @@ use tandem_report::table::Table;
 /// Policies that are compared by default: the best ones with and without batches.
 const POLICIES: [PolicyKind; 4] =
     [PolicyKind::CpuOnly, PolicyKind::StealingAdaptive, PolicyKind::Greedy, PolicyKind::Combined];
+/// Most spare groups.
+const MOST_SPARE: usize = 100_000;
 /// Seconds of a window of a recorded day.
 const WINDOW_SECONDS: f64 = 60.0;
 
@@ -125,15 +129,19 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         None => shipped_catalogue()?,
     };
     let (workload_name, candidates) = candidates(arguments, types)?;
+    let warnings = mismatches(candidates.iter().filter_map(|of| Some((of.profile.as_ref()?, &*of.workload))));
     let bars = Bars::quiet();
     let plans = in_pieces(&bars, "machine types", candidates.len(), |done| plan(&question, &candidates, done))?;
     let Some(best) = plans.ranking.first() else {
         result("answer", serde_json::Value::Null);
+        result("nearest", plans.nearest.as_ref().map(|(deadline, of)| nearest_row(&question, &plans, *deadline, of)));
+        warnings.iter().for_each(|warning| errln!("warning: {warning}"));
         return Err(Failure::no_answer(no_plan(arguments, &plans)));
     };
     let rows: Vec<PlanRow> = plans.ranking.iter().map(|of| row(&question, &plans, of)).collect();
     result("gpu_pays_from_qps", plans.gpu_pays_from_qps);
     let provenance = Provenance::new().with_command_and_machine().with("workload", &workload_name);
+    let provenance = warnings.iter().fold(provenance, |all, warning| all.with("warning", warning));
     let mut kept = ResultWriter::new();
     let file = arguments.out.join("plan.csv");
     result("answer", &rows[0]);
@@ -148,12 +156,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     ));
     answer.push_str(&reasons(&question, &plans));
     answer.push_str(&format!("\nService times: {workload_name} ({}).\n", arguments.mode));
-    let mismatches = candidates.iter().filter_map(|of| {
-        let (name, profile) = of.profile.as_ref()?;
-        NamedMachine { name, profile }.mismatch(&of.workload)
-    });
-    let mismatches: BTreeSet<String> = mismatches.collect();
-    mismatches.iter().for_each(|warning| answer.push_str(&format!("warning: {warning}\n")));
+    answer.extend(warnings.iter().map(|warning| format!("warning: {warning}\n")));
     let printed = say_screen(&answer, &file.display().to_string());
     let named = say(&format!("\n{}\n", kept.in_words()));
     kept.finish().and(printed).and(named)
@@ -169,7 +172,7 @@ fn question(arguments: &Arguments) -> Result<Question, Failure> {
         growth: 1.0 + at_least("growth", arguments.growth, -99.0, 1e6)? / 100.0,
         deadline: arguments.deadline.checked()?,
         objective: arguments.objective.checked()?,
-        spare: arguments.spare,
+        spare: at_least("spare", arguments.spare as f64, 0.0, MOST_SPARE as f64)? as usize,
         index_gb: arguments.index_gb.map(|gb| at_least("index-gb", gb, 1e-6, 1e9)).transpose()?,
         policies: arguments.policy.iter().map(|kind| kind.with(PolicyOptions::default())).collect(),
         estimates: Estimates::named(&arguments.estimates)?,
@@ -184,17 +187,16 @@ fn demand(arguments: &Arguments) -> Result<Demand, Failure> {
         return Ok(Demand::Recorded(Recording::read(path, Replay::Repeat)?.rates_qps(WINDOW_SECONDS)));
     }
     let text = arguments.rate.as_deref().unwrap_or_default();
-    let rate = |text: &str| match text.trim().parse::<f64>() {
-        Ok(rate_qps) if (1e-3..=1e12).contains(&rate_qps) => Ok(rate_qps),
-        _ => {
-            Err(Failure::input(format!("--rate: {text:?}, expected queries per second (0.001 to 10^12), or LOW:HIGH")))
-        }
+    let fault = |expected: &str| Failure::input(format!("--rate: {text:?}, expected {expected}"));
+    let rate = |one: &str| {
+        let rate_qps = one.trim().parse::<f64>().ok().filter(|rate_qps| (1e-3..=1e12).contains(rate_qps));
+        rate_qps.ok_or_else(|| fault("queries per second (0.001 to 10^12), or LOW:HIGH"))
     };
     match text.split_once(':') {
         None => Ok(Demand::Rate(rate(text)?)),
         Some((low, high)) => match (rate(low)?, rate(high)?) {
             (low, high) if low < high => Ok(Demand::Between(low, high)),
-            _ => Err(Failure::input(format!("--rate: {text:?}, expected the lower rate first"))),
+            _ => Err(fault("the lower rate first, then a higher one")),
         },
     }
 }
@@ -205,19 +207,20 @@ fn candidates(arguments: &Arguments, types: Vec<MachineType>) -> Result<(String,
     let workload = Arc::new(workload);
     let mut read: BTreeMap<String, Arc<Workload>> = BTreeMap::new();
     let mut of = |machine: MachineType| {
+        let type_fault = |fault: Failure| Failure::input(format!("machine type {}: {fault}", machine.name));
         let workload = match &machine.workload {
             None => Arc::clone(&workload),
             Some(name) => match read.get(name) {
                 Some(known) => Arc::clone(known),
                 None => {
-                    let new = Arc::new(named_workload_in(Some(name), arguments.mode)?.1);
-                    Arc::clone(read.entry(name.clone()).or_insert(new))
+                    let new = named_workload_in(Some(name), arguments.mode).map_err(|e| type_fault(e.into()))?;
+                    Arc::clone(read.entry(name.clone()).or_insert(Arc::new(new.1)))
                 }
             },
         };
         let profile =
             machine.profile.as_ref().map(|path| Ok((path.display().to_string(), MachineProfile::read(path)?)));
-        let profile = profile.transpose().map_err(|e: InputError| Failure::from(e))?;
+        let profile = profile.transpose().map_err(|e: InputError| type_fault(e.into()))?;
         Ok(Candidate { machine, workload, profile })
     };
     let candidates = types.into_iter().map(&mut of).collect::<Result<Vec<Candidate>, Failure>>()?;
@@ -251,6 +254,11 @@ fn row(question: &Question, plans: &Plans, of: &Plan) -> PlanRow {
         joules_per_query: of.watts.map(|watts| Digits(watts / plans.typical_qps)),
         gpu_mj_per_query: of.gpu_mj_per_query.map(Digits),
     }
+}
+
+/// The plan for a longer deadline than that of the question.
+fn nearest_row(question: &Question, plans: &Plans, deadline: Nanos, of: &Plan) -> PlanRow {
+    row(&Question { deadline, ..question.clone() }, plans, of)
 }
 
 /// The price of a million queries at the typical rate.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::DrivenArguments;
 use crate::Failure;
 use crate::defaults::{self, Bars, warn_of_few_cores};
-use crate::options::machine::workers_here;
+use crate::options::machine::{mismatches, workers_here};
 use tandem_core::base::machine::Idle;
 use tandem_core::cost::{ProfileOptions, Workload};
 use tandem_core::files::Provenance;
@@ -72,9 +72,10 @@ pub(super) fn start(
         node.hold_out(held_out);
     }
     node.set_idle(Idle::default());
-    if let Some((name, profile)) = arguments.machine.read(true)? {
-        errln!("machine profile: {name}");
-        node.set_machine(&profile);
+    if let Some(file) = arguments.machine.read(true)? {
+        errln!("machine profile: {}", file.0);
+        mismatches([(&file, node.workload())]).iter().for_each(|warning| errln!("warning: {warning}"));
+        node.set_machine(&file.1);
     }
     warn_of_few_cores(&node);
     Ok((node, log_queries))

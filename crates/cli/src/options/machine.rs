@@ -1,17 +1,19 @@
 //! Options of the machine: processors, machine file, GPU memory, cluster, failing lanes.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::index::bytes;
+use crate::output::result;
 use crate::settings::Settings;
 use crate::{Failure, defaults};
 use tandem_core::base::machine::FaultPlan;
 use tandem_core::base::time::Nanos;
-use tandem_core::cost::MachineProfile;
+use tandem_core::cost::{MachineProfile, Workload};
 use tandem_core::files::this_machine;
 use tandem_core::index::Index;
-use tandem_core::lab::{GpuChoice, HostInfo, read_faults};
+use tandem_core::lab::{GpuChoice, HostInfo, NamedMachine, read_faults};
 use tandem_core::query::{LogOptions, Query};
 use tandem_core::search::gpu::GpuMemory;
 use tandem_core::sim::{Cluster, ClusterShape, ShardCosts, SimQuery};
@@ -100,6 +102,20 @@ impl MachineProfileArgument {
     pub(crate) fn check(&self) -> Result<(), Failure> {
         self.read(false).map(|_| ())
     }
+}
+
+/// The warnings that a machine profile was measured with queries of other lengths than these workloads', each once, for the
+/// answer. They are also results of the command.
+pub(crate) fn mismatches<'a>(
+    uses: impl IntoIterator<Item = (&'a (String, MachineProfile), &'a Workload)>,
+) -> Vec<String> {
+    let of = |((name, profile), workload): (&'a (String, MachineProfile), &Workload)| {
+        NamedMachine { name, profile }.mismatch(workload)
+    };
+    let warnings: BTreeSet<String> = uses.into_iter().filter_map(of).collect();
+    let warnings = warnings.into_iter().collect();
+    result("warnings", &warnings);
+    warnings
 }
 
 /// The budget of GPU memory for an index.

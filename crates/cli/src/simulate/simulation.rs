@@ -3,7 +3,7 @@
 use super::inputs::{arrivals, counts, cpus_in_words, gpus_in_words, named_rates, processors, wants_gpu};
 use super::{Arguments, Part};
 use crate::options::arrivals::{any_rate, own_rate};
-use crate::options::machine::{check_processors, cluster_in_words};
+use crate::options::machine::{check_processors, cluster_in_words, mismatches};
 use crate::{Failure, origin};
 use tandem_core::base::machine::{Class, FaultPlan, Machine, PerClass};
 use tandem_core::cost::{Cost, MachineModel, MachineProfile, RecordedGpu, Workload};
@@ -158,7 +158,7 @@ impl<'a> Simulation<'a> {
             None => String::from("; no machine profile, so that hand-offs and the dispatcher take no time"),
         });
         let machine = self.machine();
-        let mismatch = machine.profile.and_then(|named| named.mismatch(workload));
+        let mismatch = mismatches(self.machine_profile.iter().map(|file| (file, workload)));
         title.extend(machine.warning().into_iter().chain(mismatch).map(|warning| format!("\n{warning}.")));
         title
             .extend(self.replayed.iter().map(|source| format!("\nThe workload has no GPU times; replayed: {source}.")));

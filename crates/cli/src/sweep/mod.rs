@@ -13,12 +13,12 @@ use xxhash_rust::xxh3::xxh3_64;
 use self::report::{chart, table};
 use self::slurm::Job;
 use super::defaults::progress;
-use super::output::{result_file, say, say_screen};
+use super::output::{result, result_file, say, say_screen};
 use super::settings::{SetArguments, Settings};
 use super::{Failure, interrupts, origin};
 use crate::options::arrivals::{ArrivalArguments, any_rate, own_rate};
 use crate::options::lists::{counts, numbers};
-use crate::options::machine::{MAX_PROCESSORS, MachineProfileArgument, check_nodes};
+use crate::options::machine::{MAX_PROCESSORS, MachineProfileArgument, check_nodes, mismatches};
 use crate::options::names::choice;
 use crate::options::question::{DEFAULT_MS, ObjectiveArguments};
 use tandem_core::base::machine::Class;
@@ -119,6 +119,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let process = options.process.clone();
     let estimates = options.estimates.name().to_owned();
     let machine_profile = options.profile.as_ref().map(|(name, _)| name.clone());
+    let used = options.profile.iter().flat_map(|file| options.workloads.values().map(move |of| (file, &of.workload)));
+    let other_queries = mismatches(used);
     let sweep = Sweep::new(&axes, options)?;
     let (points, impossible): (Vec<Point>, Vec<Point>) =
         axes.points().into_iter().partition(|point| sweep.is_possible(point));
@@ -162,7 +164,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let caveat = arguments.arrivals.process.caveat(&process, &rates);
     let shares = there.iter().filter_map(|row| row.covered_share.map(|share| share.0));
     let short = short_runs("answers are likely too good", process.time_scale(), shares);
-    let warnings: Vec<String> = caveat.into_iter().chain(short).collect();
+    let warnings: Vec<String> = other_queries.into_iter().chain(caveat).chain(short).collect();
+    result("warnings", &warnings);
     let file = machine_profile.as_deref().unwrap_or("none (hand-offs and the dispatcher take no time)");
     let provenance = Provenance::new()
         .with("command", command())

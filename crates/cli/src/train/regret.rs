@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::Arguments;
 use crate::Failure;
 use crate::defaults::Bars;
+use crate::options::machine::mismatches;
 use crate::origin::is_of_here;
 use crate::output::{is_verbose, result_file};
 use tandem_core::base::machine::Class;
@@ -63,6 +64,7 @@ pub(super) fn write(dir: &Path, names: &str, workload: &Workload, arguments: &Ar
     let deadline = arguments.deadline.checked()?;
     let file_name = file.as_ref().map_or("none (hand-offs and the dispatcher take no time)", |(name, _)| name);
     let extrapolated: Vec<String> = machines.iter().filter_map(|on| on.machine.warning()).collect();
+    let warnings = mismatches(file.iter().map(|file| (file, workload)));
     let found =
         simulate(machines, |on, done| regret(workload, &estimates, &on.machine, &on.policies, deadline, &SEEDS, done))?;
     let path = dir.join("regret.csv");
@@ -74,8 +76,10 @@ pub(super) fn write(dir: &Path, names: &str, workload: &Workload, arguments: &Ar
         .with("deadline_ms", arguments.deadline.ms)
         .with("gpu_lane_depth", GPU_LANE_DEPTH)
         .with("machine profile", file_name);
+    let provenance = warnings.iter().fold(provenance, |all, warning| all.with("warning", warning));
     write_csv(&path, &provenance, found.iter().map(line))?;
     result_file("regret", &path);
+    warnings.iter().for_each(|warning| outln!("warning: {warning}"));
     if !is_verbose() {
         outln!("written: {}", path.display());
         return Ok(());

@@ -11,6 +11,7 @@ use crate::cost::machine_profile::EnergyMeter;
 use crate::lab::delays::Delays;
 use crate::query::Priorities;
 use crate::sched::{LogRow, ShedJob, Sink};
+use crate::sim::SimQuery;
 
 /// The statistics of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -104,10 +105,11 @@ impl Tally {
         }
     }
 
-    /// This tally with the energy of the GPUs of `model`, if their power is known.
+    /// This tally with the energy of the GPUs of `model` for these queries, if their power is known.
     #[must_use]
-    pub fn with_energy(self, model: &MachineModel) -> Self {
-        Self { energy: EnergyMeter::new(model).map(Box::new), ..self }
+    pub fn with_energy(self, model: &MachineModel, queries: &[SimQuery]) -> Self {
+        let queries = queries.iter().map(|query| (query.id, query.service));
+        Self { energy: EnergyMeter::new(model, queries).map(Box::new), ..self }
     }
 
     /// An empty tally whose memory is allocated at once and never grows.
@@ -188,10 +190,10 @@ impl Sink for Tally {
                 self.busy[row.class] += row.helped;
             }
             if let Some(energy) = &mut self.energy {
-                energy.begin(row.processor);
+                energy.begin(row.processor, row.query);
             }
         } else if let Some(energy) = &mut self.energy {
-            energy.add();
+            energy.add(row.query);
         }
         self.first_arrival = self.first_arrival.min(row.arrival);
         self.last_finish = self.last_finish.max(row.finished);

@@ -133,7 +133,8 @@ fn header<T: Record>(cells: &Cells<'_>, passes_over_others: bool) -> Result<Vec<
             return Err(cells.error_at(field, format!("column `{name}` is of an earlier version: {}", T::REMEDY)));
         }
         if column.is_none() && !passes_over_others {
-            let message = format!("unknown column `{name}`, expected some of {}", known.join(", "));
+            let commas = if name.contains([';', '\t']) { ", separated by commas" } else { "" };
+            let message = format!("unknown column `{name}`, expected some of {}{commas}", known.join(", "));
             return Err(cells.error_at(field, message));
         }
         if column.is_some() && header.contains(&column) {
@@ -255,6 +256,7 @@ mod tests {
     fn faults_name_place_and_what_was_expected() {
         for (text, expected) in [
             ("a,c\n", "x.csv:1:3: unknown column `c`, expected some of a, b"),
+            ("a;b\n", "x.csv:1:1: unknown column `a;b`, expected some of a, b, separated by commas"),
             ("a,b,a\n", "x.csv:1:5: column `a` is given twice"),
             ("b\n", "x.csv:1:1: the header lacks `a`"),
             ("a,b\n1\n", "x.csv:2: 1 values, expected 2 as in the header"),

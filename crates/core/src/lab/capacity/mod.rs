@@ -14,6 +14,7 @@
 //! the error from the sample of measured queries. Simulated capacities and the predictions of a validation both come
 //! from this search.
 
+mod best;
 mod closed_forms;
 mod confirm;
 mod judge;
@@ -46,6 +47,8 @@ use crate::sim::{Arrivals, Experiment, SimError, certificate};
 
 /// Confidence of intervals, if there are enough seeds.
 const CONFIDENCE: f64 = 0.95;
+/// Ratio between neighbouring rates of a search.
+const RATIO: f64 = 1.005;
 /// Distances in steps below the first seed's limit at which other seeds are tried: 1.5 to 40 %.
 const LOOKS_BELOW: [u32; 5] = [3, 8, 20, 45, 100];
 /// Number of first arrivals that the clairvoyant bound for no miss uses.
@@ -63,6 +66,8 @@ pub struct CapacitySearch<'a> {
     pub region_qps: f64,
     /// Whether the queries are a sample whose error is estimated.
     is_sampled: bool,
+    /// Ratio between neighbouring rates.
+    ratio: f64,
 }
 
 /// The capacity of a policy.
@@ -181,7 +186,7 @@ impl<'a> CapacitySearch<'a> {
         };
         let time_scale = experiment.arrivals.first().and_then(Arrivals::time_scale);
         let length = Covering::new(length, time_scale);
-        Ok(Self { experiment, criterion, length, known_qps, region_qps, is_sampled: false })
+        Ok(Self { experiment, criterion, length, known_qps, region_qps, is_sampled: false, ratio: RATIO })
     }
 
     /// Number of runs at each rate.
@@ -230,8 +235,18 @@ impl<'a> CapacitySearch<'a> {
         }
         let first = self.seed_search(&candidate, 0, &self.short_runs()).highest(0, None)?;
         done();
+        self.other_seeds(&candidate, first, done)
+    }
+
+    /// The capacity of a policy after the search with the first seed: other seeds in parallel, then long runs.
+    fn other_seeds(
+        &self,
+        candidate: &Candidate<'_>,
+        first: Option<u32>,
+        done: &(dyn Fn() + Sync),
+    ) -> Result<Capacity, SimError> {
         let suspect = |seed: usize| {
-            let found = self.suspect(&candidate, seed, first);
+            let found = self.suspect(candidate, seed, first);
             done();
             found
         };
@@ -239,7 +254,7 @@ impl<'a> CapacitySearch<'a> {
         let suspects: Vec<Result<Option<u32>, SimError>> = (1..looking).into_par_iter().map(suspect).collect();
         (looking..self.seeds()).for_each(|_| done());
         let suspects = suspects.into_iter().collect::<Result<Vec<_>, _>>()?;
-        self.confirmed(&candidate, first, &suspects.into_iter().flatten().collect::<Vec<_>>())
+        self.confirmed(candidate, first, &suspects.into_iter().flatten().collect::<Vec<_>>())
     }
 
     /// The capacity of each policy for the first seed in short runs, to exclude weak policies. `done` is called for
@@ -271,7 +286,7 @@ impl<'a> CapacitySearch<'a> {
         let stable_qps = region_qps.min(most_qps);
         Candidate {
             policy,
-            grid: RateGrid { top_qps: stable_qps.min(self.known_qps) },
+            grid: RateGrid { top_qps: stable_qps.min(self.known_qps), ratio: self.ratio },
             stable_qps,
             // Certificates cover single machines with one deadline only.
             max_costs: match (&experiment.cluster, experiment.priorities()) {

@@ -78,7 +78,9 @@ fn play(
     // A cluster reports only the rows of the slowest shards, which do not show how busy its nodes are.
     let tally = match experiment.cluster {
         Some(_) => Tally::new(&Machine::default(), arrivals.len()),
-        None => Tally::new(&experiment.model.machine, arrivals.len()).with_energy(&experiment.model),
+        None => {
+            Tally::new(&experiment.model.machine, arrivals.len()).with_energy(&experiment.model, &experiment.queries)
+        }
     };
     let levels = PriorityTally::new(arrivals.priorities().map(AsRef::as_ref));
     let is_plain = experiment.model.faults.faults.is_empty() && arrivals.priorities().is_none();

@@ -1,7 +1,7 @@
 //! The highest rate of a grid that one seed's arrivals sustain.
 //!
-//! The top of the grid is the policy's stability limit; each rate is 0.5 % below the previous one. The search climbs or
-//! descends by 1, 2, 4... steps until the verdict changes, then bisects. It stores all results.
+//! The top of the grid is the policy's stability limit; each rate is below the previous one by the same share. The search
+//! climbs or descends by 1, 2, 4... steps until the verdict changes, then bisects. It stores all results.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,6 @@ use crate::sched::PolicyFactory;
 use crate::sim::certificate;
 use crate::sim::{Arrivals, Experiment, SimError};
 
-/// Ratio between neighbouring rates of the grid.
-const STEP: f64 = 1.005;
 /// Lowest rate of the grid, as a share of the top; lower rates count as 0.
 const LOWEST: f64 = 1e-6;
 
@@ -22,15 +20,24 @@ const LOWEST: f64 = 1e-6;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RateGrid {
     pub(super) top_qps: f64,
+    /// Ratio between neighbouring rates.
+    pub(super) ratio: f64,
 }
 
 impl RateGrid {
     pub(super) fn rate_qps(self, step: u32) -> f64 {
-        self.top_qps * STEP.powi(-(step as i32))
+        self.top_qps * self.ratio.powi(-(step as i32))
     }
 
     pub(super) fn lowest(self) -> u32 {
-        (LOWEST.recip().ln() / STEP.ln()) as u32
+        (LOWEST.recip().ln() / self.ratio.ln()) as u32
+    }
+
+    /// The first step whose rate is at most `rate_qps`.
+    pub(super) fn step_at(self, rate_qps: f64) -> u32 {
+        // A rate of the grid is its own step in spite of rounding.
+        let steps = ((self.top_qps / rate_qps).ln() / self.ratio.ln() - 1e-6).ceil();
+        (steps.max(0.0) as u32).min(self.lowest())
     }
 }
 
@@ -160,8 +167,22 @@ pub(super) fn limit_from<E>(
         }
         stride *= 2;
     }
-    let Some(mut passed) = passed else { return Ok(None) };
-    let Some(mut failed) = failed else { return Ok(Some(passed)) };
+    let Some(passed) = passed else { return Ok(None) };
+    match failed {
+        Some(failed) => between(failed, passed, meets).map(Some),
+        None => Ok(Some(passed)),
+    }
+}
+
+/// The step from `failed`, which does not meet the objective, to `passed`, which does, where the verdict changes.
+///
+/// # Errors
+/// The first error of `meets`.
+pub(super) fn between<E>(
+    mut failed: u32,
+    mut passed: u32,
+    mut meets: impl FnMut(u32) -> Result<bool, E>,
+) -> Result<u32, E> {
     while passed - failed > 1 {
         let middle = failed + (passed - failed) / 2;
         if meets(middle)? {
@@ -170,7 +191,7 @@ pub(super) fn limit_from<E>(
             failed = middle;
         }
     }
-    Ok(Some(passed))
+    Ok(passed)
 }
 
 #[cfg(test)]
@@ -178,6 +199,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn each_rate_of_a_grid_has_its_step() {
+        for ratio in [1.005, 1.01] {
+            let grid = RateGrid { top_qps: 12_345.0, ratio };
+            for step in [0, 1, 7, 300, grid.lowest()] {
+                assert_eq!(grid.step_at(grid.rate_qps(step)), step);
+                assert_eq!(grid.step_at(0.999 * grid.rate_qps(step)), (step + 1).min(grid.lowest()));
+            }
+            assert_eq!(grid.step_at(1e9), 0);
+        }
+    }
 
     proptest! {
         #[test]

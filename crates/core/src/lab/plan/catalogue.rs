@@ -71,14 +71,18 @@ impl Record for Line {
 
 /// Most cores or GPUs of a machine type; larger numbers are typing errors.
 const MAX_PROCESSORS: usize = 1024;
-/// Most memory of a machine type, in gigabytes; larger numbers are megabytes or bytes.
+/// Most memory of a machine type, and for each of its cores, in gigabytes; larger numbers are megabytes or bytes.
 const MAX_MEMORY_GB: f64 = 50_000.0;
+const MAX_CORE_GB: f64 = 200.0;
+/// Least and most power of a busy machine in watts; other numbers are kilowatts or milliwatts.
+const BUSY_WATTS: (f64, f64) = (1.0, 1e6);
 
 /// The machine types of a catalogue, in its order.
 ///
 /// # Errors
-/// With line and column: a repeated name, no cores, a price or memory of 0 or less, a busy power below the idle power,
-/// or a scale that is neither a number above 0 nor `TYPE:NUMBER`. A catalogue without types is an error, too.
+/// With line and column: a repeated name, too few cores, a price or memory of 0 or less, numbers in other units, one power
+/// without the other, a machine profile that is no file, or a scale that is neither a number above 0 nor `TYPE:NUMBER`. A
+/// catalogue without types is an error, too.
 pub fn read_catalogue(path: &Path) -> Result<Vec<MachineType>, InputError> {
     parse(path, open_text(path)?)
 }
@@ -105,6 +109,25 @@ fn parse(path: &Path, reader: impl BufRead) -> Result<Vec<MachineType>, InputErr
     Ok(types)
 }
 
+/// Refuses powers of which one is missing, and those in other units.
+fn check_watts(row: &Row<'_, Line>) -> Result<(), InputError> {
+    let (idle, busy) = match (row.value.idle_watts, row.value.busy_watts) {
+        (None, None) => return Ok(()),
+        (Some(_), None) => return Err(row.unexpected("busy_watts", "a number, as there is one for the idle power")),
+        (None, Some(_)) => return Err(row.unexpected("idle_watts", "a number, as there is one for the busy power")),
+        (Some(idle), Some(busy)) => (idle, busy),
+    };
+    let (least, most) = BUSY_WATTS;
+    match () {
+        () if !(0.0..=most).contains(&idle) => Err(row.unexpected("idle_watts", &format!("0 to {most} (watts)"))),
+        () if !(least..=most).contains(&busy) => {
+            Err(row.unexpected("busy_watts", &format!("{least} to {most} (watts)")))
+        }
+        () if busy < idle => Err(row.unexpected("busy_watts", "at least the idle power (watts)")),
+        () => Ok(()),
+    }
+}
+
 fn machine_type(row: &Row<'_, Line>, earlier: &[MachineType], folder: &Path) -> Result<MachineType, InputError> {
     let line = &row.value;
     let above_zero = |column: &str, value: f64, unit: &str| match value > 0.0 && value.is_finite() {
@@ -120,22 +143,22 @@ fn machine_type(row: &Row<'_, Line>, earlier: &[MachineType], folder: &Path) -> 
     if !(1..=MAX_PROCESSORS).contains(&line.cores) {
         return Err(row.unexpected("cores", &format!("1 to {MAX_PROCESSORS} cores")));
     }
-    if line.gpus > 0 && line.cores < 2 {
-        return Err(row.unexpected("cores", "at least 2: one of them feeds the GPUs"));
-    }
     if line.gpus > MAX_PROCESSORS {
         return Err(row.unexpected("gpus", &format!("0 to {MAX_PROCESSORS} GPUs")));
     }
-    if line.memory_gb > MAX_MEMORY_GB {
-        return Err(row.unexpected("memory_gb", &format!("at most {MAX_MEMORY_GB} (gigabytes)")));
+    if line.gpus > 0 && line.cores <= line.gpus {
+        let least = format!("at least {}: one runs the dispatcher and one feeds each GPU", line.gpus + 1);
+        return Err(row.unexpected("cores", &least));
     }
-    if line.idle_watts.is_some_and(|watts| !(watts >= 0.0 && watts.is_finite())) {
-        return Err(row.unexpected("idle_watts", "0 or more (watts)"));
+    let most_gb = MAX_MEMORY_GB.min(MAX_CORE_GB * line.cores as f64);
+    if line.memory_gb > most_gb {
+        return Err(row.unexpected("memory_gb", &format!("at most {most_gb} (gigabytes, {MAX_CORE_GB} per core)")));
     }
-    if line.busy_watts.is_some_and(|watts| !(watts >= line.idle_watts.unwrap_or(0.0) && watts.is_finite())) {
-        return Err(row.unexpected("busy_watts", "at least the idle power (watts)"));
-    }
+    check_watts(row)?;
     let file = |name: &String| folder.join(name);
+    if line.profile.as_ref().is_some_and(|name| !file(name).is_file()) {
+        return Err(row.unexpected("profile", "the path of a machine profile from the folder of the catalogue"));
+    }
     let mut of = MachineType {
         name: line.name.clone(),
         cores: line.cores,
@@ -207,11 +230,24 @@ mod tests {
     fn faults_are_refused_with_line_and_column() {
         for (line, expected) in [
             ("a,0,0,64,1,,,,,", "machines.csv:2:3: `cores` is \"0\", expected 1 to 1024 cores"),
-            ("a,1,1,64,1,,,,,", "at least 2: one of them feeds the GPUs"),
+            ("a,1,1,64,1,,,,,", "at least 2: one runs the dispatcher and one feeds each GPU"),
+            ("a,4,4,64,1,,,,,", "machines.csv:2:3: `cores` is \"4\", expected at least 5: one runs"),
             ("a,2,0,64,,,,,,", "price_per_hour"),
             ("a,2,0,64,-1,,,,,", "expected a number above 0 (any one currency)"),
             ("a,2,0,0,1,,,,,", "expected a number above 0 (gigabytes)"),
-            ("a,2,0,65536,1,,,,,", "machines.csv:2:7: `memory_gb` is \"65536\", expected at most 50000 (gigabytes)"),
+            (
+                "a,2,0,65536,1,,,,,",
+                "machines.csv:2:7: `memory_gb` is \"65536\", expected at most 400 (gigabytes, 200 per core)",
+            ),
+            ("a,999,0,65536,1,,,,,", "expected at most 50000 (gigabytes, 200 per core)"),
+            ("a,2,0,64,1,0.1,0.3,,,", "`busy_watts` is \"0.3\", expected 1 to 1000000 (watts)"),
+            ("a,2,0,64,1,-1,3,,,", "`idle_watts` is \"-1\", expected 0 to 1000000 (watts)"),
+            ("a,2,0,64,1,,300,,,", "machines.csv:2:12: `idle_watts` is \"\", expected a number, as there is one"),
+            ("a,2,0,64,1,100,,,,", "`busy_watts` is \"\", expected a number, as there is one"),
+            (
+                "a,2,0,64,1,,,x.json,,",
+                "machines.csv:2:14: `profile` is \"x.json\", expected the path of a machine profile",
+            ),
             ("a,2,0,64,1,100,50,,,", "expected at least the idle power (watts)"),
             ("a,2,0,64,1,,,,,b:2", "expected a number above 0, or the name of an earlier type"),
             ("a,2,0,64,1,,,,,fast", "expected a number above 0, or the name of an earlier type"),

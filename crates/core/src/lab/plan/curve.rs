@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::{Candidate, Question};
+use super::{Candidate, Draw, MachineType, Question};
 use crate::base::machine::PerClass;
 use crate::base::stats::{Interval, mean_interval};
 use crate::base::time::Nanos;
@@ -21,12 +21,22 @@ use crate::query::ArrivalProcess;
 use crate::sched::{BuiltIn, PolicyFactory};
 use crate::sim::{Cluster, ClusterShape, Experiment, Routing, ShardCosts};
 
-/// Factors on service times at which a curve is simulated; it is interpolated between them.
-const FACTORS: [f64; 4] = [0.7, 1.0, 1.4, 2.0];
+/// Factors on service times between which every curve is simulated. Nearer to 1 the noise of short runs would count for more
+/// than the difference.
+const FACTORS: (f64, f64) = (0.7, 1.4);
+/// Largest ratio between neighbouring factors; a curve is interpolated between them.
+const FACTOR_STEP: f64 = 1.5;
+/// Capacities of short runs that [decide](CapacitySearch::decides) are wrong by at most this factor.
+const COARSE_ERROR: f64 = 1.1;
 /// Confidence of the interval of a plan's p99.
 const CONFIDENCE: f64 = 0.9;
 /// The share of a machine's memory that an index may fill.
 const MEMORY_SHARE: f64 = 0.9;
+/// Service times of a shard are those of the index, divided by the number of shards to this power: without and with GPUs. A
+/// shard holds an equal part of every list, but bounds skip less of a short list, and the beginning of a query and of a kernel
+/// takes as long. Between synthetic indexes of 0.86 to 25.2 million documents it was 0.75 to 0.90 in five pairs on CPUs, and
+/// 0.42 for the throughput of batches on a GPU.
+const SHARD_POWERS: (f64, f64) = (0.8, 0.4);
 /// Standard deviation of the logarithm of a query's service time over shards.
 const SHARDS_DIFFER: f64 = 0.1;
 
@@ -67,6 +77,12 @@ impl Curve<'_> {
         self.group.candidate.machine.price_per_hour * (groups * self.group.shards) as f64
     }
 
+    /// Whether the draw needs the same number of groups if the capacity is a little lower or higher.
+    fn is_clear(&self, draw: &Draw) -> bool {
+        let at = |ratio: f64| self.groups(draw.rate_qps * ratio, draw.factor);
+        at(COARSE_ERROR) == at(1.0 / COARSE_ERROR)
+    }
+
     /// Number of groups that serve the rate, without spare ones; `None` if it is infinite.
     pub(super) fn groups(&self, rate_qps: f64, factor: f64) -> Option<usize> {
         let qps = self.qps(factor);
@@ -104,6 +120,11 @@ struct Estimated {
     alone_us: Vec<PerClass<Option<f64>>>,
 }
 
+/// Number of machines of this type that hold the index together.
+pub(super) fn shards(question: &Question, of: &MachineType) -> usize {
+    question.index_gb.map_or(1, |gb| (gb / (MEMORY_SHARE * of.memory_gb)).ceil().max(1.0) as usize)
+}
+
 impl<'a> Group<'a> {
     fn new(
         question: &Question,
@@ -116,7 +137,7 @@ impl<'a> Group<'a> {
         let machine = SimulatedMachine { profile, ..SimulatedMachine::new(of.workers(), of.gpus) };
         let model = machine.model(workload, estimates);
         let queries = estimated_queries(workload, estimates, &model.machine, || Ok(alone_us.clone()))?;
-        let shards = question.index_gb.map_or(1, |gb| (gb / (MEMORY_SHARE * of.memory_gb)).ceil().max(1.0) as usize);
+        let shards = shards(question, of);
         let shape =
             ClusterShape { shards, replicas: 1, routing: Routing::default(), costs: ShardCosts::Alike(SHARDS_DIFFER) };
         let experiment = Experiment {
@@ -126,8 +147,8 @@ impl<'a> Group<'a> {
             queries,
             model,
         };
-        // A shard holds an equal part of every list, so that service times shrink in proportion.
-        Ok(Self { candidate, shards, scale: of.scale / shards as f64, experiment })
+        let power = if of.gpus > 0 { SHARD_POWERS.1 } else { SHARD_POWERS.0 };
+        Ok(Self { candidate, shards, scale: of.scale * (shards as f64).powf(-power), experiment })
     }
 
     /// The experiment and the objective of a group whose service times are `factor` times those of the type. Rates are those
@@ -148,38 +169,60 @@ impl<'a> Group<'a> {
         question.policies.iter().filter(|policy| policy.build(&self.experiment.model).is_ok()).collect()
     }
 
-    /// Capacities of a group under policies, in short runs. Their ratios are more exact than they are.
-    pub(super) fn coarse(&self, question: &Question, policies: &[&BuiltIn], factor: f64) -> Result<Vec<f64>, LabError> {
-        let (experiment, objective) = self.within(question, factor);
-        let search = CapacitySearch::new(&experiment, objective, RunLength::Enough { at_least: 0 })?;
-        let policies: Vec<&dyn PolicyFactory> = policies.iter().map(|&policy| policy as &dyn PolicyFactory).collect();
-        let found = search.estimate_capacity_coarse(&policies, &|| ())?;
-        Ok(found.into_iter().map(|qps| qps / (self.scale * factor)).collect())
+    /// Whether some policy serves at least a low rate.
+    pub(super) fn serves(&self, question: &Question) -> Result<bool, LabError> {
+        let (experiment, objective) = self.within(question, 1.0);
+        Ok(self.search(&experiment, objective)?.serves(&self.policies(question))?)
     }
 
-    /// The curve of the policy with the highest capacity at the measured costs; `None` if all capacities are 0. Long runs
-    /// confirm the capacity at the measured costs, and short ones give the others relative to it.
-    pub(super) fn curve(&'a self, question: &Question) -> Result<Option<Curve<'a>>, LabError> {
-        let policies = self.policies(question);
-        let coarse = self.coarse(question, &policies, 1.0)?;
-        let best = policies.iter().zip(coarse).filter(|(_, qps)| *qps > 0.0).max_by(|a, b| a.1.total_cmp(&b.1));
-        let Some((&policy, coarse_qps)) = best else { return Ok(None) };
-        let at = |&factor: &f64| {
-            if factor == 1.0 {
-                let (experiment, objective) = self.within(question, factor);
-                let search = CapacitySearch::new(&experiment, objective, RunLength::Enough { at_least: 0 })?;
-                Ok(search.of(policy)?.qps / self.scale)
-            } else {
-                Ok(self.coarse(question, &[policy], factor)?[0] / coarse_qps)
-            }
-        };
-        let found: Vec<f64> = FACTORS.par_iter().map(at).collect::<Result<_, LabError>>()?;
-        let confirmed = FACTORS.iter().zip(&found).find(|(factor, _)| **factor == 1.0).map_or(0.0, |(_, &qps)| qps);
-        let qps = |(&factor, found): (&f64, f64)| (factor, if factor == 1.0 { found } else { found * confirmed });
-        let points = FACTORS.iter().zip(found).map(qps).take_while(|&(_, qps)| qps > 0.0);
-        let points: Vec<(f64, f64)> = points.map(|(factor, qps)| (factor.ln(), qps.ln())).collect();
-        Ok((!points.is_empty()).then(|| Curve { group: self, policy: policy.clone(), points }))
+    /// A search whose rates are 1 % apart, which is less than the deviation of machine speed.
+    fn search<'e>(&self, experiment: &'e Experiment, objective: Objective) -> Result<CapacitySearch<'e>, LabError> {
+        Ok(CapacitySearch::new(experiment, objective, RunLength::Brief { shards: self.shards })?.coarser())
     }
+
+    /// The curve of the policy with the highest capacity at the measured costs; `None` if all capacities are 0. Short runs
+    /// give the capacities at other factors relative to that one. Long runs then confirm it, unless no draw needs another
+    /// number of groups at a capacity near it.
+    pub(super) fn curve(&'a self, question: &Question, draws: &[Draw]) -> Result<Option<Curve<'a>>, LabError> {
+        let (experiment, objective) = self.within(question, 1.0);
+        let search = self.search(&experiment, objective)?;
+        let Some((policy, coarse_qps)) = search.best_of(&self.policies(question))? else { return Ok(None) };
+        let coarse = |&factor: &f64| {
+            if factor == 1.0 {
+                return Ok((factor, coarse_qps));
+            }
+            let (experiment, objective) = self.within(question, factor);
+            Ok((factor, self.search(&experiment, objective)?.coarse(policy, coarse_qps)?))
+        };
+        let factors = factors(draws.iter().map(|draw| draw.factor));
+        let found: Vec<Result<(f64, f64), LabError>> = factors.par_iter().map(coarse).collect();
+        let found: Vec<(f64, f64)> = found.into_iter().collect::<Result<_, _>>()?;
+        let of_qps = |qps: f64| {
+            // Where short runs overlook an overload, they do so at every factor.
+            let overlooked = coarse_qps > COARSE_ERROR * qps;
+            let relative = |found_qps: f64| if overlooked { found_qps.min(qps) } else { found_qps * qps / coarse_qps };
+            let points = found.iter().map(|&(factor, found_qps)| (factor, relative(found_qps) / factor / self.scale));
+            let points = points.take_while(|&(_, qps)| qps > 0.0).map(|(factor, qps)| (factor.ln(), qps.ln()));
+            Curve { group: self, policy: policy.clone(), points: points.collect() }
+        };
+        let mut curve = of_qps(coarse_qps);
+        if !(search.decides(coarse_qps) && draws.iter().all(|draw| curve.is_clear(draw))) {
+            curve = of_qps(search.confirmed_from(policy, coarse_qps)?.qps);
+        }
+        Ok((!curve.points.is_empty()).then_some(curve))
+    }
+}
+
+/// The factors at which curves are simulated, from the lowest of `all` or below it to the highest or above it, with 1.
+fn factors(all: impl Iterator<Item = f64>) -> Vec<f64> {
+    let (low, high) = all.fold(FACTORS, |(low, high), factor| (factor.min(low), factor.max(high)));
+    let side = |end: f64| {
+        let steps = (end.ln().abs() / FACTOR_STEP.ln()).ceil();
+        (1..=steps as u32).map(move |step| end.powf(f64::from(step) / steps))
+    };
+    let mut factors: Vec<f64> = side(low).chain([1.0]).chain(side(high)).collect();
+    factors.sort_by(f64::total_cmp);
+    factors
 }
 
 /// Results of simulations of a group at a rate.

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 pub use self::catalogue::{MachineType, read_catalogue, shipped_catalogue};
-use self::curve::{AtRate, Curve, Group, groups, played};
+use self::curve::{AtRate, Curve, Group, groups, played, shards};
 pub use self::demand::Demand;
 pub use self::verify::{Verified, verify};
 use super::{Estimates, LabError, Objective};
@@ -47,7 +47,11 @@ pub const HOURS_PER_MONTH: f64 = 730.5;
 /// Seeds of each simulated capacity and latency.
 const SEEDS: [u64; 3] = [1, 2, 3];
 /// Deadlines to try if no plan is feasible, as multiples of the requested one.
-const RELAXED: [f64; 8] = [1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1000.0];
+const RELAXED: [f64; 9] = [1.5, 2.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e5, 1e7];
+/// Ratio of deadlines of which one is feasible and the other is not.
+const NEAR: f64 = 1.1;
+/// Most shards of an index: the time of a simulation grows with them.
+const MOST_SHARDS: usize = 64;
 /// The random stream of a plan.
 const STREAM: u64 = 0x504C_414E;
 
@@ -154,23 +158,30 @@ struct Draw {
 /// If estimates cannot be made for a workload, or a policy breaks its contract.
 pub fn plan(question: &Question, candidates: &[Candidate], done: &(dyn Fn() + Sync)) -> Result<Plans, LabError> {
     let mut left_out = Vec::new();
-    let (possible, without_times): (Vec<&Candidate>, Vec<&Candidate>) =
-        candidates.iter().partition(|of| of.machine.gpus == 0 || has_times(&of.workload, Class::GPU));
-    for of in without_times {
-        left_out.push((of.machine.name.clone(), String::from("its workload has no GPU times")));
-    }
-    let groups = groups(question, &possible, &SEEDS)?;
-    let mut served = Vec::new();
-    for (of, curve) in possible.iter().zip(curves(question, &groups, done)) {
-        match curve? {
-            Some(curve) => served.push(curve),
-            None => left_out
-                .push((of.machine.name.clone(), String::from("no policy sustains any rate within the deadline"))),
+    let mut possible = Vec::new();
+    for of in candidates {
+        match impossible(question, of) {
+            Some(why) => left_out.push((of.machine.name.clone(), why)),
+            None => possible.push(of),
         }
     }
+    let groups = groups(question, &possible, &SEEDS)?;
+    let draws = draws(question, &possible);
+    let mut served = Vec::new();
+    for (group, curve) in groups.iter().zip(curves(question, &groups, &draws, done)) {
+        let why = match curve? {
+            Some(curve) => {
+                served.push(curve);
+                continue;
+            }
+            None if group.policies(question).is_empty() => "none of the policies can run on it",
+            None => "no policy sustains any rate within the deadline",
+        };
+        left_out.push((group.candidate.machine.name.clone(), why.to_owned()));
+    }
     let typical_qps = question.demand.typical_qps() * question.growth;
-    let ranking = ranking(question, &served)?;
-    let nearest = if ranking.is_empty() { nearest(question, &groups)? } else { None };
+    let ranking = ranking(question, &served, &draws)?;
+    let nearest = if ranking.is_empty() { nearest(question, &groups, &draws)? } else { None };
     let rates: Vec<f64> = (0..=60).map(|step| typical_qps * 10_f64.powf(f64::from(step - 30) / 15.0)).collect();
     let named = |curve: &Curve<'_>| (curve.group.candidate.machine.name.clone(), prices(question, curve, &rates));
     let prices = served.iter().map(named).collect();
@@ -180,10 +191,11 @@ pub fn plan(question: &Question, candidates: &[Candidate], done: &(dyn Fn() + Sy
 fn curves<'a>(
     question: &Question,
     groups: &'a [Group<'a>],
+    draws: &[Draw],
     done: &(dyn Fn() + Sync),
 ) -> Vec<Result<Option<Curve<'a>>, LabError>> {
     let of = |group: &'a Group<'a>| {
-        let curve = group.curve(question);
+        let curve = group.curve(question, draws);
         done();
         curve
     };
@@ -191,22 +203,28 @@ fn curves<'a>(
 }
 
 /// The best plan of each type, by expected regret.
-fn ranking(question: &Question, served: &[Curve<'_>]) -> Result<Vec<Plan>, LabError> {
-    let draws = draws(question, served);
-    let plans = served.par_iter().map(|curve| best_plan(question, curve, served, &draws));
+fn ranking(question: &Question, served: &[Curve<'_>], draws: &[Draw]) -> Result<Vec<Plan>, LabError> {
+    let plans = served.par_iter().map(|curve| best_plan(question, curve, served, draws));
     let mut ranking = plans.collect::<Result<Vec<Plan>, LabError>>()?;
     ranking.sort_by(|a, b| a.regret_per_hour.total_cmp(&b.regret_per_hour));
     Ok(ranking)
 }
 
-fn has_times(workload: &Workload, class: Class) -> bool {
-    workload.rows.iter().all(|row| row.measured[class].is_some())
+/// Why no plan can have machines of this type.
+fn impossible(question: &Question, of: &Candidate) -> Option<String> {
+    let has_gpu_times = of.workload.rows.iter().all(|row| row.measured[Class::GPU].is_some());
+    if of.machine.gpus > 0 && !has_gpu_times {
+        return Some(String::from("its workload has no GPU times"));
+    }
+    let shards = shards(question, &of.machine);
+    (shards > MOST_SHARDS)
+        .then(|| format!("the index takes {shards} of its memories, at most {MOST_SHARDS} are planned"))
 }
 
-fn draws(question: &Question, curves: &[Curve<'_>]) -> Vec<Draw> {
+fn draws(question: &Question, candidates: &[&Candidate]) -> Vec<Draw> {
     let mut random = Random::new(question.seed, STREAM);
     // The mean cost of a sample of queries has a standard error.
-    let query_error = curves.iter().map(|curve| standard_error(&curve.group.candidate.workload)).fold(0.0, f64::max);
+    let query_error = candidates.iter().map(|of| standard_error(&of.workload)).fold(0.0, f64::max);
     (0..NUM_DRAWS)
         .map(|_| Draw {
             rate_qps: question.growth * question.demand.draw(&mut random),
@@ -306,15 +324,31 @@ fn gpu_pays_from(question: &Question, curves: &[Curve<'_>]) -> Option<f64> {
     pays.last()
 }
 
-/// The best plan for the smallest of the longer deadlines that some type meets, with that deadline.
-fn nearest(question: &Question, groups: &[Group<'_>]) -> Result<Option<(Nanos, Plan)>, LabError> {
+/// The best plan for the shortest longer deadline that some type meets, with that deadline.
+fn nearest(question: &Question, groups: &[Group<'_>], draws: &[Draw]) -> Result<Option<(Nanos, Plan)>, LabError> {
+    let relaxed = |factor: f64| Question { deadline: question.deadline.scaled(factor), ..question.clone() };
+    let serves = |factor: f64| {
+        let question = relaxed(factor);
+        let found: Result<Vec<bool>, LabError> = groups.par_iter().map(|group| group.serves(&question)).collect();
+        Ok::<bool, LabError>(found?.contains(&true))
+    };
+    let mut fails = 1.0;
     for factor in RELAXED {
-        let relaxed = Question { deadline: question.deadline.scaled(factor), ..question.clone() };
-        let found = curves(&relaxed, groups, &|| ()).into_iter().collect::<Result<Vec<_>, _>>()?;
-        let served: Vec<Curve<'_>> = found.into_iter().flatten().collect();
-        if let Some(best) = ranking(&relaxed, &served)?.into_iter().next() {
-            return Ok(Some((relaxed.deadline, best)));
+        if serves(factor)? {
+            let mut holds = factor;
+            while holds / fails > NEAR {
+                let middle = f64::sqrt(holds * fails);
+                if serves(middle)? { holds = middle } else { fails = middle }
+            }
+            let question = relaxed(holds);
+            let found = curves(&question, groups, draws, &|| ()).into_iter().collect::<Result<Vec<_>, _>>()?;
+            let served: Vec<Curve<'_>> = found.into_iter().flatten().collect();
+            if let Some(best) = ranking(&question, &served, draws)?.into_iter().next() {
+                return Ok(Some((question.deadline, best)));
+            }
         }
+        // Long runs may fail where a short one held.
+        fails = factor;
     }
     Ok(None)
 }

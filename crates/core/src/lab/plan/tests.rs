@@ -113,8 +113,9 @@ fn no_other_number_of_machines_has_less_regret() {
         profile: None,
     });
     let groups = groups(&question, &candidates.each_ref(), &SEEDS).unwrap();
-    let curves: Vec<Curve<'_>> = groups.iter().map(|group| group.curve(&question).unwrap().unwrap()).collect();
-    let draws = draws(&question, &curves);
+    let draws = draws(&question, &candidates.each_ref());
+    let curves: Vec<Curve<'_>> =
+        curves(&question, &groups, &draws, &|| ()).into_iter().map(|of| of.unwrap().unwrap()).collect();
     for curve in &curves {
         let best = best_plan(&question, curve, &curves, &draws).unwrap();
         let regret = |groups| draws.iter().map(|draw| regret(&question, curve, groups, &curves, draw)).sum::<f64>();
