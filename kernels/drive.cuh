@@ -14,7 +14,8 @@
 //     find     the others are looked up in that list, which excludes nearly all of them
 //     score    scores are computed, and documents are looked up in all other lists
 //
-// Small batches and single queries find postings when they look them up: their time is that of reads one after another.
+// Small batches and single queries find postings when they look them up: their time is that of reads one after another. What the
+// next stage certainly reads is prefetched: documents, headers, norms.
 // Warps of a thread block share nothing, so __syncwarp is the only barrier.
 //
 // lone.cu runs a single query, batch.cu many.
@@ -117,6 +118,7 @@ struct Drive {
     // Whether a posting of the driving list may be among the best.
     __device__ __forceinline__ bool posting_can_enter(u32 place) const {
         const Header header(lists.blocks + (queue.terms[item.driver].first_block + place / BLOCK_LEN));
+        header.prefetch_doc(lists.rows_from(header.row), place % BLOCK_LEN);
         const u32 least = least_impact(header.max_impact);
         return least <= 1 || header.impact_at(lists.rows_from(header.row), place % BLOCK_LEN) >= least;
     }
@@ -138,6 +140,7 @@ struct Drive {
                 } else {
                     entering = 0xffffu >> (16 - min(header.len() - 16 * part, 16u));
                 }
+                if (entering != 0) header.prefetch_doc(lists.rows_from(header.row), 16 * part);
             }
         }
         const u32 count = __popc(entering);
@@ -198,6 +201,7 @@ struct Drive {
                 }
             }
         }
+        if (!PROBES && alive) prefetch(lists.norms + doc);
         const u32 entering = __ballot_sync(FULL_WARP, alive);
         const u32 before = __popc(entering & (1u << lane) - 1);
         if (alive) queue.stack[PROBES ? to_find() + before : STACK_LEN - 1 - surviving() - before] = {doc, place, next};
@@ -223,6 +227,7 @@ struct Drive {
                 if (position == NOT_FOUND) alive = !item.needs_all && can_enter(others);
             }
         }
+        if (alive) prefetch(lists.norms + doc);
         const u32 entering = __ballot_sync(FULL_WARP, alive);
         __syncwarp();
         if (alive) {

@@ -104,6 +104,10 @@ struct Header {
 #pragma unroll
         for (u32 i = 0; i < 4; ++i) freqs[i] += 1;
     }
+    // Fetches the document at place `i`.
+    __device__ __forceinline__ void prefetch_doc(const u32* rows, u32 i) const {
+        prefetch(rows + 4 * (static_cast<u64>(row) + (i / 4 * doc_width() >> 5)));
+    }
     // Upper bound of the impact at place `i`, in 255ths of `max_impact`.
     __device__ __forceinline__ u32 impact_at(const u32* rows, u32 i) const {
         return __ldg(reinterpret_cast<const unsigned char*>(rows) + (16ull * impact_row() + i));
@@ -123,11 +127,13 @@ __device__ __forceinline__ DirectoryEntry read_entry(const DirectoryEntry* entry
     return {words.x, words.y};
 }
 
-// Whether a term's list may have `doc`, by its directory alone.
+// Whether a term's list may have `doc`, by its directory alone. If so, the header of the block is fetched that find_doc reads.
 __device__ __forceinline__ bool may_have(const Lists& lists, const QueryTerm& term, u32 doc) {
     if (term.shift == NO_DIRECTORY) return true;
-    const DirectoryEntry entry = {0, __ldg(&entry_of(lists, term, doc)->parts)};
-    return entry.may_have(doc, term.shift);
+    const DirectoryEntry entry = read_entry(entry_of(lists, term, doc));
+    if (!entry.may_have(doc, term.shift)) return false;
+    prefetch(lists.blocks + (term.first_block + entry.before / BLOCK_LEN));
+    return true;
 }
 
 // The position of `doc` in a term's list. NOT_FOUND if the list lacks it, or if the bound of its block and the score of the other

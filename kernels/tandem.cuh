@@ -14,6 +14,7 @@ constexpr u32 FEW_TERMS = 8;          // the limit of nearly every query; smalle
 constexpr u32 MAX_K = 1000;           // results of a query
 constexpr u32 WARP_K = 128;           // the most results that a warp sorts
 constexpr u32 TILE_DOCS = 8192;       // documents per thread block of score_tiles: 32 KiB of shared memory
+constexpr u32 GROUP_TILES = 8;        // the most tiles of a thread block of score_tiles: a warp for each
 constexpr u32 TILE_THREADS = 256;     // threads per block of tiles.cu
 constexpr u32 LONE_THREADS = 128;     // threads per block of lone.cu
 constexpr u32 BATCH_THREADS = 64;     // threads per block of batch.cu: few, since a block stays resident until its last warp ends
@@ -51,6 +52,7 @@ struct Lists {
     const u32* host_rows;  // virtual address of row 0 for host-resident rows, which begin at `num_resident`
     u32 num_docs;
     u32 num_resident;      // number of device-resident rows; a block is entirely before or behind this border
+    u32 has_impacts;       // whether frequencies are impacts (Bm25::IMPACTS on the host): every norm is IMPACTS_NORM
 
     // The array that holds the rows of the block with this first row.
     __device__ __forceinline__ const u32* rows_from(u32 row) const { return row < num_resident ? rows : host_rows; }
@@ -152,8 +154,8 @@ struct Batch {
     u32 is_first;          // whether this is the first launch of the batch
     u32 num_first_items;   // items of first terms, which precede those of other terms
     u32 item_rows;         // neighbouring warps take items of different rows; with one row, consecutive items
+    u32 tiles_a_block;     // consecutive tiles of a thread block of score_tiles, at most GROUP_TILES
 };
-
 
 // The most input words of a batch that is passed as a kernel parameter.
 constexpr u32 SMALL_INPUT_WORDS = 960;
@@ -198,15 +200,15 @@ __device__ __forceinline__ u64 sign_off(u64* progress, u64 more = SIGN_OFF) {
 }
 constexpr u32 DONE_BIT = 40;
 
-extern "C" __constant__ const u32 tandem_layout[29] = {
-    BLOCK_LEN, MAX_TERMS, FEW_TERMS, MAX_K, WARP_K, TILE_DOCS, TILE_THREADS, LONE_THREADS, BATCH_THREADS, MERGE_THREADS,
+extern "C" __constant__ const u32 tandem_layout[30] = {
+    BLOCK_LEN, MAX_TERMS, FEW_TERMS, MAX_K, WARP_K, TILE_DOCS, GROUP_TILES, TILE_THREADS, LONE_THREADS, BATCH_THREADS, MERGE_THREADS,
     SCORE_BINS, DIRECTORY_STRIDE, sizeof(Lists), sizeof(Block), sizeof(DirectoryEntry), sizeof(QueryTerm), sizeof(LoneQuery<MAX_TERMS>),
     sizeof(LoneQuery<FEW_TERMS>), sizeof(BatchQuery), sizeof(TileQuery), sizeof(Batch), SMALL_INPUT_WORDS, sizeof(Run),
     sizeof(State), sizeof(Driver), NO_DIRECTORY, NO_GATE, static_cast<u32>(TOO_MANY), SLACK_PARTS,
 };
-extern "C" __constant__ const u32 tandem_offsets[74] = {
+extern "C" __constant__ const u32 tandem_offsets[76] = {
     OFFSET(Lists, blocks), OFFSET(Lists, rows), OFFSET(Lists, directory), OFFSET(Lists, norms), OFFSET(Lists, host_rows),
-    OFFSET(Lists, num_docs), OFFSET(Lists, num_resident),
+    OFFSET(Lists, num_docs), OFFSET(Lists, num_resident), OFFSET(Lists, has_impacts),
     OFFSET(Block, row), OFFSET(Block, first_doc), OFFSET(Block, packing), OFFSET(Block, max_impact),
     OFFSET(DirectoryEntry, before), OFFSET(DirectoryEntry, parts),
     OFFSET(QueryTerm, first_block), OFFSET(QueryTerm, doc_freq), OFFSET(QueryTerm, shift), OFFSET(QueryTerm, weight),
@@ -226,7 +228,7 @@ extern "C" __constant__ const u32 tandem_offsets[74] = {
     OFFSET(Batch, input), OFFSET(Batch, queries_at), OFFSET(Batch, terms_at), OFFSET(Batch, drivers_at), OFFSET(Batch, hints_at),
     OFFSET(Batch, tiles_at), OFFSET(Batch, later_at), OFFSET(Batch, num_drivers), OFFSET(Batch, num_tiled),
     OFFSET(Batch, num_items), OFFSET(Batch, num_queries), OFFSET(Batch, end_at), OFFSET(Batch, is_first),
-    OFFSET(Batch, num_first_items), OFFSET(Batch, item_rows),
+    OFFSET(Batch, num_first_items), OFFSET(Batch, item_rows), OFFSET(Batch, tiles_a_block),
     OFFSET(Run, started_ns), OFFSET(Run, finished),
     OFFSET(State, threshold), OFFSET(State, progress), OFFSET(State, started_ns), OFFSET(State, done), OFFSET(State, bins),
 };
@@ -235,6 +237,12 @@ extern "C" __constant__ const u32 tandem_offsets[74] = {
 __device__ __forceinline__ float posting_score(float weight, u32 freq, float norm) {
     const float tf = __uint2float_rn(freq);
     return __fdiv_rn(__fmul_rn(weight, tf), __fadd_rn(tf, norm));
+}
+
+// posting_score for impacts. The sum of norm and frequency is the norm, and the quotient by a power of two is exact.
+constexpr float IMPACTS_NORM = 0x1p40f;
+__device__ __forceinline__ float impact_score(float weight, u32 freq) {
+    return __fmul_rn(__fmul_rn(weight, __uint2float_rn(freq)), 1.0f / IMPACTS_NORM);
 }
 
 // Whether quick_score holds for a weight. Norms are below 2^42, since k1 is at most 1000.

@@ -58,6 +58,7 @@ pub(crate) struct ListsArgument {
     pub(crate) host_rows: u64,
     pub(crate) num_docs: u32,
     pub(crate) num_resident: u32,
+    pub(crate) has_impacts: u32,
 }
 
 /// The header of a block, `Block`.
@@ -197,6 +198,7 @@ pub(crate) struct BatchArgument {
     pub(crate) is_first: u32,
     pub(crate) num_first_items: u32,
     pub(crate) item_rows: u32,
+    pub(crate) tiles_a_block: u32,
 }
 
 /// The most input words of a batch that is passed as a kernel parameter.
@@ -233,7 +235,7 @@ pub(crate) fn field_offsets() -> Vec<usize> {
     let lone_query = offsets!(LoneArgument: query, stage, terms, reserved, drivers);
     let short_lone_query = offsets!(LoneArgument<FEW_TERMS>: query, stage, terms, reserved, drivers);
     [
-        offsets!(ListsArgument: blocks, rows, directory, norms, host_rows, num_docs, num_resident),
+        offsets!(ListsArgument: blocks, rows, directory, norms, host_rows, num_docs, num_resident, has_impacts),
         offsets!(BlockArgument: row, first_doc, packing, max_impact),
         offsets!(DirectoryEntry: before, parts),
         offsets!(TermEntry: first_block, doc_freq, shift, weight, rest),
@@ -246,7 +248,7 @@ pub(crate) fn field_offsets() -> Vec<usize> {
         offsets!(TileEntry: query, sample_stride),
         offsets!(BatchArgument: input, queries_at, terms_at, drivers_at, hints_at, tiles_at, later_at),
         offsets!(BatchArgument: num_drivers, num_tiled, num_items, num_queries, end_at, is_first),
-        offsets!(BatchArgument: num_first_items, item_rows),
+        offsets!(BatchArgument: num_first_items, item_rows, tiles_a_block),
         offsets!(RunArgument: started_ns, finished),
         offsets!(StateArgument: threshold, progress, started_ns, done, bins),
     ]

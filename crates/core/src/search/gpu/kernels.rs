@@ -25,6 +25,8 @@ const IMAGES: Images = Images {
 };
 
 pub(crate) const TILE_DOCS: u32 = 8192;
+/// The most tiles of a thread block of `score_tiles`.
+pub(crate) const GROUP_TILES: u32 = 8;
 const TILE_THREADS: u32 = 256;
 const LONE_THREADS: u32 = 128;
 const BATCH_THREADS: u32 = 64;
@@ -42,6 +44,7 @@ fn sizes() -> Vec<usize> {
         MAX_K,
         WARP_K,
         TILE_DOCS as usize,
+        GROUP_TILES as usize,
         TILE_THREADS as usize,
         LONE_THREADS as usize,
         BATCH_THREADS as usize,
@@ -229,7 +232,7 @@ impl Search<'_> {
         unsafe { launch.launch(shape(blocks, BATCH_THREADS)) }.map(drop)
     }
 
-    /// Launches `score_tiles` with one thread block per tile, or for the sample of tiles.
+    /// Launches `score_tiles` with one thread block per group of tiles, or for the sample of tiles.
     ///
     /// # Safety
     /// See [`Self::score_batch`], with tiled queries in place of drivers. There must be room for k candidates per
@@ -241,7 +244,8 @@ impl Search<'_> {
         launch.arg(lists).arg(batch).arg(&memory.run).arg(&memory.states).arg(&memory.candidates);
         launch.arg(&memory.results).arg(&is_sample);
         // SAFETY: the arguments match `score_tiles` in kernels/tiles.cu; the caller guarantees their memory.
-        unsafe { launch.launch(shape(batch.num_items.max(1), TILE_THREADS)) }.map(drop)
+        let groups = (batch.num_items / batch.num_tiled.max(1)).div_ceil(batch.tiles_a_block.max(1));
+        unsafe { launch.launch(shape((groups * batch.num_tiled).max(1), TILE_THREADS)) }.map(drop)
     }
 
     /// Launches `merge_topk` for the `num_later` queries of a batch that it sorts.

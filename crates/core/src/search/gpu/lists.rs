@@ -17,11 +17,13 @@ use crate::index::{Bm25, Index};
 pub(crate) struct DeviceLists {
     pub(crate) terms: TermTable,
     pub(crate) uploaded: Uploaded,
+    has_impacts: bool,
 }
 
 impl DeviceLists {
     pub(crate) fn new(index: &Index, bm25: Bm25, uploaded: Uploaded) -> Self {
-        Self { terms: TermTable::new(index, bm25), uploaded }
+        let has_impacts = bm25.is_impacts() && index.is_quantised();
+        Self { terms: TermTable::new(index, bm25), uploaded, has_impacts }
     }
 
     pub(crate) fn argument(&self, stream: &CudaStream) -> ListsArgument {
@@ -34,6 +36,7 @@ impl DeviceLists {
             host_rows: rows.host_address(),
             num_docs: self.terms.num_docs,
             num_resident: rows.num_resident(),
+            has_impacts: u32::from(self.has_impacts),
         }
     }
 }
