@@ -107,7 +107,7 @@ fn a_type_that_runs_no_policy_or_takes_too_many_shards_says_so() {
     let dir = world();
     for (arguments, why) in [
         ("--rate 10 --policy gpu-only", "none of the policies can run on it"),
-        ("--rate 10 --index-gb 2000", "the index takes 139 of its memories, at most 64 are planned"),
+        ("--rate 10 --index-gb 2000", "the index needs 139 such machines for one copy, and at most 64 are planned"),
     ] {
         fs::write(dir.path().join("machines.csv"), format!("{HEADER}\nsmall,4,0,16,0.5\n")).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_tandem"));

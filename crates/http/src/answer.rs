@@ -120,7 +120,7 @@ pub fn find_answer(
             let held = held.fold(0.0, f64::max);
             again = if late_runs < MOST_REJECTED {
                 Some(qps)
-            } else if held > 0.0 && qps > held * (1.0 + question.effort.apart).powi(2) {
+            } else if runs_left > 0 && held > 0.0 && qps > held * (1.0 + question.effort.apart).powi(2) {
                 late_runs = 0;
                 Some((held * qps).sqrt())
             } else {

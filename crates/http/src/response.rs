@@ -68,7 +68,8 @@ impl Response {
     /// The beginning of the body, on one line, without secrets: some servers repeat the credentials that they refuse.
     pub(crate) fn excerpt<'a>(&self, secrets: impl Iterator<Item = &'a str>) -> String {
         let text = String::from_utf8_lossy(self.body()).into_owned();
-        let text = secrets.fold(text, |text, secret| text.replace(secret, "(secret)"));
+        let text =
+            secrets.filter(|secret| !secret.is_empty()).fold(text, |text, secret| text.replace(secret, "(secret)"));
         let text: String = text.chars().take(200).collect();
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }

@@ -35,7 +35,7 @@ pub(super) struct Arguments {
     #[arg(long, value_enum)]
     format: Option<ImportFormat>,
     /// The file's frequencies are impacts, as learned sparse models make them: a score is the sum of weight times impact.
-    /// Impacts above 255 are scaled, so that the largest is 255. Always so for vectors
+    /// Impacts above 255 are scaled, so that the largest is 255. Vectors (JSON lines) always hold impacts
     #[arg(long, conflicts_with_all = ["k1", "b", "idf"])]
     impacts: bool,
     /// Tokenizer of the terms, for queries: `ascii`, `unicode`, `ascii+stem=english` or another one that `index info` prints
@@ -91,7 +91,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = Instant::now();
     let format = ImportFormat::of(&arguments.file, arguments.format)?;
     let has_impacts = arguments.impacts || format == ImportFormat::Vectors;
-    let bm25 = if has_impacts { Bm25::IMPACTS } else { arguments.bm25.checked()? };
+    let bm25 = arguments.bm25.checked()?;
+    if has_impacts && bm25 != Bm25::default() {
+        let what = "vectors hold impacts, which have no parameters of BM25";
+        return Err(Failure::input(format!("--k1, --b, --idf: {what}")));
+    }
+    let bm25 = if has_impacts { Bm25::IMPACTS } else { bm25 };
     arguments.out.check()?;
     if let Some(name) = &arguments.tokenizer {
         Tokenizer::from_name(name).map_err(|what| Failure::input(format!("--tokenizer: {what}")))?;

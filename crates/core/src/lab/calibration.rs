@@ -52,7 +52,11 @@ impl Calibration {
     /// The machine with its profile, at the speed that this calibration shows. The profile has the shape: how ratios depend on
     /// busy lanes, batch sizes and idle times. Its level is that of the moment in which it was measured, and machines drift.
     pub(super) fn adapt(&self, model: &MachineModel, queries: &[SimQuery]) -> MachineModel {
-        let busy = PerClass::from_fn(|class| model.machine.count(class) as u32);
+        // A class without work in the backlogs did not slow down the others.
+        let has_worked = |class: Class| {
+            [self.slowdown[class], self.host[class], self.device[class]].iter().any(|&ratio| ratio != 1.0)
+        };
+        let busy = PerClass::from_fn(|class| if has_worked(class) { model.machine.count(class) as u32 } else { 0 });
         let adapted = |class: Class| {
             let lanes = model.lanes[class].as_ref()?;
             let known = queries.iter().map(|query| query.service[class]).filter(|&cost| cost != Cost::NEVER);
@@ -259,7 +263,7 @@ mod tests {
     use super::*;
     use crate::base::ids::{JobId, ProcessorId, QueryId};
     use crate::base::machine::{Idle, Machine};
-    use crate::cost::machine_profile::{DispatcherProfile, LaneProfile, Observed, Ratios};
+    use crate::cost::machine_profile::{Beside, DispatcherProfile, LaneProfile, Observed, Ratios};
     use crate::cost::{BatchCost, BatchTime, Exposed, MachineProfile};
     use crate::live::{Ending, Round, ServedBatch, Spread};
     use crate::sched::RunLog;
@@ -295,16 +299,24 @@ mod tests {
             work: Ratios { permille: vec![permille], stalls_us: Vec::new() },
             device: Ratios::default(),
         };
-        let of_class = LaneProfile { observed: vec![observed(1, 800), observed(2, 1600)], ..LaneProfile::default() };
+        // Work takes twice as long while the GPU is busy.
+        let of_class = LaneProfile {
+            observed: vec![observed(1, 800), observed(2, 1600)],
+            beside: BTreeMap::from([(Class::GPU, Beside { lanes: 1, work: 2.0, device: 1.0 })]),
+            ..LaneProfile::default()
+        };
         let classes = BTreeMap::from([(Class::CPU, of_class)]);
         let profile = MachineProfile::new(BTreeMap::new(), Idle::Spin, classes, DispatcherProfile::default(), None);
-        let model = profile.model(&Machine::new(2, 0).into(), |_| false);
+        let model = profile.model(&Machine::new(2, 1).into(), |_| false);
         let cost = PerClass::two(Cost::alone(Nanos(1000)), Cost::NEVER);
         let queries = [SimQuery { id: QueryId(0), service: cost, estimate: cost }];
         // Two busy lanes took 1.6 times as long as alone when the machine was profiled, and 0.8 times now.
         let backlogs = Calibration { slowdown: PerClass::two(0.8, 1.0), ..Calibration::default() };
-        let lanes = backlogs.adapt(&model, &queries).lanes[Class::CPU].clone().unwrap();
-        assert_eq!(lanes.least().single, 0.4);
+        let least =
+            |backlogs: Calibration| backlogs.adapt(&model, &queries).lanes[Class::CPU].as_ref().unwrap().least().single;
+        assert_eq!(least(backlogs), 0.4);
+        // If the GPU was busy meanwhile, the CPU alone is faster by as much.
+        assert_eq!(least(Calibration { device: PerClass::two(1.0, 1.1), ..backlogs }), 0.2);
         assert_eq!(Calibration::default().adapt(&model, &queries), model);
     }
 

@@ -71,7 +71,7 @@ impl CapacitySearch<'_> {
     }
 
     /// The rate of a policy in short runs of the first seed, by strides and steps as in [`best_of`](Self::best_of), from
-    /// `begin_qps` on; 0 if none holds. Ratios of such rates are more exact than they are.
+    /// `begin_qps` on; 0 if none holds. Ratios of such rates are more exact than the rates.
     ///
     /// # Errors
     /// The errors of [`best_of`](Self::best_of).

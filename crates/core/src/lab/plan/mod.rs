@@ -218,7 +218,7 @@ fn impossible(question: &Question, of: &Candidate) -> Option<String> {
     }
     let shards = shards(question, &of.machine);
     (shards > MOST_SHARDS)
-        .then(|| format!("the index takes {shards} of its memories, at most {MOST_SHARDS} are planned"))
+        .then(|| format!("the index needs {shards} such machines for one copy, and at most {MOST_SHARDS} are planned"))
 }
 
 fn draws(question: &Question, candidates: &[&Candidate]) -> Vec<Draw> {

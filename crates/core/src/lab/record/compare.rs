@@ -12,7 +12,7 @@ use crate::files::{CsvReader, Digits, InputError, Provenance, Record, open_text,
 
 /// The file of accepted errors in the folder of a record.
 pub const BASELINE: &str = "baseline.csv";
-/// A machine whose fixed loop takes up to this share longer at one time than at another counts as steady. On machines beyond
+/// A machine whose fixed loop takes less than this share longer at one time than at another counts as steady. On machines beyond
 /// it, cores paused for tens of milliseconds, which no profile of a minute predicts.
 pub const STEADY: f64 = 0.2;
 /// By how much a median error may grow: one point.

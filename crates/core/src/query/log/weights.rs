@@ -48,8 +48,11 @@ pub fn counted_terms(text: &str, index: &Index, terms_of: impl Fn(&str) -> Vec<S
 
 /// The weighted query in a JSON object, as text, or why its weights can't be used.
 pub(super) fn of_json(map: &Map<String, Value>, has_text: bool) -> Option<Result<String, String>> {
-    let vector = find(map).filter(|vector| !has_text || vector.values().all(Value::is_number));
+    let vector = find(map).filter(|vector| !has_text || (!vector.is_empty() && vector.values().all(Value::is_number)));
     let vector = vector.or_else(|| map.get(WEIGHTS).and_then(Value::as_object).filter(|_| !has_text))?;
+    if vector.is_empty() {
+        return Some(Err(String::from("no weights, expected at least one term with its weight")));
+    }
     let words = vector.iter().map(|(term, weight)| match weight.as_f64() {
         _ if term.is_empty() || term.contains(char::is_whitespace) => {
             Err(format!("a weight for {term:?}, expected one for a single term"))
@@ -100,12 +103,14 @@ mod tests {
             (r#"{"query": "ocean", "weights": {"title": 2}}"#, true, None),
             (r#"{"query": "ocean", "vector": [0.1, 0.2]}"#, true, None),
             (r#"{"query": "ocean", "vector": {"x": [1]}}"#, true, None),
+            (r#"{"query": "ocean", "vector": {}}"#, true, None),
         ] {
             assert_eq!(of(text, has_text).map(Result::unwrap).as_deref(), expected, "{text}");
         }
         for (text, expected) in [
             (r#"{"vector": {"ocean": -1}}"#, "the weight of \"ocean\" is -1, expected a number above 0"),
             (r#"{"vector": {"ocean": "2"}}"#, "the weight of \"ocean\" is \"2\", expected a number above 0"),
+            (r#"{"vector": {}}"#, "no weights, expected at least one term with its weight"),
             (r#"{"vector": {"ocean tides": 1}}"#, "a weight for \"ocean tides\", expected one for a single term"),
         ] {
             assert_eq!(of(text, false).unwrap().unwrap_err(), expected);
