@@ -18,7 +18,7 @@ const HEADINGS: [(&str, &[&str]); 9] = [
         "index_gb", "results", "recorded", "like", "like_queries",
     ]),
     ("Text", &["tokenizer", "stem", "stop_words", "duplicates", "bytes", "mean_length", "vocabulary", "clustering", "correlation"]),
-    ("Ranking", &["k1", "b", "idf"]),
+    ("Ranking", &["k1", "b", "idf", "impacts"]),
     ("Policies", &["policy", "estimates", "noise", "set"]),
     ("Arrivals", &["rate", "num_queries", "seeds", "arrivals", "replay", "trace", "seconds", "live_seconds", "ids"]),
     ("Machine", &[
