@@ -90,6 +90,8 @@ def runs(tandem, index, scratch):
         (bench("gpu-queries", 300), "measure_blocks|scan_rows|scan_tiles|write_blocks|score_lone|score_.*batch|merge_topk",
          "1|2|3|30|160|170|190|360|370|390", 40),
         (search("or", "1000"), "score_tiles", "2|4|6|8", 4),
+        # Batches of exhaustive queries.
+        (bench("gpu-queries", 300), "score_tiles", "8|16|24", 24),
         (search("and", "10"), "score_lone_long", "2|4|6|8", 4),
         (bench("gpu", 10), "read_scattered", "2|4|6", 3),
         (reproduce("ding-table1", 10), "rice_.*|pfor_decode", "2|3|4", 9),

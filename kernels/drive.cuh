@@ -14,7 +14,8 @@
 //     find     the others are looked up in that list, which excludes nearly all of them
 //     score    scores are computed, and documents are looked up in all other lists
 //
-// Small batches and single queries find postings when they look them up: their time is that of reads one after another.
+// Small batches and single queries find postings when they look them up: their time is that of reads one after another. What the
+// next stage certainly reads is prefetched: documents, headers, norms.
 // Warps of a thread block share nothing, so __syncwarp is the only barrier.
 //
 // lone.cu runs a single query, batch.cu many.
@@ -117,6 +118,7 @@ struct Drive {
     // Whether a posting of the driving list may be among the best.
     __device__ __forceinline__ bool posting_can_enter(u32 place) const {
         const Header header(lists.blocks + (queue.terms[item.driver].first_block + place / BLOCK_LEN));
+        header.prefetch_doc(lists.rows_from(header.row), place % BLOCK_LEN);
         const u32 least = least_impact(header.max_impact);
         return least <= 1 || header.impact_at(lists.rows_from(header.row), place % BLOCK_LEN) >= least;
     }
@@ -138,6 +140,7 @@ struct Drive {
                 } else {
                     entering = 0xffffu >> (16 - min(header.len() - 16 * part, 16u));
                 }
+                if (entering != 0) header.prefetch_doc(lists.rows_from(header.row), 16 * part);
             }
         }
         const u32 count = __popc(entering);
@@ -156,9 +159,10 @@ struct Drive {
         return (__vcmpgeu4(bytes, least * 0x01010101u) & 0x01010101u) * 0x01020408u >> 24;
     }
 
-    // A list's score of its posting at `position`.
-    __device__ __forceinline__ float score_at(const QueryTerm& term, u32 position, float norm) const {
+    // A list's score of `doc`, its posting at `position`. The norm is read each time, since registers are scarce.
+    __device__ __forceinline__ float score_at(const QueryTerm& term, u32 position, u32 doc) const {
         const Header header(lists.blocks + (term.first_block + position / BLOCK_LEN));
+        const float norm = __ldg(lists.norms + doc);
         return posting_score(term.weight, header.freq_at(lists.rows_from(header.row), position % BLOCK_LEN), norm);
     }
 
@@ -198,6 +202,7 @@ struct Drive {
                 }
             }
         }
+        if (!PROBES && alive) prefetch(lists.norms + doc);
         const u32 entering = __ballot_sync(FULL_WARP, alive);
         const u32 before = __popc(entering & (1u << lane) - 1);
         if (alive) queue.stack[PROBES ? to_find() + before : STACK_LEN - 1 - surviving() - before] = {doc, place, next};
@@ -223,6 +228,7 @@ struct Drive {
                 if (position == NOT_FOUND) alive = !item.needs_all && can_enter(others);
             }
         }
+        if (alive) prefetch(lists.norms + doc);
         const u32 entering = __ballot_sync(FULL_WARP, alive);
         __syncwarp();
         if (alive) {
@@ -240,13 +246,12 @@ struct Drive {
         floor = key_score(read_threshold(item.state, query.seed));
         bool alive = lane < count;
         u32 doc = 0;
-        float norm = 1.0f, score = 0.0f;
+        float score = 0.0f;
         if (alive) {
             const auto survivor = queue.stack[STACK_LEN - 1 - surviving() - lane];
             doc = survivor.doc;
-            norm = __ldg(lists.norms + doc);
-            score = score_at(queue.terms[item.driver], survivor.place, norm);
-            if (survivor.next != NOT_FOUND) score = __fadd_rn(score, score_at(queue.terms[item.driver + 1], survivor.next, norm));
+            score = score_at(queue.terms[item.driver], survivor.place, doc);
+            if (survivor.next != NOT_FOUND) score = __fadd_rn(score, score_at(queue.terms[item.driver + 1], survivor.next, doc));
         }
         for (u32 t = item.driver + 2; t < query.num_terms; ++t) {
             const QueryTerm& term = queue.terms[t];
@@ -254,7 +259,7 @@ struct Drive {
             if (!__any_sync(FULL_WARP, alive)) return;
             if (alive) {
                 const u32 position = find_doc(lists, term, doc, score + rest_after(t), floor);
-                if (position != NOT_FOUND) score = __fadd_rn(score, score_at(term, position, norm));
+                if (position != NOT_FOUND) score = __fadd_rn(score, score_at(term, position, doc));
                 else alive = !item.needs_all && can_enter(score + rest_after(t));
             }
         }
@@ -275,7 +280,7 @@ struct Drive {
         if (emitting == 0) return;
         if (lane == 0) queue.is_touched = true;
         const u32 found = uniform(num_found(item.state));
-        if (emits) atomicAdd(&item.state->bins[score_bin(query, key_score(key))], 1);
+        if (emits) count_in_bin(item.state, score_bin(query, key_score(key)));
         // With many results, the histogram is read only after a number of new candidates.
         const u32 step = max(query.k / 8, 1u);
         const u32 more = found + __popc(emitting);

@@ -54,6 +54,6 @@ __device__ __forceinline__ void raise_threshold(State* state, const Query& query
             // The lane reads its bins again, best one first. If they have grown since then, the sum reaches k sooner.
             while (better < query.k && bin > lowest) better += __ldcg(state->bins + --bin);
         }
-        if (bin > 0) atomicMax(&state->threshold, least_key(bin_edge(query, bin)));
+        if (bin > 0) raise_to(state, least_key(bin_edge(query, bin)));
     }
 }

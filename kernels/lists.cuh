@@ -8,10 +8,9 @@
 // Value i of a block is in column i % 4 of its rows, from bit i / 4 * width of that column on. Lane t's four values 4t to 4t +
 // 3 begin at one bit, so two 16-byte loads and four funnel shifts unpack them. Impacts are consecutive bytes.
 //
-// A list of BLOCK_LEN postings or more has a directory: the number of its postings before document j << shift, for each j up to
-// the first one behind the index's last document. `shift` gives 8 to 16 postings on average between two entries. An entry also
-// says which of 32 parts of its documents have postings: a look-up of a document that the list lacks, as most are, ends there
-// in two of three cases.
+// A list of BLOCK_LEN postings or more has a directory of equal intervals of documents, with 13 postings on average. An entry tells
+// how many postings are before its interval, and which of 32 parts of the interval have any: a look-up of a document that the
+// list lacks, as most are, ends there in two of three cases. Fixed-point arithmetic finds a document's interval and part.
 //
 //     a full block, documents of 7 bits, frequencies of 2     rows 0 to 6    documents less the first one
 //     (row 1: bits 32 to 63 of each of the four columns)      rows 7 to 14   impacts, one byte each, in 255ths of the best
@@ -104,6 +103,10 @@ struct Header {
 #pragma unroll
         for (u32 i = 0; i < 4; ++i) freqs[i] += 1;
     }
+    // Fetches the document at place `i`.
+    __device__ __forceinline__ void prefetch_doc(const u32* rows, u32 i) const {
+        prefetch(rows + 4 * (static_cast<u64>(row) + (i / 4 * doc_width() >> 5)));
+    }
     // Upper bound of the impact at place `i`, in 255ths of `max_impact`.
     __device__ __forceinline__ u32 impact_at(const u32* rows, u32 i) const {
         return __ldg(reinterpret_cast<const unsigned char*>(rows) + (16ull * impact_row() + i));
@@ -112,22 +115,36 @@ struct Header {
 
 constexpr u32 NOT_FOUND = 0xffffffffu;
 
-// The directory entry of a document in a list that has a directory.
-__device__ __forceinline__ const DirectoryEntry* entry_of(const Lists& lists, const QueryTerm& term, u32 doc) {
-    return lists.directory + (static_cast<u64>(DIRECTORY_STRIDE) * term.first_block + (doc >> term.shift));
-}
+// The place of a document in the directory of a list, which must have one.
+struct DirectoryPlace {
+    const DirectoryEntry* at;
+    u32 part;  // of the entry's interval
 
-// Reads a directory entry at once.
-__device__ __forceinline__ DirectoryEntry read_entry(const DirectoryEntry* entry) {
-    const uint2 words = __ldg(reinterpret_cast<const uint2*>(entry));
-    return {words.x, words.y};
-}
+    __device__ __forceinline__ DirectoryPlace(const Lists& lists, const QueryTerm& term, u32 doc) {
+        const u64 place = static_cast<u64>(doc) * term.scale;
+        at = lists.directory + (static_cast<u64>(DIRECTORY_STRIDE) * term.first_block + (place >> 32));
+        part = static_cast<u32>(place) >> 27;
+    }
 
-// Whether a term's list may have `doc`, by its directory alone.
+    // Reads the entry at once.
+    __device__ __forceinline__ DirectoryEntry entry() const {
+        const uint2 words = __ldg(reinterpret_cast<const uint2*>(at));
+        return {words.x, words.y};
+    }
+    // Whether the list may have the document.
+    __device__ __forceinline__ bool is_in(const DirectoryEntry& entry) const { return (entry.parts >> part & 1) != 0; }
+    // The postings before the next interval.
+    __device__ __forceinline__ u32 end() const { return __ldg(&at[1].before); }
+};
+
+// Whether a term's list may have `doc`, by its directory alone. If so, the header of the block is fetched that find_doc reads.
 __device__ __forceinline__ bool may_have(const Lists& lists, const QueryTerm& term, u32 doc) {
-    if (term.shift == NO_DIRECTORY) return true;
-    const DirectoryEntry entry = {0, __ldg(&entry_of(lists, term, doc)->parts)};
-    return entry.may_have(doc, term.shift);
+    if (term.scale == 0) return true;
+    const DirectoryPlace place(lists, term, doc);
+    const DirectoryEntry entry = place.entry();
+    if (!place.is_in(entry)) return false;
+    prefetch(lists.blocks + (term.first_block + entry.before / BLOCK_LEN));
+    return true;
 }
 
 // The position of `doc` in a term's list. NOT_FOUND if the list lacks it, or if the bound of its block and the score of the other
@@ -140,15 +157,14 @@ __device__ __forceinline__ u32 find_doc(const Lists& lists, const QueryTerm& ter
     Header header;
     u32 low = 0, high = term.doc_freq, guess = 0;
     u32 block = ~0u;
-    if (term.shift != NO_DIRECTORY) {
-        const DirectoryEntry* place = entry_of(lists, term, doc);
-        const DirectoryEntry entry = read_entry(place);
+    if (term.scale != 0) {
+        const DirectoryPlace place(lists, term, doc);
+        const DirectoryEntry entry = place.entry();
         low = entry.before;
-        high = __ldg(&place[1].before);
-        if (!entry.may_have(doc, term.shift)) return NOT_FOUND;
+        high = place.end();
+        if (!place.is_in(entry)) return NOT_FOUND;
         // Each part with postings has one, and the others are shared out evenly.
-        const u32 part = DirectoryEntry::part_of(doc, term.shift);
-        guess = low + __popc(entry.parts & (1u << part) - 1) + ((high - low - __popc(entry.parts)) * part >> 5);
+        guess = low + __popc(entry.parts & (1u << place.part) - 1) + ((high - low - __popc(entry.parts)) * place.part >> 5);
     } else {
         // The only block gives its first document and, by their width, an upper bound of its last one.
         block = 0;
@@ -187,8 +203,8 @@ struct BlockRange {
     __device__ __forceinline__ BlockRange(const Lists& lists, const QueryTerm& term, u32 first, u32 last) {
         begin = 0;
         end = 1;
-        if (term.shift == NO_DIRECTORY) return;
-        const u32 low = __ldg(&entry_of(lists, term, first)->before), high = __ldg(&entry_of(lists, term, last)[1].before);
+        if (term.scale == 0) return;
+        const u32 low = DirectoryPlace(lists, term, first).entry().before, high = DirectoryPlace(lists, term, last).end();
         begin = low / BLOCK_LEN;
         end = low < high ? (high - 1) / BLOCK_LEN + 1 : begin;
     }

@@ -19,6 +19,9 @@ __device__ __forceinline__ u32 cut_bits(u32 low, u32 high, u32 bit, u32 width) {
 // A value that is equal in all lanes. The shuffle shows this to the compiler, which then needs no code for a diverged warp.
 __device__ __forceinline__ u32 uniform(u32 value) { return __shfl_sync(FULL_WARP, value, 0); }
 
+// Fetches the cache line of `address` into the L2 cache, without waiting.
+__device__ __forceinline__ void prefetch(const void* address) { asm volatile("prefetch.global.L2 [%0];" ::"l"(address)); }
+
 // The sum over the warp, in every lane.
 template <class T>
 __device__ __forceinline__ T warp_sum(T value) {

@@ -14,6 +14,7 @@ constexpr u32 FEW_TERMS = 8;          // the limit of nearly every query; smalle
 constexpr u32 MAX_K = 1000;           // results of a query
 constexpr u32 WARP_K = 128;           // the most results that a warp sorts
 constexpr u32 TILE_DOCS = 8192;       // documents per thread block of score_tiles: 32 KiB of shared memory
+constexpr u32 GROUP_TILES = 8;        // the most tiles of a thread block of score_tiles: a warp for each
 constexpr u32 TILE_THREADS = 256;     // threads per block of tiles.cu
 constexpr u32 LONE_THREADS = 128;     // threads per block of lone.cu
 constexpr u32 BATCH_THREADS = 64;     // threads per block of batch.cu: few, since a block stays resident until its last warp ends
@@ -35,11 +36,6 @@ struct __align__(16) Block {
 struct __align__(8) DirectoryEntry {
     u32 before;  // the list's postings before the interval
     u32 parts;   // the 32 equal parts of the interval that have postings, one bit each
-
-    // The part of a document in an interval of 2^shift documents, at least 16. Parts of 16 documents have every second bit.
-    __device__ static __forceinline__ u32 part_of(u32 doc, u32 shift) { return doc << (32 - shift) >> 27; }
-    // Whether the list may have `doc`, which is in this interval.
-    __device__ __forceinline__ bool may_have(u32 doc, u32 shift) const { return (parts >> part_of(doc, shift) & 1) != 0; }
 };
 
 // All lists in the searched form, in device memory. All streams share one read-only copy.
@@ -51,21 +47,20 @@ struct Lists {
     const u32* host_rows;  // virtual address of row 0 for host-resident rows, which begin at `num_resident`
     u32 num_docs;
     u32 num_resident;      // number of device-resident rows; a block is entirely before or behind this border
+    u32 has_impacts;       // whether frequencies are impacts (Bm25::IMPACTS on the host): every norm is IMPACTS_NORM
 
     // The array that holds the rows of the block with this first row.
     __device__ __forceinline__ const u32* rows_from(u32 row) const { return row < num_resident ? rows : host_rows; }
 };
 
-// Directory entries per block of a long list: fewer than 16 intervals of 2^shift documents per block, plus the first entry and
-// the one behind the last document.
-constexpr u32 DIRECTORY_STRIDE = 18;
-constexpr u32 NO_DIRECTORY = 32;      // the shift of a short list (less than a block), which has no directory
+// Directory entries per block of a long list. The last entry of a list only says how many postings are before it.
+constexpr u32 DIRECTORY_STRIDE = 10;
 
 // One term of a query. Terms are in the order of addition: ascending document frequency.
 struct QueryTerm {
     u32 first_block;
     u32 doc_freq;
-    u32 shift;     // base-2 logarithm of the documents per directory entry, or NO_DIRECTORY
+    u32 scale;     // directory entries per document, in units of 2^-32; 0 for a short list (less than a block), which has none
     float weight;
     float rest;    // upper bound of the sum of this term's and later terms' scores, except for rounding
 };
@@ -152,8 +147,10 @@ struct Batch {
     u32 is_first;          // whether this is the first launch of the batch
     u32 num_first_items;   // items of first terms, which precede those of other terms
     u32 item_rows;         // neighbouring warps take items of different rows; with one row, consecutive items
+    u32 tiles_a_block;     // consecutive tiles of a thread block of score_tiles, at most GROUP_TILES
+    u32 num_places;        // items with the free places between their rows
+    u32 taken_before;      // Run::taken before the launch
 };
-
 
 // The most input words of a batch that is passed as a kernel parameter.
 constexpr u32 SMALL_INPUT_WORDS = 960;
@@ -165,6 +162,8 @@ struct __align__(16) SmallInput {
 struct Run {
     u64 started_ns;
     u64 finished;          // finished queries from bit FINISHED_BIT on; below, scored postings of driving lists
+    u32 taken;             // places that warps took, of all launches so far
+    u32 reserved;
 };
 constexpr u32 FINISHED_BIT = 44;
 
@@ -199,17 +198,17 @@ __device__ __forceinline__ u64 sign_off(u64* progress, u64 more = SIGN_OFF) {
 constexpr u32 DONE_BIT = 40;
 
 extern "C" __constant__ const u32 tandem_layout[29] = {
-    BLOCK_LEN, MAX_TERMS, FEW_TERMS, MAX_K, WARP_K, TILE_DOCS, TILE_THREADS, LONE_THREADS, BATCH_THREADS, MERGE_THREADS,
+    BLOCK_LEN, MAX_TERMS, FEW_TERMS, MAX_K, WARP_K, TILE_DOCS, GROUP_TILES, TILE_THREADS, LONE_THREADS, BATCH_THREADS, MERGE_THREADS,
     SCORE_BINS, DIRECTORY_STRIDE, sizeof(Lists), sizeof(Block), sizeof(DirectoryEntry), sizeof(QueryTerm), sizeof(LoneQuery<MAX_TERMS>),
     sizeof(LoneQuery<FEW_TERMS>), sizeof(BatchQuery), sizeof(TileQuery), sizeof(Batch), SMALL_INPUT_WORDS, sizeof(Run),
-    sizeof(State), sizeof(Driver), NO_DIRECTORY, NO_GATE, static_cast<u32>(TOO_MANY), SLACK_PARTS,
+    sizeof(State), sizeof(Driver), NO_GATE, static_cast<u32>(TOO_MANY), SLACK_PARTS,
 };
-extern "C" __constant__ const u32 tandem_offsets[74] = {
+extern "C" __constant__ const u32 tandem_offsets[80] = {
     OFFSET(Lists, blocks), OFFSET(Lists, rows), OFFSET(Lists, directory), OFFSET(Lists, norms), OFFSET(Lists, host_rows),
-    OFFSET(Lists, num_docs), OFFSET(Lists, num_resident),
+    OFFSET(Lists, num_docs), OFFSET(Lists, num_resident), OFFSET(Lists, has_impacts),
     OFFSET(Block, row), OFFSET(Block, first_doc), OFFSET(Block, packing), OFFSET(Block, max_impact),
     OFFSET(DirectoryEntry, before), OFFSET(DirectoryEntry, parts),
-    OFFSET(QueryTerm, first_block), OFFSET(QueryTerm, doc_freq), OFFSET(QueryTerm, shift), OFFSET(QueryTerm, weight),
+    OFFSET(QueryTerm, first_block), OFFSET(QueryTerm, doc_freq), OFFSET(QueryTerm, scale), OFFSET(QueryTerm, weight),
     OFFSET(QueryTerm, rest),
     OFFSET(Query, first_term), OFFSET(Query, num_terms), OFFSET(Query, k), OFFSET(Query, seed), OFFSET(Query, bins_per_score),
     OFFSET(Query, bins_per_bound),
@@ -226,8 +225,9 @@ extern "C" __constant__ const u32 tandem_offsets[74] = {
     OFFSET(Batch, input), OFFSET(Batch, queries_at), OFFSET(Batch, terms_at), OFFSET(Batch, drivers_at), OFFSET(Batch, hints_at),
     OFFSET(Batch, tiles_at), OFFSET(Batch, later_at), OFFSET(Batch, num_drivers), OFFSET(Batch, num_tiled),
     OFFSET(Batch, num_items), OFFSET(Batch, num_queries), OFFSET(Batch, end_at), OFFSET(Batch, is_first),
-    OFFSET(Batch, num_first_items), OFFSET(Batch, item_rows),
-    OFFSET(Run, started_ns), OFFSET(Run, finished),
+    OFFSET(Batch, num_first_items), OFFSET(Batch, item_rows), OFFSET(Batch, tiles_a_block),
+    OFFSET(Batch, num_places), OFFSET(Batch, taken_before),
+    OFFSET(Run, started_ns), OFFSET(Run, finished), OFFSET(Run, taken), OFFSET(Run, reserved),
     OFFSET(State, threshold), OFFSET(State, progress), OFFSET(State, started_ns), OFFSET(State, done), OFFSET(State, bins),
 };
 
@@ -235,6 +235,12 @@ extern "C" __constant__ const u32 tandem_offsets[74] = {
 __device__ __forceinline__ float posting_score(float weight, u32 freq, float norm) {
     const float tf = __uint2float_rn(freq);
     return __fdiv_rn(__fmul_rn(weight, tf), __fadd_rn(tf, norm));
+}
+
+// posting_score for impacts. The sum of norm and frequency is the norm, and the quotient by a power of two is exact.
+constexpr float IMPACTS_NORM = 0x1p40f;
+__device__ __forceinline__ float impact_score(float weight, u32 freq) {
+    return __fmul_rn(__fmul_rn(weight, __uint2float_rn(freq)), 1.0f / IMPACTS_NORM);
 }
 
 // Whether quick_score holds for a weight. Norms are below 2^42, since k1 is at most 1000.
@@ -266,16 +272,30 @@ __device__ __forceinline__ float key_score(u64 key) { return __uint_as_float(sta
 
 // The current threshold. It only rises, so an old value filters less. At least 1, because 0 is no key.
 __device__ __forceinline__ u64 read_threshold(const State* state, float seed) {
-    const u64 raised = *static_cast<const volatile u64*>(&state->threshold);
+    u64 raised;
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(raised) : "l"(&state->threshold));
     return max(max(raised, least_key(seed)), 1ull);
 }
 
 // The candidates found so far by all thread blocks.
 __device__ __forceinline__ u32 num_found(const State* state) { return static_cast<u32>(__ldcg(&state->progress)); }
 
+// The following are atomicAdd and atomicMax for global memory. A warp reads the address of a state from shared memory, which
+// does not tell the compiler the kind of memory that it is in.
+
 // Counts `more` candidates and returns the number before.
 __device__ __forceinline__ u32 add_found(State* state, u32 more) {
-    return static_cast<u32>(atomicAdd(&state->progress, static_cast<u64>(more)));
+    u64 before;
+    asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], %2;" : "=l"(before) : "l"(&state->progress), "l"(static_cast<u64>(more)));
+    return static_cast<u32>(before);
+}
+
+__device__ __forceinline__ void count_in_bin(State* state, u32 bin) {
+    asm volatile("red.relaxed.gpu.global.add.u32 [%0], 1;" ::"l"(state->bins + bin));
+}
+
+__device__ __forceinline__ void raise_to(State* state, u64 key) {
+    asm volatile("red.relaxed.gpu.global.max.u64 [%0], %1;" ::"l"(&state->threshold), "l"(key));
 }
 
 // The device's clock in nanoseconds, with a coarser tick.

@@ -1,15 +1,16 @@
-// tiles.cu: documents with any term (OR), one thread block per tile of TILE_DOCS documents. It serves queries of a batch with
-// many terms, for which drive.cuh would look up nearly every document in nearly every list.
+// tiles.cu: documents with any term (OR), by tiles of TILE_DOCS documents. It serves queries of a batch with many terms, for
+// which drive.cuh would look up nearly every document in nearly every list.
 // In:   the lists; the batch's input.
 // Out:  at most k candidates per tile, counted in the state; then results as in batch.cu, by the last thread block of a query.
 //
-// The scores of a tile are in shared memory. Terms are added one after another, with a barrier between, because floating-point
+// A thread block takes one tile after another of a group of consecutive tiles, whose blocks it finds together. The scores of a
+// tile are in shared memory. Terms are added one after another, with a barrier between, because floating-point
 // sums must have the host's order. Within a term every document occurs once, so no atomics are needed. Tiles without postings
 // exit early. So do tiles whose bound (sum of weight x largest impact of their blocks) is below the threshold of earlier tiles.
-// An addition that takes a document to the threshold marks it, so no tile is searched for candidates.
+// An addition that takes a document to the threshold marks it, so no tile is searched for candidates. Impacts need no norms.
 //
 // Limits: MAX_TERMS terms; documents below 2^31; room for all candidates, which is not checked: the host provides it. Shared
-// memory: 36 KiB. Twin on the host: search/cpu/or/exhaustive.rs.
+// memory: 42 KiB. Twin on the host: search/cpu/or/exhaustive.rs.
 // Launch bounds: 256 threads, at least 5 blocks per multiprocessor of compute capability 9.0 (results/gpu/kernels.csv).
 // Bound by latency of a list's rows and norms, once per eight blocks that meet the tile, with a barrier after it.
 // Twice the threads per tile were no faster on dense lists and slower on sparse ones.
@@ -25,6 +26,7 @@ constexpr u32 TILE_RESIDENT = 4;
 #endif
 constexpr u32 TILE_WARPS = TILE_THREADS / WARP;
 constexpr u32 NO_TERM = ~0u;
+static_assert(GROUP_TILES <= TILE_WARPS, "a warp adds up the blocks of a tile");
 constexpr u32 TILE_QUADS_A_THREAD = TILE_DOCS / 4 / TILE_THREADS;
 static_assert(TILE_QUADS_A_THREAD * 4 <= 32, "a thread notes its candidates in 32 bits");
 
@@ -81,6 +83,14 @@ struct TilePostings {
         const u32* rows = lists.rows_from(header.row);
         header.docs_of_lane(rows, lane, places);
         header.freqs_of_lane(rows, lane, freqs);
+        if (lists.has_impacts != 0) {
+#pragma unroll
+            for (u32 i = 0; i < 4; ++i) {
+                places[i] -= first_doc;
+                scores[i] = impact_score(term.weight, freqs[i]);
+            }
+            return;
+        }
 #pragma unroll
         for (u32 i = 0; i < 4; ++i) {
             const u32 doc = places[i];
@@ -97,9 +107,8 @@ struct TilePostings {
     }
 };
 
-// The term of block `item` of a tile. Blocks are numbered over all terms in order.
-__device__ __forceinline__ u32 term_of_item(const u32* first_items, u32 item) {
-    u32 t = 0;
+// The term of block `item` of a tile, which is not before term `t`. Blocks are numbered over all terms in order.
+__device__ __forceinline__ u32 term_of_item(const u32* first_items, u32 item, u32 t) {
     while (first_items[t + 1] <= item) ++t;
     return t;
 }
@@ -112,30 +121,62 @@ __device__ __forceinline__ u32 count_in_block(u32 bits, u32& total) {
     return total;
 }
 
+// The blocks that meet a tile.
+struct TileBlocks {
+    u32 begins[MAX_TERMS];           // by term: its first block that meets the tile
+    u32 first_items[MAX_TERMS + 1];  // the blocks of earlier terms; the last entry is the total
+    float bounds[MAX_TERMS];         // of the scores of each term; the first one becomes that of their sum
+};
+
 // Shared memory of a thread block.
 struct TileShared {
     __align__(16) float scores[TILE_DOCS];
     QueryTerm terms[MAX_TERMS];
-    u32 begins[MAX_TERMS];           // by term: its first block that meets the tile
-    u32 first_items[MAX_TERMS + 1];  // the blocks of earlier terms; the last entry is the total
-    float bounds[MAX_TERMS];
+    TileBlocks tiles[GROUP_TILES];
     u32 marks[TILE_THREADS];         // by thread: its documents that reached the floor when they were scored, as TileKeys has them
     Selection selection;
     bool skip;
     u64 floor;
-    u32 num_items, num_candidates, next_slot;
+    u32 num_candidates, next_slot;
 };
 
-// Makes candidates of a tile's best documents. Returns whether it may have written to the state.
-__device__ __forceinline__ bool score_tile(
-    const Lists& lists, const Query& query, u32 tile, bool scores_all, State* state, u64* candidates, TileShared& shared
+// Adds a lane's postings to their documents' scores, and marks those that reach `floor`, given by its bits. As integers, scores
+// are in order, and NO_SCORE is below all.
+__device__ __forceinline__ void add_postings(const TilePostings& postings, int floor, TileShared& shared) {
+    float before[4];
+    u32 reaching = 0;
+#pragma unroll
+    for (u32 i = 0; i < 4; ++i) before[i] = postings.places[i] < TILE_DOCS ? shared.scores[postings.places[i]] : 0.0f;
+#pragma unroll
+    for (u32 i = 0; i < 4; ++i) {
+        const float score = __fadd_rn(before[i], postings.scores[i]);
+        const bool is_inside = postings.places[i] < TILE_DOCS;
+        if (is_inside) shared.scores[postings.places[i]] = score;
+        if (is_inside && __float_as_int(score) >= floor && __float_as_int(before[i]) < floor) reaching |= 1u << i;
+    }
+    for (; reaching != 0; reaching &= reaching - 1) {
+        const u32 i = __ffs(reaching) - 1;
+        const u32 place = i < 2 ? postings.places[i == 0 ? 0 : 1] : postings.places[i == 2 ? 2 : 3];
+        const u32 quad = place / 4;
+        atomicOr(&shared.marks[quad % TILE_THREADS], 1u << (4 * (quad / TILE_THREADS) + place % 4));
+    }
+}
+
+// The tile of a number: with `is_sample` every stride-th one.
+__device__ __forceinline__ u32 tile_of(const TileQuery& tiled, u32 number, bool is_sample) {
+    return is_sample ? number * tiled.sample_stride : number;
+}
+
+// Finds the blocks of each list that meet the `count` tiles from number `first` on, and the bounds of their scores.
+__device__ __forceinline__ void find_blocks(
+    const Lists& lists, const Query& query, const TileQuery& tiled, u32 first, u32 count, bool is_sample, TileShared& shared
 ) {
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    const u32 first_doc = tile * TILE_DOCS;
-    const u32 last_doc = min(lists.num_docs, first_doc + TILE_DOCS) - 1;
-
-    // The blocks of each list that meet the tile, and the bound of their scores.
-    for (u32 t = warp; t < query.num_terms; t += TILE_WARPS) {
+    for (u32 i = warp; i < count * query.num_terms; i += TILE_WARPS) {
+        const u32 t = i % query.num_terms;
+        TileBlocks& blocks = shared.tiles[i / query.num_terms];
+        const u32 first_doc = tile_of(tiled, first + i / query.num_terms, is_sample) * TILE_DOCS;
+        const u32 last_doc = min(lists.num_docs, first_doc + TILE_DOCS) - 1;
         const QueryTerm& term = shared.terms[t];
         const BlockRange range(lists, term, first_doc, last_doc);
         float impact = 0.0f;
@@ -144,40 +185,55 @@ __device__ __forceinline__ bool score_tile(
         }
         impact = warp_max(impact);
         if (lane == 0) {
-            shared.begins[t] = range.begin;
-            shared.first_items[t] = range.end - range.begin;
-            shared.bounds[t] = term.weight * impact;
+            blocks.begins[t] = range.begin;
+            blocks.first_items[t] = range.end - range.begin;
+            blocks.bounds[t] = term.weight * impact;
         }
     }
     __syncthreads();
-    if (warp == 0) {
+    if (warp < count) {
+        TileBlocks& blocks = shared.tiles[warp];
         float bound = 0.0f;
         u32 num_items = 0;
         for (u32 base = 0; base < query.num_terms; base += WARP) {
             const u32 t = base + lane;
             const bool is_term = t < query.num_terms;
-            const u32 blocks = is_term ? shared.first_items[t] : 0;
-            if (is_term) bound += shared.bounds[t];
-            const u32 with_own = warp_prefix(blocks, lane);
-            if (is_term) shared.first_items[t] = num_items + with_own - blocks;
+            const u32 of_term = is_term ? blocks.first_items[t] : 0;
+            if (is_term) bound += blocks.bounds[t];
+            const u32 with_own = warp_prefix(of_term, lane);
+            if (is_term) blocks.first_items[t] = num_items + with_own - of_term;
             num_items += __shfl_sync(FULL_WARP, with_own, WARP - 1);
         }
         bound = warp_sum(bound);
         if (lane == 0) {
-            shared.floor = read_threshold(state, query.seed);
-            const bool is_out = make_key(bound * BOUND_SLACK, first_doc) < shared.floor;
-            shared.first_items[query.num_terms] = shared.num_items = num_items;
-            shared.skip = num_items == 0 || (is_out && !scores_all);
-            shared.num_candidates = 0;
-            shared.next_slot = 0;
+            blocks.first_items[query.num_terms] = num_items;
+            blocks.bounds[0] = bound;
         }
+    }
+    __syncthreads();
+}
+
+// Makes candidates of a tile's best documents. Returns whether it may have written to the state.
+__device__ __forceinline__ bool score_tile(
+    const Lists& lists, const Query& query, u32 tile, const TileBlocks& blocks, bool scores_all, State* state, u64* candidates,
+    TileShared& shared
+) {
+    const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const u32 first_doc = tile * TILE_DOCS;
+    const u32 num_items = blocks.first_items[query.num_terms];
+    if (num_items == 0) return false;
+    if (threadIdx.x == 0) {
+        shared.floor = read_threshold(state, query.seed);
+        shared.skip = !scores_all && make_key(blocks.bounds[0] * BOUND_SLACK, first_doc) < shared.floor;
+        shared.num_candidates = 0;
+        shared.next_slot = 0;
     }
     __syncthreads();
     if (shared.skip) return false;
 
     // Sums only grow, so a document is marked at most once: by the addition that reaches the floor. Without a floor all are.
     u64 cut = shared.floor;
-    const float floor = key_score(cut);
+    const int floor = __float_as_int(key_score(cut));
     shared.marks[threadIdx.x] = 0;
     const float none = __uint_as_float(NO_SCORE);
     float4* quads = reinterpret_cast<float4*>(shared.scores);
@@ -188,33 +244,23 @@ __device__ __forceinline__ bool score_tile(
 
     // Warps take the blocks of all terms round-robin, so that as many reads are in flight as there are warps. Each block is
     // decoded before the barrier that ends the additions of the wave before, or the clearing.
-    for (u32 wave = 0; wave < shared.num_items; wave += TILE_WARPS) {
+    u32 own_term = 0, first_term = 0;
+    for (u32 wave = 0; wave < num_items; wave += TILE_WARPS) {
         const u32 item = wave + warp;
-        u32 own_term = NO_TERM;
         TilePostings postings;
-        if (item < shared.num_items) {
-            own_term = term_of_item(shared.first_items, item);
-            const u32 block = shared.begins[own_term] + (item - shared.first_items[own_term]);
+        if (item < num_items) {
+            own_term = term_of_item(blocks.first_items, item, own_term);
+            const u32 block = blocks.begins[own_term] + (item - blocks.first_items[own_term]);
             postings.decode(lists, shared.terms[own_term], block, first_doc, lane);
+        } else {
+            own_term = NO_TERM;
         }
         __syncthreads();
-        const u32 last = term_of_item(shared.first_items, min(wave + TILE_WARPS, shared.num_items) - 1);
-        for (u32 t = term_of_item(shared.first_items, wave); t <= last; ++t) {
-            if (shared.first_items[t] == shared.first_items[t + 1]) continue;
-            if (own_term == t) {
-#pragma unroll
-                for (u32 i = 0; i < 4; ++i) {
-                    const u32 place = postings.places[i];
-                    if (place < TILE_DOCS) {
-                        const float before = shared.scores[place], score = __fadd_rn(before, postings.scores[i]);
-                        shared.scores[place] = score;
-                        if (score >= floor && (before < floor || __float_as_uint(before) == NO_SCORE)) {
-                            const u32 quad = place / 4;
-                            atomicOr(&shared.marks[quad % TILE_THREADS], 1u << (4 * (quad / TILE_THREADS) + place % 4));
-                        }
-                    }
-                }
-            }
+        first_term = term_of_item(blocks.first_items, wave, first_term);
+        const u32 last = term_of_item(blocks.first_items, min(wave + TILE_WARPS, num_items) - 1, first_term);
+        for (u32 t = first_term; t <= last; ++t) {
+            if (blocks.first_items[t] == blocks.first_items[t + 1]) continue;
+            if (own_term == t) add_postings(postings, floor, shared);
             if (t != last) __syncthreads();
         }
     }
@@ -248,7 +294,7 @@ __device__ __forceinline__ bool score_tile(
     }
     __syncthreads();
     if (threadIdx.x == 0) {
-        if (count == query.k) atomicMax(&state->threshold, cut);
+        if (count == query.k) raise_to(state, cut);
         shared.next_slot = add_found(state, count);
     }
     __syncthreads();
@@ -256,7 +302,7 @@ __device__ __forceinline__ bool score_tile(
         const u64 key = keys.key(__ffs(left) - 1);
         if (key >= cut) {
             candidates[atomicAdd(&shared.next_slot, 1)] = key;
-            atomicAdd(&state->bins[score_bin(query, key_score(key))], 1);
+            count_in_bin(state, score_bin(query, key_score(key)));
         }
     }
     // Other tiles start at a threshold that the candidates of all tiles give.
@@ -281,34 +327,43 @@ extern "C" __global__ void __launch_bounds__(TILE_THREADS, TILE_RESIDENT) score_
     if (batch.num_items == 0) return;  // the launch only loads the kernel
     if (batch.is_first != 0 && blockIdx.x == 0 && threadIdx.x == 0) run->started_ns = clock_ns();
     const BatchInput input(batch, batch.input);
-    // All queries have the same tiles. One tile of all queries after another: its norms then stay in the L2 cache, and the first
-    // tiles give each query a threshold.
+    // All queries have the same tiles. A group of tiles of all queries after another: its norms then stay in the L2 cache, and
+    // the first tiles give each query a threshold.
     const TileQuery& tiled = input.tiles[blockIdx.x % batch.num_tiled];
-    const u32 number = blockIdx.x / batch.num_tiled;
+        const u32 first = blockIdx.x / batch.num_tiled * batch.tiles_a_block;
+    const u32 count = min(batch.tiles_a_block, batch.num_items / batch.num_tiled - first);
     const BatchQuery& entry = input.queries[tiled.query];
     Query query = entry.query;
     State* state = states + tiled.query;
     State* gate = entry.gate == NO_GATE ? nullptr : states + entry.gate;
     const bool had_all = gate != nullptr && num_found(gate) >= query.k;  // enough documents have all terms
-    const u32 tile = is_sample != 0 ? number * tiled.sample_stride : number;
-    const bool is_done = is_sample == 0 && tiled.sample_stride != 0 && tile % tiled.sample_stride == 0;
     u64* own_candidates = candidates + entry.candidates;
     bool is_touched = blockIdx.x == 0;  // its start of the batch
-    if (!had_all && !is_done) {
+    if (!had_all) {
         const u32* terms = reinterpret_cast<const u32*>(input.terms + query.first_term);
         for (u32 i = threadIdx.x; i < query.num_terms * sizeof(QueryTerm) / sizeof(u32); i += TILE_THREADS) {
             reinterpret_cast<u32*>(shared.tile.terms)[i] = terms[i];
         }
         __syncthreads();
-        is_touched |= score_tile(lists, query, tile, entry.scores_all(), state, own_candidates, shared.tile);
+        find_blocks(lists, query, tiled, first, count, is_sample != 0, shared.tile);
+        for (u32 i = 0; i < count; ++i) {
+            const u32 tile = tile_of(tiled, first + i, is_sample != 0);
+            const bool is_done = is_sample == 0 && tiled.sample_stride != 0 && tile % tiled.sample_stride == 0;
+            if (is_done) continue;
+            is_touched |= score_tile(
+                lists, query, tile, shared.tile.tiles[i], entry.scores_all(), state, own_candidates, shared.tile
+            );
+            __syncthreads();
+        }
     }
     if (is_sample != 0) return;
 
     // Most tiles have no candidate, and so no writes to order.
     __syncthreads();
-    if (threadIdx.x == 0) progress = is_touched ? sign_off(&state->progress) : atomicAdd(&state->progress, SIGN_OFF);
+    const u64 more = SIGN_OFF * count;
+    if (threadIdx.x == 0) progress = is_touched ? sign_off(&state->progress, more) : atomicAdd(&state->progress, more);
     __syncthreads();
-    if (progress >> 32 != entry.num_items - 1) return;
+    if ((progress >> 32) + count != entry.num_items) return;
     __threadfence();
     // If enough documents have all terms, the stage before has written the results, unless they were too many for it.
     if (!had_all || query.k > WARP_K) {

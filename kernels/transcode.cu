@@ -3,8 +3,8 @@
 //
 // A warp takes a block and decodes it twice. measure_blocks counts its rows; scan_rows and scan_tiles turn the counts into
 // first rows, by a prefix sum over tiles of blocks and one over the tiles; write_blocks adds the two and writes. Every word has
-// one writer, except the parts of directory entries, which are zero before and gathered by atomics. So parts of the file may come
-// in any order. Bounds of impacts are computed from the norms of the
+// one writer, except those of directories, which are zero before and gathered by atomics. So parts of the file may come in any
+// order. Bounds of impacts are computed from the norms of the
 // search, so they hold for any BM25 parameters.
 //
 // Limits: documents below 2^31; fewer than 2^32 blocks (checked by the host before) and rows (after scan_tiles).
@@ -166,13 +166,14 @@ extern "C" __global__ void __launch_bounds__(SCAN_THREADS) scan_tiles(u32* rows_
     if (threadIdx.x == 0) *total = before;
 }
 
-// Writes the lane's entries of a list's directory: entry j has the number of postings before document j << shift. Each posting
-// writes it for the entries after the posting before, up to its own, and the last posting also for those behind it. So each is
-// written once, independent of the assignment of blocks.
+// Writes the lane's entries of a list's directory. Each posting writes its number to the entries after that of the posting before,
+// up to its own, and the last posting also to those behind it. So each is written once, independent of the assignment of blocks.
 __device__ __forceinline__ void write_directory(
     DirectoryEntry* directory, const Unit& unit, const u32 (&docs)[4], u32 num_docs, u32 lane
 ) {
-    const u32 shift = 63 - __clzll(16ull * num_docs / unit.doc_freq);
+    const u32 end = DIRECTORY_STRIDE * ((unit.doc_freq + BLOCK_LEN - 1) / BLOCK_LEN) - 1;
+    const u32 scale = static_cast<u32>((static_cast<u64>(end) << 32) / num_docs);
+    const auto place_of = [&](u32 doc) { return static_cast<u64>(doc) * scale; };
     DirectoryEntry* entries = directory + static_cast<u64>(DIRECTORY_STRIDE) * unit.first_block;
     u32 lower = __shfl_up_sync(FULL_WARP, docs[3], 1);
     if (lane == 0) lower = unit.packed.base;
@@ -181,15 +182,14 @@ __device__ __forceinline__ void write_directory(
     for (u32 i = 0; i < 4; ++i) {
         const u32 doc = docs[i], rank = unit.number * BLOCK_LEN + 4 * lane + i;
         if (rank < unit.doc_freq) {
-            const u32 own = doc >> shift;
-            for (u32 j = rank == 0 ? 0 : (lower >> shift) + 1; j <= own; ++j) entries[j].before = rank;
-            parts |= 1u << DirectoryEntry::part_of(doc, shift);
-            if (i == 3 || rank == unit.doc_freq - 1 || docs[min(i + 1, 3)] >> shift != own) {
+            const u32 own = place_of(doc) >> 32;
+            for (u32 j = rank == 0 ? 0 : (place_of(lower) >> 32) + 1; j <= own; ++j) entries[j].before = rank;
+            parts |= 1u << (static_cast<u32>(place_of(doc)) >> 27);
+            if (i == 3 || rank == unit.doc_freq - 1 || place_of(docs[min(i + 1, 3)]) >> 32 != own) {
                 atomicOr(&entries[own].parts, parts);
                 parts = 0;
             }
             if (rank == unit.doc_freq - 1) {
-                const u32 end = (num_docs - 1 >> shift) + 1;
                 for (u32 j = own + 1; j <= end; ++j) entries[j].before = unit.doc_freq;
             }
         }

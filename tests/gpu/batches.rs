@@ -103,6 +103,25 @@ fn batches_of_tiled_queries_equal_the_cpu() {
     }
 }
 
+/// A thread block takes several tiles if there are many, the last one of a query fewer.
+#[test]
+fn groups_of_tiles_equal_the_cpu_for_bm25_and_for_weighted_impacts() {
+    const TILES: u32 = 151;
+    let lists: Vec<List> = (0..10).map(|i| strided(i, 119 + i % 3, 10_000, 5 + 20 * i)).collect();
+    for (bm25, built_with) in [(OTHER_BM25, Bm25::default()), (Bm25::IMPACTS, Bm25::IMPACTS)] {
+        let write = |path: &Path| write_lists(path, &lists, lengths(TILES * 8192 - 5), built_with);
+        let Some(mut world) = World::with_index(bm25, write) else { return };
+        let weighted = |i: u32| {
+            let terms = [i % 10, 0, 1, 2, 3, 4, 5, 6, 7].map(|term| (name(term as usize), 1 + i * (term + 1) % 255));
+            Query::counted(QueryId(0), "q", terms, &world.index).unwrap()
+        };
+        let queries: Vec<Query> = (0..40).map(weighted).collect();
+        for k in [1, 10, MAX_K] {
+            world.check_batch(&queries, k, "groups of tiles");
+        }
+    }
+}
+
 #[test]
 fn a_pipeline_gives_batches_in_order_while_later_ones_run() {
     let Some(mut world) = mixed_world(Bm25::default()) else { return };

@@ -44,7 +44,7 @@ struct World {
 impl World {
     /// Lists `t000`, `t001` and so on; `None` where there is no GPU.
     fn new(lists: &[List], lengths: Vec<u32>, bm25: Bm25) -> Option<Self> {
-        Self::with_index(bm25, |path| write_lists(path, lists, lengths))
+        Self::with_index(bm25, |path| write_lists(path, lists, lengths, Bm25::default()))
     }
 
     /// Makes a world from the index that `write` writes to its argument; `None` without a GPU.
@@ -129,8 +129,8 @@ fn compare(expected: &[Hit], found: &[Hit], note: &str) {
     }
 }
 
-fn write_lists(path: &Path, lists: &[List], lengths: Vec<u32>) {
-    let mut builder = IndexBuilder::new(lengths, Vec::new(), Bm25::default());
+fn write_lists(path: &Path, lists: &[List], lengths: Vec<u32>, built_with: Bm25) {
+    let mut builder = IndexBuilder::new(lengths, Vec::new(), built_with);
     for (term, list) in lists.iter().enumerate() {
         builder.add(&name(term), list).unwrap();
     }

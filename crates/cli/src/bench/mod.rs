@@ -28,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use super::Failure;
 use super::output::{result_file, say, say_screen};
 use crate::options::input::IndexAndLog;
+use crate::options::machine::GpuMemoryArguments;
 use crate::options::names::choice;
 use crate::options::question::check_k;
 use tandem_core::files::{Digits, Provenance, Record, check_writable, write_csv};
@@ -70,6 +71,9 @@ pub(super) struct Arguments {
     /// Ingest: files of text that are indexed repeatedly, as in `index build`
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     ingest: Vec<PathBuf>,
+    /// GPU: the queries after the first --limit ones tell which parts of lists are read most
+    #[command(flatten)]
+    gpu_memory: GpuMemoryArguments,
     /// Folder of bench.csv
     #[arg(short, long, value_name = "DIR", default_value = "out/bench")]
     out: PathBuf,
@@ -173,11 +177,16 @@ fn index(arguments: &Arguments) -> Result<(Arc<Index>, PathBuf), Failure> {
 
 /// The index and the first queries of the log.
 fn input(arguments: &Arguments) -> Result<(Arc<Index>, Vec<Query>), Failure> {
+    input_and_others(arguments).map(|(index, queries, _)| (index, queries))
+}
+
+/// The index, the first queries of the log, and the others.
+fn input_and_others(arguments: &Arguments) -> Result<(Arc<Index>, Vec<Query>, Vec<Query>), Failure> {
     let (index, log) = index(arguments)?;
     let mut queries = super::defaults::read_queries(&log, &arguments.log.form(), &index)?;
-    queries.truncate(arguments.limit as usize);
     if queries.is_empty() {
         return Err(Failure::input(format!("{}: no query has a term of the index", log.display())));
     }
-    Ok((index, queries))
+    let others = queries.split_off(queries.len().min(arguments.limit as usize));
+    Ok((index, queries, others))
 }

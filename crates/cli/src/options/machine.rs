@@ -153,11 +153,17 @@ impl GpuMemoryArguments {
         index: &Arc<Index>,
         queries: &[Query],
     ) -> Result<Option<GpuMemory>, Failure> {
-        let Some(bytes) = self.gpu_memory else { return Ok(None) };
-        Ok(Some(match &settings.gpu_memory_log {
-            Some(log) => GpuMemory::new(bytes, index, &defaults::read_queries(log, &LogOptions::default(), index)?),
-            None => GpuMemory::new(bytes, index, queries),
-        }))
+        match &settings.gpu_memory_log {
+            Some(log) if self.gpu_memory.is_some() => {
+                Ok(self.learned(index, &defaults::read_queries(log, &LogOptions::default(), index)?))
+            }
+            _ => Ok(self.learned(index, queries)),
+        }
+    }
+
+    /// The budget, with the expected reads of these queries; `None` without one.
+    pub(crate) fn learned(&self, index: &Arc<Index>, queries: &[Query]) -> Option<GpuMemory> {
+        self.gpu_memory.map(|bytes| GpuMemory::new(bytes, index, queries))
     }
 }
 

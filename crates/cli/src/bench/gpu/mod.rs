@@ -7,7 +7,7 @@
 mod published;
 mod queries;
 
-use super::{Arguments, Measurement, input};
+use super::{Arguments, Measurement, input_and_others};
 use crate::Failure;
 use tandem_core::base::ids::DeviceId;
 use tandem_core::search::device::DeviceLimits;
@@ -50,10 +50,11 @@ fn share_of_copy_rate(limits: &DeviceLimits, bytes: usize, us: f64) -> f64 {
 pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {
     // The device is opened first, so that a machine without a GPU fails at once.
     let limits = DeviceLimits::measure(DeviceId(0), REPEATS)?;
-    let (index, queries) = input(arguments)?;
+    let (index, queries, others) = input_and_others(arguments)?;
     let mut rows = limit_rows(&limits);
     published::measure(&limits, &index, &queries, &mut rows)?;
-    queries::measure(&limits, &index, &queries, arguments.rounds as usize, &mut rows)?;
+    let memory = arguments.gpu_memory.learned(&index, &others);
+    queries::measure(&limits, &index, memory.as_ref(), &queries, arguments.rounds as usize, &mut rows)?;
 
     let postings: u64 = queries.iter().flat_map(|query| &query.terms).map(|term| u64::from(term.doc_freq)).sum();
     let title = format!(
@@ -70,9 +71,10 @@ pub(super) fn measure(arguments: &Arguments) -> Result<(String, Vec<Measurement>
 /// Only the times of queries: quick enough for a profiler.
 pub(super) fn measure_queries(arguments: &Arguments) -> Result<(String, Vec<Measurement>), Failure> {
     let limits = DeviceLimits::measure(DeviceId(0), REPEATS)?;
-    let (index, queries) = input(arguments)?;
+    let (index, queries, others) = input_and_others(arguments)?;
     let mut rows = limit_rows(&limits);
-    queries::measure(&limits, &index, &queries, arguments.rounds as usize, &mut rows)?;
+    let memory = arguments.gpu_memory.learned(&index, &others);
+    queries::measure(&limits, &index, memory.as_ref(), &queries, arguments.rounds as usize, &mut rows)?;
     Ok((format!("{}\n", table(&rows)), measurements(rows)))
 }
 

@@ -9,7 +9,7 @@ use tandem_core::base::quantile::{Times, median};
 use tandem_core::index::Index;
 use tandem_core::query::{Mode, Query};
 use tandem_core::search::device::DeviceLimits;
-use tandem_core::search::gpu::{GpuExecutor, Pruning, UploadReport};
+use tandem_core::search::gpu::{GpuExecutor, GpuMemory, Pruning, UploadReport};
 use tandem_core::search::{Answers, ExecError, Execution, Executor, Hit, Request};
 
 /// Number of results of a query.
@@ -45,11 +45,12 @@ const TARGETS: [Target; 2] = [
 pub(super) fn measure(
     limits: &DeviceLimits,
     index: &Arc<Index>,
+    memory: Option<&GpuMemory>,
     queries: &[Query],
     rounds: usize,
     rows: &mut Vec<Row>,
 ) -> Result<(), Failure> {
-    let mut gpu = defaults::gpu_executor(index, index.built_with(), None)?;
+    let mut gpu = defaults::gpu_executor(index, index.built_with(), memory)?;
     rows.extend(upload_rows(limits, gpu.upload_report()));
     first_batch(&mut gpu, queries, rows)?;
     for target in TARGETS {

@@ -19,9 +19,7 @@ pub(crate) const WARP_K: usize = 128;
 pub(crate) const FEW_TERMS: usize = 8;
 pub(crate) const SCORE_BINS: usize = 512;
 /// Directory entries per block of a long list.
-pub(crate) const DIRECTORY_STRIDE: u64 = 18;
-/// The shift of a short list (less than a block), which has no directory.
-pub(crate) const NO_DIRECTORY: u32 = 32;
+pub(crate) const DIRECTORY_STRIDE: u64 = 10;
 pub(crate) const SLACK_PARTS: u32 = 65536;
 /// In place of a number of results: the candidates exceeded their capacity.
 pub(crate) const TOO_MANY: u64 = u64::MAX - 1;
@@ -58,6 +56,7 @@ pub(crate) struct ListsArgument {
     pub(crate) host_rows: u64,
     pub(crate) num_docs: u32,
     pub(crate) num_resident: u32,
+    pub(crate) has_impacts: u32,
 }
 
 /// The header of a block, `Block`.
@@ -86,7 +85,8 @@ pub(crate) struct DirectoryEntry {
 pub(crate) struct TermEntry {
     pub(crate) first_block: u32,
     pub(crate) doc_freq: u32,
-    pub(crate) shift: u32,
+    /// Directory entries per document in units of 2^-32, or 0.
+    pub(crate) scale: u32,
     pub(crate) weight: f32,
     pub(crate) rest: f32,
 }
@@ -197,6 +197,9 @@ pub(crate) struct BatchArgument {
     pub(crate) is_first: u32,
     pub(crate) num_first_items: u32,
     pub(crate) item_rows: u32,
+    pub(crate) tiles_a_block: u32,
+    pub(crate) num_places: u32,
+    pub(crate) taken_before: u32,
 }
 
 /// The most input words of a batch that is passed as a kernel parameter.
@@ -215,6 +218,8 @@ pub(crate) struct SmallInput {
 pub(crate) struct RunArgument {
     started_ns: u64,
     finished: u64,
+    taken: u32,
+    reserved: u32,
 }
 
 /// State shared by the kernels of a query, `State`.
@@ -233,10 +238,10 @@ pub(crate) fn field_offsets() -> Vec<usize> {
     let lone_query = offsets!(LoneArgument: query, stage, terms, reserved, drivers);
     let short_lone_query = offsets!(LoneArgument<FEW_TERMS>: query, stage, terms, reserved, drivers);
     [
-        offsets!(ListsArgument: blocks, rows, directory, norms, host_rows, num_docs, num_resident),
+        offsets!(ListsArgument: blocks, rows, directory, norms, host_rows, num_docs, num_resident, has_impacts),
         offsets!(BlockArgument: row, first_doc, packing, max_impact),
         offsets!(DirectoryEntry: before, parts),
-        offsets!(TermEntry: first_block, doc_freq, shift, weight, rest),
+        offsets!(TermEntry: first_block, doc_freq, scale, weight, rest),
         offsets!(QueryEntry: first_term, num_terms, k, seed, bins_per_score, bins_per_bound),
         offsets!(DriverEntry: query, term, first_item, blocks_an_item),
         offsets!(LoneStage: num_drivers, num_items, needs_all, capacity, is_last),
@@ -246,8 +251,8 @@ pub(crate) fn field_offsets() -> Vec<usize> {
         offsets!(TileEntry: query, sample_stride),
         offsets!(BatchArgument: input, queries_at, terms_at, drivers_at, hints_at, tiles_at, later_at),
         offsets!(BatchArgument: num_drivers, num_tiled, num_items, num_queries, end_at, is_first),
-        offsets!(BatchArgument: num_first_items, item_rows),
-        offsets!(RunArgument: started_ns, finished),
+        offsets!(BatchArgument: num_first_items, item_rows, tiles_a_block, num_places, taken_before),
+        offsets!(RunArgument: started_ns, finished, taken, reserved),
         offsets!(StateArgument: threshold, progress, started_ns, done, bins),
     ]
     .concat()

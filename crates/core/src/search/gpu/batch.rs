@@ -16,7 +16,7 @@ use super::arguments::{
     BatchArgument, BatchEntry, IS_LAST, NEEDS_ALL, NO_GATE, SCORES_ALL, SMALL_INPUT_WORDS, SORTS_LATER, SmallInput,
     TermEntry, TileEntry, WARP_K,
 };
-use super::kernels::TILE_DOCS;
+use super::kernels::{GROUP_TILES, TILE_DOCS};
 use super::plan::{Plan, Pruning};
 use super::share::DriverShares;
 use super::terms::TermTable;
@@ -40,6 +40,11 @@ const SAMPLED_POSTINGS: u64 = 64;
 const SAMPLED_TILES: u32 = 4;
 /// The least `k` for sampling. For fewer results the first tiles of a single launch find as good a threshold.
 const SAMPLED_K: u32 = 64;
+
+/// Thread blocks of `score_tiles` that a multiprocessor holds at once.
+const TILE_BLOCKS: u32 = 5;
+/// The least groups of tiles per resident thread block, so that all end at about the same time.
+const GROUP_WAVES: u32 = 4;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BatchCapacity {
@@ -321,12 +326,21 @@ impl Batch {
             num_items: shares.num_items,
             num_first_items: shares.num_first_items,
             item_rows: shares.item_rows,
+            num_places: shares.num_places(),
             ..common
         };
         let [first, second] = [&self.first, &self.second].map(|shares| (!shares.is_empty()).then(|| scored(shares)));
-        let mut tiles = |tiled: &[TileEntry], num_items| {
+        let mut tiles = |tiled: &[TileEntry], num_items: u32| {
             let tiles_at = place(words(size_of_val(tiled)));
-            (num_items > 0).then_some(BatchArgument { tiles_at, num_tiled: tiled.len() as u32, num_items, ..common })
+            let tiles_a_block =
+                (num_items / (GROUP_WAVES * TILE_BLOCKS * machine.multiprocessors)).clamp(1, GROUP_TILES);
+            (num_items > 0).then_some(BatchArgument {
+                tiles_at,
+                tiles_a_block,
+                num_tiled: tiled.len() as u32,
+                num_items,
+                ..common
+            })
         };
         let tiled = tiles(&self.tiled, self.tiles);
         let sampled = tiles(&self.sampled, self.sampled_tiles);

@@ -9,9 +9,8 @@ use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DriverError, LaunchCon
 
 use super::arguments::{
     BatchArgument, BatchEntry, BlockArgument, DIRECTORY_STRIDE, DirectoryEntry, DriverEntry, FEW_TERMS, ListsArgument,
-    LoneArgument, MAX_K, MAX_TERMS, NO_DIRECTORY, NO_GATE, PartArgument, RunArgument, SCORE_BINS, SLACK_PARTS,
-    SMALL_INPUT_WORDS, SmallInput, StateArgument, TOO_MANY, TermEntry, TileEntry, WARP_K, field_offsets,
-    transcode_field_offsets,
+    LoneArgument, MAX_K, MAX_TERMS, NO_GATE, PartArgument, RunArgument, SCORE_BINS, SLACK_PARTS, SMALL_INPUT_WORDS,
+    SmallInput, StateArgument, TOO_MANY, TermEntry, TileEntry, WARP_K, field_offsets, transcode_field_offsets,
 };
 use super::tiered::Rows;
 use crate::index::{BLOCK_LEN, LongList};
@@ -25,6 +24,8 @@ const IMAGES: Images = Images {
 };
 
 pub(crate) const TILE_DOCS: u32 = 8192;
+/// The most tiles of a thread block of `score_tiles`.
+pub(crate) const GROUP_TILES: u32 = 8;
 const TILE_THREADS: u32 = 256;
 const LONE_THREADS: u32 = 128;
 const BATCH_THREADS: u32 = 64;
@@ -42,6 +43,7 @@ fn sizes() -> Vec<usize> {
         MAX_K,
         WARP_K,
         TILE_DOCS as usize,
+        GROUP_TILES as usize,
         TILE_THREADS as usize,
         LONE_THREADS as usize,
         BATCH_THREADS as usize,
@@ -61,7 +63,6 @@ fn sizes() -> Vec<usize> {
         size_of::<RunArgument>(),
         size_of::<StateArgument>(),
         size_of::<DriverEntry>(),
-        NO_DIRECTORY as usize,
         NO_GATE as usize,
         TOO_MANY as usize,
         SLACK_PARTS as usize,
@@ -80,6 +81,10 @@ pub(crate) struct Kernels {
     score_lone_long: CudaFunction,
     score_batch: CudaFunction,
     score_small_batch: CudaFunction,
+    /// Thread blocks of `score_batch` that the device holds at once.
+    resident_batch: u32,
+    /// Thread blocks of `score_small_batch` that the device holds at once.
+    resident_small: u32,
     score_tiles: CudaFunction,
     merge_topk: CudaFunction,
     measure_blocks: CudaFunction,
@@ -97,7 +102,14 @@ impl Kernels {
         module.check_layout(stream, "tandem_offsets", &field_offsets())?;
         module.check_layout(stream, "transcode_layout", &transcode_sizes())?;
         module.check_layout(stream, "transcode_offsets", &transcode_field_offsets())?;
+        let resident = |name| {
+            let blocks = module.function(name)?.occupancy_max_active_blocks_per_multiprocessor(BATCH_THREADS, 0, None);
+            let blocks = blocks.map_err(|e| GpuError::of(format!("loading kernel `{name}`"), &e))?;
+            Ok(blocks * device.multiprocessors)
+        };
         Ok(Self {
+            resident_batch: resident("score_batch")?,
+            resident_small: resident("score_small_batch")?,
             score_lone: module.function("score_lone")?,
             score_lone_long: module.function("score_lone_long")?,
             score_batch: module.function("score_batch")?,
@@ -202,7 +214,7 @@ impl Search<'_> {
         unsafe { launch.launch(shape(blocks, LONE_THREADS)) }.map(drop)
     }
 
-    /// Launches `score_batch` with one warp per item, or `score_small_batch` if the batch's input is `small`.
+    /// Launches `score_batch` with at most one warp per item, or `score_small_batch` if the batch's input is `small`.
     ///
     /// # Safety
     /// The input must have the form of batch.cuh: drivers with their items, a hint per 32 items, entries with terms of
@@ -221,15 +233,13 @@ impl Search<'_> {
             launch.arg(small);
         }
         launch.arg(&memory.run).arg(&memory.states).arg(&memory.candidates).arg(&memory.results);
-        // First terms' items and the others each fill whole columns.
-        let parts = [batch.num_first_items, batch.num_items - batch.num_first_items];
-        let warps: u32 = parts.map(|items| items.next_multiple_of(batch.item_rows.max(1))).iter().sum();
-        let blocks = warps.div_ceil(BATCH_THREADS / WARP).max(1);
+        let resident = if small.is_some() { kernels.resident_small } else { kernels.resident_batch };
+        let blocks = batch.num_places.div_ceil(BATCH_THREADS / WARP).clamp(1, resident);
         // SAFETY: the arguments match the kernel in kernels/batch.cu; the caller guarantees their memory.
         unsafe { launch.launch(shape(blocks, BATCH_THREADS)) }.map(drop)
     }
 
-    /// Launches `score_tiles` with one thread block per tile, or for the sample of tiles.
+    /// Launches `score_tiles` with one thread block per group of tiles, or for the sample of tiles.
     ///
     /// # Safety
     /// See [`Self::score_batch`], with tiled queries in place of drivers. There must be room for k candidates per
@@ -241,7 +251,8 @@ impl Search<'_> {
         launch.arg(lists).arg(batch).arg(&memory.run).arg(&memory.states).arg(&memory.candidates);
         launch.arg(&memory.results).arg(&is_sample);
         // SAFETY: the arguments match `score_tiles` in kernels/tiles.cu; the caller guarantees their memory.
-        unsafe { launch.launch(shape(batch.num_items.max(1), TILE_THREADS)) }.map(drop)
+        let groups = (batch.num_items / batch.num_tiled.max(1)).div_ceil(batch.tiles_a_block.max(1));
+        unsafe { launch.launch(shape((groups * batch.num_tiled).max(1), TILE_THREADS)) }.map(drop)
     }
 
     /// Launches `merge_topk` for the `num_later` queries of a batch that it sorts.

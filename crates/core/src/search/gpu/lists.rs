@@ -17,11 +17,13 @@ use crate::index::{Bm25, Index};
 pub(crate) struct DeviceLists {
     pub(crate) terms: TermTable,
     pub(crate) uploaded: Uploaded,
+    has_impacts: bool,
 }
 
 impl DeviceLists {
     pub(crate) fn new(index: &Index, bm25: Bm25, uploaded: Uploaded) -> Self {
-        Self { terms: TermTable::new(index, bm25), uploaded }
+        let has_impacts = bm25.is_impacts() && index.is_quantised();
+        Self { terms: TermTable::new(index, bm25), uploaded, has_impacts }
     }
 
     pub(crate) fn argument(&self, stream: &CudaStream) -> ListsArgument {
@@ -34,6 +36,7 @@ impl DeviceLists {
             host_rows: rows.host_address(),
             num_docs: self.terms.num_docs,
             num_resident: rows.num_resident(),
+            has_impacts: u32::from(self.has_impacts),
         }
     }
 }
@@ -51,9 +54,9 @@ pub(crate) mod tests {
     use crate::query::QueryTerm;
     use crate::search::ExecError;
     use crate::search::device::{Device, GpuError};
-    use crate::search::gpu::arguments::{BlockArgument, DIRECTORY_STRIDE, DirectoryEntry, NO_DIRECTORY};
+    use crate::search::gpu::arguments::{BlockArgument, DIRECTORY_STRIDE, DirectoryEntry};
     use crate::search::gpu::kernels::Kernels;
-    use crate::search::gpu::terms::shift;
+    use crate::search::gpu::terms::scale;
     use crate::search::gpu::tiered::Rows;
     use crate::search::gpu::upload::{UploadOptions, upload};
 
@@ -112,15 +115,16 @@ pub(crate) mod tests {
 
         /// Asserts that the list's directory locates its documents and has their parts.
         pub(crate) fn assert_directory(&self, what: &str, first_block: u32, list: &[(u32, u32)], num_docs: u32) {
-            let shift = shift(num_docs, list.len() as u32);
+            let scale = u64::from(scale(num_docs, list.len() as u32));
+            let end = DIRECTORY_STRIDE * list.len().div_ceil(BLOCK_LEN) as u64 - 1;
             let entries = &self.directory[(DIRECTORY_STRIDE * u64::from(first_block)) as usize..];
-            for j in 0..=((num_docs - 1) >> shift) + 1 {
-                let before = |j: u32| list.partition_point(|&(doc, _)| u64::from(doc) < u64::from(j) << shift);
+            for (j, entry) in (0..=end).zip(entries) {
+                let before = |j: u64| list.partition_point(|&(doc, _)| u64::from(doc) * scale >> 32 < j);
                 let own = &list[before(j)..before(j + 1)];
-                let parts = own.iter().map(|&(doc, _)| 1 << ((u64::from(doc % (1 << shift)) * 32) >> shift));
+                let parts = own.iter().map(|&(doc, _)| 1 << (u64::from(doc) * scale >> 27 & 31));
                 let expected =
                     DirectoryEntry { before: before(j) as u32, parts: parts.fold(0, |all, part| all | part) };
-                assert_eq!(entries[j as usize], expected, "{what}, entry {j}");
+                assert_eq!(*entry, expected, "{what}, entry {j}");
             }
         }
     }
@@ -220,8 +224,8 @@ pub(crate) mod tests {
                 let id = index.term(name).unwrap();
                 let term = terms.entry_and_seed(&QueryTerm { term: id, doc_freq: list.len() as u32, qtf: 1 }, None).0;
                 copy.assert_list(name, term.first_block, list, |doc| norms[doc as usize]);
-                assert_eq!(term.shift == NO_DIRECTORY, list.len() < BLOCK_LEN);
-                if term.shift != NO_DIRECTORY {
+                assert_eq!(term.scale == 0, list.len() < BLOCK_LEN);
+                if term.scale != 0 {
                     copy.assert_directory(name, term.first_block, list, index.num_docs());
                 }
             }

@@ -204,6 +204,12 @@ impl DriverShares {
         self.added.len()
     }
 
+    /// The items with the free places between their rows: first terms' items and the others each fill whole columns.
+    pub(crate) fn num_places(&self) -> u32 {
+        let parts = [self.num_first_items, self.num_items - self.num_first_items];
+        parts.map(|items| items.next_multiple_of(self.item_rows.max(1))).iter().sum()
+    }
+
     /// Adds the driving lists of entry `query` of the batch.
     #[inline]
     pub(crate) fn add(&mut self, query: u32, plan: &Plan, terms: &[TermEntry], needs_all: bool) {

@@ -35,6 +35,8 @@ pub(crate) struct BatchSlot {
     input: Pinned<u32>,
     d_input: CudaSlice<u32>,
     d_run: CudaSlice<RunArgument>,
+    /// Places that warps took in all launches so far, modulo 2^32.
+    taken: u32,
     d_states: CudaSlice<StateArgument>,
     d_candidates: CudaSlice<u64>,
 }
@@ -60,6 +62,7 @@ impl BatchSlot {
             input: Pinned::for_input(device, room.input_words)?,
             d_input,
             d_run: stream.alloc_zeros(1)?,
+            taken: 0,
             d_states: stream.alloc_zeros(room.entries)?,
             d_candidates,
             stream,
@@ -109,12 +112,18 @@ impl BatchSlot {
         let input_at = self.d_input.device_ptr_mut(stream).0;
         let search = Search { kernels, stream, lists: lists.argument(stream), memory };
         let at = |batch| BatchArgument { input: input_at, ..batch };
+        let mut taken = self.taken;
+        let mut taking = |batch: BatchArgument| {
+            let before = taken;
+            taken = before.wrapping_add(batch.num_places);
+            BatchArgument { taken_before: before, ..at(batch) }
+        };
         let Launches { scored, sampled, tiled, scored_again, sorted, .. } = launches;
         // SAFETY: the input does not change until all results have arrived. The batch assigned each query its places in
         // the clear states, the candidates and the results, and counted drivers and items together.
         unsafe {
             if let Some(batch) = scored {
-                search.score_batch(&at(batch), small.as_ref())?;
+                search.score_batch(&taking(batch), small.as_ref())?;
             }
             if let Some(batch) = sampled {
                 search.score_tiles(&at(batch), true)?;
@@ -123,12 +132,13 @@ impl BatchSlot {
                 search.score_tiles(&at(batch), false)?;
             }
             if let Some(batch) = scored_again {
-                search.score_batch(&at(batch), small.as_ref())?;
+                search.score_batch(&taking(batch), small.as_ref())?;
             }
             if let Some((batch, num_later)) = sorted {
                 search.merge_topk(&at(batch), num_later)?;
             }
         }
+        self.taken = taken;
         self.end_at = scored.or(tiled).map(|batch| batch.end_at as usize);
         Ok(())
     }
@@ -232,6 +242,7 @@ impl BatchSlot {
         // SAFETY: all kernels have ended.
         unsafe { self.results.as_mut_slice() }.fill(UNWRITTEN);
         self.batch.clear();
+        self.taken = 0;
         self.end_at = None;
         Ok(())
     }

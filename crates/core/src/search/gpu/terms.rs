@@ -5,7 +5,7 @@
 
 use rayon::prelude::*;
 
-use super::arguments::{NO_DIRECTORY, TermEntry};
+use super::arguments::{DIRECTORY_STRIDE, TermEntry};
 use crate::base::ids::TermId;
 use crate::base::prefetch::prefetch;
 use crate::index::{BLOCK_LEN, BlockBuffer, Bm25, Index, PostingList};
@@ -21,7 +21,7 @@ const ROUNDING: f32 = 1.0 - 1.0 / (1 << 20) as f32;
 struct TermRecord {
     first_block: u32,
     doc_freq: u32,
-    shift: u32,
+    scale: u32,
     /// The weight for a query that has the term once.
     weight: f32,
     max_impact: f32,
@@ -55,7 +55,7 @@ impl TermTable {
         let entry = TermEntry {
             first_block: record.first_block,
             doc_freq: record.doc_freq,
-            shift: record.shift,
+            scale: record.scale,
             weight,
             rest: weight * record.max_impact,
         };
@@ -90,7 +90,7 @@ impl TermRecord {
             Some(list) => Self {
                 first_block: list.first_block,
                 doc_freq: list.doc_freq,
-                shift: shift(num_docs, list.doc_freq),
+                scale: scale(num_docs, list.doc_freq),
                 max_impact: list.max_impact,
                 kth_impacts: RANKS.map(|rank| if has_impacts { index.list(term).kth_impact(rank) } else { 0.0 }),
                 weight: 0.0,
@@ -101,7 +101,7 @@ impl TermRecord {
                 Self {
                     first_block: index.blocks().len() as u32 + term.0,
                     doc_freq: list.doc_freq(),
-                    shift: NO_DIRECTORY,
+                    scale: 0,
                     max_impact: list.max_impact(),
                     kth_impacts: kth_impacts_of_block(&list, |doc| bm25.norm(lengths[doc as usize], average)),
                     weight: 0.0,
@@ -137,7 +137,8 @@ fn kth_impacts_of_block(list: &PostingList<'_>, norm: impl Fn(u32) -> f32) -> [f
     kths
 }
 
-/// The base-2 logarithm of the documents per directory entry of a long list: 8 to 16 postings on average.
-pub(crate) fn shift(num_docs: u32, doc_freq: u32) -> u32 {
-    (16 * u64::from(num_docs) / u64::from(doc_freq)).ilog2()
+/// Directory entries per document of a long list, in units of 2^-32.
+pub(crate) fn scale(num_docs: u32, doc_freq: u32) -> u32 {
+    let entries = DIRECTORY_STRIDE * u64::from(doc_freq.div_ceil(BLOCK_LEN as u32)) - 1;
+    ((entries << 32) / u64::from(num_docs)) as u32
 }
