@@ -28,3 +28,20 @@ pub(crate) fn prefetch_line<T>(address: *const T) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = address;
 }
+
+/// Asks for large pages for memory that was not accessed yet. A processor keeps the addresses of a few thousand pages:
+/// reads in random places of a larger table first wait for those.
+#[cfg(feature = "gpu")]
+pub(crate) fn use_large_pages<T>(memory: &mut [std::mem::MaybeUninit<T>]) {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        const PAGE_BYTES: usize = 1 << 21;
+        let bytes = memory.as_ptr().cast::<u8>();
+        let skipped = bytes.align_offset(PAGE_BYTES);
+        let len = size_of_val(memory).saturating_sub(skipped) / PAGE_BYTES * PAGE_BYTES;
+        // SAFETY: the pages lie inside `memory`, and the advice leaves their content. It may be refused.
+        unsafe { libc::madvise(bytes.wrapping_add(skipped).cast_mut().cast(), len, libc::MADV_HUGEPAGE) };
+    }
+    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+    let _ = memory;
+}
